@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * common.bpf.c - definitions of what wallprof.bpf.h declares. Linked first.
+ */
+#include "wallprof.bpf.h"
+
+const volatile u8 setting_kernel_stacks = KERNEL_STACKS_BLOCKED;
+const volatile u8 setting_user_stacks = 1;
+const volatile u16 setting_max_stack = 127;
+const volatile s32 setting_preempt_count_offset = 0;
+const volatile s32 setting_irq_regs_offset = 0;
+const volatile bool setting_context_known = false;
+
+u64 target_bits[TARGET_WORDS];
+u64 stack_sent[STACK_SENT_SLOTS];
+u64 foreign_sent[FOREIGN_SENT_SLOTS];
+u32 pid_ns_level;
+u32 command_tid;
+u64 command_end_ns;
+u8 snapshot_at_end;
+
+struct ring_map sched_ring SEC(".maps");
+struct ring_map bulk_ring SEC(".maps");
+struct accounts_map accounts SEC(".maps");
+struct scratch_map scratch SEC(".maps");
+
+/*
+ * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. A global
+ * function, so that the verifier walks the loop once and not once per caller.
+ */
+__noinline int stack_hash(struct stack_slot *slot)
+{
+	u64 hash;
+
+	if (!slot)
+		return 0;
+	hash = slot->stack.id;
+	for (u32 i = 0; i < MAX_FRAMES; i++) {
+		if (i >= slot->stack.count)
+			break;
+		hash = (hash ^ slot->stack.frames[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 29;
+	}
+	slot->stack.id = hash ? hash : 1; /* 0 means "none" */
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

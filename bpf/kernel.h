@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kernel.h - the kernel types that the BPF programs look into, and of each only the
+ * fields used.
+ *
+ * Kept by hand, so that the build needs neither a kernel with BTF nor kernel headers.
+ * preserve_access_index lets libbpf find the real offsets at load time (CO-RE).
+ * A field whose place or name differs between kernels has a flavour
+ * (struct name___suffix) with the versions in its comment.
+ */
+#ifndef WALLPROF_KERNEL_H
+#define WALLPROF_KERNEL_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s16 s16;
+typedef __s32 s32;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pid_namespace;
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct rq;
+
+struct cfs_rq {
+	struct rq *rq; /* CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct sched_info {
+	unsigned long long run_delay; /* CONFIG_SCHED_INFO */
+};
+
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+	void *private_data;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct sock_common {
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	/* int, and u8 in 7.2: libbpf adapts the loads of unsigned fields only. */
+	unsigned int on_cpu;
+	unsigned int on_rq;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	int exit_code;
+	unsigned in_iowait : 1;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	u64 utime;
+	u64 stime;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	u64 start_boottime;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	char comm[16];
+	struct files_struct *files;
+	struct signal_struct *signal;
+	u64 self_exec_id;
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+struct pt_regs {
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long cs; /* a union with a 16-bit cs since 6.9 (FRED); see user_cs() */
+};
+
+struct pt_regs___fred {
+	u16 cs; /* 6.9 and later */
+};
+
+struct bpf_iter_meta;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h */
+#define PF_IO_WORKER   0x00000010
+#define PF_USER_WORKER 0x00004000 /* 6.4 and later; a free bit in 6.1 */
+#define PF_KTHREAD     0x00200000
+#define TASK_DEAD      0x00000080
+
+/* arch/x86/include/asm/segment.h */
+#define USER_CS	  0x33
+#define USER32_CS 0x23
+
+/* include/linux/preempt.h: the bits of preempt_count. NMIs never run our programs. */
+#define SOFTIRQ_SERVING 0x00000100
+#define HARDIRQ_MASK	0x000f0000
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * records.h - the records that the BPF programs send, which are also what the
+ * capture file holds.
+ *
+ * This header is the only thing that the kernel half and the user half share.
+ * Every record starts with `struct record`, is a multiple of 8 bytes long and
+ * holds fixed-width little-endian integers only, so that a record drained from
+ * a ring is appended to the capture as it is (docs/capture-format.md).
+ *
+ * Times are CLOCK_MONOTONIC nanoseconds. Thread and process numbers called
+ * tid/tgid are the kernel's own (initial PID namespace); those called
+ * ns_tid/ns_tgid are the same task seen from wallprof's PID namespace, which is
+ * what the user types, what perf's side-band reports and what profiles show.
+ */
+#ifndef WALLPROF_RECORDS_H
+#define WALLPROF_RECORDS_H
+
+#ifndef __bpf__
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int16_t s16;
+typedef int32_t s32;
+#endif
+
+#define COMM_LEN      16
+#define EXEC_PATH_LEN 128
+/* kernel.perf_event_max_stack may be raised; bpf_get_stack honours it, we stop here. */
+#define MAX_FRAMES 255
+
+enum record_kind {
+	REC_NONE = 0,
+
+	/* From BPF, in the ring that must not lose ("sched" ring). */
+	REC_SWITCH = 1,
+	REC_WAKING = 2,
+	REC_TASK = 3,
+	REC_EXEC = 4,
+	REC_EXIT = 5,
+	REC_STATS = 6,
+	REC_SNAPSHOT = 7,
+
+	/* From BPF, in the ring for bulky records ("bulk" ring). */
+	REC_SAMPLE = 16,
+	REC_STACK = 17,
+
+	REC_BPF_MAX = 32, /* one past the last kind that BPF sends */
+
+	/* From the recorder. */
+	REC_META = 33,
+	REC_WINDOW = 34,
+	REC_ROUND = 35,
+	REC_FILE = 36,
+	REC_MAPPING = 37,
+	REC_SPACE = 38,
+	REC_SYMBOL = 39,
+	REC_LOSS = 40,
+	REC_TOTAL = 41,
+	REC_END = 42,
+};
+
+/*
+ * Header of every record. len counts the whole record, this header included.
+ * cpu is where the record was made; for records of user space it is 0.
+ */
+struct record {
+	u32 len;
+	u8 kind;  /* enum record_kind */
+	u8 flags; /* meaning depends on the kind */
+	u16 cpu;
+	u64 ns;
+};
+
+/*
+ * REC_SWITCH: one sched_switch in which prev or next (or both) is a target.
+ *
+ * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it
+ * before the tracepoint, so the switch-in that ends a wait carries the number
+ * that its switch-out carried, and the next switch-out carries one more: a
+ * reader can prove, task by task, that nothing is missing between two records.
+ *
+ * If prev is not a target (SWITCH_PREV clear), the record ends before `kstack`
+ * (len == SWITCH_SHORT_LEN) and prev_seq/prev_state/syscall are 0.
+ */
+enum switch_flags {
+	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is told here */
+	SWITCH_NEXT = 1 << 1,	 /* next is a target: its switch-in is told here */
+	SWITCH_PREEMPT = 1 << 2, /* the tracepoint's preempt argument */
+	SWITCH_IOWAIT = 1 << 3,	 /* prev->in_iowait */
+	SWITCH_COMPAT = 1 << 4,	 /* 32-bit system call: other numbers, not told */
+	/*
+	 * A signal was pending, so prev stayed on the run queue although the state argument
+	 * says that it blocks (kernels before 6.15 do not correct the argument).
+	 */
+	SWITCH_SIGNALLED = 1 << 5,
+};
+
+struct rec_switch {
+	struct record h;
+	u32 prev_tid;
+	u32 next_tid;
+	u16 prev_seq;
+	u16 next_seq;
+	u16 prev_state; /* the tracepoint's argument (TASK_*), low 16 bits; 0 = still runnable */
+	s16 syscall;	/* -1: not in a system call (user mode, fault, kernel thread) */
+	u64 kstack;	/* stack id, 0 = none taken */
+	u64 ustack;
+	u64 args[3]; /* first three arguments of the system call */
+	u8 fd_kind;  /* enum fd_kind of the descriptor the call is about */
+	u8 fd_count; /* poll, ppoll: number of descriptors, 255 = 255 or more */
+	u16 reserved[3];
+};
+#define SWITCH_SHORT_LEN 32
+
+/*
+ * What a descriptor is. For calls whose first argument is a descriptor, that
+ * one; for poll and ppoll the most telling of the first four (an Internet socket
+ * before anything else).
+ */
+enum fd_kind {
+	FD_NONE = 0, /* the call has no descriptor, or it could not be read */
+	FD_FILE = 1, /* regular file, directory or block device */
+	FD_CHAR = 2, /* character device: terminal, /dev/null, … */
+	FD_PIPE = 3,
+	FD_INET = 4,   /* AF_INET, AF_INET6 socket */
+	FD_UNIX = 5,   /* AF_UNIX socket */
+	FD_SOCKET = 6, /* any other socket */
+	FD_LISTEN = 7, /* listening socket, any family */
+	FD_ANON = 8,   /* anonymous inode: eventfd, timerfd, signalfd, epoll, … */
+};
+
+/* REC_WAKING: sched_waking or sched_wakeup_new of a target. */
+enum waking_flags {
+	WAKING_HARDIRQ = 1 << 0, /* an interrupt did it; waker_tid is only whom it interrupted */
+	WAKING_SOFTIRQ = 1 << 1, /* a soft interrupt on top of an interrupt did it; likewise */
+	WAKING_NEW = 1 << 2,	 /* sched_wakeup_new: first time on a run queue */
+	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not let one tell */
+};
+
+struct rec_waking {
+	struct record h;
+	u32 tid; /* who is woken */
+	u32 waker_tid;
+};
+
+/*
+ * REC_TASK: who a tid is. Sent at birth, at rename, after exec, for every thread
+ * found at the start (and again at the end), and for tasks that are not
+ * targets but woke one. h.ns is the birth when TASK_BIRTH is set.
+ */
+enum task_flags {
+	TASK_BIRTH = 1 << 0,
+	TASK_FOREIGN = 1 << 1, /* not a target: named because it woke one */
+	TASK_KTHREAD = 1 << 2,
+	TASK_IO_WORKER = 1 << 3, /* kernel-made worker thread of the process (io_uring) */
+	TASK_RENAME = 1 << 4,
+};
+
+struct rec_task {
+	struct record h;
+	u32 tid, tgid;
+	u32 ns_tid, ns_tgid; /* 0 if the task is not visible in wallprof's namespace */
+	u32 parent_tgid;
+	u32 creator_tid;    /* TASK_BIRTH: the thread that called clone */
+	u64 start_boottime; /* task_struct::start_boottime, ns */
+	char comm[COMM_LEN];
+};
+
+/*
+ * REC_EXEC: sched_process_exec. If a thread other than the leader called exec,
+ * old_tid is the number it had; the thread goes on as tid, and the old leader
+ * is gone without a final switch-out of its own number.
+ */
+struct rec_exec {
+	struct record h;
+	u32 tid, old_tid;
+	u32 tgid;
+	u32 reserved;
+	char comm[COMM_LEN];
+	char path[EXEC_PATH_LEN]; /* as given to execve, cut, always ends in NUL */
+};
+
+/* REC_EXIT: sched_process_exit. The thread still runs until its switch-out with TASK_DEAD. */
+enum exit_flags {
+	EXIT_GROUP_DEAD = 1 << 0, /* the last thread of the process */
+};
+
+struct rec_exit {
+	struct record h;
+	u32 tid, tgid;
+	u32 exit_code; /* as wait(2) has it */
+	u32 reserved;
+};
+
+/*
+ * REC_STATS: the kernel's own accounts of a thread since its birth. Sent at the
+ * start and end of the window for threads alive then, and at the final
+ * switch-out, where sum_exec_runtime is exact (at the exit tracepoint it may be
+ * a tick old).
+ */
+struct rec_stats {
+	struct record h;
+	u32 tid;
+	u32 reserved;
+	u64 sum_exec_runtime; /* ns */
+	u64 run_delay;	      /* ns; all ones if the kernel does not keep it */
+	u64 utime, stime;     /* ns */
+	u64 nvcsw, nivcsw;
+	u64 min_flt, maj_flt;
+};
+
+/*
+ * REC_SNAPSHOT: a thread's state as the task iterator found it, at the start of
+ * the window and again at its end (SNAPSHOT_END). h.ns was read before, ns_after
+ * after the fields; a switch record between the two is the better witness.
+ */
+enum snapshot_flags {
+	SNAPSHOT_ON_CPU = 1 << 0,
+	SNAPSHOT_QUEUED = 1 << 1, /* on a run queue */
+	SNAPSHOT_IOWAIT = 1 << 2,
+	SNAPSHOT_END = 1 << 3,
+	SNAPSHOT_COMPAT = 1 << 4,
+};
+
+struct rec_snapshot {
+	struct record h;
+	u32 tid;
+	u16 seq;   /* as in rec_switch */
+	u16 state; /* task_struct::__state, low 16 bits */
+	u64 ns_after;
+	u64 kstack; /* 0 unless the task was off CPU and did not switch meanwhile */
+	u64 ustack;
+	u64 args[3];
+	s16 syscall;
+	u8 fd_kind;
+	u8 fd_count;
+	u16 task_cpu;
+	u16 reserved;
+};
+
+/* REC_SAMPLE: a timer tick that hit a target. */
+enum sample_flags {
+	SAMPLE_USER = 1 << 0, /* the tick hit user mode */
+};
+
+struct rec_sample {
+	struct record h;
+	u32 tid;
+	u32 reserved;
+	u64 kstack; /* 0 in user mode */
+	u64 ustack;
+};
+
+/*
+ * REC_STACK: the frames behind a stack id, leaf first. The id is a 64-bit hash
+ * of the frames (and, for user stacks, of the process image), so the same stack
+ * has the same id whenever it is sent; it may be sent more than once, and after
+ * the records that refer to it.
+ *
+ * Frame 0 of a user stack, and of the kernel stack of a sample, is the exact
+ * program counter, except that a user pc inside a system call is a return
+ * address; all others are return addresses.
+ */
+enum stack_flags {
+	STACK_USER = 1 << 0,
+	STACK_SYSCALL_PC = 1 << 1, /* frame 0 is a return address (STACK_USER only) */
+};
+
+enum stack_result {
+	STACK_COMPLETE = 0,
+	STACK_FRAME_POINTERS = 1, /* walked by frame pointers: may be short or wrong */
+	STACK_TRUNCATED = 2,	  /* deeper than the limit */
+	STACK_FAULT = 3,	  /* could not be read */
+};
+
+struct rec_stack {
+	struct record h;
+	u64 id;
+	u32 tgid; /* the process it was first seen in; 0 for kernel stacks */
+	u16 count;
+	u16 result;   /* enum stack_result */
+	u64 frames[]; /* count of them */
+};
+
+/* ---- records of the recorder ------------------------------------------- */
+
+/* REC_META: "key=value", NUL-terminated. Keys: docs/capture-format.md. */
+struct rec_meta {
+	struct record h;
+	char text[];
+};
+
+/* REC_WINDOW: h.ns is the start or the end of the recorded window. */
+enum window_flags {
+	WINDOW_START = 1 << 0,
+	WINDOW_END = 1 << 1,
+	WINDOW_ATTACHED = 1 << 2, /* attached to running processes (else a command) */
+};
+
+struct rec_window {
+	struct record h;
+	u64 realtime_ns; /* CLOCK_REALTIME at h.ns */
+};
+
+/*
+ * REC_ROUND: written after a drain of all rings that began at h.ns. No record
+ * older than h.ns is still to come, but for those that a BPF program was still
+ * writing then.
+ */
+struct rec_round {
+	struct record h;
+};
+
+/* REC_FILE: a mapped file. ids count from 1. */
+enum file_flags {
+	FILE_VDSO = 1 << 0,
+	FILE_ANON = 1 << 1,	  /* no file: [heap], //anon, JIT code */
+	FILE_DELETED = 1 << 2,	  /* already unlinked when it was opened */
+	FILE_UNREADABLE = 1 << 3, /* could not be opened or is not ELF: no names from it */
+};
+
+struct rec_file {
+	struct record h;
+	u32 id;
+	u8 build_id_len; /* 0 = none */
+	u8 build_id[20];
+	u8 reserved[3];
+	u32 reserved2;
+	u64 base_svma; /* lowest PT_LOAD p_vaddr, page-aligned down: relative addresses count from
+			  it */
+	char path[];   /* NUL-terminated, as the process's mount namespace has it */
+};
+
+/* REC_MAPPING: [start, end) of the process maps a file from h.ns on. */
+enum mapping_flags {
+	MAPPING_EXEC = 1 << 0,
+	MAPPING_INITIAL = 1 << 1, /* there before the window began */
+};
+
+struct rec_mapping {
+	struct record h;
+	u32 ns_tgid;
+	u32 file; /* rec_file::id */
+	u64 start, end;
+	u64 pgoff; /* offset in the file, bytes */
+	u64 bias;  /* AVMA - SVMA */
+};
+
+/* REC_SPACE: what happens to a process's address space as a whole. */
+enum space_flags {
+	SPACE_FORK = 1 << 0, /* ns_tgid begins as a copy of ns_parent's */
+	SPACE_EXEC = 1 << 1, /* ns_tgid begins anew, empty */
+};
+
+struct rec_space {
+	struct record h;
+	u32 ns_tgid;
+	u32 ns_parent;
+};
+
+/*
+ * REC_SYMBOL: the names of one address. file 0 = kernel (addresses are AVMA),
+ * else `address` is SVMA in that file. text holds `count` frames from the
+ * outermost function to the innermost inlined one, each as: u32 line
+ * (0 unknown), name NUL, source path NUL (empty = unknown).
+ */
+struct rec_symbol {
+	struct record h;
+	u32 file;
+	u32 count;
+	u64 address;	   /* as looked up: a return address is already less 1 */
+	u64 function;	   /* start of the function */
+	u32 function_size; /* 0 unknown */
+	u32 lib;	   /* kernel only: offset in text of the module's name, 0 = vmlinux */
+	char text[];
+};
+
+/*
+ * REC_LOSS: `count` records of `lost_kind` could not be written on CPU h.cpu
+ * (ring full, no scratch) between from_ns and to_ns.
+ */
+struct rec_loss {
+	struct record h;
+	u32 lost_kind;
+	u32 cause; /* enum loss_cause */
+	u64 count;
+	u64 from_ns, to_ns;
+};
+
+enum loss_cause {
+	LOSS_RING_FULL = 0,
+	LOSS_SCRATCH_BUSY = 1,
+	LOSS_SIDEBAND = 2, /* perf's own PERF_RECORD_LOST: mappings */
+	LOSS_CAUSE_MAX,
+};
+
+/* REC_TOTAL: at the end, how many records of a kind BPF tried to send, over all CPUs. */
+struct rec_total {
+	struct record h;
+	u32 counted_kind;
+	u32 reserved;
+	u64 sent; /* attempts: received + lost */
+	u64 lost;
+};
+
+/* REC_END: the recording ended in order; symbols were resolved if END_SYMBOLS. */
+enum end_flags {
+	END_SYMBOLS = 1 << 0,
+};
+
+struct rec_end {
+	struct record h;
+};
+
+#endif

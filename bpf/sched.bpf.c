@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sched.bpf.c - context switches and wake-ups.
+ *
+ * tp_btf, so tasks are read by plain loads. sched_switch has had its fourth
+ * argument, prev_state, since 5.18; prev->__state itself may already have been
+ * set back by a waker.
+ */
+#include "context.bpf.h"
+#include "stack.bpf.h"
+#include "syscall.bpf.h"
+
+static __always_inline u8 socket_kind(struct socket *socket)
+{
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+	u16 family;
+
+	if (!sk)
+		return FD_SOCKET;
+	/* AF_UNIX sockets use TCP's state numbers too. */
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN)
+		return FD_LISTEN;
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (family == AF_INET || family == AF_INET6)
+		return FD_INET;
+	return family == AF_UNIX ? FD_UNIX : FD_SOCKET;
+}
+
+/* Of the current task only: nobody else may close its descriptors' files under us then. */
+__noinline int current_fd_kind(u32 fd)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **slots, *file = NULL;
+
+	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
+		return FD_NONE;
+	slots = BPF_CORE_READ(fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
+	if (!file)
+		return FD_NONE;
+	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	case S_IFREG:
+	case S_IFDIR:
+	case S_IFBLK:
+		return FD_FILE;
+	case S_IFCHR:
+		return FD_CHAR;
+	case S_IFIFO:
+		return FD_PIPE;
+	case S_IFSOCK:
+		return socket_kind(BPF_CORE_READ(file, private_data));
+	case 0:
+		return FD_ANON;
+	}
+	return FD_NONE;
+}
+
+static __always_inline u16 switch_seq(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
+static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record,
+					    struct task_struct *prev, bool preempt, u32 prev_state,
+					    u64 ns)
+{
+	/*
+	 * A concurrent waker makes __state TASK_WAKING and then waits for this switch to end;
+	 * only __schedule() itself, finding a signal, makes it 0 by now.
+	 */
+	bool signalled = prev_state != 0 && prev->__state == 0;
+	bool blocks = prev_state != 0 && !preempt && !signalled;
+	struct syscall_facts facts;
+
+	/* The descriptor only matters to a wait. */
+	syscall_facts(prev, blocks, &facts);
+	record->h.flags |= SWITCH_PREV | (preempt ? SWITCH_PREEMPT : 0) |
+			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
+			   (facts.compat ? SWITCH_COMPAT : 0) | (signalled ? SWITCH_SIGNALLED : 0);
+	record->prev_seq = switch_seq(prev);
+	record->prev_state = prev_state;
+	record->syscall = facts.number;
+	record->args[0] = facts.args[0];
+	record->args[1] = facts.args[1];
+	record->args[2] = facts.args[2];
+	record->fd_kind = facts.fd_kind;
+	record->fd_count = facts.fd_count;
+	if (prev_state & TASK_DEAD)
+		return; /* nobody waits for this one, and its memory is gone */
+	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
+	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
+		record->kstack = kernel_stack(ctx, ns);
+	record->ustack = user_stack(ctx, prev, facts.number >= 0, ns);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	bool out = is_target(prev->tgid), in = is_target(next->tgid);
+	struct rec_switch record;
+	u64 ns;
+
+	if (!out && !in)
+		return 0;
+	ns = bpf_ktime_get_ns();
+	__builtin_memset(&record, 0, sizeof(record));
+	record_init(&record.h, REC_SWITCH, in ? SWITCH_NEXT : 0, SWITCH_SHORT_LEN, ns);
+	record.prev_tid = prev->pid;
+	record.next_tid = next->pid;
+	record.next_seq = in ? switch_seq(next) : 0;
+	record.syscall = -1;
+	if (!out) {
+		emit(&sched_ring, &record.h, SWITCH_SHORT_LEN);
+		return 0;
+	}
+	record.h.len = sizeof(record);
+	fill_switch_out(ctx, &record, prev, preempt, prev_state, ns);
+	emit(&sched_ring, &record.h, sizeof(record));
+	if (prev_state & TASK_DEAD) {
+		emit_stats(prev, ns);
+		if ((u32)prev->pid == command_tid)
+			command_end_ns = ns;
+	}
+	return 0;
+}
+
+/*
+ * A waker that is not a target must be named, once. What was sent is remembered in a
+ * table indexed by pid; the start time tells a reused number.
+ */
+static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
+{
+	u64 mark = (u64)task->pid << 32 | (u32)(task->start_boottime >> 10);
+	u64 *sent = &foreign_sent[task->pid & (FOREIGN_SENT_SLOTS - 1)];
+
+	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))
+		*sent = mark;
+}
+
+static __always_inline void emit_waking(struct task_struct *task, u8 flags)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct rec_waking record;
+	u64 ns = bpf_ktime_get_ns();
+
+	flags |= waking_context();
+	record_init(&record.h, REC_WAKING, flags, sizeof(record), ns);
+	record.tid = task->pid;
+	record.waker_tid = waker->pid;
+	emit(&sched_ring, &record.h, sizeof(record));
+	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && waker->pid && !is_target(waker->tgid))
+		describe_foreign(waker, ns);
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	if (is_target(task->tgid))
+		emit_waking(task, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task)
+{
+	if (!is_target(task->tgid))
+		return 0;
+	/*
+	 * Workers that the kernel makes for a process (io_uring) are threads of it, but do
+	 * not pass through sched_process_fork.
+	 */
+	if (task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		emit_task(task, TASK_BIRTH | TASK_IO_WORKER, bpf_get_current_pid_tgid(),
+			  bpf_ktime_get_ns());
+	emit_waking(task, WAKING_NEW);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * wallprof.bpf.h - what all BPF programs share: settings, the set of targets, the
+ * rings with their loss accounts, scratch memory.
+ *
+ * Maps and variables are defined in common.bpf.c, which must be linked first
+ * (bpftool 7.1 computes wrong offsets for maps that are used before they are
+ * defined).
+ */
+#ifndef WALLPROF_BPF_H
+#define WALLPROF_BPF_H
+
+/* clang-format off: the types must come before libbpf's headers use them */
+#include "kernel.h"
+#include "records.h"
+#include "shared.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <linux/bpf.h>
+/* clang-format on */
+
+/* ---- settings: constants to the verifier, so that what is off costs nothing */
+
+extern const volatile u8 setting_kernel_stacks; /* enum kernel_stacks */
+extern const volatile u8 setting_user_stacks;	/* bool */
+extern const volatile u16 setting_max_stack;	/* frames bpf_get_stack gives at most */
+/* Where per-CPU variables lie, relative to this CPU's `runqueues`; see context.bpf.h. */
+extern const volatile s32 setting_preempt_count_offset;
+extern const volatile s32 setting_irq_regs_offset;
+extern const volatile bool setting_context_known;
+
+/* ---- state shared with user space (mapped there) --------------------------- */
+
+extern u64 target_bits[TARGET_WORDS];
+extern u64 stack_sent[STACK_SENT_SLOTS];
+extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
+extern u32 pid_ns_level; /* wallprof's PID namespace */
+extern u32 command_tid;	 /* leader of the launched command, or 0 */
+extern u64 command_end_ns;
+extern u8 snapshot_at_end;
+
+/* ---- maps --------------------------------------------------------------------- */
+
+struct ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24); /* the recorder sets the real size */
+};
+
+struct accounts_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* number of CPUs, set by the recorder */
+	__type(key, u32);
+	__type(value, struct cpu_account);
+};
+
+/* A stack under construction: the record with room for its frames. */
+struct stack_slot {
+	u64 busy;
+	union {
+		struct rec_stack stack;
+		u8 room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
+	};
+};
+
+struct scratch_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* SCRATCH_SLOTS * number of CPUs, set by the recorder */
+	__type(key, u32);
+	__type(value, struct stack_slot);
+};
+
+extern struct ring_map sched_ring SEC(".maps");
+extern struct ring_map bulk_ring SEC(".maps");
+extern struct accounts_map accounts SEC(".maps");
+extern struct scratch_map scratch SEC(".maps");
+
+/* ---- targets ------------------------------------------------------------------ */
+
+/*
+ * A bitmap over process numbers: the test is two loads without a helper call, so a
+ * switch between two other tasks costs next to nothing. A number that is reused
+ * passes through sched_process_fork, which sets or clears its bit.
+ */
+static __always_inline bool is_target(u32 tgid)
+{
+	return target_bits[(tgid / 64) & (TARGET_WORDS - 1)] >> (tgid % 64) & 1;
+}
+
+static __always_inline void target_add(u32 tgid)
+{
+	__sync_fetch_and_or(&target_bits[(tgid / 64) & (TARGET_WORDS - 1)], 1ULL << (tgid % 64));
+}
+
+static __always_inline void target_remove(u32 tgid)
+{
+	__sync_fetch_and_and(&target_bits[(tgid / 64) & (TARGET_WORDS - 1)],
+			     ~(1ULL << (tgid % 64)));
+}
+
+/* ---- emitting records --------------------------------------------------------- */
+
+static __always_inline void record_init(struct record *record, u8 kind, u8 flags, u32 len, u64 ns)
+{
+	record->len = len;
+	record->kind = kind;
+	record->flags = flags;
+	record->cpu = bpf_get_smp_processor_id();
+	record->ns = ns;
+}
+
+static __always_inline struct cpu_account *cpu_account(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&accounts, &cpu);
+}
+
+static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)
+{
+	__sync_fetch_and_add(&account->lost[cause][kind & (ACCOUNT_KINDS - 1)], 1);
+	if (!account->first_lost_ns[kind & (ACCOUNT_KINDS - 1)])
+		account->first_lost_ns[kind & (ACCOUNT_KINDS - 1)] = ns;
+	account->last_lost_ns[kind & (ACCOUNT_KINDS - 1)] = ns;
+}
+
+/*
+ * Writes a finished record. Never held between reserve and submit: on 7.x a program
+ * preempted there would stop the consumer of the whole ring. No wake-up: the
+ * recorder comes by itself. Returns 0 if it was written; a loss is accounted.
+ */
+static __always_inline int emit(void *ring, struct record *record, u32 len)
+{
+	struct cpu_account *account = cpu_account();
+	u32 kind = record->kind;
+	int error;
+
+	if (!account)
+		return -1;
+	__sync_fetch_and_add(&account->sent[kind & (ACCOUNT_KINDS - 1)], 1);
+	error = bpf_ringbuf_output(ring, record, len, BPF_RB_NO_WAKEUP);
+	if (error)
+		account_lost(account, kind, LOSS_RING_FULL, record->ns);
+	return error;
+}
+
+/* ---- describing tasks ----------------------------------------------------------- */
+
+/* The number of a task in wallprof's PID namespace, 0 if it is not visible there. */
+static __always_inline u32 ns_pid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level = pid_ns_level;
+	int nr = 0;
+
+	if (!pid || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * bpf_core_type_size(struct upid) +
+				      bpf_core_field_offset(struct upid, nr));
+	return nr;
+}
+
+static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
+{
+	struct rec_task record = {};
+
+	record_init(&record.h, REC_TASK, flags, sizeof(record), ns);
+	record.tid = BPF_CORE_READ(task, pid);
+	record.tgid = BPF_CORE_READ(task, tgid);
+	record.ns_tid = ns_pid(task);
+	record.ns_tgid = ns_pid(BPF_CORE_READ(task, group_leader));
+	record.parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
+	record.creator_tid = creator;
+	record.start_boottime = BPF_CORE_READ(task, start_boottime);
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+		record.h.flags |= TASK_KTHREAD;
+	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
+	return emit(&sched_ring, &record.h, sizeof(record));
+}
+
+static __always_inline void emit_stats(struct task_struct *task, u64 ns)
+{
+	struct rec_stats record = {};
+
+	record_init(&record.h, REC_STATS, 0, sizeof(record), ns);
+	record.tid = BPF_CORE_READ(task, pid);
+	record.sum_exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
+	record.run_delay = bpf_core_field_exists(task->sched_info.run_delay)
+				   ? BPF_CORE_READ(task, sched_info.run_delay)
+				   : ~0ULL;
+	record.utime = BPF_CORE_READ(task, utime);
+	record.stime = BPF_CORE_READ(task, stime);
+	record.nvcsw = BPF_CORE_READ(task, nvcsw);
+	record.nivcsw = BPF_CORE_READ(task, nivcsw);
+	record.min_flt = BPF_CORE_READ(task, min_flt);
+	record.maj_flt = BPF_CORE_READ(task, maj_flt);
+	emit(&sched_ring, &record.h, sizeof(record));
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* firefox_parts.h - what the files that write the profile share. */
+#ifndef WALLPROF_FIREFOX_PARTS_H
+#define WALLPROF_FIREFOX_PARTS_H
+
+#include "firefox.h"
+#include "firefox_rows.h"
+#include "firefox_tables.h"
+#include "firefox_tracks.h"
+#include "json.h"
+
+/* Waits below threshold_ns have no marker. */
+typedef struct MarkerPlan {
+	uint64_t threshold_ns;
+	uint64_t shown, hidden; /* waits */
+} MarkerPlan;
+
+typedef struct Profile {
+	Json json;
+	const Timeline *timeline;
+	const FirefoxOptions *options;
+	Tables *tables;
+	Tracks tracks;
+	RowPlan rows;
+	MarkerPlan markers;
+} Profile;
+
+/* A moment as the profile has it: ns since the start of the window. */
+static inline uint64_t profile_time(const Timeline *timeline, uint64_t ns)
+{
+	return ns > timeline->start_ns ? ns - timeline->start_ns : 0;
+}
+
+/* firefox_meta.c: the member "meta". */
+void profile_write_meta(Profile *profile);
+
+/* firefox_samples.c: the member "samples" of a track. */
+void profile_write_samples(Profile *profile, const Track *track);
+
+/* firefox_markers.c: their schemas, and the member "markers" of a track. */
+void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget);
+void profile_write_marker_schemas(Json *json);
+void profile_write_markers(Profile *profile, const Track *track);
+
+/* firefox_counters.c: the member "counters". */
+void profile_write_counters(Profile *profile);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * firefox_rows.h - the sample rows of a thread.
+ *
+ * Rows are never stored: each column of the profile, and whoever wants a sum, walks
+ * the intervals again and is shown row after row.
+ */
+#ifndef WALLPROF_FIREFOX_ROWS_H
+#define WALLPROF_FIREFOX_ROWS_H
+
+#include "firefox_tables.h"
+
+typedef struct Row {
+	uint64_t ns; /* CLOCK_MONOTONIC; never falls within a thread */
+	uint64_t weight_ns;
+	uint64_t running_ns; /* the thread's running time up to ns */
+	uint32_t stack;	     /* stackTable; 0 unless the walk asks for stacks */
+} Row;
+
+typedef void (*RowVisitor)(void *user, const Row *row);
+
+/*
+ * How densely rows are laid, so that a profile stays within its budget of rows.
+ * Intervals shorter than fold_ns have no rows of their own: they are added up per thread
+ * and stack, and shown as one row whenever the sum reaches fold_ns.
+ */
+typedef struct RowPlan {
+	uint64_t step_ns;	    /* the least distance of the rows of a wait under 10 ms */
+	uint64_t fold_ns;	    /* 0: nothing is folded */
+	uint64_t rows;		    /* estimated; exact if nothing is folded */
+	uint64_t folded, folded_ns; /* intervals */
+	/* Per thread: the last tick that lies in a running interval (SIZE_MAX: none) and the
+	 * running time. A tick's weight is the running time since the one before. */
+	struct TickEnd {
+		size_t last_tick;
+		uint64_t running_ns;
+	} * tick_ends;
+} RowPlan;
+
+/* step_ns 0: only the rows at the ends of a wait. */
+void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns);
+/* The densest plan that keeps to the budget. */
+void row_plan_fit(RowPlan *plan, Tables *tables, uint64_t budget);
+void row_plan_free(RowPlan *plan);
+
+/*
+ * Shows the rows of one thread, in order of time. with_stacks: fill in Row::stack,
+ * which costs a look-up per interval.
+ */
+void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
+	       RowVisitor visit, void *user);
+
+/* What a wait's rows and markers show: interval i of a thread that was not running. */
+StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i);
+/* The interval's reason, put right where it says nothing for its state. */
+enum reason wait_reason(const Interval *interval);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * firefox_shared.c - libraries and their ids, and the tables as JSON. Each table is an
+ * object of columns of equal length.
+ */
+#include "firefox_tables_private.h"
+
+#define NONE	      UINT32_MAX
+#define GUID_BYTES    16
+#define RESOURCE_LIB  1
+#define RESOURCE_NONE 0
+
+static char *hex(char *p, const uint8_t *bytes, size_t count, const char *digits)
+{
+	for (size_t i = 0; i < count; i++) {
+		*p++ = digits[bytes[i] >> 4];
+		*p++ = digits[bytes[i] & 15];
+	}
+	*p = '\0';
+	return p;
+}
+
+/*
+ * Breakpad's id: the build id's first 16 bytes as a GUID, whose first three
+ * fields are little-endian, and an age of 0. A library without a build id gets
+ * one from its path: the viewer needs the pair of name and id to be unique.
+ */
+static char *breakpad_id(const Library *library)
+{
+	static const uint8_t order[GUID_BYTES] = {3, 2, 1,  0,	5,  4,	7,  6,
+						  8, 9, 10, 11, 12, 13, 14, 15};
+	uint8_t id[GUID_BYTES] = {}, guid[GUID_BYTES];
+	char *text = xmalloc(2 * GUID_BYTES + 2);
+
+	if (library->build_id_len > 0) {
+		memcpy(id, library->build_id, MIN((size_t)library->build_id_len, sizeof(id)));
+	} else {
+		uint64_t hash[2] = {};
+
+		for (const char *p = library->path; p && *p; p++) {
+			hash[0] = hash_mix(hash[0], (uint8_t)*p);
+			hash[1] = hash_mix(hash[1], hash[0]);
+		}
+		memcpy(id, hash, sizeof(id));
+	}
+	for (size_t i = 0; i < GUID_BYTES; i++)
+		guid[i] = id[order[i]];
+	strcpy(hex(text, guid, GUID_BYTES, "0123456789ABCDEF"), "0");
+	return text;
+}
+
+/* The viewer splits "debugName/breakpadId" at the slash. */
+static char *debug_name(const Library *library)
+{
+	char *name = xstrdup(library->name);
+
+	for (char *p = name; *p; p++)
+		if (*p == '/')
+			*p = '_';
+	return name;
+}
+
+/* Two libraries of the same name and id are one file under two paths: one row. */
+static uint32_t add_lib(Tables *tables, uint32_t library)
+{
+	const Library *info = &tables->frames->libraries.items[library];
+	LibRow row = {library, debug_name(info), breakpad_id(info)};
+	_cleanup_free_ char *key = xasprintf("%s/%s", row.debug_name, row.breakpad_id);
+	uint32_t number = strings_intern(&tables->lib_keys, key);
+
+	if (number == tables->libs.count) {
+		*vec_push(&tables->libs) = row;
+	} else {
+		free(row.debug_name);
+		free(row.breakpad_id);
+	}
+	return number;
+}
+
+uint32_t tables_lib(Tables *tables, uint32_t library)
+{
+	while (tables->lib_of.count <= library)
+		*vec_push(&tables->lib_of) = NONE;
+	if (tables->lib_of.items[library] == NONE)
+		tables->lib_of.items[library] = add_lib(tables, library);
+	return tables->lib_of.items[library];
+}
+
+static void write_lib(Json *json, const Tables *tables, const LibRow *row)
+{
+	const Library *library = &tables->frames->libraries.items[row->library];
+	const char *machine = timeline_meta(tables->timeline, "machine");
+	const char *path = library->path ? library->path : library->name;
+	char code_id[2 * UINT8_MAX + 1];
+
+	json_begin_object(json);
+	json_key_string(json, "arch", machine ? machine : "x86_64");
+	json_key_string(json, "name", library->name);
+	json_key_string(json, "path", path);
+	json_key_string(json, "debugName", row->debug_name);
+	json_key_string(json, "debugPath", path);
+	json_key_string(json, "breakpadId", row->breakpad_id);
+	if (library->build_id_len > 0) {
+		hex(code_id, library->build_id, library->build_id_len, "0123456789abcdef");
+		json_key_string(json, "codeId", code_id);
+	} else {
+		json_key_null(json, "codeId");
+	}
+	json_end_object(json);
+}
+
+/* A number, or null for "none". */
+static void json_index(Json *json, uint32_t index)
+{
+	if (index == NONE)
+		json_null(json);
+	else
+		json_u64(json, index);
+}
+
+/* One column: `expr` is written with row i of `vec` at hand as `row`. */
+#define COLUMN(json, name, vec, expr)                                                              \
+	do {                                                                                       \
+		json_key_array(json, name);                                                        \
+		for (size_t i = 0; i < (vec)->count; i++) {                                        \
+			__typeof__((vec)->items) row = &(vec)->items[i];                           \
+			(void)row;                                                                 \
+			expr;                                                                      \
+		}                                                                                  \
+		json_end_array(json);                                                              \
+	} while (0)
+
+static void table_end(Json *json, size_t length)
+{
+	json_key_u64(json, "length", length);
+	json_end_object(json);
+}
+
+static void write_stacks(Json *json, const Tables *tables)
+{
+	json_key_object(json, "stackTable");
+	COLUMN(json, "frame", &tables->stacks, json_u64(json, row->frame));
+	COLUMN(json, "prefix", &tables->stacks, json_index(json, row->prefix));
+	table_end(json, tables->stacks.count);
+}
+
+static void write_frames(Json *json, const Tables *tables)
+{
+	json_key_object(json, "frameTable");
+	COLUMN(json, "address", &tables->frame_rows, json_s64(json, row->address));
+	COLUMN(json, "inlineDepth", &tables->frame_rows, json_u64(json, row->inline_depth));
+	COLUMN(json, "category", &tables->frame_rows, json_u64(json, row->category));
+	COLUMN(json, "subcategory", &tables->frame_rows, json_u64(json, 0));
+	COLUMN(json, "func", &tables->frame_rows, json_u64(json, row->func));
+	COLUMN(json, "nativeSymbol", &tables->frame_rows, json_index(json, row->native));
+	COLUMN(json, "innerWindowID", &tables->frame_rows, json_u64(json, 0));
+	COLUMN(json, "line", &tables->frame_rows, json_index(json, row->line ? row->line : NONE));
+	COLUMN(json, "column", &tables->frame_rows, json_null(json));
+	COLUMN(json, "originalLocation", &tables->frame_rows, json_null(json));
+	table_end(json, tables->frame_rows.count);
+}
+
+static void write_funcs(Json *json, const Tables *tables)
+{
+	json_key_object(json, "funcTable");
+	COLUMN(json, "name", &tables->funcs, json_u64(json, row->name));
+	COLUMN(json, "isJS", &tables->funcs, json_bool(json, false));
+	COLUMN(json, "relevantForJS", &tables->funcs, json_bool(json, false));
+	COLUMN(json, "resource", &tables->funcs,
+	       json_s64(json, row->resource == NONE ? -1 : (int64_t)row->resource));
+	COLUMN(json, "source", &tables->funcs, json_index(json, row->source));
+	COLUMN(json, "lineNumber", &tables->funcs, json_null(json));
+	COLUMN(json, "columnNumber", &tables->funcs, json_null(json));
+	COLUMN(json, "originalLocation", &tables->funcs, json_null(json));
+	table_end(json, tables->funcs.count);
+}
+
+static void write_resources(Json *json, const Tables *tables)
+{
+	json_key_object(json, "resourceTable");
+	COLUMN(json, "name", &tables->resources, json_u64(json, row->name));
+	COLUMN(json, "host", &tables->resources, json_null(json));
+	COLUMN(json, "type", &tables->resources,
+	       json_u64(json, row->lib == NONE ? RESOURCE_NONE : RESOURCE_LIB));
+	COLUMN(json, "lib", &tables->resources, json_index(json, row->lib));
+	table_end(json, tables->resources.count);
+}
+
+static void write_natives(Json *json, const Tables *tables)
+{
+	json_key_object(json, "nativeSymbols");
+	COLUMN(json, "libIndex", &tables->natives, json_u64(json, row->lib));
+	COLUMN(json, "address", &tables->natives, json_u64(json, row->address));
+	COLUMN(json, "name", &tables->natives, json_u64(json, row->name));
+	COLUMN(json, "functionSize", &tables->natives,
+	       json_index(json, row->size ? row->size : NONE));
+	table_end(json, tables->natives.count);
+}
+
+static void write_sources(Json *json, const Tables *tables)
+{
+	json_key_object(json, "sources");
+	COLUMN(json, "id", &tables->sources, json_null(json));
+	COLUMN(json, "filename", &tables->sources, json_u64(json, *row));
+	COLUMN(json, "startLine", &tables->sources, json_u64(json, 1));
+	COLUMN(json, "startColumn", &tables->sources, json_u64(json, 1));
+	COLUMN(json, "sourceMapURL", &tables->sources, json_null(json));
+	COLUMN(json, "content", &tables->sources, json_null(json));
+	table_end(json, tables->sources.count);
+
+	json_key_object(json, "sourceLocationTable");
+	json_key_array(json, "source");
+	json_end_array(json);
+	json_key_array(json, "line");
+	json_end_array(json);
+	json_key_array(json, "column");
+	json_end_array(json);
+	table_end(json, 0);
+}
+
+void tables_write(Tables *tables, Json *json)
+{
+	json_key_array(json, "libs");
+	for (size_t i = 0; i < tables->libs.count; i++)
+		write_lib(json, tables, &tables->libs.items[i]);
+	json_end_array(json);
+
+	json_key_object(json, "shared");
+	write_stacks(json, tables);
+	write_frames(json, tables);
+	write_funcs(json, tables);
+	write_resources(json, tables);
+	write_natives(json, tables);
+	write_sources(json, tables);
+	json_key_array(json, "stringArray");
+	for (size_t i = 0; i < tables->strings.list.count; i++)
+		json_string(json, strings_get(&tables->strings, i));
+	json_end_array(json);
+	json_end_object(json);
+}

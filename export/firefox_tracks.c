@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "firefox_tracks.h"
+
+/* Processes that live for less than this part of the window, … */
+#define SHORT_PART 100
+/* … and of whose name there are at least so many, share lanes. */
+#define SHORT_MIN_COUNT 3
+#define VISIBLE_COUNT	12
+#define ID_TEXT_SIZE	40
+
+/* One process on the screen, or all short ones of a name, while tracks are made. */
+typedef struct Group {
+	VEC(uint32_t) processes;
+	const char *name;
+	bool lanes, command;
+	uint64_t score; /* of its best thread */
+	size_t order;
+} Group;
+
+typedef VEC(Group) Groups;
+
+static uint64_t lifetime(uint64_t start_ns, uint64_t end_ns)
+{
+	return end_ns > start_ns ? end_ns - start_ns : 0;
+}
+
+/* What a user looks for first: neither idling, sleeping nor waiting for another thread. */
+static uint64_t thread_score(const Thread *thread)
+{
+	uint64_t score = thread->ledger[STATE_RUNNING] + thread->ledger[STATE_RUNNABLE];
+
+	for (size_t i = 0; i < REASON_COUNT; i++) {
+		switch (reason_info[i].category) {
+		case CATEGORY_DISK:
+		case CATEGORY_FAULT:
+		case CATEGORY_LOCK:
+		case CATEGORY_NETWORK:
+		case CATEGORY_PIPE:
+			score += thread->reason_ledger[i];
+			break;
+		default:
+			break;
+		}
+	}
+	return score;
+}
+
+/* ---- ids ---------------------------------------------------------------------- */
+
+static TrackId make_id(Map *lives, uint32_t ns_number, uint32_t number)
+{
+	TrackId id = {.number = ns_number ? ns_number : number, .host = ns_number == 0};
+	uint64_t key = (uint64_t)id.host << 32 | id.number;
+	uint32_t life = map_get(lives, key);
+
+	id.life = life == MAP_NONE ? 0 : life + 1;
+	map_set(lives, key, id.life);
+	return id;
+}
+
+static void id_text(char text[ID_TEXT_SIZE], TrackId id)
+{
+	char *p = text;
+
+	if (id.host)
+		p = stpcpy(p, "host ");
+	p = format_u64(p, id.number);
+	if (id.life > 0) {
+		*p++ = '.';
+		p = format_u64(p, id.life);
+	}
+	*p = '\0';
+}
+
+void json_track_pid(Json *json, TrackId id)
+{
+	char text[ID_TEXT_SIZE];
+
+	id_text(text, id);
+	json_string(json, text);
+}
+
+void json_track_tid(Json *json, TrackId id)
+{
+	if (id.host || id.life > 0)
+		json_track_pid(json, id);
+	else
+		json_u64(json, id.number);
+}
+
+static TrackId *make_tids(const Timeline *timeline)
+{
+	TrackId *tids = xcalloc(timeline->threads.count, sizeof(*tids));
+	Map lives = {};
+
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		tids[i] = make_id(&lives, timeline->threads.items[i].ns_tid,
+				  timeline->threads.items[i].tid);
+	map_free(&lives);
+	return tids;
+}
+
+static TrackId *make_pids(const Timeline *timeline)
+{
+	TrackId *pids = xcalloc(timeline->processes.count, sizeof(*pids));
+	Map lives = {};
+
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		pids[i] = make_id(&lives, timeline->processes.items[i].ns_tgid,
+				  timeline->processes.items[i].tgid);
+	map_free(&lives);
+	return pids;
+}
+
+/* ---- groups --------------------------------------------------------------------- */
+
+static const char *process_name(const Process *process)
+{
+	return process->name && *process->name ? process->name : "unknown";
+}
+
+static uint32_t command_process(const Timeline *timeline)
+{
+	return timeline->command_thread < timeline->threads.count
+		       ? timeline->threads.items[timeline->command_thread].process
+		       : THREAD_NONE;
+}
+
+static bool is_short(const Timeline *timeline, uint32_t process)
+{
+	const Process *p = &timeline->processes.items[process];
+
+	return lifetime(p->start_ns, p->end_ns) <
+		       lifetime(timeline->start_ns, timeline->end_ns) / SHORT_PART &&
+	       process != command_process(timeline);
+}
+
+static uint64_t process_score(const Timeline *timeline, uint32_t process)
+{
+	const Process *p = &timeline->processes.items[process];
+	uint64_t best = 0;
+
+	for (size_t i = 0; i < p->threads.count; i++)
+		best = MAX(best, thread_score(&timeline->threads.items[p->threads.items[i]]));
+	return best;
+}
+
+static void add_group(Groups *groups, const Timeline *timeline, uint32_t process, bool lanes)
+{
+	Group *group = vec_push(groups);
+
+	*group = (Group){
+		.name = process_name(&timeline->processes.items[process]),
+		.lanes = lanes,
+		.command = process == command_process(timeline),
+		.order = groups->count,
+	};
+}
+
+static void make_groups(Groups *groups, const Timeline *timeline)
+{
+	Strings names = {};
+	VEC(uint32_t) counts = {};
+	Map lanes = {}; /* name -> group */
+
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		if (!is_short(timeline, i))
+			continue;
+		uint32_t name = strings_intern(&names, process_name(&timeline->processes.items[i]));
+		while (counts.count <= name)
+			*vec_push(&counts) = 0;
+		counts.items[name]++;
+	}
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		uint32_t name = strings_intern(&names, process_name(&timeline->processes.items[i]));
+		bool shared = is_short(timeline, i) && counts.items[name] >= SHORT_MIN_COUNT;
+		uint32_t number = shared ? map_get(&lanes, name) : MAP_NONE;
+
+		if (timeline->processes.items[i].threads.count == 0)
+			continue;
+		if (number == MAP_NONE) {
+			number = groups->count;
+			add_group(groups, timeline, i, shared);
+			if (shared)
+				map_set(&lanes, name, number);
+		}
+		Group *group = &groups->items[number];
+		*vec_push(&group->processes) = i;
+		group->score = MAX(group->score, process_score(timeline, i));
+	}
+	strings_free(&names);
+	vec_free(&counts);
+	map_free(&lanes);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const Group *x = a, *y = b;
+
+	if (x->command != y->command)
+		return x->command ? -1 : 1;
+	if (x->score != y->score)
+		return x->score > y->score ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* ---- tracks --------------------------------------------------------------------- */
+
+static void track_add_thread(Track *track, const Timeline *timeline, uint32_t thread)
+{
+	const Thread *t = &timeline->threads.items[thread];
+
+	*vec_push(&track->threads) = thread;
+	track->end_ns = t->end_ns;
+	track->ended = t->exited_in_window;
+	track->score += thread_score(t);
+}
+
+static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t thread, TrackId pid)
+{
+	const Thread *t = &timeline->threads.items[thread];
+	const Process *process = &timeline->processes.items[t->process];
+	Track *track = vec_push(&tracks->list);
+
+	*track = (Track){
+		.name = xstrdup(t->name && *t->name ? t->name : "unknown"),
+		.process_name = xstrdup(process_name(process)),
+		.pid = pid,
+		.tid = tracks->tids[thread],
+		.is_main = t->is_main,
+		.start_ns = t->start_ns,
+		.process_start_ns = process->start_ns,
+		.process_end_ns = process->end_ns,
+		.process_ended = process->exited_in_window,
+	};
+	track_add_thread(track, timeline, thread);
+	return track;
+}
+
+static int compare_tracks(const void *a, const void *b)
+{
+	const Track *x = a, *y = b;
+
+	if (x->is_main != y->is_main)
+		return x->is_main ? -1 : 1;
+	if (x->score != y->score)
+		return x->score > y->score ? -1 : 1;
+	return x->threads.items[0] < y->threads.items[0] ? -1 : 1;
+}
+
+/*
+ * The threads of one process. One of them has to be the main one, or the viewer
+ * makes up an empty row; if the leader is gone, the best takes its place.
+ */
+static void add_process_tracks(Tracks *tracks, const Timeline *timeline, uint32_t process,
+			       TrackId pid)
+{
+	const Process *p = &timeline->processes.items[process];
+	size_t first = tracks->list.count;
+	bool have_main = false;
+
+	for (size_t i = 0; i < p->threads.count; i++) {
+		Track *track = add_track(tracks, timeline, p->threads.items[i], pid);
+
+		track->is_main &= !have_main;
+		have_main |= track->is_main;
+	}
+	qsort(tracks->list.items + first, tracks->list.count - first, sizeof(Track),
+	      compare_tracks);
+	tracks->list.items[first].is_main = true;
+}
+
+static int compare_starts(const void *a, const void *b, void *user)
+{
+	const Timeline *timeline = user;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	uint64_t x = timeline->threads.items[i].start_ns;
+	uint64_t y = timeline->threads.items[j].start_ns;
+
+	return x != y ? (x < y ? -1 : 1) : (i < j ? -1 : 1);
+}
+
+/* The lane among those from `first` on that is free at ns, or TRACK_NONE. */
+static uint32_t free_lane(const Tracks *tracks, size_t first, uint64_t ns)
+{
+	for (size_t i = first; i < tracks->list.count; i++)
+		if (tracks->list.items[i].end_ns <= ns)
+			return i;
+	return TRACK_NONE;
+}
+
+static void name_lanes(Tracks *tracks, size_t first, const Group *group)
+{
+	for (size_t i = first; i < tracks->list.count; i++) {
+		Track *track = &tracks->list.items[i];
+
+		free(track->process_name);
+		free(track->name);
+		track->process_name = xasprintf("%s ×%zu", group->name, group->processes.count);
+		track->name = i == first ? xstrdup(track->process_name)
+					 : xasprintf("%s lane %zu", group->name, i - first + 1);
+		track->is_main = i == first;
+		track->is_lane = true;
+		track->process_start_ns = tracks->list.items[first].start_ns;
+		track->process_ended = false;
+	}
+}
+
+static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *group, TrackId pid)
+{
+	size_t first = tracks->list.count;
+	VEC(uint32_t) threads = {};
+
+	for (size_t i = 0; i < group->processes.count; i++) {
+		const Process *p = &timeline->processes.items[group->processes.items[i]];
+
+		for (size_t k = 0; k < p->threads.count; k++)
+			*vec_push(&threads) = p->threads.items[k];
+	}
+	qsort_r(threads.items, threads.count, sizeof(*threads.items), compare_starts,
+		(void *)timeline);
+	for (size_t i = 0; i < threads.count; i++) {
+		uint32_t thread = threads.items[i];
+		uint32_t lane = free_lane(tracks, first, timeline->threads.items[thread].start_ns);
+
+		if (lane == TRACK_NONE)
+			add_track(tracks, timeline, thread, pid);
+		else
+			track_add_thread(&tracks->list.items[lane], timeline, thread);
+	}
+	vec_free(&threads);
+	name_lanes(tracks, first, group);
+	tracks->lanes += tracks->list.count - first;
+	tracks->laned_processes += group->processes.count;
+}
+
+static void add_system(Tracks *tracks, const Timeline *timeline)
+{
+	*vec_push(&tracks->list) = (Track){
+		.name = xstrdup("System"),
+		.process_name = xstrdup("System"),
+		.is_main = true,
+		.is_system = true,
+		.start_ns = timeline->start_ns,
+		.end_ns = timeline->end_ns,
+		.process_start_ns = timeline->start_ns,
+	};
+}
+
+/* ---- the first screen --------------------------------------------------------- */
+
+static uint32_t best_track(const Tracks *tracks, const bool *taken)
+{
+	uint32_t best = TRACK_NONE;
+
+	for (size_t i = 0; i < tracks_system(tracks); i++)
+		if (!taken[i] && (best == TRACK_NONE ||
+				  tracks->list.items[i].score > tracks->list.items[best].score))
+			best = i;
+	return best;
+}
+
+static void choose_visible(Tracks *tracks, const Timeline *timeline)
+{
+	bool *shown = xcalloc(tracks->list.count, sizeof(*shown));
+
+	for (size_t i = 0; i < VISIBLE_COUNT; i++) {
+		uint32_t best = best_track(tracks, shown);
+
+		if (i == 0)
+			tracks->selected = best == TRACK_NONE ? tracks_system(tracks) : best;
+		if (best == TRACK_NONE)
+			break;
+		shown[best] = true;
+	}
+	shown[tracks_system(tracks)] = true;
+	for (size_t i = 0; i < tracks->list.count; i++) {
+		const Track *track = &tracks->list.items[i];
+
+		if (shown[i] ||
+		    (!track->is_lane && track->threads.items[0] == timeline->command_thread))
+			*vec_push(&tracks->visible) = i;
+	}
+	free(shown);
+}
+
+void tracks_init(Tracks *tracks, const Timeline *timeline)
+{
+	TrackId *pids = make_pids(timeline);
+	Groups groups = {};
+
+	*tracks = (Tracks){.tids = make_tids(timeline)};
+	make_groups(&groups, timeline);
+	if (groups.count > 0)
+		qsort(groups.items, groups.count, sizeof(*groups.items), compare_groups);
+	for (size_t i = 0; i < groups.count; i++) {
+		Group *group = &groups.items[i];
+		uint32_t process = group->processes.items[0];
+
+		if (group->lanes)
+			add_lanes(tracks, timeline, group, pids[process]);
+		else
+			add_process_tracks(tracks, timeline, process, pids[process]);
+		vec_free(&group->processes);
+	}
+	vec_free(&groups);
+	free(pids);
+	add_system(tracks, timeline);
+	choose_visible(tracks, timeline);
+}
+
+void tracks_free(Tracks *tracks)
+{
+	for (size_t i = 0; i < tracks->list.count; i++) {
+		free(tracks->list.items[i].name);
+		free(tracks->list.items[i].process_name);
+		vec_free(&tracks->list.items[i].threads);
+	}
+	vec_free(&tracks->list);
+	vec_free(&tracks->visible);
+	free(tracks->tids);
+}

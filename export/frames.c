@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * frames.c - names for stacks.
+ *
+ * Three things are interned: places (an address in a library, with the run of
+ * frames it stands for, inlined ones included), frames, and resolved stacks. A
+ * resolved user stack is kept by (stack, process, generation of its mappings), a
+ * kernel stack by (stack, what its leaf is), so a stack is worked through once
+ * however often it was seen.
+ */
+#include "frames.h"
+#include "symbols.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Where the kernel's text and modules begin on x86-64. Kernel addresses are told
+ * relative to it: whole ones do not fit into the doubles of JSON readers.
+ */
+#define KERNEL_BASE 0xffffffff80000000ULL
+
+/* How deep under the leaf tracing's own frames may begin. */
+#define TRACING_DEPTH_MAX 8
+
+/* An address of a library and its frames, outermost first, in Frames::list. */
+typedef struct Place {
+	uint32_t library;
+	uint64_t address; /* as looked up: SVMA, or AVMA of kernel and unknown */
+	uint32_t first, count;
+	uint32_t next; /* of the same hash, or MAP_NONE */
+} Place;
+
+enum chain_kind { CHAIN_USER, CHAIN_KERNEL, CHAIN_KERNEL_EXACT };
+
+typedef struct Resolved {
+	enum chain_kind kind;
+	uint32_t stack;
+	uint32_t ns_tgid, generation; /* 0 of kernel stacks: they look the same to all */
+	size_t first, count;	      /* FramesPrivate::chains, root first */
+	uint32_t next;		      /* of the same hash, or MAP_NONE */
+} Resolved;
+
+struct FramesPrivate {
+	VEC(struct rec_symbol *) symbols;
+	Map symbol_index;	      /* hash of (file, address) -> symbols */
+	VEC(uint32_t) file_libraries; /* by file id */
+	Map module_libraries;	      /* Strings number -> library */
+	VEC(Place) places;
+	Map place_index;
+	VEC(Resolved) resolved;
+	Map resolved_index;
+	VEC(uint32_t) chains;
+	Map pseudo;	      /* Strings number -> frame */
+	VEC(uint32_t) result; /* of frames_resolve */
+};
+
+Frames *frames_new(void)
+{
+	Frames *frames = xcalloc(1, sizeof(*frames));
+
+	frames->spaces = spaces_new();
+	frames->private = xcalloc(1, sizeof(*frames->private));
+	return frames;
+}
+
+void frames_free(Frames *frames)
+{
+	struct FramesPrivate *private;
+
+	if (!frames)
+		return;
+	private = frames->private;
+	for (size_t i = 0; i < private->symbols.count; i++)
+		free(private->symbols.items[i]);
+	vec_free(&private->symbols);
+	map_free(&private->symbol_index);
+	vec_free(&private->file_libraries);
+	map_free(&private->module_libraries);
+	vec_free(&private->places);
+	map_free(&private->place_index);
+	vec_free(&private->resolved);
+	map_free(&private->resolved_index);
+	vec_free(&private->chains);
+	map_free(&private->pseudo);
+	vec_free(&private->result);
+	free(private);
+	spaces_free(frames->spaces);
+	strings_free(&frames->strings);
+	vec_free(&frames->libraries);
+	vec_free(&frames->list);
+	free(frames);
+}
+
+static const struct rec_symbol *find_symbol(const struct FramesPrivate *private, uint32_t file,
+					    uint64_t address)
+{
+	uint32_t i = map_get(&private->symbol_index, hash_mix(file, address));
+	const struct rec_symbol *symbol = i == MAP_NONE ? NULL : private->symbols.items[i];
+
+	return symbol && symbol->file == file && symbol->address == address ? symbol : NULL;
+}
+
+static void add_symbol(struct FramesPrivate *private, const struct rec_symbol *symbol)
+{
+	struct rec_symbol *copy;
+
+	if (symbol->count == 0 || find_symbol(private, symbol->file, symbol->address))
+		return;
+	copy = xmalloc(symbol->h.len);
+	memcpy(copy, symbol, symbol->h.len);
+	map_set(&private->symbol_index, hash_mix(symbol->file, symbol->address),
+		private->symbols.count);
+	*vec_push(&private->symbols) = copy;
+}
+
+void frames_add(Frames *frames, const struct record *record)
+{
+	if (record->kind == REC_SYMBOL)
+		add_symbol(frames->private, (const struct rec_symbol *)record);
+	else
+		spaces_add(frames->spaces, record);
+}
+
+/* ---- libraries ------------------------------------------------------------ */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *library_name(const MappedFile *file)
+{
+	/* Memory without a file that has no name of its own: "", "//anon". */
+	if (file->flags & FILE_ANON && (!*file->path || !strcmp(file->path, "//anon")))
+		return "[anon]";
+	return base_name(file->path);
+}
+
+static uint32_t file_library(Frames *frames, const MappedFile *file)
+{
+	struct FramesPrivate *private = frames->private;
+
+	while (private->file_libraries.count <= file->id)
+		*vec_push(&private->file_libraries) = LIBRARY_NONE;
+	if (private->file_libraries.items[file->id] == LIBRARY_NONE) {
+		private->file_libraries.items[file->id] = frames->libraries.count;
+		*vec_push(&frames->libraries) = (Library){
+			.name = library_name(file),
+			.path = file->path,
+			.build_id = file->build_id,
+			.build_id_len = file->build_id_len,
+		};
+	}
+	return private->file_libraries.items[file->id];
+}
+
+static uint32_t kernel_library(Frames *frames, const struct rec_symbol *symbol)
+{
+	struct FramesPrivate *private = frames->private;
+	const char *name = symbol && symbol->lib ? symbol->text + symbol->lib : "[kernel.kallsyms]";
+	uint32_t string = strings_intern(&frames->strings, name);
+	uint32_t library = map_get(&private->module_libraries, string);
+
+	if (library != MAP_NONE)
+		return library;
+	library = frames->libraries.count;
+	map_set(&private->module_libraries, string, library);
+	name = strings_get(&frames->strings, string);
+	*vec_push(&frames->libraries) = (Library){.name = name, .path = name, .kernel = true};
+	return library;
+}
+
+/* ---- frames --------------------------------------------------------------- */
+
+uint32_t frames_pseudo(Frames *frames, const char *name)
+{
+	uint32_t string = strings_intern(&frames->strings, name);
+	uint32_t frame = map_get(&frames->private->pseudo, string);
+
+	if (frame != MAP_NONE)
+		return frame;
+	frame = frames->list.count;
+	map_set(&frames->private->pseudo, string, frame);
+	*vec_push(&frames->list) = (Frame){
+		.function = string,
+		.library = LIBRARY_NONE,
+		.address = UINT64_MAX,
+		.function_start = UINT64_MAX,
+		.source = UINT32_MAX,
+		.named = true,
+	};
+	return frame;
+}
+
+static uint64_t relative(uint64_t address, uint64_t base)
+{
+	return address >= base ? address - base : address;
+}
+
+/* What is known of an address before its frames are made. */
+typedef struct Origin {
+	const struct rec_symbol *symbol; /* NULL: no name */
+	uint32_t library;
+	bool kernel;
+	uint64_t address; /* as looked up */
+	uint64_t base;
+} Origin;
+
+static void add_named_frames(Frames *frames, const Origin *origin)
+{
+	const struct rec_symbol *symbol = origin->symbol;
+	const char *p = symbol->text;
+
+	/* capture_check() has found all of this inside the record. */
+	for (uint32_t i = 0; i < symbol->count; i++) {
+		const char *name = p + sizeof(u32);
+		const char *source = name + strlen(name) + 1;
+		u32 line;
+
+		memcpy(&line, p, sizeof(line));
+		p = source + strlen(source) + 1;
+		*vec_push(&frames->list) = (Frame){
+			.function = strings_intern(&frames->strings, name),
+			.library = origin->library,
+			.address = relative(origin->address, origin->base),
+			.function_start = relative(symbol->function, origin->base),
+			.function_size = symbol->function_size,
+			.source = *source ? strings_intern(&frames->strings, source) : UINT32_MAX,
+			.line = line,
+			.inline_depth = MIN(i, UINT8_MAX),
+			.kernel = origin->kernel,
+			.named = true,
+		};
+	}
+}
+
+static void add_unnamed_frame(Frames *frames, const Origin *origin)
+{
+	uint64_t address = relative(origin->address, origin->base);
+	_cleanup_free_ char *name = NULL;
+
+	if (origin->library == LIBRARY_NONE)
+		name = xasprintf("0x%" PRIx64, origin->address);
+	else
+		/* Kernel addresses are what people compare with kallsyms: absolute. */
+		name = xasprintf("0x%" PRIx64 " (%s)", origin->kernel ? origin->address : address,
+				 frames->libraries.items[origin->library].name);
+	*vec_push(&frames->list) = (Frame){
+		.function = strings_intern(&frames->strings, name),
+		.library = origin->library,
+		.address = address,
+		.function_start = address,
+		.source = UINT32_MAX,
+		.kernel = origin->kernel,
+	};
+}
+
+static const Place *intern_place(Frames *frames, const Origin *origin)
+{
+	struct FramesPrivate *private = frames->private;
+	uint64_t key = hash_mix(origin->library, origin->address);
+	uint32_t same = map_get(&private->place_index, key);
+	Place *place;
+
+	for (uint32_t i = same; i != MAP_NONE; i = private->places.items[i].next)
+		if (private->places.items[i].library == origin->library &&
+		    private->places.items[i].address == origin->address)
+			return &private->places.items[i];
+	map_set(&private->place_index, key, private->places.count);
+	place = vec_push(&private->places);
+	*place = (Place){
+		.library = origin->library,
+		.address = origin->address,
+		.first = frames->list.count,
+		.next = same,
+	};
+	if (origin->symbol)
+		add_named_frames(frames, origin);
+	else
+		add_unnamed_frame(frames, origin);
+	place->count = frames->list.count - place->first;
+	return place;
+}
+
+static const Place *user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+{
+	Location location = spaces_locate(frames->spaces, ns_tgid, ns, avma);
+	Origin origin = {.library = LIBRARY_NONE, .address = avma};
+
+	if (location.file) {
+		origin.library = file_library(frames, location.file);
+		origin.address = location.svma;
+		origin.base = location.file->base_svma;
+		origin.symbol = find_symbol(frames->private, location.file->id, location.svma);
+	}
+	return intern_place(frames, &origin);
+}
+
+static const Place *kernel_place(Frames *frames, uint64_t avma)
+{
+	const struct rec_symbol *symbol = find_symbol(frames->private, 0, avma);
+	Origin origin = {
+		.symbol = symbol,
+		.library = kernel_library(frames, symbol),
+		.kernel = true,
+		.address = avma,
+		.base = KERNEL_BASE,
+	};
+
+	return intern_place(frames, &origin);
+}
+
+/* ---- stacks --------------------------------------------------------------- */
+
+static void push_place(struct FramesPrivate *private, const Place *place)
+{
+	for (uint32_t i = 0; i < place->count; i++)
+		*vec_push(&private->chains) = place->first + i;
+}
+
+/* The reason why a stack has no true root, as its root frame. */
+static void push_truncation(Frames *frames, const StackDef *stack, bool nonsense)
+{
+	const char *name;
+
+	if (nonsense)
+		name = "[truncated: no frame pointers]";
+	else if (stack->result == STACK_TRUNCATED)
+		name = "[truncated: too deep]";
+	else if (stack->result == STACK_FAULT)
+		name = "[truncated: unreadable stack]";
+	else
+		return;
+	*vec_push(&frames->private->chains) = frames_pseudo(frames, name);
+}
+
+/*
+ * How many frames of a walk by frame pointers can be believed. Code built without
+ * them uses the register for something else, and the walk then reads nonsense: an
+ * address where nothing is mapped proves it, for that frame and all beyond.
+ */
+static size_t count_believable(const Frames *frames, const StackDef *stack, const uint64_t *pcs,
+			       uint32_t ns_tgid, uint64_t ns)
+{
+	if (stack->result != STACK_FRAME_POINTERS)
+		return stack->count;
+	for (size_t i = 1; i < stack->count; i++)
+		if (!spaces_locate(frames->spaces, ns_tgid, ns,
+				   symbols_lookup_address(pcs[i], false))
+			     .file)
+			return i;
+	return stack->count;
+}
+
+static void chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
+		       uint32_t ns_tgid, uint64_t ns)
+{
+	const uint64_t *pcs = timeline->frames.items + stack->first;
+	size_t count = count_believable(frames, stack, pcs, ns_tgid, ns);
+
+	push_truncation(frames, stack, count < stack->count);
+	for (size_t i = count; i-- > 0;) {
+		bool exact = i == 0 && !(stack->flags & STACK_SYSCALL_PC);
+		uint64_t avma = symbols_lookup_address(pcs[i], exact);
+
+		push_place(frames->private, user_place(frames, ns_tgid, ns, avma));
+	}
+}
+
+/* Functions that stand between a hook and the program that took the stack. */
+static bool is_tracing(const char *name)
+{
+	static const char *const prefixes[] = {
+		"__traceiter_",		"__bpf_trace_",	       "bpf_trace_run",
+		"__bpf_prog_",		"bpf_prog_",	       "___bpf_prog_run",
+		"bpf_get_stack",	"bpf_get_task_stack",  "__bpf_get_stack",
+		"bpf_trampoline_",	"__bpf_tramp_",	       "trace_call_bpf",
+		"perf_trace_",		"perf_event_overflow", "__perf_event_overflow",
+		"perf_swevent_",	"perf_tp_event",       "perf_prepare_sample",
+		"bpf_overflow_handler", "get_perf_callchain",  "perf_callchain",
+		"___perf_sw_event",	"__perf_sw_event",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/*
+ * How many frames at the leaf are the tracing's own: all up to the last of the
+ * first run of its functions. BPF programs may have no name, so nameless frames
+ * do not end the run.
+ */
+static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
+{
+	size_t strip = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct rec_symbol *symbol =
+			find_symbol(frames->private, 0, symbols_lookup_address(pcs[i], false));
+
+		if (symbol && is_tracing(symbol->text + sizeof(u32)))
+			strip = i + 1;
+		else if (symbol && (strip > 0 || i >= TRACING_DEPTH_MAX))
+			break;
+	}
+	return strip;
+}
+
+static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDef *stack,
+			 bool exact_leaf)
+{
+	const uint64_t *pcs = timeline->frames.items + stack->first;
+	/* A tick's stack begins where it struck, be it in tracing. */
+	size_t strip = exact_leaf ? 0 : count_tracing(frames, pcs, stack->count);
+
+	push_truncation(frames, stack, /* nonsense= */ false);
+	for (size_t i = stack->count; i-- > strip;) {
+		uint64_t avma = symbols_lookup_address(pcs[i], exact_leaf && i == 0);
+
+		push_place(frames->private, kernel_place(frames, avma));
+	}
+}
+
+static const Resolved *find_resolved(const struct FramesPrivate *private, uint32_t first,
+				     const Resolved *wanted)
+{
+	for (uint32_t i = first; i != MAP_NONE; i = private->resolved.items[i].next) {
+		const Resolved *resolved = &private->resolved.items[i];
+
+		if (resolved->kind == wanted->kind && resolved->stack == wanted->stack &&
+		    resolved->ns_tgid == wanted->ns_tgid &&
+		    resolved->generation == wanted->generation)
+			return resolved;
+	}
+	return NULL;
+}
+
+static const Resolved *resolve(Frames *frames, const Timeline *timeline, const Resolved *wanted,
+			       uint64_t ns)
+{
+	struct FramesPrivate *private = frames->private;
+	const StackDef *stack = &timeline->stacks.items[wanted->stack];
+	uint64_t hash = hash_mix((uint64_t)wanted->stack << 2 | wanted->kind,
+				 (uint64_t)wanted->ns_tgid << 32 | wanted->generation);
+	uint32_t same = map_get(&private->resolved_index, hash);
+	const Resolved *known = find_resolved(private, same, wanted);
+	Resolved resolved = *wanted;
+
+	if (known)
+		return known;
+	resolved.first = private->chains.count;
+	resolved.next = same;
+	if (!stack->defined)
+		*vec_push(&private->chains) =
+			frames_pseudo(frames, wanted->kind == CHAIN_USER ? "[stack lost]"
+									 : "[kernel stack lost]");
+	else if (wanted->kind == CHAIN_USER)
+		chain_user(frames, timeline, stack, wanted->ns_tgid, ns);
+	else
+		chain_kernel(frames, timeline, stack, wanted->kind == CHAIN_KERNEL_EXACT);
+	resolved.count = private->chains.count - resolved.first;
+	map_set(&private->resolved_index, hash, private->resolved.count);
+	*vec_push(&private->resolved) = resolved;
+	return &private->resolved.items[private->resolved.count - 1];
+}
+
+static void append_chain(struct FramesPrivate *private, const Resolved *resolved)
+{
+	for (size_t i = 0; i < resolved->count; i++)
+		*vec_push(&private->result) = private->chains.items[resolved->first + i];
+}
+
+size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
+		      uint32_t user_stack, uint32_t kernel_stack, bool exact_kernel_leaf,
+		      const uint32_t **ret_frames)
+{
+	struct FramesPrivate *private = frames->private;
+
+	private->result.count = 0;
+	if (user_stack != STACK_NONE) {
+		Resolved wanted = {
+			.kind = CHAIN_USER,
+			.stack = user_stack,
+			.ns_tgid = ns_tgid,
+			.generation = spaces_generation(frames->spaces, ns_tgid, ns),
+		};
+
+		append_chain(private, resolve(frames, timeline, &wanted, ns));
+	}
+	if (kernel_stack != STACK_NONE) {
+		Resolved wanted = {
+			.kind = exact_kernel_leaf ? CHAIN_KERNEL_EXACT : CHAIN_KERNEL,
+			.stack = kernel_stack,
+		};
+
+		append_chain(private, resolve(frames, timeline, &wanted, ns));
+	}
+	*ret_frames = private->result.items;
+	return private->result.count;
+}

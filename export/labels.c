@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "labels.h"
+#include "util.h"
+#include <stddef.h>
+
+const char *record_kind_label(uint32_t kind)
+{
+	static const char *const labels[] = {
+		[REC_SWITCH] = "switch",   [REC_WAKING] = "waking",	[REC_TASK] = "task",
+		[REC_EXEC] = "exec",	   [REC_EXIT] = "exit",		[REC_STATS] = "stats",
+		[REC_SAMPLE] = "sample",   [REC_SNAPSHOT] = "snapshot", [REC_STACK] = "stack",
+		[REC_MAPPING] = "mapping",
+	};
+
+	return kind < ARRAY_LEN(labels) ? labels[kind] : NULL;
+}
+
+const char *loss_cause_label(uint32_t cause)
+{
+	static const char *const labels[LOSS_CAUSE_MAX] = {
+		[LOSS_RING_FULL] = "ring full",
+		[LOSS_SCRATCH_BUSY] = "scratch memory busy",
+		[LOSS_SIDEBAND] = "perf side-band full",
+	};
+
+	return cause < ARRAY_LEN(labels) ? labels[cause] : "unknown cause";
+}
+
+/*
+ * Numbers of the x86-64 table written out: captures are read on other machines
+ * too, whose own numbers may differ.
+ */
+static const struct {
+	int number;
+	const char *name;
+} syscalls[] = {
+	{0, "read"},
+	{1, "write"},
+	{2, "open"},
+	{3, "close"},
+	{7, "poll"},
+	{9, "mmap"},
+	{10, "mprotect"},
+	{11, "munmap"},
+	{16, "ioctl"},
+	{17, "pread64"},
+	{18, "pwrite64"},
+	{19, "readv"},
+	{20, "writev"},
+	{22, "pipe"},
+	{23, "select"},
+	{24, "sched_yield"},
+	{26, "msync"},
+	{28, "madvise"},
+	{34, "pause"},
+	{35, "nanosleep"},
+	{40, "sendfile"},
+	{42, "connect"},
+	{43, "accept"},
+	{44, "sendto"},
+	{45, "recvfrom"},
+	{46, "sendmsg"},
+	{47, "recvmsg"},
+	{56, "clone"},
+	{57, "fork"},
+	{58, "vfork"},
+	{59, "execve"},
+	{60, "exit"},
+	{61, "wait4"},
+	{65, "semop"},
+	{69, "msgsnd"},
+	{70, "msgrcv"},
+	{72, "fcntl"},
+	{73, "flock"},
+	{74, "fsync"},
+	{75, "fdatasync"},
+	{76, "truncate"},
+	{77, "ftruncate"},
+	{78, "getdents"},
+	{82, "rename"},
+	{83, "mkdir"},
+	{84, "rmdir"},
+	{85, "creat"},
+	{86, "link"},
+	{87, "unlink"},
+	{88, "symlink"},
+	{89, "readlink"},
+	{128, "rt_sigtimedwait"},
+	{130, "rt_sigsuspend"},
+	{162, "sync"},
+	{187, "readahead"},
+	{202, "futex"},
+	{208, "io_getevents"},
+	{217, "getdents64"},
+	{219, "restart_syscall"},
+	{220, "semtimedop"},
+	{221, "fadvise64"},
+	{230, "clock_nanosleep"},
+	{231, "exit_group"},
+	{232, "epoll_wait"},
+	{242, "mq_timedsend"},
+	{243, "mq_timedreceive"},
+	{247, "waitid"},
+	{257, "openat"},
+	{258, "mkdirat"},
+	{262, "newfstatat"},
+	{263, "unlinkat"},
+	{264, "renameat"},
+	{270, "pselect6"},
+	{271, "ppoll"},
+	{275, "splice"},
+	{276, "tee"},
+	{277, "sync_file_range"},
+	{278, "vmsplice"},
+	{281, "epoll_pwait"},
+	{285, "fallocate"},
+	{288, "accept4"},
+	{295, "preadv"},
+	{296, "pwritev"},
+	{299, "recvmmsg"},
+	{306, "syncfs"},
+	{307, "sendmmsg"},
+	{316, "renameat2"},
+	{322, "execveat"},
+	{326, "copy_file_range"},
+	{327, "preadv2"},
+	{328, "pwritev2"},
+	{332, "statx"},
+	{333, "io_pgetevents"},
+	{426, "io_uring_enter"},
+	{435, "clone3"},
+	{437, "openat2"},
+	{441, "epoll_pwait2"},
+	{449, "futex_waitv"},
+	{454, "futex_wake"},
+	{455, "futex_wait"},
+	{456, "futex_requeue"},
+};
+
+const char *syscall_label(int syscall)
+{
+	size_t low = 0, high = ARRAY_LEN(syscalls);
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (syscalls[middle].number == syscall)
+			return syscalls[middle].name;
+		if (syscalls[middle].number < syscall)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The evidence is weighed in this order: stopped or frozen, then an
+ * uninterruptible or I/O wait (which is the kernel's own business, whatever
+ * the call was meant to wait for), then what the system call waits for.
+ */
+#include "reason.h"
+#include "records.h"
+#include "util.h"
+#include <asm/unistd_64.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+
+/* task_struct::__state, include/linux/sched.h */
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED	     0x0004
+#define TASK_TRACED	     0x0008
+#define TASK_NOLOAD	     0x0400
+#define TASK_FROZEN	     0x8000
+
+const CategoryInfo category_info[CATEGORY_COUNT] = {
+	[CATEGORY_OTHER] = {"Other", "grey"},
+	[CATEGORY_IDLE] = {"Idle", "transparent"},
+	[CATEGORY_USER] = {"User", "yellow"},
+	[CATEGORY_KERNEL] = {"Kernel", "orange"},
+	[CATEGORY_DISK] = {"Disk I/O", "red"},
+	[CATEGORY_FAULT] = {"Page-fault I/O", "magenta"},
+	[CATEGORY_LOCK] = {"Lock", "purple"},
+	[CATEGORY_THREAD] = {"Waiting for another thread", "lightblue"},
+	[CATEGORY_NETWORK] = {"Network", "blue"},
+	[CATEGORY_PIPE] = {"Pipe/IPC", "green"},
+	[CATEGORY_RUNNABLE] = {"Runnable", "lightred"},
+	[CATEGORY_SLEEP] = {"Sleep (timer)", "darkgrey"},
+	[CATEGORY_OTHER_WAIT] = {"Other wait", "brown"},
+	[CATEGORY_UNKNOWN] = {"Unknown (events lost)", "grey"},
+};
+
+const char *const reason_rule_text[RULE_COUNT] = {
+	[RULE_NONE] = "none",
+	[RULE_STATE] = "task state",
+	[RULE_SYSCALL] = "system call",
+	[RULE_ARGUMENTS] = "system call and arguments",
+	[RULE_DESCRIPTOR] = "system call and kind of descriptor",
+	[RULE_SCHEDULER] = "scheduler",
+	[RULE_LOSS] = "events lost",
+};
+
+const ReasonInfo reason_info[REASON_COUNT] = {
+	[REASON_NONE] = {"[no reason]", "None", CATEGORY_OTHER},
+	[REASON_PREEMPTED] = {"[runnable: preempted]", "Preempted", CATEGORY_RUNNABLE},
+	[REASON_YIELDED] = {"[runnable: yielded]", "Yielded", CATEGORY_RUNNABLE},
+	[REASON_WOKEN] = {"[runnable: woken]", "Woken", CATEGORY_RUNNABLE},
+	[REASON_DISK_READ] = {"[disk read wait]", "Disk read wait", CATEGORY_DISK},
+	[REASON_DISK_WRITE] = {"[disk write wait]", "Disk write wait", CATEGORY_DISK},
+	[REASON_DISK_SYNC] = {"[fsync wait]", "fsync wait", CATEGORY_DISK},
+	[REASON_DISK_OTHER] = {"[disk wait]", "Disk wait", CATEGORY_DISK},
+	[REASON_FAULT] = {"[page-fault I/O wait]", "Page-fault I/O wait", CATEGORY_FAULT},
+	[REASON_MUTEX] = {"[mutex wait]", "Mutex wait", CATEGORY_LOCK},
+	[REASON_RWLOCK] = {"[rwlock wait]", "Rwlock wait", CATEGORY_LOCK},
+	[REASON_FILE_LOCK] = {"[file lock wait]", "File lock wait", CATEGORY_LOCK},
+	[REASON_CONDVAR] = {"[condition variable wait]", "Condition variable wait",
+			    CATEGORY_THREAD},
+	[REASON_JOIN] = {"[thread join wait]", "Thread join wait", CATEGORY_THREAD},
+	[REASON_CHILD] = {"[child process wait]", "Child process wait", CATEGORY_THREAD},
+	[REASON_VFORK] = {"[vfork wait]", "vfork wait", CATEGORY_THREAD},
+	[REASON_FUTEX] = {"[futex wait]", "Futex wait", CATEGORY_THREAD},
+	[REASON_NETWORK_RECEIVE] = {"[network receive wait]", "Network receive wait",
+				    CATEGORY_NETWORK},
+	[REASON_NETWORK_SEND] = {"[network send wait]", "Network send wait", CATEGORY_NETWORK},
+	[REASON_NETWORK_CONNECT] = {"[network connection wait]", "Network connection wait",
+				    CATEGORY_NETWORK},
+	[REASON_NETWORK_POLL] = {"[network poll wait]", "Network poll wait", CATEGORY_NETWORK},
+	[REASON_PIPE_READ] = {"[pipe read wait]", "Pipe read wait", CATEGORY_PIPE},
+	[REASON_PIPE_WRITE] = {"[pipe write wait]", "Pipe write wait", CATEGORY_PIPE},
+	[REASON_PIPE_POLL] = {"[pipe poll wait]", "Pipe poll wait", CATEGORY_PIPE},
+	[REASON_UNIX_RECEIVE] = {"[unix socket receive wait]", "Unix socket receive wait",
+				 CATEGORY_PIPE},
+	[REASON_UNIX_SEND] = {"[unix socket send wait]", "Unix socket send wait", CATEGORY_PIPE},
+	[REASON_UNIX_POLL] = {"[unix socket poll wait]", "Unix socket poll wait", CATEGORY_PIPE},
+	[REASON_IPC] = {"[IPC wait]", "IPC wait", CATEGORY_PIPE},
+	[REASON_SLEEP] = {"[sleep]", "Sleep", CATEGORY_SLEEP},
+	[REASON_TERMINAL] = {"[terminal wait]", "Terminal wait", CATEGORY_OTHER_WAIT},
+	[REASON_EVENT] = {"[event wait]", "Event wait", CATEGORY_THREAD},
+	[REASON_IDLE_POLL] = {"[idle: poll]", "Idle: poll", CATEGORY_IDLE},
+	[REASON_IDLE_EPOLL] = {"[idle: epoll]", "Idle: epoll", CATEGORY_IDLE},
+	[REASON_IDLE_ACCEPT] = {"[idle: accept]", "Idle: accept", CATEGORY_IDLE},
+	[REASON_IDLE_SIGNAL] = {"[idle: signal]", "Idle: signal", CATEGORY_IDLE},
+	[REASON_POLL_OTHER] = {"[poll wait]", "Poll wait", CATEGORY_OTHER_WAIT},
+	[REASON_IO_URING] = {"[io_uring wait]", "io_uring wait", CATEGORY_OTHER_WAIT},
+	[REASON_STOPPED] = {"[stopped]", "Stopped", CATEGORY_OTHER_WAIT},
+	[REASON_UNINTERRUPTIBLE] = {"[uninterruptible wait]", "Uninterruptible wait",
+				    CATEGORY_OTHER_WAIT},
+	[REASON_OTHER] = {"[other wait]", "Other wait", CATEGORY_OTHER_WAIT},
+	[REASON_UNSEEN] = {"[asleep since before the recording]",
+			   "Asleep since before the recording", CATEGORY_OTHER_WAIT},
+	[REASON_LOST] = {"[unknown: events lost]", "Events lost", CATEGORY_UNKNOWN},
+};
+
+/* What a system call can wait for. */
+enum call {
+	CALL_OTHER = 0,
+	CALL_READ,    /* of any descriptor */
+	CALL_WRITE,   /* likewise */
+	CALL_RECEIVE, /* of a socket */
+	CALL_SEND,
+	CALL_CONNECT,
+	CALL_ACCEPT,
+	CALL_SYNC,
+	CALL_FUTEX,
+	CALL_FUTEX_OTHER,
+	CALL_POLL,
+	CALL_SELECT,
+	CALL_EPOLL,
+	CALL_IO_URING,
+	CALL_AIO,
+	CALL_SLEEP,
+	CALL_SIGNAL,
+	CALL_CHILD,
+	CALL_CLONE,
+	CALL_FILE_LOCK,
+	CALL_FCNTL,
+	CALL_IPC,
+};
+
+static const uint8_t calls[] = {
+	[__NR_read] = CALL_READ,
+	[__NR_readv] = CALL_READ,
+	[__NR_pread64] = CALL_READ,
+	[__NR_preadv] = CALL_READ,
+	[__NR_preadv2] = CALL_READ,
+	[__NR_splice] = CALL_READ,
+	[__NR_tee] = CALL_READ,
+	[__NR_readahead] = CALL_READ,
+	[__NR_write] = CALL_WRITE,
+	[__NR_writev] = CALL_WRITE,
+	[__NR_pwrite64] = CALL_WRITE,
+	[__NR_pwritev] = CALL_WRITE,
+	[__NR_pwritev2] = CALL_WRITE,
+	[__NR_sendfile] = CALL_WRITE,
+	[__NR_vmsplice] = CALL_WRITE,
+	[__NR_recvfrom] = CALL_RECEIVE,
+	[__NR_recvmsg] = CALL_RECEIVE,
+	[__NR_recvmmsg] = CALL_RECEIVE,
+	[__NR_sendto] = CALL_SEND,
+	[__NR_sendmsg] = CALL_SEND,
+	[__NR_sendmmsg] = CALL_SEND,
+	[__NR_connect] = CALL_CONNECT,
+	[__NR_accept] = CALL_ACCEPT,
+	[__NR_accept4] = CALL_ACCEPT,
+	[__NR_fsync] = CALL_SYNC,
+	[__NR_fdatasync] = CALL_SYNC,
+	[__NR_sync] = CALL_SYNC,
+	[__NR_syncfs] = CALL_SYNC,
+	[__NR_sync_file_range] = CALL_SYNC,
+	[__NR_msync] = CALL_SYNC,
+	[__NR_futex] = CALL_FUTEX,
+	[__NR_futex_waitv] = CALL_FUTEX_OTHER,
+	[__NR_poll] = CALL_POLL,
+	[__NR_ppoll] = CALL_POLL,
+	[__NR_select] = CALL_SELECT,
+	[__NR_pselect6] = CALL_SELECT,
+	[__NR_epoll_wait] = CALL_EPOLL,
+	[__NR_epoll_pwait] = CALL_EPOLL,
+	[__NR_epoll_pwait2] = CALL_EPOLL,
+	[__NR_io_uring_enter] = CALL_IO_URING,
+	[__NR_io_getevents] = CALL_AIO,
+	[__NR_io_pgetevents] = CALL_AIO,
+	[__NR_nanosleep] = CALL_SLEEP,
+	[__NR_clock_nanosleep] = CALL_SLEEP,
+	[__NR_rt_sigtimedwait] = CALL_SIGNAL,
+	[__NR_rt_sigsuspend] = CALL_SIGNAL,
+	[__NR_pause] = CALL_SIGNAL,
+	[__NR_wait4] = CALL_CHILD,
+	[__NR_waitid] = CALL_CHILD,
+	[__NR_vfork] = CALL_CLONE,
+	[__NR_clone] = CALL_CLONE,
+	[__NR_clone3] = CALL_CLONE,
+	[__NR_flock] = CALL_FILE_LOCK,
+	[__NR_fcntl] = CALL_FCNTL,
+	[__NR_msgrcv] = CALL_IPC,
+	[__NR_msgsnd] = CALL_IPC,
+	[__NR_semop] = CALL_IPC,
+	[__NR_semtimedop] = CALL_IPC,
+	[__NR_mq_timedreceive] = CALL_IPC,
+	[__NR_mq_timedsend] = CALL_IPC,
+};
+
+static enum call call_of(int syscall)
+{
+	return syscall >= 0 && (size_t)syscall < ARRAY_LEN(calls) ? calls[syscall] : CALL_OTHER;
+}
+
+/*
+ * What glibc and Rust's std pass (by strace): a lock waits for the word to
+ * change from 2 ("locked, with waiters"), an rwlock from 3, a condition variable
+ * or a semaphore from 0, and a join for the thread's number, which the kernel
+ * clears and wakes as a shared futex.
+ */
+static enum reason classify_futex(const ReasonFacts *facts)
+{
+	uint32_t word = facts->args[2];
+	bool shared = !(facts->args[1] & FUTEX_PRIVATE_FLAG);
+
+	switch (facts->args[1] & FUTEX_CMD_MASK) {
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+		return REASON_MUTEX;
+	case FUTEX_WAIT_REQUEUE_PI:
+		return REASON_CONDVAR;
+	case FUTEX_WAIT:
+		if (word == 2)
+			return REASON_MUTEX;
+		break;
+	case FUTEX_WAIT_BITSET:
+		if (word == 0)
+			return REASON_CONDVAR;
+		if (word == 2)
+			return REASON_MUTEX;
+		if (word == 3)
+			return REASON_RWLOCK;
+		break;
+	default:
+		return REASON_FUTEX;
+	}
+	/* Thread numbers stay below PID_MAX_LIMIT. */
+	return shared && word > 3 && word <= 1 << 22 ? REASON_JOIN : REASON_FUTEX;
+}
+
+static enum reason classify_read(uint8_t fd_kind, enum reason otherwise)
+{
+	switch (fd_kind) {
+	case FD_CHAR:
+		return REASON_TERMINAL;
+	case FD_PIPE:
+		return REASON_PIPE_READ;
+	case FD_INET:
+	case FD_SOCKET:
+		return REASON_NETWORK_RECEIVE;
+	case FD_UNIX:
+		return REASON_UNIX_RECEIVE;
+	case FD_ANON:
+		return REASON_EVENT;
+	}
+	return otherwise;
+}
+
+static enum reason classify_write(uint8_t fd_kind, enum reason otherwise)
+{
+	switch (fd_kind) {
+	case FD_CHAR:
+		return REASON_TERMINAL;
+	case FD_PIPE:
+		return REASON_PIPE_WRITE;
+	case FD_INET:
+	case FD_SOCKET:
+		return REASON_NETWORK_SEND;
+	case FD_UNIX:
+		return REASON_UNIX_SEND;
+	case FD_ANON:
+		return REASON_EVENT;
+	}
+	return otherwise;
+}
+
+static enum reason classify_poll_one(const ReasonFacts *facts)
+{
+	switch (facts->fd_kind) {
+	case FD_CHAR:
+		return REASON_TERMINAL;
+	case FD_PIPE:
+		return REASON_PIPE_POLL;
+	case FD_INET:
+		return REASON_NETWORK_POLL;
+	case FD_UNIX:
+		return REASON_UNIX_POLL;
+	case FD_LISTEN:
+		return facts->only_thread ? REASON_NETWORK_CONNECT : REASON_IDLE_POLL;
+	case FD_ANON:
+		return REASON_EVENT;
+	}
+	return REASON_POLL_OTHER;
+}
+
+static enum reason classify_poll_many(const ReasonFacts *facts, enum reason idle)
+{
+	if (!facts->only_thread)
+		return idle;
+	return facts->fd_kind == FD_INET ? REASON_NETWORK_POLL : REASON_POLL_OTHER;
+}
+
+static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rule)
+{
+	uint64_t count = facts->fd_count ? facts->fd_count : (uint32_t)facts->args[1];
+
+	*rule = RULE_ARGUMENTS;
+	if (count == 0)
+		return REASON_SLEEP;
+	*rule = RULE_DESCRIPTOR;
+	return count == 1 ? classify_poll_one(facts) : classify_poll_many(facts, REASON_IDLE_POLL);
+}
+
+/* select tells only the highest descriptor, not how many there are. */
+static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *rule)
+{
+	uint32_t limit = facts->args[0];
+
+	*rule = RULE_ARGUMENTS;
+	if (limit == 0)
+		return REASON_SLEEP;
+	return limit == 1 ? classify_poll_one(facts) : classify_poll_many(facts, REASON_IDLE_POLL);
+}
+
+static enum reason classify_connect(const ReasonFacts *facts)
+{
+	return facts->fd_kind == FD_UNIX ? REASON_UNIX_SEND : REASON_NETWORK_CONNECT;
+}
+
+static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rule)
+{
+	uint64_t command = facts->args[1];
+
+	*rule = RULE_SYSCALL;
+	switch (call_of(facts->syscall)) {
+	case CALL_READ:
+		*rule = RULE_DESCRIPTOR;
+		return classify_read(facts->fd_kind, REASON_OTHER);
+	case CALL_WRITE:
+		*rule = RULE_DESCRIPTOR;
+		return classify_write(facts->fd_kind, REASON_OTHER);
+	case CALL_RECEIVE:
+		*rule = RULE_DESCRIPTOR;
+		return classify_read(facts->fd_kind, REASON_NETWORK_RECEIVE);
+	case CALL_SEND:
+		*rule = RULE_DESCRIPTOR;
+		return classify_write(facts->fd_kind, REASON_NETWORK_SEND);
+	case CALL_CONNECT:
+		*rule = RULE_DESCRIPTOR;
+		return classify_connect(facts);
+	case CALL_ACCEPT:
+		return facts->only_thread ? REASON_NETWORK_CONNECT : REASON_IDLE_ACCEPT;
+	case CALL_FUTEX:
+		*rule = RULE_ARGUMENTS;
+		return classify_futex(facts);
+	case CALL_FUTEX_OTHER:
+		return REASON_FUTEX;
+	case CALL_POLL:
+		return classify_poll(facts, rule);
+	case CALL_SELECT:
+		return classify_select(facts, rule);
+	case CALL_EPOLL:
+		return classify_poll_many(facts, REASON_IDLE_EPOLL);
+	case CALL_IO_URING:
+		/* With requests under way the kernel marks the wait as one for I/O (from 6.5 on).
+		 */
+		return facts->iowait || facts->only_thread ? REASON_IO_URING : REASON_IDLE_POLL;
+	case CALL_AIO:
+		return REASON_DISK_OTHER;
+	case CALL_SLEEP:
+		return REASON_SLEEP;
+	case CALL_SIGNAL:
+		return facts->only_thread ? REASON_OTHER : REASON_IDLE_SIGNAL;
+	case CALL_CHILD:
+		return REASON_CHILD;
+	case CALL_CLONE:
+		return REASON_VFORK;
+	case CALL_FILE_LOCK:
+		return REASON_FILE_LOCK;
+	case CALL_FCNTL:
+		*rule = RULE_ARGUMENTS;
+		return command == F_SETLKW || command == F_OFD_SETLKW ? REASON_FILE_LOCK
+								      : REASON_OTHER;
+	case CALL_IPC:
+		return REASON_IPC;
+	case CALL_SYNC:
+	case CALL_OTHER:
+		break;
+	}
+	*rule = facts->syscall < 0 ? RULE_STATE : RULE_SYSCALL;
+	return REASON_OTHER;
+}
+
+/* A disk wait in a call on something that is not on a disk: its buffer was paged out. */
+static bool is_diskless(uint8_t fd_kind)
+{
+	switch (fd_kind) {
+	case FD_PIPE:
+	case FD_INET:
+	case FD_UNIX:
+	case FD_SOCKET:
+	case FD_ANON:
+		return true;
+	}
+	return false;
+}
+
+static enum reason classify_uninterruptible(const ReasonFacts *facts, enum reason_rule *rule)
+{
+	enum call call = call_of(facts->syscall);
+
+	*rule = RULE_SYSCALL;
+	/* ext4's wait for the journal's commit is not marked as one for I/O. */
+	if (call == CALL_SYNC)
+		return REASON_DISK_SYNC;
+	if (call == CALL_CLONE && !facts->iowait)
+		return REASON_VFORK;
+	*rule = RULE_STATE;
+	if (facts->kernel_thread)
+		return facts->iowait ? REASON_DISK_OTHER : REASON_UNINTERRUPTIBLE;
+	if (facts->syscall == -1)
+		return REASON_FAULT;
+	if (!facts->iowait)
+		return REASON_UNINTERRUPTIBLE;
+	*rule = RULE_SYSCALL;
+	if (call != CALL_READ && call != CALL_WRITE && call != CALL_RECEIVE && call != CALL_SEND)
+		return REASON_DISK_OTHER;
+	if (is_diskless(facts->fd_kind)) {
+		*rule = RULE_DESCRIPTOR;
+		return REASON_FAULT;
+	}
+	return call == CALL_READ || call == CALL_RECEIVE ? REASON_DISK_READ : REASON_DISK_WRITE;
+}
+
+enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule)
+{
+	bool idle = facts->state & TASK_NOLOAD; /* TASK_IDLE: uninterruptible, but not busy */
+
+	if (facts->state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN)) {
+		*ret_rule = RULE_STATE;
+		return REASON_STOPPED;
+	}
+	if ((facts->state & TASK_UNINTERRUPTIBLE && !idle) ||
+	    (facts->iowait && facts->syscall == -1))
+		return classify_uninterruptible(facts, ret_rule);
+	return classify_call(facts, ret_rule);
+}

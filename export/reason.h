@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * reason.h - why a thread was not running, and under which category it is drawn.
+ *
+ * Rules here use the task state, the system call and its arguments, and what kind
+ * of descriptor it names; each names itself (enum reason_rule), so that a
+ * wait always shows what its reason rests on.
+ */
+#ifndef WALLPROF_REASON_H
+#define WALLPROF_REASON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Index into the profile's categories; the order is that of the profile. */
+enum category {
+	CATEGORY_OTHER =
+		0, /* the viewer's default, grey: "Unknown (events lost)" shares the colour */
+	CATEGORY_IDLE,
+	CATEGORY_USER,
+	CATEGORY_KERNEL,
+	CATEGORY_DISK,
+	CATEGORY_FAULT,
+	CATEGORY_LOCK,
+	CATEGORY_THREAD, /* waiting for another thread */
+	CATEGORY_NETWORK,
+	CATEGORY_PIPE,
+	CATEGORY_RUNNABLE,
+	CATEGORY_SLEEP,
+	CATEGORY_OTHER_WAIT,
+	CATEGORY_UNKNOWN,
+	CATEGORY_COUNT,
+};
+
+typedef struct CategoryInfo {
+	const char *name;
+	const char *color; /* the viewer's colour names */
+} CategoryInfo;
+extern const CategoryInfo category_info[CATEGORY_COUNT];
+
+enum reason {
+	REASON_NONE = 0,
+	/* runnable */
+	REASON_PREEMPTED,
+	REASON_YIELDED,
+	REASON_WOKEN,
+	/* blocked */
+	REASON_DISK_READ,
+	REASON_DISK_WRITE,
+	REASON_DISK_SYNC,
+	REASON_DISK_OTHER, /* metadata: open, stat, exec, … */
+	REASON_FAULT,	   /* page-fault I/O */
+	REASON_MUTEX,
+	REASON_RWLOCK,
+	REASON_FILE_LOCK,
+	REASON_CONDVAR, /* condition variable or semaphore */
+	REASON_JOIN,
+	REASON_CHILD, /* wait4, waitid */
+	REASON_VFORK,
+	REASON_FUTEX, /* another futex operation */
+	REASON_NETWORK_RECEIVE,
+	REASON_NETWORK_SEND,
+	REASON_NETWORK_CONNECT,
+	REASON_NETWORK_POLL,
+	REASON_PIPE_READ,
+	REASON_PIPE_WRITE,
+	REASON_PIPE_POLL,
+	REASON_UNIX_RECEIVE,
+	REASON_UNIX_SEND,
+	REASON_UNIX_POLL,
+	REASON_IPC, /* System V and POSIX messages and semaphores */
+	REASON_SLEEP,
+	REASON_TERMINAL,
+	REASON_EVENT,	  /* eventfd, timerfd, signalfd read */
+	REASON_IDLE_POLL, /* several descriptors or a listening socket */
+	REASON_IDLE_EPOLL,
+	REASON_IDLE_ACCEPT,
+	REASON_IDLE_SIGNAL,
+	REASON_POLL_OTHER, /* poll of one descriptor of another kind, or of a command's only thread
+			    */
+	REASON_IO_URING,
+	REASON_STOPPED,		/* SIGSTOP, ptrace */
+	REASON_UNINTERRUPTIBLE, /* D without a better rule */
+	REASON_OTHER,
+	REASON_UNSEEN, /* asleep since before it could be looked at */
+	/* unknown */
+	REASON_LOST,
+	REASON_COUNT,
+};
+
+enum reason_rule {
+	RULE_NONE = 0,
+	RULE_STATE,	 /* the task state alone */
+	RULE_SYSCALL,	 /* the system call */
+	RULE_ARGUMENTS,	 /* the system call and its arguments */
+	RULE_DESCRIPTOR, /* the kind of its descriptor */
+	RULE_SCHEDULER,	 /* runnable: preempted, yielded, woken */
+	RULE_LOSS,
+	RULE_COUNT,
+};
+extern const char *const reason_rule_text[RULE_COUNT]; /* "system call and arguments" */
+
+typedef struct ReasonInfo {
+	const char *leaf;   /* the pseudo frame: "[mutex wait]" */
+	const char *marker; /* the marker's name: "Mutex wait" */
+	enum category category;
+} ReasonInfo;
+extern const ReasonInfo reason_info[REASON_COUNT];
+
+typedef struct ReasonFacts {
+	uint16_t state; /* TASK_* of the switch-out */
+	bool iowait;
+	int16_t syscall; /* -1 none; the last real one if it was restart_syscall */
+	uint64_t args[3];
+	uint8_t fd_kind, fd_count;
+	bool only_thread;   /* of a process of a launched command: never idle */
+	bool kernel_thread; /* kernel or io_uring worker: neither calls nor page faults */
+} ReasonFacts;
+
+/* In a system call, but a 32-bit one, whose number says nothing here. */
+#define SYSCALL_UNKNOWN (-2)
+
+/* Why a thread that switched out with these facts is blocked. */
+enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule);
+
+#endif

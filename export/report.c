@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report.h"
+#include "firefox_rows.h"
+#include "labels.h"
+#include <inttypes.h>
+
+#define SUMMARY_PLACES 5
+#define REPORT_WAITS   10
+#define TEXT_SIZE      32
+#define VIEWER_ADDRESS "https://profiler.firefox.com"
+
+/* A leaf function, or a kind of wait, and the time that all threads spent there. */
+typedef struct Place {
+	uint32_t function; /* tables_leaf_function() */
+	uint32_t stack;	   /* one that has it */
+	enum category category;
+	uint64_t ns;
+} Place;
+
+typedef struct Places {
+	Tables *tables;
+	RowPlan plan;
+	Map index; /* (function, category) -> list */
+	VEC(Place) list;
+} Places;
+
+typedef struct Sums {
+	uint64_t lifetime, ledger[STATE_COUNT];
+	/* Of the threads whose kernel account is known: theirs and ours. */
+	size_t known;
+	uint64_t kernel_running, kernel_delay, running, runnable;
+	bool delay_known;
+} Sums;
+
+/* ---- text -------------------------------------------------------------------- */
+
+/* A name that was made up by somebody else, fit for a terminal. */
+static char *printable(const char *name)
+{
+	char *text = utf8_sanitize(name ? name : "");
+
+	if (!text)
+		text = xstrdup(name ? name : "");
+	for (unsigned char *p = (unsigned char *)text; *p; p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			*p = '?';
+		else if (*p == 0xc2 && p[1] < 0xa0) /* U+0080 … U+009F are control characters too */
+			p[0] = p[1] = '?';
+	}
+	return text;
+}
+
+static const char *duration(char text[TEXT_SIZE], uint64_t ns)
+{
+	if (ns >= NSEC_PER_SEC)
+		snprintf(text, TEXT_SIZE, "%.3f s", (double)ns / NSEC_PER_SEC);
+	else if (ns >= NSEC_PER_MSEC)
+		snprintf(text, TEXT_SIZE, "%.3f ms", (double)ns / NSEC_PER_MSEC);
+	else if (ns > 0)
+		snprintf(text, TEXT_SIZE, "%.1f us", (double)ns / NSEC_PER_USEC);
+	else
+		snprintf(text, TEXT_SIZE, "0 s");
+	return text;
+}
+#define DURATION(ns) duration((char[TEXT_SIZE]){}, ns)
+
+static uint64_t thread_lifetime(const Thread *thread)
+{
+	return thread->end_ns - MIN(thread->start_ns, thread->end_ns);
+}
+
+/* ---- sums ---------------------------------------------------------------------- */
+
+static void add_kernel(Sums *sums, const Thread *thread)
+{
+	if (!thread->kernel.known)
+		return;
+	sums->known++;
+	sums->kernel_running += thread->kernel.sum_exec_runtime;
+	sums->running += thread->ledger[STATE_RUNNING];
+	sums->runnable += thread->ledger[STATE_RUNNABLE];
+	if (thread->kernel.run_delay == UINT64_MAX)
+		sums->delay_known = false;
+	else
+		sums->kernel_delay += thread->kernel.run_delay;
+}
+
+static Sums sum_up(const Timeline *timeline)
+{
+	Sums sums = {.delay_known = true};
+
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		sums.lifetime += thread_lifetime(thread);
+		for (size_t s = 0; s < STATE_COUNT; s++)
+			sums.ledger[s] += thread->ledger[s];
+		add_kernel(&sums, thread);
+	}
+	return sums;
+}
+
+static void add_row(void *user, const Row *row)
+{
+	Places *places = user;
+	uint32_t function = tables_leaf_function(places->tables, row->stack);
+	enum category category = tables_leaf_category(places->tables, row->stack);
+	uint64_t key = (uint64_t)function << 32 | category;
+	uint32_t number = map_get(&places->index, key);
+
+	if (number == MAP_NONE) {
+		number = places->list.count;
+		map_set(&places->index, key, number);
+		*vec_push(&places->list) = (Place){function, row->stack, category, 0};
+	}
+	places->list.items[number].ns += row->weight_ns;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const Place *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return x->function < y->function ? -1 : x->function > y->function;
+}
+
+static void places_init(Places *places, const Timeline *timeline, Frames *frames)
+{
+	*places = (Places){.tables = tables_new(timeline, frames)};
+	row_plan_init(&places->plan, timeline, 0);
+}
+
+static void places_add(Places *places, uint32_t thread)
+{
+	rows_walk(places->tables, &places->plan, thread, true, add_row, places);
+}
+
+static void places_free(Places *places)
+{
+	row_plan_free(&places->plan);
+	map_free(&places->index);
+	vec_free(&places->list);
+	tables_free(places->tables);
+}
+
+static uint64_t places_time(const Places *places, enum category category)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < places->list.count; i++)
+		if (places->list.items[i].category == category)
+			ns += places->list.items[i].ns;
+	return ns;
+}
+
+/* ---- parts of both texts --------------------------------------------------------- */
+
+static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	Sums sums = sum_up(timeline);
+	Places places;
+	uint64_t idle;
+
+	places_init(&places, timeline, frames);
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		places_add(&places, i);
+	idle = places_time(&places, CATEGORY_IDLE);
+	fprintf(file, "where the time of %zu thread%s went: %s", timeline->threads.count,
+		timeline->threads.count == 1 ? "" : "s", DURATION(sums.lifetime - idle));
+	if (idle > 0)
+		fprintf(file, " (and %s idle, not counted here)", DURATION(idle));
+	fputc('\n', file);
+	if (places.list.count > 0)
+		qsort(places.list.items, places.list.count, sizeof(Place), compare_places);
+	for (size_t i = 0, shown = 0; i < places.list.count && shown < SUMMARY_PLACES; i++) {
+		const Place *place = &places.list.items[i];
+
+		if (place->category == CATEGORY_IDLE || place->ns == 0)
+			continue;
+		_cleanup_free_ char *name =
+			printable(tables_leaf_name(places.tables, place->stack));
+		fprintf(file, "  %5.1f %%  %10s  %s%s\n",
+			100.0 * place->ns / (sums.lifetime - idle), DURATION(place->ns), name,
+			place->category == CATEGORY_KERNEL ? " (kernel)" : "");
+		shown++;
+	}
+	places_free(&places);
+}
+
+static void print_ledger(FILE *file, const Sums *sums)
+{
+	fprintf(file, "ledger: running %s + runnable %s + blocked %s + unknown %s = lifetime %s\n",
+		DURATION(sums->ledger[STATE_RUNNING]), DURATION(sums->ledger[STATE_RUNNABLE]),
+		DURATION(sums->ledger[STATE_BLOCKED]), DURATION(sums->ledger[STATE_UNKNOWN]),
+		DURATION(sums->lifetime));
+	if (sums->known == 0) {
+		fputs("kernel: its own account was not received\n", file);
+		return;
+	}
+	fprintf(file, "kernel: of %zu thread%s: sum_exec_runtime %s (running here %s)", sums->known,
+		sums->known == 1 ? "" : "s", DURATION(sums->kernel_running),
+		DURATION(sums->running));
+	if (sums->delay_known)
+		fprintf(file, ", run_delay %s (runnable here %s)", DURATION(sums->kernel_delay),
+			DURATION(sums->runnable));
+	fputc('\n', file);
+}
+
+/* Totals come at the end of a recording; of one that was cut off only the spans are known. */
+static uint64_t lost_of_kind(const Timeline *timeline, uint32_t kind)
+{
+	uint64_t in_spans = 0, total = kind < REC_BPF_MAX ? timeline->totals[kind].lost : 0;
+
+	for (size_t i = 0; i < timeline->losses.count; i++)
+		if (timeline->losses.items[i].kind == kind)
+			in_spans += timeline->losses.items[i].count;
+	return MAX(in_spans, total);
+}
+
+static void print_losses(FILE *file, const Timeline *timeline)
+{
+	const char *separator = " ";
+
+	fputs("lost:", file);
+	for (uint32_t kind = 0; kind <= REC_MAPPING; kind++) {
+		const char *label = record_kind_label(kind);
+		uint64_t lost = label ? lost_of_kind(timeline, kind) : 0;
+
+		if (lost == 0)
+			continue;
+		fprintf(file, "%s%" PRIu64 " %s", separator, lost, label);
+		if (kind < REC_BPF_MAX && timeline->totals[kind].sent > 0)
+			fprintf(file, " of %" PRIu64, timeline->totals[kind].sent);
+		separator = ", ";
+	}
+	fputs(*separator == ' ' ? " nothing\n" : " (shown as unknown and as markers)\n", file);
+	if (!timeline->complete)
+		fputs("      the recording was cut off: what came after is not here\n", file);
+	if (timeline->contradictions > 0)
+		fprintf(file, "      %" PRIu64 " contradictions with no loss reported\n",
+			timeline->contradictions);
+}
+
+/* ---- the summary ----------------------------------------------------------------- */
+
+/* Running time of the command's main thread by mode, told by its ticks. */
+static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *ret_user,
+			  uint64_t *ret_kernel)
+{
+	const Thread *thread = &timeline->threads.items[timeline->command_thread];
+	uint64_t running = thread->ledger[STATE_RUNNING];
+	uint64_t ticks = thread->kernel.known ? thread->kernel.utime + thread->kernel.stime : 0;
+	Places places;
+	bool split = true;
+
+	places_init(&places, timeline, frames);
+	if (places.plan.tick_ends[timeline->command_thread].last_tick != SIZE_MAX) {
+		places_add(&places, timeline->command_thread);
+		*ret_kernel = places_time(&places, CATEGORY_KERNEL);
+	} else if (ticks > 0) {
+		*ret_kernel = (double)running * thread->kernel.stime / ticks;
+	} else {
+		split = false;
+		*ret_kernel = 0;
+	}
+	*ret_kernel = MIN(*ret_kernel, running);
+	*ret_user = running - *ret_kernel;
+	places_free(&places);
+	return split;
+}
+
+static void print_times(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	const Thread *thread;
+	uint64_t user, kernel, waited, unknown;
+
+	if (timeline->command_thread >= timeline->threads.count) {
+		fprintf(file, "real %s, %zu threads in %zu processes\n",
+			DURATION(timeline->end_ns - timeline->start_ns), timeline->threads.count,
+			timeline->processes.count);
+		return;
+	}
+	thread = &timeline->threads.items[timeline->command_thread];
+	unknown = thread->ledger[STATE_UNKNOWN];
+	waited = thread->ledger[STATE_BLOCKED] + thread->ledger[STATE_RUNNABLE];
+	fprintf(file, "real %s = ", DURATION(thread_lifetime(thread)));
+	if (split_running(timeline, frames, &user, &kernel))
+		fprintf(file, "user %s + sys %s", DURATION(user), DURATION(kernel));
+	else
+		fprintf(file, "user and sys %s", DURATION(user));
+	fprintf(file, " + waited %s", DURATION(waited));
+	if (unknown > 0)
+		fprintf(file, " + unknown %s", DURATION(unknown));
+	fputs(" (main thread)\n", file);
+}
+
+void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path)
+{
+	Sums sums = sum_up(timeline);
+	_cleanup_free_ char *path = printable(output_path);
+
+	print_times(file, timeline, frames);
+	print_places(file, timeline, frames);
+	print_ledger(file, &sums);
+	print_losses(file, timeline);
+	fprintf(file, "open: %s, load %s there\n", VIEWER_ADDRESS, path);
+}
+
+/* ---- the report -------------------------------------------------------------------- */
+
+static void print_threads(FILE *file, const Timeline *timeline)
+{
+	fprintf(file, "\n%8s %8s %12s %12s %12s %12s %12s %9s  %s\n", "pid", "tid", "lifetime",
+		"running", "runnable", "blocked", "unknown", "switches", "thread");
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+		const Process *process = &timeline->processes.items[thread->process];
+		_cleanup_free_ char *name = printable(thread->name);
+		_cleanup_free_ char *of = printable(process->name);
+
+		fprintf(file, "%8u %8u %12s %12s %12s %12s %12s %9" PRIu64 "  %s", process->ns_tgid,
+			thread->ns_tid, DURATION(thread_lifetime(thread)),
+			DURATION(thread->ledger[STATE_RUNNING]),
+			DURATION(thread->ledger[STATE_RUNNABLE]),
+			DURATION(thread->ledger[STATE_BLOCKED]),
+			DURATION(thread->ledger[STATE_UNKNOWN]), thread->switch_outs, name);
+		fprintf(file, strcmp(name, of) ? " (%s)\n" : "\n", of);
+	}
+}
+
+typedef struct WaitSum {
+	enum reason reason;
+	uint64_t ns, count, longest;
+} WaitSum;
+
+static int compare_waits(const void *a, const void *b)
+{
+	const WaitSum *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+static void add_waits(WaitSum sums[REASON_COUNT], const Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *interval = &thread->intervals.items[i];
+		uint64_t end = interval_end(thread, i);
+		WaitSum *sum = &sums[wait_reason(interval)];
+
+		if (interval->state == STATE_RUNNING || end <= interval->start_ns)
+			continue;
+		sum->ns += end - interval->start_ns;
+		sum->count++;
+		sum->longest = MAX(sum->longest, end - interval->start_ns);
+	}
+}
+
+static void print_waits(FILE *file, const Timeline *timeline)
+{
+	WaitSum sums[REASON_COUNT] = {};
+
+	for (size_t i = 0; i < REASON_COUNT; i++)
+		sums[i].reason = i;
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		add_waits(sums, &timeline->threads.items[i]);
+	qsort(sums, REASON_COUNT, sizeof(*sums), compare_waits);
+	fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest", "largest waits");
+	for (size_t i = 0; i < REPORT_WAITS && sums[i].ns > 0; i++)
+		fprintf(file, "%12s %10" PRIu64 " %12s  %s\n", DURATION(sums[i].ns), sums[i].count,
+			DURATION(sums[i].longest), reason_info[sums[i].reason].leaf);
+}
+
+static void print_spans(FILE *file, const Timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->losses.count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+		const char *label = record_kind_label(loss->kind);
+		uint64_t from = loss->from_ns - MIN(loss->from_ns, timeline->start_ns);
+
+		fprintf(file, "      %" PRIu64 " %s on CPU %u, %s long, at %s: %s\n", loss->count,
+			label ? label : "other records", loss->cpu,
+			DURATION(loss->to_ns - MIN(loss->from_ns, loss->to_ns)), DURATION(from),
+			loss_cause_label(loss->cause));
+	}
+}
+
+void report_print(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	const char *kernel = timeline_meta(timeline, "kernel");
+	_cleanup_free_ char *command = printable(timeline_meta(timeline, "command"));
+	_cleanup_free_ char *release = printable(kernel ? kernel : "unknown");
+	Sums sums = sum_up(timeline);
+
+	if (*command)
+		fprintf(file, "command: %s\n", command);
+	fprintf(file, "window: %s, kernel %s\n", DURATION(timeline->end_ns - timeline->start_ns),
+		release);
+	print_times(file, timeline, frames);
+	print_ledger(file, &sums);
+	print_losses(file, timeline);
+	print_spans(file, timeline);
+	print_waits(file, timeline);
+	fputc('\n', file);
+	print_places(file, timeline, frames);
+	print_threads(file, timeline);
+}

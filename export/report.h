@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * report.h - a timeline as text, and as JSON for other programs.
+ *
+ * Names come from the recorded processes: control characters in them are not
+ * passed on to the terminal.
+ */
+#ifndef WALLPROF_REPORT_H
+#define WALLPROF_REPORT_H
+
+#include "frames.h"
+#include "timeline.h"
+#include <stdio.h>
+
+/* Ledger, threads, the largest waits, losses. */
+void report_print(FILE *file, const Timeline *timeline, Frames *frames);
+
+/*
+ * What a user reads when a run has ended: where the time went, whether the account is whole,
+ * and how to open output_path.
+ */
+void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path);
+
+/*
+ * {"window_ns", "threads": [{"tid", "pid", "name", "process", "lifetime_ns",
+ *   "states": {"running", "runnable", "blocked", "unknown"}, "reasons": {"[leaf]": ns},
+ *   "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw"} or null}],
+ *  "totals": {"switch": {"sent", "received", "lost"}, …},
+ *  "losses": [{"kind", "cpu", "count", "from_ns", "to_ns"}], "contradictions"}
+ *
+ * Times are nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does
+ * not keep is null.
+ */
+void report_json(FILE *file, const Timeline *timeline, Frames *frames);
+
+#endif

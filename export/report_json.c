@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "json.h"
+#include "labels.h"
+#include "report.h"
+
+static void write_states(Json *json, const Thread *thread)
+{
+	json_key_object(json, "states");
+	json_key_u64(json, "running", thread->ledger[STATE_RUNNING]);
+	json_key_u64(json, "runnable", thread->ledger[STATE_RUNNABLE]);
+	json_key_u64(json, "blocked", thread->ledger[STATE_BLOCKED]);
+	json_key_u64(json, "unknown", thread->ledger[STATE_UNKNOWN]);
+	json_end_object(json);
+	json_key_object(json, "reasons");
+	for (size_t i = 0; i < REASON_COUNT; i++)
+		if (thread->reason_ledger[i] > 0)
+			json_key_u64(json, reason_info[i].leaf, thread->reason_ledger[i]);
+	json_end_object(json);
+}
+
+static void write_kernel(Json *json, const KernelAccount *kernel)
+{
+	if (!kernel->known) {
+		json_key_null(json, "kernel");
+		return;
+	}
+	json_key_object(json, "kernel");
+	json_key_u64(json, "sum_exec_runtime", kernel->sum_exec_runtime);
+	if (kernel->run_delay == UINT64_MAX)
+		json_key_null(json, "run_delay");
+	else
+		json_key_u64(json, "run_delay", kernel->run_delay);
+	json_key_u64(json, "nvcsw", kernel->nvcsw);
+	json_key_u64(json, "nivcsw", kernel->nivcsw);
+	json_end_object(json);
+}
+
+static void write_thread(Json *json, const Timeline *timeline, const Thread *thread)
+{
+	const Process *process = &timeline->processes.items[thread->process];
+
+	json_begin_object(json);
+	json_key_u64(json, "tid", thread->ns_tid);
+	json_key_u64(json, "pid", process->ns_tgid);
+	json_key_string(json, "name", thread->name ? thread->name : "");
+	json_key_string(json, "process", process->name ? process->name : "");
+	json_key_u64(json, "lifetime_ns", thread->end_ns - MIN(thread->start_ns, thread->end_ns));
+	write_states(json, thread);
+	json_key_u64(json, "switch_outs", thread->switch_outs);
+	write_kernel(json, &thread->kernel);
+	json_end_object(json);
+}
+
+static void write_totals(Json *json, const Timeline *timeline)
+{
+	json_key_object(json, "totals");
+	for (uint32_t kind = 0; kind < REC_BPF_MAX; kind++) {
+		const char *label = record_kind_label(kind);
+
+		if (!label)
+			continue;
+		json_key_object(json, label);
+		json_key_u64(json, "sent", timeline->totals[kind].sent);
+		json_key_u64(json, "received", timeline->totals[kind].received);
+		json_key_u64(json, "lost", timeline->totals[kind].lost);
+		json_end_object(json);
+	}
+	json_end_object(json);
+}
+
+static void write_losses(Json *json, const Timeline *timeline)
+{
+	json_key_array(json, "losses");
+	for (size_t i = 0; i < timeline->losses.count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+		const char *label = record_kind_label(loss->kind);
+
+		json_begin_object(json);
+		json_key_string(json, "kind", label ? label : "other");
+		json_key_u64(json, "cpu", loss->cpu);
+		json_key_u64(json, "count", loss->count);
+		json_key_u64(json, "from_ns", loss->from_ns);
+		json_key_u64(json, "to_ns", loss->to_ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+void report_json(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	Output *output = output_for_stream(file);
+	Json json = {.out = output};
+
+	(void)frames;
+	json_begin_object(&json);
+	json_key_u64(&json, "window_ns", timeline->end_ns - timeline->start_ns);
+	json_key_array(&json, "threads");
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		write_thread(&json, timeline, &timeline->threads.items[i]);
+	json_end_array(&json);
+	write_totals(&json, timeline);
+	write_losses(&json, timeline);
+	json_key_u64(&json, "contradictions", timeline->contradictions);
+	json_end_object(&json);
+	output_write(output, "\n", 1);
+	output_close(output);
+}

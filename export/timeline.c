@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Takes the records apart: definitions, settings, losses and totals are kept
+ * here, events go to the life they belong to (timeline_tasks.c) and there into
+ * its chain (timeline_chain.c).
+ *
+ * Costs: one map lookup per tid and stack of a record, one interval (32 bytes)
+ * per switch side or effective waking.
+ */
+#include "timeline.h"
+#include "timeline_private.h"
+#include <string.h>
+
+TimelineBuilder *timeline_builder_new(void)
+{
+	TimelineBuilder *builder = xcalloc(1, sizeof(*builder));
+
+	builder->timeline = xcalloc(1, sizeof(*builder->timeline));
+	builder->timeline->end_ns = NS_NEVER;
+	builder->timeline->command_thread = THREAD_NONE;
+	builder->first_ns = NS_NEVER;
+	return builder;
+}
+
+uint32_t stack_reference(TimelineBuilder *builder, uint64_t id)
+{
+	uint32_t index;
+
+	if (!id)
+		return STACK_NONE;
+	index = map_get(&builder->stack_of_id, id);
+	if (index != MAP_NONE)
+		return index;
+	index = builder->timeline->stacks.count;
+	*vec_push(&builder->timeline->stacks) = (StackDef){.id = id};
+	map_set(&builder->stack_of_id, id, index);
+	return index;
+}
+
+static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
+{
+	Timeline *timeline = builder->timeline;
+	uint32_t index = stack_reference(builder, record->id);
+	StackDef *stack;
+
+	if (index == STACK_NONE ||
+	    record->count > (record->h.len - sizeof(*record)) / sizeof(uint64_t))
+		return;
+	stack = &timeline->stacks.items[index];
+	if (stack->defined)
+		return;
+	stack->first = timeline->frames.count;
+	stack->count = record->count;
+	stack->result = record->result;
+	stack->flags = record->h.flags;
+	stack->defined = true;
+	for (uint32_t i = 0; i < record->count; i++)
+		*vec_push(&timeline->frames) = record->frames[i];
+}
+
+static void add_switch(TimelineBuilder *builder, const struct rec_switch *record)
+{
+	SwitchSide side = {.ns = record->h.ns, .cpu = record->h.cpu};
+	bool preempt = record->h.flags & SWITCH_PREEMPT;
+	Life *life;
+
+	if (record->h.flags & SWITCH_PREV && record->h.len >= sizeof(*record)) {
+		side.tid = record->prev_tid;
+		side.seq = record->prev_seq;
+		side.out = true;
+		side.dead = record->prev_state & 0x80 && !preempt; /* TASK_DEAD */
+		builder->timeline->events += in_window(builder, side.ns);
+		life = tasks_life_switch(builder, &side);
+		if (life)
+			chain_switch_out(builder, life, &side, record);
+	}
+	if (record->h.flags & SWITCH_NEXT) {
+		side.tid = record->next_tid;
+		side.seq = record->next_seq;
+		side.out = side.dead = false;
+		builder->timeline->events += in_window(builder, side.ns);
+		life = tasks_life_switch(builder, &side);
+		if (life)
+			chain_switch_in(builder, life, &side);
+	}
+}
+
+static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
+{
+	Life *life;
+
+	builder->timeline->events += in_window(builder, record->h.ns);
+	if (record->h.flags & WAKING_NEW)
+		life = tasks_life_waking_new(builder, record->tid, record->h.ns);
+	else
+		life = tasks_life(builder, record->tid, record->h.ns);
+	chain_waking(builder, life, record);
+}
+
+static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
+{
+	Timeline *timeline = builder->timeline;
+	Life *life;
+
+	if (!in_window(builder, record->h.ns))
+		return;
+	timeline->events++;
+	life = tasks_life_tick(builder, record->tid, record->h.cpu, record->h.ns);
+	if (!life || (life->thread.ticks.count &&
+		      life->thread.ticks.items[life->thread.ticks.count - 1].ns > record->h.ns)) {
+		timeline->orphan_ticks++;
+		return;
+	}
+	*vec_push(&life->thread.ticks) = (Tick){
+		.ns = record->h.ns,
+		.user_stack = stack_reference(builder, record->ustack),
+		.kernel_stack = stack_reference(builder, record->kstack),
+		.user_mode = record->h.flags & SAMPLE_USER,
+	};
+}
+
+/* What was counted before the window is forgotten. */
+static void start_window(TimelineBuilder *builder, const struct rec_window *record)
+{
+	Timeline *timeline = builder->timeline;
+
+	timeline->start_ns = record->h.ns;
+	timeline->realtime_start_ns = record->realtime_ns;
+	timeline->attached = record->h.flags & WINDOW_ATTACHED;
+	builder->start_known = true;
+	timeline->events = timeline->orphan_ticks = 0;
+	for (size_t i = 0; i < builder->lives.count; i++) {
+		Thread *thread = &builder->lives.items[i]->thread;
+
+		thread->switch_outs = thread->spurious_wakings = 0;
+		thread->ticks.count = 0;
+	}
+}
+
+static void add_window(TimelineBuilder *builder, const struct rec_window *record)
+{
+	if (record->h.flags & WINDOW_START && !builder->start_known)
+		start_window(builder, record);
+	if (record->h.flags & WINDOW_END && !builder->end_known) {
+		builder->timeline->end_ns = record->h.ns;
+		builder->end_known = true;
+	}
+}
+
+static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
+{
+	Timeline *timeline = builder->timeline;
+	size_t room = record->h.len - sizeof(*record);
+	const char *equals = memchr(record->text, '=', strnlen(record->text, room));
+	_cleanup_free_ char *key = NULL;
+	char *value;
+	uint32_t index;
+
+	if (!equals)
+		return;
+	key = xasprintf("%.*s", (int)(equals - record->text), record->text);
+	room -= equals + 1 - record->text;
+	value = xasprintf("%.*s", (int)room, equals + 1);
+	index = strings_intern(&timeline->meta_keys, key);
+	if (index == timeline->meta_values.count) {
+		*vec_push(&timeline->meta_values) = value;
+	} else {
+		free(timeline->meta_values.items[index]);
+		timeline->meta_values.items[index] = value;
+	}
+}
+
+static void add_loss(TimelineBuilder *builder, const struct rec_loss *record)
+{
+	struct span span = {MIN(record->from_ns, record->to_ns),
+			    MAX(record->from_ns, record->to_ns)};
+
+	*vec_push(&builder->timeline->losses) = (LossSpan){
+		.kind = record->lost_kind,
+		.cause = record->cause,
+		.cpu = record->h.cpu,
+		.count = record->count,
+		.from_ns = span.from_ns,
+		.to_ns = span.to_ns,
+	};
+	if (record->lost_kind == REC_SWITCH)
+		*vec_push(&builder->lost_switches) = span;
+	else if (record->lost_kind == REC_WAKING)
+		*vec_push(&builder->lost_wakings) = span;
+}
+
+static void add_total(TimelineBuilder *builder, const struct rec_total *record)
+{
+	if (record->counted_kind >= REC_BPF_MAX)
+		return;
+	builder->timeline->totals[record->counted_kind].sent = record->sent;
+	builder->timeline->totals[record->counted_kind].lost = record->lost;
+}
+
+static void add_event(TimelineBuilder *builder, const struct record *record)
+{
+	builder->timeline->totals[record->kind].received++;
+	if (record->kind != REC_STACK) {
+		builder->first_ns = MIN(builder->first_ns, record->ns);
+		builder->last_ns = MAX(builder->last_ns, record->ns);
+	}
+	switch (record->kind) {
+	case REC_SWITCH:
+		return add_switch(builder, (const struct rec_switch *)record);
+	case REC_WAKING:
+		return add_waking(builder, (const struct rec_waking *)record);
+	case REC_TASK:
+		return tasks_task(builder, (const struct rec_task *)record);
+	case REC_EXEC:
+		return tasks_exec(builder, (const struct rec_exec *)record);
+	case REC_EXIT:
+		return tasks_exit(builder, (const struct rec_exit *)record);
+	case REC_STATS:
+		return tasks_stats(builder, (const struct rec_stats *)record);
+	case REC_SNAPSHOT:
+		return chain_snapshot(
+			builder,
+			tasks_life(builder, ((const struct rec_snapshot *)record)->tid, record->ns),
+			(const struct rec_snapshot *)record);
+	case REC_SAMPLE:
+		return add_sample(builder, (const struct rec_sample *)record);
+	case REC_STACK:
+		return add_stack(builder, (const struct rec_stack *)record);
+	}
+}
+
+void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
+{
+	if (record->kind < REC_BPF_MAX)
+		return add_event(builder, record);
+	switch (record->kind) {
+	case REC_META:
+		return add_meta(builder, (const struct rec_meta *)record);
+	case REC_WINDOW:
+		return add_window(builder, (const struct rec_window *)record);
+	case REC_LOSS:
+		return add_loss(builder, (const struct rec_loss *)record);
+	case REC_TOTAL:
+		return add_total(builder, (const struct rec_total *)record);
+	case REC_END:
+		builder->timeline->complete = true;
+	}
+}
+
+Timeline *timeline_builder_finish(TimelineBuilder *builder)
+{
+	Timeline *timeline = builder->timeline;
+
+	finish_timeline(builder);
+	vec_free(&builder->lives);
+	vec_free(&builder->processes);
+	vec_free(&builder->lost_switches);
+	vec_free(&builder->lost_wakings);
+	map_free(&builder->life_of_tid);
+	map_free(&builder->process_of_tgid);
+	map_free(&builder->task_of_tid);
+	map_free(&builder->stack_of_id);
+	free(builder);
+	return timeline;
+}
+
+void timeline_free(Timeline *timeline)
+{
+	if (!timeline)
+		return;
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		free(timeline->threads.items[i].name);
+		vec_free(&timeline->threads.items[i].intervals);
+		vec_free(&timeline->threads.items[i].ticks);
+	}
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		free(timeline->processes.items[i].name);
+		free(timeline->processes.items[i].path);
+		vec_free(&timeline->processes.items[i].threads);
+	}
+	for (size_t i = 0; i < timeline->meta_values.count; i++)
+		free(timeline->meta_values.items[i]);
+	vec_free(&timeline->meta_values);
+	strings_free(&timeline->meta_keys);
+	vec_free(&timeline->threads);
+	vec_free(&timeline->processes);
+	vec_free(&timeline->tasks);
+	vec_free(&timeline->stacks);
+	vec_free(&timeline->frames);
+	vec_free(&timeline->losses);
+	free(timeline);
+}
+
+const char *timeline_meta(const Timeline *timeline, const char *key)
+{
+	for (size_t i = 0; i < timeline->meta_values.count; i++)
+		if (!strcmp(strings_get(&timeline->meta_keys, i), key))
+			return timeline->meta_values.items[i];
+	return NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * timeline.h - what each thread did at each moment, made from a capture.
+ *
+ * A pure function of the records: it never looks at this machine. For every
+ * thread, from its birth (or the start of the window) to its exit (or the end),
+ * there is one unbroken chain of intervals; each ends where the next begins.
+ * The sums over that chain are the ledger, so they add up to the thread's
+ * lifetime in the window exactly. What cannot be proven from the records
+ * (because some were lost) is STATE_UNKNOWN, never a guess.
+ */
+#ifndef WALLPROF_TIMELINE_H
+#define WALLPROF_TIMELINE_H
+
+#include "reason.h"
+#include "records.h"
+#include "util.h"
+
+enum thread_state {
+	STATE_UNKNOWN = 0,
+	STATE_RUNNING = 1,
+	STATE_RUNNABLE = 2,
+	STATE_BLOCKED = 3,
+	STATE_COUNT,
+};
+
+#define STACK_NONE  UINT32_MAX /* no stack was taken */
+#define THREAD_NONE UINT32_MAX /* no such thread */
+
+/*
+ * One state of one thread, from start_ns to the start of the next interval (the
+ * last one ends at Thread::end_ns).
+ */
+typedef struct Interval {
+	uint64_t start_ns;
+	uint32_t user_stack; /* Timeline::stacks; of a running interval: the stacks of the
+				switch-out that ended it */
+	uint32_t kernel_stack;
+	uint32_t waker;	   /* who ended it (STATE_BLOCKED) or began it (REASON_WOKEN):
+			      Timeline::tasks, or THREAD_NONE */
+	uint16_t cpu;	   /* STATE_RUNNING: where */
+	int16_t syscall;   /* STATE_BLOCKED: -1 none */
+	uint8_t state;	   /* enum thread_state */
+	uint8_t reason;	   /* enum reason: of blocked and runnable intervals */
+	uint8_t rule;	   /* enum reason_rule: what the reason rests on */
+	uint8_t flags;	   /* enum interval_flags */
+	uint32_t argument; /* first argument of the system call, low 32 bits */
+} Interval;
+
+enum interval_flags {
+	INTERVAL_OPEN_START = 1 << 0, /* began before the window */
+	INTERVAL_OPEN_END = 1 << 1,   /* still going on at the end of the window */
+	INTERVAL_WAKER_IRQ = 1 << 2,  /* an interrupt was the waker; waker is THREAD_NONE */
+};
+
+/* A timer tick. */
+typedef struct Tick {
+	uint64_t ns;
+	uint32_t user_stack;
+	uint32_t kernel_stack;
+	bool user_mode;
+} Tick;
+
+/* What the kernel itself says a thread used in the window (differences of REC_STATS). */
+typedef struct KernelAccount {
+	bool known;			      /* both ends were received */
+	uint64_t sum_exec_runtime, run_delay; /* ns; run_delay all ones if not kept */
+	uint64_t utime, stime;
+	uint64_t nvcsw, nivcsw;
+	uint64_t min_flt, maj_flt;
+} KernelAccount;
+
+typedef struct Thread {
+	uint32_t tid, ns_tid;
+	uint32_t process;	   /* Timeline::processes */
+	uint32_t task;		   /* Timeline::tasks */
+	char *name;		   /* last name it had */
+	uint64_t start_ns, end_ns; /* inside the window */
+	bool born_in_window, exited_in_window;
+	bool is_main; /* the process's leader */
+	VEC(Interval) intervals;
+	VEC(Tick) ticks;
+	uint64_t ledger[STATE_COUNT];	      /* ns per state */
+	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
+	uint64_t switch_outs;	   /* recorded in the window, the final one (exit) not counted */
+	uint64_t spurious_wakings; /* wakings of a thread that was not blocked */
+	KernelAccount kernel;
+} Thread;
+
+typedef struct Process {
+	uint32_t tgid, ns_tgid;
+	uint32_t parent; /* Timeline::processes, or THREAD_NONE */
+	char *name;	 /* of the leader: last exec or comm */
+	char *path;	 /* last exec's path, or NULL */
+	uint64_t start_ns, end_ns;
+	bool born_in_window, exited_in_window;
+	uint32_t exit_code;    /* as wait(2), if exited_in_window */
+	VEC(uint32_t) threads; /* Timeline::threads; the leader first */
+} Process;
+
+/* Anyone a record names: targets and foreign wakers. */
+typedef struct Task {
+	uint32_t tid, ns_tid, ns_tgid;
+	uint32_t thread; /* Timeline::threads, or THREAD_NONE if not a target */
+	char comm[COMM_LEN];
+} Task;
+
+/* A stack definition: frames[first … first + count) of Timeline::frames, leaf first. */
+typedef struct StackDef {
+	uint64_t id;
+	uint64_t first;
+	uint16_t count;
+	uint8_t result; /* enum stack_result */
+	uint8_t flags;	/* enum stack_flags */
+	bool defined;	/* false: its REC_STACK was lost */
+} StackDef;
+
+typedef struct LossSpan {
+	uint32_t kind;	/* enum record_kind */
+	uint32_t cause; /* enum loss_cause */
+	uint16_t cpu;
+	uint64_t count;
+	uint64_t from_ns, to_ns;
+} LossSpan;
+
+typedef struct Timeline {
+	uint64_t start_ns, end_ns;  /* the window */
+	uint64_t realtime_start_ns; /* CLOCK_REALTIME at start_ns */
+	bool attached;		    /* to running processes; else a command */
+	bool complete;		    /* REC_END was there */
+	uint32_t command_thread;    /* the command's main thread; THREAD_NONE when attached */
+	VEC(Process) processes;	    /* in order of appearance */
+	VEC(Thread) threads;
+	VEC(Task) tasks;
+	VEC(StackDef) stacks;
+	VEC(uint64_t) frames;
+	VEC(LossSpan) losses;
+	struct {
+		uint64_t sent, lost, received;
+	} totals[REC_BPF_MAX];
+	Strings meta_keys; /* settings and machine: meta_values.items[i] belongs to key i */
+	VEC(char *) meta_values;
+	uint64_t events;	 /* switches (each side), wakings, samples */
+	uint64_t orphan_ticks;	 /* ticks outside any running interval */
+	uint64_t contradictions; /* chains broken with no loss reported: a bug or a kernel surprise
+				  */
+} Timeline;
+
+typedef struct TimelineBuilder TimelineBuilder;
+
+TimelineBuilder *timeline_builder_new(void);
+
+/* Records in order of time (capture_read_sorted). Others than it needs are ignored. */
+void timeline_builder_add(TimelineBuilder *builder, const struct record *record);
+
+/*
+ * Closes every chain at the end of the window (REC_WINDOW with WINDOW_END, or the
+ * last record of a cut-off capture), builds the ledgers, frees the builder.
+ */
+Timeline *timeline_builder_finish(TimelineBuilder *builder);
+
+void timeline_free(Timeline *timeline);
+
+/* End of interval i of a thread. */
+static inline uint64_t interval_end(const Thread *thread, size_t i)
+{
+	return i + 1 < thread->intervals.count ? thread->intervals.items[i + 1].start_ns
+					       : thread->end_ns;
+}
+
+/* "kernel", "command", … : the value of a REC_META key, or NULL. */
+const char *timeline_meta(const Timeline *timeline, const char *key);
+
+#endif

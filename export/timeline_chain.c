@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The state chain of one life, record by record.
+ *
+ * What a record contradicts is not decided here, since losses are reported only
+ * after the fact: a mark says that something is missing (MARK_GAP: the switch
+ * is not the next one by its sequence number; MARK_UNWOKEN: a wait ended without a
+ * waking), and timeline_resolve.c decides when all losses are known.
+ */
+#include "timeline_private.h"
+#include <asm/unistd_64.h>
+
+/* Beyond this many intervals an array grows by a quarter: less memory, still O(n). */
+#define GROW_SLOWLY 4096
+
+#define TASK_DEAD 0x80
+
+Interval *chain_push(Life *life, uint64_t ns, enum thread_state state)
+{
+	Thread *thread = &life->thread;
+	size_t count = thread->intervals.count;
+	Interval *interval;
+
+	if (count == thread->intervals.capacity) {
+		size_t more = count < GROW_SLOWLY ? MAX(count, (size_t)4) : count / 4;
+
+		thread->intervals.capacity = count + more;
+		thread->intervals.items =
+			xrealloc(thread->intervals.items,
+				 thread->intervals.capacity * sizeof(*thread->intervals.items));
+	}
+	if (count)
+		ns = MAX(ns, thread->intervals.items[count - 1].start_ns);
+	interval = &thread->intervals.items[thread->intervals.count++];
+	*interval = (Interval){
+		.start_ns = ns,
+		.user_stack = STACK_NONE,
+		.kernel_stack = STACK_NONE,
+		.waker = THREAD_NONE,
+		.syscall = -1,
+		.state = state,
+	};
+	return interval;
+}
+
+static void set_reason(Interval *interval, enum reason reason, enum reason_rule rule)
+{
+	interval->reason = reason;
+	interval->rule = rule;
+}
+
+static void set_waker(Interval *interval, Waker waker)
+{
+	interval->waker = waker.task;
+	interval->flags &= ~INTERVAL_WAKER_IRQ;
+	if (waker.irq)
+		interval->flags |= INTERVAL_WAKER_IRQ;
+}
+
+/* ---- birth -------------------------------------------------------------------- */
+
+static void set_newborn(TimelineBuilder *builder, Life *life, Interval *first, uint32_t creator)
+{
+	first->state = STATE_RUNNABLE;
+	set_reason(first, REASON_WOKEN, RULE_SCHEDULER);
+	if (creator)
+		first->waker = tasks_reference(builder, creator);
+	if (life->thread.intervals.count == 1) {
+		life->seq_known = true;
+		life->seq = 0;
+	}
+}
+
+void chain_begin(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator)
+{
+	Interval *first = chain_push(life, ns, STATE_UNKNOWN);
+
+	if (life->born)
+		set_newborn(builder, life, first, creator);
+}
+
+void chain_begin_late(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator)
+{
+	Interval *first = &life->thread.intervals.items[0];
+
+	if (life->thread.intervals.count == 1 ? first->state == STATE_UNKNOWN : life->seq_at_birth)
+		set_newborn(builder, life, first, creator);
+	life->born = true;
+	life->first_ns = ns;
+	first->start_ns = ns;
+}
+
+/* ---- switches ------------------------------------------------------------------ */
+
+bool chain_fits(const Life *life, const SwitchSide *side)
+{
+	bool running = chain_last(life)->state == STATE_RUNNING;
+
+	if (life->ended || !life->seq_known || running != side->out)
+		return false;
+	return side->seq == (uint16_t)(life->seq + side->out);
+}
+
+/* The snapshot was taken while the thread switched: what it was before is told by that. */
+static void correct_snapshot(Life *life, const SwitchSide *side)
+{
+	Interval *last = chain_last(life);
+
+	last->user_stack = last->kernel_stack = STACK_NONE;
+	last->syscall = -1;
+	last->argument = 0;
+	last->cpu = side->cpu;
+	last->state = side->out ? STATE_RUNNING : STATE_UNKNOWN;
+	set_reason(last, REASON_NONE, RULE_NONE);
+}
+
+/* Marks what the switch proves to be missing. Returns whether nothing is. */
+static bool check_switch(Life *life, const SwitchSide *side)
+{
+	bool fits = chain_fits(life, side);
+
+	if (!life->seq_known)
+		life->seq_at_birth = !side->out && side->seq == 0;
+	else if (!fits && side->ns <= life->snapshot_until)
+		correct_snapshot(life, side);
+	else if (!fits)
+		chain_push(life, side->ns, STATE_UNKNOWN)->flags = MARK_GAP;
+	life->snapshot_until = 0;
+	life->woken = false;
+	life->seq_known = true;
+	life->seq = side->seq;
+	life->end_seen = false;
+	return fits;
+}
+
+/*
+ * A wait ended without a waking in it. If the thread was woken while it was still on
+ * its way to sleep, that was the waking, and it was never asleep. Whether one
+ * may have been lost is decided later.
+ */
+static void end_unwoken_wait(Life *life, Interval *wait, uint64_t ns)
+{
+	if (life->early_count) {
+		wait->state = STATE_RUNNABLE;
+		wait->syscall = -1;
+		wait->argument = 0;
+		set_reason(wait, REASON_WOKEN, RULE_SCHEDULER);
+		set_waker(wait, life->early);
+	}
+	chain_push(life, ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
+}
+
+void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *side)
+{
+	Interval *last = chain_last(life);
+	bool fits = check_switch(life, side), counts = in_window(builder, side->ns);
+
+	if (fits && last->state == STATE_BLOCKED) {
+		if (life->early_count && counts)
+			life->thread.spurious_wakings += life->early_count - 1;
+		end_unwoken_wait(life, last, side->ns);
+	}
+	life->early_count = 0;
+	chain_push(life, side->ns, STATE_RUNNING)->cpu = side->cpu;
+}
+
+static ReasonFacts call_facts(const TimelineBuilder *builder, Life *life, const Call *call,
+			      bool compat)
+{
+	bool restarted = call->syscall == __NR_restart_syscall && !compat;
+	const Call *real = restarted && life->last_call.syscall >= 0 ? &life->last_call : call;
+
+	if (!restarted && !compat)
+		life->last_call = *call;
+	return (ReasonFacts){
+		.syscall = compat ? SYSCALL_UNKNOWN : real->syscall,
+		.args = {real->args[0], real->args[1], real->args[2]},
+		.fd_kind = real->fd_kind,
+		.fd_count = real->fd_count,
+		.only_thread = tasks_only_thread(builder, life),
+		.kernel_thread = life->kernel_thread,
+	};
+}
+
+static void set_blocked(Interval *interval, const ReasonFacts *facts)
+{
+	enum reason_rule rule;
+	enum reason reason = reason_classify(facts, &rule);
+
+	interval->state = STATE_BLOCKED;
+	set_reason(interval, reason, rule);
+	if (facts->syscall >= 0) {
+		interval->syscall = facts->syscall;
+		interval->argument = facts->args[0];
+	}
+}
+
+static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
+		       const struct rec_switch *record)
+{
+	Call call = {record->syscall,
+		     record->fd_kind,
+		     record->fd_count,
+		     {record->args[0], record->args[1], record->args[2]}};
+	ReasonFacts facts = call_facts(builder, life, &call, record->h.flags & SWITCH_COMPAT);
+
+	facts.state = record->prev_state;
+	facts.iowait = record->h.flags & SWITCH_IOWAIT;
+	set_blocked(interval, &facts);
+}
+
+/* Wakings before it slept that woke nobody. */
+static void drop_early(TimelineBuilder *builder, Life *life, uint64_t ns)
+{
+	if (in_window(builder, ns))
+		life->thread.spurious_wakings += life->early_count;
+	life->early_count = 0;
+}
+
+void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *side,
+		      const struct rec_switch *record)
+{
+	uint32_t user_stack = stack_reference(builder, record->ustack);
+	uint32_t kernel_stack = stack_reference(builder, record->kstack);
+	bool blocks =
+		record->prev_state && !(record->h.flags & (SWITCH_PREEMPT | SWITCH_SIGNALLED));
+	/* With a switch-in lost, nobody knows whether it ran when it was woken. */
+	bool woken = life->woken;
+	Interval *interval;
+
+	if (!check_switch(life, side))
+		life->early_count = 0;
+	else
+		woken = life->early_count;
+	interval = chain_last(life);
+	if (interval->state == STATE_RUNNING) {
+		interval->user_stack = user_stack;
+		interval->kernel_stack = kernel_stack;
+	}
+	if (side->dead) {
+		drop_early(builder, life, side->ns);
+		tasks_end(builder, life, side->ns);
+		return;
+	}
+	life->thread.switch_outs += in_window(builder, side->ns);
+	interval = chain_push(life, side->ns, STATE_RUNNABLE);
+	interval->user_stack = user_stack;
+	interval->kernel_stack = kernel_stack;
+	if (blocks) {
+		begin_wait(builder, life, interval, record);
+		if (woken)
+			interval->flags |= MARK_EARLY;
+		return;
+	}
+	drop_early(builder, life, side->ns);
+	set_reason(interval,
+		   record->syscall == __NR_sched_yield && !(record->h.flags & SWITCH_COMPAT)
+			   ? REASON_YIELDED
+			   : REASON_PREEMPTED,
+		   RULE_SCHEDULER);
+}
+
+/* ---- wakings ------------------------------------------------------------------- */
+
+static Waker waker_of(TimelineBuilder *builder, const struct rec_waking *record)
+{
+	if (record->h.flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ))
+		return (Waker){THREAD_NONE, true};
+	/* Who was interrupted is not who woke; nor is the idle task anyone. */
+	if (record->h.flags & WAKING_UNKNOWN_CONTEXT || !record->waker_tid)
+		return (Waker){THREAD_NONE, false};
+	return (Waker){tasks_reference(builder, record->waker_tid), false};
+}
+
+static void end_wait(Life *life, Interval *wait, uint64_t ns, Waker waker)
+{
+	uint32_t user_stack = wait->user_stack, kernel_stack = wait->kernel_stack;
+	Interval *interval;
+
+	set_waker(wait, waker);
+	interval = chain_push(life, ns, STATE_RUNNABLE);
+	interval->user_stack = user_stack;
+	interval->kernel_stack = kernel_stack;
+	interval->flags = MARK_WAKING;
+	set_reason(interval, REASON_WOKEN, RULE_SCHEDULER);
+	set_waker(interval, waker);
+}
+
+void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking *record)
+{
+	Interval *last = chain_last(life);
+
+	if (life->ended)
+		return;
+	life->woken = true;
+	switch (last->state) {
+	case STATE_BLOCKED:
+		drop_early(builder, life, record->h.ns);
+		end_wait(life, last, record->h.ns, waker_of(builder, record));
+		break;
+	case STATE_RUNNING:
+		life->early_count++;
+		life->early = waker_of(builder, record);
+		break;
+	case STATE_RUNNABLE:
+		if (record->h.flags & WAKING_NEW)
+			set_waker(last, waker_of(builder, record));
+		else
+			life->thread.spurious_wakings += in_window(builder, record->h.ns);
+	}
+}
+
+/* ---- snapshots ------------------------------------------------------------------ */
+
+static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
+		       const struct rec_snapshot *record)
+{
+	Call call = {record->syscall,
+		     record->fd_kind,
+		     record->fd_count,
+		     {record->args[0], record->args[1], record->args[2]}};
+	ReasonFacts facts = call_facts(builder, life, &call, record->h.flags & SNAPSHOT_COMPAT);
+
+	facts.state = record->state;
+	facts.iowait = record->h.flags & SNAPSHOT_IOWAIT;
+	set_blocked(interval, &facts);
+	if (interval->reason == REASON_OTHER && facts.syscall < 0)
+		interval->reason = REASON_UNSEEN;
+	interval->user_stack = stack_reference(builder, record->ustack);
+	interval->kernel_stack = stack_reference(builder, record->kstack);
+}
+
+/* Nothing was switched since the hooks are in place, so the state is older than these. */
+static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+{
+	Interval *first = chain_last(life);
+
+	if (!life->born)
+		first->start_ns = 0;
+	life->seq_known = true;
+	life->seq = record->seq;
+	life->snapshot_until = record->ns_after;
+	if (record->h.flags & SNAPSHOT_ON_CPU) {
+		first->state = STATE_RUNNING;
+		first->cpu = record->task_cpu;
+	} else if (record->h.flags & SNAPSHOT_QUEUED || !record->state) {
+		first->state = STATE_RUNNABLE;
+		set_reason(first, REASON_PREEMPTED, RULE_STATE);
+	} else if (record->state & TASK_DEAD) {
+		tasks_end(builder, life, 0);
+	} else {
+		set_asleep(builder, life, first, record);
+	}
+}
+
+void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+{
+	if (life->ended)
+		return;
+	if (record->h.flags & SNAPSHOT_END) {
+		if (record->state & TASK_DEAD) {
+			life->limit_ns = MIN(life->limit_ns, record->h.ns);
+			return;
+		}
+		life->end_seen = true;
+		life->end_seq = record->seq;
+		life->end_flags = record->h.flags;
+	} else if (!life->seq_known) {
+		apply_snapshot(builder, life, record);
+	}
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From lives to the timeline's threads and processes: where each ends, which of
+ * them lie in the window, who belongs to whom.
+ */
+#include "timeline_private.h"
+
+static void set_window(TimelineBuilder *builder)
+{
+	Timeline *timeline = builder->timeline;
+
+	if (!builder->start_known && builder->first_ns != NS_NEVER)
+		timeline->start_ns = builder->first_ns;
+	if (!builder->end_known)
+		timeline->end_ns = builder->last_ns;
+	timeline->end_ns = MAX(timeline->end_ns, timeline->start_ns);
+}
+
+/* ---- ends ------------------------------------------------------------------------ */
+
+/*
+ * A process is over when the last of its threads that was seen to end has ended; but
+ * one that exits as the window closes is not over yet.
+ */
+static void set_process_limit(const TimelineBuilder *builder, BuildProcess *process)
+{
+	uint64_t limit_ns = process->group_dead_ns;
+	const Life *last;
+
+	if (!process->group_dead)
+		return;
+	last = builder->lives.items[process->last_life];
+	if (!last->ended && !resolve_final_lost(builder, last))
+		return;
+	for (size_t i = 0; i < process->lives.count; i++) {
+		const Life *life = builder->lives.items[process->lives.items[i]];
+
+		if (life->ended)
+			limit_ns = MAX(limit_ns, life->end_ns);
+	}
+	process->limit_ns = MIN(process->limit_ns, limit_ns);
+}
+
+static bool finish_life(TimelineBuilder *builder, Life *life)
+{
+	uint64_t end_ns = life->limit_ns;
+	bool gone;
+
+	if (life->ended)
+		return resolve_life(builder, life, life->end_ns, false);
+	if (life->process != INDEX_NONE)
+		end_ns = MIN(end_ns, builder->processes.items[life->process].limit_ns);
+	gone = end_ns != NS_NEVER || resolve_final_lost(builder, life);
+	end_ns = MIN(end_ns, builder->timeline->end_ns);
+	return resolve_life(builder, life, MAX(end_ns, chain_last(life)->start_ns), gone);
+}
+
+/* ---- the kernel's accounts ---------------------------------------------------------- */
+
+static uint64_t difference(uint64_t final, uint64_t base)
+{
+	return final > base ? final - base : 0;
+}
+
+static void set_account(Life *life)
+{
+	const KernelAccount *base = &life->base, *final = &life->final;
+
+	if (!life->final_known || !(life->base_known || life->born))
+		return;
+	life->thread.kernel = (KernelAccount){
+		.known = true,
+		.sum_exec_runtime = difference(final->sum_exec_runtime, base->sum_exec_runtime),
+		.run_delay = final->run_delay == UINT64_MAX
+				     ? UINT64_MAX
+				     : difference(final->run_delay, base->run_delay),
+		.utime = difference(final->utime, base->utime),
+		.stime = difference(final->stime, base->stime),
+		.nvcsw = difference(final->nvcsw, base->nvcsw),
+		.nivcsw = difference(final->nivcsw, base->nivcsw),
+		.min_flt = difference(final->min_flt, base->min_flt),
+		.maj_flt = difference(final->maj_flt, base->maj_flt),
+	};
+}
+
+/* ---- putting it together ------------------------------------------------------------- */
+
+/* A thread that no record described is in a process of its own. */
+static void adopt_undescribed(TimelineBuilder *builder, Life *life)
+{
+	if (!life->thread.name)
+		life->thread.name = xasprintf("TID %u", life->thread.tid);
+	if (life->process != INDEX_NONE)
+		return;
+	life->process = builder->processes.count;
+	*vec_push(&builder->processes) = (BuildProcess){
+		.process = {.name = xstrdup("unknown")},
+		.parent = INDEX_NONE,
+		.limit_ns = NS_NEVER,
+	};
+	*vec_push(&builder->processes.items[life->process].lives) = life->index;
+}
+
+static void life_free(Life *life)
+{
+	free(life->thread.name);
+	vec_free(&life->thread.intervals);
+	vec_free(&life->thread.ticks);
+	free(life);
+}
+
+/* Moves the threads that lived in the window. ret_numbers: life -> thread. */
+static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
+{
+	Timeline *timeline = builder->timeline;
+
+	for (size_t i = 0; i < builder->lives.count; i++) {
+		Life *life = builder->lives.items[i];
+
+		ret_numbers[i] = THREAD_NONE;
+		if (!finish_life(builder, life))
+			continue;
+		adopt_undescribed(builder, life);
+		set_account(life);
+		ret_numbers[i] = timeline->threads.count;
+		*vec_push(&timeline->threads) = life->thread;
+		life->thread.name = NULL;
+		life->thread.intervals.items = NULL;
+		life->thread.ticks.items = NULL;
+	}
+	for (size_t i = 0; i < timeline->tasks.count; i++) {
+		Task *task = &timeline->tasks.items[i];
+
+		if (task->thread != THREAD_NONE)
+			task->thread = ret_numbers[task->thread];
+	}
+}
+
+/* The lives of a process that are threads of the timeline; the leader first. */
+static void list_threads(TimelineBuilder *builder, BuildProcess *built, const uint32_t *numbers)
+{
+	Timeline *timeline = builder->timeline;
+	Process *process = &built->process;
+
+	for (size_t i = 0; i < built->lives.count; i++) {
+		uint32_t number = numbers[built->lives.items[i]];
+		uint32_t *slot;
+
+		if (number == THREAD_NONE)
+			continue;
+		slot = vec_push(&process->threads);
+		*slot = number;
+		if (timeline->threads.items[number].is_main) {
+			*slot = process->threads.items[0];
+			process->threads.items[0] = number;
+		}
+	}
+}
+
+static void describe_process(Timeline *timeline, BuildProcess *built)
+{
+	Process *process = &built->process;
+	bool all_exited = true;
+
+	process->start_ns = NS_NEVER;
+	for (size_t i = 0; i < process->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[process->threads.items[i]];
+
+		process->start_ns = MIN(process->start_ns, thread->start_ns);
+		process->end_ns = MAX(process->end_ns, thread->end_ns);
+		process->born_in_window |= thread->is_main && thread->born_in_window;
+		all_exited &= thread->exited_in_window;
+	}
+	process->exited_in_window = all_exited;
+	process->exit_code = built->exit_code;
+	if (!process->name)
+		process->name = xstrdup(timeline->threads.items[process->threads.items[0]].name);
+}
+
+static uint32_t parent_number(const TimelineBuilder *builder, const BuildProcess *process,
+			      const uint32_t *numbers)
+{
+	uint32_t parent = process->parent;
+
+	/* Its description may have come later. */
+	if (parent == INDEX_NONE)
+		parent = map_get(&builder->process_of_tgid, process->parent_tgid);
+	if (parent == INDEX_NONE || &builder->processes.items[parent] == process)
+		return THREAD_NONE;
+	return numbers[parent];
+}
+
+static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numbers)
+{
+	Timeline *timeline = builder->timeline;
+	size_t count = builder->processes.count;
+	_cleanup_free_ uint32_t *numbers = xmalloc(count * sizeof(*numbers));
+
+	for (size_t i = 0; i < count; i++) {
+		BuildProcess *built = &builder->processes.items[i];
+
+		list_threads(builder, built, thread_numbers);
+		numbers[i] = THREAD_NONE;
+		if (!built->process.threads.count) {
+			free(built->process.name);
+			free(built->process.path);
+			continue;
+		}
+		describe_process(timeline, built);
+		numbers[i] = timeline->processes.count;
+		*vec_push(&timeline->processes) = built->process;
+	}
+	for (size_t i = 0; i < count; i++) {
+		BuildProcess *built = &builder->processes.items[i];
+		Process *process = &timeline->processes.items[numbers[i]];
+
+		if (numbers[i] != THREAD_NONE) {
+			process->parent = parent_number(builder, built, numbers);
+			for (size_t j = 0; j < process->threads.count; j++)
+				timeline->threads.items[process->threads.items[j]].process =
+					numbers[i];
+		}
+		vec_free(&built->lives);
+	}
+}
+
+static void set_command_thread(Timeline *timeline)
+{
+	const char *text = timeline_meta(timeline, "command_tid");
+	uint64_t ns_tid;
+
+	if (timeline->attached || !text || parse_u64(text, &ns_tid))
+		return;
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		if (thread->ns_tid == ns_tid) {
+			/* exec may have made another thread the main one. */
+			timeline->command_thread =
+				timeline->processes.items[thread->process].threads.items[0];
+			return;
+		}
+	}
+}
+
+void finish_timeline(TimelineBuilder *builder)
+{
+	_cleanup_free_ uint32_t *numbers = xmalloc(builder->lives.count * sizeof(*numbers));
+
+	set_window(builder);
+	spans_prepare(&builder->lost_switches);
+	spans_prepare(&builder->lost_wakings);
+	for (size_t i = 0; i < builder->processes.count; i++)
+		set_process_limit(builder, &builder->processes.items[i]);
+	move_threads(builder, numbers);
+	move_processes(builder, numbers);
+	set_command_thread(builder->timeline);
+	for (size_t i = 0; i < builder->lives.count; i++)
+		life_free(builder->lives.items[i]);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * timeline_private.h - what the parts of the timeline's builder share.
+ *
+ *   timeline.c         takes records apart; definitions, losses, totals
+ *   timeline_tasks.c   which life of which process a tid means at a moment
+ *   timeline_chain.c   the state chain of one life, as records come
+ *   timeline_finish.c  what the losses leave of the chains; ledgers; the result
+ *
+ * Losses are reported after the fact, so the chain is first built as if nothing
+ * were missing; doubtful places are marked in it and decided at the end.
+ */
+#ifndef WALLPROF_TIMELINE_PRIVATE_H
+#define WALLPROF_TIMELINE_PRIVATE_H
+
+#include "timeline.h"
+
+#define NS_NEVER   UINT64_MAX
+#define INDEX_NONE UINT32_MAX
+
+/* Interval::flags while the chain is being built; none is left in the result. */
+enum mark {
+	/* Began by a waking, not by a switch: seq has not proven anything at its start. */
+	MARK_WAKING = 1 << 4,
+	/*
+	 * The waking that ended (or, if none in the wait was seen, may have prevented) this
+	 * wait came before the wait began.
+	 */
+	MARK_EARLY = 1 << 5,
+	/* Not an interval: up to here, since the last switch, something is missing. */
+	MARK_GAP = 1 << 6,
+	/* Not an interval: a wait ended here and no waking within it was seen. */
+	MARK_UNWOKEN = 1 << 7,
+	MARKS_ALL = MARK_WAKING | MARK_EARLY | MARK_GAP | MARK_UNWOKEN,
+};
+
+/* The system call that a thread is in, as switch and snapshot records tell it. */
+typedef struct Call {
+	int16_t syscall;
+	uint8_t fd_kind, fd_count;
+	uint64_t args[3];
+} Call;
+
+typedef struct Waker {
+	uint32_t task; /* Timeline::tasks */
+	bool irq;
+} Waker;
+
+/*
+ * One thread from birth to end. A tid that is used again begins another life; a
+ * life may change its tid (exec by a thread other than the leader).
+ */
+typedef struct Life {
+	Thread thread; /* moves into the timeline at the end */
+	uint32_t index;
+	uint32_t process;    /* TimelineBuilder::processes, or INDEX_NONE if not described */
+	uint32_t previous;   /* the life before it of the same tid, if its end was not seen */
+	uint32_t former_tid; /* before exec gave it the leader's */
+
+	bool described; /* a REC_TASK was seen */
+	bool kernel_thread;
+	bool born;     /* its birth was seen: its chain starts there */
+	bool exiting;  /* REC_EXIT was seen */
+	bool ended;    /* its final switch-out was seen, or it is known to be gone */
+	bool replaced; /* ended because exec gave its number to another thread */
+	bool counted;  /* in Process::alive */
+	uint64_t start_boottime;
+	uint64_t first_ns; /* of the first record about it */
+	uint64_t end_ns;
+	uint64_t limit_ns; /* it can't have lived longer, should its end not be seen */
+	uint32_t exit_code;
+
+	/* The chain. */
+	bool seq_known;	   /* the state is known, and: */
+	uint16_t seq;	   /* of the last switch */
+	bool seq_at_birth; /* the first record of the chain was the first switch-in of its life */
+	uint64_t snapshot_until; /* a switch up to then is a better witness than the snapshot */
+	Call last_call;		 /* the last one that was not restart_syscall */
+	bool woken;		 /* a waking was seen since the last switch */
+	uint32_t early_count;	 /* wakings since it runs, before it slept */
+	Waker early;
+
+	bool end_seen; /* the snapshot at the end of the window, if no switch came after it: */
+	uint16_t end_seq;
+	uint8_t end_flags;
+
+	bool base_known, final_known;
+	KernelAccount base, final;
+} Life;
+
+typedef struct BuildProcess {
+	Process process; /* moves into the timeline at the end */
+	VEC(uint32_t) lives;
+	uint32_t parent_tgid;
+	uint32_t parent; /* TimelineBuilder::processes, or INDEX_NONE */
+	uint32_t alive;	 /* lives that neither exit nor have ended */
+	uint64_t first_ns;
+	uint64_t limit_ns; /* its number was used again then */
+	bool group_dead;   /* its last thread has exited */
+	uint64_t group_dead_ns;
+	uint32_t last_life; /* whose exit that was */
+	uint32_t exit_code;
+	bool leader_exited; /* exit_code is the leader's */
+} BuildProcess;
+
+/* Losses of one kind of record, sorted and merged. */
+typedef struct Spans {
+	struct span {
+		uint64_t from_ns, to_ns;
+	} * items;
+	size_t count, capacity;
+} Spans;
+
+struct TimelineBuilder {
+	Timeline *timeline;
+	VEC(Life *) lives;
+	VEC(BuildProcess) processes;
+	Map life_of_tid, process_of_tgid, task_of_tid, stack_of_id;
+	bool start_known, end_known;
+	uint64_t first_ns, last_ns; /* of all events */
+	Spans lost_switches, lost_wakings;
+};
+
+/* Whether what happens at ns is counted. */
+static inline bool in_window(const TimelineBuilder *builder, uint64_t ns)
+{
+	return ns >= builder->timeline->start_ns && ns <= builder->timeline->end_ns;
+}
+
+static inline Interval *chain_last(const Life *life)
+{
+	return &life->thread.intervals.items[life->thread.intervals.count - 1];
+}
+
+/* ---- timeline_tasks.c ---------------------------------------------------- */
+
+/* The task that tid means now, made if it is new. */
+uint32_t tasks_reference(TimelineBuilder *builder, uint32_t tid);
+
+/* The life that a record about tid belongs to, begun if there is none. */
+Life *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
+
+/* What a switch says about one of its two sides. */
+typedef struct SwitchSide {
+	uint64_t ns;
+	uint32_t tid;
+	uint16_t seq, cpu;
+	bool out, dead;
+} SwitchSide;
+
+/* The life that a switch belongs to, or NULL if it tells nothing new. */
+Life *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side);
+/* The life of a first wake-up. */
+Life *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
+/* The life that a tick hit, or NULL. */
+Life *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns);
+
+void tasks_task(TimelineBuilder *builder, const struct rec_task *record);
+void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record);
+void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record);
+void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record);
+
+/* The life is over at ns. */
+void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns);
+
+/* Whether it is the only thread left of a process of the launched command. */
+bool tasks_only_thread(const TimelineBuilder *builder, const Life *life);
+
+/* ---- timeline_chain.c ---------------------------------------------------- */
+
+/* Appends an interval; never earlier than the one before. */
+Interval *chain_push(Life *life, uint64_t ns, enum thread_state state);
+
+/* Begins the chain: runnable if born at ns, else unknown. */
+void chain_begin(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator);
+/* The birth of a life came late: its chain begins at ns. */
+void chain_begin_late(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator);
+
+/* Whether the switch is the one that must come next if nothing is missing. */
+bool chain_fits(const Life *life, const SwitchSide *side);
+
+void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *side);
+void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *side,
+		      const struct rec_switch *record);
+void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking *record);
+void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record);
+
+/* The number of a stack id, or STACK_NONE for 0 (timeline.c). */
+uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
+
+/* ---- timeline_resolve.c -------------------------------------------------- */
+
+/* Sorts and merges. */
+void spans_prepare(Spans *spans);
+
+/* Whether a thread has exited whose final switch-out may have been lost. */
+bool resolve_final_lost(const TimelineBuilder *builder, const Life *life);
+
+/*
+ * Decides a life's doubtful places, cuts its chain to the window, adds up the ledger
+ * and drops the ticks that hit no running interval. end_ns is its end, seen or not;
+ * gone: it can't have lived on, though its end was not seen. Returns whether it lived
+ * in the window at all.
+ */
+bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone);
+
+/* ---- timeline_finish.c --------------------------------------------------- */
+
+/* Closes all chains and moves the result into builder->timeline. */
+void finish_timeline(TimelineBuilder *builder);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is left of a chain once all losses are known.
+ *
+ * Everything here works in place, front to back: a mark takes the room of one
+ * interval and leaves at most one, of STATE_UNKNOWN.
+ */
+#include "timeline_private.h"
+
+/* ---- spans of loss -------------------------------------------------------------- */
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct span *left = a, *right = b;
+
+	return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
+}
+
+void spans_prepare(Spans *spans)
+{
+	size_t count = 0;
+
+	if (!spans->count)
+		return;
+	qsort(spans->items, spans->count, sizeof(*spans->items), compare_spans);
+	for (size_t i = 1; i < spans->count; i++) {
+		struct span *last = &spans->items[count], next = spans->items[i];
+
+		if (next.from_ns <= last->to_ns)
+			last->to_ns = MAX(last->to_ns, next.to_ns);
+		else
+			spans->items[++count] = next;
+	}
+	spans->count = count + 1;
+}
+
+/* When, within [from_ns, to_ns], something was lost first; NS_NEVER if nothing was. */
+static uint64_t spans_first(const Spans *spans, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t low = 0, high = spans->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (spans->items[middle].to_ns < from_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == spans->count || spans->items[low].from_ns > to_ns)
+		return NS_NEVER;
+	return MAX(spans->items[low].from_ns, from_ns);
+}
+
+/* ---- marks ---------------------------------------------------------------------- */
+
+/* The part of a chain that is decided: at least one interval when a mark is met. */
+typedef struct Decided {
+	TimelineBuilder *builder;
+	Interval *items;
+	size_t count;
+} Decided;
+
+/* From ns on nothing is known. */
+static void cut_back(Decided *decided, uint64_t ns)
+{
+	while (decided->count && decided->items[decided->count - 1].start_ns >= ns)
+		decided->count--;
+	if (!decided->count)
+		return;
+
+	Interval *last = &decided->items[decided->count - 1];
+
+	if (last->state == STATE_BLOCKED) {
+		last->waker = THREAD_NONE;
+		last->flags &= ~INTERVAL_WAKER_IRQ;
+	}
+}
+
+static void push_unknown(Decided *decided, uint64_t ns)
+{
+	if (decided->count && decided->items[decided->count - 1].state == STATE_UNKNOWN)
+		return;
+	decided->items[decided->count++] = (Interval){
+		.start_ns = ns,
+		.user_stack = STACK_NONE,
+		.kernel_stack = STACK_NONE,
+		.waker = THREAD_NONE,
+		.syscall = -1,
+		.state = STATE_UNKNOWN,
+	};
+}
+
+/*
+ * From when on the last interval, a wait that reaches to end_ns without a waking
+ * in it, is in doubt; NS_NEVER if it isn't. A waking may have been lost in the wait or,
+ * if it came before the thread slept, while it still ran.
+ */
+static uint64_t doubt_about_wait(const Decided *decided, uint64_t end_ns)
+{
+	const Interval *wait = &decided->items[decided->count - 1];
+	bool early = wait->flags & MARK_EARLY;
+	uint64_t from_ns = wait->start_ns, lost_ns;
+
+	if (wait->state == STATE_BLOCKED && early)
+		return wait->start_ns;
+	if (wait->state != STATE_BLOCKED && !early)
+		return NS_NEVER;
+	if (decided->count > 1 &&
+	    (wait[-1].state == STATE_RUNNING || wait[-1].state == STATE_UNKNOWN))
+		from_ns = wait[-1].start_ns;
+	lost_ns = spans_first(&decided->builder->lost_wakings, from_ns, end_ns);
+	if (lost_ns == NS_NEVER)
+		return NS_NEVER;
+	return early ? wait->start_ns : MAX(lost_ns, wait->start_ns);
+}
+
+static void resolve_unwoken(Decided *decided, uint64_t ns)
+{
+	uint64_t doubt_ns = doubt_about_wait(decided, ns);
+
+	if (doubt_ns == NS_NEVER)
+		return;
+	cut_back(decided, doubt_ns);
+	push_unknown(decided, doubt_ns);
+}
+
+/* Up to ns something is missing: the state is known up to the first loss only. */
+static void resolve_gap(Decided *decided, uint64_t ns)
+{
+	TimelineBuilder *builder = decided->builder;
+	size_t proven = decided->count - 1;
+	uint64_t from_ns, lost_ns, doubt_ns;
+
+	while (proven && decided->items[proven].flags & MARK_WAKING)
+		proven--;
+	from_ns = decided->items[proven].start_ns;
+	lost_ns = spans_first(&builder->lost_switches, from_ns, ns);
+	if (lost_ns == NS_NEVER) {
+		builder->timeline->contradictions += in_window(builder, ns);
+		lost_ns = from_ns;
+	}
+	cut_back(decided, lost_ns);
+	if (decided->count > proven) {
+		doubt_ns = doubt_about_wait(decided, lost_ns);
+		if (doubt_ns != NS_NEVER) {
+			lost_ns = doubt_ns;
+			cut_back(decided, lost_ns);
+		}
+	}
+	push_unknown(decided, lost_ns);
+}
+
+static void resolve_marks(TimelineBuilder *builder, Life *life)
+{
+	Decided decided = {builder, life->thread.intervals.items, 0};
+
+	for (size_t i = 0; i < life->thread.intervals.count; i++) {
+		Interval interval = life->thread.intervals.items[i];
+
+		if (interval.flags & MARK_GAP)
+			resolve_gap(&decided, interval.start_ns);
+		else if (interval.flags & MARK_UNWOKEN)
+			resolve_unwoken(&decided, interval.start_ns);
+		else
+			decided.items[decided.count++] = interval;
+	}
+	life->thread.intervals.count = decided.count;
+}
+
+/* ---- the open end --------------------------------------------------------------- */
+
+static uint64_t last_switch_ns(const Life *life)
+{
+	const Thread *thread = &life->thread;
+	size_t i = thread->intervals.count - 1;
+
+	while (i && thread->intervals.items[i].flags & MARK_WAKING)
+		i--;
+	return thread->intervals.items[i].start_ns;
+}
+
+bool resolve_final_lost(const TimelineBuilder *builder, const Life *life)
+{
+	if (!life->exiting || life->ended || life->end_seen)
+		return false;
+	return spans_first(&builder->lost_switches, last_switch_ns(life),
+			   builder->timeline->end_ns) != NS_NEVER;
+}
+
+/* The snapshot at the end of the window proves the state of the last switch, or not. */
+static void check_end_snapshot(Life *life, uint64_t end_ns)
+{
+	Interval *last = chain_last(life);
+	bool on_cpu = life->end_flags & SNAPSHOT_ON_CPU;
+
+	if (life->end_seq != life->seq || on_cpu != (last->state == STATE_RUNNING)) {
+		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
+		return;
+	}
+	if (last->state != STATE_BLOCKED)
+		return;
+	if (!(life->end_flags & SNAPSHOT_QUEUED)) {
+		last->flags &= ~MARK_EARLY;
+		return;
+	}
+	if (last->flags & MARK_EARLY && life->early_count) {
+		last->state = STATE_RUNNABLE;
+		last->reason = REASON_WOKEN;
+		last->rule = RULE_SCHEDULER;
+		last->syscall = -1;
+		last->argument = 0;
+		last->waker = life->early.task;
+		last->flags |= life->early.irq ? INTERVAL_WAKER_IRQ : 0;
+	}
+	chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
+}
+
+/* Nobody saw the end of this chain: is its last state still true at end_ns? */
+static void close_chain(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone)
+{
+	if (!life->seq_known)
+		return;
+	if (gone) {
+		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
+		return;
+	}
+	if (life->end_seen) {
+		check_end_snapshot(life, end_ns);
+		return;
+	}
+	if (spans_first(&builder->lost_switches, last_switch_ns(life), end_ns) != NS_NEVER)
+		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
+	else if (chain_last(life)->state == STATE_BLOCKED)
+		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
+}
+
+/* ---- cutting and adding up --------------------------------------------------------- */
+
+static void account(Thread *thread, const Interval *interval, uint64_t ns)
+{
+	thread->ledger[interval->state] += ns;
+	if (interval->state == STATE_BLOCKED || interval->state == STATE_RUNNABLE)
+		thread->reason_ledger[interval->reason] += ns;
+}
+
+/* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
+static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
+{
+	Interval *items = thread->intervals.items;
+	size_t count = 0;
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		Interval interval = items[i];
+		uint64_t end_ns =
+			i + 1 < thread->intervals.count ? items[i + 1].start_ns : chain_end_ns;
+		uint64_t from_ns = MAX(interval.start_ns, thread->start_ns);
+		uint64_t to_ns = MIN(end_ns, thread->end_ns);
+
+		if (from_ns >= to_ns)
+			continue;
+		interval.flags &= ~MARKS_ALL;
+		if (interval.start_ns < from_ns)
+			interval.flags |= INTERVAL_OPEN_START;
+		if (end_ns > to_ns || (alive && end_ns == chain_end_ns))
+			interval.flags |= INTERVAL_OPEN_END;
+		interval.start_ns = from_ns;
+		if (interval.state == STATE_UNKNOWN) {
+			interval.reason = REASON_LOST;
+			interval.rule = RULE_LOSS;
+		}
+		account(thread, &interval, to_ns - from_ns);
+		if (count && interval.state == STATE_UNKNOWN &&
+		    items[count - 1].state == STATE_UNKNOWN)
+			items[count - 1].flags |= interval.flags;
+		else
+			items[count++] = interval;
+	}
+	thread->intervals.count = count;
+}
+
+/* A tick that hit no running interval has no place in the thread's strip. */
+static void drop_orphan_ticks(TimelineBuilder *builder, Thread *thread)
+{
+	Timeline *timeline = builder->timeline;
+	size_t interval = 0, count = 0;
+
+	for (size_t i = 0; i < thread->ticks.count; i++) {
+		Tick tick = thread->ticks.items[i];
+
+		while (interval < thread->intervals.count &&
+		       interval_end(thread, interval) <= tick.ns)
+			interval++;
+		if (interval < thread->intervals.count &&
+		    thread->intervals.items[interval].start_ns <= tick.ns &&
+		    thread->intervals.items[interval].state == STATE_RUNNING)
+			thread->ticks.items[count++] = tick;
+		else
+			timeline->orphan_ticks += in_window(builder, tick.ns);
+	}
+	thread->ticks.count = count;
+}
+
+static void shrink(Thread *thread)
+{
+	if (!thread->intervals.count || thread->intervals.count == thread->intervals.capacity)
+		return;
+	thread->intervals.capacity = thread->intervals.count;
+	thread->intervals.items =
+		xrealloc(thread->intervals.items,
+			 thread->intervals.capacity * sizeof(*thread->intervals.items));
+}
+
+bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone)
+{
+	Timeline *timeline = builder->timeline;
+	Thread *thread = &life->thread;
+	bool alive = !life->ended && !gone;
+	uint64_t begin_ns = thread->intervals.items[0].start_ns;
+
+	if (!life->ended)
+		close_chain(builder, life, end_ns, gone);
+	resolve_marks(builder, life);
+	thread->start_ns = MAX(begin_ns, timeline->start_ns);
+	thread->end_ns = MIN(end_ns, timeline->end_ns);
+	thread->born_in_window = life->born && begin_ns >= timeline->start_ns;
+	thread->exited_in_window = !alive && end_ns <= timeline->end_ns;
+	if (thread->start_ns >= thread->end_ns)
+		return false;
+	cut_chain(thread, end_ns, alive);
+	shrink(thread);
+	drop_orphan_ticks(builder, thread);
+	return true;
+}

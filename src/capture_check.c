@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capture_check.c - what must hold of a record before anybody looks into it: it
+ * is as long as its kind says, its counted tails are inside, its strings end.
+ */
+#include "capture_format.h"
+#include "util.h"
+#include <string.h>
+
+/* docs/capture-format.md states these; a change here is a change of the format. */
+_Static_assert(sizeof(struct record) == 16, "header");
+_Static_assert(sizeof(struct rec_switch) == 80, "REC_SWITCH");
+_Static_assert(offsetof(struct rec_switch, kstack) == SWITCH_SHORT_LEN, "REC_SWITCH");
+_Static_assert(offsetof(struct rec_switch, fd_kind) == 72, "REC_SWITCH");
+_Static_assert(sizeof(struct rec_waking) == 24, "REC_WAKING");
+_Static_assert(sizeof(struct rec_task) == 64, "REC_TASK");
+_Static_assert(offsetof(struct rec_task, comm) == 48, "REC_TASK");
+_Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
+_Static_assert(offsetof(struct rec_exec, path) == 48, "REC_EXEC");
+_Static_assert(sizeof(struct rec_exit) == 32, "REC_EXIT");
+_Static_assert(sizeof(struct rec_stats) == 88, "REC_STATS");
+_Static_assert(sizeof(struct rec_snapshot) == 80, "REC_SNAPSHOT");
+_Static_assert(offsetof(struct rec_snapshot, syscall) == 72, "REC_SNAPSHOT");
+_Static_assert(sizeof(struct rec_sample) == 40, "REC_SAMPLE");
+_Static_assert(offsetof(struct rec_stack, frames) == 32, "REC_STACK");
+_Static_assert(sizeof(struct rec_window) == 24, "REC_WINDOW");
+_Static_assert(offsetof(struct rec_file, base_svma) == 48, "REC_FILE");
+_Static_assert(offsetof(struct rec_file, path) == 56, "REC_FILE");
+_Static_assert(sizeof(struct rec_mapping) == 56, "REC_MAPPING");
+_Static_assert(sizeof(struct rec_space) == 24, "REC_SPACE");
+_Static_assert(offsetof(struct rec_symbol, text) == 48, "REC_SYMBOL");
+_Static_assert(sizeof(struct rec_loss) == 48, "REC_LOSS");
+_Static_assert(sizeof(struct rec_total) == 40, "REC_TOTAL");
+_Static_assert(sizeof(struct capture_header) == 32, "file header");
+
+/* Length of the fixed part; 0 = a kind that this version does not know. */
+static const uint16_t fixed_len[256] = {
+	[REC_SWITCH] = SWITCH_SHORT_LEN,
+	[REC_WAKING] = sizeof(struct rec_waking),
+	[REC_TASK] = sizeof(struct rec_task),
+	[REC_EXEC] = sizeof(struct rec_exec),
+	[REC_EXIT] = sizeof(struct rec_exit),
+	[REC_STATS] = sizeof(struct rec_stats),
+	[REC_SNAPSHOT] = sizeof(struct rec_snapshot),
+	[REC_SAMPLE] = sizeof(struct rec_sample),
+	[REC_STACK] = sizeof(struct rec_stack),
+	[REC_META] = sizeof(struct rec_meta),
+	[REC_WINDOW] = sizeof(struct rec_window),
+	[REC_ROUND] = sizeof(struct rec_round),
+	[REC_FILE] = offsetof(struct rec_file, path),
+	[REC_MAPPING] = sizeof(struct rec_mapping),
+	[REC_SPACE] = sizeof(struct rec_space),
+	[REC_SYMBOL] = offsetof(struct rec_symbol, text),
+	[REC_LOSS] = sizeof(struct rec_loss),
+	[REC_TOTAL] = sizeof(struct rec_total),
+	[REC_END] = sizeof(struct rec_end),
+};
+
+static bool has_end(const char *text, size_t size)
+{
+	return memchr(text, '\0', size) != NULL;
+}
+
+static bool check_symbol(const struct rec_symbol *symbol)
+{
+	const char *end = (const char *)symbol + symbol->h.len;
+	const char *p = symbol->text;
+
+	for (uint32_t i = 0; i < symbol->count; i++) {
+		if ((size_t)(end - p) < sizeof(u32))
+			return false;
+		p += sizeof(u32);
+		for (int strings = 0; strings < 2; strings++) { /* name, source path */
+			const char *nul = memchr(p, '\0', end - p);
+
+			if (!nul)
+				return false;
+			p = nul + 1;
+		}
+	}
+	if (symbol->lib == 0)
+		return true;
+	return symbol->lib < (size_t)(end - symbol->text) &&
+	       has_end(symbol->text + symbol->lib, end - symbol->text - symbol->lib);
+}
+
+static bool check_tail(const struct record *record)
+{
+	size_t tail = record->len - fixed_len[record->kind];
+
+	switch (record->kind) {
+	case REC_SWITCH:
+		return !(record->flags & SWITCH_PREV) || record->len >= sizeof(struct rec_switch);
+	case REC_TASK:
+		return has_end(((const struct rec_task *)record)->comm, COMM_LEN);
+	case REC_EXEC: {
+		const struct rec_exec *exec = (const void *)record;
+
+		return has_end(exec->comm, COMM_LEN) && has_end(exec->path, EXEC_PATH_LEN);
+	}
+	case REC_STACK:
+		return ((const struct rec_stack *)record)->count <= tail / sizeof(u64);
+	case REC_META:
+		return has_end(((const struct rec_meta *)record)->text, tail);
+	case REC_FILE: {
+		const struct rec_file *file = (const void *)record;
+
+		return file->build_id_len <= sizeof(file->build_id) && has_end(file->path, tail);
+	}
+	case REC_SYMBOL:
+		return check_symbol((const struct rec_symbol *)record);
+	default:
+		return true;
+	}
+}
+
+enum capture_verdict capture_check(const struct record *record)
+{
+	uint16_t least = fixed_len[record->kind];
+
+	if (least == 0)
+		return CAPTURE_RECORD_UNKNOWN;
+	if (record->len < least || !check_tail(record))
+		return CAPTURE_RECORD_MALFORMED;
+	return CAPTURE_RECORD_GOOD;
+}

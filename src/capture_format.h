@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capture_format.h - what the capture's writer and reader share and nobody else
+ * needs: the file header and the check of a record. docs/capture-format.md.
+ */
+#ifndef WALLPROF_CAPTURE_FORMAT_H
+#define WALLPROF_CAPTURE_FORMAT_H
+
+#include "capture.h"
+
+#define CAPTURE_SKIPPABLE_MAGIC 0x184D2A50u /* zstd's first skippable frame type */
+#define CAPTURE_SKIPPABLE_LEN	8	    /* its magic and size */
+#define CAPTURE_NAME                                                                               \
+	{                                                                                          \
+		'W', 'A', 'L', 'L', 'P', 'R', 'O', 'F'                                             \
+	}
+
+struct capture_header {
+	u32 magic;
+	u32 size; /* of what follows */
+	u8 name[8];
+	u32 version;
+	u32 flags; /* none defined: a reader refuses any */
+	u64 reserved;
+};
+
+enum capture_verdict {
+	CAPTURE_RECORD_GOOD,
+	CAPTURE_RECORD_UNKNOWN,	  /* of a kind this version does not know */
+	CAPTURE_RECORD_MALFORMED, /* too short for its kind, or a tail outside of it */
+};
+
+/* record->len has been checked: at least a header, a multiple of 8, all in memory. */
+enum capture_verdict capture_check(const struct record *record);
+
+/* Sorts the events of a capture by time: capture_sort.c. */
+typedef struct CaptureSorter CaptureSorter;
+
+/* A decompressed frame. Freed when neither being read nor awaited by the sorter. */
+typedef struct CaptureFrame {
+	size_t size;
+	size_t awaited; /* records that the sorter has yet to return */
+	bool current;	/* capture_read is in it */
+	_Alignas(8) uint8_t data[];
+} CaptureFrame;
+
+CaptureSorter *capture_sorter_new(void);
+void capture_sorter_free(CaptureSorter *sorter);
+
+/* The frame of the record that capture_read returned last. */
+CaptureFrame *capture_reader_frame(CaptureReader *reader);
+CaptureSorter *capture_reader_sorter(CaptureReader *reader);
+void capture_reader_count_late(CaptureReader *reader);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capture_sort.c - the records of a capture in order of time.
+ *
+ * Events wait in file order in `pending`. When a REC_ROUND says that all rings
+ * were drained up to a moment, those older than that moment less SLACK_NS
+ * move to `ready`, are sorted there and handed out. Rounds that advance less
+ * than BATCH_NS since the last move are ignored, so that an event is looked at
+ * a handful of times however often the recorder drains. The sort is a stable
+ * radix sort on the nanoseconds, so ties keep the order of the file; it costs
+ * three passes for a batch of seconds.
+ *
+ * Records are not copied: a frame stays in memory until its last event is out.
+ */
+#include "capture.h"
+#include "capture_format.h"
+#include "util.h"
+#include <string.h>
+
+/* How long a BPF program may sit between taking its time stamp and sending. */
+#define SLACK_NS NSEC_PER_SEC
+#define BATCH_NS (NSEC_PER_SEC / 4)
+/* What a capture without rounds may make us hold before we give up on its order. */
+#define HELD_MAX (256u << 20)
+
+#define RADIX_BITS	   11
+#define RADIX_SIZE	   (1u << RADIX_BITS)
+#define INSERTION_SORT_MAX 48
+
+typedef struct Entry {
+	uint64_t ns;
+	const struct record *record;
+	CaptureFrame *frame;
+} Entry;
+
+typedef VEC(Entry) Entries;
+
+struct CaptureSorter {
+	Entries pending; /* in file order */
+	Entries ready;	 /* in order of time, from next on */
+	Entries spare;	 /* the radix sort's other half */
+	size_t next;
+	size_t held; /* bytes of frames that pending and ready keep in memory */
+	uint64_t released_ns;
+	uint64_t last_ns;
+	CaptureFrame *last_frame; /* of the record returned last */
+	bool ended;
+};
+
+static bool is_event(const struct record *record)
+{
+	switch (record->kind) {
+	case REC_MAPPING:
+	case REC_SPACE:
+	case REC_LOSS:
+		return true;
+	case REC_STACK:
+		return false;
+	default:
+		return record->kind < REC_BPF_MAX;
+	}
+}
+
+static void reserve(Entries *entries, size_t count)
+{
+	if (entries->capacity >= count)
+		return;
+	entries->capacity = count + count / 2;
+	entries->items = xrealloc(entries->items, entries->capacity * sizeof(*entries->items));
+}
+
+static void insertion_sort(Entry *items, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		Entry entry = items[i];
+		size_t k = i;
+
+		for (; k > 0 && items[k - 1].ns > entry.ns; k--)
+			items[k] = items[k - 1];
+		items[k] = entry;
+	}
+}
+
+static void radix_pass(const Entry *from, Entry *to, size_t count, uint64_t least, unsigned shift)
+{
+	size_t starts[RADIX_SIZE] = {};
+	size_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		starts[((from[i].ns - least) >> shift) & (RADIX_SIZE - 1)]++;
+	for (size_t i = 0; i < RADIX_SIZE; i++) {
+		size_t bucket = starts[i];
+
+		starts[i] = sum;
+		sum += bucket;
+	}
+	for (size_t i = 0; i < count; i++)
+		to[starts[((from[i].ns - least) >> shift) & (RADIX_SIZE - 1)]++] = from[i];
+}
+
+/* Sorts by ns, stable; `spare` is only room. */
+static void sort_entries(Entries *entries, Entries *spare)
+{
+	uint64_t least = UINT64_MAX, most = 0, previous = 0;
+	bool sorted = true;
+
+	if (entries->count <= INSERTION_SORT_MAX) {
+		insertion_sort(entries->items, entries->count);
+		return;
+	}
+	for (size_t i = 0; i < entries->count; i++) {
+		uint64_t ns = entries->items[i].ns;
+
+		sorted &= ns >= previous;
+		previous = ns;
+		least = MIN(least, ns);
+		most = MAX(most, ns);
+	}
+	if (sorted)
+		return;
+	reserve(spare, entries->count);
+	for (unsigned shift = 0; shift < 64 && (most - least) >> shift; shift += RADIX_BITS) {
+		Entries swap = *entries;
+
+		radix_pass(entries->items, spare->items, entries->count, least, shift);
+		spare->count = entries->count;
+		*entries = *spare;
+		*spare = swap;
+	}
+}
+
+/* Moves what is older than limit to ready; there is nothing left in ready. */
+static void release_older(CaptureSorter *sorter, uint64_t limit)
+{
+	Entry *pending = sorter->pending.items;
+	size_t kept = 0;
+
+	sorter->ready.count = sorter->next = 0;
+	reserve(&sorter->ready, sorter->pending.count);
+	for (size_t i = 0; i < sorter->pending.count; i++) {
+		if (pending[i].ns < limit)
+			sorter->ready.items[sorter->ready.count++] = pending[i];
+		else
+			pending[kept++] = pending[i];
+	}
+	sorter->pending.count = kept;
+	sort_entries(&sorter->ready, &sorter->spare);
+}
+
+static void release_all(CaptureSorter *sorter)
+{
+	Entries swap = sorter->ready;
+
+	sorter->ready = sorter->pending;
+	sorter->pending = swap;
+	sorter->pending.count = sorter->next = 0;
+	sort_entries(&sorter->ready, &sorter->spare);
+}
+
+/* The older half, whatever the rounds say: the other half bounds the damage. */
+static void release_half(CaptureSorter *sorter)
+{
+	size_t half;
+
+	sort_entries(&sorter->pending, &sorter->spare);
+	half = (sorter->pending.count + 1) / 2;
+	sorter->ready.count = sorter->next = 0;
+	reserve(&sorter->ready, half);
+	memcpy(sorter->ready.items, sorter->pending.items, half * sizeof(Entry));
+	sorter->ready.count = half;
+	sorter->pending.count -= half;
+	memmove(sorter->pending.items, sorter->pending.items + half,
+		sorter->pending.count * sizeof(Entry));
+}
+
+static void note_round(CaptureSorter *sorter, uint64_t ns)
+{
+	uint64_t limit = ns > SLACK_NS ? ns - SLACK_NS : 0;
+
+	if (limit < sorter->released_ns || limit - sorter->released_ns < BATCH_NS)
+		return;
+	sorter->released_ns = limit;
+	release_older(sorter, limit);
+}
+
+static void hold(CaptureSorter *sorter, const struct record *record, CaptureFrame *frame)
+{
+	if (frame->awaited++ == 0)
+		sorter->held += frame->size;
+	*vec_push(&sorter->pending) = (Entry){.ns = record->ns, .record = record, .frame = frame};
+}
+
+static void let_go(CaptureSorter *sorter, CaptureFrame *frame)
+{
+	if (--frame->awaited > 0)
+		return;
+	sorter->held -= frame->size;
+	if (!frame->current)
+		free(frame);
+}
+
+static const struct record *take_ready(CaptureSorter *sorter, CaptureReader *reader)
+{
+	const Entry *entry = &sorter->ready.items[sorter->next++];
+
+	sorter->last_frame = entry->frame;
+	if (entry->ns < sorter->last_ns)
+		capture_reader_count_late(reader);
+	else
+		sorter->last_ns = entry->ns;
+	return entry->record;
+}
+
+int capture_read_sorted(CaptureReader *reader, const struct record **ret_record)
+{
+	CaptureSorter *sorter = capture_reader_sorter(reader);
+
+	if (sorter->last_frame)
+		let_go(sorter, sorter->last_frame);
+	sorter->last_frame = NULL;
+	for (;;) {
+		const struct record *record;
+		int r;
+
+		if (sorter->next < sorter->ready.count) {
+			*ret_record = take_ready(sorter, reader);
+			return 1;
+		}
+		if (sorter->ended)
+			return 0;
+		r = capture_read(reader, &record);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			sorter->ended = true;
+			release_all(sorter);
+		} else if (is_event(record)) {
+			hold(sorter, record, capture_reader_frame(reader));
+			if (sorter->held > HELD_MAX)
+				release_half(sorter);
+		} else {
+			if (record->kind == REC_ROUND)
+				note_round(sorter, record->ns);
+			*ret_record = record;
+			return 1;
+		}
+	}
+}
+
+CaptureSorter *capture_sorter_new(void)
+{
+	return xcalloc(1, sizeof(CaptureSorter));
+}
+
+/* Frames that entries still wait for are freed with them. */
+void capture_sorter_free(CaptureSorter *sorter)
+{
+	if (sorter->last_frame)
+		let_go(sorter, sorter->last_frame);
+	for (size_t i = sorter->next; i < sorter->ready.count; i++)
+		let_go(sorter, sorter->ready.items[i].frame);
+	for (size_t i = 0; i < sorter->pending.count; i++)
+		let_go(sorter, sorter->pending.items[i].frame);
+	vec_free(&sorter->pending);
+	vec_free(&sorter->ready);
+	vec_free(&sorter->spare);
+	free(sorter);
+}

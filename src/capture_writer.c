@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * capture_writer.c - buffers records and appends them as whole zstd frames.
+ *
+ * The path of a record is one bounds check and one memcpy; everything else
+ * happens once per FRAME_TARGET bytes. A frame that could not be written whole is
+ * cut off again, so that the file always ends with a whole one.
+ */
+#include "capture.h"
+#include "capture_format.h"
+#include "util.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+/* Large enough for zstd to find what repeats, small enough to lose when killed. */
+#define FRAME_TARGET (1u << 20)
+
+struct CaptureWriter {
+	int fd;
+	int error; /* the first one; sticky */
+	ZSTD_CCtx *zstd;
+	uint8_t *buffer;
+	size_t used, capacity;
+	uint8_t *frame;
+	size_t frame_capacity;
+	uint64_t raw_bytes, file_bytes;
+};
+
+static int write_all(int fd, const uint8_t *data, size_t size)
+{
+	while (size > 0) {
+		ssize_t n = write(fd, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		data += n;
+		size -= n;
+	}
+	return 0;
+}
+
+static int append(CaptureWriter *writer, const void *data, size_t size)
+{
+	writer->error = write_all(writer->fd, data, size);
+	if (!writer->error) {
+		writer->file_bytes += size;
+		return 0;
+	}
+	/* If this fails too, the reader finds a torn frame and stops before it. */
+	if (ftruncate(writer->fd, writer->file_bytes) < 0)
+		log_verbose("cannot cut off the unfinished frame: %s", strerror(errno));
+	return writer->error;
+}
+
+static void writer_free(CaptureWriter *writer)
+{
+	ZSTD_freeCCtx(writer->zstd);
+	free(writer->buffer);
+	free(writer->frame);
+	free(writer);
+}
+
+int capture_writer_new(int fd, int level, CaptureWriter **ret_writer)
+{
+	struct capture_header header = {
+		.magic = CAPTURE_SKIPPABLE_MAGIC,
+		.size = sizeof(header) - CAPTURE_SKIPPABLE_LEN,
+		.name = CAPTURE_NAME,
+		.version = CAPTURE_VERSION,
+	};
+	CaptureWriter *writer = xcalloc(1, sizeof(*writer));
+	int r;
+
+	writer->fd = fd;
+	writer->capacity = FRAME_TARGET;
+	writer->buffer = xmalloc(writer->capacity);
+	writer->frame_capacity = ZSTD_compressBound(writer->capacity);
+	writer->frame = xmalloc(writer->frame_capacity);
+	writer->zstd = ZSTD_createCCtx();
+	if (!writer->zstd ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, level)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
+		r = writer->zstd ? -EINVAL : -ENOMEM;
+	else
+		r = append(writer, &header, sizeof(header));
+	if (r < 0) {
+		close(fd);
+		writer_free(writer);
+		return r;
+	}
+	*ret_writer = writer;
+	return 0;
+}
+
+int capture_flush(CaptureWriter *writer)
+{
+	size_t size;
+
+	if (writer->error || writer->used == 0)
+		return writer->error;
+	/* One call for all of it, so zstd writes the content size into the frame. */
+	size = ZSTD_compress2(writer->zstd, writer->frame, writer->frame_capacity, writer->buffer,
+			      writer->used);
+	if (ZSTD_isError(size)) {
+		writer->error = -ENOMEM; /* the buffers fit by construction */
+		return writer->error;
+	}
+	writer->used = 0;
+	return append(writer, writer->frame, size);
+}
+
+static int make_room(CaptureWriter *writer, size_t len)
+{
+	int r = capture_flush(writer);
+
+	if (r < 0)
+		return r;
+	if (len > writer->capacity) {
+		writer->capacity = len;
+		writer->buffer = xrealloc(writer->buffer, writer->capacity);
+		writer->frame_capacity = ZSTD_compressBound(writer->capacity);
+		writer->frame = xrealloc(writer->frame, writer->frame_capacity);
+	}
+	return 0;
+}
+
+int capture_write(CaptureWriter *writer, const struct record *record)
+{
+	size_t len = record->len;
+	int r;
+
+	if (writer->error)
+		return writer->error;
+	if (len < sizeof(*record) || len % 8 || len > CAPTURE_FRAME_MAX)
+		return -EINVAL;
+	if (len > writer->capacity - writer->used) {
+		r = make_room(writer, len);
+		if (r < 0)
+			return r;
+	}
+	memcpy(writer->buffer + writer->used, record, len);
+	writer->used += len;
+	writer->raw_bytes += len;
+	return 0;
+}
+
+uint64_t capture_writer_raw_bytes(const CaptureWriter *writer)
+{
+	return writer->raw_bytes;
+}
+
+uint64_t capture_writer_file_bytes(const CaptureWriter *writer)
+{
+	return writer->file_bytes;
+}
+
+int capture_writer_close(CaptureWriter *writer)
+{
+	int r = capture_flush(writer);
+
+	if (close(writer->fd) < 0 && r == 0)
+		r = -errno;
+	writer_free(writer);
+	return r;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "checks.h"
+#include "programs.h"
+#include "util.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define BTF_PATH       "/sys/kernel/btf/vmlinux"
+#define OLDEST_MAJOR   6
+#define OLDEST_MINOR   1
+#define OLDEST_RELEASE "6.1"
+
+static uint64_t effective_capabilities(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	uint64_t capabilities = 0;
+	char line[256];
+
+	if (!status)
+		return 0;
+	while (fgets(line, sizeof(line), status))
+		if (sscanf(line, "CapEff: %" SCNx64, &capabilities) == 1)
+			break;
+	fclose(status);
+	return capabilities;
+}
+
+static bool has_capability(uint64_t capabilities, int capability)
+{
+	return capabilities >> capability & 1;
+}
+
+typedef struct Check {
+	const char *what;
+	bool ok;
+	const char *remedy;
+} Check;
+
+enum { CHECK_KERNEL, CHECK_BTF, CHECK_CAP_BPF, CHECK_CAP_PERFMON, CHECK_COUNT };
+
+static bool kernel_is_new_enough(const struct utsname *uts)
+{
+	int major = 0, minor = 0;
+
+	if (sscanf(uts->release, "%d.%d", &major, &minor) != 2)
+		return false;
+	return major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR);
+}
+
+static void run_checks(Check checks[CHECK_COUNT])
+{
+	uint64_t capabilities = effective_capabilities();
+	bool admin = has_capability(capabilities, CAP_SYS_ADMIN);
+	struct utsname uts;
+
+	uname(&uts);
+	checks[CHECK_KERNEL] = (Check){
+		.what = "Linux " OLDEST_RELEASE " or later",
+		.ok = kernel_is_new_enough(&uts),
+		.remedy = "this kernel is too old; wallprof needs " OLDEST_RELEASE " or later",
+	};
+	checks[CHECK_BTF] = (Check){
+		.what = "kernel type information (" BTF_PATH ")",
+		.ok = access(BTF_PATH, R_OK) == 0,
+		.remedy =
+			"run a kernel built with CONFIG_DEBUG_INFO_BTF (all of Debian's are); in a "
+			"container, mount /sys",
+	};
+	checks[CHECK_CAP_BPF] = (Check){
+		.what = "CAP_BPF",
+		.ok = admin || has_capability(capabilities, CAP_BPF),
+		.remedy = "run as root, or give the program the capability: setcap "
+			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep",
+	};
+	checks[CHECK_CAP_PERFMON] = (Check){
+		.what = "CAP_PERFMON",
+		.ok = admin || has_capability(capabilities, CAP_PERFMON),
+		.remedy = "run as root, or give the program the capability (see CAP_BPF)",
+	};
+}
+
+int check_recording_allowed(void)
+{
+	Check checks[CHECK_COUNT];
+	int error = 0;
+
+	run_checks(checks);
+	for (int i = 0; i < CHECK_COUNT; i++) {
+		if (checks[i].ok)
+			continue;
+		log_error("missing: %s: %s", checks[i].what, checks[i].remedy);
+		error = i >= CHECK_CAP_BPF ? -EPERM : -ENOSYS;
+	}
+	return error;
+}
+
+static void print_hook(void *user, const Probe *probe)
+{
+	int *failed = user;
+
+	if (probe->error) {
+		printf("no   %-32s %s: %s\n", probe->hook, probe->purpose, strerror(-probe->error));
+		(*failed)++;
+		return;
+	}
+	printf("yes  %-32s %s", probe->hook, probe->purpose);
+	if (log_level >= LOG_VERBOSE)
+		printf(" (%s: %" PRIu32 " instructions verified, loaded in %.1f ms)",
+		       probe->program, probe->verified_insns, probe->load_ns / 1e6);
+	putchar('\n');
+}
+
+/* What is good to have, but not needed to record. */
+static void print_extras(uint64_t capabilities)
+{
+	bool admin = has_capability(capabilities, CAP_SYS_ADMIN);
+	FILE *kallsyms = fopen("/proc/kallsyms", "re");
+	uint64_t address = 0;
+
+	while (kallsyms && !address && fscanf(kallsyms, "%" SCNx64 " %*[^\n]", &address) == 1)
+		;
+	if (kallsyms)
+		fclose(kallsyms);
+	if (address)
+		printf("yes  %-32s %s\n", "/proc/kallsyms", "names of kernel functions");
+	else
+		printf("no   %-32s names of kernel functions: hidden (kernel.kptr_restrict, or "
+		       "CAP_SYSLOG missing)\n",
+		       "/proc/kallsyms");
+	if (admin || has_capability(capabilities, CAP_SYS_PTRACE))
+		printf("yes  %-32s %s\n", "CAP_SYS_PTRACE",
+		       "files and maps of other users' processes");
+	else
+		printf("no   %-32s files and maps of other users' processes: their names may be "
+		       "missing\n",
+		       "CAP_SYS_PTRACE");
+}
+
+int doctor_run(void)
+{
+	Check checks[CHECK_COUNT];
+	struct utsname uts;
+	int failed = 0;
+
+	uname(&uts);
+	printf("kernel %s, %s\n", uts.release, uts.machine);
+	run_checks(checks);
+	for (int i = 0; i < CHECK_COUNT; i++) {
+		if (checks[i].ok)
+			printf("yes  %s\n", checks[i].what);
+		else
+			printf("no   %s: %s\n", checks[i].what, checks[i].remedy);
+		failed += !checks[i].ok;
+	}
+	if (checks[CHECK_KERNEL].ok && checks[CHECK_BTF].ok)
+		programs_probe(print_hook, &failed);
+	print_extras(effective_capabilities());
+	printf(failed ? "wallprof cannot record here: see the lines with \"no\"\n"
+		      : "wallprof can record here\n");
+	return failed ? -ENOSYS : 0;
+}

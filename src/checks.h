@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * checks.h - what recording needs of this kernel and of these privileges, checked
+ * before anything starts.
+ */
+#ifndef WALLPROF_CHECKS_H
+#define WALLPROF_CHECKS_H
+
+#include <stdbool.h>
+
+/*
+ * Returns 0 if recording can be tried. Otherwise logs, one line each, what is missing
+ * and what to do about it, and returns a negative errno.
+ */
+int check_recording_allowed(void);
+
+/* Prints what this kernel and these privileges allow, hook by hook. Returns 0 if recording can
+ * work. */
+int doctor_run(void);
+
+#endif

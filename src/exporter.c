@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "exporter.h"
+#include "capture.h"
+#include "firefox.h"
+#include "output.h"
+#include "symbols.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int read_all(CaptureReader *reader, Loaded *loaded, bool *ret_has_symbols)
+{
+	TimelineBuilder *builder = timeline_builder_new();
+	const struct record *record;
+	int got;
+
+	*ret_has_symbols = false;
+	loaded->frames = frames_new();
+	while ((got = capture_read_sorted(reader, &record)) > 0) {
+		if (record->kind == REC_END && record->flags & END_SYMBOLS)
+			*ret_has_symbols = true;
+		timeline_builder_add(builder, record);
+		frames_add(loaded->frames, record);
+	}
+	loaded->timeline = timeline_builder_finish(builder);
+	return got;
+}
+
+static int add_frame_symbol(void *user, const struct record *symbol)
+{
+	frames_add(user, symbol);
+	return 0;
+}
+
+/* Kernel addresses mean the same only until the next boot. */
+static bool is_this_boot(const Timeline *timeline)
+{
+	const char *recorded = timeline_meta(timeline, "boot_id");
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot_id[64] = "";
+
+	if (file) {
+		if (!fgets(boot_id, sizeof(boot_id), file))
+			*boot_id = '\0';
+		fclose(file);
+	}
+	boot_id[strcspn(boot_id, "\n")] = '\0';
+	return recorded && *boot_id && !strcmp(recorded, boot_id);
+}
+
+static int resolve_late(CaptureReader *reader, Loaded *loaded)
+{
+	SymbolsFiles *files = symbols_files_new();
+	SymbolsSink sink = {
+		.open = symbols_open_by_path,
+		.open_user = files,
+		.emit = add_frame_symbol,
+		.user = loaded->frames,
+	};
+	SymbolsSummary summary;
+	int error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
+
+	symbols_files_free(files);
+	if (!error)
+		log_info("names come from this machine's files: %lu of %lu addresses",
+			 summary.named, summary.addresses);
+	return error;
+}
+
+int exporter_load(const char *capture_path, Loaded *ret_loaded)
+{
+	const char *message = NULL;
+	CaptureReader *reader;
+	bool has_symbols;
+	int error = capture_reader_open(capture_path, &reader, &message);
+
+	*ret_loaded = (Loaded){};
+	if (error) {
+		log_error("cannot read %s: %s", capture_path, message ? message : strerror(-error));
+		return error;
+	}
+	error = read_all(reader, ret_loaded, &has_symbols);
+	if (!error && capture_reader_damage(reader))
+		log_warn("%s: %s", capture_path, capture_reader_damage(reader));
+	if (!error && !has_symbols)
+		error = resolve_late(reader, ret_loaded);
+	if (error)
+		log_error("reading %s failed: %s", capture_path, strerror(-error));
+	capture_reader_free(reader);
+	if (error)
+		exporter_unload(ret_loaded);
+	return error;
+}
+
+void exporter_unload(Loaded *loaded)
+{
+	if (loaded->timeline)
+		timeline_free(loaded->timeline);
+	if (loaded->frames)
+		frames_free(loaded->frames);
+	*loaded = (Loaded){};
+}
+
+/* ---- giving up on a signal --------------------------------------------------- */
+
+/* Only async-signal-safe calls: unlink, write, _exit. */
+static struct {
+	const char *unfinished; /* to be removed */
+	char message[8192];
+	size_t length;
+} give_up;
+
+static void on_give_up(int signal_number)
+{
+	if (give_up.unfinished)
+		unlink(give_up.unfinished);
+	if (write(STDERR_FILENO, give_up.message, give_up.length) < 0)
+		_exit(125);
+	_exit(128 + signal_number);
+}
+
+static void let_signals_give_up(const char *unfinished, const char *capture_path)
+{
+	struct sigaction action = {.sa_handler = on_give_up};
+	sigset_t none;
+
+	give_up.unfinished = unfinished;
+	snprintf(give_up.message, sizeof(give_up.message),
+		 "wallprof: export given up; the recording is in %s (wallprof export %s)\n",
+		 capture_path, capture_path);
+	give_up.length = strlen(give_up.message);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
+		   const char *output_path, const Invoker *invoker)
+{
+	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph};
+	Output *output;
+	int error = output_open(output_path, &output);
+
+	if (error) {
+		log_error("cannot write %s: %s", output_path, strerror(-error));
+		return error;
+	}
+	let_signals_give_up(output_temp_path(output), capture_path);
+	if (invoker->change && fchown(output_fd(output), invoker->uid, invoker->gid))
+		log_warn("%s stays root's: %s", output_path, strerror(errno));
+	error = firefox_write(output, loaded->timeline, loaded->frames, &firefox);
+	give_up.unfinished = NULL;
+	if (error)
+		output_discard(output);
+	else
+		error = output_close(output);
+	if (error)
+		log_error("writing %s failed: %s; the recording is in %s", output_path,
+			  strerror(-error), capture_path);
+	return error;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * exporter.h - from a capture to what a user reads: the second half of wallprof.
+ */
+#ifndef WALLPROF_EXPORTER_H
+#define WALLPROF_EXPORTER_H
+
+#include "frames.h"
+#include "launch.h"
+#include "options.h"
+#include "timeline.h"
+
+typedef struct Loaded {
+	Timeline *timeline;
+	Frames *frames;
+} Loaded;
+
+/*
+ * Reads a capture. One without symbols (its recorder was killed, or told to defer
+ * them) gets them from this machine's files, where their build ids fit. Returns 0 or a negative
+ * errno after saying what is wrong.
+ */
+int exporter_load(const char *capture_path, Loaded *ret_loaded);
+void exporter_unload(Loaded *loaded);
+
+/*
+ * Writes the profile; until it returns, SIGINT gives up, keeps the capture and says where. Returns
+ * 0 or a negative errno after saying what is wrong.
+ */
+int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
+		   const char *output_path, const Invoker *invoker);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "files.h"
+#include "elf_file.h"
+#include "vdso.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct HeldFile {
+	int fd; /* -1: could not be opened, or no file */
+	uint8_t flags;
+	ElfIdentity identity;
+} HeldFile;
+
+struct Files {
+	RecordSink sink;
+	void *user;
+	VEC(HeldFile) list; /* index = id - 1 */
+	Strings keys;
+	VEC(uint32_t) ids; /* of the file with key i */
+};
+
+Files *files_new(RecordSink sink, void *user)
+{
+	Files *files = xcalloc(1, sizeof(*files));
+
+	files->sink = sink;
+	files->user = user;
+	return files;
+}
+
+void files_free(Files *files)
+{
+	if (!files)
+		return;
+	for (size_t i = 0; i < files->list.count; i++) {
+		if (files->list.items[i].fd >= 0)
+			close(files->list.items[i].fd);
+		elf_identity_free(&files->list.items[i].identity);
+	}
+	vec_free(&files->list);
+	strings_free(&files->keys);
+	vec_free(&files->ids);
+	free(files);
+}
+
+/* Mappings without a file behind them: [heap], [stack], //anon, /memfd:, /dev/zero, … */
+static bool path_is_anonymous(const char *path)
+{
+	static const char *const prefixes[] = {"[",	    "//anon", "/anon_hugepage",
+					       "/dev/zero", "/SYSV",  "anon_inode:"};
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* The build id must fit, or, for a file without one, the inode. */
+static bool is_same_file(int fd, const MappingSeen *mapping, const ElfIdentity *identity)
+{
+	struct stat st;
+
+	if (mapping->build_id_len)
+		return identity->build_id_len == mapping->build_id_len &&
+		       !memcmp(identity->build_id, mapping->build_id, mapping->build_id_len);
+	if (!mapping->inode)
+		return true;
+	return !fstat(fd, &st) && st.st_ino == mapping->inode;
+}
+
+static bool try_open(HeldFile *held, const char *path, const MappingSeen *mapping)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ElfIdentity identity = {};
+
+	if (fd < 0)
+		return false;
+	if (elf_identify(fd, &identity) || !is_same_file(fd, mapping, &identity)) {
+		elf_identity_free(&identity);
+		close(fd);
+		return false;
+	}
+	held->fd = fd;
+	held->identity = identity;
+	return true;
+}
+
+/*
+ * map_files names the very file that is mapped, also if it was deleted or lies in
+ * another mount namespace; but only while the process lives.
+ */
+static void open_file(HeldFile *held, const MappingSeen *mapping)
+{
+	char path[4096 + 64];
+	size_t length = strlen(mapping->path);
+	static const char deleted[] = " (deleted)";
+
+	if (length >= sizeof(deleted) &&
+	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
+		held->flags |= FILE_DELETED;
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, mapping->ns_tgid,
+		 mapping->start, mapping->end);
+	if (try_open(held, path, mapping))
+		return;
+	snprintf(path, sizeof(path), "/proc/%u/root%s", mapping->ns_tgid, mapping->path);
+	if (try_open(held, path, mapping) || try_open(held, mapping->path, mapping))
+		return;
+	held->flags |= FILE_UNREADABLE;
+}
+
+static int emit_file(Files *files, uint32_t id, const HeldFile *held, const MappingSeen *mapping)
+{
+	size_t path_length = strlen(mapping->path) + 1;
+	size_t length = (sizeof(struct rec_file) + path_length + 7) & ~7UL;
+	_cleanup_free_ struct rec_file *record = xcalloc(1, length);
+
+	record->h = (struct record){
+		.len = length, .kind = REC_FILE, .flags = held->flags, .ns = mapping->ns};
+	record->id = id;
+	record->base_svma = held->identity.base_svma;
+	record->build_id_len = held->identity.build_id_len;
+	memcpy(record->build_id, held->identity.build_id, sizeof(record->build_id));
+	if (!record->build_id_len && mapping->build_id_len) {
+		record->build_id_len = mapping->build_id_len;
+		memcpy(record->build_id, mapping->build_id, sizeof(record->build_id));
+	}
+	memcpy(record->path, mapping->path, path_length);
+	return files->sink(files->user, &record->h);
+}
+
+/*
+ * What makes two mappings be of one file: path and build id, or inode if the build id is
+ * not told.
+ */
+static char *file_key(const MappingSeen *mapping)
+{
+	char id[2 * sizeof(mapping->build_id) + 1] = "";
+
+	for (int i = 0; i < mapping->build_id_len; i++)
+		sprintf(id + 2 * i, "%02x", mapping->build_id[i]);
+	return xasprintf("%s\n%s\n%" PRIu64, mapping->path, id,
+			 mapping->build_id_len ? 0 : mapping->inode);
+}
+
+/* The slot that holds the id of the file with this key; 0 = not seen yet. */
+static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
+{
+	_cleanup_free_ char *key = file_key(mapping);
+	uint32_t number = strings_intern(&files->keys, key);
+
+	if (number == files->ids.count)
+		*vec_push(&files->ids) = 0;
+	return &files->ids.items[number];
+}
+
+static HeldFile hold(const MappingSeen *mapping)
+{
+	HeldFile held = {.fd = -1};
+
+	if (!strcmp(mapping->path, "[vdso]")) {
+		held.flags |= FILE_VDSO;
+		vdso_identify(&held.identity);
+	} else if (path_is_anonymous(mapping->path)) {
+		held.flags |= FILE_ANON;
+	} else {
+		open_file(&held, mapping);
+	}
+	return held;
+}
+
+/*
+ * /proc/PID/maps tells an inode, the side-band a build id: a file seen by the one and
+ * then by the other must stay one file.
+ */
+static int get_file(Files *files, const MappingSeen *mapping, uint32_t *ret_id)
+{
+	MappingSeen identified = *mapping;
+	HeldFile held;
+
+	*ret_id = *id_of_key(files, mapping);
+	if (*ret_id)
+		return 0;
+	held = hold(mapping);
+	if (held.identity.build_id_len) {
+		identified.build_id_len = held.identity.build_id_len;
+		memcpy(identified.build_id, held.identity.build_id, sizeof(identified.build_id));
+	}
+	*ret_id = *id_of_key(files, &identified);
+	if (*ret_id) {
+		closep(&held.fd);
+		elf_identity_free(&held.identity);
+		*id_of_key(files, mapping) = *ret_id;
+		return 0;
+	}
+	*vec_push(&files->list) = held;
+	*ret_id = files->list.count;
+	*id_of_key(files, mapping) = *ret_id;
+	*id_of_key(files, &identified) = *ret_id;
+	return emit_file(files, *ret_id, &held, mapping);
+}
+
+int files_add_mapping(Files *files, const MappingSeen *mapping)
+{
+	struct rec_mapping record = {
+		.h = {.len = sizeof(record), .kind = REC_MAPPING, .ns = mapping->ns},
+		.ns_tgid = mapping->ns_tgid,
+		.start = mapping->start,
+		.end = mapping->end,
+		.pgoff = mapping->pgoff,
+	};
+	const HeldFile *held;
+	int error = get_file(files, mapping, &record.file);
+
+	if (error)
+		return error;
+	record.h.flags = MAPPING_EXEC | (mapping->initial ? MAPPING_INITIAL : 0);
+	held = &files->list.items[record.file - 1];
+	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
+			     mapping->pgoff, &record.bias))
+		record.bias = mapping->start - mapping->pgoff; /* as if the file were flat */
+	return files->sink(files->user, &record.h);
+}
+
+/* "start-end perms pgoff dev inode path"; see proc_pid_maps(5). */
+static bool parse_maps_line(char *line, MappingSeen *mapping)
+{
+	char perms[5];
+	int path_at = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 " %n",
+		   &mapping->start, &mapping->end, perms, &mapping->pgoff, &mapping->inode,
+		   &path_at) < 5)
+		return false;
+	if (strlen(perms) < 3 || perms[2] != 'x' || mapping->end <= mapping->start)
+		return false;
+	mapping->path = path_at ? line + path_at : "";
+	return true;
+}
+
+/* A path with a newline in it is written as \012. */
+static void unescape_newlines(char *path)
+{
+	for (char *p; (p = strstr(path, "\\012"));) {
+		*p = '\n';
+		memmove(p + 1, p + 4, strlen(p + 4) + 1);
+	}
+}
+
+int files_add_process(Files *files, pid_t ns_tgid)
+{
+	char maps_path[64];
+	char *line = NULL;
+	size_t capacity = 0;
+	FILE *maps;
+	int error = 0;
+
+	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", ns_tgid);
+	maps = fopen(maps_path, "re");
+	if (!maps)
+		return -errno;
+	while (!error && getline(&line, &capacity, maps) > 0) {
+		MappingSeen mapping = {.ns = now_ns(), .ns_tgid = ns_tgid, .initial = true};
+
+		if (!parse_maps_line(line, &mapping))
+			continue;
+		unescape_newlines((char *)mapping.path);
+		error = files_add_mapping(files, &mapping);
+	}
+	free(line);
+	fclose(maps);
+	return error;
+}
+
+int files_open(void *user, const MappedFile *file)
+{
+	Files *files = user;
+
+	if (file->id == 0 || file->id > files->list.count)
+		return -ENOENT;
+	return files->list.items[file->id - 1].fd >= 0 ? files->list.items[file->id - 1].fd
+						       : -ENOENT;
+}

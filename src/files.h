@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * files.h - the mapped files of a recording: numbered, identified, and held open
+ * since they were first seen, so that they can be read at the end even if they
+ * were deleted or their processes are gone.
+ */
+#ifndef WALLPROF_FILES_H
+#define WALLPROF_FILES_H
+
+#include "loss.h"
+#include "space.h"
+#include <sys/types.h>
+
+typedef struct Files Files;
+
+/* sink gets a REC_FILE whenever a file is first seen, before anything refers to it. */
+Files *files_new(RecordSink sink, void *user);
+void files_free(Files *files);
+
+/* An executable mapping as perf's side-band or /proc/PID/maps tells it. */
+typedef struct MappingSeen {
+	uint64_t ns;
+	uint32_t ns_tgid;
+	uint64_t start, end, pgoff;
+	const char *path;
+	uint8_t build_id[20];
+	uint8_t build_id_len; /* 0 = not told */
+	uint64_t inode;	      /* 0 = not told */
+	bool initial;
+} MappingSeen;
+
+/*
+ * Numbers and opens the file if it is new and emits the REC_MAPPING. Returns 0 or
+ * the sink's error; a file that can't be opened is recorded as such.
+ */
+int files_add_mapping(Files *files, const MappingSeen *mapping);
+
+/* Reads /proc/PID/maps and adds its executable mappings. Returns 0 or a negative errno. */
+int files_add_process(Files *files, pid_t ns_tgid);
+
+/* A SymbolsOpen (symbols.h) over the held files. */
+int files_open(void *files, const MappedFile *file);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kallsyms.h - names of kernel functions, modules and BPF programs, from the
+ * text of /proc/kallsyms.
+ */
+#ifndef WALLPROF_KALLSYMS_H
+#define WALLPROF_KALLSYMS_H
+
+#include "util.h"
+
+typedef struct Kallsyms Kallsyms;
+
+/*
+ * Parses path (normally /proc/kallsyms). Returns 0; -EPERM if all addresses are
+ * zero (kptr_restrict); or -errno.
+ */
+int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
+void kallsyms_free(Kallsyms *kallsyms);
+
+typedef struct KernelSymbol {
+	uint64_t start;
+	uint32_t size;	    /* to the next symbol of any type; 0 unknown */
+	const char *name;   /* owned by the Kallsyms */
+	const char *module; /* with its brackets: "[ext4]", "[bpf]"; NULL = vmlinux */
+} KernelSymbol;
+
+/* Text symbols only. Returns false if avma lies in none. */
+bool kallsyms_find(const Kallsyms *kallsyms, uint64_t avma, KernelSymbol *ret_symbol);
+
+#endif

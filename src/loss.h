@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * loss.h - from the BPF programs' counters to REC_LOSS and REC_TOTAL records.
+ *
+ * Counts are exact: the programs count every attempt and every failure. A loss's
+ * span is known to the nanosecond if one poll saw all of it, and else covers it.
+ */
+#ifndef WALLPROF_LOSS_H
+#define WALLPROF_LOSS_H
+
+#include "shared.h"
+#include <stddef.h>
+
+typedef struct LossMeter LossMeter;
+
+typedef int (*RecordSink)(void *user, const struct record *record);
+
+LossMeter *loss_meter_new(struct cpu_account *accounts, size_t cpu_count);
+void loss_meter_free(LossMeter *meter);
+
+/* Emits a REC_LOSS for what was lost since the last poll. Returns 0 or sink's error. */
+int loss_poll(LossMeter *meter, RecordSink sink, void *user);
+
+/* Emits a REC_TOTAL per kind. Call after the last loss_poll. */
+int loss_totals(LossMeter *meter, RecordSink sink, void *user);
+
+/* All losses seen so far. */
+uint64_t loss_count(const LossMeter *meter);
+
+#endif

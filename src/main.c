@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * main.c - the verbs.
+ */
+#include "checks.h"
+#include "exporter.h"
+#include "options.h"
+#include "record.h"
+#include "report.h"
+#include "util.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXIT_WALLPROF_FAILED 125 /* as env(1) and timeout(1) have it */
+#define EXIT_INTERRUPTED     130
+
+/* What can be known now must not be found out after an hour of recording. */
+static int check_output(const char *path)
+{
+	_cleanup_free_ char *folder = xstrdup(path);
+	char *slash = strrchr(folder, '/');
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		log_error("cannot write %s: it is a folder (name a file with -o)", path);
+		return -EISDIR;
+	}
+	if (slash)
+		slash[slash == folder] = '\0';
+	if (access(slash ? folder : ".", W_OK | X_OK)) {
+		log_error("cannot write %s: %s (choose another place with -o)", path,
+			  strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+/* The command's exit status is ours, whatever became of the profile, unless it never ran. */
+static int exit_status(const RecordResult *result, bool failed)
+{
+	if (failed && result->command_status == 0)
+		return EXIT_WALLPROF_FAILED;
+	return result->command_status;
+}
+
+static void end_with_command(RecordResult *result)
+{
+	if (!result->command_running)
+		return;
+	if (result->interrupted) {
+		log_info("the command (process %d) still runs", result->command_pid);
+		result->command_status = EXIT_INTERRUPTED;
+		return;
+	}
+	log_info("waiting for the command (process %d), no longer recorded", result->command_pid);
+	record_wait(result);
+}
+
+static int record_only(const Options *options, const Invoker *invoker)
+{
+	RecordResult result;
+	int error = check_output(options->output);
+
+	if (error)
+		return EXIT_WALLPROF_FAILED;
+	error = record_run(options, invoker, options->output, &result);
+	if (error && !result.started) {
+		if (result.opened)
+			unlink(options->output);
+		return result.command_status ? result.command_status : EXIT_WALLPROF_FAILED;
+	}
+	if (!error && !options->command)
+		puts(options->output);
+	end_with_command(&result);
+	return exit_status(&result, error);
+}
+
+static int export_capture(const Options *options, const Invoker *invoker, const char *capture,
+			  bool summary)
+{
+	Loaded loaded;
+	int error = exporter_load(capture, &loaded);
+
+	if (error)
+		return error;
+	error = exporter_write(&loaded, options, capture, options->output, invoker);
+	if (!error && summary && log_level >= LOG_NORMAL)
+		report_summary(stderr, loaded.timeline, loaded.frames, options->output);
+	exporter_unload(&loaded);
+	return error;
+}
+
+static int profile(const Options *options, const Invoker *invoker)
+{
+	_cleanup_free_ char *capture = xasprintf("%s.capture", options->output);
+	RecordResult result;
+	int error = check_output(options->output);
+
+	if (error)
+		return EXIT_WALLPROF_FAILED;
+	error = record_run(options, invoker, capture, &result);
+	if (!result.started) {
+		if (result.opened)
+			unlink(capture);
+		return result.command_status ? result.command_status : EXIT_WALLPROF_FAILED;
+	}
+	/* A recording that a full disk cut short is still worth seeing. */
+	if (export_capture(options, invoker, capture, /* summary= */ true))
+		return exit_status(&result, true);
+	if (!options->keep_capture && !error)
+		unlink(capture);
+	if (!options->command)
+		puts(options->output);
+	end_with_command(&result);
+	return exit_status(&result, error);
+}
+
+static int export_only(const Options *options, const Invoker *invoker)
+{
+	if (check_output(options->output) ||
+	    export_capture(options, invoker, options->input, /* summary= */ false))
+		return EXIT_FAILURE;
+	puts(options->output);
+	return EXIT_SUCCESS;
+}
+
+static int report(const Options *options)
+{
+	Loaded loaded;
+
+	if (exporter_load(options->input, &loaded))
+		return EXIT_FAILURE;
+	if (options->json)
+		report_json(stdout, loaded.timeline, loaded.frames);
+	else
+		report_print(stdout, loaded.timeline, loaded.frames);
+	exporter_unload(&loaded);
+	if (fflush(stdout) || ferror(stdout)) {
+		log_error("writing the report failed: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	Options options;
+	Invoker invoker;
+	int status = EXIT_FAILURE;
+
+	if (options_parse(argc, argv, &options))
+		return EXIT_WALLPROF_FAILED;
+	invoker_find(options.as_root, &invoker);
+	switch (options.verb) {
+	case VERB_PROFILE:
+		status = profile(&options, &invoker);
+		break;
+	case VERB_RECORD:
+		status = record_only(&options, &invoker);
+		break;
+	case VERB_EXPORT:
+		status = export_only(&options, &invoker);
+		break;
+	case VERB_REPORT:
+		status = report(&options);
+		break;
+	case VERB_DOCTOR:
+		status = doctor_run() ? EXIT_FAILURE : EXIT_SUCCESS;
+		break;
+	case VERB_HELP:
+		options_print_help();
+		status = EXIT_SUCCESS;
+		break;
+	case VERB_VERSION:
+		puts("wallprof " WALLPROF_VERSION);
+		status = EXIT_SUCCESS;
+		break;
+	}
+	free(options.pids);
+	return status;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "metadata.h"
+#include "util.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+typedef struct MetaSink {
+	RecordSink sink;
+	void *user;
+	int error; /* the first one */
+} MetaSink;
+
+static void __attribute__((format(printf, 3, 4)))
+put(MetaSink *sink, const char *key, const char *format, ...)
+{
+	char value[4096];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(value, sizeof(value), format, args);
+	va_end(args);
+
+	size_t text_length = strlen(key) + 1 + strlen(value) + 1;
+	size_t length = (sizeof(struct rec_meta) + text_length + 7) & ~7UL;
+	_cleanup_free_ struct rec_meta *record = xcalloc(1, length);
+
+	record->h = (struct record){.len = length, .kind = REC_META, .ns = now_ns()};
+	snprintf(record->text, text_length, "%s=%s", key, value);
+	if (!sink->error)
+		sink->error = sink->sink(sink->user, &record->h);
+}
+
+/* Words joined by spaces, those with white space in single quotes. */
+static char *join_command(char **words)
+{
+	char *text = xstrdup("");
+
+	for (; *words; words++) {
+		bool quote = !**words || strpbrk(*words, " \t\n'\"");
+		char *longer = xasprintf("%s%s%s%s%s", text, *text ? " " : "", quote ? "'" : "",
+					 *words, quote ? "'" : "");
+
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+static char *first_line(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char line[256] = "";
+
+	if (file) {
+		if (!fgets(line, sizeof(line), file))
+			*line = '\0';
+		fclose(file);
+	}
+	line[strcspn(line, "\n")] = '\0';
+	return xstrdup(line);
+}
+
+static char *cpu_model(void)
+{
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	char line[512], *model = NULL;
+
+	while (file && !model && fgets(line, sizeof(line), file)) {
+		char *colon = strchr(line, ':');
+
+		if (colon && !strncmp(line, "model name", strlen("model name"))) {
+			line[strcspn(line, "\n")] = '\0';
+			model = xstrdup(colon + strspn(colon, ": \t"));
+		}
+	}
+	if (file)
+		fclose(file);
+	return model ? model : xstrdup("");
+}
+
+static void put_targets(MetaSink *sink, const MetadataFacts *facts)
+{
+	const Options *options = facts->options;
+
+	if (options->command) {
+		_cleanup_free_ char *command = join_command(options->command);
+
+		put(sink, "command", "%s", command);
+		put(sink, "command_tid", "%d", facts->command_pid);
+		return;
+	}
+	_cleanup_free_ char *pids = xstrdup("");
+
+	for (size_t i = 0; i < options->pid_count; i++) {
+		char *longer = xasprintf("%s%s%d", pids, i ? "," : "", options->pids[i]);
+
+		free(pids);
+		pids = longer;
+	}
+	put(sink, "attached_pids", "%s", pids);
+}
+
+static void put_machine(MetaSink *sink)
+{
+	_cleanup_free_ char *boot_id = first_line("/proc/sys/kernel/random/boot_id");
+	_cleanup_free_ char *model = cpu_model();
+	struct sysinfo memory = {};
+	struct utsname uts;
+
+	uname(&uts);
+	sysinfo(&memory);
+	put(sink, "kernel", "%s", uts.release);
+	put(sink, "machine", "%s", uts.machine);
+	put(sink, "hostname", "%s", uts.nodename);
+	put(sink, "boot_id", "%s", boot_id);
+	put(sink, "cpus", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+	put(sink, "cpu_model", "%s", model);
+	put(sink, "memory", "%llu", (unsigned long long)memory.totalram * memory.mem_unit);
+}
+
+int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
+{
+	static const char *const kernel_stacks[] = {"none", "blocked", "all"};
+	const Options *options = facts->options;
+	MetaSink meta = {.sink = sink, .user = user};
+
+	put(&meta, "version", "%s", WALLPROF_VERSION);
+	put_targets(&meta, facts);
+	put_machine(&meta);
+	put(&meta, "clock", "CLOCK_MONOTONIC");
+	put(&meta, "frequency", "%u", options->frequency);
+	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
+	put(&meta, "stacks", "%s", options->user_stacks ? "fp" : "none");
+	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
+	return meta.error;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * metadata.h - what a capture says about the machine and the settings (REC_META).
+ * The keys are listed in docs/capture-format.md.
+ */
+#ifndef WALLPROF_METADATA_H
+#define WALLPROF_METADATA_H
+
+#include "loss.h"
+#include "options.h"
+
+typedef struct MetadataFacts {
+	const Options *options;
+	pid_t command_pid; /* 0 = attached */
+} MetadataFacts;
+
+int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user);
+
+#endif

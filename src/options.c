@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options.h"
+#include "util.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_PROFILE	  "wallprof.json.gz"
+#define DEFAULT_CAPTURE	  "wallprof.capture"
+#define DEFAULT_FREQUENCY 999
+#define DEFAULT_RING_SIZE (16ULL << 20)
+#define MIN_RING_SIZE	  4096
+#define MAX_RING_SIZE	  (1ULL << 30)
+
+enum long_option {
+	OPTION_RING_SIZE = 256,
+	OPTION_KERNEL_STACKS,
+	OPTION_STACKS,
+	OPTION_KEEP_CAPTURE,
+	OPTION_DEFER_SYMBOLS,
+	OPTION_COST,
+	OPTION_CPU_GRAPH,
+	OPTION_JSON,
+	OPTION_AS_ROOT,
+	OPTION_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"output", required_argument, NULL, 'o'},
+	{"frequency", required_argument, NULL, 'F'},
+	{"pid", required_argument, NULL, 'p'},
+	{"duration", required_argument, NULL, 'd'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPTION_VERSION},
+	{"ring-size", required_argument, NULL, OPTION_RING_SIZE},
+	{"kernel-stacks", required_argument, NULL, OPTION_KERNEL_STACKS},
+	{"stacks", required_argument, NULL, OPTION_STACKS},
+	{"keep-capture", no_argument, NULL, OPTION_KEEP_CAPTURE},
+	{"defer-symbols", no_argument, NULL, OPTION_DEFER_SYMBOLS},
+	{"cost", no_argument, NULL, OPTION_COST},
+	{"cpu-graph", no_argument, NULL, OPTION_CPU_GRAPH},
+	{"json", no_argument, NULL, OPTION_JSON},
+	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
+	{},
+};
+
+void options_print_help(void)
+{
+	fputs("wallprof: where did the wall-clock time go?\n"
+	      "\n"
+	      "  wallprof [OPTIONS] [--] COMMAND [ARG…]       record a command, write a profile\n"
+	      "  wallprof [OPTIONS] -p PID[,PID…] [-d TIME]   record running processes\n"
+	      "  wallprof record …                            only record: write a capture\n"
+	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
+	      "  wallprof report [--json] CAPTURE             print where the time went\n"
+	      "  wallprof doctor                              what this kernel and user allow\n"
+	      "\n"
+	      "The profile (default wallprof.json.gz; .json is not compressed) opens at\n"
+	      "https://profiler.firefox.com: drop the file there.\n"
+	      "\n"
+	      "  -o, --output FILE        where to write\n"
+	      "  -F, --frequency HZ       CPU samples a second (default 999)\n"
+	      "  -p, --pid PID[,PID…]     record these processes and their descendants\n"
+	      "  -d, --duration TIME      stop after 10, 10s, 500ms, 2m\n"
+	      "  -q, --quiet              only errors\n"
+	      "  -v, --verbose            more\n"
+	      "      --kernel-stacks W    all, blocked (default: not of preempted tasks), none\n"
+	      "      --stacks W           user stacks: fp (default: frame pointers), none\n"
+	      "      --ring-size SIZE     of each of the two kernel buffers (default 16M)\n"
+	      "      --keep-capture       keep FILE.capture beside the profile\n"
+	      "      --defer-symbols      leave names to the export on this machine\n"
+	      "      --cpu-graph          draw CPU use instead of thread states\n"
+	      "      --cost               say what recording cost\n"
+	      "      --as-root            under sudo: run the command as root all the same\n"
+	      "      --json               report as JSON\n"
+	      "  -h, --help\n"
+	      "      --version\n",
+	      stdout);
+}
+
+static int bad(const char *option, const char *value, const char *expected)
+{
+	log_error("%s '%s': %s", option, value, expected);
+	return -EINVAL;
+}
+
+static int parse_pids(const char *text, Options *options)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, ","));) {
+		uint64_t pid;
+
+		if (parse_u64(word, &pid) || pid == 0 || pid > INT32_MAX)
+			return bad("--pid", text, "expected process numbers separated by commas");
+		options->pids =
+			xrealloc(options->pids, (options->pid_count + 1) * sizeof(*options->pids));
+		options->pids[options->pid_count++] = pid;
+	}
+	return 0;
+}
+
+static int parse_frequency(const char *text, Options *options)
+{
+	uint64_t frequency;
+
+	if (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000)
+		return bad("--frequency", text, "expected 1 to 100000 samples a second");
+	options->frequency = frequency;
+	return 0;
+}
+
+static int parse_ring_size(const char *text, Options *options)
+{
+	if (parse_size(text, &options->ring_size) || options->ring_size < MIN_RING_SIZE ||
+	    options->ring_size > MAX_RING_SIZE)
+		return bad("--ring-size", text, "expected 4K to 1G, such as 16M");
+	return 0;
+}
+
+static int parse_kernel_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "all"))
+		options->kernel_stacks = KERNEL_STACKS_ALL;
+	else if (!strcmp(text, "blocked"))
+		options->kernel_stacks = KERNEL_STACKS_BLOCKED;
+	else if (!strcmp(text, "none"))
+		options->kernel_stacks = KERNEL_STACKS_NONE;
+	else
+		return bad("--kernel-stacks", text, "expected all, blocked or none");
+	return 0;
+}
+
+static int parse_user_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "fp"))
+		options->user_stacks = true;
+	else if (!strcmp(text, "none"))
+		options->user_stacks = false;
+	else
+		return bad("--stacks", text, "expected fp or none");
+	return 0;
+}
+
+static int parse_option(int option, Options *options)
+{
+	switch (option) {
+	case 'o':
+		options->output = optarg;
+		return *optarg ? 0 : bad("--output", optarg, "expected a file");
+	case 'F':
+		return parse_frequency(optarg, options);
+	case 'p':
+		return parse_pids(optarg, options);
+	case 'd':
+		if (parse_duration(optarg, &options->duration_ns) || !options->duration_ns)
+			return bad("--duration", optarg,
+				   "expected a time such as 10, 10s or 500ms");
+		return 0;
+	case 'v':
+		log_level = LOG_VERBOSE;
+		return 0;
+	case 'q':
+		log_level = LOG_QUIET;
+		return 0;
+	case 'h':
+		options->verb = VERB_HELP;
+		return 0;
+	case OPTION_VERSION:
+		options->verb = VERB_VERSION;
+		return 0;
+	case OPTION_RING_SIZE:
+		return parse_ring_size(optarg, options);
+	case OPTION_KERNEL_STACKS:
+		return parse_kernel_stacks(optarg, options);
+	case OPTION_STACKS:
+		return parse_user_stacks(optarg, options);
+	case OPTION_KEEP_CAPTURE:
+		options->keep_capture = true;
+		return 0;
+	case OPTION_DEFER_SYMBOLS:
+		options->defer_symbols = true;
+		return 0;
+	case OPTION_COST:
+		options->cost = true;
+		return 0;
+	case OPTION_CPU_GRAPH:
+		options->cpu_graph = true;
+		return 0;
+	case OPTION_JSON:
+		options->json = true;
+		return 0;
+	case OPTION_AS_ROOT:
+		options->as_root = true;
+		return 0;
+	}
+	/* getopt has said what is wrong. */
+	return -EINVAL;
+}
+
+static enum verb parse_verb(const char *word)
+{
+	static const struct {
+		const char *word;
+		enum verb verb;
+	} verbs[] = {
+		{"record", VERB_RECORD},
+		{"export", VERB_EXPORT},
+		{"report", VERB_REPORT},
+		{"doctor", VERB_DOCTOR},
+	};
+
+	for (size_t i = 0; word && i < ARRAY_LEN(verbs); i++)
+		if (!strcmp(word, verbs[i].word))
+			return verbs[i].verb;
+	return VERB_PROFILE;
+}
+
+static int check_recording_options(const Options *options)
+{
+	if (options->command && options->pid_count) {
+		log_error("give a command or --pid, not both");
+		return -EINVAL;
+	}
+	if (!options->command && !options->pid_count) {
+		log_error("nothing to record: give a command (wallprof -- COMMAND) or --pid PID; "
+			  "wallprof --help tells more");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What is left of the command line after the options belongs to the verb. */
+static int take_operands(int count, char **operands, Options *options)
+{
+	switch (options->verb) {
+	case VERB_PROFILE:
+	case VERB_RECORD:
+		if (count)
+			options->command = operands;
+		return check_recording_options(options);
+	case VERB_EXPORT:
+	case VERB_REPORT:
+		if (count != 1) {
+			log_error("expected one capture, got %d", count);
+			return -EINVAL;
+		}
+		options->input = operands[0];
+		return 0;
+	case VERB_DOCTOR:
+		if (count) {
+			log_error("doctor takes no operands, got '%s'", operands[0]);
+			return -EINVAL;
+		}
+		return 0;
+	case VERB_HELP:
+	case VERB_VERSION:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int options_parse(int argc, char **argv, Options *ret_options)
+{
+	Options *options = ret_options;
+	int option, error;
+
+	*options = (Options){
+		.verb = parse_verb(argv[1]),
+		.frequency = DEFAULT_FREQUENCY,
+		.ring_size = DEFAULT_RING_SIZE,
+		.kernel_stacks = KERNEL_STACKS_BLOCKED,
+		.user_stacks = true,
+	};
+	if (options->verb != VERB_PROFILE) {
+		argv[1] = argv[0];
+		argv++;
+		argc--;
+	}
+	/* "+": the command's own options begin where it does. */
+	while ((option = getopt_long(argc, argv,
+				     options->verb == VERB_EXPORT || options->verb == VERB_REPORT
+					     ? "o:F:p:d:vqh"
+					     : "+o:F:p:d:vqh",
+				     long_options, NULL)) != -1) {
+		error = parse_option(option, options);
+		if (error)
+			return error;
+	}
+	if (!options->output)
+		options->output = options->verb == VERB_RECORD ? DEFAULT_CAPTURE : DEFAULT_PROFILE;
+	return take_operands(argc - optind, argv + optind, options);
+}

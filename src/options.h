@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * options.h - the command line.
+ */
+#ifndef WALLPROF_OPTIONS_H
+#define WALLPROF_OPTIONS_H
+
+#include "shared.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum verb {
+	VERB_PROFILE, /* record, then export */
+	VERB_RECORD,
+	VERB_EXPORT,
+	VERB_REPORT,
+	VERB_DOCTOR,
+	VERB_HELP,
+	VERB_VERSION,
+};
+
+typedef struct Options {
+	enum verb verb;
+	const char *output; /* profile, or capture with `record`; never NULL */
+	const char *input;  /* capture, for export and report */
+	char **command;	    /* NULL-terminated; NULL = attach */
+	pid_t *pids;
+	size_t pid_count;
+	uint64_t duration_ns; /* 0 = until the command ends or a signal */
+	unsigned int frequency;
+	uint64_t ring_size;
+	enum kernel_stacks kernel_stacks;
+	bool user_stacks;
+	bool keep_capture;
+	bool defer_symbols;
+	bool cost;
+	bool cpu_graph;
+	bool json;
+	bool as_root;
+} Options;
+
+/*
+ * Reads the command line; also sets log_level. Returns 0, or a negative errno after
+ * saying what is wrong.
+ */
+int options_parse(int argc, char **argv, Options *ret_options);
+
+void options_print_help(void);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "percpu.h"
+#include <bpf/btf.h>
+#include <string.h>
+
+#define NOT_FOUND (-1LL)
+
+/*
+ * Offset in bits of member `name` of a struct, also inside its anonymous members
+ * (pcpu_hot wraps its fields in a union of a struct).
+ */
+static long long member_bit_offset(const struct btf *btf, const struct btf_type *type,
+				   const char *name)
+{
+	for (int i = 0; i < btf_vlen(type); i++) {
+		const struct btf_member *member = btf_members(type) + i;
+		const char *member_name = btf__name_by_offset(btf, member->name_off);
+		const struct btf_type *inner = btf__type_by_id(btf, member->type);
+		long long offset;
+
+		if (!strcmp(member_name, name))
+			return btf_member_bit_offset(type, i);
+		if (*member_name || !btf_is_composite(inner))
+			continue;
+		offset = member_bit_offset(btf, inner, name);
+		if (offset != NOT_FOUND)
+			return btf_member_bit_offset(type, i) + offset;
+	}
+	return NOT_FOUND;
+}
+
+static long long member_offset(const struct btf *btf, const char *type, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	long long bits;
+
+	if (id < 0)
+		return NOT_FOUND;
+	bits = member_bit_offset(btf, btf__type_by_id(btf, id), name);
+	return bits == NOT_FOUND ? NOT_FOUND : bits / 8;
+}
+
+static long long variable_offset(const struct btf *btf, const struct btf_type *section,
+				 const char *name)
+{
+	const struct btf_var_secinfo *variable = btf_var_secinfos(section);
+
+	for (int i = 0; i < btf_vlen(section); i++, variable++) {
+		const struct btf_type *t = btf__type_by_id(btf, variable->type);
+
+		if (!strcmp(btf__name_by_offset(btf, t->name_off), name))
+			return variable->offset;
+	}
+	return NOT_FOUND;
+}
+
+static bool find_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
+{
+	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	long long runqueues, irq_regs, preempt_count;
+	const struct btf_type *section;
+
+	if (id < 0)
+		return false;
+	section = btf__type_by_id(btf, id);
+	runqueues = variable_offset(btf, section, "runqueues");
+	irq_regs = variable_offset(btf, section, "__irq_regs");
+	preempt_count = variable_offset(btf, section, "__preempt_count");
+	if (preempt_count == NOT_FOUND) {
+		long long hot = variable_offset(btf, section, "pcpu_hot");
+		long long member = member_offset(btf, "pcpu_hot", "preempt_count");
+
+		if (hot != NOT_FOUND && member != NOT_FOUND)
+			preempt_count = hot + member;
+	}
+	if (runqueues == NOT_FOUND || irq_regs == NOT_FOUND || preempt_count == NOT_FOUND)
+		return false;
+	ret_offsets->preempt_count = preempt_count - runqueues;
+	ret_offsets->irq_regs = irq_regs - runqueues;
+	return true;
+}
+
+bool percpu_offsets(PercpuOffsets *ret_offsets)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool found;
+
+	if (!btf)
+		return false;
+	found = find_offsets(btf, ret_offsets);
+	btf__free(btf);
+	return found;
+}

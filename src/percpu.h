@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * percpu.h - where the kernel keeps two per-CPU variables, from its BTF; see
+ * bpf/context.bpf.h for what they are for.
+ */
+#ifndef WALLPROF_PERCPU_H
+#define WALLPROF_PERCPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct PercpuOffsets {
+	int32_t preempt_count; /* minus the offset of `runqueues` */
+	int32_t irq_regs;
+} PercpuOffsets;
+
+/* Returns false if this kernel's BTF does not tell. */
+bool percpu_offsets(PercpuOffsets *ret_offsets);
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "programs.h"
+#include "percpu.h"
+#include "util.h"
+#include "wallprof.skel.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct Programs {
+	struct wallprof *skeleton;
+	struct ring_buffer *rings;
+	struct cpu_account *accounts;
+	size_t cpu_count;
+	struct bpf_link **ticks;
+	int stats_fd;
+	int (*take)(void *user, const struct record *record);
+	void *take_user;
+};
+
+static const struct {
+	const char *program;
+	const char *hook;
+	const char *purpose;
+} hooks[] = {
+	{"on_switch", "tp_btf/sched_switch", "context switches"},
+	{"on_waking", "tp_btf/sched_waking", "wake-ups"},
+	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "first wake-up of a thread"},
+	{"on_fork", "tp_btf/sched_process_fork", "new processes and threads"},
+	{"on_exec", "tp_btf/sched_process_exec", "exec"},
+	{"on_exit", "tp_btf/sched_process_exit", "exit"},
+	{"on_rename", "tp_btf/task_rename", "thread names"},
+	{"on_tick", "perf_event/cpu-clock", "CPU samples"},
+	{"mark_target", "iter/task", "finding targets"},
+	{"mark_command", "iter/task", "finding the command"},
+	{"mark_descendants", "iter/task", "finding processes of targets"},
+	{"snapshot", "iter.s/task", "threads asleep at the start"},
+};
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level == LIBBPF_DEBUG || log_level < LOG_VERBOSE)
+		return 0;
+	return vfprintf(stderr, format, args);
+}
+
+static int print_nothing(enum libbpf_print_level level __attribute__((unused)),
+			 const char *format __attribute__((unused)),
+			 va_list args __attribute__((unused)))
+{
+	return 0;
+}
+
+static uint16_t read_max_stack(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	unsigned int frames = 127;
+
+	if (file) {
+		if (fscanf(file, "%u", &frames) != 1)
+			frames = 127;
+		fclose(file);
+	}
+	return MIN(frames, MAX_FRAMES);
+}
+
+static uint64_t ring_bytes(uint64_t wanted)
+{
+	uint64_t size = sysconf(_SC_PAGESIZE);
+
+	while (size < wanted && size < 1ULL << 31)
+		size *= 2;
+	return size;
+}
+
+static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu_count)
+{
+	struct wallprof *skeleton = wallprof__open();
+	PercpuOffsets offsets;
+
+	if (!skeleton)
+		return NULL;
+	bpf_map__set_max_entries(skeleton->maps.sched_ring, ring_bytes(options->ring_size));
+	bpf_map__set_max_entries(skeleton->maps.bulk_ring, ring_bytes(options->ring_size));
+	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
+	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
+	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
+	skeleton->rodata->setting_user_stacks = options->user_stacks;
+	skeleton->rodata->setting_max_stack = read_max_stack();
+	if (percpu_offsets(&offsets)) {
+		skeleton->rodata->setting_context_known = true;
+		skeleton->rodata->setting_preempt_count_offset = offsets.preempt_count;
+		skeleton->rodata->setting_irq_regs_offset = offsets.irq_regs;
+	} else {
+		log_verbose("this kernel does not tell interrupts from tasks as wakers");
+	}
+	return skeleton;
+}
+
+static void explain_load_failure(int error)
+{
+	if (error == -EPERM || error == -EACCES)
+		log_error("the kernel refused the BPF programs: %s (run as root, or see "
+			  "`wallprof doctor`)",
+			  strerror(-error));
+	else
+		log_error("loading the BPF programs failed: %s (`wallprof doctor` tells which, -v "
+			  "shows why)",
+			  strerror(-error));
+}
+
+static int take_record(void *context, void *data, size_t size)
+{
+	Programs *programs = context;
+	const struct record *record = data;
+
+	/* Our own programs wrote it; still, nothing may be read beyond what came. */
+	if (size < sizeof(*record) || record->len > size)
+		return 0;
+	return programs->take(programs->take_user, record);
+}
+
+static int open_rings(Programs *programs)
+{
+	struct wallprof *skeleton = programs->skeleton;
+
+	programs->rings = ring_buffer__new(bpf_map__fd(skeleton->maps.sched_ring), take_record,
+					   programs, NULL);
+	if (!programs->rings)
+		return -errno;
+	return ring_buffer__add(programs->rings, bpf_map__fd(skeleton->maps.bulk_ring), take_record,
+				programs);
+}
+
+static int map_accounts(Programs *programs)
+{
+	size_t size = programs->cpu_count * sizeof(struct cpu_account);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			    bpf_map__fd(programs->skeleton->maps.accounts), 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	programs->accounts = memory;
+	return 0;
+}
+
+/* Everything but the ticks and the iterators, which are opened when needed. */
+static int attach_followers(struct wallprof *skeleton)
+{
+	struct {
+		struct bpf_program *program;
+		struct bpf_link **link;
+	} followers[] = {
+		{skeleton->progs.on_switch, &skeleton->links.on_switch},
+		{skeleton->progs.on_waking, &skeleton->links.on_waking},
+		{skeleton->progs.on_wakeup_new, &skeleton->links.on_wakeup_new},
+		{skeleton->progs.on_fork, &skeleton->links.on_fork},
+		{skeleton->progs.on_exec, &skeleton->links.on_exec},
+		{skeleton->progs.on_exit, &skeleton->links.on_exit},
+		{skeleton->progs.on_rename, &skeleton->links.on_rename},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(followers); i++) {
+		*followers[i].link = bpf_program__attach(followers[i].program);
+		if (!*followers[i].link) {
+			log_error("attaching %s failed: %s",
+				  bpf_program__section_name(followers[i].program), strerror(errno));
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static int start(Programs *programs, const ProgramsOptions *options)
+{
+	int error;
+
+	programs->cpu_count = libbpf_num_possible_cpus();
+	programs->ticks = xcalloc(programs->cpu_count, sizeof(*programs->ticks));
+	programs->skeleton = open_skeleton(options, programs->cpu_count);
+	if (!programs->skeleton) {
+		log_error("opening the BPF programs failed: %s", strerror(errno));
+		return -errno;
+	}
+	if (options->cost)
+		programs->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	error = wallprof__load(programs->skeleton);
+	if (error) {
+		explain_load_failure(error);
+		return error;
+	}
+	error = open_rings(programs);
+	if (!error)
+		error = map_accounts(programs);
+	if (error) {
+		log_error("mapping the BPF rings failed: %s", strerror(-error));
+		return error;
+	}
+	return attach_followers(programs->skeleton);
+}
+
+int programs_start(const ProgramsOptions *options, Programs **ret_programs)
+{
+	Programs *programs = xcalloc(1, sizeof(*programs));
+	int error;
+
+	programs->stats_fd = -1;
+	libbpf_set_print(print_libbpf);
+	error = start(programs, options);
+	if (error) {
+		programs_free(programs);
+		return error;
+	}
+	*ret_programs = programs;
+	return 0;
+}
+
+/* Runs an iterator to its end; pid 0 = over all tasks. */
+static int run_iterator(struct bpf_program *program, pid_t pid)
+{
+	union bpf_iter_link_info info = {.task.pid = pid};
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
+		    .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(program, pid ? &options : NULL);
+	char buffer[64];
+	ssize_t got;
+	int fd, error = 0;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0) {
+		error = -errno;
+		goto out;
+	}
+	do {
+		got = read(fd, buffer, sizeof(buffer));
+	} while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
+	if (got < 0)
+		error = -errno;
+	close(fd);
+out:
+	bpf_link__destroy(link);
+	return error;
+}
+
+int programs_mark(Programs *programs, pid_t pid)
+{
+	return run_iterator(programs->skeleton->progs.mark_target, pid);
+}
+
+int programs_mark_command(Programs *programs, pid_t pid)
+{
+	int error = run_iterator(programs->skeleton->progs.mark_command, pid);
+
+	if (!error && !programs->skeleton->bss->command_tid)
+		return -ESRCH;
+	return error;
+}
+
+int programs_mark_descendants(Programs *programs)
+{
+	return run_iterator(programs->skeleton->progs.mark_descendants, 0);
+}
+
+int programs_snapshot(Programs *programs, bool at_end)
+{
+	programs->skeleton->bss->snapshot_at_end = at_end;
+	return run_iterator(programs->skeleton->progs.snapshot, 0);
+}
+
+static int open_tick(int cpu, unsigned int frequency)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = NSEC_PER_SEC / frequency,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int programs_start_ticks(Programs *programs, unsigned int frequency)
+{
+	size_t opened = 0;
+	int error = -ENODEV;
+
+	for (size_t cpu = 0; cpu < programs->cpu_count; cpu++) {
+		int fd = open_tick(cpu, frequency);
+
+		if (fd < 0) {
+			if (errno == ENODEV) /* not online */
+				continue;
+			error = -errno;
+			break;
+		}
+		programs->ticks[cpu] =
+			bpf_program__attach_perf_event(programs->skeleton->progs.on_tick, fd);
+		if (!programs->ticks[cpu]) {
+			error = -errno;
+			close(fd);
+			break;
+		}
+		opened++;
+		error = 0;
+	}
+	if (error)
+		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, opened,
+			  strerror(-error),
+			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
+	return error;
+}
+
+int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
+		   void *user)
+{
+	int got;
+
+	programs->take = take;
+	programs->take_user = user;
+	got = ring_buffer__consume(programs->rings);
+	return got < 0 ? got : 0;
+}
+
+struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
+{
+	*ret_count = programs->cpu_count;
+	return programs->accounts;
+}
+
+uint64_t programs_command_end(const Programs *programs)
+{
+	return __atomic_load_n(&programs->skeleton->bss->command_end_ns, __ATOMIC_ACQUIRE);
+}
+
+void programs_stop(Programs *programs)
+{
+	for (size_t cpu = 0; cpu < programs->cpu_count; cpu++) {
+		bpf_link__destroy(programs->ticks[cpu]);
+		programs->ticks[cpu] = NULL;
+	}
+	wallprof__detach(programs->skeleton);
+}
+
+void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
+	bpf_object__for_each_program(program, programs->skeleton->obj)
+	{
+		struct bpf_prog_info info = {};
+		uint32_t length = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) ||
+		    !info.run_cnt)
+			continue;
+		sum += info.run_time_ns;
+		fprintf(out, "%-16s %12llu %10llu %10.3f\n", bpf_program__name(program),
+			info.run_cnt, info.run_time_ns / info.run_cnt, info.run_time_ns / 1e6);
+	}
+	fprintf(out, "together %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
+		window_ns ? 100.0 * sum / window_ns : 0);
+}
+
+void programs_free(Programs *programs)
+{
+	if (!programs)
+		return;
+	if (programs->skeleton)
+		programs_stop(programs);
+	ring_buffer__free(programs->rings);
+	if (programs->accounts)
+		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
+	wallprof__destroy(programs->skeleton);
+	if (programs->stats_fd >= 0)
+		close(programs->stats_fd);
+	free(programs->ticks);
+	free(programs);
+}
+
+/* ---- doctor ------------------------------------------------------------------- */
+
+static uint32_t verified_instructions(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	uint32_t length = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return 0;
+	return info.verified_insns;
+}
+
+static int probe_attaching(const struct bpf_program *program)
+{
+	struct bpf_link *link;
+	int fd, error;
+
+	if (bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT) {
+		fd = open_tick(0, 100);
+		if (fd < 0)
+			return -errno;
+		link = bpf_program__attach_perf_event(program, fd);
+		if (!link) {
+			error = -errno;
+			close(fd);
+			return error;
+		}
+	} else {
+		link = bpf_program__attach(program);
+		if (!link)
+			return -errno;
+	}
+	bpf_link__destroy(link);
+	return 0;
+}
+
+static void probe_one(Probe *probe)
+{
+	ProgramsOptions options = {
+		.ring_size = 4096, .kernel_stacks = KERNEL_STACKS_BLOCKED, .user_stacks = true};
+	struct wallprof *skeleton = open_skeleton(&options, libbpf_num_possible_cpus());
+	struct bpf_program *program, *probed = NULL;
+	uint64_t begin;
+
+	if (!skeleton) {
+		probe->error = -errno;
+		return;
+	}
+	bpf_object__for_each_program(program, skeleton->obj)
+	{
+		bool wanted = !strcmp(bpf_program__name(program), probe->program);
+
+		bpf_program__set_autoload(program, wanted);
+		if (wanted)
+			probed = program;
+	}
+	begin = now_ns();
+	probe->error = wallprof__load(skeleton);
+	probe->load_ns = now_ns() - begin;
+	if (!probe->error) {
+		probe->verified_insns = verified_instructions(probed);
+		probe->error = probe_attaching(probed);
+	}
+	wallprof__destroy(skeleton);
+}
+
+void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
+{
+	libbpf_set_print(log_level >= LOG_VERBOSE ? print_libbpf : print_nothing);
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++) {
+		Probe probe = {.program = hooks[i].program,
+			       .hook = hooks[i].hook,
+			       .purpose = hooks[i].purpose};
+
+		probe_one(&probe);
+		visit(user, &probe);
+	}
+}

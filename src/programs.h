@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * programs.h - the BPF programs, from loading to unloading.
+ */
+#ifndef WALLPROF_PROGRAMS_H
+#define WALLPROF_PROGRAMS_H
+
+#include "shared.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+typedef struct ProgramsOptions {
+	uint64_t ring_size; /* bytes of each ring; rounded up to a power of two */
+	enum kernel_stacks kernel_stacks;
+	bool user_stacks;
+	bool cost; /* count the programs' run time */
+} ProgramsOptions;
+
+typedef struct Programs Programs;
+
+/*
+ * Loads all programs and attaches those that follow tasks; nothing is recorded until
+ * a target is marked. Returns 0 or a negative errno; the reason is logged.
+ */
+int programs_start(const ProgramsOptions *options, Programs **ret_programs);
+
+/* Marks process pid (as seen from here) and its threads as targets. Returns 0, -ESRCH, or -errno.
+ */
+int programs_mark(Programs *programs, pid_t pid);
+/* The same for the command that wallprof launched. */
+int programs_mark_command(Programs *programs, pid_t pid);
+/* Marks all processes that descend from targets. */
+int programs_mark_descendants(Programs *programs);
+
+/* Starts the timer ticks. Returns 0 or a negative errno, logged. */
+int programs_start_ticks(Programs *programs, unsigned int frequency);
+
+/* Sends REC_TASK, REC_SNAPSHOT and REC_STATS of every thread of every target. */
+int programs_snapshot(Programs *programs, bool at_end);
+
+/* Hands every record that waits in the rings to take, which returns 0 or a negative errno. */
+int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
+		   void *user);
+
+/* One account per CPU, shared with the running programs. */
+struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count);
+
+/* When the command's main thread left its CPU for good, or 0. */
+uint64_t programs_command_end(const Programs *programs);
+
+/* Detaches all programs: no record is made after this returns. */
+void programs_stop(Programs *programs);
+
+/* What the programs cost (ProgramsOptions::cost): a line each. */
+void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns);
+
+void programs_free(Programs *programs);
+
+/* What `doctor` learns of one BPF program. */
+typedef struct Probe {
+	const char *program, *hook, *purpose;
+	int error;		 /* 0, or why it cannot be loaded and attached */
+	uint32_t verified_insns; /* instructions the verifier processed, repeated ones too */
+	uint64_t load_ns;	 /* of an object with this program alone */
+} Probe;
+
+/* For `doctor`: tries to load and attach each program by itself. */
+void programs_probe(void (*visit)(void *user, const Probe *probe), void *user);
+
+#endif

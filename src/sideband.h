@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sideband.h - perf's side-band events: executable mappings with build ids, forks and
+ * execs of address spaces.
+ *
+ * One event per CPU for all processes (pid -1): following single tasks by inherit
+ * would cost 0.3 us at every context switch. So each event is checked here against
+ * the set of targets' process numbers (as seen from our PID namespace).
+ */
+#ifndef WALLPROF_SIDEBAND_H
+#define WALLPROF_SIDEBAND_H
+
+#include "files.h"
+
+typedef struct Sideband Sideband;
+
+/* Returns 0 or a negative errno. files and sink stay the caller's. */
+int sideband_open(Files *files, RecordSink sink, void *user, Sideband **ret_sideband);
+void sideband_close(Sideband *sideband);
+
+/* Adds every CPU's descriptor to an epoll set (EPOLLIN with data.fd = the descriptor). */
+int sideband_add_to_epoll(Sideband *sideband, int epoll_fd);
+
+/* From now on this process's mappings are wanted. Returns true if it was not known before. */
+bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid);
+
+/*
+ * Reading is in two steps, so that the BPF rings can be drained in between: a child's
+ * REC_TASK is older than its first mapping, so what was fetched before a drain
+ * can be judged after it. Both return 0 or a negative errno.
+ */
+int sideband_fetch(Sideband *sideband);
+int sideband_process(Sideband *sideband);
+
+/* Events that perf itself dropped. */
+uint64_t sideband_lost(const Sideband *sideband);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * space.h - the address spaces of all recorded processes, over time.
+ *
+ * Built from REC_FILE, REC_MAPPING and REC_SPACE; answers what was mapped at an
+ * address of a process at a moment. Words: AVMA = address in the process, SVMA =
+ * address as the ELF file states it, relative = SVMA - the file's base SVMA.
+ */
+#ifndef WALLPROF_SPACE_H
+#define WALLPROF_SPACE_H
+
+#include "records.h"
+#include "util.h"
+
+typedef struct MappedFile {
+	uint32_t id;
+	uint8_t flags; /* enum file_flags */
+	uint8_t build_id_len;
+	uint8_t build_id[20];
+	uint64_t base_svma;
+	char *path;
+} MappedFile;
+
+typedef struct Spaces Spaces;
+
+Spaces *spaces_new(void);
+void spaces_free(Spaces *spaces);
+
+/*
+ * Takes a FILE, MAPPING or SPACE record; others are ignored. MAPPING and SPACE
+ * must come in order of time per process (capture_read_sorted). All records must
+ * be given before the first query.
+ */
+void spaces_add(Spaces *spaces, const struct record *record);
+
+const MappedFile *spaces_file(const Spaces *spaces, uint32_t id); /* NULL if unknown */
+size_t spaces_file_count(const Spaces *spaces);			  /* ids are 1 … count */
+
+/*
+ * A number that changes whenever the mappings of ns_tgid change, so that
+ * (process, stack, generation) is a valid cache key. O(log n).
+ */
+uint32_t spaces_generation(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns);
+
+typedef struct Location {
+	const MappedFile *file; /* NULL: nothing known was mapped there */
+	uint64_t svma;
+} Location;
+
+/* What ns_tgid had at avma at time ns. O(log n) per mapping change. */
+Location spaces_locate(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+
+/*
+ * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or
+ * more. For the symboliser, which must not miss one.
+ */
+void spaces_locate_any(const Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
+		       void (*visit)(void *user, const MappedFile *file, uint64_t svma),
+		       void *user);
+
+#endif

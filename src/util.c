@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "util.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum log_level log_level = LOG_NORMAL;
+
+static void log_line(const char *prefix, const char *fmt, va_list args)
+{
+	fflush(stdout);
+	flockfile(stderr);
+	fputs("wallprof: ", stderr);
+	fputs(prefix, stderr);
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+}
+
+void log_error(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	log_line("error: ", fmt, args);
+	va_end(args);
+}
+
+void log_warn(const char *fmt, ...)
+{
+	va_list args;
+
+	if (log_level < LOG_NORMAL)
+		return;
+	va_start(args, fmt);
+	log_line("warning: ", fmt, args);
+	va_end(args);
+}
+
+void log_info(const char *fmt, ...)
+{
+	va_list args;
+
+	if (log_level < LOG_NORMAL)
+		return;
+	va_start(args, fmt);
+	log_line("", fmt, args);
+	va_end(args);
+}
+
+void log_verbose(const char *fmt, ...)
+{
+	va_list args;
+
+	if (log_level < LOG_VERBOSE)
+		return;
+	va_start(args, fmt);
+	log_line("", fmt, args);
+	va_end(args);
+}
+
+static void *check_memory(void *p, size_t size)
+{
+	if (p || size == 0)
+		return p;
+	log_error("out of memory (%zu bytes)", size);
+	exit(125);
+}
+
+void *xmalloc(size_t size)
+{
+	return check_memory(malloc(size), size);
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+	return check_memory(calloc(count, size), count * size);
+}
+
+void *xrealloc(void *p, size_t size)
+{
+	return check_memory(realloc(p, size), size);
+}
+
+char *xstrdup(const char *s)
+{
+	return check_memory(strdup(s), strlen(s) + 1);
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+	int length;
+
+	va_start(args, fmt);
+	length = vasprintf(&text, fmt, args);
+	va_end(args);
+	if (length < 0)
+		check_memory(NULL, strlen(fmt));
+	return text;
+}
+
+void closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+uint64_t hash_mix(uint64_t a, uint64_t b)
+{
+	uint64_t x = a * 0x9e3779b97f4a7c15ULL ^ b;
+
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
+	return x ^ x >> 32;
+}
+
+static size_t map_slot(const Map *map, uint64_t key)
+{
+	size_t slot = hash_mix(key, 0) & map->mask;
+
+	while (map->values[slot] != MAP_NONE && map->keys[slot] != key)
+		slot = (slot + 1) & map->mask;
+	return slot;
+}
+
+uint32_t map_get(const Map *map, uint64_t key)
+{
+	return map->mask ? map->values[map_slot(map, key)] : MAP_NONE;
+}
+
+static void map_grow(Map *map)
+{
+	Map old = *map;
+	size_t capacity = old.mask ? (old.mask + 1) * 2 : 64;
+
+	map->mask = capacity - 1;
+	map->keys = xmalloc(capacity * sizeof(*map->keys));
+	map->values = xmalloc(capacity * sizeof(*map->values));
+	memset(map->values, 0xff, capacity * sizeof(*map->values));
+	for (size_t i = 0; old.mask && i <= old.mask; i++) {
+		if (old.values[i] == MAP_NONE)
+			continue;
+		size_t slot = map_slot(map, old.keys[i]);
+
+		map->keys[slot] = old.keys[i];
+		map->values[slot] = old.values[i];
+	}
+	free(old.keys);
+	free(old.values);
+}
+
+void map_set(Map *map, uint64_t key, uint32_t value)
+{
+	if (!map->mask || map->count * 3 > map->mask * 2)
+		map_grow(map);
+	size_t slot = map_slot(map, key);
+
+	if (map->values[slot] == MAP_NONE)
+		map->count++;
+	map->keys[slot] = key;
+	map->values[slot] = value;
+}
+
+void map_free(Map *map)
+{
+	free(map->keys);
+	free(map->values);
+	*map = (Map){};
+}
+
+static uint64_t hash_string(const char *s)
+{
+	uint64_t hash = 14695981039346656037ULL; /* FNV-1a */
+
+	for (; *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 1099511628211ULL;
+	return hash;
+}
+
+uint32_t strings_intern(Strings *strings, const char *s)
+{
+	uint64_t hash = hash_string(s);
+	uint32_t first = map_get(&strings->index, hash);
+
+	for (uint32_t i = first; i != MAP_NONE; i = strings->next.items[i])
+		if (!strcmp(strings->list.items[i], s))
+			return i;
+	uint32_t number = strings->list.count;
+
+	*vec_push(&strings->list) = xstrdup(s);
+	*vec_push(&strings->next) = first;
+	map_set(&strings->index, hash, number);
+	return number;
+}
+
+void strings_free(Strings *strings)
+{
+	for (size_t i = 0; i < strings->list.count; i++)
+		free(strings->list.items[i]);
+	vec_free(&strings->list);
+	vec_free(&strings->next);
+	map_free(&strings->index);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+int parse_u64(const char *text, uint64_t *ret_value)
+{
+	unsigned long long value;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno)
+		return -errno;
+	if (*end)
+		return -EINVAL;
+	*ret_value = value;
+	return 0;
+}
+
+struct unit {
+	const char *suffix;
+	double factor;
+};
+
+static int parse_with_unit(const char *text, const struct unit *units, size_t count,
+			   uint64_t *ret_value)
+{
+	char *end;
+	double value;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	for (const char *p = text; *p; p++) /* neither hexadecimal, infinity nor an exponent */
+		if (*p == 'x' || *p == 'X' || *p == 'e' || *p == 'E')
+			return -EINVAL;
+	value = strtod(text, &end);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(end, units[i].suffix))
+			continue;
+		value *= units[i].factor;
+		if (value >= 9e18)
+			return -ERANGE;
+		*ret_value = value + 0.5;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_duration(const char *text, uint64_t *ret_ns)
+{
+	static const struct unit units[] = {
+		{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 60e9},
+	};
+
+	return parse_with_unit(text, units, ARRAY_LEN(units), ret_ns);
+}
+
+int parse_size(const char *text, uint64_t *ret_bytes)
+{
+	static const struct unit units[] = {
+		{"", 1}, {"K", 1024}, {"M", 1024 * 1024}, {"G", 1024 * 1024 * 1024},
+	};
+
+	return parse_with_unit(text, units, ARRAY_LEN(units), ret_bytes);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * util.h - what every part needs: messages, memory, growing arrays, one map.
+ */
+#ifndef WALLPROF_UTIL_H
+#define WALLPROF_UTIL_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define NSEC_PER_SEC  1000000000ULL
+#define NSEC_PER_MSEC 1000000ULL
+#define NSEC_PER_USEC 1000ULL
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define MAX(a, b)    ((a) > (b) ? (a) : (b))
+
+/* ---- messages: to stderr, one line each, "wallprof: …" ------------------ */
+
+enum log_level { LOG_QUIET = -1, LOG_NORMAL = 0, LOG_VERBOSE = 1 };
+extern enum log_level log_level;
+
+/* Always printed. */
+void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Printed unless -q. */
+void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Printed with -v only. */
+void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- memory: running out ends the program with a message ---------------- */
+
+void *xmalloc(size_t size);
+void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *p, size_t size);
+char *xstrdup(const char *s);
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Cleanup attributes: _cleanup_free_ char *s = …; */
+static inline void freep(void *p)
+{
+	free(*(void **)p);
+}
+#define _cleanup_free_ __attribute__((cleanup(freep)))
+void closep(int *fd);
+#define _cleanup_close_ __attribute__((cleanup(closep)))
+
+/*
+ * A growing array of T:  VEC(struct foo) foos = {};  *vec_push(&foos) = (struct foo){…};
+ * foos.items[i], foos.count; vec_free(&foos).
+ */
+#define VEC(T)                                                                                     \
+	struct {                                                                                   \
+		T *items;                                                                          \
+		size_t count, capacity;                                                            \
+	}
+#define vec_push(v)                                                                                \
+	({                                                                                         \
+		if ((v)->count == (v)->capacity) {                                                 \
+			(v)->capacity = (v)->capacity ? (v)->capacity * 2 : 8;                     \
+			(v)->items = xrealloc((v)->items, (v)->capacity * sizeof(*(v)->items));    \
+		}                                                                                  \
+		&(v)->items[(v)->count++];                                                         \
+	})
+#define vec_free(v)                                                                                \
+	({                                                                                         \
+		free((v)->items);                                                                  \
+		(v)->items = NULL;                                                                 \
+		(v)->count = (v)->capacity = 0;                                                    \
+	})
+
+/* ---- Map: u64 -> u32, open addressing ----------------------------------- */
+
+typedef struct Map {
+	uint64_t *keys;
+	uint32_t *values; /* MAP_NONE = slot free */
+	size_t mask;	  /* capacity - 1, or 0 when empty */
+	size_t count;
+} Map;
+#define MAP_NONE UINT32_MAX
+
+/* The value of key, or MAP_NONE. */
+uint32_t map_get(const Map *map, uint64_t key);
+/* Sets key to value (not MAP_NONE). */
+void map_set(Map *map, uint64_t key, uint32_t value);
+void map_free(Map *map);
+
+/* 64-bit mixer for keys made of several parts. */
+uint64_t hash_mix(uint64_t a, uint64_t b);
+
+/* ---- Strings: interned, numbered from 0, kept until strings_free --------- */
+
+typedef struct Strings {
+	VEC(char *) list;
+	Map index; /* hash -> first number; collisions are chained in next */
+	VEC(uint32_t) next;
+} Strings;
+
+uint32_t strings_intern(Strings *strings, const char *s);
+static inline const char *strings_get(const Strings *strings, uint32_t number)
+{
+	return strings->list.items[number];
+}
+void strings_free(Strings *strings);
+
+/* ---- time and numbers ---------------------------------------------------- */
+
+uint64_t now_ns(void); /* CLOCK_MONOTONIC */
+
+/*
+ * Reads a whole number of the given unit suffix-free text, base 10, whole text.
+ * Returns 0 or -EINVAL / -ERANGE.
+ */
+int parse_u64(const char *text, uint64_t *ret_value);
+/* "10", "10s", "500ms", "2.5s" -> ns. Returns 0 or -EINVAL. */
+int parse_duration(const char *text, uint64_t *ret_ns);
+/* "64K", "16M", "1G", bytes. Returns 0 or -EINVAL. */
+int parse_size(const char *text, uint64_t *ret_bytes);
+
+#endif

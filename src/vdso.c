@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "vdso.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+/* The mapping's size is only told by /proc/self/maps. */
+static size_t mapping_size(uint64_t address)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[256];
+	size_t size = 0;
+
+	if (!maps)
+		return 0;
+	while (fgets(line, sizeof(line), maps)) {
+		uint64_t start, end;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == address) {
+			size = end - start;
+			break;
+		}
+	}
+	fclose(maps);
+	return size;
+}
+
+const void *vdso_image(size_t *ret_size)
+{
+	unsigned long address = getauxval(AT_SYSINFO_EHDR);
+
+	*ret_size = address ? mapping_size(address) : 0;
+	return *ret_size ? (const void *)address : NULL;
+}
+
+int vdso_identify(ElfIdentity *ret_identity)
+{
+	size_t size;
+	const void *image = vdso_image(&size);
+
+	*ret_identity = (ElfIdentity){};
+	return image ? elf_identify_image(image, size, ret_identity) : -ENOENT;
+}

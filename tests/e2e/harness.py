@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs wallprof on workloads and holds its profiles against what is known.
+
+A profile is read here from nothing but its format, independently of the code
+that wrote it. Times are nanoseconds unless a name says otherwise; those of a
+Thread count from the start of the profile.
+"""
+import bisect
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from hidden import hidden_tasks
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+WALLPROF = BUILD / "wallprof"
+WORKLOADS = BUILD / "tests" / "workloads"
+MS = 1_000_000
+STATES = ("running", "runnable", "blocked", "unknown")
+
+
+class Skip(Exception):
+    """This test cannot be run here; the argument says why."""
+
+
+class Failure(AssertionError):
+    """What the test found wrong."""
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def check_close(what, got, wanted, share, absolute):
+    """got = wanted to `share` of wanted or to `absolute`, whichever is more."""
+    allowed = max(share * wanted, absolute)
+    check(abs(got - wanted) <= allowed,
+          f"{what}: {got / MS:.3f} ms, should be {wanted / MS:.3f} ± {allowed / MS:.3f}")
+
+
+def expect_failure(function, *arguments):
+    """The negative run of a suite: with the truth altered, its check must fail."""
+    try:
+        function(*arguments)
+    except Failure:
+        return
+    raise Failure(f"{function.__name__} accepts an altered truth")
+
+
+class Profile:
+    """A profile in the Firefox Profiler's processed format."""
+
+    def __init__(self, data):
+        self.data = data
+        self.meta = data["meta"]
+        self.categories = [c["name"] for c in self.meta["categories"]]
+        self.start_ns = round(self.meta["startTime"] * MS)  # since the epoch
+        self.threads = [Thread(self, t) for t in data["threads"]]
+
+    @classmethod
+    def load(cls, path):
+        raw = Path(path).read_bytes()
+        return cls(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
+
+    def thread(self, tid):
+        found = [t for t in self.threads if t.tid == tid]
+        check(len(found) == 1, f"thread {tid} is in the profile {len(found)} times")
+        return found[0]
+
+    def table(self, thread_data, name):
+        return thread_data.get(name) or self.data["shared"][name]
+
+    @property
+    def window_ns(self):
+        return round((self.meta["profilingEndTime"] - self.meta["profilingStartTime"]) * MS)
+
+
+class Thread:
+    def __init__(self, profile, data):
+        self.profile, self.data = profile, data
+        self.tid = int(data["tid"]) if str(data["tid"]).isdigit() else data["tid"]
+        self.pid, self.name = str(data["pid"]), data["name"]
+        self.process = data.get("processName", "")
+        self._strings = profile.data.get("shared", {}).get("stringArray") or data["stringArray"]
+        self._read_samples(data["samples"])
+
+    def _read_samples(self, samples):
+        stacks = self.profile.table(self.data, "stackTable")
+        frames = self.profile.table(self.data, "frameTable")
+        functions = self.profile.table(self.data, "funcTable")
+        times = samples["time"] if "time" in samples else self._absolute(samples["timeDeltas"])
+        self.times = [t * MS for t in times]
+        weights = samples["weight"] or [1] * samples["length"]
+        self.weights = [w * MS for w in weights]
+        self.leaves, self.sample_categories = [], []
+        cache = {}
+        for stack in samples["stack"]:
+            if stack not in cache:
+                check(stack is not None, f"thread {self.tid} has a sample without a stack")
+                frame = stacks["frame"][stack]
+                category = stacks["category"][stack] if "category" in stacks else None
+                if category is None:
+                    category = frames["category"][frame]
+                name = self._strings[functions["name"][frames["func"][frame]]]
+                cache[stack] = (name, self.profile.categories[category])
+            name, category = cache[stack]
+            self.leaves.append(name)
+            self.sample_categories.append(category)
+
+    @staticmethod
+    def _absolute(deltas):
+        now, times = 0, []
+        for delta in deltas:
+            now += delta
+            times.append(now)
+        return times
+
+    def frames_of(self, sample):
+        """Function names of a sample, leaf first."""
+        stacks = self.profile.table(self.data, "stackTable")
+        frames = self.profile.table(self.data, "frameTable")
+        functions = self.profile.table(self.data, "funcTable")
+        stack, names = self.data["samples"]["stack"][sample], []
+        while stack is not None:
+            names.append(self._strings[functions["name"][frames["func"][stacks["frame"][stack]]]])
+            if "prefixOffset" in stacks:
+                offset = stacks["prefixOffset"][stack]
+                stack = stack - offset if offset else None
+            else:
+                stack = stacks["prefix"][stack]
+        return names
+
+    def lifetime(self):
+        begin = (self.data.get("registerTime") or 0) * MS
+        end = self.data.get("unregisterTime")
+        return begin, (self.profile.meta["profilingEndTime"] if end is None else end) * MS
+
+    def weight_by(self, key):
+        """Sum of weights by key(category, leaf)."""
+        sums = {}
+        for category, leaf, weight in zip(self.sample_categories, self.leaves, self.weights):
+            name = key(category, leaf)
+            sums[name] = sums.get(name, 0) + weight
+        return sums
+
+    def painted_by(self, key, begin=None, end=None):
+        """Sum of painted time by key(category, leaf), in [begin, end] or in all.
+
+        As the viewer paints: each sample from the middle to its neighbours.
+        """
+        born, died = self.lifetime()
+        begin = born if begin is None else max(begin, born)
+        end = died if end is None else min(end, died)
+        sums, count = {}, len(self.times)
+        first = max(bisect.bisect_left(self.times, begin) - 1, 0)
+        for i in range(first, count):
+            left = born if i == 0 else (self.times[i - 1] + self.times[i]) / 2
+            right = died if i == count - 1 else (self.times[i] + self.times[i + 1]) / 2
+            if left >= end:
+                break
+            name = key(self.sample_categories[i], self.leaves[i])
+            sums[name] = sums.get(name, 0) + max(min(right, end) - max(left, begin), 0)
+        return sums
+
+    def samples_between(self, begin, end):
+        return range(bisect.bisect_left(self.times, begin), bisect.bisect_right(self.times, end))
+
+    def markers(self):
+        table = self.data["markers"]
+        for i in range(table["length"]):
+            yield {"name": self._strings[table["name"][i]],
+                   "start": (table["startTime"][i] or 0) * MS,
+                   "end": (table["endTime"][i] or 0) * MS,
+                   "data": table["data"][i] or {}}
+
+
+# Which category the waits of tests/workloads/truth.h belong to.
+CATEGORY_OF = {"sleep": "Sleep (timer)", "mutex": "Lock", "condvar": "Waiting for another thread",
+               "join": "Waiting for another thread", "child": "Waiting for another thread",
+               "network": "Network", "pipe": "Pipe/IPC"}
+
+
+def by_category(category, _leaf):
+    return category
+
+
+def by_state(category, _leaf):
+    if category in ("User", "Kernel"):
+        return "running"
+    if category.startswith("Runnable"):
+        return "runnable"
+    return "unknown" if category.startswith("Unknown") else "blocked"
+
+
+def by_leaf(category, leaf):
+    return leaf if leaf.startswith("[") and category not in ("User", "Kernel") else "running"
+
+
+class Truth:
+    """What a workload wrote down about itself (tests/workloads/truth.h)."""
+
+    def __init__(self, path):
+        self.data = json.loads(Path(path).read_text())
+        self.threads = self.data["threads"]
+        self.pid = self.data["pid"]
+        self.offset = self.data["realtime_offset_ns"]
+
+    def named(self, prefix):
+        return [t for t in self.threads if t["name"].startswith(prefix)]
+
+
+def waited(thread, kind):
+    return sum(end - begin for k, begin, end in thread["waits"] if k == kind)
+
+
+class Context:
+    """What a test gets: a folder of its own, its random numbers, and wallprof."""
+
+    def __init__(self, seed, name):
+        self.random = random.Random(f"{seed} {name}")
+        self.folder = Path(tempfile.mkdtemp(prefix="wp-"))
+        self.folder.chmod(0o755)
+        self.processes = []
+
+    def close(self, keep):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return self.folder / name
+
+    def workload(self, name, **options):
+        """Command line of a workload; a_b=1 becomes --a-b 1."""
+        command = [str(WORKLOADS / name)]
+        for option, value in options.items():
+            command += ["--" + option.replace("_", "-"), str(value)]
+        return command
+
+    def start(self, command, **settings):
+        settings.setdefault("stdout", subprocess.DEVNULL)
+        settings.setdefault("stderr", subprocess.DEVNULL)
+        process = subprocess.Popen(command, **settings)
+        self.processes.append(process)
+        return process
+
+    def wallprof(self, *arguments, status=0, **settings):
+        """Runs wallprof; checks its exit status unless status is None."""
+        settings.setdefault("timeout", 120)
+        settings.setdefault("cwd", self.folder)
+        done = subprocess.run([str(WALLPROF), *map(str, arguments)], capture_output=True,
+                              text=True, **settings)
+        check(status is None or done.returncode == status,
+              f"wallprof {' '.join(map(str, arguments))}: status {done.returncode}, "
+              f"should be {status}: {done.stderr.strip()[-600:]}")
+        return done
+
+    def record(self, name, *arguments, **options):
+        """Profiles a workload; returns what was recorded and what is true."""
+        truth, output = self.path("truth.json"), self.path("p.json.gz")
+        for _ in range(15):
+            self.wallprof("-q", "--keep-capture", *arguments, "-o", output, "--",
+                          *self.workload(name, truth=truth, **options))
+            recording = Recording(self, output, truth)
+            # Only a machine that hides switches from every tracer earns another try.
+            if recording.report["contradictions"] == 0 or not hidden_tasks():
+                return recording
+        raise Skip("this kernel raises no tracepoint for switches of: "
+                   + ", ".join(sorted(hidden_tasks())))
+
+
+class Recording:
+    def __init__(self, context, output, truth=None):
+        self.context, self.output = context, Path(output)
+        self.capture = Path(f"{output}.capture")
+        self.profile = Profile.load(output)
+        self.report = read_report(context, self.capture)
+        self.truth = Truth(truth) if truth and Path(truth).exists() else None
+
+    def ledger(self, tid):
+        found = [t for t in self.report["threads"] if t["tid"] == tid]
+        check(len(found) == 1, f"thread {tid} is in the report {len(found)} times")
+        return found[0]
+
+    def at(self, monotonic_ns):
+        """CLOCK_MONOTONIC of the truth as a time of the profile."""
+        return monotonic_ns + self.truth.offset - self.profile.start_ns
+
+
+def read_report(context, capture):
+    return json.loads(context.wallprof("report", "--json", capture).stdout)
+
+
+class Viewer:
+    """profiler-cli, an independent reader of profiles."""
+
+    def __init__(self, context):
+        self.node, self.script = os.environ.get("WALLPROF_NODE"), os.environ.get("WALLPROF_VIEWER")
+        if not (self.node and self.script and Path(self.script).exists()
+                and Path(self.node).exists()):
+            raise Skip("profiler-cli is not installed (tools/test installs it with npm)")
+        # Its socket lies here, and the name of a socket may have 107 bytes.
+        self.folder = tempfile.mkdtemp(prefix="pq", dir="/tmp")
+        self.environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": self.folder}
+        self.context = context
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.call("stop", "s")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, *arguments):
+        return subprocess.run([self.node, self.script, *map(str, arguments)], timeout=120,
+                              env=self.environment, capture_output=True, text=True)
+
+    def load(self, path):
+        for _ in range(5):
+            done = self.call("load", path, "--session", "s")
+            # It gives its daemon half a second to start, too little for a busy machine.
+            if "did not become ready" not in done.stdout + done.stderr:
+                break
+            wait_until(lambda: any(Path(self.folder).glob("*")), "the daemon is there")
+            time.sleep(1)
+            self.call("stop", "s")
+        check(done.returncode == 0 and "Session started" in done.stdout,
+              f"profiler-cli does not load {path}: {done.stdout}{done.stderr}")
+
+    def query(self, *arguments):
+        done = self.call(*arguments, "--session", "s", "--json")
+        check(done.returncode == 0, f"profiler-cli {arguments}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
+
+    def thread_handles(self):
+        """Handle by tid, of all threads."""
+        info = self.query("profile", "info", "--all")
+        return {t["tid"]: t["threadHandle"] for p in info["processes"] for t in p["threads"]}
+
+    def categories(self, handle):
+        """ns by category."""
+        answer = self.query("thread", "samples", "--thread", handle, "--include-idle")
+        return {c["name"]: c["samples"] * MS for c in answer["categoryBreakdown"]["categories"]}
+
+
+def needs_command(name):
+    if not shutil.which(name):
+        raise Skip(f"{name} is not installed")
+
+
+def needs_root():
+    if os.geteuid() != 0:
+        raise Skip("not root")
+
+
+def wait_until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < end, f"gave up waiting until {what}")
+        time.sleep(0.01)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, signal.SIG_DFL)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs every test of every suite and counts them; tools/test calls it.
+
+Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
+under the sanitizers), and one for each test_*.py beside this file.
+"""
+import importlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import harness
+
+TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
+
+
+class Runner:
+    def __init__(self, seed, wanted):
+        self.seed, self.wanted = seed, wanted
+        self.passed, self.failed, self.skipped = [], [], []
+
+    def is_wanted(self, name):
+        return not self.wanted or any(w in name for w in self.wanted)
+
+    def passes(self, name, seconds=None):
+        self.passed.append(name)
+        print(f"ok {name}" + (f" ({seconds:.1f} s)" if seconds else ""), flush=True)
+
+    def fails(self, name, why):
+        self.failed.append(name)
+        print(f"not ok {name}\n    " + why.strip().replace("\n", "\n    "), flush=True)
+
+    def skips(self, name, why):
+        self.skipped.append(name)
+        print(f"skip {name}: {why}", flush=True)
+
+    def run(self, name, function):
+        """One Python test, with a context of its own."""
+        if not self.is_wanted(name):
+            return
+        begin = time.monotonic()
+        context, good = harness.Context(self.seed, name), False
+        try:
+            function(context)
+            good = True
+            self.passes(name, time.monotonic() - begin)
+        except harness.Skip as skip:
+            good = True
+            self.skips(name, str(skip))
+        except harness.Failure as failure:
+            self.fails(name, f"{failure}\n(files: {context.folder})")
+        except Exception:  # whatever else a test may raise is its failure
+            self.fails(name, f"{traceback.format_exc()}(files: {context.folder})")
+        finally:
+            context.close(keep=not good)
+
+    def run_module(self, suite):
+        module = importlib.import_module(suite)
+        for name, function in list(vars(module).items()):
+            if name.startswith("test_") and callable(function):
+                self.run(f"{suite[5:]}.{name[5:]}", function)
+
+    def run_unit(self, suite, build):
+        """The cmocka programs that this build folder has."""
+        done = subprocess.run(["meson", "introspect", str(build), "--tests"],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            if self.is_wanted(f"{suite}.build"):
+                self.fails(f"{suite}.build", done.stderr or f"{build.name} is no build folder")
+            return
+        tests = [t for t in json.loads(done.stdout)
+                 if any(s.split(":")[-1] == "unit" for s in t["suite"])]
+        if not tests and self.is_wanted(f"{suite}.registered"):
+            self.fails(f"{suite}.registered", "meson knows of no unit test")
+        for test in sorted(tests, key=lambda t: t["name"]):
+            self.run_cmocka(f"{suite}.{test['name']}", test)
+
+    def run_cmocka(self, name, test):
+        # Their single tests are only known when run: a name may be that of the program,
+        # or say which program it is in.
+        if not (self.is_wanted(name) or any(w.startswith(name + ".") for w in self.wanted)):
+            return
+        environment = {**os.environ, **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP",
+                       "WALLPROF_SEED": str(self.seed), "UBSAN_OPTIONS": "halt_on_error=1"}
+        try:
+            done = subprocess.run(test["cmd"], capture_output=True, text=True, errors="replace",
+                                  timeout=max(test["timeout"], 30) * 4, env=environment,
+                                  cwd=test["workdir"] or harness.ROOT)
+        except subprocess.TimeoutExpired:
+            self.fails(name, "timed out")
+            return
+        broken, seen = False, 0
+        for line in done.stdout.splitlines():
+            match = TAP.match(line)
+            if not match:
+                continue
+            seen += 1
+            single = f"{name}.{match[3]}"
+            if match[2] != "- ":
+                self.skips(single, "skipped by the test itself")
+            elif match[1] == "not ok":
+                broken = True
+                self.fails(single, done.stdout[-3000:] + done.stderr[-3000:])
+            else:
+                self.passes(single)
+        if done.returncode != 0 and not broken:
+            self.fails(name, f"status {done.returncode}\n{done.stdout[-500:]}{done.stderr[-3000:]}")
+        elif seen == 0:
+            self.fails(name, "ran no test")
+
+    def summary(self):
+        for name in self.failed:
+            print(f"failed: {name}")
+        print(f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
+        return 1 if self.failed or not self.passed else 0
+
+
+def main():
+    seed = int(os.environ.get("WALLPROF_SEED") or random.randrange(1 << 31))
+    print(f"seed: WALLPROF_SEED={seed}", flush=True)
+    runner = Runner(seed, sys.argv[1:])
+    runner.run_unit("unit", harness.ROOT / "build")
+    runner.run_unit("unit-asan", harness.ROOT / "build-asan")
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        runner.run_module(path.stem)
+    sys.exit(runner.summary())
+
+
+if __name__ == "__main__":
+    main()

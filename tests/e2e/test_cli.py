@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a person meets at the command line: results, errors, and what is left behind."""
+import gzip
+import hashlib
+import shutil
+import subprocess
+
+from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_root, read_report
+
+
+def run(context, *arguments, **settings):
+    return context.wallprof(*arguments, status=None, **settings)
+
+
+def check_refused(done, status, *words):
+    """It failed with this status, and one line says why."""
+    check(done.returncode == status, f"status {done.returncode}, should be {status}: {done.stderr}")
+    check(done.stdout == "", f"an error goes to stderr, not to stdout: {done.stdout!r}")
+    for word in words:
+        check(word.lower() in done.stderr.lower(), f"it does not say {word!r}: {done.stderr!r}")
+
+
+def check_left(context, *names):
+    left = sorted(p.name for p in context.folder.iterdir())
+    check(left == sorted(names), f"left behind: {left}, should be {sorted(names)}")
+
+
+def test_help_and_version(context):
+    done = run(context, "--help")
+    check(done.returncode == 0 and "wallprof record" in done.stdout and not done.stderr, "--help")
+    done = run(context, "--version")
+    check(done.returncode == 0 and done.stdout.startswith("wallprof ") and not done.stderr,
+          f"--version says {done.stdout!r}")
+
+
+def test_bad_arguments(context):
+    for arguments in (["--no-such-option"], ["-F", "0", "--", "true"], ["-F", "x", "--", "true"],
+                      ["-p", "x", "-d", "1"], ["-p", "0", "-d", "1"], ["-p", "1,", "-d", "1"],
+                      ["-p", "1", "-d", "soon"], ["-p", "1", "-d", "0"], ["-p", "1", "-d", "-1"],
+                      ["--ring-size", "1", "--", "true"], ["--kernel-stacks", "some", "--", "true"],
+                      ["export"], ["report"], []):
+        check_refused(run(context, *arguments), 125)
+    check_left(context)
+
+
+def test_no_such_process(context):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    check_refused(run(context, "-p", gone.pid, "-d", "1"), 125, str(gone.pid))
+    check_left(context)
+
+
+def test_output_cannot_be_written(context):
+    """Said before the command runs."""
+    witness = context.path("witness")
+    for output in (context.path("no/such/folder/p.json"), "/proc/p.json", context.folder):
+        check_refused(run(context, "-o", output, "--", "touch", witness), 125, str(output))
+        check(not witness.exists(), "the command ran all the same")
+
+
+def test_output_device_is_full(context):
+    done = run(context, "-o", "/dev/full", "--", "true")
+    check(done.returncode != 0, "a full disk is no success")
+
+
+def test_missing_privilege(context):
+    """Said before the command runs, to one who is nobody."""
+    needs_root()
+    program, witness = context.path("wallprof"), context.path("witness")
+    shutil.copy(WALLPROF, program)
+    context.folder.chmod(0o777)
+    done = subprocess.run([program, "--", "touch", witness], capture_output=True, text=True,
+                          user="nobody", group="nogroup", extra_groups=[], cwd=context.folder)
+    check_refused(done, 125, "root")
+    check(not witness.exists(), "the command ran all the same")
+
+
+def test_exit_status(context):
+    for arguments, status in ((["--status", "7"], 7), (["--status", "0"], 0),
+                              (["--signal", "6"], 128 + 6), (["--signal", "9"], 128 + 9),
+                              (["--signal", "15"], 128 + 15)):
+        output = context.path("p.json.gz")
+        done = run(context, "-q", "-o", output, "--", *context.workload("die"), *arguments)
+        check(done.returncode == status, f"{arguments}: status {done.returncode}, not {status}")
+        check(len(Profile.load(output).threads) >= 2, f"{arguments}: a thread is missing")
+        output.unlink()
+
+
+def test_command_cannot_be_run(context):
+    plain = context.path("plain")
+    plain.write_text("no program\n")
+    check_refused(run(context, "-o", context.path("p.json"), "--", "/no/such/program"), 127,
+                  "/no/such/program")
+    check_refused(run(context, "-o", context.path("p.json"), "--", plain), 126, str(plain))
+    check_left(context, "plain")
+
+
+def test_stdout_is_the_commands(context):
+    """A pipeline with wallprof in it carries the same bytes as without."""
+    def digest(command):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=context.folder) as process:
+            return hashlib.file_digest(process.stdout, "sha256").hexdigest()
+
+    tar = ["tar", "cf", "-", "-C", str(ROOT), "src", "export", "bpf"]
+    output = context.path("p.json")
+    plain = digest(tar)
+    check(digest([WALLPROF, "-q", "-o", output, "--", *tar]) == plain, "stdout was changed")
+    check(len(Profile.load(output).threads) >= 1, "and there is no profile")
+    expect_failure(lambda: check(digest([*tar, "tests"]) == plain, "differs"))
+
+
+def test_stdin_is_the_commands(context):
+    done = run(context, "-q", "-o", context.path("p.json"), "--", "cat", input="for the command\n")
+    check(done.stdout == "for the command\n", f"cat gave {done.stdout!r}")
+
+
+def test_quiet_says_nothing(context):
+    done = run(context, "-q", "-o", context.path("p.json"), "--", "true")
+    check(done.stderr == "" and done.stdout == "", f"-q: {done.stdout!r} {done.stderr!r}")
+
+
+def test_summary(context):
+    done = run(context, "-o", context.path("p.json.gz"), "--",
+               *context.workload("sleeps", truth=context.path("t")))
+    for word in ("real", "lost", "p.json.gz", "profiler.firefox.com"):
+        check(word in done.stderr, f"the summary does not say {word!r}: {done.stderr}")
+
+
+def test_default_output(context):
+    run(context, "-q", "--", "true")
+    check_left(context, "wallprof.json.gz")
+    run(context, "record", "-q", "--", "true")
+    check_left(context, "wallprof.json.gz", "wallprof.capture")
+
+
+def test_suffix_chooses_compression(context):
+    run(context, "-q", "-o", context.path("p.json"), "--", "true")
+    run(context, "-q", "-o", context.path("p.json.gz"), "--", "true")
+    check(context.path("p.json").read_bytes()[:1] == b"{", "p.json is not JSON")
+    check(gzip.decompress(context.path("p.json.gz").read_bytes())[:1] == b"{", "p.json.gz")
+    check_left(context, "p.json", "p.json.gz")
+
+
+def test_record_export_report(context):
+    capture = context.path("c")
+    context.wallprof("record", "-q", "-o", capture, "--", *context.workload("brief", truth="t"))
+    text = context.wallprof("report", capture).stdout
+    check("brief" in text and "running" in text, f"the report says: {text}")
+    check(read_report(context, capture)["threads"], "the report has no threads")
+    for name in ("a.json", "b.json"):
+        context.wallprof("export", "-q", capture, "-o", context.path(name))
+    check(context.path("a.json").read_bytes() == context.path("b.json").read_bytes(),
+          "two exports of one capture differ")
+
+
+def test_captures_that_are_none(context):
+    random = context.path("random")
+    for content in (b"", b"x", context.random.randbytes(5000), b"\x50\x2a\x4d\x18" + bytes(100)):
+        random.write_bytes(content)
+        for verb in (["export", "-o", context.path("p.json")], ["report"]):
+            check_refused(run(context, *verb, random), 1, "random")
+    check_refused(run(context, "report", context.path("missing")), 1, "missing")
+    check_left(context, "random")
+
+
+def test_doctor(context):
+    needs_root()
+    done = run(context, "doctor")
+    check(done.returncode == 0 and done.stdout.strip(), f"doctor: {done.stdout}{done.stderr}")
+
+
+def test_signal_dispositions(context):
+    """The command's signals are those it would have without wallprof."""
+    text = "import signal; print([signal.getsignal(s) for s in (2, 3, 13, 15)])"
+    def dispositions(command):
+        return subprocess.run(command, capture_output=True, text=True, restore_signals=True,
+                              cwd=context.folder).stdout
+    plain = dispositions(["python3", "-c", text])
+    check(plain != "" and dispositions([WALLPROF, "-q", "--", "python3", "-c", text]) == plain,
+          "wallprof changes what signals do to the command")

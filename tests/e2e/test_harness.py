@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The harness's own reading of a profile, on one that is small enough to do by hand."""
+import gzip
+import json
+
+from hidden import broken_chains
+from harness import (MS, Profile, Viewer, by_category, by_leaf, by_state, check, check_close,
+                     expect_failure)
+
+
+def profile(with_offsets=False):
+    """0–4 ms running in main, 4–10 ms asleep; the window is 12 ms, the thread ends at 10."""
+    stack = {"frame": [0, 1, 2], "length": 3}
+    stack.update({"prefixOffset": [0, 1, 2]} if with_offsets else {"prefix": [None, 0, 0]})
+    return {
+        "meta": {"interval": 1, "startTime": 1700000000000.5, "preprocessedProfileVersion": 65,
+                 "version": 27, "processType": 0, "stackwalk": 1, "product": "by hand",
+                 "profilingStartTime": 0, "profilingEndTime": 12, "markerSchema": [],
+                 "symbolicated": True, "usesOnlyOneStackType": True,
+                 "sourceCodeIsNotOnSearchfox": True,
+                 "categories": [{"name": n, "color": c, "subcategories": ["Other"]} for n, c in
+                                (("Other", "grey"), ("User", "yellow"),
+                                 ("Sleep (timer)", "darkgrey"))]},
+        "libs": [], "pages": [], "counters": [],
+        "shared": {
+            "stringArray": ["main", "work", "[sleep]", "Sleep"],
+            "stackTable": stack,
+            "frameTable": {"address": [-1] * 3, "inlineDepth": [0] * 3, "category": [1, 1, 2],
+                           "subcategory": [0] * 3, "func": [0, 1, 2], "nativeSymbol": [None] * 3,
+                           "innerWindowID": [0] * 3, "line": [None] * 3, "column": [None] * 3,
+                           "originalLocation": [None] * 3, "length": 3},
+            "funcTable": {"name": [0, 1, 2], "isJS": [False] * 3, "relevantForJS": [False] * 3,
+                          "resource": [-1] * 3, "source": [None] * 3, "lineNumber": [None] * 3,
+                          "columnNumber": [None] * 3, "originalLocation": [None] * 3,
+                          "length": 3},
+            "resourceTable": {"lib": [], "name": [], "host": [], "type": [], "length": 0},
+            "nativeSymbols": {"libIndex": [], "address": [], "name": [], "functionSize": [],
+                              "length": 0},
+            "sources": {"id": [], "filename": [], "startLine": [], "startColumn": [],
+                        "sourceMapURL": [], "content": [], "length": 0},
+            "sourceLocationTable": {"source": [], "line": [], "column": [], "length": 0},
+        },
+        "threads": [{
+            "processType": "default", "processStartupTime": 0, "processShutdownTime": None,
+            "registerTime": 0, "unregisterTime": 10, "pausedRanges": [], "name": "main",
+            "isMainThread": True, "processName": "hand", "showMarkersInTimeline": False,
+            "pid": "7", "tid": 7,
+            "samples": {"stack": [1, 1, 2, 2, 2], "time": [0, 3.9995, 4.0005, 7, 9.9995],
+                        "weight": [1, 3, 2, 2, 2], "weightType": "tracing-ms", "length": 5},
+            "markers": {"name": [3], "startTime": [4], "endTime": [10], "phase": [1],
+                        "category": [2], "data": [None], "length": 1},
+        }],
+    }
+
+
+def check_profile(loaded):
+    thread = loaded.thread(7)
+    for sums in (thread.weight_by(by_state), thread.painted_by(by_state)):
+        check_close("running", sums["running"], 4 * MS, 0, 1)
+        check_close("blocked", sums["blocked"], 6 * MS, 0, 1)
+    check_close("part", thread.painted_by(by_category, 3 * MS, 5 * MS)["Sleep (timer)"], MS, 0, 1)
+    check_close("end", thread.painted_by(by_leaf, 6 * MS, 99 * MS)["[sleep]"], 4 * MS, 0, 1)
+    check(thread.weight_by(by_leaf).keys() == {"running", "[sleep]"}, "leaves")
+    check(thread.frames_of(0) == ["work", "main"] and thread.frames_of(4) == ["[sleep]", "main"],
+          "frames")
+    check(list(thread.samples_between(3 * MS, 4.1 * MS)) == [1, 2], "samples between")
+    check(not thread.samples_between(5 * MS, 6.9 * MS), "nothing between")
+    check([(m["name"], m["start"], m["end"]) for m in thread.markers()]
+          == [("Sleep", 4 * MS, 10 * MS)], "markers")
+    check(loaded.window_ns == 12 * MS and abs(loaded.start_ns - 1700000000000500000) < 500, "time")
+
+
+def test_reading(context):
+    for with_offsets in (False, True):
+        check_profile(Profile(profile(with_offsets)))
+    path = context.path("p.json.gz")
+    path.write_bytes(gzip.compress(json.dumps(profile()).encode()))
+    check_profile(Profile.load(path))
+
+
+def test_viewer_agrees(context):
+    path = context.path("p.json")
+    path.write_text(json.dumps(profile()))
+    with Viewer(context) as viewer:
+        viewer.load(path)
+        sums = viewer.categories(viewer.thread_handles()[7])
+    check_close("User", sums["User"], 4 * MS, 0, 1)
+    check_close("Sleep", sums["Sleep (timer)"], 6 * MS, 0, 1)
+
+
+def test_hidden_switches(_context):
+    """Found in a trace that has some, not found in one that is whole."""
+    lines = [f"  x-1 [{cpu:03}] d..2. 1.0{i}: sched_switch: prev_comm=a prev_pid={prev} prev_prio=1 "
+             f"prev_state=S ==> next_comm=agent next_pid={following} next_prio=1"
+             for i, (cpu, prev, following) in enumerate(((0, 1, 2), (1, 5, 6), (0, 2, 3), (1, 6, 7),
+                                                         (0, 3, 1)))]
+    check(broken_chains(lines) == set(), "a whole trace")
+    check(broken_chains(lines[:2] + lines[3:]) == {"agent 2"}, "one switch is missing")
+    check(broken_chains(lines[:2] + ["CPU:0 [LOST 3 EVENTS]"] + lines[3:]) == set(), "ftrace lost it")
+
+
+def test_negative(_context):
+    altered = profile()
+    altered["threads"][0]["samples"]["time"][2] = 4.5
+    expect_failure(check_profile, Profile(altered))
+    altered = profile()
+    altered["threads"][0]["samples"]["stack"][0] = 2
+    expect_failure(check_profile, Profile(altered))

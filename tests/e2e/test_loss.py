@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is lost is counted to the last record, shown, and never made up."""
+import signal
+import time
+
+from harness import (MS, WALLPROF, Recording, by_state, check, expect_failure, wait_until)
+
+
+def record_with_loss(context):
+    """A recorder that stands still for a while, with rings that hold little."""
+    output, truth = context.path("p.json.gz"), context.path("truth.json")
+    process = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "-o", output,
+                             "--", *context.workload("pingpong", truth=truth, rounds=150000)],
+                            cwd=context.folder)
+    wait_until(lambda: context.path("p.json.gz.capture").exists(), "the capture is there")
+    time.sleep(0.05 + context.random.random() * 0.1)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGCONT)
+    check(process.wait(timeout=120) == 0, "wallprof failed")
+    return Recording(context, output, truth)
+
+
+def check_totals(report):
+    lost = {}
+    for loss in report["losses"]:
+        lost[loss["kind"]] = lost.get(loss["kind"], 0) + loss["count"]
+    for kind, total in report["totals"].items():
+        check(total["sent"] - total["received"] == total["lost"] == lost.get(kind, 0),
+              f"{kind}: {total['sent']} sent, {total['received']} received, "
+              f"{total['lost']} lost, {lost.get(kind, 0)} in spans")
+    check(report["totals"]["switch"]["lost"] > 0, "nothing was lost, so nothing was tested")
+
+
+def check_markers(recording):
+    """Every span of loss lies within an "Events lost" marker."""
+    markers = [m for t in recording.profile.threads for m in t.markers()
+               if m["name"] == "Events lost"]
+    check(markers, "no marker tells of the loss")
+    begin = min(loss["from_ns"] for loss in recording.report["losses"])
+    length = max(loss["to_ns"] for loss in recording.report["losses"]) - begin
+    covered = max(m["end"] for m in markers) - min(m["start"] for m in markers)
+    check(abs(covered - length) <= MS,
+          f"markers cover {covered / MS} ms, the loss {length / MS} ms")
+
+
+def check_nothing_invented(recording):
+    for truth in recording.truth.threads:
+        ledger = recording.ledger(truth["tid"])["states"]
+        check(ledger["unknown"] > 0, f"{truth['name']}: lost records, and all is known")
+        switches = truth["nvcsw"] + truth["nivcsw"]
+        slack = MS + switches * 5000
+        check(ledger["running"] <= truth["cpu_ns"] + slack,
+              f"{truth['name']}: {ledger['running'] / MS} ms running, "
+              f"it had {truth['cpu_ns'] / MS} ms")
+        check(ledger["running"] + ledger["unknown"] >= truth["cpu_ns"] - slack,
+              f"{truth['name']}: running and unknown together are less than it ran")
+        strip = recording.profile.thread(truth["tid"]).painted_by(by_state)
+        check(abs(strip.get("unknown", 0) - ledger["unknown"]) <= max(0.005 * ledger["unknown"],
+                                                                      MS),
+              f"{truth['name']}: unknown in strip and ledger differ")
+    check(recording.report["contradictions"] == 0, "broken chains with no loss reported")
+
+
+def test_forced_loss(context):
+    recording = record_with_loss(context)
+    check_totals(recording.report)
+    check_markers(recording)
+    check_nothing_invented(recording)
+    recording.report["totals"]["switch"]["received"] += 1
+    expect_failure(check_totals, recording.report)
+    for loss in recording.report["losses"]:
+        loss["to_ns"] += 5 * MS
+    expect_failure(check_markers, recording)
+    for thread in recording.report["threads"]:
+        thread["states"]["unknown"] = 0
+    expect_failure(check_nothing_invented, recording)
+
+
+def test_no_loss_by_default(context):
+    report = context.record("pingpong", rounds=50000).report
+    for kind, total in report["totals"].items():
+        check(total["sent"] == total["received"] and total["lost"] == 0, f"{kind}: {total}")
+    check(report["losses"] == [], "losses without a loss")
+    for thread in report["threads"]:
+        check(thread["states"].get("unknown", 0) == 0, f"{thread['name']} has unknown time")

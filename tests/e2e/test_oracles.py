@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Against those who count too: the kernel's accounts, and another reader of the file."""
+import copy
+
+from harness import MS, STATES, Profile, Viewer, by_state, check, check_close, expect_failure
+
+SWITCH_NS = 5000  # what the kernel's own accounts may be off by, for each switch
+
+
+def check_switches(recording, truth):
+    """Switch-outs, but for the final one, against /proc.
+
+    The counts were read while the thread was asleep for good; it is woken once
+    more to be killed, and may be preempted then.
+    """
+    counted = truth["nvcsw"] + truth["nivcsw"]
+    recorded = recording.ledger(truth["tid"])["switch_outs"]
+    check(counted <= recorded <= counted + 1,
+          f"{truth['name']}: {recorded} switch-outs, /proc says {counted}")
+
+
+def check_running(recording, truth):
+    """Running time against CLOCK_THREAD_CPUTIME_ID."""
+    thread = recording.profile.thread(truth["tid"])
+    switches = truth["nvcsw"] + truth["nivcsw"]
+    seconds = (truth["end_ns"] - truth["begin_ns"]) / 1e9
+    running = thread.painted_by(by_state, end=recording.at(truth["end_ns"])).get("running", 0)
+    share, absolute = (0.01, MS) if switches < 500 * seconds else (0, switches * SWITCH_NS)
+    check_close(f"{truth['name']}: running", running, truth["cpu_ns"], share, absolute)
+
+
+def check_schedstat(recording, truth, with_delay=False):
+    """Run and runnable against /proc/…/schedstat, of threads that mostly run."""
+    thread = recording.profile.thread(truth["tid"])
+    states = thread.painted_by(by_state, end=recording.at(truth["end_ns"]))
+    switches = truth["nvcsw"] + truth["nivcsw"]
+    check_close(f"{truth['name']}: running + runnable",
+                states.get("running", 0) + states.get("runnable", 0),
+                truth["schedstat_run_ns"] + truth["schedstat_delay_ns"], 0.03,
+                switches * SWITCH_NS)
+    if with_delay:
+        check_close(f"{truth['name']}: runnable", states.get("runnable", 0),
+                    truth["schedstat_delay_ns"], 0.01, MS + switches * SWITCH_NS)
+
+
+def check_kernel_account(recording):
+    """What the recorder read of the kernel's own count has the same switches."""
+    for thread in recording.report["threads"]:
+        account = thread["kernel"]
+        check(account, f"{thread['name']} {thread['tid']}: no account of the kernel's")
+        total = account["nvcsw"] + account["nivcsw"]
+        check(0 <= total - thread["switch_outs"] <= 1,
+              f"{thread['name']} {thread['tid']}: {thread['switch_outs']} switch-outs recorded, "
+              f"the kernel counted {total}")
+
+
+def check_viewer(context, recording):
+    """profiler-cli loads the file, and its sums per thread are the ledger."""
+    with Viewer(context) as viewer:
+        viewer.load(recording.output)
+        handles = viewer.thread_handles()
+        for ledger in recording.report["threads"][:20]:
+            check(ledger["tid"] in handles, f"profiler-cli does not show thread {ledger['tid']}")
+            sums = dict.fromkeys(STATES, 0)
+            for category, ns in viewer.categories(handles[ledger["tid"]]).items():
+                sums[by_state(category, "")] += ns
+            for state in STATES:
+                check_close(f"profiler-cli, {ledger['name']}: {state}", sums[state],
+                            ledger["states"].get(state, 0), 0.005, MS)
+
+
+def workers(recording):
+    main = recording.truth.pid
+    return [t for t in recording.truth.threads if t["tid"] != main]
+
+
+def test_switch_counts(context):
+    rng = context.random
+    for name, options in (("sleeps", {"threads": 5, "ms": rng.randint(5, 20), "rounds": 6}),
+                          ("convoy", {"threads": 5, "hold_ms": rng.randint(2, 8)}),
+                          ("pingpong", {"rounds": rng.randint(5000, 20000)}),
+                          ("burn", {"threads": 4, "ms": rng.randint(100, 200)})):
+        recording = context.record(name, **options)
+        for truth in workers(recording):
+            check_switches(recording, truth)
+        check_kernel_account(recording)
+
+
+def test_running_time(context):
+    rng = context.random
+    for name, options in (("burn", {"threads": 1, "ms": rng.randint(100, 300)}),
+                          ("burn", {"threads": 4, "ms": rng.randint(100, 300)}),
+                          ("convoy", {"threads": 4, "burn": 1, "hold_ms": rng.randint(5, 20)}),
+                          ("sleeps", {"threads": 4, "ms": 15})):
+        recording = context.record(name, **options)
+        for truth in recording.truth.threads:
+            check_running(recording, truth)
+
+
+def test_running_time_with_many_switches(context):
+    recording = context.record("pingpong", rounds=context.random.randint(20000, 50000))
+    for truth in recording.truth.threads:
+        check_running(recording, truth)
+
+
+def test_schedstat(context):
+    recording = context.record("burn", threads=4, cpus=2, ms=context.random.randint(300, 500))
+    for truth in recording.truth.named("burner"):
+        check_schedstat(recording, truth, with_delay=True)
+    # On one CPU: schedstat's delay begins when a remote CPU, once awake, has queued the thread.
+    recording = context.record("pingpong", rounds=30000, cpus=1)
+    for truth in recording.truth.threads:
+        check_schedstat(recording, truth)
+
+
+def test_profiler_cli(context):
+    for name, options in (("sleeps", {"threads": 5}), ("convoy", {}), ("latepoll", {}),
+                          ("pingpong", {"rounds": 5000}), ("burn", {"threads": 3}), ("brief", {})):
+        check_viewer(context, context.record(name, **options))
+
+
+def test_plain_and_compressed_are_the_same(context):
+    recording = context.record("brief", ms=20)
+    plain = context.path("again.json")
+    context.wallprof("export", "-q", recording.capture, "-o", plain)
+    check(plain.read_bytes()[:1] == b"{", "FILE.json is not plain JSON")
+    check(Profile.load(plain).data == recording.profile.data, "FILE.json and FILE.json.gz differ")
+
+
+def test_negative(context):
+    recording = context.record("burn", threads=1, ms=100)
+    truth = copy.deepcopy(workers(recording)[0])
+    check_switches(recording, truth)
+    truth["nvcsw"] += 2
+    expect_failure(check_switches, recording, truth)
+    truth["cpu_ns"] += 10 * MS
+    expect_failure(check_running, recording, truth)
+    truth["schedstat_run_ns"] += 10 * MS
+    expect_failure(check_schedstat, recording, truth)
+    recording.ledger(truth["tid"])["states"]["running"] += 10 * MS
+    expect_failure(check_viewer, context, recording)

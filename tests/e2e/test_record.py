@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Attaching, stopping, being killed, and living in a namespace."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import (MS, WALLPROF, Profile, Recording, alive, check, check_close, expect_failure,
+                     needs_command, needs_root, read_report, wait_until)
+
+
+def tids_of(pid):
+    return {int(t) for t in os.listdir(f"/proc/{pid}/task")}
+
+
+def check_all_there(recording, tids):
+    """Every thread is in the profile, from the start of the window to its end."""
+    for tid in tids:
+        thread, ledger = recording.profile.thread(tid), recording.ledger(tid)
+        check_close(f"life of {thread.name} {tid}", ledger["lifetime_ns"],
+                    recording.report["window_ns"], 0, MS)
+        check_close(f"weights of {thread.name} {tid}", sum(thread.weights),
+                    recording.report["window_ns"], 0, MS)
+
+
+def check_window(window_ns, wanted_ns):
+    check_close("the window", window_ns, wanted_ns, 0, 10 * MS)
+
+
+def attach(context, pid, duration_ms, *arguments):
+    output = context.path("p.json.gz")
+    begin = time.time_ns()
+    context.wallprof("-q", "--keep-capture", "-o", output, "-p", pid, "-d", f"{duration_ms}ms",
+                     *arguments)
+    recording = Recording(context, output)
+    check(begin <= recording.profile.start_ns and
+          recording.profile.start_ns + recording.profile.window_ns <= time.time_ns(),
+          "the window is not between start and end of wallprof, by the wall clock")
+    return recording
+
+
+def sleepers(context, threads=4, ms=60000):
+    process = context.start(context.workload("sleeps", truth=context.path("truth.json"),
+                                             threads=threads, rounds=1, ms=ms))
+    wait_until(lambda: len(tids_of(process.pid)) == threads + 1, "the workload has its threads")
+    time.sleep(0.05)
+    return process
+
+
+def test_idle_redis(context):
+    needs_command("redis-server")
+    socket = context.path("redis.sock")
+    server = context.start(["redis-server", "--port", "0", "--unixsocket", str(socket), "--save",
+                            "", "--dir", str(context.folder)], stdout=subprocess.DEVNULL)
+    wait_until(socket.exists, "redis-server answers")
+    time.sleep(0.3)
+    tids = tids_of(server.pid)
+    check(len(tids) > 2, "redis-server has too few threads to be a test")
+    recording = attach(context, server.pid, 1000)
+    check_all_there(recording, tids)
+    check({t["tid"] for t in recording.report["threads"]} == tids, "threads that are not its own")
+    expect_failure(check_all_there, recording, tids | {1})
+    shutil.rmtree(context.folder / "appendonlydir", ignore_errors=True)
+
+
+def test_threads_asleep_from_start_to_end(context):
+    process = sleepers(context, threads=300)
+    recording = attach(context, process.pid, 500)
+    check_all_there(recording, tids_of(process.pid))
+    for tid in tids_of(process.pid) - {process.pid}:
+        reasons = recording.ledger(tid)["reasons"]
+        check(reasons.get("[sleep]", 0) >= 0.99 * recording.report["window_ns"],
+              f"thread {tid} slept all the time, and is said to have been in {reasons}")
+
+
+def test_window_is_on_time(context):
+    process = sleepers(context)
+    for _ in range(3):
+        duration = context.random.randint(100, 1500)
+        recording = attach(context, process.pid, duration)
+        check_window(recording.report["window_ns"], duration * MS)
+        check_window(recording.profile.window_ns, duration * MS)
+        expect_failure(check_window, recording.report["window_ns"], (duration + 25) * MS)
+
+
+def test_process_ends_before_the_window(context):
+    process = sleepers(context, threads=2, ms=400)
+    begin = time.monotonic()
+    attach(context, process.pid, 30000)
+    check(time.monotonic() - begin < 10, "wallprof waited for a process that was gone")
+
+
+def test_interrupt_ends_attaching(context):
+    process = sleepers(context)
+    output = context.path("p.json.gz")
+    wallprof = context.start([WALLPROF, "-q", "-o", output, "-p", str(process.pid)])
+    wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
+    time.sleep(0.5)
+    wallprof.send_signal(signal.SIGINT)
+    check(wallprof.wait(timeout=20) == 0, f"status {wallprof.returncode}")
+    for tid in tids_of(process.pid):
+        check(sum(Profile.load(output).thread(tid).weights) > 100 * MS, f"thread {tid} is short")
+    check(process.poll() is None, "the process that was only looked at is gone")
+
+
+def test_interrupt_goes_to_the_command(context):
+    """As from a terminal: to the whole process group."""
+    output = context.path("p.json.gz")
+    wallprof = context.start([WALLPROF, "-q", "-o", output, "--",
+                              *context.workload("sleeps", ms=60000, rounds=1)],
+                             start_new_session=True)
+    wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
+    time.sleep(0.5)
+    os.killpg(wallprof.pid, signal.SIGINT)
+    check(wallprof.wait(timeout=20) == 128 + signal.SIGINT, f"status {wallprof.returncode}")
+    check(len(Profile.load(output).threads) >= 2, "a thread is missing")
+
+
+def test_two_interrupts(context):
+    """A command that does not care is not waited for; the second one gives up the export only."""
+    output = context.path("p.json.gz")
+    wallprof = context.start([WALLPROF, "-q", "-o", output, "--", "python3", "-c",
+                              "import signal, time; signal.signal(2, signal.SIG_IGN); "
+                              "print('ready', flush=True); time.sleep(60)"],
+                             stdout=subprocess.PIPE, start_new_session=True)
+    check(wallprof.stdout.readline() == b"ready\n", "the command does not run")
+    os.killpg(wallprof.pid, signal.SIGINT)
+    time.sleep(context.random.random() * 0.1)
+    os.killpg(wallprof.pid, signal.SIGINT)
+    check(wallprof.wait(timeout=20) == 130, f"status {wallprof.returncode}")
+    os.killpg(wallprof.pid, signal.SIGKILL)
+    if not output.exists():
+        context.wallprof("export", "-q", context.path("p.json.gz.capture"), "-o", output)
+    check(len(Profile.load(output).threads) >= 1, "there is no profile")
+
+
+def test_duration_with_a_command(context):
+    """The window ends on time; the command goes on unrecorded, and its status counts."""
+    output = context.path("p.json.gz")
+    context.wallprof("-q", "--keep-capture", "-d", "200ms", "-o", output, "--",
+                     *context.workload("die", ms=700, status=9), status=9)
+    check_window(Recording(context, output).report["window_ns"], 200 * MS)
+
+
+def test_killed_recorder(context):
+    """What a recorder killed at any moment wrote can be exported."""
+    for number in range(3):
+        output = context.path(f"{number}.json.gz")
+        capture = context.path(f"{number}.json.gz.capture")
+        wallprof = context.start([WALLPROF, "-q", "-o", output, "--",
+                                  *context.workload("convoy", rounds=1000, hold_ms=2)],
+                                 stdout=subprocess.DEVNULL, start_new_session=True)
+        wait_until(capture.exists, "the capture is there")
+        time.sleep(1 + context.random.random())
+        wallprof.kill()
+        wallprof.wait()
+        try:
+            os.killpg(wallprof.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        check(not output.exists(), "a profile before its time")
+        context.wallprof("export", "-q", capture, "-o", output)
+        report = read_report(context, capture)
+        check(any(t["name"].startswith("convoy") for t in report["threads"]),
+              "the workload is not in the capture")
+        for thread in report["threads"]:
+            check(sum(thread["states"].values()) == thread["lifetime_ns"], "a broken ledger")
+
+
+def test_several_processes(context):
+    first, second = sleepers(context, threads=2), sleepers(context, threads=3)
+    recording = attach(context, f"{first.pid},{second.pid}", 300)
+    check_all_there(recording, tids_of(first.pid) | tids_of(second.pid))
+
+
+def test_same_program_leaves_no_trace(context):
+    """The traced process goes on, and nothing of wallprof stays in the kernel."""
+    needs_root()
+    needs_command("bpftool")
+    def programs():
+        listing = subprocess.run(["bpftool", "prog", "show"], capture_output=True, text=True)
+        return {line.split(":")[0] for line in listing.stdout.splitlines() if line[:1].isdigit()}
+    process, before = sleepers(context), programs()
+    attach(context, process.pid, 200)
+    check(alive(process.pid), "the process is gone")
+    wait_until(lambda: not programs() - before, "the BPF programs are gone")
+
+
+def test_pid_namespace(context):
+    """Numbers are those of the namespace that wallprof lives in."""
+    needs_root()
+    needs_command("unshare")
+    output, truth = context.path("p.json.gz"), context.path("truth.json")
+    command = ["unshare", "-pf", "--mount-proc", WALLPROF, "-q", "--keep-capture", "-o", output,
+               "--", *context.workload("sleeps", truth=truth, threads=3)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=context.folder)
+    check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
+    recording = Recording(context, output, truth)
+    check(recording.truth.pid < 100, "this is no namespace")
+    for thread in recording.truth.threads:
+        check(recording.profile.thread(thread["tid"]).name == thread["name"], "another's name")
+        check(recording.profile.thread(thread["tid"]).pid == str(recording.truth.pid), "the pid")
+        check(recording.ledger(thread["tid"])["states"]["blocked"] > 50 * MS, "it slept longer")

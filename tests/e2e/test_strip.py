@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The strip that a person sees, the weights, the ledger and the workload's truth agree."""
+import copy
+
+from harness import (CATEGORY_OF, MS, STATES, Profile, Recording, Truth, by_category, by_leaf,
+                     by_state, check, check_close, expect_failure)
+
+
+def check_ledger(recording, tid):
+    """Painted strip = sum of weights = ledger, per state and per reason."""
+    thread, ledger = recording.profile.thread(tid), recording.ledger(tid)
+    weights, painted = thread.weight_by(by_state), thread.painted_by(by_state)
+    for state in STATES:
+        told = ledger["states"].get(state, 0)
+        what = f"{thread.name} {tid}, {state}"
+        check_close(f"{what}: weights against ledger", weights.get(state, 0), told, 0.005, MS)
+        check_close(f"{what}: strip against ledger", painted.get(state, 0), told, 0.005, MS)
+    leaves = thread.weight_by(by_leaf)
+    for leaf, told in ledger["reasons"].items():
+        check_close(f"{thread.name} {tid}, {leaf}", leaves.get(leaf, 0), told, 0.005, MS)
+    check_close(f"{thread.name} {tid}: states against lifetime", sum(ledger["states"].values()),
+                ledger["lifetime_ns"], 0, 0)
+    check_close(f"{thread.name} {tid}: weights against lifetime", sum(weights.values()),
+                ledger["lifetime_ns"], 0, 1000)
+
+
+def check_waits(recording, truth):
+    """The waits that the thread itself timed are painted as what they were.
+
+    A wait ends, by the thread's own clock, when it runs again, so the time that
+    it was woken and waited for a CPU belongs to it.
+    """
+    thread = recording.profile.thread(truth["tid"])
+    for kind in {k for k, _, _ in truth["waits"]}:
+        category = CATEGORY_OF[kind]
+        inside, waited, runnable = 0, 0, 0
+        for _, begin, end in (w for w in truth["waits"] if w[0] == kind):
+            painted = thread.painted_by(by_category, recording.at(begin), recording.at(end))
+            inside += painted.get(category, 0)
+            runnable += painted.get("Runnable", 0)
+            waited += end - begin
+        check_close(f"{truth['name']}: {kind}", inside + runnable, waited, 0.02, MS)
+        others = sum(end - begin for k, begin, end in truth["waits"]
+                     if k != kind and CATEGORY_OF[k] == category)
+        # What a thread does before its account begins is no wait that it knows of.
+        everywhere = thread.painted_by(by_category, recording.at(truth["begin_ns"]),
+                                       recording.at(truth["end_ns"]))
+        check_close(f"{truth['name']}: {category} outside of its waits",
+                    everywhere.get(category, 0), inside + others, 0.02, 2 * MS)
+
+
+def check_ranges(recording, truth, rng):
+    """No range of 5 % of a wait of 10 ms or more is empty."""
+    thread = recording.profile.thread(truth["tid"])
+    for _, begin, end in truth["waits"]:
+        length = end - begin
+        if length < 10 * MS:
+            continue
+        for _ in range(50):
+            left = recording.at(begin) + rng.random() * 0.95 * length
+            check(len(thread.samples_between(left, left + 0.05 * length)) > 0,
+                  f"{truth['name']}: nothing in 5 % of a wait of {length / MS:.1f} ms, "
+                  f"{(left - recording.at(begin)) / MS:.3f} ms after its start")
+
+
+def check_all(context, recording):
+    check(recording.truth is not None, "the workload wrote no truth")
+    for truth in recording.truth.threads:
+        check_ledger(recording, truth["tid"])
+        check_waits(recording, truth)
+        check_ranges(recording, truth, context.random)
+    check(recording.report["contradictions"] == 0, "the timeline found contradictions")
+    return recording
+
+
+def test_sleeps(context):
+    rng = context.random
+    check_all(context, context.record("sleeps", threads=rng.randint(2, 6), ms=rng.randint(11, 90),
+                                      rounds=rng.randint(2, 5)))
+
+
+def test_threads_asleep(context):
+    recording = check_all(context, context.record("sleeps", threads=300, rounds=1, step_us=0,
+                                                  ms=context.random.randint(300, 600)))
+    check(len(recording.truth.threads) == 301, "not 301 threads")
+
+
+def test_convoy(context):
+    rng = context.random
+    recording = check_all(context, context.record("convoy", threads=rng.randint(3, 8),
+                                                  hold_ms=rng.randint(5, 30), rounds=2))
+    check(any(k == "mutex" for t in recording.truth.threads for k, _, _ in t["waits"]), "no convoy")
+
+
+def test_convoy_with_busy_holder(context):
+    check_all(context, context.record("convoy", threads=3, rounds=2, burn=1,
+                                      hold_ms=context.random.randint(10, 40)))
+
+
+def test_pool_with_one_convoy(context):
+    rng = context.random
+    check_all(context, context.record("pool", threads=40, convoy_at_ms=rng.randint(80, 300),
+                                      hold_ms=rng.randint(40, 120), total_ms=600))
+
+
+def test_pipe(context):
+    check_all(context, context.record("pingpong", rounds=20,
+                                      pause_us=context.random.randint(11000, 20000)))
+
+
+def test_late_answer(context):
+    check_all(context, context.record("latepoll", rounds=3,
+                                      delay_ms=context.random.randint(15, 120)))
+
+
+def test_burn(context):
+    check_all(context, context.record("burn", threads=1, ms=context.random.randint(100, 300)))
+
+
+def test_burn_more_threads_than_cpus(context):
+    recording = check_all(context, context.record("burn", threads=4, cpus=2,
+                                                  ms=context.random.randint(150, 300)))
+    runnable = sum(recording.ledger(t["tid"])["states"]["runnable"]
+                   for t in recording.truth.named("burner"))
+    check(runnable > 50 * MS, "four burners on two CPUs, and nobody waited for a CPU")
+
+
+def test_brief_program(context):
+    recording = check_all(context, context.record("brief", ms=20))
+    main = recording.truth.threads[0]
+    ledger = recording.ledger(main["tid"])
+    check_close("its life", ledger["lifetime_ns"], main["end_ns"] - main["begin_ns"], 0.02, 15 * MS)
+
+
+def test_fork_and_exec(context):
+    depth = context.random.randint(2, 5)
+    recording = context.record("chain", depth=depth, ms=context.random.randint(5, 20))
+    for level in range(1, depth + 1):
+        recording.truth = Truth(context.path(f"truth.json.{level}"))
+        check_all(context, recording)
+        check(recording.ledger(recording.truth.pid)["process"], "a process without a name")
+
+
+def test_main_thread_ends_first(context):
+    """A process lives as long as its last thread."""
+    output = context.path("p.json.gz")
+    context.wallprof("-q", "--keep-capture", "-o", output, "--",
+                     *context.workload("die", ms=100, linger_ms=300))
+    recording = Recording(context, output)
+    check_close("the window", recording.report["window_ns"], 400 * MS, 0, 20 * MS)
+    lives = sorted(t["lifetime_ns"] for t in recording.report["threads"])
+    check_close("the main thread", lives[0], 100 * MS, 0, 20 * MS)
+    check_close("the other thread", lives[1], 400 * MS, 0, 20 * MS)
+
+
+def test_curl_waits_for_the_network(context):
+    delay = context.random.randint(200, 500)
+    server = context.start(context.workload("late-server", delay_ms=delay), stdout=-1, text=True)
+    port = int(server.stdout.readline())
+    output = context.path("p.json")
+    done = context.wallprof("-q", "-o", output, "--", "curl", "-s", f"http://127.0.0.1:{port}/")
+    check(done.stdout == "late\n", f"curl said {done.stdout!r}")
+    threads = [t for t in Profile.load(output).threads if t.process == "curl" or t.name == "curl"]
+    network = max((t.painted_by(by_category).get("Network", 0) for t in threads), default=0)
+    check_close("curl's wait for the answer", network, delay * MS, 0.02, 5 * MS)
+
+
+def test_negative(context):
+    """Each check above notices a truth that is off by 10 %, or a hole in the strip."""
+    recording = check_all(context, context.record("sleeps", threads=1, ms=60, rounds=3))
+    truth = recording.truth.named("sleeper")[0]
+    altered = copy.deepcopy(truth)
+    altered["waits"][0][2] += (altered["waits"][0][2] - altered["waits"][0][1]) // 10
+    expect_failure(check_waits, recording, altered)
+    altered = copy.deepcopy(truth)
+    altered["waits"] = [["mutex", *w[1:]] for w in altered["waits"]]
+    expect_failure(check_waits, recording, altered)
+    thread, ledger = recording.profile.thread(truth["tid"]), recording.ledger(truth["tid"])
+    ledger["states"]["blocked"] += 5 * MS
+    expect_failure(check_ledger, recording, truth["tid"])
+    keep = [i for i, t in enumerate(thread.times)
+            if not recording.at(truth["waits"][1][1]) + 20 * MS < t
+            < recording.at(truth["waits"][1][1]) + 40 * MS]
+    thread.times = [thread.times[i] for i in keep]
+    expect_failure(check_ranges, recording, truth, context.random)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sources are formatted, licensed, of bearable length, and name no one's machine."""
+import re
+import subprocess
+
+from harness import ROOT, check, expect_failure, needs_command
+
+FOLDERS = ("bpf", "src", "export", "tests", "tools", "docs", ".ci")
+# Folders of one machine, and hosts that only one site has. In two pieces, or this file would
+# be found.
+MACHINE = re.compile(r"(?<![\w.<])/(wor" r"k|op" r"t|hom" r"e/\w+|mn" r"t)/|\.interna" r"l\b")
+MAX_LINES = 650
+
+
+def files():
+    found = [p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.is_file()]
+    found += [p for p in ROOT.iterdir() if p.is_file()]
+    return [p for p in found if "__pycache__" not in p.parts and p.suffix not in (".png", ".gz")]
+
+
+def sources():
+    return [p for p in files() if p.suffix in (".c", ".h")]
+
+
+def check_lines(paths, is_wrong, what):
+    wrong = [f"{p.relative_to(ROOT) if p.is_relative_to(ROOT) else p}:{number}: {line.strip()}"
+             for p in paths
+             for number, line in enumerate(p.read_text(errors="replace").splitlines(), 1)
+             if is_wrong(line)]
+    check(not wrong, f"{what}:\n" + "\n".join(wrong[:20]))
+
+
+def test_formatted(context):
+    needs_command("clang-format")
+    for path in sources():
+        done = subprocess.run(["clang-format", "--dry-run", "-Werror", path], capture_output=True,
+                              text=True, cwd=ROOT)
+        check(done.returncode == 0, f"clang-format would change {path.relative_to(ROOT)}:\n"
+                                    f"{done.stderr[:500]}")
+    bad = context.path("bad.c")
+    bad.write_text("int  x ;\n")
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", bad], capture_output=True)
+    check(done.returncode != 0, "clang-format would leave anything as it is")
+
+
+def test_names_no_machine(context):
+    check_lines(files(), MACHINE.search, "names a folder or host of one machine")
+    bad = context.path("bad")
+    bad.write_text("see /wor" "k/main\n")
+    expect_failure(check_lines, [bad], MACHINE.search, "")
+
+
+def test_licensed(_context):
+    for path in sources():
+        check("SPDX-License-Identifier: GPL-2.0" in path.read_text().split("\n", 1)[0],
+              f"{path.relative_to(ROOT)} has no licence in its first line")
+
+
+def test_length(_context):
+    for path in sources():
+        length = len(path.read_text().splitlines())
+        check(length <= MAX_LINES, f"{path.relative_to(ROOT)} has {length} lines")
+
+
+def test_lines_are_short(_context):
+    check_lines(sources(), lambda line: len(line.expandtabs(8)) > 120,
+                "longer than 120 columns")

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * make_record.h - records and temporary files for tests. A made record is to be
+ * freed.
+ */
+#ifndef WALLPROF_TEST_MAKE_RECORD_H
+#define WALLPROF_TEST_MAKE_RECORD_H
+
+#include "records.h"
+#include "util.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A zeroed record of `fixed` bytes followed by a tail, padded to 8 bytes. */
+static inline void *make_record(int kind, int flags, uint64_t ns, size_t fixed, const void *tail,
+				size_t tail_size)
+{
+	size_t len = (fixed + tail_size + 7) & ~(size_t)7;
+	struct record *record = xcalloc(1, len);
+
+	*record = (struct record){.len = len, .kind = kind, .flags = flags, .ns = ns};
+	if (tail_size > 0)
+		memcpy((char *)record + fixed, tail, tail_size);
+	return record;
+}
+
+static inline struct record *make_waking(uint64_t ns, uint32_t tid, uint32_t waker)
+{
+	struct rec_waking *waking = make_record(REC_WAKING, 0, ns, sizeof(*waking), NULL, 0);
+
+	waking->tid = tid;
+	waking->waker_tid = waker;
+	return &waking->h;
+}
+
+static inline struct record *make_stack(uint64_t id, int flags, uint32_t tgid,
+					const uint64_t *frames, uint16_t count)
+{
+	struct rec_stack *stack =
+		make_record(REC_STACK, flags, 1, sizeof(*stack), frames, count * sizeof(*frames));
+
+	stack->id = id;
+	stack->tgid = tgid;
+	stack->count = count;
+	return &stack->h;
+}
+
+static inline struct record *make_file(uint32_t id, int flags, const char *path, uint64_t base)
+{
+	struct rec_file *file = make_record(REC_FILE, flags, 1, offsetof(struct rec_file, path),
+					    path, strlen(path) + 1);
+
+	file->id = id;
+	file->base_svma = base;
+	return &file->h;
+}
+
+static inline struct record *make_mapping(uint64_t ns, int flags, uint32_t ns_tgid, uint32_t file,
+					  uint64_t start, uint64_t end, uint64_t bias)
+{
+	struct rec_mapping *mapping =
+		make_record(REC_MAPPING, flags, ns, sizeof(*mapping), NULL, 0);
+
+	mapping->ns_tgid = ns_tgid;
+	mapping->file = file;
+	mapping->start = start;
+	mapping->end = end;
+	mapping->bias = bias;
+	return &mapping->h;
+}
+
+static inline struct record *make_space(uint64_t ns, int flags, uint32_t ns_tgid, uint32_t parent)
+{
+	struct rec_space *space = make_record(REC_SPACE, flags, ns, sizeof(*space), NULL, 0);
+
+	space->ns_tgid = ns_tgid;
+	space->ns_parent = parent;
+	return &space->h;
+}
+
+static inline struct record *make_task(uint32_t tid, uint32_t tgid, uint32_t ns_tgid)
+{
+	struct rec_task *task = make_record(REC_TASK, 0, 1, sizeof(*task), NULL, 0);
+
+	task->tid = tid;
+	task->tgid = tgid;
+	task->ns_tid = task->ns_tgid = ns_tgid;
+	return &task->h;
+}
+
+/* An empty file that is gone when the test program is: its path is to be unlinked and freed. */
+static inline char *make_temporary(int *ret_fd)
+{
+	const char *folder = getenv("TMPDIR");
+	char *path = xasprintf("%s/wallprof-test-XXXXXX", folder ? folder : "/tmp");
+
+	*ret_fd = mkstemp(path);
+	if (*ret_fd < 0) {
+		perror(path);
+		exit(1);
+	}
+	return path;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * scenario.h - draws what threads do, event by event, and compares the timeline
+ * made from it with a strip of one character per millisecond:
+ *
+ *   R running   r runnable   B blocked   ? unknown   . not there
+ *
+ * The window is [0, length) milliseconds; earlier times are negative. Sequence
+ * numbers are kept as the kernel does, also for events whose record is lost.
+ */
+#ifndef WALLPROF_SCENARIO_H
+#define WALLPROF_SCENARIO_H
+
+#include "timeline.h"
+
+#define SCENARIO_THREADS 32
+#define SCENARIO_LENGTH	 200
+
+typedef struct Scenario {
+	TimelineBuilder *builder;
+	Timeline *timeline; /* after scenario_finish */
+	int length;
+	int ms;	   /* when the next event happens */
+	bool lose; /* its record is lost */
+	bool attached;
+	struct scenario_thread {
+		uint32_t tid;
+		uint16_t seq;
+	} threads[SCENARIO_THREADS];
+	size_t thread_count;
+	struct rec_switch next_out; /* what the next switch-out tells beside its state */
+} Scenario;
+
+/* A window of length ms of a command, or (attached) of a running process. */
+void scenario_begin(Scenario *scenario, int length, bool attached);
+/* As scenario_begin, with the start of the window still to come. */
+void scenario_begin_early(Scenario *scenario, int length, bool attached);
+void scenario_window_start(Scenario *scenario);
+
+/* Returns scenario, with the next event at ms; its record is lost. */
+Scenario *at(Scenario *scenario, int ms);
+Scenario *lost_at(Scenario *scenario, int ms);
+
+uint64_t scenario_ns(int ms);
+void scenario_set_seq(Scenario *scenario, uint32_t tid, uint16_t seq);
+
+void birth(Scenario *scenario, uint32_t tid, uint32_t tgid);
+void described(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
+void foreign(Scenario *scenario, uint32_t tid, const char *comm);
+void wake_new(Scenario *scenario, uint32_t tid, uint32_t waker);
+void wake(Scenario *scenario, uint32_t tid, uint32_t waker);
+void wake_by_irq(Scenario *scenario, uint32_t tid);
+void in(Scenario *scenario, uint32_t tid, uint16_t cpu);
+/* Switches out; state as the tracepoint has it. */
+void out(Scenario *scenario, uint32_t tid, uint16_t state);
+void out_preempted(Scenario *scenario, uint32_t tid);
+void out_call(Scenario *scenario, uint32_t tid, uint16_t state, int syscall);
+void tick(Scenario *scenario, uint32_t tid, uint16_t cpu);
+void exiting(Scenario *scenario, uint32_t tid, uint32_t tgid, uint32_t code, uint8_t flags);
+void dead(Scenario *scenario, uint32_t tid);
+void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid);
+void stats(Scenario *scenario, uint32_t tid, uint64_t runtime);
+void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, int syscall);
+/* Records of a kind were lost from … to …; noticed at the time of the event. */
+void loss(Scenario *scenario, uint32_t kind, int from_ms, int to_ms);
+
+/* The end of the window is told, also before events that come after it. */
+void scenario_window_end(Scenario *scenario);
+/* The same, and builds the timeline. */
+void scenario_finish(Scenario *scenario);
+void scenario_free(Scenario *scenario);
+
+/* The nth life (from 0) of tid in the timeline; NULL if there is none. */
+const Thread *scenario_thread(const Scenario *scenario, uint32_t tid, int nth);
+
+/* Draws a thread into strip[SCENARIO_LENGTH + 1]. */
+void strip_draw(const Scenario *scenario, const Thread *thread, char *strip);
+/* The first column where they differ, or -1. */
+int strip_difference(const char *expected, const char *actual);
+
+/* Fails the test, with a picture, unless the nth life of tid looks like that. */
+void expect_strip_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected);
+void expect_strip(const Scenario *scenario, uint32_t tid, const char *expected);
+
+/* What is true of every thread: an unbroken chain, the ledger adds up to its life. */
+void check_thread(const Timeline *timeline, const Thread *thread);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "frames.h"
+#include "make_record.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define PROCESS 100
+#define AVMA	0x7f0000000000
+#define BASE	0x1000 /* base SVMA of file 1 */
+
+typedef struct Fixture {
+	Frames *frames;
+	Timeline timeline;
+} Fixture;
+
+static void give(const Fixture *fixture, struct record *record)
+{
+	frames_add(fixture->frames, record);
+	free(record);
+}
+
+static void give_symbol(const Fixture *fixture, uint32_t file, uint64_t address, uint64_t function,
+			const char *name, const char *module)
+{
+	char text[256] = {};
+	size_t length = sizeof(u32) + strlen(name) + 2;
+	struct rec_symbol *symbol;
+
+	strcpy(text + sizeof(u32), name);
+	if (module)
+		strcpy(text + length, module);
+	symbol = make_record(REC_SYMBOL, 0, 0, offsetof(struct rec_symbol, text), text,
+			     length + (module ? strlen(module) + 1 : 0));
+	symbol->file = file;
+	symbol->count = 1;
+	symbol->address = address;
+	symbol->function = function;
+	symbol->function_size = 64;
+	symbol->lib = module ? length : 0;
+	give(fixture, &symbol->h);
+}
+
+static uint32_t add_stack(Fixture *fixture, int flags, int result, const uint64_t *pcs,
+			  uint16_t count)
+{
+	*vec_push(&fixture->timeline.stacks) = (StackDef){
+		.first = fixture->timeline.frames.count,
+		.count = count,
+		.result = result,
+		.flags = flags,
+		.defined = true,
+	};
+	for (uint16_t i = 0; i < count; i++)
+		*vec_push(&fixture->timeline.frames) = pcs[i];
+	return fixture->timeline.stacks.count - 1;
+}
+
+static int set_up(void **state)
+{
+	Fixture *fixture = xcalloc(1, sizeof(*fixture));
+
+	fixture->frames = frames_new();
+	give(fixture, make_file(1, 0, "/usr/lib/libfoo.so.1", BASE));
+	give(fixture, make_file(2, 0, "/usr/lib/libbar.so", 0));
+	give(fixture, make_mapping(10, 0, PROCESS, 1, AVMA, AVMA + 0x10000, AVMA));
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	Fixture *fixture = *state;
+
+	frames_free(fixture->frames);
+	vec_free(&fixture->timeline.stacks);
+	vec_free(&fixture->timeline.frames);
+	free(fixture);
+	return 0;
+}
+
+/* The names of a resolved stack, root first, joined by ';' (valid until the next call). */
+static const char *resolve(const Fixture *fixture, uint64_t ns, uint32_t user, uint32_t kernel,
+			   bool exact)
+{
+	static char text[4096];
+	const uint32_t *indexes;
+	size_t count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, ns, user,
+				      kernel, exact, &indexes);
+
+	*text = '\0';
+	for (size_t i = 0; i < count; i++) {
+		const Frame *frame = &fixture->frames->list.items[indexes[i]];
+
+		if (i > 0)
+			strcat(text, ";");
+		strcat(text, strings_get(&fixture->frames->strings, frame->function));
+	}
+	return text;
+}
+
+static const Frame *last_frame(const Fixture *fixture, uint32_t user, uint32_t kernel, bool exact)
+{
+	const uint32_t *indexes;
+	size_t count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, user,
+				      kernel, exact, &indexes);
+
+	assert_true(count > 0);
+	return &fixture->frames->list.items[indexes[count - 1]];
+}
+
+static void test_user_stack(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2000, AVMA + 0x3001};
+	Fixture *fixture = *state;
+	const Library *library;
+	const Frame *frame;
+	uint32_t stack;
+
+	give_symbol(fixture, 1, 0x2000, 0x1ff0, "leaf", NULL);
+	give_symbol(fixture, 1, 0x3000, 0x2ff0, "caller", NULL);
+	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, 2);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "caller;leaf");
+	frame = last_frame(fixture, stack, STACK_NONE, false);
+	assert_int_equal(frame->address, 0x1000);
+	assert_int_equal(frame->function_start, 0xff0);
+	assert_int_equal(frame->function_size, 64);
+	assert_int_equal(frame->source, UINT32_MAX);
+	assert_true(frame->named);
+	assert_false(frame->kernel);
+	library = &fixture->frames->libraries.items[frame->library];
+	assert_string_equal(library->name, "libfoo.so.1");
+	assert_string_equal(library->path, "/usr/lib/libfoo.so.1");
+	assert_false(library->kernel);
+	/* In a system call the leaf is a return address too. */
+	stack = add_stack(fixture, STACK_USER | STACK_SYSCALL_PC, STACK_FRAME_POINTERS,
+			  (uint64_t[]){AVMA + 0x2001}, 1);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "leaf");
+}
+
+static void test_inlined_calls(void **state)
+{
+	static const char text[] = "\x0a\0\0\0outer\0/src/a.c\0"
+				   "\x14\0\0\0middle\0/src/b.h\0"
+				   "\0\0\0\0inner\0";
+	static const uint64_t pc = AVMA + 0x2000;
+	Fixture *fixture = *state;
+	const Frames *frames = fixture->frames;
+	struct rec_symbol *symbol = make_record(REC_SYMBOL, 0, 0, offsetof(struct rec_symbol, text),
+						text, sizeof(text));
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
+	const uint32_t *indexes;
+
+	symbol->file = 1;
+	symbol->count = 3;
+	symbol->address = 0x2000;
+	symbol->function = 0x1f00;
+	give(fixture, &symbol->h);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "outer;middle;inner");
+	frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack, STACK_NONE, false,
+		       &indexes);
+	for (int i = 0; i < 3; i++) {
+		static const uint32_t lines[] = {10, 20, 0};
+		const Frame *frame = &frames->list.items[indexes[i]];
+
+		assert_int_equal(frame->inline_depth, i);
+		assert_int_equal(frame->line, lines[i]);
+		assert_int_equal(frame->address, 0x1000);
+		assert_int_equal(frame->function_start, 0xf00);
+	}
+	assert_string_equal(strings_get(&frames->strings, frames->list.items[indexes[0]].source),
+			    "/src/a.c");
+	assert_string_equal(strings_get(&frames->strings, frames->list.items[indexes[1]].source),
+			    "/src/b.h");
+	assert_int_equal(frames->list.items[indexes[2]].source, UINT32_MAX);
+}
+
+static void test_unknown_names(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2234, 0x5679};
+	Fixture *fixture = *state;
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, 2);
+	const Frame *frame;
+
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "0x5678;0x1234 (libfoo.so.1)");
+	frame = last_frame(fixture, stack, STACK_NONE, false);
+	assert_false(frame->named);
+	assert_int_equal(frame->address, 0x1234);
+	assert_int_equal(frame->function_start, frame->address);
+	/* Before anything was mapped there. */
+	assert_string_equal(resolve(fixture, 5, stack, STACK_NONE, false), "0x5678;0x7f0000002234");
+}
+
+static void test_memory_without_a_file(void **state)
+{
+	static const uint64_t pc = 0x601234;
+	Fixture *fixture = *state;
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
+
+	give(fixture, make_file(3, FILE_ANON, "//anon", 0));
+	give(fixture, make_mapping(20, 0, PROCESS, 3, 0x600000, 0x700000, 0));
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "0x601234 ([anon])");
+}
+
+/* The same stack after dlclose and dlopen of something else there. */
+static void test_generations(void **state)
+{
+	static const uint64_t pc = AVMA + 0x2000;
+	Fixture *fixture = *state;
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
+
+	give(fixture, make_mapping(100, 0, PROCESS, 2, AVMA, AVMA + 0x10000, AVMA - 0x100));
+	give_symbol(fixture, 1, 0x2000, 0x2000, "old", NULL);
+	give_symbol(fixture, 2, 0x2100, 0x2100, "new", NULL);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(resolve(fixture, 99, stack, STACK_NONE, false), "old");
+		assert_string_equal(resolve(fixture, 100, stack, STACK_NONE, false), "new");
+	}
+}
+
+static void test_interned_once(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2000, AVMA + 0x3001, AVMA + 0x4001};
+	Fixture *fixture = *state;
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, 3);
+	uint32_t other = add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, 2);
+	size_t frames;
+
+	resolve(fixture, 50, stack, STACK_NONE, false);
+	frames = fixture->frames->list.count;
+	assert_int_equal(frames, 3);
+	for (uint64_t ns = 50; ns < 60; ns++)
+		resolve(fixture, ns, other, STACK_NONE, false);
+	assert_int_equal(fixture->frames->list.count, frames);
+	assert_int_equal(fixture->frames->libraries.count, 1);
+	assert_int_equal(frames_pseudo(fixture->frames, "[mutex wait]"),
+			 frames_pseudo(fixture->frames, "[mutex wait]"));
+	assert_int_not_equal(frames_pseudo(fixture->frames, "[mutex wait]"),
+			     frames_pseudo(fixture->frames, "[sleep]"));
+}
+
+static void test_pseudo(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t number = frames_pseudo(fixture->frames, "[mutex wait]");
+	const Frame *frame = &fixture->frames->list.items[number];
+
+	assert_true(frame->address == UINT64_MAX);
+	assert_int_equal(frame->library, LIBRARY_NONE);
+	assert_string_equal(strings_get(&fixture->frames->strings, frame->function),
+			    "[mutex wait]");
+}
+
+#define KERNEL(n) (0xffffffff81000000 + (n))
+
+static void test_kernel_stack(void **state)
+{
+	static const uint64_t user_pc = AVMA + 0x2000;
+	static const uint64_t pcs[] = {KERNEL(0x100), KERNEL(0x201), KERNEL(0x301),
+				       0xffffffffc0001001};
+	Fixture *fixture = *state;
+	uint32_t user = add_stack(fixture, STACK_USER, STACK_COMPLETE, &user_pc, 1);
+	uint32_t stack = add_stack(fixture, 0, STACK_COMPLETE, pcs, 4);
+	const Frame *frame;
+
+	give_symbol(fixture, 1, 0x2000, 0x2000, "main", NULL);
+	give_symbol(fixture, 0, KERNEL(0xff), KERNEL(0xf0), "before", NULL);
+	give_symbol(fixture, 0, KERNEL(0x100), KERNEL(0x100), "exact", NULL);
+	give_symbol(fixture, 0, KERNEL(0x200), KERNEL(0x200), "vfs_read", NULL);
+	give_symbol(fixture, 0, 0xffffffffc0001000, 0xffffffffc0000ff0, "ext4_read", "[ext4]");
+	assert_string_equal(resolve(fixture, 50, user, stack, true),
+			    "main;ext4_read;0xffffffff81000300 ([kernel.kallsyms]);vfs_read;exact");
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false),
+			    "ext4_read;0xffffffff81000300 ([kernel.kallsyms]);vfs_read;before");
+	frame = last_frame(fixture, user, stack, true);
+	assert_true(frame->kernel);
+	assert_int_equal(frame->address, 0x1000100);
+	assert_int_equal(frame->function_start, 0x1000100);
+	assert_true(fixture->frames->libraries.items[frame->library].kernel);
+	assert_string_equal(fixture->frames->libraries.items[frame->library].name,
+			    "[kernel.kallsyms]");
+	frame = last_frame(fixture, STACK_NONE, add_stack(fixture, 0, STACK_COMPLETE, pcs + 3, 1),
+			   false);
+	assert_string_equal(fixture->frames->libraries.items[frame->library].name, "[ext4]");
+}
+
+/* Leaf first, names; "" has none. Returns the stack. */
+static uint32_t add_kernel_names(Fixture *fixture, const char *const *names, uint16_t count)
+{
+	static uint64_t next = KERNEL(0x100000);
+	uint64_t pcs[16];
+
+	for (uint16_t i = 0; i < count; i++) {
+		next += 0x100;
+		pcs[i] = next + 1;
+		if (*names[i]) {
+			give_symbol(fixture, 0, next, next, names[i], NULL);
+			give_symbol(fixture, 0, next + 1, next, names[i], NULL);
+		}
+	}
+	return add_stack(fixture, 0, STACK_COMPLETE, pcs, count);
+}
+
+static void test_tracing_is_stripped(void **state)
+{
+	static const char *const raw[] = {"bpf_prog_0123456789abcdef_handle_switch",
+					  "bpf_trace_run4",
+					  "__traceiter_sched_switch",
+					  "__schedule",
+					  "schedule",
+					  "do_nanosleep"};
+	static const char *const nameless[] = {"get_stack_helper", "bpf_get_stack_raw_tp", "",
+					       "__traceiter_sched_switch", "__schedule"};
+	static const char *const clean[] = {"__schedule", "schedule", "futex_wait"};
+	static const char *const deep[] = {
+		"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "bpf_trace_run2"};
+	Fixture *fixture = *state;
+	uint32_t stack = add_kernel_names(fixture, raw, ARRAY_LEN(raw));
+
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false),
+			    "do_nanosleep;schedule;__schedule");
+	/* A tick that struck there belongs there. */
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, true),
+			    "do_nanosleep;schedule;__schedule;__traceiter_sched_switch;"
+			    "bpf_trace_run4;bpf_prog_0123456789abcdef_handle_switch");
+	stack = add_kernel_names(fixture, nameless, ARRAY_LEN(nameless));
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false), "__schedule");
+	stack = add_kernel_names(fixture, clean, ARRAY_LEN(clean));
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false),
+			    "futex_wait;schedule;__schedule");
+	stack = add_kernel_names(fixture, deep, ARRAY_LEN(deep));
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, false),
+			    "bpf_trace_run2;j;i;h;g;f;e;d;c;b;a");
+}
+
+static void test_broken_stacks(void **state)
+{
+	static const uint64_t pc = AVMA + 0x2000;
+	Fixture *fixture = *state;
+	uint32_t deep = add_stack(fixture, STACK_USER, STACK_TRUNCATED, &pc, 1);
+	uint32_t unreadable = add_stack(fixture, STACK_USER, STACK_FAULT, &pc, 1);
+	uint32_t empty = add_stack(fixture, STACK_USER, STACK_FAULT, &pc, 0);
+	uint32_t guessed = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, &pc, 1);
+	uint32_t lost = add_stack(fixture, 0, 0, &pc, 0);
+
+	fixture->timeline.stacks.items[lost].defined = false;
+	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
+	assert_string_equal(resolve(fixture, 50, deep, STACK_NONE, false),
+			    "[truncated: too deep];leaf");
+	assert_string_equal(resolve(fixture, 50, unreadable, STACK_NONE, false),
+			    "[truncated: unreadable stack];leaf");
+	assert_string_equal(resolve(fixture, 50, empty, STACK_NONE, false),
+			    "[truncated: unreadable stack]");
+	assert_string_equal(resolve(fixture, 50, guessed, STACK_NONE, false), "leaf");
+	assert_string_equal(resolve(fixture, 50, lost, STACK_NONE, false), "[stack lost]");
+	assert_string_equal(resolve(fixture, 50, guessed, lost, false), "leaf;[kernel stack lost]");
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, STACK_NONE, false), "");
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIXTURE(test_user_stack),
+		WITH_FIXTURE(test_inlined_calls),
+		WITH_FIXTURE(test_unknown_names),
+		WITH_FIXTURE(test_memory_without_a_file),
+		WITH_FIXTURE(test_generations),
+		WITH_FIXTURE(test_interned_once),
+		WITH_FIXTURE(test_pseudo),
+		WITH_FIXTURE(test_kernel_stack),
+		WITH_FIXTURE(test_tracing_is_stripped),
+		WITH_FIXTURE(test_broken_stacks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

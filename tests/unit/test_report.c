@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "hand_timeline.h"
+#include "json_reader.h"
+#include "labels.h"
+#include "report.h"
+
+#define MS NSEC_PER_MSEC
+
+typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
+
+static char *print(Printer printer, const Timeline *timeline)
+{
+	char *text;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	Frames *frames = frames_new();
+
+	printer(stream, timeline, frames);
+	fclose(stream);
+	frames_free(frames);
+	return text;
+}
+
+static void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	report_summary(file, timeline, frames, "dir/out.json.gz");
+}
+
+static void check_contains(Printer printer, const Timeline *timeline, const char *expected)
+{
+	char *text = print(printer, timeline);
+
+	if (!strstr(text, expected))
+		fail_msg("no \"%s\" in:\n%s", expected, text);
+	free(text);
+}
+
+static void check_lacks(Printer printer, const Timeline *timeline, const char *unexpected)
+{
+	char *text = print(printer, timeline);
+
+	assert_null(strstr(text, unexpected));
+	free(text);
+}
+
+/* A command of 100 ms: 10 ms user, 5 ms kernel, 20 ms disk, 65 ms idle; an idle thread. */
+static Timeline *make_timeline(void)
+{
+	Timeline *t = hand_new(100 * MS);
+	uint32_t process = hand_process(t, 7, "app", 0, 100 * MS);
+	uint32_t main = hand_thread(t, process, 7, "app", 0, 100 * MS);
+	uint32_t other = hand_thread(t, process, 8, "helper", 0, 100 * MS);
+
+	t->command_thread = main;
+	hand_meta(t, "command", "app --fast");
+	hand_meta(t, "kernel", "6.1.0");
+	hand_interval(t, main, 0, STATE_RUNNING, REASON_NONE);
+	hand_interval(t, main, 15 * MS, STATE_BLOCKED, REASON_DISK_READ);
+	hand_interval(t, main, 35 * MS, STATE_BLOCKED, REASON_SLEEP);
+	hand_tick(t, main, 10 * MS, true);
+	hand_tick(t, main, 15 * MS - 1, false);
+	hand_interval(t, other, 0, STATE_BLOCKED, REASON_IDLE_POLL);
+	hand_finish(t);
+	t->threads.items[main].switch_outs = 3;
+	t->threads.items[main].kernel = (KernelAccount){
+		.known = true,
+		.sum_exec_runtime = 15 * MS - 5,
+		.run_delay = 12345,
+		.utime = 4 * MS,
+		.stime = 12 * MS,
+		.nvcsw = 2,
+		.nivcsw = 1,
+	};
+	t->totals[REC_SWITCH].sent = t->totals[REC_SWITCH].received = 1000;
+	return t;
+}
+
+static void test_summary(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	check_contains(print_summary, t,
+		       "real 100.000 ms = user 10.000 ms + sys 5.000 ms + waited 85.000 ms");
+	check_contains(print_summary, t, "went: 100.000 ms (and 100.000 ms idle");
+	check_contains(print_summary, t, "65.0 %   65.000 ms  [sleep]");
+	check_contains(print_summary, t, "20.0 %   20.000 ms  [disk read wait]");
+	check_contains(print_summary, t, "5.0 %    5.000 ms  [kernel] (kernel)");
+	check_contains(print_summary, t,
+		       "running 15.000 ms + runnable 0 s + blocked 185.000 ms + unknown 0 s = "
+		       "lifetime 200.000 ms");
+	check_contains(print_summary, t,
+		       "of 1 thread: sum_exec_runtime 15.000 ms (running here 15.000 ms), "
+		       "run_delay 12.3 us (runnable here 0 s)");
+	check_contains(print_summary, t, "lost: nothing\n");
+	check_contains(print_summary, t,
+		       "https://profiler.firefox.com, load dir/out.json.gz there");
+	check_lacks(print_summary, t, "contradictions");
+	check_lacks(print_summary, t, "cut off");
+	timeline_free(t);
+}
+
+/* Without ticks the kernel's own split is used; without that there is none. */
+static void test_times_without_ticks(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	t->threads.items[0].ticks.count = 0;
+	check_contains(print_summary, t, "= user 3.750 ms + sys 11.250 ms + waited");
+	t->threads.items[0].kernel.known = false;
+	check_contains(print_summary, t, "= user and sys 15.000 ms + waited 85.000 ms");
+	check_contains(print_summary, t, "kernel: its own account was not received");
+	t->command_thread = THREAD_NONE;
+	check_contains(print_summary, t, "real 100.000 ms, 2 threads in 1 processes");
+	timeline_free(t);
+}
+
+static void test_no_run_delay(void **state)
+{
+	Timeline *t = make_timeline();
+	char *text;
+	Node *node;
+
+	(void)state;
+	t->threads.items[0].kernel.run_delay = UINT64_MAX;
+	check_lacks(print_summary, t, "run_delay");
+	text = print(report_json, t);
+	node = node_read(text);
+	const Node *kernel = node_get(node_at(node_get(node, "threads"), 0), "kernel");
+	assert_int_equal(node_get(kernel, "run_delay")->type, 'n');
+	node_free(node);
+	free(text);
+	timeline_free(t);
+}
+
+static void add_losses(Timeline *t)
+{
+	t->totals[REC_SWITCH].sent = 1000;
+	t->totals[REC_SWITCH].received = 958;
+	t->totals[REC_SWITCH].lost = 42;
+	*vec_push(&t->losses) =
+		(LossSpan){REC_SWITCH, LOSS_RING_FULL, 3, 42, HAND_START + MS, HAND_START + 3 * MS};
+	*vec_push(&t->losses) =
+		(LossSpan){REC_MAPPING, LOSS_SIDEBAND, 0, 5, HAND_START, HAND_START};
+	t->contradictions = 2;
+	t->complete = false;
+}
+
+static void test_losses(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	add_losses(t);
+	check_contains(print_summary, t, "lost: 42 switch of 1000, 5 mapping (shown as unknown");
+	check_contains(print_summary, t, "2 contradictions");
+	check_contains(print_summary, t, "cut off");
+	check_contains(report_print, t,
+		       "42 switch on CPU 3, 2.000 ms long, at 1.000 ms: ring full");
+	timeline_free(t);
+}
+
+static void test_report(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	check_contains(report_print, t, "command: app --fast\nwindow: 100.000 ms, kernel 6.1.0\n");
+	check_contains(report_print, t, "helper (app)\n");
+	check_contains(report_print, t, "  app\n");
+	check_contains(report_print, t, "100.000 ms          1   100.000 ms  [idle: poll]");
+	timeline_free(t);
+}
+
+/* What a process calls itself must not reach the terminal as it is. */
+static void test_control_characters(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	free(t->threads.items[0].name);
+	t->threads.items[0].name = xstrdup("a\x1b[2Jb\x7f\xc2\x9b\xff");
+	check_contains(report_print, t, "a?[2Jb???\xef\xbf\xbd");
+	check_lacks(report_print, t, "\x1b");
+	timeline_free(t);
+}
+
+static void test_empty(void **state)
+{
+	Timeline *t = hand_new(0);
+
+	(void)state;
+	check_contains(report_print, t, "where the time of 0 threads went: 0 s\n");
+	check_contains(print_summary, t, "lost: nothing");
+	timeline_free(t);
+}
+
+static uint64_t member(const Node *node, const char *outer, const char *key)
+{
+	return node_int(node_get(node_get(node, outer), key));
+}
+
+static void test_json(void **state)
+{
+	Timeline *t = make_timeline();
+	char *text;
+	Node *node;
+
+	(void)state;
+	add_losses(t);
+	text = print(report_json, t);
+	node = node_read(text);
+	assert_int_equal(node_int(node_get(node, "window_ns")), 100 * MS);
+	assert_int_equal(node_int(node_get(node, "contradictions")), 2);
+	const Node *thread = node_at(node_get(node, "threads"), 0);
+	assert_int_equal(node_int(node_get(thread, "tid")), 7);
+	assert_int_equal(node_int(node_get(thread, "pid")), 7);
+	assert_string_equal(node_string(node_get(thread, "name")), "app");
+	assert_string_equal(node_string(node_get(thread, "process")), "app");
+	assert_int_equal(node_int(node_get(thread, "lifetime_ns")), 100 * MS);
+	assert_int_equal(member(thread, "states", "running"), 15 * MS);
+	assert_int_equal(member(thread, "states", "runnable"), 0);
+	assert_int_equal(member(thread, "states", "blocked"), 85 * MS);
+	assert_int_equal(member(thread, "states", "unknown"), 0);
+	assert_int_equal(node_get(thread, "reasons")->count, 2);
+	assert_int_equal(member(thread, "reasons", "[disk read wait]"), 20 * MS);
+	assert_int_equal(node_int(node_get(thread, "switch_outs")), 3);
+	assert_int_equal(member(thread, "kernel", "sum_exec_runtime"), 15 * MS - 5);
+	assert_int_equal(member(thread, "kernel", "run_delay"), 12345);
+	assert_int_equal(member(thread, "kernel", "nvcsw"), 2);
+	assert_int_equal(member(thread, "kernel", "nivcsw"), 1);
+	assert_int_equal(node_get(node_at(node_get(node, "threads"), 1), "kernel")->type, 'n');
+	const Node *total = node_get(node_get(node, "totals"), "switch");
+	assert_int_equal(node_int(node_get(total, "sent")), 1000);
+	assert_int_equal(node_int(node_get(total, "received")), 958);
+	assert_int_equal(node_int(node_get(total, "lost")), 42);
+	assert_int_equal(node_get(node, "totals")->count, 9);
+	const Node *loss = node_at(node_get(node, "losses"), 0);
+	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
+	assert_int_equal(node_int(node_get(loss, "cpu")), 3);
+	assert_int_equal(node_int(node_get(loss, "count")), 42);
+	assert_int_equal(node_int(node_get(loss, "from_ns")), HAND_START + MS);
+	assert_int_equal(node_int(node_get(loss, "to_ns")), HAND_START + 3 * MS);
+	node_free(node);
+	free(text);
+	timeline_free(t);
+}
+
+/* Leaves are the keys of "reasons": no two reasons may share one. */
+static void test_leaves_are_unique(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < REASON_COUNT; i++)
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(reason_info[i].leaf, reason_info[k].leaf);
+}
+
+static void test_labels(void **state)
+{
+	static const char *const kinds[] = {"switch", "waking",	  "task",   "exec", "exit",
+					    "stats",  "snapshot", "sample", "stack"};
+	size_t found = 0;
+
+	(void)state;
+	for (uint32_t kind = 0; kind < REC_BPF_MAX; kind++)
+		if (record_kind_label(kind))
+			assert_string_equal(record_kind_label(kind), kinds[found++]);
+	assert_int_equal(found, ARRAY_LEN(kinds));
+	assert_null(record_kind_label(UINT32_MAX));
+	assert_string_equal(loss_cause_label(UINT32_MAX), "unknown cause");
+	assert_string_equal(syscall_label(0), "read");
+	assert_string_equal(syscall_label(202), "futex");
+	assert_string_equal(syscall_label(456), "futex_requeue");
+	assert_null(syscall_label(-1));
+	assert_null(syscall_label(4));
+	assert_null(syscall_label(100000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_times_without_ticks),
+		cmocka_unit_test(test_no_run_delay),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_leaves_are_unique),
+		cmocka_unit_test(test_labels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What threads do, drawn; see scenario.h for the letters. */
+#include "scenario.h"
+#include <asm/unistd_64.h>
+#include <setjmp.h>
+#include <string.h>
+/* cmocka.h wants the above. */
+#include <cmocka.h>
+
+#define S 0x1 /* TASK_INTERRUPTIBLE */
+#define D 0x2 /* TASK_UNINTERRUPTIBLE */
+#define T 0x4 /* TASK_STOPPED */
+
+static const Interval *interval_at(const Thread *thread, int ms)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++)
+		if (interval_end(thread, i) > scenario_ns(ms))
+			return &thread->intervals.items[i];
+	return NULL;
+}
+
+/* A thread that runs from the start of the window (born before, or known by a snapshot). */
+static void running_from_start(Scenario *s, uint32_t tid)
+{
+	described(at(s, 0), tid, 10, "worker");
+	snapshot(at(s, 0), tid, SNAPSHOT_ON_CPU, 0, -1);
+}
+
+static void still_there(Scenario *s, uint32_t tid, uint8_t flags, uint16_t state)
+{
+	snapshot(at(s, s->length), tid, SNAPSHOT_END | flags, state, -1);
+}
+
+static void test_born_in_window(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, false);
+	running_from_start(&s, 10);
+	birth(at(&s, 3), 11, 10);
+	wake_new(at(&s, 3), 11, 10);
+	in(at(&s, 5), 11, 1);
+	exiting(at(&s, 8), 11, 10, 0, 0);
+	dead(at(&s, 9), 11);
+	scenario_finish(&s);
+	expect_strip(&s, 11, "...rrRRRR...");
+	expect_strip(&s, 10, "RRRRRRRRRRRR");
+
+	const Thread *thread = scenario_thread(&s, 11, 0);
+
+	assert_true(thread->born_in_window && thread->exited_in_window);
+	assert_int_equal(thread->switch_outs, 0);
+	assert_int_equal(thread->spurious_wakings, 0);
+	assert_int_equal(thread->intervals.items[1].cpu, 1);
+	assert_int_equal(s.timeline->tasks.items[thread->intervals.items[0].waker].tid, 10);
+	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(s.timeline->processes.count, 1);
+	assert_int_equal(s.timeline->processes.items[0].threads.count, 2);
+	assert_int_equal(s.timeline->processes.items[0].tgid, 10);
+	assert_false(s.timeline->processes.items[0].exited_in_window);
+	scenario_free(&s);
+}
+
+static void test_asleep_throughout(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin_early(&s, 8, true);
+	described(at(&s, -3), 11, 10, "sleeper");
+	snapshot(at(&s, -3), 11, 0, S, __NR_epoll_wait);
+	scenario_window_start(&s);
+	still_there(&s, 11, 0, S);
+	scenario_finish(&s);
+	expect_strip(&s, 11, "BBBBBBBB");
+
+	const Thread *thread = scenario_thread(&s, 11, 0);
+
+	assert_int_equal(thread->intervals.count, 1);
+	assert_int_equal(thread->intervals.items[0].flags, INTERVAL_OPEN_START | INTERVAL_OPEN_END);
+	assert_int_equal(thread->intervals.items[0].reason, REASON_IDLE_EPOLL);
+	assert_int_equal(thread->intervals.items[0].syscall, __NR_epoll_wait);
+	assert_false(thread->born_in_window || thread->exited_in_window);
+	assert_int_equal(thread->reason_ledger[REASON_IDLE_EPOLL], 8 * NSEC_PER_MSEC);
+	scenario_free(&s);
+}
+
+static void test_preempted_and_yielding(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out_preempted(at(&s, 2), 10);
+	in(at(&s, 4), 10, 0);
+	out_call(at(&s, 5), 10, 0, __NR_sched_yield);
+	in(at(&s, 7), 10, 0);
+	s.next_out.ustack = 5;
+	out_call(at(&s, 9), 10, 0, __NR_read);
+	in(at(&s, 10), 10, 0);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRrrRrrRRrRR");
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+
+	assert_int_equal(interval_at(thread, 2)->reason, REASON_PREEMPTED);
+	assert_int_equal(interval_at(thread, 5)->reason, REASON_YIELDED);
+	assert_int_equal(interval_at(thread, 9)->reason, REASON_PREEMPTED);
+	assert_int_equal(thread->switch_outs, 3);
+	/* A running interval has the stacks of the switch-out that ended it. */
+	assert_int_equal(s.timeline->stacks.items[interval_at(thread, 7)->user_stack].id, 5);
+	assert_int_equal(interval_at(thread, 10)->user_stack, STACK_NONE);
+	assert_int_equal(s.timeline->events, 6);
+	scenario_free(&s);
+}
+
+static void test_wait_with_waker(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	s.next_out.args[0] = 7;
+	s.next_out.fd_kind = FD_PIPE;
+	out_call(at(&s, 2), 10, S, __NR_read);
+	foreign(at(&s, 5), 99, "feeder");
+	wake(at(&s, 5), 10, 99);
+	in(at(&s, 6), 10, 0);
+	out(at(&s, 7), 10, D);
+	wake_by_irq(at(&s, 9), 10);
+	in(at(&s, 9), 10, 3);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRBBBrRBBRRR");
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+	const Interval *wait = interval_at(thread, 2);
+
+	assert_int_equal(wait->reason, REASON_PIPE_READ);
+	assert_int_equal(wait->rule, RULE_DESCRIPTOR);
+	assert_int_equal(wait->argument, 7);
+	assert_string_equal(s.timeline->tasks.items[wait->waker].comm, "feeder");
+	assert_int_equal(s.timeline->tasks.items[wait->waker].thread, THREAD_NONE);
+	assert_int_equal(wait[1].waker, wait->waker);
+	assert_int_equal(wait[1].reason, REASON_WOKEN);
+	wait = interval_at(thread, 7);
+	assert_int_equal(wait->reason, REASON_FAULT);
+	assert_int_equal(wait->waker, THREAD_NONE);
+	assert_true(wait->flags & INTERVAL_WAKER_IRQ);
+	assert_int_equal(interval_at(thread, 9)->cpu, 3);
+	scenario_free(&s);
+}
+
+static void test_woken_before_it_slept(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 14, true);
+	running_from_start(&s, 10);
+	wake(at(&s, 2), 10, 12); /* the one that counts */
+	out_call(at(&s, 3), 10, S, __NR_futex);
+	in(at(&s, 6), 10, 0);
+	wake(at(&s, 7), 10, 13); /* spurious: the wait has its own */
+	out_call(at(&s, 8), 10, S, __NR_futex);
+	wake(at(&s, 10), 10, 12);
+	in(at(&s, 11), 10, 0);
+	wake(at(&s, 12), 10, 13); /* spurious: it does not sleep */
+	out_preempted(at(&s, 12), 10);
+	in(at(&s, 13), 10, 0);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRRrrrRRBBrRrR");
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+
+	assert_int_equal(interval_at(thread, 3)->reason, REASON_WOKEN);
+	assert_int_equal(s.timeline->tasks.items[interval_at(thread, 3)->waker].tid, 12);
+	assert_int_equal(thread->spurious_wakings, 2);
+	scenario_free(&s);
+}
+
+static void test_two_wakings(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 8, true);
+	running_from_start(&s, 10);
+	out(at(&s, 2), 10, S);
+	wake(at(&s, 4), 10, 12);
+	wake(at(&s, 5), 10, 13);
+	in(at(&s, 6), 10, 0);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRBBrrRR");
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+
+	assert_int_equal(s.timeline->tasks.items[interval_at(thread, 2)->waker].tid, 12);
+	assert_int_equal(thread->spurious_wakings, 1);
+	scenario_free(&s);
+}
+
+static void test_lost_switch_in(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	for (int reported = 0; reported < 2; reported++) {
+		scenario_begin(&s, 12, true);
+		running_from_start(&s, 10);
+		out(at(&s, 2), 10, S);
+		wake(at(&s, 4), 10, 12);
+		in(lost_at(&s, 5), 10, 0);
+		out(at(&s, 8), 10, S);
+		if (reported)
+			loss(at(&s, 9), REC_SWITCH, 5, 6);
+		wake(at(&s, 10), 10, 12);
+		in(at(&s, 11), 10, 0);
+		scenario_finish(&s);
+		/* Known up to the loss; nothing past the last switch if none is reported. */
+		expect_strip(&s, 10, reported ? "RRBBr???BBrR" : "RR??????BBrR");
+		assert_int_equal(s.timeline->contradictions, !reported);
+		scenario_free(&s);
+	}
+}
+
+static void test_lost_switch_out(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out(lost_at(&s, 3), 10, S);
+	wake(at(&s, 5), 10, 12); /* looks early */
+	in(at(&s, 7), 10, 0);
+	loss(at(&s, 8), REC_SWITCH, 3, 3);
+	out(at(&s, 9), 10, S);
+	wake(at(&s, 11), 10, 12);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRR????RRBBr");
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+static void test_lost_pair(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	/* Out and in again are lost: only seq tells. */
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out(lost_at(&s, 3), 10, S);
+	in(lost_at(&s, 5), 10, 0);
+	out(at(&s, 9), 10, S);
+	loss(at(&s, 10), REC_SWITCH, 3, 5);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRR??????BBB");
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+static void test_lost_waking(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out(at(&s, 2), 10, S);
+	wake(lost_at(&s, 4), 10, 12);
+	in(at(&s, 6), 10, 0);
+	out(at(&s, 8), 10, S);
+	in(at(&s, 9), 10, 0); /* no waking, but none lost either */
+	loss(at(&s, 10), REC_WAKING, 4, 4);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRBB??RRBRRR");
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+static void test_lost_waking_while_running(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	/* The lost one may have been the early waking of the wait. */
+	scenario_begin(&s, 10, true);
+	running_from_start(&s, 10);
+	wake(lost_at(&s, 2), 10, 12);
+	out(at(&s, 3), 10, S);
+	in(at(&s, 6), 10, 0);
+	loss(at(&s, 7), REC_WAKING, 2, 2);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRR???RRRR");
+	scenario_free(&s);
+
+	/* An early waking was seen, but a later one may have been the one that counts. */
+	scenario_begin(&s, 10, true);
+	running_from_start(&s, 10);
+	wake(at(&s, 2), 10, 12);
+	out(at(&s, 3), 10, S);
+	wake(lost_at(&s, 5), 10, 12);
+	in(at(&s, 6), 10, 0);
+	loss(at(&s, 7), REC_WAKING, 5, 5);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRR???RRRR");
+	scenario_free(&s);
+}
+
+static void test_loss_without_effect(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out(at(&s, 2), 10, S);
+	wake(at(&s, 5), 10, 12);
+	in(at(&s, 6), 10, 0);
+	out(at(&s, 9), 10, S);
+	loss(at(&s, 10), REC_SWITCH, 1, 9); /* somebody else's records */
+	loss(at(&s, 10), REC_WAKING, 1, 8);
+	still_there(&s, 10, 0, S);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRBBBrRRRBBB");
+	scenario_free(&s);
+}
+
+static void test_silent_after_loss(void **state)
+{
+	(void)state;
+	Scenario s;
+	static const struct {
+		uint8_t flags;
+		uint16_t state, more_switches;
+		bool seen;
+		uint32_t kind;
+		const char *strip;
+		unsigned contradictions;
+	} cases[] = {
+		{0, S, 0, false, REC_SWITCH, "RRBB????", 0},
+		{0, S, 0, true, REC_SWITCH, "RRBBBBBB", 0},
+		{0, S, 2, true, REC_SWITCH, "RRBB????", 0},
+		{SNAPSHOT_ON_CPU, 0, 0, true, REC_SWITCH, "RRBB????", 0},
+		{SNAPSHOT_ON_CPU, 0, 0, true, REC_SAMPLE, "RR??????", 1},
+		{0, S, 2, true, REC_SAMPLE, "RR??????", 1},
+		{0, S, 0, false, REC_WAKING, "RRBB????", 0},
+		{0, S, 0, true, REC_WAKING, "RRBBBBBB", 0},
+		{SNAPSHOT_QUEUED, 0, 0, true, REC_WAKING, "RRBB????", 0},
+		{0, S, 0, false, REC_SAMPLE, "RRBBBBBB", 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		scenario_begin(&s, 8, true);
+		running_from_start(&s, 10);
+		out(at(&s, 2), 10, S);
+		loss(at(&s, 7), cases[i].kind, 4, 5);
+		scenario_set_seq(&s, 10, 1 + cases[i].more_switches);
+		if (cases[i].seen)
+			still_there(&s, 10, cases[i].flags, cases[i].state);
+		scenario_finish(&s);
+		expect_strip(&s, 10, cases[i].strip);
+		assert_int_equal(s.timeline->contradictions, cases[i].contradictions);
+		scenario_free(&s);
+	}
+}
+
+static void test_exit_while_blocked(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 10, false);
+	running_from_start(&s, 10);
+	out_call(at(&s, 2), 10, S, __NR_read);
+	wake(at(&s, 5), 10, 12); /* SIGKILL */
+	in(at(&s, 6), 10, 0);
+	exiting(at(&s, 7), 10, 10, 9, EXIT_GROUP_DEAD);
+	dead(at(&s, 8), 10);
+	stats(at(&s, 8), 10, 100);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRBBBrRR..");
+
+	const Process *process = &s.timeline->processes.items[0];
+
+	assert_true(process->exited_in_window);
+	assert_int_equal(process->exit_code, 9);
+	assert_int_equal(process->end_ns, scenario_ns(8));
+	assert_int_equal(scenario_thread(&s, 10, 0)->switch_outs, 1);
+	scenario_free(&s);
+}
+
+static void test_final_switch_lost(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	/* It can't outlive its process. */
+	scenario_begin(&s, 12, false);
+	running_from_start(&s, 10);
+	running_from_start(&s, 11);
+	exiting(at(&s, 3), 11, 10, 0, 0);
+	dead(lost_at(&s, 4), 11);
+	exiting(at(&s, 6), 10, 10, 0, EXIT_GROUP_DEAD);
+	dead(at(&s, 8), 10);
+	loss(at(&s, 9), REC_SWITCH, 4, 4);
+	scenario_finish(&s);
+	expect_strip(&s, 11, "RRRR????....");
+	expect_strip(&s, 10, "RRRRRRRR....");
+	assert_true(scenario_thread(&s, 11, 0)->exited_in_window);
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+static void test_pid_reuse(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 14, false);
+	birth(at(&s, 0), 20, 20);
+	wake_new(at(&s, 0), 20, 10);
+	in(at(&s, 1), 20, 0);
+	exiting(at(&s, 3), 20, 20, 256, EXIT_GROUP_DEAD);
+	dead(at(&s, 4), 20);
+	birth(at(&s, 6), 20, 20);
+	wake_new(at(&s, 6), 20, 10);
+	in(at(&s, 7), 20, 0);
+	out(at(&s, 9), 20, S);
+	scenario_finish(&s);
+	expect_strip_of(&s, 20, 0, "rRRR..........");
+	expect_strip_of(&s, 20, 1, "......rRRBBBBB");
+	assert_int_equal(s.timeline->processes.count, 2);
+	assert_true(s.timeline->processes.items[0].exited_in_window);
+	assert_false(s.timeline->processes.items[1].exited_in_window);
+	assert_int_equal(s.timeline->processes.items[0].exit_code, 256);
+	scenario_free(&s);
+}
+
+static void test_pid_reuse_end_unseen(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 14, false);
+	birth(at(&s, 0), 20, 20);
+	in(at(&s, 1), 20, 0);
+	out(lost_at(&s, 3), 20, S);
+	loss(at(&s, 5), REC_SWITCH, 3, 3);
+	birth(at(&s, 6), 20, 20);
+	in(at(&s, 7), 20, 0);
+	scenario_finish(&s);
+	expect_strip_of(&s, 20, 0, "rRR???........");
+	expect_strip_of(&s, 20, 1, "......rRRRRRRR");
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+/* The number is free, and taken, before its former owner's last switches. */
+static void test_pid_reuse_while_dying(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 14, false);
+	described(at(&s, 0), 20, 20, "old");
+	scenario_set_seq(&s, 20, 700);
+	snapshot(at(&s, 0), 20, SNAPSHOT_ON_CPU, 0, -1);
+	exiting(at(&s, 2), 20, 20, 0, EXIT_GROUP_DEAD);
+	birth(at(&s, 3), 20, 20);
+	scenario_set_seq(&s, 20, 700);
+	out_preempted(at(&s, 4), 20); /* still the old one */
+	in(at(&s, 5), 20, 1);
+	dead(at(&s, 7), 20);
+	stats(at(&s, 7), 20, 1);
+	scenario_set_seq(&s, 20, 0);
+	in(at(&s, 8), 20, 0);
+	out(at(&s, 10), 20, S);
+	scenario_finish(&s);
+	expect_strip_of(&s, 20, 0, "RRRRrRR.......");
+	expect_strip_of(&s, 20, 1, "...rrrrrRRBBBB");
+	assert_int_equal(s.timeline->contradictions, 0);
+	assert_false(scenario_thread(&s, 20, 1)->kernel.known);
+	scenario_free(&s);
+}
+
+static void test_migration(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 8, true);
+	running_from_start(&s, 10);
+	out_preempted(at(&s, 2), 10);
+	in(at(&s, 3), 10, 5);
+	out_preempted(at(&s, 5), 10);
+	in(at(&s, 6), 10, 1);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRrRRrRR");
+	assert_int_equal(interval_at(scenario_thread(&s, 10, 0), 3)->cpu, 5);
+	assert_int_equal(interval_at(scenario_thread(&s, 10, 0), 6)->cpu, 1);
+	scenario_free(&s);
+}
+
+static void exec_scenario(Scenario *s, bool switches_before_record)
+{
+	scenario_begin(s, 14, false);
+	described(at(s, 0), 10, 10, "old");
+	snapshot(at(s, 0), 10, 0, S, __NR_futex);
+	described(at(s, 0), 11, 10, "thread");
+	snapshot(at(s, 0), 11, SNAPSHOT_ON_CPU, 0, -1);
+	scenario_set_seq(s, 10, 0);
+	wake(at(s, 2), 10, 11);
+	in(at(s, 3), 10, 1);
+	exiting(at(s, 4), 10, 10, 0, 0);
+	dead(at(s, 5), 10);
+	out_preempted(at(s, 6), 11);
+	in(at(s, 7), 11, 0);
+	if (switches_before_record) {
+		/* It already goes by its new number. */
+		scenario_set_seq(s, 10, 1);
+		out(at(s, 8), 10, D);
+		wake(at(s, 9), 10, 12);
+		in(at(s, 10), 10, 0);
+		scenario_set_seq(s, 11, 2);
+	}
+	exec_as(at(s, 11), 11, 10, 10);
+	out(at(s, 12), 10, S);
+	scenario_finish(s);
+}
+
+static void test_exec_by_other_thread(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	for (int early = 0; early < 2; early++) {
+		exec_scenario(&s, early);
+		expect_strip_of(&s, 10, 0, "BBrRR.........");
+		expect_strip_of(&s, 10, 1, early ? "RRRRRRrRBrRRBB" : "RRRRRRrRRRRRBB");
+		assert_null(scenario_thread(&s, 11, 0));
+		assert_int_equal(s.timeline->contradictions, 0);
+		assert_int_equal(s.timeline->processes.count, 1);
+
+		const Process *process = &s.timeline->processes.items[0];
+
+		assert_string_equal(process->name, "new");
+		assert_string_equal(process->path, "/bin/new");
+		assert_int_equal(process->threads.count, 2);
+		assert_true(&s.timeline->threads.items[process->threads.items[0]] ==
+			    scenario_thread(&s, 10, 1));
+		assert_false(process->exited_in_window);
+		scenario_free(&s);
+	}
+}
+
+/* The leader is still on its way out when its number is taken. */
+static void test_exec_before_leader_is_gone(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, false);
+	running_from_start(&s, 10);
+	running_from_start(&s, 11);
+	exiting(at(&s, 3), 10, 10, 0, 0);
+	exec_as(at(&s, 5), 11, 10, 10);
+	scenario_set_seq(&s, 11, 0);
+	dead(at(&s, 6), 11); /* the leader's last switch, by the other's number */
+	out(at(&s, 8), 10, S);
+	scenario_finish(&s);
+	expect_strip_of(&s, 10, 0, "RRRRR.......");
+	expect_strip_of(&s, 10, 1, "RRRRRRRRBBBB");
+	assert_null(scenario_thread(&s, 11, 0));
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+static void test_restarted_call(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out_call(at(&s, 1), 10, S, __NR_nanosleep);
+	wake(at(&s, 3), 10, 12);
+	in(at(&s, 3), 10, 0);
+	out_call(at(&s, 4), 10, T, __NR_nanosleep);
+	wake(at(&s, 6), 10, 12);
+	in(at(&s, 6), 10, 0);
+	out_call(at(&s, 7), 10, S, __NR_restart_syscall);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RBBRBBRBBBBB");
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+
+	assert_int_equal(interval_at(thread, 1)->reason, REASON_SLEEP);
+	assert_int_equal(interval_at(thread, 4)->reason, REASON_STOPPED);
+	assert_int_equal(interval_at(thread, 7)->reason, REASON_SLEEP);
+	assert_int_equal(interval_at(thread, 7)->syscall, __NR_nanosleep);
+	scenario_free(&s);
+}
+
+static void test_seq_wraps(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 8, true);
+	scenario_set_seq(&s, 10, 65534);
+	running_from_start(&s, 10);
+	for (int i = 0; i < 3; i++) {
+		out_preempted(at(&s, 1 + 2 * i), 10);
+		in(at(&s, 2 + 2 * i), 10, 0);
+	}
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RrRrRrRR");
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_born_in_window),
+	cmocka_unit_test(test_asleep_throughout),
+	cmocka_unit_test(test_preempted_and_yielding),
+	cmocka_unit_test(test_wait_with_waker),
+	cmocka_unit_test(test_woken_before_it_slept),
+	cmocka_unit_test(test_two_wakings),
+	cmocka_unit_test(test_lost_switch_in),
+	cmocka_unit_test(test_lost_switch_out),
+	cmocka_unit_test(test_lost_pair),
+	cmocka_unit_test(test_lost_waking),
+	cmocka_unit_test(test_lost_waking_while_running),
+	cmocka_unit_test(test_loss_without_effect),
+	cmocka_unit_test(test_silent_after_loss),
+	cmocka_unit_test(test_exit_while_blocked),
+	cmocka_unit_test(test_final_switch_lost),
+	cmocka_unit_test(test_pid_reuse),
+	cmocka_unit_test(test_pid_reuse_end_unseen),
+	cmocka_unit_test(test_pid_reuse_while_dying),
+	cmocka_unit_test(test_migration),
+	cmocka_unit_test(test_exec_by_other_thread),
+	cmocka_unit_test(test_exec_before_leader_is_gone),
+	cmocka_unit_test(test_restarted_call),
+	cmocka_unit_test(test_seq_wraps),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
