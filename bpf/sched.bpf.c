@@ -120,7 +120,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (prev_state & TASK_DEAD) {
 		emit_stats(prev, ns);
-		if ((u32)prev->pid == command_tid)
+		if ((u32)prev->tgid == command_tgid)
 			command_end_ns = ns;
 	}
 	return 0;

@@ -55,6 +55,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	record.tid = task->pid;
 	record.tgid = task->tgid;
 	record.exit_code = task->exit_code;
+	if (group_dead && (u32)task->tgid == command_tgid)
+		command_dead_ns = record.h.ns;
 	emit(&sched_ring, &record.h, sizeof(record));
 	return 0;
 }
@@ -105,7 +107,7 @@ int mark_command(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	pid_ns_level = BPF_CORE_READ(self, thread_pid, level);
-	command_tid = task->pid;
+	command_tgid = task->tgid;
 	target_add(task->tgid);
 	return 0;
 }

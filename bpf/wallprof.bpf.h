@@ -35,9 +35,10 @@ extern const volatile bool setting_context_known;
 extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
-extern u32 pid_ns_level; /* wallprof's PID namespace */
-extern u32 command_tid;	 /* leader of the launched command, or 0 */
-extern u64 command_end_ns;
+extern u32 pid_ns_level;    /* wallprof's PID namespace */
+extern u32 command_tgid;    /* the launched command, or 0 */
+extern u64 command_dead_ns; /* when its last thread began to exit */
+extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
 extern u8 snapshot_at_end;
 
 /* ---- maps --------------------------------------------------------------------- */

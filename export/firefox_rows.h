@@ -21,8 +21,9 @@ typedef void (*RowVisitor)(void *user, const Row *row);
 
 /*
  * How densely rows are laid, so that a profile stays within its budget of rows.
- * Intervals shorter than fold_ns have no rows of their own: they are added up per thread
- * and stack, and shown as one row whenever the sum reaches fold_ns.
+ * Intervals shorter than fold_ns have no rows of their own: their weight is added up per thread
+ * and stack and shown when it reaches fold_ns, and their time is painted in stretches of at
+ * least about that length, so that weights stay exact and the strip's totals right.
  */
 typedef struct RowPlan {
 	uint64_t step_ns;	    /* the least distance of the rows of a wait under 10 ms */

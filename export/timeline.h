@@ -140,7 +140,7 @@ typedef struct Timeline {
 	} totals[REC_BPF_MAX];
 	Strings meta_keys; /* settings and machine: meta_values.items[i] belongs to key i */
 	VEC(char *) meta_values;
-	uint64_t events;	 /* switches (each side), wakings, samples */
+	uint64_t events;	 /* switches (each side), wakings, samples in the window */
 	uint64_t orphan_ticks;	 /* ticks outside any running interval */
 	uint64_t contradictions; /* chains broken with no loss reported: a bug or a kernel surprise
 				  */

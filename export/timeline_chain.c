@@ -114,11 +114,41 @@ static void correct_snapshot(Life *life, const SwitchSide *side)
 	set_reason(last, REASON_NONE, RULE_NONE);
 }
 
+/*
+ * A switch-out whose number is the next one, of a thread that was not seen to run: exactly one
+ * switch-in is missing, and the thread ran since. The first tick that hit it tells
+ * since when at the latest.
+ */
+static void add_missed_switch_in(Life *life, const SwitchSide *side)
+{
+	uint64_t off_ns = chain_last(life)->start_ns, ran_ns = side->ns;
+	Interval *running;
+
+	for (size_t i = life->thread.ticks.count; i-- > 0;) {
+		if (life->thread.ticks.items[i].ns <= off_ns)
+			break;
+		ran_ns = life->thread.ticks.items[i].ns;
+	}
+	chain_push(life, ran_ns, STATE_UNKNOWN)->flags = MARK_GAP | MARK_SWITCH_IN;
+	running = chain_push(life, ran_ns, STATE_RUNNING);
+	running->cpu = side->cpu;
+	running->flags = MARK_SWITCH_IN;
+}
+
+static bool misses_switch_in(const Life *life, const SwitchSide *side)
+{
+	return life->seq_known && side->out && side->ns > life->snapshot_until &&
+	       chain_last(life)->state != STATE_RUNNING && side->seq == (uint16_t)(life->seq + 1);
+}
+
 /* Marks what the switch proves to be missing. Returns whether nothing is. */
 static bool check_switch(Life *life, const SwitchSide *side)
 {
-	bool fits = chain_fits(life, side);
+	bool missed = misses_switch_in(life, side), fits;
 
+	if (missed)
+		add_missed_switch_in(life, side);
+	fits = chain_fits(life, side);
 	if (!life->seq_known)
 		life->seq_at_birth = !side->out && side->seq == 0;
 	else if (!fits && side->ns <= life->snapshot_until)
@@ -130,7 +160,7 @@ static bool check_switch(Life *life, const SwitchSide *side)
 	life->seq_known = true;
 	life->seq = side->seq;
 	life->end_seen = false;
-	return fits;
+	return fits && !missed;
 }
 
 /*
@@ -217,6 +247,18 @@ static void drop_early(TimelineBuilder *builder, Life *life, uint64_t ns)
 	life->early_count = 0;
 }
 
+/* As __schedule() counts it: voluntary unless preempted or still runnable. */
+static void count_switch(const TimelineBuilder *builder, Life *life, uint64_t ns,
+			 const struct rec_switch *record)
+{
+	if (in_window(builder, ns))
+		life->thread.switch_outs++;
+	else if (record->prev_state && !(record->h.flags & SWITCH_PREEMPT))
+		life->outside.voluntary++;
+	else
+		life->outside.involuntary++;
+}
+
 void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *side,
 		      const struct rec_switch *record)
 {
@@ -242,7 +284,7 @@ void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *si
 		tasks_end(builder, life, side->ns);
 		return;
 	}
-	life->thread.switch_outs += in_window(builder, side->ns);
+	count_switch(builder, life, side->ns, record);
 	interval = chain_push(life, side->ns, STATE_RUNNABLE);
 	interval->user_stack = user_stack;
 	interval->kernel_stack = kernel_stack;

@@ -62,6 +62,12 @@ static uint64_t difference(uint64_t final, uint64_t base)
 	return final > base ? final - base : 0;
 }
 
+/* The same, less what lies between the readings but outside the window. */
+static uint64_t inside(uint64_t final, uint64_t base, uint64_t outside)
+{
+	return difference(difference(final, base), outside);
+}
+
 static void set_account(Life *life)
 {
 	const KernelAccount *base = &life->base, *final = &life->final;
@@ -70,14 +76,19 @@ static void set_account(Life *life)
 		return;
 	life->thread.kernel = (KernelAccount){
 		.known = true,
-		.sum_exec_runtime = difference(final->sum_exec_runtime, base->sum_exec_runtime),
-		.run_delay = final->run_delay == UINT64_MAX
-				     ? UINT64_MAX
-				     : difference(final->run_delay, base->run_delay),
+		.sum_exec_runtime = inside(final->sum_exec_runtime, base->sum_exec_runtime,
+					   life->outside_running),
+		.run_delay =
+			final->run_delay == UINT64_MAX
+				? UINT64_MAX
+				: inside(final->run_delay, base->run_delay, life->outside_runnable),
 		.utime = difference(final->utime, base->utime),
 		.stime = difference(final->stime, base->stime),
-		.nvcsw = difference(final->nvcsw, base->nvcsw),
-		.nivcsw = difference(final->nivcsw, base->nivcsw),
+		.nvcsw = inside(final->nvcsw, base->nvcsw,
+				life->outside_at_final.voluntary - life->outside_at_base.voluntary),
+		.nivcsw = inside(final->nivcsw, base->nivcsw,
+				 life->outside_at_final.involuntary -
+					 life->outside_at_base.involuntary),
 		.min_flt = difference(final->min_flt, base->min_flt),
 		.maj_flt = difference(final->maj_flt, base->maj_flt),
 	};

@@ -31,7 +31,12 @@ enum mark {
 	MARK_GAP = 1 << 6,
 	/* Not an interval: a wait ended here and no waking within it was seen. */
 	MARK_UNWOKEN = 1 << 7,
-	MARKS_ALL = MARK_WAKING | MARK_EARLY | MARK_GAP | MARK_UNWOKEN,
+	/*
+	 * With MARK_GAP: what is missing is one switch-in, and nothing else. On the running
+	 * interval after it: it began before it was first seen.
+	 */
+	MARK_SWITCH_IN = 1 << 3,
+	MARKS_ALL = MARK_WAKING | MARK_EARLY | MARK_GAP | MARK_UNWOKEN | MARK_SWITCH_IN,
 };
 
 /* The system call that a thread is in, as switch and snapshot records tell it. */
@@ -46,6 +51,10 @@ typedef struct Waker {
 	bool irq;
 } Waker;
 
+typedef struct SwitchCounts {
+	uint64_t voluntary, involuntary;
+} SwitchCounts;
+
 /*
  * One thread from birth to end. A tid that is used again begins another life; a
  * life may change its tid (exec by a thread other than the leader).
@@ -53,9 +62,8 @@ typedef struct Waker {
 typedef struct Life {
 	Thread thread; /* moves into the timeline at the end */
 	uint32_t index;
-	uint32_t process;    /* TimelineBuilder::processes, or INDEX_NONE if not described */
-	uint32_t previous;   /* the life before it of the same tid, if its end was not seen */
-	uint32_t former_tid; /* before exec gave it the leader's */
+	uint32_t process;  /* TimelineBuilder::processes, or INDEX_NONE if not described */
+	uint32_t previous; /* the life before it of the same tid, if its end was not seen */
 
 	bool described; /* a REC_TASK was seen */
 	bool kernel_thread;
@@ -84,8 +92,15 @@ typedef struct Life {
 	uint16_t end_seq;
 	uint8_t end_flags;
 
+	/*
+	 * The kernel's accounts are read just before the window begins and just after it
+	 * ends; what happened in between is known, and taken off.
+	 */
 	bool base_known, final_known;
 	KernelAccount base, final;
+	uint64_t base_ns, final_ns;
+	SwitchCounts outside, outside_at_base, outside_at_final; /* outside the window */
+	uint64_t outside_running, outside_runnable;		 /* ns, between the two accounts */
 } Life;
 
 typedef struct BuildProcess {

@@ -109,6 +109,9 @@ static uint64_t doubt_about_wait(const Decided *decided, uint64_t end_ns)
 	if (decided->count > 1 &&
 	    (wait[-1].state == STATE_RUNNING || wait[-1].state == STATE_UNKNOWN))
 		from_ns = wait[-1].start_ns;
+	/* It ran, and may have been woken, since before it was first seen to run. */
+	if (decided->count > 2 && wait[-1].flags & MARK_SWITCH_IN)
+		from_ns = wait[-2].start_ns;
 	lost_ns = spans_first(&decided->builder->lost_wakings, from_ns, end_ns);
 	if (lost_ns == NS_NEVER)
 		return NS_NEVER;
@@ -125,8 +128,12 @@ static void resolve_unwoken(Decided *decided, uint64_t ns)
 	push_unknown(decided, doubt_ns);
 }
 
-/* Up to ns something is missing: the state is known up to the first loss only. */
-static void resolve_gap(Decided *decided, uint64_t ns)
+/*
+ * Up to ns something is missing: the state is known up to the first loss only. If no loss
+ * was reported, it is known up to the last switch; or, if no more than a switch-in
+ * is missing, up to the waking before it.
+ */
+static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 {
 	TimelineBuilder *builder = decided->builder;
 	size_t proven = decided->count - 1;
@@ -138,7 +145,7 @@ static void resolve_gap(Decided *decided, uint64_t ns)
 	lost_ns = spans_first(&builder->lost_switches, from_ns, ns);
 	if (lost_ns == NS_NEVER) {
 		builder->timeline->contradictions += in_window(builder, ns);
-		lost_ns = from_ns;
+		lost_ns = only_switch_in ? decided->items[decided->count - 1].start_ns : from_ns;
 	}
 	cut_back(decided, lost_ns);
 	if (decided->count > proven) {
@@ -159,7 +166,7 @@ static void resolve_marks(TimelineBuilder *builder, Life *life)
 		Interval interval = life->thread.intervals.items[i];
 
 		if (interval.flags & MARK_GAP)
-			resolve_gap(&decided, interval.start_ns);
+			resolve_gap(&decided, interval.start_ns, interval.flags & MARK_SWITCH_IN);
 		else if (interval.flags & MARK_UNWOKEN)
 			resolve_unwoken(&decided, interval.start_ns);
 		else
@@ -242,6 +249,36 @@ static void account(Thread *thread, const Interval *interval, uint64_t ns)
 	thread->ledger[interval->state] += ns;
 	if (interval->state == STATE_BLOCKED || interval->state == STATE_RUNNABLE)
 		thread->reason_ledger[interval->reason] += ns;
+}
+
+static uint64_t overlap(uint64_t from_ns, uint64_t to_ns, uint64_t begin_ns, uint64_t end_ns)
+{
+	from_ns = MAX(from_ns, begin_ns);
+	to_ns = MIN(to_ns, end_ns);
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* What the kernel's accounts hold of the time before and after the window. */
+static void account_outside(Life *life, uint64_t chain_end_ns)
+{
+	const Thread *thread = &life->thread;
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *interval = &thread->intervals.items[i];
+		uint64_t from_ns = interval->start_ns;
+		uint64_t to_ns =
+			i + 1 < thread->intervals.count ? interval[1].start_ns : chain_end_ns;
+		uint64_t ns = 0;
+
+		if (life->base_known)
+			ns += overlap(from_ns, to_ns, life->base_ns, thread->start_ns);
+		if (life->final_known)
+			ns += overlap(from_ns, to_ns, thread->end_ns, life->final_ns);
+		if (interval->state == STATE_RUNNING)
+			life->outside_running += ns;
+		else if (interval->state == STATE_RUNNABLE)
+			life->outside_runnable += ns;
+	}
 }
 
 /* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
@@ -327,6 +364,7 @@ bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool go
 	thread->exited_in_window = !alive && end_ns <= timeline->end_ns;
 	if (thread->start_ns >= thread->end_ns)
 		return false;
+	account_outside(life, end_ns);
 	cut_chain(thread, end_ns, alive);
 	shrink(thread);
 	drop_orphan_ticks(builder, thread);

@@ -157,7 +157,6 @@ static void exec_take_number(TimelineBuilder *builder, Life *heir, Life *leader,
 		leader->replaced = true;
 		tasks_end(builder, leader, ns);
 	}
-	heir->former_tid = heir->thread.tid;
 	heir->start_boottime = leader->start_boottime;
 	map_set(&builder->life_of_tid, heir->thread.tid, leader->index);
 	map_set(&builder->life_of_tid, leader->thread.tid, heir->index);
@@ -318,8 +317,12 @@ static void rename_to(char **name, const char *text, size_t limit)
 
 static void life_describe(TimelineBuilder *builder, Life *life, const struct rec_task *record)
 {
+	bool over = life->exiting || life->ended;
 	BuildProcess *process;
 
+	/* Who goes by a dead leader's number is about to exec, and will be named then. */
+	if (over && record->h.flags & TASK_RENAME)
+		return;
 	if (life->process == INDEX_NONE)
 		life_join_process(builder, life, record);
 	life->described = true;
@@ -383,10 +386,10 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 	Life *life = tasks_life(builder, record->tid, record->h.ns);
 	BuildProcess *process;
 
-	if (record->old_tid && record->old_tid != record->tid &&
-	    life->former_tid != record->old_tid) {
+	if (record->old_tid && record->old_tid != record->tid) {
 		Life *caller = current_life(builder, record->old_tid);
 
+		/* If it was found out before, the old number means the old leader by now. */
 		if (caller && !caller->ended) {
 			exec_take_number(builder, caller, life, record->h.ns);
 			life = caller;
@@ -462,9 +465,13 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 	    (!life->base_known && !life->born)) {
 		life->base = account;
 		life->base_known = true;
+		life->base_ns = record->h.ns;
+		life->outside_at_base = life->outside;
 	} else {
 		life->final = account;
 		life->final_known = true;
+		life->final_ns = record->h.ns;
+		life->outside_at_final = life->outside;
 	}
 }
 

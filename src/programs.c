@@ -257,7 +257,7 @@ int programs_mark_command(Programs *programs, pid_t pid)
 {
 	int error = run_iterator(programs->skeleton->progs.mark_command, pid);
 
-	if (!error && !programs->skeleton->bss->command_tid)
+	if (!error && !programs->skeleton->bss->command_tgid)
 		return -ESRCH;
 	return error;
 }
@@ -335,7 +335,12 @@ struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
 
 uint64_t programs_command_end(const Programs *programs)
 {
-	return __atomic_load_n(&programs->skeleton->bss->command_end_ns, __ATOMIC_ACQUIRE);
+	uint64_t dead_ns =
+		__atomic_load_n(&programs->skeleton->bss->command_dead_ns, __ATOMIC_ACQUIRE);
+	uint64_t end_ns =
+		__atomic_load_n(&programs->skeleton->bss->command_end_ns, __ATOMIC_ACQUIRE);
+
+	return dead_ns && end_ns > dead_ns ? end_ns : 0;
 }
 
 void programs_stop(Programs *programs)

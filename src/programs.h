@@ -47,7 +47,7 @@ int programs_drain(Programs *programs, int (*take)(void *user, const struct reco
 /* One account per CPU, shared with the running programs. */
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count);
 
-/* When the command's main thread left its CPU for good, or 0. */
+/* When the command's last thread left its CPU for good, or 0 if it has not yet. */
 uint64_t programs_command_end(const Programs *programs);
 
 /* Detaches all programs: no record is made after this returns. */

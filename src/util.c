@@ -275,7 +275,10 @@ int parse_duration(const char *text, uint64_t *ret_ns)
 int parse_size(const char *text, uint64_t *ret_bytes)
 {
 	static const struct unit units[] = {
-		{"", 1}, {"K", 1024}, {"M", 1024 * 1024}, {"G", 1024 * 1024 * 1024},
+		{"", 1},
+		{"K", 1024},
+		{"M", 1024 * 1024},
+		{"G", 1024 * 1024 * 1024},
 	};
 
 	return parse_with_unit(text, units, ARRAY_LEN(units), ret_bytes);

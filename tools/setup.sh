@@ -78,7 +78,10 @@ build() {
 			exit 1
 		}
 		say "building ${dir#"$root"/}"
-		PATH=$PATH:/usr/sbin ninja --quiet -C "$dir" >&2 || exit 1
+		PATH=$PATH:/usr/sbin ninja -C "$dir" >"$dir/build.log" 2>&1 || {
+			cat "$dir/build.log" >&2
+			exit 1
+		}
 		mv "$dir/built.new" "$dir/built"
 		[ "$(id -u)" != 0 ] || chown -R --reference="$root" "$dir"
 	) 9>"$dir/lock" || die "the build failed"

@@ -25,8 +25,8 @@ def check_running(recording, truth):
     switches = truth["nvcsw"] + truth["nivcsw"]
     seconds = (truth["end_ns"] - truth["begin_ns"]) / 1e9
     running = thread.painted_by(by_state, end=recording.at(truth["end_ns"])).get("running", 0)
-    share, absolute = (0.01, MS) if switches < 500 * seconds else (0, switches * SWITCH_NS)
-    check_close(f"{truth['name']}: running", running, truth["cpu_ns"], share, absolute)
+    absolute = MS if switches < 500 * seconds else switches * SWITCH_NS
+    check_close(f"{truth['name']}: running", running, truth["cpu_ns"], 0.01, absolute)
 
 
 def check_schedstat(recording, truth, with_delay=False):
@@ -86,31 +86,35 @@ def test_switch_counts(context):
         check_kernel_account(recording)
 
 
+def all_threads(function, **settings):
+    def checks(recording):
+        for truth in recording.truth.threads:
+            function(recording, truth, **settings)
+    return checks
+
+
 def test_running_time(context):
     rng = context.random
     for name, options in (("burn", {"threads": 1, "ms": rng.randint(100, 300)}),
                           ("burn", {"threads": 4, "ms": rng.randint(100, 300)}),
                           ("convoy", {"threads": 4, "burn": 1, "hold_ms": rng.randint(5, 20)}),
                           ("sleeps", {"threads": 4, "ms": 15})):
-        recording = context.record(name, **options)
-        for truth in recording.truth.threads:
-            check_running(recording, truth)
+        context.record_and_check(name, all_threads(check_running), **options)
 
 
 def test_running_time_with_many_switches(context):
-    recording = context.record("pingpong", rounds=context.random.randint(20000, 50000))
-    for truth in recording.truth.threads:
-        check_running(recording, truth)
+    context.record_and_check("pingpong", all_threads(check_running),
+                             rounds=context.random.randint(20000, 50000))
 
 
 def test_schedstat(context):
-    recording = context.record("burn", threads=4, cpus=2, ms=context.random.randint(300, 500))
-    for truth in recording.truth.named("burner"):
-        check_schedstat(recording, truth, with_delay=True)
+    def burners(recording):
+        for truth in recording.truth.named("burner"):
+            check_schedstat(recording, truth, with_delay=True)
+    context.record_and_check("burn", burners, threads=4, cpus=2,
+                             ms=context.random.randint(300, 500))
     # On one CPU: schedstat's delay begins when a remote CPU, once awake, has queued the thread.
-    recording = context.record("pingpong", rounds=30000, cpus=1)
-    for truth in recording.truth.threads:
-        check_schedstat(recording, truth)
+    context.record_and_check("pingpong", all_threads(check_schedstat), rounds=30000, cpus=1)
 
 
 def test_profiler_cli(context):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Attaching, stopping, being killed, and living in a namespace."""
+import json
 import os
 import shutil
 import signal
@@ -143,6 +144,15 @@ def test_duration_with_a_command(context):
     check_window(Recording(context, output).report["window_ns"], 200 * MS)
 
 
+def has_workload(context, capture):
+    """A capture can be read while it is being written, too."""
+    if not capture.exists():
+        return False
+    done = context.wallprof("report", "--json", capture, status=None)
+    return done.returncode == 0 and any(t["name"].startswith("convoy")
+                                        for t in json.loads(done.stdout)["threads"])
+
+
 def test_killed_recorder(context):
     """What a recorder killed at any moment wrote can be exported."""
     for number in range(3):
@@ -151,8 +161,8 @@ def test_killed_recorder(context):
         wallprof = context.start([WALLPROF, "-q", "-o", output, "--",
                                   *context.workload("convoy", rounds=1000, hold_ms=2)],
                                  stdout=subprocess.DEVNULL, start_new_session=True)
-        wait_until(capture.exists, "the capture is there")
-        time.sleep(1 + context.random.random())
+        wait_until(lambda: has_workload(context, capture), "the workload is in the capture")
+        time.sleep(context.random.random())
         wallprof.kill()
         wallprof.wait()
         try:
@@ -163,7 +173,7 @@ def test_killed_recorder(context):
         context.wallprof("export", "-q", capture, "-o", output)
         report = read_report(context, capture)
         check(any(t["name"].startswith("convoy") for t in report["threads"]),
-              "the workload is not in the capture")
+              "the workload was in the capture and is not any more")
         for thread in report["threads"]:
             check(sum(thread["states"].values()) == thread["lifetime_ns"], "a broken ledger")
 

@@ -109,6 +109,11 @@ void described(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm
 	task(scenario, 0, tid, tgid, comm);
 }
 
+void renamed(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm)
+{
+	task(scenario, TASK_RENAME, tid, tgid, comm);
+}
+
 void foreign(Scenario *scenario, uint32_t tid, const char *comm)
 {
 	task(scenario, TASK_FOREIGN, tid, tid, comm);

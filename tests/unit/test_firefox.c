@@ -447,6 +447,33 @@ static void test_fillers(void **state)
 	}
 }
 
+/* A thread that was woken but not run waits on: the rows are as close all the way. */
+static void test_fillers_until_it_runs(void **state)
+{
+	Timeline *t = hand_new(20 * MS);
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 20 * MS), 1, "a", 0, 20 * MS);
+	size_t rows;
+
+	(void)state;
+	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	hand_interval(t, thread, 5 * MS, STATE_BLOCKED, REASON_SLEEP);
+	hand_interval(t, thread, 14 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	hand_interval(t, thread, 15 * MS + 900000, STATE_RUNNING, REASON_NONE);
+	hand_finish(t);
+	Profile profile = make_profile(t, NULL);
+	const Node *node = find_thread(&profile, "1");
+	rows = sample_count(node);
+	for (size_t i = 1; i + 2 < rows - 1; i++) {
+		uint64_t gap =
+			sample_at(&profile, node, i + 1).ns - sample_at(&profile, node, i).ns;
+
+		assert_true(gap <= (10 * MS + 900000) / 20);
+	}
+	check_weights(&profile, t);
+	check_paint(&profile, t);
+	done(&profile, t);
+}
+
 /* A tick weighs the running time since the one before; the last has the rest; edges 0. */
 static void test_tick_weights(void **state)
 {
@@ -541,6 +568,22 @@ static const Node *extra(const Profile *profile, const char *label)
 	return NULL;
 }
 
+/* The strip of a thread with folded intervals is the ledger to 0.5 % or 1 ms. */
+static void check_folded_paint(const Profile *profile, const Timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+		uint64_t sums[STATE_COUNT] = {};
+
+		sum_paint(profile, thread_of(profile, thread),
+			  thread->start_ns - timeline->start_ns,
+			  thread->end_ns - timeline->start_ns, sums);
+		for (size_t s = 0; s < STATE_COUNT; s++)
+			assert_true(distance(sums[s] / 2, thread->ledger[s]) <=
+				    MAX(thread->ledger[s] / 200, MS));
+	}
+}
+
 static void test_budget(void **state)
 {
 	(void)state;
@@ -554,6 +597,7 @@ static void test_budget(void **state)
 		assert_true(total_samples(&few) <= options.row_budget);
 		assert_true(total_samples(&few) >= options.row_budget / 4);
 		check_weights(&few, t);
+		check_folded_paint(&few, t);
 		for (size_t i = 0; i < REASON_COUNT; i++)
 			assert_int_equal(
 				weight_of_leaf(&all, reason_info[i].leaf, reason_info[i].category),
@@ -1055,6 +1099,7 @@ int main(void)
 		cmocka_unit_test(test_weights_and_paint_are_the_ledger),
 		cmocka_unit_test(test_tiny_intervals),
 		cmocka_unit_test(test_fillers),
+		cmocka_unit_test(test_fillers_until_it_runs),
 		cmocka_unit_test(test_tick_weights),
 		cmocka_unit_test(test_odd_ticks),
 		cmocka_unit_test(test_budget),

@@ -219,11 +219,33 @@ static void test_lost_switch_in(void **state)
 		wake(at(&s, 10), 10, 12);
 		in(at(&s, 11), 10, 0);
 		scenario_finish(&s);
-		/* Known up to the loss; nothing past the last switch if none is reported. */
-		expect_strip(&s, 10, reported ? "RRBBr???BBrR" : "RR??????BBrR");
+		/* Known up to the loss, or up to the waking if none is reported. */
+		expect_strip(&s, 10, reported ? "RRBBr???BBrR" : "RRBB????BBrR");
 		assert_int_equal(s.timeline->contradictions, !reported);
 		scenario_free(&s);
 	}
+}
+
+/* The switch numbers prove that it ran from the tick on. */
+static void test_lost_switch_in_with_tick(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out(at(&s, 2), 10, S);
+	wake(at(&s, 4), 10, 12);
+	in(lost_at(&s, 5), 10, 0);
+	tick(at(&s, 6), 10, 0);
+	tick(at(&s, 7), 10, 0);
+	out(at(&s, 8), 10, S);
+	wake(at(&s, 10), 10, 12);
+	in(at(&s, 11), 10, 0);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRBB??RRBBrR");
+	assert_int_equal(scenario_thread(&s, 10, 0)->ticks.count, 2);
+	scenario_free(&s);
 }
 
 static void test_lost_switch_out(void **state)
@@ -416,75 +438,62 @@ static void test_final_switch_lost(void **state)
 	scenario_free(&s);
 }
 
-static void test_pid_reuse(void **state)
+/* With the process going on, its end is unknown too. */
+static void test_final_switch_lost_alone(void **state)
 {
 	(void)state;
 	Scenario s;
 
-	scenario_begin(&s, 14, false);
-	birth(at(&s, 0), 20, 20);
-	wake_new(at(&s, 0), 20, 10);
-	in(at(&s, 1), 20, 0);
-	exiting(at(&s, 3), 20, 20, 256, EXIT_GROUP_DEAD);
-	dead(at(&s, 4), 20);
-	birth(at(&s, 6), 20, 20);
-	wake_new(at(&s, 6), 20, 10);
-	in(at(&s, 7), 20, 0);
-	out(at(&s, 9), 20, S);
+	scenario_begin(&s, 8, false);
+	running_from_start(&s, 10);
+	running_from_start(&s, 11);
+	exiting(at(&s, 3), 11, 10, 0, 0);
+	dead(lost_at(&s, 4), 11);
+	loss(at(&s, 6), REC_SWITCH, 4, 4);
+	still_there(&s, 10, SNAPSHOT_ON_CPU, 0);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "rRRR..........");
-	expect_strip_of(&s, 20, 1, "......rRRBBBBB");
-	assert_int_equal(s.timeline->processes.count, 2);
-	assert_true(s.timeline->processes.items[0].exited_in_window);
-	assert_false(s.timeline->processes.items[1].exited_in_window);
-	assert_int_equal(s.timeline->processes.items[0].exit_code, 256);
+	expect_strip(&s, 11, "RRRR????");
+	expect_strip(&s, 10, "RRRRRRRR");
+	assert_true(scenario_thread(&s, 11, 0)->exited_in_window);
+	assert_false(scenario_thread(&s, 10, 0)->exited_in_window);
 	scenario_free(&s);
 }
 
-static void test_pid_reuse_end_unseen(void **state)
+/* The window closes while the last thread is on its way out: nothing is missing. */
+static void test_exiting_at_the_end(void **state)
 {
 	(void)state;
 	Scenario s;
 
-	scenario_begin(&s, 14, false);
-	birth(at(&s, 0), 20, 20);
-	in(at(&s, 1), 20, 0);
-	out(lost_at(&s, 3), 20, S);
-	loss(at(&s, 5), REC_SWITCH, 3, 3);
-	birth(at(&s, 6), 20, 20);
-	in(at(&s, 7), 20, 0);
-	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "rRR???........");
-	expect_strip_of(&s, 20, 1, "......rRRRRRRR");
-	assert_int_equal(s.timeline->contradictions, 0);
-	scenario_free(&s);
+	for (int seen = 0; seen < 2; seen++) {
+		scenario_begin(&s, 8, false);
+		running_from_start(&s, 10);
+		exiting(at(&s, 6), 10, 10, 0, EXIT_GROUP_DEAD);
+		if (seen)
+			still_there(&s, 10, SNAPSHOT_ON_CPU, 0);
+		scenario_finish(&s);
+		expect_strip(&s, 10, "RRRRRRRR");
+		assert_int_equal(s.timeline->contradictions, 0);
+		assert_false(s.timeline->processes.items[0].exited_in_window);
+		scenario_free(&s);
+	}
 }
 
-/* The number is free, and taken, before its former owner's last switches. */
-static void test_pid_reuse_while_dying(void **state)
+/* What comes after the snapshot at the end is the better witness. */
+static void test_switch_after_end_snapshot(void **state)
 {
 	(void)state;
 	Scenario s;
 
-	scenario_begin(&s, 14, false);
-	described(at(&s, 0), 20, 20, "old");
-	scenario_set_seq(&s, 20, 700);
-	snapshot(at(&s, 0), 20, SNAPSHOT_ON_CPU, 0, -1);
-	exiting(at(&s, 2), 20, 20, 0, EXIT_GROUP_DEAD);
-	birth(at(&s, 3), 20, 20);
-	scenario_set_seq(&s, 20, 700);
-	out_preempted(at(&s, 4), 20); /* still the old one */
-	in(at(&s, 5), 20, 1);
-	dead(at(&s, 7), 20);
-	stats(at(&s, 7), 20, 1);
-	scenario_set_seq(&s, 20, 0);
-	in(at(&s, 8), 20, 0);
-	out(at(&s, 10), 20, S);
+	scenario_begin(&s, 8, true);
+	running_from_start(&s, 10);
+	out(at(&s, 2), 10, S);
+	snapshot(at(&s, 5), 10, SNAPSHOT_END, S, -1);
+	wake(at(&s, 6), 10, 12);
+	in(at(&s, 7), 10, 0);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "RRRRrRR.......");
-	expect_strip_of(&s, 20, 1, "...rrrrrRRBBBB");
+	expect_strip(&s, 10, "RRBBBBrR");
 	assert_int_equal(s.timeline->contradictions, 0);
-	assert_false(scenario_thread(&s, 20, 1)->kernel.known);
 	scenario_free(&s);
 }
 
@@ -503,80 +512,6 @@ static void test_migration(void **state)
 	expect_strip(&s, 10, "RRrRRrRR");
 	assert_int_equal(interval_at(scenario_thread(&s, 10, 0), 3)->cpu, 5);
 	assert_int_equal(interval_at(scenario_thread(&s, 10, 0), 6)->cpu, 1);
-	scenario_free(&s);
-}
-
-static void exec_scenario(Scenario *s, bool switches_before_record)
-{
-	scenario_begin(s, 14, false);
-	described(at(s, 0), 10, 10, "old");
-	snapshot(at(s, 0), 10, 0, S, __NR_futex);
-	described(at(s, 0), 11, 10, "thread");
-	snapshot(at(s, 0), 11, SNAPSHOT_ON_CPU, 0, -1);
-	scenario_set_seq(s, 10, 0);
-	wake(at(s, 2), 10, 11);
-	in(at(s, 3), 10, 1);
-	exiting(at(s, 4), 10, 10, 0, 0);
-	dead(at(s, 5), 10);
-	out_preempted(at(s, 6), 11);
-	in(at(s, 7), 11, 0);
-	if (switches_before_record) {
-		/* It already goes by its new number. */
-		scenario_set_seq(s, 10, 1);
-		out(at(s, 8), 10, D);
-		wake(at(s, 9), 10, 12);
-		in(at(s, 10), 10, 0);
-		scenario_set_seq(s, 11, 2);
-	}
-	exec_as(at(s, 11), 11, 10, 10);
-	out(at(s, 12), 10, S);
-	scenario_finish(s);
-}
-
-static void test_exec_by_other_thread(void **state)
-{
-	(void)state;
-	Scenario s;
-
-	for (int early = 0; early < 2; early++) {
-		exec_scenario(&s, early);
-		expect_strip_of(&s, 10, 0, "BBrRR.........");
-		expect_strip_of(&s, 10, 1, early ? "RRRRRRrRBrRRBB" : "RRRRRRrRRRRRBB");
-		assert_null(scenario_thread(&s, 11, 0));
-		assert_int_equal(s.timeline->contradictions, 0);
-		assert_int_equal(s.timeline->processes.count, 1);
-
-		const Process *process = &s.timeline->processes.items[0];
-
-		assert_string_equal(process->name, "new");
-		assert_string_equal(process->path, "/bin/new");
-		assert_int_equal(process->threads.count, 2);
-		assert_true(&s.timeline->threads.items[process->threads.items[0]] ==
-			    scenario_thread(&s, 10, 1));
-		assert_false(process->exited_in_window);
-		scenario_free(&s);
-	}
-}
-
-/* The leader is still on its way out when its number is taken. */
-static void test_exec_before_leader_is_gone(void **state)
-{
-	(void)state;
-	Scenario s;
-
-	scenario_begin(&s, 12, false);
-	running_from_start(&s, 10);
-	running_from_start(&s, 11);
-	exiting(at(&s, 3), 10, 10, 0, 0);
-	exec_as(at(&s, 5), 11, 10, 10);
-	scenario_set_seq(&s, 11, 0);
-	dead(at(&s, 6), 11); /* the leader's last switch, by the other's number */
-	out(at(&s, 8), 10, S);
-	scenario_finish(&s);
-	expect_strip_of(&s, 10, 0, "RRRRR.......");
-	expect_strip_of(&s, 10, 1, "RRRRRRRRBBBB");
-	assert_null(scenario_thread(&s, 11, 0));
-	assert_int_equal(s.timeline->contradictions, 0);
 	scenario_free(&s);
 }
 
@@ -632,6 +567,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_woken_before_it_slept),
 	cmocka_unit_test(test_two_wakings),
 	cmocka_unit_test(test_lost_switch_in),
+	cmocka_unit_test(test_lost_switch_in_with_tick),
 	cmocka_unit_test(test_lost_switch_out),
 	cmocka_unit_test(test_lost_pair),
 	cmocka_unit_test(test_lost_waking),
@@ -640,12 +576,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_silent_after_loss),
 	cmocka_unit_test(test_exit_while_blocked),
 	cmocka_unit_test(test_final_switch_lost),
-	cmocka_unit_test(test_pid_reuse),
-	cmocka_unit_test(test_pid_reuse_end_unseen),
-	cmocka_unit_test(test_pid_reuse_while_dying),
+	cmocka_unit_test(test_final_switch_lost_alone),
+	cmocka_unit_test(test_exiting_at_the_end),
+	cmocka_unit_test(test_switch_after_end_snapshot),
 	cmocka_unit_test(test_migration),
-	cmocka_unit_test(test_exec_by_other_thread),
-	cmocka_unit_test(test_exec_before_leader_is_gone),
 	cmocka_unit_test(test_restarted_call),
 	cmocka_unit_test(test_seq_wraps),
 };

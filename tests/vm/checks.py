@@ -4,7 +4,6 @@
 An emulated machine is slow and its CPUs come and go, so times are held to 10 % or
 20 ms here, where tests/e2e has 1 %; counts are exact as ever.
 """
-import copy
 import functools
 import json
 import re
@@ -104,33 +103,39 @@ def check_ledgers(case):
               f"{who}: reasons {thread['reasons']} are not what it waited: {states}")
 
 
-def check_switches(case):
-    """Of a thread's switch-outs none is missing until it told its count, and none is made up.
-
-    What threads do after the end of the command's first one, dying, is not in the
-    window, but in the kernel's own account; what that one did before, in neither.
-    """
-    told = {t["tid"]: t["nvcsw"] + t["nivcsw"] for t in case.threads}
-    for thread in case.report["threads"]:
-        account, who = thread["kernel"], f"{thread['name']} {thread['tid']}"
-        check(account, f"{who}: no account of the kernel's")
-        most = account["nvcsw"] + account["nivcsw"]
-        whole = thread["lifetime_ns"] == case.report["window_ns"]
-        least = most - 1 if whole else told.get(thread["tid"], 0)
-        check(least <= thread["switch_outs"] <= most,
-              f"{who}: {thread['switch_outs']} switch-outs recorded, should be {least} to {most}")
+def is_command(case, ledger):
+    """The command's first thread outlives all others, and is older than the window."""
+    leaders = [t for t in case.report["threads"] if t["tid"] == t["pid"]]
+    return ledger["tid"] == max(leaders, key=lambda t: t["lifetime_ns"])["tid"]
 
 
 def check_threads(case):
     """Every thread is there by its name, and ran for as long as it says."""
     for truth in case.truths:
         for told in truth.threads:
-            check(case.ledger(told["tid"])["name"] == told["name"],
-                  f"{told['name']} is called {case.ledger(told['tid'])['name']}")
-            thread = case.profile.thread(told["tid"])
-            until = case.at(truth, told["end_ns"])
-            running = thread.painted_by(by_state, end=until).get("running", 0)
-            check_close(f"{told['name']}: running", running, told["cpu_ns"], SHARE, ABSOLUTE)
+            ledger, thread = case.ledger(told["tid"]), case.profile.thread(told["tid"])
+            check(ledger["name"] == told["name"], f"{told['name']} is called {ledger['name']}")
+            if is_command(case, ledger):
+                running, wanted = ledger["states"]["running"], ledger["kernel"]["sum_exec_runtime"]
+            else:
+                running = thread.painted_by(by_state, end=case.at(truth, told["end_ns"]))["running"]
+                wanted = told["cpu_ns"]
+            check_close(f"{told['name']}: running", running, wanted, SHARE, ABSOLUTE)
+
+
+def check_switches(case):
+    """Of a thread's switch-outs none is missing, but for the last one, and none is made up."""
+    told = {t["tid"]: t["nvcsw"] + t["nivcsw"] for t in case.threads}
+    for ledger in case.report["threads"]:
+        account, who = ledger["kernel"], f"{ledger['name']} {ledger['tid']}"
+        check(account, f"{who}: no account of the kernel's")
+        counted = account["nvcsw"] + account["nivcsw"]
+        check(counted - 1 <= ledger["switch_outs"] <= counted,
+              f"{who}: {ledger['switch_outs']} switch-outs recorded, the kernel counted {counted}")
+        # What it told of itself it read a little earlier.
+        check(ledger["switch_outs"] >= told.get(ledger["tid"], 0) or is_command(case, ledger),
+              f"{who}: {ledger['switch_outs']} switch-outs recorded, it told of "
+              f"{told.get(ledger['tid'])}")
 
 
 # The mutex of a condition variable may be another wait within that for the variable.
@@ -138,7 +143,7 @@ ALSO = {"condvar": ("Lock",)}
 
 
 def check_waits(case):
-    """When a thread says that it waited, it is drawn as waiting for that, then for a CPU."""
+    """When a thread says that it waited, it is drawn as waiting for that."""
     for truth in case.truths:
         for told in truth.threads:
             for kind in {kind for kind, _, _ in told["waits"]}:
@@ -146,18 +151,22 @@ def check_waits(case):
 
 
 def check_kind_of_wait(case, truth, told, kind):
-    thread = case.profile.thread(told["tid"])
-    right = runnable = 0
+    """Besides, on the way to sleep and from it, it is only running or runnable."""
+    thread, states = case.profile.thread(told["tid"]), {}
     for wait, begin, end in told["waits"]:
         if wait != kind:
             continue
-        painted = thread.painted_by(by_category, case.at(truth, begin), case.at(truth, end))
-        right += sum(painted.get(name, 0) for name in (CATEGORY_OF[kind], *ALSO.get(kind, ())))
-        runnable += sum(ns for name, ns in painted.items() if name.startswith("Runnable"))
-    check_close(f"{told['name']}: {kind} and runnable", right + runnable, waited(told, kind),
-                SHARE, ABSOLUTE)
-    check(right >= runnable or runnable < ABSOLUTE,
-          f"{told['name']}: {kind} {right / MS:.3f} ms, runnable {runnable / MS:.3f} ms")
+        for name, ns in thread.painted_by(by_category, case.at(truth, begin),
+                                          case.at(truth, end)).items():
+            right = name in (CATEGORY_OF[kind], *ALSO.get(kind, ()))
+            state = "right" if right else by_state(name, "")
+            states[state] = states.get(state, 0) + ns
+    right, wanted = states.pop("right", 0), waited(told, kind)
+    what = f"{told['name']}: {kind}"
+    check_close(f"{what}, {states} included", right + states.get("running", 0)
+                + states.get("runnable", 0), wanted, SHARE, ABSOLUTE)
+    check(right >= wanted / 2 - ABSOLUTE, f"{what} {right / MS:.3f} ms, should be most of "
+                                          f"{wanted / MS:.3f}: {states}")
 
 
 def check_same_elsewhere(case, wallprof):
@@ -254,26 +263,30 @@ def load_figures(case):
                      for program, instructions, milliseconds in LOADED.findall(case.log))
 
 
-def check_negative(results):
+def check_negative(kernel, results):
     """With the truth altered, the checks fail."""
-    case = Case(results / "sleeps")
-    good = copy.deepcopy((case.truths, case.report))
-    thread = case.threads[0]
-    thread["cpu_ns"] += 100 * MS
-    expect_failure(check_threads, case)
-    thread["tid"] = 1 << 22
-    expect_failure(check_threads, case)
-    case.truths, case.report = copy.deepcopy(good)
-    sleeper = next(t for t in case.threads if t["waits"])
-    sleeper["waits"][0][2] += 500 * MS
-    expect_failure(check_waits, case)
-    case.report["totals"]["switch"]["lost"] = 1
-    expect_failure(check_nothing_lost, case)
-    case.report["threads"][0]["states"]["running"] += 1
-    expect_failure(check_ledgers, case)
-    case.ledger(sleeper["tid"])["switch_outs"] -= 1
-    expect_failure(check_switches, case)
-    expect_failure(check_wakers, case, "sleeper", CATEGORY_OF["sleep"], 25, 20, "sleeper")
+    def fails(function, alter, *arguments):
+        case = Case(results / "sleeps")
+        function(case, *arguments)
+        alter(case, next(t for t in case.threads if t["name"].startswith("sleeper")))
+        expect_failure(function, case, *arguments)
+
+    fails(check_threads, lambda case, told: told.update(cpu_ns=told["cpu_ns"] + 100 * MS))
+    fails(check_threads, lambda case, told: told.update(tid=1 << 22))
+    fails(check_threads, lambda case, told: told.update(name="another"))
+    fails(check_waits, lambda case, told: told["waits"][0].__setitem__(0, "mutex"))
+    fails(check_waits, lambda case, told: told["waits"].append(
+        ["pipe", told["waits"][0][1], told["waits"][-1][2]]))
+    fails(check_switches, lambda case, told: told.update(nvcsw=told["nvcsw"] + 10_000))
+    fails(check_switches, lambda case, told: case.ledger(told["tid"]).update(switch_outs=1))
+    fails(check_nothing_lost, lambda case, told: case.report["totals"]["switch"].update(lost=1))
+    fails(check_nothing_lost, lambda case, told: case.report.update(contradictions=1))
+    fails(check_ledgers, lambda case, told: case.ledger(told["tid"]).update(lifetime_ns=1))
+    expect_failure(check_wakers, Case(results / "sleeps"), "sleeper", CATEGORY_OF["sleep"], 25, 20,
+                   "sleeper")
+    doctor = Case(results / "doctor")
+    doctor.log = doctor.log.replace(" instructions", "00000 instructions")
+    expect_failure(check_load, doctor, kernel)
 
 
 def check_refused(results):
@@ -296,4 +309,4 @@ def tests_of(kernel, results, wallprof):
             name, status)
     yield "attach", lambda: check_attached(Case(results / "attach"), wallprof)
     yield "wakers", lambda: check_all_wakers(results)
-    yield "negative", lambda: check_negative(results)
+    yield "negative", lambda: check_negative(kernel, results)

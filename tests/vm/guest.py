@@ -38,9 +38,11 @@ def _run(command):
     return done.stdout
 
 
-def _install_libraries(program, root):
-    """What the dynamic loader maps for it, at the same paths."""
-    for path in re.findall(r"(/\S+) \(0x", _run(["ldd", program])):
+def _install(program, root):
+    """In /bin, with what the dynamic loader maps for it, if anything, at the same paths."""
+    shutil.copy(program, root / "bin")
+    maps = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+    for path in re.findall(r"(/\S+) \(0x", maps):
         target = root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
@@ -51,14 +53,12 @@ def make_disk(folder, build, scripts):
     root, image = folder / "root", folder / "disk"
     for name in ("bin", "dev", "proc", "sys", "tmp"):
         (root / name).mkdir(parents=True)
-    shutil.copy(shutil.which("busybox"), root / "bin" / "busybox")
     for applet in APPLETS:
         (root / "bin" / applet).symlink_to("busybox")
     workloads = [p for p in (build / "tests" / "workloads").iterdir()
                  if p.is_file() and os.access(p, os.X_OK)]
-    for program in [build / "wallprof", *workloads]:
-        shutil.copy(program, root / "bin")
-        _install_libraries(program, root)
+    for program in [shutil.which("busybox", path=PATH), build / "wallprof", *workloads]:
+        _install(program, root)
     shutil.copy(HERE / "init", root / "init")
     for name, text in scripts.items():
         (root / name).write_text(text)
