@@ -16,7 +16,7 @@ u64 stack_sent[STACK_SENT_SLOTS];
 u64 foreign_sent[FOREIGN_SENT_SLOTS];
 u32 pid_ns_level;
 u32 command_tgid;
-u64 command_dead_ns;
+u64 command_threads;
 u64 command_end_ns;
 u8 snapshot_at_end;
 

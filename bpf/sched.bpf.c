@@ -120,8 +120,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (prev_state & TASK_DEAD) {
 		emit_stats(prev, ns);
-		if ((u32)prev->tgid == command_tgid)
+		if ((u32)prev->tgid == command_tgid) {
 			command_end_ns = ns;
+			__sync_fetch_and_add(&command_threads, -1);
+		}
 	}
 	return 0;
 }
@@ -171,9 +173,12 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	 * Workers that the kernel makes for a process (io_uring) are threads of it, but do
 	 * not pass through sched_process_fork.
 	 */
-	if (task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+	if (task->flags & (PF_IO_WORKER | PF_USER_WORKER)) {
 		emit_task(task, TASK_BIRTH | TASK_IO_WORKER, bpf_get_current_pid_tgid(),
 			  bpf_ktime_get_ns());
+		if ((u32)task->tgid == command_tgid)
+			__sync_fetch_and_add(&command_threads, 1);
+	}
 	emit_waking(task, WAKING_NEW);
 	return 0;
 }

@@ -20,6 +20,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	} else if (!is_target(child->tgid)) {
 		return 0;
 	}
+	if ((u32)child->tgid == command_tgid)
+		__sync_fetch_and_add(&command_threads, 1);
 	emit_task(child, TASK_BIRTH, parent->pid, bpf_ktime_get_ns());
 	return 0;
 }
@@ -55,8 +57,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	record.tid = task->pid;
 	record.tgid = task->tgid;
 	record.exit_code = task->exit_code;
-	if (group_dead && (u32)task->tgid == command_tgid)
-		command_dead_ns = record.h.ns;
 	emit(&sched_ring, &record.h, sizeof(record));
 	return 0;
 }
@@ -108,6 +108,7 @@ int mark_command(struct bpf_iter__task *ctx)
 		return 0;
 	pid_ns_level = BPF_CORE_READ(self, thread_pid, level);
 	command_tgid = task->tgid;
+	__sync_fetch_and_add(&command_threads, 1);
 	target_add(task->tgid);
 	return 0;
 }

@@ -37,7 +37,7 @@ extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
 extern u32 pid_ns_level;    /* wallprof's PID namespace */
 extern u32 command_tgid;    /* the launched command, or 0 */
-extern u64 command_dead_ns; /* when its last thread began to exit */
+extern u64 command_threads; /* how many of its threads still live */
 extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
 extern u8 snapshot_at_end;
 

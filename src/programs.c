@@ -335,12 +335,11 @@ struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
 
 uint64_t programs_command_end(const Programs *programs)
 {
-	uint64_t dead_ns =
-		__atomic_load_n(&programs->skeleton->bss->command_dead_ns, __ATOMIC_ACQUIRE);
-	uint64_t end_ns =
-		__atomic_load_n(&programs->skeleton->bss->command_end_ns, __ATOMIC_ACQUIRE);
+	const struct wallprof__bss *state = programs->skeleton->bss;
 
-	return dead_ns && end_ns > dead_ns ? end_ns : 0;
+	if (__atomic_load_n(&state->command_threads, __ATOMIC_ACQUIRE))
+		return 0;
+	return __atomic_load_n(&state->command_end_ns, __ATOMIC_ACQUIRE);
 }
 
 void programs_stop(Programs *programs)

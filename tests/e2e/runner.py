@@ -2,7 +2,7 @@
 """Runs every test of every suite and counts them; tools/test calls it.
 
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
-under the sanitizers), and one for each test_*.py beside this file.
+under the sanitizers), vm (the kernel matrix), and one for each test_*.py beside this file.
 """
 import importlib
 import json
@@ -18,6 +18,7 @@ from pathlib import Path
 import harness
 
 TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
+VM_RESULT = re.compile(r"^(ok|not ok) (vm\.\S+)(?: # (.*))?$")
 
 
 class Runner:
@@ -114,6 +115,31 @@ class Runner:
         elif seen == 0:
             self.fails(name, "ran no test")
 
+    def run_kernels(self):
+        """The kernel matrix: virtual machines, so one call for all its tests."""
+        if self.wanted and not any(w.startswith("vm") for w in self.wanted):
+            return
+        why = os.environ.get("WALLPROF_SKIP_VM")
+        if why:
+            self.skips("vm", why)
+            return
+        with subprocess.Popen([harness.ROOT / "tools" / "kernel-matrix"], text=True,
+                              stdout=subprocess.PIPE) as matrix:
+            seen = 0
+            for line in matrix.stdout:
+                match = VM_RESULT.match(line)
+                if not match:
+                    if line.startswith("#"):
+                        print(line, end="", flush=True)
+                    continue
+                seen += 1
+                if match[1] == "ok":
+                    self.passes(match[2])
+                else:
+                    self.fails(match[2], match[3] or "no reason given")
+        if not seen or matrix.returncode not in (0, 1):
+            self.fails("vm", f"the kernel matrix did not run (status {matrix.returncode})")
+
     def summary(self):
         for name in self.failed:
             print(f"failed: {name}")
@@ -127,6 +153,7 @@ def main():
     runner = Runner(seed, sys.argv[1:])
     runner.run_unit("unit", harness.ROOT / "build")
     runner.run_unit("unit-asan", harness.ROOT / "build-asan")
+    runner.run_kernels()
     for path in sorted(Path(__file__).parent.glob("test_*.py")):
         runner.run_module(path.stem)
     sys.exit(runner.summary())
