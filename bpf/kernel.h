@@ -58,6 +58,33 @@ struct file {
 	void *private_data;
 };
 
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+
+/* The tree of what an epoll descriptor watches; its type is struct epoll_key in 7.2. */
+struct epoll_filefd {
+	struct file *file;
+};
+
+struct epitem {
+	struct rb_node rbn;
+	struct epoll_filefd ffd;
+};
+
+struct eventpoll {
+	struct rb_root_cached rbr;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

@@ -110,7 +110,8 @@ struct rec_switch {
 	u64 ustack;
 	u64 args[3]; /* first three arguments of the system call */
 	u8 fd_kind;  /* enum fd_kind of the descriptor the call is about */
-	u8 fd_count; /* poll, ppoll: number of descriptors, 255 = 255 or more */
+	u8 fd_count; /* poll, select: how many descriptors (255: as many or more, or
+			unreadable); epoll: how many it watches (2: two or more) */
 	u16 reserved[3];
 };
 #define SWITCH_SHORT_LEN 32

@@ -10,52 +10,6 @@
 #include "stack.bpf.h"
 #include "syscall.bpf.h"
 
-static __always_inline u8 socket_kind(struct socket *socket)
-{
-	struct sock *sk = BPF_CORE_READ(socket, sk);
-	u16 family;
-
-	if (!sk)
-		return FD_SOCKET;
-	/* AF_UNIX sockets use TCP's state numbers too. */
-	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN)
-		return FD_LISTEN;
-	family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	if (family == AF_INET || family == AF_INET6)
-		return FD_INET;
-	return family == AF_UNIX ? FD_UNIX : FD_SOCKET;
-}
-
-/* Of the current task only: nobody else may close its descriptors' files under us then. */
-__noinline int current_fd_kind(u32 fd)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file **slots, *file = NULL;
-
-	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
-		return FD_NONE;
-	slots = BPF_CORE_READ(fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
-	if (!file)
-		return FD_NONE;
-	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
-	case S_IFREG:
-	case S_IFDIR:
-	case S_IFBLK:
-		return FD_FILE;
-	case S_IFCHR:
-		return FD_CHAR;
-	case S_IFIFO:
-		return FD_PIPE;
-	case S_IFSOCK:
-		return socket_kind(BPF_CORE_READ(file, private_data));
-	case 0:
-		return FD_ANON;
-	}
-	return FD_NONE;
-}
-
 static __always_inline u16 switch_seq(struct task_struct *task)
 {
 	return task->nvcsw + task->nivcsw;
@@ -73,8 +27,9 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	bool blocks = prev_state != 0 && !preempt && !signalled;
 	struct syscall_facts facts;
 
-	/* The descriptor only matters to a wait. */
-	syscall_facts(prev, blocks, &facts);
+	syscall_facts(prev, &facts);
+	if (blocks && facts.number >= 0)
+		descriptor_facts(prev, CURRENT_TASK, &facts);
 	record->h.flags |= SWITCH_PREV | (preempt ? SWITCH_PREEMPT : 0) |
 			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
 			   (facts.compat ? SWITCH_COMPAT : 0) | (signalled ? SWITCH_SIGNALLED : 0);

@@ -15,6 +15,11 @@
 #define ACCOUNT_KINDS	   REC_BPF_MAX
 #define ACCOUNT_CAUSES	   2 /* LOSS_RING_FULL, LOSS_SCRATCH_BUSY */
 
+/* What fd_watches() of fd.bpf.c answers. */
+#define FD_WATCHES(count, kind)	 ((count) << 8 | (kind))
+#define FD_WATCHES_COUNT(answer) ((answer) >> 8 & 0xff)
+#define FD_WATCHES_KIND(answer)	 ((answer)&0xff)
+
 enum kernel_stacks {
 	KERNEL_STACKS_NONE = 0,
 	KERNEL_STACKS_BLOCKED = 1, /* at switch-outs that block, not for preempted tasks */

@@ -16,19 +16,6 @@ struct syscall_facts {
 	bool compat;
 };
 
-/* uapi: linux/stat.h, linux/socket.h, net/tcp_states.h */
-#define S_IFMT	   00170000
-#define S_IFSOCK   0140000
-#define S_IFREG	   0100000
-#define S_IFBLK	   0060000
-#define S_IFDIR	   0040000
-#define S_IFCHR	   0020000
-#define S_IFIFO	   0010000
-#define AF_UNIX	   1
-#define AF_INET	   2
-#define AF_INET6   10
-#define TCP_LISTEN 10
-
 struct pollfd {
 	int fd;
 	short events;
@@ -46,11 +33,15 @@ static __always_inline u16 user_cs(struct pt_regs *regs)
 	return BPF_CORE_READ(regs, cs);
 }
 
-/*
- * What descriptor fd of the current task is. A global function, so that the verifier walks
- * it once and not at each place of poll_kind's loop: 15,000 instructions instead of 96,000.
- */
-extern int current_fd_kind(u32 fd);
+/* fd.bpf.c */
+extern int fd_kind(u64 files, u32 fd);
+extern int fd_watches(u64 files, u32 fd);
+
+/* As a number, which bpf_probe_read_kernel gives and a plain load would not. */
+static __always_inline u64 files_of(struct task_struct *task)
+{
+	return (u64)BPF_CORE_READ(task, files);
+}
 
 /* x86-64 system calls whose first argument is the descriptor they may wait for. */
 static __always_inline bool call_on_descriptor(u32 number)
@@ -87,40 +78,139 @@ static __always_inline bool call_on_descriptor(u32 number)
 	return false;
 }
 
-static __always_inline bool call_is_poll(u32 number)
+/* The calls that wait for descriptors listed in user memory, or watched by another descriptor. */
+enum many_call { MANY_NONE, MANY_POLL, MANY_SELECT, MANY_EPOLL };
+
+static __always_inline enum many_call call_on_many(u32 number)
 {
-	return number == 7 /* poll */ || number == 271 /* ppoll */;
+	switch (number) {
+	case 7:	  /* poll */
+	case 271: /* ppoll */
+		return MANY_POLL;
+	case 23:  /* select */
+	case 270: /* pselect6 */
+		return MANY_SELECT;
+	case 232: /* epoll_wait */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+		return MANY_EPOLL;
+	}
+	return MANY_NONE;
+}
+
+/*
+ * Whose memory is read: at a switch the current task's, which does not fault pages in; in the
+ * (sleepable) iterator any task's.
+ */
+enum whose { CURRENT_TASK, ANY_TASK };
+
+static __always_inline long read_user(struct task_struct *task, enum whose whose, void *to,
+				      u32 size, u64 from)
+{
+	if (whose == ANY_TASK)
+		return bpf_copy_from_user_task(to, size, (void *)from, task, 0);
+	return bpf_probe_read_user(to, size, (void *)from);
 }
 
 /* Of several descriptors, an Internet socket tells most about what is waited for. */
-static __always_inline u8 poll_kind(u64 user_fds, u32 count)
+static __always_inline void poll_facts(struct task_struct *task, enum whose whose,
+				       struct syscall_facts *facts)
 {
-	u8 best = FD_NONE;
-
+	facts->fd_count = facts->args[1] > 255 ? 255 : facts->args[1];
 	for (u32 i = 0; i < POLL_LOOKED_AT; i++) {
 		struct pollfd entry;
 		u8 kind;
 
-		if (i >= count)
+		if (i >= facts->fd_count)
 			break;
-		if (bpf_probe_read_user(&entry, sizeof(entry),
-					(void *)user_fds + i * sizeof(entry)))
+		if (read_user(task, whose, &entry, sizeof(entry),
+			      facts->args[0] + i * sizeof(entry)))
 			break;
-		kind = current_fd_kind(entry.fd);
+		kind = fd_kind(files_of(task), entry.fd);
+		if (kind == FD_INET || facts->fd_kind == FD_NONE)
+			facts->fd_kind = kind;
 		if (kind == FD_INET)
-			return kind;
-		if (best == FD_NONE)
-			best = kind;
+			break;
 	}
-	return best;
 }
 
-/*
- * Fills facts for a task that is off CPU or about to be. is_current: whether its
- * descriptors and memory may be looked at.
- */
-static __always_inline void syscall_facts(struct task_struct *task, bool is_current,
-					  struct syscall_facts *facts)
+static __always_inline u32 count_bits(u64 word)
+{
+	word -= word >> 1 & 0x5555555555555555ULL;
+	word = (word & 0x3333333333333333ULL) + (word >> 2 & 0x3333333333333333ULL);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return word * 0x0101010101010101ULL >> 56;
+}
+
+#define SELECT_WORDS 4 /* descriptors below 256; programs with more use poll */
+
+/* The sets for reading and writing; that for exceptions is the fourth argument, not told. */
+static __always_inline void select_facts(struct task_struct *task, enum whose whose,
+					 struct syscall_facts *facts)
+{
+	u32 limit = facts->args[0], first = 0, count = 0;
+
+	if (limit > SELECT_WORDS * 64) {
+		facts->fd_count = 255;
+		return;
+	}
+	for (u32 i = 0; i < SELECT_WORDS; i++) {
+		u64 read_set = 0, write_set = 0, both;
+
+		if (i * 64 >= limit)
+			break;
+		if ((facts->args[1] && read_user(task, whose, &read_set, sizeof(read_set),
+						 facts->args[1] + i * sizeof(u64))) ||
+		    (facts->args[2] && read_user(task, whose, &write_set, sizeof(write_set),
+						 facts->args[2] + i * sizeof(u64)))) {
+			facts->fd_count = 255;
+			return;
+		}
+		both = read_set | write_set;
+		if (limit - i * 64 < 64)
+			both &= (1ULL << (limit - i * 64)) - 1;
+		/* The lowest bit's place is the number of ones below it. */
+		if (both && !count)
+			first = i * 64 + count_bits((both & -both) - 1);
+		count += count_bits(both);
+	}
+	facts->fd_count = count > 255 ? 255 : count;
+	if (count)
+		facts->fd_kind = fd_kind(files_of(task), first);
+}
+
+static __always_inline void epoll_facts(struct task_struct *task, struct syscall_facts *facts)
+{
+	int watches = fd_watches(files_of(task), facts->args[0]);
+
+	facts->fd_count = FD_WATCHES_COUNT(watches);
+	facts->fd_kind = FD_WATCHES_KIND(watches);
+}
+
+static __always_inline void descriptor_facts(struct task_struct *task, enum whose whose,
+					     struct syscall_facts *facts)
+{
+	if (call_on_descriptor(facts->number)) {
+		facts->fd_kind = fd_kind(files_of(task), facts->args[0]);
+		return;
+	}
+	switch (call_on_many(facts->number)) {
+	case MANY_POLL:
+		poll_facts(task, whose, facts);
+		return;
+	case MANY_SELECT:
+		select_facts(task, whose, facts);
+		return;
+	case MANY_EPOLL:
+		epoll_facts(task, facts);
+		return;
+	case MANY_NONE:
+		return;
+	}
+}
+
+/* The call that a task is in; descriptor_facts adds what it is about. */
+static __always_inline void syscall_facts(struct task_struct *task, struct syscall_facts *facts)
 {
 	struct pt_regs *regs;
 	u64 number;
@@ -141,14 +231,6 @@ static __always_inline void syscall_facts(struct task_struct *task, bool is_curr
 	facts->args[0] = regs->di;
 	facts->args[1] = regs->si;
 	facts->args[2] = regs->dx;
-	if (call_is_poll(number))
-		facts->fd_count = facts->args[1] > 255 ? 255 : facts->args[1];
-	if (!is_current)
-		return;
-	if (call_on_descriptor(number))
-		facts->fd_kind = current_fd_kind(facts->args[0]);
-	else if (call_is_poll(number))
-		facts->fd_kind = poll_kind(facts->args[0], facts->fd_count);
 }
 
 #endif

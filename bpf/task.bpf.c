@@ -178,7 +178,9 @@ static __always_inline void emit_snapshot(struct task_struct *task, u64 ns)
 		flags |= SNAPSHOT_QUEUED;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		flags |= SNAPSHOT_IOWAIT;
-	syscall_facts(task, false, &facts);
+	syscall_facts(task, &facts);
+	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
+		descriptor_facts(task, ANY_TASK, &facts);
 	if (facts.compat)
 		flags |= SNAPSHOT_COMPAT;
 	record.tid = task->pid;
@@ -186,6 +188,7 @@ static __always_inline void emit_snapshot(struct task_struct *task, u64 ns)
 	record.args[1] = facts.args[1];
 	record.args[2] = facts.args[2];
 	record.syscall = facts.number;
+	record.fd_kind = facts.fd_kind;
 	record.fd_count = facts.fd_count;
 	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);

@@ -16,6 +16,7 @@
 #define TASK_STOPPED	     0x0004
 #define TASK_TRACED	     0x0008
 #define TASK_NOLOAD	     0x0400
+#define TASK_FREEZABLE	     0x2000
 #define TASK_FROZEN	     0x8000
 
 const CategoryInfo category_info[CATEGORY_COUNT] = {
@@ -99,9 +100,11 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 /* What a system call can wait for. */
 enum call {
 	CALL_OTHER = 0,
-	CALL_READ,    /* of any descriptor */
-	CALL_WRITE,   /* likewise */
-	CALL_RECEIVE, /* of a socket */
+	CALL_READ,     /* of any descriptor */
+	CALL_WRITE,    /* likewise */
+	CALL_SENDFILE, /* reads a file, writes a descriptor; no user memory */
+	CALL_SPLICE,   /* likewise, with a pipe at one end */
+	CALL_RECEIVE,  /* of a socket */
 	CALL_SEND,
 	CALL_CONNECT,
 	CALL_ACCEPT,
@@ -128,15 +131,15 @@ static const uint8_t calls[] = {
 	[__NR_pread64] = CALL_READ,
 	[__NR_preadv] = CALL_READ,
 	[__NR_preadv2] = CALL_READ,
-	[__NR_splice] = CALL_READ,
-	[__NR_tee] = CALL_READ,
+	[__NR_splice] = CALL_SPLICE,
+	[__NR_tee] = CALL_SPLICE,
 	[__NR_readahead] = CALL_READ,
 	[__NR_write] = CALL_WRITE,
 	[__NR_writev] = CALL_WRITE,
 	[__NR_pwrite64] = CALL_WRITE,
 	[__NR_pwritev] = CALL_WRITE,
 	[__NR_pwritev2] = CALL_WRITE,
-	[__NR_sendfile] = CALL_WRITE,
+	[__NR_sendfile] = CALL_SENDFILE,
 	[__NR_vmsplice] = CALL_WRITE,
 	[__NR_recvfrom] = CALL_RECEIVE,
 	[__NR_recvmsg] = CALL_RECEIVE,
@@ -299,15 +302,22 @@ static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rul
 	return count == 1 ? classify_poll_one(facts) : classify_poll_many(facts, REASON_IDLE_POLL);
 }
 
-/* select tells only the highest descriptor, not how many there are. */
+/* The arguments tell only the highest descriptor; how many there are is counted in BPF. */
 static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *rule)
 {
-	uint32_t limit = facts->args[0];
-
 	*rule = RULE_ARGUMENTS;
-	if (limit == 0)
+	if ((uint32_t)facts->args[0] == 0 || facts->fd_count == 0)
 		return REASON_SLEEP;
-	return limit == 1 ? classify_poll_one(facts) : classify_poll_many(facts, REASON_IDLE_POLL);
+	*rule = RULE_DESCRIPTOR;
+	return facts->fd_count == 1 ? classify_poll_one(facts)
+				    : classify_poll_many(facts, REASON_IDLE_POLL);
+}
+
+static enum reason classify_epoll(const ReasonFacts *facts, enum reason_rule *rule)
+{
+	*rule = facts->fd_count ? RULE_DESCRIPTOR : RULE_SYSCALL;
+	return facts->fd_count == 1 ? classify_poll_one(facts)
+				    : classify_poll_many(facts, REASON_IDLE_EPOLL);
 }
 
 static enum reason classify_connect(const ReasonFacts *facts)
@@ -322,9 +332,11 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 	*rule = RULE_SYSCALL;
 	switch (call_of(facts->syscall)) {
 	case CALL_READ:
+	case CALL_SPLICE:
 		*rule = RULE_DESCRIPTOR;
 		return classify_read(facts->fd_kind, REASON_OTHER);
 	case CALL_WRITE:
+	case CALL_SENDFILE:
 		*rule = RULE_DESCRIPTOR;
 		return classify_write(facts->fd_kind, REASON_OTHER);
 	case CALL_RECEIVE:
@@ -348,7 +360,7 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 	case CALL_SELECT:
 		return classify_select(facts, rule);
 	case CALL_EPOLL:
-		return classify_poll_many(facts, REASON_IDLE_EPOLL);
+		return classify_epoll(facts, rule);
 	case CALL_IO_URING:
 		/* With requests under way the kernel marks the wait as one for I/O (from 6.5 on).
 		 */
@@ -362,7 +374,7 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 	case CALL_CHILD:
 		return REASON_CHILD;
 	case CALL_CLONE:
-		return REASON_VFORK;
+		return REASON_OTHER;
 	case CALL_FILE_LOCK:
 		return REASON_FILE_LOCK;
 	case CALL_FCNTL:
@@ -401,16 +413,23 @@ static enum reason classify_uninterruptible(const ReasonFacts *facts, enum reaso
 	/* ext4's wait for the journal's commit is not marked as one for I/O. */
 	if (call == CALL_SYNC)
 		return REASON_DISK_SYNC;
-	if (call == CALL_CLONE && !facts->iowait)
+	/*
+	 * Only the wait for a vfork child is freezable (since 6.1); clone may also wait for the
+	 * lock of the address space it copies.
+	 */
+	if (call == CALL_CLONE && facts->state & TASK_FREEZABLE)
 		return REASON_VFORK;
 	*rule = RULE_STATE;
 	if (facts->kernel_thread)
 		return facts->iowait ? REASON_DISK_OTHER : REASON_UNINTERRUPTIBLE;
-	if (facts->syscall == -1)
-		return REASON_FAULT;
+	/* A lock, say: of a mapping, a file, a journal. Kernel functions will tell. */
 	if (!facts->iowait)
 		return REASON_UNINTERRUPTIBLE;
+	if (facts->syscall == -1)
+		return REASON_FAULT;
 	*rule = RULE_SYSCALL;
+	if (call == CALL_SENDFILE)
+		return REASON_DISK_READ;
 	if (call != CALL_READ && call != CALL_WRITE && call != CALL_RECEIVE && call != CALL_SEND)
 		return REASON_DISK_OTHER;
 	if (is_diskless(facts->fd_kind)) {

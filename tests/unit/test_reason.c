@@ -110,10 +110,15 @@ static void test_disk(void **state)
 		WAIT(D, __NR_syncfs, REASON_DISK_SYNC, RULE_SYSCALL),
 		/* No call: a page fault. */
 		WAIT(D, -1, REASON_FAULT, RULE_STATE, .iowait = true),
-		WAIT(D, -1, REASON_FAULT, RULE_STATE),
+		WAIT(D, -1, REASON_UNINTERRUPTIBLE, RULE_STATE), /* a lock of the mappings */
 		WAIT(S, -1, REASON_FAULT, RULE_STATE, .iowait = true),
 		/* What a pipe or socket call waits for on disk is its own buffer. */
 		WAIT(D, __NR_write, REASON_FAULT, RULE_DESCRIPTOR, .fd_kind = FD_PIPE,
+		     .iowait = true),
+		/* A file is read into a socket, without a buffer of the process. */
+		WAIT(D, __NR_sendfile, REASON_DISK_READ, RULE_SYSCALL, .fd_kind = FD_INET,
+		     .iowait = true),
+		WAIT(D, __NR_splice, REASON_DISK_OTHER, RULE_SYSCALL, .fd_kind = FD_PIPE,
 		     .iowait = true),
 		WAIT(D, __NR_sendto, REASON_FAULT, RULE_DESCRIPTOR, .fd_kind = FD_INET,
 		     .iowait = true),
@@ -183,7 +188,17 @@ static void test_idle(void **state)
 		     .fd_kind = FD_INET, .fd_count = 2),
 		WAIT(S, __NR_poll, REASON_IDLE_POLL, RULE_DESCRIPTOR, .args = {1, 9999},
 		     .fd_kind = FD_PIPE, .fd_count = 255),
-		WAIT(S, __NR_select, REASON_IDLE_POLL, RULE_ARGUMENTS, .args = {5}),
+		WAIT(S, __NR_select, REASON_IDLE_POLL, RULE_DESCRIPTOR, .args = {5}, .fd_count = 2),
+		WAIT(S, __NR_select, REASON_NETWORK_POLL, RULE_DESCRIPTOR, .args = {5},
+		     .fd_kind = FD_INET, .fd_count = 1),
+		WAIT(S, __NR_pselect6, REASON_IDLE_POLL, RULE_DESCRIPTOR, .args = {1024},
+		     .fd_count = 255),
+		WAIT(S, __NR_epoll_wait, REASON_NETWORK_POLL, RULE_DESCRIPTOR, .args = {4},
+		     .fd_kind = FD_INET, .fd_count = 1),
+		WAIT(S, __NR_epoll_wait, REASON_IDLE_POLL, RULE_DESCRIPTOR, .args = {4},
+		     .fd_kind = FD_LISTEN, .fd_count = 1),
+		WAIT(S, __NR_epoll_wait, REASON_IDLE_EPOLL, RULE_DESCRIPTOR, .args = {4},
+		     .fd_kind = FD_INET, .fd_count = 2),
 		WAIT(S, __NR_epoll_wait, REASON_IDLE_EPOLL, RULE_SYSCALL, .args = {4},
 		     .fd_kind = FD_ANON),
 		WAIT(S, __NR_epoll_pwait2, REASON_IDLE_EPOLL, RULE_SYSCALL, .args = {4}),
@@ -195,7 +210,9 @@ static void test_idle(void **state)
 		/* With no descriptors it is a sleep. */
 		WAIT(S, __NR_poll, REASON_SLEEP, RULE_ARGUMENTS, .args = {0, 0}),
 		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {0}),
-		WAIT(S, __NR_select, REASON_POLL_OTHER, RULE_ARGUMENTS, .args = {1}),
+		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {8}),
+		WAIT(S, __NR_select, REASON_POLL_OTHER, RULE_DESCRIPTOR, .args = {1},
+		     .fd_kind = FD_FILE, .fd_count = 1),
 		/* Requests are under way. */
 		WAIT(S, __NR_io_uring_enter, REASON_IO_URING, RULE_SYSCALL, .iowait = true),
 	};
@@ -262,8 +279,10 @@ static void test_others(void **state)
 		WAIT(S, __NR_clock_nanosleep, REASON_SLEEP, RULE_SYSCALL),
 		WAIT(S, __NR_wait4, REASON_CHILD, RULE_SYSCALL),
 		WAIT(S, __NR_waitid, REASON_CHILD, RULE_SYSCALL),
-		WAIT(KILL, __NR_vfork, REASON_VFORK, RULE_SYSCALL),
-		WAIT(KILL, __NR_clone3, REASON_VFORK, RULE_SYSCALL),
+		/* Freezable, unlike the wait for the lock of the mappings that fork copies. */
+		WAIT(0x2102, __NR_vfork, REASON_VFORK, RULE_SYSCALL),
+		WAIT(0x2102, __NR_clone3, REASON_VFORK, RULE_SYSCALL),
+		WAIT(KILL, __NR_clone, REASON_UNINTERRUPTIBLE, RULE_STATE),
 		WAIT(S, __NR_flock, REASON_FILE_LOCK, RULE_SYSCALL, .args = {3},
 		     .fd_kind = FD_FILE),
 		WAIT(S, __NR_fcntl, REASON_FILE_LOCK, RULE_ARGUMENTS, .args = {3, F_SETLKW},
@@ -281,7 +300,7 @@ static void test_others(void **state)
 		WAIT(0x4, __NR_nanosleep, REASON_STOPPED, RULE_STATE),
 		WAIT(0x8, __NR_read, REASON_STOPPED, RULE_STATE, .args = {0}, .fd_kind = FD_PIPE),
 		WAIT(0x8000, -1, REASON_STOPPED, RULE_STATE),
-		/* TASK_FREEZABLE changes nothing. */
+		/* TASK_FREEZABLE changes nothing else. */
 		WAIT(0x2001, __NR_nanosleep, REASON_SLEEP, RULE_SYSCALL),
 		WAIT(S, -1, REASON_OTHER, RULE_STATE),
 		WAIT(S, __NR_ioctl, REASON_OTHER, RULE_SYSCALL),
