@@ -160,7 +160,11 @@ struct pt_regs___fred {
 	u16 cs; /* 6.9 and later */
 };
 
-struct bpf_iter_meta;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
 
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;

@@ -332,6 +332,8 @@ struct rec_file {
 	u32 reserved2;
 	u64 base_svma; /* lowest PT_LOAD p_vaddr, page-aligned down: relative addresses count from
 			  it */
+	u64 size;      /* bytes, and */
+	u64 mtime_ns;  /* last change, CLOCK_REALTIME: what tells a file without a build id */
 	char path[];   /* NUL-terminated, as the process's mount namespace has it */
 };
 
@@ -394,7 +396,8 @@ struct rec_loss {
 enum loss_cause {
 	LOSS_RING_FULL = 0,
 	LOSS_SCRATCH_BUSY = 1,
-	LOSS_SIDEBAND = 2, /* perf's own PERF_RECORD_LOST: mappings */
+	LOSS_SIDEBAND = 2,  /* perf's own PERF_RECORD_LOST: mappings */
+	LOSS_RECURSION = 3, /* the kernel left the program out: it was already running there */
 	LOSS_CAUSE_MAX,
 };
 

@@ -123,6 +123,8 @@ int mark_descendants(struct bpf_iter__task *ctx)
 
 	if (!task || task->pid != task->tgid || is_target(task->tgid))
 		return 0;
+	if ((u32)task->tgid == bpf_get_current_pid_tgid() >> 32)
+		return 0; /* wallprof itself, when its shell is recorded */
 	ancestor = task->real_parent;
 	for (int i = 0; i < ANCESTORS_LOOKED_AT; i++) {
 		u32 tgid = BPF_CORE_READ(ancestor, tgid);
@@ -210,6 +212,8 @@ int snapshot(struct bpf_iter__task *ctx)
 	emit_task(task, 0, 0, ns);
 	emit_snapshot(task, ns);
 	emit_stats(task, bpf_ktime_get_ns());
+	/* So that the recorder's read returns now and then, and it can drain the rings. */
+	bpf_seq_write(ctx->meta->seq, "", 1);
 	return 0;
 }
 

@@ -234,6 +234,10 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 	if (record->kind < REC_BPF_MAX)
 		return add_event(builder, record);
 	switch (record->kind) {
+	case REC_ROUND:
+		/* All that happened before is known, be it that nothing did. */
+		builder->last_ns = MAX(builder->last_ns, record->ns);
+		return;
 	case REC_META:
 		return add_meta(builder, (const struct rec_meta *)record);
 	case REC_WINDOW:

@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct rec_sample) == 40, "REC_SAMPLE");
 _Static_assert(offsetof(struct rec_stack, frames) == 32, "REC_STACK");
 _Static_assert(sizeof(struct rec_window) == 24, "REC_WINDOW");
 _Static_assert(offsetof(struct rec_file, base_svma) == 48, "REC_FILE");
-_Static_assert(offsetof(struct rec_file, path) == 56, "REC_FILE");
+_Static_assert(offsetof(struct rec_file, path) == 72, "REC_FILE");
 _Static_assert(sizeof(struct rec_mapping) == 56, "REC_MAPPING");
 _Static_assert(sizeof(struct rec_space) == 24, "REC_SPACE");
 _Static_assert(offsetof(struct rec_symbol, text) == 48, "REC_SYMBOL");

@@ -2,13 +2,13 @@
 #include "exporter.h"
 #include "capture.h"
 #include "firefox.h"
+#include "interrupt.h"
 #include "output.h"
 #include "symbols.h"
 #include <errno.h>
-#include <signal.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static int read_all(CaptureReader *reader, Loaded *loaded, bool *ret_has_symbols)
@@ -70,6 +70,23 @@ static int resolve_late(CaptureReader *reader, Loaded *loaded)
 	return error;
 }
 
+static void tell_damage(const char *capture_path, const CaptureReader *reader)
+{
+	const CaptureCounts *counts = capture_reader_counts(reader);
+
+	if (capture_reader_damage(reader))
+		log_warn("%s: %s", capture_path, capture_reader_damage(reader));
+	if (counts->unknown)
+		log_warn("%s: %" PRIu64 " records are of kinds that this version does not know",
+			 capture_path, counts->unknown);
+	if (counts->malformed)
+		log_warn("%s: %" PRIu64 " records are malformed and were left out", capture_path,
+			 counts->malformed);
+	if (counts->late)
+		log_warn("%s: %" PRIu64 " records came too late to be put in order", capture_path,
+			 counts->late);
+}
+
 int exporter_load(const char *capture_path, Loaded *ret_loaded)
 {
 	const char *message = NULL;
@@ -83,8 +100,8 @@ int exporter_load(const char *capture_path, Loaded *ret_loaded)
 		return error;
 	}
 	error = read_all(reader, ret_loaded, &has_symbols);
-	if (!error && capture_reader_damage(reader))
-		log_warn("%s: %s", capture_path, capture_reader_damage(reader));
+	if (!error)
+		tell_damage(capture_path, reader);
 	if (!error && !has_symbols)
 		error = resolve_late(reader, ret_loaded);
 	if (error)
@@ -104,40 +121,6 @@ void exporter_unload(Loaded *loaded)
 	*loaded = (Loaded){};
 }
 
-/* ---- giving up on a signal --------------------------------------------------- */
-
-/* Only async-signal-safe calls: unlink, write, _exit. */
-static struct {
-	const char *unfinished; /* to be removed */
-	char message[8192];
-	size_t length;
-} give_up;
-
-static void on_give_up(int signal_number)
-{
-	if (give_up.unfinished)
-		unlink(give_up.unfinished);
-	if (write(STDERR_FILENO, give_up.message, give_up.length) < 0)
-		_exit(125);
-	_exit(128 + signal_number);
-}
-
-static void let_signals_give_up(const char *unfinished, const char *capture_path)
-{
-	struct sigaction action = {.sa_handler = on_give_up};
-	sigset_t none;
-
-	give_up.unfinished = unfinished;
-	snprintf(give_up.message, sizeof(give_up.message),
-		 "wallprof: export given up; the recording is in %s (wallprof export %s)\n",
-		 capture_path, capture_path);
-	give_up.length = strlen(give_up.message);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker)
 {
@@ -149,15 +132,15 @@ int exporter_write(const Loaded *loaded, const Options *options, const char *cap
 		log_error("cannot write %s: %s", output_path, strerror(-error));
 		return error;
 	}
-	let_signals_give_up(output_temp_path(output), capture_path);
+	interrupt_unfinished(output_temp_path(output));
 	if (invoker->change && fchown(output_fd(output), invoker->uid, invoker->gid))
 		log_warn("%s stays root's: %s", output_path, strerror(errno));
 	error = firefox_write(output, loaded->timeline, loaded->frames, &firefox);
-	give_up.unfinished = NULL;
 	if (error)
 		output_discard(output);
 	else
 		error = output_close(output);
+	interrupt_release();
 	if (error)
 		log_error("writing %s failed: %s; the recording is in %s", output_path,
 			  strerror(-error), capture_path);

@@ -23,10 +23,7 @@ typedef struct Loaded {
 int exporter_load(const char *capture_path, Loaded *ret_loaded);
 void exporter_unload(Loaded *loaded);
 
-/*
- * Writes the profile; until it returns, SIGINT gives up, keeps the capture and says where. Returns
- * 0 or a negative errno after saying what is wrong.
- */
+/* Writes the profile. Returns 0 or a negative errno after saying what is wrong. */
 int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker);
 

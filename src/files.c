@@ -13,6 +13,7 @@
 typedef struct HeldFile {
 	int fd; /* -1: could not be opened, or no file */
 	uint8_t flags;
+	uint64_t size, mtime_ns; /* when it was opened */
 	ElfIdentity identity;
 } HeldFile;
 
@@ -63,32 +64,44 @@ static bool path_is_anonymous(const char *path)
 }
 
 /* The build id must fit, or, for a file without one, the inode. */
-static bool is_same_file(int fd, const MappingSeen *mapping, const ElfIdentity *identity)
+static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
+			 const ElfIdentity *identity)
 {
-	struct stat st;
-
 	if (mapping->build_id_len)
 		return identity->build_id_len == mapping->build_id_len &&
 		       !memcmp(identity->build_id, mapping->build_id, mapping->build_id_len);
-	if (!mapping->inode)
-		return true;
-	return !fstat(fd, &st) && st.st_ino == mapping->inode;
+	return !mapping->inode || st->st_ino == mapping->inode;
+}
+
+/* A path that the target controls: nothing but a regular file may be opened. */
+static int open_regular(const char *path, struct stat *ret_stat)
+{
+	_cleanup_close_ int place = open(path, O_PATH | O_CLOEXEC);
+	char again[64];
+
+	if (place < 0 || fstat(place, ret_stat) || !S_ISREG(ret_stat->st_mode))
+		return -1;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	return open(again, O_RDONLY | O_CLOEXEC);
 }
 
 static bool try_open(HeldFile *held, const char *path, const MappingSeen *mapping)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	ElfIdentity identity = {};
+	struct stat st;
+	int fd = open_regular(path, &st);
 
 	if (fd < 0)
 		return false;
-	if (elf_identify(fd, &identity) || !is_same_file(fd, mapping, &identity)) {
+	if (elf_identify(fd, &identity) || !is_same_file(&st, mapping, &identity)) {
 		elf_identity_free(&identity);
 		close(fd);
 		return false;
 	}
 	held->fd = fd;
 	held->identity = identity;
+	held->size = st.st_size;
+	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
 	return true;
 }
 
@@ -124,6 +137,8 @@ static int emit_file(Files *files, uint32_t id, const HeldFile *held, const Mapp
 	record->h = (struct record){
 		.len = length, .kind = REC_FILE, .flags = held->flags, .ns = mapping->ns};
 	record->id = id;
+	record->size = held->size;
+	record->mtime_ns = held->mtime_ns;
 	record->base_svma = held->identity.base_svma;
 	record->build_id_len = held->identity.build_id_len;
 	memcpy(record->build_id, held->identity.build_id, sizeof(record->build_id));

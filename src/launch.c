@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "launch.h"
+#include "interrupt.h"
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,17 +51,15 @@ static int become(const Invoker *invoker)
 static void __attribute__((noreturn))
 run_child(char *const argv[], const Invoker *invoker, int go_fd, int error_fd)
 {
-	sigset_t none;
 	char go;
 	int error;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* End of file without a byte: wallprof gave up or died before it was ready. */
 	if (TEMP_FAILURE_RETRY(read(go_fd, &go, 1)) != 1)
 		_exit(125);
 	error = become(invoker);
 	if (!error) {
+		interrupt_restore();
 		execvp(argv[0], argv);
 		error = errno;
 	}
@@ -108,8 +106,9 @@ int launch_go(Launch *launch)
 	int error = 0;
 	ssize_t got;
 
+	/* If the child was killed meanwhile this fails, and its end is seen like any other's. */
 	if (write(launch->go_fd, "g", 1) != 1)
-		error = errno;
+		log_verbose("the command was gone before it began: %s", strerror(errno));
 	close(launch->go_fd);
 	got = TEMP_FAILURE_RETRY(read(launch->error_fd, &error, sizeof(error)));
 	close(launch->error_fd);

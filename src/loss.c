@@ -7,6 +7,8 @@ struct LossMeter {
 	size_t cpu_count;
 	uint64_t (*seen)[ACCOUNT_CAUSES][ACCOUNT_KINDS]; /* per CPU, at the last poll */
 	uint64_t (*pending_first)[ACCOUNT_KINDS];	 /* taken, but not yet reported */
+	uint64_t missed[ACCOUNT_KINDS], missed_since_ns; /* reported by the next poll */
+	uint64_t missed_total[ACCOUNT_KINDS];
 	uint64_t last_poll_ns;
 	uint64_t lost;
 };
@@ -77,6 +79,32 @@ static int poll_one(LossMeter *meter, size_t cpu, size_t cause, size_t kind, uin
 	return sink(user, &record.h);
 }
 
+void loss_add(LossMeter *meter, uint32_t kind, uint64_t count, uint64_t since_ns)
+{
+	meter->missed[kind] += count;
+	meter->missed_total[kind] += count;
+	meter->missed_since_ns = since_ns;
+}
+
+static int report_missed(LossMeter *meter, size_t kind, uint64_t poll_ns, RecordSink sink,
+			 void *user)
+{
+	struct rec_loss record = {
+		.h = {.len = sizeof(record), .kind = REC_LOSS, .ns = poll_ns},
+		.lost_kind = kind,
+		.cause = LOSS_RECURSION,
+		.count = meter->missed[kind],
+		.from_ns = meter->missed_since_ns,
+		.to_ns = poll_ns,
+	};
+
+	if (!record.count)
+		return 0;
+	meter->lost += record.count;
+	meter->missed[kind] = 0;
+	return sink(user, &record.h);
+}
+
 int loss_poll(LossMeter *meter, RecordSink sink, void *user)
 {
 	uint64_t poll_ns = now_ns();
@@ -91,6 +119,12 @@ int loss_poll(LossMeter *meter, RecordSink sink, void *user)
 			}
 		}
 	}
+	for (size_t kind = 0; kind < ACCOUNT_KINDS; kind++) {
+		int error = report_missed(meter, kind, poll_ns, sink, user);
+
+		if (error)
+			return error;
+	}
 	meter->last_poll_ns = poll_ns;
 	return 0;
 }
@@ -103,6 +137,8 @@ int loss_totals(LossMeter *meter, RecordSink sink, void *user)
 		struct rec_total record = {
 			.h = {.len = sizeof(record), .kind = REC_TOTAL, .ns = ns},
 			.counted_kind = kind,
+			.sent = meter->missed_total[kind],
+			.lost = meter->missed_total[kind],
 		};
 		int error;
 

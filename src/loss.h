@@ -24,6 +24,9 @@ int loss_poll(LossMeter *meter, RecordSink sink, void *user);
 /* Emits a REC_TOTAL per kind. Call after the last loss_poll. */
 int loss_totals(LossMeter *meter, RecordSink sink, void *user);
 
+/* Records of a kind that were never tried, since since_ns: counted as sent and lost. */
+void loss_add(LossMeter *meter, uint32_t kind, uint64_t count, uint64_t since_ns);
+
 /* All losses seen so far. */
 uint64_t loss_count(const LossMeter *meter);
 

@@ -4,6 +4,7 @@
  */
 #include "checks.h"
 #include "exporter.h"
+#include "interrupt.h"
 #include "options.h"
 #include "record.h"
 #include "report.h"
@@ -31,9 +32,11 @@ static int check_output(const char *path)
 	if (slash)
 		slash[slash == folder] = '\0';
 	if (access(slash ? folder : ".", W_OK | X_OK)) {
+		int error = -errno;
+
 		log_error("cannot write %s: %s (choose another place with -o)", path,
-			  strerror(errno));
-		return -errno;
+			  strerror(-error));
+		return error;
 	}
 	return 0;
 }
@@ -46,17 +49,19 @@ static int exit_status(const RecordResult *result, bool failed)
 	return result->command_status;
 }
 
+/* What becomes of a command that its recording did not see the end of. */
 static void end_with_command(RecordResult *result)
 {
-	if (!result->command_running)
+	if (record_wait(result, /* block= */ false))
 		return;
-	if (result->interrupted) {
-		log_info("the command (process %d) still runs", result->command_pid);
-		result->command_status = EXIT_INTERRUPTED;
-		return;
+	if (!result->interrupted) {
+		log_info("waiting for the command (process %d), no longer recorded",
+			 result->command_pid);
+		if (record_wait(result, /* block= */ true))
+			return;
 	}
-	log_info("waiting for the command (process %d), no longer recorded", result->command_pid);
-	record_wait(result);
+	log_info("the command (process %d) still runs", result->command_pid);
+	result->command_status = EXIT_INTERRUPTED;
 }
 
 static int record_only(const Options *options, const Invoker *invoker)
@@ -67,11 +72,9 @@ static int record_only(const Options *options, const Invoker *invoker)
 	if (error)
 		return EXIT_WALLPROF_FAILED;
 	error = record_run(options, invoker, options->output, &result);
-	if (error && !result.started) {
-		if (result.opened)
-			unlink(options->output);
+	if (error && !result.started)
 		return result.command_status ? result.command_status : EXIT_WALLPROF_FAILED;
-	}
+	interrupt_release();
 	if (!error && !options->command)
 		puts(options->output);
 	end_with_command(&result);
@@ -102,11 +105,8 @@ static int profile(const Options *options, const Invoker *invoker)
 	if (error)
 		return EXIT_WALLPROF_FAILED;
 	error = record_run(options, invoker, capture, &result);
-	if (!result.started) {
-		if (result.opened)
-			unlink(capture);
+	if (!result.started)
 		return result.command_status ? result.command_status : EXIT_WALLPROF_FAILED;
-	}
 	/* A recording that a full disk cut short is still worth seeing. */
 	if (export_capture(options, invoker, capture, /* summary= */ true))
 		return exit_status(&result, true);
@@ -120,6 +120,7 @@ static int profile(const Options *options, const Invoker *invoker)
 
 static int export_only(const Options *options, const Invoker *invoker)
 {
+	interrupt_guard(/* capture_path= */ NULL);
 	if (check_output(options->output) ||
 	    export_capture(options, invoker, options->input, /* summary= */ false))
 		return EXIT_FAILURE;

@@ -16,11 +16,12 @@ typedef struct MetaSink {
 static void __attribute__((format(printf, 3, 4)))
 put(MetaSink *sink, const char *key, const char *format, ...)
 {
-	char value[4096];
+	_cleanup_free_ char *value = NULL;
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(value, sizeof(value), format, args);
+	if (vasprintf(&value, format, args) < 0)
+		value = xstrdup("");
 	va_end(args);
 
 	size_t text_length = strlen(key) + 1 + strlen(value) + 1;
@@ -131,6 +132,7 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	put_targets(&meta, facts);
 	put_machine(&meta);
 	put(&meta, "clock", "CLOCK_MONOTONIC");
+	put(&meta, "hooks", "%s", facts->hooks);
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", options->user_stacks ? "fp" : "none");

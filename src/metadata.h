@@ -12,6 +12,7 @@
 typedef struct MetadataFacts {
 	const Options *options;
 	pid_t command_pid; /* 0 = attached */
+	const char *hooks; /* programs_hooks() */
 } MetadataFacts;
 
 int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user);

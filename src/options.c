@@ -13,6 +13,8 @@
 #define MIN_RING_SIZE	  4096
 #define MAX_RING_SIZE	  (1ULL << 30)
 
+#define SHORT_OPTIONS "+o:F:p:d:vqh" /* "+": the command's own options begin where it does */
+
 enum long_option {
 	OPTION_RING_SIZE = 256,
 	OPTION_KERNEL_STACKS,
@@ -114,11 +116,19 @@ static int parse_frequency(const char *text, Options *options)
 	return 0;
 }
 
+/* The kernel wants a power of two; what the capture tells is what was used. */
 static int parse_ring_size(const char *text, Options *options)
 {
-	if (parse_size(text, &options->ring_size) || options->ring_size < MIN_RING_SIZE ||
-	    options->ring_size > MAX_RING_SIZE)
+	uint64_t wanted, size = MIN_RING_SIZE;
+
+	if (parse_size(text, &wanted) || wanted < MIN_RING_SIZE || wanted > MAX_RING_SIZE)
 		return bad("--ring-size", text, "expected 4K to 1G, such as 16M");
+	while (size < wanted)
+		size *= 2;
+	if (size != wanted)
+		log_verbose("--ring-size %s is rounded up to %llu bytes", text,
+			    (unsigned long long)size);
+	options->ring_size = size;
 	return 0;
 }
 
@@ -202,22 +212,95 @@ static int parse_option(int option, Options *options)
 	return -EINVAL;
 }
 
-static enum verb parse_verb(const char *word)
-{
-	static const struct {
-		const char *word;
-		enum verb verb;
-	} verbs[] = {
-		{"record", VERB_RECORD},
-		{"export", VERB_EXPORT},
-		{"report", VERB_REPORT},
-		{"doctor", VERB_DOCTOR},
-	};
+#define VERB_BIT(verb)	(1U << (verb))
+#define VERBS_RECORDING (VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_RECORD))
+#define VERBS_EXPORTING (VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_EXPORT))
+#define VERBS_ALL	UINT32_MAX
 
-	for (size_t i = 0; word && i < ARRAY_LEN(verbs); i++)
-		if (!strcmp(word, verbs[i].word))
-			return verbs[i].verb;
-	return VERB_PROFILE;
+static const struct {
+	const char *word;
+	enum verb verb;
+} verbs[] = {
+	{"record", VERB_RECORD},
+	{"export", VERB_EXPORT},
+	{"report", VERB_REPORT},
+	{"doctor", VERB_DOCTOR},
+};
+
+/* Which verbs an option is for. */
+static uint32_t verbs_of_option(int option)
+{
+	switch (option) {
+	case 'o':
+		return VERBS_RECORDING | VERBS_EXPORTING;
+	case 'F':
+	case 'p':
+	case 'd':
+	case OPTION_RING_SIZE:
+	case OPTION_KERNEL_STACKS:
+	case OPTION_STACKS:
+	case OPTION_DEFER_SYMBOLS:
+	case OPTION_COST:
+	case OPTION_AS_ROOT:
+		return VERBS_RECORDING;
+	case OPTION_KEEP_CAPTURE:
+		return VERB_BIT(VERB_PROFILE);
+	case OPTION_CPU_GRAPH:
+		return VERBS_EXPORTING;
+	case OPTION_JSON:
+		return VERB_BIT(VERB_REPORT);
+	}
+	return VERBS_ALL;
+}
+
+static int check_option(int option, enum verb verb)
+{
+	const struct option *entry = long_options;
+
+	if (verb == VERB_HELP || verb == VERB_VERSION || verbs_of_option(option) & VERB_BIT(verb))
+		return 0;
+	while (entry->val != option)
+		entry++;
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (verbs[i].verb == verb)
+			log_error("--%s has no meaning for %s", entry->name, verbs[i].word);
+	if (verb == VERB_PROFILE)
+		log_error("--%s belongs to wallprof report", entry->name);
+	return -EINVAL;
+}
+
+/*
+ * The first operand, unless "--" stands before it, may be a verb; the options go on
+ * behind it.
+ */
+static bool take_verb(int argc, char **argv, Options *options)
+{
+	if (optind >= argc || (optind > 1 && !strcmp(argv[optind - 1], "--")))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+		if (strcmp(argv[optind], verbs[i].word))
+			continue;
+		options->verb = verbs[i].verb;
+		optind++;
+		return true;
+	}
+	return false;
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), suffix_length = strlen(suffix);
+
+	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
+}
+
+/* The suffix chooses the format, so one that means nothing is a mistake. */
+static int check_output_name(const Options *options)
+{
+	if (!(VERBS_EXPORTING & VERB_BIT(options->verb)) || ends_with(options->output, ".json") ||
+	    ends_with(options->output, ".json.gz"))
+		return 0;
+	return bad("--output", options->output, "a profile's name ends in .json or .json.gz");
 }
 
 static int check_recording_options(const Options *options)
@@ -245,11 +328,10 @@ static int take_operands(int count, char **operands, Options *options)
 		return check_recording_options(options);
 	case VERB_EXPORT:
 	case VERB_REPORT:
-		if (count != 1) {
-			log_error("expected one capture, got %d", count);
+		if (!options->input || count) {
+			log_error("expected one capture, got %d", !!options->input + count);
 			return -EINVAL;
 		}
-		options->input = operands[0];
 		return 0;
 	case VERB_DOCTOR:
 		if (count) {
@@ -264,34 +346,58 @@ static int take_operands(int count, char **operands, Options *options)
 	return -EINVAL;
 }
 
+typedef VEC(int) Seen;
+
+/* Options up to the next operand. */
+static int parse_options(int argc, char **argv, Options *options, Seen *seen)
+{
+	int option, error;
+
+	while ((option = getopt_long(argc, argv, SHORT_OPTIONS, long_options, NULL)) != -1) {
+		error = parse_option(option, options);
+		if (error)
+			return error;
+		*vec_push(seen) = option;
+	}
+	return 0;
+}
+
+static int parse_line(int argc, char **argv, Options *options, Seen *seen)
+{
+	int error = parse_options(argc, argv, options, seen);
+
+	if (!error && options->verb == VERB_PROFILE && take_verb(argc, argv, options))
+		error = parse_options(argc, argv, options, seen);
+	/* export and report take options behind their capture, too. */
+	if (!error && (options->verb == VERB_EXPORT || options->verb == VERB_REPORT) &&
+	    optind < argc) {
+		options->input = argv[optind++];
+		error = parse_options(argc, argv, options, seen);
+	}
+	for (size_t i = 0; i < seen->count && !error; i++)
+		error = check_option(seen->items[i], options->verb);
+	return error;
+}
+
 int options_parse(int argc, char **argv, Options *ret_options)
 {
 	Options *options = ret_options;
-	int option, error;
+	Seen seen = {};
+	int error;
 
 	*options = (Options){
-		.verb = parse_verb(argv[1]),
+		.verb = VERB_PROFILE,
 		.frequency = DEFAULT_FREQUENCY,
 		.ring_size = DEFAULT_RING_SIZE,
 		.kernel_stacks = KERNEL_STACKS_BLOCKED,
 		.user_stacks = true,
 	};
-	if (options->verb != VERB_PROFILE) {
-		argv[1] = argv[0];
-		argv++;
-		argc--;
-	}
-	/* "+": the command's own options begin where it does. */
-	while ((option = getopt_long(argc, argv,
-				     options->verb == VERB_EXPORT || options->verb == VERB_REPORT
-					     ? "o:F:p:d:vqh"
-					     : "+o:F:p:d:vqh",
-				     long_options, NULL)) != -1) {
-		error = parse_option(option, options);
-		if (error)
-			return error;
-	}
+	error = parse_line(argc, argv, options, &seen);
+	vec_free(&seen);
+	if (error)
+		return error;
 	if (!options->output)
 		options->output = options->verb == VERB_RECORD ? DEFAULT_CAPTURE : DEFAULT_PROFILE;
-	return take_operands(argc - optind, argv + optind, options);
+	error = check_output_name(options);
+	return error ? error : take_operands(argc - optind, argv + optind, options);
 }

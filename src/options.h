@@ -29,7 +29,7 @@ typedef struct Options {
 	size_t pid_count;
 	uint64_t duration_ns; /* 0 = until the command ends or a signal */
 	unsigned int frequency;
-	uint64_t ring_size;
+	uint64_t ring_size; /* a power of two */
 	enum kernel_stacks kernel_stacks;
 	bool user_stacks;
 	bool keep_capture;

@@ -11,6 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Threads described between two drains: 256 bytes each, so a small ring holds them. */
+#define SNAPSHOT_PIECE 64
+
 struct Programs {
 	struct wallprof *skeleton;
 	struct ring_buffer *rings;
@@ -68,15 +71,6 @@ static uint16_t read_max_stack(void)
 	return MIN(frames, MAX_FRAMES);
 }
 
-static uint64_t ring_bytes(uint64_t wanted)
-{
-	uint64_t size = sysconf(_SC_PAGESIZE);
-
-	while (size < wanted && size < 1ULL << 31)
-		size *= 2;
-	return size;
-}
-
 static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu_count)
 {
 	struct wallprof *skeleton = wallprof__open();
@@ -84,8 +78,8 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 
 	if (!skeleton)
 		return NULL;
-	bpf_map__set_max_entries(skeleton->maps.sched_ring, ring_bytes(options->ring_size));
-	bpf_map__set_max_entries(skeleton->maps.bulk_ring, ring_bytes(options->ring_size));
+	bpf_map__set_max_entries(skeleton->maps.sched_ring, options->ring_size);
+	bpf_map__set_max_entries(skeleton->maps.bulk_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
@@ -188,6 +182,9 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	}
 	if (options->cost)
 		programs->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (options->cost && programs->stats_fd < 0)
+		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
+			 strerror(errno));
 	error = wallprof__load(programs->skeleton);
 	if (error) {
 		explain_load_failure(error);
@@ -219,43 +216,47 @@ int programs_start(const ProgramsOptions *options, Programs **ret_programs)
 	return 0;
 }
 
-/* Runs an iterator to its end; pid 0 = over all tasks. */
-static int run_iterator(struct bpf_program *program, pid_t pid)
+/*
+ * Runs an iterator to its end; pid 0 = over all tasks. One that writes a byte per task
+ * comes in pieces of a buffer's length; between may be NULL.
+ */
+static int run_iterator(struct bpf_program *program, pid_t pid, int (*between)(void *user),
+			void *user)
 {
 	union bpf_iter_link_info info = {.task.pid = pid};
 	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
 		    .link_info_len = sizeof(info));
 	struct bpf_link *link = bpf_program__attach_iter(program, pid ? &options : NULL);
-	char buffer[64];
+	char buffer[SNAPSHOT_PIECE];
 	ssize_t got;
 	int fd, error = 0;
 
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0) {
+	if (fd < 0)
 		error = -errno;
-		goto out;
-	}
 	do {
-		got = read(fd, buffer, sizeof(buffer));
-	} while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
-	if (got < 0)
-		error = -errno;
-	close(fd);
-out:
+		got = error ? 0 : read(fd, buffer, sizeof(buffer));
+		if (got < 0 && errno != EAGAIN && errno != EINTR)
+			error = -errno;
+		else if (!error && between)
+			error = between(user);
+	} while (got && !error);
+	if (fd >= 0)
+		close(fd);
 	bpf_link__destroy(link);
 	return error;
 }
 
 int programs_mark(Programs *programs, pid_t pid)
 {
-	return run_iterator(programs->skeleton->progs.mark_target, pid);
+	return run_iterator(programs->skeleton->progs.mark_target, pid, NULL, NULL);
 }
 
 int programs_mark_command(Programs *programs, pid_t pid)
 {
-	int error = run_iterator(programs->skeleton->progs.mark_command, pid);
+	int error = run_iterator(programs->skeleton->progs.mark_command, pid, NULL, NULL);
 
 	if (!error && !programs->skeleton->bss->command_tgid)
 		return -ESRCH;
@@ -264,13 +265,54 @@ int programs_mark_command(Programs *programs, pid_t pid)
 
 int programs_mark_descendants(Programs *programs)
 {
-	return run_iterator(programs->skeleton->progs.mark_descendants, 0);
+	return run_iterator(programs->skeleton->progs.mark_descendants, 0, NULL, NULL);
 }
 
-int programs_snapshot(Programs *programs, bool at_end)
+int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
 {
 	programs->skeleton->bss->snapshot_at_end = at_end;
-	return run_iterator(programs->skeleton->progs.snapshot, 0);
+	return run_iterator(programs->skeleton->progs.snapshot, 0, between, user);
+}
+
+const char *programs_hooks(void)
+{
+	return "sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
+	       "sched_process_fork (tp_btf), sched_process_exec (tp_btf), "
+	       "sched_process_exit (tp_btf), task_rename (tp_btf), cpu-clock (perf_event), "
+	       "task (iter.s)";
+}
+
+/* What a program that was left out would have sent. */
+static enum record_kind kind_of_program(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum record_kind kind;
+	} kinds[] = {
+		{"on_switch", REC_SWITCH}, {"on_waking", REC_WAKING}, {"on_wakeup_new", REC_WAKING},
+		{"on_fork", REC_TASK},	   {"on_rename", REC_TASK},   {"on_exec", REC_EXEC},
+		{"on_exit", REC_EXIT},	   {"on_tick", REC_SAMPLE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(name, kinds[i].name))
+			return kinds[i].kind;
+	return REC_NONE;
+}
+
+void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, programs->skeleton->obj)
+	{
+		enum record_kind kind = kind_of_program(bpf_program__name(program));
+		struct bpf_prog_info info = {};
+		uint32_t length = sizeof(info);
+
+		if (kind && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+			loss_add(losses, kind, info.recursion_misses, since_ns);
+	}
 }
 
 static int open_tick(int cpu, unsigned int frequency)
@@ -356,6 +398,8 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
+	if (programs->stats_fd < 0)
+		return;
 	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
 	bpf_object__for_each_program(program, programs->skeleton->obj)
 	{

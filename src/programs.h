@@ -5,6 +5,7 @@
 #ifndef WALLPROF_PROGRAMS_H
 #define WALLPROF_PROGRAMS_H
 
+#include "loss.h"
 #include "shared.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include <sys/types.h>
 
 typedef struct ProgramsOptions {
-	uint64_t ring_size; /* bytes of each ring; rounded up to a power of two */
+	uint64_t ring_size; /* bytes of each ring: a power of two, at least a page */
 	enum kernel_stacks kernel_stacks;
 	bool user_stacks;
 	bool cost; /* count the programs' run time */
@@ -37,8 +38,20 @@ int programs_mark_descendants(Programs *programs);
 /* Starts the timer ticks. Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
 
-/* Sends REC_TASK, REC_SNAPSHOT and REC_STATS of every thread of every target. */
-int programs_snapshot(Programs *programs, bool at_end);
+/*
+ * Sends REC_TASK, REC_SNAPSHOT and REC_STATS of every thread of every target. They come in
+ * pieces; `between` is called after each piece, and at the end, to drain the rings.
+ */
+int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user);
+
+/* The hooks in use, separated by commas. Static. */
+const char *programs_hooks(void);
+
+/*
+ * After programs_stop: adds to the losses how often the kernel left a program out because
+ * it was already running on that CPU.
+ */
+void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns);
 
 /* Hands every record that waits in the rings to take, which returns 0 or a negative errno. */
 int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),

@@ -11,10 +11,9 @@
 typedef struct RecordResult {
 	int command_status;   /* as a shell gives it; 0 when attached */
 	bool command_running; /* still there when the recording ended */
-	pid_t command_pid;
-	bool interrupted; /* ended by SIGINT or SIGTERM */
-	bool opened;	  /* the capture file was made (or emptied) */
-	bool started;	  /* the capture holds a recording worth exporting */
+	pid_t command_pid;    /* 0 = none, or reaped */
+	bool interrupted;     /* ended by SIGINT or SIGTERM */
+	bool started;	      /* the capture holds a recording worth exporting */
 } RecordResult;
 
 /*
@@ -25,7 +24,10 @@ typedef struct RecordResult {
 int record_run(const Options *options, const Invoker *invoker, const char *capture_path,
 	       RecordResult *ret_result);
 
-/* Waits for a command that outlives its recording; fills command_status. */
-void record_wait(RecordResult *result);
+/*
+ * Reaps a command that outlives its recording and fills command_status. Returns whether it has
+ * ended; with block false, or if a signal interrupts the wait, it may not have.
+ */
+bool record_wait(RecordResult *result, bool block);
 
 #endif

@@ -65,7 +65,6 @@ struct Sideband {
 	VEC(size_t) order;    /* offsets into fetched, sorted by time */
 	Map targets;	      /* ns_tgid -> 1 wanted, 0 not any more */
 	uint64_t last_read_ns;
-	uint64_t lost;
 };
 
 static int open_event(int cpu)
@@ -216,14 +215,13 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 }
 
-int sideband_fetch(Sideband *sideband)
+void sideband_fetch(Sideband *sideband)
 {
 	sideband->fetched.count = 0;
 	sideband->order.count = 0;
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
 		if (sideband->rings[cpu].memory)
 			fetch_ring(sideband, &sideband->rings[cpu]);
-	return 0;
 }
 
 static const struct sample_id *event_id(const struct perf_event_header *header)
@@ -301,7 +299,6 @@ static int take_lost(Sideband *sideband, const struct event_lost *event, const s
 		.to_ns = id->time,
 	};
 
-	sideband->lost += event->lost;
 	return sideband->sink(sideband->user, &record.h);
 }
 
@@ -350,9 +347,4 @@ int sideband_process(Sideband *sideband)
 	}
 	sideband->last_read_ns = now_ns();
 	return 0;
-}
-
-uint64_t sideband_lost(const Sideband *sideband)
-{
-	return sideband->lost;
 }

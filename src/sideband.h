@@ -27,12 +27,9 @@ bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid);
 /*
  * Reading is in two steps, so that the BPF rings can be drained in between: a child's
  * REC_TASK is older than its first mapping, so what was fetched before a drain
- * can be judged after it. Both return 0 or a negative errno.
+ * can be judged after it. Returns 0 or a negative errno.
  */
-int sideband_fetch(Sideband *sideband);
+void sideband_fetch(Sideband *sideband);
 int sideband_process(Sideband *sideband);
-
-/* Events that perf itself dropped. */
-uint64_t sideband_lost(const Sideband *sideband);
 
 #endif

@@ -102,6 +102,8 @@ static void add_file(Spaces *spaces, const struct rec_file *record)
 	file->build_id_len = MIN(record->build_id_len, sizeof(file->build_id));
 	memcpy(file->build_id, record->build_id, file->build_id_len);
 	file->base_svma = record->base_svma;
+	file->size = record->size;
+	file->mtime_ns = record->mtime_ns;
 	file->path = xstrdup(record->path);
 	spaces->files.items[record->id - 1] = file;
 }

@@ -18,6 +18,7 @@ typedef struct MappedFile {
 	uint8_t build_id_len;
 	uint8_t build_id[20];
 	uint64_t base_svma;
+	uint64_t size, mtime_ns; /* 0 = unknown */
 	char *path;
 } MappedFile;
 

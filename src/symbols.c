@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- collecting addresses ------------------------------------------------ */
@@ -103,22 +104,61 @@ static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 	}
 }
 
+/* A change of an address space, and its place in the file. */
+typedef struct Change {
+	struct record *record;
+	size_t place;
+} Change;
+
+typedef VEC(Change) Changes;
+
+static int compare_changes(const void *a, const void *b)
+{
+	const Change *x = a, *y = b;
+
+	if (x->record->ns != y->record->ns)
+		return x->record->ns < y->record->ns ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* In order of time, as spaces_add() wants them. */
+static void add_changes(Resolver *resolver, Changes *changes)
+{
+	if (changes->count)
+		qsort(changes->items, changes->count, sizeof(*changes->items), compare_changes);
+	for (size_t i = 0; i < changes->count; i++) {
+		spaces_add(resolver->spaces, changes->items[i].record);
+		free(changes->items[i].record);
+	}
+	vec_free(changes);
+}
+
+/*
+ * In file order, for the sorted one holds back a second of events, and only the changes of
+ * address spaces need it.
+ */
 static int collect(Resolver *resolver, CaptureReader *reader)
 {
 	const struct record *record;
+	Changes changes = {};
 	int r = capture_reader_rewind(reader);
 
-	while (r >= 0 && (r = capture_read_sorted(reader, &record)) > 0) {
+	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
 		if (record->kind == REC_STACK) {
 			add_stack(resolver, (const struct rec_stack *)record);
 		} else if (record->kind == REC_TASK) {
 			const struct rec_task *task = (const struct rec_task *)record;
 
 			add_alias(resolver, task->tgid, task->ns_tgid);
+		} else if (record->kind == REC_MAPPING || record->kind == REC_SPACE) {
+			struct record *copy = memcpy(xmalloc(record->len), record, record->len);
+
+			*vec_push(&changes) = (Change){copy, changes.count};
 		} else {
 			spaces_add(resolver->spaces, record);
 		}
 	}
+	add_changes(resolver, &changes);
 	return r;
 }
 
@@ -223,11 +263,21 @@ static int emit_symbol(Resolver *resolver, const char *module)
 
 /* ---- user files ----------------------------------------------------------- */
 
-static bool same_file(const MappedFile *file, const ElfIdentity *identity)
+/* Without a build id, only an untouched file can be known to be the same. */
+static bool is_untouched(const MappedFile *file, int fd)
 {
-	return file->build_id_len == identity->build_id_len &&
-	       !memcmp(file->build_id, identity->build_id, file->build_id_len) &&
-	       file->base_svma == identity->base_svma;
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && (uint64_t)st.st_size == file->size &&
+	       st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec == file->mtime_ns;
+}
+
+static bool same_file(const MappedFile *file, const ElfIdentity *identity, int fd)
+{
+	if (file->build_id_len != identity->build_id_len || file->base_svma != identity->base_svma)
+		return false;
+	return file->build_id_len ? !memcmp(file->build_id, identity->build_id, file->build_id_len)
+				  : is_untouched(file, fd);
 }
 
 /* The symbols of fd, or of an image if there is one. */
@@ -241,7 +291,7 @@ static int read_symbols(const MappedFile *file, const void *image, size_t size, 
 	r = image ? elf_identify_image(image, size, &identity) : elf_identify(fd, &identity);
 	if (r < 0)
 		return r;
-	same = same_file(file, &identity);
+	same = same_file(file, &identity, fd);
 	elf_identity_free(&identity);
 	if (!same)
 		return -ESTALE;

@@ -266,7 +266,8 @@ static int parse_with_unit(const char *text, const struct unit *units, size_t co
 int parse_duration(const char *text, uint64_t *ret_ns)
 {
 	static const struct unit units[] = {
-		{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 60e9},
+		{"", 1e9}, {"s", 1e9},	{"ms", 1e6},   {"us", 1e3},
+		{"ns", 1}, {"m", 60e9}, {"h", 3600e9},
 	};
 
 	return parse_with_unit(text, units, ARRAY_LEN(units), ret_ns);

@@ -146,7 +146,7 @@ static void test_wait_with_waker(void **state)
 	assert_int_equal(wait[1].waker, wait->waker);
 	assert_int_equal(wait[1].reason, REASON_WOKEN);
 	wait = interval_at(thread, 7);
-	assert_int_equal(wait->reason, REASON_FAULT);
+	assert_int_equal(wait->reason, REASON_UNINTERRUPTIBLE);
 	assert_int_equal(wait->waker, THREAD_NONE);
 	assert_true(wait->flags & INTERVAL_WAKER_IRQ);
 	assert_int_equal(interval_at(thread, 9)->cpu, 3);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record_private.h"
+#include "util.h"
+
+/* After a crash everything up to the last flush can be read. */
+#define FLUSH_INTERVAL_NS NSEC_PER_SEC
+
+int recording_write(void *user, const struct record *record)
+{
+	Recording *recording = user;
+
+	return capture_write(recording->writer, record);
+}
+
+/* Drains do not parse, with one exception: a new process's mappings are wanted. */
+static int take_bpf_record(void *user, const struct record *record)
+{
+	Recording *recording = user;
+	const struct rec_task *task = (const struct rec_task *)record;
+
+	if (record->kind == REC_TASK && !(record->flags & TASK_FOREIGN) &&
+	    sideband_add_process(recording->sideband, task->ns_tgid) && recording->before_window)
+		*vec_push(&recording->new_processes) = task->ns_tgid;
+	return capture_write(recording->writer, record);
+}
+
+int recording_drain(Recording *recording)
+{
+	struct rec_round round = {
+		.h = {.len = sizeof(round), .kind = REC_ROUND, .ns = now_ns()},
+	};
+	int error;
+
+	sideband_fetch(recording->sideband);
+	error = programs_drain(recording->programs, take_bpf_record, recording);
+	if (!error)
+		error = sideband_process(recording->sideband);
+	if (!error)
+		error = loss_poll(recording->losses, recording_write, recording);
+	if (!error)
+		error = capture_write(recording->writer, &round.h);
+	if (!error && round.h.ns - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
+		recording->last_flush_ns = round.h.ns;
+		error = capture_flush(recording->writer);
+	}
+	return error;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * record_private.h - one recording, as its three stages share it:
+ *
+ *   record_setup.c  everything up to the moment before the window begins
+ *   record_drain.c  from the kernel's buffers into the capture
+ *   record.c        the window, and what comes after it
+ */
+#ifndef WALLPROF_RECORD_PRIVATE_H
+#define WALLPROF_RECORD_PRIVATE_H
+
+#include "capture.h"
+#include "files.h"
+#include "launch.h"
+#include "loss.h"
+#include "programs.h"
+#include "record.h"
+#include "sideband.h"
+
+typedef struct Recording {
+	const Options *options;
+	const Invoker *invoker;
+	const char *capture_path;
+	char *temp_path; /* of the capture, until the window begins */
+	RecordResult *result;
+	CaptureWriter *writer;
+	Programs *programs;
+	LossMeter *losses;
+	Files *files;
+	Sideband *sideband;
+	Launch launch;
+	bool launched;	       /* a child waits to become the command */
+	bool launched_running; /* it was let go */
+	int epoll_fd, signal_fd, timer_fd;
+	int command_fd;		     /* pidfd of the command */
+	VEC(int) target_fds;	     /* pidfds of attached processes that still live */
+	VEC(uint32_t) new_processes; /* described since the last look, as ns_tgid */
+	bool before_window;	     /* their mappings must be read from /proc */
+	uint64_t window_start_ns;
+	uint64_t last_flush_ns;
+	uint64_t last_progress_ns; /* 0 = no live line */
+	uint64_t last_call_ns; /* when an interrupted command's grace ends; 0 = not interrupted */
+	bool done;
+} Recording;
+
+/*
+ * Checks, opens, loads, forks, marks, describes. Returns 0 or a negative errno after
+ * saying what failed; then nothing runs, and the caller tears down.
+ */
+int recording_set_up(Recording *recording);
+
+/* A RecordSink into the capture. */
+int recording_write(void *recording, const struct record *record);
+
+/* One round: everything older than its beginning is in the capture afterwards. */
+int recording_drain(Recording *recording);
+
+#endif
