@@ -26,25 +26,6 @@ struct OutputSink {
 	unsigned char *packed;
 };
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	const char *p = data;
-
-	while (size > 0) {
-		ssize_t n = write(fd, p, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		p += n;
-		size -= n;
-	}
-	return 0;
-}
-
 static int zip_write(struct OutputSink *sink, const void *data, size_t size, int mode)
 {
 	int status;

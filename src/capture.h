@@ -43,8 +43,7 @@ int capture_write(CaptureWriter *writer, const struct record *record);
 /* Compresses and writes what is buffered as a frame of its own. */
 int capture_flush(CaptureWriter *writer);
 
-/* Bytes handed to capture_write, and bytes in the file. */
-uint64_t capture_writer_raw_bytes(const CaptureWriter *writer);
+/* Bytes in the file. */
 uint64_t capture_writer_file_bytes(const CaptureWriter *writer);
 
 /* Flushes, closes, frees. Returns the first error of the writer's life. */

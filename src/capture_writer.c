@@ -25,25 +25,8 @@ struct CaptureWriter {
 	size_t used, capacity;
 	uint8_t *frame;
 	size_t frame_capacity;
-	uint64_t raw_bytes, file_bytes;
+	uint64_t file_bytes;
 };
-
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-	while (size > 0) {
-		ssize_t n = write(fd, data, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		data += n;
-		size -= n;
-	}
-	return 0;
-}
 
 static int append(CaptureWriter *writer, const void *data, size_t size)
 {
@@ -146,13 +129,7 @@ int capture_write(CaptureWriter *writer, const struct record *record)
 	}
 	memcpy(writer->buffer + writer->used, record, len);
 	writer->used += len;
-	writer->raw_bytes += len;
 	return 0;
-}
-
-uint64_t capture_writer_raw_bytes(const CaptureWriter *writer)
-{
-	return writer->raw_bytes;
 }
 
 uint64_t capture_writer_file_bytes(const CaptureWriter *writer)

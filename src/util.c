@@ -110,6 +110,25 @@ void closep(int *fd)
 		close(*fd);
 }
 
+int write_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, p, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		p += n;
+		size -= n;
+	}
+	return 0;
+}
+
 uint64_t hash_mix(uint64_t a, uint64_t b)
 {
 	uint64_t x = a * 0x9e3779b97f4a7c15ULL ^ b;

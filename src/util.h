@@ -49,6 +49,9 @@ static inline void freep(void *p)
 void closep(int *fd);
 #define _cleanup_close_ __attribute__((cleanup(closep)))
 
+/* Writes all of data, over short writes and interruptions. Returns 0 or a negative errno. */
+int write_all(int fd, const void *data, size_t size);
+
 /*
  * A growing array of T:  VEC(struct foo) foos = {};  *vec_push(&foos) = (struct foo){…};
  * foos.items[i], foos.count; vec_free(&foos).
