@@ -52,12 +52,13 @@ install_packages() {
 		die "apt-get could not install:$missing (is the machine offline?)"
 }
 
-# build DIR MESON_OPTIONS…: configures once, then builds if a source is newer than
-# the last build. What root builds belongs to the owner of the tree.
+# build DIR MESON_OPTIONS…: configures once, and again for other options, then builds if a
+# source is newer than the last build. No options: as it is. What root builds belongs to
+# the owner of the tree.
 build() {
 	dir=$root/$1
 	shift
-	if [ -e "$dir/built" ] && [ -z "$(cd "$root" && find bpf src export tests tools meson.build \
+	if [ -e "$dir/built" ] && { [ $# = 0 ] || [ "$*" = "$(cat "$dir/options")" ]; } && [ -z "$(cd "$root" && find bpf src export tests tools meson.build \
 		meson_options.txt -newer "$dir/built" -not -name '*.py' -not -name __pycache__ \
 		-not -path tests/e2e -print -quit)" ]; then
 		return 0
@@ -67,6 +68,7 @@ build() {
 	(
 		flock 9
 		touch "$dir/built.new"
+		wanted_options=$*
 		if [ ! -e "$dir/build.ninja" ]; then
 			say "configuring ${dir#"$root"/}"
 			set -- setup "$dir" "$root" "$@"
@@ -82,6 +84,7 @@ build() {
 			cat "$dir/build.log" >&2
 			exit 1
 		}
+		[ -z "${wanted_options:-}" ] || echo "$wanted_options" >"$dir/options"
 		mv "$dir/built.new" "$dir/built"
 		[ "$(id -u)" != 0 ] || chown -R --reference="$root" "$dir"
 	) 9>"$dir/lock" || die "the build failed"
