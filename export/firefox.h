@@ -5,8 +5,9 @@
  *
  * The viewer paints each sample ("row" here) from the middle to its neighbours,
  * and sums its weight. Rows are laid so that both show the ledger: every
- * interval has one just inside each end, waits have more in between, and the
- * weights of a thread's rows add up to its lifetime to the nanosecond.
+ * interval has one just inside each end, as far from it as the neighbour's, and
+ * waits have more in between; the weights of a thread's rows add up to its
+ * lifetime to the nanosecond. Running time is painted as its ticks weigh it.
  */
 #ifndef WALLPROF_FIREFOX_H
 #define WALLPROF_FIREFOX_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * firefox_markers.c - markers: one per wait that is long enough, one per span of
- * lost events, one per process that ended.
+ * firefox_markers.c - markers: one per wait or unknown stretch that is long enough, one
+ * per span of lost events, one per process that ended.
  *
  * The viewer groups them by name and files each name under the category of its
  * first marker: a name has one category.
@@ -16,6 +16,7 @@
 
 enum marker_kind {
 	MARKER_WAIT,
+	MARKER_UNKNOWN,
 	MARKER_LOSS,
 	MARKER_EXIT,
 };
@@ -28,7 +29,7 @@ enum marker_phase {
 typedef struct Marker {
 	enum marker_kind kind;
 	uint64_t start_ns, end_ns;
-	const Thread *thread; /* MARKER_WAIT, MARKER_EXIT */
+	const Thread *thread; /* not of MARKER_LOSS */
 	size_t index;	      /* of the interval; of the loss */
 } Marker;
 
@@ -36,9 +37,10 @@ typedef void (*MarkerVisitor)(Profile *profile, const Marker *marker);
 
 /* ---- which ---------------------------------------------------------------------- */
 
-static bool is_wait(const Interval *interval)
+/* Waits, and what is not known to be none. */
+static bool may_be_marked(const Interval *interval)
 {
-	return interval->state == STATE_BLOCKED || interval->state == STATE_RUNNABLE;
+	return interval->state != STATE_RUNNING;
 }
 
 static bool is_marked(const Thread *thread, size_t i, uint64_t threshold_ns)
@@ -46,7 +48,7 @@ static bool is_marked(const Thread *thread, size_t i, uint64_t threshold_ns)
 	const Interval *interval = &thread->intervals.items[i];
 	uint64_t end = interval_end(thread, i);
 
-	return is_wait(interval) && end > interval->start_ns &&
+	return may_be_marked(interval) && end > interval->start_ns &&
 	       end - interval->start_ns >= threshold_ns;
 }
 
@@ -59,7 +61,7 @@ static void count_waits(MarkerPlan *plan, const Timeline *timeline)
 		for (size_t i = 0; i < thread->intervals.count; i++) {
 			if (is_marked(thread, i, plan->threshold_ns))
 				plan->shown++;
-			else if (is_wait(&thread->intervals.items[i]))
+			else if (may_be_marked(&thread->intervals.items[i]))
 				plan->hidden++;
 		}
 	}
@@ -98,7 +100,9 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, MarkerVisito
 		if (!is_marked(thread, i, profile->markers.threshold_ns))
 			continue;
 		visit(profile, &(Marker){
-				       .kind = MARKER_WAIT,
+				       .kind = thread->intervals.items[i].state == STATE_UNKNOWN
+						       ? MARKER_UNKNOWN
+						       : MARKER_WAIT,
 				       .start_ns = thread->intervals.items[i].start_ns,
 				       .end_ns = interval_end(thread, i),
 				       .thread = thread,
@@ -147,10 +151,13 @@ static enum reason marker_reason(const Marker *marker)
 
 static void write_name(Profile *profile, const Marker *marker)
 {
-	const char *name = marker->kind == MARKER_LOSS ? "Events lost"
-			   : marker->kind == MARKER_EXIT
-				   ? "Exit"
-				   : reason_info[marker_reason(marker)].marker;
+	static const char *const names[] = {
+		[MARKER_UNKNOWN] = "Unknown",
+		[MARKER_LOSS] = "Events lost",
+		[MARKER_EXIT] = "Exit",
+	};
+	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
+						       : names[marker->kind];
 
 	json_u64(&profile->json, tables_string(profile->tables, name));
 }
@@ -173,10 +180,15 @@ static void write_phase(Profile *profile, const Marker *marker)
 
 static void write_category(Profile *profile, const Marker *marker)
 {
-	json_u64(&profile->json, marker->kind == MARKER_LOSS ? CATEGORY_UNKNOWN
-				 : marker->kind == MARKER_EXIT
-					 ? CATEGORY_OTHER
-					 : reason_info[marker_reason(marker)].category);
+	static const enum category categories[] = {
+		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN,
+		[MARKER_LOSS] = CATEGORY_UNKNOWN,
+		[MARKER_EXIT] = CATEGORY_OTHER,
+	};
+
+	json_u64(&profile->json, marker->kind == MARKER_WAIT
+					 ? reason_info[marker_reason(marker)].category
+					 : categories[marker->kind]);
 }
 
 /* A text that many markers share. */
@@ -261,6 +273,39 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 	json_end_object(&profile->json);
 }
 
+/* The first loss of a kind that reaches into the marker's time, or NULL. */
+static const LossSpan *find_loss(const Timeline *timeline, const Marker *marker, uint32_t kind)
+{
+	for (size_t i = 0; i < timeline->losses.count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+
+		if (loss->kind == kind && loss->from_ns <= marker->end_ns &&
+		    loss->to_ns >= marker->start_ns)
+			return loss;
+	}
+	return NULL;
+}
+
+/* Of which kind events were lost there; a switch can be missing with no loss reported. */
+static void write_unknown_data(Profile *profile, const Marker *marker)
+{
+	const LossSpan *switches = find_loss(profile->timeline, marker, REC_SWITCH);
+	const LossSpan *wakings = find_loss(profile->timeline, marker, REC_WAKING);
+	const LossSpan *loss = switches ? switches : wakings;
+	const char *note = open_note(&marker->thread->intervals.items[marker->index]);
+	_cleanup_free_ char *why = NULL;
+
+	if (loss)
+		why = xasprintf("lost: %s (%s)",
+				switches && wakings ? "switch, waking"
+						    : record_kind_label(loss->kind),
+				loss_cause_label(loss->cause));
+	json_key_string(&profile->json, "type", "Unknown");
+	key_unique(profile, "why", why ? why : "a switch that nobody told");
+	if (note)
+		key_unique(profile, "note", note);
+}
+
 static void write_loss_data(Profile *profile, const Marker *marker)
 {
 	const LossSpan *loss = &profile->timeline->losses.items[marker->index];
@@ -292,6 +337,8 @@ static void write_data(Profile *profile, const Marker *marker)
 	json_begin_object(&profile->json);
 	if (marker->kind == MARKER_WAIT)
 		write_wait_data(profile, marker);
+	else if (marker->kind == MARKER_UNKNOWN)
+		write_unknown_data(profile, marker);
 	else if (marker->kind == MARKER_LOSS)
 		write_loss_data(profile, marker);
 	else
@@ -359,6 +406,10 @@ void profile_write_marker_schemas(Json *json)
 		{"wokenBy", "Woken by", "unique-string"}, {"waker", "Waking thread", "tid"},
 		{"runq", "Run-queue delay", "duration"},  {"note", "Note", "unique-string"},
 	};
+	static const SchemaField unknown[] = {
+		{"why", "Why", "unique-string"},
+		{"note", "Note", "unique-string"},
+	};
 	static const SchemaField loss[] = {
 		{"kind", "Kind", "unique-string"},
 		{"count", "Events", "integer"},
@@ -374,6 +425,8 @@ void profile_write_marker_schemas(Json *json)
 	write_schema(json, "Wait", "A thread was off the CPU.",
 		     "{marker.data.reason}{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}",
 		     wait, ARRAY_LEN(wait));
+	write_schema(json, "Unknown", "What the thread did here cannot be proven.",
+		     "{marker.data.why}", unknown, ARRAY_LEN(unknown));
 	write_schema(json, "EventsLost",
 		     "Events could not be recorded here: what they told is shown as unknown.",
 		     "{marker.data.count} {marker.data.kind}", loss, ARRAY_LEN(loss));

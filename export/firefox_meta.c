@@ -112,13 +112,27 @@ static void section_end(Json *json)
 	json_end_object(json);
 }
 
+/* Every key that the recorder wrote, known here or not. */
 static void write_settings(Json *json, const Timeline *timeline)
 {
+	static const struct {
+		const char *key, *label;
+	} labels[] = {
+		{"hooks", "hooks used"},
+		{"cost", "cost of recording"},
+		{"version", "recorded by wallprof"},
+	};
+
 	section_begin(json, "Recording");
-	entry_string(json, "exported by", "wallprof " WALLPROF_VERSION);
-	for (size_t i = 0; i < timeline->meta_values.count; i++)
-		entry_string(json, strings_get(&timeline->meta_keys, i),
-			     timeline->meta_values.items[i]);
+	entry_string(json, "exported by wallprof", WALLPROF_VERSION);
+	for (size_t i = 0; i < timeline->meta_values.count; i++) {
+		const char *label = strings_get(&timeline->meta_keys, i);
+
+		for (size_t k = 0; k < ARRAY_LEN(labels); k++)
+			if (!strcmp(label, labels[k].key))
+				label = labels[k].label;
+		entry_string(json, label, timeline->meta_values.items[i]);
+	}
 	entry_string(json, "complete", timeline->complete ? "yes" : "no: the capture is cut off");
 	section_end(json);
 }
@@ -173,9 +187,10 @@ static void write_folding(Json *json, const Profile *profile)
 	entry_ms(json, "intervals added up below", profile->rows.fold_ns);
 	entry_u64(json, "intervals added up", profile->rows.folded);
 	entry_ms(json, "time in intervals added up", profile->rows.folded_ns);
-	entry_ms(json, "waits without a marker below", profile->markers.threshold_ns);
-	entry_u64(json, "waits with a marker", profile->markers.shown);
-	entry_u64(json, "waits without a marker", profile->markers.hidden);
+	entry_ms(json, "waits and unknown stretches without a marker below",
+		 profile->markers.threshold_ns);
+	entry_u64(json, "waits and unknown stretches with a marker", profile->markers.shown);
+	entry_u64(json, "waits and unknown stretches without a marker", profile->markers.hidden);
 	entry_u64(json, "short processes that share lanes", profile->tracks.laned_processes);
 	entry_u64(json, "lanes", profile->tracks.lanes);
 	section_end(json);

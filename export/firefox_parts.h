@@ -9,10 +9,10 @@
 #include "firefox_tracks.h"
 #include "json.h"
 
-/* Waits below threshold_ns have no marker. */
+/* Waits and unknown stretches below threshold_ns have no marker. */
 typedef struct MarkerPlan {
 	uint64_t threshold_ns;
-	uint64_t shown, hidden; /* waits */
+	uint64_t shown, hidden;
 } MarkerPlan;
 
 typedef struct Profile {

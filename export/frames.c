@@ -23,6 +23,9 @@
 /* How deep under the leaf tracing's own frames may begin. */
 #define TRACING_DEPTH_MAX 8
 
+/* So many times the same address at the end of a stack are a frame pointer in a loop. */
+#define LOOP_MIN 32
+
 /* An address of a library and its frames, outermost first, in Frames::list. */
 typedef struct Place {
 	uint32_t library;
@@ -322,11 +325,11 @@ static void push_place(struct FramesPrivate *private, const Place *place)
 }
 
 /* The reason why a stack has no true root, as its root frame. */
-static void push_truncation(Frames *frames, const StackDef *stack, bool nonsense)
+static void push_truncation(Frames *frames, const StackDef *stack, bool broken)
 {
 	const char *name;
 
-	if (nonsense)
+	if (broken)
 		name = "[truncated: no frame pointers]";
 	else if (stack->result == STACK_TRUNCATED)
 		name = "[truncated: too deep]";
@@ -337,19 +340,120 @@ static void push_truncation(Frames *frames, const StackDef *stack, bool nonsense
 	*vec_push(&frames->private->chains) = frames_pseudo(frames, name);
 }
 
-/*
- * How many frames of a walk by frame pointers can be believed. Code built without
- * them uses the register for something else, and the walk then reads nonsense: an
- * address where nothing is mapped proves it, for that frame and all beyond.
- */
-static size_t count_believable(const Frames *frames, const StackDef *stack, const uint64_t *pcs,
-			       uint32_t ns_tgid, uint64_t ns)
+/* Where a thread's stack begins: with glibc, musl, Go. */
+static bool is_root(const char *name)
 {
+	static const char *const roots[] = {
+		"main",		"_start",     "_start_c",	"clone",	  "clone3",
+		"start_thread", "_rt0_amd64", "runtime.rt0_go", "runtime.goexit", "runtime.mstart",
+	};
+	static const char *const prefixes[] = {
+		"__libc_start_main", "__libc_start_call_main", "libc_start_main",
+		"__clone",	     "runtime.goexit.",	       "runtime.mstart.",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+		if (!strcmp(name, roots[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+static bool is_libc(const char *library)
+{
+	static const char *const prefixes[] = {"libc.so", "libc-", "libpthread", "ld-musl"};
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(library, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* A stack while it is resolved: one process at one moment. */
+typedef struct Walked {
+	const StackDef *stack;
+	const uint64_t *pcs;
+	uint32_t ns_tgid;
+	uint64_t ns;
+} Walked;
+
+static const Place *walked_place(Frames *frames, const Walked *walked, size_t i)
+{
+	bool exact = i == 0 && !(walked->stack->flags & STACK_SYSCALL_PC);
+
+	return user_place(frames, walked->ns_tgid, walked->ns,
+			  symbols_lookup_address(walked->pcs[i], exact));
+}
+
+/* The real function at a place, inlined ones left out. */
+static Frame walked_frame(Frames *frames, const Walked *walked, size_t i)
+{
+	uint32_t first = walked_place(frames, walked, i)->first; /* may move the list */
+
+	return frames->list.items[first];
+}
+
+/*
+ * A walk by frame pointers ends without a word where they end. It is whole if it ends
+ * where threads begin, whose functions in the C library often have no names; but one that
+ * is the leaf proves nothing.
+ */
+static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
+{
+	Frame frame;
+
+	if (count == 0)
+		return false;
+	frame = walked_frame(frames, walked, count - 1);
+	if (frame.named)
+		return is_root(strings_get(&frames->strings, frame.function));
+	return count > 1 && frame.library != LIBRARY_NONE &&
+	       is_libc(frames->libraries.items[frame.library].name);
+}
+
+/*
+ * How many frames are left of a deep stack that ends in one address over and over: a frame
+ * pointer that points at itself. It is a recursion, and all are left, if the
+ * function that it calls is the one that it is in.
+ */
+static size_t count_without_loop(Frames *frames, const Walked *walked)
+{
+	const StackDef *stack = walked->stack;
+	size_t first = stack->count;
+	Frame caller, callee;
+
+	while (first > 0 && walked->pcs[first - 1] == walked->pcs[stack->count - 1])
+		first--;
+	if (stack->count - first < LOOP_MIN)
+		return stack->count;
+	if (first == 0)
+		return 1;
+	caller = walked_frame(frames, walked, first);
+	callee = walked_frame(frames, walked, first - 1);
+	if (caller.named && callee.named && caller.library == callee.library &&
+	    caller.function_start == callee.function_start)
+		return stack->count;
+	return first + 1;
+}
+
+/*
+ * How many frames of a user stack can be believed. Code built without frame pointers uses
+ * the register for something else, and the walk then reads nonsense: an address where
+ * nothing is mapped proves it, for that frame and all beyond.
+ */
+static size_t count_believable(Frames *frames, const Walked *walked)
+{
+	const StackDef *stack = walked->stack;
+
+	if (stack->result == STACK_TRUNCATED)
+		return count_without_loop(frames, walked);
 	if (stack->result != STACK_FRAME_POINTERS)
 		return stack->count;
 	for (size_t i = 1; i < stack->count; i++)
-		if (!spaces_locate(frames->spaces, ns_tgid, ns,
-				   symbols_lookup_address(pcs[i], false))
+		if (!spaces_locate(frames->spaces, walked->ns_tgid, walked->ns,
+				   symbols_lookup_address(walked->pcs[i], false))
 			     .file)
 			return i;
 	return stack->count;
@@ -358,16 +462,14 @@ static size_t count_believable(const Frames *frames, const StackDef *stack, cons
 static void chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
 		       uint32_t ns_tgid, uint64_t ns)
 {
-	const uint64_t *pcs = timeline->frames.items + stack->first;
-	size_t count = count_believable(frames, stack, pcs, ns_tgid, ns);
+	Walked walked = {stack, timeline->frames.items + stack->first, ns_tgid, ns};
+	size_t count = count_believable(frames, &walked);
+	bool broken = stack->result == STACK_FRAME_POINTERS ? !ends_at_root(frames, &walked, count)
+							    : count < stack->count;
 
-	push_truncation(frames, stack, count < stack->count);
-	for (size_t i = count; i-- > 0;) {
-		bool exact = i == 0 && !(stack->flags & STACK_SYSCALL_PC);
-		uint64_t avma = symbols_lookup_address(pcs[i], exact);
-
-		push_place(frames->private, user_place(frames, ns_tgid, ns, avma));
-	}
+	push_truncation(frames, stack, broken);
+	for (size_t i = count; i-- > 0;)
+		push_place(frames->private, walked_place(frames, &walked, i));
 }
 
 /* Functions that stand between a hook and the program that took the stack. */
@@ -418,7 +520,7 @@ static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDe
 	/* A tick's stack begins where it struck, be it in tracing. */
 	size_t strip = exact_leaf ? 0 : count_tracing(frames, pcs, stack->count);
 
-	push_truncation(frames, stack, /* nonsense= */ false);
+	push_truncation(frames, stack, /* broken= */ false);
 	for (size_t i = stack->count; i-- > strip;) {
 		uint64_t avma = symbols_lookup_address(pcs[i], exact_leaf && i == 0);
 

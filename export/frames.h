@@ -54,10 +54,10 @@ void frames_free(Frames *frames);
 
 /*
  * The frames (indexes in frames->list) of a stack as it was in ns_tgid at ns, root
- * first, user part then kernel part; either may be STACK_NONE. A stack that was
- * truncated has a pseudo frame "[truncated: …]" at its root, one whose definition
- * was lost is the pseudo frame "[stack lost]". The array is valid until the next
- * call; returns how many.
+ * first, user part then kernel part; either may be STACK_NONE. A stack that does
+ * not reach to where its thread begins has a pseudo frame "[truncated: …]" at its
+ * root, one whose definition was lost is the pseudo frame "[stack lost]". The array is valid until
+ * the next call; returns how many.
  *
  * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a
  * return address.

@@ -21,9 +21,10 @@ const char *loss_cause_label(uint32_t cause)
 		[LOSS_RING_FULL] = "ring full",
 		[LOSS_SCRATCH_BUSY] = "scratch memory busy",
 		[LOSS_SIDEBAND] = "perf side-band full",
+		[LOSS_RECURSION] = "hook already running on that CPU",
 	};
 
-	return cause < ARRAY_LEN(labels) ? labels[cause] : "unknown cause";
+	return cause < ARRAY_LEN(labels) && labels[cause] ? labels[cause] : "unknown cause";
 }
 
 /*

@@ -350,11 +350,32 @@ static void add_waits(WaitSum sums[REASON_COUNT], const Thread *thread)
 		uint64_t end = interval_end(thread, i);
 		WaitSum *sum = &sums[wait_reason(interval)];
 
-		if (interval->state == STATE_RUNNING || end <= interval->start_ns)
+		/* What is unknown is in the ledger: nobody can say that it was a wait. */
+		if (interval->state == STATE_RUNNING || interval->state == STATE_UNKNOWN ||
+		    end <= interval->start_ns)
 			continue;
 		sum->ns += end - interval->start_ns;
 		sum->count++;
 		sum->longest = MAX(sum->longest, end - interval->start_ns);
+	}
+}
+
+/* The largest of those that are idle, or of those that are not. */
+static void print_largest(FILE *file, const WaitSum sums[REASON_COUNT], bool idle,
+			  const char *title)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < REASON_COUNT && shown < REPORT_WAITS; i++) {
+		const ReasonInfo *info = &reason_info[sums[i].reason];
+
+		if (sums[i].ns == 0 || (info->category == CATEGORY_IDLE) != idle)
+			continue;
+		if (shown++ == 0)
+			fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest",
+				title);
+		fprintf(file, "%12s %10" PRIu64 " %12s  %s\n", DURATION(sums[i].ns), sums[i].count,
+			DURATION(sums[i].longest), info->leaf);
 	}
 }
 
@@ -367,10 +388,8 @@ static void print_waits(FILE *file, const Timeline *timeline)
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		add_waits(sums, &timeline->threads.items[i]);
 	qsort(sums, REASON_COUNT, sizeof(*sums), compare_waits);
-	fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest", "largest waits");
-	for (size_t i = 0; i < REPORT_WAITS && sums[i].ns > 0; i++)
-		fprintf(file, "%12s %10" PRIu64 " %12s  %s\n", DURATION(sums[i].ns), sums[i].count,
-			DURATION(sums[i].longest), reason_info[sums[i].reason].leaf);
+	print_largest(file, sums, /* idle= */ false, "largest waits");
+	print_largest(file, sums, /* idle= */ true, "idle, not counted among them");
 }
 
 static void print_spans(FILE *file, const Timeline *timeline)

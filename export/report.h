@@ -12,7 +12,7 @@
 #include "timeline.h"
 #include <stdio.h>
 
-/* Ledger, threads, the largest waits, losses. */
+/* Ledger, losses, the largest waits, where the time went, threads. */
 void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
@@ -31,6 +31,6 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  * Times are nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does
  * not keep is null.
  */
-void report_json(FILE *file, const Timeline *timeline, Frames *frames);
+void report_json(FILE *file, const Timeline *timeline);
 
 #endif

@@ -86,12 +86,11 @@ static void write_losses(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
-void report_json(FILE *file, const Timeline *timeline, Frames *frames)
+void report_json(FILE *file, const Timeline *timeline)
 {
 	Output *output = output_for_stream(file);
 	Json json = {.out = output};
 
-	(void)frames;
 	json_begin_object(&json);
 	json_key_u64(&json, "window_ns", timeline->end_ns - timeline->start_ns);
 	json_key_array(&json, "threads");

@@ -135,7 +135,7 @@ static int report(const Options *options)
 	if (exporter_load(options->input, &loaded))
 		return EXIT_FAILURE;
 	if (options->json)
-		report_json(stdout, loaded.timeline, loaded.frames);
+		report_json(stdout, loaded.timeline);
 	else
 		report_print(stdout, loaded.timeline, loaded.frames);
 	exporter_unload(&loaded);

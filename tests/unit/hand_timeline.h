@@ -92,6 +92,25 @@ static inline Tick *hand_tick(Timeline *t, uint32_t thread, uint64_t ns, bool us
 	return tick;
 }
 
+/* A thread, or a process of one thread, that does one thing all its life. */
+static inline void hand_simple_thread(Timeline *t, uint32_t process, uint32_t tid, const char *name,
+				      enum thread_state state, enum reason reason)
+{
+	uint64_t end = t->end_ns - t->start_ns;
+	uint32_t thread = hand_thread(t, process, tid, name, 0, end);
+
+	hand_interval(t, thread, 0, state, reason);
+}
+
+static inline void hand_running_process(Timeline *t, uint32_t pid, const char *name, uint64_t start,
+					uint64_t end)
+{
+	uint32_t thread =
+		hand_thread(t, hand_process(t, pid, name, start, end), pid, name, start, end);
+
+	hand_interval(t, thread, start, STATE_RUNNING, REASON_NONE);
+}
+
 /* A stack of one frame, whose address is its id. */
 static inline uint32_t hand_stack(Timeline *t, uint64_t address, bool user)
 {

@@ -137,7 +137,8 @@ static void test_user_stack(void **state)
 	/* In a system call the leaf is a return address too. */
 	stack = add_stack(fixture, STACK_USER | STACK_SYSCALL_PC, STACK_FRAME_POINTERS,
 			  (uint64_t[]){AVMA + 0x2001}, 1);
-	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "leaf");
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];leaf");
 }
 
 static void test_inlined_calls(void **state)
@@ -354,10 +355,106 @@ static void test_broken_stacks(void **state)
 			    "[truncated: unreadable stack];leaf");
 	assert_string_equal(resolve(fixture, 50, empty, STACK_NONE, false),
 			    "[truncated: unreadable stack]");
-	assert_string_equal(resolve(fixture, 50, guessed, STACK_NONE, false), "leaf");
+	assert_string_equal(resolve(fixture, 50, guessed, STACK_NONE, false),
+			    "[truncated: no frame pointers];leaf");
 	assert_string_equal(resolve(fixture, 50, lost, STACK_NONE, false), "[stack lost]");
-	assert_string_equal(resolve(fixture, 50, guessed, lost, false), "leaf;[kernel stack lost]");
+	assert_string_equal(resolve(fixture, 50, deep, lost, false),
+			    "[truncated: too deep];leaf;[kernel stack lost]");
 	assert_string_equal(resolve(fixture, 50, STACK_NONE, STACK_NONE, false), "");
+}
+
+/* A walk by frame pointers is whole only if it ends where threads begin. */
+static void test_ends_of_walks(void **state)
+{
+	static const char *const roots[] = {"_start", "__libc_start_main_impl", "clone3",
+					    "start_thread"};
+	static const uint64_t nonsense[] = {AVMA + 0x2000, AVMA + 0x3001, 0x1234};
+	Fixture *fixture = *state;
+	uint64_t pcs[2] = {AVMA + 0x2000};
+	char expected[64];
+	uint32_t stack;
+
+	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+		give_symbol(fixture, 1, 0x3000 + 16 * i, 0x3000, roots[i], NULL);
+		pcs[1] = AVMA + 0x3001 + 16 * i;
+		stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, pcs, 2);
+		snprintf(expected, sizeof(expected), "%s;leaf", roots[i]);
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), expected);
+	}
+	give_symbol(fixture, 1, 0x4000, 0x4000, "__restore_rt", NULL);
+	pcs[1] = AVMA + 0x4001;
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, pcs, 2);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];__restore_rt;leaf");
+	/* What is read beyond the root does not matter; beyond another function it does. */
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, nonsense, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "_start;leaf");
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, nonsense, 1);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];leaf");
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, nonsense, 0);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers]");
+}
+
+/* The C library's own beginnings often have no names; a leaf there proves nothing. */
+static void test_roots_without_names(void **state)
+{
+	static const uint64_t in_libc[] = {AVMA + 0x2000, AVMA + 0x100041};
+	static const uint64_t in_loader[] = {AVMA + 0x200040, AVMA + 0x200081};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give(fixture, make_file(3, 0, "/usr/lib/libc.so.6", 0));
+	give(fixture, make_file(4, 0, "/usr/lib/ld-linux-x86-64.so.2", 0));
+	give(fixture,
+	     make_mapping(10, 0, PROCESS, 3, AVMA + 0x100000, AVMA + 0x110000, AVMA + 0x100000));
+	give(fixture,
+	     make_mapping(10, 0, PROCESS, 4, AVMA + 0x200000, AVMA + 0x210000, AVMA + 0x200000));
+	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, in_libc, 2);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "0x40 (libc.so.6);leaf");
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, in_libc + 1, 1);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];0x41 (libc.so.6)");
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, in_loader, 1);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];0x40 (ld-linux-x86-64.so.2)");
+}
+
+/* A frame pointer that points at itself is no recursion. */
+static void test_loops(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t pcs[100];
+	uint32_t stack;
+	const uint32_t *indexes;
+
+	for (size_t i = 0; i < ARRAY_LEN(pcs); i++)
+		pcs[i] = AVMA + 0x3001;
+	pcs[0] = AVMA + 0x2000;
+	give_symbol(fixture, 1, 0x2000, 0x2000, "leaf", NULL);
+	give_symbol(fixture, 1, 0x3000, 0x2ff0, "caller", NULL);
+	give_symbol(fixture, 1, 0x3008, 0x2ff0, "caller", NULL);
+	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs, 100);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];caller;leaf");
+	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs + 1, 99);
+	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
+					STACK_NONE, false, &indexes),
+			 2);
+	/* Too few to tell; and a function that calls itself. */
+	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs, 32);
+	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
+					STACK_NONE, false, &indexes),
+			 33);
+	pcs[0] = AVMA + 0x3008;
+	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs, 100);
+	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
+					STACK_NONE, false, &indexes),
+			 101);
 }
 
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -375,6 +472,9 @@ int main(void)
 		WITH_FIXTURE(test_kernel_stack),
 		WITH_FIXTURE(test_tracing_is_stripped),
 		WITH_FIXTURE(test_broken_stacks),
+		WITH_FIXTURE(test_ends_of_walks),
+		WITH_FIXTURE(test_roots_without_names),
+		WITH_FIXTURE(test_loops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
 
 static char *print(Printer printer, const Timeline *timeline)
 {
-	char *text;
+	char *text, *copy;
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
 	Frames *frames = frames_new();
@@ -18,7 +18,15 @@ static char *print(Printer printer, const Timeline *timeline)
 	printer(stream, timeline, frames);
 	fclose(stream);
 	frames_free(frames);
-	return text;
+	copy = xstrdup(text); /* gcc takes text itself, whose address was passed, for local */
+	free(text);
+	return copy;
+}
+
+static void print_json(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	(void)frames;
+	report_json(file, timeline);
 }
 
 static void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
@@ -125,7 +133,7 @@ static void test_no_run_delay(void **state)
 	(void)state;
 	t->threads.items[0].kernel.run_delay = UINT64_MAX;
 	check_lacks(print_summary, t, "run_delay");
-	text = print(report_json, t);
+	text = print(print_json, t);
 	node = node_read(text);
 	const Node *kernel = node_get(node_at(node_get(node, "threads"), 0), "kernel");
 	assert_int_equal(node_get(kernel, "run_delay")->type, 'n');
@@ -169,7 +177,49 @@ static void test_report(void **state)
 	check_contains(report_print, t, "command: app --fast\nwindow: 100.000 ms, kernel 6.1.0\n");
 	check_contains(report_print, t, "helper (app)\n");
 	check_contains(report_print, t, "  app\n");
-	check_contains(report_print, t, "100.000 ms          1   100.000 ms  [idle: poll]");
+	timeline_free(t);
+}
+
+/* Ten kinds of waits beside what is idle, which stands apart; what is unknown is no wait. */
+static void test_largest_waits(void **state)
+{
+	static const enum reason reasons[] = {
+		REASON_LOST,	  REASON_IDLE_EPOLL, REASON_IDLE_ACCEPT, REASON_MUTEX,
+		REASON_RWLOCK,	  REASON_CONDVAR,    REASON_JOIN,	 REASON_CHILD,
+		REASON_PIPE_READ, REASON_PIPE_WRITE, REASON_SLEEP,	 REASON_NETWORK_RECEIVE,
+		REASON_DISK_READ, REASON_DISK_WRITE,
+	};
+	Timeline *t = hand_new(200 * MS);
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
+	uint64_t ns = 0;
+	char *text, *waits, *idle, *places;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+		hand_interval(t, thread, ns, i ? STATE_BLOCKED : STATE_UNKNOWN, reasons[i]);
+		ns += (20 - i) * MS;
+	}
+	hand_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
+	hand_finish(t);
+	text = print(report_print, t);
+	waits = strstr(text, "largest waits\n");
+	idle = strstr(text, "idle, not counted among them\n");
+	assert_non_null(waits);
+	assert_non_null(idle);
+	places = strstr(idle, "where the time");
+	assert_non_null(places);
+	*places = '\0';
+	assert_null(strstr(waits, "[unknown"));
+	assert_non_null(strstr(idle, "   19.000 ms          1    19.000 ms  [idle: epoll]\n"));
+	assert_non_null(strstr(idle, "   18.000 ms          1    18.000 ms  [idle: accept]\n"));
+	*idle = '\0';
+	assert_null(strstr(waits, "[idle"));
+	for (size_t i = 3; i < ARRAY_LEN(reasons); i++) {
+		bool found = strstr(waits, reason_info[reasons[i]].leaf);
+
+		assert_int_equal(found, i < 3 + 10);
+	}
+	free(text);
 	timeline_free(t);
 }
 
@@ -209,7 +259,7 @@ static void test_json(void **state)
 
 	(void)state;
 	add_losses(t);
-	text = print(report_json, t);
+	text = print(print_json, t);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "window_ns")), 100 * MS);
 	assert_int_equal(node_int(node_get(node, "contradictions")), 2);
@@ -268,6 +318,8 @@ static void test_labels(void **state)
 			assert_string_equal(record_kind_label(kind), kinds[found++]);
 	assert_int_equal(found, ARRAY_LEN(kinds));
 	assert_null(record_kind_label(UINT32_MAX));
+	for (uint32_t cause = 0; cause < LOSS_CAUSE_MAX; cause++)
+		assert_string_not_equal(loss_cause_label(cause), "unknown cause");
 	assert_string_equal(loss_cause_label(UINT32_MAX), "unknown cause");
 	assert_string_equal(syscall_label(0), "read");
 	assert_string_equal(syscall_label(202), "futex");
@@ -285,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_no_run_delay),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_largest_waits),
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_json),

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which threads are shown, in which order, and what shares a row. */
+#include "profile_reader.h"
+
+static void test_order_and_first_screen(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+	uint32_t command = hand_process(t, 10, "command", 0, 100 * MS);
+	uint32_t server = hand_process(t, 20, "server", 0, 100 * MS);
+	static const char *const tids[] = {"10", "20", "23", "22", "21"};
+
+	(void)state;
+	hand_simple_thread(t, command, 10, "command", STATE_BLOCKED, REASON_CHILD);
+	t->command_thread = 0;
+	hand_simple_thread(t, server, 20, "server", STATE_BLOCKED, REASON_IDLE_POLL);
+	hand_simple_thread(t, server, 21, "idle", STATE_BLOCKED, REASON_CONDVAR);
+	uint32_t half = hand_thread(t, server, 22, "half", 0, 100 * MS);
+	hand_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
+	hand_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
+	hand_simple_thread(t, server, 23, "locked", STATE_BLOCKED, REASON_MUTEX);
+	uint32_t crowd = hand_process(t, 30, "crowd", 0, 100 * MS);
+	for (uint32_t i = 0; i < 20; i++)
+		hand_simple_thread(t, crowd, 30 + i, "crowd", STATE_BLOCKED, REASON_SLEEP);
+	hand_finish(t);
+	Profile profile = make_profile(t, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(tids); i++)
+		assert_string_equal(node_get(thread_at(&profile, i), "tid")->text, tids[i]);
+	size_t last = thread_count(&profile) - 1;
+	assert_string_equal(node_string(node_get(thread_at(&profile, last), "pid")), "0");
+	assert_int_equal(sample_count(thread_at(&profile, last)), 0);
+	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
+	assert_int_equal(visible->count, 12 + 1);
+	assert_int_equal(node_int(node_at(visible, 0)), 0);
+	assert_int_equal(node_int(node_at(visible, visible->count - 1)), last);
+	const Node *selected = node_get(profile.meta, "initialSelectedThreads");
+	assert_int_equal(node_int(node_at(selected, 0)), 2);
+	assert_int_equal(node_get(profile.meta, "keepProfileThreadOrder")->type, 't');
+	done(&profile, t);
+}
+
+/* The command's main thread is shown even if twelve others are busier. */
+static void test_main_thread_is_visible(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+	uint32_t busy = hand_process(t, 20, "busy", 0, 100 * MS);
+
+	(void)state;
+	for (uint32_t i = 0; i < 14; i++)
+		hand_simple_thread(t, busy, 20 + i, "busy", STATE_RUNNING, REASON_NONE);
+	t->command_thread = t->threads.count;
+	hand_simple_thread(t, hand_process(t, 10, "command", 0, 100 * MS), 10, "command",
+			   STATE_BLOCKED, REASON_CHILD);
+	hand_finish(t);
+	Profile profile = make_profile(t, NULL);
+	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
+	assert_int_equal(visible->count, 12 + 2);
+	assert_int_equal(node_int(node_at(visible, 0)), 0);
+	assert_string_equal(node_get(thread_at(&profile, 0), "tid")->text, "10");
+	done(&profile, t);
+}
+
+/* Three one after another and one that overlaps: two lanes; two of another name: none. */
+static void test_short_processes_share_lanes(void **state)
+{
+	Timeline *t = hand_new(1000 * MS);
+
+	(void)state;
+	hand_simple_thread(t, hand_process(t, 1, "make", 0, 1000 * MS), 1, "make", STATE_BLOCKED,
+			   REASON_CHILD);
+	t->command_thread = 0;
+	hand_running_process(t, 50, "cc1", 10 * MS, 15 * MS);
+	hand_running_process(t, 51, "cc1", 12 * MS, 17 * MS);
+	hand_running_process(t, 52, "cc1", 15 * MS, 20 * MS);
+	hand_running_process(t, 53, "cc1", 500 * MS, 505 * MS);
+	hand_running_process(t, 60, "as", 20 * MS, 21 * MS);
+	hand_running_process(t, 61, "as", 30 * MS, 31 * MS);
+	hand_finish(t);
+	Profile profile = make_profile(t, NULL);
+	assert_int_equal(thread_count(&profile), 1 + 2 + 2 + 1);
+	const Node *first = find_thread(&profile, "50"), *second = find_thread(&profile, "51");
+	find_thread(&profile, "60");
+	find_thread(&profile, "61");
+	assert_string_equal(node_string(node_get(first, "processName")), "cc1 ×4");
+	assert_string_equal(node_string(node_get(first, "name")), "cc1 ×4");
+	assert_string_equal(node_string(node_get(second, "pid")), "50");
+	assert_int_equal(node_get(second, "isMainThread")->type, 'f');
+	assert_int_equal(sum_weights(&profile, first).states[STATE_RUNNING], 15 * MS);
+	/* The gap is painted as nothing, from end to start. */
+	Sums paint = sum_paint(&profile, first, 10 * MS, 505 * MS);
+	assert_int_equal(paint.states[STATE_RUNNING] / 2, 15 * MS);
+	size_t gap = 0;
+	for (size_t i = 0; i < sample_count(first); i++) {
+		Sample sample = sample_at(&profile, first, i);
+
+		if (strcmp(sample.leaf, "[not alive]"))
+			continue;
+		gap++;
+		assert_int_equal(sample.category, CATEGORY_IDLE);
+		assert_int_equal(sample.weight_ns, 0);
+	}
+	assert_int_equal(gap, 2);
+	done(&profile, t);
+}
+
+/* The same numbers again, and none at all in the recorder's namespace: ids stay unique. */
+static void test_reused_ids(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+
+	(void)state;
+	hand_running_process(t, 7, "old", 0, 40 * MS);
+	hand_running_process(t, 7, "new", 50 * MS, 90 * MS);
+	hand_running_process(t, 8, "host", 0, 100 * MS);
+	t->threads.items[2].ns_tid = t->processes.items[2].ns_tgid = 0;
+	hand_finish(t);
+	Profile profile = make_profile(t, NULL);
+	assert_int_equal(node_get(find_thread(&profile, "7"), "tid")->type, '0');
+	assert_string_equal(node_string(node_get(find_thread(&profile, "7.1"), "pid")), "7.1");
+	assert_string_equal(node_string(node_get(find_thread(&profile, "host 100008"), "pid")),
+			    "host 100008");
+	done(&profile, t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order_and_first_screen),
+		cmocka_unit_test(test_main_thread_is_visible),
+		cmocka_unit_test(test_short_processes_share_lanes),
+		cmocka_unit_test(test_reused_ids),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
