@@ -33,7 +33,10 @@ uint64_t wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 	if (step == 0)
 		return 1;
 	step = MAX(duration / WAIT_PARTS, step);
-	if (stretch_ns >= LONG_WAIT_NS)
+	/* An interval that is long itself must hold for itself, too. */
+	if (duration >= LONG_WAIT_NS)
+		step = MIN(step, duration / LONG_PARTS);
+	else if (stretch_ns >= LONG_WAIT_NS)
 		step = MIN(step, stretch_ns / LONG_PARTS);
 	return duration / step + (duration % step > 0);
 }

@@ -2,11 +2,11 @@
 /*
  * tar-extract - unpacks a zstd-compressed tar archive; a program to try wallprof on.
  *
- *     tar-extract [--threads N | --io-uring] [--mmap] ARCHIVE DIR
+ *     tar-extract [--threads N] [--io-uring] [--mmap] ARCHIVE DIR
  *
  * The main thread reads, decompresses, and creates every name; what is written
  * into files goes as chunks to the writer: the main thread itself, N threads
- * behind a bounded queue, or an io_uring. ustar headers with the long names of
+ * behind a bounded queue, an io_uring, or both. ustar headers with the long names of
  * GNU and pax are understood; of types, regular files, directories, symbolic
  * and hard links. Every name is opened beneath DIR by the kernel's own check
  * (openat2), so neither ".." nor a symbolic link in the archive leads out.
@@ -62,9 +62,11 @@ typedef struct Directory {
 
 static unsigned int thread_count;
 static bool use_uring, use_mmap;
+static bool left_out; /* an entry that cannot be unpacked */
 static int root_fd;
 static mode_t creation_mask;
 static Directory *directories;
+
 /* ---- reading ------------------------------------------------------------- */
 
 static void input_open(Input *input, const char *name)
@@ -450,7 +452,11 @@ static void extract(Input *input, Entry *entry)
 		extract_directory(entry, parent, name, path);
 		break;
 	default:
-		error(1, 0, "%s: entry of type '%c' is not supported", path, entry->type);
+		/* A device or a pipe: worth a word, not the rest of the archive. */
+		error(0, 0, "%s: left out: entry of type '%c'", path, entry->type);
+		left_out = true;
+		input_read_all(input, NULL, entry->size);
+		input_skip_padding(input, entry->size);
 	}
 	close(parent);
 	free(path);
@@ -476,7 +482,7 @@ static void finish_directories(void)
 
 static void usage(int status)
 {
-	fputs("usage: tar-extract [--threads N | --io-uring] [--mmap] ARCHIVE DIR\n",
+	fputs("usage: tar-extract [--threads N] [--io-uring] [--mmap] ARCHIVE DIR\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -508,7 +514,7 @@ static void parse_options(int argc, char **argv)
 			usage(c == 'h' ? 0 : 2);
 		}
 	}
-	if (argc - optind != 2 || (thread_count && use_uring))
+	if (argc - optind != 2)
 		usage(2);
 }
 
@@ -532,5 +538,5 @@ int main(int argc, char **argv)
 	input_close(&input);
 	writer_finish();
 	finish_directories();
-	return 0;
+	return left_out ? 1 : 0;
 }

@@ -31,8 +31,14 @@ typedef struct Queue {
 static unsigned int thread_count;
 static bool use_uring;
 static pthread_t *writers;
-static struct io_uring ring;
-static unsigned int in_flight;
+/* An io_uring and how many of its writes are under way; each thread has its own. */
+typedef struct Ring {
+	struct io_uring uring;
+	unsigned int in_flight;
+} Ring;
+
+static Ring main_ring; /* without threads */
+static unsigned int ring_length;
 static Queue queue = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.not_empty = PTHREAD_COND_INITIALIZER,
@@ -118,13 +124,13 @@ static void queue_push(Chunk *chunk)
 	pthread_mutex_unlock(&queue.lock);
 }
 
-/* Returns NULL when the queue is closed and empty. */
-static Chunk *queue_pop(void)
+/* Returns NULL if the queue is empty; if that is to wait, when it is closed besides. */
+static Chunk *queue_pop(bool wait)
 {
 	Chunk *chunk = NULL;
 
 	pthread_mutex_lock(&queue.lock);
-	while (queue.count == 0 && !queue.closed)
+	while (wait && queue.count == 0 && !queue.closed)
 		pthread_cond_wait(&queue.not_empty, &queue.lock);
 	if (queue.count > 0) {
 		chunk = queue.chunks[queue.first];
@@ -136,24 +142,22 @@ static Chunk *queue_pop(void)
 	return chunk;
 }
 
-static void *writer_thread(void *arg)
+static void ring_open(Ring *ring)
 {
-	Chunk *chunk;
+	int r = io_uring_queue_init(ring_length, &ring->uring, 0);
 
-	pthread_setname_np(pthread_self(), "writer");
-	while ((chunk = queue_pop()))
-		chunk_write(chunk);
-	return arg;
+	if (r < 0)
+		error(1, -r, "io_uring");
 }
 
-static void uring_reap(void)
+static void ring_reap(Ring *ring)
 {
 	struct io_uring_cqe *cqe;
 	Chunk *chunk;
 	int r;
 
 	do
-		r = io_uring_wait_cqe(&ring, &cqe);
+		r = io_uring_wait_cqe(&ring->uring, &cqe);
 	while (r == -EINTR);
 	if (r < 0)
 		error(1, -r, "io_uring");
@@ -162,28 +166,63 @@ static void uring_reap(void)
 		error(1, -cqe->res, "%s", chunk->file->name);
 	if ((size_t)cqe->res != chunk->length)
 		error(1, EIO, "%s: short write", chunk->file->name);
-	io_uring_cqe_seen(&ring, cqe);
-	in_flight--;
+	io_uring_cqe_seen(&ring->uring, cqe);
+	ring->in_flight--;
 	chunk_release(chunk);
 }
 
-static void uring_write(Chunk *chunk)
+static void ring_write(Ring *ring, Chunk *chunk)
 {
 	struct io_uring_sqe *sqe;
 	int r;
 
-	while (in_flight >= QUEUE_LENGTH)
-		uring_reap();
-	sqe = io_uring_get_sqe(&ring);
+	while (ring->in_flight >= ring_length)
+		ring_reap(ring);
+	sqe = io_uring_get_sqe(&ring->uring);
 	if (!sqe)
 		error(1, EBUSY, "io_uring");
 	io_uring_prep_write(sqe, chunk->file->fd, chunk->data, (unsigned int)chunk->length,
 			    chunk->offset);
 	io_uring_sqe_set_data(sqe, chunk);
-	r = io_uring_submit(&ring);
+	r = io_uring_submit(&ring->uring);
 	if (r < 0)
 		error(1, -r, "io_uring");
-	in_flight++;
+	ring->in_flight++;
+}
+
+static void ring_close(Ring *ring)
+{
+	while (ring->in_flight)
+		ring_reap(ring);
+	io_uring_queue_exit(&ring->uring);
+}
+
+static void *writer_thread(void *arg)
+{
+	Chunk *chunk;
+
+	pthread_setname_np(pthread_self(), "writer");
+	while ((chunk = queue_pop(true)))
+		chunk_write(chunk);
+	return arg;
+}
+
+/* With nothing in the queue, what is on its way is waited for first. */
+static void *ring_thread(void *arg)
+{
+	Ring ring = {};
+	Chunk *chunk;
+
+	pthread_setname_np(pthread_self(), "writer");
+	ring_open(&ring);
+	while ((chunk = queue_pop(ring.in_flight == 0)) || ring.in_flight) {
+		if (chunk)
+			ring_write(&ring, chunk);
+		else
+			ring_reap(&ring);
+	}
+	ring_close(&ring);
+	return arg;
 }
 
 void writer_start(unsigned int threads, bool uring)
@@ -192,16 +231,16 @@ void writer_start(unsigned int threads, bool uring)
 
 	thread_count = threads;
 	use_uring = uring;
-	if (use_uring) {
-		r = io_uring_queue_init(QUEUE_LENGTH, &ring, 0);
-		if (r < 0)
-			error(1, -r, "io_uring");
-	}
+	/* However many rings there are, together they hold as much as one would. */
+	ring_length = threads < QUEUE_LENGTH ? QUEUE_LENGTH / (threads ? threads : 1) : 1;
+	if (use_uring && !thread_count)
+		ring_open(&main_ring);
 	writers = calloc(thread_count + 1, sizeof(*writers));
 	if (!writers)
 		error(1, errno, "out of memory");
 	for (unsigned int i = 0; i < thread_count; i++) {
-		r = pthread_create(&writers[i], NULL, writer_thread, NULL);
+		r = pthread_create(&writers[i], NULL, use_uring ? ring_thread : writer_thread,
+				   NULL);
 		if (r != 0)
 			error(1, r, "cannot create a thread");
 	}
@@ -209,10 +248,10 @@ void writer_start(unsigned int threads, bool uring)
 
 void writer_put(Chunk *chunk)
 {
-	if (use_uring)
-		uring_write(chunk);
-	else if (thread_count)
+	if (thread_count)
 		queue_push(chunk);
+	else if (use_uring)
+		ring_write(&main_ring, chunk);
 	else
 		chunk_write(chunk);
 }
@@ -226,8 +265,6 @@ void writer_finish(void)
 	for (unsigned int i = 0; i < thread_count; i++)
 		pthread_join(writers[i], NULL);
 	free(writers);
-	while (in_flight)
-		uring_reap();
-	if (use_uring)
-		io_uring_queue_exit(&ring);
+	if (use_uring && !thread_count)
+		ring_close(&main_ring);
 }

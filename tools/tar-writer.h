@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * tar-writer.h - how tar-extract's chunks of data get into their files: at once,
- * by threads behind a bounded queue, or by an io_uring. Errors end the program.
+ * by threads behind a bounded queue, by an io_uring, or by threads with a ring
+ * each. Errors end the program.
  */
 #ifndef TAR_WRITER_H
 #define TAR_WRITER_H

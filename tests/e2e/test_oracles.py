@@ -2,9 +2,15 @@
 """Against those who count too: the kernel's accounts, and another reader of the file."""
 import copy
 
-from harness import MS, STATES, Profile, Viewer, by_state, check, check_close, expect_failure
+from harness import (MS, STATES, Profile, Viewer, by_state, check, check_close, expect_failure,
+                     ledger_by_category)
 
 SWITCH_NS = 5000  # what the kernel's own accounts may be off by, for each switch
+
+
+def unknown(recording, truth):
+    """What a switch that nobody tells leaves unknown: it may have been anything."""
+    return recording.ledger(truth["tid"])["states"].get("unknown", 0)
 
 
 def check_switches(recording, truth):
@@ -26,6 +32,7 @@ def check_running(recording, truth):
     seconds = (truth["end_ns"] - truth["begin_ns"]) / 1e9
     running = thread.painted_by(by_state, end=recording.at(truth["end_ns"])).get("running", 0)
     absolute = MS if switches < 500 * seconds else switches * SWITCH_NS
+    absolute += unknown(recording, truth)
     check_close(f"{truth['name']}: running", running, truth["cpu_ns"], 0.01, absolute)
 
 
@@ -37,10 +44,11 @@ def check_schedstat(recording, truth, with_delay=False):
     check_close(f"{truth['name']}: running + runnable",
                 states.get("running", 0) + states.get("runnable", 0),
                 truth["schedstat_run_ns"] + truth["schedstat_delay_ns"], 0.03,
-                switches * SWITCH_NS)
+                switches * SWITCH_NS + unknown(recording, truth))
     if with_delay:
         check_close(f"{truth['name']}: runnable", states.get("runnable", 0),
-                    truth["schedstat_delay_ns"], 0.01, MS + switches * SWITCH_NS)
+                    truth["schedstat_delay_ns"], 0.01,
+                    MS + switches * SWITCH_NS + unknown(recording, truth))
 
 
 def check_kernel_account(recording):
@@ -61,9 +69,13 @@ def check_viewer(context, recording):
         handles = viewer.thread_handles()
         for ledger in recording.report["threads"][:20]:
             check(ledger["tid"] in handles, f"profiler-cli does not show thread {ledger['tid']}")
-            sums = dict.fromkeys(STATES, 0)
-            for category, ns in viewer.categories(handles[ledger["tid"]]).items():
+            sums, thread = dict.fromkeys(STATES, 0), recording.profile.thread(ledger["tid"])
+            categories = viewer.categories(handles[ledger["tid"]])
+            for category, ns in categories.items():
                 sums[by_state(category, "")] += ns
+            for category, ns in ledger_by_category(thread, ledger).items():
+                check_close(f"profiler-cli, {ledger['name']}: {category}",
+                            categories.get(category, 0), ns, 0.005, MS)
             for state in STATES:
                 check_close(f"profiler-cli, {ledger['name']}: {state}", sums[state],
                             ledger["states"].get(state, 0), 0.005, MS)
@@ -80,7 +92,8 @@ def test_switch_counts(context):
                           ("convoy", {"threads": 5, "hold_ms": rng.randint(2, 8)}),
                           ("pingpong", {"rounds": rng.randint(5000, 20000)}),
                           ("burn", {"threads": 4, "ms": rng.randint(100, 200)})):
-        recording = context.record(name, **options)
+        # A switch-in that nobody tells changes no count of switch-outs.
+        recording = context.record(name, undisturbed=False, **options)
         for truth in workers(recording):
             check_switches(recording, truth)
         check_kernel_account(recording)

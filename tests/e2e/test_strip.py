@@ -3,7 +3,24 @@
 import copy
 
 from harness import (CATEGORY_OF, MS, STATES, Profile, Recording, Truth, by_category, by_leaf,
-                     by_state, check, check_close, expect_failure)
+                     by_state, check, check_close, expect_failure, ledger_by_category)
+
+
+RUNNING = ("User", "Kernel")
+
+
+def check_categories(thread, ledger):
+    """Per category: every wait as the ledger has it; user and kernel as the weights have."""
+    weights, painted = thread.weight_by(by_category), thread.painted_by(by_category)
+    for category, told in ledger_by_category(thread, ledger).items():
+        what = f"{thread.name} {thread.tid}, {category}"
+        check_close(f"{what}: weights against ledger", weights.get(category, 0), told, 0.005, MS)
+        check_close(f"{what}: strip against ledger", painted.get(category, 0), told, 0.005, MS)
+    for category in RUNNING:
+        # Where the two change within a stretch is only known to a tick.
+        check_close(f"{thread.name} {thread.tid}, {category}: strip against weights",
+                    painted.get(category, 0), weights.get(category, 0), 0.05,
+                    max(2 * MS, 0.05 * ledger["states"].get("running", 0)))
 
 
 def check_ledger(recording, tid):
@@ -15,6 +32,7 @@ def check_ledger(recording, tid):
         what = f"{thread.name} {tid}, {state}"
         check_close(f"{what}: weights against ledger", weights.get(state, 0), told, 0.005, MS)
         check_close(f"{what}: strip against ledger", painted.get(state, 0), told, 0.005, MS)
+    check_categories(thread, ledger)
     leaves = thread.weight_by(by_leaf)
     for leaf, told in ledger["reasons"].items():
         check_close(f"{thread.name} {tid}, {leaf}", leaves.get(leaf, 0), told, 0.005, MS)
@@ -103,10 +121,31 @@ def test_convoy_with_busy_holder(context):
                                       hold_ms=context.random.randint(10, 40)))
 
 
+def check_first_screen(recording, hold_ns):
+    """Of what a person sees first, the convoy is there, in purple, and no idle pool."""
+    profile = recording.profile
+    visible = [profile.threads[i] for i in profile.meta["initialVisibleThreads"]]
+    convoy = [t for t in visible if t.weight_by(by_category).get("Lock", 0) >= 0.9 * hold_ns]
+    check(len(convoy) >= 8, f"only {len(convoy)} threads of the convoy are visible")
+    check(profile.color_of("Lock") == "purple", "a lock is not purple")
+    check(not any(t.name.startswith("idle") for t in visible), "the idle pool is visible")
+
+
 def test_pool_with_one_convoy(context):
     rng = context.random
-    check_all(context, context.record("pool", threads=40, convoy_at_ms=rng.randint(80, 300),
-                                      hold_ms=rng.randint(40, 120), total_ms=600))
+    hold_ms = 400
+    recording = context.record("pool", threads=20, idle=20, hold_ms=hold_ms, total_ms=1500,
+                               convoy_at_ms=rng.randint(100, 900))
+    check_all(context, recording)
+    check_first_screen(recording, hold_ms * MS)
+    expect_failure(check_first_screen, recording, 2 * hold_ms * MS)
+
+
+def test_many_short_intervals(context):
+    recording = context.record("pingpong", rounds=context.random.randint(20000, 60000),
+                               undisturbed=False)
+    for truth in recording.truth.threads:
+        check_ledger(recording, truth["tid"])
 
 
 def test_pipe(context):

@@ -57,7 +57,7 @@ def test_same_as_tar(context):
                     archive], check=True)
     for number, options in enumerate(([], ["--threads", 1], ["--threads", 5], ["--io-uring"],
                                       ["--mmap"], ["--mmap", "--threads", 3],
-                                      ["--mmap", "--io-uring"])):
+                                      ["--mmap", "--io-uring"], ["--threads", 3, "--io-uring"])):
         folder = context.path(str(number))
         done = extract(*options, archive, folder)
         check(done.returncode == 0, f"{options}: {done.stderr}")
@@ -85,6 +85,17 @@ def test_long_names(context):
         check(extract(archive, folder).returncode == 0, "it failed")
         check((folder / "s").read_bytes() == b"content", "the symbolic link")
         check((folder / "h").stat().st_nlink == 2, "the hard link")
+
+
+def test_a_pipe_is_left_out(context):
+    needs_command("zstd")
+    archive = make(context, "a", [("one", tarfile.REGTYPE, "", b"1"),
+                                  ("pipe", tarfile.FIFOTYPE, "", b""),
+                                  ("two", tarfile.REGTYPE, "", b"2")])
+    done = extract(archive, context.path("out"))
+    check(done.returncode == 1 and "pipe: left out" in done.stderr, f"no word of it: {done.stderr}")
+    check(sorted(p.name for p in context.path("out").iterdir()) == ["one", "two"],
+          "not all the rest was unpacked")
 
 
 def test_nothing_outside(context):

@@ -3,24 +3,25 @@
  * pool - `--threads` workers idle on a condition variable; after `--convoy-at-ms`
  * all are woken at once and queue for one mutex, which the first holds for
  * `--hold-ms` and the others for no time; then they idle again until
- * `--total-ms`.
+ * `--total-ms`. `--idle` more threads are another pool, which nobody wakes before.
  */
 #include "truth.h"
 #include <pthread.h>
 
-static uint64_t thread_count = 40, convoy_at_ms = 150, hold_ms = 80, total_ms = 400;
+static uint64_t thread_count = 40, idle_count, convoy_at_ms = 150, hold_ms = 80, total_ms = 400;
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t pool_wakeup = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t idle_wakeup = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t generation, held;
 
-static void await_generation(TruthThread *self, uint64_t wanted)
+static void await_generation(TruthThread *self, pthread_cond_t *wakeup, uint64_t wanted)
 {
 	uint64_t begin = truth_now();
 
 	pthread_mutex_lock(&pool_lock);
 	while (generation < wanted)
-		pthread_cond_wait(&pool_wakeup, &pool_lock);
+		pthread_cond_wait(wakeup, &pool_lock);
 	pthread_mutex_unlock(&pool_lock);
 	truth_wait(self, "condvar", begin);
 }
@@ -30,7 +31,7 @@ static void *worker(void *arg)
 	TruthThread *self = truth_begin("worker %lu", (uint64_t)(uintptr_t)arg);
 	uint64_t begin;
 
-	await_generation(self, 1);
+	await_generation(self, &pool_wakeup, 1);
 	begin = truth_now();
 	pthread_mutex_lock(&shared);
 	truth_wait(self, "mutex", begin);
@@ -41,7 +42,15 @@ static void *worker(void *arg)
 		truth_wait(self, "sleep", begin);
 	}
 	pthread_mutex_unlock(&shared);
-	await_generation(self, 2);
+	await_generation(self, &pool_wakeup, 2);
+	truth_park(self);
+}
+
+static void *idler(void *arg)
+{
+	TruthThread *self = truth_begin("idle %lu", (uint64_t)(uintptr_t)arg);
+
+	await_generation(self, &idle_wakeup, 2);
 	truth_park(self);
 }
 
@@ -50,6 +59,8 @@ static void advance(void)
 	pthread_mutex_lock(&pool_lock);
 	generation++;
 	pthread_cond_broadcast(&pool_wakeup);
+	if (generation == 2)
+		pthread_cond_broadcast(&idle_wakeup);
 	pthread_mutex_unlock(&pool_lock);
 }
 
@@ -60,6 +71,7 @@ int main(int argc, char **argv)
 
 	truth_options(argc, argv,
 		      (TruthOption[]){{"threads", &thread_count},
+				      {"idle", &idle_count},
 				      {"convoy-at-ms", &convoy_at_ms},
 				      {"hold-ms", &hold_ms},
 				      {"total-ms", &total_ms},
@@ -67,6 +79,8 @@ int main(int argc, char **argv)
 	self = truth_begin("pool");
 	for (uint64_t i = 0; i < thread_count; i++)
 		truth_spawn(worker, i);
+	for (uint64_t i = 0; i < idle_count; i++)
+		truth_spawn(idler, i);
 	begin = truth_now();
 	truth_sleep(convoy_at_ms * NSEC_PER_MSEC);
 	truth_wait(self, "sleep", begin);
