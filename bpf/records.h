@@ -184,7 +184,7 @@ struct rec_exec {
 	char path[EXEC_PATH_LEN]; /* as given to execve, cut, always ends in NUL */
 };
 
-/* REC_EXIT: sched_process_exit. The thread still runs until its switch-out with TASK_DEAD. */
+/* REC_EXIT: sent with the final switch-out, just before it. */
 enum exit_flags {
 	EXIT_GROUP_DEAD = 1 << 0, /* the last thread of the process */
 };

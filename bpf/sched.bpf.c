@@ -49,6 +49,28 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->ustack = user_stack(ctx, prev, facts.number >= 0, ns);
 }
 
+static __always_inline void emit_exit(struct task_struct *task, u64 ns)
+{
+	struct rec_exit record = {};
+
+	record_init(&record.h, REC_EXIT, task->signal->live.counter == 0 ? EXIT_GROUP_DEAD : 0,
+		    sizeof(record), ns);
+	record.tid = task->pid;
+	record.tgid = task->tgid;
+	record.exit_code = task->exit_code;
+	emit(&sched_ring, &record.h, sizeof(record));
+}
+
+/* The final switch-out: what the kernel says of the thread's life is exact only now. */
+static __always_inline void emit_end(struct task_struct *task, u64 ns)
+{
+	emit_stats(task, ns);
+	if ((u32)task->tgid == command_tgid) {
+		command_end_ns = ns;
+		__sync_fetch_and_add(&command_threads, -1);
+	}
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -70,16 +92,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		emit(&sched_ring, &record.h, SWITCH_SHORT_LEN);
 		return 0;
 	}
+	if (prev_state & TASK_DEAD)
+		emit_exit(prev, ns);
 	record.h.len = sizeof(record);
 	fill_switch_out(ctx, &record, prev, preempt, prev_state, ns);
 	emit(&sched_ring, &record.h, sizeof(record));
-	if (prev_state & TASK_DEAD) {
-		emit_stats(prev, ns);
-		if ((u32)prev->tgid == command_tgid) {
-			command_end_ns = ns;
-			__sync_fetch_and_add(&command_threads, -1);
-		}
-	}
+	if (prev_state & TASK_DEAD)
+		emit_end(prev, ns);
 	return 0;
 }
 
@@ -119,21 +138,33 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
+/*
+ * A birth, told here and not at sched_process_fork: that tracepoint runs preemptibly from 7.0 on,
+ * and the kernel leaves a program out where it is already running on that CPU. This
+ * one runs with interrupts off, for every new task (workers of io_uring and vhost do not
+ * even pass through the other), with its creator as current.
+ */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
-	if (!is_target(task->tgid))
+	struct task_struct *creator = bpf_get_current_task_btf();
+	bool worker = task->flags & (PF_IO_WORKER | PF_USER_WORKER);
+
+	if (task->tgid != creator->tgid) {
+		/* A new process: its number may be a reused one. */
+		if (!is_target(creator->tgid)) {
+			if (is_target(task->tgid))
+				target_remove(task->tgid);
+			return 0;
+		}
+		target_add(task->tgid);
+	} else if (!is_target(task->tgid)) {
 		return 0;
-	/*
-	 * Workers that the kernel makes for a process (io_uring) are threads of it, but do
-	 * not pass through sched_process_fork.
-	 */
-	if (task->flags & (PF_IO_WORKER | PF_USER_WORKER)) {
-		emit_task(task, TASK_BIRTH | TASK_IO_WORKER, bpf_get_current_pid_tgid(),
-			  bpf_ktime_get_ns());
-		if ((u32)task->tgid == command_tgid)
-			__sync_fetch_and_add(&command_threads, 1);
 	}
+	if ((u32)task->tgid == command_tgid)
+		__sync_fetch_and_add(&command_threads, 1);
+	emit_task(task, TASK_BIRTH | (worker ? TASK_IO_WORKER : 0), creator->pid,
+		  bpf_ktime_get_ns());
 	emit_waking(task, WAKING_NEW);
 	return 0;
 }

@@ -144,39 +144,43 @@ static __always_inline u32 count_bits(u64 word)
 
 #define SELECT_WORDS 4 /* descriptors below 256; programs with more use poll */
 
-/* The sets for reading and writing; that for exceptions is the fourth argument, not told. */
+/* The bits of a word that stand for descriptors below limit. */
+static __always_inline u64 select_mask(u32 limit, u32 word)
+{
+	u32 left = limit > word * 64 ? limit - word * 64 : 0;
+
+	return left >= 64 ? ~0ULL : (1ULL << left) - 1;
+}
+
+/*
+ * The sets for reading and writing; that for exceptions is the fourth argument, not told.
+ * Without branches on the bits: the verifier would follow each of them.
+ */
 static __always_inline void select_facts(struct task_struct *task, enum whose whose,
 					 struct syscall_facts *facts)
 {
-	u32 limit = facts->args[0], first = 0, count = 0;
+	u64 read_set[SELECT_WORDS] = {}, write_set[SELECT_WORDS] = {}, all = 0;
+	u32 limit = facts->args[0], count = 0, word = 0;
 
-	if (limit > SELECT_WORDS * 64) {
-		facts->fd_count = 255;
+	facts->fd_count = 255;
+	if (limit > SELECT_WORDS * 64)
 		return;
-	}
+	if (facts->args[1] && read_user(task, whose, read_set, sizeof(read_set), facts->args[1]))
+		return;
+	if (facts->args[2] && read_user(task, whose, write_set, sizeof(write_set), facts->args[2]))
+		return;
 	for (u32 i = 0; i < SELECT_WORDS; i++) {
-		u64 read_set = 0, write_set = 0, both;
+		u64 both = (read_set[i] | write_set[i]) & select_mask(limit, i);
+		u32 bits = count_bits(both);
 
-		if (i * 64 >= limit)
-			break;
-		if ((facts->args[1] && read_user(task, whose, &read_set, sizeof(read_set),
-						 facts->args[1] + i * sizeof(u64))) ||
-		    (facts->args[2] && read_user(task, whose, &write_set, sizeof(write_set),
-						 facts->args[2] + i * sizeof(u64)))) {
-			facts->fd_count = 255;
-			return;
-		}
-		both = read_set | write_set;
-		if (limit - i * 64 < 64)
-			both &= (1ULL << (limit - i * 64)) - 1;
-		/* The lowest bit's place is the number of ones below it. */
-		if (both && !count)
-			first = i * 64 + count_bits((both & -both) - 1);
-		count += count_bits(both);
+		all |= both;
+		count += bits;
+		word += i * bits; /* which one, if it is one descriptor */
 	}
 	facts->fd_count = count > 255 ? 255 : count;
-	if (count)
-		facts->fd_kind = fd_kind(files_of(task), first);
+	/* A bit's place in its word is the number of ones below it. */
+	if (count == 1)
+		facts->fd_kind = fd_kind(files_of(task), word * 64 + count_bits(all - 1));
 }
 
 static __always_inline void epoll_facts(struct task_struct *task, struct syscall_facts *facts)

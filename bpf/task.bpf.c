@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * task.bpf.c - the life of processes and threads, and finding those that already
- * live when a recording starts.
+ * task.bpf.c - names: exec and rename; and finding the tasks that already live when a
+ * recording starts. Births and ends are told where tasks are switched (sched.bpf.c).
  */
 #include "stack.bpf.h"
 #include "syscall.bpf.h"
-
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	if (child->tgid != parent->tgid) {
-		/* A new process: its number may be a reused one. */
-		if (!is_target(parent->tgid)) {
-			if (is_target(child->tgid))
-				target_remove(child->tgid);
-			return 0;
-		}
-		target_add(child->tgid);
-	} else if (!is_target(child->tgid)) {
-		return 0;
-	}
-	if ((u32)child->tgid == command_tgid)
-		__sync_fetch_and_add(&command_threads, 1);
-	emit_task(child, TASK_BIRTH, parent->pid, bpf_ktime_get_ns());
-	return 0;
-}
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
@@ -39,24 +19,6 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	record.tgid = task->tgid;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 	bpf_probe_read_kernel_str(record.path, sizeof(record.path), bprm->filename);
-	emit(&sched_ring, &record.h, sizeof(record));
-	return 0;
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
-{
-	struct rec_exit record = {};
-	bool group_dead;
-
-	if (!is_target(task->tgid))
-		return 0;
-	group_dead = task->signal->live.counter == 0;
-	record_init(&record.h, REC_EXIT, group_dead ? EXIT_GROUP_DEAD : 0, sizeof(record),
-		    bpf_ktime_get_ns());
-	record.tid = task->pid;
-	record.tgid = task->tgid;
-	record.exit_code = task->exit_code;
 	emit(&sched_ring, &record.h, sizeof(record));
 	return 0;
 }

@@ -82,7 +82,7 @@ extern struct scratch_map scratch SEC(".maps");
 /*
  * A bitmap over process numbers: the test is two loads without a helper call, so a
  * switch between two other tasks costs next to nothing. A number that is reused
- * passes through sched_process_fork, which sets or clears its bit.
+ * passes through sched_wakeup_new, which sets or clears its bit.
  */
 static __always_inline bool is_target(u32 tgid)
 {

@@ -32,10 +32,8 @@ static const struct {
 } hooks[] = {
 	{"on_switch", "tp_btf/sched_switch", "context switches"},
 	{"on_waking", "tp_btf/sched_waking", "wake-ups"},
-	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "first wake-up of a thread"},
-	{"on_fork", "tp_btf/sched_process_fork", "new processes and threads"},
+	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads"},
 	{"on_exec", "tp_btf/sched_process_exec", "exec"},
-	{"on_exit", "tp_btf/sched_process_exit", "exit"},
 	{"on_rename", "tp_btf/task_rename", "thread names"},
 	{"on_tick", "perf_event/cpu-clock", "CPU samples"},
 	{"mark_target", "iter/task", "finding targets"},
@@ -152,9 +150,7 @@ static int attach_followers(struct wallprof *skeleton)
 		{skeleton->progs.on_switch, &skeleton->links.on_switch},
 		{skeleton->progs.on_waking, &skeleton->links.on_waking},
 		{skeleton->progs.on_wakeup_new, &skeleton->links.on_wakeup_new},
-		{skeleton->progs.on_fork, &skeleton->links.on_fork},
 		{skeleton->progs.on_exec, &skeleton->links.on_exec},
-		{skeleton->progs.on_exit, &skeleton->links.on_exit},
 		{skeleton->progs.on_rename, &skeleton->links.on_rename},
 	};
 
@@ -277,8 +273,7 @@ int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user
 const char *programs_hooks(void)
 {
 	return "sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
-	       "sched_process_fork (tp_btf), sched_process_exec (tp_btf), "
-	       "sched_process_exit (tp_btf), task_rename (tp_btf), cpu-clock (perf_event), "
+	       "sched_process_exec (tp_btf), task_rename (tp_btf), cpu-clock (perf_event), "
 	       "task (iter.s)";
 }
 
@@ -289,9 +284,8 @@ static enum record_kind kind_of_program(const char *name)
 		const char *name;
 		enum record_kind kind;
 	} kinds[] = {
-		{"on_switch", REC_SWITCH}, {"on_waking", REC_WAKING}, {"on_wakeup_new", REC_WAKING},
-		{"on_fork", REC_TASK},	   {"on_rename", REC_TASK},   {"on_exec", REC_EXEC},
-		{"on_exit", REC_EXIT},	   {"on_tick", REC_SAMPLE},
+		{"on_switch", REC_SWITCH}, {"on_waking", REC_WAKING}, {"on_wakeup_new", REC_TASK},
+		{"on_rename", REC_TASK},   {"on_exec", REC_EXEC},     {"on_tick", REC_SAMPLE},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
