@@ -88,9 +88,15 @@ class Case:
 def check_nothing_lost(case):
     report = case.report
     check(report["contradictions"] == 0, f"{report['contradictions']} contradictions")
-    check(not report["losses"], f"losses: {report['losses']}")
+    # From 7.0 on exec and rename may preempt each other, and the kernel then leaves one
+    # out; emulation makes that likely. It must be counted, and be no more than that.
+    preemptible = int(re.search(r"Linux (\d+)", case.profile.meta["oscpu"])[1]) >= 7
+    spared = {"exec": 1, "task": 1} if preemptible else {}
     for kind, total in report["totals"].items():
-        check(total["lost"] == 0 and total["sent"] == total["received"], f"{kind}: {total}")
+        check(total["lost"] <= spared.get(kind, 0)
+              and total["sent"] - total["received"] == total["lost"], f"{kind}: {total}")
+    check(sum(loss["count"] for loss in report["losses"])
+          == sum(total["lost"] for total in report["totals"].values()), "losses without a total")
 
 
 def check_ledgers(case):
