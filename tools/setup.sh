@@ -45,11 +45,20 @@ install_packages() {
 	command -v apt-get >/dev/null || die "there is no apt-get to install:$missing"
 	[ "$(id -u)" = 0 ] || die "not root, so these packages cannot be installed:$missing"
 	say "installing:$missing"
-	apt="apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o APT::Install-Recommends=false"
+	apt="apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o APT::Install-Recommends=false"
 	# shellcheck disable=SC2086
 	DEBIAN_FRONTEND=noninteractive $apt update </dev/null >&2 &&
 		DEBIAN_FRONTEND=noninteractive $apt install $missing </dev/null >&2 ||
 		die "apt-get could not install:$missing (is the machine offline?)"
+}
+
+# Was all built, with these options (none: whichever) and from these sources?
+is_built() {
+	[ -e "$dir/built" ] || return 1
+	[ $# = 0 ] || [ "$*" = "$(cat "$dir/options" 2>/dev/null)" ] || return 1
+	[ -z "$(cd "$root" && find bpf src export tests tools meson.build meson_options.txt \
+		-newer "$dir/built" -not -name '*.py' -not -name __pycache__ \
+		-not -path tests/e2e -print -quit)" ]
 }
 
 # build DIR MESON_OPTIONS…: configures once, and again for other options, then builds if a
@@ -58,11 +67,7 @@ install_packages() {
 build() {
 	dir=$root/$1
 	shift
-	if [ -e "$dir/built" ] && { [ $# = 0 ] || [ "$*" = "$(cat "$dir/options")" ]; } && [ -z "$(cd "$root" && find bpf src export tests tools meson.build \
-		meson_options.txt -newer "$dir/built" -not -name '*.py' -not -name __pycache__ \
-		-not -path tests/e2e -print -quit)" ]; then
-		return 0
-	fi
+	! is_built "$@" || return 0
 	mkdir -p "$dir"
 	# Two at a time would spoil each other's work. The lock is not for wallprof to keep.
 	(
@@ -80,11 +85,8 @@ build() {
 			exit 1
 		}
 		say "building ${dir#"$root"/}"
-		PATH=$PATH:/usr/sbin ninja -C "$dir" >"$dir/build.log" 2>&1 || {
-			cat "$dir/build.log" >&2
-			exit 1
-		}
-		[ -z "${wanted_options:-}" ] || echo "$wanted_options" >"$dir/options"
+		PATH=$PATH:/usr/sbin ninja -C "$dir" >&2 || exit 1
+		[ -z "$wanted_options" ] || echo "$wanted_options" >"$dir/options"
 		mv "$dir/built.new" "$dir/built"
 		[ "$(id -u)" != 0 ] || chown -R --reference="$root" "$dir"
 	) 9>"$dir/lock" || die "the build failed"

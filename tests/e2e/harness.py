@@ -328,6 +328,13 @@ class Recording:
         self.profile = Profile.load(output)
         self.report = read_report(context, self.capture)
         self.truth = Truth(truth) if truth and Path(truth).exists() else None
+        self.check_loads()
+
+    def check_loads(self):
+        """Every profile that a test makes must open in the viewer's own reader."""
+        if Viewer.is_installed():
+            with Viewer(self.context) as viewer:
+                viewer.load(self.output)
 
     def ledger(self, tid):
         found = [t for t in self.report["threads"] if t["tid"] == tid]
@@ -358,10 +365,14 @@ def read_report(context, capture):
 class Viewer:
     """profiler-cli, an independent reader of profiles."""
 
+    @staticmethod
+    def is_installed():
+        paths = [os.environ.get(name) for name in ("WALLPROF_NODE", "WALLPROF_VIEWER")]
+        return all(path and Path(path).exists() for path in paths)
+
     def __init__(self, context):
         self.node, self.script = os.environ.get("WALLPROF_NODE"), os.environ.get("WALLPROF_VIEWER")
-        if not (self.node and self.script and Path(self.script).exists()
-                and Path(self.node).exists()):
+        if not self.is_installed():
             raise Skip("profiler-cli is not installed (tools/test installs it with npm)")
         # Its socket lies here, and the name of a socket may have 107 bytes.
         self.folder = tempfile.mkdtemp(prefix="pq", dir="/tmp")

@@ -162,9 +162,13 @@ static void read_schedstat(TruthThread *thread)
 	fclose(file);
 }
 
-/* Returns false while the thread is not asleep. */
+/*
+ * Returns false while the thread is not asleep, or since when it did not switch is
+ * not known: it is called sleeping shortly before it gives up its CPU.
+ */
 static bool read_switches(TruthThread *thread)
 {
+	uint64_t before = thread->nvcsw + thread->nivcsw;
 	char path[64], line[256];
 	bool asleep = false;
 	FILE *file;
@@ -179,7 +183,7 @@ static bool read_switches(TruthThread *thread)
 		sscanf(line, "nonvoluntary_ctxt_switches: %lu", &thread->nivcsw);
 	}
 	fclose(file);
-	return asleep;
+	return asleep && thread->nvcsw + thread->nivcsw == before;
 }
 
 void truth_park(TruthThread *thread)
@@ -268,6 +272,12 @@ static void settle(TruthThread *main_thread)
 		for (TruthThread *t = threads; t; t = t->next)
 			if (t != main_thread && !read_switches(t))
 				all_asleep = false;
+		if (!all_asleep) {
+			uint64_t begin = truth_now();
+
+			truth_sleep(NSEC_PER_MSEC);
+			truth_wait(main_thread, "sleep", begin);
+		}
 	} while (!all_asleep);
 }
 
