@@ -16,12 +16,12 @@ def unknown(recording, truth):
 def check_switches(recording, truth):
     """Switch-outs, but for the final one, against /proc.
 
-    The counts were read while the thread was asleep for good; it is woken once
-    more to be killed, and may be preempted then.
+    The counts were read while the thread was asleep for good; it is woken once more to be
+    killed, and may be preempted a few times then. check_kernel_account has those, too.
     """
     counted = truth["nvcsw"] + truth["nivcsw"]
     recorded = recording.ledger(truth["tid"])["switch_outs"]
-    check(counted <= recorded <= counted + 1,
+    check(counted <= recorded <= counted + 6,
           f"{truth['name']}: {recorded} switch-outs, /proc says {counted}")
 
 
@@ -148,7 +148,7 @@ def test_negative(context):
     recording = context.record("burn", threads=1, ms=100)
     truth = copy.deepcopy(workers(recording)[0])
     check_switches(recording, truth)
-    truth["nvcsw"] += 2
+    truth["nvcsw"] += 20
     expect_failure(check_switches, recording, truth)
     truth["cpu_ns"] += 10 * MS
     expect_failure(check_running, recording, truth)
