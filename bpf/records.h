@@ -60,6 +60,7 @@ enum record_kind {
 	REC_LOSS = 40,
 	REC_TOTAL = 41,
 	REC_END = 42,
+	REC_NOTE = 45,
 };
 
 /*
@@ -381,6 +382,10 @@ struct rec_symbol {
 	char text[];
 };
 
+enum symbol_flags {
+	SYMBOL_NAMELESS = 1 << 0, /* the name was made from the function's place */
+};
+
 /*
  * REC_LOSS: `count` records of `lost_kind` could not be written on CPU h.cpu
  * (ring full, no scratch) between from_ns and to_ns.
@@ -408,6 +413,14 @@ struct rec_total {
 	u32 reserved;
 	u64 sent; /* attempts: received + lost */
 	u64 lost;
+};
+
+/* REC_NOTE: something that whoever reads the profile should know of a file, as text. */
+struct rec_note {
+	struct record h;
+	u32 file; /* FILE id; 0 = of the recording */
+	u32 reserved;
+	char text[];
 };
 
 /* REC_END: the recording ended in order; symbols were resolved if END_SYMBOLS. */

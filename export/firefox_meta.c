@@ -196,6 +196,16 @@ static void write_folding(Json *json, const Profile *profile)
 	section_end(json);
 }
 
+static void write_notes(Json *json, const Timeline *timeline)
+{
+	if (timeline->notes.count == 0)
+		return;
+	section_begin(json, "Notes");
+	for (size_t i = 0; i < timeline->notes.count; i++)
+		entry_string(json, "note", timeline->notes.items[i]);
+	section_end(json);
+}
+
 static void write_extra(Profile *profile)
 {
 	Json *json = &profile->json;
@@ -204,6 +214,7 @@ static void write_extra(Profile *profile)
 	write_settings(json, profile->timeline);
 	write_ledger(json, profile->timeline);
 	write_losses(json, profile->timeline);
+	write_notes(json, profile->timeline);
 	write_folding(json, profile);
 	json_end_array(json);
 }

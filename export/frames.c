@@ -236,6 +236,7 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 			.inline_depth = MIN(i, UINT8_MAX),
 			.kernel = origin->kernel,
 			.named = true,
+			.nameless = symbol->h.flags & SYMBOL_NAMELESS,
 		};
 	}
 }
@@ -407,7 +408,7 @@ static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
 	if (count == 0)
 		return false;
 	frame = walked_frame(frames, walked, count - 1);
-	if (frame.named)
+	if (frame.named && !frame.nameless)
 		return is_root(strings_get(&frames->strings, frame.function));
 	return count > 1 && frame.library != LIBRARY_NONE &&
 	       is_libc(frames->libraries.items[frame.library].name);

@@ -36,7 +36,8 @@ typedef struct Frame {
 	uint32_t line;		 /* 0 unknown */
 	uint8_t inline_depth;	 /* 0 = the outermost, the real function */
 	bool kernel;
-	bool named; /* false: the name is an address */
+	bool named;    /* false: the name is an address */
+	bool nameless; /* named, but only by the place where the unwind table has it begin */
 } Frame;
 
 typedef struct Frames {

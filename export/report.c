@@ -240,6 +240,11 @@ static void print_losses(FILE *file, const Timeline *timeline)
 	if (timeline->contradictions > 0)
 		fprintf(file, "      %" PRIu64 " contradictions with no loss reported\n",
 			timeline->contradictions);
+	for (size_t i = 0; i < timeline->notes.count; i++) {
+		_cleanup_free_ char *note = printable(timeline->notes.items[i]);
+
+		fprintf(file, "note: %s\n", note);
+	}
 }
 
 /* ---- the summary ----------------------------------------------------------------- */

@@ -86,6 +86,14 @@ static void write_losses(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
+static void write_notes(Json *json, const Timeline *timeline)
+{
+	json_key_array(json, "notes");
+	for (size_t i = 0; i < timeline->notes.count; i++)
+		json_string(json, timeline->notes.items[i]);
+	json_end_array(json);
+}
+
 void report_json(FILE *file, const Timeline *timeline)
 {
 	Output *output = output_for_stream(file);
@@ -99,6 +107,7 @@ void report_json(FILE *file, const Timeline *timeline)
 	json_end_array(&json);
 	write_totals(&json, timeline);
 	write_losses(&json, timeline);
+	write_notes(&json, timeline);
 	json_key_u64(&json, "contradictions", timeline->contradictions);
 	json_end_object(&json);
 	output_write(output, "\n", 1);

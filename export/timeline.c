@@ -147,6 +147,11 @@ static void add_window(TimelineBuilder *builder, const struct rec_window *record
 	}
 }
 
+static void add_note(TimelineBuilder *builder, const struct rec_note *record)
+{
+	*vec_push(&builder->timeline->notes) = xstrdup(record->text);
+}
+
 static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
 {
 	Timeline *timeline = builder->timeline;
@@ -246,6 +251,8 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 		return add_loss(builder, (const struct rec_loss *)record);
 	case REC_TOTAL:
 		return add_total(builder, (const struct rec_total *)record);
+	case REC_NOTE:
+		return add_note(builder, (const struct rec_note *)record);
 	case REC_END:
 		builder->timeline->complete = true;
 	}
@@ -292,6 +299,9 @@ void timeline_free(Timeline *timeline)
 	vec_free(&timeline->stacks);
 	vec_free(&timeline->frames);
 	vec_free(&timeline->losses);
+	for (size_t i = 0; i < timeline->notes.count; i++)
+		free(timeline->notes.items[i]);
+	vec_free(&timeline->notes);
 	free(timeline);
 }
 

@@ -135,6 +135,7 @@ typedef struct Timeline {
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
 	VEC(LossSpan) losses;
+	VEC(char *) notes; /* sentences that whoever reads the profile should see */
 	struct {
 		uint64_t sent, lost, received;
 	} totals[REC_BPF_MAX];

@@ -31,6 +31,7 @@ _Static_assert(sizeof(struct rec_space) == 24, "REC_SPACE");
 _Static_assert(offsetof(struct rec_symbol, text) == 48, "REC_SYMBOL");
 _Static_assert(sizeof(struct rec_loss) == 48, "REC_LOSS");
 _Static_assert(sizeof(struct rec_total) == 40, "REC_TOTAL");
+_Static_assert(offsetof(struct rec_note, text) == 24, "REC_NOTE");
 _Static_assert(sizeof(struct capture_header) == 32, "file header");
 
 /* Length of the fixed part; 0 = a kind that this version does not know. */
@@ -54,6 +55,7 @@ static const uint16_t fixed_len[256] = {
 	[REC_LOSS] = sizeof(struct rec_loss),
 	[REC_TOTAL] = sizeof(struct rec_total),
 	[REC_END] = sizeof(struct rec_end),
+	[REC_NOTE] = offsetof(struct rec_note, text),
 };
 
 static bool has_end(const char *text, size_t size)
@@ -107,6 +109,8 @@ static bool check_tail(const struct record *record)
 
 		return file->build_id_len <= sizeof(file->build_id) && has_end(file->path, tail);
 	}
+	case REC_NOTE:
+		return has_end(((const struct rec_note *)record)->text, tail);
 	case REC_SYMBOL:
 		return check_symbol((const struct rec_symbol *)record);
 	default:

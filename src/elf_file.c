@@ -14,20 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PAGE_MASK_4K	0xfffULL
-#define LOADS_MAX	256u
-#define NOTES_MAX	(1u << 20)   /* bytes of a note segment */
-#define SECTION_MAX	(256u << 20) /* bytes of a symbol or string table */
-#define TABLES_MAX	8	     /* symbol tables; two are usual */
-#define UNDERSCORES_MAX 8
-/* How many symbols back a search looks for one that holds others (nested labels). */
-#define NESTED_MAX 16
-
-static void elf_endp(Elf **elf)
-{
-	elf_end(*elf);
-}
-#define _cleanup_elf_ __attribute__((cleanup(elf_endp)))
+#define PAGE_MASK_4K 0xfffULL
+#define LOADS_MAX    ELF_LOADS_MAX
+#define NOTES_MAX    (1u << 20) /* bytes of a note segment */
 
 static int check_class(Elf *elf)
 {
@@ -41,8 +30,7 @@ static int check_class(Elf *elf)
 	return 0;
 }
 
-/* Opens fd with libelf. Returns 0 or a negative errno; *ret_elf is to be ended either way. */
-static int open_fd(int fd, Elf **ret_elf)
+int elf_file_open(int fd, Elf **ret_elf)
 {
 	struct stat st;
 
@@ -56,7 +44,7 @@ static int open_fd(int fd, Elf **ret_elf)
 	return check_class(*ret_elf);
 }
 
-static int open_image(const void *image, size_t size, Elf **ret_elf)
+int elf_file_open_image(const void *image, size_t size, Elf **ret_elf)
 {
 	elf_version(EV_CURRENT);
 	/* libelf's signature lacks the const; it does not write without ELF_C_WRITE. */
@@ -101,7 +89,7 @@ static void add_load(const GElf_Phdr *segment, ElfIdentity *identity)
 	};
 }
 
-static int identify(Elf *elf, ElfIdentity *ret_identity)
+int elf_file_identify(Elf *elf, ElfIdentity *ret_identity)
 {
 	ElfIdentity identity = {};
 	size_t count;
@@ -125,17 +113,17 @@ static int identify(Elf *elf, ElfIdentity *ret_identity)
 int elf_identify(int fd, ElfIdentity *ret_identity)
 {
 	_cleanup_elf_ Elf *elf = NULL;
-	int r = open_fd(fd, &elf);
+	int r = elf_file_open(fd, &elf);
 
-	return r < 0 ? r : identify(elf, ret_identity);
+	return r < 0 ? r : elf_file_identify(elf, ret_identity);
 }
 
 int elf_identify_image(const void *image, size_t size, ElfIdentity *ret_identity)
 {
 	_cleanup_elf_ Elf *elf = NULL;
-	int r = open_image(image, size, &elf);
+	int r = elf_file_open_image(image, size, &elf);
 
-	return r < 0 ? r : identify(elf, ret_identity);
+	return r < 0 ? r : elf_file_identify(elf, ret_identity);
 }
 
 void elf_identity_free(ElfIdentity *identity)
@@ -180,203 +168,4 @@ int elf_mapping_bias(const ElfIdentity *identity, uint64_t start, uint64_t lengt
 		*ret_bias = start - pgoff + load->offset - load->vaddr;
 	}
 	return best ? 0 : -ENOENT;
-}
-
-/* ---- symbols ------------------------------------------------------------- */
-
-/* A symbol on its way, with what decides which of several at one start is kept. */
-typedef struct Candidate {
-	ElfSymbol symbol;
-	uint64_t limit; /* end of its section */
-	bool local;
-	uint8_t underscores;
-} Candidate;
-
-typedef VEC(Candidate) Candidates;
-
-static uint8_t leading_underscores(const char *name)
-{
-	uint8_t n = 0;
-
-	while (n < UNDERSCORES_MAX && name[n] == '_')
-		n++;
-	return n;
-}
-
-static int compare_candidates(const void *a, const void *b)
-{
-	const Candidate *x = a, *y = b;
-
-	if (x->symbol.start != y->symbol.start)
-		return x->symbol.start < y->symbol.start ? -1 : 1;
-	if (x->local != y->local)
-		return x->local - y->local;
-	if (x->symbol.size != y->symbol.size)
-		return x->symbol.size > y->symbol.size ? -1 : 1;
-	if (x->underscores != y->underscores)
-		return x->underscores - y->underscores;
-	return x->symbol.name < y->symbol.name ? -1 : x->symbol.name > y->symbol.name;
-}
-
-static bool section_end(Elf *elf, uint16_t index, uint64_t *ret_end)
-{
-	Elf_Scn *section = index < SHN_LORESERVE ? elf_getscn(elf, index) : NULL;
-	GElf_Shdr header;
-
-	if (!section || !gelf_getshdr(section, &header) || header.sh_type == SHT_NULL)
-		return false;
-	*ret_end = end_of(header.sh_addr, header.sh_size);
-	return true;
-}
-
-static bool bounded_data(Elf_Scn *section, Elf_Data **ret_data)
-{
-	GElf_Shdr header;
-
-	if (!section || !gelf_getshdr(section, &header) || header.sh_size == 0 ||
-	    header.sh_size > SECTION_MAX || header.sh_type == SHT_NOBITS)
-		return false;
-	*ret_data = elf_getdata(section, NULL);
-	return *ret_data && (*ret_data)->d_buf && (*ret_data)->d_size > 0;
-}
-
-/*
- * Keeps the string table as a whole: its size bounds what a file can make us
- * copy, where names copied one by one could overlap. Returns its place.
- */
-static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
-{
-	size_t base = symbols->names.count;
-
-	symbols->names.count += strings->d_size + 1;
-	symbols->names.capacity = symbols->names.count;
-	symbols->names.items = xrealloc(symbols->names.items, symbols->names.capacity);
-	memcpy(symbols->names.items + base, strings->d_buf, strings->d_size);
-	symbols->names.items[base + strings->d_size] = '\0';
-	return base;
-}
-
-static void read_table(Elf *elf, Elf_Scn *section, size_t strings_index, ElfSymbols *symbols,
-		       Candidates *candidates)
-{
-	Elf_Data *data, *strings;
-	size_t base;
-	GElf_Sym sym;
-
-	if (!bounded_data(section, &data) ||
-	    !bounded_data(elf_getscn(elf, strings_index), &strings) || strings->d_size >= INT32_MAX)
-		return;
-	base = keep_names(symbols, strings);
-	for (int i = 0; gelf_getsym(data, i, &sym); i++) {
-		int type = GELF_ST_TYPE(sym.st_info);
-		uint64_t limit;
-
-		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF ||
-		    sym.st_name == 0 || sym.st_name >= strings->d_size ||
-		    !section_end(elf, sym.st_shndx, &limit))
-			continue;
-		const char *name = symbols->names.items + base + sym.st_name;
-
-		if (!*name)
-			continue;
-		*vec_push(candidates) = (Candidate){
-			.symbol = {.start = sym.st_value,
-				   .size = sym.st_size,
-				   .name = base + sym.st_name},
-			.limit = limit,
-			.local = GELF_ST_BIND(sym.st_info) == STB_LOCAL,
-			.underscores = leading_underscores(name),
-		};
-	}
-}
-
-/* One symbol per start, each with a size. */
-static void settle(Candidates *candidates, ElfSymbols *symbols)
-{
-	const Candidate *items = candidates->items;
-
-	if (candidates->count == 0)
-		return;
-	qsort(candidates->items, candidates->count, sizeof(*items), compare_candidates);
-	for (size_t i = 0, next; i < candidates->count; i = next) {
-		ElfSymbol symbol = items[i].symbol;
-		uint64_t end = items[i].limit;
-
-		for (next = i + 1; next < candidates->count; next++)
-			if (items[next].symbol.start != symbol.start)
-				break;
-		if (next < candidates->count)
-			end = MIN(end, items[next].symbol.start);
-		if (symbol.size == 0)
-			symbol.size = end > symbol.start ? end - symbol.start : 1;
-		*vec_push(&symbols->list) = symbol;
-	}
-}
-
-static void read_symbols(Elf *elf, ElfSymbols *ret_symbols)
-{
-	ElfSymbols symbols = {};
-	Candidates candidates = {};
-	Elf_Scn *section = NULL;
-	int tables = 0;
-
-	while (tables < TABLES_MAX && (section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-
-		if (!gelf_getshdr(section, &header) ||
-		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
-			continue;
-		read_table(elf, section, header.sh_link, &symbols, &candidates);
-		tables++;
-	}
-	settle(&candidates, &symbols);
-	vec_free(&candidates);
-	*ret_symbols = symbols;
-}
-
-int elf_symbols_read(int fd, ElfSymbols *ret_symbols)
-{
-	_cleanup_elf_ Elf *elf = NULL;
-	int r = open_fd(fd, &elf);
-
-	if (r == 0)
-		read_symbols(elf, ret_symbols);
-	return r;
-}
-
-int elf_symbols_read_image(const void *image, size_t size, ElfSymbols *ret_symbols)
-{
-	_cleanup_elf_ Elf *elf = NULL;
-	int r = open_image(image, size, &elf);
-
-	if (r == 0)
-		read_symbols(elf, ret_symbols);
-	return r;
-}
-
-const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
-{
-	size_t low = 0, high = symbols->list.count; /* those before low start at or before svma */
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->list.items[middle].start <= svma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 0; back < MIN(low, (size_t)NESTED_MAX); back++) {
-		const ElfSymbol *symbol = &symbols->list.items[low - 1 - back];
-
-		if (svma - symbol->start < symbol->size)
-			return symbol;
-	}
-	return NULL;
-}
-
-void elf_symbols_free(ElfSymbols *symbols)
-{
-	vec_free(&symbols->list);
-	vec_free(&symbols->names);
 }

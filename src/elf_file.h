@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_file.h - the little that recording needs of an ELF file: identity, load
- * segments, function symbols. Everything in the file is untrusted: bounds are
+ * elf_file.h - the little that recording needs of an ELF file: identity and load
+ * segments. Everything in the file is untrusted: bounds are
  * checked, nothing is asserted. Follows the ELF gABI and the GNU build-id note.
  */
 #ifndef WALLPROF_ELF_FILE_H
 #define WALLPROF_ELF_FILE_H
 
 #include "util.h"
+#include <gelf.h>
+
+/* More than any linker makes; a file with more loses the rest. */
+#define ELF_LOADS_MAX 256u
 
 typedef struct ElfSegment {
 	uint64_t vaddr, offset, file_size;
@@ -21,7 +25,24 @@ typedef struct ElfIdentity {
 	VEC(ElfSegment) loads;
 } ElfIdentity;
 
-/* Reads from fd (not closed). Returns 0, -ENOEXEC if not ELF64 x86-64, or -errno. */
+/*
+ * Opens fd (not closed) or an image with libelf. Returns 0, -ENOEXEC if it is not ELF64 x86-64, or
+ * -errno. *ret_elf is to be ended (elf_end) either way; fd or image must stay until then.
+ */
+int elf_file_open(int fd, Elf **ret_elf);
+int elf_file_open_image(const void *image, size_t size, Elf **ret_elf);
+
+static inline void elf_endp(Elf **elf)
+{
+	elf_end(*elf);
+}
+#define _cleanup_elf_ __attribute__((cleanup(elf_endp)))
+
+/* Returns 0, or -ENOEXEC if its program headers can't be read. */
+int elf_file_identify(Elf *elf, ElfIdentity *ret_identity);
+
+/* The two in one. Reads from fd (not closed). Returns 0, -ENOEXEC if not ELF64 x86-64, or -errno.
+ */
 int elf_identify(int fd, ElfIdentity *ret_identity);
 /* The same from an image in memory (the vDSO). */
 int elf_identify_image(const void *image, size_t size, ElfIdentity *ret_identity);
@@ -36,27 +57,5 @@ void elf_identity_free(ElfIdentity *identity);
  */
 int elf_mapping_bias(const ElfIdentity *identity, uint64_t start, uint64_t length, uint64_t pgoff,
 		     uint64_t *ret_bias);
-
-typedef struct ElfSymbol {
-	uint64_t start; /* SVMA */
-	uint64_t size;	/* never 0: unsized symbols end at the next or at their section's end */
-	uint32_t name;	/* offset in names */
-} ElfSymbol;
-
-/*
- * Function symbols of .symtab and .dynsym, sorted by start, one per start: global
- * before local, longer before shorter, fewer leading underscores before more.
- */
-typedef struct ElfSymbols {
-	VEC(ElfSymbol) list;
-	VEC(char) names;
-} ElfSymbols;
-
-/* fd is not closed. Returns 0 (maybe with no symbols), -ENOEXEC or -errno. */
-int elf_symbols_read(int fd, ElfSymbols *ret_symbols);
-int elf_symbols_read_image(const void *image, size_t size, ElfSymbols *ret_symbols);
-/* The function that holds svma, or NULL. */
-const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma);
-void elf_symbols_free(ElfSymbols *symbols);
 
 #endif

@@ -51,19 +51,20 @@ static bool is_this_boot(const Timeline *timeline)
 	return recorded && *boot_id && !strcmp(recorded, boot_id);
 }
 
-static int resolve_late(CaptureReader *reader, Loaded *loaded)
+static int resolve_late(CaptureReader *reader, const Options *options, const Invoker *invoker,
+			Loaded *loaded)
 {
-	SymbolsFiles *files = symbols_files_new();
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
-		.open_user = files,
+		.open_beside = symbols_open_beside_by_path,
 		.emit = add_frame_symbol,
 		.user = loaded->frames,
+		.invoker = invoker,
+		.no_debuginfod = options->no_debuginfod,
 	};
 	SymbolsSummary summary;
 	int error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
 
-	symbols_files_free(files);
 	if (!error)
 		log_info("names come from this machine's files: %lu of %lu addresses",
 			 summary.named, summary.addresses);
@@ -87,7 +88,8 @@ static void tell_damage(const char *capture_path, const CaptureReader *reader)
 			 counts->late);
 }
 
-int exporter_load(const char *capture_path, Loaded *ret_loaded)
+int exporter_load(const char *capture_path, const Options *options, const Invoker *invoker,
+		  Loaded *ret_loaded)
 {
 	const char *message = NULL;
 	CaptureReader *reader;
@@ -103,7 +105,7 @@ int exporter_load(const char *capture_path, Loaded *ret_loaded)
 	if (!error)
 		tell_damage(capture_path, reader);
 	if (!error && !has_symbols)
-		error = resolve_late(reader, ret_loaded);
+		error = resolve_late(reader, options, invoker, ret_loaded);
 	if (error)
 		log_error("reading %s failed: %s", capture_path, strerror(-error));
 	capture_reader_free(reader);

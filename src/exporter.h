@@ -20,7 +20,8 @@ typedef struct Loaded {
  * them) gets them from this machine's files, where their build ids fit. Returns 0 or a negative
  * errno after saying what is wrong.
  */
-int exporter_load(const char *capture_path, Loaded *ret_loaded);
+int exporter_load(const char *capture_path, const Options *options, const Invoker *invoker,
+		  Loaded *ret_loaded);
 void exporter_unload(Loaded *loaded);
 
 /* Writes the profile. Returns 0 or a negative errno after saying what is wrong. */

@@ -1,29 +1,87 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "files.h"
-#include "elf_file.h"
+#include "identifier.h"
+#include "regular_file.h"
 #include "vdso.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#define NO_ROOT UINT32_MAX
 
 typedef struct HeldFile {
 	int fd; /* -1: could not be opened, or no file */
 	uint8_t flags;
+	uint32_t root; /* of the processes that map it; Files::roots, or NO_ROOT: our own */
 	uint64_t size, mtime_ns; /* when it was opened */
 	ElfIdentity identity;
 } HeldFile;
 
+/* A root folder other than ours: of a container, or by chroot. */
+typedef struct Root {
+	uint64_t mount_namespace; /* inode */
+	dev_t device;
+	ino_t inode;
+	int fd; /* O_PATH; keeps it reachable when its processes are gone */
+} Root;
+
 struct Files {
 	RecordSink sink;
 	void *user;
+	Identifier *identifier;
+	VEC(Root) roots;
+	Root own_root;
 	VEC(HeldFile) list; /* index = id - 1 */
 	Strings keys;
 	VEC(uint32_t) ids; /* of the file with key i */
 };
+
+/* Which root folder the process has. Returns false if it can't be told. */
+static bool find_root(const char *process, Root *root)
+{
+	struct stat mounts, folder;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/ns/mnt", process);
+	if (stat(path, &mounts))
+		return false;
+	snprintf(path, sizeof(path), "%s/root/", process);
+	if (stat(path, &folder))
+		return false;
+	root->mount_namespace = mounts.st_ino;
+	root->device = folder.st_dev;
+	root->inode = folder.st_ino;
+	return true;
+}
+
+static bool same_root(const Root *a, const Root *b)
+{
+	return a->mount_namespace == b->mount_namespace && a->device == b->device &&
+	       a->inode == b->inode;
+}
+
+/* The process's root among those that are held, opened if it is new; NO_ROOT = ours. */
+static uint32_t hold_root(Files *files, uint32_t ns_tgid)
+{
+	Root root = {.fd = -1};
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
+	if (!find_root(path, &root) || same_root(&root, &files->own_root))
+		return NO_ROOT;
+	for (size_t i = 0; i < files->roots.count; i++)
+		if (same_root(&root, &files->roots.items[i]))
+			return i;
+	snprintf(path, sizeof(path), "/proc/%u/root/", ns_tgid);
+	root.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root.fd < 0)
+		return NO_ROOT;
+	*vec_push(&files->roots) = root;
+	return files->roots.count - 1;
+}
 
 Files *files_new(RecordSink sink, void *user)
 {
@@ -31,6 +89,9 @@ Files *files_new(RecordSink sink, void *user)
 
 	files->sink = sink;
 	files->user = user;
+	files->identifier = identifier_new();
+	files->own_root = (Root){.fd = -1};
+	find_root("/proc/self", &files->own_root);
 	return files;
 }
 
@@ -43,6 +104,10 @@ void files_free(Files *files)
 			close(files->list.items[i].fd);
 		elf_identity_free(&files->list.items[i].identity);
 	}
+	for (size_t i = 0; i < files->roots.count; i++)
+		close(files->roots.items[i].fd);
+	vec_free(&files->roots);
+	identifier_free(files->identifier);
 	vec_free(&files->list);
 	strings_free(&files->keys);
 	vec_free(&files->ids);
@@ -73,45 +138,43 @@ static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
 	return !mapping->inode || st->st_ino == mapping->inode;
 }
 
-/* A path that the target controls: nothing but a regular file may be opened. */
-static int open_regular(const char *path, struct stat *ret_stat)
-{
-	_cleanup_close_ int place = open(path, O_PATH | O_CLOEXEC);
-	char again[64];
-
-	if (place < 0 || fstat(place, ret_stat) || !S_ISREG(ret_stat->st_mode))
-		return -1;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
-	return open(again, O_RDONLY | O_CLOEXEC);
-}
-
-static bool try_open(HeldFile *held, const char *path, const MappingSeen *mapping)
+/* Takes over fd. */
+static bool try_file(const Files *files, HeldFile *held, int fd, const struct stat *st,
+		     const MappingSeen *mapping)
 {
 	ElfIdentity identity = {};
-	struct stat st;
-	int fd = open_regular(path, &st);
 
 	if (fd < 0)
 		return false;
-	if (elf_identify(fd, &identity) || !is_same_file(&st, mapping, &identity)) {
+	if (identifier_ask(files->identifier, fd, &identity) ||
+	    !is_same_file(st, mapping, &identity)) {
 		elf_identity_free(&identity);
 		close(fd);
 		return false;
 	}
 	held->fd = fd;
 	held->identity = identity;
-	held->size = st.st_size;
-	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
+	held->size = st->st_size;
+	held->mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec;
 	return true;
+}
+
+static int open_in_root(const Files *files, const HeldFile *held, const char *path,
+			struct stat *ret_stat)
+{
+	int root_fd = held->root == NO_ROOT ? -1 : files->roots.items[held->root].fd;
+
+	return open_regular_in(root_fd, path, ret_stat);
 }
 
 /*
  * map_files names the very file that is mapped, also if it was deleted or lies in
  * another mount namespace; but only while the process lives.
  */
-static void open_file(HeldFile *held, const MappingSeen *mapping)
+static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
 {
-	char path[4096 + 64];
+	struct stat st;
+	char path[64];
 	size_t length = strlen(mapping->path);
 	static const char deleted[] = " (deleted)";
 
@@ -120,12 +183,9 @@ static void open_file(HeldFile *held, const MappingSeen *mapping)
 		held->flags |= FILE_DELETED;
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, mapping->ns_tgid,
 		 mapping->start, mapping->end);
-	if (try_open(held, path, mapping))
-		return;
-	snprintf(path, sizeof(path), "/proc/%u/root%s", mapping->ns_tgid, mapping->path);
-	if (try_open(held, path, mapping) || try_open(held, mapping->path, mapping))
-		return;
-	held->flags |= FILE_UNREADABLE;
+	if (!try_file(files, held, open_regular(path, 0, &st), &st, mapping) &&
+	    !try_file(files, held, open_in_root(files, held, mapping->path, &st), &st, mapping))
+		held->flags |= FILE_UNREADABLE;
 }
 
 static int emit_file(Files *files, uint32_t id, const HeldFile *held, const MappingSeen *mapping)
@@ -175,9 +235,9 @@ static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
 	return &files->ids.items[number];
 }
 
-static HeldFile hold(const MappingSeen *mapping)
+static HeldFile hold(Files *files, const MappingSeen *mapping)
 {
-	HeldFile held = {.fd = -1};
+	HeldFile held = {.fd = -1, .root = NO_ROOT};
 
 	if (!strcmp(mapping->path, "[vdso]")) {
 		held.flags |= FILE_VDSO;
@@ -185,7 +245,8 @@ static HeldFile hold(const MappingSeen *mapping)
 	} else if (path_is_anonymous(mapping->path)) {
 		held.flags |= FILE_ANON;
 	} else {
-		open_file(&held, mapping);
+		held.root = hold_root(files, mapping->ns_tgid);
+		open_file(files, &held, mapping);
 	}
 	return held;
 }
@@ -202,7 +263,7 @@ static int get_file(Files *files, const MappingSeen *mapping, uint32_t *ret_id)
 	*ret_id = *id_of_key(files, mapping);
 	if (*ret_id)
 		return 0;
-	held = hold(mapping);
+	held = hold(files, mapping);
 	if (held.identity.build_id_len) {
 		identified.build_id_len = held.identity.build_id_len;
 		memcpy(identified.build_id, held.identity.build_id, sizeof(identified.build_id));
@@ -294,12 +355,27 @@ int files_add_process(Files *files, pid_t ns_tgid)
 	return error;
 }
 
+static const HeldFile *held_file(const Files *files, const MappedFile *file)
+{
+	return file->id == 0 || file->id > files->list.count ? NULL
+							     : &files->list.items[file->id - 1];
+}
+
 int files_open(void *user, const MappedFile *file)
 {
-	Files *files = user;
+	const HeldFile *held = held_file(user, file);
+	int fd;
 
-	if (file->id == 0 || file->id > files->list.count)
+	if (!held || held->fd < 0)
 		return -ENOENT;
-	return files->list.items[file->id - 1].fd >= 0 ? files->list.items[file->id - 1].fd
-						       : -ENOENT;
+	fd = fcntl(held->fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+int files_open_beside(void *user, const MappedFile *file, const char *path)
+{
+	const HeldFile *held = held_file(user, file);
+	struct stat st;
+
+	return held ? open_in_root(user, held, path, &st) : -ENOENT;
 }

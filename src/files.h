@@ -40,5 +40,7 @@ int files_add_process(Files *files, pid_t ns_tgid);
 
 /* A SymbolsOpen (symbols.h) over the held files. */
 int files_open(void *files, const MappedFile *file);
+/* An OpenBeside (debug_files.h): in the root folder of the processes that mapped the file. */
+int files_open_beside(void *files, const MappedFile *file, const char *path);
 
 #endif

@@ -272,9 +272,12 @@ static int add_symbols(Recording *recording)
 {
 	SymbolsSink sink = {
 		.open = files_open,
+		.open_beside = files_open_beside,
 		.open_user = recording->files,
 		.emit = recording_write,
 		.user = recording,
+		.invoker = recording->invoker,
+		.no_debuginfod = recording->options->no_debuginfod,
 	};
 	SymbolsSummary summary;
 	CaptureReader *reader;

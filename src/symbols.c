@@ -4,18 +4,15 @@
  *
  * First every different address is collected: kernel addresses as they are, user
  * addresses by process. Then each user address becomes the (file, SVMA) pairs
- * that it can have meant, these are sorted by file, and each file is opened,
- * read, asked and closed in turn, so that memory is that of the largest file.
+ * that it can have meant, these are sorted by file, and symbol_files.c asks the files.
  */
 #include "symbols.h"
-#include "elf_file.h"
 #include "kallsyms.h"
-#include "vdso.h"
+#include "regular_file.h"
+#include "symbol_files.h"
+#include "symbol_record.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- collecting addresses ------------------------------------------------ */
 
@@ -30,11 +27,6 @@ typedef struct Alias {
 	uint32_t next; /* of the same tgid, or MAP_NONE */
 } Alias;
 
-typedef struct Target {
-	uint32_t file;
-	uint64_t svma;
-} Target;
-
 typedef struct Resolver {
 	const SymbolsSink *sink;
 	SymbolsSummary summary;
@@ -45,8 +37,7 @@ typedef struct Resolver {
 	Map kernel_known;
 	VEC(Alias) aliases;
 	Map first_alias; /* tgid -> aliases */
-	VEC(Target) targets;
-	VEC(uint8_t) record; /* the REC_SYMBOL being built */
+	VEC(SymbolTarget) targets;
 } Resolver;
 
 static void add_alias(Resolver *resolver, uint32_t tgid, uint32_t ns_tgid)
@@ -170,12 +161,12 @@ static void add_target(void *user, const MappedFile *file, uint64_t svma)
 
 	if (file->flags & FILE_ANON)
 		return;
-	*vec_push(&resolver->targets) = (Target){.file = file->id, .svma = svma};
+	*vec_push(&resolver->targets) = (SymbolTarget){.file = file->id, .svma = svma};
 }
 
 static int compare_targets(const void *a, const void *b)
 {
-	const Target *x = a, *y = b;
+	const SymbolTarget *x = a, *y = b;
 
 	if (x->file != y->file)
 		return x->file < y->file ? -1 : 1;
@@ -200,7 +191,8 @@ static void find_targets(Resolver *resolver)
 	}
 	if (resolver->targets.count == 0)
 		return;
-	qsort(resolver->targets.items, resolver->targets.count, sizeof(Target), compare_targets);
+	qsort(resolver->targets.items, resolver->targets.count, sizeof(SymbolTarget),
+	      compare_targets);
 	for (size_t i = 0; i < resolver->targets.count; i++)
 		if (kept == 0 || compare_targets(&resolver->targets.items[kept - 1],
 						 &resolver->targets.items[i]))
@@ -208,177 +200,11 @@ static void find_targets(Resolver *resolver)
 	resolver->targets.count = kept;
 }
 
-/* ---- building a REC_SYMBOL ------------------------------------------------ */
-
-static size_t append(Resolver *resolver, const void *data, size_t size)
-{
-	size_t place = resolver->record.count;
-
-	while (resolver->record.capacity < place + size)
-		(void)vec_push(&resolver->record);
-	resolver->record.count = place + size;
-	memcpy(resolver->record.items + place, data, size);
-	return place;
-}
-
-static void begin_symbol(Resolver *resolver, uint32_t file, uint64_t address, uint64_t function,
-			 uint64_t function_size)
-{
-	struct rec_symbol symbol = {
-		.h.kind = REC_SYMBOL,
-		.file = file,
-		.address = address,
-		.function = function,
-		.function_size = function_size <= UINT32_MAX ? function_size : 0,
-	};
-
-	resolver->record.count = 0;
-	append(resolver, &symbol, offsetof(struct rec_symbol, text));
-}
-
-/* Outermost first. line 0 and source "" when unknown. */
-static void add_symbol_frame(Resolver *resolver, u32 line, const char *name, const char *source)
-{
-	append(resolver, &line, sizeof(line));
-	append(resolver, name, strlen(name) + 1);
-	append(resolver, source, strlen(source) + 1);
-	((struct rec_symbol *)resolver->record.items)->count++;
-}
-
-static int emit_symbol(Resolver *resolver, const char *module)
-{
-	static const uint8_t zeros[8];
-	struct rec_symbol *symbol;
-	size_t place = 0;
-
-	if (module)
-		place = append(resolver, module, strlen(module) + 1);
-	append(resolver, zeros, -resolver->record.count & 7);
-	symbol = (struct rec_symbol *)resolver->record.items;
-	symbol->h.len = resolver->record.count;
-	symbol->lib = module ? place - offsetof(struct rec_symbol, text) : 0;
-	resolver->summary.named++;
-	return resolver->sink->emit(resolver->sink->user, &symbol->h);
-}
-
-/* ---- user files ----------------------------------------------------------- */
-
-/* Without a build id, only an untouched file can be known to be the same. */
-static bool is_untouched(const MappedFile *file, int fd)
-{
-	struct stat st;
-
-	return fd >= 0 && !fstat(fd, &st) && (uint64_t)st.st_size == file->size &&
-	       st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec == file->mtime_ns;
-}
-
-static bool same_file(const MappedFile *file, const ElfIdentity *identity, int fd)
-{
-	if (file->build_id_len != identity->build_id_len || file->base_svma != identity->base_svma)
-		return false;
-	return file->build_id_len ? !memcmp(file->build_id, identity->build_id, file->build_id_len)
-				  : is_untouched(file, fd);
-}
-
-/* The symbols of fd, or of an image if there is one. */
-static int read_symbols(const MappedFile *file, const void *image, size_t size, int fd,
-			ElfSymbols *ret_symbols)
-{
-	ElfIdentity identity;
-	bool same;
-	int r;
-
-	r = image ? elf_identify_image(image, size, &identity) : elf_identify(fd, &identity);
-	if (r < 0)
-		return r;
-	same = same_file(file, &identity, fd);
-	elf_identity_free(&identity);
-	if (!same)
-		return -ESTALE;
-	return image ? elf_symbols_read_image(image, size, ret_symbols)
-		     : elf_symbols_read(fd, ret_symbols);
-}
-
-static int open_symbols(Resolver *resolver, const MappedFile *file, ElfSymbols *ret_symbols)
-{
-	const void *image = NULL;
-	size_t size = 0;
-	int fd = -1;
-
-	if (file->flags & FILE_VDSO) {
-		image = vdso_image(&size);
-		if (!image)
-			return -ENOENT;
-	} else if (file->flags & FILE_UNREADABLE) {
-		return -ENOENT;
-	} else {
-		fd = resolver->sink->open(resolver->sink->open_user, file);
-		if (fd < 0)
-			return fd;
-	}
-	return read_symbols(file, image, size, fd, ret_symbols);
-}
-
-static int name_targets(Resolver *resolver, const Target *targets, size_t count,
-			const ElfSymbols *symbols)
-{
-	for (size_t i = 0; i < count; i++) {
-		const ElfSymbol *symbol = elf_symbols_find(symbols, targets[i].svma);
-		int r;
-
-		if (!symbol)
-			continue;
-		begin_symbol(resolver, targets[i].file, targets[i].svma, symbol->start,
-			     symbol->size);
-		add_symbol_frame(resolver, 0, symbols->names.items + symbol->name, "");
-		r = emit_symbol(resolver, NULL);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int resolve_file(Resolver *resolver, const Target *targets, size_t count)
-{
-	const MappedFile *file = spaces_file(resolver->spaces, targets[0].file);
-	ElfSymbols symbols = {};
-	int r = open_symbols(resolver, file, &symbols);
-
-	if (r < 0) {
-		log_verbose("no names from %s: %s", file->path,
-			    r == -ESTALE ? "not the file that was mapped" : strerror(-r));
-		if (r == -ESTALE)
-			resolver->summary.files_mismatched++;
-		else
-			resolver->summary.files_unreadable++;
-		return 0;
-	}
-	r = name_targets(resolver, targets, count, &symbols);
-	elf_symbols_free(&symbols);
-	return r;
-}
-
-static int resolve_files(Resolver *resolver)
-{
-	const Target *targets = resolver->targets.items;
-
-	for (size_t i = 0, next; i < resolver->targets.count; i = next) {
-		int r;
-
-		for (next = i + 1; next < resolver->targets.count; next++)
-			if (targets[next].file != targets[i].file)
-				break;
-		r = resolve_file(resolver, targets + i, next - i);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* ---- kernel --------------------------------------------------------------- */
 
 static int resolve_kernel(Resolver *resolver)
 {
+	SymbolRecord record = {};
 	Kallsyms *kallsyms;
 	int r = kallsyms_load("/proc/kallsyms", &kallsyms);
 
@@ -388,14 +214,20 @@ static int resolve_kernel(Resolver *resolver)
 		return 0;
 	}
 	for (size_t i = 0; i < resolver->kernel.count && r >= 0; i++) {
+		struct rec_symbol *built;
 		KernelSymbol symbol;
 
 		if (!kallsyms_find(kallsyms, resolver->kernel.items[i], &symbol))
 			continue;
-		begin_symbol(resolver, 0, resolver->kernel.items[i], symbol.start, symbol.size);
-		add_symbol_frame(resolver, 0, symbol.name, "");
-		r = emit_symbol(resolver, symbol.module);
+		symbol_record_begin(&record, resolver->kernel.items[i]);
+		symbol_record_add(&record, symbol.name, "", 0);
+		built = symbol_record_finish(&record, symbol.module);
+		built->function = symbol.start;
+		built->function_size = symbol.size;
+		resolver->summary.named++;
+		r = resolver->sink->emit(resolver->sink->user, &built->h);
 	}
+	symbol_record_free(&record);
 	kallsyms_free(kallsyms);
 	return r;
 }
@@ -410,7 +242,6 @@ static void resolver_free(Resolver *resolver)
 	vec_free(&resolver->aliases);
 	map_free(&resolver->first_alias);
 	vec_free(&resolver->targets);
-	vec_free(&resolver->record);
 }
 
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
@@ -422,7 +253,8 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 	if (r == 0) {
 		find_targets(&resolver);
 		resolver.summary.addresses = resolver.targets.count + resolver.kernel.count;
-		r = resolve_files(&resolver);
+		r = symbol_files_resolve(resolver.spaces, resolver.targets.items,
+					 resolver.targets.count, sink, &resolver.summary);
 	}
 	if (r == 0 && with_kernel)
 		r = resolve_kernel(&resolver);
@@ -433,30 +265,19 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 
 /* ---- opening by path ------------------------------------------------------ */
 
-struct SymbolsFiles {
-	int fd;
-};
-
-SymbolsFiles *symbols_files_new(void)
-{
-	SymbolsFiles *files = xmalloc(sizeof(*files));
-
-	files->fd = -1;
-	return files;
-}
-
 int symbols_open_by_path(void *user, const MappedFile *file)
 {
-	SymbolsFiles *files = user;
+	struct stat st;
 
-	closep(&files->fd);
-	/* Not to wait where a FIFO stands now. */
-	files->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return files->fd < 0 ? -errno : files->fd;
+	(void)user;
+	return open_regular(file->path, 0, &st);
 }
 
-void symbols_files_free(SymbolsFiles *files)
+int symbols_open_beside_by_path(void *user, const MappedFile *file, const char *path)
 {
-	closep(&files->fd);
-	free(files);
+	struct stat st;
+
+	(void)user;
+	(void)file;
+	return open_regular(path, 0, &st);
 }

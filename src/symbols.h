@@ -12,14 +12,15 @@
 #define WALLPROF_SYMBOLS_H
 
 #include "capture.h"
+#include "debug_files.h"
+#include "launch.h"
 #include "space.h"
 
 /*
- * Gives a descriptor open for reading on the file, or a negative errno. The
- * callee keeps ownership (it is not closed here); it must stay open until the
- * next call. `record` answers from the files it holds, symbols_open_by_path() opens
- * by path. Whether it is the file that was mapped is checked by symbols_resolve
- * (build id). Not called for the vDSO, which is read from our own memory.
+ * Gives a descriptor open for reading on the file, which the caller closes, or a negative errno.
+ * `record` answers from the files it holds, symbols_open_by_path() opens by path. Whether it
+ * is the file that was mapped is checked by symbols_resolve (build id). Not called for
+ * the vDSO, which is read from our own memory.
  */
 typedef int (*SymbolsOpen)(void *user, const MappedFile *file);
 
@@ -34,9 +35,12 @@ static inline uint64_t symbols_lookup_address(uint64_t pc, bool exact)
 
 typedef struct SymbolsSink {
 	SymbolsOpen open;
+	OpenBeside open_beside;
 	void *open_user;
-	int (*emit)(void *user, const struct record *symbol); /* REC_SYMBOL; 0 or -errno */
+	int (*emit)(void *user, const struct record *record); /* SYMBOL and NOTE; 0 or -errno */
 	void *user;
+	const Invoker *invoker; /* whose cache is used, and who asks debuginfod */
+	bool no_debuginfod;
 } SymbolsSink;
 
 typedef struct SymbolsSummary {
@@ -44,6 +48,8 @@ typedef struct SymbolsSummary {
 	uint64_t named;
 	uint32_t files_unreadable; /* could not be opened or parsed */
 	uint32_t files_mismatched; /* build id differs: not used */
+	uint32_t files_troubled;   /* reading them went wrong: told in a REC_NOTE */
+	uint32_t files_cached;	   /* names of which were all in the cache */
 	bool kernel_hidden;	   /* kallsyms shows no addresses (kptr_restrict) */
 } SymbolsSummary;
 
@@ -55,10 +61,8 @@ typedef struct SymbolsSummary {
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
 		    SymbolsSummary *ret_summary);
 
-/* A SymbolsOpen and what it needs: the one descriptor that is open at a time. */
-typedef struct SymbolsFiles SymbolsFiles;
-SymbolsFiles *symbols_files_new(void);
-int symbols_open_by_path(void *files, const MappedFile *file);
-void symbols_files_free(SymbolsFiles *files);
+/* A SymbolsOpen and an OpenBeside that take the paths as this machine's. */
+int symbols_open_by_path(void *unused, const MappedFile *file);
+int symbols_open_beside_by_path(void *unused, const MappedFile *file, const char *path);
 
 #endif

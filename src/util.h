@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NSEC_PER_SEC  1000000000ULL
 #define NSEC_PER_MSEC 1000000ULL
@@ -68,6 +69,21 @@ int write_all(int fd, const void *data, size_t size);
 			(v)->items = xrealloc((v)->items, (v)->capacity * sizeof(*(v)->items));    \
 		}                                                                                  \
 		&(v)->items[(v)->count++];                                                         \
+	})
+/* Makes room for `wanted` items in all. */
+#define vec_reserve(v, wanted)                                                                     \
+	({                                                                                         \
+		if ((v)->capacity < (wanted)) {                                                    \
+			(v)->capacity = MAX((size_t)(wanted), (v)->capacity * 2);                  \
+			(v)->items = xrealloc((v)->items, (v)->capacity * sizeof(*(v)->items));    \
+		}                                                                                  \
+	})
+/* Copies `n` items behind the last one. */
+#define vec_append(v, data, n)                                                                     \
+	({                                                                                         \
+		vec_reserve(v, (v)->count + (n));                                                  \
+		memcpy((v)->items + (v)->count, data, (n) * sizeof(*(v)->items));                  \
+		(v)->count += (n);                                                                 \
 	})
 #define vec_free(v)                                                                                \
 	({                                                                                         \

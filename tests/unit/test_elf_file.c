@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf_file.h"
 #include "make_record.h"
+#include "read_symbols.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +113,7 @@ static void test_bias_of_ourselves(void **state)
 
 	(void)state;
 	assert_int_equal(elf_identify(fd, &identity), 0);
-	assert_int_equal(elf_symbols_read(fd, &symbols), 0);
+	assert_int_equal(read_symbols(fd, &symbols), 0);
 	close(fd);
 	while (fgets(line, sizeof(line), maps)) {
 		uint64_t start, end, pgoff;
@@ -173,7 +174,7 @@ static void test_symbols_as_nm_has_them(void **state)
 	int fd = open(SELF, O_RDONLY);
 
 	(void)state;
-	assert_int_equal(elf_symbols_read(fd, &symbols), 0);
+	assert_int_equal(read_symbols(fd, &symbols), 0);
 	close(fd);
 	while (fgets(line, sizeof(line), pipe)) {
 		const ElfSymbol *symbol;
@@ -217,7 +218,7 @@ static void test_vdso(void **state)
 	size = header->e_shoff + header->e_shnum * header->e_shentsize;
 	assert_int_equal(elf_identify_image(image, size, &identity), 0);
 	assert_int_equal(identity.build_id_len, 20);
-	assert_int_equal(elf_symbols_read_image(image, size, &symbols), 0);
+	assert_int_equal(read_symbols_of_image(image, size, &symbols), 0);
 	for (size_t i = 0; i < symbols.list.count; i++) {
 		const ElfSymbol *symbol = &symbols.list.items[i];
 
@@ -243,7 +244,7 @@ static void test_not_elf(void **state)
 	assert_int_equal(elf_identify(fd, &identity), -ENOEXEC);
 	assert_int_equal(write(fd, "#!/bin/sh\n", 10), 10);
 	assert_int_equal(elf_identify(fd, &identity), -ENOEXEC);
-	assert_int_equal(elf_symbols_read(fd, &symbols), -ENOEXEC);
+	assert_int_equal(read_symbols(fd, &symbols), -ENOEXEC);
 	close(fd);
 	unlink(path);
 	fd = open("/", O_RDONLY);
@@ -274,7 +275,7 @@ static void try_image(const uint8_t *data, size_t size)
 		assert_true(identity.build_id_len <= sizeof(identity.build_id));
 		elf_identity_free(&identity);
 	}
-	if (elf_symbols_read_image(exact, size, &symbols) == 0) {
+	if (read_symbols_of_image(exact, size, &symbols) == 0) {
 		for (size_t i = 0; i < symbols.list.count; i++) {
 			assert_true(symbols.list.items[i].name < symbols.names.count);
 			assert_true(symbols.list.items[i].size > 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf_file.h"
 #include "make_record.h"
+#include "read_symbols.h"
 #include "symbols.h"
 #include "vdso.h"
 #include <errno.h>
@@ -19,6 +20,7 @@
 #define AVMA  0x7f0000000000
 #define BYTES 0x40000000
 
+enum { KNOWN_LINE = __LINE__ + 1 };
 __attribute__((noinline)) int symbols_known_function(int x)
 {
 	__asm__ volatile("" ::: "memory");
@@ -27,6 +29,7 @@ __attribute__((noinline)) int symbols_known_function(int x)
 
 typedef struct Fixture {
 	char *path;
+	char cache[32]; /* of names: its own */
 	CaptureWriter *writer;
 	ElfIdentity identity;
 	uint64_t known; /* SVMA of symbols_known_function */
@@ -41,13 +44,16 @@ static int set_up(void **state)
 	ElfSymbols symbols;
 
 	assert_int_equal(elf_identify(self, &fixture->identity), 0);
-	assert_int_equal(elf_symbols_read(self, &symbols), 0);
+	assert_int_equal(read_symbols(self, &symbols), 0);
 	close(self);
 	for (size_t i = 0; i < symbols.list.count; i++)
 		if (!strcmp(symbols.names.items + symbols.list.items[i].name,
 			    "symbols_known_function"))
 			fixture->known = symbols.list.items[i].start;
 	elf_symbols_free(&symbols);
+	strcpy(fixture->cache, "/tmp/wallprof-test-XXXXXX");
+	assert_non_null(mkdtemp(fixture->cache));
+	setenv("XDG_CACHE_HOME", fixture->cache, 1);
 	fixture->path = make_temporary(&fd);
 	assert_int_equal(capture_writer_new(fd, 1, &fixture->writer), 0);
 	*state = fixture;
@@ -57,7 +63,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	Fixture *fixture = *state;
+	_cleanup_free_ char *remove_cache = xasprintf("rm -r '%s'", fixture->cache);
 
+	assert_int_equal(system(remove_cache), 0);
 	unlink(fixture->path);
 	free(fixture->path);
 	elf_identity_free(&fixture->identity);
@@ -105,10 +113,11 @@ static int refuse(void *user, const struct record *record)
 static int resolve(Fixture *fixture, bool with_kernel,
 		   int (*emit)(void *user, const struct record *symbol))
 {
-	SymbolsFiles *files = symbols_files_new();
+	Invoker invoker = {};
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
-		.open_user = files,
+		.open_beside = symbols_open_beside_by_path,
+		.invoker = &invoker,
 		.emit = emit,
 		.user = fixture,
 	};
@@ -120,7 +129,6 @@ static int resolve(Fixture *fixture, bool with_kernel,
 	assert_int_equal(capture_reader_open(fixture->path, &reader, &message), 0);
 	r = symbols_resolve(reader, &sink, with_kernel, &fixture->summary);
 	capture_reader_free(reader);
-	symbols_files_free(files);
 	return r;
 }
 
@@ -136,6 +144,8 @@ static void test_user_names(void **state)
 {
 	Fixture *fixture = *state;
 	const struct rec_symbol *symbol;
+	const char *source;
+	uint32_t line;
 
 	put_stack_in_known(fixture, 0);
 	/* Definitions may come after their use. */
@@ -154,7 +164,10 @@ static void test_user_names(void **state)
 	assert_int_equal(symbol->count, 1);
 	assert_int_equal(symbol->lib, 0);
 	assert_string_equal(symbol->text + 4, "symbols_known_function");
-	assert_string_equal(symbol->text + 4 + sizeof("symbols_known_function"), "");
+	source = symbol->text + 4 + sizeof("symbols_known_function");
+	assert_non_null(strstr(source, "test_symbols.c"));
+	memcpy(&line, symbol->text, sizeof(line));
+	assert_in_range(line, KNOWN_LINE, KNOWN_LINE + 3);
 	assert_int_equal(symbol->h.len % 8, 0);
 }
 
@@ -211,7 +224,7 @@ static void test_vdso(void **state)
 	if (!image)
 		skip();
 	assert_int_equal(vdso_identify(&identity), 0);
-	assert_int_equal(elf_symbols_read_image(image, size, &symbols), 0);
+	assert_int_equal(read_symbols_of_image(image, size, &symbols), 0);
 	pc = symbols.list.items[0].start + AVMA;
 	put(fixture, make_stack(1, STACK_USER, TGID, &pc, 1));
 	put(fixture, make_mapping(1, 0, TGID, 1, AVMA, AVMA + BYTES, AVMA));

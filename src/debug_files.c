@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "debug_files.h"
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEBUG_ROOT "/usr/lib/debug"
+
+/*
+ * A program decides by its sections what is opened here; the worst that it can have
+ * opened, for a child that can only read it, is another ELF file.
+ */
+static int open_elf(const DebugFiles *files, const char *path, TriedFile *ret_tried)
+{
+	int fd = files->open(files->open_user, files->file, path);
+	char magic[SELFMAG];
+	struct stat st;
+
+	*ret_tried = (TriedFile){};
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) || pread(fd, magic, SELFMAG, 0) != SELFMAG ||
+	    memcmp(magic, ELFMAG, SELFMAG)) {
+		close(fd);
+		return -ENOEXEC;
+	}
+	ret_tried->size = st.st_size;
+	ret_tried->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
+	return fd;
+}
+
+/* Takes over path. */
+static int try_path(DebugFiles *files, char *path)
+{
+	TriedFile tried;
+	int fd = open_elf(files, path, &tried);
+
+	tried.path = path;
+	*vec_push(&files->tried) = tried;
+	return fd;
+}
+
+static int remember(DebugFiles *files, int fd)
+{
+	if (fd >= 0) {
+		free(files->found);
+		files->found = xstrdup(files->tried.items[files->tried.count - 1].path);
+	}
+	return fd;
+}
+
+static char *build_id_path(const uint8_t *build_id, size_t length)
+{
+	char hex[2 * UINT8_MAX + 1];
+
+	for (size_t i = 0; i < length; i++)
+		sprintf(hex + 2 * i, "%02x", build_id[i]);
+	return xasprintf(DEBUG_ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
+}
+
+int debug_files_by_build_id(DebugFiles *files)
+{
+	if (files->file->build_id_len < 2)
+		return -ENOENT;
+	return remember(files, try_path(files, build_id_path(files->file->build_id,
+							     files->file->build_id_len)));
+}
+
+/* Length of the folder's name, without its last slash. */
+static int folder_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash - path : 0;
+}
+
+static int find_debuglink(DebugFiles *files, const char *name)
+{
+	const char *object = files->file->path;
+	int length = folder_length(object), fd;
+
+	if (strchr(name, '/') || !strcmp(name, "..") || *object != '/')
+		return -ENOENT;
+	fd = try_path(files, xasprintf("%.*s/%s", length, object, name));
+	if (fd < 0)
+		fd = try_path(files, xasprintf("%.*s/.debug/%s", length, object, name));
+	if (fd < 0)
+		fd = try_path(files, xasprintf(DEBUG_ROOT "%.*s/%s", length, object, name));
+	return remember(files, fd);
+}
+
+static int find_dwz(DebugFiles *files, const Companion *companion)
+{
+	const char *from = files->found ? files->found : files->file->path;
+	const char *name = companion->name;
+	int fd;
+
+	fd = try_path(files, *name == '/' ? xstrdup(name)
+					  : xasprintf("%.*s/%s", folder_length(from), from, name));
+	if (fd < 0 && companion->build_id_len >= 2)
+		fd = try_path(files, build_id_path(companion->build_id, companion->build_id_len));
+	return fd;
+}
+
+int debug_files_companion(DebugFiles *files, const Companion *companion)
+{
+	switch (companion->kind) {
+	case COMPANION_DEBUG:
+		return find_debuglink(files, companion->name);
+	case COMPANION_DWZ:
+		return find_dwz(files, companion);
+	default:
+		return -EINVAL;
+	}
+}
+
+bool debug_files_unchanged(const DebugFiles *files, const TriedFile *tried)
+{
+	TriedFile now;
+	int fd = open_elf(files, tried->path, &now);
+
+	closep(&fd);
+	return now.size == tried->size && now.mtime_ns == tried->mtime_ns;
+}
+
+void debug_files_free(DebugFiles *files)
+{
+	for (size_t i = 0; i < files->tried.count; i++)
+		free(files->tried.items[i].path);
+	vec_free(&files->tried);
+	free(files->found);
+}

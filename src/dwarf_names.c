@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * dwarf_names.c - many addresses at once: each unit that holds some of them is walked once.
+ *
+ * libdw's own queries walk a unit from its root for each address, and find units
+ * by .debug_aranges, which clang does not write. Here the units' ranges are read
+ * first; then the walk of a unit descends only where addresses are, and takes them along.
+ */
+#include "dwarf_names.h"
+#include "demangle.h"
+#include "elf_symbols.h"
+#include <dwarf.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+/* Scopes nested deeper than compilers make them: the walk is recursive. */
+#define DEPTH_MAX 200
+/* How many ranges back a search looks for one that holds others. */
+#define NESTED_MAX 16
+/* libdw keeps all that it decoded until the end; every so many lines it is begun anew. */
+#define LINES_MAX 2000000
+
+typedef struct UnitRange {
+	uint64_t start, end;
+	uint32_t unit;
+} UnitRange;
+
+/* An address and the unit that it is in. */
+typedef struct Located {
+	uint32_t unit, address;
+} Located;
+
+/* A function, or an inlined call of one. */
+typedef struct Scope {
+	uint32_t outer; /* the scope that it was inlined into, or NONE */
+	uint32_t name;
+	uint32_t call_line, call_source;
+} Scope;
+
+typedef struct Finder {
+	Elf *elf;
+	Dwarf *dwarf, *alt;
+	const uint64_t *addresses;
+	size_t count;
+	DwarfNames *names;
+	VEC(Dwarf_Off) units; /* their DIEs */
+	VEC(UnitRange) ranges;
+	VEC(Located) located; /* by unit, then by address */
+	/* of the unit that is walked: */
+	Dwarf_Files *files;
+	VEC(Scope) scopes;
+	VEC(uint32_t) scope_of; /* by address: the innermost so far, or NONE */
+	VEC(uint32_t) picked;	/* addresses that a DIE holds; a stack, as the walk is */
+	Map origins;		/* DIE that names a function -> name, within this unit */
+	size_t lines;		/* decoded since libdw was begun */
+} Finder;
+
+/* Some of the addresses, ascending: finder->picked from first to end. */
+typedef struct Subset {
+	size_t first, end;
+} Subset;
+
+/* ---- units ----------------------------------------------------------------- */
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const UnitRange *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+static void add_unit(Finder *finder, Dwarf_Die *unit)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t place = 0;
+
+	*vec_push(&finder->units) = dwarf_dieoffset(unit);
+	while ((place = dwarf_ranges(unit, place, &base, &start, &end)) > 0)
+		if (start && start < end) /* 0: a function that the linker dropped */
+			*vec_push(&finder->ranges) =
+				(UnitRange){start, end, finder->units.count - 1};
+}
+
+static void read_units(Finder *finder)
+{
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+
+	while (dwarf_get_units(finder->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0)
+		if (dwarf_tag(&die) == DW_TAG_compile_unit)
+			add_unit(finder, &die);
+	if (finder->ranges.count)
+		qsort(finder->ranges.items, finder->ranges.count, sizeof(UnitRange),
+		      compare_ranges);
+}
+
+static uint32_t unit_of(const Finder *finder, uint64_t address)
+{
+	size_t low = 0, high = finder->ranges.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (finder->ranges.items[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t back = 0; back < MIN(low, (size_t)NESTED_MAX); back++)
+		if (address < finder->ranges.items[low - 1 - back].end)
+			return finder->ranges.items[low - 1 - back].unit;
+	return NONE;
+}
+
+static int compare_located(const void *a, const void *b)
+{
+	const Located *x = a, *y = b;
+
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void locate(Finder *finder)
+{
+	for (size_t i = 0; i < finder->count; i++) {
+		uint32_t unit = unit_of(finder, finder->addresses[i]);
+
+		if (unit != NONE)
+			*vec_push(&finder->located) = (Located){unit, i};
+	}
+	if (finder->located.count)
+		qsort(finder->located.items, finder->located.count, sizeof(Located),
+		      compare_located);
+}
+
+/* ---- names ----------------------------------------------------------------- */
+
+static uint32_t intern(Finder *finder, const char *s)
+{
+	return strings_intern(&finder->names->strings, s ? s : "");
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	const char *name;
+
+	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
+	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		return NULL;
+	name = dwarf_formstring(&attribute);
+	return name && *name ? name : NULL;
+}
+
+static uint32_t read_name(Finder *finder, Dwarf_Die *die)
+{
+	const char *mangled = linkage_name(die);
+	_cleanup_free_ char *readable = mangled ? demangle(mangled) : NULL;
+
+	return intern(finder, readable ? readable : mangled ? mangled : dwarf_diename(die));
+}
+
+/* Inlined calls of one function share its name: read once. */
+static uint32_t function_name(Finder *finder, Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die origin;
+	uint64_t key;
+	uint32_t name;
+
+	if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) ||
+	    !dwarf_formref_die(&attribute, &origin))
+		return read_name(finder, die);
+	key = (uint64_t)(uintptr_t)origin.addr;
+	name = map_get(&finder->origins, key);
+	if (name == MAP_NONE) {
+		name = read_name(finder, &origin);
+		map_set(&finder->origins, key, name);
+	}
+	return name;
+}
+
+static uint32_t attribute_number(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, name, &attribute) || dwarf_formudata(&attribute, &value) ||
+	    value > INT32_MAX)
+		return 0;
+	return value;
+}
+
+static uint32_t call_source(Finder *finder, Dwarf_Die *call)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word file;
+
+	if (!finder->files || !dwarf_attr(call, DW_AT_call_file, &attribute) ||
+	    dwarf_formudata(&attribute, &file))
+		return intern(finder, "");
+	return intern(finder, dwarf_filesrc(finder->files, file, NULL, NULL));
+}
+
+/* ---- the walk --------------------------------------------------------------- */
+
+/* The first of the subset that is at or behind address. */
+static size_t lower_bound(const Finder *finder, Subset subset, uint64_t address)
+{
+	while (subset.first < subset.end) {
+		size_t middle = subset.first + (subset.end - subset.first) / 2;
+
+		if (finder->addresses[finder->picked.items[middle]] < address)
+			subset.first = middle + 1;
+		else
+			subset.end = middle;
+	}
+	return subset.first;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Pushes those of the subset that the DIE's ranges hold. Returns whether it has any ranges. */
+static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, Subset *ret_inside)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t place = 0;
+	unsigned ranges = 0;
+
+	ret_inside->first = finder->picked.count;
+	while ((place = dwarf_ranges(die, place, &base, &start, &end)) > 0) {
+		size_t i = lower_bound(finder, subset, start);
+
+		for (; i < subset.end; i++) {
+			uint32_t address = finder->picked.items[i];
+
+			if (finder->addresses[address] >= end)
+				break;
+			*vec_push(&finder->picked) = address;
+			if (function) {
+				finder->names->answers.items[address].function = start;
+				finder->names->answers.items[address].size = end - start;
+			}
+		}
+		ranges++;
+	}
+	ret_inside->end = finder->picked.count;
+	if (ranges > 1 && ret_inside->end > ret_inside->first)
+		qsort(finder->picked.items + ret_inside->first, ret_inside->end - ret_inside->first,
+		      sizeof(uint32_t), compare_numbers);
+	return ranges > 0;
+}
+
+static void visit_children(Finder *finder, Dwarf_Die *parent, Subset subset, uint32_t outer,
+			   unsigned depth);
+
+static void visit_function(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer,
+			   unsigned depth)
+{
+	bool is_inlined = outer != NONE;
+	Subset inside;
+	uint32_t scope;
+
+	pick(finder, die, subset, !is_inlined, &inside);
+	if (inside.first == inside.end)
+		return;
+	scope = finder->scopes.count;
+	*vec_push(&finder->scopes) = (Scope){.outer = outer, .name = function_name(finder, die)};
+	if (is_inlined) {
+		finder->scopes.items[scope].call_line = attribute_number(die, DW_AT_call_line);
+		finder->scopes.items[scope].call_source = call_source(finder, die);
+	}
+	for (size_t i = inside.first; i < inside.end; i++)
+		finder->scope_of.items[finder->picked.items[i]] = scope;
+	visit_children(finder, die, inside, scope, depth + 1);
+	finder->picked.count = inside.first;
+}
+
+static void visit_block(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer,
+			unsigned depth)
+{
+	Subset inside;
+
+	if (!pick(finder, die, subset, /* function= */ false, &inside))
+		inside = subset; /* a block that states no range is as long as what it is in */
+	if (inside.first < inside.end)
+		visit_children(finder, die, inside, outer, depth + 1);
+	finder->picked.count = MIN(finder->picked.count, MAX(inside.first, subset.end));
+}
+
+static void visit(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer, unsigned depth)
+{
+	switch (dwarf_tag(die)) {
+	case DW_TAG_subprogram: /* also one that is nested in another */
+		visit_function(finder, die, subset, NONE, depth);
+		break;
+	case DW_TAG_inlined_subroutine:
+		if (outer != NONE)
+			visit_function(finder, die, subset, outer, depth);
+		break;
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+		visit_block(finder, die, subset, outer, depth);
+		break;
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+		visit_children(finder, die, subset, outer, depth + 1);
+		break;
+	}
+}
+
+static void visit_children(Finder *finder, Dwarf_Die *parent, Subset subset, uint32_t outer,
+			   unsigned depth)
+{
+	Dwarf_Die die;
+	void *place;
+
+	if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
+		return;
+	do {
+		place = die.addr;
+		visit(finder, &die, subset, outer, depth);
+		/* A sibling that lies before its predecessor would make this endless. */
+	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > place);
+}
+
+/* ---- answers ---------------------------------------------------------------- */
+
+static void answer(Finder *finder, uint32_t address, Dwarf_Die *unit)
+{
+	DwarfNames *names = finder->names;
+	DwarfAnswer *answer = &names->answers.items[address];
+	Dwarf_Line *row = dwarf_getsrc_die(unit, finder->addresses[address]);
+	uint32_t scope = finder->scope_of.items[address], source = intern(finder, "");
+	int line = 0;
+
+	if (row) {
+		dwarf_lineno(row, &line);
+		source = intern(finder, dwarf_linesrc(row, NULL, NULL));
+	}
+	answer->has_function = scope != NONE;
+	if (scope == NONE && line <= 0)
+		return;
+	answer->first = names->frames.count;
+	for (uint32_t i = scope; i != NONE; i = finder->scopes.items[i].outer)
+		answer->count++;
+	answer->count = MAX(answer->count, 1u);
+	for (uint32_t i = 0; i < answer->count; i++)
+		(void)vec_push(&names->frames);
+	/* From the innermost, whose line is the table's; what it was called by follows. */
+	for (uint32_t i = answer->count; i-- > 0;) {
+		names->frames.items[answer->first + i] = (DwarfFrame){
+			.name = scope == NONE ? intern(finder, "")
+					      : finder->scopes.items[scope].name,
+			.source = source,
+			.line = MAX(line, 0),
+		};
+		if (scope == NONE)
+			break;
+		line = finder->scopes.items[scope].call_line;
+		source = finder->scopes.items[scope].call_source;
+		scope = finder->scopes.items[scope].outer;
+	}
+}
+
+/*
+ * libdw decompresses every section that it knows at once. Those that no question here needs
+ * can be as large as the rest; marked as having no contents they are passed over.
+ */
+static void leave_out_sections(Elf *elf)
+{
+	static const char *const needless[] = {
+		".debug_loc",	  ".debug_loclists", ".debug_macro",
+		".debug_macinfo", ".debug_frame",    ".debug_aranges",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(needless); i++) {
+		GElf_Shdr header;
+		Elf_Scn *section = elf_section_by_name(elf, needless[i], &header);
+
+		if (!section)
+			continue;
+		header.sh_type = SHT_NOBITS;
+		gelf_update_shdr(section, &header);
+	}
+}
+
+static void begin_libdw(Finder *finder)
+{
+	if (finder->dwarf)
+		dwarf_end(finder->dwarf);
+	finder->dwarf = dwarf_begin_elf(finder->elf, DWARF_C_READ, NULL);
+	if (finder->dwarf && finder->alt)
+		dwarf_setalt(finder->dwarf, finder->alt);
+	finder->lines = 0;
+}
+
+static void find_in_unit(Finder *finder, Dwarf_Off offset, const Located *located, size_t count)
+{
+	Subset all = {0, count};
+	Dwarf_Lines *lines;
+	size_t line_count = 0;
+	Dwarf_Die unit;
+
+	if (!finder->dwarf || !dwarf_offdie(finder->dwarf, offset, &unit))
+		return;
+	finder->picked.count = finder->scopes.count = 0;
+	map_free(&finder->origins);
+	for (size_t i = 0; i < count; i++)
+		*vec_push(&finder->picked) = located[i].address;
+	if (dwarf_getsrcfiles(&unit, &finder->files, NULL))
+		finder->files = NULL;
+	visit_children(finder, &unit, all, NONE, 0);
+	for (size_t i = 0; i < count; i++)
+		answer(finder, located[i].address, &unit);
+	if (!dwarf_getsrclines(&unit, &lines, &line_count))
+		finder->lines += line_count;
+	if (finder->lines > LINES_MAX)
+		begin_libdw(finder);
+}
+
+static void find_all(Finder *finder)
+{
+	const Located *located = finder->located.items;
+
+	for (size_t i = 0, next; i < finder->located.count; i = next) {
+		for (next = i + 1; next < finder->located.count; next++)
+			if (located[next].unit != located[i].unit)
+				break;
+		find_in_unit(finder, finder->units.items[located[i].unit], located + i, next - i);
+	}
+}
+
+void dwarf_names_find(Elf *elf, Elf *alt, const uint64_t *addresses, size_t count,
+		      DwarfNames *ret_names)
+{
+	Finder finder = {.elf = elf, .addresses = addresses, .count = count, .names = ret_names};
+
+	*ret_names = (DwarfNames){};
+	for (size_t i = 0; i < count; i++) {
+		*vec_push(&ret_names->answers) = (DwarfAnswer){};
+		*vec_push(&finder.scope_of) = NONE;
+	}
+	leave_out_sections(elf);
+	finder.alt = alt ? dwarf_begin_elf(alt, DWARF_C_READ, NULL) : NULL;
+	begin_libdw(&finder);
+	if (finder.dwarf) {
+		read_units(&finder);
+		locate(&finder);
+		find_all(&finder);
+		dwarf_end(finder.dwarf);
+	}
+	if (finder.alt)
+		dwarf_end(finder.alt);
+	vec_free(&finder.units);
+	vec_free(&finder.ranges);
+	vec_free(&finder.located);
+	vec_free(&finder.scopes);
+	vec_free(&finder.scope_of);
+	vec_free(&finder.picked);
+	map_free(&finder.origins);
+}
+
+void dwarf_names_free(DwarfNames *names)
+{
+	vec_free(&names->answers);
+	vec_free(&names->frames);
+	strings_free(&names->strings);
+}

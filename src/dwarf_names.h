@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * dwarf_names.h - what DWARF tells of addresses: the function, the calls that were
+ * inlined there, and the line of each. Follows DWARF 5, sections 2.17, 3.3 and 6.2,
+ * by libdw. Runs in the sandbox: libdw is trusted with nothing.
+ */
+#ifndef WALLPROF_DWARF_NAMES_H
+#define WALLPROF_DWARF_NAMES_H
+
+#include "util.h"
+#include <elfutils/libdw.h>
+
+/* One function at an address: the real one, or one that was inlined there. */
+typedef struct DwarfFrame {
+	uint32_t name;	 /* in DwarfNames::strings, demangled; "" = unknown */
+	uint32_t source; /* likewise; "" = unknown */
+	uint32_t line;	 /* 0 = unknown */
+} DwarfFrame;
+
+/* What is known of one address. All frames lie in DwarfNames::frames. */
+typedef struct DwarfAnswer {
+	size_t first;
+	uint32_t count;	   /* outermost first; 0 = DWARF does not know the address */
+	bool has_function; /* else there is one frame with a line only */
+	uint64_t function; /* start of the part of the function that the address is in */
+	uint64_t size;	   /* of that part */
+} DwarfAnswer;
+
+typedef struct DwarfNames {
+	VEC(DwarfAnswer) answers; /* of each address asked for */
+	VEC(DwarfFrame) frames;
+	Strings strings;
+} DwarfNames;
+
+/*
+ * Answers for addresses (SVMA, ascending, each once). alt is the supplementary file that
+ * dwz made, or NULL. elf stays open until after dwarf_names_free.
+ */
+void dwarf_names_find(Elf *elf, Elf *alt, const uint64_t *addresses, size_t count,
+		      DwarfNames *ret_names);
+void dwarf_names_free(DwarfNames *names);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * elf_symbols.c - symbol tables, and how several symbols at one place become one.
+ *
+ * libelf keeps its reads inside the file; what it returns may still be any
+ * number, so sizes are bounded here and sums are checked before use.
+ */
+#include "elf_symbols.h"
+#include <elf.h>
+#include <string.h>
+
+#define SECTION_MAX	(256u << 20) /* bytes of a symbol or string table */
+#define TABLES_MAX	8	     /* symbol tables; two are usual */
+#define UNDERSCORES_MAX 8
+/* How many symbols back a search looks for one that holds others (nested labels). */
+#define NESTED_MAX 16
+
+uint64_t elf_end_of(uint64_t start, uint64_t length)
+{
+	return length > UINT64_MAX - start ? UINT64_MAX : start + length;
+}
+
+bool elf_section_data(Elf_Scn *section, Elf_Data **ret_data)
+{
+	GElf_Shdr header;
+
+	if (!section || !gelf_getshdr(section, &header) || header.sh_size == 0 ||
+	    header.sh_size > SECTION_MAX || header.sh_type == SHT_NOBITS)
+		return false;
+	*ret_data = elf_getdata(section, NULL);
+	return *ret_data && (*ret_data)->d_buf && (*ret_data)->d_size > 0;
+}
+
+Elf_Scn *elf_section_by_name(Elf *elf, const char *name, GElf_Shdr *ret_header)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((section = elf_nextscn(elf, section))) {
+		const char *found;
+
+		if (!gelf_getshdr(section, ret_header))
+			continue;
+		found = elf_strptr(elf, names, ret_header->sh_name);
+		if (found && !strcmp(found, name))
+			return section;
+	}
+	return NULL;
+}
+
+/* ---- tables ---------------------------------------------------------------- */
+
+static uint8_t leading_underscores(const char *name)
+{
+	uint8_t n = 0;
+
+	while (n < UNDERSCORES_MAX && name[n] == '_')
+		n++;
+	return n;
+}
+
+static bool section_end(Elf *elf, uint16_t index, uint64_t *ret_end)
+{
+	Elf_Scn *section = index < SHN_LORESERVE ? elf_getscn(elf, index) : NULL;
+	GElf_Shdr header;
+
+	if (!section || !gelf_getshdr(section, &header) || header.sh_type == SHT_NULL)
+		return false;
+	*ret_end = elf_end_of(header.sh_addr, header.sh_size);
+	return true;
+}
+
+/*
+ * Keeps the string table as a whole: its size bounds what a file can make us
+ * copy, where names copied one by one could overlap. Returns its place.
+ */
+static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
+{
+	size_t base = symbols->names.count;
+
+	symbols->names.count += strings->d_size + 1;
+	symbols->names.capacity = symbols->names.count;
+	symbols->names.items = xrealloc(symbols->names.items, symbols->names.capacity);
+	memcpy(symbols->names.items + base, strings->d_buf, strings->d_size);
+	symbols->names.items[base + strings->d_size] = '\0';
+	return base;
+}
+
+static void read_table(Elf *elf, Elf_Scn *section, size_t strings_index, ElfSymbols *symbols)
+{
+	Elf_Data *data, *strings;
+	size_t base;
+	GElf_Sym sym;
+
+	if (!elf_section_data(section, &data) ||
+	    !elf_section_data(elf_getscn(elf, strings_index), &strings) ||
+	    symbols->names.count + strings->d_size >= INT32_MAX)
+		return;
+	base = keep_names(symbols, strings);
+	for (int i = 0; gelf_getsym(data, i, &sym); i++) {
+		int type = GELF_ST_TYPE(sym.st_info);
+		const char *name;
+		uint64_t limit;
+
+		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF ||
+		    sym.st_name == 0 || sym.st_name >= strings->d_size ||
+		    !section_end(elf, sym.st_shndx, &limit))
+			continue;
+		name = symbols->names.items + base + sym.st_name;
+		if (!*name)
+			continue;
+		*vec_push(&symbols->candidates) = (ElfCandidate){
+			.symbol = {.start = sym.st_value,
+				   .size = sym.st_size,
+				   .name = base + sym.st_name},
+			.limit = limit,
+			.source = GELF_ST_BIND(sym.st_info) == STB_LOCAL ? SYMBOL_LOCAL
+									 : SYMBOL_GLOBAL,
+			.underscores = leading_underscores(name),
+		};
+	}
+}
+
+void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	int tables = 0;
+
+	while (tables < TABLES_MAX && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header) ||
+		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
+			continue;
+		read_table(elf, section, header.sh_link, symbols);
+		tables++;
+	}
+}
+
+/* ---- settling --------------------------------------------------------------- */
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const ElfCandidate *x = a, *y = b;
+
+	if (x->symbol.start != y->symbol.start)
+		return x->symbol.start < y->symbol.start ? -1 : 1;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	if (x->symbol.size != y->symbol.size)
+		return x->symbol.size > y->symbol.size ? -1 : 1;
+	if (x->underscores != y->underscores)
+		return x->underscores - y->underscores;
+	return x->symbol.name < y->symbol.name ? -1 : x->symbol.name > y->symbol.name;
+}
+
+/*
+ * One symbol per start, each with a size. A function that the unwind table has in several
+ * pieces is one where a symbol covers them; *covered is the end of what has names so far.
+ */
+static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
+			 uint64_t *covered)
+{
+	ElfSymbol symbol = best->symbol;
+	uint64_t end = MIN(best->limit, next_start);
+
+	if (symbol.nameless && symbol.start < *covered)
+		return;
+	if (symbol.size == 0)
+		symbol.size = end > symbol.start ? end - symbol.start : 1;
+	if (!symbol.nameless)
+		*covered = MAX(*covered, elf_end_of(symbol.start, symbol.size));
+	*vec_push(&symbols->list) = symbol;
+}
+
+void elf_symbols_settle(ElfSymbols *symbols)
+{
+	const ElfCandidate *items = symbols->candidates.items;
+	size_t count = symbols->candidates.count;
+	uint64_t covered = 0;
+
+	if (count == 0)
+		return;
+	qsort(symbols->candidates.items, count, sizeof(*items), compare_candidates);
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i + 1; next < count; next++)
+			if (items[next].symbol.start != items[i].symbol.start)
+				break;
+		settle_start(symbols, &items[i],
+			     next < count ? items[next].symbol.start : UINT64_MAX, &covered);
+	}
+	vec_free(&symbols->candidates);
+}
+
+const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
+{
+	size_t low = 0, high = symbols->list.count; /* those before low start at or before svma */
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symbols->list.items[middle].start <= svma)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t back = 0; back < MIN(low, (size_t)NESTED_MAX); back++) {
+		const ElfSymbol *symbol = &symbols->list.items[low - 1 - back];
+
+		if (svma - symbol->start < symbol->size)
+			return symbol;
+	}
+	return NULL;
+}
+
+void elf_symbols_free(ElfSymbols *symbols)
+{
+	vec_free(&symbols->list);
+	vec_free(&symbols->names);
+	vec_free(&symbols->candidates);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * elf_symbols.h - which function an address of an ELF file is in, by its symbol tables, its
+ * procedure linkage table and its unwind table. Follows the ELF gABI, the x86-64 psABI
+ * (chapter 5: PLT) and the LSB (.eh_frame_hdr). Runs in the sandbox.
+ *
+ *	ElfSymbols symbols = {};
+ *	elf_symbols_add_tables(&symbols, elf);	(also of separate debug files)
+ *	elf_symbols_add_plt(&symbols, elf);
+ *	elf_symbols_add_fdes(&symbols, elf);
+ *	elf_symbols_settle(&symbols);
+ *	symbol = elf_symbols_find(&symbols, svma);
+ */
+#ifndef WALLPROF_ELF_SYMBOLS_H
+#define WALLPROF_ELF_SYMBOLS_H
+
+#include "util.h"
+#include <gelf.h>
+
+typedef struct ElfSymbol {
+	uint64_t start; /* SVMA */
+	uint64_t size;	/* never 0: unsized symbols end at the next or at their section's end */
+	uint32_t name;	/* offset in names; meaningless of a nameless one */
+	bool nameless;	/* known from the unwind table only */
+} ElfSymbol;
+
+/* Where a symbol comes from, best first: which of several at one start is kept. */
+enum elf_symbol_source { SYMBOL_GLOBAL, SYMBOL_LOCAL, SYMBOL_PLT, SYMBOL_FDE };
+
+/* A symbol on its way. */
+typedef struct ElfCandidate {
+	ElfSymbol symbol;
+	uint64_t limit; /* end of its section */
+	enum elf_symbol_source source;
+	uint8_t underscores;
+} ElfCandidate;
+
+/*
+ * Functions sorted by start, one per start: global before local, longer before shorter,
+ * fewer leading underscores before more.
+ */
+typedef struct ElfSymbols {
+	VEC(ElfSymbol) list; /* settled */
+	VEC(char) names;
+	VEC(ElfCandidate) candidates; /* not settled yet */
+} ElfSymbols;
+
+/* Function symbols of .symtab and .dynsym. */
+void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf);
+/* Stubs of .plt, .plt.sec and .plt.got, as "name@plt". */
+void elf_symbols_add_plt(ElfSymbols *symbols, Elf *elf);
+/* Functions that only the unwind table tells of: starts and sizes, no names. */
+void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
+/* To be called once, after which the list is complete. */
+void elf_symbols_settle(ElfSymbols *symbols);
+/* The function that holds svma, or NULL. */
+const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma);
+void elf_symbols_free(ElfSymbols *symbols);
+
+/* ---- for elf_plt.c and elf_fde.c ------------------------------------------ */
+
+/* The section's bytes if they are in the file and of sane size; libelf's. */
+bool elf_section_data(Elf_Scn *section, Elf_Data **ret_data);
+/* The section with this name, or NULL. */
+Elf_Scn *elf_section_by_name(Elf *elf, const char *name, GElf_Shdr *ret_header);
+/* end = start + length, or the end of all if that overflows. */
+uint64_t elf_end_of(uint64_t start, uint64_t length);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "identifier.h"
+#include "sandbox.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * The recorder waits for the answer while its rings fill: an honest file takes some 20 us, and
+ * the rings hold much more than this.
+ */
+#define ANSWER_MS 500
+#define MEMORY	  (64ULL << 20)
+
+struct answer {
+	int32_t result;
+	uint32_t load_count;
+	uint64_t base_svma;
+	uint8_t build_id[20];
+	uint8_t build_id_len;
+	uint8_t reserved[3];
+};
+
+struct Identifier {
+	Sandbox child;
+};
+
+/* ---- in the child ---------------------------------------------------------------------- */
+
+static int answer_one(int socket, int fd)
+{
+	ElfIdentity identity = {};
+	struct answer answer = {.result = elf_identify(fd, &identity)};
+	int r;
+
+	if (answer.result == 0) {
+		answer.base_svma = identity.base_svma;
+		answer.load_count = identity.loads.count;
+		answer.build_id_len = identity.build_id_len;
+		memcpy(answer.build_id, identity.build_id, sizeof(answer.build_id));
+	}
+	r = sandbox_send(socket, &answer, sizeof(answer), -1);
+	if (r == 0)
+		r = sandbox_send(socket, identity.loads.items,
+				 answer.load_count * sizeof(*identity.loads.items), -1);
+	elf_identity_free(&identity);
+	return r;
+}
+
+static void child_main(int socket, const int *fds, const void *argument)
+{
+	uint8_t byte;
+	int fd, r;
+
+	(void)fds;
+	(void)argument;
+	do {
+		r = sandbox_receive_fd(socket, &byte, &fd);
+		if (r == 0)
+			r = answer_one(socket, fd);
+		closep(&fd);
+	} while (r == 0);
+}
+
+/* ---- in the recorder ------------------------------------------------------------------- */
+
+Identifier *identifier_new(void)
+{
+	Identifier *identifier = xcalloc(1, sizeof(*identifier));
+
+	identifier->child.socket = -1;
+	return identifier;
+}
+
+void identifier_free(Identifier *identifier)
+{
+	if (!identifier)
+		return;
+	sandbox_end(&identifier->child);
+	free(identifier);
+}
+
+/* Reads exactly size bytes before the deadline. */
+static int receive(int socket, void *data, size_t size, uint64_t deadline_ns)
+{
+	char *p = data;
+
+	while (size > 0) {
+		struct pollfd polled = {.fd = socket, .events = POLLIN};
+		uint64_t now = now_ns();
+		ssize_t got;
+
+		if (now >= deadline_ns)
+			return -ETIME;
+		if (poll(&polled, 1, (deadline_ns - now) / NSEC_PER_MSEC + 1) <= 0)
+			continue;
+		got = recv(socket, p, size, 0);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (got <= 0)
+			return -EIO;
+		p += got;
+		size -= got;
+	}
+	return 0;
+}
+
+static int receive_answer(int socket, ElfIdentity *ret_identity)
+{
+	uint64_t deadline = now_ns() + ANSWER_MS * NSEC_PER_MSEC;
+	ElfIdentity identity = {};
+	struct answer answer;
+	int r = receive(socket, &answer, sizeof(answer), deadline);
+
+	if (r < 0)
+		return r;
+	if (answer.load_count > ELF_LOADS_MAX || answer.build_id_len > sizeof(answer.build_id) ||
+	    answer.result > 0)
+		return -EIO;
+	identity.base_svma = answer.base_svma;
+	identity.build_id_len = answer.build_id_len;
+	memcpy(identity.build_id, answer.build_id, sizeof(identity.build_id));
+	vec_reserve(&identity.loads, answer.load_count);
+	identity.loads.count = answer.load_count;
+	r = receive(socket, identity.loads.items, answer.load_count * sizeof(ElfSegment), deadline);
+	if (r == 0 && answer.result == 0)
+		*ret_identity = identity;
+	else
+		elf_identity_free(&identity);
+	return r < 0 ? r : answer.result;
+}
+
+int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
+{
+	SandboxLimits limits = {.memory = MEMORY};
+	int r = 0;
+
+	*ret_identity = (ElfIdentity){};
+	if (identifier->child.pid == 0)
+		r = sandbox_start(child_main, NULL, 0, NULL, &limits, &identifier->child);
+	if (r < 0)
+		return r;
+	r = sandbox_send(identifier->child.socket, "", 1, fd);
+	if (r == 0)
+		r = receive_answer(identifier->child.socket, ret_identity);
+	if (r == -EIO || r == -ETIME || r == -EPIPE || r == -EAGAIN)
+		sandbox_end(&identifier->child); /* a new one for the next file */
+	return r;
+}

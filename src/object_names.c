@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "object_names.h"
+#include "demangle.h"
+#include "dwarf_names.h"
+#include "elf_symbols.h"
+#include "mini_debug.h"
+#include "symbol_record.h"
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CRC_CHUNK (64u << 10)
+
+typedef struct Object {
+	const ObjectRequest *request;
+	const ObjectHost *host;
+	Elf *main, *debug, *dwz;
+	int debug_fd, dwz_fd; /* those that were asked for; else -1 */
+	MiniDebug mini;
+	ElfSymbols symbols;
+	SymbolRecord record;
+} Object;
+
+/* ---- which files ------------------------------------------------------------ */
+
+static bool same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length)
+{
+	ElfIdentity identity;
+	bool same;
+
+	if (elf_file_identify(elf, &identity))
+		return false;
+	same = identity.build_id_len == length && !memcmp(identity.build_id, build_id, length);
+	elf_identity_free(&identity);
+	return same;
+}
+
+static int check_main(const Object *object)
+{
+	ElfIdentity identity;
+	bool same;
+
+	if (elf_file_identify(object->main, &identity))
+		return -ENOEXEC;
+	same = identity.base_svma == object->request->base_svma;
+	elf_identity_free(&identity);
+	return same && same_build_id(object->main, object->request->build_id,
+				     object->request->build_id_len)
+		       ? 0
+		       : -ESTALE;
+}
+
+/* A debug file has the sections of the other as well, but empty (NOBITS). */
+static bool has_dwarf(Elf *elf)
+{
+	GElf_Shdr header;
+
+	return elf && elf_section_by_name(elf, ".debug_info", &header) &&
+	       header.sh_type != SHT_NOBITS;
+}
+
+/* The checksum of .gnu_debuglink. */
+static bool crc_fits(int fd, uint32_t wanted)
+{
+	_cleanup_free_ uint8_t *chunk = xmalloc(CRC_CHUNK);
+	uLong crc = crc32(0, NULL, 0);
+	off_t place = 0;
+	ssize_t got;
+
+	while ((got = pread(fd, chunk, CRC_CHUNK, place)) > 0) {
+		crc = crc32(crc, chunk, got);
+		place += got;
+	}
+	return got == 0 && crc == wanted;
+}
+
+/* The text of a section that begins with a name; *ret_rest is what follows the name. */
+static bool read_link(Elf *elf, const char *section_name, Companion *companion,
+		      const uint8_t **ret_rest, size_t *ret_size)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf ? elf_section_by_name(elf, section_name, &header) : NULL;
+	const char *end;
+	Elf_Data *data;
+
+	if (!elf_section_data(section, &data))
+		return false;
+	end = memchr(data->d_buf, '\0', MIN(data->d_size, (size_t)COMPANION_NAME_MAX));
+	if (!end || end == data->d_buf)
+		return false;
+	memcpy(companion->name, data->d_buf, end - (char *)data->d_buf + 1);
+	*ret_rest = (const uint8_t *)end + 1;
+	*ret_size = data->d_size - (end + 1 - (char *)data->d_buf);
+	return true;
+}
+
+/* "name", padding to 4 bytes, crc32. */
+static bool read_debuglink(Elf *elf, Companion *companion, uint32_t *ret_crc)
+{
+	const uint8_t *rest;
+	size_t size, padding;
+
+	companion->kind = COMPANION_DEBUG;
+	if (!read_link(elf, ".gnu_debuglink", companion, &rest, &size))
+		return false;
+	padding = -(strlen(companion->name) + 1) & 3;
+	if (size < padding + sizeof(*ret_crc) || strchr(companion->name, '/'))
+		return false;
+	memcpy(ret_crc, rest + padding, sizeof(*ret_crc));
+	return true;
+}
+
+/* "path", build id. */
+static bool read_altlink(Elf *elf, Companion *companion)
+{
+	const uint8_t *rest;
+	size_t size;
+
+	companion->kind = COMPANION_DWZ;
+	if (!read_link(elf, ".gnu_debugaltlink", companion, &rest, &size) ||
+	    size > sizeof(companion->build_id))
+		return false;
+	memcpy(companion->build_id, rest, size);
+	companion->build_id_len = size;
+	return true;
+}
+
+static void open_debug_by_link(Object *object)
+{
+	const ObjectRequest *request = object->request;
+	_cleanup_free_ Companion *companion = xcalloc(1, sizeof(*companion));
+	uint32_t crc;
+	bool fits;
+
+	if (!read_debuglink(object->main, companion, &crc))
+		return;
+	object->debug_fd = object->host->find(object->host->user, companion);
+	if (elf_file_open(object->debug_fd, &object->debug) == 0) {
+		fits = request->build_id_len ? same_build_id(object->debug, request->build_id,
+							     request->build_id_len)
+					     : crc_fits(object->debug_fd, crc);
+		if (fits)
+			return;
+	}
+	elf_end(object->debug);
+	object->debug = NULL;
+}
+
+static void open_debug(Object *object)
+{
+	const ObjectRequest *request = object->request;
+
+	if (request->debug_fd >= 0) {
+		if (elf_file_open(request->debug_fd, &object->debug) == 0 &&
+		    same_build_id(object->debug, request->build_id, request->build_id_len))
+			return;
+		elf_end(object->debug);
+		object->debug = NULL;
+	}
+	if (!has_dwarf(object->main))
+		open_debug_by_link(object);
+}
+
+static void open_dwz(Object *object, Elf *elf)
+{
+	_cleanup_free_ Companion *companion = xcalloc(1, sizeof(*companion));
+
+	if (!read_altlink(elf, companion))
+		return;
+	object->dwz_fd = object->host->find(object->host->user, companion);
+	if (elf_file_open(object->dwz_fd, &object->dwz) == 0 &&
+	    same_build_id(object->dwz, companion->build_id, companion->build_id_len))
+		return;
+	elf_end(object->dwz);
+	object->dwz = NULL;
+}
+
+/* ---- what symbol tables know -------------------------------------------------- */
+
+static void read_symbols(Object *object)
+{
+	elf_symbols_add_tables(&object->symbols, object->main);
+	if (object->debug)
+		elf_symbols_add_tables(&object->symbols, object->debug);
+	mini_debug_open(&object->mini, object->main);
+	if (object->mini.elf)
+		elf_symbols_add_tables(&object->symbols, object->mini.elf);
+	elf_symbols_add_plt(&object->symbols, object->main);
+	elf_symbols_add_fdes(&object->symbols, object->main);
+	elf_symbols_settle(&object->symbols);
+}
+
+static const char *raw_name(const Object *object, const ElfSymbol *symbol)
+{
+	return object->symbols.names.items + symbol->name;
+}
+
+/* As a person reads it; allocated. A function without a name is called by its place. */
+static char *symbol_name(const Object *object, const ElfSymbol *symbol)
+{
+	static const char plt[] = "@plt";
+	const char *raw;
+	size_t length;
+	char *stem, *readable, *name;
+
+	if (symbol->nameless)
+		return xasprintf("fun_%" PRIx64, symbol->start - object->request->base_svma);
+	raw = raw_name(object, symbol);
+	length = strlen(raw);
+	if (length < sizeof(plt) || strcmp(raw + length - (sizeof(plt) - 1), plt)) {
+		readable = demangle(raw);
+		return readable ? readable : xstrdup(raw);
+	}
+	stem = xstrdup(raw);
+	stem[length - (sizeof(plt) - 1)] = '\0';
+	readable = demangle(stem);
+	name = xasprintf("%s%s", readable ? readable : stem, plt);
+	free(readable);
+	free(stem);
+	return name;
+}
+
+static int emit(Object *object, const ElfSymbol *symbol, uint64_t function, uint64_t size)
+{
+	struct rec_symbol *record = symbol_record_finish(&object->record, NULL);
+
+	record->function = symbol ? symbol->start : function;
+	record->function_size = symbol_record_size(symbol ? symbol->size : size);
+	if (symbol && symbol->nameless)
+		record->h.flags |= SYMBOL_NAMELESS;
+	return object->host->emit(object->host->user, record);
+}
+
+static int emit_symbols(Object *object)
+{
+	const ObjectRequest *request = object->request;
+	_cleanup_free_ char *name = NULL;
+	const ElfSymbol *last = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < request->count && r == 0; i++) {
+		const ElfSymbol *symbol = elf_symbols_find(&object->symbols, request->addresses[i]);
+
+		if (!symbol)
+			continue;
+		if (symbol != last) {
+			free(name);
+			name = symbol_name(object, symbol);
+			last = symbol;
+		}
+		symbol_record_begin(&object->record, request->addresses[i]);
+		symbol_record_add(&object->record, name, "", 0);
+		r = emit(object, symbol, 0, 0);
+	}
+	return r;
+}
+
+/* ---- what DWARF knows ----------------------------------------------------------- */
+
+/* "foo.cold" and "foo.part.0" are names of pieces; the function is foo. */
+static bool is_piece_of(const char *raw, const char *function)
+{
+	const char *dot = strchr(raw, '.');
+	_cleanup_free_ char *stem = NULL, *readable = NULL;
+
+	if (!dot)
+		return false;
+	stem = xstrdup(raw);
+	stem[dot - raw] = '\0';
+	readable = demangle(stem);
+	return !strcmp(readable ? readable : stem, function);
+}
+
+/*
+ * The name of the real function. The symbol table's is the one that is called (write, where
+ * DWARF has __GI___libc_write) and has parameters where DWARF has no linkage name.
+ */
+static char *outer_name(const Object *object, const ElfSymbol *symbol, const char *dwarf_name)
+{
+	if (!symbol || symbol->nameless ||
+	    (*dwarf_name && is_piece_of(raw_name(object, symbol), dwarf_name)))
+		return xstrdup(dwarf_name);
+	return symbol_name(object, symbol);
+}
+
+static int emit_answer(Object *object, const DwarfNames *names, size_t i)
+{
+	const DwarfAnswer *answer = &names->answers.items[i];
+	const DwarfFrame *frame = &names->frames.items[answer->first];
+	uint64_t address = object->request->addresses[i];
+	const ElfSymbol *symbol = elf_symbols_find(&object->symbols, address);
+	_cleanup_free_ char *outer =
+		outer_name(object, symbol, strings_get(&names->strings, frame->name));
+
+	/* A line without a name would hide the address. */
+	if (!*outer && !symbol)
+		return 0;
+	if (!*outer) {
+		free(outer);
+		outer = symbol_name(object, symbol);
+	}
+	symbol_record_begin(&object->record, address);
+	for (uint32_t n = 0; n < answer->count; n++, frame++)
+		symbol_record_add(&object->record,
+				  n == 0 ? outer : strings_get(&names->strings, frame->name),
+				  strings_get(&names->strings, frame->source), frame->line);
+	/* DWARF has named what the symbol table could not. */
+	if (symbol && symbol->nameless && answer->has_function)
+		symbol = NULL;
+	return emit(object, symbol, answer->function, answer->size);
+}
+
+static int emit_dwarf(Object *object)
+{
+	const ObjectRequest *request = object->request;
+	Elf *elf = has_dwarf(object->main)    ? object->main
+		   : has_dwarf(object->debug) ? object->debug
+					      : NULL;
+	DwarfNames names;
+	int r = 0;
+
+	if (!elf)
+		return 0;
+	open_dwz(object, elf);
+	dwarf_names_find(elf, object->dwz, request->addresses, request->count, &names);
+	for (size_t i = 0; i < request->count && r == 0; i++)
+		if (names.answers.items[i].count)
+			r = emit_answer(object, &names, i);
+	dwarf_names_free(&names);
+	return r;
+}
+
+static void close_object(Object *object)
+{
+	mini_debug_close(&object->mini);
+	elf_symbols_free(&object->symbols);
+	symbol_record_free(&object->record);
+	elf_end(object->main);
+	elf_end(object->debug);
+	elf_end(object->dwz);
+	closep(&object->debug_fd);
+	closep(&object->dwz_fd);
+}
+
+int object_names_find(const ObjectRequest *request, const ObjectHost *host)
+{
+	Object object = {.request = request, .host = host, .debug_fd = -1, .dwz_fd = -1};
+	int r = elf_file_open(request->fd, &object.main);
+
+	if (r == 0)
+		r = check_main(&object);
+	if (r == 0) {
+		open_debug(&object);
+		read_symbols(&object);
+		r = emit_symbols(&object);
+	}
+	if (r == 0)
+		r = emit_dwarf(&object);
+	close_object(&object);
+	return r;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symbol_child.h - what passes between symbol_jobs.c and the sandboxed child that reads one
+ * object: the child's main function, and its messages.
+ *
+ * A message is a head and what follows it. The child is not believed: whoever made the
+ * file may have taken it over.
+ */
+#ifndef WALLPROF_SYMBOL_CHILD_H
+#define WALLPROF_SYMBOL_CHILD_H
+
+#include "object_names.h"
+
+enum symbol_message {
+	SYMBOL_MESSAGE_SYMBOL, /* struct rec_symbol */
+	SYMBOL_MESSAGE_FIND,   /* Companion; answered by one byte, with or without a descriptor */
+	SYMBOL_MESSAGE_END,    /* s64: what object_names_find() returned */
+};
+
+struct symbol_message_head {
+	uint32_t len;  /* of what follows, a multiple of 8 */
+	uint32_t type; /* enum symbol_message */
+};
+
+/* Longer than any that an honest child sends: its text is bounded by symbol_record.c. */
+#define SYMBOL_MESSAGE_MAX (4u << 20)
+
+/* A SandboxMain. argument: an ObjectRequest; fds: the object, and its debug file or -1. */
+void symbol_child_main(int socket, const int *fds, const void *request);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbol_files.h"
+#include "debuginfod.h"
+#include "symbol_cache.h"
+#include "symbol_jobs.h"
+#include "vdso.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One file and the addresses in it. */
+typedef struct FileNames {
+	const MappedFile *file;
+	const SymbolTarget *targets;
+	size_t count;
+	VEC(uint64_t) missing; /* addresses that the cache does not know */
+	CachedObject cached;
+	DebugFiles debug;
+	int fd, debug_fd;
+	bool asked_debuginfod;
+	int error;	/* why it could not be asked; 0 = it was, or needs not be */
+	SymbolJob *job; /* NULL: needs none */
+} FileNames;
+
+typedef struct Batch {
+	const SymbolsSink *sink;
+	SymbolsSummary *summary;
+	SymbolCache *cache; /* or NULL */
+	VEC(FileNames) files;
+	VEC(SymbolJob) jobs;
+} Batch;
+
+/* ---- what the cache knows ------------------------------------------------------------ */
+
+static bool is_cacheable(const Batch *batch, const FileNames *names)
+{
+	return batch->cache && names->file->build_id_len && !(names->file->flags & FILE_VDSO);
+}
+
+static bool may_ask_debuginfod(const Batch *batch)
+{
+	return !batch->sink->no_debuginfod && debuginfod_wanted();
+}
+
+static void ask_cache(Batch *batch, FileNames *names)
+{
+	if (is_cacheable(batch, names))
+		symbol_cache_load(batch->cache, &names->debug, &names->cached);
+	/* Servers that were not asked then may have what was missing. */
+	if (may_ask_debuginfod(batch) && !names->cached.asked_debuginfod)
+		cached_object_free(&names->cached);
+	for (size_t i = 0; i < names->count; i++)
+		if (!cached_object_find(&names->cached, names->targets[i].svma))
+			*vec_push(&names->missing) = names->targets[i].svma;
+	if (names->missing.count == 0)
+		batch->summary->files_cached++;
+}
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+/* Without a build id, only an untouched file can be known to be the same. */
+static bool is_untouched(const MappedFile *file, int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && (uint64_t)st.st_size == file->size &&
+	       st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec == file->mtime_ns;
+}
+
+static int open_vdso(void)
+{
+	size_t size;
+	const void *image = vdso_image(&size);
+	int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+
+	if (fd >= 0 && write_all(fd, image, size) < 0)
+		closep(&fd);
+	return image ? fd : -ENOENT;
+}
+
+static int open_object(const Batch *batch, const MappedFile *file)
+{
+	int fd;
+
+	if (file->flags & FILE_VDSO)
+		return open_vdso();
+	if (file->flags & FILE_UNREADABLE)
+		return -ENOENT;
+	fd = batch->sink->open(batch->sink->open_user, file);
+	if (fd >= 0 && !file->build_id_len && !is_untouched(file, fd)) {
+		closep(&fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+static int open_debug(const Batch *batch, FileNames *names)
+{
+	const MappedFile *file = names->file;
+	int fd = file->flags & FILE_VDSO ? -ENOENT : debug_files_by_build_id(&names->debug);
+
+	if (fd >= 0 || !file->build_id_len || file->flags & FILE_VDSO || !may_ask_debuginfod(batch))
+		return fd;
+	names->asked_debuginfod = true;
+	return debuginfod_find(file->build_id, file->build_id_len, file->path,
+			       batch->sink->invoker);
+}
+
+static void prepare(Batch *batch, FileNames *names)
+{
+	ask_cache(batch, names);
+	if (names->missing.count == 0)
+		return;
+	names->fd = open_object(batch, names->file);
+	if (names->fd < 0) {
+		names->error = names->fd;
+		return;
+	}
+	names->debug_fd = open_debug(batch, names);
+}
+
+/* ---- asking ----------------------------------------------------------------------------- */
+
+static int find_companion(void *user, SymbolJob *job, const Companion *companion)
+{
+	FileNames *names = job->user;
+
+	(void)user;
+	return debug_files_companion(&names->debug, companion);
+}
+
+/* Jobs point at files, so both lists must be complete first. */
+static void run_jobs(Batch *batch)
+{
+	SymbolJobsOptions options = {.find = find_companion};
+
+	for (size_t i = 0; i < batch->files.count; i++) {
+		FileNames *names = &batch->files.items[i];
+
+		if (names->missing.count == 0 || names->error)
+			continue;
+		*vec_push(&batch->jobs) = (SymbolJob){
+			.user = names,
+			.request =
+				{
+					.fd = names->fd,
+					.debug_fd = MAX(names->debug_fd, -1),
+					.build_id = names->file->build_id,
+					.build_id_len = names->file->build_id_len,
+					.base_svma = names->file->base_svma,
+					.addresses = names->missing.items,
+					.count = names->missing.count,
+				},
+		};
+	}
+	symbol_jobs_run(batch->jobs.items, batch->jobs.count, &options);
+	for (size_t i = 0; i < batch->jobs.count; i++)
+		((FileNames *)batch->jobs.items[i].user)->job = &batch->jobs.items[i];
+}
+
+/* ---- telling ------------------------------------------------------------------------------ */
+
+static int emit_note(Batch *batch, const FileNames *names, const char *trouble)
+{
+	_cleanup_free_ char *text =
+		xasprintf("names of %s are not all there: %s", names->file->path, trouble);
+	size_t length = strlen(text) + 1;
+	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
+	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
+
+	note->h = (struct record){.kind = REC_NOTE, .len = size};
+	note->file = names->file->id;
+	memcpy(note->text, text, length);
+	log_warn("%s", text);
+	return batch->sink->emit(batch->sink->user, &note->h);
+}
+
+static int tell_trouble(Batch *batch, FileNames *names)
+{
+	const char *trouble = names->job ? names->job->trouble : NULL;
+	int error = names->job && !trouble ? names->job->result : names->error;
+
+	if (error == -ESTALE)
+		batch->summary->files_mismatched++;
+	else if (error)
+		batch->summary->files_unreadable++;
+	if (error)
+		log_verbose("no names from %s: %s", names->file->path,
+			    error == -ESTALE ? "not the file that was mapped" : strerror(-error));
+	if (!trouble)
+		return 0;
+	batch->summary->files_troubled++;
+	return emit_note(batch, names, trouble);
+}
+
+static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_symbol *symbol)
+{
+	struct rec_symbol *copy;
+	int r;
+
+	if (!symbol || symbol->count == 0)
+		return 0;
+	copy = memcpy(xmalloc(symbol->h.len), symbol, symbol->h.len);
+	copy->file = names->file->id;
+	batch->summary->named++;
+	r = batch->sink->emit(batch->sink->user, &copy->h);
+	free(copy);
+	return r;
+}
+
+static int emit_names(Batch *batch, FileNames *names)
+{
+	size_t missing = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < names->count && r == 0; i++) {
+		uint64_t svma = names->targets[i].svma;
+		const struct rec_symbol *symbol;
+
+		if (missing == names->missing.count || names->missing.items[missing] != svma) {
+			symbol = cached_object_find(&names->cached, svma);
+		} else {
+			symbol = names->job ? symbol_job_answer(names->job, missing) : NULL;
+			missing++;
+		}
+		r = emit_symbol(batch, names, symbol);
+	}
+	return r;
+}
+
+/* ---- what the cache learns ------------------------------------------------------------------ */
+
+/* That an address has no name is worth knowing as well. */
+static void learn_answer(FileNames *names, size_t i)
+{
+	const struct rec_symbol *symbol = symbol_job_answer(names->job, i);
+	struct rec_symbol unnamed = {
+		.h = {.kind = REC_SYMBOL, .len = offsetof(struct rec_symbol, text)},
+		.address = names->missing.items[i],
+	};
+
+	cached_object_add(&names->cached, symbol ? symbol : &unnamed);
+}
+
+static void learn(Batch *batch, FileNames *names)
+{
+	if (!names->job || names->job->trouble || names->job->result || !is_cacheable(batch, names))
+		return;
+	for (size_t i = 0; i < names->missing.count; i++)
+		learn_answer(names, i);
+	for (size_t i = 0; i < names->cached.tried.count; i++)
+		free(names->cached.tried.items[i].path);
+	names->cached.tried.count = 0;
+	for (size_t i = 0; i < names->debug.tried.count; i++)
+		*vec_push(&names->cached.tried) = names->debug.tried.items[i];
+	names->debug.tried.count = 0; /* its paths have gone over */
+	names->cached.asked_debuginfod |= names->asked_debuginfod;
+	symbol_cache_store(batch->cache, names->file, &names->cached);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void add_file(Batch *batch, const MappedFile *file, const SymbolTarget *targets,
+		     size_t count)
+{
+	*vec_push(&batch->files) = (FileNames){
+		.file = file,
+		.targets = targets,
+		.count = count,
+		.debug = {.file = file,
+			  .open = batch->sink->open_beside,
+			  .open_user = batch->sink->open_user},
+		.fd = -1,
+		.debug_fd = -1,
+	};
+}
+
+static void free_batch(Batch *batch)
+{
+	for (size_t i = 0; i < batch->files.count; i++) {
+		FileNames *names = &batch->files.items[i];
+
+		closep(&names->fd);
+		closep(&names->debug_fd);
+		vec_free(&names->missing);
+		cached_object_free(&names->cached);
+		debug_files_free(&names->debug);
+	}
+	for (size_t i = 0; i < batch->jobs.count; i++)
+		symbol_job_free(&batch->jobs.items[i]);
+	vec_free(&batch->files);
+	vec_free(&batch->jobs);
+	symbol_cache_close(batch->cache);
+}
+
+int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
+			 const SymbolsSink *sink, SymbolsSummary *summary)
+{
+	Batch batch = {.sink = sink, .summary = summary, .cache = symbol_cache_open(sink->invoker)};
+	int r = 0;
+
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i + 1; next < count; next++)
+			if (targets[next].file != targets[i].file)
+				break;
+		add_file(&batch, spaces_file(spaces, targets[i].file), targets + i, next - i);
+	}
+	for (size_t i = 0; i < batch.files.count; i++)
+		prepare(&batch, &batch.files.items[i]);
+	run_jobs(&batch);
+	for (size_t i = 0; i < batch.files.count && r == 0; i++) {
+		r = tell_trouble(&batch, &batch.files.items[i]);
+		if (r == 0)
+			r = emit_names(&batch, &batch.files.items[i]);
+		learn(&batch, &batch.files.items[i]);
+	}
+	free_batch(&batch);
+	return r;
+}

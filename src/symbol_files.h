@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symbol_files.h - the names of addresses in mapped files: from the cache, and what is not
+ * there from the files and their debug files, several at a time.
+ */
+#ifndef WALLPROF_SYMBOL_FILES_H
+#define WALLPROF_SYMBOL_FILES_H
+
+#include "symbols.h"
+
+/* An address of a file that is to be named. */
+typedef struct SymbolTarget {
+	uint32_t file;
+	uint64_t svma;
+} SymbolTarget;
+
+/*
+ * targets are in order of file and address, each once. Emits REC_SYMBOL and REC_NOTE, counts in
+ * summary. Returns 0 or emit's error.
+ */
+int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
+			 const SymbolsSink *sink, SymbolsSummary *summary);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "symbol_jobs.h"
+#include "capture_format.h"
+#include "symbol_child.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NO_PLACE  SIZE_MAX
+#define READ_SIZE (256u << 10)
+/* CPU time that a child may take: this, and a second more for every so many bytes. */
+#define SECONDS_BASE	 10
+#define BYTES_PER_SECOND (8u << 20)
+/* An honest child asks for two companions, and for what the text of its symbols fits in. */
+#define FINDS_MAX   4
+#define RECORDS_MAX (512u << 20)
+/* A busy machine makes it wait for a CPU. */
+#define WALL_PER_CPU 4
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) ? st.st_size : 0;
+}
+
+static uint64_t job_size(const SymbolJob *job)
+{
+	return size_of(job->request.fd) + size_of(job->request.debug_fd);
+}
+
+/* ---- messages from a child ------------------------------------------------------- */
+
+static size_t address_index(const SymbolJob *job, uint64_t address)
+{
+	size_t low = 0, high = job->request.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (job->request.addresses[middle] < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < job->request.count && job->request.addresses[low] == address ? low : NO_PLACE;
+}
+
+static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
+{
+	const struct rec_symbol *symbol = (const struct rec_symbol *)data;
+	size_t i;
+
+	if (size < sizeof(struct record) || symbol->h.len != size ||
+	    job->records.count + size > RECORDS_MAX || symbol->h.kind != REC_SYMBOL ||
+	    capture_check(&symbol->h) != CAPTURE_RECORD_GOOD || symbol->file || symbol->lib ||
+	    symbol->count == 0)
+		return false;
+	i = address_index(job, symbol->address);
+	if (i == NO_PLACE)
+		return false;
+	job->places.items[i] = job->records.count;
+	vec_append(&job->records, data, size);
+	return true;
+}
+
+static bool take_find(SymbolJob *job, const SymbolJobsOptions *options, const uint8_t *data,
+		      size_t size)
+{
+	const Companion *companion = (const Companion *)data;
+	int fd, r;
+
+	if (size != sizeof(*companion) || ++job->finds > FINDS_MAX ||
+	    companion->build_id_len > sizeof(companion->build_id) ||
+	    !memchr(companion->name, '\0', sizeof(companion->name)))
+		return false;
+	fd = options->find ? options->find(options->find_user, job, companion) : -ENOENT;
+	r = sandbox_send(job->sandbox.socket, "", 1, fd >= 0 ? fd : -1);
+	if (fd >= 0)
+		close(fd);
+	return r == 0;
+}
+
+static bool take_end(SymbolJob *job, const uint8_t *data, size_t size)
+{
+	int64_t result;
+
+	if (size != sizeof(result))
+		return false;
+	memcpy(&result, data, sizeof(result));
+	job->result = result;
+	job->ended = true;
+	return true;
+}
+
+static bool take(SymbolJob *job, const SymbolJobsOptions *options, uint32_t type,
+		 const uint8_t *data, size_t size)
+{
+	switch (type) {
+	case SYMBOL_MESSAGE_SYMBOL:
+		return take_symbol(job, data, size);
+	case SYMBOL_MESSAGE_FIND:
+		return take_find(job, options, data, size);
+	case SYMBOL_MESSAGE_END:
+		return take_end(job, data, size);
+	default:
+		return false;
+	}
+}
+
+/* The messages that have come whole. Returns false if one is not as it should be. */
+static bool take_messages(SymbolJob *job, const SymbolJobsOptions *options)
+{
+	size_t done = 0;
+	bool good = true;
+
+	while (good && !job->ended) {
+		struct symbol_message_head head;
+		size_t rest = job->received.count - done;
+
+		if (rest < sizeof(head))
+			break;
+		memcpy(&head, job->received.items + done, sizeof(head));
+		good = head.len <= SYMBOL_MESSAGE_MAX && head.len % 8 == 0;
+		if (!good || rest - sizeof(head) < head.len)
+			break;
+		/* All lengths are multiples of 8: it stays aligned. */
+		good = take(job, options, head.type, job->received.items + done + sizeof(head),
+			    head.len);
+		done += sizeof(head) + head.len;
+	}
+	if (done) {
+		job->received.count -= done;
+		memmove(job->received.items, job->received.items + done, job->received.count);
+	}
+	return good;
+}
+
+/* ---- the life of a child ----------------------------------------------------------- */
+
+static void start(SymbolJob *job, const SymbolJobsOptions *options)
+{
+	uint64_t size = job_size(job);
+	uint64_t seconds =
+		options->seconds ? options->seconds : SECONDS_BASE + size / BYTES_PER_SECOND;
+	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 2 * size, .cpu_seconds = seconds};
+	int fds[] = {job->request.fd, job->request.debug_fd};
+	int error;
+
+	job->places.count = 0;
+	for (size_t i = 0; i < job->request.count; i++)
+		*vec_push(&job->places) = NO_PLACE;
+	job->deadline_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
+	error = sandbox_start(symbol_child_main, fds, ARRAY_LEN(fds), &job->request, &limits,
+			      &job->sandbox);
+	if (error)
+		job->trouble = xasprintf("no process for it: %s", strerror(-error));
+}
+
+static char *describe_end(int status)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SANDBOX_UNSAFE)
+		return xstrdup("its reader could not be confined (seccomp, setrlimit)");
+	if (WIFEXITED(status))
+		return xstrdup("its reader gave up");
+	if (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGXCPU)
+		return xstrdup("reading it took too long");
+	return xasprintf("its reader crashed (%s)", strsignal(WTERMSIG(status)));
+}
+
+static void finish(SymbolJob *job, const char *trouble)
+{
+	int status;
+
+	/* One that has closed its socket is about to end by itself, with its own status. */
+	if (!trouble && !job->ended)
+		while (waitpid(job->sandbox.pid, &status, 0) < 0 && errno == EINTR)
+			;
+	if (!trouble && !job->ended) {
+		job->sandbox.pid = 0;
+		closep(&job->sandbox.socket);
+		job->trouble = describe_end(status);
+	} else {
+		sandbox_end(&job->sandbox);
+		job->trouble = trouble ? xstrdup(trouble) : NULL;
+	}
+	vec_free(&job->received);
+}
+
+static bool is_running(const SymbolJob *job)
+{
+	return job->sandbox.pid > 0;
+}
+
+/* Something came from it, or its end. */
+static void serve(SymbolJob *job, const SymbolJobsOptions *options)
+{
+	ssize_t got;
+
+	vec_reserve(&job->received, job->received.count + READ_SIZE);
+	got = recv(job->sandbox.socket, job->received.items + job->received.count, READ_SIZE,
+		   MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0) {
+		finish(job, NULL);
+		return;
+	}
+	job->received.count += got;
+	if (!take_messages(job, options))
+		finish(job, "its reader sent what it should not: taken over by the file?");
+	else if (job->ended)
+		finish(job, NULL);
+}
+
+/* ---- all of them --------------------------------------------------------------------- */
+
+typedef struct Queue {
+	SymbolJob *jobs;
+	size_t *order; /* the longest first */
+	size_t count, next;
+} Queue;
+
+static int compare_sizes(const void *a, const void *b, void *jobs)
+{
+	uint64_t x = job_size((SymbolJob *)jobs + *(const size_t *)a);
+	uint64_t y = job_size((SymbolJob *)jobs + *(const size_t *)b);
+
+	return x > y ? -1 : x < y;
+}
+
+static int wait_ms(const SymbolJob *job, uint64_t now)
+{
+	return job->deadline_ns <= now ? 0 : (job->deadline_ns - now) / NSEC_PER_MSEC + 1;
+}
+
+/* Waits for one of those that run, and serves all that have something. */
+static void serve_all(Queue *queue, const SymbolJobsOptions *options)
+{
+	VEC(struct pollfd) polled = {};
+	VEC(SymbolJob *) running = {};
+	uint64_t now = now_ns();
+	int timeout = INT32_MAX;
+
+	for (size_t i = 0; i < queue->next; i++) {
+		SymbolJob *job = &queue->jobs[queue->order[i]];
+
+		if (!is_running(job))
+			continue;
+		*vec_push(&polled) = (struct pollfd){.fd = job->sandbox.socket, .events = POLLIN};
+		*vec_push(&running) = job;
+		timeout = MIN(timeout, wait_ms(job, now));
+	}
+	if (polled.count && poll(polled.items, polled.count, timeout) < 0)
+		for (size_t i = 0; i < polled.count; i++)
+			polled.items[i].revents = 0; /* interrupted */
+	now = now_ns();
+	for (size_t i = 0; i < polled.count; i++) {
+		if (polled.items[i].revents)
+			serve(running.items[i], options);
+		if (is_running(running.items[i]) && running.items[i]->deadline_ns <= now)
+			finish(running.items[i], "reading it took too long");
+	}
+	vec_free(&polled);
+	vec_free(&running);
+}
+
+static size_t count_running(const Queue *queue)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < queue->next; i++)
+		n += is_running(&queue->jobs[queue->order[i]]);
+	return n;
+}
+
+void symbol_jobs_run(SymbolJob *jobs, size_t count, const SymbolJobsOptions *options)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t parallel = options->parallel ? options->parallel : (size_t)MAX(cpus, 1);
+	Queue queue = {.jobs = jobs, .count = count};
+
+	if (count == 0)
+		return;
+	queue.order = xcalloc(count, sizeof(*queue.order));
+	for (size_t i = 0; i < count; i++)
+		queue.order[i] = i;
+	qsort_r(queue.order, count, sizeof(*queue.order), compare_sizes, jobs);
+	while (queue.next < count || count_running(&queue)) {
+		while (queue.next < count && count_running(&queue) < parallel)
+			start(&jobs[queue.order[queue.next++]], options);
+		serve_all(&queue, options);
+	}
+	free(queue.order);
+}
+
+void symbol_job_free(SymbolJob *job)
+{
+	vec_free(&job->records);
+	vec_free(&job->places);
+	vec_free(&job->received);
+	free(job->trouble);
+}
+
+const struct rec_symbol *symbol_job_answer(const SymbolJob *job, size_t i)
+{
+	return job->places.count <= i || job->places.items[i] == NO_PLACE
+		       ? NULL
+		       : (const struct rec_symbol *)(job->records.items + job->places.items[i]);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symbol_record.h - puts together a REC_SYMBOL (docs/capture-format.md, 39).
+ *
+ *	SymbolRecord record = {};
+ *	symbol_record_begin(&record, address);
+ *	symbol_record_add(&record, "outer", "/src/a.c", 12);
+ *	symbol_record_add(&record, "inlined", "/src/a.h", 3);
+ *	emit(symbol_record_finish(&record, NULL));
+ */
+#ifndef WALLPROF_SYMBOL_RECORD_H
+#define WALLPROF_SYMBOL_RECORD_H
+
+#include "records.h"
+#include "util.h"
+
+typedef struct SymbolRecord {
+	VEC(uint8_t) bytes;
+} SymbolRecord;
+
+/* Forgets what was in it. The caller sets file, function and flags in the result. */
+void symbol_record_begin(SymbolRecord *record, uint64_t address);
+/*
+ * Outermost function first. line 0 and source "" when unknown. What is longer than a reader
+ * could want is cut, and ends in an ellipsis.
+ */
+void symbol_record_add(SymbolRecord *record, const char *name, const char *source, uint32_t line);
+/* module: of a kernel function, or NULL. Valid until the next call. */
+struct rec_symbol *symbol_record_finish(SymbolRecord *record, const char *module);
+void symbol_record_free(SymbolRecord *record);
+
+/* Function sizes are 32 bits wide there; 0 = unknown. */
+static inline uint32_t symbol_record_size(uint64_t size)
+{
+	return size <= UINT32_MAX ? size : 0;
+}
+
+#endif
