@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "files.h"
 #include "elf_file.h"
+#include "regular_file.h"
 #include "vdso.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct HeldFile {
@@ -73,23 +72,11 @@ static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
 	return !mapping->inode || st->st_ino == mapping->inode;
 }
 
-/* A path that the target controls: nothing but a regular file may be opened. */
-static int open_regular(const char *path, struct stat *ret_stat)
-{
-	_cleanup_close_ int place = open(path, O_PATH | O_CLOEXEC);
-	char again[64];
-
-	if (place < 0 || fstat(place, ret_stat) || !S_ISREG(ret_stat->st_mode))
-		return -1;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
-	return open(again, O_RDONLY | O_CLOEXEC);
-}
-
 static bool try_open(HeldFile *held, const char *path, const MappingSeen *mapping)
 {
 	ElfIdentity identity = {};
 	struct stat st;
-	int fd = open_regular(path, &st);
+	int fd = open_regular(path, /* resolve= */ 0, &st); /* map_files holds magic links */
 
 	if (fd < 0)
 		return false;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "regular_file.h"
+#include "util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * First only a place in the file system, whose kind can be asked; then that very file, whatever
+ * the path names by then.
+ */
+int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
+	_cleanup_close_ int place = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	char again[64];
+	int fd;
+
+	if (place < 0 || fstat(place, ret_stat))
+		return -errno;
+	if (!S_ISREG(ret_stat->st_mode))
+		return -EINVAL;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	fd = open(again, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}

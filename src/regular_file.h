@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * regular_file.h - opening files by paths that somebody else chose.
+ */
+#ifndef WALLPROF_REGULAR_FILE_H
+#define WALLPROF_REGULAR_FILE_H
+
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/*
+ * Opens path for reading if it is a regular file; nothing else is touched, so no FIFO is waited
+ * for and no device is woken. resolve: RESOLVE_* of openat2(2), 0 = links of every kind are
+ * followed. Returns a descriptor or a negative errno (-EINVAL: not a regular file).
+ */
+int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat);
+
+#endif
