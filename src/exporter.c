@@ -4,6 +4,7 @@
 #include "firefox.h"
 #include "interrupt.h"
 #include "output.h"
+#include "sources.h"
 #include "symbols.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_all(CaptureReader *reader, Loaded *loaded, bool *ret_has_symbols)
+static bool wants_sources(const Options *options)
+{
+	return !options->no_source && options->verb != VERB_REPORT;
+}
+
+static int read_all(CaptureReader *reader, const Options *options, Loaded *loaded,
+		    bool *ret_has_symbols)
 {
 	TimelineBuilder *builder = timeline_builder_new();
 	const struct record *record;
@@ -23,15 +30,38 @@ static int read_all(CaptureReader *reader, Loaded *loaded, bool *ret_has_symbols
 		if (record->kind == REC_END && record->flags & END_SYMBOLS)
 			*ret_has_symbols = true;
 		timeline_builder_add(builder, record);
-		frames_add(loaded->frames, record);
+		if (wants_sources(options) || record->kind != REC_SOURCE)
+			frames_add(loaded->frames, record);
 	}
 	loaded->timeline = timeline_builder_finish(builder);
 	return got;
 }
 
-static int add_frame_symbol(void *user, const struct record *symbol)
+typedef struct LateSink {
+	Frames *frames;
+	Sources *sources; /* NULL = not wanted */
+} LateSink;
+
+static void weigh_sources(const LateSink *late, const struct rec_symbol *symbol)
 {
-	frames_add(user, symbol);
+	const MappedFile *file = spaces_file(late->frames->spaces, symbol->file);
+
+	sources_weigh_symbol(late->sources, symbol, 1, file ? file->mtime_ns : 0);
+}
+
+static int add_symbol(void *user, const struct record *record)
+{
+	const LateSink *late = user;
+
+	frames_add(late->frames, record);
+	if (late->sources && record->kind == REC_SYMBOL)
+		weigh_sources(late, (const struct rec_symbol *)record);
+	return 0;
+}
+
+static int add_source(void *user, const struct record *record)
+{
+	frames_add(user, record);
 	return 0;
 }
 
@@ -51,22 +81,29 @@ static bool is_this_boot(const Timeline *timeline)
 	return recorded && *boot_id && !strcmp(recorded, boot_id);
 }
 
-static int resolve_late(CaptureReader *reader, Loaded *loaded)
+static int resolve_late(CaptureReader *reader, const Options *options, const Invoker *invoker,
+			Loaded *loaded)
 {
+	SourcesOptions reading = {.invoker = invoker};
+	LateSink late = {loaded->frames, wants_sources(options) ? sources_new(&reading) : NULL};
 	SymbolsFiles *files = symbols_files_new();
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_user = files,
-		.emit = add_frame_symbol,
-		.user = loaded->frames,
+		.emit = add_symbol,
+		.user = &late,
 	};
 	SymbolsSummary summary;
+	SourcesSummary sources;
 	int error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
 
 	symbols_files_free(files);
 	if (!error)
 		log_info("names come from this machine's files: %lu of %lu addresses",
 			 summary.named, summary.addresses);
+	if (!error && late.sources)
+		error = sources_write(late.sources, add_source, loaded->frames, &sources);
+	sources_free(late.sources);
 	return error;
 }
 
@@ -87,7 +124,8 @@ static void tell_damage(const char *capture_path, const CaptureReader *reader)
 			 counts->late);
 }
 
-int exporter_load(const char *capture_path, Loaded *ret_loaded)
+int exporter_load(const char *capture_path, const Options *options, const Invoker *invoker,
+		  Loaded *ret_loaded)
 {
 	const char *message = NULL;
 	CaptureReader *reader;
@@ -99,11 +137,11 @@ int exporter_load(const char *capture_path, Loaded *ret_loaded)
 		log_error("cannot read %s: %s", capture_path, message ? message : strerror(-error));
 		return error;
 	}
-	error = read_all(reader, ret_loaded, &has_symbols);
+	error = read_all(reader, options, ret_loaded, &has_symbols);
 	if (!error)
 		tell_damage(capture_path, reader);
 	if (!error && !has_symbols)
-		error = resolve_late(reader, ret_loaded);
+		error = resolve_late(reader, options, invoker, ret_loaded);
 	if (error)
 		log_error("reading %s failed: %s", capture_path, strerror(-error));
 	capture_reader_free(reader);

@@ -281,6 +281,11 @@ int files_add_process(Files *files, pid_t ns_tgid)
 	return error;
 }
 
+uint64_t files_mtime_ns(const Files *files, uint32_t id)
+{
+	return id > 0 && id <= files->list.count ? files->list.items[id - 1].mtime_ns : 0;
+}
+
 int files_open(void *user, const MappedFile *file)
 {
 	Files *files = user;

@@ -38,6 +38,9 @@ int files_add_mapping(Files *files, const MappingSeen *mapping);
 /* Reads /proc/PID/maps and adds its executable mappings. Returns 0 or a negative errno. */
 int files_add_process(Files *files, pid_t ns_tgid);
 
+/* When a file was last changed (CLOCK_REALTIME); 0 = unknown, or no such file. */
+uint64_t files_mtime_ns(const Files *files, uint32_t id);
+
 /* A SymbolsOpen (symbols.h) over the held files. */
 int files_open(void *files, const MappedFile *file);
 

@@ -85,7 +85,7 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			  bool summary)
 {
 	Loaded loaded;
-	int error = exporter_load(capture, &loaded);
+	int error = exporter_load(capture, options, invoker, &loaded);
 
 	if (error)
 		return error;
@@ -128,11 +128,11 @@ static int export_only(const Options *options, const Invoker *invoker)
 	return EXIT_SUCCESS;
 }
 
-static int report(const Options *options)
+static int report(const Options *options, const Invoker *invoker)
 {
 	Loaded loaded;
 
-	if (exporter_load(options->input, &loaded))
+	if (exporter_load(options->input, options, invoker, &loaded))
 		return EXIT_FAILURE;
 	if (options->json)
 		report_json(stdout, loaded.timeline);
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 		status = export_only(&options, &invoker);
 		break;
 	case VERB_REPORT:
-		status = report(&options);
+		status = report(&options, &invoker);
 		break;
 	case VERB_DOCTOR:
 		status = doctor_run() ? EXIT_FAILURE : EXIT_SUCCESS;

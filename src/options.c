@@ -21,6 +21,7 @@ enum long_option {
 	OPTION_STACKS,
 	OPTION_KEEP_CAPTURE,
 	OPTION_DEFER_SYMBOLS,
+	OPTION_NO_SOURCE,
 	OPTION_COST,
 	OPTION_CPU_GRAPH,
 	OPTION_JSON,
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
 	{"stacks", required_argument, NULL, OPTION_STACKS},
 	{"keep-capture", no_argument, NULL, OPTION_KEEP_CAPTURE},
 	{"defer-symbols", no_argument, NULL, OPTION_DEFER_SYMBOLS},
+	{"no-source", no_argument, NULL, OPTION_NO_SOURCE},
 	{"cost", no_argument, NULL, OPTION_COST},
 	{"cpu-graph", no_argument, NULL, OPTION_CPU_GRAPH},
 	{"json", no_argument, NULL, OPTION_JSON},
@@ -74,6 +76,7 @@ void options_print_help(void)
 	      "      --ring-size SIZE     of each of the two kernel buffers (default 16M)\n"
 	      "      --keep-capture       keep FILE.capture beside the profile\n"
 	      "      --defer-symbols      leave names to the export on this machine\n"
+	      "      --no-source          leave the text of source files out\n"
 	      "      --cpu-graph          draw CPU use instead of thread states\n"
 	      "      --cost               say what recording cost\n"
 	      "      --as-root            under sudo: run the command as root all the same\n"
@@ -195,6 +198,9 @@ static int parse_option(int option, Options *options)
 	case OPTION_DEFER_SYMBOLS:
 		options->defer_symbols = true;
 		return 0;
+	case OPTION_NO_SOURCE:
+		options->no_source = true;
+		return 0;
 	case OPTION_COST:
 		options->cost = true;
 		return 0;
@@ -232,6 +238,7 @@ static uint32_t verbs_of_option(int option)
 {
 	switch (option) {
 	case 'o':
+	case OPTION_NO_SOURCE:
 		return VERBS_RECORDING | VERBS_EXPORTING;
 	case 'F':
 	case 'p':

@@ -34,6 +34,7 @@ typedef struct Options {
 	bool user_stacks;
 	bool keep_capture;
 	bool defer_symbols;
+	bool no_source; /* neither recorded nor exported */
 	bool cost;
 	bool cpu_graph;
 	bool json;

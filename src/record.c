@@ -10,6 +10,7 @@
 #include "record.h"
 #include "interrupt.h"
 #include "record_private.h"
+#include "sources.h"
 #include "symbols.h"
 #include "util.h"
 #include <errno.h>
@@ -268,15 +269,49 @@ static void tell_unnamed(const SymbolsSummary *summary)
 			 "(kernel.kptr_restrict, CAP_SYSLOG)");
 }
 
-static int add_symbols(Recording *recording)
+typedef struct NamesSink {
+	Recording *recording;
+	Sources *sources; /* NULL = not wanted */
+} NamesSink;
+
+/* A source file weighs as much as there are addresses in it that stacks went through. */
+static int write_symbol(void *user, const struct record *record)
 {
+	const NamesSink *names = user;
+
+	if (names->sources && record->kind == REC_SYMBOL) {
+		const struct rec_symbol *symbol = (const struct rec_symbol *)record;
+
+		sources_weigh_symbol(names->sources, symbol, 1,
+				     files_mtime_ns(names->recording->files, symbol->file));
+	}
+	return recording_write(names->recording, record);
+}
+
+static int resolve_names(Recording *recording, CaptureReader *reader)
+{
+	SourcesOptions options = {.invoker = recording->invoker};
+	NamesSink names = {recording, recording->options->no_source ? NULL : sources_new(&options)};
 	SymbolsSink sink = {
 		.open = files_open,
 		.open_user = recording->files,
-		.emit = recording_write,
-		.user = recording,
+		.emit = write_symbol,
+		.user = &names,
 	};
-	SymbolsSummary summary;
+	SymbolsSummary symbols;
+	SourcesSummary sources;
+	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
+
+	if (!error)
+		tell_unnamed(&symbols);
+	if (!error && names.sources)
+		error = sources_write(names.sources, recording_write, recording, &sources);
+	sources_free(names.sources);
+	return error;
+}
+
+static int add_symbols(Recording *recording)
+{
 	CaptureReader *reader;
 	const char *message;
 	int error = capture_flush(recording->writer);
@@ -285,10 +320,8 @@ static int add_symbols(Recording *recording)
 		error = capture_reader_open(recording->capture_path, &reader, &message);
 	if (error)
 		return error;
-	error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &summary);
+	error = resolve_names(recording, reader);
 	capture_reader_free(reader);
-	if (!error)
-		tell_unnamed(&summary);
 	return error;
 }
 
