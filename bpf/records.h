@@ -60,6 +60,7 @@ enum record_kind {
 	REC_LOSS = 40,
 	REC_TOTAL = 41,
 	REC_END = 42,
+	REC_SOURCE = 44,
 	REC_NOTE = 45,
 };
 
@@ -430,6 +431,17 @@ enum end_flags {
 
 struct rec_end {
 	struct record h;
+};
+
+/*
+ * REC_SOURCE: the text of a source file. data holds the path as REC_SYMBOL has it, NUL, and
+ * then text_size bytes as they are in the file, which may be in any encoding.
+ */
+struct rec_source {
+	struct record h;
+	u32 text_size;
+	u32 reserved;
+	char data[];
 };
 
 #endif

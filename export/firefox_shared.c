@@ -197,15 +197,27 @@ static void write_natives(Json *json, const Tables *tables)
 	table_end(json, tables->natives.count);
 }
 
+/* The text goes from the capture's bytes into the file, without a copy made valid between. */
+static void write_text(Json *json, const Frames *frames, const SourceRow *row)
+{
+	const SourceText *text =
+		source_texts_find(&frames->texts, strings_get(&frames->strings, row->path));
+
+	if (text)
+		json_text(json, text->text, text->size);
+	else
+		json_null(json);
+}
+
 static void write_sources(Json *json, const Tables *tables)
 {
 	json_key_object(json, "sources");
 	COLUMN(json, "id", &tables->sources, json_null(json));
-	COLUMN(json, "filename", &tables->sources, json_u64(json, *row));
+	COLUMN(json, "filename", &tables->sources, json_u64(json, row->filename));
 	COLUMN(json, "startLine", &tables->sources, json_u64(json, 1));
 	COLUMN(json, "startColumn", &tables->sources, json_u64(json, 1));
 	COLUMN(json, "sourceMapURL", &tables->sources, json_null(json));
-	COLUMN(json, "content", &tables->sources, json_null(json));
+	COLUMN(json, "content", &tables->sources, write_text(json, tables->frames, row));
 	table_end(json, tables->sources.count);
 
 	json_key_object(json, "sourceLocationTable");

@@ -68,7 +68,7 @@ static uint32_t source_row(Tables *tables, uint32_t string)
 	filename = tables_string(tables, strings_get(&tables->frames->strings, string));
 	source = map_number(&tables->source_index, filename, &is_new);
 	if (is_new)
-		*vec_push(&tables->sources) = filename;
+		*vec_push(&tables->sources) = (SourceRow){filename, string};
 	return source;
 }
 

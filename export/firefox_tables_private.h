@@ -25,6 +25,11 @@ typedef struct NativeRow {
 	uint32_t lib, address, name, size;
 } NativeRow;
 
+typedef struct SourceRow {
+	uint32_t filename;
+	uint32_t path; /* Frames::strings: as the capture has it */
+} SourceRow;
+
 typedef struct FrameRow {
 	uint32_t func, native;
 	uint32_t line; /* 0 = unknown */
@@ -57,7 +62,7 @@ struct Tables {
 	Map resource_index;   /* lib -> resources */
 	VEC(ResourceRow) resources;
 	Map source_index; /* filename -> sources */
-	VEC(uint32_t) sources;
+	VEC(SourceRow) sources;
 	Map origin_index; /* (resource, source) -> a number for func_index */
 	Map func_index;	  /* (name, origin) -> funcs */
 	VEC(FuncRow) funcs;

@@ -90,6 +90,7 @@ void frames_free(Frames *frames)
 	free(private);
 	spaces_free(frames->spaces);
 	strings_free(&frames->strings);
+	source_texts_free(&frames->texts);
 	vec_free(&frames->libraries);
 	vec_free(&frames->list);
 	free(frames);
@@ -121,6 +122,8 @@ void frames_add(Frames *frames, const struct record *record)
 {
 	if (record->kind == REC_SYMBOL)
 		add_symbol(frames->private, (const struct rec_symbol *)record);
+	else if (record->kind == REC_SOURCE)
+		source_texts_add(&frames->texts, (const struct rec_source *)record);
 	else
 		spaces_add(frames->spaces, record);
 }

@@ -8,6 +8,7 @@
 #ifndef WALLPROF_FRAMES_H
 #define WALLPROF_FRAMES_H
 
+#include "source_texts.h"
 #include "space.h"
 #include "timeline.h"
 
@@ -45,11 +46,12 @@ typedef struct Frames {
 	Strings strings;
 	VEC(Library) libraries;
 	VEC(Frame) list; /* interned */
+	SourceTexts texts;
 	struct FramesPrivate *private;
 } Frames;
 
 Frames *frames_new(void);
-/* Takes FILE, MAPPING, SPACE, SYMBOL records (capture_read_sorted); ignores others. */
+/* Takes FILE, MAPPING, SPACE, SYMBOL, SOURCE records (capture_read_sorted); ignores others. */
 void frames_add(Frames *frames, const struct record *record);
 void frames_free(Frames *frames);
 

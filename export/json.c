@@ -144,6 +144,11 @@ static char *put_character(char *p, const char **s)
 	}
 	if (c == '"' || c == '\\') {
 		*p++ = '\\';
+	} else if (c == '\n' || c == '\t') { /* every line of a source has them */
+		*p++ = '\\';
+		*p++ = c == '\n' ? 'n' : 't';
+		*s += 1;
+		return p;
 	} else if (c < 0x20) {
 		p = mempcpy(p, "\\u00", 4);
 		*p++ = hex[c >> 4];
@@ -156,19 +161,25 @@ static char *put_character(char *p, const char **s)
 	return p;
 }
 
-void json_string(Json *json, const char *s)
+void json_text(Json *json, const char *s, size_t size)
 {
+	const char *end = s + size;
 	Output *out = json->out;
 	char *p = json_value(json, 1);
 
 	*p = '"';
 	json_value_end(json, p + 1);
-	while (*s) {
+	while (s < end) {
 		p = output_reserve(out, 8);
 		json_value_end(json, put_character(p, &s));
 	}
 	*output_reserve(out, 1) = '"';
 	out->used++;
+}
+
+void json_string(Json *json, const char *s)
+{
+	json_text(json, s, strlen(s));
 }
 
 static void json_begin(Json *json, char c)

@@ -56,6 +56,8 @@ void json_s64(Json *json, int64_t value);
 void json_bool(Json *json, bool value);
 void json_null(Json *json);
 void json_string(Json *json, const char *s);
+/* The same of size bytes with a NUL behind them; a NUL among them becomes U+FFFD. */
+void json_text(Json *json, const char *s, size_t size);
 
 void json_begin_object(Json *json);
 void json_end_object(Json *json);

@@ -32,6 +32,7 @@ _Static_assert(offsetof(struct rec_symbol, text) == 48, "REC_SYMBOL");
 _Static_assert(sizeof(struct rec_loss) == 48, "REC_LOSS");
 _Static_assert(sizeof(struct rec_total) == 40, "REC_TOTAL");
 _Static_assert(offsetof(struct rec_note, text) == 24, "REC_NOTE");
+_Static_assert(offsetof(struct rec_source, data) == 24, "REC_SOURCE");
 _Static_assert(sizeof(struct capture_header) == 32, "file header");
 
 /* Length of the fixed part; 0 = a kind that this version does not know. */
@@ -56,6 +57,7 @@ static const uint16_t fixed_len[256] = {
 	[REC_TOTAL] = sizeof(struct rec_total),
 	[REC_END] = sizeof(struct rec_end),
 	[REC_NOTE] = offsetof(struct rec_note, text),
+	[REC_SOURCE] = offsetof(struct rec_source, data),
 };
 
 static bool has_end(const char *text, size_t size)
@@ -86,6 +88,13 @@ static bool check_symbol(const struct rec_symbol *symbol)
 	       has_end(symbol->text + symbol->lib, end - symbol->text - symbol->lib);
 }
 
+static bool check_source(const struct rec_source *source, size_t tail)
+{
+	const char *nul = memchr(source->data, '\0', tail);
+
+	return nul && source->text_size <= tail - (nul + 1 - source->data);
+}
+
 static bool check_tail(const struct record *record)
 {
 	size_t tail = record->len - fixed_len[record->kind];
@@ -113,6 +122,8 @@ static bool check_tail(const struct record *record)
 		return has_end(((const struct rec_note *)record)->text, tail);
 	case REC_SYMBOL:
 		return check_symbol((const struct rec_symbol *)record);
+	case REC_SOURCE:
+		return check_source((const struct rec_source *)record, tail);
 	default:
 		return true;
 	}

@@ -4,6 +4,7 @@
 #include "firefox.h"
 #include "interrupt.h"
 #include "output.h"
+#include "sources.h"
 #include "symbols.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_all(CaptureReader *reader, Loaded *loaded, bool *ret_has_symbols)
+static bool wants_sources(const Options *options)
+{
+	return !options->no_source && options->verb != VERB_REPORT;
+}
+
+static int read_all(CaptureReader *reader, const Options *options, Loaded *loaded,
+		    bool *ret_has_symbols)
 {
 	TimelineBuilder *builder = timeline_builder_new();
 	const struct record *record;
@@ -23,15 +30,16 @@ static int read_all(CaptureReader *reader, Loaded *loaded, bool *ret_has_symbols
 		if (record->kind == REC_END && record->flags & END_SYMBOLS)
 			*ret_has_symbols = true;
 		timeline_builder_add(builder, record);
-		frames_add(loaded->frames, record);
+		if (wants_sources(options) || record->kind != REC_SOURCE)
+			frames_add(loaded->frames, record);
 	}
 	loaded->timeline = timeline_builder_finish(builder);
 	return got;
 }
 
-static int add_frame_symbol(void *user, const struct record *symbol)
+static int add_record(void *user, const struct record *record)
 {
-	frames_add(user, symbol);
+	frames_add(user, record);
 	return 0;
 }
 
@@ -54,20 +62,27 @@ static bool is_this_boot(const Timeline *timeline)
 static int resolve_late(CaptureReader *reader, const Options *options, const Invoker *invoker,
 			Loaded *loaded)
 {
+	SourcesOptions reading = {.invoker = invoker};
+	Sources *sources = wants_sources(options) ? sources_new(&reading) : NULL;
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
-		.emit = add_frame_symbol,
+		.emit = add_record,
 		.user = loaded->frames,
+		.sources = sources,
 		.invoker = invoker,
 		.no_debuginfod = options->no_debuginfod,
 	};
 	SymbolsSummary summary;
+	SourcesSummary texts;
 	int error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
 
 	if (!error)
 		log_info("names come from this machine's files: %lu of %lu addresses",
 			 summary.named, summary.addresses);
+	if (!error && sources)
+		error = sources_write(sources, add_record, loaded->frames, &texts);
+	sources_free(sources);
 	return error;
 }
 
@@ -101,7 +116,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		log_error("cannot read %s: %s", capture_path, message ? message : strerror(-error));
 		return error;
 	}
-	error = read_all(reader, ret_loaded, &has_symbols);
+	error = read_all(reader, options, ret_loaded, &has_symbols);
 	if (!error)
 		tell_damage(capture_path, reader);
 	if (!error && !has_symbols)

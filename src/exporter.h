@@ -17,8 +17,9 @@ typedef struct Loaded {
 
 /*
  * Reads a capture. One without symbols (its recorder was killed, or told to defer
- * them) gets them from this machine's files, where their build ids fit. Returns 0 or a negative
- * errno after saying what is wrong.
+ * them) gets them from this machine's files, where their build ids fit. The same holds for
+ * the texts of source files, as far as the invoker may read them; a report needs none. Returns 0 or
+ * a negative errno after saying what is wrong.
  */
 int exporter_load(const char *capture_path, const Options *options, const Invoker *invoker,
 		  Loaded *ret_loaded);

@@ -2,6 +2,7 @@
 #include "files.h"
 #include "identifier.h"
 #include "regular_file.h"
+#include "sources.h"
 #include "vdso.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -355,15 +356,14 @@ int files_add_process(Files *files, pid_t ns_tgid)
 	return error;
 }
 
-static const HeldFile *held_file(const Files *files, const MappedFile *file)
+static const HeldFile *held_file(const Files *files, uint32_t id)
 {
-	return file->id == 0 || file->id > files->list.count ? NULL
-							     : &files->list.items[file->id - 1];
+	return id == 0 || id > files->list.count ? NULL : &files->list.items[id - 1];
 }
 
 int files_open(void *user, const MappedFile *file)
 {
-	const HeldFile *held = held_file(user, file);
+	const HeldFile *held = held_file(user, file->id);
 	int fd;
 
 	if (!held || held->fd < 0)
@@ -374,8 +374,16 @@ int files_open(void *user, const MappedFile *file)
 
 int files_open_beside(void *user, const MappedFile *file, const char *path)
 {
-	const HeldFile *held = held_file(user, file);
+	const HeldFile *held = held_file(user, file->id);
 	struct stat st;
 
 	return held ? open_in_root(user, held, path, &st) : -ENOENT;
+}
+
+int files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
+{
+	const HeldFile *held = held_file(user, file);
+
+	return held && held->root != NO_ROOT ? open_in_root(user, held, path, ret_stat)
+					     : sources_open_by_path(NULL, file, path, ret_stat);
 }

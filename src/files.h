@@ -9,6 +9,7 @@
 
 #include "loss.h"
 #include "space.h"
+#include <sys/stat.h>
 #include <sys/types.h>
 
 typedef struct Files Files;
@@ -42,5 +43,7 @@ int files_add_process(Files *files, pid_t ns_tgid);
 int files_open(void *files, const MappedFile *file);
 /* An OpenBeside (debug_files.h): in the root folder of the processes that mapped the file. */
 int files_open_beside(void *files, const MappedFile *file, const char *path);
+/* A SourcesOpen (sources.h), likewise. */
+int files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
 
 #endif

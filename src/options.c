@@ -22,6 +22,7 @@ enum long_option {
 	OPTION_KEEP_CAPTURE,
 	OPTION_DEFER_SYMBOLS,
 	OPTION_NO_DEBUGINFOD,
+	OPTION_NO_SOURCE,
 	OPTION_COST,
 	OPTION_CPU_GRAPH,
 	OPTION_JSON,
@@ -44,6 +45,7 @@ static const struct option long_options[] = {
 	{"keep-capture", no_argument, NULL, OPTION_KEEP_CAPTURE},
 	{"defer-symbols", no_argument, NULL, OPTION_DEFER_SYMBOLS},
 	{"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
+	{"no-source", no_argument, NULL, OPTION_NO_SOURCE},
 	{"cost", no_argument, NULL, OPTION_COST},
 	{"cpu-graph", no_argument, NULL, OPTION_CPU_GRAPH},
 	{"json", no_argument, NULL, OPTION_JSON},
@@ -77,6 +79,7 @@ void options_print_help(void)
 	      "      --keep-capture       keep FILE.capture beside the profile\n"
 	      "      --defer-symbols      leave names to the export on this machine\n"
 	      "      --no-debuginfod      fetch no debug information (DEBUGINFOD_URLS)\n"
+	      "      --no-source          leave the text of source files out\n"
 	      "      --cpu-graph          draw CPU use instead of thread states\n"
 	      "      --cost               say what recording cost\n"
 	      "      --as-root            under sudo: run the command as root all the same\n"
@@ -201,6 +204,9 @@ static int parse_option(int option, Options *options)
 	case OPTION_NO_DEBUGINFOD:
 		options->no_debuginfod = true;
 		return 0;
+	case OPTION_NO_SOURCE:
+		options->no_source = true;
+		return 0;
 	case OPTION_COST:
 		options->cost = true;
 		return 0;
@@ -238,6 +244,7 @@ static uint32_t verbs_of_option(int option)
 {
 	switch (option) {
 	case 'o':
+	case OPTION_NO_SOURCE:
 		return VERBS_RECORDING | VERBS_EXPORTING;
 	case 'F':
 	case 'p':

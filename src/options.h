@@ -35,6 +35,7 @@ typedef struct Options {
 	bool keep_capture;
 	bool defer_symbols;
 	bool no_debuginfod;
+	bool no_source; /* neither recorded nor exported */
 	bool cost;
 	bool cpu_graph;
 	bool json;

@@ -10,6 +10,7 @@
 #include "record.h"
 #include "interrupt.h"
 #include "record_private.h"
+#include "sources.h"
 #include "symbols.h"
 #include "util.h"
 #include <errno.h>
@@ -268,18 +269,37 @@ static void tell_unnamed(const SymbolsSummary *summary)
 			 "(kernel.kptr_restrict, CAP_SYSLOG)");
 }
 
-static int add_symbols(Recording *recording)
+static int resolve_names(Recording *recording, CaptureReader *reader)
 {
+	const Options *options = recording->options;
+	SourcesOptions reading = {.invoker = recording->invoker,
+				  .open = files_open_source,
+				  .open_user = recording->files};
+	Sources *sources = options->no_source ? NULL : sources_new(&reading);
 	SymbolsSink sink = {
 		.open = files_open,
 		.open_beside = files_open_beside,
 		.open_user = recording->files,
 		.emit = recording_write,
 		.user = recording,
+		.sources = sources,
 		.invoker = recording->invoker,
-		.no_debuginfod = recording->options->no_debuginfod,
+		.no_debuginfod = options->no_debuginfod,
 	};
-	SymbolsSummary summary;
+	SymbolsSummary symbols;
+	SourcesSummary texts;
+	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
+
+	if (!error)
+		tell_unnamed(&symbols);
+	if (!error && sources)
+		error = sources_write(sources, recording_write, recording, &texts);
+	sources_free(sources);
+	return error;
+}
+
+static int add_symbols(Recording *recording)
+{
 	CaptureReader *reader;
 	const char *message;
 	int error = capture_flush(recording->writer);
@@ -288,10 +308,8 @@ static int add_symbols(Recording *recording)
 		error = capture_reader_open(recording->capture_path, &reader, &message);
 	if (error)
 		return error;
-	error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &summary);
+	error = resolve_names(recording, reader);
 	capture_reader_free(reader);
-	if (!error)
-		tell_unnamed(&summary);
 	return error;
 }
 

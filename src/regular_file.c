@@ -34,6 +34,7 @@ int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat)
 
 int open_regular_in(int root_fd, const char *path, struct stat *ret_stat)
 {
-	return root_fd < 0 ? open_regular(path, 0, ret_stat)
-			   : open_at(root_fd, path, RESOLVE_IN_ROOT, ret_stat);
+	return root_fd < 0
+		       ? open_regular(path, 0, ret_stat)
+		       : open_at(root_fd, path, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS, ret_stat);
 }

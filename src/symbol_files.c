@@ -195,8 +195,10 @@ static int tell_trouble(Batch *batch, FileNames *names)
 	return emit_note(batch, names, trouble);
 }
 
-static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_symbol *symbol)
+static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_symbol *symbol,
+		       uint64_t weight)
 {
+	const SymbolsSink *sink = batch->sink;
 	struct rec_symbol *copy;
 	int r;
 
@@ -205,7 +207,9 @@ static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_sy
 	copy = memcpy(xmalloc(symbol->h.len), symbol, symbol->h.len);
 	copy->file = names->file->id;
 	batch->summary->named++;
-	r = batch->sink->emit(batch->sink->user, &copy->h);
+	if (sink->sources)
+		sources_weigh_symbol(sink->sources, copy, weight, names->file->mtime_ns);
+	r = sink->emit(sink->user, &copy->h);
 	free(copy);
 	return r;
 }
@@ -225,7 +229,7 @@ static int emit_names(Batch *batch, FileNames *names)
 			symbol = names->job ? symbol_job_answer(names->job, missing) : NULL;
 			missing++;
 		}
-		r = emit_symbol(batch, names, symbol);
+		r = emit_symbol(batch, names, symbol, names->targets[i].weight);
 	}
 	return r;
 }

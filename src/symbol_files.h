@@ -12,6 +12,7 @@
 typedef struct SymbolTarget {
 	uint32_t file;
 	uint64_t svma;
+	uint64_t weight; /* samples and switches whose stacks go through it */
 } SymbolTarget;
 
 /*

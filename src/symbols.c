@@ -19,6 +19,7 @@
 typedef struct UserAddress {
 	uint32_t tgid;
 	uint64_t avma;
+	uint64_t weight;
 } UserAddress;
 
 /* A process's number in our PID namespace; reuse can give a tgid several. */
@@ -31,6 +32,7 @@ typedef struct Resolver {
 	const SymbolsSink *sink;
 	SymbolsSummary summary;
 	Spaces *spaces;
+	Map weights; /* stack id -> samples and switches that have it; filled for sources only */
 	VEC(UserAddress) users;
 	Map users_known; /* hash -> users */
 	VEC(uint64_t) kernel;
@@ -53,17 +55,19 @@ static void add_alias(Resolver *resolver, uint32_t tgid, uint32_t ns_tgid)
 	map_set(&resolver->first_alias, tgid, resolver->aliases.count - 1);
 }
 
-static void add_user(Resolver *resolver, uint32_t tgid, uint64_t avma)
+static void add_user(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t weight)
 {
 	uint64_t key = hash_mix(tgid, avma);
 	uint32_t known = map_get(&resolver->users_known, key);
 
 	/* Two addresses of one hash displace each other: looked up twice, never missed. */
 	if (known != MAP_NONE && resolver->users.items[known].tgid == tgid &&
-	    resolver->users.items[known].avma == avma)
+	    resolver->users.items[known].avma == avma) {
+		resolver->users.items[known].weight += weight;
 		return;
+	}
 	map_set(&resolver->users_known, key, resolver->users.count);
-	*vec_push(&resolver->users) = (UserAddress){.tgid = tgid, .avma = avma};
+	*vec_push(&resolver->users) = (UserAddress){tgid, avma, weight};
 }
 
 static void add_kernel(Resolver *resolver, uint64_t avma)
@@ -77,6 +81,7 @@ static void add_kernel(Resolver *resolver, uint64_t avma)
 static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 {
 	bool user = stack->h.flags & STACK_USER;
+	uint32_t weight = map_get(&resolver->weights, stack->id);
 
 	for (size_t i = 0; i < stack->count; i++) {
 		uint64_t pc = stack->frames[i];
@@ -85,7 +90,8 @@ static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 		if (user) {
 			bool exact = leaf && !(stack->h.flags & STACK_SYSCALL_PC);
 
-			add_user(resolver, stack->tgid, symbols_lookup_address(pc, exact));
+			add_user(resolver, stack->tgid, symbols_lookup_address(pc, exact),
+				 weight == MAP_NONE ? 0 : weight);
 			continue;
 		}
 		/* A kernel leaf is a return address in a switch, exact in a tick. */
@@ -124,6 +130,29 @@ static void add_changes(Resolver *resolver, Changes *changes)
 	vec_free(changes);
 }
 
+static void weigh_stack(Resolver *resolver, uint64_t id)
+{
+	uint32_t weight = map_get(&resolver->weights, id);
+
+	if (id)
+		map_set(&resolver->weights, id, weight == MAP_NONE ? 1 : weight + 1);
+}
+
+/* Which source files matter most is only known when it is known how often stacks were seen. */
+static int weigh_stacks(Resolver *resolver, CaptureReader *reader)
+{
+	const struct record *record;
+	int r = capture_reader_rewind(reader);
+
+	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
+		if (record->kind == REC_SAMPLE)
+			weigh_stack(resolver, ((const struct rec_sample *)record)->ustack);
+		else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV)
+			weigh_stack(resolver, ((const struct rec_switch *)record)->ustack);
+	}
+	return r;
+}
+
 /*
  * In file order, for the sorted one holds back a second of events, and only the changes of
  * address spaces need it.
@@ -155,13 +184,20 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 
 /* ---- from processes' addresses to files' addresses ------------------------ */
 
+/* Where an address of a process leads, and with what weight. */
+typedef struct Place {
+	Resolver *resolver;
+	uint64_t weight;
+} Place;
+
 static void add_target(void *user, const MappedFile *file, uint64_t svma)
 {
-	Resolver *resolver = user;
+	const Place *place = user;
 
 	if (file->flags & FILE_ANON)
 		return;
-	*vec_push(&resolver->targets) = (SymbolTarget){.file = file->id, .svma = svma};
+	*vec_push(&place->resolver->targets) =
+		(SymbolTarget){.file = file->id, .svma = svma, .weight = place->weight};
 }
 
 static int compare_targets(const void *a, const void *b)
@@ -179,24 +215,30 @@ static void find_targets(Resolver *resolver)
 
 	for (size_t i = 0; i < resolver->users.count; i++) {
 		UserAddress user = resolver->users.items[i];
+		Place place = {resolver, user.weight};
 		uint32_t alias = map_get(&resolver->first_alias, user.tgid);
 
 		/* Never described (its REC_TASK was lost): most likely the same number. */
 		if (alias == MAP_NONE)
 			spaces_locate_any(resolver->spaces, user.tgid, user.avma, add_target,
-					  resolver);
+					  &place);
 		for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
 			spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
-					  user.avma, add_target, resolver);
+					  user.avma, add_target, &place);
 	}
 	if (resolver->targets.count == 0)
 		return;
 	qsort(resolver->targets.items, resolver->targets.count, sizeof(SymbolTarget),
 	      compare_targets);
-	for (size_t i = 0; i < resolver->targets.count; i++)
-		if (kept == 0 || compare_targets(&resolver->targets.items[kept - 1],
-						 &resolver->targets.items[i]))
-			resolver->targets.items[kept++] = resolver->targets.items[i];
+	for (size_t i = 0; i < resolver->targets.count; i++) {
+		const SymbolTarget *target = &resolver->targets.items[i];
+		SymbolTarget *last = kept ? &resolver->targets.items[kept - 1] : NULL;
+
+		if (last && !compare_targets(last, target))
+			last->weight += target->weight;
+		else
+			resolver->targets.items[kept++] = *target;
+	}
 	resolver->targets.count = kept;
 }
 
@@ -235,6 +277,7 @@ static int resolve_kernel(Resolver *resolver)
 static void resolver_free(Resolver *resolver)
 {
 	spaces_free(resolver->spaces);
+	map_free(&resolver->weights);
 	vec_free(&resolver->users);
 	map_free(&resolver->users_known);
 	vec_free(&resolver->kernel);
@@ -248,8 +291,10 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 		    SymbolsSummary *ret_summary)
 {
 	Resolver resolver = {.sink = sink, .spaces = spaces_new()};
-	int r = collect(&resolver, reader);
+	int r = sink->sources ? weigh_stacks(&resolver, reader) : 0;
 
+	if (r == 0)
+		r = collect(&resolver, reader);
 	if (r == 0) {
 		find_targets(&resolver);
 		resolver.summary.addresses = resolver.targets.count + resolver.kernel.count;

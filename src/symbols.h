@@ -13,7 +13,7 @@
 
 #include "capture.h"
 #include "debug_files.h"
-#include "launch.h"
+#include "sources.h"
 #include "space.h"
 
 /*
@@ -39,6 +39,7 @@ typedef struct SymbolsSink {
 	void *open_user;
 	int (*emit)(void *user, const struct record *record); /* SYMBOL and NOTE; 0 or -errno */
 	void *user;
+	Sources *sources;	/* weighs what the frames name; NULL = sources are not wanted */
 	const Invoker *invoker; /* whose cache is used, and who asks debuginfod */
 	bool no_debuginfod;
 } SymbolsSink;

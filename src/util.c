@@ -203,16 +203,30 @@ static uint64_t hash_string(const char *s)
 	return hash;
 }
 
+/* In the chain of those of one hash. */
+static uint32_t find_string(const Strings *strings, uint32_t first, const char *s)
+{
+	uint32_t i = first;
+
+	while (i != MAP_NONE && strcmp(strings->list.items[i], s) != 0)
+		i = strings->next.items[i];
+	return i;
+}
+
+uint32_t strings_find(const Strings *strings, const char *s)
+{
+	return find_string(strings, map_get(&strings->index, hash_string(s)), s);
+}
+
 uint32_t strings_intern(Strings *strings, const char *s)
 {
 	uint64_t hash = hash_string(s);
 	uint32_t first = map_get(&strings->index, hash);
+	uint32_t number = find_string(strings, first, s);
 
-	for (uint32_t i = first; i != MAP_NONE; i = strings->next.items[i])
-		if (!strcmp(strings->list.items[i], s))
-			return i;
-	uint32_t number = strings->list.count;
-
+	if (number != MAP_NONE)
+		return number;
+	number = strings->list.count;
 	*vec_push(&strings->list) = xstrdup(s);
 	*vec_push(&strings->next) = first;
 	map_set(&strings->index, hash, number);

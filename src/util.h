@@ -120,6 +120,8 @@ typedef struct Strings {
 } Strings;
 
 uint32_t strings_intern(Strings *strings, const char *s);
+/* Its number, or MAP_NONE. */
+uint32_t strings_find(const Strings *strings, const char *s);
 static inline const char *strings_get(const Strings *strings, uint32_t number)
 {
 	return strings->list.items[number];

@@ -60,6 +60,11 @@ static inline char *read_text(const char **p)
 			*p += 6;
 			continue;
 		}
+		if (**p == '\\' && ((*p)[1] == 'n' || (*p)[1] == 't')) {
+			*out++ = (*p)[1] == 'n' ? '\n' : '\t';
+			*p += 2;
+			continue;
+		}
 		if (**p == '\\') {
 			++*p;
 			assert_non_null(strchr("\"\\/", **p));

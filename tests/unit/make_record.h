@@ -89,6 +89,17 @@ static inline struct record *make_task(uint32_t tid, uint32_t tgid, uint32_t ns_
 	return &task->h;
 }
 
+static inline struct record *make_source(const char *path, const char *text, uint32_t size)
+{
+	size_t path_size = strlen(path) + 1;
+	struct rec_source *source = make_record(
+		REC_SOURCE, 0, 0, offsetof(struct rec_source, data) + path_size, text, size);
+
+	memcpy(source->data, path, path_size);
+	source->text_size = size;
+	return &source->h;
+}
+
 /* An empty file that is gone when the test program is: its path is to be unlinked and freed. */
 static inline char *make_temporary(int *ret_fd)
 {

@@ -316,6 +316,13 @@ static void test_malformed_records(void **state)
 	put_symbol(writer, "\1\0\0\0name\0src\0[mod]xxx", 21, 1, 24);
 	put_symbol(writer, "\1\0\0\0name\0src\0[mod]XXXXXX", 24, 1, 13);
 
+	record = make_source("/a.c", "0123456789a", 11);
+	((struct rec_source *)record)->text_size = 12;
+	put(writer, NULL, record);
+	put(writer, NULL, make_record(REC_SOURCE, 0, 0, 24, "no end..", 8));
+
+	put(writer, NULL, make_source("/a.c", "0123456789a", 11));
+	put(writer, NULL, make_source("", "", 0));
 	put_symbol(writer, "\1\0\0\0name\0src\0[mod]", 19, 1, 13);
 	put(writer, NULL, make_record(REC_SWITCH, SWITCH_NEXT, 0, SWITCH_SHORT_LEN, NULL, 0));
 	assert_int_equal(capture_writer_close(writer), 0);
@@ -323,8 +330,8 @@ static void test_malformed_records(void **state)
 	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
 	assert_false(damaged);
 	assert_int_equal(counts.unknown, 2);
-	assert_int_equal(counts.malformed, 11);
-	assert_int_equal(counts.records, 2);
+	assert_int_equal(counts.malformed, 13);
+	assert_int_equal(counts.records, 4);
 	vec_free(&stream);
 }
 

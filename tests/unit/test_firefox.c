@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Markers, meta, counters and tables of profiles of timelines made by hand. */
+#include "make_record.h"
 #include "profile_reader.h"
 #include "random_timeline.h"
 #include <errno.h>
@@ -255,32 +256,21 @@ static void add_record(Frames *frames, struct record *record)
 	free(record);
 }
 
-static struct record *new_record(enum record_kind kind, size_t fixed, const void *tail, size_t size)
-{
-	struct record *record = xcalloc(1, (fixed + size + 7) & ~7UL);
-
-	record->kind = kind;
-	record->len = (fixed + size + 7) & ~7UL;
-	memcpy((char *)record + fixed, tail, size);
-	return record;
-}
-
 static void add_file(Frames *frames, uint32_t id, const char *path, uint64_t start)
 {
 	static const uint8_t build_id[] = {0x51, 0x0d, 0x0a, 0x5c, 0x19, 0xea, 0xdf,
 					   0x80, 0x43, 0xf2, 0x03, 0xb4, 0x52, 0x5b,
 					   0xe9, 0xbe, 0x3d, 0xcb, 0x95, 0x54};
-	struct rec_file *file = (struct rec_file *)new_record(
-		REC_FILE, offsetof(struct rec_file, path), path, strlen(path) + 1);
-	struct rec_mapping *mapping =
-		(struct rec_mapping *)new_record(REC_MAPPING, sizeof(struct rec_mapping), "", 0);
+	struct rec_file *file = make_record(REC_FILE, 0, 0, offsetof(struct rec_file, path), path,
+					    strlen(path) + 1);
+	struct rec_mapping *mapping = make_record(REC_MAPPING, MAPPING_EXEC | MAPPING_INITIAL, 0,
+						  sizeof(*mapping), NULL, 0);
 
 	file->id = id;
 	if (id == 1) {
 		file->build_id_len = sizeof(build_id);
 		memcpy(file->build_id, build_id, sizeof(build_id));
 	}
-	mapping->h.flags = MAPPING_EXEC | MAPPING_INITIAL;
 	mapping->ns_tgid = 1;
 	mapping->file = id;
 	mapping->start = start;
@@ -290,20 +280,32 @@ static void add_file(Frames *frames, uint32_t id, const char *path, uint64_t sta
 	add_record(frames, &mapping->h);
 }
 
-/* function() at 0x1000 with inlined() in it, both in source.c. */
-static void add_symbol(Frames *frames, uint32_t file, uint64_t address)
+/* function() at 0x1000, line 10, with inlined() in it, line 20, both in the same source. */
+static void add_symbol_in(Frames *frames, uint32_t file, uint64_t address, const char *source)
 {
-	static const char text[] =
-		"\x0a\0\0\0function\0/src/source.c\0\x14\0\0\0inlined\0/src/source.c";
-	struct rec_symbol *symbol = (struct rec_symbol *)new_record(
-		REC_SYMBOL, offsetof(struct rec_symbol, text), text, sizeof(text));
+	static const char *const names[] = {"function", "inlined"};
+	char text[256];
+	char *p = text;
+	struct rec_symbol *symbol;
 
+	for (u32 i = 0; i < 2; i++) {
+		u32 line = 10 + 10 * i;
+
+		p = mempcpy(p, &line, sizeof(line));
+		p = stpcpy(stpcpy(p, names[i]) + 1, source) + 1;
+	}
+	symbol = make_record(REC_SYMBOL, 0, 0, offsetof(struct rec_symbol, text), text, p - text);
 	symbol->file = file;
 	symbol->count = 2;
 	symbol->address = address;
 	symbol->function = 0x1000;
 	symbol->function_size = 0x100;
 	add_record(frames, &symbol->h);
+}
+
+static void add_symbol(Frames *frames, uint32_t file, uint64_t address)
+{
+	add_symbol_in(frames, file, address, "/src/source.c");
 }
 
 static void test_symbols_and_libraries(void **state)
@@ -355,6 +357,45 @@ static void test_symbols_and_libraries(void **state)
 	done(&profile, t);
 }
 
+static const char *content_at(const Profile *profile, size_t i)
+{
+	const Node *content = node_at(shared(profile, "sources", "content"), i);
+
+	return content->type == 'n' ? NULL : node_string(content);
+}
+
+/* The text stands beside its path and beside no other; without one there is a null. */
+static void test_source_texts(void **state)
+{
+	static const char text[] = "int x;\r\n\t/* \"caf\xe9\" */\n";
+	Timeline *t = hand_new(10 * MS);
+	Frames *frames = frames_new();
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
+
+	(void)state;
+	add_record(frames, make_source("/src/never.c", "not in any stack", 16));
+	add_record(frames, make_source("/src/\xff.c", text, sizeof(text) - 1));
+	add_record(frames, make_source("/src/\xff.c", "a second one", 12));
+	add_file(frames, 1, "/lib/one.so", 0x7f0000000000);
+	add_symbol_in(frames, 1, 0x1010, "/src/source.c");
+	add_symbol_in(frames, 1, 0x1020, "/src/\xff.c");
+	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	hand_tick(t, thread, 1 * MS, true)->user_stack = hand_stack(t, 0x7f0000001010, true);
+	hand_tick(t, thread, 2 * MS, true)->user_stack = hand_stack(t, 0x7f0000001020, true);
+	hand_finish(t);
+	Profile profile = write_and_read(t, frames, NULL);
+
+	assert_int_equal(table_length(&profile, "sources"), 2);
+	assert_string_equal(string_at(&profile, shared(&profile, "sources", "filename"), 0),
+			    "/src/source.c");
+	assert_null(content_at(&profile, 0));
+	assert_string_equal(string_at(&profile, shared(&profile, "sources", "filename"), 1),
+			    "/src/\xef\xbf\xbd.c");
+	assert_string_equal(content_at(&profile, 1), "int x;\r\n\t/* \"caf\xef\xbf\xbd\" */\n");
+	frames_free(frames);
+	done(&profile, t);
+}
+
 static void test_output_error_is_returned(void **state)
 {
 	Timeline *t = random_timeline(1, 300 * MS, 10);
@@ -382,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_graph),
 		cmocka_unit_test(test_cpu_counter),
 		cmocka_unit_test(test_symbols_and_libraries),
+		cmocka_unit_test(test_source_texts),
 		cmocka_unit_test(test_output_error_is_returned),
 	};
 

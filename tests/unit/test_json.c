@@ -109,16 +109,33 @@ static void test_signed(void **state)
 
 static void write_escapes(Json *json)
 {
-	json_string(json, "a\"b\\c\n\x01\x1f/\x7f\xc3\xa9");
+	json_string(json, "a\"b\\c\n\t\x01\x1f/\x7f\xc3\xa9");
 }
 
 static void test_escapes(void **state)
 {
 	(void)state;
-	check_written(write_escapes, "\"a\\\"b\\\\c\\u000a\\u0001\\u001f/\x7f\xc3\xa9\"");
+	check_written(write_escapes, "\"a\\\"b\\\\c\\n\\t\\u0001\\u001f/\x7f\xc3\xa9\"");
 }
 
 #define BAD "\xef\xbf\xbd"
+
+/* A NUL within is one byte more; what is cut off at the end does not reach beyond it. */
+static void write_sized(Json *json)
+{
+	json_begin_array(json);
+	json_text(json, "", 0);
+	json_text(json, "a\0b", 3);
+	json_text(json, "\xc3\xa9\xe2\x82", 4);
+	json_text(json, "\0", 1);
+	json_end_array(json);
+}
+
+static void test_text_of_a_size(void **state)
+{
+	(void)state;
+	check_written(write_sized, "[\"\",\"a" BAD "b\",\"\xc3\xa9" BAD BAD "\",\"" BAD "\"]");
+}
 
 static void test_utf8(void **state)
 {
@@ -333,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_milliseconds),
 		cmocka_unit_test(test_signed),
 		cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_text_of_a_size),
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_any_bytes_are_json),
 		cmocka_unit_test(test_suffix),
