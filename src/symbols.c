@@ -168,7 +168,7 @@ static void add_target(void *user, const MappedFile *file, uint64_t svma)
 {
 	Resolver *resolver = user;
 
-	if (file->flags & FILE_ANON)
+	if (file->flags & (FILE_ANON | FILE_JIT))
 		return;
 	*vec_push(&resolver->targets) = (Target){.file = file->id, .svma = svma};
 }
