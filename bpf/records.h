@@ -60,6 +60,7 @@ enum record_kind {
 	REC_LOSS = 40,
 	REC_TOTAL = 41,
 	REC_END = 42,
+	REC_CODE = 43,
 	REC_SOURCE = 44,
 	REC_NOTE = 45,
 };
@@ -323,6 +324,7 @@ enum file_flags {
 	FILE_ANON = 1 << 1,	  /* no file: [heap], //anon, JIT code */
 	FILE_DELETED = 1 << 2,	  /* already unlinked when it was opened */
 	FILE_UNREADABLE = 1 << 3, /* could not be opened or is not ELF: no names from it */
+	FILE_JIT = 1 << 4,	  /* not mapped: the perf map or jitdump that names REC_CODE */
 };
 
 struct rec_file {
@@ -351,6 +353,24 @@ struct rec_mapping {
 	u32 file; /* rec_file::id */
 	u64 start, end;
 	u64 pgoff; /* offset in the file, bytes */
+	u64 bias;  /* AVMA - SVMA */
+};
+
+/*
+ * REC_CODE: [start, end) of the process holds machine code made at run time, from h.ns
+ * on (0: since ever) until code that overlaps it is younger, or of the same time and
+ * later in the file. A definition: written at the end, from what the program that made
+ * it wrote down (file, FILE_JIT). It lies over all mappings.
+ *
+ * AVMA - bias is an offset in the file's code, different for every two pieces that are
+ * not the same, wherever they lay: addresses are used again, names stand for offsets.
+ */
+struct rec_code {
+	struct record h;
+	u32 ns_tgid;
+	u32 file; /* rec_file::id */
+	u64 start, end;
+	u64 pgoff; /* reserved */
 	u64 bias;  /* AVMA - SVMA */
 };
 

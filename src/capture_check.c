@@ -27,6 +27,8 @@ _Static_assert(sizeof(struct rec_window) == 24, "REC_WINDOW");
 _Static_assert(offsetof(struct rec_file, base_svma) == 48, "REC_FILE");
 _Static_assert(offsetof(struct rec_file, path) == 72, "REC_FILE");
 _Static_assert(sizeof(struct rec_mapping) == 56, "REC_MAPPING");
+_Static_assert(sizeof(struct rec_code) == 56, "REC_CODE");
+_Static_assert(offsetof(struct rec_code, bias) == 48, "REC_CODE");
 _Static_assert(sizeof(struct rec_space) == 24, "REC_SPACE");
 _Static_assert(offsetof(struct rec_symbol, text) == 48, "REC_SYMBOL");
 _Static_assert(sizeof(struct rec_loss) == 48, "REC_LOSS");
@@ -56,6 +58,7 @@ static const uint16_t fixed_len[256] = {
 	[REC_LOSS] = sizeof(struct rec_loss),
 	[REC_TOTAL] = sizeof(struct rec_total),
 	[REC_END] = sizeof(struct rec_end),
+	[REC_CODE] = sizeof(struct rec_code),
 	[REC_NOTE] = offsetof(struct rec_note, text),
 	[REC_SOURCE] = offsetof(struct rec_source, data),
 };

@@ -35,6 +35,7 @@ struct Files {
 	Identifier *identifier;
 	VEC(Root) roots;
 	Root own_root;
+	JitFiles jit;
 	VEC(HeldFile) list; /* index = id - 1 */
 	Strings keys;
 	VEC(uint32_t) ids; /* of the file with key i */
@@ -108,6 +109,7 @@ void files_free(Files *files)
 	for (size_t i = 0; i < files->roots.count; i++)
 		close(files->roots.items[i].fd);
 	vec_free(&files->roots);
+	jit_files_free(&files->jit);
 	identifier_free(files->identifier);
 	vec_free(&files->list);
 	strings_free(&files->keys);
@@ -160,12 +162,15 @@ static bool try_file(const Files *files, HeldFile *held, int fd, const struct st
 	return true;
 }
 
+static int root_fd(const Files *files, uint32_t root)
+{
+	return root == NO_ROOT ? -1 : files->roots.items[root].fd;
+}
+
 static int open_in_root(const Files *files, const HeldFile *held, const char *path,
 			struct stat *ret_stat)
 {
-	int root_fd = held->root == NO_ROOT ? -1 : files->roots.items[held->root].fd;
-
-	return open_regular_in(root_fd, path, ret_stat);
+	return open_regular_in(root_fd(files, held->root), path, ret_stat);
 }
 
 /*
@@ -236,6 +241,22 @@ static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
 	return &files->ids.items[number];
 }
 
+static void hold_dump(Files *files, const MappingSeen *mapping)
+{
+	struct stat st;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, mapping->ns_tgid,
+		 mapping->start, mapping->end);
+	fd = open_regular(path, 0, &st);
+	if (fd < 0)
+		fd = open_regular_in(root_fd(files, hold_root(files, mapping->ns_tgid)),
+				     mapping->path, &st);
+	if (fd >= 0)
+		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
+}
+
 static HeldFile hold(Files *files, const MappingSeen *mapping)
 {
 	HeldFile held = {.fd = -1, .root = NO_ROOT};
@@ -245,6 +266,9 @@ static HeldFile hold(Files *files, const MappingSeen *mapping)
 		vdso_identify(&held.identity);
 	} else if (path_is_anonymous(mapping->path)) {
 		held.flags |= FILE_ANON;
+	} else if (jit_files_is_dump(mapping->path)) {
+		held.flags |= FILE_UNREADABLE; /* it is mapped to be noticed, not to be run */
+		hold_dump(files, mapping);
 	} else {
 		held.root = hold_root(files, mapping->ns_tgid);
 		open_file(files, &held, mapping);
@@ -299,6 +323,9 @@ int files_add_mapping(Files *files, const MappingSeen *mapping)
 		return error;
 	record.h.flags = MAPPING_EXEC | (mapping->initial ? MAPPING_INITIAL : 0);
 	held = &files->list.items[record.file - 1];
+	if (held->flags & (FILE_ANON | FILE_UNREADABLE) && !(held->flags & FILE_VDSO))
+		jit_files_note_process(&files->jit, mapping->ns_tgid,
+				       root_fd(files, hold_root(files, mapping->ns_tgid)));
 	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
 			     mapping->pgoff, &record.bias))
 		record.bias = mapping->start - mapping->pgoff; /* as if the file were flat */
@@ -386,4 +413,9 @@ int files_open_source(void *user, uint32_t file, const char *path, struct stat *
 
 	return held && held->root != NO_ROOT ? open_in_root(user, held, path, ret_stat)
 					     : sources_open_by_path(NULL, file, path, ret_stat);
+}
+
+JitFiles *files_jit(Files *files)
+{
+	return &files->jit;
 }

@@ -7,6 +7,7 @@
 #ifndef WALLPROF_FILES_H
 #define WALLPROF_FILES_H
 
+#include "jit_files.h"
 #include "loss.h"
 #include "space.h"
 #include <sys/stat.h>
@@ -45,5 +46,8 @@ int files_open(void *files, const MappedFile *file);
 int files_open_beside(void *files, const MappedFile *file, const char *path);
 /* A SourcesOpen (sources.h), likewise. */
 int files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
+
+/* The perf maps and jitdumps of the recorded processes; owned by files. */
+JitFiles *files_jit(Files *files);
 
 #endif

@@ -282,6 +282,7 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 		.open_user = recording->files,
 		.emit = recording_write,
 		.user = recording,
+		.jit = files_jit(recording->files),
 		.sources = sources,
 		.invoker = recording->invoker,
 		.no_debuginfod = options->no_debuginfod,

@@ -7,50 +7,53 @@
  * that its parent's epoch had at that moment, by reference. munmap is not
  * recorded (nobody executes there until something else is mapped), so what an
  * address meant at a time is the youngest mapping that covers it and is not
- * younger than that time.
+ * younger than that time (range_history.h).
  *
- * To answer that, an epoch's mappings stand in a segment tree over its address
- * ranges: each mapping in O(log n) nodes, each node's list in order of time. A
- * query walks from one leaf to the root and searches each list on the way.
- * The tree is built at the first query.
+ * Code made at run time comes with its times, but in any order and after all
+ * else, so it belongs to the process number, and its time tells the epoch: it
+ * holds in the one that it was made in, and in those forked from that. Code
+ * without a time holds in all of them. It lies over the mappings: memory for code
+ * is mapped before code is put there, and mapped anew (mprotect) with the code in it.
  */
 #include "space.h"
+#include "range_history.h"
 #include <string.h>
 
 /* More files than this are not believed (ids are dense, so an id costs memory). */
 #define FILE_ID_MAX (1u << 20)
 #define EPOCH_NONE  UINT32_MAX
 
-typedef struct Mapping {
-	uint64_t from_ns; /* 0: since ever */
-	uint64_t start, end;
-	uint64_t bias;
-	uint32_t file;
-} Mapping;
+/* How an epoch sees an ancestor: as it was at ns. */
+typedef struct Inherited {
+	uint32_t epoch; /* EPOCH_NONE: nothing is inherited */
+	uint64_t ns;
+} Inherited;
+
+#define INHERITED_NONE ((Inherited){.epoch = EPOCH_NONE})
 
 typedef struct Epoch {
 	uint64_t from_ns;
-	uint32_t parent;  /* EPOCH_NONE: began empty */
-	uint64_t fork_ns; /* parent's mappings up to here count */
+	uint32_t process;
 	uint32_t base_generation;
-	VEC(Mapping) mappings; /* in order of from_ns once the tree is built */
-	bool built;
-	VEC(uint64_t) bounds; /* range i = [bounds[i], bounds[i + 1]) = leaf node i + ranges */
-	uint32_t ranges;
-	uint32_t *node_starts; /* lists[node_starts[n] … node_starts[n + 1]) is node n's */
-	uint32_t *lists;       /* indexes of mappings, ascending */
+	Inherited forked_from;
+	Inherited mappings_from; /* the next one up that has mappings of its own */
+	Inherited code_from;	 /* the next one up that has code of its own; see settle() */
+	uint64_t latest_ns;	 /* of the mappings */
+	RangeHistory mappings;	 /* value: FILE id */
 } Epoch;
 
 /* All that had one number; the last epoch is the present one. */
 typedef struct Process {
 	VEC(uint32_t) epochs; /* from_ns ascending */
+	RangeHistory code;    /* value: FILE id */
 } Process;
 
 struct Spaces {
 	VEC(MappedFile *) files; /* by id - 1; NULL where the definition is missing */
-	VEC(Epoch) epochs;
+	VEC(Epoch) epochs;	 /* what is inherited has a lower number */
 	VEC(Process) processes;
 	Map by_tgid; /* ns_tgid -> processes */
+	bool has_code, settled;
 };
 
 Spaces *spaces_new(void)
@@ -67,16 +70,12 @@ void spaces_free(Spaces *spaces)
 			free(spaces->files.items[i]->path);
 		free(spaces->files.items[i]);
 	}
-	for (size_t i = 0; i < spaces->epochs.count; i++) {
-		Epoch *epoch = &spaces->epochs.items[i];
-
-		vec_free(&epoch->mappings);
-		vec_free(&epoch->bounds);
-		free(epoch->node_starts);
-		free(epoch->lists);
-	}
-	for (size_t i = 0; i < spaces->processes.count; i++)
+	for (size_t i = 0; i < spaces->epochs.count; i++)
+		range_history_free(&spaces->epochs.items[i].mappings);
+	for (size_t i = 0; i < spaces->processes.count; i++) {
 		vec_free(&spaces->processes.items[i].epochs);
+		range_history_free(&spaces->processes.items[i].code);
+	}
 	vec_free(&spaces->files);
 	vec_free(&spaces->epochs);
 	vec_free(&spaces->processes);
@@ -115,22 +114,37 @@ static Process *find_process(const Spaces *spaces, uint32_t ns_tgid)
 	return number == MAP_NONE ? NULL : &spaces->processes.items[number];
 }
 
-static uint32_t begin_epoch(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns)
+/* The process of a number; made if there is none. */
+static Process *get_process(Spaces *spaces, uint32_t ns_tgid)
 {
 	Process *process = find_process(spaces, ns_tgid);
+
+	if (process)
+		return process;
+	map_set(&spaces->by_tgid, ns_tgid, spaces->processes.count);
+	process = vec_push(&spaces->processes);
+	*process = (Process){};
+	return process;
+}
+
+static uint32_t begin_epoch(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns)
+{
+	Process *process = get_process(spaces, ns_tgid);
 	Epoch *epoch = vec_push(&spaces->epochs);
 
-	*epoch = (Epoch){.from_ns = from_ns, .parent = EPOCH_NONE};
-	if (!process) {
-		map_set(&spaces->by_tgid, ns_tgid, spaces->processes.count);
-		process = vec_push(&spaces->processes);
-		*process = (Process){};
-	} else {
+	*epoch = (Epoch){
+		.from_ns = from_ns,
+		.process = process - spaces->processes.items,
+		.forked_from = INHERITED_NONE,
+		.mappings_from = INHERITED_NONE,
+		.code_from = INHERITED_NONE,
+	};
+	if (process->epochs.count > 0) {
 		const Epoch *before =
 			&spaces->epochs.items[process->epochs.items[process->epochs.count - 1]];
 
 		epoch->from_ns = MAX(from_ns, before->from_ns);
-		epoch->base_generation = before->base_generation + before->mappings.count + 1;
+		epoch->base_generation = before->base_generation + before->mappings.list.count + 1;
 	}
 	*vec_push(&process->epochs) = spaces->epochs.count - 1;
 	return spaces->epochs.count - 1;
@@ -141,12 +155,20 @@ static uint32_t current_epoch(Spaces *spaces, uint32_t ns_tgid)
 {
 	const Process *process = find_process(spaces, ns_tgid);
 
-	return process ? process->epochs.items[process->epochs.count - 1]
+	return process && process->epochs.count > 0
+		       ? process->epochs.items[process->epochs.count - 1]
 		       : begin_epoch(spaces, ns_tgid, 0);
 }
 
 static void add_mapping(Spaces *spaces, const struct rec_mapping *record)
 {
+	TimedRange range = {
+		.from_ns = record->h.ns,
+		.start = record->start,
+		.end = record->end,
+		.bias = record->bias,
+		.value = record->file,
+	};
 	uint32_t number; /* before the array is looked into: current_epoch may move it */
 	Epoch *epoch;
 
@@ -154,33 +176,55 @@ static void add_mapping(Spaces *spaces, const struct rec_mapping *record)
 		return;
 	number = current_epoch(spaces, record->ns_tgid);
 	epoch = &spaces->epochs.items[number];
-	*vec_push(&epoch->mappings) = (Mapping){
-		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
+	if (record->h.flags & MAPPING_INITIAL) {
+		range.from_ns = 0;
+	} else {
+		/* Those that came late (capture_read_sorted counts them) hold from then on. */
+		epoch->latest_ns = MAX(epoch->latest_ns, range.from_ns);
+		range.from_ns = epoch->latest_ns;
+	}
+	range_history_add(&epoch->mappings, &range);
+}
+
+static void add_code(Spaces *spaces, const struct rec_code *record)
+{
+	TimedRange range = {
+		.from_ns = record->h.ns,
 		.start = record->start,
 		.end = record->end,
 		.bias = record->bias,
-		.file = record->file,
+		.value = record->file,
 	};
+
+	if (record->start >= record->end)
+		return;
+	range_history_add(&get_process(spaces, record->ns_tgid)->code, &range);
+	spaces->has_code = true;
 }
 
 static void add_space(Spaces *spaces, const struct rec_space *record)
 {
-	uint32_t parent = EPOCH_NONE, number;
-	uint64_t fork_ns = record->h.ns;
+	Inherited parent = {.epoch = EPOCH_NONE, .ns = record->h.ns}, mappings;
+	uint32_t number;
+	Epoch *epoch;
 
 	if (!(record->h.flags & (SPACE_FORK | SPACE_EXEC)))
 		return;
 	if (record->h.flags & SPACE_FORK)
-		parent = current_epoch(spaces, record->ns_parent);
+		parent.epoch = current_epoch(spaces, record->ns_parent);
+	mappings = parent;
 	/* A parent that mapped nothing itself is only a step on the way to its own. */
-	while (parent != EPOCH_NONE && spaces->epochs.items[parent].mappings.count == 0 &&
-	       spaces->epochs.items[parent].parent != EPOCH_NONE) {
-		fork_ns = spaces->epochs.items[parent].fork_ns;
-		parent = spaces->epochs.items[parent].parent;
+	while (mappings.epoch != EPOCH_NONE) {
+		const Epoch *step = &spaces->epochs.items[mappings.epoch];
+
+		if (step->mappings.list.count > 0 || step->mappings_from.epoch == EPOCH_NONE)
+			break;
+		mappings = step->mappings_from;
 	}
 	number = begin_epoch(spaces, record->ns_tgid, record->h.ns);
-	spaces->epochs.items[number].parent = parent;
-	spaces->epochs.items[number].fork_ns = fork_ns;
+	epoch = &spaces->epochs.items[number];
+	epoch->forked_from = parent;
+	epoch->mappings_from = mappings;
 }
 
 void spaces_add(Spaces *spaces, const struct record *record)
@@ -191,6 +235,9 @@ void spaces_add(Spaces *spaces, const struct record *record)
 		break;
 	case REC_MAPPING:
 		add_mapping(spaces, (const struct rec_mapping *)record);
+		break;
+	case REC_CODE:
+		add_code(spaces, (const struct rec_code *)record);
 		break;
 	case REC_SPACE:
 		add_space(spaces, (const struct rec_space *)record);
@@ -208,196 +255,29 @@ size_t spaces_file_count(const Spaces *spaces)
 	return spaces->files.count;
 }
 
-/* ---- the tree of an epoch ------------------------------------------------ */
-
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The initial ones go first; all others came in order of time. */
-static void put_initial_first(Epoch *epoch)
-{
-	const Mapping *items = epoch->mappings.items;
-	size_t count = epoch->mappings.count, k = 0;
-	Mapping *ordered = xmalloc(count * sizeof(*ordered));
-
-	for (size_t i = 0; i < count; i++)
-		if (items[i].from_ns == 0)
-			ordered[k++] = items[i];
-	for (size_t i = 0; i < count; i++)
-		if (items[i].from_ns != 0)
-			ordered[k++] = items[i];
-	free(epoch->mappings.items);
-	epoch->mappings.items = ordered;
-	epoch->mappings.capacity = count;
-}
-
-/* Records that came late (capture_read_sorted counts them) take effect when they came. */
-static void raise_times(Epoch *epoch)
-{
-	uint64_t latest = 0;
-
-	for (size_t i = 0; i < epoch->mappings.count; i++) {
-		Mapping *mapping = &epoch->mappings.items[i];
-
-		latest = MAX(latest, mapping->from_ns);
-		mapping->from_ns = latest;
-	}
-}
-
-static void build_bounds(Epoch *epoch)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < epoch->mappings.count; i++) {
-		*vec_push(&epoch->bounds) = epoch->mappings.items[i].start;
-		*vec_push(&epoch->bounds) = epoch->mappings.items[i].end;
-	}
-	qsort(epoch->bounds.items, epoch->bounds.count, sizeof(uint64_t), compare_u64);
-	for (size_t i = 0; i < epoch->bounds.count; i++)
-		if (kept == 0 || epoch->bounds.items[kept - 1] != epoch->bounds.items[i])
-			epoch->bounds.items[kept++] = epoch->bounds.items[i];
-	epoch->bounds.count = kept;
-	epoch->ranges = kept ? kept - 1 : 0;
-}
-
-/* The range that holds avma, or epoch->ranges. */
-static uint32_t find_range(const Epoch *epoch, uint64_t avma)
-{
-	size_t low = 0, high = epoch->bounds.count; /* bounds before low are <= avma */
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (epoch->bounds.items[middle] <= avma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low == 0 || low == epoch->bounds.count ? epoch->ranges : low - 1;
-}
-
-/* A mapping covers at most two nodes on each level of the tree. */
-#define COVER_MAX 64
-
-/* The nodes that together stand for the ranges of a mapping. */
-static size_t cover(const Epoch *epoch, const Mapping *mapping, uint32_t nodes[static COVER_MAX])
-{
-	uint32_t low = find_range(epoch, mapping->start) + epoch->ranges;
-	/* The last byte's range: `end` itself may be beyond the last bound. */
-	uint32_t high = find_range(epoch, mapping->end - 1) + epoch->ranges + 1;
-	size_t count = 0;
-
-	for (; low < high; low >>= 1, high >>= 1) {
-		if (low & 1)
-			nodes[count++] = low++;
-		if (high & 1)
-			nodes[count++] = --high;
-	}
-	return count;
-}
-
-static void build_tree(Epoch *epoch)
-{
-	uint32_t nodes[COVER_MAX], *next;
-	size_t total;
-
-	epoch->built = true;
-	if (epoch->mappings.count == 0)
-		return;
-	put_initial_first(epoch);
-	raise_times(epoch);
-	build_bounds(epoch);
-	total = 2 * (size_t)epoch->ranges;
-	epoch->node_starts = xcalloc(total + 1, sizeof(*epoch->node_starts));
-	for (size_t i = 0; i < epoch->mappings.count; i++) {
-		size_t count = cover(epoch, &epoch->mappings.items[i], nodes);
-
-		for (size_t k = 0; k < count; k++)
-			epoch->node_starts[nodes[k] + 1]++;
-	}
-	for (size_t i = 0; i < total; i++)
-		epoch->node_starts[i + 1] += epoch->node_starts[i];
-	epoch->lists = xmalloc(epoch->node_starts[total] * sizeof(*epoch->lists));
-	next = xmalloc(total * sizeof(*next));
-	memcpy(next, epoch->node_starts, total * sizeof(*next));
-	for (size_t i = 0; i < epoch->mappings.count; i++) {
-		size_t count = cover(epoch, &epoch->mappings.items[i], nodes);
-
-		for (size_t k = 0; k < count; k++)
-			epoch->lists[next[nodes[k]]++] = i;
-	}
-	free(next);
-}
-
-static Epoch *built_epoch(const Spaces *spaces, uint32_t number)
-{
-	Epoch *epoch = &spaces->epochs.items[number];
-
-	if (!epoch->built)
-		build_tree(epoch);
-	return epoch;
-}
-
 /* ---- queries ------------------------------------------------------------- */
 
-/* How many of the epoch's mappings there were at ns. */
-static size_t count_until(const Epoch *epoch, uint64_t ns)
+static bool has_code(const Spaces *spaces, uint32_t epoch)
 {
-	size_t low = 0, high = epoch->mappings.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (epoch->mappings.items[middle].from_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return spaces->processes.items[spaces->epochs.items[epoch].process].code.list.count > 0;
 }
 
-/* How many entries of a node's list are below `until`. */
-static uint32_t count_below(const Epoch *epoch, uint32_t node, size_t until)
+/* Only now it is known which processes have code, and so where an epoch inherits it from. */
+static void settle(Spaces *spaces)
 {
-	uint32_t first = epoch->node_starts[node];
-	uint32_t low = first, high = epoch->node_starts[node + 1];
+	if (spaces->settled)
+		return;
+	spaces->settled = true;
+	for (size_t i = 0; spaces->has_code && i < spaces->epochs.count; i++) {
+		Epoch *epoch = &spaces->epochs.items[i];
+		uint32_t parent = epoch->forked_from.epoch;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (epoch->lists[middle] < until)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - first;
-}
-
-/* The mapping of this epoch alone that avma lay in at ns, or NULL. */
-static const Mapping *youngest(const Epoch *epoch, uint64_t ns, uint64_t avma)
-{
-	uint32_t range = find_range(epoch, avma);
-	size_t until = count_until(epoch, ns);
-	const Mapping *found = NULL;
-
-	if (range == epoch->ranges)
-		return NULL;
-	for (uint32_t node = range + epoch->ranges; node > 0; node >>= 1) {
-		uint32_t below = count_below(epoch, node, until);
-		const Mapping *mapping;
-
-		if (below == 0)
+		if (parent == EPOCH_NONE)
 			continue;
-		mapping =
-			&epoch->mappings.items[epoch->lists[epoch->node_starts[node] + below - 1]];
-		if (!found || mapping > found)
-			found = mapping;
+		epoch->code_from = has_code(spaces, parent)
+					   ? epoch->forked_from
+					   : spaces->epochs.items[parent].code_from;
 	}
-	return found;
 }
 
 /* The epoch that the process was in at ns; the first one if ns is before all. */
@@ -405,6 +285,8 @@ static uint32_t epoch_at(const Spaces *spaces, const Process *process, uint64_t 
 {
 	size_t low = 1, high = process->epochs.count;
 
+	if (high == 0)
+		return EPOCH_NONE; /* nothing but code is known of it */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -416,66 +298,137 @@ static uint32_t epoch_at(const Spaces *spaces, const Process *process, uint64_t 
 	return process->epochs.items[low - 1];
 }
 
-uint32_t spaces_generation(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns)
+uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns)
 {
-	const Process *process = find_process(spaces, ns_tgid);
-	const Epoch *epoch;
-
-	if (!process)
-		return 0;
-	epoch = built_epoch(spaces, epoch_at(spaces, process, ns));
-	return epoch->base_generation + count_until(epoch, ns);
-}
-
-Location spaces_locate(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
-{
-	const Process *process = find_process(spaces, ns_tgid);
+	Process *process = find_process(spaces, ns_tgid);
 	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
+	uint32_t generation = 0;
 
-	while (number != EPOCH_NONE) {
-		const Epoch *epoch = built_epoch(spaces, number);
-		const Mapping *mapping = youngest(epoch, ns, avma);
+	/* Each part never falls as time goes on, so their sum is new when one is. */
+	if (process)
+		generation += range_history_count(&process->code, ns);
+	if (number != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[number];
 
-		if (mapping)
-			return (Location){.file = spaces_file(spaces, mapping->file),
-					  .svma = avma - mapping->bias};
-		ns = MIN(ns, epoch->fork_ns);
-		number = epoch->parent;
+		generation += epoch->base_generation + range_history_count(&epoch->mappings, ns);
 	}
-	return (Location){};
+	return generation;
 }
 
-/* Visits what avma meant in one epoch up to `ns`, its parents included. */
-static void visit_epoch(const Spaces *spaces, uint32_t number, uint64_t ns, uint64_t avma,
-			void (*visit)(void *, const MappedFile *, uint64_t), void *user)
+/* Is a process's code of this epoch's time? */
+static bool is_of_epoch(const TimedRange *code, uint64_t epoch_ns)
+{
+	return code->from_ns == 0 || code->from_ns >= epoch_ns;
+}
+
+/* The code made at run time that lay at avma in this epoch or in what it was forked from. */
+static const TimedRange *find_code(Spaces *spaces, uint32_t number, uint64_t ns, uint64_t avma)
+{
+	settle(spaces);
+	while (number != EPOCH_NONE) {
+		const Epoch *epoch = &spaces->epochs.items[number];
+		RangeHistory *code = &spaces->processes.items[epoch->process].code;
+		const TimedRange *found = range_history_find(code, ns, avma);
+
+		if (found && is_of_epoch(found, epoch->from_ns))
+			return found;
+		ns = MIN(ns, epoch->code_from.ns);
+		number = epoch->code_from.epoch;
+	}
+	return NULL;
+}
+
+static const TimedRange *find_mapping(Spaces *spaces, uint32_t number, uint64_t ns, uint64_t avma)
 {
 	while (number != EPOCH_NONE) {
-		const Epoch *epoch = built_epoch(spaces, number);
-		uint32_t range = find_range(epoch, avma);
-		size_t until = count_until(epoch, ns);
+		Epoch *epoch = &spaces->epochs.items[number];
+		const TimedRange *found = range_history_find(&epoch->mappings, ns, avma);
 
-		for (uint32_t node = range + epoch->ranges; range < epoch->ranges && node > 0;
-		     node >>= 1) {
-			const uint32_t *list = epoch->lists + epoch->node_starts[node];
+		if (found)
+			return found;
+		ns = MIN(ns, epoch->mappings_from.ns);
+		number = epoch->mappings_from.epoch;
+	}
+	return NULL;
+}
 
-			for (uint32_t i = count_below(epoch, node, until); i > 0; i--) {
-				const Mapping *mapping = &epoch->mappings.items[list[i - 1]];
-				const MappedFile *file = spaces_file(spaces, mapping->file);
+Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+{
+	Process *process = find_process(spaces, ns_tgid);
+	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
+	const TimedRange *found = NULL;
 
-				if (file)
-					visit(user, file, avma - mapping->bias);
-			}
-		}
-		ns = MIN(ns, epoch->fork_ns);
-		number = epoch->parent;
+	if (number != EPOCH_NONE)
+		found = find_code(spaces, number, ns, avma);
+	else if (process)
+		found = range_history_find(&process->code, ns, avma);
+	if (!found)
+		found = find_mapping(spaces, number, ns, avma);
+	if (!found)
+		return (Location){};
+	return (Location){.file = spaces_file(spaces, found->value), .svma = avma - found->bias};
+}
+
+/* What spaces_locate_any is asked, on its way through the histories. */
+typedef struct Visit {
+	const Spaces *spaces;
+	uint64_t avma;
+	uint64_t epoch_ns; /* only what is_of_epoch() */
+	void (*visit)(void *user, const MappedFile *file, uint64_t svma);
+	void *user;
+} Visit;
+
+static void visit_range(void *user, const TimedRange *range)
+{
+	const Visit *visit = user;
+	const MappedFile *file = spaces_file(visit->spaces, range->value);
+
+	if (file && is_of_epoch(range, visit->epoch_ns))
+		visit->visit(visit->user, file, visit->avma - range->bias);
+}
+
+/* What avma meant in what an epoch was forked from. */
+static void visit_inherited(Spaces *spaces, const Epoch *epoch, Visit *visit)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (Inherited from = epoch->code_from; from.epoch != EPOCH_NONE; from = epoch->code_from) {
+		ns = MIN(ns, from.ns);
+		epoch = &spaces->epochs.items[from.epoch];
+		visit->epoch_ns = epoch->from_ns;
+		range_history_visit(&spaces->processes.items[epoch->process].code, ns, visit->avma,
+				    visit_range, visit);
+	}
+	visit->epoch_ns = 0;
+}
+
+static void visit_mappings(Spaces *spaces, uint32_t number, Visit *visit)
+{
+	uint64_t ns = UINT64_MAX;
+
+	while (number != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[number];
+
+		range_history_visit(&epoch->mappings, ns, visit->avma, visit_range, visit);
+		ns = MIN(ns, epoch->mappings_from.ns);
+		number = epoch->mappings_from.epoch;
 	}
 }
 
-void spaces_locate_any(const Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
+void spaces_locate_any(Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
 		       void (*visit)(void *user, const MappedFile *file, uint64_t svma), void *user)
 {
-	const Process *process = find_process(spaces, ns_tgid);
+	Process *process = find_process(spaces, ns_tgid);
+	Visit visiting = {.spaces = spaces, .avma = avma, .visit = visit, .user = user};
 
-	for (size_t i = 0; process && i < process->epochs.count; i++)
-		visit_epoch(spaces, process->epochs.items[i], UINT64_MAX, avma, visit, user);
+	if (!process)
+		return;
+	settle(spaces);
+	range_history_visit(&process->code, UINT64_MAX, avma, visit_range, &visiting);
+	for (size_t i = 0; i < process->epochs.count; i++) {
+		uint32_t number = process->epochs.items[i];
+
+		visit_inherited(spaces, &spaces->epochs.items[number], &visiting);
+		visit_mappings(spaces, number, &visiting);
+	}
 }

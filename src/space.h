@@ -2,9 +2,9 @@
 /*
  * space.h - the address spaces of all recorded processes, over time.
  *
- * Built from REC_FILE, REC_MAPPING and REC_SPACE; answers what was mapped at an
- * address of a process at a moment. Words: AVMA = address in the process, SVMA =
- * address as the ELF file states it, relative = SVMA - the file's base SVMA.
+ * Built from REC_FILE, REC_MAPPING, REC_SPACE and REC_CODE; answers what was mapped, or
+ * had been put as code, at an address of a process at a moment. Words: AVMA = address in the
+ * process, SVMA = address as the ELF file states it, relative = SVMA - the file's base SVMA.
  */
 #ifndef WALLPROF_SPACE_H
 #define WALLPROF_SPACE_H
@@ -28,7 +28,7 @@ Spaces *spaces_new(void);
 void spaces_free(Spaces *spaces);
 
 /*
- * Takes a FILE, MAPPING or SPACE record; others are ignored. MAPPING and SPACE
+ * Takes a FILE, MAPPING, SPACE or CODE record; others are ignored. MAPPING and SPACE
  * must come in order of time per process (capture_read_sorted). All records must
  * be given before the first query.
  */
@@ -38,24 +38,27 @@ const MappedFile *spaces_file(const Spaces *spaces, uint32_t id); /* NULL if unk
 size_t spaces_file_count(const Spaces *spaces);			  /* ids are 1 … count */
 
 /*
- * A number that changes whenever the mappings of ns_tgid change, so that
+ * A number that changes whenever the mappings or the code of ns_tgid change, so that
  * (process, stack, generation) is a valid cache key. O(log n).
  */
-uint32_t spaces_generation(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns);
+uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns);
 
 typedef struct Location {
 	const MappedFile *file; /* NULL: nothing known was mapped there */
 	uint64_t svma;
 } Location;
 
-/* What ns_tgid had at avma at time ns. O(log n) per mapping change. */
-Location spaces_locate(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+/*
+ * What ns_tgid had at avma at time ns; code made at run time comes before what is mapped
+ * there. O(log² n), times the forks that it was inherited through.
+ */
+Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 
 /*
  * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or
  * more. For the symboliser, which must not miss one.
  */
-void spaces_locate_any(const Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
+void spaces_locate_any(Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
 		       void (*visit)(void *user, const MappedFile *file, uint64_t svma),
 		       void *user);
 

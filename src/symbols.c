@@ -7,6 +7,7 @@
  * that it can have meant, these are sorted by file, and symbol_files.c asks the files.
  */
 #include "symbols.h"
+#include "jit_names.h"
 #include "kallsyms.h"
 #include "regular_file.h"
 #include "symbol_files.h"
@@ -40,6 +41,8 @@ typedef struct Resolver {
 	VEC(Alias) aliases;
 	Map first_alias; /* tgid -> aliases */
 	VEC(SymbolTarget) targets;
+	VEC(uint64_t) fileless; /* user addresses where no file is mapped that could name them */
+	Map fileless_known;
 } Resolver;
 
 static void add_alias(Resolver *resolver, uint32_t tgid, uint32_t ns_tgid)
@@ -188,16 +191,26 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 typedef struct Place {
 	Resolver *resolver;
 	uint64_t weight;
+	bool in_file;
 } Place;
 
 static void add_target(void *user, const MappedFile *file, uint64_t svma)
 {
-	const Place *place = user;
+	Place *place = user;
 
-	if (file->flags & FILE_ANON)
+	if (file->flags & (FILE_ANON | FILE_JIT))
 		return;
+	place->in_file |= !(file->flags & FILE_UNREADABLE);
 	*vec_push(&place->resolver->targets) =
 		(SymbolTarget){.file = file->id, .svma = svma, .weight = place->weight};
+}
+
+static void add_fileless(Resolver *resolver, uint64_t avma)
+{
+	if (map_get(&resolver->fileless_known, avma) != MAP_NONE)
+		return;
+	map_set(&resolver->fileless_known, avma, 0);
+	*vec_push(&resolver->fileless) = avma;
 }
 
 static int compare_targets(const void *a, const void *b)
@@ -209,23 +222,27 @@ static int compare_targets(const void *a, const void *b)
 	return x->svma < y->svma ? -1 : x->svma > y->svma;
 }
 
+static void find_user_targets(Resolver *resolver, const UserAddress *user)
+{
+	Place place = {.resolver = resolver, .weight = user->weight};
+	uint32_t alias = map_get(&resolver->first_alias, user->tgid);
+
+	/* Never described (its REC_TASK was lost): most likely the same number. */
+	if (alias == MAP_NONE)
+		spaces_locate_any(resolver->spaces, user->tgid, user->avma, add_target, &place);
+	for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
+		spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
+				  user->avma, add_target, &place);
+	if (!place.in_file)
+		add_fileless(resolver, user->avma);
+}
+
 static void find_targets(Resolver *resolver)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < resolver->users.count; i++) {
-		UserAddress user = resolver->users.items[i];
-		Place place = {resolver, user.weight};
-		uint32_t alias = map_get(&resolver->first_alias, user.tgid);
-
-		/* Never described (its REC_TASK was lost): most likely the same number. */
-		if (alias == MAP_NONE)
-			spaces_locate_any(resolver->spaces, user.tgid, user.avma, add_target,
-					  &place);
-		for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
-			spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
-					  user.avma, add_target, &place);
-	}
+	for (size_t i = 0; i < resolver->users.count; i++)
+		find_user_targets(resolver, &resolver->users.items[i]);
 	if (resolver->targets.count == 0)
 		return;
 	qsort(resolver->targets.items, resolver->targets.count, sizeof(SymbolTarget),
@@ -285,6 +302,8 @@ static void resolver_free(Resolver *resolver)
 	vec_free(&resolver->aliases);
 	map_free(&resolver->first_alias);
 	vec_free(&resolver->targets);
+	vec_free(&resolver->fileless);
+	map_free(&resolver->fileless_known);
 }
 
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
@@ -301,6 +320,10 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 		r = symbol_files_resolve(resolver.spaces, resolver.targets.items,
 					 resolver.targets.count, sink, &resolver.summary);
 	}
+	if (r == 0 && sink->jit)
+		r = jit_names_resolve(sink->jit, resolver.fileless.items, resolver.fileless.count,
+				      spaces_file_count(resolver.spaces) + 1, sink,
+				      &resolver.summary);
 	if (r == 0 && with_kernel)
 		r = resolve_kernel(&resolver);
 	*ret_summary = resolver.summary;

@@ -13,6 +13,7 @@
 
 #include "capture.h"
 #include "debug_files.h"
+#include "jit_files.h"
 #include "sources.h"
 #include "space.h"
 
@@ -39,6 +40,7 @@ typedef struct SymbolsSink {
 	void *open_user;
 	int (*emit)(void *user, const struct record *record); /* SYMBOL and NOTE; 0 or -errno */
 	void *user;
+	JitFiles *jit;		/* of the recorded processes; NULL = none are known */
 	Sources *sources;	/* weighs what the frames name; NULL = sources are not wanted */
 	const Invoker *invoker; /* whose cache is used, and who asks debuginfod */
 	bool no_debuginfod;

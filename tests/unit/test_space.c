@@ -26,7 +26,7 @@ static Spaces *with_files(uint32_t count)
 }
 
 /* The id of the file at an address, 0 if nothing is there. */
-static uint32_t file_at(const Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+static uint32_t file_at(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
 	Location location = spaces_locate(spaces, ns_tgid, ns, avma);
 
@@ -202,7 +202,7 @@ static void collect_file(void *user, const MappedFile *file, uint64_t svma)
 	*(unsigned *)user |= 1U << file->id;
 }
 
-static unsigned ever_at(const Spaces *spaces, uint32_t ns_tgid, uint64_t avma)
+static unsigned ever_at(Spaces *spaces, uint32_t ns_tgid, uint64_t avma)
 {
 	unsigned ids = 0;
 

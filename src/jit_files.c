@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "jit_files.h"
+#include "regular_file.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The process's number in the innermost PID namespace that it is in, or 0. */
+static uint32_t innermost_pid(uint32_t ns_tgid)
+{
+	char path[64], line[256];
+	uint32_t pid = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", ns_tgid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status)) {
+		const char *last;
+
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		last = strrchr(line, '\t');
+		pid = last ? strtoul(last, NULL, 10) : 0;
+		break;
+	}
+	if (status)
+		fclose(status);
+	return pid;
+}
+
+static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
+	if (stat(path, &st))
+		return false;
+	*ret_owner = st.st_uid;
+	return true;
+}
+
+static void try_open(JitFile *file)
+{
+	struct stat st;
+
+	if (file->fd >= 0)
+		return;
+	file->fd = open_regular_in(file->root_fd, file->path, &st);
+	if (file->fd >= 0 && st.st_uid != 0 && st.st_uid != file->owner)
+		closep(&file->fd);
+}
+
+void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
+{
+	uint32_t known = map_get(&files->perf_maps, ns_tgid), pid;
+	JitFile file = {.kind = JIT_PERF_MAP, .ns_tgid = ns_tgid, .fd = -1, .root_fd = root_fd};
+
+	if (known != MAP_NONE) {
+		try_open(&files->list.items[known]);
+		return;
+	}
+	pid = innermost_pid(ns_tgid);
+	if (!pid || !owner_of(ns_tgid, &file.owner))
+		return;
+	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
+	try_open(&file);
+	map_set(&files->perf_maps, ns_tgid, files->list.count);
+	*vec_push(&files->list) = file;
+}
+
+bool jit_files_is_dump(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	unsigned pid;
+	int end = 0;
+
+	return name && sscanf(name, "/jit-%u.dump%n", &pid, &end) == 1 && end &&
+	       (!name[end] || !strcmp(name + end, " (deleted)"));
+}
+
+void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int fd)
+{
+	*vec_push(&files->list) = (JitFile){
+		.kind = JIT_DUMP,
+		.ns_tgid = ns_tgid,
+		.fd = fd,
+		.path = xstrdup(path),
+		.root_fd = -1,
+	};
+}
+
+void jit_files_settle(JitFiles *files)
+{
+	for (size_t i = 0; i < files->list.count; i++)
+		try_open(&files->list.items[i]);
+}
+
+void jit_files_free(JitFiles *files)
+{
+	for (size_t i = 0; i < files->list.count; i++) {
+		closep(&files->list.items[i].fd);
+		free(files->list.items[i].path);
+	}
+	vec_free(&files->list);
+	map_free(&files->perf_maps);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jit_files.h - the files in which recorded processes name the code that they make at run time,
+ * held open while the processes live: perf maps (/tmp/perf-PID.map) and jitdumps
+ * (jit-PID.dump, which a process maps to announce it).
+ *
+ * As perf does, a perf map is taken only from the process's user or from root, and by the
+ * number that the process has in its own PID namespace. Linux: tools/perf/util/{map,jitdump}.c,
+ * tools/perf/Documentation/jit-interface.txt.
+ */
+#ifndef WALLPROF_JIT_FILES_H
+#define WALLPROF_JIT_FILES_H
+
+#include "util.h"
+#include <sys/types.h>
+
+enum jit_kind { JIT_PERF_MAP, JIT_DUMP };
+
+typedef struct JitFile {
+	enum jit_kind kind;
+	uint32_t ns_tgid;
+	int fd;	     /* -1: not there yet */
+	char *path;  /* as the process has it */
+	int root_fd; /* where to look for it; -1 = our own root. Not owned. */
+	uid_t owner; /* of the process */
+} JitFile;
+
+typedef struct JitFiles {
+	VEC(JitFile) list;
+	Map perf_maps; /* ns_tgid -> list */
+} JitFiles;
+
+/*
+ * The process has executable memory without a file: looks for its perf map, now and at each
+ * further call. root_fd stays open until jit_files_free.
+ */
+void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd);
+
+/* Is it the name of a jitdump? */
+bool jit_files_is_dump(const char *path);
+/* Takes over fd, an open jitdump that ns_tgid mapped. */
+void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int fd);
+
+/* Opens what was not there before. To be called before the files are read. */
+void jit_files_settle(JitFiles *files);
+void jit_files_free(JitFiles *files);
+
+#endif

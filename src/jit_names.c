@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "jit_names.h"
+#include "capture_format.h"
+#include "demangle.h"
+#include "jit_table.h"
+#include "sandbox.h"
+#include "symbol_record.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_SIZE_MAX	 (1ULL << 30)
+#define OUTPUT_MAX	 (256u << 20)
+#define READ_SIZE	 (256u << 10)
+#define SECONDS_BASE	 10
+#define BYTES_PER_SECOND (8u << 20)
+#define WALL_PER_CPU	 4
+
+/* ---- in the child -------------------------------------------------------------------- */
+
+typedef struct Request {
+	enum jit_kind kind;
+	uint32_t ns_tgid;
+	const uint64_t *addresses;
+	size_t count;
+} Request;
+
+/*
+ * What the child says: REC_CODE, REC_SYMBOL and at last, if it has come to its end, one
+ * REC_TOTAL: counted_kind is an errno, lost what was left out of the file.
+ */
+typedef struct Teller {
+	int socket;
+	const Request *request;
+	JitTable *table;
+	uint64_t avma;
+	SymbolRecord record;
+	VEC(uint8_t) output;
+} Teller;
+
+static void tell_symbol(Teller *teller, const JitPiece *piece)
+{
+	uint64_t svma = piece->svma + (teller->avma - piece->start);
+	_cleanup_free_ char *readable = demangle(piece->name);
+	const char *source = "";
+	struct rec_symbol *symbol;
+	uint32_t line = 0;
+
+	if (!jit_table_line(teller->table, piece, teller->avma, &source, &line)) {
+		source = "";
+		line = 0;
+	}
+	symbol_record_begin(&teller->record, svma);
+	symbol_record_add(&teller->record, readable ? readable : piece->name, source, line);
+	symbol = symbol_record_finish(&teller->record, NULL);
+	symbol->function = piece->svma;
+	symbol->function_size = symbol_record_size(piece->end - piece->start);
+	vec_append(&teller->output, (const uint8_t *)symbol, symbol->h.len);
+}
+
+static void tell_piece(void *user, const JitPiece *piece)
+{
+	Teller *teller = user;
+	struct rec_code code = {
+		.h = {.kind = REC_CODE, .len = sizeof(code), .ns = piece->ns},
+		.ns_tgid = teller->request->ns_tgid,
+		.start = piece->start,
+		.end = piece->end,
+		.bias = piece->start - piece->svma,
+	};
+
+	vec_append(&teller->output, (const uint8_t *)&code, sizeof(code));
+	if (*piece->name)
+		tell_symbol(teller, piece);
+	if (teller->output.count > READ_SIZE) {
+		sandbox_send(teller->socket, teller->output.items, teller->output.count, -1);
+		teller->output.count = 0;
+	}
+}
+
+/* All of the file, or NULL. It may grow meanwhile; what was there at first counts. */
+static char *read_all(int fd, size_t *ret_size)
+{
+	struct stat st;
+	size_t got = 0;
+	char *data;
+
+	if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size > FILE_SIZE_MAX)
+		return NULL;
+	data = xmalloc(st.st_size + 1);
+	while (got < (size_t)st.st_size) {
+		ssize_t n = pread(fd, data + got, st.st_size - got, got);
+
+		if (n <= 0)
+			break;
+		got += n;
+	}
+	*ret_size = got;
+	return data;
+}
+
+static int read_table(JitTable *table, enum jit_kind kind, int fd)
+{
+	size_t size;
+	char *data = read_all(fd, &size);
+	int r = 0;
+
+	if (!data)
+		return -EFBIG;
+	if (kind == JIT_PERF_MAP)
+		jit_table_add_perf_map(table, data, size);
+	else
+		r = jit_table_add_jitdump(table, data, size);
+	free(data);
+	return r;
+}
+
+static void child_main(int socket, const int *fds, const void *argument)
+{
+	const Request *request = argument;
+	Teller teller = {.socket = socket, .request = request, .table = jit_table_new()};
+	const JitTableSummary *summary = jit_table_summary(teller.table);
+	struct rec_total end = {.h = {.kind = REC_TOTAL, .len = sizeof(end)}};
+	int r = read_table(teller.table, request->kind, fds[0]);
+
+	for (size_t i = 0; i < request->count && r == 0; i++) {
+		teller.avma = request->addresses[i];
+		jit_table_find(teller.table, teller.avma, tell_piece, &teller);
+	}
+	end.counted_kind = -r;
+	end.sent = summary->pieces;
+	end.lost =
+		summary->malformed + summary->unknown + summary->moves_unknown + summary->no_room;
+	vec_append(&teller.output, (const uint8_t *)&end, sizeof(end));
+	sandbox_send(socket, teller.output.items, teller.output.count, -1);
+}
+
+/* ---- in wallprof ------------------------------------------------------------------------ */
+
+typedef VEC(uint8_t) Bytes;
+
+/* Everything that the child says before it ends or its time is up. */
+static void receive_all(int socket, uint64_t deadline_ns, Bytes *bytes)
+{
+	for (uint64_t now; (now = now_ns()) < deadline_ns && bytes->count < OUTPUT_MAX;) {
+		struct pollfd polled = {.fd = socket, .events = POLLIN};
+		ssize_t got;
+
+		if (poll(&polled, 1, (deadline_ns - now) / NSEC_PER_MSEC + 1) <= 0)
+			continue;
+		vec_reserve(bytes, bytes->count + READ_SIZE);
+		got = recv(socket, bytes->items + bytes->count, READ_SIZE, MSG_DONTWAIT);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (got <= 0)
+			return;
+		bytes->count += got;
+	}
+}
+
+static void ask_child(const JitFile *file, const Request *request, Bytes *bytes)
+{
+	struct stat st;
+	uint64_t size = fstat(file->fd, &st) ? 0 : st.st_size;
+	uint64_t seconds = SECONDS_BASE + size / BYTES_PER_SECOND;
+	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 4 * MIN(size, FILE_SIZE_MAX),
+				.cpu_seconds = seconds};
+	Sandbox sandbox;
+
+	if (sandbox_start(child_main, &file->fd, 1, request, &limits, &sandbox))
+		return;
+	receive_all(sandbox.socket, now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC, bytes);
+	sandbox_end(&sandbox);
+}
+
+/* The next record, or NULL if there is none that is as it should be. */
+static struct record *next_record(const Bytes *bytes, size_t *place)
+{
+	struct record *record = (struct record *)(bytes->items + *place);
+	size_t rest = bytes->count - *place;
+
+	if (rest < sizeof(*record) || record->len < sizeof(*record) || record->len > rest ||
+	    record->len % 8 || capture_check(record) != CAPTURE_RECORD_GOOD)
+		return NULL;
+	*place += record->len;
+	return record;
+}
+
+typedef struct Reading {
+	const JitFile *file;
+	uint32_t id; /* of the REC_FILE */
+	const Request *request;
+	const SymbolsSink *sink;
+	SymbolsSummary *summary;
+	bool told; /* the REC_FILE was emitted */
+} Reading;
+
+static int emit_file(Reading *reading)
+{
+	size_t path_size = strlen(reading->file->path) + 1;
+	size_t size = (offsetof(struct rec_file, path) + path_size + 7) & ~7UL;
+	_cleanup_free_ struct rec_file *file = xcalloc(1, size);
+
+	reading->told = true;
+	file->h = (struct record){.kind = REC_FILE, .len = size, .flags = FILE_JIT};
+	file->id = reading->id;
+	memcpy(file->path, reading->file->path, path_size);
+	return reading->sink->emit(reading->sink->user, &file->h);
+}
+
+static int emit_note(const Reading *reading, const char *trouble)
+{
+	_cleanup_free_ char *text =
+		xasprintf("names from %s are not all there: %s", reading->file->path, trouble);
+	size_t length = strlen(text) + 1;
+	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
+	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
+
+	note->h = (struct record){.kind = REC_NOTE, .len = size};
+	note->file = reading->told ? reading->id : 0;
+	memcpy(note->text, text, length);
+	log_warn("%s", text);
+	reading->summary->files_troubled++;
+	return reading->sink->emit(reading->sink->user, &note->h);
+}
+
+static int emit_code(Reading *reading, struct rec_code *code)
+{
+	if (code->ns_tgid != reading->request->ns_tgid || code->start >= code->end)
+		return 0;
+	code->file = reading->id;
+	return reading->sink->emit(reading->sink->user, &code->h);
+}
+
+static int emit_symbol(Reading *reading, struct rec_symbol *symbol)
+{
+	const SymbolsSink *sink = reading->sink;
+
+	if (symbol->count != 1 || symbol->lib)
+		return 0;
+	symbol->file = reading->id;
+	reading->summary->named++;
+	if (sink->sources)
+		sources_weigh_symbol(sink->sources, symbol, 1, 0);
+	return sink->emit(sink->user, &symbol->h);
+}
+
+static int emit_end(Reading *reading, const struct rec_total *end)
+{
+	_cleanup_free_ char *left_out = NULL;
+
+	if (end->counted_kind)
+		return emit_note(reading, end->counted_kind == EBADMSG
+						  ? "it is no jitdump"
+						  : strerror(end->counted_kind));
+	if (end->lost == 0)
+		return 0;
+	left_out = xasprintf("%" PRIu64 " entries of it make no sense", end->lost);
+	return emit_note(reading, left_out);
+}
+
+static int emit_answers(Reading *reading, const Bytes *bytes)
+{
+	struct record *record;
+	size_t place = 0;
+	int r = 0;
+
+	while (r == 0 && (record = next_record(bytes, &place))) {
+		if (record->kind == REC_TOTAL)
+			return emit_end(reading, (const struct rec_total *)record);
+		if (!reading->told)
+			r = emit_file(reading);
+		if (r == 0 && record->kind == REC_CODE)
+			r = emit_code(reading, (struct rec_code *)record);
+		else if (r == 0 && record->kind == REC_SYMBOL)
+			r = emit_symbol(reading, (struct rec_symbol *)record);
+	}
+	return r ? r : emit_note(reading, "its reader crashed or took too long");
+}
+
+int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, uint32_t next_file,
+		      const SymbolsSink *sink, SymbolsSummary *summary)
+{
+	int r = 0;
+
+	if (count == 0)
+		return 0;
+	jit_files_settle(files);
+	for (size_t i = 0; i < files->list.count && r == 0; i++) {
+		const JitFile *file = &files->list.items[i];
+		Request request = {file->kind, file->ns_tgid, addresses, count};
+		Reading reading = {file, next_file, &request, sink, summary, false};
+		Bytes bytes = {};
+
+		if (file->fd < 0)
+			continue;
+		ask_child(file, &request, &bytes);
+		r = emit_answers(&reading, &bytes);
+		next_file += reading.told;
+		vec_free(&bytes);
+	}
+	return r;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jit_table.c - pieces of code, and where they lay when.
+ *
+ * Code is what has a name, an offset and lines; a piece is code at an address from a
+ * moment on. Code that is moved, or said again with nothing changed, is a new piece of
+ * the same code, so that its addresses are named once.
+ */
+#include "jit_table.h"
+#include "jitdump.h"
+#include "perf_map.h"
+#include "range_history.h"
+#include <string.h>
+
+typedef struct Line {
+	uint64_t offset; /* in the code */
+	uint32_t line;
+	uint32_t source; /* Strings */
+	size_t order;	 /* in the dump: of two of one offset the later one holds */
+} Line;
+
+typedef struct Code {
+	uint64_t svma, size;
+	uint64_t start;	 /* where it was first */
+	uint32_t name;	 /* Strings */
+	uint32_t latest; /* of its pieces */
+	uint32_t next;	 /* of the same hash, or MAP_NONE */
+	size_t first_line, line_count;
+} Code;
+
+struct JitTable {
+	VEC(JitPiece) pieces;
+	VEC(Code) codes;
+	VEC(Line) lines; /* of each code in order of offset; from pending_line on of the next one */
+	Strings strings;
+	Map same;	      /* hash of (start, size, name) -> codes */
+	Map by_index;	      /* JitdumpLoad::index -> codes */
+	RangeHistory history; /* value: piece */
+	bool settled;
+	uint64_t room; /* of a perf map: the next SVMA */
+	size_t pending_line;
+	uint64_t pending_start; /* the code that the pending lines are of */
+	JitTableSummary summary;
+};
+
+JitTable *jit_table_new(void)
+{
+	return xcalloc(1, sizeof(JitTable));
+}
+
+void jit_table_free(JitTable *table)
+{
+	if (!table)
+		return;
+	vec_free(&table->pieces);
+	vec_free(&table->codes);
+	vec_free(&table->lines);
+	strings_free(&table->strings);
+	map_free(&table->same);
+	map_free(&table->by_index);
+	range_history_free(&table->history);
+	free(table);
+}
+
+const JitTableSummary *jit_table_summary(const JitTable *table)
+{
+	return &table->summary;
+}
+
+/* ---- pieces --------------------------------------------------------------- */
+
+/* size: the most that there is of the name, which may end in NUL before. */
+static uint32_t intern_name(JitTable *table, const char *name, size_t size)
+{
+	char text[JIT_NAME_MAX + 1];
+	size_t length = strnlen(name, size);
+
+	if (length > JIT_NAME_MAX) {
+		table->summary.names_cut++;
+		length = JIT_NAME_MAX;
+	}
+	memcpy(text, name, length);
+	text[length] = '\0';
+	return strings_intern(&table->strings, text);
+}
+
+static void add_piece(JitTable *table, uint32_t number, uint64_t ns, uint64_t start, uint64_t size)
+{
+	Code *code = &table->codes.items[number];
+
+	if (code->latest != MAP_NONE) {
+		JitPiece *latest = &table->pieces.items[code->latest];
+
+		/* This one hides it at all times. */
+		if (latest->ns == ns && latest->start == start && latest->end <= start + size) {
+			latest->repeated = true;
+			table->summary.pieces--;
+		}
+	}
+	code->latest = table->pieces.count;
+	*vec_push(&table->pieces) = (JitPiece){
+		.ns = ns,
+		.start = start,
+		.end = start + size,
+		.svma = code->svma,
+		.name = strings_get(&table->strings, code->name),
+		.code = number,
+	};
+	table->summary.pieces++;
+}
+
+static uint64_t code_key(uint64_t start, uint64_t size, uint32_t name)
+{
+	return hash_mix(hash_mix(start, size), name);
+}
+
+/* Code without lines that is the same as this would be, or MAP_NONE. */
+static uint32_t find_same(const JitTable *table, uint64_t start, uint64_t size, uint32_t name)
+{
+	uint32_t i = map_get(&table->same, code_key(start, size, name));
+
+	while (i != MAP_NONE) {
+		const Code *code = &table->codes.items[i];
+
+		if (code->start == start && code->size == size && code->name == name)
+			break;
+		i = code->next;
+	}
+	return i;
+}
+
+static uint32_t add_code(JitTable *table, const Code *wanted)
+{
+	uint64_t key = code_key(wanted->start, wanted->size, wanted->name);
+	uint32_t number = table->codes.count;
+	Code *code = vec_push(&table->codes);
+
+	*code = *wanted;
+	code->latest = code->next = MAP_NONE;
+	if (code->line_count == 0) {
+		code->next = map_get(&table->same, key);
+		map_set(&table->same, key, number);
+	}
+	return number;
+}
+
+/* ---- from a perf map ------------------------------------------------------ */
+
+static void take_map_piece(void *user, const PerfMapPiece *piece)
+{
+	JitTable *table = user;
+	Code wanted = {
+		.svma = table->room,
+		.size = piece->size,
+		.start = piece->start,
+		.name = intern_name(table, piece->name, piece->name_size),
+	};
+	uint32_t code = find_same(table, wanted.start, wanted.size, wanted.name);
+
+	if (code == MAP_NONE) {
+		if (wanted.size > JIT_SVMA_MAX - table->room) {
+			table->summary.no_room++;
+			return;
+		}
+		table->room += wanted.size;
+		code = add_code(table, &wanted);
+	}
+	add_piece(table, code, 0, wanted.start, wanted.size);
+}
+
+void jit_table_add_perf_map(JitTable *table, const char *text, size_t size)
+{
+	PerfMapSummary summary;
+
+	perf_map_parse(text, size, take_map_piece, table, &summary);
+	table->summary.malformed = summary.malformed;
+	table->summary.torn_bytes = summary.torn_bytes;
+	table->summary.no_times = true;
+}
+
+/* ---- from a jitdump ------------------------------------------------------- */
+
+static void drop_pending_lines(JitTable *table)
+{
+	table->summary.lines_unused += table->lines.count - table->pending_line;
+	table->lines.count = table->pending_line;
+}
+
+static void take_line(void *user, const JitdumpLine *line)
+{
+	JitTable *table = user;
+	size_t order;
+
+	if (line->code_start != table->pending_start)
+		drop_pending_lines(table);
+	table->pending_start = line->code_start;
+	order = table->lines.count;
+	*vec_push(&table->lines) = (Line){
+		.offset = line->address - line->code_start,
+		.line = line->line,
+		.source = intern_name(table, line->source, SIZE_MAX),
+		.order = order,
+	};
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const Line *x = a, *y = b;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* The pending lines become those of code at [start, start + size). Returns how many. */
+static size_t take_pending_lines(JitTable *table, uint64_t start, uint64_t size)
+{
+	size_t first = table->pending_line, kept = first;
+
+	if (table->pending_start != start)
+		drop_pending_lines(table);
+	for (size_t i = first; i < table->lines.count; i++)
+		if (table->lines.items[i].offset < size)
+			table->lines.items[kept++] = table->lines.items[i];
+	table->summary.lines_unused += table->lines.count - kept;
+	table->lines.count = table->pending_line = kept;
+	if (kept > first)
+		qsort(table->lines.items + first, kept - first, sizeof(Line), compare_lines);
+	return kept - first;
+}
+
+static void take_load(void *user, const JitdumpLoad *load)
+{
+	JitTable *table = user;
+	Code wanted = {
+		.svma = load->offset,
+		.size = load->size,
+		.start = load->start,
+		.name = intern_name(table, load->name, SIZE_MAX),
+		.first_line = table->pending_line,
+	};
+	uint32_t code = MAP_NONE;
+
+	wanted.line_count = take_pending_lines(table, load->start, load->size);
+	if (wanted.line_count == 0)
+		code = find_same(table, wanted.start, wanted.size, wanted.name);
+	if (code == MAP_NONE)
+		code = add_code(table, &wanted);
+	map_set(&table->by_index, load->index, code);
+	add_piece(table, code, load->ns, wanted.start, wanted.size);
+}
+
+static void take_move(void *user, const JitdumpMove *move)
+{
+	JitTable *table = user;
+	uint32_t code = map_get(&table->by_index, move->index);
+
+	if (code == MAP_NONE) {
+		table->summary.moves_unknown++;
+		return;
+	}
+	add_piece(table, code, move->ns, move->new_start,
+		  MIN(move->size, table->codes.items[code].size));
+}
+
+int jit_table_add_jitdump(JitTable *table, const void *data, size_t size)
+{
+	const JitdumpVisitor visitor = {take_load, take_move, take_line, table};
+	JitdumpSummary summary;
+	int r = jitdump_parse(data, size, &visitor, &summary);
+
+	if (r < 0)
+		return r;
+	drop_pending_lines(table);
+	table->summary.malformed = summary.malformed;
+	table->summary.unknown = summary.unknown;
+	table->summary.torn_bytes = summary.torn_bytes;
+	table->summary.no_times = summary.no_times;
+	return 0;
+}
+
+/* ---- questions ------------------------------------------------------------ */
+
+static void settle(JitTable *table)
+{
+	if (table->settled)
+		return;
+	table->settled = true;
+	for (size_t i = 0; i < table->pieces.count; i++) {
+		const JitPiece *piece = &table->pieces.items[i];
+
+		if (piece->repeated)
+			continue;
+		range_history_add(&table->history, &(TimedRange){
+							   .from_ns = piece->ns,
+							   .start = piece->start,
+							   .end = piece->end,
+							   .value = i,
+						   });
+	}
+}
+
+void jit_table_find(JitTable *table, uint64_t avma,
+		    void (*visit)(void *user, const JitPiece *piece), void *user)
+{
+	const TimedRange *range;
+	uint64_t ns = UINT64_MAX;
+
+	settle(table);
+	/* One of the same time as a younger one never meant anything. */
+	while ((range = range_history_find(&table->history, ns, avma))) {
+		visit(user, &table->pieces.items[range->value]);
+		if (range->from_ns == 0)
+			break;
+		ns = range->from_ns - 1;
+	}
+}
+
+bool jit_table_line(const JitTable *table, const JitPiece *piece, uint64_t avma,
+		    const char **ret_source, uint32_t *ret_line)
+{
+	const Code *code = &table->codes.items[piece->code];
+	const Line *lines = table->lines.items + code->first_line;
+	uint64_t offset = avma - piece->start;
+	size_t low = 0, high = code->line_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (lines[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || lines[low - 1].line == 0)
+		return false;
+	*ret_source = strings_get(&table->strings, lines[low - 1].source);
+	*ret_line = lines[low - 1].line;
+	return true;
+}

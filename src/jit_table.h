@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jit_table.h - what one perf map or one jitdump says: which code made at run time lay
+ * at an address, and when. A table stands for one file.
+ *
+ * Works on memory and touches nothing else, so that it can run in a sandbox.
+ */
+#ifndef WALLPROF_JIT_TABLE_H
+#define WALLPROF_JIT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Names are cut to this many bytes. */
+#define JIT_NAME_MAX 4096
+/* Offsets stay below this, so that doubles in JSON can hold them. */
+#define JIT_SVMA_MAX (1ULL << 52)
+
+/* A piece of code where it lay from a moment on. */
+typedef struct JitPiece {
+	uint64_t ns;	     /* CLOCK_MONOTONIC; 0: since ever */
+	uint64_t start, end; /* AVMA */
+	/*
+	 * Of start. Different for all pieces that are not the same; in a jitdump where the
+	 * code's bytes are, in a perf map the sizes of the pieces before it.
+	 */
+	uint64_t svma;
+	const char *name; /* as the program wrote it; empty if it gave none */
+	uint32_t code;	  /* the table's own */
+	bool repeated;	  /* the table's own: not there any more */
+} JitPiece;
+
+typedef struct JitTableSummary {
+	uint64_t pieces;	/* those said twice of one time counted once */
+	uint64_t malformed;	/* lines or records left out: they contradict themselves */
+	uint64_t unknown;	/* records of kinds that we don't know */
+	uint64_t moves_unknown; /* of code that was never loaded */
+	uint64_t lines_unused;	/* source lines of code that was not loaded next, or not in it */
+	uint64_t names_cut;
+	uint64_t no_room;  /* left out: the offsets would pass JIT_SVMA_MAX */
+	size_t torn_bytes; /* of a last line or record that was being written */
+	bool no_times;	   /* what is known is the last code at each address */
+} JitTableSummary;
+
+typedef struct JitTable JitTable;
+
+JitTable *jit_table_new(void);
+void jit_table_free(JitTable *table);
+
+void jit_table_add_perf_map(JitTable *table, const char *text, size_t size);
+
+/* Returns 0, or jitdump_parse()'s error, and then nothing was added. */
+int jit_table_add_jitdump(JitTable *table, const void *data, size_t size);
+
+const JitTableSummary *jit_table_summary(const JitTable *table);
+
+/*
+ * Calls visit for every piece that avma ever meant, the youngest first; pieces stay until
+ * the table is freed. All files must be added before the first call. O(log² n) a piece.
+ */
+void jit_table_find(JitTable *table, uint64_t avma,
+		    void (*visit)(void *user, const JitPiece *piece), void *user);
+
+/*
+ * The source line that made the code at avma, inside of a piece. Returns false if it is not
+ * known. *ret_source stays until the table is freed.
+ */
+bool jit_table_line(const JitTable *table, const JitPiece *piece, uint64_t avma,
+		    const char **ret_source, uint32_t *ret_line);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jitdump.c - record by record; nothing in the dump is aligned, and every length is
+ * looked at before it is used.
+ */
+#include "jitdump.h"
+#include "util.h"
+#include <byteswap.h>
+#include <errno.h>
+#include <string.h>
+
+#define MAGIC	       0x4a695444u
+#define VERSION	       1
+#define ARCH_TIMESTAMP (1ULL << 0)
+
+enum record_id { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO, CODE_CLOSE, CODE_UNWINDING_INFO };
+
+struct file_header {
+	uint32_t magic, version;
+	uint32_t size; /* of the header: the first record is there */
+	uint32_t machine, pad, pid;
+	uint64_t timestamp, flags;
+};
+
+struct record_header {
+	uint32_t id, size; /* of the whole record */
+	uint64_t timestamp;
+};
+
+struct code_load {
+	uint32_t pid, tid;
+	uint64_t vma, start, size, index;
+};
+
+struct code_move {
+	uint32_t pid, tid;
+	uint64_t vma, old_start, new_start, size, index;
+};
+
+struct debug_info {
+	uint64_t code_start, count;
+};
+
+struct debug_entry {
+	uint64_t address;
+	int32_t line, discriminator;
+};
+
+typedef struct Parser {
+	const uint8_t *data;
+	const JitdumpVisitor *visitor;
+	JitdumpSummary summary;
+} Parser;
+
+/* What is left of a record. */
+typedef struct Cursor {
+	const uint8_t *p, *end;
+} Cursor;
+
+static bool take(Cursor *cursor, void *ret_value, size_t size)
+{
+	if ((size_t)(cursor->end - cursor->p) < size)
+		return false;
+	memcpy(ret_value, cursor->p, size);
+	cursor->p += size;
+	return true;
+}
+
+/* NULL if it does not end inside. */
+static const char *take_text(Cursor *cursor)
+{
+	const char *text = (const char *)cursor->p;
+	const uint8_t *nul = memchr(cursor->p, '\0', cursor->end - cursor->p);
+
+	if (!nul)
+		return NULL;
+	cursor->p = nul + 1;
+	return text;
+}
+
+static bool is_range(uint64_t start, uint64_t size)
+{
+	return size > 0 && size <= UINT64_MAX - start;
+}
+
+static bool visit_load(Parser *parser, Cursor cursor, uint64_t ns)
+{
+	struct code_load load;
+	const char *name;
+
+	if (!take(&cursor, &load, sizeof(load)))
+		return false;
+	name = take_text(&cursor);
+	if (!name || !is_range(load.start, load.size) ||
+	    (size_t)(cursor.end - cursor.p) < load.size)
+		return false;
+	parser->summary.loads++;
+	parser->visitor->load(parser->visitor->user, &(JitdumpLoad){
+							     .ns = ns,
+							     .pid = load.pid,
+							     .start = load.start,
+							     .size = load.size,
+							     .index = load.index,
+							     .offset = cursor.p - parser->data,
+							     .name = name,
+						     });
+	return true;
+}
+
+static bool visit_move(Parser *parser, Cursor cursor, uint64_t ns)
+{
+	struct code_move move;
+
+	if (!take(&cursor, &move, sizeof(move)) || !is_range(move.new_start, move.size))
+		return false;
+	parser->summary.moves++;
+	parser->visitor->move(parser->visitor->user, &(JitdumpMove){
+							     .ns = ns,
+							     .old_start = move.old_start,
+							     .new_start = move.new_start,
+							     .size = move.size,
+							     .index = move.index,
+						     });
+	return true;
+}
+
+/* The lines before one that does not fit are good. */
+static bool visit_lines(Parser *parser, Cursor cursor)
+{
+	const char *source = NULL;
+	struct debug_info info;
+
+	if (!take(&cursor, &info, sizeof(info)))
+		return false;
+	for (uint64_t i = 0; i < info.count; i++) {
+		struct debug_entry entry;
+		const char *text;
+
+		if (!take(&cursor, &entry, sizeof(entry)) || !(text = take_text(&cursor)))
+			return false;
+		/* This stands for "as the one before". */
+		if (strcmp(text, "\xff"))
+			source = text;
+		if (!source)
+			return false;
+		parser->summary.lines++;
+		parser->visitor->line(parser->visitor->user,
+				      &(JitdumpLine){
+					      .code_start = info.code_start,
+					      .address = entry.address,
+					      .line = entry.line > 0 ? entry.line : 0,
+					      .source = source,
+				      });
+	}
+	return true;
+}
+
+static void visit_record(Parser *parser, const struct record_header *header, Cursor body)
+{
+	uint64_t ns = parser->summary.no_times ? 0 : header->timestamp;
+	bool good = true;
+
+	switch (header->id) {
+	case CODE_LOAD:
+		good = visit_load(parser, body, ns);
+		break;
+	case CODE_MOVE:
+		good = visit_move(parser, body, ns);
+		break;
+	case CODE_DEBUG_INFO:
+		good = visit_lines(parser, body);
+		break;
+	case CODE_CLOSE:
+	case CODE_UNWINDING_INFO:
+		break;
+	default:
+		parser->summary.unknown++;
+	}
+	if (!good)
+		parser->summary.malformed++;
+}
+
+static int check_header(const struct file_header *header, size_t size)
+{
+	if (header->magic == bswap_32(MAGIC))
+		return -EPROTONOSUPPORT;
+	if (header->magic != MAGIC)
+		return -EBADMSG;
+	if (header->version != VERSION)
+		return -EPROTONOSUPPORT;
+	return header->size < sizeof(*header) || header->size > size ? -EBADMSG : 0;
+}
+
+int jitdump_parse(const void *data, size_t size, const JitdumpVisitor *visitor,
+		  JitdumpSummary *ret_summary)
+{
+	Parser parser = {.data = data, .visitor = visitor};
+	Cursor cursor = {parser.data, parser.data + size};
+	struct record_header record;
+	struct file_header header;
+	int r;
+
+	if (!take(&cursor, &header, sizeof(header)))
+		return -EBADMSG;
+	r = check_header(&header, size);
+	if (r < 0)
+		return r;
+	parser.summary.pid = header.pid;
+	parser.summary.no_times = header.flags & ARCH_TIMESTAMP;
+	cursor.p = parser.data + header.size;
+	for (;;) {
+		Cursor body = cursor;
+
+		if (!take(&body, &record, sizeof(record)) || record.size < sizeof(record) ||
+		    record.size > (size_t)(cursor.end - cursor.p))
+			break;
+		cursor.p += record.size;
+		body.end = cursor.p;
+		visit_record(&parser, &record, body);
+	}
+	/* A length that can't be is no half record. */
+	if ((size_t)(cursor.end - cursor.p) >= sizeof(record) && record.size < sizeof(record))
+		parser.summary.malformed++;
+	parser.summary.torn_bytes = cursor.end - cursor.p;
+	*ret_summary = parser.summary;
+	return 0;
+}
