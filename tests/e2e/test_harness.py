@@ -7,6 +7,8 @@ from hidden import broken_chains
 from harness import (MS, Profile, Viewer, by_category, by_leaf, by_state, check, check_close,
                      expect_failure)
 
+HOST_ONLY = "it is about the harness, not about a kernel"
+
 
 def profile(with_offsets=False):
     """0–4 ms running in main, 4–10 ms asleep; the window is 12 ms, the thread ends at 10."""
