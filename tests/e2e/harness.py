@@ -33,6 +33,8 @@ GUEST_SHARE, GUEST_ABSOLUTE, GUEST_PATIENCE = 0.1, 20 * MS, 6
 IN_GUEST = "WALLPROF_GUEST" in os.environ
 SHARE, ABSOLUTE = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0, 0)
 PATIENCE = GUEST_PATIENCE if IN_GUEST else 1
+SWITCH_NS = 5000 * PATIENCE  # what the kernel's own accounts may be off by, for each switch
+CALL_NS = 2 * MS if IN_GUEST else 0  # how long a thread may run in a call that makes it wait
 
 
 class Skip(Exception):

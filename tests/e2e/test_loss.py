@@ -3,7 +3,7 @@
 import signal
 import time
 
-from harness import (MS, WALLPROF, Recording, by_state, check, check_unexplained,
+from harness import (MS, SWITCH_NS, WALLPROF, Recording, by_state, check, check_unexplained,
                      expect_failure, fewer, noise, wait_until)
 
 
@@ -52,7 +52,7 @@ def check_nothing_invented(recording):
         ledger = recording.ledger(truth["tid"])["states"]
         check(ledger["unknown"] > 0, f"{truth['name']}: lost records, and all is known")
         switches = truth["nvcsw"] + truth["nivcsw"]
-        slack = MS + switches * 5000 + noise(truth["cpu_ns"])
+        slack = MS + switches * SWITCH_NS + noise(truth["cpu_ns"])
         check(ledger["running"] <= truth["cpu_ns"] + slack,
               f"{truth['name']}: {ledger['running'] / MS} ms running, "
               f"it had {truth['cpu_ns'] / MS} ms")

@@ -2,10 +2,9 @@
 """Against those who count too: the kernel's accounts, and another reader of the file."""
 import copy
 
-from harness import (MS, STATES, Profile, Viewer, by_state, check, check_close, check_timed,
-                     expect_failure, fewer, host_only, ledger_by_category, noticeable)
-
-SWITCH_NS = 5000  # what the kernel's own accounts may be off by, for each switch
+from harness import (MS, STATES, SWITCH_NS, Profile, Viewer, by_state, check, check_close,
+                     check_timed, expect_failure, fewer, host_only, ledger_by_category,
+                     noticeable)
 
 
 def unknown(recording, truth):

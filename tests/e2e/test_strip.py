@@ -2,9 +2,9 @@
 """The strip that a person sees, the weights, the ledger and the workload's truth agree."""
 import copy
 
-from harness import (CATEGORY_OF, MS, PATIENCE, STATES, Profile, Recording, Truth, by_category,
-                     by_leaf, by_state, check, check_close, check_timed, expect_failure, fewer,
-                     ledger_by_category, noise, noticeable)
+from harness import (CALL_NS, CATEGORY_OF, MS, PATIENCE, STATES, Profile, Recording, Truth,
+                     by_category, by_leaf, by_state, check, check_close, check_timed,
+                     expect_failure, fewer, ledger_by_category, noise, noticeable)
 
 
 RUNNING = ("User", "Kernel")
@@ -53,12 +53,14 @@ def check_waits(recording, truth):
     for kind in {k for k, _, _ in truth["waits"]}:
         category = CATEGORY_OF[kind]
         inside, waited, runnable = 0, 0, 0
-        for _, begin, end in (w for w in truth["waits"] if w[0] == kind):
+        waits = [w for w in truth["waits"] if w[0] == kind]
+        for _, begin, end in waits:
             painted = thread.painted_by(by_category, recording.at(begin), recording.at(end))
             inside += painted.get(category, 0)
             runnable += painted.get("Runnable", 0)
             waited += end - begin
-        check_timed(f"{truth['name']}: {kind}", inside + runnable, waited, 0.02, MS)
+        check_timed(f"{truth['name']}: {kind}", inside + runnable, waited, 0.02,
+                    MS + CALL_NS * len(waits))
         others = sum(end - begin for k, begin, end in truth["waits"]
                      if k != kind and CATEGORY_OF[k] == category)
         # What a thread does before its account begins is no wait that it knows of.
