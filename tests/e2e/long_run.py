@@ -3,7 +3,9 @@
 import datetime
 import platform
 import re
+import subprocess
 
+import budget
 import harness
 
 PAGE = harness.ROOT / "docs" / "long-run.md"
@@ -47,12 +49,13 @@ def page(runner, seconds):
         parts.append("Failed: " + ", ".join(f"`{name}`" for name in runner.failed))
     if runner.skipped:
         parts.append("Skipped: " + ", ".join(f"`{name}`" for name in runner.skipped))
+    doctor = subprocess.run([harness.WALLPROF, "doctor", "-v"], capture_output=True, text=True)
     # The matrix prints its figures as tables already, each after a line with its title.
-    tables = [line for line in runner.notes if line.startswith(("|", "Verified"))]
-    if tables:
-        parts.append("## What the verifier works through, and how long loading takes")
-        parts.append("\n".join(f"\n{line}\n" if line.startswith("Verified") else line
-                               for line in tables).strip())
+    tables = [*budget.table(doctor.stdout, f"{platform.release()} (this machine)"),
+              *(line for line in runner.notes if line.startswith(("|", "Verified")))]
+    parts.append("## What the verifier works through, and how long loading takes")
+    parts.append("\n".join(f"\n{line}\n" if line.startswith("Verified") else line
+                           for line in tables).strip())
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

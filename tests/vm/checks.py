@@ -10,12 +10,9 @@ import json
 import re
 import subprocess
 
+import budget
 from harness import (CATEGORY_OF, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
                      Truth, by_category, by_state, check, check_close, expect_failure, waited)
-
-# The verifier's work on one program: the budget, and what stays tolerable beyond it.
-MAX_INSTRUCTIONS = 40_000 * 1.2
-LOADED = re.compile(r"\((\w+): (\d+) instructions verified, loaded in ([\d.]+) ms\)")
 
 # Name of a case, workload with its options, exit status.
 CASES = (
@@ -285,24 +282,7 @@ def check_load(case, kernel):
     """Every program loads, and the verifier has no more work with it than planned."""
     case.check_status(0)
     check(f"kernel {kernel.release}," in case.log, f"another kernel: {case.log[:100]}")
-    refused = [line for line in case.log.splitlines() if line.startswith("no ")]
-    check(not refused, "; ".join(refused))
-    loaded = LOADED.findall(case.log)
-    check(len(loaded) >= 10, f"only {len(loaded)} programs")
-    for program, instructions, _ in loaded:
-        check(0 < int(instructions) <= MAX_INSTRUCTIONS,
-              f"{program}: {instructions} instructions verified")
-
-
-def load_table(case, release):
-    """Lines to print: a table of what loading took."""
-    rows = LOADED.findall(case.log)
-    total = ("total", sum(int(row[1]) for row in rows), sum(float(row[2]) for row in rows))
-    yield f"Verified on {release}:"
-    yield "| program | instructions | load, ms |"
-    yield "|---|---|---|"
-    for program, instructions, milliseconds in (*rows, total):
-        yield f"| {program} | {int(instructions):,} | {float(milliseconds):.0f} |"
+    budget.check_programs(case.log)
 
 
 def check_negative(kernel, results):

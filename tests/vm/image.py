@@ -19,7 +19,7 @@ APPLETS = ("cat", "date", "ifconfig", "kill", "mkdir", "mount", "poweroff", "rm"
 # What the end-to-end tests call besides, and the packages that it is in.
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "redis-server": "redis-server",
          "unshare": "util-linux"}
-SOURCES = ("bpf", "src", "export", "tests/e2e")
+SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm")
 # Parts of Python's library that are large and that no test imports.
 LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
             "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")
