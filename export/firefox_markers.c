@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * firefox_markers.c - markers: one per wait or unknown stretch that is long enough, one
- * per span of lost events, one per process that ended.
+ * per span of lost events, one per process that ended. In a lane a process has one for all
+ * its life instead: nothing else tells there whose time it is.
  *
  * The viewer groups them by name and files each name under the category of its
  * first marker: a name has one category.
@@ -19,6 +20,7 @@ enum marker_kind {
 	MARKER_UNKNOWN,
 	MARKER_LOSS,
 	MARKER_EXIT,
+	MARKER_PROCESS,
 };
 
 enum marker_phase {
@@ -91,7 +93,8 @@ void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget
 }
 
 /* Both walks return how many markers they showed. */
-static uint64_t walk_thread(Profile *profile, const Thread *thread, MarkerVisitor visit)
+static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane,
+			    MarkerVisitor visit)
 {
 	const Process *process = &profile->timeline->processes.items[thread->process];
 	uint64_t count = 0;
@@ -110,7 +113,15 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, MarkerVisito
 			       });
 		count++;
 	}
-	if (thread->is_main && process->exited_in_window) {
+	if (thread->is_main && in_lane) {
+		visit(profile, &(Marker){
+				       .kind = MARKER_PROCESS,
+				       .start_ns = process->start_ns,
+				       .end_ns = process->end_ns,
+				       .thread = thread,
+			       });
+		count++;
+	} else if (thread->is_main && process->exited_in_window) {
 		visit(profile, &(Marker){
 				       .kind = MARKER_EXIT,
 				       .start_ns = process->end_ns,
@@ -138,7 +149,7 @@ static uint64_t walk_markers(Profile *profile, const Track *track, MarkerVisitor
 	}
 	for (size_t i = 0; i < track->threads.count; i++)
 		count += walk_thread(profile, &timeline->threads.items[track->threads.items[i]],
-				     visit);
+				     track->is_lane, visit);
 	return count;
 }
 
@@ -155,6 +166,7 @@ static void write_name(Profile *profile, const Marker *marker)
 		[MARKER_UNKNOWN] = "Unknown",
 		[MARKER_LOSS] = "Events lost",
 		[MARKER_EXIT] = "Exit",
+		[MARKER_PROCESS] = "Process",
 	};
 	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
 						       : names[marker->kind];
@@ -184,6 +196,7 @@ static void write_category(Profile *profile, const Marker *marker)
 		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN,
 		[MARKER_LOSS] = CATEGORY_UNKNOWN,
 		[MARKER_EXIT] = CATEGORY_OTHER,
+		[MARKER_PROCESS] = CATEGORY_OTHER,
 	};
 
 	json_u64(&profile->json, marker->kind == MARKER_WAIT
@@ -319,14 +332,29 @@ static void write_loss_data(Profile *profile, const Marker *marker)
 }
 
 /* As wait(2) reports it. */
-static void write_exit_data(Profile *profile, const Marker *marker)
+static char *exit_text(const Process *process)
+{
+	uint32_t code = process->exit_code, signal = code & 0x7f;
+
+	if (!process->exited_in_window)
+		return xstrdup("still there when the recording ended");
+	return signal ? xasprintf("killed by signal %u", signal)
+		      : xasprintf("exit status %u", code >> 8 & 0xff);
+}
+
+static void write_process_data(Profile *profile, const Marker *marker)
 {
 	const Process *process = &profile->timeline->processes.items[marker->thread->process];
-	uint32_t code = process->exit_code, signal = code & 0x7f;
-	_cleanup_free_ char *status = signal ? xasprintf("killed by signal %u", signal)
-					     : xasprintf("exit status %u", code >> 8 & 0xff);
+	_cleanup_free_ char *status = exit_text(process);
 
-	json_key_string(&profile->json, "type", "ProcessExit");
+	if (marker->kind == MARKER_EXIT) {
+		json_key_string(&profile->json, "type", "ProcessExit");
+	} else {
+		json_key_string(&profile->json, "type", "Process");
+		json_key(&profile->json, "process");
+		/* Of a process's main thread both numbers are the same. */
+		json_track_pid(&profile->json, profile->tracks.tids[process->threads.items[0]]);
+	}
 	key_unique(profile, "status", status);
 	if (process->path)
 		json_key_string(&profile->json, "path", process->path);
@@ -342,7 +370,7 @@ static void write_data(Profile *profile, const Marker *marker)
 	else if (marker->kind == MARKER_LOSS)
 		write_loss_data(profile, marker);
 	else
-		write_exit_data(profile, marker);
+		write_process_data(profile, marker);
 	json_end_object(&profile->json);
 }
 
@@ -416,6 +444,11 @@ void profile_write_marker_schemas(Json *json)
 		{"cpu", "CPU", "integer"},
 		{"why", "Why", "unique-string"},
 	};
+	static const SchemaField life[] = {
+		{"process", "Process", "pid"},
+		{"status", "Status", "unique-string"},
+		{"path", "Program", "file-path"},
+	};
 	static const SchemaField end[] = {
 		{"status", "Status", "unique-string"},
 		{"path", "Program", "file-path"},
@@ -432,5 +465,7 @@ void profile_write_marker_schemas(Json *json)
 		     "{marker.data.count} {marker.data.kind}", loss, ARRAY_LEN(loss));
 	write_schema(json, "ProcessExit", "A process ended.", "{marker.data.status}", end,
 		     ARRAY_LEN(end));
+	write_schema(json, "Process", "The life of one of the processes that share these rows.",
+		     "{marker.data.process}: {marker.data.status}", life, ARRAY_LEN(life));
 	json_end_array(json);
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "firefox_tracks.h"
 
-/* Processes that live for less than this part of the window, … */
-#define SHORT_PART 100
-/* … and of whose name there are at least so many, share lanes. */
-#define SHORT_MIN_COUNT 3
-#define VISIBLE_COUNT	12
-#define ID_TEXT_SIZE	40
+#define VISIBLE_COUNT 12
+#define ID_TEXT_SIZE  40
+
+/*
+ * Which processes share lanes: those that live for less than this part of the window and
+ * of whose name there are at least so many. A build's compilers live for 1/100 of it only if
+ * there are hundreds, so what would fill the first screen alone may live for longer.
+ */
+static const struct {
+	uint32_t part, count;
+} lane_rules[] = {
+	{.part = 100, .count = 3},
+	{.part = 10, .count = VISIBLE_COUNT + 1},
+};
 
 /* One process on the screen, or all short ones of a name, while tracks are made. */
 typedef struct Group {
@@ -126,12 +134,12 @@ static uint32_t command_process(const Timeline *timeline)
 		       : THREAD_NONE;
 }
 
-static bool is_short(const Timeline *timeline, uint32_t process)
+static bool is_short(const Timeline *timeline, uint32_t process, uint32_t part)
 {
 	const Process *p = &timeline->processes.items[process];
 
 	return lifetime(p->start_ns, p->end_ns) <
-		       lifetime(timeline->start_ns, timeline->end_ns) / SHORT_PART &&
+		       lifetime(timeline->start_ns, timeline->end_ns) / part &&
 	       process != command_process(timeline);
 }
 
@@ -157,23 +165,46 @@ static void add_group(Groups *groups, const Timeline *timeline, uint32_t process
 	};
 }
 
+/* How many processes of one name each rule would take. */
+typedef struct NameCount {
+	uint32_t of_rule[ARRAY_LEN(lane_rules)];
+} NameCount;
+
+typedef VEC(NameCount) NameCounts;
+
+/* By number of the name in `names`. */
+static void count_names(NameCounts *counts, Strings *names, const Timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		uint32_t name = strings_intern(names, process_name(&timeline->processes.items[i]));
+
+		while (counts->count <= name)
+			*vec_push(counts) = (NameCount){};
+		for (size_t rule = 0; rule < ARRAY_LEN(lane_rules); rule++)
+			counts->items[name].of_rule[rule] +=
+				is_short(timeline, i, lane_rules[rule].part);
+	}
+}
+
+static bool is_in_lane(const Timeline *timeline, uint32_t process, const NameCount *count)
+{
+	for (size_t rule = 0; rule < ARRAY_LEN(lane_rules); rule++)
+		if (count->of_rule[rule] >= lane_rules[rule].count &&
+		    is_short(timeline, process, lane_rules[rule].part))
+			return true;
+	return false;
+}
+
 static void make_groups(Groups *groups, const Timeline *timeline)
 {
 	Strings names = {};
-	VEC(uint32_t) counts = {};
+	NameCounts counts = {};
 	Map lanes = {}; /* name -> group */
 
-	for (size_t i = 0; i < timeline->processes.count; i++) {
-		if (!is_short(timeline, i))
-			continue;
-		uint32_t name = strings_intern(&names, process_name(&timeline->processes.items[i]));
-		while (counts.count <= name)
-			*vec_push(&counts) = 0;
-		counts.items[name]++;
-	}
+	count_names(&counts, &names, timeline);
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		uint32_t name = strings_intern(&names, process_name(&timeline->processes.items[i]));
-		bool shared = is_short(timeline, i) && counts.items[name] >= SHORT_MIN_COUNT;
+		bool shared = is_in_lane(timeline, i, &counts.items[name]);
 		uint32_t number = shared ? map_get(&lanes, name) : MAP_NONE;
 
 		if (timeline->processes.items[i].threads.count == 0)

@@ -51,6 +51,46 @@ static void write_thread(Json *json, const Timeline *timeline, const Thread *thr
 	json_end_object(json);
 }
 
+static void key_or_null(Json *json, const char *key, bool known, uint64_t number)
+{
+	if (known)
+		json_key_u64(json, key, number);
+	else
+		json_key_null(json, key);
+}
+
+/* How it ended, as wait(2) tells it; both are null for one that outlived the window. */
+static void write_exit(Json *json, const Process *process)
+{
+	uint32_t signal = process->exit_code & 0x7f;
+
+	key_or_null(json, "exit_status", process->exited_in_window && signal == 0,
+		    process->exit_code >> 8 & 0xff);
+	key_or_null(json, "exit_signal", process->exited_in_window && signal != 0, signal);
+}
+
+static void write_process(Json *json, const Timeline *timeline, const Process *process)
+{
+	const Process *parent = process->parent < timeline->processes.count
+					? &timeline->processes.items[process->parent]
+					: NULL;
+
+	json_begin_object(json);
+	json_key_u64(json, "pid", process->ns_tgid);
+	key_or_null(json, "parent", parent, parent ? parent->ns_tgid : 0);
+	json_key_string(json, "name", process->name ? process->name : "");
+	if (process->path)
+		json_key_string(json, "path", process->path);
+	else
+		json_key_null(json, "path");
+	json_key_u64(json, "start_ns",
+		     process->start_ns - MIN(process->start_ns, timeline->start_ns));
+	json_key_u64(json, "end_ns", process->end_ns - MIN(process->end_ns, timeline->start_ns));
+	write_exit(json, process);
+	json_key_u64(json, "threads", process->threads.count);
+	json_end_object(json);
+}
+
 static void write_totals(Json *json, const Timeline *timeline)
 {
 	json_key_object(json, "totals");
@@ -104,6 +144,10 @@ void report_json(FILE *file, const Timeline *timeline)
 	json_key_array(&json, "threads");
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		write_thread(&json, timeline, &timeline->threads.items[i]);
+	json_end_array(&json);
+	json_key_array(&json, "processes");
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		write_process(&json, timeline, &timeline->processes.items[i]);
 	json_end_array(&json);
 	write_totals(&json, timeline);
 	write_losses(&json, timeline);

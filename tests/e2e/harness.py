@@ -26,6 +26,16 @@ WORKLOADS = BUILD / "tests" / "workloads"
 MS = 1_000_000
 STATES = ("running", "runnable", "blocked", "unknown")
 
+# A guest of the kernel matrix: what a clock says there is held to so much besides, for an
+# emulated machine is slow and its CPUs come and go; and one waits longer. Counts, and what
+# wallprof makes of one recording, are as exact as anywhere.
+GUEST_SHARE, GUEST_ABSOLUTE, GUEST_PATIENCE = 0.1, 20 * MS, 6
+IN_GUEST = "WALLPROF_GUEST" in os.environ
+SHARE, ABSOLUTE = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0, 0)
+PATIENCE = GUEST_PATIENCE if IN_GUEST else 1
+SWITCH_NS = 5000 * PATIENCE  # what the kernel's own accounts may be off by, for each switch
+CALL_NS = 2 * MS if IN_GUEST else 0  # how long a thread may run in a call that makes it wait
+
 
 class Skip(Exception):
     """This test cannot be run here; the argument says why."""
@@ -45,6 +55,41 @@ def check_close(what, got, wanted, share, absolute):
     allowed = max(share * wanted, absolute)
     check(abs(got - wanted) <= allowed,
           f"{what}: {got / MS:.3f} ms, should be {wanted / MS:.3f} ± {allowed / MS:.3f}")
+
+
+def noise(ns):
+    """By how much a clock's `ns` may be off for no fault of wallprof's: nothing but in a guest."""
+    return max(SHARE * ns, ABSOLUTE)
+
+
+def check_timed(what, got, wanted, share, absolute):
+    """check_close for what two clocks say, or one at two moments."""
+    check_close(what, got, wanted, max(share, SHARE), max(absolute, ABSOLUTE))
+
+
+def noticeable(ns, wanted=0):
+    """A truth of `wanted` altered by so much is altered beyond check_timed's tolerance, too."""
+    return ns + 3 * noise(wanted)
+
+
+def fewer(count):
+    """How often to repeat what is slow in a guest, mostly for being read in Python."""
+    return count // PATIENCE
+
+
+def host_only(why):
+    """Marks a test that the guests of the kernel matrix leave to their host.
+
+    A suite that is so as a whole says HOST_ONLY = why.
+    """
+    def mark(function):
+        function.host_only = why
+        return function
+    return mark
+
+
+def why_host_only(function):
+    return getattr(function, "host_only", None) or function.__globals__.get("HOST_ONLY")
 
 
 def expect_failure(function, *arguments):
@@ -93,7 +138,7 @@ class Thread:
         self.tid = int(data["tid"]) if str(data["tid"]).isdigit() else data["tid"]
         self.pid, self.name = str(data["pid"]), data["name"]
         self.process = data.get("processName", "")
-        self._strings = profile.data.get("shared", {}).get("stringArray") or data["stringArray"]
+        self._strings = profile.table(data, "stringArray")
         self._read_samples(data["samples"])
 
     def _read_samples(self, samples):
@@ -282,7 +327,7 @@ class Context:
 
     def wallprof(self, *arguments, status=0, **settings):
         """Runs wallprof; checks its exit status unless status is None."""
-        settings.setdefault("timeout", 120)
+        settings.setdefault("timeout", 120 * PATIENCE)
         settings.setdefault("cwd", self.folder)
         done = subprocess.run([str(WALLPROF), *map(str, arguments)], capture_output=True,
                               text=True, **settings)
@@ -434,7 +479,7 @@ def needs_root():
 
 
 def wait_until(condition, what, seconds=20):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while not condition():
         check(time.monotonic() < end, f"gave up waiting until {what}")
         time.sleep(0.01)

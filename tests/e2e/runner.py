@@ -3,7 +3,9 @@
 
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
 under the sanitizers), vm (the kernel matrix), and one for each test_*.py beside this file.
+In a guest of that matrix (--guest) only the last ones, as far as they need a kernel.
 """
+import argparse
 import importlib
 import json
 import os
@@ -16,15 +18,17 @@ import traceback
 from pathlib import Path
 
 import harness
+import long_run
 
 TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
-VM_RESULT = re.compile(r"^(ok|not ok) (vm\.\S+)(?: # (.*))?$")
+VM_RESULT = re.compile(r"^(ok|not ok|skip) (vm\.\S+)(?: # (.*))?$")
 
 
 class Runner:
     def __init__(self, seed, wanted):
         self.seed, self.wanted = seed, wanted
         self.passed, self.failed, self.skipped = [], [], []
+        self.notes = []  # of the kernel matrix
 
     def is_wanted(self, name):
         return not self.wanted or any(w in name for w in self.wanted)
@@ -62,10 +66,8 @@ class Runner:
             context.close(keep=not good)
 
     def run_module(self, suite):
-        module = importlib.import_module(suite)
-        for name, function in list(vars(module).items()):
-            if name.startswith("test_") and callable(function):
-                self.run(f"{suite[5:]}.{name[5:]}", function)
+        for name, function in tests_of(suite):
+            self.run(name, function)
 
     def run_unit(self, suite, build):
         """The cmocka programs that this build folder has."""
@@ -115,7 +117,7 @@ class Runner:
         elif seen == 0:
             self.fails(name, "ran no test")
 
-    def run_kernels(self):
+    def run_kernels(self, long):
         """The kernel matrix: virtual machines, so one call for all its tests."""
         if self.wanted and not any(w.startswith("vm") for w in self.wanted):
             return
@@ -123,22 +125,25 @@ class Runner:
         if why:
             self.skips("vm", why)
             return
-        with subprocess.Popen([harness.ROOT / "tools" / "kernel-matrix"], text=True,
-                              stdout=subprocess.PIPE) as matrix:
-            seen = 0
+        command = [harness.ROOT / "tools" / "kernel-matrix", *(["--long"] if long else [])]
+        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+                              env={**os.environ, "WALLPROF_SEED": str(self.seed)}) as matrix:
+            before = len(self.passed) + len(self.failed)
             for line in matrix.stdout:
-                match = VM_RESULT.match(line)
-                if not match:
-                    if line.startswith("#"):
-                        print(line, end="", flush=True)
-                    continue
-                seen += 1
-                if match[1] == "ok":
-                    self.passes(match[2])
-                else:
-                    self.fails(match[2], match[3] or "no reason given")
-        if not seen or matrix.returncode not in (0, 1):
+                self.take_vm_line(line.rstrip("\n"))
+        if len(self.passed) + len(self.failed) == before or matrix.returncode not in (0, 1):
             self.fails("vm", f"the kernel matrix did not run (status {matrix.returncode})")
+
+    def take_vm_line(self, line):
+        match = VM_RESULT.match(line)
+        if match and match[1] == "ok":
+            self.passes(match[2])
+        elif match:
+            tell = self.skips if match[1] == "skip" else self.fails
+            tell(match[2], match[3] or "no reason given")
+        elif line.startswith("#"):
+            self.notes.append(line[1:].strip())
+            print(line, flush=True)
 
     def summary(self):
         for name in self.failed:
@@ -147,15 +152,50 @@ class Runner:
         return 1 if self.failed or not self.passed else 0
 
 
+def tests_of(suite):
+    """(name, function) of each test in a test_*.py."""
+    for name, function in list(vars(importlib.import_module(suite)).items()):
+        if name.startswith("test_") and callable(function):
+            yield f"{suite[5:]}.{name[5:]}", function
+
+
+def run_guest(runner, suites):
+    """What depends on the kernel. First all names, so that none can get lost."""
+    wanted, left = [], {}
+    for name, function in (test for suite in suites for test in tests_of(suite)):
+        why = harness.why_host_only(function)
+        if why:
+            left.setdefault(why, []).append(name)
+        elif runner.is_wanted(name):
+            wanted.append((name, function))
+    print("plan " + " ".join(name for name, _ in wanted), flush=True)
+    for why, names in left.items():
+        print(f"# left to the host, {len(names)} tests: {why}", flush=True)
+    for name, function in wanted:
+        runner.run(name, function)
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--long", action="store_true", help="every suite on every kernel, "
+                        "and write down in docs/long-run.md what came of it")
+    parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("name", nargs="*", help="run only tests whose SUITE.TEST contains a NAME")
+    options = parser.parse_args()
     seed = int(os.environ.get("WALLPROF_SEED") or random.randrange(1 << 31))
     print(f"seed: WALLPROF_SEED={seed}", flush=True)
-    runner = Runner(seed, sys.argv[1:])
+    runner, begin = Runner(seed, options.name), time.monotonic()
+    suites = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+    if options.guest:
+        run_guest(runner, suites)
+        sys.exit(runner.summary())
     runner.run_unit("unit", harness.ROOT / "build")
     runner.run_unit("unit-asan", harness.ROOT / "build-asan")
-    runner.run_kernels()
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
-        runner.run_module(path.stem)
+    runner.run_kernels(options.long)
+    for suite in suites:
+        runner.run_module(suite)
+    if options.long and not options.name:
+        long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())
 
 

@@ -5,6 +5,7 @@ import hashlib
 import shutil
 import subprocess
 
+from budget import check_programs
 from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_root, read_report
 
 
@@ -165,8 +166,11 @@ def test_captures_that_are_none(context):
 
 def test_doctor(context):
     needs_root()
-    done = run(context, "doctor")
+    done = run(context, "doctor", "-v")
     check(done.returncode == 0 and done.stdout.strip(), f"doctor: {done.stdout}{done.stderr}")
+    check_programs(done.stdout)
+    expect_failure(check_programs, done.stdout.replace(" instructions", "00 instructions"))
+    check("verified" not in run(context, "doctor").stdout, "doctor says it without -v, too")
 
 
 def test_signal_dispositions(context):

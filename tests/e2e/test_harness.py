@@ -2,10 +2,16 @@
 """The harness's own reading of a profile, on one that is small enough to do by hand."""
 import gzip
 import json
+import sys
 
 from hidden import broken_chains
-from harness import (MS, Profile, Viewer, by_category, by_leaf, by_state, check, check_close,
-                     expect_failure)
+from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check,
+                     check_close, expect_failure)
+
+sys.path.append(str(ROOT / "tests" / "vm"))
+import checks  # noqa: E402
+
+HOST_ONLY = "it is about the harness, not about a kernel"
 
 
 def profile(with_offsets=False):
@@ -97,6 +103,18 @@ def test_hidden_switches(_context):
     check(broken_chains(lines) == set(), "a whole trace")
     check(broken_chains(lines[:2] + lines[3:]) == {"agent 2"}, "one switch is missing")
     check(broken_chains(lines[:2] + ["CPU:0 [LOST 3 EVENTS]"] + lines[3:]) == set(), "ftrace lost it")
+
+
+def test_guest_results(_context):
+    """Of what a guest was to run nothing gets lost: what it does not tell of has failed."""
+    told = ("seed: WALLPROF_SEED=1\r\nplan a.x a.y a.z b.x\r\n# left to the host\r\nok a.x (0.1 s)"
+            "\r\nnot ok a.y\r\n    too\r\n    late\r\nskip a.z: why\r\nfailed: a.y\r\n")
+    found = {name: (result, why) for name, result, why in checks.suite_results(told)}
+    check(found.pop("b.x")[0] == "not ok", "a test that was not run has passed")
+    check(found == {"a.x": ("ok", ""), "a.y": ("not ok", "too\nlate\n"), "a.z": ("skip", "why")},
+          f"results: {found}")
+    for nothing in ("", "plan \n", "Traceback: no module named harness\n"):
+        expect_failure(lambda: list(checks.suite_results(nothing)))
 
 
 def test_negative(_context):

@@ -14,6 +14,8 @@ NINJA = """#!/bin/sh
 echo "ninja" >>"$LOG"
 """
 
+HOST_ONLY = "it is about building"
+
 
 def called(context, *options):
     """Which of the two `build build OPTIONS` calls, and how; of meson, its verb."""

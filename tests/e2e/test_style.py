@@ -11,10 +11,12 @@ FOLDERS = ("bpf", "src", "export", "tests", "tools", "docs", ".ci")
 MACHINE = re.compile(r"(?<![\w.<])/(wor" r"k|op" r"t|hom" r"e/\w+|mn" r"t)/|\.interna" r"l\b")
 MAX_LINES = 700
 
+HOST_ONLY = "it is about the sources"
+
 
 def files():
     found = [p for f in FOLDERS for p in (ROOT / f).rglob("*") if p.is_file()]
-    found += [p for p in ROOT.iterdir() if p.is_file()]
+    found += [p for p in ROOT.iterdir() if p.is_file() and p.name != ".git"]
     return [p for p in found if "__pycache__" not in p.parts and p.suffix not in (".png", ".gz")]
 
 

@@ -9,6 +9,8 @@ from harness import BUILD, ROOT, check, expect_failure, needs_command
 
 PROGRAM = BUILD / "tools" / "tar-extract"
 
+HOST_ONLY = "the example needs no wallprof"
+
 
 def tree(folder):
     """All that is in a folder: kinds, modes, times, contents, targets, links."""

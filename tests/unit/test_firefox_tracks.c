@@ -85,6 +85,15 @@ static void test_short_processes_share_lanes(void **state)
 	assert_string_equal(node_string(node_get(second, "pid")), "50");
 	assert_int_equal(node_get(second, "isMainThread")->type, 'f');
 	assert_int_equal(sum_weights(&profile, first).states[STATE_RUNNING], 15 * MS);
+	/* Each process has its life in the lane. */
+	const Node *markers = node_get(first, "markers"),
+		   *life = node_at(node_get(markers, "data"), 1);
+	assert_int_equal(node_int(node_get(markers, "length")), 3);
+	assert_string_equal(node_string(node_get(life, "type")), "Process");
+	assert_string_equal(node_string(node_get(life, "process")), "52");
+	assert_int_equal(node_ns(node_at(node_get(markers, "startTime"), 1)), 15 * MS);
+	assert_int_equal(node_ns(node_at(node_get(markers, "endTime"), 1)), 20 * MS);
+	assert_int_equal(node_int(node_at(node_get(markers, "phase"), 1)), 1);
 	/* The gap is painted as nothing, from end to start. */
 	Sums paint = sum_paint(&profile, first, 10 * MS, 505 * MS);
 	assert_int_equal(paint.states[STATE_RUNNING] / 2, 15 * MS);
@@ -99,6 +108,29 @@ static void test_short_processes_share_lanes(void **state)
 		assert_int_equal(sample.weight_ns, 0);
 	}
 	assert_int_equal(gap, 2);
+	done(&profile, t);
+}
+
+/* Compilers of a small build: 13, of which each lives for 5 %, and a long one; 12 of another name.
+ */
+static void test_a_crowd_shares_lanes(void **state)
+{
+	Timeline *t = hand_new(1000 * MS);
+
+	(void)state;
+	for (uint32_t i = 0; i < 13; i++)
+		hand_running_process(t, 100 + i, "cc1", i * 60 * MS, (i * 60 + 50) * MS);
+	hand_running_process(t, 113, "cc1", 100 * MS, 200 * MS);
+	for (uint32_t i = 0; i < 12; i++)
+		hand_running_process(t, 200 + i, "as", i * 60 * MS, (i * 60 + 50) * MS);
+	hand_finish(t);
+	Profile profile = make_profile(t, NULL);
+	assert_int_equal(thread_count(&profile), 1 + 1 + 12 + 1);
+	const Node *lane = find_thread(&profile, "100");
+	assert_string_equal(node_string(node_get(lane, "processName")), "cc1 ×13");
+	assert_int_equal(sum_weights(&profile, lane).states[STATE_RUNNING], 13 * 50 * MS);
+	assert_string_equal(node_string(node_get(find_thread(&profile, "113"), "processName")),
+			    "cc1");
 	done(&profile, t);
 }
 
@@ -127,6 +159,7 @@ int main(void)
 		cmocka_unit_test(test_order_and_first_screen),
 		cmocka_unit_test(test_main_thread_is_visible),
 		cmocka_unit_test(test_short_processes_share_lanes),
+		cmocka_unit_test(test_a_crowd_shares_lanes),
 		cmocka_unit_test(test_reused_ids),
 	};
 

@@ -251,6 +251,46 @@ static uint64_t member(const Node *node, const char *outer, const char *key)
 	return node_int(node_get(node_get(node, outer), key));
 }
 
+static void test_json_processes(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+	char *text;
+	Node *node;
+
+	(void)state;
+	hand_running_process(t, 7, "make", 0, 100 * MS);
+	hand_running_process(t, 8, "cc1", 10 * MS, 30 * MS);
+	hand_running_process(t, 9, "as", 10 * MS, 40 * MS);
+	t->processes.items[1].parent = 0;
+	t->processes.items[1].path = xstrdup("/lib/cc1");
+	t->processes.items[1].exit_code = 7 << 8;
+	t->processes.items[2].exit_code = 9;
+	hand_finish(t);
+	text = print(print_json, t);
+	node = node_read(text);
+	const Node *processes = node_get(node, "processes");
+	assert_int_equal(processes->count, 3);
+	const Node *make = node_at(processes, 0), *cc1 = node_at(processes, 1);
+	assert_int_equal(node_get(make, "parent")->type, 'n');
+	assert_int_equal(node_get(make, "path")->type, 'n');
+	assert_int_equal(node_get(make, "exit_status")->type, 'n');
+	assert_int_equal(node_get(make, "exit_signal")->type, 'n');
+	assert_int_equal(node_int(node_get(cc1, "pid")), 8);
+	assert_int_equal(node_int(node_get(cc1, "parent")), 7);
+	assert_string_equal(node_string(node_get(cc1, "name")), "cc1");
+	assert_string_equal(node_string(node_get(cc1, "path")), "/lib/cc1");
+	assert_int_equal(node_int(node_get(cc1, "start_ns")), 10 * MS);
+	assert_int_equal(node_int(node_get(cc1, "end_ns")), 30 * MS);
+	assert_int_equal(node_int(node_get(cc1, "threads")), 1);
+	assert_int_equal(node_int(node_get(cc1, "exit_status")), 7);
+	assert_int_equal(node_get(cc1, "exit_signal")->type, 'n');
+	assert_int_equal(node_get(node_at(processes, 2), "exit_status")->type, 'n');
+	assert_int_equal(node_int(node_get(node_at(processes, 2), "exit_signal")), 9);
+	node_free(node);
+	free(text);
+	timeline_free(t);
+}
+
 static void test_json(void **state)
 {
 	Timeline *t = make_timeline();
@@ -341,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_processes),
 		cmocka_unit_test(test_leaves_are_unique),
 		cmocka_unit_test(test_labels),
 	};

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the verifier works through for each program, as `wallprof doctor -v` tells it."""
+import re
+
+from harness import check
+
+# The design's budget for one program, and what stays tolerable beyond it.
+MAX_INSTRUCTIONS = 40_000 * 1.2
+LOADED = re.compile(r"\((\w+): (\d+) instructions verified, loaded in ([\d.]+) ms\)")
+
+
+def check_programs(text):
+    """Every program loads, and none costs the verifier more than planned."""
+    refused = [line for line in text.splitlines() if line.startswith("no ")]
+    check(not refused, "; ".join(refused))
+    loaded = LOADED.findall(text)
+    check(len(loaded) >= 10, f"only {len(loaded)} programs")
+    for program, instructions, _ in loaded:
+        check(0 < int(instructions) <= MAX_INSTRUCTIONS,
+              f"{program}: {instructions} instructions verified")
+
+
+def table(text, kernel):
+    """Lines to print: a title and a table of what loading took."""
+    rows = LOADED.findall(text)
+    total = ("total", sum(int(row[1]) for row in rows), sum(float(row[2]) for row in rows))
+    yield f"Verified on {kernel}:"
+    yield "| program | instructions | load, ms |"
+    yield "|---|---|---|"
+    for program, instructions, milliseconds in (*rows, total):
+        yield f"| {program} | {int(instructions):,} | {float(milliseconds):.0f} |"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The disk of a guest: wallprof, its workloads, its end-to-end tests and what those call.
+
+An ext4 file system made without root's help. Programs and libraries are this machine's
+own, at the same paths; the tests are where they are in the tree, under /wallprof.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+APPLETS = ("cat", "date", "ifconfig", "kill", "mkdir", "mount", "poweroff", "rm", "rmdir", "sh",
+           "sleep", "sync", "tar", "touch", "true", "umount", "uname")
+# What the end-to-end tests call besides, and the packages that it is in.
+TOOLS = {"bpftool": "bpftool", "curl": "curl", "redis-server": "redis-server",
+         "unshare": "util-linux"}
+SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm")
+# Parts of Python's library that are large and that no test imports.
+LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
+            "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")
+USERS = {"passwd": "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
+         "group": "root:x:0:\nnogroup:x:65534:\n"}
+DISK_SIZE = "384M"
+# Programs that are needed here, and the packages they are in.
+NEEDED = {"busybox": "busybox-static", "mke2fs": "e2fsprogs", "ldd": "libc-bin", **TOOLS}
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def _which(program):
+    return Path(shutil.which(program, path=PATH)).resolve()
+
+
+def _install_libraries(program, root):
+    """What the dynamic loader maps for it, if anything."""
+    maps = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+    for path in re.findall(r"(/\S+) \(0x", maps):
+        target = root / path.lstrip("/")
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+
+
+def _install(program, folder, root, name=None):
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(program, folder / (name or program.name))
+    _install_libraries(program, root)
+
+
+def _install_python(root):
+    """The interpreter that runs this, and its library with what its modules link."""
+    program = Path(sys.executable).resolve()
+    _install(program, root / str(program.parent).lstrip("/"), root)
+    (root / "bin/python3").symlink_to(program)
+    for name in ("stdlib", "platstdlib"):
+        library = Path(sysconfig.get_path(name))
+        target = root / str(library).lstrip("/")
+        if not target.exists():
+            shutil.copytree(library, target, symlinks=True,
+                            ignore=shutil.ignore_patterns(*LEFT_OUT))
+            for module in (target / "lib-dynload").glob("*.so"):
+                _install_libraries(library / "lib-dynload" / module.name, root)
+
+
+def _install_wallprof(build, root):
+    tree = root / "wallprof"
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    _install(build / "wallprof", tree / "build", root)
+    for workload in (build / "tests" / "workloads").iterdir():
+        if workload.is_file() and os.access(workload, os.X_OK):
+            _install(workload, tree / "build" / "tests" / "workloads", root)
+
+
+def make(folder, build, scripts, run):
+    """An image with all that and these scripts ({name: text}) in it; `run` runs a command."""
+    root, image = folder / "root", folder / "disk"
+    for name in ("bin", "dev", "etc", "proc", "sys", "tmp"):
+        (root / name).mkdir(parents=True)
+    for applet in APPLETS:
+        (root / "bin" / applet).symlink_to("busybox")
+    for program in ("busybox", *TOOLS):
+        _install(_which(program), root / "bin", root, program)
+    _install_python(root)
+    _install_wallprof(build, root)
+    shutil.copy(HERE / "init", root / "init")
+    for name, text in {**scripts, **{f"etc/{n}": t for n, t in USERS.items()}}.items():
+        (root / name).write_text(text)
+    run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "root_owner=0:0", "-d", root,
+         image, DISK_SIZE])
+    shutil.rmtree(root)
+    return image
