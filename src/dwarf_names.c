@@ -143,6 +143,24 @@ static uint32_t intern(Finder *finder, const char *s)
 	return strings_intern(&finder->names->strings, s ? s : "");
 }
 
+/*
+ * libdw may leave paths relative to the folder that the compiler ran in. Of packages
+ * that folder is relative itself ("./malloc"), and the path stays so.
+ */
+static uint32_t intern_path(Finder *finder, Dwarf_Die *unit, const char *path)
+{
+	Dwarf_Attribute attribute;
+	const char *folder = NULL;
+	_cleanup_free_ char *whole = NULL;
+
+	if (path && *path && *path != '/' && dwarf_attr(unit, DW_AT_comp_dir, &attribute))
+		folder = dwarf_formstring(&attribute);
+	if (!folder || !*folder)
+		return intern(finder, path);
+	whole = xasprintf("%s/%s", folder, path);
+	return intern(finder, whole);
+}
+
 static const char *linkage_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
@@ -198,11 +216,14 @@ static uint32_t call_source(Finder *finder, Dwarf_Die *call)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word file;
+	Dwarf_Die unit;
 
 	if (!finder->files || !dwarf_attr(call, DW_AT_call_file, &attribute) ||
 	    dwarf_formudata(&attribute, &file))
 		return intern(finder, "");
-	return intern(finder, dwarf_filesrc(finder->files, file, NULL, NULL));
+	return dwarf_diecu(call, &unit, NULL, NULL)
+		       ? intern_path(finder, &unit, dwarf_filesrc(finder->files, file, NULL, NULL))
+		       : intern(finder, "");
 }
 
 /* ---- the walk --------------------------------------------------------------- */
@@ -345,7 +366,7 @@ static void answer(Finder *finder, uint32_t address, Dwarf_Die *unit)
 
 	if (row) {
 		dwarf_lineno(row, &line);
-		source = intern(finder, dwarf_linesrc(row, NULL, NULL));
+		source = intern_path(finder, unit, dwarf_linesrc(row, NULL, NULL));
 	}
 	answer->has_function = scope != NONE;
 	if (scope == NONE && line <= 0)

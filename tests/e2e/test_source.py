@@ -17,10 +17,10 @@ def place_sources(folder):
         shutil.copy(ROOT / "tests" / "workloads" / name, folder)
 
 
-def compile_with_lines(source, program, *options):
+def compile_with_lines(source, program, *options, cwd=None):
     needs_command("cc")
     done = subprocess.run(["cc", "-g", "-fno-omit-frame-pointer", *options, str(source), "-o",
-                           str(program)], capture_output=True, text=True)
+                           str(program)], capture_output=True, text=True, cwd=cwd)
     check(done.returncode == 0, f"cc: {done.stderr}")
 
 
@@ -137,6 +137,22 @@ def check_contents(output, lines, there):
         check(path in found, f"{path} is no source of the profile: {list(found)}")
         check(found[path] == (lines.texts[name] if there else None),
               f"{name}: {str(found[path])[:80]}")
+
+
+def test_built_in_another_folder(context):
+    """As by most build systems: the compiler is told "../FILE"."""
+    place_sources(context.folder)
+    build, output = context.path("build"), context.path("p.json")
+    build.mkdir()
+    for dwarf in ("-gdwarf-4", "-gdwarf-5"):
+        for optimisation in ("-O0", "-O2"):
+            compile_with_lines("../lines.c", "lines", dwarf, optimisation, cwd=build)
+            context.wallprof("-q", "-o", output, "--", build / "lines",
+                             context.path("truth.json"), 10, 10, 10)
+            texts = contents(output).values()
+            for name in SOURCES:
+                check(context.path(name).read_text() in texts,
+                      f"{dwarf} {optimisation}: {name} is not in the profile")
 
 
 def test_no_source(context):
