@@ -411,8 +411,15 @@ int files_open_source(void *user, uint32_t file, const char *path, struct stat *
 {
 	const HeldFile *held = held_file(user, file);
 
-	return held && held->root != NO_ROOT ? open_in_root(user, held, path, ret_stat)
-					     : sources_open_by_path(NULL, file, path, ret_stat);
+	if (!held || held->root == NO_ROOT)
+		return sources_open_by_path(NULL, file, path, ret_stat);
+	/*
+	 * The descriptor leads past the folders above that root, which may be closed to the user
+	 * for whom this is asked: a container's, say. So only root for itself goes there.
+	 */
+	if (geteuid() != 0)
+		return -EACCES;
+	return *path == '/' ? open_in_root(user, held, path, ret_stat) : -ENOENT;
 }
 
 JitFiles *files_jit(Files *files)

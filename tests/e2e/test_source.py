@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from harness import (MS, ROOT, Failure, Profile, Viewer, check, check_close, expect_failure,
-                     needs_command, needs_root, stolen_ticks)
+                     needs_command, needs_root, stolen_ticks, wait_until)
 
 SOURCES = ("lines.c", "lines.h")
 NOBODY = 65534
@@ -120,7 +120,7 @@ def test_source_view(context):
                 check_source_view(*shown, lines)
                 break
             except Failure:
-                # A hypervisor took the CPU: the wall clock went on, but the line did not run.
+                # What a hypervisor takes away counts for the line of the next tick.
                 if stolen_ticks() == stolen or last:
                     raise
     lines.truth["hot"] += 20 * MS
@@ -195,6 +195,42 @@ def test_newer_sources_are_told(context):
     built = program.stat().st_mtime
     check(message(built + 10), "nobody says that the sources are newer")
     check(not message(built - 10), "older sources are called newer")
+
+
+def start_in_other_root(context):
+    """The workload in a root folder of its own, in a closed one; our root has another text."""
+    decoy, root = context.path("decoy"), context.path("closed") / "root"
+    inside = root / decoy.relative_to("/")
+    for folder in (decoy, inside):
+        folder.mkdir(parents=True)
+        place_sources(folder)
+        for name in SOURCES:
+            (folder / name).chmod(0o644)
+    root.parent.chmod(0o700)
+    compile_with_lines(decoy / "lines.c", root / "lines", "-static")
+    with open(decoy / "lines.c", "a", encoding="utf-8") as file:
+        file.write("/* another one */\n")
+    process = context.start(["chroot", root, "/lines", "/truth.json", "20000", "0", "0"])
+    wait_until(lambda: os.readlink(f"/proc/{process.pid}/exe") == str(root / "lines"),
+               "the workload runs")
+    return process.pid, str(decoy / "lines.c"), (inside / "lines.c").read_text()
+
+
+def test_other_root(context):
+    """A path is one in the root folder of the program, where only root itself may go."""
+    needs_root()
+    needs_command("chroot")
+    pid, path, text = start_in_other_root(context)
+
+    def content(*options, **environment):
+        context.wallprof("-q", *options, "-o", context.path("p.json"), "-p", pid, "-d", "200ms",
+                         env={**os.environ, **environment})
+        return contents(context.path("p.json"))[path]
+    check(content() == text, "the source is not that of the program's root folder")
+    user = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
+    context.folder.chmod(0o777)
+    check(content(**user) is None, "a user is told what lies in a closed folder")
+    check(content("--as-root", **user) == text, "root is not told")
 
 
 def raw_records(capture):
