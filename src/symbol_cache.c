@@ -29,7 +29,8 @@ struct cache_header {
 	uint16_t reserved;
 	uint32_t tried; /* cache_tried: how many follow */
 	uint32_t reserved2;
-	uint64_t records; /* bytes, at the end */
+	uint64_t size, mtime_ns; /* of the object */
+	uint64_t records;	 /* bytes, at the end */
 };
 
 struct cache_tried {
@@ -97,7 +98,8 @@ static char *object_path(const SymbolCache *cache, const MappedFile *file)
 
 	for (size_t i = 0; i < file->build_id_len; i++)
 		sprintf(hex + 2 * i, "%02x", file->build_id[i]);
-	return xasprintf("%s/%s.zst", cache->folder, hex);
+	return xasprintf("%s/%s-%016" PRIx64 ".zst", cache->folder, hex,
+			 hash_mix(file->size, file->mtime_ns));
 }
 
 /* ---- reading -------------------------------------------------------------------------- */
@@ -168,6 +170,7 @@ static bool parse(CachedObject *object, const MappedFile *file, const uint8_t *b
 
 	if (memcmp(header->magic, magic, sizeof(magic)) ||
 	    strncmp(header->version, WALLPROF_VERSION, sizeof(header->version)) ||
+	    header->size != file->size || header->mtime_ns != file->mtime_ns ||
 	    header->build_id_len != file->build_id_len ||
 	    memcmp(header->build_id, file->build_id, file->build_id_len))
 		return false;
@@ -284,6 +287,8 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 	struct cache_header header = {
 		.version = WALLPROF_VERSION,
 		.build_id_len = file->build_id_len,
+		.size = file->size,
+		.mtime_ns = file->mtime_ns,
 		.asked_debuginfod = object->asked_debuginfod,
 		.tried = object->tried.count,
 		.records = object->records.count,

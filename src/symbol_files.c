@@ -36,7 +36,8 @@ typedef struct Batch {
 
 static bool is_cacheable(const Batch *batch, const FileNames *names)
 {
-	return batch->cache && names->file->build_id_len && !(names->file->flags & FILE_VDSO);
+	return batch->cache && names->file->build_id_len && names->file->size &&
+	       !(names->file->flags & FILE_VDSO);
 }
 
 static bool may_ask_debuginfod(const Batch *batch)

@@ -21,7 +21,8 @@ typedef struct Counts {
 	uint64_t symbols, frames, lines;
 } Counts;
 
-static void add_file(Spaces *spaces, uint32_t id, const char *path, const ElfIdentity *identity)
+static void add_file(Spaces *spaces, uint32_t id, const char *path, const struct stat *st,
+		     const ElfIdentity *identity)
 {
 	size_t length = (sizeof(struct rec_file) + strlen(path) + 8) & ~7UL;
 	_cleanup_free_ struct rec_file *file = xcalloc(1, length);
@@ -29,6 +30,8 @@ static void add_file(Spaces *spaces, uint32_t id, const char *path, const ElfIde
 	file->h = (struct record){.len = length, .kind = REC_FILE};
 	file->id = id;
 	file->base_svma = identity->base_svma;
+	file->size = st->st_size;
+	file->mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec;
 	file->build_id_len = identity->build_id_len;
 	memcpy(file->build_id, identity->build_id, sizeof(file->build_id));
 	strcpy(file->path, path);
@@ -132,12 +135,13 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++) {
 		_cleanup_close_ int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
 		ElfIdentity identity;
+		struct stat st;
 
-		if (elf_identify(fd, &identity)) {
+		if (fstat(fd, &st) || elf_identify(fd, &identity)) {
 			fprintf(stderr, "%s: no ELF file\n", argv[i]);
 			return 1;
 		}
-		add_file(spaces, i - 1, argv[i], &identity);
+		add_file(spaces, i - 1, argv[i], &st, &identity);
 		add_targets(&targets, i - 1, &identity, count / (argc - 2));
 		elf_identity_free(&identity);
 	}
