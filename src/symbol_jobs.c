@@ -170,7 +170,7 @@ static char *describe_end(int status)
 		return xstrdup("its reader could not be confined (seccomp, setrlimit)");
 	if (WIFEXITED(status))
 		return xstrdup("its reader gave up");
-	if (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGXCPU)
+	if (WTERMSIG(status) == SIGXCPU)
 		return xstrdup("reading it took too long");
 	return xasprintf("its reader crashed (%s)", strsignal(WTERMSIG(status)));
 }
