@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -35,11 +37,11 @@
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
 #define ALLOW(name)                                                                                \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
-/* Allowed unless its third argument has a bit of mask. */
-#define ALLOW_WITHOUT(name, mask)                                                                  \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4), FIELD(args[2]),                    \
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 1, 0), RETURN(SECCOMP_RET_ALLOW),       \
-		RETURN(SECCOMP_RET_ERRNO | EPERM)
+#define REFUSE RETURN(SECCOMP_RET_ERRNO | EPERM)
+/* Goes on to the next one unless the argument of the system call has a bit of mask. */
+#define REFUSE_WITH(name, argument, mask)                                                          \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4), FIELD(args[argument]),             \
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1), REFUSE, FIELD(nr)
 
 /*
  * To read what is open, to have memory, to talk and to end. Whatever else is tried fails
@@ -69,9 +71,13 @@ static const struct sock_filter filter[] = {
 	ALLOW(rt_sigreturn),
 	ALLOW(exit),
 	ALLOW(exit_group),
-	ALLOW_WITHOUT(mmap, PROT_EXEC),
-	ALLOW_WITHOUT(mprotect, PROT_EXEC),
-	RETURN(SECCOMP_RET_ERRNO | EPERM),
+	REFUSE_WITH(mmap, 2, PROT_EXEC),
+	/* RLIMIT_DATA counts private memory only, and no stack. */
+	REFUSE_WITH(mmap, 3, MAP_SHARED | MAP_GROWSDOWN),
+	ALLOW(mmap),
+	REFUSE_WITH(mprotect, 2, PROT_EXEC | PROT_GROWSDOWN),
+	ALLOW(mprotect),
+	REFUSE,
 };
 
 static bool install_filter(void)
@@ -113,18 +119,44 @@ static bool bound(int resource, uint64_t value)
 	return !setrlimit(resource, &limit);
 }
 
-/* AddressSanitizer's own memory is beyond all bounds. */
+/* Ended by SIGXCPU, which the child cannot ignore: SIGKILL then means something else. */
+static bool bound_cpu(uint64_t seconds)
+{
+	struct rlimit limit = {seconds, seconds + 1};
+
+	return !seconds || !setrlimit(RLIMIT_CPU, &limit);
+}
+
+/* What RLIMIT_DATA counts already: the memory that came from the parent. Bytes. */
+static uint64_t own_data(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+	uint64_t kib = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmData: %" SCNu64, &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib << 10;
+}
+
+static uint64_t memory_bound(const SandboxLimits *limits)
+{
 #ifdef __SANITIZE_ADDRESS__
-#define MEMORY_BOUND(limits) RLIM_INFINITY
+	(void)limits; /* AddressSanitizer's own memory is beyond all bounds */
+	return own_data() ? RLIM_INFINITY : 0;
 #else
-#define MEMORY_BOUND(limits) ((limits)->memory ? (limits)->memory : SANDBOX_MEMORY)
+	return own_data() + (limits->memory ? limits->memory : SANDBOX_MEMORY);
 #endif
+}
 
 static bool set_limits(const SandboxLimits *limits)
 {
 	return bound(RLIMIT_CORE, 0) && bound(RLIMIT_FSIZE, 0) && bound(RLIMIT_NPROC, 0) &&
-	       bound(RLIMIT_STACK, STACK_MEMORY) && bound(RLIMIT_DATA, MEMORY_BOUND(limits)) &&
-	       (!limits->cpu_seconds || bound(RLIMIT_CPU, limits->cpu_seconds));
+	       bound(RLIMIT_STACK, STACK_MEMORY) && bound(RLIMIT_DATA, memory_bound(limits)) &&
+	       bound_cpu(limits->cpu_seconds);
 }
 
 static bool drop_privileges(void)

@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 typedef struct SandboxLimits {
-	uint64_t memory;      /* bytes, mappings of files included; 0 = SANDBOX_MEMORY */
-	uint64_t cpu_seconds; /* 0 = no bound */
+	uint64_t memory;      /* bytes besides the parent's, and the stack; 0 = SANDBOX_MEMORY */
+	uint64_t cpu_seconds; /* then SIGXCPU; 0 = no bound */
 } SandboxLimits;
 
 #define SANDBOX_MEMORY	(1ULL << 30)

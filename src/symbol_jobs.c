@@ -18,11 +18,19 @@
 /* CPU time that a child may take: this, and a second more for every so many bytes. */
 #define SECONDS_BASE	 10
 #define BYTES_PER_SECOND (8u << 20)
-/* An honest child asks for two companions, and for what the text of its symbols fits in. */
+/*
+ * An honest child asks for two companions, names each address by the symbol tables and again by
+ * DWARF, and all of that fits in.
+ */
 #define FINDS_MAX   4
+#define NAMES_MAX   2
+#define ERRNO_MAX   4095
 #define RECORDS_MAX (512u << 20)
 /* A busy machine makes it wait for a CPU. */
 #define WALL_PER_CPU 4
+/* How long one that has closed its socket may still take: its memory must be freed. */
+#define END_MS	 2000
+#define TOO_LONG "reading it took too long"
 
 static uint64_t size_of(int fd)
 {
@@ -64,7 +72,7 @@ static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
 	    symbol->count == 0)
 		return false;
 	i = address_index(job, symbol->address);
-	if (i == NO_PLACE)
+	if (i == NO_PLACE || ++job->names > NAMES_MAX * job->request.count)
 		return false;
 	job->places.items[i] = job->records.count;
 	vec_append(&job->records, data, size);
@@ -95,6 +103,8 @@ static bool take_end(SymbolJob *job, const uint8_t *data, size_t size)
 	if (size != sizeof(result))
 		return false;
 	memcpy(&result, data, sizeof(result));
+	if (result > 0 || result < -ERRNO_MAX)
+		return false;
 	job->result = result;
 	job->ended = true;
 	return true;
@@ -170,26 +180,43 @@ static char *describe_end(int status)
 		return xstrdup("its reader could not be confined (seccomp, setrlimit)");
 	if (WIFEXITED(status))
 		return xstrdup("its reader gave up");
-	if (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGXCPU)
-		return xstrdup("reading it took too long");
+	if (WTERMSIG(status) == SIGXCPU)
+		return xstrdup(TOO_LONG);
+	if (WTERMSIG(status) == SIGKILL)
+		return xstrdup("its reader was killed (out of memory?)");
 	return xasprintf("its reader crashed (%s)", strsignal(WTERMSIG(status)));
+}
+
+/*
+ * One that has closed its socket is about to end by itself, with its own status: or it only
+ * pretends. Returns whether it has ended; it is waited for in any case.
+ */
+static bool await_end(Sandbox *sandbox, int *ret_status)
+{
+	uint64_t deadline = now_ns() + END_MS * NSEC_PER_MSEC;
+
+	while (waitpid(sandbox->pid, ret_status, WNOHANG) == 0) {
+		if (now_ns() > deadline) {
+			sandbox_end(sandbox);
+			return false;
+		}
+		usleep(1000);
+	}
+	sandbox->pid = 0;
+	closep(&sandbox->socket);
+	return true;
 }
 
 static void finish(SymbolJob *job, const char *trouble)
 {
 	int status;
 
-	/* One that has closed its socket is about to end by itself, with its own status. */
-	if (!trouble && !job->ended)
-		while (waitpid(job->sandbox.pid, &status, 0) < 0 && errno == EINTR)
-			;
-	if (!trouble && !job->ended) {
-		job->sandbox.pid = 0;
-		closep(&job->sandbox.socket);
-		job->trouble = describe_end(status);
-	} else {
+	if (trouble || job->ended) {
 		sandbox_end(&job->sandbox);
 		job->trouble = trouble ? xstrdup(trouble) : NULL;
+	} else {
+		job->trouble = await_end(&job->sandbox, &status) ? describe_end(status)
+								 : xstrdup(TOO_LONG);
 	}
 	vec_free(&job->received);
 }
@@ -266,7 +293,7 @@ static void serve_all(Queue *queue, const SymbolJobsOptions *options)
 		if (polled.items[i].revents)
 			serve(running.items[i], options);
 		if (is_running(running.items[i]) && running.items[i]->deadline_ns <= now)
-			finish(running.items[i], "reading it took too long");
+			finish(running.items[i], TOO_LONG);
 	}
 	vec_free(&polled);
 	vec_free(&running);

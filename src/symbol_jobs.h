@@ -23,6 +23,7 @@ typedef struct SymbolJob {
 	VEC(uint8_t) received;
 	uint64_t deadline_ns;
 	unsigned finds; /* companions that it asked for */
+	size_t names;	/* that it sent */
 	bool ended;
 } SymbolJob;
 
