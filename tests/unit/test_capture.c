@@ -299,6 +299,7 @@ static void test_malformed_records(void **state)
 	put(writer, NULL, make_record(REC_NONE, 0, 0, 16, NULL, 0));
 
 	put(writer, NULL, make_record(REC_STATS, 0, 0, 80, NULL, 0));
+	put(writer, NULL, make_record(REC_CODE, 0, 0, 48, NULL, 0));
 	put(writer, NULL, make_record(REC_SWITCH, SWITCH_PREV, 0, SWITCH_SHORT_LEN, NULL, 0));
 	put(writer, NULL, make_record(REC_META, 0, 0, 16, "12345678", 8));
 	put(writer, NULL, make_record(REC_META, 0, 0, 16, NULL, 0));
@@ -330,7 +331,7 @@ static void test_malformed_records(void **state)
 	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
 	assert_false(damaged);
 	assert_int_equal(counts.unknown, 2);
-	assert_int_equal(counts.malformed, 13);
+	assert_int_equal(counts.malformed, 14);
 	assert_int_equal(counts.records, 4);
 	vec_free(&stream);
 }
