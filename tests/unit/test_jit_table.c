@@ -207,29 +207,37 @@ static void test_lines(void **state)
 	dump_line(&dump, 0x5000, 1, "a.js");
 	dump_line(&dump, 0x5001, 1, "a.js");
 	dump_end(&dump, place);
-	/* Not in order; one before the code, one behind it; one of two of one address. */
-	place = dump_lines_begin(&dump, 0x1000, 7);
+	/* Not in order; one of two of one address; one at the very end. */
+	place = dump_lines_begin(&dump, 0x1000, 6);
 	dump_line(&dump, 0x1010, 20, "a.js");
 	dump_line(&dump, 0x1000, 10, "a.js");
 	dump_line(&dump, 0x1008, 99, "a.js");
 	dump_line(&dump, 0x1008, 100, "b.js");
-	dump_line(&dump, 0x0fff, 1, "a.js");
 	dump_line(&dump, 0x1020, 1, "a.js");
 	dump_line(&dump, 0x1018, 0, "a.js");
 	dump_end(&dump, place);
 	dump_load(&dump, 10, 0x1000, 32, 1, "f");
 	dump_load(&dump, 11, 0x2000, 32, 2, "without");
+	/* One before the code, one behind it: all of that code are nonsense. */
+	for (int i = 0; i < 2; i++) {
+		place = dump_lines_begin(&dump, 0x4000, 2);
+		dump_line(&dump, 0x4000, 40, "a.js");
+		dump_line(&dump, i ? 0x3fff : 0x4021, 41, "a.js");
+		dump_end(&dump, place);
+		dump_load(&dump, 12 + i, 0x4000 + 0x20 * i, 32, 3 + i, "nonsense");
+	}
 	place = dump_lines_begin(&dump, 0x3000, 1);
 	dump_line(&dump, 0x3000, 30, "a.js");
 	dump_end(&dump, place);
 	table = from_dump(&dump);
+	assert_int_equal(line_at(table, 0x4000), 0);
 	assert_int_equal(line_at(table, 0x1000), 10);
 	assert_int_equal(line_at(table, 0x1007), 10);
 	assert_int_equal(line_at(table, 0x1008), 100);
 	assert_int_equal(line_at(table, 0x1010), 20);
 	assert_int_equal(line_at(table, 0x1018), 0);
 	assert_int_equal(line_at(table, 0x2000), 0);
-	assert_int_equal(jit_table_summary(table)->lines_unused, 2 + 2 + 1);
+	assert_int_equal(jit_table_summary(table)->lines_unused, 2 + 2 + 2 + 1);
 	jit_table_free(table);
 }
 
@@ -251,6 +259,24 @@ typedef struct Event {
 	uint64_t ns, start, end;
 	unsigned name;
 } Event;
+
+/* Found in any order, told in that of the file. */
+static void test_all_found(void **state)
+{
+	JitTable *table = from_map("1000 100 one\n2000 10 never\n1080 100 two\n1090 8 three\n");
+	Found found = {};
+
+	(void)state;
+	jit_table_all_found(table, note, &found);
+	assert_string_equal(found.text, "");
+	find(table, 0x1090);
+	find(table, 0x1081);
+	find(table, 0x1000);
+	find(table, 0x1082);
+	jit_table_all_found(table, note, &found);
+	assert_string_equal(found.text, "one@0 two@0 three@0");
+	jit_table_free(table);
+}
 
 typedef struct Check {
 	const Event *events;
@@ -444,6 +470,7 @@ int main(void)
 		cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_all_found),
 		cmocka_unit_test(test_random_maps),
 		cmocka_unit_test(test_random_dumps),
 		cmocka_unit_test(test_many),

@@ -128,6 +128,26 @@ static void test_header(void **state)
 	vec_free(&dump);
 }
 
+/* V8's addresses of lines are too high by 0x40. */
+static void test_v8_lines(void **state)
+{
+	Dump dump = {};
+	size_t place;
+	Seen *seen;
+
+	(void)state;
+	dump_header(&dump, 0);
+	memcpy(dump.items + 16, "\xef\xbe\xad\xde", 4);
+	place = dump_lines_begin(&dump, 0x7000, 2);
+	dump_line(&dump, 0x7040, 1, "a.js");
+	dump_line(&dump, 0x7045, 2, "a.js");
+	dump_end(&dump, place);
+	seen = parse(dump.items, dump.count);
+	assert_string_equal(seen->text, "line 7000 7000 a.js:1\nline 7000 7005 a.js:2\n");
+	free(seen);
+	vec_free(&dump);
+}
+
 static void check_refused(size_t place, uint8_t value, int expected)
 {
 	Dump dump = {};
@@ -265,6 +285,24 @@ static void add_too_few_lines(Dump *dump)
 	dump_end(dump, place);
 }
 
+static void add_filled_lines(Dump *dump)
+{
+	size_t place = dump_lines_begin(dump, 0x7000, 1);
+
+	dump_line(dump, 0x7000, 1, "a");
+	dump_bytes(dump, "1234567", 7);
+	dump_end(dump, place);
+}
+
+static void add_too_many_lines(Dump *dump)
+{
+	size_t place = dump_lines_begin(dump, 0x7000, 1);
+
+	dump_line(dump, 0x7000, 1, "a");
+	dump_bytes(dump, "12345678", 8);
+	dump_end(dump, place);
+}
+
 static void add_same_source_as_none(Dump *dump)
 {
 	size_t place = dump_lines_begin(dump, 0x7000, 1);
@@ -283,7 +321,9 @@ static void test_malformed(void **state)
 	check_malformed(add_load_without_code, "", 1, 0);
 	check_malformed(add_load_without_name_end, "", 1, 0);
 	check_malformed(add_move_of_nothing, "", 1, 0);
-	check_malformed(add_too_few_lines, "line 7000 7000 a:1\n", 1, 0);
+	check_malformed(add_too_few_lines, "", 1, 0);
+	check_malformed(add_too_many_lines, "", 1, 0);
+	check_malformed(add_filled_lines, "line 7000 7000 a:1\n", 0, 0);
 	check_malformed(add_same_source_as_none, "", 1, 0);
 }
 
@@ -311,10 +351,10 @@ static void test_impossible_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_kinds),	  cmocka_unit_test(test_header),
-		cmocka_unit_test(test_refused),		  cmocka_unit_test(test_torn_at_every_byte),
-		cmocka_unit_test(test_flipped_bits),	  cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_impossible_length),
+		cmocka_unit_test(test_all_kinds),	   cmocka_unit_test(test_header),
+		cmocka_unit_test(test_v8_lines),	   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_torn_at_every_byte), cmocka_unit_test(test_flipped_bits),
+		cmocka_unit_test(test_malformed),	   cmocka_unit_test(test_impossible_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
