@@ -62,6 +62,23 @@ static void tell_symbol(Teller *teller, const JitPiece *piece)
 	vec_append(&teller->output, (const uint8_t *)symbol, symbol->h.len);
 }
 
+static void send_some(Teller *teller)
+{
+	if (teller->output.count <= READ_SIZE)
+		return;
+	sandbox_send(teller->socket, teller->output.items, teller->output.count, -1);
+	teller->output.count = 0;
+}
+
+static void tell_name(void *user, const JitPiece *piece)
+{
+	Teller *teller = user;
+
+	if (*piece->name)
+		tell_symbol(teller, piece);
+	send_some(teller);
+}
+
 static void tell_piece(void *user, const JitPiece *piece)
 {
 	Teller *teller = user;
@@ -74,12 +91,7 @@ static void tell_piece(void *user, const JitPiece *piece)
 	};
 
 	vec_append(&teller->output, (const uint8_t *)&code, sizeof(code));
-	if (*piece->name)
-		tell_symbol(teller, piece);
-	if (teller->output.count > READ_SIZE) {
-		sandbox_send(teller->socket, teller->output.items, teller->output.count, -1);
-		teller->output.count = 0;
-	}
+	send_some(teller);
 }
 
 /* All of the file, or NULL. It may grow meanwhile; what was there at first counts. */
@@ -129,8 +141,10 @@ static void child_main(int socket, const int *fds, const void *argument)
 
 	for (size_t i = 0; i < request->count && r == 0; i++) {
 		teller.avma = request->addresses[i];
-		jit_table_find(teller.table, teller.avma, tell_piece, &teller);
+		jit_table_find(teller.table, teller.avma, tell_name, &teller);
 	}
+	/* Each piece once, and the younger behind the older one: their order counts. */
+	jit_table_all_found(teller.table, tell_piece, &teller);
 	end.counted_kind = -r;
 	end.sent = summary->pieces;
 	end.lost =

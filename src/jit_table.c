@@ -29,7 +29,8 @@ typedef struct Code {
 } Code;
 
 struct JitTable {
-	VEC(JitPiece) pieces;
+	VEC(JitPiece) pieces; /* in the order of the file */
+	VEC(uint32_t) found;
 	VEC(Code) codes;
 	VEC(Line) lines; /* of each code in order of offset; from pending_line on of the next one */
 	Strings strings;
@@ -53,6 +54,7 @@ void jit_table_free(JitTable *table)
 	if (!table)
 		return;
 	vec_free(&table->pieces);
+	vec_free(&table->found);
 	vec_free(&table->codes);
 	vec_free(&table->lines);
 	strings_free(&table->strings);
@@ -215,18 +217,19 @@ static int compare_lines(const void *a, const void *b)
 /* The pending lines become those of code at [start, start + size). Returns how many. */
 static size_t take_pending_lines(JitTable *table, uint64_t start, uint64_t size)
 {
-	size_t first = table->pending_line, kept = first;
+	size_t first = table->pending_line, count;
 
 	if (table->pending_start != start)
 		drop_pending_lines(table);
+	/* One that is not in the code is a sign that all of them are nonsense. */
 	for (size_t i = first; i < table->lines.count; i++)
-		if (table->lines.items[i].offset < size)
-			table->lines.items[kept++] = table->lines.items[i];
-	table->summary.lines_unused += table->lines.count - kept;
-	table->lines.count = table->pending_line = kept;
-	if (kept > first)
-		qsort(table->lines.items + first, kept - first, sizeof(Line), compare_lines);
-	return kept - first;
+		if (table->lines.items[i].offset > size)
+			drop_pending_lines(table);
+	count = table->lines.count - first;
+	if (count > 0)
+		qsort(table->lines.items + first, count, sizeof(Line), compare_lines);
+	table->pending_line = table->lines.count;
+	return count;
 }
 
 static void take_load(void *user, const JitdumpLoad *load)
@@ -300,6 +303,17 @@ static void settle(JitTable *table)
 	}
 }
 
+static void find_piece(JitTable *table, uint32_t number,
+		       void (*visit)(void *user, const JitPiece *piece), void *user)
+{
+	JitPiece *piece = &table->pieces.items[number];
+
+	if (!piece->found)
+		*vec_push(&table->found) = number;
+	piece->found = true;
+	visit(user, piece);
+}
+
 void jit_table_find(JitTable *table, uint64_t avma,
 		    void (*visit)(void *user, const JitPiece *piece), void *user)
 {
@@ -309,11 +323,27 @@ void jit_table_find(JitTable *table, uint64_t avma,
 	settle(table);
 	/* One of the same time as a younger one never meant anything. */
 	while ((range = range_history_find(&table->history, ns, avma))) {
-		visit(user, &table->pieces.items[range->value]);
+		find_piece(table, range->value, visit, user);
 		if (range->from_ns == 0)
 			break;
 		ns = range->from_ns - 1;
 	}
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void jit_table_all_found(JitTable *table, void (*visit)(void *user, const JitPiece *piece),
+			 void *user)
+{
+	if (table->found.count > 0)
+		qsort(table->found.items, table->found.count, sizeof(uint32_t), compare_numbers);
+	for (size_t i = 0; i < table->found.count; i++)
+		visit(user, &table->pieces.items[table->found.items[i]]);
 }
 
 bool jit_table_line(const JitTable *table, const JitPiece *piece, uint64_t avma,

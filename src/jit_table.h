@@ -29,6 +29,7 @@ typedef struct JitPiece {
 	const char *name; /* as the program wrote it; empty if it gave none */
 	uint32_t code;	  /* the table's own */
 	bool repeated;	  /* the table's own: not there any more */
+	bool found;	  /* by jit_table_find() */
 } JitPiece;
 
 typedef struct JitTableSummary {
@@ -36,7 +37,8 @@ typedef struct JitTableSummary {
 	uint64_t malformed;	/* lines or records left out: they contradict themselves */
 	uint64_t unknown;	/* records of kinds that we don't know */
 	uint64_t moves_unknown; /* of code that was never loaded */
-	uint64_t lines_unused;	/* source lines of code that was not loaded next, or not in it */
+	uint64_t lines_unused;	/* source lines of code that was not loaded next, or that are not in
+				   it */
 	uint64_t names_cut;
 	uint64_t no_room;  /* left out: the offsets would pass JIT_SVMA_MAX */
 	size_t torn_bytes; /* of a last line or record that was being written */
@@ -61,6 +63,13 @@ const JitTableSummary *jit_table_summary(const JitTable *table);
  */
 void jit_table_find(JitTable *table, uint64_t avma,
 		    void (*visit)(void *user, const JitPiece *piece), void *user);
+
+/*
+ * Calls visit once for every piece that was found so far, in the order of the file: of two
+ * of one time the later one holds where they overlap.
+ */
+void jit_table_all_found(JitTable *table, void (*visit)(void *user, const JitPiece *piece),
+			 void *user);
 
 /*
  * The source line that made the code at avma, inside of a piece. Returns false if it is not

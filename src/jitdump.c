@@ -13,12 +13,19 @@
 #define VERSION	       1
 #define ARCH_TIMESTAMP (1ULL << 0)
 
+/*
+ * V8 adds the size of an ELF header to the addresses of lines, because perf puts the code behind
+ * one when it makes a file of it. Its dumps are known by their filler.
+ */
+#define V8_FILLER    0xdeadbeefu
+#define V8_LINE_BIAS 0x40
+
 enum record_id { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO, CODE_CLOSE, CODE_UNWINDING_INFO };
 
 struct file_header {
 	uint32_t magic, version;
 	uint32_t size; /* of the header: the first record is there */
-	uint32_t machine, pad, pid;
+	uint32_t machine, filler, pid;
 	uint64_t timestamp, flags;
 };
 
@@ -50,6 +57,7 @@ typedef struct Parser {
 	const uint8_t *data;
 	const JitdumpVisitor *visitor;
 	JitdumpSummary summary;
+	uint64_t line_bias; /* what the addresses of lines are too high */
 } Parser;
 
 /* What is left of a record. */
@@ -124,33 +132,50 @@ static bool visit_move(Parser *parser, Cursor cursor, uint64_t ns)
 	return true;
 }
 
-/* The lines before one that does not fit are good. */
+/* The next line; same_source is that of the one before. */
+static bool take_line(const Parser *parser, Cursor *cursor, const char *same_source,
+		      JitdumpLine *ret_line)
+{
+	struct debug_entry entry;
+	const char *source;
+
+	if (!take(cursor, &entry, sizeof(entry)) || !(source = take_text(cursor)))
+		return false;
+	/* This stands for "as the one before". */
+	if (!strcmp(source, "\xff"))
+		source = same_source;
+	*ret_line = (JitdumpLine){
+		.address = entry.address - parser->line_bias,
+		.line = entry.line > 0 ? entry.line : 0,
+		.source = source,
+	};
+	return source;
+}
+
+/*
+ * All of a piece of code or none: a text too long or too short by a byte makes nonsense of
+ * what follows, and what came before can't be told from it. (Node.js 20 writes such.)
+ */
 static bool visit_lines(Parser *parser, Cursor cursor)
 {
-	const char *source = NULL;
+	JitdumpLine line = {};
 	struct debug_info info;
+	Cursor first;
 
 	if (!take(&cursor, &info, sizeof(info)))
 		return false;
+	first = cursor;
+	for (uint64_t i = 0; i < info.count; i++)
+		if (!take_line(parser, &cursor, line.source, &line))
+			return false;
+	/* There may be filling up to the next multiple of 8. */
+	if (cursor.end - cursor.p >= 8)
+		return false;
 	for (uint64_t i = 0; i < info.count; i++) {
-		struct debug_entry entry;
-		const char *text;
-
-		if (!take(&cursor, &entry, sizeof(entry)) || !(text = take_text(&cursor)))
-			return false;
-		/* This stands for "as the one before". */
-		if (strcmp(text, "\xff"))
-			source = text;
-		if (!source)
-			return false;
+		take_line(parser, &first, line.source, &line);
+		line.code_start = info.code_start;
 		parser->summary.lines++;
-		parser->visitor->line(parser->visitor->user,
-				      &(JitdumpLine){
-					      .code_start = info.code_start,
-					      .address = entry.address,
-					      .line = entry.line > 0 ? entry.line : 0,
-					      .source = source,
-				      });
+		parser->visitor->line(parser->visitor->user, &line);
 	}
 	return true;
 }
@@ -206,6 +231,7 @@ int jitdump_parse(const void *data, size_t size, const JitdumpVisitor *visitor,
 	if (r < 0)
 		return r;
 	parser.summary.pid = header.pid;
+	parser.line_bias = header.filler == V8_FILLER ? V8_LINE_BIAS : 0;
 	parser.summary.no_times = header.flags & ARCH_TIMESTAMP;
 	cursor.p = parser.data + header.size;
 	for (;;) {

@@ -49,7 +49,7 @@ typedef struct JitdumpVisitor {
 typedef struct JitdumpSummary {
 	uint32_t pid; /* of the header */
 	uint64_t loads, moves, lines;
-	uint64_t malformed; /* records or lines that contradict themselves, left out */
+	uint64_t malformed; /* records that contradict themselves, left out */
 	uint64_t unknown;   /* records of kinds that version 1 does not have, left out */
 	size_t torn_bytes;  /* behind the last whole record: it was being written */
 	bool no_times;	    /* by the processor's clock: all ns are 0, the order counts */

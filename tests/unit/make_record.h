@@ -70,6 +70,19 @@ static inline struct record *make_mapping(uint64_t ns, int flags, uint32_t ns_tg
 	return &mapping->h;
 }
 
+static inline struct record *make_code(uint64_t ns, uint32_t ns_tgid, uint32_t file, uint64_t start,
+				       uint64_t end, uint64_t bias)
+{
+	struct rec_code *code = make_record(REC_CODE, 0, ns, sizeof(*code), NULL, 0);
+
+	code->ns_tgid = ns_tgid;
+	code->file = file;
+	code->start = start;
+	code->end = end;
+	code->bias = bias;
+	return &code->h;
+}
+
 static inline struct record *make_space(uint64_t ns, int flags, uint32_t ns_tgid, uint32_t parent)
 {
 	struct rec_space *space = make_record(REC_SPACE, flags, ns, sizeof(*space), NULL, 0);

@@ -299,6 +299,7 @@ static void test_malformed_records(void **state)
 	put(writer, NULL, make_record(REC_NONE, 0, 0, 16, NULL, 0));
 
 	put(writer, NULL, make_record(REC_STATS, 0, 0, 80, NULL, 0));
+	put(writer, NULL, make_record(REC_CODE, 0, 0, 48, NULL, 0));
 	put(writer, NULL, make_record(REC_SWITCH, SWITCH_PREV, 0, SWITCH_SHORT_LEN, NULL, 0));
 	put(writer, NULL, make_record(REC_META, 0, 0, 16, "12345678", 8));
 	put(writer, NULL, make_record(REC_META, 0, 0, 16, NULL, 0));
@@ -330,7 +331,7 @@ static void test_malformed_records(void **state)
 	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
 	assert_false(damaged);
 	assert_int_equal(counts.unknown, 2);
-	assert_int_equal(counts.malformed, 13);
+	assert_int_equal(counts.malformed, 14);
 	assert_int_equal(counts.records, 4);
 	vec_free(&stream);
 }
@@ -613,7 +614,8 @@ static void test_sorted_counts_late_ones(void **state)
 static void test_sorted_definitions_keep_their_place(void **state)
 {
 	static const uint64_t pcs[] = {1};
-	static const uint8_t expected[] = {REC_META, REC_STACK, REC_END, REC_SPACE, REC_WAKING};
+	static const uint8_t expected[] = {REC_META, REC_STACK, REC_CODE,
+					   REC_END,  REC_SPACE, REC_WAKING};
 	const Fixture *fixture = *state;
 	CaptureWriter *writer = begin(fixture);
 	const struct record *record;
@@ -624,6 +626,7 @@ static void test_sorted_definitions_keep_their_place(void **state)
 	put(writer, NULL, make_record(REC_META, 0, 900, sizeof(struct rec_meta), "a=b", 4));
 	put(writer, NULL, make_space(50, SPACE_EXEC, 1, 0));
 	put(writer, NULL, make_stack(1, 0, 0, pcs, 1));
+	put(writer, NULL, make_code(70, 1, 1, 0x1000, 0x2000, 0));
 	put(writer, NULL, make_record(REC_END, 0, 0, sizeof(struct rec_end), NULL, 0));
 	assert_int_equal(capture_writer_close(writer), 0);
 	assert_int_equal(capture_reader_open(fixture->path, &reader, &message), 0);

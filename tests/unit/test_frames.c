@@ -178,6 +178,34 @@ static void test_inlined_calls(void **state)
 	assert_int_equal(frames->list.items[indexes[2]].source, UINT32_MAX);
 }
 
+/* Two functions at one address, one after the other, in memory of no file. */
+static void test_code_made_at_run_time(void **state)
+{
+	static const uint64_t pcs[] = {0x5010, AVMA + 0x3001};
+	Fixture *fixture = *state;
+	uint32_t stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, 2);
+	const Library *library;
+	const Frame *frame;
+
+	give(fixture, make_file(3, FILE_ANON, "//anon", 0));
+	give(fixture, make_file(4, FILE_JIT, "/tmp/jit-100.dump", 0));
+	give(fixture, make_mapping(10, 0, PROCESS, 3, 0x5000, 0x6000, 0x5000));
+	give(fixture, make_code(40, PROCESS, 4, 0x5000, 0x5100, 0x5000 - 0x80));
+	give(fixture, make_code(60, PROCESS, 4, 0x5000, 0x5080, 0x5000 - 0x400));
+	give_symbol(fixture, 1, 0x3000, 0x2ff0, "caller", NULL);
+	give_symbol(fixture, 4, 0x90, 0x80, "first", NULL);
+	give_symbol(fixture, 4, 0x410, 0x400, "second", NULL);
+	assert_string_equal(resolve(fixture, 39, stack, STACK_NONE, false), "caller;0x10 ([anon])");
+	assert_string_equal(resolve(fixture, 40, stack, STACK_NONE, false), "caller;first");
+	assert_string_equal(resolve(fixture, 60, stack, STACK_NONE, false), "caller;second");
+	assert_string_equal(resolve(fixture, 59, stack, STACK_NONE, false), "caller;first");
+	frame = last_frame(fixture, stack, STACK_NONE, false);
+	assert_int_equal(frame->address, 0x90);
+	assert_int_equal(frame->function_start, 0x80);
+	library = &fixture->frames->libraries.items[frame->library];
+	assert_string_equal(library->name, "jit-100.dump");
+}
+
 static void test_unknown_names(void **state)
 {
 	static const uint64_t pcs[] = {AVMA + 0x2234, 0x5679};
@@ -464,6 +492,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_user_stack),
 		WITH_FIXTURE(test_inlined_calls),
+		WITH_FIXTURE(test_code_made_at_run_time),
 		WITH_FIXTURE(test_unknown_names),
 		WITH_FIXTURE(test_memory_without_a_file),
 		WITH_FIXTURE(test_generations),

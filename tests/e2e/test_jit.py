@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Code made at run time has its names, its times and, from a jitdump, its lines."""
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness import (MS, WORKLOADS, Failure, Profile, Skip, by_state, check, check_close,
+                     expect_failure, needs_command, needs_root, stolen_ticks)
+
+NAMES = ("jit_first", "jit_second", "jit_third")
+
+# Burns CPU time in one function and says how much; argv: file of the truth, milliseconds.
+HOT = """
+function hotFunction(n) {
+    let sum = 0;
+    for (let i = 0; i < n; i++) sum = (sum * 31 + i) % 1000003;
+    return sum;
+}
+const [truth, ms] = process.argv.slice(-2), begin = process.cpuUsage().user;
+let now = begin, sum = 0;
+for (; now - begin < ms * 1000; now = process.cpuUsage().user) sum += hotFunction(100000);
+require("fs").writeFileSync(truth, JSON.stringify({pid: process.pid, us: now - begin, sum}));
+"""
+
+
+def running_in(profile, is_wanted, pid=None):
+    """Time on a CPU with a wanted function on the stack."""
+    total = 0
+    for thread in profile.threads:
+        if pid is not None and thread.pid != str(pid):
+            continue
+        for i, weight in enumerate(thread.weights):
+            if by_state(thread.sample_categories[i], thread.leaves[i]) == "running" \
+                    and any(is_wanted(name) for name in thread.frames_of(i)):
+                total += weight
+    return total
+
+
+def check_times(profile, truth, with_pids=True):
+    for name in NAMES:
+        wanted = truth[name]
+        got = running_in(profile, lambda frame: frame == name,
+                         wanted["pid"] if with_pids else None)
+        check_close(name, got, wanted["cpu_ns"], 0.03, 5 * MS)
+        # In no other process.
+        check_close(f"{name} anywhere", running_in(profile, lambda frame: frame == name),
+                    got, 0, 0)
+
+
+def altered(truth, name):
+    changed = json.loads(json.dumps(truth))
+    changed[name]["cpu_ns"] = changed[name]["cpu_ns"] * 1.1 + 10 * MS
+    return changed
+
+
+def run_jit(context, checks, wrap=lambda command: command, **options):
+    """Records the workload with random times, again if a hypervisor took a CPU meanwhile."""
+    times = {name: context.random.randint(60, 250) for name in ("first", "second", "third")}
+    shutil.copy(WORKLOADS / "jit", context.path("jit"))
+    command = ["./jit", "--truth", "truth.json"]
+    for option, value in {**times, **options}.items():
+        command += [f"--{option}", str(value)]
+    for last in (False, False, True):
+        stolen = stolen_ticks()
+        context.wallprof("-q", "-o", "p.json.gz", "--", *wrap(command))
+        truth = json.loads(context.path("truth.json").read_text())
+        Path(f"/tmp/perf-{truth['jit_first']['pid']}.map").unlink(missing_ok=True)
+        profile = Profile.load(context.path("p.json.gz"))
+        try:
+            checks(profile, truth)
+            return
+        except Failure:
+            if last or stolen_ticks() == stolen:
+                raise
+
+
+def check_all(profile, truth):
+    check_times(profile, truth)
+    for name in NAMES:
+        expect_failure(check_times, profile, altered(truth, name))
+    swapped = {**truth, "jit_first": truth["jit_third"], "jit_third": truth["jit_first"]}
+    if abs(truth["jit_first"]["cpu_ns"] - truth["jit_third"]["cpu_ns"]) > 20 * MS:
+        expect_failure(check_times, profile, swapped)
+
+
+def test_perf_map(context):
+    run_jit(context, check_all, map=1)
+
+
+def check_lines(profile, truth):
+    """Every frame of a function has the line that the dump tells, and its source."""
+    shared, seen = profile.data["shared"], set()
+    frames, functions = shared["frameTable"], shared["funcTable"]
+    for line, function in zip(frames["line"], frames["func"]):
+        name = shared["stringArray"][functions["name"][function]]
+        if name not in truth:
+            continue
+        check(line == truth[name]["line"], f"{name} is in line {line}")
+        source = functions["source"][function]
+        check(source is not None, f"{name} has no source")
+        source = shared["stringArray"][shared["sources"]["filename"][source]]
+        check(source == "made-up.jit", f"{name} is from {source}")
+        seen.add(name)
+    check(seen == set(truth), f"frames of {seen} only")
+
+
+def test_jitdump(context):
+    def checks(profile, truth):
+        check_all(profile, truth)
+        check_lines(profile, truth)
+        wrong = {**truth, "jit_second": {**truth["jit_second"], "line": 21}}
+        expect_failure(check_lines, profile, wrong)
+    run_jit(context, checks, dump=1)
+
+
+def test_jitdump_tells_times_apart(context):
+    """Two functions at one address."""
+    run_jit(context, check_all, dump=1, reuse=1)
+
+
+def test_perf_map_knows_the_last(context):
+    """It has no times: the second function's name stands for what was there before, too."""
+    def checks(profile, truth):
+        truth["jit_second"]["cpu_ns"] += truth["jit_first"]["cpu_ns"]
+        truth["jit_first"]["cpu_ns"] = 0
+        check_times(profile, truth)
+        expect_failure(check_times, profile, altered(truth, "jit_second"))
+    run_jit(context, checks, map=1, reuse=1)
+
+
+def test_forked(context):
+    """A child runs what its parent made, and names nothing itself."""
+    for options in ({"map": 1}, {"dump": 1, "reuse": 1}):
+        def checks(profile, truth):
+            check(truth["jit_second"]["pid"] != truth["jit_first"]["pid"], "there was no child")
+            check_all(profile, truth)
+        run_jit(context, checks, fork=1, **options)
+
+
+def in_container(command):
+    """A PID namespace, and a /tmp that is gone with it; the current folder stays."""
+    return ["unshare", "-mpf", "--mount-proc", "sh", "-c",
+            'mount -t tmpfs none /tmp && exec "$@"', "sh", *command]
+
+
+def needs_containers():
+    needs_root()
+    needs_command("unshare")
+    tried = subprocess.run(in_container(["true"]), capture_output=True, text=True)
+    if tried.returncode != 0:
+        raise Skip(f"no namespaces can be made here: {tried.stderr.strip()}")
+
+
+def test_container(context):
+    needs_containers()
+    def checks(profile, truth):
+        check(truth["jit_first"]["pid"] == 1, "this is no namespace")
+        check_times(profile, truth, with_pids=False)
+        expect_failure(check_times, profile, altered(truth, "jit_third"), False)
+    for options in ({"map": 1}, {"dump": 1, "reuse": 1}):
+        run_jit(context, checks, in_container, **options)
+
+
+def check_hot(profile, truth):
+    """All but what ran before V8 compiled the function, in its interpreter."""
+    got = running_in(profile, lambda name: name.startswith("JS:") and "hotFunction" in name)
+    check_close("hotFunction", got, truth["us"] * 1000, 0.05, 40 * MS)
+
+
+def run_node(context, option, wrap=lambda command: command):
+    needs_command("node")
+    ms = context.random.randint(500, 900)
+    command = ["node", option, "-e", HOT, "--", "truth.json", str(ms)]
+    for last in (False, False, True):
+        stolen = stolen_ticks()
+        context.wallprof("-q", "-o", "p.json.gz", "--", *wrap(command))
+        truth = json.loads(context.path("truth.json").read_text())
+        Path(f"/tmp/perf-{truth['pid']}.map").unlink(missing_ok=True)
+        profile = Profile.load(context.path("p.json.gz"))
+        try:
+            check_hot(profile, truth)
+            expect_failure(check_hot, profile, {"us": truth["us"] * 1.1 + 50000})
+            return truth
+        except Failure:
+            if last or stolen_ticks() == stolen:
+                raise
+
+
+def test_node_perf_map(context):
+    run_node(context, "--perf-basic-prof")
+
+
+def test_node_jitdump(context):
+    run_node(context, "--perf-prof")
+
+
+def test_node_in_a_container(context):
+    """Its map is /tmp/perf-1.map, below a root that is gone when names are looked up."""
+    needs_containers()
+    truth = run_node(context, "--perf-basic-prof", in_container)
+    check(truth["pid"] == 1, "this is no namespace")
