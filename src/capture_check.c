@@ -113,6 +113,9 @@ static bool check_tail(const struct record *record)
 		return has_end(exec->comm, COMM_LEN) && has_end(exec->path, EXEC_PATH_LEN);
 	}
 	case REC_STACK:
+#ifdef WALLPROF_PLANTED_BUG
+		tail += sizeof(u64); /* for tests/fuzz: this must be found */
+#endif
 		return ((const struct rec_stack *)record)->count <= tail / sizeof(u64);
 	case REC_META:
 		return has_end(((const struct rec_meta *)record)->text, tail);

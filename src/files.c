@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "files.h"
 #include "identifier.h"
+#include "proc_maps.h"
 #include "regular_file.h"
 #include "sources.h"
 #include "vdso.h"
@@ -332,32 +333,6 @@ int files_add_mapping(Files *files, const MappingSeen *mapping)
 	return files->sink(files->user, &record.h);
 }
 
-/* "start-end perms pgoff dev inode path"; see proc_pid_maps(5). */
-static bool parse_maps_line(char *line, MappingSeen *mapping)
-{
-	char perms[5];
-	int path_at = 0;
-
-	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 " %n",
-		   &mapping->start, &mapping->end, perms, &mapping->pgoff, &mapping->inode,
-		   &path_at) < 5)
-		return false;
-	if (strlen(perms) < 3 || perms[2] != 'x' || mapping->end <= mapping->start)
-		return false;
-	mapping->path = path_at ? line + path_at : "";
-	return true;
-}
-
-/* A path with a newline in it is written as \012. */
-static void unescape_newlines(char *path)
-{
-	for (char *p; (p = strstr(path, "\\012"));) {
-		*p = '\n';
-		memmove(p + 1, p + 4, strlen(p + 4) + 1);
-	}
-}
-
 int files_add_process(Files *files, pid_t ns_tgid)
 {
 	char maps_path[64];
@@ -371,12 +346,19 @@ int files_add_process(Files *files, pid_t ns_tgid)
 	if (!maps)
 		return -errno;
 	while (!error && getline(&line, &capacity, maps) > 0) {
-		MappingSeen mapping = {.ns = now_ns(), .ns_tgid = ns_tgid, .initial = true};
+		ProcMapping mapping;
 
-		if (!parse_maps_line(line, &mapping))
-			continue;
-		unescape_newlines((char *)mapping.path);
-		error = files_add_mapping(files, &mapping);
+		if (proc_maps_parse(line, &mapping) && mapping.exec)
+			error = files_add_mapping(files, &(MappingSeen){
+								 .ns = now_ns(),
+								 .ns_tgid = ns_tgid,
+								 .start = mapping.start,
+								 .end = mapping.end,
+								 .pgoff = mapping.pgoff,
+								 .path = mapping.path,
+								 .inode = mapping.inode,
+								 .initial = true,
+							 });
 	}
 	free(line);
 	fclose(maps);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbol_cache.h"
 #include "as_invoker.h"
-#include "capture_format.h"
 #include "regular_file.h"
 #include <dirent.h>
 #include <errno.h>
@@ -11,34 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
-#define OBJECT_MAX	  (256u << 20) /* bytes of one file, decompressed */
-#define COMPRESSED_MAX	  (64u << 20)
-#define COMPRESSION_LEVEL 1
-#define PRUNE_TO	  (SYMBOL_CACHE_MAX / 4 * 3)
-
-static const char magic[16] = "wallprof names 1";
-
-/* The file is one zstd frame of this, the tried files and the records. */
-struct cache_header {
-	char magic[sizeof(magic)];
-	char version[16]; /* of wallprof: another one may name differently */
-	uint8_t build_id[20];
-	uint8_t build_id_len, asked_debuginfod;
-	uint16_t reserved;
-	uint32_t tried; /* cache_tried: how many follow */
-	uint32_t reserved2;
-	uint64_t size, mtime_ns; /* of the object */
-	uint64_t records;	 /* bytes, at the end */
-};
-
-struct cache_tried {
-	uint32_t len; /* of all of it, a multiple of 8 */
-	uint32_t reserved;
-	uint64_t size, mtime_ns;
-	char path[];
-};
+#define COMPRESSED_MAX (64u << 20)
+#define PRUNE_TO       (SYMBOL_CACHE_MAX / 4 * 3)
 
 struct SymbolCache {
 	AsInvoker as;
@@ -104,113 +78,26 @@ static char *object_path(const SymbolCache *cache, const MappedFile *file)
 
 /* ---- reading -------------------------------------------------------------------------- */
 
-/* Frees on failure. Returns its size, or 0. */
-static size_t decompress(const uint8_t *data, size_t size, uint8_t **ret_bytes)
-{
-	unsigned long long content = ZSTD_getFrameContentSize(data, size);
-	size_t got;
-
-	/* Both of zstd's error values are larger than any size. */
-	if (content > OBJECT_MAX || content < sizeof(struct cache_header))
-		return 0;
-	*ret_bytes = xmalloc(content);
-	got = ZSTD_decompress(*ret_bytes, content, data, size);
-	if (!ZSTD_isError(got) && got == content)
-		return got;
-	free(*ret_bytes);
-	return 0;
-}
-
-static size_t read_file(int fd, uint8_t **ret_bytes)
+static bool read_file(int fd, const MappedFile *file, CachedObject *ret_object)
 {
 	_cleanup_free_ uint8_t *data = NULL;
 	struct stat st;
 
 	if (fstat(fd, &st) || st.st_size <= 0 || st.st_size > COMPRESSED_MAX)
-		return 0;
+		return false;
 	data = xmalloc(st.st_size);
 	if (pread(fd, data, st.st_size, 0) != st.st_size)
-		return 0;
+		return false;
 	/* The last use decides what is kept. */
 	futimens(fd, NULL);
-	return decompress(data, st.st_size, ret_bytes);
-}
-
-static bool take_tried(CachedObject *object, const uint8_t **p, const uint8_t *end)
-{
-	const struct cache_tried *tried = (const void *)*p;
-
-	if ((size_t)(end - *p) < sizeof(*tried) || tried->len > (size_t)(end - *p) ||
-	    tried->len % 8 || tried->len <= sizeof(*tried) ||
-	    !memchr(tried->path, '\0', tried->len - sizeof(*tried)))
-		return false;
-	*vec_push(&object->tried) = (TriedFile){
-		.path = xstrdup(tried->path), .size = tried->size, .mtime_ns = tried->mtime_ns};
-	*p += tried->len;
-	return true;
-}
-
-static bool take_record(CachedObject *object, const uint8_t **p, const uint8_t *end)
-{
-	const struct rec_symbol *symbol = (const void *)*p;
-
-	if ((size_t)(end - *p) < sizeof(struct record) || symbol->h.len > (size_t)(end - *p) ||
-	    symbol->h.len % 8 || symbol->h.kind != REC_SYMBOL ||
-	    capture_check(&symbol->h) != CAPTURE_RECORD_GOOD || symbol->file || symbol->lib)
-		return false;
-	cached_object_add(object, symbol);
-	*p += symbol->h.len;
-	return true;
-}
-
-static bool parse(CachedObject *object, const MappedFile *file, const uint8_t *bytes, size_t size)
-{
-	const struct cache_header *header = (const void *)bytes;
-	const uint8_t *p = bytes + sizeof(*header), *end = bytes + size;
-
-	if (memcmp(header->magic, magic, sizeof(magic)) ||
-	    strncmp(header->version, WALLPROF_VERSION, sizeof(header->version)) ||
-	    header->size != file->size || header->mtime_ns != file->mtime_ns ||
-	    header->build_id_len != file->build_id_len ||
-	    memcmp(header->build_id, file->build_id, file->build_id_len))
-		return false;
-	object->asked_debuginfod = header->asked_debuginfod;
-	for (uint32_t i = 0; i < header->tried; i++)
-		if (!take_tried(object, &p, end))
-			return false;
-	while (p < end)
-		if (!take_record(object, &p, end))
-			return false;
-	return true;
-}
-
-static uint64_t address_at(const CachedObject *object, size_t place)
-{
-	return ((const struct rec_symbol *)(object->records.items + place))->address;
-}
-
-static int compare_places(const void *a, const void *b, void *object)
-{
-	uint64_t x = address_at(object, *(const size_t *)a);
-	uint64_t y = address_at(object, *(const size_t *)b);
-
-	return x < y ? -1 : x > y;
-}
-
-static void sort_places(CachedObject *object)
-{
-	if (object->places.count)
-		qsort_r(object->places.items, object->places.count, sizeof(size_t), compare_places,
-			object);
+	return cached_object_read(file, data, st.st_size, ret_object);
 }
 
 void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject *ret_object)
 {
 	_cleanup_free_ char *path = object_path(cache, files->file);
-	_cleanup_free_ uint8_t *bytes = NULL;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	size_t size;
 	bool good;
 
 	*ret_object = (CachedObject){};
@@ -218,92 +105,14 @@ void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject
 		return;
 	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, &st);
 	as_invoker_leave(&cache->as);
-	size = fd >= 0 ? read_file(fd, &bytes) : 0;
-	if (size == 0)
-		return;
-	good = parse(ret_object, files->file, bytes, size);
+	good = fd >= 0 && read_file(fd, files->file, ret_object);
 	for (size_t i = 0; i < ret_object->tried.count && good; i++)
 		good = debug_files_unchanged(files, &ret_object->tried.items[i]);
-	if (good)
-		sort_places(ret_object);
-	else
+	if (!good)
 		cached_object_free(ret_object);
 }
 
-const struct rec_symbol *cached_object_find(const CachedObject *object, uint64_t address)
-{
-	size_t low = 0, high = object->places.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (address_at(object, object->places.items[middle]) < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == object->places.count || address_at(object, object->places.items[low]) != address)
-		return NULL;
-	return (const struct rec_symbol *)(object->records.items + object->places.items[low]);
-}
-
-void cached_object_add(CachedObject *object, const struct rec_symbol *symbol)
-{
-	*vec_push(&object->places) = object->records.count;
-	vec_append(&object->records, (const uint8_t *)symbol, symbol->h.len);
-}
-
-void cached_object_free(CachedObject *object)
-{
-	for (size_t i = 0; i < object->tried.count; i++)
-		free(object->tried.items[i].path);
-	vec_free(&object->tried);
-	vec_free(&object->records);
-	vec_free(&object->places);
-	*object = (CachedObject){};
-}
-
 /* ---- writing -------------------------------------------------------------------------- */
-
-typedef VEC(uint8_t) Bytes;
-
-static void append_tried(Bytes *bytes, const TriedFile *tried)
-{
-	size_t length = strlen(tried->path) + 1;
-	size_t padding = -(sizeof(struct cache_tried) + length) & 7;
-	struct cache_tried head = {
-		.len = sizeof(head) + length + padding,
-		.size = tried->size,
-		.mtime_ns = tried->mtime_ns,
-	};
-
-	vec_append(bytes, (const uint8_t *)&head, sizeof(head));
-	vec_append(bytes, (const uint8_t *)tried->path, length);
-	vec_append(bytes, (const uint8_t *)"\0\0\0\0\0\0\0", padding);
-}
-
-static Bytes serialize(const MappedFile *file, const CachedObject *object)
-{
-	struct cache_header header = {
-		.version = WALLPROF_VERSION,
-		.build_id_len = file->build_id_len,
-		.size = file->size,
-		.mtime_ns = file->mtime_ns,
-		.asked_debuginfod = object->asked_debuginfod,
-		.tried = object->tried.count,
-		.records = object->records.count,
-	};
-	Bytes bytes = {};
-
-	memcpy(header.magic, magic, sizeof(magic));
-	memcpy(header.build_id, file->build_id, sizeof(header.build_id));
-	vec_append(&bytes, (const uint8_t *)&header, sizeof(header));
-	for (size_t i = 0; i < object->tried.count; i++)
-		append_tried(&bytes, &object->tried.items[i]);
-	if (object->records.count)
-		vec_append(&bytes, object->records.items, object->records.count);
-	return bytes;
-}
 
 /* Whole or not at all: readers at the same time see the old file or the new one. */
 static int replace_file(const char *path, const void *data, size_t size)
@@ -324,27 +133,21 @@ static int replace_file(const char *path, const void *data, size_t size)
 	return r;
 }
 
-void symbol_cache_store(SymbolCache *cache, const MappedFile *file, CachedObject *object)
+void symbol_cache_store(SymbolCache *cache, const MappedFile *file, const CachedObject *object)
 {
 	_cleanup_free_ char *path = object_path(cache, file);
-	Bytes bytes = serialize(file, object);
-	size_t room = ZSTD_compressBound(bytes.count);
-	_cleanup_free_ void *compressed = NULL;
+	_cleanup_free_ void *data = NULL;
 	size_t size;
-	int r = -EFBIG;
+	int r = cached_object_write(file, object, &data, &size);
 
-	if (bytes.count <= OBJECT_MAX) {
-		compressed = xmalloc(room);
-		size = ZSTD_compress(compressed, room, bytes.items, bytes.count, COMPRESSION_LEVEL);
-		r = ZSTD_isError(size) ? -ENOMEM : as_invoker_enter(&cache->as);
-	}
+	if (r == 0)
+		r = as_invoker_enter(&cache->as);
 	if (r == 0) {
-		r = replace_file(path, compressed, size);
+		r = replace_file(path, data, size);
 		as_invoker_leave(&cache->as);
 	}
 	if (r < 0)
 		log_verbose("names of %s are not cached: %s", file->path, strerror(-r));
-	vec_free(&bytes);
 }
 
 /* ---- its bound -------------------------------------------------------------------------- */

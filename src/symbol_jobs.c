@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbol_jobs.h"
-#include "capture_format.h"
 #include "symbol_child.h"
+#include "symbol_messages.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,19 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NO_PLACE  SIZE_MAX
 #define READ_SIZE (256u << 10)
 /* CPU time that a child may take: this, and a second more for every so many bytes. */
 #define SECONDS_BASE	 10
 #define BYTES_PER_SECOND (8u << 20)
-/*
- * An honest child asks for two companions, names each address by the symbol tables and again by
- * DWARF, and all of that fits in.
- */
-#define FINDS_MAX   4
-#define NAMES_MAX   2
-#define ERRNO_MAX   4095
-#define RECORDS_MAX (512u << 20)
 /* A busy machine makes it wait for a CPU. */
 #define WALL_PER_CPU 4
 /* How long one that has closed its socket may still take: its memory must be freed. */
@@ -44,115 +35,6 @@ static uint64_t job_size(const SymbolJob *job)
 	return size_of(job->request.fd) + size_of(job->request.debug_fd);
 }
 
-/* ---- messages from a child ------------------------------------------------------- */
-
-static size_t address_index(const SymbolJob *job, uint64_t address)
-{
-	size_t low = 0, high = job->request.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (job->request.addresses[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < job->request.count && job->request.addresses[low] == address ? low : NO_PLACE;
-}
-
-static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
-{
-	const struct rec_symbol *symbol = (const struct rec_symbol *)data;
-	size_t i;
-
-	if (size < sizeof(struct record) || symbol->h.len != size ||
-	    job->records.count + size > RECORDS_MAX || symbol->h.kind != REC_SYMBOL ||
-	    capture_check(&symbol->h) != CAPTURE_RECORD_GOOD || symbol->file || symbol->lib ||
-	    symbol->count == 0)
-		return false;
-	i = address_index(job, symbol->address);
-	if (i == NO_PLACE || ++job->names > NAMES_MAX * job->request.count)
-		return false;
-	job->places.items[i] = job->records.count;
-	vec_append(&job->records, data, size);
-	return true;
-}
-
-static bool take_find(SymbolJob *job, const SymbolJobsOptions *options, const uint8_t *data,
-		      size_t size)
-{
-	const Companion *companion = (const Companion *)data;
-	int fd, r;
-
-	if (size != sizeof(*companion) || ++job->finds > FINDS_MAX ||
-	    companion->build_id_len > sizeof(companion->build_id) ||
-	    !memchr(companion->name, '\0', sizeof(companion->name)))
-		return false;
-	fd = options->find ? options->find(options->find_user, job, companion) : -ENOENT;
-	r = sandbox_send(job->sandbox.socket, "", 1, fd >= 0 ? fd : -1);
-	if (fd >= 0)
-		close(fd);
-	return r == 0;
-}
-
-static bool take_end(SymbolJob *job, const uint8_t *data, size_t size)
-{
-	int64_t result;
-
-	if (size != sizeof(result))
-		return false;
-	memcpy(&result, data, sizeof(result));
-	if (result > 0 || result < -ERRNO_MAX)
-		return false;
-	job->result = result;
-	job->ended = true;
-	return true;
-}
-
-static bool take(SymbolJob *job, const SymbolJobsOptions *options, uint32_t type,
-		 const uint8_t *data, size_t size)
-{
-	switch (type) {
-	case SYMBOL_MESSAGE_SYMBOL:
-		return take_symbol(job, data, size);
-	case SYMBOL_MESSAGE_FIND:
-		return take_find(job, options, data, size);
-	case SYMBOL_MESSAGE_END:
-		return take_end(job, data, size);
-	default:
-		return false;
-	}
-}
-
-/* The messages that have come whole. Returns false if one is not as it should be. */
-static bool take_messages(SymbolJob *job, const SymbolJobsOptions *options)
-{
-	size_t done = 0;
-	bool good = true;
-
-	while (good && !job->ended) {
-		struct symbol_message_head head;
-		size_t rest = job->received.count - done;
-
-		if (rest < sizeof(head))
-			break;
-		memcpy(&head, job->received.items + done, sizeof(head));
-		good = head.len <= SYMBOL_MESSAGE_MAX && head.len % 8 == 0;
-		if (!good || rest - sizeof(head) < head.len)
-			break;
-		/* All lengths are multiples of 8: it stays aligned. */
-		good = take(job, options, head.type, job->received.items + done + sizeof(head),
-			    head.len);
-		done += sizeof(head) + head.len;
-	}
-	if (done) {
-		job->received.count -= done;
-		memmove(job->received.items, job->received.items + done, job->received.count);
-	}
-	return good;
-}
-
 /* ---- the life of a child ----------------------------------------------------------- */
 
 static void start(SymbolJob *job, const SymbolJobsOptions *options)
@@ -166,7 +48,7 @@ static void start(SymbolJob *job, const SymbolJobsOptions *options)
 
 	job->places.count = 0;
 	for (size_t i = 0; i < job->request.count; i++)
-		*vec_push(&job->places) = NO_PLACE;
+		*vec_push(&job->places) = SYMBOL_NO_PLACE;
 	job->deadline_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
 	error = sandbox_start(symbol_child_main, fds, ARRAY_LEN(fds), &job->request, &limits,
 			      &job->sandbox);
@@ -241,7 +123,7 @@ static void serve(SymbolJob *job, const SymbolJobsOptions *options)
 		return;
 	}
 	job->received.count += got;
-	if (!take_messages(job, options))
+	if (!symbol_messages_take(job, options))
 		finish(job, "its reader sent what it should not: taken over by the file?");
 	else if (job->ended)
 		finish(job, NULL);
@@ -338,7 +220,7 @@ void symbol_job_free(SymbolJob *job)
 
 const struct rec_symbol *symbol_job_answer(const SymbolJob *job, size_t i)
 {
-	return job->places.count <= i || job->places.items[i] == NO_PLACE
+	return job->places.count <= i || job->places.items[i] == SYMBOL_NO_PLACE
 		       ? NULL
 		       : (const struct rec_symbol *)(job->records.items + job->places.items[i]);
 }

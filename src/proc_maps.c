@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* proc_maps.c - "start-end perms pgoff major:minor inode path", numbers in base 16 but the inode.
+ */
+#include "proc_maps.h"
+#include <stddef.h>
+#include <string.h>
+
+/* Of "rwxp". */
+#define PERMS_LEN 4
+#define EXEC_AT	  2
+
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A number and the character behind it; moves *p there. */
+static bool take_number(char **p, unsigned base, char behind, uint64_t *ret_value)
+{
+	char *q = *p;
+	uint64_t value = 0;
+
+	for (int digit; (digit = digit_value(*q)) >= 0 && (unsigned)digit < base; q++) {
+		if (value > (UINT64_MAX - (unsigned)digit) / base)
+			return false;
+		value = value * base + (unsigned)digit;
+	}
+	if (q == *p || *q != behind)
+		return false;
+	*p = q + 1;
+	*ret_value = value;
+	return true;
+}
+
+static bool take_perms(char **p, bool *ret_exec)
+{
+	const char *perms = *p;
+
+	if (strnlen(perms, PERMS_LEN + 1) <= PERMS_LEN || perms[PERMS_LEN] != ' ')
+		return false;
+	*ret_exec = perms[EXEC_AT] == 'x';
+	*p += PERMS_LEN + 1;
+	return true;
+}
+
+/* The inode and what is behind it: blanks and the path, or nothing. */
+static bool take_inode(char **p, uint64_t *ret_inode)
+{
+	size_t length = strspn(*p, "0123456789");
+	char last = (*p)[length];
+
+	/* Nothing more comes after the inode of a mapping without a path, not even a blank. */
+	if (!take_number(p, 10, last, ret_inode) || (last && last != ' '))
+		return false;
+	if (!last)
+		(*p)--;
+	return true;
+}
+
+/* A newline in a path is written as \012. */
+static void unescape_newlines(char *path)
+{
+	static const char escaped[] = "\\012";
+	const char *from = path;
+	char *to = path;
+
+	while (*from) {
+		if (!strncmp(from, escaped, sizeof(escaped) - 1)) {
+			*to++ = '\n';
+			from += sizeof(escaped) - 1;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+bool proc_maps_parse(char *line, ProcMapping *ret_mapping)
+{
+	ProcMapping mapping;
+	uint64_t device;
+	char *p = line;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!take_number(&p, 16, '-', &mapping.start) || !take_number(&p, 16, ' ', &mapping.end) ||
+	    mapping.end <= mapping.start || !take_perms(&p, &mapping.exec) ||
+	    !take_number(&p, 16, ' ', &mapping.pgoff) || !take_number(&p, 16, ':', &device) ||
+	    !take_number(&p, 16, ' ', &device) || !take_inode(&p, &mapping.inode))
+		return false;
+	p += strspn(p, " ");
+	unescape_newlines(p);
+	mapping.path = p;
+	*ret_mapping = mapping;
+	return true;
+}

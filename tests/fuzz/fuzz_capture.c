@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A capture file from its first byte to the profile: both orders of reading agree, and what
+ * is true of every timeline is true of this one. capture_mutator.c changes it.
+ */
+#include "capture.h"
+#include "firefox.h"
+#include "frames.h"
+#include "fuzz.h"
+#include "report.h"
+#include "timeline.h"
+
+typedef struct Loaded {
+	Timeline *timeline;
+	Frames *frames;
+} Loaded;
+
+static CaptureCounts read_in_file_order(CaptureReader *reader, bool *ret_damaged)
+{
+	const struct record *record;
+	int got;
+
+	while ((got = capture_read(reader, &record)) > 0)
+		;
+	fuzz_require(got == 0);
+	*ret_damaged = capture_reader_damage(reader) != NULL;
+	return *capture_reader_counts(reader);
+}
+
+static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
+{
+	TimelineBuilder *builder = timeline_builder_new();
+	const struct record *record;
+	int got;
+
+	loaded->frames = frames_new();
+	while ((got = capture_read_sorted(reader, &record)) > 0) {
+		timeline_builder_add(builder, record);
+		frames_add(loaded->frames, record);
+	}
+	fuzz_require(got == 0);
+	loaded->timeline = timeline_builder_finish(builder);
+	return *capture_reader_counts(reader);
+}
+
+/* An unbroken chain of states, which add up to the thread's life. */
+static void expect_whole(const Thread *thread)
+{
+	uint64_t at = thread->start_ns, sum = 0;
+
+	fuzz_require(thread->start_ns <= thread->end_ns);
+	if (thread->intervals.count)
+		fuzz_require(thread->intervals.items[0].start_ns == at);
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		fuzz_require(thread->intervals.items[i].start_ns == at);
+		fuzz_require(thread->intervals.items[i].state < STATE_COUNT);
+		at = interval_end(thread, i);
+		fuzz_require(at >= thread->intervals.items[i].start_ns);
+	}
+	for (int state = 0; state < STATE_COUNT; state++)
+		sum += thread->ledger[state];
+	fuzz_require(sum == thread->end_ns - thread->start_ns);
+}
+
+static void tell(const Loaded *loaded)
+{
+	/* A budget that a small file can reach. */
+	static const FirefoxOptions options = {.row_budget = 2000, .marker_budget = 500};
+	static FILE *null;
+	Output *output;
+
+	if (!null)
+		null = fopen("/dev/null", "we");
+	fuzz_require(null);
+	report_print(null, loaded->timeline, loaded->frames);
+	report_summary(null, loaded->timeline, loaded->frames, "x.json");
+	report_json(null, loaded->timeline);
+	output = output_for_stream(null);
+	fuzz_require(firefox_write(output, loaded->timeline, loaded->frames, &options) == 0);
+	fuzz_require(output_close(output) == 0);
+}
+
+static void read_both(CaptureReader *reader)
+{
+	Loaded loaded = {};
+	bool damaged;
+	CaptureCounts plain = read_in_file_order(reader, &damaged), sorted;
+
+	fuzz_require(capture_reader_rewind(reader) == 0);
+	sorted = read_sorted(reader, &loaded);
+	plain.late = sorted.late;
+	fuzz_require(!memcmp(&plain, &sorted, sizeof(plain)));
+	fuzz_require(damaged == (capture_reader_damage(reader) != NULL));
+	for (size_t i = 0; i < loaded.timeline->threads.count; i++)
+		expect_whole(&loaded.timeline->threads.items[i]);
+	tell(&loaded);
+	timeline_free(loaded.timeline);
+	frames_free(loaded.frames);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = fuzz_file(data, size);
+	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", fd);
+	const char *message;
+	CaptureReader *reader;
+
+	if (capture_reader_open(path, &reader, &message) == 0) {
+		read_both(reader);
+		capture_reader_free(reader);
+	} else {
+		fuzz_require(message);
+	}
+	close(fd);
+	return 0;
+}
