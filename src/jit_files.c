@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define FIRST_PAUSE_NS (25 * NSEC_PER_MSEC)
 
 /* The process's number in the innermost PID namespace that it is in, or 0. */
 static uint32_t innermost_pid(uint32_t ns_tgid)
@@ -41,6 +44,45 @@ static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
 	return true;
 }
 
+static uint64_t clock_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* When the process began, CLOCK_REALTIME, to a tick of the kernel's; 0 if it is not known. */
+static uint64_t start_of(uint32_t ns_tgid)
+{
+	unsigned long long ticks = 0;
+	uint64_t tick_ns = NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	char path[64], line[1024];
+	const char *name_end = NULL;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", ns_tgid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return 0;
+	line[fread(line, 1, sizeof(line) - 1, stat)] = '\0';
+	fclose(stat);
+	name_end = strrchr(line, ')'); /* the name may hold anything, ')' too */
+	if (!name_end || sscanf(name_end + 1,
+				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+				"%*d %*d %*d %llu",
+				&ticks) != 1)
+		return 0;
+	return clock_of(CLOCK_REALTIME) - clock_of(CLOCK_BOOTTIME) + ticks * tick_ns;
+}
+
+/* A number's former owner's: the clock may have been set a little since. */
+static bool is_stale(const JitFile *file, const struct stat *st)
+{
+	return st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec + NSEC_PER_SEC <
+	       file->start_ns;
+}
+
 static void try_open(JitFile *file)
 {
 	struct stat st;
@@ -48,7 +90,7 @@ static void try_open(JitFile *file)
 	if (file->fd >= 0)
 		return;
 	file->fd = open_regular_in(file->root_fd, file->path, &st);
-	if (file->fd >= 0 && st.st_uid != 0 && st.st_uid != file->owner)
+	if (file->fd >= 0 && ((st.st_uid != 0 && st.st_uid != file->owner) || is_stale(file, &st)))
 		closep(&file->fd);
 }
 
@@ -64,10 +106,33 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 	pid = innermost_pid(ns_tgid);
 	if (!pid || !owner_of(ns_tgid, &file.owner))
 		return;
+	file.start_ns = start_of(ns_tgid);
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
 	try_open(&file);
+	file.pause_ns = FIRST_PAUSE_NS;
+	file.next_look_ns = now_ns() + file.pause_ns;
+	files->next_look_ns = MIN(files->next_look_ns, file.next_look_ns);
 	map_set(&files->perf_maps, ns_tgid, files->list.count);
 	*vec_push(&files->list) = file;
+}
+
+void jit_files_look_again(JitFiles *files, uint64_t ns)
+{
+	if (ns < files->next_look_ns)
+		return;
+	files->next_look_ns = UINT64_MAX;
+	for (size_t i = 0; i < files->list.count; i++) {
+		JitFile *file = &files->list.items[i];
+
+		if (file->fd >= 0)
+			continue;
+		if (ns >= file->next_look_ns) {
+			try_open(file);
+			file->pause_ns *= 2;
+			file->next_look_ns = ns + file->pause_ns;
+		}
+		files->next_look_ns = MIN(files->next_look_ns, file->next_look_ns);
+	}
 }
 
 bool jit_files_is_dump(const char *path)

@@ -35,6 +35,7 @@ int recording_drain(Recording *recording)
 	error = programs_drain(recording->programs, take_bpf_record, recording);
 	if (!error)
 		error = sideband_process(recording->sideband);
+	jit_files_look_again(files_jit(recording->files), round.h.ns);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)

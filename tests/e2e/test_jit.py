@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from harness import (MS, WORKLOADS, Failure, Profile, Skip, by_state, check, check_close,
@@ -158,8 +159,31 @@ def test_container(context):
         check(truth["jit_first"]["pid"] == 1, "this is no namespace")
         check_times(profile, truth, with_pids=False)
         expect_failure(check_times, profile, altered(truth, "jit_third"), False)
-    for options in ({"map": 1}, {"dump": 1, "reuse": 1}):
+    late = context.random.randint(100, 300)
+    for options in ({"map": 1}, {"map": 1, "late": late}, {"dump": 1, "reuse": 1}):
         run_jit(context, checks, in_container, **options)
+
+
+def with_map_of(seconds):
+    """A container whose first process finds a map, written at a time from now, of all memory."""
+    return lambda command: [
+        "unshare", "-mpf", "--mount-proc", "sh", "-c", "mount -t tmpfs none /tmp && "
+        'echo "1000 7ffffff00000 stale" > /tmp/perf-1.map && touch -d "$0" /tmp/perf-1.map && '
+        'exec "$@"', f"@{time.time() + seconds:.0f}", *command]
+
+
+def check_not_stale(profile, truth):
+    total = sum(truth[name]["cpu_ns"] for name in NAMES)
+    check_close("stale", running_in(profile, lambda name: name == "stale"), 0, 0, 0)
+    check_close("the functions", running_in(profile, lambda name: name.endswith("([anon])")),
+                total, 0.03, 5 * MS)
+
+
+def test_map_of_a_former_process(context):
+    """A map that was last changed before the process began is of another of its number."""
+    needs_containers()
+    run_jit(context, check_not_stale, with_map_of(-5))
+    run_jit(context, lambda *found: expect_failure(check_not_stale, *found), with_map_of(0))
 
 
 def check_hot(profile, truth):

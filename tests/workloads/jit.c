@@ -5,6 +5,7 @@
  *
  * --map 1: names them in /tmp/perf-PID.map; --dump 1: in jit-PID.dump in the current folder, with
  * lines 10, 20 and 30 of made-up.jit. --reuse 1: the second is put where the first was.
+ * --late MS: the map is begun so long after the memory was there.
  * --fork 1: a child burns the second's time. The truth is how much CPU time each took.
  */
 #include "truth.h"
@@ -37,7 +38,7 @@ typedef struct Function {
 	pid_t pid;
 } Function;
 
-static uint64_t with_map, with_dump, reuse, with_fork;
+static uint64_t with_map, with_dump, reuse, with_fork, late_ms;
 static Function *functions; /* shared with the child */
 static uint8_t *memory;
 static FILE *map, *dump;
@@ -48,6 +49,15 @@ static uint64_t cpu_ns(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+static void begin_map(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = fopen(path, "w");
+	truth_check(map, path);
 }
 
 static void put(const void *data, size_t size)
@@ -184,23 +194,20 @@ int main(int argc, char **argv)
 				      {"dump", &with_dump},
 				      {"reuse", &reuse},
 				      {"fork", &with_fork},
+				      {"late", &late_ms},
 				      {}});
 	functions = mmap(NULL, sizeof(wanted), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			 -1, 0);
 	truth_check(functions != MAP_FAILED, "mmap");
 	memcpy(functions, wanted, sizeof(wanted));
-	if (with_map) {
-		char path[64];
-
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
-		map = fopen(path, "w");
-		truth_check(map, path);
-	}
 	if (with_dump)
 		begin_dump();
 	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
 	truth_check(memory != MAP_FAILED, "mmap");
+	truth_sleep(late_ms * NSEC_PER_MSEC);
+	if (with_map)
+		begin_map();
 
 	burn(&functions[0], load(&functions[0], 0));
 	made = load(&functions[1], reuse ? 0 : 1);
