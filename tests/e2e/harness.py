@@ -34,7 +34,9 @@ IN_GUEST = "WALLPROF_GUEST" in os.environ
 SHARE, ABSOLUTE = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0, 0)
 PATIENCE = GUEST_PATIENCE if IN_GUEST else 1
 SWITCH_NS = 5000 * PATIENCE  # what the kernel's own accounts may be off by, for each switch
-CALL_NS = 2 * MS if IN_GUEST else 0  # how long a thread may run in a call that makes it wait
+# How long a thread may run in a call that makes it wait, the BPF programs at both ends included,
+# and how much longer loading a program takes.
+CALL_NS, LOAD_NS = (4 * MS, 100 * MS) if IN_GUEST else (0, 0)
 
 
 class Skip(Exception):

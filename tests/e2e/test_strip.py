@@ -2,9 +2,9 @@
 """The strip that a person sees, the weights, the ledger and the workload's truth agree."""
 import copy
 
-from harness import (CALL_NS, CATEGORY_OF, MS, PATIENCE, STATES, Profile, Recording, Truth,
+from harness import (CALL_NS, CATEGORY_OF, LOAD_NS, MS, STATES, Profile, Recording, Truth,
                      by_category, by_leaf, by_state, check, check_close, check_timed,
-                     expect_failure, fewer, ledger_by_category, noise, noticeable)
+                     expect_failure, fewer, ledger_by_category, noticeable)
 
 
 RUNNING = ("User", "Kernel")
@@ -183,7 +183,7 @@ def test_brief_program(context):
     for what, outside in (("loading", thread.painted_by(by_state, born, begin)),
                           ("exiting", thread.painted_by(by_state, end, died))):
         busy = sum(ns for state, ns in outside.items() if state != "runnable")
-        check(busy <= 50 * MS + noise(50 * MS), f"{what} took {busy / MS} ms")
+        check(busy <= 50 * MS + LOAD_NS, f"{what} took {busy / MS} ms")
     check_timed("its life", sum(thread.painted_by(by_state, begin, end).values()),
                 main["end_ns"] - main["begin_ns"], 0.02, MS)
 
@@ -203,7 +203,7 @@ def test_main_thread_ends_first(context):
     context.wallprof("-q", "--keep-capture", "-o", output, "--",
                      *context.workload("die", ms=100, linger_ms=300))
     recording = Recording(context, output)
-    start = 20 * MS * PATIENCE  # what it takes to load the program
+    start = 20 * MS + LOAD_NS  # what it takes to load the program
     check_timed("the window", recording.report["window_ns"], 400 * MS, 0, start)
     lives = sorted(t["lifetime_ns"] for t in recording.report["threads"])
     check_timed("the main thread", lives[0], 100 * MS, 0, start)

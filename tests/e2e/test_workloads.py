@@ -3,8 +3,8 @@
 import os
 import subprocess
 
-from harness import (CALL_NS, MS, PATIENCE, Truth, check, check_timed, expect_failure, noise,
-                     noticeable)
+from harness import (CALL_NS, LOAD_NS, MS, PATIENCE, Truth, check, check_timed, expect_failure,
+                     noise, noticeable)
 
 ALL = (("sleeps", {"threads": 4, "ms": 20}), ("sleeps", {"threads": 300, "rounds": 1, "ms": 100}),
        ("convoy", {"threads": 4, "hold_ms": 10}), ("convoy", {"burn": 1, "hold_ms": 10}),
@@ -45,7 +45,7 @@ def check_waits(truth):
         waited = sum(end - begin for _, begin, end in thread["waits"])
         check(waited + thread["cpu_ns"]
               <= 1.05 * (thread["end_ns"] - thread["begin_ns"]) + 5 * MS + noise(waited)
-              + CALL_NS * len(thread["waits"]),
+              + CALL_NS * len(thread["waits"]) + LOAD_NS,
               f"{thread['name']}: ran and waited for longer than it lived")
 
 
