@@ -463,10 +463,16 @@ static size_t count_believable(Frames *frames, const Walked *walked)
 	return stack->count;
 }
 
+/* NULL if there are none. */
+static const uint64_t *stack_frames(const Timeline *timeline, const StackDef *stack)
+{
+	return stack->count ? timeline->frames.items + stack->first : NULL;
+}
+
 static void chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
 		       uint32_t ns_tgid, uint64_t ns)
 {
-	Walked walked = {stack, timeline->frames.items + stack->first, ns_tgid, ns};
+	Walked walked = {stack, stack_frames(timeline, stack), ns_tgid, ns};
 	size_t count = count_believable(frames, &walked);
 	bool broken = stack->result == STACK_FRAME_POINTERS ? !ends_at_root(frames, &walked, count)
 							    : count < stack->count;
@@ -520,7 +526,7 @@ static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
 static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDef *stack,
 			 bool exact_leaf)
 {
-	const uint64_t *pcs = timeline->frames.items + stack->first;
+	const uint64_t *pcs = stack_frames(timeline, stack);
 	/* A tick's stack begins where it struck, be it in tracing. */
 	size_t strip = exact_leaf ? 0 : count_tracing(frames, pcs, stack->count);
 

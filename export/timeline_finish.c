@@ -223,9 +223,10 @@ static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numb
 	}
 	for (size_t i = 0; i < count; i++) {
 		BuildProcess *built = &builder->processes.items[i];
-		Process *process = &timeline->processes.items[numbers[i]];
 
 		if (numbers[i] != THREAD_NONE) {
+			Process *process = &timeline->processes.items[numbers[i]];
+
 			process->parent = parent_number(builder, built, numbers);
 			for (size_t j = 0; j < process->threads.count; j++)
 				timeline->threads.items[process->threads.items[j]].process =

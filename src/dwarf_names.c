@@ -37,12 +37,18 @@ typedef struct Scope {
 	uint32_t call_line, call_source;
 } Scope;
 
+/* What libdw reads strings from. */
+typedef struct Text {
+	const char *start, *end;
+} Text;
+
 typedef struct Finder {
 	Elf *elf;
 	Dwarf *dwarf, *alt;
 	const uint64_t *addresses;
 	size_t count;
 	DwarfNames *names;
+	VEC(Text) texts;
 	VEC(Dwarf_Off) units; /* their DIEs */
 	VEC(UnitRange) ranges;
 	VEC(Located) located; /* by unit, then by address */
@@ -138,8 +144,40 @@ static void locate(Finder *finder)
 
 /* ---- names ----------------------------------------------------------------- */
 
+static void add_texts(Finder *finder, Elf *elf)
+{
+	static const char *const sections[] = {
+		".debug_info",
+		".debug_types",
+		".debug_str",
+		".debug_line_str",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+		GElf_Shdr header;
+		Elf_Data *data;
+
+		if (elf_section_data(elf_section_by_name(elf, sections[i], &header), &data))
+			*vec_push(&finder->texts) =
+				(Text){data->d_buf, (const char *)data->d_buf + data->d_size};
+	}
+}
+
+/* One in a section that ends before it does is none. What lies in no section is libdw's own. */
+static const char *ended(const Finder *finder, const char *s)
+{
+	for (size_t i = 0; s && i < finder->texts.count; i++) {
+		const Text *text = &finder->texts.items[i];
+
+		if (s >= text->start && s < text->end)
+			return memchr(s, '\0', text->end - s) ? s : NULL;
+	}
+	return s;
+}
+
 static uint32_t intern(Finder *finder, const char *s)
 {
+	s = ended(finder, s);
 	return strings_intern(&finder->names->strings, s ? s : "");
 }
 
@@ -153,15 +191,16 @@ static uint32_t intern_path(Finder *finder, Dwarf_Die *unit, const char *path)
 	const char *folder = NULL;
 	_cleanup_free_ char *whole = NULL;
 
+	path = ended(finder, path);
 	if (path && *path && *path != '/' && dwarf_attr(unit, DW_AT_comp_dir, &attribute))
-		folder = dwarf_formstring(&attribute);
+		folder = ended(finder, dwarf_formstring(&attribute));
 	if (!folder || !*folder)
 		return intern(finder, path);
 	whole = xasprintf("%s/%s", folder, path);
 	return intern(finder, whole);
 }
 
-static const char *linkage_name(Dwarf_Die *die)
+static const char *linkage_name(const Finder *finder, Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 	const char *name;
@@ -169,13 +208,13 @@ static const char *linkage_name(Dwarf_Die *die)
 	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
 	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
 		return NULL;
-	name = dwarf_formstring(&attribute);
+	name = ended(finder, dwarf_formstring(&attribute));
 	return name && *name ? name : NULL;
 }
 
 static uint32_t read_name(Finder *finder, Dwarf_Die *die)
 {
-	const char *mangled = linkage_name(die);
+	const char *mangled = linkage_name(finder, die);
 	_cleanup_free_ char *readable = mangled ? demangle(mangled) : NULL;
 
 	return intern(finder, readable ? readable : mangled ? mangled : dwarf_diename(die));
@@ -415,6 +454,25 @@ static void leave_out_sections(Elf *elf)
 	}
 }
 
+/*
+ * Where libdw looks for a string's place in its section at all, it does not look for its end.
+ * It uses the very same Elf_Data: what is behind the last NUL is cut off.
+ */
+static void end_strings(Elf *elf)
+{
+	static const char *const sections[] = {".debug_str", ".debug_line_str"};
+
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+		GElf_Shdr header;
+		Elf_Data *data;
+
+		if (!elf_section_data(elf_section_by_name(elf, sections[i], &header), &data))
+			continue;
+		while (data->d_size > 0 && ((const char *)data->d_buf)[data->d_size - 1])
+			data->d_size--;
+	}
+}
+
 static void begin_libdw(Finder *finder)
 {
 	if (finder->dwarf)
@@ -475,6 +533,13 @@ void dwarf_names_find(Elf *elf, Elf *alt, const uint64_t *addresses, size_t coun
 	finder.alt = alt ? dwarf_begin_elf(alt, DWARF_C_READ, NULL) : NULL;
 	begin_libdw(&finder);
 	if (finder.dwarf) {
+		/* Decompressed by now. */
+		add_texts(&finder, elf);
+		end_strings(elf);
+		if (alt) {
+			add_texts(&finder, alt);
+			end_strings(alt);
+		}
 		read_units(&finder);
 		locate(&finder);
 		find_all(&finder);
@@ -482,6 +547,7 @@ void dwarf_names_find(Elf *elf, Elf *alt, const uint64_t *addresses, size_t coun
 	}
 	if (finder.alt)
 		dwarf_end(finder.alt);
+	vec_free(&finder.texts);
 	vec_free(&finder.units);
 	vec_free(&finder.ranges);
 	vec_free(&finder.located);

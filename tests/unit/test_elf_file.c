@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "dwarf_names.h"
 #include "elf_file.h"
 #include "make_record.h"
 #include "read_symbols.h"
@@ -322,6 +323,65 @@ static void test_hostile_images(void **state)
 	free(data);
 }
 
+/* ---- DWARF --------------------------------------------------------------------- */
+
+static Elf64_Shdr *section_header(Image image, const char *name)
+{
+	Elf64_Ehdr *header = (Elf64_Ehdr *)image.data;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(image.data + header->e_shoff);
+	const char *names = (char *)image.data + sections[header->e_shstrndx].sh_offset;
+
+	for (size_t i = 0; i < header->e_shnum; i++)
+		if (!strcmp(names + sections[i].sh_name, name))
+			return &sections[i];
+	return NULL;
+}
+
+/* What DWARF alone says of a_known_function in the image; to be freed. */
+static char *dwarf_name(Image image)
+{
+	uint64_t address = 0;
+	ElfSymbols symbols;
+	DwarfNames names;
+	char *name;
+	Elf *elf;
+
+	assert_int_equal(read_symbols_of_image(image.data, image.size, &symbols), 0);
+	for (size_t i = 0; i < symbols.list.count; i++)
+		if (!strcmp(symbols.names.items + symbols.list.items[i].name, "a_known_function"))
+			address = symbols.list.items[i].start;
+	elf_symbols_free(&symbols);
+	assert_int_not_equal(address, 0);
+	assert_int_equal(elf_file_open_image(image.data, image.size, &elf), 0);
+	dwarf_names_find(elf, NULL, &address, 1, &names);
+	assert_int_equal(names.answers.items[0].count, 1);
+	name = xstrdup(
+		strings_get(&names.strings, names.frames.items[names.answers.items[0].first].name));
+	dwarf_names_free(&names);
+	elf_end(elf);
+	return name;
+}
+
+/* The section of names ends in the middle of one: libdw would read on. */
+static void test_dwarf_string_without_end(void **state)
+{
+	static const char wanted[] = "a_known_function";
+	Image image = read_self();
+	Elf64_Shdr *strings = section_header(image, ".debug_str");
+	_cleanup_free_ char *whole = dwarf_name(image), *cut = NULL;
+	const uint8_t *place;
+
+	(void)state;
+	assert_string_equal(whole, wanted);
+	assert_non_null(strings);
+	place = memmem(image.data + strings->sh_offset, strings->sh_size, wanted, sizeof(wanted));
+	assert_non_null(place);
+	strings->sh_size = place + 4 - (image.data + strings->sh_offset);
+	cut = dwarf_name(image);
+	assert_string_equal(cut, "");
+	free(image.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_not_elf),
 		cmocka_unit_test(test_hostile_images),
+		cmocka_unit_test(test_dwarf_string_without_end),
 	};
 
 	if (readlink(SELF, self, sizeof(self) - 1) < 0)

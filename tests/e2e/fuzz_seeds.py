@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the fuzz targets begin with, made here: nothing is checked in that cannot be read.
+
+Small ELF files of many kinds for fuzz_object (tests/fuzz/elf_parts.h), lines of
+/proc/PID/maps, perf maps and jitdumps; tests/fuzz/make_seeds.c makes the rest.
+"""
+import lzma
+import struct
+import subprocess
+from pathlib import Path
+
+# Calls inlined in calls, a function in two pieces, a block with a range of its own.
+SOURCE = """
+extern int outside(int);
+static inline __attribute__((always_inline)) int innermost(int x) { return outside(x) * 3; }
+static inline __attribute__((always_inline)) int inner(int x)
+{ for (int i = 0; i < x; i++) { int y = innermost(i); if (y > 7) return y; } return 1; }
+__attribute__((noinline)) int known(int x) { return inner(x) + inner(x + 1); }
+__attribute__((noinline, section(".text.unlikely"))) static int rare(int x) { return inner(x); }
+int exported(int x) { return __builtin_expect(x > 9, 0) ? rare(x) : known(x); }
+"""
+CXX_SOURCE = """
+namespace space { struct Thing { int value; int method(int x) const; };
+int Thing::method(int x) const { try { return value / x; } catch (...) { return 0; } } }
+extern "C" int entry(int x) { return space::Thing{x}.method(x); }
+"""
+SHARED = ["-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id=sha1"]
+BUILDS = {
+    "dwarf5": ["-O2", "-g"],
+    "dwarf4": ["-O2", "-gdwarf-4"],
+    "types": ["-O0", "-g", "-fdebug-types-section"],
+    "compressed": ["-O2", "-g", "-gz=zlib"],
+    "plain": ["-O2", "-g0"],
+    "lazy": ["-O2", "-g", "-Wl,-z,lazy", "-fcf-protection=full"],
+    "sections": ["-O2", "-g", "-ffunction-sections", "-Wl,--gc-sections"],
+}
+TRAILER_MAGIC = 0x53545241
+
+
+def run(*command):
+    subprocess.run([str(c) for c in command], check=True, capture_output=True)
+
+
+def put_together(path, object_file, debug=b"", dwz=b"", by_build_id=0):
+    path.write_bytes(object_file + debug + dwz + struct.pack(
+        "<IIII", len(debug), len(dwz), by_build_id, TRAILER_MAGIC))
+
+
+def build_id_of(path):
+    out = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True)
+    return bytes.fromhex(out.stdout.split("Build ID: ")[1].split()[0])
+
+
+def make_separate_debug(work, seeds, whole):
+    """The object stripped, its debug file found by build id or by link; then dwz's, too."""
+    debug, stripped, with_dwz = work / "x.debug", work / "stripped", work / "alt.debug"
+    run("objcopy", "--only-keep-debug", whole, debug)
+    run("strip", whole, "-o", stripped)
+    put_together(seeds / "by-build-id", stripped.read_bytes(), debug.read_bytes(), by_build_id=1)
+    run("objcopy", f"--add-gnu-debuglink={debug}", stripped, work / "linked")
+    put_together(seeds / "by-link", (work / "linked").read_bytes(), debug.read_bytes())
+    run("objcopy", "--remove-section=.note.gnu.build-id", whole, work / "no-id")
+    run("objcopy", "--only-keep-debug", work / "no-id", debug)
+    run("strip", work / "no-id", "-o", work / "no-id-stripped")
+    run("objcopy", f"--add-gnu-debuglink={debug}", work / "no-id-stripped", work / "by-crc")
+    put_together(seeds / "by-crc", (work / "by-crc").read_bytes(), debug.read_bytes())
+    link = work / "altlink"
+    link.write_bytes(b"../x.dwz\0" + build_id_of(whole))
+    run("objcopy", f"--add-section=.gnu_debugaltlink={link}", whole, with_dwz)
+    put_together(seeds / "dwz", with_dwz.read_bytes(), dwz=whole.read_bytes())
+
+
+def make_mini_debug(work, seeds, whole):
+    """.gnu_debugdata: a symbol table within xz within a stripped file."""
+    mini, packed, stripped = work / "mini", work / "mini.xz", work / "mini-stripped"
+    run("objcopy", "--only-keep-debug", "--strip-debug", whole, mini)
+    packed.write_bytes(lzma.compress(mini.read_bytes(), check=lzma.CHECK_NONE))
+    run("strip", whole, "-o", stripped)
+    run("objcopy", f"--add-section=.gnu_debugdata={packed}", stripped, seeds / "mini-debug")
+
+
+def make_objects(work, seeds):
+    source, cxx = work / "x.c", work / "x.cc"
+    source.write_text(SOURCE)
+    cxx.write_text(CXX_SOURCE)
+    for name, flags in BUILDS.items():
+        run("gcc", *SHARED, *flags, source, "-o", seeds / name)
+    run("clang", *SHARED, "-O2", "-g", source, "-o", seeds / "clang")
+    # Without a C++ library: g++ need not be there, clang reads the language.
+    run("clang", *SHARED, "-O1", "-g", "-fexceptions", "-Wl,--unresolved-symbols=ignore-all",
+        cxx, "-o", seeds / "cxx")
+    run("gcc", "-c", "-O2", "-g", source, "-o", seeds / "relocatable")
+    make_separate_debug(work, seeds, seeds / "dwarf5")
+    make_mini_debug(work, seeds, seeds / "dwarf5")
+    (seeds / "vdso").write_bytes(read_vdso())
+
+
+def read_vdso():
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if line.endswith("[vdso]"):
+            start, end = (int(x, 16) for x in line.split()[0].split("-"))
+            with open("/proc/self/mem", "rb") as memory:
+                memory.seek(start)
+                return memory.read(end - start)
+    return b""
+
+
+def make_maps(seeds):
+    (seeds / "self").write_bytes(Path("/proc/self/maps").read_bytes())
+    (seeds / "made").write_text(
+        "1000-2000 r-xp 00001000 fe:01 42                        /a\\012b\\\\012 (deleted)\n"
+        "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]\n"
+        "1000-2000 rwxs 0 00:00 18446744073709551615\n7f00-7f01 r--p 0 00:00 0 \n"
+        "2000-1000 r-xp 0 00:00 0 /x\n1000-2000 r-xp 0 00:00\n0x1-2 r-xp 0 00:00 0 /x")
+
+
+def make_jit(seeds):
+    (seeds / "map").write_text(
+        "7f0000001000 40 LazyCompile:~main /x.js:1\n0x7f0000002000 0x80 [anon] b c\n"
+        "ffffffffffffffff 10 wraps\n1000 0 empty\n1000 10\n\nz\n2000 20 torn")
+    name, code = b"function\0", b"\xc3" * 16
+    load = struct.pack("<IIQQQQ", 1, 1, 0x1000, 0x1000, len(code), 1) + name + code
+    move = struct.pack("<IIQQQQQ", 1, 1, 0x1000, 0x1000, 0x2000, len(code), 1)
+    lines = (struct.pack("<QQ", 0x1000, 2) + struct.pack("<Qii", 0x1000, 3, 0) + b"/x.js\0" +
+             struct.pack("<Qii", 0x1004, 4, 0) + b"\xff\0")
+    records = b"".join(struct.pack("<IIQ", kind, 16 + len(body), 10 + kind) + body
+                       for kind, body in ((2, lines), (0, load), (1, move), (3, b""), (4, b"\0" * 24),
+                                          (9, b"\0" * 8)))
+    for name, magic, flags in (("dump", 0x4A695444, 0), ("dump-tsc", 0x4A695444, 1),
+                               ("dump-swapped", 0x4454694A, 0)):
+        header = struct.pack("<IIIIIIQQ", magic, 1, 40, 62, 0, 1, 5, flags)
+        (seeds / name).write_bytes(header + records)
+
+
+def make_all(make_seeds, work, seeds):
+    """seeds/TARGET is made for each target; work is for what is made on the way."""
+    for target in ("object", "maps", "jit"):
+        (seeds / target).mkdir(parents=True)
+    work.mkdir(parents=True)
+    make_objects(work, seeds / "object")
+    make_maps(seeds / "maps")
+    make_jit(seeds / "jit")
+    run(make_seeds, seeds)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From a capture file to all that is written of it. capture_mutator.c changes it. */
+#include "capture.h"
+#include "firefox.h"
+#include "frames.h"
+#include "fuzz.h"
+#include "report.h"
+#include "timeline.h"
+
+static void tell(const Timeline *timeline, Frames *frames)
+{
+	/* A budget that a small file can reach. */
+	static const FirefoxOptions options = {.row_budget = 2000, .marker_budget = 500};
+	static FILE *null;
+	Output *output;
+
+	if (!null)
+		null = fopen("/dev/null", "we");
+	fuzz_require(null);
+	report_print(null, timeline, frames);
+	report_summary(null, timeline, frames, "x.json");
+	report_json(null, timeline);
+	output = output_for_stream(null);
+	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);
+	fuzz_require(output_close(output) == 0);
+}
+
+static void read_and_tell(CaptureReader *reader)
+{
+	TimelineBuilder *builder = timeline_builder_new();
+	Frames *frames = frames_new();
+	const struct record *record;
+	Timeline *timeline;
+
+	while (capture_read_sorted(reader, &record) > 0) {
+		timeline_builder_add(builder, record);
+		frames_add(frames, record);
+	}
+	timeline = timeline_builder_finish(builder);
+	tell(timeline, frames);
+	timeline_free(timeline);
+	frames_free(frames);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = fuzz_file(data, size);
+	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", fd);
+	const char *message;
+	CaptureReader *reader;
+
+	if (capture_reader_open(path, &reader, &message) == 0) {
+		read_and_tell(reader);
+		capture_reader_free(reader);
+	}
+	close(fd);
+	return 0;
+}
