@@ -116,6 +116,7 @@ static size_t decompress(const uint8_t *data, size_t size, uint8_t **ret_bytes)
 	if (!ZSTD_isError(got) && got == content)
 		return got;
 	free(*ret_bytes);
+	*ret_bytes = NULL;
 	return 0;
 }
 
@@ -303,8 +304,8 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 /* Whole or not at all: readers at the same time see the old file or the new one. */
 static int replace_file(const char *path, const void *data, size_t size)
 {
-	_cleanup_free_ char *temporary = xasprintf("%s.%d", path, getpid());
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_free_ char *temporary = xasprintf("%s.XXXXXX", path);
+	int fd = mkostemp(temporary, O_CLOEXEC);
 	int r;
 
 	if (fd < 0)
@@ -319,19 +320,34 @@ static int replace_file(const char *path, const void *data, size_t size)
 	return r;
 }
 
+/* With a checksum, for a disk may lie. Returns the size, or 0. */
+static size_t compress(const Bytes *bytes, void *room, size_t capacity)
+{
+	ZSTD_CCtx *context = ZSTD_createCCtx();
+	size_t size = 0;
+
+	if (context &&
+	    !ZSTD_isError(
+		    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))
+		size = ZSTD_compress2(context, room, capacity, bytes->items, bytes->count);
+	ZSTD_freeCCtx(context);
+	return ZSTD_isError(size) ? 0 : size;
+}
+
 void symbol_cache_store(SymbolCache *cache, const MappedFile *file, CachedObject *object)
 {
 	_cleanup_free_ char *path = object_path(cache, file);
 	Bytes bytes = serialize(file, object);
 	size_t room = ZSTD_compressBound(bytes.count);
 	_cleanup_free_ void *compressed = NULL;
-	size_t size;
+	size_t size = 0;
 	int r = -EFBIG;
 
 	if (bytes.count <= OBJECT_MAX) {
 		compressed = xmalloc(room);
-		size = ZSTD_compress(compressed, room, bytes.items, bytes.count, COMPRESSION_LEVEL);
-		r = ZSTD_isError(size) ? -ENOMEM : as_invoker_enter(&cache->as);
+		size = compress(&bytes, compressed, room);
+		r = size ? as_invoker_enter(&cache->as) : -ENOMEM;
 	}
 	if (r == 0) {
 		r = replace_file(path, compressed, size);
