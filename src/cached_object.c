@@ -219,6 +219,21 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 	return bytes;
 }
 
+/* With a checksum, for a disk may lie. Returns the size, or 0. */
+static size_t compress(const Bytes *bytes, void *room, size_t capacity)
+{
+	ZSTD_CCtx *context = ZSTD_createCCtx();
+	size_t size = 0;
+
+	if (context &&
+	    !ZSTD_isError(
+		    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))
+		size = ZSTD_compress2(context, room, capacity, bytes->items, bytes->count);
+	ZSTD_freeCCtx(context);
+	return ZSTD_isError(size) ? 0 : size;
+}
+
 int cached_object_write(const MappedFile *file, const CachedObject *object, void **ret_data,
 			size_t *ret_size)
 {
@@ -229,8 +244,8 @@ int cached_object_write(const MappedFile *file, const CachedObject *object, void
 
 	if (bytes.count <= OBJECT_MAX) {
 		compressed = xmalloc(room);
-		size = ZSTD_compress(compressed, room, bytes.items, bytes.count, COMPRESSION_LEVEL);
-		r = ZSTD_isError(size) ? -ENOMEM : 0;
+		size = compress(&bytes, compressed, room);
+		r = size ? 0 : -ENOMEM;
 	}
 	vec_free(&bytes);
 	if (r < 0)

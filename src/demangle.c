@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "demangle.h"
+#include "util.h"
 #include <libiberty/demangle.h>
-#include <stdlib.h>
+#include <setjmp.h>
 #include <string.h>
 
 /*
@@ -11,7 +12,7 @@
 #define MANGLED_MAX   4096
 #define DEMANGLED_MAX 16384
 
-static int is_mangled(const char *name)
+static bool is_mangled(const char *name)
 {
 	return !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2) || !strncmp(name, "__Z", 3) ||
 	       !strncmp(name, "_GLOBAL_", 8);
@@ -20,42 +21,47 @@ static int is_mangled(const char *name)
 typedef struct Text {
 	char *p;
 	size_t length;
-	int too_long;
+	jmp_buf too_long;
 } Text;
 
+/*
+ * libiberty would go on to the end, so what is too long is left by a jump. It keeps all that it
+ * needs on the stack; the one copy of a Unicode name that it may hold is lost.
+ */
 static void add_text(const char *piece, size_t length, void *user)
 {
 	Text *text = user;
 
-	if (text->too_long || length > DEMANGLED_MAX - text->length) {
-		text->too_long = 1;
-		return;
-	}
+	if (length > DEMANGLED_MAX - text->length)
+		longjmp(text->too_long, 1);
 	memcpy(text->p + text->length, piece, length);
 	text->length += length;
 }
 
-char *demangle(const char *name)
+static bool print(const char *name, Text *text)
 {
 	static const int options = DMGL_PARAMS | DMGL_ANSI;
+
+	if (setjmp(text->too_long))
+		return false;
+	/* Rust's legacy names are valid C++ ones: its own demangler must see them first. */
+	if (rust_demangle_callback(name, options, add_text, text))
+		return text->length > 0;
+	text->length = 0;
+	return cplus_demangle_v3_callback(name, options, add_text, text) && text->length > 0;
+}
+
+char *demangle(const char *name)
+{
 	Text text = {};
 
 	if (!is_mangled(name) || strlen(name) > MANGLED_MAX)
 		return NULL;
-	text.p = malloc(DEMANGLED_MAX + 1);
-	if (!text.p)
-		return NULL;
-	/* Rust's legacy names are valid C++ ones: its own demangler must see them first. */
-	if (!rust_demangle_callback(name, options, add_text, &text)) {
-		text.length = 0;
-		text.too_long = 0;
-		if (!cplus_demangle_v3_callback(name, options, add_text, &text))
-			text.length = 0;
-	}
-	if (text.length == 0 || text.too_long) {
+	text.p = xmalloc(DEMANGLED_MAX + 1);
+	if (!print(name, &text)) {
 		free(text.p);
 		return NULL;
 	}
 	text.p[text.length] = '\0';
-	return realloc(text.p, text.length + 1);
+	return xrealloc(text.p, text.length + 1);
 }

@@ -117,8 +117,8 @@ void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject
 /* Whole or not at all: readers at the same time see the old file or the new one. */
 static int replace_file(const char *path, const void *data, size_t size)
 {
-	_cleanup_free_ char *temporary = xasprintf("%s.%d", path, getpid());
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_free_ char *temporary = xasprintf("%s.XXXXXX", path);
+	int fd = mkostemp(temporary, O_CLOEXEC);
 	int r;
 
 	if (fd < 0)
