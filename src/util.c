@@ -108,6 +108,7 @@ void closep(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
+	*fd = -1;
 }
 
 int write_all(int fd, const void *data, size_t size)

@@ -47,6 +47,7 @@ static inline void freep(void *p)
 	free(*(void **)p);
 }
 #define _cleanup_free_ __attribute__((cleanup(freep)))
+/* Closes *fd unless it is negative, and makes it -1. */
 void closep(int *fd);
 #define _cleanup_close_ __attribute__((cleanup(closep)))
 

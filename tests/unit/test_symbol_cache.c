@@ -398,7 +398,8 @@ static void test_debug_file_changes(void **state)
 	/* By the build id. */
 	assert_int_equal(unlink(fixture->debug), 0);
 	assert_int_equal(load_anew(fixture), NAMES);
-	run("d='%s/usr/lib/debug/.build-id/%02x'; mkdir -p \"$d\" && n=$(basename '%s') && n=${n%%%%-*} && "
+	run("d='%s/usr/lib/debug/.build-id/%02x'; mkdir -p \"$d\" && n=$(basename '%s') && "
+	    "n=${n%%%%-*} && "
 	    "printf '\\177ELF' > \"$d/${n#??}.debug\"",
 	    fixture->folder, fixture->file.build_id[0], fixture->cache_file);
 	assert_int_equal(load_anew(fixture), 0);

@@ -4,11 +4,11 @@
  * is there, for MS milliseconds of CPU a file, all from run_mapped(). The files say of themselves
  * that they are ELF; whether they are is for the profiler to find out.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
