@@ -54,9 +54,10 @@ static void add_targets(Targets *targets, uint32_t id, const ElfIdentity *identi
 		if (identity->loads.items[i].exec)
 			text = &identity->loads.items[i];
 	for (size_t i = 0; i < count && text; i++)
-		*vec_push(targets) =
-			(SymbolTarget){id, text->vaddr + (((uint64_t)random() << 31) ^ random()) %
-								 text->file_size};
+		*vec_push(targets) = (SymbolTarget){
+			.file = id,
+			.svma = text->vaddr +
+				(((uint64_t)random() << 31) ^ random()) % text->file_size};
 	if (targets->count > first)
 		qsort(targets->items + first, targets->count - first, sizeof(SymbolTarget),
 		      compare_targets);
