@@ -18,7 +18,7 @@
 /* How many ranges back a search looks for one that holds others. */
 #define NESTED_MAX 16
 /* libdw keeps all that it decoded until the end; every so many lines it is begun anew. */
-#define LINES_MAX 2000000
+#define LINES_MAX 400000
 
 typedef struct UnitRange {
 	uint64_t start, end;
@@ -455,6 +455,24 @@ static void leave_out_sections(Elf *elf)
 }
 
 /*
+ * What libdw would do as well, but for all sections before any of their compressed forms
+ * can be given back.
+ */
+static void decompress_sections(const ElfMap *file)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(file->elf, section))) {
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_COMPRESSED) ||
+		    header.sh_type == SHT_NOBITS)
+			continue;
+		if (elf_compress(section, 0, 0) >= 0)
+			elf_map_forget(file, header.sh_offset, header.sh_size);
+	}
+}
+
+/*
  * Where libdw looks for a string's place in its section at all, it does not look for its end.
  * It uses the very same Elf_Data: what is behind the last NUL is cut off.
  */
@@ -519,26 +537,28 @@ static void find_all(Finder *finder)
 	}
 }
 
-void dwarf_names_find(Elf *elf, Elf *alt, const uint64_t *addresses, size_t count,
-		      DwarfNames *ret_names)
+void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *addresses,
+		      size_t count, DwarfNames *ret_names)
 {
-	Finder finder = {.elf = elf, .addresses = addresses, .count = count, .names = ret_names};
+	Finder finder = {
+		.elf = file->elf, .addresses = addresses, .count = count, .names = ret_names};
 
 	*ret_names = (DwarfNames){};
 	for (size_t i = 0; i < count; i++) {
 		*vec_push(&ret_names->answers) = (DwarfAnswer){};
 		*vec_push(&finder.scope_of) = NONE;
 	}
-	leave_out_sections(elf);
-	finder.alt = alt ? dwarf_begin_elf(alt, DWARF_C_READ, NULL) : NULL;
+	leave_out_sections(file->elf);
+	decompress_sections(file);
+	finder.alt = dwz->elf ? dwarf_begin_elf(dwz->elf, DWARF_C_READ, NULL) : NULL;
 	begin_libdw(&finder);
 	if (finder.dwarf) {
 		/* Decompressed by now. */
-		add_texts(&finder, elf);
-		end_strings(elf);
-		if (alt) {
-			add_texts(&finder, alt);
-			end_strings(alt);
+		add_texts(&finder, file->elf);
+		end_strings(file->elf);
+		if (dwz->elf) {
+			add_texts(&finder, dwz->elf);
+			end_strings(dwz->elf);
 		}
 		read_units(&finder);
 		locate(&finder);

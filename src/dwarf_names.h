@@ -7,7 +7,7 @@
 #ifndef WALLPROF_DWARF_NAMES_H
 #define WALLPROF_DWARF_NAMES_H
 
-#include "util.h"
+#include "elf_file.h"
 #include <elfutils/libdw.h>
 
 /* One function at an address: the real one, or one that was inlined there. */
@@ -33,11 +33,11 @@ typedef struct DwarfNames {
 } DwarfNames;
 
 /*
- * Answers for addresses (SVMA, ascending, each once). alt is the supplementary file that
- * dwz made, or NULL. elf stays open until after dwarf_names_free.
+ * Answers for addresses (SVMA, ascending, each once). dwz is the supplementary file that dwz made;
+ * not open if there is none. Both stay open until after dwarf_names_free.
  */
-void dwarf_names_find(Elf *elf, Elf *alt, const uint64_t *addresses, size_t count,
-		      DwarfNames *ret_names);
+void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *addresses,
+		      size_t count, DwarfNames *ret_names);
 void dwarf_names_free(DwarfNames *names);
 
 #endif

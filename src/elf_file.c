@@ -3,8 +3,8 @@
  * elf_file.c - reads ELF files that may have been made to hurt us.
  *
  * libelf keeps its reads inside the file; what it returns may still be any
- * number, so sizes are bounded here and sums are checked before use. Files are
- * read, not mapped: one that shrinks meanwhile must not end us by SIGBUS.
+ * number, so sizes are bounded here and sums are checked before use. What runs outside of the
+ * sandbox reads, and does not map: a file that shrinks meanwhile must not end it by SIGBUS.
  */
 #include "elf_file.h"
 #include <elf.h>
@@ -12,6 +12,7 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define PAGE_MASK_4K 0xfffULL
@@ -50,6 +51,46 @@ int elf_file_open_image(const void *image, size_t size, Elf **ret_elf)
 	/* libelf's signature lacks the const; it does not write without ELF_C_WRITE. */
 	*ret_elf = elf_memory((char *)image, size);
 	return check_class(*ret_elf);
+}
+
+int elf_map_open(int fd, ElfMap *ret_map)
+{
+	struct stat st;
+	int r;
+
+	*ret_map = (ElfMap){};
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		return -ENOEXEC;
+	ret_map->size = st.st_size;
+	/* libelf notes in the section headers what it has decompressed. */
+	ret_map->image = mmap(NULL, ret_map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	if (ret_map->image == MAP_FAILED) {
+		*ret_map = (ElfMap){};
+		return -errno;
+	}
+	r = elf_file_open_image(ret_map->image, ret_map->size, &ret_map->elf);
+	if (r < 0)
+		elf_map_close(ret_map);
+	return r;
+}
+
+void elf_map_close(ElfMap *map)
+{
+	elf_end(map->elf);
+	if (map->image)
+		munmap(map->image, map->size);
+	*map = (ElfMap){};
+}
+
+void elf_map_forget(const ElfMap *map, uint64_t offset, uint64_t size)
+{
+	uint64_t first = (offset + PAGE_MASK_4K) & ~PAGE_MASK_4K;
+	uint64_t end = (offset + size) & ~PAGE_MASK_4K;
+
+	if (offset <= map->size && size <= map->size - offset && first < end)
+		madvise((char *)map->image + first, end - first, MADV_DONTNEED);
 }
 
 /* ---- identity ------------------------------------------------------------ */

@@ -38,6 +38,22 @@ static inline void elf_endp(Elf **elf)
 }
 #define _cleanup_elf_ __attribute__((cleanup(elf_endp)))
 
+/*
+ * A file mapped into memory: what is not looked at is not read. One that shrinks meanwhile ends
+ * the process by SIGBUS, so this is for the sandbox.
+ */
+typedef struct ElfMap {
+	Elf *elf; /* NULL = not open */
+	void *image;
+	size_t size;
+} ElfMap;
+
+/* As elf_file_open(); nothing is open after an error. fd may be closed. */
+int elf_map_open(int fd, ElfMap *ret_map);
+void elf_map_close(ElfMap *map);
+/* Gives the memory back that whole pages of this part take. It must not have been changed. */
+void elf_map_forget(const ElfMap *map, uint64_t offset, uint64_t size);
+
 /* Returns 0, or -ENOEXEC if its program headers can't be read. */
 int elf_file_identify(Elf *elf, ElfIdentity *ret_identity);
 

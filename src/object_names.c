@@ -18,7 +18,7 @@
 typedef struct Object {
 	const ObjectRequest *request;
 	const ObjectHost *host;
-	Elf *main, *debug, *dwz;
+	ElfMap main, debug, dwz;
 	int debug_fd, dwz_fd; /* those that were asked for; else -1 */
 	MiniDebug mini;
 	ElfSymbols symbols;
@@ -44,11 +44,11 @@ static int check_main(const Object *object)
 	ElfIdentity identity;
 	bool same;
 
-	if (elf_file_identify(object->main, &identity))
+	if (elf_file_identify(object->main.elf, &identity))
 		return -ENOEXEC;
 	same = identity.base_svma == object->request->base_svma;
 	elf_identity_free(&identity);
-	return same && same_build_id(object->main, object->request->build_id,
+	return same && same_build_id(object->main.elf, object->request->build_id,
 				     object->request->build_id_len)
 		       ? 0
 		       : -ESTALE;
@@ -136,18 +136,17 @@ static void open_debug_by_link(Object *object)
 	uint32_t crc;
 	bool fits;
 
-	if (!read_debuglink(object->main, companion, &crc))
+	if (!read_debuglink(object->main.elf, companion, &crc))
 		return;
 	object->debug_fd = object->host->find(object->host->user, companion);
-	if (elf_file_open(object->debug_fd, &object->debug) == 0) {
-		fits = request->build_id_len ? same_build_id(object->debug, request->build_id,
+	if (elf_map_open(object->debug_fd, &object->debug) == 0) {
+		fits = request->build_id_len ? same_build_id(object->debug.elf, request->build_id,
 							     request->build_id_len)
 					     : crc_fits(object->debug_fd, crc);
 		if (fits)
 			return;
 	}
-	elf_end(object->debug);
-	object->debug = NULL;
+	elf_map_close(&object->debug);
 }
 
 static void open_debug(Object *object)
@@ -155,13 +154,12 @@ static void open_debug(Object *object)
 	const ObjectRequest *request = object->request;
 
 	if (request->debug_fd >= 0) {
-		if (elf_file_open(request->debug_fd, &object->debug) == 0 &&
-		    same_build_id(object->debug, request->build_id, request->build_id_len))
+		if (elf_map_open(request->debug_fd, &object->debug) == 0 &&
+		    same_build_id(object->debug.elf, request->build_id, request->build_id_len))
 			return;
-		elf_end(object->debug);
-		object->debug = NULL;
+		elf_map_close(&object->debug);
 	}
-	if (!has_dwarf(object->main))
+	if (!has_dwarf(object->main.elf))
 		open_debug_by_link(object);
 }
 
@@ -172,25 +170,24 @@ static void open_dwz(Object *object, Elf *elf)
 	if (!read_altlink(elf, companion))
 		return;
 	object->dwz_fd = object->host->find(object->host->user, companion);
-	if (elf_file_open(object->dwz_fd, &object->dwz) == 0 &&
-	    same_build_id(object->dwz, companion->build_id, companion->build_id_len))
+	if (elf_map_open(object->dwz_fd, &object->dwz) == 0 &&
+	    same_build_id(object->dwz.elf, companion->build_id, companion->build_id_len))
 		return;
-	elf_end(object->dwz);
-	object->dwz = NULL;
+	elf_map_close(&object->dwz);
 }
 
 /* ---- what symbol tables know -------------------------------------------------- */
 
 static void read_symbols(Object *object)
 {
-	elf_symbols_add_tables(&object->symbols, object->main);
-	if (object->debug)
-		elf_symbols_add_tables(&object->symbols, object->debug);
-	mini_debug_open(&object->mini, object->main);
+	elf_symbols_add_tables(&object->symbols, object->main.elf);
+	if (object->debug.elf)
+		elf_symbols_add_tables(&object->symbols, object->debug.elf);
+	mini_debug_open(&object->mini, object->main.elf);
 	if (object->mini.elf)
 		elf_symbols_add_tables(&object->symbols, object->mini.elf);
-	elf_symbols_add_plt(&object->symbols, object->main);
-	elf_symbols_add_fdes(&object->symbols, object->main);
+	elf_symbols_add_plt(&object->symbols, object->main.elf);
+	elf_symbols_add_fdes(&object->symbols, object->main.elf);
 	elf_symbols_settle(&object->symbols);
 }
 
@@ -317,16 +314,16 @@ static int emit_answer(Object *object, const DwarfNames *names, size_t i)
 static int emit_dwarf(Object *object)
 {
 	const ObjectRequest *request = object->request;
-	Elf *elf = has_dwarf(object->main)    ? object->main
-		   : has_dwarf(object->debug) ? object->debug
-					      : NULL;
+	const ElfMap *file = has_dwarf(object->main.elf)    ? &object->main
+			     : has_dwarf(object->debug.elf) ? &object->debug
+							    : NULL;
 	DwarfNames names;
 	int r = 0;
 
-	if (!elf)
+	if (!file)
 		return 0;
-	open_dwz(object, elf);
-	dwarf_names_find(elf, object->dwz, request->addresses, request->count, &names);
+	open_dwz(object, file->elf);
+	dwarf_names_find(file, &object->dwz, request->addresses, request->count, &names);
 	for (size_t i = 0; i < request->count && r == 0; i++)
 		if (names.answers.items[i].count)
 			r = emit_answer(object, &names, i);
@@ -339,9 +336,9 @@ static void close_object(Object *object)
 	mini_debug_close(&object->mini);
 	elf_symbols_free(&object->symbols);
 	symbol_record_free(&object->record);
-	elf_end(object->main);
-	elf_end(object->debug);
-	elf_end(object->dwz);
+	elf_map_close(&object->main);
+	elf_map_close(&object->debug);
+	elf_map_close(&object->dwz);
 	closep(&object->debug_fd);
 	closep(&object->dwz_fd);
 }
@@ -349,7 +346,7 @@ static void close_object(Object *object)
 int object_names_find(const ObjectRequest *request, const ObjectHost *host)
 {
 	Object object = {.request = request, .host = host, .debug_fd = -1, .dwz_fd = -1};
-	int r = elf_file_open(request->fd, &object.main);
+	int r = elf_map_open(request->fd, &object.main);
 
 	if (r == 0)
 		r = check_main(&object);

@@ -342,9 +342,9 @@ static char *dwarf_name(Image image)
 {
 	uint64_t address = 0;
 	ElfSymbols symbols;
+	ElfMap map = {.image = image.data, .size = image.size}, none = {};
 	DwarfNames names;
 	char *name;
-	Elf *elf;
 
 	assert_int_equal(read_symbols_of_image(image.data, image.size, &symbols), 0);
 	for (size_t i = 0; i < symbols.list.count; i++)
@@ -352,13 +352,13 @@ static char *dwarf_name(Image image)
 			address = symbols.list.items[i].start;
 	elf_symbols_free(&symbols);
 	assert_int_not_equal(address, 0);
-	assert_int_equal(elf_file_open_image(image.data, image.size, &elf), 0);
-	dwarf_names_find(elf, NULL, &address, 1, &names);
+	assert_int_equal(elf_file_open_image(image.data, image.size, &map.elf), 0);
+	dwarf_names_find(&map, &none, &address, 1, &names);
 	assert_int_equal(names.answers.items[0].count, 1);
 	name = xstrdup(
 		strings_get(&names.strings, names.frames.items[names.answers.items[0].first].name));
 	dwarf_names_free(&names);
-	elf_end(elf);
+	elf_end(map.elf);
 	return name;
 }
 
