@@ -37,7 +37,7 @@ OPTIONS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_l
            "-print_final_stats=1", "-verbosity=1"]
 
 FRAME = re.compile(r"^ +#\d+ 0x[0-9a-f]+ (.*)$", re.M)
-FOREIGN = re.compile(r"/lib(dw|elf|lzma)[.-][^/]*\+0x")
+FOREIGN = re.compile(r"/lib(dw|elf|lzma)([.-][^/]*\+0x|/)")
 OURS = re.compile(r"/(src|export|tests/fuzz)/[\w./]+\.[ch]:\d+")
 STACK_BEGINS = re.compile(r"ERROR: |runtime error: |does not hold: ")
 
@@ -157,6 +157,31 @@ def test_planted(work, seed, seconds):
     check(not crash, f"it fails without the planted bug, too: {crash}")
 
 
+def test_triage():
+    """Whose crash it is, by stacks such as these targets have printed."""
+    stack = """ERROR: AddressSanitizer: heap-buffer-overflow
+    #0 0x55ea3e444435 in __interceptor_strlen (/b/tests/fuzz/fuzz_object+0x8a435) (BuildId: 4e)
+    {}
+    #5 0x55ea3e503b92 in find_in_unit /b/../src/dwarf_names.c:458:6
+    #11 0x55ea3e4ecdf0 in LLVMFuzzerTestOneInput /b/../tests/fuzz/fuzz_object.c:119:3
+    #12 0x55ea3e414833 in fuzzer::Fuzzer::ExecuteCallback() (/b/tests/fuzz/fuzz_object+0x5a833)
+allocated by thread T0 here:
+    #0 0x55ea3e4b113e in malloc (/b/tests/fuzz/fuzz_object+0xf713e)
+    #1 0x7fde05c9e812  (/lib/x86_64-linux-gnu/libelf.so.1+0xb812) (BuildId: 5e)
+"""
+    for frame, foreign in (
+            ("#1 0x7fde05ced2fe  (/lib/x86_64-linux-gnu/libdw.so.1+0x3f2fe) (BuildId: e6)", True),
+            ("#1 0x7fde05cef570 in elf_getdata (/lib64/libelf-0.190.so+0x41) (BuildId: e6)", True),
+            ("#1 0x7fde05cef570 in get /x/elfutils/libdw/dwarf_getsrclines.c:12:3", True),
+            ("#1 0x7fde05765249 in qsort stdlib/msort.c:58:16", False),
+            ("#1 0x55ea3e503b92 in ended /b/../src/dwarf_names.c:45:6", False)):
+        found = Crash(stack.format(frame), None).foreign_frame()
+        check(bool(found) == foreign, f"a crash with {frame} was taken for "
+                                      f"{'ours' if foreign else 'another library'}")
+    check(Crash("ERROR: libFuzzer: out-of-memory", None).foreign_frame() is None,
+          "a crash without a stack is nobody's")
+
+
 def run_targets(runner, work, wanted, seconds):
     fuzzers = {name: Fuzzer(work, name, runner.seed) for name in wanted}
     with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -173,6 +198,7 @@ def run_targets(runner, work, wanted, seconds):
 
 def run(runner):
     """The whole suite, or what is wanted of it."""
+    runner.run("fuzz.triage", lambda _context: test_triage())
     names = [*TARGETS, "coverage", "planted"]
     wanted = [name for name in names if runner.is_wanted(f"fuzz.{name}")]
     if not wanted:
