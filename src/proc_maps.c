@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of "rwxp". */
+/* "rwxp", "r--s", … */
+#define PERMS	  "rwxps-"
 #define PERMS_LEN 4
 #define EXEC_AT	  2
 
@@ -38,7 +39,7 @@ static bool take_perms(char **p, bool *ret_exec)
 {
 	const char *perms = *p;
 
-	if (strnlen(perms, PERMS_LEN + 1) <= PERMS_LEN || perms[PERMS_LEN] != ' ')
+	if (strspn(perms, PERMS) != PERMS_LEN || perms[PERMS_LEN] != ' ')
 		return false;
 	*ret_exec = perms[EXEC_AT] == 'x';
 	*p += PERMS_LEN + 1;

@@ -2,7 +2,8 @@
 """Runs every test of every suite and counts them; tools/test calls it.
 
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
-under the sanitizers), vm (the kernel matrix), and one for each test_*.py beside this file.
+under the sanitizers), vm (the kernel matrix), fuzz (fuzz.py), and one for each test_*.py beside
+this file.
 In a guest of that matrix (--guest) only the last ones, as far as they need a kernel.
 """
 import argparse
@@ -17,6 +18,7 @@ import time
 import traceback
 from pathlib import Path
 
+import fuzz
 import harness
 import long_run
 
@@ -194,6 +196,7 @@ def main():
     runner.run_kernels(options.long)
     for suite in suites:
         runner.run_module(suite)
+    fuzz.run(runner)
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())

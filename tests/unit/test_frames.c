@@ -487,6 +487,18 @@ static void test_loops(void **state)
 
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* A capture with stacks, none of which has a frame. */
+static void test_no_frames_at_all(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t user = add_stack(fixture, STACK_USER, STACK_FAULT, NULL, 0);
+	uint32_t kernel = add_stack(fixture, 0, STACK_COMPLETE, NULL, 0);
+
+	assert_string_equal(resolve(fixture, 50, user, kernel, false),
+			    "[truncated: unreadable stack]");
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, kernel, true), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +515,7 @@ int main(void)
 		WITH_FIXTURE(test_broken_stacks),
 		WITH_FIXTURE(test_ends_of_walks),
 		WITH_FIXTURE(test_roots_without_names),
+		WITH_FIXTURE(test_no_frames_at_all),
 		WITH_FIXTURE(test_loops),
 	};
 

@@ -68,6 +68,7 @@ static void test_permissions(void **state)
 	}
 	expect_none("1000-2000 r-x 0 00:00 0");
 	expect_none("1000-2000 r-xpp 0 00:00 0");
+	expect_none("1000-2000 \r-xp 0 00:00 0");
 }
 
 static void test_paths(void **state)

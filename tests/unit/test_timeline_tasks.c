@@ -259,6 +259,22 @@ static void test_outside_the_window(void **state)
 	scenario_free(&s);
 }
 
+static void test_nobody_in_the_window(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin_early(&s, 4, true);
+	birth(at(&s, -9), 10, 10);
+	in(at(&s, -8), 10, 0);
+	dead(at(&s, -7), 10);
+	scenario_window_start(&s);
+	scenario_finish(&s);
+	assert_int_equal(s.timeline->threads.count, 0);
+	assert_int_equal(s.timeline->processes.count, 0);
+	scenario_free(&s);
+}
+
 static void test_command(void **state)
 {
 	(void)state;
@@ -438,6 +454,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_open_waits),
 	cmocka_unit_test(test_snapshot_overtaken),
 	cmocka_unit_test(test_outside_the_window),
+	cmocka_unit_test(test_nobody_in_the_window),
 	cmocka_unit_test(test_command),
 	cmocka_unit_test(test_processes),
 	cmocka_unit_test(test_kernel_accounts),
