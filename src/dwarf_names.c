@@ -299,6 +299,9 @@ static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, S
 	while ((place = dwarf_ranges(die, place, &base, &start, &end)) > 0) {
 		size_t i = lower_bound(finder, subset, start);
 
+		ranges++;
+		if (!start) /* the linker has dropped it */
+			continue;
 		for (; i < subset.end; i++) {
 			uint32_t address = finder->picked.items[i];
 
@@ -310,7 +313,6 @@ static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, S
 				finder->names->answers.items[address].size = end - start;
 			}
 		}
-		ranges++;
 	}
 	ret_inside->end = finder->picked.count;
 	if (ranges > 1 && ret_inside->end > ret_inside->first)
@@ -391,6 +393,61 @@ static void visit_children(Finder *finder, Dwarf_Die *parent, Subset subset, uin
 		visit(finder, &die, subset, outer, depth);
 		/* A sibling that lies before its predecessor would make this endless. */
 	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > place);
+}
+
+static bool may_hold_functions(int tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void find_nested(Finder *finder, Dwarf_Die *parent, Subset lost, bool in_function,
+			unsigned depth)
+{
+	Dwarf_Die die;
+	void *place;
+
+	if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+
+		place = die.addr;
+		if (tag == DW_TAG_subprogram && in_function)
+			visit_function(finder, &die, lost, NONE, depth);
+		if (may_hold_functions(tag))
+			find_nested(finder, &die, lost, in_function || tag == DW_TAG_subprogram,
+				    depth + 1);
+	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > place);
+}
+
+/*
+ * A function that is written inside of another (GNU C, Ada, methods of local classes) lies beside
+ * it, where the walk did not look: once more for the addresses that are left.
+ */
+static void visit_nested(Finder *finder, Dwarf_Die *unit, size_t count)
+{
+	Subset lost = {.first = finder->picked.count};
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t address = finder->picked.items[i];
+
+		if (finder->scope_of.items[address] == NONE)
+			*vec_push(&finder->picked) = address;
+	}
+	lost.end = finder->picked.count;
+	if (lost.first < lost.end)
+		find_nested(finder, unit, lost, /* in_function= */ false, 0);
 }
 
 /* ---- answers ---------------------------------------------------------------- */
@@ -517,6 +574,7 @@ static void find_in_unit(Finder *finder, Dwarf_Off offset, const Located *locate
 	if (dwarf_getsrcfiles(&unit, &finder->files, NULL))
 		finder->files = NULL;
 	visit_children(finder, &unit, all, NONE, 0);
+	visit_nested(finder, &unit, count);
 	for (size_t i = 0; i < count; i++)
 		answer(finder, located[i].address, &unit);
 	if (!dwarf_getsrclines(&unit, &lines, &line_count))

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What files tell without DWARF: PLT stubs as objdump names them, functions of stripped files
+ * as readelf and the unstripped file have them. */
+#include "name_objects.h"
+
+#define PROGRAM                                                                                    \
+	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <math.h>\n"        \
+	"static __attribute__((noinline)) double inner(double x) { return sin(x) + atof(\"1\"); "  \
+	"}\n"                                                                                      \
+	"__attribute__((noinline)) int middle(int x) { char *p = strdup(\"x\"); free(p); "         \
+	"if (x == 12345) abort(); return puts(\"m\") + (int)inner(x); }\n"                         \
+	"int (*volatile pointer)(const char *) = puts;\n"                                          \
+	"int main(int argc, char **argv) { printf(\"%d %s\\n\", middle(argc), getenv(argv[0])); "  \
+	"return pointer(\"y\") + (int)strlen(argv[0]); }\n"
+
+static char *build(const char *options)
+{
+	char *folder = make_folder();
+
+	write_file(folder, "a.c", PROGRAM);
+	run("cd '%s' && gcc -O2 %s a.c -o prog -lm 2>&1", folder, options);
+	return folder;
+}
+
+/* One answer for each address. */
+static const char *name_at(const Naming *naming, size_t i)
+{
+	return naming->answers[i] ? frame_of(naming->answers[i], 0).name : "";
+}
+
+/* ---- the procedure linkage table ------------------------------------------------------- */
+
+typedef struct Stub {
+	uint64_t start;
+	char name[64]; /* "puts@plt" */
+} Stub;
+
+typedef VEC(Stub) Stubs;
+
+/* "0000000000001030 <puts@plt>:" */
+static Stubs ask_objdump(const char *path)
+{
+	_cleanup_free_ char *text = output_of("objdump -d -j .plt -j .plt.sec -j .plt.got '%s' "
+					      "2>/dev/null | grep '@plt>:$'",
+					      path);
+	Stubs stubs = {};
+
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		Stub stub;
+
+		assert_int_equal(sscanf(line, "%" SCNx64 " <%63[^>]", &stub.start, stub.name), 2);
+		/* Only a relocation without a symbol. */
+		if (*stub.name != '*')
+			*vec_push(&stubs) = stub;
+	}
+	return stubs;
+}
+
+/* Is it so at its first byte and at one inside? Returns how many are not. */
+static size_t count_wrong_stubs(const char *path, const Stubs *stubs)
+{
+	uint64_t addresses[2 * stubs->count];
+	Naming naming = {.addresses = addresses};
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < stubs->count; i++) {
+		addresses[2 * i] = stubs->items[i].start;
+		addresses[2 * i + 1] = stubs->items[i].start + 1 + random_below(7);
+	}
+	naming.count = sort_addresses(addresses, 2 * stubs->count);
+	assert_int_equal(naming.count, 2 * stubs->count);
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	for (size_t i = 0; i < naming.count; i++)
+		for (size_t k = 0; k < stubs->count; k++)
+			if (addresses[i] - stubs->items[k].start < 8 &&
+			    strcmp(name_at(&naming, i), stubs->items[k].name)) {
+				print_message("%#" PRIx64 ": %s, wallprof: %s\n", addresses[i],
+					      stubs->items[k].name, name_at(&naming, i));
+				wrong++;
+			}
+	free_naming(&naming);
+	return wrong;
+}
+
+static void test_plt(void **state)
+{
+	static const char *const options[] = {
+		"-Wl,-z,lazy",
+		"-Wl,-z,now",
+		"-fcf-protection=full -Wl,-z,ibtplt -Wl,-z,lazy",
+		"-fcf-protection=full -Wl,-z,ibtplt -Wl,-z,now",
+		"-fcf-protection=none -no-pie -Wl,-z,lazy",
+		"-no-pie -Wl,-z,now",
+		"-fno-plt",
+		"-s",
+	};
+
+	(void)state;
+	if (!has_program("gcc") || !has_program("objdump"))
+		skip_because("no gcc or no objdump");
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		char *folder = build(options[i]);
+		_cleanup_free_ char *path = xasprintf("%s/prog", folder);
+		Stubs stubs = ask_objdump(path);
+
+		print_message("%s: %zu stubs\n", options[i], stubs.count);
+		assert_true(stubs.count > (i == 6 ? 0 : 5));
+		assert_int_equal(count_wrong_stubs(path, &stubs), 0);
+		/* The truth altered. */
+		stubs.items[0].name[0]++;
+		assert_int_equal(count_wrong_stubs(path, &stubs), 2);
+		vec_free(&stubs);
+		remove_folder(folder);
+	}
+}
+
+/* ---- stripped files ------------------------------------------------------------------------ */
+
+typedef struct Extent {
+	uint64_t start, end;
+} Extent;
+
+typedef VEC(Extent) Extents;
+
+/* "… FDE cie=00000000 pc=0000000000001020..0000000000001090" */
+static Extents ask_readelf(const char *path)
+{
+	_cleanup_free_ char *text = output_of(
+		"readelf --debug-dump=frames '%s' 2>/dev/null | sed -n 's/.* FDE .*pc=//p'", path);
+	Extents extents = {};
+
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		Extent extent;
+
+		assert_int_equal(sscanf(line, "%" SCNx64 "..%" SCNx64, &extent.start, &extent.end),
+				 2);
+		*vec_push(&extents) = extent;
+	}
+	return extents;
+}
+
+/* Start, last and a byte inside of each have its extent, and its name by its place. */
+static size_t count_wrong_extents(const char *path, const Extents *extents, size_t *ret_nameless)
+{
+	uint64_t *addresses = xcalloc(3 * extents->count, sizeof(*addresses));
+	Naming naming = {.addresses = addresses};
+	size_t wrong = 0;
+
+	*ret_nameless = 0;
+	for (size_t i = 0; i < extents->count; i++) {
+		Extent extent = extents->items[i];
+
+		addresses[3 * i] = extent.start;
+		addresses[3 * i + 1] = extent.end - 1;
+		addresses[3 * i + 2] = extent.start + random_below(extent.end - extent.start);
+	}
+	naming.count = sort_addresses(addresses, 3 * extents->count);
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	for (size_t i = 0; i < extents->count; i++) {
+		Extent extent = extents->items[i];
+		_cleanup_free_ char *name = xasprintf("fun_%" PRIx64, extent.start);
+
+		for (size_t k = 0; k < naming.count; k++) {
+			const struct rec_symbol *symbol = naming.answers[k];
+
+			if (addresses[k] < extent.start || addresses[k] >= extent.end)
+				continue;
+			if (symbol && !(symbol->h.flags & SYMBOL_NAMELESS))
+				continue; /* .dynsym or the PLT has it */
+			(*ret_nameless)++;
+			wrong += !symbol || symbol->function != extent.start ||
+				 symbol->function_size != extent.end - extent.start ||
+				 strcmp(name_at(&naming, k), name) != 0;
+		}
+	}
+	free_naming(&naming);
+	free(addresses);
+	return wrong;
+}
+
+static void test_stripped(void **state)
+{
+	char *folder;
+	_cleanup_free_ char *path = NULL, *library = NULL;
+	const char *paths[3];
+	size_t nameless;
+
+	(void)state;
+	if (!has_program("gcc") || !has_program("readelf"))
+		skip_because("no gcc or no readelf");
+	folder = build("-s");
+	path = xasprintf("%s/prog", folder);
+	library = xasprintf("%s/so", folder);
+	run("cd '%s' && gcc -O2 -shared -fPIC a.c -o so && strip so", folder);
+	paths[0] = path;
+	paths[1] = library;
+	paths[2] = "/bin/bash";
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		Extents extents = ask_readelf(paths[i]);
+
+		print_message("%zu entries\n", extents.count);
+		assert_true(extents.count >= 3);
+		extents.count = MIN(extents.count, (size_t)400);
+		assert_int_equal(count_wrong_extents(paths[i], &extents, &nameless), 0);
+		assert_true(nameless > 0);
+		/* The truth altered: one byte less. */
+		for (size_t k = 0; k < extents.count; k++)
+			extents.items[k].end--;
+		assert_true(count_wrong_extents(paths[i], &extents, &nameless) > nameless / 2);
+		vec_free(&extents);
+	}
+	remove_folder(folder);
+}
+
+/* Local functions of a stripped program begin where the symbols were before. */
+static void test_starts_are_those_of_nm(void **state)
+{
+	uint64_t addresses[3], size;
+	Naming naming = {.addresses = addresses};
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	char *folder;
+	size_t count = 0;
+
+	(void)state;
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	folder = build("");
+	path = xasprintf("%s/prog", folder);
+	text = output_of("nm -S '%s' | grep -E ' (inner|middle|main)$'", path);
+	run("strip '%s'", path);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_int_equal(sscanf(line, "%" SCNx64 " %" SCNx64, &addresses[count++], &size),
+				 2);
+	naming.count = sort_addresses(addresses, count);
+	assert_int_equal(naming.count, 3);
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	for (size_t i = 0; i < naming.count; i++) {
+		_cleanup_free_ char *name = xasprintf("fun_%" PRIx64, addresses[i]);
+
+		assert_string_equal(name_at(&naming, i), name);
+		assert_true(naming.answers[i]->h.flags & SYMBOL_NAMELESS);
+	}
+	free_naming(&naming);
+	remove_folder(folder);
+}
+
+/*
+ * Any bytes of a small library changed: named or refused, within bounds (the sanitizers watch).
+ * Without DWARF: libdw 0.188 itself reads beyond a spoilt .debug_line, which is why it is caged.
+ */
+static void test_spoilt_files(void **state)
+{
+	_cleanup_free_ char *path = NULL, *spoilt = NULL;
+	static uint8_t bytes[1 << 20];
+	ElfIdentity identity;
+	char *folder;
+	size_t size;
+	FILE *file;
+
+	(void)state;
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	folder = build("-shared -fPIC");
+	path = xasprintf("%s/prog", folder);
+	spoilt = xasprintf("%s/spoilt", folder);
+	file = fopen(path, "r");
+	size = fread(bytes, 1, sizeof(bytes), file);
+	fclose(file);
+	assert_true(size < sizeof(bytes));
+	for (int round = 0; round < 400; round++) {
+		uint64_t addresses[] = {0x1000, 0x1010, 0x1030, 0x1080, 0x1100, 0x1150, 0x1200};
+		Naming naming = {.addresses = addresses, .count = ARRAY_LEN(addresses)};
+		uint8_t *copy = memcpy(xmalloc(size), bytes, size);
+		int fd;
+
+		for (int i = 0; i < 8; i++) {
+			size_t place = random_below(i < 4 ? size : size - 4096);
+
+			copy[i < 4 ? place : place + 4096] =
+				random_below(2) ? 0xff : random_below(256);
+		}
+		file = fopen(spoilt, "w");
+		fwrite(copy, 1, size, file);
+		fclose(file);
+		free(copy);
+		fd = open(spoilt, O_RDONLY);
+		if (elf_identify(fd, &identity) == 0) {
+			elf_identity_free(&identity);
+			name_objects(&naming, spoilt, NULL);
+			free_naming(&naming);
+		}
+		close(fd);
+	}
+	remove_folder(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plt),
+		cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_starts_are_those_of_nm),
+		cmocka_unit_test(test_spoilt_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
