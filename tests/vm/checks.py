@@ -34,7 +34,9 @@ ATTACHED = "sleeps --threads 4 --rounds 1 --ms 60000"
 SCRIPTS = {
     "record": "".join(["plain doctor wallprof doctor -v\n",
                        *(f"record {name} {command}\n" for name, command, _ in CASES),
-                       f"attach attach {ATTACHED}\n"]),
+                       f"attach attach {ATTACHED}\n",
+                       "plain carried wallprof export -o /results/carried/profile.json "
+                       "/carried.capture\n"]),
     "refuse": "plain refuse wallprof -o /results/p.json -- touch /results/witness\n",
 }
 # Of the suites (tests/e2e), what every run of the matrix has; all of it in a long one.
@@ -325,7 +327,7 @@ def check_refused(results):
     check(not (results / "witness").exists(), "the command ran all the same")
 
 
-def tests_of(kernel, results, wallprof):
+def tests_of(kernel, results, carried, wallprof):
     """(name, function without arguments) of each test on what a guest left."""
     if (results / "refuse").exists():
         yield "refuse", lambda: check_refused(results)
@@ -336,5 +338,6 @@ def tests_of(kernel, results, wallprof):
             lambda name, status: check_recording(Case(results / name), status, wallprof),
             name, status)
     yield "attach", lambda: check_attached(Case(results / "attach"), wallprof)
+    yield "carried", lambda: carried.check_same(Case(results / "carried"))
     yield "wakers", lambda: check_all_wakers(results)
     yield "negative", lambda: check_negative(kernel, results)

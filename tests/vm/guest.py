@@ -32,8 +32,8 @@ def _run(command):
     return done.stdout
 
 
-def make_disk(folder, build, scripts):
-    return image.make(folder, build, scripts, _run)
+def make_disk(folder, build, scripts, files):
+    return image.make(folder, build, scripts, files, _run)
 
 
 def run(kernel, disk, script, folder, seconds):

@@ -76,8 +76,8 @@ def _install_wallprof(build, root):
             _install(workload, tree / "build" / "tests" / "workloads", root)
 
 
-def make(folder, build, scripts, run):
-    """An image with all that and these scripts ({name: text}) in it; `run` runs a command."""
+def make(folder, build, scripts, files, run):
+    """An image with all that these scripts ({name: text}) and files in it; `run` runs a command."""
     root, image = folder / "root", folder / "disk"
     for name in ("bin", "dev", "etc", "proc", "sys", "tmp"):
         (root / name).mkdir(parents=True)
@@ -90,6 +90,8 @@ def make(folder, build, scripts, run):
     shutil.copy(HERE / "init", root / "init")
     for name, text in {**scripts, **{f"etc/{n}": t for n, t in USERS.items()}}.items():
         (root / name).write_text(text)
+    for path in files:
+        shutil.copy(path, root)
     run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "root_owner=0:0", "-d", root,
          image, DISK_SIZE])
     shutil.rmtree(root)
