@@ -225,7 +225,7 @@ def test_make(context):
 
 
 def check_negative(build, frames):
-    """Each of these notices one process, one status, one name or 10 ms that are wrong."""
+    """Each of these notices one process, one status, one name or a time that is wrong."""
     def fails(function, alter, *arguments):
         altered = copy.copy(build)
         altered.report, altered.told = copy.deepcopy(build.report), copy.deepcopy(build.told)
@@ -237,7 +237,8 @@ def check_negative(build, frames):
 
     def shift(altered):
         told = next(iter(altered.told["compile"].values()))
-        told[0] = f"{float(told[0]) - 0.02:.6f}"
+        # A busy machine may let a shell wait for long before it tells.
+        told[0] = f"{float(told[0]) - 5:.6f}"
 
     fails(check_nothing_lost, lambda a: a.report["totals"]["switch"].update(lost=1))
     fails(check_kept_apart, lambda a: a.report["processes"].remove(first(a, "as")))
