@@ -350,10 +350,13 @@ bool jit_table_line(const JitTable *table, const JitPiece *piece, uint64_t avma,
 		    const char **ret_source, uint32_t *ret_line)
 {
 	const Code *code = &table->codes.items[piece->code];
-	const Line *lines = table->lines.items + code->first_line;
 	uint64_t offset = avma - piece->start;
 	size_t low = 0, high = code->line_count;
+	const Line *lines;
 
+	if (code->line_count == 0)
+		return false;
+	lines = table->lines.items + code->first_line;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

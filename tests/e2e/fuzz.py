@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fuzz_seeds
-from harness import ROOT, Failure, check, expect_failure
+from harness import ROOT, WALLPROF, Failure, check, expect_failure
 
 BUILD = ROOT / "build-fuzz" / "tests" / "fuzz"
 # And which share of the time each gets: what is small is soon known.
@@ -28,8 +28,9 @@ PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # What reads files and texts that others made.
 PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_sort.c",
-           "dwarf_names.c", "elf_fde.c", "elf_file.c", "elf_plt.c", "elf_symbols.c", "jitdump.c",
-           "mini_debug.c", "object_names.c", "perf_map.c", "proc_maps.c", "symbol_messages.c"]
+           "dwarf_names.c", "elf_fde.c", "elf_file.c", "elf_plt.c", "elf_symbols.c", "jit_table.c",
+           "jitdump.c", "mini_debug.c", "object_names.c", "perf_map.c", "proc_maps.c",
+           "range_history.c", "symbol_messages.c"]
 LEAST_PERCENT = 80
 AT_A_TIME = 2
 CRASHES_MAX = 1000
@@ -206,7 +207,7 @@ def run(runner):
     seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or 60)
     work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
     try:
-        fuzz_seeds.make_all(BUILD / "make_seeds", work / "work", work / "seeds")
+        fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
         # The lines are those of all targets.
         targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
         fuzzers = run_targets(runner, work, targets, seconds)

@@ -132,7 +132,12 @@ def make_jit(seeds):
         (seeds / name).write_bytes(header + records)
 
 
-def make_all(make_seeds, work, seeds):
+def record(wallprof, path):
+    """A real recording, where that can be made: it holds what no hand would think of."""
+    subprocess.run([wallprof, "record", "-q", "-o", path, "--", "true"], capture_output=True)
+
+
+def make_all(wallprof, make_seeds, work, seeds):
     """seeds/TARGET is made for each target; work is for what is made on the way."""
     for target in ("object", "maps", "jit"):
         (seeds / target).mkdir(parents=True)
@@ -141,3 +146,4 @@ def make_all(make_seeds, work, seeds):
     make_maps(seeds / "maps")
     make_jit(seeds / "jit")
     run(make_seeds, seeds)
+    record(wallprof, seeds / "capture" / "recorded")

@@ -55,18 +55,30 @@ static CaptureCounts read_in_file_order(CaptureReader *reader, bool *ret_damaged
 	return *capture_reader_counts(reader);
 }
 
+/* As docs/capture-format.md has it. */
+static bool is_event(const struct record *record)
+{
+	return (record->kind < REC_BPF_MAX && record->kind != REC_STACK) ||
+	       record->kind == REC_MAPPING || record->kind == REC_SPACE || record->kind == REC_LOSS;
+}
+
 static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 {
 	TimelineBuilder *builder = timeline_builder_new();
 	const struct record *record;
+	uint64_t last_ns = 0, late = 0;
 	int got;
 
 	loaded->frames = frames_new();
 	while ((got = capture_read_sorted(reader, &record)) > 0) {
+		if (is_event(record)) {
+			late += record->ns < last_ns;
+			last_ns = MAX(last_ns, record->ns);
+		}
 		timeline_builder_add(builder, record);
 		frames_add(loaded->frames, record);
 	}
-	fuzz_require(got == 0);
+	fuzz_require(got == 0 && late == capture_reader_counts(reader)->late);
 	loaded->timeline = timeline_builder_finish(builder);
 	return *capture_reader_counts(reader);
 }

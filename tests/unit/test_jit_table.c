@@ -194,6 +194,17 @@ static uint32_t line_at(JitTable *table, uint64_t avma)
 	return line;
 }
 
+/* A perf map tells of no line at all. */
+static void test_map_has_no_lines(void **state)
+{
+	JitTable *table = from_map("1000 100 one\n");
+
+	(void)state;
+	assert_int_equal(line_at(table, 0x1000), 0);
+	assert_int_equal(line_at(table, 0x10ff), 0);
+	jit_table_free(table);
+}
+
 static void test_lines(void **state)
 {
 	Dump dump = {};
@@ -474,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_random_maps),
 		cmocka_unit_test(test_random_dumps),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_map_has_no_lines),
 		cmocka_unit_test(test_flipped_bits),
 	};
 
