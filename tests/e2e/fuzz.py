@@ -32,6 +32,7 @@ PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_so
            "jitdump.c", "mini_debug.c", "object_names.c", "perf_map.c", "proc_maps.c",
            "range_history.c", "symbol_messages.c"]
 LEAST_PERCENT = 80
+LEAST_RUNS = 10  # a second
 AT_A_TIME = 2
 CRASHES_MAX = 1000
 OPTIONS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
@@ -94,8 +95,8 @@ class Fuzzer:
     def fuzz(self, seconds):
         """From one crash in a library to the next. Returns the first that is ours, or None."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) >= 1 and len(self.foreign) < CRASHES_MAX:
-            crash = self.run(f"-max_total_time={int(left)}",
+        while (left := round(end - time.monotonic())) >= 1 and len(self.foreign) < CRASHES_MAX:
+            crash = self.run(f"-max_total_time={left}",
                              f"-seed={self.seed + len(self.foreign)}", self.corpus, self.seeds)
             if not crash:
                 break
@@ -127,9 +128,10 @@ def check_percents(percents):
     check(not low, f"less than {LEAST_PERCENT} % of the lines reached: " + ", ".join(low))
 
 
-def check_target(fuzzer, crash):
+def check_target(fuzzer, crash, seconds):
     check(not crash, str(crash))
-    check(fuzzer.runs > 1000, f"only {fuzzer.runs} runs")
+    check(fuzzer.runs > LEAST_RUNS * seconds, f"only {fuzzer.runs} runs in {seconds:.0f} s")
+    check(len(fuzzer.foreign) < CRASHES_MAX, f"{CRASHES_MAX} crashes: {fuzzer.foreign[-1:]}")
 
 
 def test_coverage(work, fuzzers):
@@ -193,7 +195,9 @@ def run_targets(runner, work, wanted, seconds):
             places = "".join(f"; in {frame}" for frame in sorted(set(fuzzer.foreign))[:5])
             print(f"# fuzz.{name}: {fuzzer.runs} runs, {len(fuzzer.foreign)} crashes in libdw "
                   f"and its like{places}", flush=True)
-            runner.run(f"fuzz.{name}", lambda _context, f=fuzzer, c=crash: check_target(f, c))
+            given = seconds * TARGETS[name]
+            runner.run(f"fuzz.{name}",
+                       lambda _context, f=fuzzer, c=crash, s=given: check_target(f, c, s))
     return fuzzers
 
 
