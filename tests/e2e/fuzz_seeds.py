@@ -124,8 +124,8 @@ def make_jit(seeds):
     lines = (struct.pack("<QQ", 0x1000, 2) + struct.pack("<Qii", 0x1000, 3, 0) + b"/x.js\0" +
              struct.pack("<Qii", 0x1004, 4, 0) + b"\xff\0")
     records = b"".join(struct.pack("<IIQ", kind, 16 + len(body), 10 + kind) + body
-                       for kind, body in ((2, lines), (0, load), (1, move), (3, b""), (4, b"\0" * 24),
-                                          (9, b"\0" * 8)))
+                       for kind, body in ((2, lines), (0, load), (1, move), (3, b""),
+                                          (4, b"\0" * 24), (9, b"\0" * 8)))
     for name, magic, flags in (("dump", 0x4A695444, 0), ("dump-tsc", 0x4A695444, 1),
                                ("dump-swapped", 0x4454694A, 0)):
         header = struct.pack("<IIIIIIQQ", magic, 1, 40, 62, 0, 1, 5, flags)
