@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Debug files from a server: a small one on the loopback interface, which has what it is given. */
 #include "debuginfod.h"
-#include "test_tools.h"
-#include <dlfcn.h>
+#include "file_server.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,49 +13,8 @@ typedef struct Fixture {
 	char *folder; /* of the server, and the client's cache */
 	char *cache;
 	uint8_t build_id[LENGTH];
-	pid_t server;
-	char *url;
+	FileServer server;
 } Fixture;
-
-/* Starts it on a port that is free. */
-static void start_server(Fixture *fixture)
-{
-	int pipes[2], port;
-	char *log;
-	FILE *lines;
-	char line[256];
-
-	assert_int_equal(pipe(pipes), 0);
-	log = xasprintf("%s/log", fixture->folder);
-	fixture->server = fork();
-	if (fixture->server == 0) {
-		dup2(pipes[1], STDOUT_FILENO);
-		close(pipes[0]);
-		if (!freopen(log, "w", stderr))
-			_exit(1);
-		execlp("python3", "python3", "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
-		       "--directory", fixture->folder, NULL);
-		_exit(1);
-	}
-	close(pipes[1]);
-	lines = fdopen(pipes[0], "r");
-	assert_non_null(fgets(line, sizeof(line), lines));
-	assert_int_equal(sscanf(line, "Serving HTTP on 127.0.0.1 port %d", &port), 1);
-	fclose(lines);
-	free(log);
-	fixture->url = xasprintf("http://127.0.0.1:%d", port);
-}
-
-static void stop_server(Fixture *fixture)
-{
-	int status;
-
-	if (!fixture->server)
-		return;
-	kill(fixture->server, SIGKILL);
-	assert_int_equal(waitpid(fixture->server, &status, 0), fixture->server);
-	fixture->server = 0;
-}
 
 static int set_up(void **state)
 {
@@ -72,8 +30,8 @@ static int set_up(void **state)
 	run("cd '%s' && mkdir -m 777 cache && mkdir -p buildid/%s && printf '" CONTENT
 	    "' > buildid/%s/debuginfo",
 	    fixture->folder, hex, hex);
-	start_server(fixture);
-	setenv("DEBUGINFOD_URLS", fixture->url, 1);
+	start_server(&fixture->server, fixture->folder);
+	setenv("DEBUGINFOD_URLS", fixture->server.url, 1);
 	setenv("DEBUGINFOD_CACHE_PATH", fixture->cache, 1);
 	setenv("DEBUGINFOD_TIMEOUT", "5", 1);
 	setenv("no_proxy", "*", 1);
@@ -85,29 +43,13 @@ static int tear_down(void **state)
 {
 	Fixture *fixture = *state;
 
-	stop_server(fixture);
+	stop_server(&fixture->server);
 	unsetenv("DEBUGINFOD_URLS");
 	remove_folder(fixture->folder);
 	free(fixture->cache);
-	free(fixture->url);
 	free(fixture);
 	return 0;
 }
-
-static bool has_library(void)
-{
-	void *library = dlopen("libdebuginfod.so.1", RTLD_NOW);
-
-	if (library)
-		dlclose(library);
-	return library;
-}
-
-#define NEEDS_LIBRARY()                                                                            \
-	do {                                                                                       \
-		if (!has_library())                                                                \
-			skip_because("no libdebuginfod.so.1");                                     \
-	} while (0)
 
 static void expect_content(Fixture *fixture, const Invoker *invoker)
 {
@@ -140,7 +82,7 @@ static void test_found(void **state)
 	expect_content(fixture, &invoker);
 	run("grep -q 'GET /buildid/.*/debuginfo.* 200' '%s/log'", fixture->folder);
 	/* The second time from the client's own cache: there is no server any more. */
-	stop_server(fixture);
+	stop_server(&fixture->server);
 	expect_content(fixture, &invoker);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
@@ -162,7 +104,7 @@ static void test_no_server(void **state)
 	Invoker invoker = {};
 
 	NEEDS_LIBRARY();
-	stop_server(fixture);
+	stop_server(&fixture->server);
 	assert_true(debuginfod_find(fixture->build_id, LENGTH, "/bin/x", &invoker) < 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
@@ -201,7 +143,7 @@ static void test_what_it_is(void **state)
 	NEEDS_LIBRARY();
 	if (geteuid())
 		skip_because("not root");
-	kill(fixture->server, SIGSTOP);
+	kill(fixture->server.pid, SIGSTOP);
 	parent = fork();
 	if (parent == 0) {
 		int secret = fcntl(open("/etc/passwd", O_RDONLY), F_DUPFD, 50);
