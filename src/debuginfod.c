@@ -13,6 +13,7 @@
 
 /* elfutils/debuginfod.h, whose package needs not be there to build. */
 #define LIBRARY "libdebuginfod.so.1"
+#define SOCKET	3 /* in the child: behind standard input, output and error */
 typedef struct debuginfod_client debuginfod_client;
 typedef debuginfod_client *(*Begin)(void);
 typedef int (*FindDebuginfo)(debuginfod_client *client, const unsigned char *build_id, int length,
@@ -36,23 +37,43 @@ static int ask(const uint8_t *build_id, size_t length)
 	return client ? find(client, build_id, length, NULL) : -ENOSYS;
 }
 
+/*
+ * For good, unlike as_invoker_enter() alone: what reads the answers of servers must not be able to
+ * become root again.
+ */
+static int become_invoker(const Invoker *invoker)
+{
+	AsInvoker as;
+	int r = as_invoker_prepare(invoker, &as);
+
+	if (r == 0)
+		r = as_invoker_enter(&as);
+	if (r < 0 || !invoker->change)
+		return r;
+	if (setresgid(as.gid, as.gid, as.gid) || setresuid(as.uid, as.uid, as.uid) ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL)) /* a change of user has undone it */
+		return -errno;
+	if (invoker->home)
+		setenv("HOME", invoker->home, 1);
+	unsetenv("XDG_CACHE_HOME"); /* root's, if any */
+	return 0;
+}
+
 /* Never returns. The answer is a byte: an errno, or 0 with the descriptor. */
 static void run_child(int socket, const uint8_t *build_id, size_t length, const Invoker *invoker)
 {
-	AsInvoker as;
 	uint8_t answer;
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fd = as_invoker_prepare(invoker, &as);
-	if (fd == 0)
-		fd = as_invoker_enter(&as);
-	if (fd == 0 && invoker->change && invoker->home)
-		setenv("HOME", invoker->home, 1);
+	/* Nothing of the recorder's is any business of a server's. */
+	if (dup2(socket, SOCKET) < 0 || close_range(SOCKET + 1, ~0U, 0))
+		_exit(1);
+	fd = become_invoker(invoker);
 	if (fd == 0)
 		fd = ask(build_id, length);
 	answer = fd < 0 ? -fd : 0;
-	sandbox_send(socket, &answer, 1, fd);
+	sandbox_send(SOCKET, &answer, 1, fd);
 	_exit(0);
 }
 

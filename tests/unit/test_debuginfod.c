@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Debug files from a server: a small one on the loopback interface, which has what it is given. */
+#include "debuginfod.h"
+#include "file_server.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+
+#define CONTENT "\177ELF as the server has it"
+#define LENGTH	20
+
+typedef struct Fixture {
+	char *folder; /* of the server, and the client's cache */
+	char *cache;
+	uint8_t build_id[LENGTH];
+	FileServer server;
+} Fixture;
+
+static int set_up(void **state)
+{
+	Fixture *fixture = xcalloc(1, sizeof(*fixture));
+	char hex[2 * LENGTH + 1];
+
+	for (size_t i = 0; i < LENGTH; i++) {
+		fixture->build_id[i] = random_below(256);
+		sprintf(hex + 2 * i, "%02x", fixture->build_id[i]);
+	}
+	fixture->folder = make_folder();
+	fixture->cache = xasprintf("%s/cache", fixture->folder);
+	run("cd '%s' && mkdir -m 777 cache && mkdir -p buildid/%s && printf '" CONTENT
+	    "' > buildid/%s/debuginfo",
+	    fixture->folder, hex, hex);
+	start_server(&fixture->server, fixture->folder);
+	setenv("DEBUGINFOD_URLS", fixture->server.url, 1);
+	setenv("DEBUGINFOD_CACHE_PATH", fixture->cache, 1);
+	setenv("DEBUGINFOD_TIMEOUT", "5", 1);
+	setenv("no_proxy", "*", 1);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	Fixture *fixture = *state;
+
+	stop_server(&fixture->server);
+	unsetenv("DEBUGINFOD_URLS");
+	remove_folder(fixture->folder);
+	free(fixture->cache);
+	free(fixture);
+	return 0;
+}
+
+static void expect_content(Fixture *fixture, const Invoker *invoker)
+{
+	char text[sizeof(CONTENT)] = "";
+	int fd = debuginfod_find(fixture->build_id, LENGTH, "/bin/x", invoker);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, text, sizeof(text), 0), sizeof(CONTENT) - 1);
+	assert_string_equal(text, CONTENT);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+}
+
+static void test_wanted(void **state)
+{
+	(void)state;
+	assert_true(debuginfod_wanted());
+	setenv("DEBUGINFOD_URLS", "", 1);
+	assert_false(debuginfod_wanted());
+	unsetenv("DEBUGINFOD_URLS");
+	assert_false(debuginfod_wanted());
+}
+
+static void test_found(void **state)
+{
+	Fixture *fixture = *state;
+	Invoker invoker = {};
+
+	NEEDS_LIBRARY();
+	expect_content(fixture, &invoker);
+	run("grep -q 'GET /buildid/.*/debuginfo.* 200' '%s/log'", fixture->folder);
+	/* The second time from the client's own cache: there is no server any more. */
+	stop_server(&fixture->server);
+	expect_content(fixture, &invoker);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void test_not_found(void **state)
+{
+	Fixture *fixture = *state;
+	Invoker invoker = {};
+
+	NEEDS_LIBRARY();
+	fixture->build_id[random_below(LENGTH)] ^= 1;
+	assert_int_equal(debuginfod_find(fixture->build_id, LENGTH, "/bin/x", &invoker), -ENOENT);
+	run("grep -q ' 404 ' '%s/log'", fixture->folder);
+}
+
+static void test_no_server(void **state)
+{
+	Fixture *fixture = *state;
+	Invoker invoker = {};
+
+	NEEDS_LIBRARY();
+	stop_server(&fixture->server);
+	assert_true(debuginfod_find(fixture->build_id, LENGTH, "/bin/x", &invoker) < 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void test_as_invoker(void **state)
+{
+	Fixture *fixture = *state;
+	Invoker invoker = {.change = true, .uid = 12345, .gid = 23456, .home = "/nonexistent"};
+	_cleanup_free_ char *owners = NULL;
+
+	NEEDS_LIBRARY();
+	if (geteuid())
+		skip_because("not root");
+	expect_content(fixture, &invoker);
+	owners = output_of("find '%s' -name debuginfo -printf '%%U:%%G\\n'", fixture->cache);
+	assert_string_equal(owners, "12345:23456\n");
+	assert_int_equal(geteuid(), 0);
+	/* Where only root may write nothing comes. */
+	run("rm -r '%s' && mkdir -m 700 '%s'", fixture->cache, fixture->cache);
+	assert_true(debuginfod_find(fixture->build_id, LENGTH, "/bin/x", &invoker) < 0);
+	run("test -z \"$(ls -A '%s')\"", fixture->cache);
+}
+
+/*
+ * While it waits for a server that does not answer, it is the invoker in every respect, has
+ * nothing open that is ours, and dies with us.
+ */
+static void test_what_it_is(void **state)
+{
+	Fixture *fixture = *state;
+	Invoker invoker = {.change = true, .uid = 12345, .gid = 23456, .home = "/nonexistent"};
+	_cleanup_free_ char *child = NULL, *ids = NULL, *files = NULL;
+	pid_t parent;
+	int status;
+
+	NEEDS_LIBRARY();
+	if (geteuid())
+		skip_because("not root");
+	kill(fixture->server.pid, SIGSTOP);
+	parent = fork();
+	if (parent == 0) {
+		int secret = fcntl(open("/etc/passwd", O_RDONLY), F_DUPFD, 50);
+
+		debuginfod_find(fixture->build_id, LENGTH, "/bin/x", &invoker);
+		_exit(secret < 0);
+	}
+	for (int i = 0; i < 300 && !ids; i++) {
+		usleep(10000);
+		free(child);
+		child = try_output("pgrep -P %d | tr -d '\\n'", parent);
+		if (child && *child)
+			ids = try_output("grep -q '^Uid:.12345' /proc/%s/status && sleep 0.3 && "
+					 "sed -n 's/^[UG]id:.//p' /proc/%s/status",
+					 child, child);
+	}
+	assert_non_null(ids);
+	files = output_of("readlink /proc/%s/fd/* | grep -c passwd || true", child);
+	kill(parent, SIGKILL);
+	assert_int_equal(waitpid(parent, &status, 0), parent);
+	assert_string_equal(ids, "12345\t12345\t12345\t12345\n23456\t23456\t23456\t23456\n");
+	assert_string_equal(files, "0\n");
+	run("for i in 1 2 3 4 5 6 7 8 9; do test -e /proc/%s/stat || exit 0; sleep 0.1; done; "
+	    "grep -q ') Z ' /proc/%s/stat",
+	    child, child);
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIXTURE(test_wanted),     WITH_FIXTURE(test_found),
+		WITH_FIXTURE(test_not_found),  WITH_FIXTURE(test_no_server),
+		WITH_FIXTURE(test_as_invoker), WITH_FIXTURE(test_what_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
