@@ -5,8 +5,9 @@
  */
 #include "name_objects.h"
 
-#define SAMPLE	   600
-#define FRAMES_MAX 64
+#define SAMPLE	    600
+#define FRAMES_MAX  64
+#define FIRST_LINES 120 /* objects/first.cc has fewer */
 
 /* ---- what addr2line says ------------------------------------------------------------------ */
 
@@ -68,6 +69,7 @@ typedef struct Function {
 typedef struct Functions {
 	VEC(Function) list;
 	uint64_t dropped; /* size of one that is not there any more */
+	bool mixed_files; /* addr2line numbers the files of LTO's units wrongly */
 } Functions;
 
 static Functions ask_nm(const char *path, char **ret_text)
@@ -149,10 +151,17 @@ static bool same_name(const Functions *functions, uint64_t address, const char *
 	       (innermost && nm_has(functions, address, wanted));
 }
 
-/* Which addr2line names not at all; test_elf_names.c looks at them. */
+/* A stub, or the table's head: addr2line names none; test_elf_names.c looks at them. */
 static bool is_plt(const struct rec_symbol *symbol)
 {
-	return symbol->count == 1 && strstr(frame_of(symbol, 0).name, "@plt");
+	return symbol->count == 1 &&
+	       (symbol->h.flags & SYMBOL_NAMELESS || strstr(frame_of(symbol, 0).name, "@plt"));
+}
+
+/* binutils 2.40 can take a header's line for one of ours, which is not that long. */
+static bool is_beyond(const Chain *chain, size_t i)
+{
+	return !strcmp(chain->sources[i], "first.cc") && chain->lines[i] > FIRST_LINES;
 }
 
 static bool same_chain(const Functions *functions, uint64_t address, const Chain *chain,
@@ -175,8 +184,8 @@ static bool same_chain(const Functions *functions, uint64_t address, const Chain
 		if (!same_name(functions, address, frame.name, chain->names[i], i == 0, n == 0) ||
 		    frame.line != chain->lines[i])
 			return false;
-		if (frame.line && strcmp(base_name(frame.source), chain->sources[i]) &&
-		    strcmp(chain->sources[i], "<artificial>")) /* it gives up on LTO's */
+		if (frame.line && !functions->mixed_files && !is_beyond(chain, i) &&
+		    strcmp(base_name(frame.source), chain->sources[i]))
 			return false;
 	}
 	return true;
@@ -220,7 +229,7 @@ static uint64_t size_of_dropped(const char *path)
 	return strtoul(size, NULL, 16);
 }
 
-static Counts compare_with(const char *oracle, const char *path)
+static Counts compare_with(const char *oracle, const char *path, bool lto)
 {
 	_cleanup_free_ char *text = NULL, *symbols = NULL;
 	uint64_t addresses[SAMPLE];
@@ -229,6 +238,7 @@ static Counts compare_with(const char *oracle, const char *path)
 	Functions functions = ask_nm(path, &symbols);
 	Counts counts = {};
 
+	functions.mixed_files = lto;
 	functions.dropped = size_of_dropped(path);
 	assert_int_equal(name_objects(&naming, path, NULL), 0);
 	for (size_t i = 0; i < naming.count; i++) {
@@ -310,7 +320,8 @@ static void test_as_addr2line(void **state)
 			fail_msg("could not compile: %s %s", variants[i].compiler,
 				 variants[i].options);
 		path = xasprintf("%s/prog", folder);
-		counts = compare_with(variants[i].oracle, path);
+		counts = compare_with(variants[i].oracle, path,
+				      strstr(variants[i].options, "-flto"));
 		check_counts(&counts, variants[i].compiler, variants[i].options);
 		if (!strstr(variants[i].options, "-O0") && !strstr(variants[i].options, "-Og"))
 			assert_true(counts.inlined > SAMPLE / 20);
@@ -339,7 +350,7 @@ static void test_rust_as_addr2line(void **state)
 		Counts counts;
 
 		assert_non_null(made);
-		counts = compare_with("addr2line", path);
+		counts = compare_with("addr2line", path, /* lto= */ false);
 		check_counts(&counts, "rustc", versions[i]);
 		remove_folder(folder);
 	}
