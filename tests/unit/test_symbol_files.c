@@ -64,6 +64,7 @@ static int set_up(void **state)
 	_cleanup_free_ char *path = NULL, *text = NULL, *cache = NULL;
 	struct rec_file *file;
 	ElfIdentity identity;
+	struct stat st;
 	int fd;
 
 	fixture->folder = make_folder();
@@ -79,10 +80,13 @@ static int set_up(void **state)
 	path = xasprintf("%s/prog", fixture->folder);
 	fd = open(path, O_RDONLY);
 	assert_int_equal(elf_identify(fd, &identity), 0);
+	assert_int_equal(fstat(fd, &st), 0);
 	close(fd);
 	file = (struct rec_file *)make_file(1, 0, path, identity.base_svma);
 	file->build_id_len = identity.build_id_len;
 	memcpy(file->build_id, identity.build_id, sizeof(file->build_id));
+	file->size = st.st_size;
+	file->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
 	elf_identity_free(&identity);
 	fixture->spaces = spaces_new();
 	spaces_add(fixture->spaces, &file->h);
