@@ -74,9 +74,12 @@ def make_mini_debug(work, seeds, whole):
     """.gnu_debugdata: a symbol table within xz within a stripped file."""
     mini, packed, stripped = work / "mini", work / "mini.xz", work / "mini-stripped"
     run("objcopy", "--only-keep-debug", "--strip-debug", whole, mini)
-    packed.write_bytes(lzma.compress(mini.read_bytes(), check=lzma.CHECK_NONE))
     run("strip", whole, "-o", stripped)
-    run("objcopy", f"--add-section=.gnu_debugdata={packed}", stripped, seeds / "mini-debug")
+    for name, content in (("mini-debug", mini.read_bytes()),
+                          ("mini-debug-large", mini.read_bytes() + bytes(1 << 20)),
+                          ("mini-debug-none", b"no ELF file")):
+        packed.write_bytes(lzma.compress(content, check=lzma.CHECK_NONE))
+        run("objcopy", f"--add-section=.gnu_debugdata={packed}", stripped, seeds / name)
 
 
 def make_objects(work, seeds):
