@@ -277,6 +277,15 @@ const char *tables_leaf_name(const Tables *tables, uint32_t stack)
 	return strings_get(&tables->strings, tables->funcs.items[func].name);
 }
 
+const char *tables_leaf_library(const Tables *tables, uint32_t stack)
+{
+	uint32_t resource = tables->funcs.items[tables_leaf_function(tables, stack)].resource;
+
+	if (resource == NONE || tables->resources.items[resource].lib == NONE)
+		return NULL;
+	return strings_get(&tables->strings, tables->resources.items[resource].name);
+}
+
 enum category tables_leaf_category(const Tables *tables, uint32_t stack)
 {
 	return leaf_frame(tables, stack)->category;

@@ -45,6 +45,8 @@ uint32_t tables_stack_count(const Tables *tables);
 
 /* Name of the leaf function of a stack, and its category. */
 const char *tables_leaf_name(const Tables *tables, uint32_t stack);
+/* The library that its leaf is in; NULL for a pseudo frame and unknown memory. */
+const char *tables_leaf_library(const Tables *tables, uint32_t stack);
 enum category tables_leaf_category(const Tables *tables, uint32_t stack);
 /* A number that two stacks share when their leaf functions are the same. */
 uint32_t tables_leaf_function(const Tables *tables, uint32_t stack);

@@ -154,6 +154,22 @@ static uint64_t places_time(const Places *places, enum category category)
 	return ns;
 }
 
+/* A function and what it is in; to be freed. */
+static char *place_name(const Places *places, const Place *place)
+{
+	const char *function = tables_leaf_name(places->tables, place->stack);
+	const char *library = tables_leaf_library(places->tables, place->stack);
+	_cleanup_free_ char *text = NULL;
+
+	if (place->category == CATEGORY_KERNEL)
+		text = xasprintf("%s (kernel)", function);
+	else if (!library || !strncmp(function, "0x", 2)) /* whose name tells the library already */
+		text = xstrdup(function);
+	else
+		text = xasprintf("%s (%s)", function, library);
+	return printable(text);
+}
+
 /* ---- parts of both texts --------------------------------------------------------- */
 
 static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
@@ -178,11 +194,9 @@ static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 
 		if (place->category == CATEGORY_IDLE || place->ns == 0)
 			continue;
-		_cleanup_free_ char *name =
-			printable(tables_leaf_name(places.tables, place->stack));
-		fprintf(file, "  %5.1f %%  %10s  %s%s\n",
-			100.0 * place->ns / (sums.lifetime - idle), DURATION(place->ns), name,
-			place->category == CATEGORY_KERNEL ? " (kernel)" : "");
+		_cleanup_free_ char *name = place_name(&places, place);
+		fprintf(file, "  %5.1f %%  %10s  %s\n", 100.0 * place->ns / (sums.lifetime - idle),
+			DURATION(place->ns), name);
 		shown++;
 	}
 	places_free(&places);

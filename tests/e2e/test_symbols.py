@@ -132,7 +132,8 @@ def test_stripped(context):
     static = int(re.search(r"^([0-9a-f]+) t .*burn_static", object_files.run("nm", program),
                            re.M)[1], 16)
     object_files.run("strip", program)
-    profile, _ = record(context, program, 200)
+    profile, told = record(context, program, 200)
+    check(re.search(r" fun_[0-9a-f]+ \(stripped\)$", told, re.M), f"in the summary: {told}")
     names = {name for chain in object_files.chains_of(profile, "stripped").values()
              for name, _, _ in chain if not name.endswith("@plt")}
     check(f"fun_{static:x}" in names, f"burn_static at {static:x} is not in {names}")
