@@ -43,10 +43,14 @@ static void run_child(int socket, const uint8_t *build_id, size_t length, const 
 	uint8_t answer;
 	int fd;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fd = as_invoker_prepare(invoker, &as);
 	if (fd == 0)
 		fd = as_invoker_enter(&as);
+	/* For good: what talks to servers must not be able to go back. */
+	if (fd == 0 && as.change &&
+	    (setresgid(as.gid, as.gid, as.gid) || setresuid(as.uid, as.uid, as.uid)))
+		fd = -errno;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user undoes it */
 	if (fd == 0 && invoker->change && invoker->home)
 		setenv("HOME", invoker->home, 1);
 	if (fd == 0)
