@@ -18,6 +18,8 @@
 #define PAGE_MASK_4K 0xfffULL
 #define LOADS_MAX    ELF_LOADS_MAX
 #define NOTES_MAX    (1u << 20) /* bytes of a note segment */
+/* Linkers make three. The recorder waits, so that thousands must not be read. */
+#define NOTE_SEGMENTS_MAX 16u
 
 static int check_class(Elf *elf)
 {
@@ -133,6 +135,7 @@ static void add_load(const GElf_Phdr *segment, ElfIdentity *identity)
 int elf_file_identify(Elf *elf, ElfIdentity *ret_identity)
 {
 	ElfIdentity identity = {};
+	unsigned notes = 0;
 	size_t count;
 
 	if (elf_getphdrnum(elf, &count) < 0)
@@ -144,7 +147,8 @@ int elf_file_identify(Elf *elf, ElfIdentity *ret_identity)
 			break;
 		if (segment.p_type == PT_LOAD)
 			add_load(&segment, &identity);
-		else if (segment.p_type == PT_NOTE && identity.build_id_len == 0)
+		else if (segment.p_type == PT_NOTE && identity.build_id_len == 0 &&
+			 notes++ < NOTE_SEGMENTS_MAX)
 			read_build_id(elf, &segment, &identity);
 	}
 	*ret_identity = identity;

@@ -10,9 +10,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define NO_ROOT UINT32_MAX
+/* Descriptors that mapped files leave for the names, the sources and the capture itself. */
+#define FDS_KEPT_FREE 256
 
 typedef struct HeldFile {
 	int fd; /* -1: could not be opened, or no file */
@@ -147,9 +150,15 @@ static bool try_file(const Files *files, HeldFile *held, int fd, const struct st
 		     const MappingSeen *mapping)
 {
 	ElfIdentity identity = {};
+	struct rlimit limit;
 
 	if (fd < 0)
 		return false;
+	/* Numbers are given from below, so this tells how many are left for all that is to come. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur) {
+		close(fd);
+		return false;
+	}
 	if (identifier_ask(files->identifier, fd, &identity) ||
 	    !is_same_file(st, mapping, &identity)) {
 		elf_identity_free(&identity);

@@ -9,10 +9,12 @@
 
 /*
  * The recorder waits for the answer while its rings fill: an honest file takes some 20 us, and
- * the rings hold much more than this.
+ * the rings hold much more than this. Each file that takes longer halves what the next one has,
+ * for a program may map any number of them.
  */
-#define ANSWER_MS 500
-#define MEMORY	  (64ULL << 20)
+#define ANSWER_MS     500
+#define ANSWER_MIN_MS 100
+#define MEMORY	      (64ULL << 20)
 
 struct answer {
 	int32_t result;
@@ -25,6 +27,7 @@ struct answer {
 
 struct Identifier {
 	Sandbox child;
+	unsigned answer_ms;
 };
 
 /* ---- in the child ---------------------------------------------------------------------- */
@@ -71,6 +74,7 @@ Identifier *identifier_new(void)
 	Identifier *identifier = xcalloc(1, sizeof(*identifier));
 
 	identifier->child.socket = -1;
+	identifier->answer_ms = ANSWER_MS;
 	return identifier;
 }
 
@@ -107,9 +111,9 @@ static int receive(int socket, void *data, size_t size, uint64_t deadline_ns)
 	return 0;
 }
 
-static int receive_answer(int socket, ElfIdentity *ret_identity)
+static int receive_answer(int socket, unsigned answer_ms, ElfIdentity *ret_identity)
 {
-	uint64_t deadline = now_ns() + ANSWER_MS * NSEC_PER_MSEC;
+	uint64_t deadline = now_ns() + answer_ms * NSEC_PER_MSEC;
 	ElfIdentity identity = {};
 	struct answer answer;
 	int r = receive(socket, &answer, sizeof(answer), deadline);
@@ -144,7 +148,9 @@ int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
 		return r;
 	r = sandbox_send(identifier->child.socket, "", 1, fd);
 	if (r == 0)
-		r = receive_answer(identifier->child.socket, ret_identity);
+		r = receive_answer(identifier->child.socket, identifier->answer_ms, ret_identity);
+	if (r == -ETIME)
+		identifier->answer_ms = MAX(identifier->answer_ms / 2, (unsigned)ANSWER_MIN_MS);
 	if (r == -EIO || r == -ETIME || r == -EPIPE || r == -EAGAIN)
 		sandbox_end(&identifier->child); /* a new one for the next file */
 	return r;

@@ -83,6 +83,15 @@ static bool is_stale(const JitFile *file, const struct stat *st)
 	       file->start_ns;
 }
 
+/*
+ * The process's user's own, or root's: but the path may be the user's link to a file of root's
+ * that only root may read.
+ */
+static bool may_name(const JitFile *file, const struct stat *st)
+{
+	return st->st_uid == file->owner || (st->st_uid == 0 && st->st_mode & S_IROTH);
+}
+
 static void try_open(JitFile *file)
 {
 	struct stat st;
@@ -90,7 +99,7 @@ static void try_open(JitFile *file)
 	if (file->fd >= 0)
 		return;
 	file->fd = open_regular_in(file->root_fd, file->path, &st);
-	if (file->fd >= 0 && ((st.st_uid != 0 && st.st_uid != file->owner) || is_stale(file, &st)))
+	if (file->fd >= 0 && (!may_name(file, &st) || is_stale(file, &st)))
 		closep(&file->fd);
 }
 

@@ -4,10 +4,11 @@
  * held open while the processes live: perf maps (/tmp/perf-PID.map) and jitdumps
  * (jit-PID.dump, which a process maps to announce it).
  *
- * As perf does, a perf map is taken only from the process's user or from root, and by the
- * number that the process has in its own PID namespace. Unlike perf, not if it was last changed
- * before the process began: then it is that of another, who had the number earlier. Linux:
- * tools/perf/util/{map,jitdump}.c, tools/perf/Documentation/jit-interface.txt.
+ * As perf does, a perf map is taken only from the process's user or from root (then, unlike
+ * perf, only if all may read it), and by the number that the process has in its own PID namespace.
+ * Unlike perf, not if it was last changed before the process began: then it is that of another, who
+ * had the number earlier. Linux: tools/perf/util/{map,jitdump}.c,
+ * tools/perf/Documentation/jit-interface.txt.
  */
 #ifndef WALLPROF_JIT_FILES_H
 #define WALLPROF_JIT_FILES_H

@@ -179,10 +179,9 @@ static void receive_all(int socket, uint64_t deadline_ns, Bytes *bytes)
 static void ask_child(const JitFile *file, const Request *request, Bytes *bytes)
 {
 	struct stat st;
-	uint64_t size = fstat(file->fd, &st) ? 0 : st.st_size;
+	uint64_t size = fstat(file->fd, &st) ? 0 : MIN((uint64_t)st.st_size, FILE_SIZE_MAX);
 	uint64_t seconds = SECONDS_BASE + size / BYTES_PER_SECOND;
-	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 4 * MIN(size, FILE_SIZE_MAX),
-				.cpu_seconds = seconds};
+	SandboxLimits limits = {.memory = SANDBOX_MEMORY + 4 * size, .cpu_seconds = seconds};
 	Sandbox sandbox;
 
 	if (sandbox_start(child_main, &file->fd, 1, request, &limits, &sandbox))

@@ -12,7 +12,8 @@
 /*
  * Opens path for reading if it is a regular file; nothing else is touched, so no FIFO is waited
  * for and no device is woken. resolve: RESOLVE_* of openat2(2), 0 = links of every kind are
- * followed. Returns a descriptor or a negative errno (-EINVAL: not a regular file).
+ * followed. Returns a descriptor or a negative errno (-EINVAL: not a regular file; -EWOULDBLOCK:
+ * somebody has a lease on it, whose end is not waited for).
  */
 int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat);
 

@@ -88,8 +88,6 @@ static bool read_file(int fd, const MappedFile *file, CachedObject *ret_object)
 	data = xmalloc(st.st_size);
 	if (pread(fd, data, st.st_size, 0) != st.st_size)
 		return false;
-	/* The last use decides what is kept. */
-	futimens(fd, NULL);
 	return cached_object_read(file, data, st.st_size, ret_object);
 }
 
@@ -104,6 +102,9 @@ void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject
 	if (as_invoker_enter(&cache->as))
 		return;
 	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, &st);
+	/* The last use decides what is kept; still as the user, whose link may lead anywhere. */
+	if (fd >= 0)
+		futimens(fd, NULL);
 	as_invoker_leave(&cache->as);
 	good = fd >= 0 && read_file(fd, files->file, ret_object);
 	for (size_t i = 0; i < ret_object->tried.count && good; i++)

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Each takes two descriptors and the memory of its names until all of them are done. */
+#define FILES_AT_A_TIME 64
+
 /* One file and the addresses in it. */
 typedef struct FileNames {
 	const MappedFile *file;
@@ -282,7 +285,7 @@ static void add_file(Batch *batch, const MappedFile *file, const SymbolTarget *t
 	};
 }
 
-static void free_batch(Batch *batch)
+static void forget_files(Batch *batch)
 {
 	for (size_t i = 0; i < batch->files.count; i++) {
 		FileNames *names = &batch->files.items[i];
@@ -297,7 +300,23 @@ static void free_batch(Batch *batch)
 		symbol_job_free(&batch->jobs.items[i]);
 	vec_free(&batch->files);
 	vec_free(&batch->jobs);
-	symbol_cache_close(batch->cache);
+}
+
+static int resolve_files(Batch *batch)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < batch->files.count; i++)
+		prepare(batch, &batch->files.items[i]);
+	run_jobs(batch);
+	for (size_t i = 0; i < batch->files.count && r == 0; i++) {
+		r = tell_trouble(batch, &batch->files.items[i]);
+		if (r == 0)
+			r = emit_names(batch, &batch->files.items[i]);
+		learn(batch, &batch->files.items[i]);
+	}
+	forget_files(batch);
+	return r;
 }
 
 int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
@@ -306,21 +325,14 @@ int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size
 	Batch batch = {.sink = sink, .summary = summary, .cache = symbol_cache_open(sink->invoker)};
 	int r = 0;
 
-	for (size_t i = 0, next; i < count; i = next) {
+	for (size_t i = 0, next; i < count && r == 0; i = next) {
 		for (next = i + 1; next < count; next++)
 			if (targets[next].file != targets[i].file)
 				break;
 		add_file(&batch, spaces_file(spaces, targets[i].file), targets + i, next - i);
+		if (batch.files.count == FILES_AT_A_TIME || next == count)
+			r = resolve_files(&batch);
 	}
-	for (size_t i = 0; i < batch.files.count; i++)
-		prepare(&batch, &batch.files.items[i]);
-	run_jobs(&batch);
-	for (size_t i = 0; i < batch.files.count && r == 0; i++) {
-		r = tell_trouble(&batch, &batch.files.items[i]);
-		if (r == 0)
-			r = emit_names(&batch, &batch.files.items[i]);
-		learn(&batch, &batch.files.items[i]);
-	}
-	free_batch(&batch);
+	symbol_cache_close(batch.cache);
 	return r;
 }

@@ -17,6 +17,8 @@
 /* CPU time that a child may take: this, and a second more for every so many bytes. */
 #define SECONDS_BASE	 10
 #define BYTES_PER_SECOND (8u << 20)
+/* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
+#define COUNTED_MAX (4ULL << 30)
 /* A busy machine makes it wait for a CPU. */
 #define WALL_PER_CPU 4
 /* How long one that has closed its socket may still take: its memory must be freed. */
@@ -27,7 +29,7 @@ static uint64_t size_of(int fd)
 {
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) ? st.st_size : 0;
+	return fd >= 0 && !fstat(fd, &st) ? MIN((uint64_t)st.st_size, COUNTED_MAX) : 0;
 }
 
 static uint64_t job_size(const SymbolJob *job)

@@ -3,6 +3,7 @@
 import copy
 import os
 import re
+import resource
 import shutil
 from pathlib import Path
 
@@ -268,3 +269,24 @@ def test_malformed_files(context):
     check({c[-1][0] for c in chains.values()} == {"spin"}, f"the whole library: {chains}")
     report = context.wallprof("report", context.path("p.json.gz.capture")).stdout
     check("lost: nothing" in report, report[-500:])
+
+
+def test_more_files_than_descriptors(context):
+    """With too few descriptors for all files, the names of some are missing, and nothing else."""
+    limit, count = 400, 600
+    library, start, _ = malformed_files(context, 0)
+    program = context.path("mapelf")
+    object_files.run("gcc", "-g", "-O2", *object_files.FRAME_POINTERS,
+                     object_files.WORKLOADS / "mapelf.c", "-o", program)
+    copies = [context.path(f"copy{i}.so") for i in range(count)]
+    for copy_path in copies:
+        shutil.copy(library, copy_path)
+    profile, told = record(
+        context, program, 5, hex(start), *copies,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+    check("Too many open files" not in told, told)
+    check_malformed(context, profile, copies, 5)
+    named = [path for path in copies
+             if any(chain[0][0] == "spin"
+                    for chain in object_files.chains_of(profile, path.name).values())]
+    check(50 <= len(named) < limit, f"{len(named)} of {count} files have names")

@@ -128,6 +128,20 @@ static void test_next_file_works(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
+/* Many files that take forever do not hold up the recorder for as many times the longest wait. */
+static void test_patience_ends(void **state)
+{
+	Identifier *identifier = identifier_new();
+	uint64_t began = now_ns();
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(ask_deed(identifier, 's'), -ETIME);
+	assert_true(now_ns() - began < 5 * NSEC_PER_SEC);
+	check_self(identifier);
+	identifier_free(identifier);
+}
+
 /* One child does it all, and is replaced if somebody kills it. */
 static void test_killed(void **state)
 {
@@ -154,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_next_file_works),
+		cmocka_unit_test(test_patience_ends),
 		cmocka_unit_test(test_killed),
 	};
 

@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -16,7 +17,7 @@
 
 #define NOBODY	  65534
 #define A_GROUP	  54321 /* nobody's group, if it is anybody's */
-#define FOREVER_S 60	/* whoever waits for a FIFO waits longer */
+#define FOREVER_S 30	/* whoever waits for a FIFO or the end of a lease waits longer */
 
 typedef struct Fixture {
 	char *folder;
@@ -235,7 +236,12 @@ static void test_what_is_no_source(void **state)
 	Fixture *fixture = *state;
 	_cleanup_free_ char *fifo = in_folder(fixture, "fifo"), *loop = in_folder(fixture, "loop");
 	_cleanup_free_ char *folder = in_folder(fixture, "folder");
+	_cleanup_free_ char *leased = write_file(fixture, "leased", "x", 1);
+	_cleanup_close_ int lease = open(leased, O_RDWR | O_CLOEXEC);
 
+	signal(SIGIO, SIG_IGN); /* says that somebody waits */
+	assert_int_equal(fcntl(lease, F_SETLEASE, F_WRLCK), 0);
+	weigh(fixture, "leased", 9);
 	assert_int_equal(mkfifo(fifo, 0644), 0);
 	assert_int_equal(symlink("loop", loop), 0);
 	assert_int_equal(mkdir(folder, 0755), 0);
@@ -254,7 +260,7 @@ static void test_what_is_no_source(void **state)
 	sources_weigh(fixture->sources, "<built-in>", 9, (SourceUser){});
 	give(fixture, "good.c", "good", 1);
 	assert_int_equal(write_all_sources(fixture), 0);
-	check_counts(fixture, 1, 9, 0);
+	check_counts(fixture, 1, 10, 0);
 	check_emitted(fixture, 0, "good.c", "good");
 }
 

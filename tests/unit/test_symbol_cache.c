@@ -308,8 +308,8 @@ static void test_corrupted(void **state)
 			unnoticed += load(fixture, cache) == NAMES;
 			image.bytes[i] = kept;
 		}
-	/* A bit of the frame's header means nothing. */
-	assert_true(unnoticed < 16);
+	/* Some bits of zstd's form mean nothing: how many depends on what is compressed. */
+	assert_true(unnoticed < image.size / 8);
 	write_image(fixture->cache_file, image.bytes, image.size);
 	assert_int_equal(load(fixture, cache), NAMES);
 	free(image.bytes);
@@ -508,7 +508,8 @@ static void test_leftover(void **state)
 static void test_other_user(void **state)
 {
 	Fixture *fixture = *state;
-	_cleanup_free_ char *home = xasprintf("%s/home", fixture->folder), *owner = NULL;
+	_cleanup_free_ char *home = xasprintf("%s/home", fixture->folder);
+	_cleanup_free_ char *owner = NULL, *time = NULL;
 
 	if (geteuid())
 		skip_because("not root");
@@ -526,6 +527,11 @@ static void test_other_user(void **state)
 	    "ln -sf '%s/kept' *.zst",
 	    home, fixture->folder, fixture->folder, fixture->folder);
 	assert_int_equal(load_anew(fixture), 0);
+	/* A link to what only root may change changes nothing there. */
+	run("chmod 644 '%s/kept' && touch -d @1 '%s/kept'", fixture->folder, fixture->folder);
+	assert_int_equal(load_anew(fixture), NAMES);
+	time = output_of("stat -c %%Y '%s/kept'", fixture->folder);
+	assert_string_equal(time, "1\n");
 	run("chown 12345 '%s/kept'", fixture->folder);
 	assert_int_equal(load_anew(fixture), NAMES);
 	fixture->invoker.home = NULL;
