@@ -20,8 +20,8 @@ struct cache_header {
 	uint16_t reserved;
 	uint32_t tried; /* cache_tried: how many follow */
 	uint32_t reserved2;
-	uint64_t size, mtime_ns; /* of the object */
-	uint64_t records;	 /* bytes, at the end */
+	uint64_t size, mtime_ns, ctime_ns, device, inode; /* of the object */
+	uint64_t records;				  /* bytes, at the end */
 };
 
 struct cache_tried {
@@ -124,7 +124,8 @@ static bool take_all(CachedObject *object, const MappedFile *file, const uint8_t
 	if (size < sizeof(*header) || memcmp(header->magic, magic, sizeof(magic)) ||
 	    strncmp(header->version, WALLPROF_VERSION, sizeof(header->version)) ||
 	    header->size != file->size || header->mtime_ns != file->mtime_ns ||
-	    header->build_id_len != file->build_id_len ||
+	    header->ctime_ns != file->ctime_ns || header->device != file->device ||
+	    header->inode != file->inode || header->build_id_len != file->build_id_len ||
 	    memcmp(header->build_id, file->build_id, file->build_id_len))
 		return false;
 	object->asked_debuginfod = header->asked_debuginfod;
@@ -203,6 +204,9 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 		.build_id_len = file->build_id_len,
 		.size = file->size,
 		.mtime_ns = file->mtime_ns,
+		.ctime_ns = file->ctime_ns,
+		.device = file->device,
+		.inode = file->inode,
 		.asked_debuginfod = object->asked_debuginfod,
 		.tried = object->tried.count,
 		.records = object->records.count,

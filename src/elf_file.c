@@ -55,6 +55,23 @@ int elf_file_open_image(const void *image, size_t size, Elf **ret_elf)
 	return check_class(*ret_elf);
 }
 
+/*
+ * libelf notes in the section headers what it has decompressed. No more than these are made
+ * writable: what is counts as memory (RLIMIT_DATA), be it the size of a debug file.
+ */
+static bool allow_notes(const ElfMap *map)
+{
+	const Elf64_Ehdr *header = map->image;
+	uint64_t first = 0, size = map->size;
+
+	if (map->size >= sizeof(*header) && header->e_shnum && header->e_shoff < map->size) {
+		first = header->e_shoff & ~PAGE_MASK_4K;
+		size = header->e_shoff - first + header->e_shnum * sizeof(Elf64_Shdr);
+		size = MIN(size, map->size - first);
+	}
+	return !mprotect((char *)map->image + first, size, PROT_READ | PROT_WRITE);
+}
+
 int elf_map_open(int fd, ElfMap *ret_map)
 {
 	struct stat st;
@@ -66,13 +83,13 @@ int elf_map_open(int fd, ElfMap *ret_map)
 	if (!S_ISREG(st.st_mode) || st.st_size == 0)
 		return -ENOEXEC;
 	ret_map->size = st.st_size;
-	/* libelf notes in the section headers what it has decompressed. */
-	ret_map->image = mmap(NULL, ret_map->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	ret_map->image = mmap(NULL, ret_map->size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (ret_map->image == MAP_FAILED) {
 		*ret_map = (ElfMap){};
 		return -errno;
 	}
-	r = elf_file_open_image(ret_map->image, ret_map->size, &ret_map->elf);
+	r = allow_notes(ret_map) ? elf_file_open_image(ret_map->image, ret_map->size, &ret_map->elf)
+				 : -errno;
 	if (r < 0)
 		elf_map_close(ret_map);
 	return r;

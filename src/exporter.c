@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "exporter.h"
+#include "as_invoker.h"
 #include "capture.h"
 #include "firefox.h"
 #include "interrupt.h"
@@ -64,25 +65,31 @@ static int resolve_late(CaptureReader *reader, const Options *options, const Inv
 {
 	SourcesOptions reading = {.invoker = invoker};
 	Sources *sources = wants_sources(options) ? sources_new(&reading) : NULL;
+	AsInvoker as;
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
+		.open_user = &as,
 		.emit = add_record,
 		.user = loaded->frames,
 		.sources = sources,
 		.invoker = invoker,
 		.no_debuginfod = options->no_debuginfod,
+		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
 	};
 	SymbolsSummary summary;
 	SourcesSummary texts;
-	int error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
+	int error = as_invoker_prepare(invoker, &as);
 
+	if (!error)
+		error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
 	if (!error)
 		log_info("names come from this machine's files: %lu of %lu addresses",
 			 summary.named, summary.addresses);
 	if (!error && sources)
 		error = sources_write(sources, add_record, loaded->frames, &texts);
 	sources_free(sources);
+	as_invoker_free(&as);
 	return error;
 }
 

@@ -103,19 +103,27 @@ static void try_open(JitFile *file)
 		closep(&file->fd);
 }
 
+/* Not another one with its number; what is computed from two clocks may differ a little. */
+static bool same_process(const JitFile *known, const JitFile *file)
+{
+	uint64_t a = known->start_ns, b = file->start_ns;
+
+	return !a || !b || MAX(a, b) - MIN(a, b) < NSEC_PER_SEC / 10;
+}
+
 void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 {
 	uint32_t known = map_get(&files->perf_maps, ns_tgid), pid;
 	JitFile file = {.kind = JIT_PERF_MAP, .ns_tgid = ns_tgid, .fd = -1, .root_fd = root_fd};
 
-	if (known != MAP_NONE) {
+	file.start_ns = start_of(ns_tgid);
+	if (known != MAP_NONE && same_process(&files->list.items[known], &file)) {
 		try_open(&files->list.items[known]);
 		return;
 	}
 	pid = innermost_pid(ns_tgid);
 	if (!pid || !owner_of(ns_tgid, &file.owner))
 		return;
-	file.start_ns = start_of(ns_tgid);
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
 	try_open(&file);
 	file.pause_ns = FIRST_PAUSE_NS;

@@ -311,6 +311,10 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 
 		if (file->fd < 0)
 			continue;
+		if (sink->deadline_ns && now_ns() >= sink->deadline_ns) {
+			r = emit_note(&reading, "the time for all names is over");
+			continue;
+		}
 		ask_child(file, &request, &bytes);
 		r = emit_answers(&reading, &bytes);
 		next_file += reading.told;

@@ -286,6 +286,7 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 		.sources = sources,
 		.invoker = recording->invoker,
 		.no_debuginfod = options->no_debuginfod,
+		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
 	};
 	SymbolsSummary symbols;
 	SourcesSummary texts;

@@ -225,6 +225,17 @@ int sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void 
 	return 0;
 }
 
+void sandbox_extend(const Sandbox *sandbox, uint64_t cpu_seconds)
+{
+	struct rlimit limit;
+
+	if (prlimit(sandbox->pid, RLIMIT_CPU, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return;
+	limit.rlim_cur += cpu_seconds;
+	limit.rlim_max += cpu_seconds;
+	prlimit(sandbox->pid, RLIMIT_CPU, &limit, NULL);
+}
+
 int sandbox_end(Sandbox *sandbox)
 {
 	int status = 0;

@@ -39,6 +39,9 @@ typedef void (*SandboxMain)(int socket, const int *fds, const void *argument);
 int sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
 		  const SandboxLimits *limits, Sandbox *ret_sandbox);
 
+/* Lets it take so many seconds of CPU time more, if we may. */
+void sandbox_extend(const Sandbox *sandbox, uint64_t cpu_seconds);
+
 /* Ends it if it runs, and frees all. Returns its status as wait(2) has it, or 0 if it did not run.
  */
 int sandbox_end(Sandbox *sandbox);

@@ -19,6 +19,8 @@ typedef struct MappedFile {
 	uint8_t build_id[20];
 	uint64_t base_svma;
 	uint64_t size, mtime_ns; /* 0 = unknown */
+	/* Of the file as it was opened for its names; 0 = it was not. Not in the capture. */
+	uint64_t ctime_ns, device, inode;
 	char *path;
 } MappedFile;
 

@@ -73,7 +73,7 @@ static char *object_path(const SymbolCache *cache, const MappedFile *file)
 	for (size_t i = 0; i < file->build_id_len; i++)
 		sprintf(hex + 2 * i, "%02x", file->build_id[i]);
 	return xasprintf("%s/%s-%016" PRIx64 ".zst", cache->folder, hex,
-			 hash_mix(file->size, file->mtime_ns));
+			 hash_mix(file->device, file->inode));
 }
 
 /* ---- reading -------------------------------------------------------------------------- */

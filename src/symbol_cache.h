@@ -3,8 +3,9 @@
  * symbol_cache.h - names that were found before, by build id: a file for each object, in
  * wallprof/symbols below the invoker's cache folder (XDG Base Directory Specification).
  *
- * A build id is only what a file says of itself, so its size and time count as well: a damaged
- * or a hostile file must not name the functions of another.
+ * A build id is only what a file says of itself, and its size and time are
+ * anybody's to choose; so it must be the very same inode, unchanged (ctime): a damaged or a hostile
+ * file must not name the functions of another.
  *
  * A file holds the answers to all addresses asked so far, and which debug files were looked
  * for: it is used as long as each of those is as it was. Files are written under another name and

@@ -16,6 +16,7 @@
 /* One file and the addresses in it. */
 typedef struct FileNames {
 	const MappedFile *file;
+	MappedFile opened; /* the same, and which file it is; what the cache goes by */
 	const SymbolTarget *targets;
 	size_t count;
 	VEC(uint64_t) missing; /* addresses that the cache does not know */
@@ -31,6 +32,7 @@ typedef struct Batch {
 	const SymbolsSink *sink;
 	SymbolsSummary *summary;
 	SymbolCache *cache; /* or NULL */
+	bool servers_fail;  /* debuginfod's: not to be asked any more */
 	VEC(FileNames) files;
 	VEC(SymbolJob) jobs;
 } Batch;
@@ -39,13 +41,12 @@ typedef struct Batch {
 
 static bool is_cacheable(const Batch *batch, const FileNames *names)
 {
-	return batch->cache && names->file->build_id_len && names->file->size &&
-	       !(names->file->flags & FILE_VDSO);
+	return batch->cache && names->file->build_id_len && names->opened.inode;
 }
 
 static bool may_ask_debuginfod(const Batch *batch)
 {
-	return !batch->sink->no_debuginfod && debuginfod_wanted();
+	return !batch->sink->no_debuginfod && !batch->servers_fail && debuginfod_wanted();
 }
 
 static void ask_cache(Batch *batch, FileNames *names)
@@ -100,7 +101,7 @@ static int open_object(const Batch *batch, const MappedFile *file)
 	return fd;
 }
 
-static int open_debug(const Batch *batch, FileNames *names)
+static int open_debug(Batch *batch, FileNames *names)
 {
 	const MappedFile *file = names->file;
 	int fd = file->flags & FILE_VDSO ? -ENOENT : debug_files_by_build_id(&names->debug);
@@ -108,16 +109,41 @@ static int open_debug(const Batch *batch, FileNames *names)
 	if (fd >= 0 || !file->build_id_len || file->flags & FILE_VDSO || !may_ask_debuginfod(batch))
 		return fd;
 	names->asked_debuginfod = true;
-	return debuginfod_find(file->build_id, file->build_id_len, file->path,
-			       batch->sink->invoker);
+	fd = debuginfod_find(file->build_id, file->build_id_len, file->path, batch->sink->invoker);
+	/* Each question to a server that does not answer takes a minute or more. */
+	if (fd < 0 && fd != -ENOENT) {
+		batch->servers_fail = true;
+		names->asked_debuginfod = false;
+		log_warn("debuginfod is not asked any more: %s", strerror(-fd));
+	}
+	return fd;
+}
+
+/* Of a file that is on a disk, which one it is. */
+static void identify_opened(FileNames *names)
+{
+	struct stat st;
+
+	names->opened = *names->file;
+	if (names->fd < 0 || names->file->flags & FILE_VDSO || fstat(names->fd, &st))
+		return;
+	names->opened.size = st.st_size;
+	names->opened.mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
+	names->opened.ctime_ns = st.st_ctim.tv_sec * NSEC_PER_SEC + st.st_ctim.tv_nsec;
+	names->opened.device = st.st_dev;
+	names->opened.inode = st.st_ino;
 }
 
 static void prepare(Batch *batch, FileNames *names)
 {
-	ask_cache(batch, names);
-	if (names->missing.count == 0)
-		return;
 	names->fd = open_object(batch, names->file);
+	identify_opened(names);
+	names->debug.file = &names->opened;
+	ask_cache(batch, names);
+	if (names->missing.count == 0) {
+		closep(&names->fd);
+		return;
+	}
 	if (names->fd < 0) {
 		names->error = names->fd;
 		return;
@@ -138,7 +164,8 @@ static int find_companion(void *user, SymbolJob *job, const Companion *companion
 /* Jobs point at files, so both lists must be complete first. */
 static void run_jobs(Batch *batch)
 {
-	SymbolJobsOptions options = {.find = find_companion};
+	SymbolJobsOptions options = {.find = find_companion,
+				     .deadline_ns = batch->sink->deadline_ns};
 
 	for (size_t i = 0; i < batch->files.count; i++) {
 		FileNames *names = &batch->files.items[i];
@@ -265,7 +292,7 @@ static void learn(Batch *batch, FileNames *names)
 		*vec_push(&names->cached.tried) = names->debug.tried.items[i];
 	names->debug.tried.count = 0; /* its paths have gone over */
 	names->cached.asked_debuginfod |= names->asked_debuginfod;
-	symbol_cache_store(batch->cache, names->file, &names->cached);
+	symbol_cache_store(batch->cache, &names->opened, &names->cached);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -277,9 +304,7 @@ static void add_file(Batch *batch, const MappedFile *file, const SymbolTarget *t
 		.file = file,
 		.targets = targets,
 		.count = count,
-		.debug = {.file = file,
-			  .open = batch->sink->open_beside,
-			  .open_user = batch->sink->open_user},
+		.debug = {.open = batch->sink->open_beside, .open_user = batch->sink->open_user},
 		.fd = -1,
 		.debug_fd = -1,
 	};

@@ -37,6 +37,11 @@ static uint64_t job_size(const SymbolJob *job)
 	return size_of(job->request.fd) + size_of(job->request.debug_fd);
 }
 
+uint64_t symbol_job_seconds(int fd)
+{
+	return size_of(fd) / BYTES_PER_SECOND;
+}
+
 /* ---- the life of a child ----------------------------------------------------------- */
 
 static void start(SymbolJob *job, const SymbolJobsOptions *options)
@@ -52,6 +57,10 @@ static void start(SymbolJob *job, const SymbolJobsOptions *options)
 	for (size_t i = 0; i < job->request.count; i++)
 		*vec_push(&job->places) = SYMBOL_NO_PLACE;
 	job->deadline_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
+	if (options->deadline_ns && now_ns() >= options->deadline_ns) {
+		job->trouble = xstrdup("the time for all names is over");
+		return;
+	}
 	error = sandbox_start(symbol_child_main, fds, ARRAY_LEN(fds), &job->request, &limits,
 			      &job->sandbox);
 	if (error)

@@ -28,8 +28,9 @@ typedef struct SymbolJob {
 } SymbolJob;
 
 typedef struct SymbolJobsOptions {
-	unsigned parallel; /* children at a time; 0 = one for each CPU */
-	uint64_t seconds;  /* CPU time that a child may take; 0 = by the size of its files */
+	unsigned parallel;    /* children at a time; 0 = one for each CPU */
+	uint64_t seconds;     /* CPU time that a child may take; 0 = by the size of its files */
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC, for all jobs; 0 = none */
 	/*
 	 * A file that the job's object says belongs to it, opened for reading (closed here), or a
 	 * negative errno.
@@ -41,6 +42,9 @@ typedef struct SymbolJobsOptions {
 /* Every job has its outcome afterwards. */
 void symbol_jobs_run(SymbolJob *jobs, size_t count, const SymbolJobsOptions *options);
 void symbol_job_free(SymbolJob *job);
+
+/* CPU time that a file may take, by its size. */
+uint64_t symbol_job_seconds(int fd);
 
 /* The REC_SYMBOL of request.addresses[i], or NULL. */
 const struct rec_symbol *symbol_job_answer(const SymbolJob *job, size_t i);

@@ -60,6 +60,12 @@ static bool take_find(SymbolJob *job, const SymbolJobsOptions *options, const ui
 	    !memchr(companion->name, '\0', sizeof(companion->name)))
 		return false;
 	fd = options->find ? options->find(options->find_user, job, companion) : -ENOENT;
+	if (fd >= 0 && !options->seconds) {
+		uint64_t seconds = symbol_job_seconds(fd);
+
+		sandbox_extend(&job->sandbox, seconds);
+		job->deadline_ns += seconds * NSEC_PER_SEC;
+	}
 	r = sandbox_send(job->sandbox.socket, "", 1, fd >= 0 ? fd : -1);
 	if (fd >= 0)
 		close(fd);

@@ -7,6 +7,7 @@
  * that it can have meant, these are sorted by file, and symbol_files.c asks the files.
  */
 #include "symbols.h"
+#include "as_invoker.h"
 #include "jit_names.h"
 #include "kallsyms.h"
 #include "regular_file.h"
@@ -335,17 +336,21 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 
 int symbols_open_by_path(void *user, const MappedFile *file)
 {
-	struct stat st;
-
-	(void)user;
-	return open_regular(file->path, 0, &st);
+	return symbols_open_beside_by_path(user, file, file->path);
 }
 
 int symbols_open_beside_by_path(void *user, const MappedFile *file, const char *path)
 {
+	const AsInvoker *as = user;
 	struct stat st;
+	int fd = as_invoker_enter(as), r;
 
-	(void)user;
 	(void)file;
-	return open_regular(path, 0, &st);
+	if (fd < 0)
+		return fd;
+	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, &st);
+	r = as_invoker_leave(as);
+	if (r < 0)
+		closep(&fd);
+	return r < 0 ? r : fd;
 }

@@ -44,7 +44,11 @@ typedef struct SymbolsSink {
 	Sources *sources;	/* weighs what the frames name; NULL = sources are not wanted */
 	const Invoker *invoker; /* whose cache is used, and who asks debuginfod */
 	bool no_debuginfod;
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC: no file is begun later; 0 = never */
 } SymbolsSink;
+
+/* So long files are begun; honest ones of a whole system are done in a fraction. */
+#define SYMBOLS_SECONDS_MAX 120
 
 typedef struct SymbolsSummary {
 	uint64_t addresses; /* different (file, address) pairs and kernel addresses */
@@ -64,8 +68,11 @@ typedef struct SymbolsSummary {
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
 		    SymbolsSummary *ret_summary);
 
-/* A SymbolsOpen and an OpenBeside that take the paths as this machine's. */
-int symbols_open_by_path(void *unused, const MappedFile *file);
-int symbols_open_beside_by_path(void *unused, const MappedFile *file, const char *path);
+/*
+ * A SymbolsOpen and an OpenBeside that take the paths as this machine's; they come out of a file,
+ * and are opened with the rights of the invoker only.
+ */
+int symbols_open_by_path(void *as_invoker, const MappedFile *file);
+int symbols_open_beside_by_path(void *as_invoker, const MappedFile *file, const char *path);
 
 #endif

@@ -9,15 +9,24 @@
 
 enum log_level log_level = LOG_NORMAL;
 
+/* Paths and names are a recorded program's to choose: none of them may steer a terminal. */
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
+	char *text;
+
+	if (vasprintf(&text, fmt, args) < 0)
+		return;
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == '\x7f')
+			*p = '?';
 	fflush(stdout);
 	flockfile(stderr);
 	fputs("wallprof: ", stderr);
 	fputs(prefix, stderr);
-	vfprintf(stderr, fmt, args);
+	fputs(text, stderr);
 	fputc('\n', stderr);
 	funlockfile(stderr);
+	free(text);
 }
 
 void log_error(const char *fmt, ...)

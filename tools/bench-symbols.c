@@ -6,6 +6,7 @@
  * COUNT is divided evenly; WALLPROF_SEED chooses the addresses, which lie in executable
  * segments. Prints seconds and the largest resident size of this process and of a child.
  */
+#include "as_invoker.h"
 #include "regular_file.h"
 #include "symbol_files.h"
 #include <errno.h>
@@ -100,11 +101,13 @@ static long resident(int who)
 static void run(const char *label, const Spaces *spaces, const Targets *targets)
 {
 	Invoker invoker = {};
+	AsInvoker as = {};
 	Counts counts = {};
 	SymbolsSummary summary = {};
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
+		.open_user = &as,
 		.emit = count_symbol,
 		.user = &counts,
 		.invoker = &invoker,

@@ -57,7 +57,7 @@ static char *cache_path(const Fixture *fixture)
 	for (size_t i = 0; i < 20; i++)
 		sprintf(hex + 2 * i, "%02x", file->build_id[i]);
 	return xasprintf("%s/wallprof/symbols/%s-%016" PRIx64 ".zst", fixture->folder, hex,
-			 hash_mix(file->size, file->mtime_ns));
+			 hash_mix(file->device, file->inode));
 }
 
 static int set_up(void **state)
@@ -67,8 +67,14 @@ static int set_up(void **state)
 	fixture->folder = make_folder();
 	fixture->debug = xasprintf("%s/prog.debug", fixture->folder);
 	setenv("XDG_CACHE_HOME", fixture->folder, 1);
-	fixture->file = (MappedFile){
-		.id = 1, .build_id_len = 20, .path = "/prog", .size = 1234, .mtime_ns = 5678};
+	fixture->file = (MappedFile){.id = 1,
+				     .build_id_len = 20,
+				     .path = "/prog",
+				     .size = 1234,
+				     .mtime_ns = 5678,
+				     .ctime_ns = 6789,
+				     .device = 7,
+				     .inode = 89};
 	for (size_t i = 0; i < 20; i++)
 		fixture->file.build_id[i] = random_below(256);
 	fixture->cache_file = cache_path(fixture);
@@ -247,10 +253,14 @@ static void test_other_file_of_the_build(void **state)
 {
 	Fixture *fixture = *state;
 	_cleanup_free_ char *other = xstrdup(fixture->cache_file);
+	uint64_t *const parts[] = {
+		&fixture->file.size,   &fixture->file.mtime_ns, &fixture->file.ctime_ns,
+		&fixture->file.device, &fixture->file.inode,
+	};
 
 	store_anew(fixture);
 	assert_int_equal(load_anew(fixture), NAMES);
-	*(random_below(2) ? &fixture->file.size : &fixture->file.mtime_ns) += 1 + random_below(99);
+	*parts[random_below(ARRAY_LEN(parts))] += 1 + random_below(99);
 	assert_int_equal(load_anew(fixture), 0);
 	free(fixture->cache_file);
 	fixture->cache_file = cache_path(fixture);

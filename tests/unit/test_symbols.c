@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "as_invoker.h"
 #include "elf_file.h"
 #include "make_record.h"
 #include "read_symbols.h"
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define SELF  "/proc/self/exe"
+#define EXE   "/proc/self/exe"
 #define TGID  5000 /* the kernel's number of the recorded process */
 #define OURS  77   /* its number in our namespace */
 #define AVMA  0x7f0000000000
@@ -37,15 +38,18 @@ typedef struct Fixture {
 	SymbolsSummary summary;
 } Fixture;
 
+static char self[4096]; /* where EXE leads */
+
 static int set_up(void **state)
 {
 	Fixture *fixture = xcalloc(1, sizeof(*fixture));
-	int self = open(SELF, O_RDONLY), fd;
+	int exe = open(EXE, O_RDONLY), fd;
 	ElfSymbols symbols;
 
-	assert_int_equal(elf_identify(self, &fixture->identity), 0);
-	assert_int_equal(read_symbols(self, &symbols), 0);
-	close(self);
+	assert_int_equal(elf_identify(exe, &fixture->identity), 0);
+	assert_int_equal(read_symbols(exe, &symbols), 0);
+	close(exe);
+	assert_true(readlink(EXE, self, sizeof(self) - 1) > 0);
 	for (size_t i = 0; i < symbols.list.count; i++)
 		if (!strcmp(symbols.names.items + symbols.list.items[i].name,
 			    "symbols_known_function"))
@@ -114,9 +118,11 @@ static int resolve(Fixture *fixture, bool with_kernel,
 		   int (*emit)(void *user, const struct record *symbol))
 {
 	Invoker invoker = {};
+	AsInvoker as = {};
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
 		.open_beside = symbols_open_beside_by_path,
+		.open_user = &as,
 		.invoker = &invoker,
 		.emit = emit,
 		.user = fixture,
@@ -151,7 +157,7 @@ static void test_user_names(void **state)
 	/* Definitions may come after their use. */
 	put(fixture, make_task(TGID, TGID, OURS));
 	put(fixture, make_mapping(1, 0, OURS, 1, AVMA, AVMA + BYTES, AVMA));
-	put_file(fixture, 1, 0, SELF, &fixture->identity);
+	put_file(fixture, 1, 0, self, &fixture->identity);
 	assert_int_equal(resolve(fixture, false, keep), 0);
 	assert_int_equal(fixture->symbols.count, 1); /* both frames are looked up at one place */
 	assert_int_equal(fixture->summary.addresses, 1);
@@ -177,7 +183,7 @@ static void test_leaf_in_system_call(void **state)
 
 	put_stack_in_known(fixture, STACK_SYSCALL_PC);
 	put(fixture, make_mapping(1, 0, TGID, 1, AVMA, AVMA + BYTES, AVMA));
-	put_file(fixture, 1, 0, SELF, &fixture->identity);
+	put_file(fixture, 1, 0, self, &fixture->identity);
 	assert_int_equal(resolve(fixture, false, keep), 0);
 	/* Now frame 0 means the byte before, and the process is known by no REC_TASK. */
 	assert_int_equal(fixture->summary.addresses, 2);
@@ -196,15 +202,15 @@ static void test_other_build_is_not_used(void **state)
 	put(fixture, make_task(TGID, TGID, OURS));
 	for (uint32_t id = 1; id <= 6; id++)
 		put(fixture, make_mapping(id, 0, OURS, id, AVMA, AVMA + BYTES, AVMA));
-	put_file(fixture, 1, 0, SELF, &other);
+	put_file(fixture, 1, 0, self, &other);
 	other.build_id_len = 0;
-	put_file(fixture, 2, 0, SELF, &other);
+	put_file(fixture, 2, 0, self, &other);
 	put_file(fixture, 3, 0, "/nonexistent", &fixture->identity);
-	put_file(fixture, 4, FILE_UNREADABLE, SELF, &fixture->identity);
+	put_file(fixture, 4, FILE_UNREADABLE, self, &fixture->identity);
 	put_file(fixture, 5, FILE_ANON, "//anon", &(ElfIdentity){});
 	other = fixture->identity;
 	other.base_svma += 0x1000;
-	put_file(fixture, 6, 0, SELF, &other);
+	put_file(fixture, 6, 0, self, &other);
 	assert_int_equal(resolve(fixture, false, keep), 0);
 	assert_int_equal(fixture->symbols.count, 0);
 	assert_int_equal(fixture->summary.files_mismatched, 3);
@@ -243,7 +249,7 @@ static void test_sink_that_fails(void **state)
 
 	put_stack_in_known(fixture, 0);
 	put(fixture, make_mapping(1, 0, TGID, 1, AVMA, AVMA + BYTES, AVMA));
-	put_file(fixture, 1, 0, SELF, &fixture->identity);
+	put_file(fixture, 1, 0, self, &fixture->identity);
 	assert_int_equal(resolve(fixture, false, refuse), -ENOSPC);
 }
 
