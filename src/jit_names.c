@@ -4,6 +4,7 @@
 #include "demangle.h"
 #include "jit_table.h"
 #include "sandbox.h"
+#include "symbol_files.h"
 #include "symbol_record.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -227,18 +228,9 @@ static int emit_file(Reading *reading)
 
 static int emit_note(const Reading *reading, const char *trouble)
 {
-	_cleanup_free_ char *text =
-		xasprintf("names from %s are not all there: %s", reading->file->path, trouble);
-	size_t length = strlen(text) + 1;
-	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
-	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
-
-	note->h = (struct record){.kind = REC_NOTE, .len = size};
-	note->file = reading->told ? reading->id : 0;
-	memcpy(note->text, text, length);
-	log_warn("%s", text);
 	reading->summary->files_troubled++;
-	return reading->sink->emit(reading->sink->user, &note->h);
+	return symbols_emit_note(reading->sink, reading->told ? reading->id : 0,
+				 reading->file->path, trouble);
 }
 
 static int emit_code(Reading *reading, struct rec_code *code)

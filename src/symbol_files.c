@@ -193,19 +193,18 @@ static void run_jobs(Batch *batch)
 
 /* ---- telling ------------------------------------------------------------------------------ */
 
-static int emit_note(Batch *batch, const FileNames *names, const char *trouble)
+int symbols_emit_note(const SymbolsSink *sink, uint32_t file, const char *path, const char *trouble)
 {
-	_cleanup_free_ char *text =
-		xasprintf("names of %s are not all there: %s", names->file->path, trouble);
+	_cleanup_free_ char *text = xasprintf("names of %s are not all there: %s", path, trouble);
 	size_t length = strlen(text) + 1;
 	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
 	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
 
 	note->h = (struct record){.kind = REC_NOTE, .len = size};
-	note->file = names->file->id;
+	note->file = file;
 	memcpy(note->text, text, length);
 	log_warn("%s", text);
-	return batch->sink->emit(batch->sink->user, &note->h);
+	return sink->emit(sink->user, &note->h);
 }
 
 static int tell_trouble(Batch *batch, FileNames *names)
@@ -223,7 +222,7 @@ static int tell_trouble(Batch *batch, FileNames *names)
 	if (!trouble)
 		return 0;
 	batch->summary->files_troubled++;
-	return emit_note(batch, names, trouble);
+	return symbols_emit_note(batch->sink, names->file->id, names->file->path, trouble);
 }
 
 static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_symbol *symbol,

@@ -22,4 +22,9 @@ typedef struct SymbolTarget {
 int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
 			 const SymbolsSink *sink, SymbolsSummary *summary);
 
+/* Tells that names of `path` are missing, and why: a warning and a REC_NOTE. Returns emit's error.
+ */
+int symbols_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
+		      const char *trouble);
+
 #endif
