@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from harness import (MS, WORKLOADS, Failure, Profile, Skip, by_state, check, check_close,
-                     expect_failure, needs_command, needs_root, stolen_ticks)
+                     expect_failure, host_only, needs_command, needs_root, stolen_ticks)
 
 NAMES = ("jit_first", "jit_second", "jit_third")
 
@@ -211,14 +211,17 @@ def run_node(context, option, wrap=lambda command: command):
                 raise
 
 
+@host_only("it needs Node.js")
 def test_node_perf_map(context):
     run_node(context, "--perf-basic-prof")
 
 
+@host_only("it needs Node.js")
 def test_node_jitdump(context):
     run_node(context, "--perf-prof")
 
 
+@host_only("it needs Node.js")
 def test_node_in_a_container(context):
     """Its map is /tmp/perf-1.map, below a root that is gone when names are looked up."""
     needs_containers()

@@ -8,6 +8,8 @@ import subprocess
 from harness import (MS, ROOT, Failure, Profile, Viewer, check, check_close, expect_failure,
                      needs_command, needs_root, stolen_ticks, wait_until)
 
+HOST_ONLY = "it needs a compiler"
+
 SOURCES = ("lines.c", "lines.h")
 NOBODY = 65534
 
