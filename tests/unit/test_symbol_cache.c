@@ -262,9 +262,11 @@ static void test_other_file_of_the_build(void **state)
 	assert_int_equal(load_anew(fixture), NAMES);
 	*parts[random_below(ARRAY_LEN(parts))] += 1 + random_below(99);
 	assert_int_equal(load_anew(fixture), 0);
+	/* Nor under the name that the file's own would have, be it the same. */
 	free(fixture->cache_file);
 	fixture->cache_file = cache_path(fixture);
-	run("cp '%s' '%s'", other, fixture->cache_file);
+	if (strcmp(other, fixture->cache_file))
+		run("cp '%s' '%s'", other, fixture->cache_file);
 	assert_int_equal(load_anew(fixture), 0);
 }
 
