@@ -49,7 +49,8 @@ def run(kernel, disk, script, folder, seconds):
                "-drive", f"file={copy},format=raw,if=none,id=disk,cache=unsafe",
                "-device", "nvme,drive=disk,serial=1",
                # One guest in a dozen loses a CPU's timer and hangs: better that it panics, and ends.
-               "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet root=/dev/nvme0n1 rw init=/init "
+               "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet "
+                          "root=/dev/nvme0n1 rw init=/init "
                           f"script=/{script}"]
     try:
         with open(log, "wb") as console:
