@@ -9,6 +9,7 @@
 #define OBJECT_MAX	  (256u << 20) /* bytes of one file, decompressed */
 #define COMPRESSION_LEVEL 1
 
+/* The number at its end grows with every change of how addresses are named, and of the form. */
 static const char magic[16] = "wallprof names 1";
 
 /* The file is one zstd frame of this, the tried files and the records. */

@@ -8,7 +8,7 @@
  */
 #include "dwarf_names.h"
 #include "demangle.h"
-#include "elf_symbols.h"
+#include "dwarf_sections.h"
 #include <dwarf.h>
 #include <string.h>
 
@@ -37,18 +37,13 @@ typedef struct Scope {
 	uint32_t call_line, call_source;
 } Scope;
 
-/* What libdw reads strings from. */
-typedef struct Text {
-	const char *start, *end;
-} Text;
-
 typedef struct Finder {
 	Elf *elf;
 	Dwarf *dwarf, *alt;
 	const uint64_t *addresses;
 	size_t count;
 	DwarfNames *names;
-	VEC(Text) texts;
+	DwarfSections sections;
 	VEC(Dwarf_Off) units; /* their DIEs */
 	VEC(UnitRange) ranges;
 	VEC(Located) located; /* by unit, then by address */
@@ -144,40 +139,9 @@ static void locate(Finder *finder)
 
 /* ---- names ----------------------------------------------------------------- */
 
-static void add_texts(Finder *finder, Elf *elf)
-{
-	static const char *const sections[] = {
-		".debug_info",
-		".debug_types",
-		".debug_str",
-		".debug_line_str",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
-		GElf_Shdr header;
-		Elf_Data *data;
-
-		if (elf_section_data(elf_section_by_name(elf, sections[i], &header), &data))
-			*vec_push(&finder->texts) =
-				(Text){data->d_buf, (const char *)data->d_buf + data->d_size};
-	}
-}
-
-/* One in a section that ends before it does is none. What lies in no section is libdw's own. */
-static const char *ended(const Finder *finder, const char *s)
-{
-	for (size_t i = 0; s && i < finder->texts.count; i++) {
-		const Text *text = &finder->texts.items[i];
-
-		if (s >= text->start && s < text->end)
-			return memchr(s, '\0', text->end - s) ? s : NULL;
-	}
-	return s;
-}
-
 static uint32_t intern(Finder *finder, const char *s)
 {
-	s = ended(finder, s);
+	s = dwarf_sections_string(&finder->sections, s);
 	return strings_intern(&finder->names->strings, s ? s : "");
 }
 
@@ -191,9 +155,9 @@ static uint32_t intern_path(Finder *finder, Dwarf_Die *unit, const char *path)
 	const char *folder = NULL;
 	_cleanup_free_ char *whole = NULL;
 
-	path = ended(finder, path);
+	path = dwarf_sections_string(&finder->sections, path);
 	if (path && *path && *path != '/' && dwarf_attr(unit, DW_AT_comp_dir, &attribute))
-		folder = ended(finder, dwarf_formstring(&attribute));
+		folder = dwarf_sections_string(&finder->sections, dwarf_formstring(&attribute));
 	if (!folder || !*folder)
 		return intern(finder, path);
 	whole = xasprintf("%s/%s", folder, path);
@@ -208,7 +172,7 @@ static const char *linkage_name(const Finder *finder, Dwarf_Die *die)
 	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
 	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
 		return NULL;
-	name = ended(finder, dwarf_formstring(&attribute));
+	name = dwarf_sections_string(&finder->sections, dwarf_formstring(&attribute));
 	return name && *name ? name : NULL;
 }
 
@@ -489,65 +453,6 @@ static void answer(Finder *finder, uint32_t address, Dwarf_Die *unit)
 	}
 }
 
-/*
- * libdw decompresses every section that it knows at once. Those that no question here needs
- * can be as large as the rest; marked as having no contents they are passed over.
- */
-static void leave_out_sections(Elf *elf)
-{
-	static const char *const needless[] = {
-		".debug_loc",	  ".debug_loclists", ".debug_macro",
-		".debug_macinfo", ".debug_frame",    ".debug_aranges",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(needless); i++) {
-		GElf_Shdr header;
-		Elf_Scn *section = elf_section_by_name(elf, needless[i], &header);
-
-		if (!section)
-			continue;
-		header.sh_type = SHT_NOBITS;
-		gelf_update_shdr(section, &header);
-	}
-}
-
-/*
- * What libdw would do as well, but for all sections before any of their compressed forms
- * can be given back.
- */
-static void decompress_sections(const ElfMap *file)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-
-	while ((section = elf_nextscn(file->elf, section))) {
-		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_COMPRESSED) ||
-		    header.sh_type == SHT_NOBITS)
-			continue;
-		if (elf_compress(section, 0, 0) >= 0)
-			elf_map_forget(file, header.sh_offset, header.sh_size);
-	}
-}
-
-/*
- * Where libdw looks for a string's place in its section at all, it does not look for its end.
- * It uses the very same Elf_Data: what is behind the last NUL is cut off.
- */
-static void end_strings(Elf *elf)
-{
-	static const char *const sections[] = {".debug_str", ".debug_line_str"};
-
-	for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
-		GElf_Shdr header;
-		Elf_Data *data;
-
-		if (!elf_section_data(elf_section_by_name(elf, sections[i], &header), &data))
-			continue;
-		while (data->d_size > 0 && ((const char *)data->d_buf)[data->d_size - 1])
-			data->d_size--;
-	}
-}
-
 static void begin_libdw(Finder *finder)
 {
 	if (finder->dwarf)
@@ -606,18 +511,12 @@ void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *add
 		*vec_push(&ret_names->answers) = (DwarfAnswer){};
 		*vec_push(&finder.scope_of) = NONE;
 	}
-	leave_out_sections(file->elf);
-	decompress_sections(file);
+	dwarf_sections_prepare(&finder.sections, file);
+	if (dwz->elf)
+		dwarf_sections_prepare(&finder.sections, dwz);
 	finder.alt = dwz->elf ? dwarf_begin_elf(dwz->elf, DWARF_C_READ, NULL) : NULL;
 	begin_libdw(&finder);
 	if (finder.dwarf) {
-		/* Decompressed by now. */
-		add_texts(&finder, file->elf);
-		end_strings(file->elf);
-		if (dwz->elf) {
-			add_texts(&finder, dwz->elf);
-			end_strings(dwz->elf);
-		}
 		read_units(&finder);
 		locate(&finder);
 		find_all(&finder);
@@ -625,7 +524,7 @@ void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *add
 	}
 	if (finder.alt)
 		dwarf_end(finder.alt);
-	vec_free(&finder.texts);
+	dwarf_sections_free(&finder.sections);
 	vec_free(&finder.units);
 	vec_free(&finder.ranges);
 	vec_free(&finder.located);

@@ -9,8 +9,9 @@
 #include <elf.h>
 #include <string.h>
 
-#define SECTION_MAX	(256u << 20) /* bytes of a symbol or string table */
-#define TABLES_MAX	8	     /* symbol tables; two are usual */
+/* Bytes of a section: those of the largest browsers have a third of that. */
+#define SECTION_MAX	(1u << 30)
+#define TABLES_MAX	8 /* symbol tables; two are usual */
 #define UNDERSCORES_MAX 8
 /* How many symbols back a search looks for one that holds others (nested labels). */
 #define NESTED_MAX 16
