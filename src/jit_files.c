@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "jit_files.h"
+#include "proc_status.h"
 #include "regular_file.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,29 +9,6 @@
 #include <unistd.h>
 
 #define FIRST_PAUSE_NS (25 * NSEC_PER_MSEC)
-
-/* The process's number in the innermost PID namespace that it is in, or 0. */
-static uint32_t innermost_pid(uint32_t ns_tgid)
-{
-	char path[64], line[256];
-	uint32_t pid = 0;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%u/status", ns_tgid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status)) {
-		const char *last;
-
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		last = strrchr(line, '\t');
-		pid = last ? strtoul(last, NULL, 10) : 0;
-		break;
-	}
-	if (status)
-		fclose(status);
-	return pid;
-}
 
 static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
 {
@@ -121,7 +99,7 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 		try_open(&files->list.items[known]);
 		return;
 	}
-	pid = innermost_pid(ns_tgid);
+	pid = proc_status_number(ns_tgid, "NSpid:");
 	if (!pid || !owner_of(ns_tgid, &file.owner))
 		return;
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);

@@ -2,6 +2,7 @@
 #include "checks.h"
 #include "interrupt.h"
 #include "metadata.h"
+#include "proc_status.h"
 #include "record_private.h"
 #include "util.h"
 #include <errno.h>
@@ -18,23 +19,6 @@
 
 /* ---- targets that run already ------------------------------------------------- */
 
-/* Tgid of /proc/PID/status, or 0. */
-static pid_t process_of(pid_t pid)
-{
-	char path[64], line[256];
-	pid_t tgid = 0;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Tgid: %d", &tgid) == 1)
-			break;
-	if (status)
-		fclose(status);
-	return tgid;
-}
-
 /*
  * Opened before anything starts, so that no number can be used again unnoticed, and
  * none is missed when its process ends.
@@ -44,7 +28,7 @@ static int open_targets(Recording *recording)
 	const Options *options = recording->options;
 
 	for (size_t i = 0; i < options->pid_count; i++) {
-		pid_t pid = options->pids[i], tgid = process_of(pid);
+		pid_t pid = options->pids[i], tgid = proc_status_number(pid, "Tgid:");
 		int fd = pidfd_open(pid, 0), error = -errno;
 
 		if (fd >= 0) {
