@@ -228,7 +228,6 @@ static int emit_file(Reading *reading)
 
 static int emit_note(const Reading *reading, const char *trouble)
 {
-	reading->summary->files_troubled++;
 	return symbols_emit_note(reading->sink, reading->told ? reading->id : 0,
 				 reading->file->path, trouble);
 }

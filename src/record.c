@@ -256,8 +256,9 @@ static int close_window(Recording *recording)
 
 static void tell_unnamed(const SymbolsSummary *summary)
 {
-	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names", summary->named,
-		    summary->addresses);
+	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; those in %u files were known "
+		    "from earlier",
+		    summary->named, summary->addresses, summary->files_cached);
 	if (summary->files_unreadable)
 		log_info("%u files could not be read: their functions have no names",
 			 summary->files_unreadable);

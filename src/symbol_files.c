@@ -221,7 +221,6 @@ static int tell_trouble(Batch *batch, FileNames *names)
 			    error == -ESTALE ? "not the file that was mapped" : strerror(-error));
 	if (!trouble)
 		return 0;
-	batch->summary->files_troubled++;
 	return symbols_emit_note(batch->sink, names->file->id, names->file->path, trouble);
 }
 

@@ -55,7 +55,6 @@ typedef struct SymbolsSummary {
 	uint64_t named;
 	uint32_t files_unreadable; /* could not be opened or parsed */
 	uint32_t files_mismatched; /* build id differs: not used */
-	uint32_t files_troubled;   /* reading them went wrong: told in a REC_NOTE */
 	uint32_t files_cached;	   /* names of which were all in the cache */
 	bool kernel_hidden;	   /* kallsyms shows no addresses (kptr_restrict) */
 } SymbolsSummary;
