@@ -46,6 +46,7 @@ enum record_kind {
 	/* From BPF, in the ring for bulky records ("bulk" ring). */
 	REC_SAMPLE = 16,
 	REC_STACK = 17,
+	REC_STACK_COPY = 18, /* for the recorder alone, never in a capture: see shared.h */
 
 	REC_BPF_MAX = 32, /* one past the last kind that BPF sends */
 
@@ -171,6 +172,8 @@ struct rec_task {
 	u32 creator_tid;    /* TASK_BIRTH: the thread that called clone */
 	u64 start_boottime; /* task_struct::start_boottime, ns */
 	char comm[COMM_LEN];
+	u32 exec_id; /* task_struct::self_exec_id, low bits: one more with every exec */
+	u32 reserved;
 };
 
 /*
@@ -182,7 +185,7 @@ struct rec_exec {
 	struct record h;
 	u32 tid, old_tid;
 	u32 tgid;
-	u32 reserved;
+	u32 exec_id; /* of the new program; see rec_task */
 	char comm[COMM_LEN];
 	char path[EXEC_PATH_LEN]; /* as given to execve, cut, always ends in NUL */
 };
@@ -260,24 +263,46 @@ struct rec_sample {
 
 /*
  * REC_STACK: the frames behind a stack id, leaf first. The id is a 64-bit hash
- * of the frames (and, for user stacks, of the process image), so the same stack
- * has the same id whenever it is sent; it may be sent more than once, and after
- * the records that refer to it.
+ * of the frames (and, for user stacks, of the process image and the tables that were
+ * used), so the same stack has the same id whenever it is sent; it may be sent
+ * more than once, and after the records that refer to it. One that was walked again
+ * from a copy (STACK_FROM_COPY) takes the place of the one that BPF sent.
  *
  * Frame 0 of a user stack, and of the kernel stack of a sample, is the exact
  * program counter, except that a user pc inside a system call is a return
- * address; all others are return addresses.
+ * address. All others are return addresses, but for those marked FRAME_EXACT.
  */
 enum stack_flags {
 	STACK_USER = 1 << 0,
 	STACK_SYSCALL_PC = 1 << 1, /* frame 0 is a return address (STACK_USER only) */
+	STACK_GUESSED = 1 << 2,	   /* some frames are FRAME_GUESSED */
+	STACK_FROM_COPY = 1 << 3,  /* walked by the recorder, from a copy of the stack */
 };
 
+/* In the frames of a user stack walked by unwind tables, above the 57 bits of an address. */
+#define FRAME_EXACT   (1ULL << 63) /* was interrupted there by a signal: no return address */
+#define FRAME_GUESSED (1ULL << 62) /* found by a frame pointer, where there is no table */
+#define FRAME_ADDRESS ((1ULL << 62) - 1)
+
+/* Why a stack ends where it does. */
 enum stack_result {
-	STACK_COMPLETE = 0,
+	STACK_COMPLETE = 0,	  /* at the outermost frame, as its table says */
 	STACK_FRAME_POINTERS = 1, /* walked by frame pointers: may be short or wrong */
 	STACK_TRUNCATED = 2,	  /* deeper than the limit */
-	STACK_FAULT = 3,	  /* could not be read */
+	STACK_FAULT = 3,	  /* the stack could not be read there (swapped out, or wrong) */
+	STACK_END_ZERO = 4,	  /* the return address is 0: whole as far as one can tell */
+	STACK_NO_MAPPING = 5,	  /* no mapping is known at the last frame's address */
+	STACK_NO_TABLE = 6,	  /* its object's table was not ready yet */
+	STACK_NO_CFI = 7,	  /* its object has none, and there is no frame pointer either */
+	STACK_GAP = 8,		  /* its object's table has nothing for that address */
+	STACK_UNSUPPORTED = 9,	  /* the table's rule there is one that we cannot follow */
+	STACK_REGISTER = 10,	  /* the rule needs a register of which only the leaf's is known */
+	STACK_BAD_CFA = 11,	  /* the caller's frame would not lie above */
+	STACK_BAD_PC = 12,	  /* the return address is not one of user space */
+	STACK_COMPAT = 13,	  /* 32-bit code */
+	STACK_EXEC = 14,	  /* within exec: the old program is gone, the new one not there */
+	STACK_COPY_SHORT = 15,	  /* the copy that it was walked from ends there */
+	STACK_RESULTS
 };
 
 struct rec_stack {
@@ -285,7 +310,13 @@ struct rec_stack {
 	u64 id;
 	u32 tgid; /* the process it was first seen in; 0 for kernel stacks */
 	u16 count;
-	u16 result;   /* enum stack_result */
+	u16 result; /* enum stack_result */
+	/*
+	 * Unwind tables: what was mapped after this time was not known to the walk. A stack that
+	 * is referred to later, and has a frame where something else was mapped in between,
+	 * is not to be trusted beyond that frame. 0 = the walk asked no mappings.
+	 */
+	u64 tables_ns;
 	u64 frames[]; /* count of them */
 };
 

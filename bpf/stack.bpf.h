@@ -74,6 +74,7 @@ static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 f
 	stack->count = count;
 	stack->id = seed;
 	stack->tgid = tgid;
+	stack->tables_ns = 0;
 	stack_hash(slot);
 	id = stack->id;
 	sent = &stack_sent[id & (STACK_SENT_SLOTS - 1)];

@@ -17,6 +17,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	record.tid = task->pid;
 	record.old_tid = old_pid;
 	record.tgid = task->tgid;
+	record.exec_id = task->self_exec_id;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 	bpf_probe_read_kernel_str(record.path, sizeof(record.path), bprm->filename);
 	emit(&sched_ring, &record.h, sizeof(record));
@@ -37,6 +38,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	record.ns_tgid = ns_pid(task->group_leader);
 	record.parent_tgid = task->real_parent->tgid;
 	record.start_boottime = task->start_boottime;
+	record.exec_id = task->self_exec_id;
 	/* The tracepoint fires before task->comm changes. */
 	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), comm);
 	emit(&sched_ring, &record.h, sizeof(record));

@@ -176,6 +176,7 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	record.parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
 	record.creator_tid = creator;
 	record.start_boottime = BPF_CORE_READ(task, start_boottime);
+	record.exec_id = BPF_CORE_READ(task, self_exec_id);
 	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		record.h.flags |= TASK_KTHREAD;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CAPTURE_VERSION 1
+#define CAPTURE_VERSION 2
 
 /* The most that one frame (so also one record) may hold; a reader refuses more. */
 #define CAPTURE_FRAME_MAX (64u << 20)
