@@ -29,15 +29,17 @@ static bool is_plt(const CfiBytes *bytes, CfiCfa *ret_cfa)
 static bool read_register(CfiBytes *bytes, CfiCfa *cfa)
 {
 	uint8_t op = cfi_u8(bytes);
+	uint64_t reg;
 
 	if (op >= DW_OP_breg0 && op <= DW_OP_breg31)
-		cfa->reg = op - DW_OP_breg0;
+		reg = op - DW_OP_breg0;
 	else if (op == DW_OP_bregx)
-		cfa->reg = MIN(cfi_uleb(bytes), (uint64_t)UINT8_MAX);
+		reg = cfi_uleb(bytes);
 	else
 		return false;
+	cfa->reg = MIN(reg, (uint64_t)UINT8_MAX);
 	cfa->offset = cfi_sleb(bytes);
-	return cfa->reg < DWARF_REGS;
+	return reg < DWARF_REGS;
 }
 
 /* A number that is pushed. */

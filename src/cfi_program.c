@@ -138,17 +138,19 @@ static uint8_t small(uint64_t reg)
 	return MIN(reg, (uint64_t)UINT8_MAX);
 }
 
-/* Beyond all that fits into a rule, if it overflows. */
+/* Also below: what is too large for its type is beyond all that fits into a rule. */
+static int64_t read_offset(CfiBytes *bytes)
+{
+	uint64_t value = cfi_uleb(bytes);
+
+	return MIN(value, (uint64_t)INT64_MAX);
+}
+
 static int64_t factored(const Run *run, int64_t value)
 {
 	int64_t product;
 
 	return __builtin_mul_overflow(value, run->cie->data_align, &product) ? INT64_MAX : product;
-}
-
-static int64_t factored_unsigned(const Run *run, uint64_t value)
-{
-	return value > INT64_MAX ? INT64_MAX : factored(run, (int64_t)value);
 }
 
 /* The register's place in a state, or NULL if it is none of those that are kept. */
@@ -308,17 +310,14 @@ static bool step_register(Run *run, uint8_t op, uint64_t reg)
 
 	switch (op) {
 	case DW_CFA_offset_extended:
-		return set_offset(run, reg, factored_unsigned(run, cfi_uleb(bytes)));
+		return set_offset(run, reg, factored(run, read_offset(bytes)));
 	case DW_CFA_offset_extended_sf:
 		return set_offset(run, reg, factored(run, cfi_sleb(bytes)));
 	case DW_CFA_GNU_negative_offset_extended:
-		return set_offset(
-			run, reg,
-			factored(run, -(int64_t)MIN(cfi_uleb(bytes), (uint64_t)INT64_MAX)));
+		return set_offset(run, reg, factored(run, -read_offset(bytes)));
 	case DW_CFA_val_offset:
 		return set(run, reg,
-			   (CfiReg){.how = CFI_IS_CFA,
-				    .value = factored_unsigned(run, cfi_uleb(bytes))});
+			   (CfiReg){.how = CFI_IS_CFA, .value = factored(run, read_offset(bytes))});
 	case DW_CFA_val_offset_sf:
 		return set(run, reg,
 			   (CfiReg){.how = CFI_IS_CFA, .value = factored(run, cfi_sleb(bytes))});
@@ -335,7 +334,7 @@ static bool step_register(Run *run, uint8_t op, uint64_t reg)
 	case DW_CFA_val_expression:
 		return set_value_expression(run, reg);
 	case DW_CFA_def_cfa:
-		return set_cfa(run, reg, MIN(cfi_uleb(bytes), (uint64_t)INT64_MAX));
+		return set_cfa(run, reg, read_offset(bytes));
 	case DW_CFA_def_cfa_sf:
 		return set_cfa(run, reg, factored(run, cfi_sleb(bytes)));
 	case DW_CFA_def_cfa_register:
@@ -366,7 +365,7 @@ static bool step_low(Run *run, uint8_t op)
 	case DW_CFA_restore_state:
 		return recall(run);
 	case DW_CFA_def_cfa_offset:
-		return set_cfa_offset(run, MIN(cfi_uleb(bytes), (uint64_t)INT64_MAX));
+		return set_cfa_offset(run, read_offset(bytes));
 	case DW_CFA_def_cfa_offset_sf:
 		return set_cfa_offset(run, factored(run, cfi_sleb(bytes)));
 	case DW_CFA_def_cfa_expression:
@@ -387,7 +386,7 @@ static bool step(Run *run)
 	case DW_CFA_advance_loc:
 		return advance(run, low);
 	case DW_CFA_offset:
-		return set_offset(run, low, factored_unsigned(run, cfi_uleb(&run->bytes)));
+		return set_offset(run, low, factored(run, read_offset(&run->bytes)));
 	case DW_CFA_restore:
 		return restore(run, low);
 	}
