@@ -343,15 +343,16 @@ __noinline int unwind_current(struct stack_slot *slot)
 /* Page by page, for what lies above the stack may not be there. */
 static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
 {
-	u32 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
+	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
 
+	barrier_var(size); /* or clang adds by `or`, of which the verifier knows less */
 	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
 		return 0;
 	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
-		if (size > COPY_SIZE - PAGE_SIZE ||
-		    bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
+		if (bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
 			break;
 		size += PAGE_SIZE;
+		barrier_var(size);
 	}
 	return size;
 }

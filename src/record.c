@@ -243,6 +243,8 @@ static int close_window(Recording *recording)
 	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);
 	if (!error)
 		error = recording_drain(recording);
+	if (!error && recording->unwinder)
+		error = unwinder_finish(recording->unwinder);
 	if (!error)
 		error = write_window(recording, WINDOW_END, end);
 	if (!error)
@@ -381,6 +383,7 @@ static void tear_down(Recording *recording)
 	vec_free(&recording->target_fds);
 	vec_free(&recording->new_processes);
 	sideband_close(recording->sideband);
+	unwinder_free(recording->unwinder);
 	files_free(recording->files);
 	loss_meter_free(recording->losses);
 	programs_free(recording->programs);
