@@ -25,6 +25,7 @@ typedef struct Resolved {
 	uint32_t stack;
 	uint32_t ns_tgid, generation; /* 0 of kernel stacks: they look the same to all */
 	size_t first, count;	      /* FramesPrivate::chains, root first */
+	StackEnd end;		      /* of user stacks */
 	uint32_t next;		      /* of the same hash, or MAP_NONE */
 } Resolved;
 

@@ -3,7 +3,7 @@
  * frames_stacks.c - from stacks to frames: where they end, and why.
  */
 #include "frames_private.h"
-#include "symbols.h"
+#include "stack_frames.h"
 #include <string.h>
 
 /* How deep under the leaf tracing's own frames may begin. */
@@ -18,20 +18,27 @@ static void push_place(struct FramesPrivate *private, const Place *place)
 		*vec_push(&private->chains) = place->first + i;
 }
 
-/* The reason why a stack has no true root, as its root frame. */
-static void push_truncation(Frames *frames, const StackDef *stack, bool broken)
+static void push_pseudo(Frames *frames, const char *name)
 {
-	const char *name;
+	uint32_t frame = frames_pseudo(frames, name);
 
-	if (broken)
-		name = "[truncated: no frame pointers]";
-	else if (stack->result == STACK_TRUNCATED)
-		name = "[truncated: too deep]";
-	else if (stack->result == STACK_FAULT)
-		name = "[truncated: unreadable stack]";
-	else
-		return;
-	*vec_push(&frames->private->chains) = frames_pseudo(frames, name);
+	*vec_push(&frames->private->chains) = frame;
+}
+
+/* The reason why a stack has no true root, as its root frame; NULL: it has. */
+static void push_truncation(Frames *frames, const char *words)
+{
+	_cleanup_free_ char *name = words ? xasprintf("[truncated: %s]", words) : NULL;
+
+	if (name)
+		push_pseudo(frames, name);
+}
+
+static enum stack_end stack_end(const StackDef *stack)
+{
+	if (!stack->defined)
+		return STACK_END_LOST;
+	return stack->result < STACK_RESULTS ? (enum stack_end)stack->result : STACK_END_UNKNOWN;
 }
 
 /* Where a thread's stack begins: with glibc, musl, Go. */
@@ -71,14 +78,17 @@ typedef struct Walked {
 	const uint64_t *pcs;
 	uint32_t ns_tgid;
 	uint64_t ns;
+	bool by_tables; /* stack_by_tables() */
 } Walked;
+
+static uint64_t walked_address(const Walked *walked, size_t i)
+{
+	return stack_user_address(walked->pcs[i], i, walked->stack->flags, walked->by_tables);
+}
 
 static const Place *walked_place(Frames *frames, const Walked *walked, size_t i)
 {
-	bool exact = i == 0 && !(walked->stack->flags & STACK_SYSCALL_PC);
-
-	return frames_user_place(frames, walked->ns_tgid, walked->ns,
-				 symbols_lookup_address(walked->pcs[i], exact));
+	return frames_user_place(frames, walked->ns_tgid, walked->ns, walked_address(walked, i));
 }
 
 /* The real function at a place, inlined ones left out. */
@@ -147,7 +157,7 @@ static size_t count_believable(Frames *frames, const Walked *walked)
 		return stack->count;
 	for (size_t i = 1; i < stack->count; i++)
 		if (!spaces_locate(frames->spaces, walked->ns_tgid, walked->ns,
-				   symbols_lookup_address(walked->pcs[i], false))
+				   stack_lookup_address(walked->pcs[i], false))
 			     .file)
 			return i;
 	return stack->count;
@@ -159,17 +169,82 @@ static const uint64_t *stack_frames(const Timeline *timeline, const StackDef *st
 	return stack->count ? timeline->frames.items + stack->first : NULL;
 }
 
-static void chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
-		       uint32_t ns_tgid, uint64_t ns)
+/*
+ * How many frames are left of a stack walked by tables of which some were not of what was mapped
+ * any more: those up to the first in such a place, which was found with a table that
+ * was right. 0: all tables were right.
+ */
+static size_t count_until_stale(Frames *frames, const Walked *walked)
 {
-	Walked walked = {stack, stack_frames(timeline, stack), ns_tgid, ns};
-	size_t count = count_believable(frames, &walked);
-	bool broken = stack->result == STACK_FRAME_POINTERS ? !ends_at_root(frames, &walked, count)
-							    : count < stack->count;
+	for (size_t i = 0; i < walked->stack->count; i++)
+		if (spaces_replaced(frames->spaces, walked->ns_tgid, walked->stack->tables_ns,
+				    walked->ns, walked_address(walked, i)))
+			return i + 1;
+	return 0;
+}
 
-	push_truncation(frames, stack, broken);
-	for (size_t i = count; i-- > 0;)
-		push_place(frames->private, walked_place(frames, &walked, i));
+static bool is_guessed(const Walked *walked, size_t i)
+{
+	return walked->by_tables && walked->pcs[i] & FRAME_GUESSED;
+}
+
+/* Pushes `count` frames, the outermost first; tells of guesses and where they end. */
+static void push_walked(Frames *frames, const Walked *walked, size_t count, StackEnd *end)
+{
+	for (size_t i = count; i-- > 0;) {
+		const Place *place;
+
+		if (!end->guessed && is_guessed(walked, i)) {
+			end->guessed = true;
+			push_pseudo(frames, "[guessed by frame pointer]");
+		}
+		place = walked_place(frames, walked, i);
+		if (i == count - 1)
+			end->library = place->library;
+		push_place(frames->private, place);
+	}
+}
+
+static size_t chain_by_tables(Frames *frames, const Walked *walked, StackEnd *end)
+{
+	size_t until_stale = count_until_stale(frames, walked);
+
+	if (until_stale)
+		end->reason = STACK_END_STALE;
+	push_truncation(frames, stack_end_words(end->reason));
+	return until_stale ? until_stale : walked->stack->count;
+}
+
+static size_t chain_by_frame_pointers(Frames *frames, const Walked *walked, const StackEnd *end)
+{
+	size_t count = count_believable(frames, walked);
+	bool broken = end->reason == STACK_FRAME_POINTERS ? !ends_at_root(frames, walked, count)
+							  : count < walked->stack->count;
+
+	push_truncation(frames, broken ? "no frame pointers" : stack_end_words(end->reason));
+	return count;
+}
+
+static StackEnd chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
+			   uint32_t ns_tgid, uint64_t ns)
+{
+	Walked walked = {
+		.stack = stack,
+		.pcs = stack_frames(timeline, stack),
+		.ns_tgid = ns_tgid,
+		.ns = ns,
+		.by_tables = stack_by_tables(stack->flags, stack->result, stack->tables_ns),
+	};
+	StackEnd end = {
+		.reason = stack_end(stack),
+		.from_copy = stack->flags & STACK_FROM_COPY,
+		.library = LIBRARY_NONE,
+	};
+	size_t count = walked.by_tables ? chain_by_tables(frames, &walked, &end)
+					: chain_by_frame_pointers(frames, &walked, &end);
+
+	push_walked(frames, &walked, count, &end);
+	return end;
 }
 
 /* Functions that stand between a hook and the program that took the stack. */
@@ -203,7 +278,7 @@ static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
 
 	for (size_t i = 0; i < count; i++) {
 		const struct rec_symbol *symbol =
-			frames_symbol(frames->private, 0, symbols_lookup_address(pcs[i], false));
+			frames_symbol(frames->private, 0, stack_lookup_address(pcs[i], false));
 
 		if (symbol && is_tracing(symbol->text + sizeof(u32)))
 			strip = i + 1;
@@ -220,9 +295,9 @@ static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDe
 	/* A tick's stack begins where it struck, be it in tracing. */
 	size_t strip = exact_leaf ? 0 : count_tracing(frames, pcs, stack->count);
 
-	push_truncation(frames, stack, /* broken= */ false);
+	push_truncation(frames, stack_end_words(stack_end(stack)));
 	for (size_t i = stack->count; i-- > strip;) {
-		uint64_t avma = symbols_lookup_address(pcs[i], exact_leaf && i == 0);
+		uint64_t avma = stack_lookup_address(pcs[i], exact_leaf && i == 0);
 
 		push_place(frames->private, frames_kernel_place(frames, avma));
 	}
@@ -257,18 +332,37 @@ static const Resolved *resolve(Frames *frames, const Timeline *timeline, const R
 		return known;
 	resolved.first = private->chains.count;
 	resolved.next = same;
+	resolved.end = (StackEnd){.reason = STACK_END_LOST, .library = LIBRARY_NONE};
 	if (!stack->defined)
-		*vec_push(&private->chains) =
-			frames_pseudo(frames, wanted->kind == CHAIN_USER ? "[stack lost]"
-									 : "[kernel stack lost]");
+		push_pseudo(frames,
+			    wanted->kind == CHAIN_USER ? "[stack lost]" : "[kernel stack lost]");
 	else if (wanted->kind == CHAIN_USER)
-		chain_user(frames, timeline, stack, wanted->ns_tgid, ns);
+		resolved.end = chain_user(frames, timeline, stack, wanted->ns_tgid, ns);
 	else
 		chain_kernel(frames, timeline, stack, wanted->kind == CHAIN_KERNEL_EXACT);
 	resolved.count = private->chains.count - resolved.first;
 	map_set(&private->resolved_index, hash, private->resolved.count);
 	*vec_push(&private->resolved) = resolved;
 	return &private->resolved.items[private->resolved.count - 1];
+}
+
+static const Resolved *resolve_user(Frames *frames, const Timeline *timeline, uint32_t ns_tgid,
+				    uint64_t ns, uint32_t stack)
+{
+	Resolved wanted = {
+		.kind = CHAIN_USER,
+		.stack = stack,
+		.ns_tgid = ns_tgid,
+		.generation = spaces_generation(frames->spaces, ns_tgid, ns),
+	};
+
+	return resolve(frames, timeline, &wanted, ns);
+}
+
+StackEnd frames_stack_end(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
+			  uint32_t user_stack)
+{
+	return resolve_user(frames, timeline, ns_tgid, ns, user_stack)->end;
 }
 
 static void append_chain(struct FramesPrivate *private, const Resolved *resolved)
@@ -284,16 +378,8 @@ size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid
 	struct FramesPrivate *private = frames->private;
 
 	private->result.count = 0;
-	if (user_stack != STACK_NONE) {
-		Resolved wanted = {
-			.kind = CHAIN_USER,
-			.stack = user_stack,
-			.ns_tgid = ns_tgid,
-			.generation = spaces_generation(frames->spaces, ns_tgid, ns),
-		};
-
-		append_chain(private, resolve(frames, timeline, &wanted, ns));
-	}
+	if (user_stack != STACK_NONE)
+		append_chain(private, resolve_user(frames, timeline, ns_tgid, ns, user_stack));
 	if (kernel_stack != STACK_NONE) {
 		Resolved wanted = {
 			.kind = exact_kernel_leaf ? CHAIN_KERNEL_EXACT : CHAIN_KERNEL,
