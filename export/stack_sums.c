@@ -62,8 +62,8 @@ static void count_switch_outs(Counting *counting, const Thread *thread, uint32_t
 		const Interval *interval = &thread->intervals.items[i];
 		bool running = interval->state == STATE_RUNNING;
 
-		/* That one came after the window. */
-		if (running && interval->flags & INTERVAL_OPEN_END)
+		/* What ended the one or began the other was not in the window. */
+		if (interval->flags & (running ? INTERVAL_OPEN_END : INTERVAL_OPEN_START))
 			continue;
 		if (running || !has_stack_of_previous(thread, i))
 			count_stack(counting, ns_tgid,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stack_sums.h - how the user stacks of a recording end, and in which objects: counted by
- * references, which are ticks and switch-outs that have a user stack, not by definitions.
+ * references, which are the window's ticks and switch-outs that have a user stack, not by
+ * definitions.
  */
 #ifndef WALLPROF_STACK_SUMS_H
 #define WALLPROF_STACK_SUMS_H
