@@ -84,6 +84,20 @@ static void test_interrupted_frames(void **state)
 			    "[guessed by frame pointer];leaf");
 }
 
+/* What frame pointers led to, however that ended, may have these bits by chance. */
+static void test_frame_pointers_have_no_marks(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2000, FRAME_GUESSED | (AVMA + 0x3001)};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	stack = add_stack(fixture, STACK_USER, STACK_FAULT, pcs, 2);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: unreadable stack];0x40007f0000003000;leaf");
+	assert_false(end_of(fixture, 50, stack).guessed);
+}
+
 static void test_kernel_frames_have_no_marks(void **state)
 {
 	static const uint64_t pcs[] = {0xffffffff81000100, 0xffffffff81000201};
@@ -285,6 +299,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_whole),
 		WITH_FIXTURE(test_interrupted_frames),
+		WITH_FIXTURE(test_frame_pointers_have_no_marks),
 		WITH_FIXTURE(test_kernel_frames_have_no_marks),
 		WITH_FIXTURE(test_guessed_frames),
 		WITH_FIXTURE(test_every_result),
