@@ -84,14 +84,24 @@ static uint64_t put_signal(Builder *builder, uint64_t low, uint64_t gap_end, uin
 	return end;
 }
 
+/* Most gaps align a function: memmem() would take longer to prepare than this takes. */
+static const uint8_t *find_sigreturn(const uint8_t *bytes, size_t size)
+{
+	if (size >= 64)
+		return memmem(bytes, size, sigreturn, sizeof(sigreturn));
+	for (; size >= sizeof(sigreturn); bytes++, size--)
+		if (!memcmp(bytes, sigreturn, sizeof(sigreturn)))
+			return bytes;
+	return NULL;
+}
+
 /* The bytes of a range of code that lie in the gap. */
 static void find_signals_in(Builder *builder, const UnwindRange *code, uint64_t gap, uint64_t end)
 {
 	uint64_t from = MAX(gap, code->from), to = MIN(end, code->to), low = gap;
 
 	while (code->bytes && from < to) {
-		const uint8_t *found = memmem(code->bytes + (from - code->from), to - from,
-					      sigreturn, sizeof(sigreturn));
+		const uint8_t *found = find_sigreturn(code->bytes + (from - code->from), to - from);
 
 		if (!found)
 			return;
