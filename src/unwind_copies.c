@@ -120,6 +120,7 @@ static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy,
 	record.stack.tgid = copy->tgid;
 	record.stack.count = count;
 	record.stack.result = result;
+	record.stack.tables_ns = copy->h.ns; /* find_mapping() sees to that */
 	memcpy(record.stack.frames, frames, count * sizeof(*frames));
 	return copies->sink(copies->user, &record.stack.h);
 }

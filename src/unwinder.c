@@ -24,6 +24,7 @@ struct Unwinder {
 	VEC(OldRun) old_runs;
 	VEC(struct unwind_mapping) run; /* that is being made */
 	uint32_t gen;
+	bool prepared; /* what was mapped before the window is known */
 	uint64_t published, publish_failed;
 };
 
@@ -203,6 +204,8 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 	images_drop_ended(&unwinder->images, now_ns() - ENDED_KEPT_NS, forget_image, unwinder);
 	release_old_runs(unwinder);
 	unwind_tables_make_room(unwinder->tables, is_file_used, unwinder);
+	if (!unwinder->prepared)
+		return 0;
 	return unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
 				  /* at_end= */ false);
 }
@@ -223,6 +226,7 @@ int unwinder_prepare(Unwinder *unwinder, uint64_t deadline_ns)
 {
 	unwind_tables_wait(unwinder->tables, deadline_ns);
 	mark_changed(unwinder);
+	unwinder->prepared = true;
 	return unwinder_round(unwinder, now_ns());
 }
 
