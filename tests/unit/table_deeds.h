@@ -40,10 +40,13 @@ int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, cons
 	return __real_sandbox_start(main, fds, fd_count, argument, limits, ret_sandbox);
 }
 
+/* For ever, but the compiler must not know: AddressSanitizer asks the kernel before it. */
 static inline void spin(void)
 {
-	for (;;)
-		__asm__ volatile("");
+	volatile bool on = true;
+
+	while (on)
+		;
 }
 
 /* As if it came from the child's own code. All forgers are a child's first object. */
@@ -76,7 +79,7 @@ static inline void keep_changing(const struct deed *deed)
 
 	put_made(&a);
 	forge((TableAnswer){.number = 1, .rows = a.rows.count, .rules = a.rules.count});
-	for (;;) {
+	for (volatile bool on = true; on;) {
 		put_made(&b);
 		put_made(&a);
 	}

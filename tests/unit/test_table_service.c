@@ -3,204 +3,11 @@
  * Children that build tables crash, hang and lie: each object is answered once, with the very
  * table that it stands for or with the right error, and nothing is left behind.
  */
-#include "table_service.h"
 #include "test_tools.h"
 
-#include "table_deeds.h"
-#include <dirent.h>
-#include <fcntl.h>
-#include <poll.h>
+#include "table_fixture.h"
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-
-#define PATIENCE_NS (100 * NSEC_PER_MSEC)
-#define LONG_NS	    (60 * NSEC_PER_SEC)
-#define OBJECTS_MAX 400
-#define BASE_SVMA   4096
-
-typedef struct Object {
-	struct deed deed;
-	uint64_t debug_size; /* 0 = none */
-	unsigned answers;
-	int error;
-	bool right; /* it had a table, and the one that it should have */
-} Object;
-
-typedef struct Fixture {
-	TableServiceOptions options;
-	TableService *service;
-	Object objects[OBJECTS_MAX + 1]; /* by id */
-	uint32_t order[OBJECTS_MAX + 1]; /* of the answers */
-	size_t answered;
-	uint32_t next;				/* to be wanted by the next answer; 0 = none */
-	void (*look)(const UnwindTable *table); /* while it is there */
-	size_t fds, maps;			/* before the service */
-} Fixture;
-
-/* ---- helpers --------------------------------------------------------------------------- */
-
-static size_t count_fds(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
-/* Those that are shared with children. */
-static size_t count_maps(void)
-{
-	_cleanup_free_ char *text =
-		output_of("grep -c 'rw-s.*/dev/zero' /proc/%d/maps || true", getpid());
-
-	return strtoul(text, NULL, 10);
-}
-
-static void start_service(Fixture *fixture)
-{
-	assert_int_equal(table_service_new(&fixture->options, &fixture->service), 0);
-}
-
-static void check_nothing_left(const Fixture *fixture)
-{
-	assert_int_equal(count_fds(), fixture->fds);
-	assert_int_equal(count_maps(), fixture->maps);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
-}
-
-static void stop_service(Fixture *fixture)
-{
-	table_service_free(fixture->service);
-	fixture->service = NULL;
-	check_nothing_left(fixture);
-}
-
-static int set_up(void **state)
-{
-	Fixture *fixture = xcalloc(1, sizeof(*fixture));
-
-	fixture->options.patience_ns = PATIENCE_NS;
-	fixture->fds = count_fds();
-	fixture->maps = count_maps();
-	*state = fixture;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	Fixture *fixture = *state;
-
-	table_service_free(fixture->service);
-	free(fixture);
-	return 0;
-}
-
-/* The same service for another group of objects. */
-static void forget_answers(Fixture *fixture)
-{
-	memset(fixture->objects, 0, sizeof(fixture->objects));
-	fixture->answered = 0;
-}
-
-static int make_object(const struct deed *deed)
-{
-	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-					 ELFDATA2LSB, EV_CURRENT},
-			     .e_type = ET_DYN,
-			     .e_machine = EM_X86_64,
-			     .e_version = EV_CURRENT,
-			     .e_ehsize = sizeof(header)};
-	int fd = memfd_create("object", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
-	assert_int_equal(write(fd, deed, sizeof(*deed)), sizeof(*deed));
-	/* As large as files with so many rows are. */
-	if (deed->rows > 1000)
-		assert_int_equal(ftruncate(fd, deed->rows), 0);
-	return fd;
-}
-
-static void want_fd(Fixture *fixture, uint32_t id, int fd, int debug_fd)
-{
-	table_service_want(fixture->service, &(TableRequest){
-						     .id = id,
-						     .fd = fd,
-						     .debug_fd = debug_fd,
-						     .base_svma = BASE_SVMA,
-					     });
-}
-
-static void want(Fixture *fixture, uint32_t id, char what)
-{
-	Object *object = &fixture->objects[id];
-	_cleanup_close_ int fd = -1;
-
-	object->deed = (struct deed){
-		.what = what, .rows = 3 + random_below(900), .seed = random_below(1 << 30)};
-	fd = make_object(&object->deed);
-	want_fd(fixture, id, fd, -1);
-}
-
-static bool is_right(const Object *object, const UnwindTable *table)
-{
-	UnwindTable truth =
-		make_table(object->deed.seed + BASE_SVMA + object->debug_size, object->deed.rows);
-	bool right = same_tables(table, &truth);
-
-	unwind_table_free(&truth);
-	return right;
-}
-
-static void ready(void *user, uint32_t id, const UnwindTable *table, int error)
-{
-	Fixture *fixture = user;
-	Object *object = &fixture->objects[id];
-
-	assert_true(id > 0 && id <= OBJECTS_MAX);
-	assert_true(table ? error == 0 : error < 0);
-	object->answers++;
-	object->error = error;
-	object->right = table && is_right(object, table);
-	fixture->order[fixture->answered++] = id;
-	if (table && fixture->look)
-		fixture->look(table);
-	if (fixture->next) {
-		uint32_t next = fixture->next;
-
-		fixture->next = 0;
-		want(fixture, next, 'g');
-	}
-}
-
-static void await_all(Fixture *fixture)
-{
-	assert_int_equal(table_service_wait(fixture->service, now_ns() + LONG_NS, ready, fixture),
-			 0);
-}
-
-static void check(const Fixture *fixture, uint32_t id, int error)
-{
-	const Object *object = &fixture->objects[id];
-
-	if (object->answers != 1 || object->error != error || object->right != !error)
-		fail_msg("object %u, %c: %u answers, error %d (%d), %s", id, object->deed.what,
-			 object->answers, object->error, error,
-			 object->right ? "right" : "not right");
-}
-
-static bool is_readable(const Fixture *fixture, int ms)
-{
-	struct pollfd polled = {.fd = table_service_fd(fixture->service), .events = POLLIN};
-
-	return poll(&polled, 1, ms) == 1;
-}
 
 /* ---- what goes well ------------------------------------------------------------------------ */
 
@@ -526,114 +333,6 @@ static void test_not_openable(void **state)
 	stop_service(fixture);
 }
 
-/* ---- with a cache -----------------------------------------------------------------------------
- */
-
-#define CACHED_OBJECTS 5
-
-/* On a disk, with a name and a build id: what of it does not change can be kept. */
-static void want_file(Fixture *fixture, uint32_t id, const char *folder)
-{
-	_cleanup_free_ char *path = xasprintf("%s/object%u", folder, id);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint8_t build_id[20] = {id};
-
-	assert_true(fd >= 0);
-	table_service_want(fixture->service, &(TableRequest){.id = id,
-							     .fd = fd,
-							     .debug_fd = -1,
-							     .base_svma = BASE_SVMA,
-							     .build_id = build_id,
-							     .build_id_len = sizeof(build_id)});
-}
-
-static void make_files(Fixture *fixture, const char *folder)
-{
-	for (uint32_t id = 1; id <= CACHED_OBJECTS; id++) {
-		Object *object = &fixture->objects[id];
-		_cleanup_close_ int fd = -1;
-
-		object->deed = (struct deed){
-			.what = id == CACHED_OBJECTS ? 'u' : 'g', .rows = 100 * id, .seed = id};
-		fd = make_object(&object->deed);
-		run("cp /proc/%d/fd/%d '%s/object%u'", getpid(), fd, folder, id);
-	}
-}
-
-/* Returns how many came from the cache. */
-static size_t ask_for_files(Fixture *fixture, const char *folder)
-{
-	TableServiceCounts counts;
-
-	for (uint32_t id = 1; id <= CACHED_OBJECTS; id++)
-		fixture->objects[id].answers = 0;
-	fixture->answered = 0;
-	start_service(fixture);
-	for (uint32_t id = 1; id <= CACHED_OBJECTS; id++)
-		want_file(fixture, id, folder);
-	await_all(fixture);
-	for (uint32_t id = 1; id < CACHED_OBJECTS; id++)
-		check(fixture, id, 0);
-	check(fixture, CACHED_OBJECTS, -EBADMSG);
-	counts = table_service_counts(fixture->service);
-	assert_int_equal(counts.failed, 1);
-	assert_int_equal(counts.built + counts.cached, CACHED_OBJECTS - 1);
-	stop_service(fixture);
-	return counts.cached;
-}
-
-static void test_cache(void **state)
-{
-	Fixture *fixture = *state;
-	Invoker invoker = {};
-	char *folder = make_folder();
-
-	setenv("XDG_CACHE_HOME", folder, 1);
-	fixture->options.invoker = &invoker;
-	fixture->options.patience_ns = 0;
-	make_files(fixture, folder);
-	/* Not of files that have changed right now. */
-	assert_int_equal(ask_for_files(fixture, folder), 0);
-	assert_int_equal(ask_for_files(fixture, folder), 0);
-	usleep(2200000);
-	assert_int_equal(ask_for_files(fixture, folder), 0);
-	assert_int_equal(ask_for_files(fixture, folder), CACHED_OBJECTS - 1);
-	/* A changed one is built again, a damaged entry, too. */
-	fixture->objects[2].deed.seed = 77;
-	{
-		_cleanup_close_ int fd = make_object(&fixture->objects[2].deed);
-
-		run("cat /proc/%d/fd/%d > '%s/object2'", getpid(), fd, folder);
-	}
-	run("cd '%s/wallprof/tables' && for f in 03*; do truncate -s -1 $f; done", folder);
-	assert_int_equal(ask_for_files(fixture, folder), CACHED_OBJECTS - 3);
-	assert_int_equal(ask_for_files(fixture, folder), CACHED_OBJECTS - 2);
-	remove_folder(folder);
-}
-
-/* What was built is written when there is time, without anybody's asking for the end. */
-static void test_cache_is_filled(void **state)
-{
-	Fixture *fixture = *state;
-	Invoker invoker = {};
-	char *folder = make_folder();
-
-	setenv("XDG_CACHE_HOME", folder, 1);
-	fixture->options.invoker = &invoker;
-	fixture->options.patience_ns = 0;
-	make_files(fixture, folder);
-	usleep(2200000);
-	start_service(fixture);
-	for (uint32_t id = 1; id <= CACHED_OBJECTS; id++)
-		want_file(fixture, id, folder);
-	await_all(fixture);
-	while (is_readable(fixture, 20))
-		table_service_take(fixture->service, ready, fixture);
-	run("test $(ls '%s/wallprof/tables' | wc -l) = %d", folder, CACHED_OBJECTS - 1);
-	stop_service(fixture);
-	remove_folder(folder);
-}
-
 /* ---- when something is to be done ------------------------------------------------------------ */
 
 static void test_descriptor(void **state)
@@ -685,19 +384,16 @@ static void test_freed_with_jobs(void **state)
 	table_service_free(NULL);
 }
 
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_order),	    WITH_FIXTURE(test_duplicates),
-		WITH_FIXTURE(test_debug_file),	    WITH_FIXTURE(test_want_from_answer),
-		WITH_FIXTURE(test_sizes),	    WITH_FIXTURE(test_each_deed),
-		WITH_FIXTURE(test_three_hundred),   WITH_FIXTURE(test_changing_memory),
-		WITH_FIXTURE(test_shrinking_file),  WITH_FIXTURE(test_killed),
-		WITH_FIXTURE(test_patience_ends),   WITH_FIXTURE(test_not_openable),
-		WITH_FIXTURE(test_descriptor),	    WITH_FIXTURE(test_cache),
-		WITH_FIXTURE(test_cache_is_filled), WITH_FIXTURE(test_freed_with_jobs),
+		WITH_FIXTURE(test_order),	   WITH_FIXTURE(test_duplicates),
+		WITH_FIXTURE(test_debug_file),	   WITH_FIXTURE(test_want_from_answer),
+		WITH_FIXTURE(test_sizes),	   WITH_FIXTURE(test_each_deed),
+		WITH_FIXTURE(test_three_hundred),  WITH_FIXTURE(test_changing_memory),
+		WITH_FIXTURE(test_shrinking_file), WITH_FIXTURE(test_killed),
+		WITH_FIXTURE(test_patience_ends),  WITH_FIXTURE(test_not_openable),
+		WITH_FIXTURE(test_descriptor),	   WITH_FIXTURE(test_freed_with_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
