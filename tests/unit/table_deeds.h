@@ -30,12 +30,13 @@ int __real_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, cons
 int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
 			 const SandboxLimits *limits, Sandbox *ret_sandbox);
 
-/* What the child that is being made shares with its parent. */
-static TableRegion region;
+/* What the child that is being made shares with its parent, and what the one before it did. */
+static TableRegion region, other_region;
 
 int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
 			 const SandboxLimits *limits, Sandbox *ret_sandbox)
 {
+	other_region = region;
 	region = *(const TableRegion *)argument;
 	return __real_sandbox_start(main, fds, fd_count, argument, limits, ret_sandbox);
 }
@@ -172,6 +173,9 @@ static inline void misbehave(const struct deed *deed, const ElfMap *file)
 		break;
 	case 'x':
 		keep_changing(deed);
+		break;
+	case 'y':
+		*(volatile uint8_t *)other_region.base = 1;
 		break;
 	case 'w':
 		await_shrinking(file);

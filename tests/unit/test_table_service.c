@@ -241,6 +241,22 @@ static void test_changing_memory(void **state)
 	assert_true(tables > 0);
 }
 
+/* One child can't write what another one is believed to have written. */
+static void test_regions_apart(void **state)
+{
+	Fixture *fixture = *state;
+
+	fixture->options.workers = 2;
+	start_service(fixture);
+	want(fixture, 1, 'f'); /* keeps the first child busy */
+	want(fixture, 2, 'y');
+	await_all(fixture);
+	assert_int_equal(table_service_counts(fixture->service).children, 2);
+	check(fixture, 1, -ETIME);
+	check(fixture, 2, -EIO);
+	stop_service(fixture);
+}
+
 /* The end of a file that is mapped is the end of who looks at it: of the child. */
 static void test_shrinking_file(void **state)
 {
@@ -387,13 +403,14 @@ static void test_freed_with_jobs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_order),	   WITH_FIXTURE(test_duplicates),
-		WITH_FIXTURE(test_debug_file),	   WITH_FIXTURE(test_want_from_answer),
-		WITH_FIXTURE(test_sizes),	   WITH_FIXTURE(test_each_deed),
-		WITH_FIXTURE(test_three_hundred),  WITH_FIXTURE(test_changing_memory),
-		WITH_FIXTURE(test_shrinking_file), WITH_FIXTURE(test_killed),
-		WITH_FIXTURE(test_patience_ends),  WITH_FIXTURE(test_not_openable),
-		WITH_FIXTURE(test_descriptor),	   WITH_FIXTURE(test_freed_with_jobs),
+		WITH_FIXTURE(test_order),	    WITH_FIXTURE(test_duplicates),
+		WITH_FIXTURE(test_debug_file),	    WITH_FIXTURE(test_want_from_answer),
+		WITH_FIXTURE(test_sizes),	    WITH_FIXTURE(test_each_deed),
+		WITH_FIXTURE(test_three_hundred),   WITH_FIXTURE(test_changing_memory),
+		WITH_FIXTURE(test_regions_apart),   WITH_FIXTURE(test_shrinking_file),
+		WITH_FIXTURE(test_killed),	    WITH_FIXTURE(test_patience_ends),
+		WITH_FIXTURE(test_not_openable),    WITH_FIXTURE(test_descriptor),
+		WITH_FIXTURE(test_freed_with_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
