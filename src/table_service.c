@@ -23,9 +23,9 @@
 #define PATIENCE_NS	   (2 * NSEC_PER_SEC)
 #define BYTES_PER_PATIENCE (100u << 20)
 /* Each object that takes longer halves what the next ones have: there may be any number of them. */
-#define PATIENCE_PARTS_MAX 16
-/* A busy machine makes it wait for a CPU. */
-#define WALL_PER_CPU 4
+#define PATIENCE_PARTS_MAX 8
+/* A busy machine makes it wait for a CPU; this is for one that only sleeps. */
+#define WALL_PER_CPU 10
 /* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
 #define COUNTED_MAX (4ULL << 30)
 /* Besides a row for each byte: for the gaps. Debug files may be compressed. */

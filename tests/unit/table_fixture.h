@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-#define PATIENCE_NS (100 * NSEC_PER_MSEC)
+#define PATIENCE_NS (150 * NSEC_PER_MSEC)
 #define LONG_NS	    (60 * NSEC_PER_SEC)
 #define OBJECTS_MAX 400
 #define BASE_SVMA   4096

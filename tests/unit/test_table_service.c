@@ -153,7 +153,7 @@ static void test_each_deed(void **state)
 		check(fixture, 1, deeds[i].wanted);
 		check(fixture, 2, 0);
 		assert_true(strlen(table_error_text(deeds[i].wanted)) > 10);
-		assert_true(now_ns() - began < 20 * NSEC_PER_SEC);
+		assert_true(now_ns() - began < 30 * NSEC_PER_SEC);
 		stop_service(fixture);
 		forget_answers(fixture);
 	}
@@ -172,7 +172,7 @@ static void test_three_hundred(void **state)
 	int wanted[301];
 
 	fixture->options.workers = 2;
-	fixture->options.patience_ns = 5 * PATIENCE_NS;
+	fixture->options.patience_ns = 3 * PATIENCE_NS;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 300; id++) {
 		size_t i = random_below(10) ? SIZE_MAX : random_below(ARRAY_LEN(deeds));
@@ -199,7 +199,7 @@ static void test_three_hundred(void **state)
 		check(fixture, id, wanted[id]);
 	print_message("the slowest took %.1f ms\n", slowest / 1e6);
 	/* It waits for no child; a busy machine may. */
-	assert_true(slowest < 5 * PATIENCE_NS);
+	assert_true(slowest < 3 * PATIENCE_NS);
 	stop_service(fixture);
 }
 
@@ -304,13 +304,23 @@ static void test_killed(void **state)
 	stop_service(fixture);
 }
 
+static uint64_t children_cpu_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NSEC_PER_SEC +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NSEC_PER_USEC;
+}
+
 /* Any number of files that take forever hold the others up for a bounded time. */
 static void test_patience_ends(void **state)
 {
 	Fixture *fixture = *state;
-	uint64_t began = now_ns();
+	uint64_t before = children_cpu_ns();
 
 	fixture->options.workers = 1;
+	fixture->options.patience_ns = 400 * NSEC_PER_MSEC;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 20; id++)
 		want(fixture, id, 's');
@@ -319,9 +329,9 @@ static void test_patience_ends(void **state)
 	for (uint32_t id = 1; id <= 20; id++)
 		check(fixture, id, -ETIME);
 	check(fixture, 21, 0);
-	/* Each time half of it, down to a sixteenth: less than half a second of CPU time. */
-	assert_true(now_ns() - began < 10 * NSEC_PER_SEC);
 	stop_service(fixture);
+	/* Each half as long as the one before, down to an eighth: 1.6 s, and not 8 s. */
+	assert_true(children_cpu_ns() - before < 4 * NSEC_PER_SEC);
 }
 
 static void test_not_openable(void **state)
