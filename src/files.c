@@ -342,6 +342,18 @@ int files_add_mapping(Files *files, const MappingSeen *mapping)
 	return files->sink(files->user, &record.h);
 }
 
+int files_add_path(Files *files, const char *path, uint32_t *ret_id)
+{
+	struct stat st;
+	_cleanup_free_ char *real = realpath(path, NULL);
+
+	if (!real || stat(real, &st))
+		return -errno;
+	/* As the side-band will name it; no process has the number 0. */
+	return get_file(files, &(MappingSeen){.ns = now_ns(), .path = real, .inode = st.st_ino},
+			ret_id);
+}
+
 int files_add_process(Files *files, pid_t ns_tgid)
 {
 	char maps_path[64];

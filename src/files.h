@@ -38,6 +38,12 @@ typedef struct MappingSeen {
  */
 int files_add_mapping(Files *files, const MappingSeen *mapping);
 
+/*
+ * Numbers and opens a file that is to be mapped soon, of our own root folder. Returns 0 and
+ * its id, a negative errno if there is none, or the sink's error.
+ */
+int files_add_path(Files *files, const char *path, uint32_t *ret_id);
+
 /* Reads /proc/PID/maps and adds its executable mappings. Returns 0 or a negative errno. */
 int files_add_process(Files *files, pid_t ns_tgid);
 

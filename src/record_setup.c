@@ -234,6 +234,36 @@ static int describe_targets(Recording *recording)
 	return error;
 }
 
+static void expect_file(Recording *recording, const char *path)
+{
+	uint32_t file;
+
+	if (!files_add_path(recording->files, path, &file))
+		unwinder_expect(recording->unwinder, file);
+}
+
+/* The command's own file, as execvp(3) will find it: its unwind table is made before it runs. */
+static void expect_program(Recording *recording)
+{
+	const char *name = recording->options->command[0], *folders = getenv("PATH");
+
+	if (strchr(name, '/')) {
+		expect_file(recording, name);
+		return;
+	}
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+		_cleanup_free_ char *path =
+			xasprintf("%.*s/%s", (int)length, length ? folders : ".", name);
+
+		if (!access(path, X_OK)) {
+			expect_file(recording, path);
+			return;
+		}
+		folders += length + (folders[length] == ':');
+	}
+}
+
 static int write_metadata(Recording *recording)
 {
 	MetadataFacts facts = {
@@ -282,6 +312,8 @@ int recording_set_up(Recording *recording)
 		error = programs_start_ticks(recording->programs, recording->options->frequency);
 	if (!error)
 		error = describe_targets(recording);
+	if (!error && recording->unwinder && recording->launched)
+		expect_program(recording);
 	if (!error && recording->unwinder)
 		error = unwinder_prepare(recording->unwinder, now_ns() + PREPARE_NS);
 	return error;

@@ -72,7 +72,7 @@ struct TableService {
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns; /* what the timer is set to; 0 = nothing */
 	uint64_t patience_ns, patience_min_ns;
-	Map seen; /* ids */
+	Map pending; /* id -> 1 until it is answered, then 0 */
 	Queue asked, missing;
 	UnwindTable loaded; /* from the cache; its memory is kept while there are more */
 	Slot slots[TABLE_WORKERS_MAX];
@@ -164,6 +164,7 @@ static void answer(TableService *service, const Consumer *consumer, Job *job,
 {
 	if (error)
 		service->counts.failed++;
+	map_set(&service->pending, job->id, 0);
 	consumer->ready(consumer->user, job->id, table, error);
 	job_close(job);
 }
@@ -481,9 +482,9 @@ void table_service_want(TableService *service, const TableRequest *request)
 	Job job = {.id = request->id, .base_svma = request->base_svma, .fd = -1, .debug_fd = -1};
 	uint64_t debug_size = size_of(request->debug_fd);
 
-	if (map_get(&service->seen, request->id) != MAP_NONE)
+	if (map_get(&service->pending, request->id) == 1)
 		return;
-	map_set(&service->seen, request->id, 1);
+	map_set(&service->pending, request->id, 1);
 	service->counts.wanted++;
 	job.error = request->fd < 0 ? -EBADF : duplicate(request->fd, &job.fd);
 	if (job.error == 0)
@@ -556,7 +557,7 @@ void table_service_free(TableService *service)
 		store_one(service);
 	vec_free(&service->kept);
 	table_cache_close(service->cache);
-	map_free(&service->seen);
+	map_free(&service->pending);
 	closep(&service->timer_fd);
 	closep(&service->epoll_fd);
 	free(service);

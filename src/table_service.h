@@ -50,7 +50,7 @@ int table_service_new(const TableServiceOptions *options, TableService **ret_ser
 /* Ends the children; who has not been answered by now is not. Writes what the cache lacks. */
 void table_service_free(TableService *service);
 
-/* Queues an object; an id that was wanted before is not wanted again. Never waits. */
+/* Queues an object, unless one with its id waits for its answer already. Never waits. */
 void table_service_want(TableService *service, const TableRequest *request);
 
 /* Readable (epoll) when table_service_take() has something to do. */

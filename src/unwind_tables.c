@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_tables.h"
+#include "debug_files.h"
 #include "vdso.h"
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -20,6 +21,7 @@ typedef struct FileTable {
 	bool jit;	  /* no file: TABLE_NONE */
 	bool fresh;
 	bool has_object;
+	bool asked_debug; /* its debug file, too, was asked */
 	struct unwind_object_key object;
 } FileTable;
 
@@ -31,7 +33,7 @@ typedef struct Removed {
 
 struct UnwindTables {
 	const UnwindMaps *maps;
-	const Files *files;
+	Files *files;
 	TableService *service;
 	VEC(FileTable) list; /* by FILE id */
 	VEC(Removed) removed;
@@ -109,12 +111,46 @@ static void set_fresh(UnwindTables *tables, uint32_t file)
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
+static void ask(UnwindTables *tables, uint32_t file, const FileView *view, int debug_fd)
+{
+	table_service_want(tables->service, &(TableRequest){
+						    .id = file,
+						    .fd = view->fd,
+						    .debug_fd = debug_fd,
+						    .base_svma = view->identity->base_svma,
+						    .build_id = view->identity->build_id,
+						    .build_id_len = view->identity->build_id_len,
+					    });
+}
+
+/* An object without call frame information: its debug file may have some. */
+static bool ask_debug_file(UnwindTables *tables, uint32_t file)
+{
+	FileTable *table = file_table(tables, file);
+	FileView view = files_view(tables->files, file);
+	MappedFile mapped = {.id = file, .build_id_len = view.identity->build_id_len};
+	DebugFiles debug = {.file = &mapped, .open = files_open_beside, .open_user = tables->files};
+	_cleanup_close_ int fd = -1;
+
+	if (table->asked_debug)
+		return false;
+	table->asked_debug = true;
+	memcpy(mapped.build_id, view.identity->build_id, sizeof(mapped.build_id));
+	fd = debug_files_by_build_id(&debug);
+	if (fd >= 0)
+		ask(tables, file, &view, fd);
+	debug_files_free(&debug);
+	return fd >= 0;
+}
+
 /* TableReady */
 static void take_table(void *user, uint32_t file, const UnwindTable *built, int error)
 {
 	UnwindTables *tables = user;
 	FileTable *table = file_table(tables, file);
 
+	if (error == -ENODATA && ask_debug_file(tables, file))
+		return;
 	set_fresh(tables, file);
 	if (!error)
 		error = unwind_memory_add_table(tables->maps->memory, built, &table->row);
@@ -164,7 +200,7 @@ static int add_vdso(UnwindTables *tables)
 	return error == -ENODATA || error == -ENOEXEC ? 0 : error;
 }
 
-int unwind_tables_new(const UnwindMaps *maps, const Files *files, const Invoker *invoker,
+int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker,
 		      UnwindTables **ret_tables)
 {
 	UnwindTables *tables = xcalloc(1, sizeof(*tables));
@@ -194,18 +230,6 @@ void unwind_tables_free(UnwindTables *tables)
 	free(tables);
 }
 
-static void ask(UnwindTables *tables, uint32_t file, const FileView *view)
-{
-	table_service_want(tables->service, &(TableRequest){
-						    .id = file,
-						    .fd = view->fd,
-						    .debug_fd = -1,
-						    .base_svma = view->identity->base_svma,
-						    .build_id = view->identity->build_id,
-						    .build_id_len = view->identity->build_id_len,
-					    });
-}
-
 void unwind_tables_want(UnwindTables *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
@@ -224,7 +248,7 @@ void unwind_tables_want(UnwindTables *tables, uint32_t file)
 	} else {
 		table->state = TABLE_WANTED;
 		tables->counts.wanted++;
-		ask(tables, file, &view);
+		ask(tables, file, &view, -1);
 	}
 }
 

@@ -28,7 +28,7 @@ typedef struct UnwindTablesCounts {
 } UnwindTablesCounts;
 
 /* Returns 0 or a negative errno. maps and files stay the caller's and must outlive this. */
-int unwind_tables_new(const UnwindMaps *maps, const Files *files, const Invoker *invoker,
+int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker,
 		      UnwindTables **ret_tables);
 void unwind_tables_free(UnwindTables *tables);
 

@@ -28,8 +28,8 @@ struct Unwinder {
 	uint64_t published, publish_failed;
 };
 
-int unwinder_new(const UnwindMaps *maps, const Files *files, const Invoker *invoker,
-		 RecordSink sink, void *user, Unwinder **ret_unwinder)
+int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, RecordSink sink,
+		 void *user, Unwinder **ret_unwinder)
 {
 	Unwinder *unwinder = xcalloc(1, sizeof(*unwinder));
 	int error;
@@ -66,6 +66,11 @@ void unwinder_take(Unwinder *unwinder, const struct record *record)
 	images_take(&unwinder->images, record, now_ns());
 	if (record->kind == REC_MAPPING)
 		unwind_tables_want(unwinder->tables, ((const struct rec_mapping *)record)->file);
+}
+
+void unwinder_expect(Unwinder *unwinder, uint32_t file)
+{
+	unwind_tables_want(unwinder->tables, file);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */

@@ -20,12 +20,15 @@ typedef struct UnwinderCounts {
 } UnwinderCounts;
 
 /* Returns 0 or a negative errno. maps is copied; files and its fds must outlive this. */
-int unwinder_new(const UnwindMaps *maps, const Files *files, const Invoker *invoker,
-		 RecordSink sink, void *user, Unwinder **ret_unwinder);
+int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, RecordSink sink,
+		 void *user, Unwinder **ret_unwinder);
 void unwinder_free(Unwinder *unwinder);
 
 /* Takes every record of BPF and of the side-band; those that do not concern it are ignored. */
 void unwinder_take(Unwinder *unwinder, const struct record *record);
+
+/* A file is about to be mapped: its table is made before it is. */
+void unwinder_expect(Unwinder *unwinder, uint32_t file);
 
 /*
  * After a round: publishes what has changed and walks what can be walked. known_ns: all that
