@@ -590,14 +590,16 @@ static void test_altered(void **state)
 	for (int how = 0; how < 7; how++) {
 		Built built = build_table(path, NULL);
 		Oracle oracle = open_oracle(path, NULL);
-		size_t victim;
+		size_t victim, tries = 0;
 
-		do
+		assert_true(built.table.counts.rows[CFA_REG] > 10);
+		do {
+			assert_true(tries++ < 10000);
 			victim = random_below(built.table.rows.count - 1);
-		while (built.table.rules.items[built.table.rows.items[victim].rule].cfa !=
-			       CFA_REG ||
-		       built.table.rows.items[victim + 1].pc - built.table.rows.items[victim].pc <
-			       2);
+		} while (built.table.rules.items[built.table.rows.items[victim].rule].cfa !=
+				 CFA_REG ||
+			 built.table.rows.items[victim + 1].pc - built.table.rows.items[victim].pc <
+				 2);
 		assert_int_equal(compare(&oracle, &built, 20000).counts[WRONG], 0);
 		alter(&built, how, victim);
 		assert_true(compare(&oracle, &built, 20000).counts[WRONG] > 0);
