@@ -28,7 +28,7 @@ void ENTER(void (*callback)(void))
 	char room[ROOM * 2];
 
 	memset(room, 0, sizeof(room));
-	__asm__ volatile("" ::"r"(room) : "memory", "rbp", "r13");
+	__asm__ volatile("" ::"r"(room) : "memory", "r13", "r14", "r15");
 	WITHIN(callback);
 	__asm__ volatile("" ::"r"(room) : "memory");
 }
