@@ -83,7 +83,7 @@ def measure(profile, makes_code=False, without_outermost=False):
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
             begun = begun or not is_before_exec(user)
             if begun:
-                _count(result, user, kernel, event, is_root)
+                _count(result, user, kernel, event, is_root, makes_code)
     return result
 
 
