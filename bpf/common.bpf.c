@@ -5,7 +5,7 @@
 #include "wallprof.bpf.h"
 
 const volatile u8 setting_kernel_stacks = KERNEL_STACKS_BLOCKED;
-const volatile u8 setting_user_stacks = 1;
+const volatile u8 setting_user_stacks = USER_STACKS_TABLES;
 const volatile u16 setting_max_stack = 127;
 const volatile s32 setting_preempt_count_offset = 0;
 const volatile s32 setting_irq_regs_offset = 0;
@@ -19,7 +19,14 @@ u32 command_tgid;
 u64 command_threads;
 u64 command_end_ns;
 u8 snapshot_at_end;
+struct unwind_object vdso_object;
+struct unwind_troubles unwind_troubles;
 
+struct chunks_map chunks SEC(".maps");
+struct rules_map rules SEC(".maps");
+struct processes_map processes SEC(".maps");
+struct objects_map objects SEC(".maps");
+struct ring_map copy_ring SEC(".maps");
 struct ring_map sched_ring SEC(".maps");
 struct ring_map bulk_ring SEC(".maps");
 struct accounts_map accounts SEC(".maps");

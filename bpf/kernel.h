@@ -20,6 +20,7 @@ typedef __u32 u32;
 typedef __u64 u64;
 typedef __s16 s16;
 typedef __s32 s32;
+typedef __s64 s64;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -49,13 +50,38 @@ struct sched_info {
 	unsigned long long run_delay; /* CONFIG_SCHED_INFO */
 };
 
+struct super_block {
+	u32 s_dev; /* dev_t: major << 20 | minor */
+};
+
 struct inode {
 	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino; /* u64 in 7.2 */
 };
 
 struct file {
 	struct inode *f_inode;
 	void *private_data;
+};
+
+#define SAVED_AUXV_LOOKED_AT 40 /* of 2 * (AT_VECTOR_SIZE_BASE + …) words */
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct mm_struct {
+	unsigned long saved_auxv[SAVED_AUXV_LOOKED_AT];
+	mm_context_t context;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 };
 
 struct rb_node {
@@ -141,6 +167,8 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	u64 self_exec_id;
+	struct mm_struct *mm;
+	unsigned in_execve : 1; /* gone in some kernels */
 };
 
 struct linux_binprm {
@@ -148,12 +176,26 @@ struct linux_binprm {
 };
 
 struct pt_regs {
+	unsigned long r15;
+	unsigned long r14;
+	unsigned long r13;
+	unsigned long r12;
+	unsigned long bp;
+	unsigned long bx;
+	unsigned long r11;
+	unsigned long r10;
+	unsigned long r9;
+	unsigned long r8;
+	unsigned long ax;
+	unsigned long cx;
 	unsigned long dx;
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;
 	unsigned long ip;
 	unsigned long cs; /* a union with a 16-bit cs since 6.9 (FRED); see user_cs() */
+	unsigned long flags;
+	unsigned long sp;
 };
 
 struct pt_regs___fred {
@@ -178,6 +220,16 @@ struct bpf_iter__task {
 #define PF_USER_WORKER 0x00004000 /* 6.4 and later; a free bit in 6.1 */
 #define PF_KTHREAD     0x00200000
 #define TASK_DEAD      0x00000080
+
+/* include/linux/mm.h, mm_types.h */
+#define VM_EXEC	   0x00000004
+#define PAGE_SHIFT 12
+
+/* include/uapi/linux/auxvec.h */
+#define AT_NULL		0
+#define AT_BASE		7
+#define AT_ENTRY	9
+#define AT_SYSINFO_EHDR 33
 
 /* arch/x86/include/asm/segment.h */
 #define USER_CS	  0x33

@@ -24,6 +24,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int16_t s16;
 typedef int32_t s32;
+typedef int64_t s64;
 #endif
 
 #define COMM_LEN      16

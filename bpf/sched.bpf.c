@@ -59,6 +59,8 @@ static __always_inline void emit_exit(struct task_struct *task, u64 ns)
 	record.tgid = task->tgid;
 	record.exit_code = task->exit_code;
 	emit(&sched_ring, &record.h, sizeof(record));
+	if (record.h.flags & EXIT_GROUP_DEAD)
+		unwind_exit(task->tgid);
 }
 
 /* The final switch-out: what the kernel says of the thread's life is exact only now. */
@@ -138,6 +140,19 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
+static __always_inline void fork_tables(struct task_struct *task, struct task_struct *creator)
+{
+	struct stack_slot *slot;
+
+	if (setting_user_stacks != USER_STACKS_TABLES)
+		return;
+	slot = slot_take_accounted(bpf_ktime_get_ns());
+	if (!slot)
+		return;
+	unwind_fork(slot, task->tgid, creator->tgid, task->start_boottime);
+	slot_release(slot);
+}
+
 /*
  * A birth, told here and not at sched_process_fork: that tracepoint runs preemptibly from 7.0 on,
  * and the kernel leaves a program out where it is already running on that CPU. This
@@ -158,6 +173,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 			return 0;
 		}
 		target_add(task->tgid);
+		fork_tables(task, creator);
 	} else if (!is_target(task->tgid)) {
 		return 0;
 	}

@@ -7,6 +7,7 @@
 #define WALLPROF_SHARED_H
 
 #include "records.h"
+#include "unwind.h"
 
 #define TARGET_WORDS	   (1 << 16) /* one bit for each of PID_MAX_LIMIT = 2^22 numbers */
 #define STACK_SENT_SLOTS   (1 << 16)
@@ -26,12 +27,119 @@ enum kernel_stacks {
 	KERNEL_STACKS_ALL = 2,
 };
 
+enum user_stacks {
+	USER_STACKS_NONE = 0,
+	USER_STACKS_FRAME_POINTERS = 1,
+	USER_STACKS_TABLES = 2,
+};
+
 /* One CPU's account of what was sent and lost. first/last_lost_ns: see loss.c. */
 struct cpu_account {
 	u64 sent[ACCOUNT_KINDS];
 	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder sets it back to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
+};
+
+/* ---- memory of the unwind tables ------------------------------------------------ */
+
+/*
+ * Tables and the mappings of processes share one memory, in chunks of the same size, which are
+ * the inner maps of `chunks`: another one can be added while the programs run, but that waits for
+ * all programs that may be running (10 to 20 ms before 6.19), so the first is there
+ * before they are loaded. All are mapped into the recorder, which writes them as memory.
+ */
+#define CHUNK_CELLS_SHIFT 18
+#define CHUNK_CELLS	  (1u << CHUNK_CELLS_SHIFT)
+#define CHUNKS_MAX	  64u
+#define CELL_ROWS_SHIFT	  2
+#define CELL_ROWS	  (1u << CELL_ROWS_SHIFT)
+#define RULES_MAX	  (1u << 16) /* of the whole system */
+
+/* What there is instead of a table, in unwind_mapping::row if rows is 0. */
+enum unwind_no_table {
+	NO_TABLE_YET = 0,  /* it is being made */
+	NO_TABLE_JIT = 1,  /* no file: code made at run time */
+	NO_TABLE_NONE = 2, /* the object has none, or cannot be read */
+};
+
+/* An executable mapping of a process. */
+struct unwind_mapping {
+	u64 start, last; /* AVMA of the first and of the last byte */
+	u64 load;	 /* AVMA of what has pc 0 in the table's rows */
+	u32 row, rows;	 /* the table: its first row, in all chunks' rows; how many */
+};
+
+union unwind_cell {
+	struct unwind_row rows[CELL_ROWS];
+	struct unwind_mapping mapping;
+};
+
+#define SEEDS_MAX 8
+
+/*
+ * What is known of a process's mappings. The recorder publishes a run of mappings, sorted by
+ * address; BPF adds seeds: what it finds out itself until the recorder does. An
+ * entry counts only for the image (start_boottime, exec_id) that it was made for.
+ */
+struct unwind_process {
+	u32 gen; /* differs in every entry ever published; 0 if BPF made it */
+	u32 exec_id;
+	u64 start_boottime; /* of the leader */
+	u64 tables_ns;	    /* see rec_stack */
+	u32 cell, count;    /* the run */
+	u32 seed_count;	    /* may run past SEEDS_MAX: those that found no room */
+	u32 gen_again;	    /* an entry is used again at once: a copy of it counts if they agree */
+	struct unwind_mapping seeds[SEEDS_MAX];
+};
+
+#define OBJECT_LOADS_MAX 4
+
+/* An object that BPF may meet in a mapping before the recorder has: by its inode. */
+struct unwind_object_key {
+	u64 inode;
+	u32 device; /* as the kernel has it: major << 20 | minor */
+	u32 reserved;
+};
+
+struct unwind_object {
+	u32 row, rows;
+	u64 exec_start,
+		exec_last; /* from and up to what is executable, relative as the rows' pcs */
+	u32 load_count, reserved;
+	struct {
+		u64 offset, size;
+		u64 relative; /* of the byte at offset */
+	} loads[OBJECT_LOADS_MAX];
+};
+
+/* What went wrong with the tables, counted by BPF. */
+struct unwind_troubles {
+	u64 process_lost; /* no room for a process */
+	u64 seed_lost;	  /* no room for a mapping that BPF found itself */
+	u64 torn;	  /* a process's entry changed while it was read */
+	u64 copies;	  /* stacks copied */
+	u64 vma_busy;	  /* bpf_find_vma could not look */
+};
+
+#define COPY_SIZE (16u << 10)
+
+/*
+ * REC_STACK_COPY: registers and stack of a walk that ended for want of a mapping or a table, for
+ * the recorder to walk again when all is known. A REC_STACK with the same id, sent
+ * before, tells what was walked; no other stack has that id.
+ */
+struct rec_stack_copy {
+	struct record h; /* flags: the stack's */
+	u64 id;
+	u32 tgid;
+	u32 exec_id;
+	u64 start_boottime; /* of the process */
+	u64 tables_ns;
+	u64 regs[DWARF_REGS + 1]; /* by DWARF number, and the program counter */
+	u32 size;		  /* bytes of the stack, from rsp on */
+	u32 reserved;
+	u8 stack[COPY_SIZE];
 };
 
 #endif

@@ -10,7 +10,7 @@
 #ifndef WALLPROF_STACK_BPF_H
 #define WALLPROF_STACK_BPF_H
 
-#include "wallprof.bpf.h"
+#include "unwind.bpf.h"
 
 extern int stack_hash(struct stack_slot *slot);
 
@@ -54,40 +54,46 @@ static __always_inline struct stack_slot *slot_take_accounted(u64 ns)
 }
 
 /*
- * Gives the slot's `bytes` of frames an id, sends them if need be, releases the slot.
- * Returns the id, or 0 if there are no frames. The id stands even if sending
- * failed: the loss is accounted and the reader shows "[stack lost]".
+ * Gives the slot's stack an id, which the seed makes the process image's, and sends it unless
+ * it was sent lately. Returns the id, or 0 if there are no frames. It stands even if
+ * sending failed: the loss is accounted and the reader shows "[stack lost]".
  */
+static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
+{
+	struct rec_stack *stack = &slot->stack;
+	u32 size, count = stack->count;
+	u64 *sent;
+
+	if (count == 0 || count > MAX_FRAMES)
+		return 0;
+	stack->id = seed;
+	stack_hash(slot);
+	sent = &stack_sent[stack->id & (STACK_SENT_SLOTS - 1)];
+	if (*sent == stack->id)
+		return stack->id;
+	size = sizeof(*stack) + count * sizeof(u64);
+	record_init(&stack->h, REC_STACK, stack->h.flags, size, ns);
+	if (!emit(&bulk_ring, &stack->h, size))
+		*sent = stack->id;
+	return stack->id;
+}
+
+/* The same of `bytes` of frames that bpf_get_stack gave; releases the slot. */
 static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 flags, u32 tgid,
 				       u64 seed, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
-	u64 *sent;
-	u64 id = 0;
-	u32 count;
+	u64 id, count = bytes < 0 ? 0 : (u64)bytes / sizeof(u64);
 
-	if (bytes < (long)sizeof(u64))
-		goto out;
-	count = (u64)bytes / sizeof(u64);
-	if (count > MAX_FRAMES)
-		count = MAX_FRAMES;
-	stack->count = count;
-	stack->id = seed;
+	stack->count = count > MAX_FRAMES ? MAX_FRAMES : count;
+	stack->h.flags = flags;
 	stack->tgid = tgid;
 	stack->tables_ns = 0;
-	stack_hash(slot);
-	id = stack->id;
-	sent = &stack_sent[id & (STACK_SENT_SLOTS - 1)];
-	if (*sent == id)
-		goto out;
 	if (count >= setting_max_stack)
 		stack->result = STACK_TRUNCATED;
 	else
 		stack->result = flags & STACK_USER ? STACK_FRAME_POINTERS : STACK_COMPLETE;
-	record_init(&stack->h, REC_STACK, flags, sizeof(*stack) + count * sizeof(u64), ns);
-	if (!emit(&bulk_ring, &stack->h, sizeof(*stack) + count * sizeof(u64)))
-		*sent = id;
-out:
+	id = slot_send(slot, seed, ns);
 	slot_release(slot);
 	return id;
 }
@@ -114,12 +120,34 @@ static __always_inline u64 kernel_stack(void *ctx, u64 ns)
 			   ns);
 }
 
+/* For want of a mapping or a table? Then a copy of the stack lets the recorder do it later. */
+static __always_inline bool is_copy_wanted(u32 result)
+{
+	return result == STACK_NO_MAPPING || result == STACK_NO_TABLE;
+}
+
+static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_struct *task, u64 seed,
+					u64 ns)
+{
+	struct rec_stack *stack = &slot->stack;
+	bool copy;
+	u64 id;
+
+	unwind_current(slot);
+	stack->tgid = task->tgid;
+	seed ^= stack->tables_ns ^ (u64)stack->result << 24 ^ (u64)stack->h.flags << 16;
+	copy = is_copy_wanted(stack->result);
+	if (copy)
+		seed ^= ns * 0x9e3779b97f4a7c15ULL ^ task->pid; /* an id of its own */
+	id = slot_send(slot, seed, ns);
+	if (copy && id)
+		unwind_copy(slot);
+	return id;
+}
+
 /*
- * The user stack of the current task, by frame pointers. This is the one function
- * that the walk by unwind tables replaces.
- *
- * The seed makes the id belong to the process image: after exec the same addresses
- * mean something else and must be sent again.
+ * The user stack of the current task. The seed makes the id belong to the process image:
+ * after exec the same addresses mean something else and must be sent again.
  */
 static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool in_syscall, u64 ns)
 {
@@ -127,12 +155,19 @@ static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool 
 	u8 flags = STACK_USER | (in_syscall ? STACK_SYSCALL_PC : 0);
 	struct stack_slot *slot;
 	long bytes;
+	u64 id;
 
-	if (!setting_user_stacks || task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (setting_user_stacks == USER_STACKS_NONE ||
+	    task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) || !task->mm)
 		return 0;
 	slot = slot_take_accounted(ns);
 	if (!slot)
 		return 0;
+	if (setting_user_stacks == USER_STACKS_TABLES) {
+		id = walked_stack(slot, task, seed, ns);
+		slot_release(slot);
+		return id;
+	}
 	bytes = bpf_get_stack(ctx, slot->stack.frames, frames_size(), BPF_F_USER_STACK);
 	return slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
 }

@@ -10,6 +10,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	struct rec_exec record = {};
+	struct stack_slot *slot;
 
 	if (!is_target(task->tgid))
 		return 0;
@@ -21,6 +22,13 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 	bpf_probe_read_kernel_str(record.path, sizeof(record.path), bprm->filename);
 	emit(&sched_ring, &record.h, sizeof(record));
+	if (setting_user_stacks != USER_STACKS_TABLES)
+		return 0;
+	slot = slot_take_accounted(record.h.ns);
+	if (!slot)
+		return 0;
+	unwind_exec(slot);
+	slot_release(slot);
 	return 0;
 }
 

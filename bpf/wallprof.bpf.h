@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "records.h"
 #include "shared.h"
+#include "walk_state.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -23,7 +24,7 @@
 /* ---- settings: constants to the verifier, so that what is off costs nothing */
 
 extern const volatile u8 setting_kernel_stacks; /* enum kernel_stacks */
-extern const volatile u8 setting_user_stacks;	/* bool */
+extern const volatile u8 setting_user_stacks;	/* enum user_stacks */
 extern const volatile u16 setting_max_stack;	/* frames bpf_get_stack gives at most */
 /* Where per-CPU variables lie, relative to this CPU's `runqueues`; see context.bpf.h. */
 extern const volatile s32 setting_preempt_count_offset;
@@ -40,6 +41,8 @@ extern u32 command_tgid;    /* the launched command, or 0 */
 extern u64 command_threads; /* how many of its threads still live */
 extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
 extern u8 snapshot_at_end;
+extern struct unwind_object vdso_object;
+extern struct unwind_troubles unwind_troubles;
 
 /* ---- maps --------------------------------------------------------------------- */
 
@@ -56,9 +59,22 @@ struct accounts_map {
 	__type(value, struct cpu_account);
 };
 
-/* A stack under construction: the record with room for its frames. */
+#define WINDOW_SIZE 2048
+#define NO_WINDOW   ~0ULL
+
+/* A stack under construction: the record with room for its frames, and what the walk needs. */
 struct stack_slot {
 	u64 busy;
+	struct walk walk;
+	struct unwind_process process;
+	union {
+		u64 signal_regs[WALK_SIGNAL_REGS];
+		u64 auxv[SAVED_AUXV_LOOKED_AT];
+	};
+	u64 word;	  /* what was read last */
+	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
+	u64 window[WINDOW_SIZE / sizeof(u64)];
+	struct rec_stack_copy copy;
 	union {
 		struct rec_stack stack;
 		u8 room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
@@ -72,6 +88,49 @@ struct scratch_map {
 	__type(value, struct stack_slot);
 };
 
+/* Inner maps that are all of one size, so that what is looked up in them is code in line. */
+struct chunk_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, CHUNK_CELLS);
+	__uint(key_size, sizeof(u32)); /* clang 14 loses the types of inner maps */
+	__uint(value_size, sizeof(union unwind_cell));
+};
+
+struct chunks_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CHUNKS_MAX);
+	__type(key, u32);
+	__array(values, struct chunk_map);
+};
+
+struct rules_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RULES_MAX);
+	__type(key, u32);
+	__type(value, struct unwind_rule);
+};
+
+struct processes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32); /* tgid */
+	__type(value, struct unwind_process);
+};
+
+struct objects_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct unwind_object_key);
+	__type(value, struct unwind_object);
+};
+
+extern struct chunks_map chunks SEC(".maps");
+extern struct rules_map rules SEC(".maps");
+extern struct processes_map processes SEC(".maps");
+extern struct objects_map objects SEC(".maps");
+extern struct ring_map copy_ring SEC(".maps");
 extern struct ring_map sched_ring SEC(".maps");
 extern struct ring_map bulk_ring SEC(".maps");
 extern struct accounts_map accounts SEC(".maps");

@@ -466,7 +466,7 @@ static int probe_attaching(const struct bpf_program *program)
 static void probe_one(Probe *probe)
 {
 	ProgramsOptions options = {
-		.ring_size = 4096, .kernel_stacks = KERNEL_STACKS_BLOCKED, .user_stacks = true};
+		.ring_size = 4096, .kernel_stacks = KERNEL_STACKS_BLOCKED, .user_stacks = USER_STACKS_TABLES};
 	struct wallprof *skeleton = open_skeleton(&options, libbpf_num_possible_cpus());
 	struct bpf_program *program, *probed = NULL;
 	uint64_t begin;

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind.bpf.c - walking user stacks by unwind tables.
+ *
+ * The searches and the step are global functions: the verifier works through each once, and
+ * not once per frame, which alone makes kernels from 6.12 on accept the walk.
+ */
+#include "unwind.bpf.h"
+#include "syscall.bpf.h"
+#include "unwind_process.bpf.h"
+
+/* ---- the tables ---------------------------------------------------------------- */
+
+/*
+ * Both look-ups are code in line, not calls: that is what the chunks' common size is for.
+ * NULL: the index is none, which only an entry that was torn can lead to.
+ */
+static __always_inline union unwind_cell *cell_at(u32 index)
+{
+	u32 number = index >> CHUNK_CELLS_SHIFT, key = index & (CHUNK_CELLS - 1);
+	void *chunk = bpf_map_lookup_elem(&chunks, &number);
+
+	return chunk ? bpf_map_lookup_elem(chunk, &key) : NULL;
+}
+
+/* All ones if a <= b, both below 2^63; no branch, each of which the verifier would follow. */
+static __always_inline u64 at_most(u64 a, u64 b)
+{
+	return (s64)(a - b - 1) >> 63;
+}
+
+#define SEARCH_STEPS 31 /* enough for as many rows as there can be */
+
+/*
+ * The rule that holds at pc (relative), of the table of walk.mapping, the first row of which has
+ * pc 0; -1 if there is none.
+ */
+__noinline int find_rule(struct stack_slot *slot, u64 pc)
+{
+	union unwind_cell *cell;
+	u32 first, count;
+
+	if (!slot)
+		return -1;
+	first = slot->walk.mapping.row;
+	count = slot->walk.mapping.rows;
+	for (u32 i = 0; i < SEARCH_STEPS; i++) {
+		u32 half = count >> 1, middle = first + half;
+
+		if (half == 0)
+			break;
+		cell = cell_at(middle >> CELL_ROWS_SHIFT);
+		if (!cell)
+			return -1;
+		first += half & at_most(cell->rows[middle & (CELL_ROWS - 1)].pc, pc);
+		count -= half;
+	}
+	cell = cell_at(first >> CELL_ROWS_SHIFT);
+	return cell ? cell->rows[first & (CELL_ROWS - 1)].rule & (RULES_MAX - 1) : -1;
+}
+
+#define RUN_STEPS 17
+
+/* In the run of mappings that the recorder published. */
+__noinline int find_in_run(struct stack_slot *slot, u64 pc)
+{
+	u32 first, count;
+	union unwind_cell *cell;
+
+	if (!slot || slot->process.count == 0)
+		return -1;
+	first = slot->process.cell;
+	count = slot->process.count;
+	for (u32 i = 0; i < RUN_STEPS; i++) {
+		u32 half = count >> 1;
+
+		if (half == 0)
+			break;
+		cell = cell_at(first + half);
+		if (!cell)
+			return -1;
+		first += half & at_most(cell->mapping.start, pc);
+		count -= half;
+	}
+	cell = cell_at(first);
+	if (!cell || pc < cell->mapping.start || pc > cell->mapping.last)
+		return -1;
+	slot->walk.mapping = cell->mapping;
+	return 0;
+}
+
+/* ---- what the recorder does not know yet -------------------------------------------- */
+
+/* So that it need not be asked again before the recorder knows. */
+static __always_inline void remember(struct task_struct *task, const struct unwind_mapping *mapping)
+{
+	struct unwind_process *process = current_process(task);
+	u32 number;
+
+	if (!process)
+		return;
+	number = __sync_fetch_and_add(&process->seed_count, 1);
+	if (number >= SEEDS_MAX) {
+		__sync_fetch_and_add(&unwind_troubles.seed_lost, 1);
+		return;
+	}
+	process->seeds[number].start = mapping->start;
+	process->seeds[number].load = mapping->load;
+	process->seeds[number].row = mapping->row;
+	process->seeds[number].rows = mapping->rows;
+	barrier();
+	process->seeds[number].last = mapping->last;
+}
+
+/*
+ * A miss: the kernel itself is asked. With interrupts off it can be once in a program's run: the
+ * lock that it takes is given back later.
+ */
+__noinline int find_by_vma(struct stack_slot *slot, u64 pc)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct found_vma found = {};
+	struct unwind_mapping *mapping;
+	long error;
+
+	if (!slot)
+		return STACK_NO_MAPPING;
+	error = bpf_find_vma(task, pc, take_vma, &found, 0);
+	if (error == -EBUSY) {
+		__sync_fetch_and_add(&unwind_troubles.vma_busy, 1);
+		return STACK_NO_MAPPING;
+	}
+	if (error || !found.exec)
+		return STACK_BAD_PC;
+	mapping = &slot->walk.mapping;
+	mapping->start = found.start;
+	mapping->last = found.last;
+	mapping->load = found.start;
+	mapping->rows = 0;
+	mapping->row = found.file ? NO_TABLE_YET : NO_TABLE_JIT;
+	if (found.vdso)
+		map_object(mapping, &vdso_object, found.start);
+	else if (found.file && !map_known_object(mapping, &found))
+		return WALK_ON;
+	if (pc < mapping->start || pc > mapping->last)
+		return STACK_BAD_PC;
+	remember(task, mapping);
+	return WALK_ON;
+}
+
+__noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
+{
+	if (!slot)
+		return -1;
+	for (u32 i = 0; i < SEEDS_MAX; i++) {
+		struct unwind_mapping *seed = &slot->process.seeds[i];
+
+		if (i >= slot->process.seed_count)
+			break;
+		if (pc < seed->start || pc > seed->last)
+			continue;
+		slot->walk.mapping = *seed;
+		return 0;
+	}
+	return -1;
+}
+
+/* ---- the walk --------------------------------------------------------------------- */
+
+#define WALK_SELF struct stack_slot *self
+
+/* A word of user memory, to slot->word: from the part of the stack that was copied last. */
+__noinline int read_word(struct stack_slot *slot, u64 address)
+{
+	u64 into, start;
+
+	if (!slot)
+		return 0;
+	into = address - slot->window_start;
+	if (into <= WINDOW_SIZE - sizeof(u64) && !(into & 7)) {
+		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
+		return 1;
+	}
+	/* What is read next lies above, or a little below. */
+	start = address - slot->walk.sp < WINDOW_SIZE / 2 ? slot->walk.sp : address - 64;
+	slot->window_start = address - ((address - start) & ~7ULL);
+	if (!bpf_probe_read_user(slot->window, WINDOW_SIZE, (void *)slot->window_start)) {
+		into = address - slot->window_start;
+		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
+		return 1;
+	}
+	slot->window_start = NO_WINDOW;
+	return !bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)address);
+}
+
+static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
+{
+	bool good = read_word(self, address);
+
+	*ret = self->word;
+	return good;
+}
+
+static __always_inline const u64 *walk_read_signal(WALK_SELF, u64 address)
+{
+	if (bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address))
+		return NULL;
+	return self->signal_regs;
+}
+
+static __always_inline int walk_find_mapping(WALK_SELF, u64 pc)
+{
+	if (!find_in_run(self, pc) || !find_in_seeds(self, pc))
+		return WALK_ON;
+	return find_by_vma(self, pc);
+}
+
+static __always_inline bool walk_find_rule(WALK_SELF, u32 pc, struct unwind_rule *ret)
+{
+	u32 number = find_rule(self, pc);
+	struct unwind_rule *rule = bpf_map_lookup_elem(&rules, &number);
+
+	if (!rule)
+		return false;
+	*ret = *rule;
+	return true;
+}
+
+#include "walk.h"
+
+/* Adds the frame to the stack and goes on to its caller: WALK_ON, or how the stack ends. */
+__noinline int unwind_step(struct stack_slot *slot)
+{
+	struct rec_stack *stack;
+	u32 count;
+	u64 frame;
+
+	if (!slot)
+		return STACK_FAULT;
+	stack = &slot->stack;
+	count = stack->count;
+	if (count >= MAX_FRAMES)
+		return STACK_TRUNCATED;
+	frame = slot->walk.pc;
+	if (slot->walk.exact && count > 0)
+		frame |= FRAME_EXACT;
+	if (slot->walk.guessed) {
+		frame |= FRAME_GUESSED;
+		stack->h.flags |= STACK_GUESSED;
+	}
+	stack->frames[count] = frame;
+	stack->count = count + 1;
+	return walk_step(slot);
+}
+
+static __always_inline void take_registers(struct walk *walk, struct pt_regs *regs)
+{
+	walk->regs[0] = regs->ax;
+	walk->regs[1] = regs->dx;
+	walk->regs[2] = regs->cx;
+	walk->regs[3] = regs->bx;
+	walk->regs[4] = regs->si;
+	walk->regs[5] = regs->di;
+	walk->regs[6] = walk->bp = regs->bp;
+	walk->regs[7] = walk->sp = regs->sp;
+	walk->regs[8] = regs->r8;
+	walk->regs[9] = regs->r9;
+	walk->regs[10] = regs->r10;
+	walk->regs[11] = regs->r11;
+	walk->regs[12] = regs->r12;
+	walk->regs[13] = regs->r13;
+	walk->regs[14] = regs->r14;
+	walk->regs[15] = regs->r15;
+	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
+	walk->exact = (s64)regs->orig_ax < 0; /* else a system call, which goes on behind it */
+	walk->inner = true;
+	walk->bp_lost = walk->guessed = false;
+	walk->mapping.start = walk->mapping.last = 0;
+}
+
+/* A copy: the entry may be replaced while the walk goes on. */
+static __always_inline void take_process(struct stack_slot *slot, struct task_struct *task)
+{
+	struct unwind_process *process = current_process(task);
+
+	slot->process.count = slot->process.seed_count = 0;
+	slot->process.tables_ns = 0;
+	if (!process)
+		return;
+	__builtin_memcpy(&slot->process, process, offsetof(struct unwind_process, seeds));
+	if (slot->process.seed_count > 0)
+		__builtin_memcpy(slot->process.seeds, process->seeds, sizeof(process->seeds));
+	barrier();
+	if (slot->process.gen == process->gen_again && slot->process.gen == slot->process.gen_again)
+		return;
+	slot->process.count = slot->process.seed_count = 0;
+	slot->process.tables_ns = 0;
+	__sync_fetch_and_add(&unwind_troubles.torn, 1);
+}
+
+/* Is the new program's memory there, but not the program yet? */
+static __always_inline bool is_in_exec(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->in_execve) || !BPF_CORE_READ_BITFIELD(task, in_execve))
+		return false;
+	return !current_process(task);
+}
+
+__noinline int unwind_current(struct stack_slot *slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	int result = WALK_ON;
+
+	if (!slot)
+		return 0;
+	take_registers(&slot->walk, regs);
+	take_process(slot, task);
+	slot->window_start = NO_WINDOW;
+	slot->stack.h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
+	slot->stack.count = 0;
+	slot->stack.tables_ns = slot->process.tables_ns;
+	if (user_cs(regs) != USER_CS) {
+		slot->stack.frames[0] = slot->walk.pc;
+		slot->stack.count = 1;
+		result = STACK_COMPAT;
+	} else if (is_in_exec(task)) {
+		result = STACK_EXEC;
+	}
+	for (u32 i = 0; i <= MAX_FRAMES; i++) {
+		if (result != WALK_ON)
+			break;
+		result = unwind_step(slot);
+	}
+	slot->stack.result = result;
+	return 0;
+}
+
+/* ---- a copy, for the recorder to walk ---------------------------------------------- */
+
+#define PAGE_SIZE (1UL << PAGE_SHIFT)
+
+/* Page by page, for what lies above the stack may not be there. */
+static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
+{
+	u32 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
+
+	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
+		return 0;
+	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
+		if (size > COPY_SIZE - PAGE_SIZE ||
+		    bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
+			break;
+		size += PAGE_SIZE;
+	}
+	return size;
+}
+
+__noinline int unwind_copy(struct stack_slot *slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct rec_stack_copy *copy;
+	u32 length;
+
+	if (!slot)
+		return 0;
+	take_registers(&slot->walk, regs);
+	copy = &slot->copy;
+	copy->id = slot->stack.id;
+	copy->tgid = task->tgid;
+	copy->exec_id = task->self_exec_id;
+	copy->start_boottime = task->group_leader->start_boottime;
+	copy->tables_ns = slot->process.tables_ns;
+	__builtin_memcpy(copy->regs, slot->walk.regs, sizeof(copy->regs));
+	copy->reserved = 0;
+	copy->size = copy_stack(copy, slot->walk.sp);
+	length = offsetof(struct rec_stack_copy, stack) + copy->size;
+	if (length > sizeof(*copy))
+		return 0;
+	length &= ~7;
+	record_init(&copy->h, REC_STACK_COPY, slot->stack.h.flags, length, slot->stack.h.ns);
+	__sync_fetch_and_add(&unwind_troubles.copies, 1);
+	emit(&copy_ring, &copy->h, length);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_life.bpf.c - birth, exec and end of processes, as far as their unwind tables go: done here
+ * because user space would come too late.
+ */
+#include "unwind_process.bpf.h"
+
+/* Builds the entry in the slot, which keeps it off the program's stack. */
+static __always_inline void publish(struct stack_slot *slot, u32 tgid)
+{
+	slot->process.gen = slot->process.gen_again = bpf_get_prandom_u32();
+	if (bpf_map_update_elem(&processes, &tgid, &slot->process, BPF_ANY))
+		__sync_fetch_and_add(&unwind_troubles.process_lost, 1);
+}
+
+/* The object that is mapped at address: whole, whichever part of it address is in. */
+static __always_inline void seed(struct stack_slot *slot, u64 address)
+{
+	struct found_vma found = {};
+	u32 number = slot->process.seed_count;
+
+	if (!address || number >= SEEDS_MAX)
+		return;
+	if (bpf_find_vma(bpf_get_current_task_btf(), address, take_vma, &found, 0) || !found.file)
+		return;
+	if (map_known_object(&slot->process.seeds[number], &found))
+		slot->process.seed_count = number + 1;
+}
+
+static __always_inline void seed_vdso(struct stack_slot *slot, u64 address)
+{
+	u32 number = slot->process.seed_count;
+
+	if (!address || number >= SEEDS_MAX || !vdso_object.rows)
+		return;
+	map_object(&slot->process.seeds[number], &vdso_object, address);
+	slot->process.seed_count = number + 1;
+}
+
+/*
+ * The program, its loader and the vDSO are where the kernel tells the program itself that they are.
+ * If they are known from before, their very first instructions have tables.
+ */
+__noinline int unwind_exec(struct stack_slot *slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 entry = 0, base = 0, vdso = 0;
+
+	if (!slot)
+		return 0;
+	__builtin_memset(&slot->process, 0, sizeof(slot->process));
+	slot->process.exec_id = task->self_exec_id;
+	slot->process.start_boottime = task->group_leader->start_boottime;
+	slot->process.tables_ns = bpf_ktime_get_ns();
+	if (bpf_probe_read_kernel(slot->auxv, sizeof(slot->auxv), task->mm->saved_auxv))
+		return 0;
+	for (u32 i = 0; i < SAVED_AUXV_LOOKED_AT; i += 2) {
+		u64 type = slot->auxv[i], value = slot->auxv[i + 1];
+
+		entry |= type == AT_ENTRY ? value : 0;
+		base |= type == AT_BASE ? value : 0;
+		vdso |= type == AT_SYSINFO_EHDR ? value : 0;
+	}
+	seed(slot, entry);
+	seed(slot, base);
+	seed_vdso(slot, vdso);
+	publish(slot, task->tgid);
+	return 0;
+}
+
+__noinline int unwind_fork(struct stack_slot *slot, u32 tgid, u32 parent, u64 start_boottime)
+{
+	struct unwind_process *process = bpf_map_lookup_elem(&processes, &parent);
+
+	if (!slot || !process)
+		return 0;
+	__builtin_memcpy(&slot->process, process, sizeof(slot->process));
+	barrier();
+	if (slot->process.gen != process->gen_again) {
+		__sync_fetch_and_add(&unwind_troubles.torn, 1);
+		return 0;
+	}
+	slot->process.start_boottime = start_boottime;
+	publish(slot, tgid);
+	return 0;
+}
+
+__noinline int unwind_exit(u32 tgid)
+{
+	bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_process.bpf.h - what BPF knows and finds out of a process's mappings.
+ */
+#ifndef WALLPROF_UNWIND_PROCESS_BPF_H
+#define WALLPROF_UNWIND_PROCESS_BPF_H
+
+#include "unwind.bpf.h"
+
+#define EBUSY 16
+
+struct found_vma {
+	struct unwind_object_key key;
+	u64 start, last, offset;
+	bool exec, file, vdso;
+};
+
+static long take_vma(struct task_struct *task, struct vm_area_struct *vma, struct found_vma *found)
+{
+	struct file *file = vma->vm_file;
+
+	found->start = vma->vm_start;
+	found->last = vma->vm_end - 1;
+	found->offset = vma->vm_pgoff << PAGE_SHIFT;
+	found->exec = vma->vm_flags & VM_EXEC;
+	found->file = file;
+	found->vdso = !file && (u64)BPF_CORE_READ(task, mm, context.vdso) == found->start;
+	if (file) {
+		found->key.inode = BPF_CORE_READ(file, f_inode, i_ino);
+		found->key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	}
+	return 0;
+}
+
+static __always_inline void map_object(struct unwind_mapping *mapping,
+				       const struct unwind_object *object, u64 load)
+{
+	mapping->start = load + object->exec_start;
+	mapping->load = load;
+	mapping->row = object->row;
+	mapping->rows = object->rows;
+	barrier();
+	mapping->last = load + object->exec_last; /* what makes it valid */
+}
+
+/* Where the object lies, of which a part at `offset` of its file begins at start. */
+static __always_inline bool map_known_object(struct unwind_mapping *mapping,
+					     const struct found_vma *found)
+{
+	struct unwind_object *object = bpf_map_lookup_elem(&objects, &found->key);
+
+	if (!object)
+		return false;
+	for (u32 i = 0; i < OBJECT_LOADS_MAX; i++) {
+		u64 into = found->offset - object->loads[i].offset;
+
+		if (i >= object->load_count || into >= object->loads[i].size)
+			continue;
+		map_object(mapping, object, found->start - object->loads[i].relative - into);
+		return true;
+	}
+	return false;
+}
+
+static __always_inline struct unwind_process *current_process(struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+	struct unwind_process *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (!process || process->exec_id != (u32)task->self_exec_id ||
+	    process->start_boottime != task->group_leader->start_boottime)
+		return NULL;
+	return process;
+}
+
+#endif

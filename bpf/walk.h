@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * walk.h - from a frame to its caller's, by unwind tables. The same code runs in BPF
+ * (unwind.bpf.c) and in user space (src/walk_user.c).
+ *
+ * Who includes it has defined before, with self as WALK_SELF, whose member is `struct walk walk`:
+ *
+ * - bool walk_read(self, address, *ret): a word of memory.
+ * - const u64 *walk_read_signal(self, address): WALK_SIGNAL_REGS of them, or NULL.
+ * - int walk_find_mapping(self, pc): WALK_ON and walk.mapping, or an enum stack_result.
+ * - bool walk_find_rule(self, pc, *ret): in walk.mapping's table, which has one for every pc; false
+ *   if the table is gone.
+ *
+ * Follows the x86-64 psABI, 3.6 (registers), and the kernel's struct rt_sigframe.
+ */
+#ifndef WALLPROF_WALK_H
+#define WALLPROF_WALK_H
+
+#include "walk_state.h"
+
+#define USER_LIMIT   (1ULL << 56) /* of five-level paging */
+#define USER_LOWEST  0x1000
+#define FP_FRAME_MAX (1ULL << 20) /* no frame of code made at run time is larger */
+
+static __always_inline bool walk_is_user(u64 pc)
+{
+	return pc >= USER_LOWEST && pc < USER_LIMIT;
+}
+
+static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved)
+{
+	for (u32 i = 0; i < 8; i++)
+		walk->regs[8 + i] = saved[i];
+	walk->regs[5] = saved[8];
+	walk->regs[4] = saved[9];
+	walk->regs[6] = saved[10];
+	walk->regs[3] = saved[11];
+	walk->regs[1] = saved[12];
+	walk->regs[0] = saved[13];
+	walk->regs[2] = saved[14];
+	walk->regs[7] = saved[15];
+	walk->regs[DWARF_RETURN] = saved[16];
+	walk->pc = saved[16];
+	walk->sp = saved[15];
+	walk->bp = saved[10];
+	walk->exact = walk->inner = true;
+	walk->bp_lost = false;
+}
+
+static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp, u64 bp, bool bp_lost)
+{
+	walk->pc = pc;
+	walk->sp = sp;
+	walk->bp = bp;
+	walk->bp_lost = bp_lost;
+	walk->exact = walk->inner = walk->guessed = false;
+}
+
+static __always_inline int walk_register(const struct walk *walk, u32 number, u64 *ret)
+{
+	if (number == DWARF_RSP) {
+		*ret = walk->sp;
+	} else if (number == DWARF_RBP) {
+		if (walk->bp_lost)
+			return STACK_REGISTER;
+		*ret = walk->bp;
+	} else {
+		if (!walk->inner)
+			return STACK_REGISTER;
+		*ret = walk->regs[number & (DWARF_REGS - 1)];
+	}
+	return WALK_ON;
+}
+
+static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u64 *ret_cfa)
+{
+	struct walk *walk = &self->walk;
+	u64 cfa = 0;
+	int result;
+
+	if (rule->cfa == CFA_PLT) {
+		cfa = walk->sp + 8;
+		if ((s32)(walk->pc & 15) >= rule->extra)
+			cfa += 8;
+	} else {
+		result = walk_register(walk, rule->cfa_reg, &cfa);
+		if (result != WALK_ON)
+			return result;
+		cfa += (s64)rule->cfa_offset;
+		if (rule->cfa == CFA_DEREF) {
+			if (!walk_read(self, cfa, &cfa))
+				return STACK_FAULT;
+			cfa += (s64)rule->extra;
+		}
+	}
+	/* One that is read from memory may lie on another stack. */
+	if (cfa & 7 || (cfa <= walk->sp && rule->cfa != CFA_DEREF))
+		return STACK_BAD_CFA;
+	*ret_cfa = cfa;
+	return WALK_ON;
+}
+
+/* The caller's rbp; whether it is lost. */
+static __always_inline int walk_bp(WALK_SELF, const struct unwind_rule *rule, u64 cfa, u64 *ret_bp,
+				   bool *ret_lost)
+{
+	struct walk *walk = &self->walk;
+	u64 at;
+
+	*ret_bp = walk->bp;
+	*ret_lost = walk->bp_lost;
+	if (rule->bp == BP_SAME)
+		return WALK_ON;
+	*ret_lost = false;
+	if (rule->bp == BP_AT_CFA) {
+		at = cfa;
+	} else if (rule->bp == BP_AT_BP && !walk->bp_lost) {
+		at = walk->bp;
+	} else if (rule->bp == BP_AT_SP) {
+		at = walk->sp;
+	} else if (rule->bp >= BP_IN_REG && walk->inner) {
+		*ret_bp = walk->regs[rule->bp & (DWARF_REGS - 1)];
+		return WALK_ON;
+	} else {
+		*ret_lost = true;
+		return WALK_ON;
+	}
+	return walk_read(self, at + (s64)rule->bp_offset, ret_bp) ? WALK_ON : STACK_FAULT;
+}
+
+static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rule)
+{
+	struct walk *walk = &self->walk;
+	u64 cfa = 0, pc = 0, bp = 0;
+	bool bp_lost = false;
+	int result;
+
+	if (rule->cfa == CFA_END)
+		return STACK_COMPLETE;
+	if (rule->cfa == CFA_NONE)
+		return rule->extra == NONE_GAP ? STACK_GAP : STACK_UNSUPPORTED;
+	if (rule->cfa == CFA_SIGNAL) {
+		const u64 *saved = walk_read_signal(self, walk->sp + SIGNAL_CONTEXT);
+
+		if (!saved)
+			return STACK_FAULT;
+		walk_take_signal(walk, saved);
+		return walk_is_user(walk->pc) ? WALK_ON : STACK_BAD_PC;
+	}
+	result = walk_cfa(self, rule, &cfa);
+	if (result != WALK_ON)
+		return result;
+	if (rule->ra >= RA_REG) {
+		if (!walk->inner)
+			return STACK_REGISTER;
+		pc = walk->regs[rule->ra & (DWARF_REGS - 1)];
+	} else if (!walk_read(self, cfa - 8, &pc)) {
+		return STACK_FAULT;
+	}
+	result = walk_bp(self, rule, cfa, &bp, &bp_lost);
+	if (result != WALK_ON)
+		return result;
+	if (pc == 0)
+		return STACK_END_ZERO;
+	if (!walk_is_user(pc))
+		return STACK_BAD_PC;
+	walk_go_on(walk, pc, cfa, bp, bp_lost);
+	return WALK_ON;
+}
+
+/*
+ * Code without a table: its frame pointer, if it looks like one and leads to code. What is
+ * found so is a guess, and said to be.
+ */
+static __always_inline int walk_by_frame_pointer(WALK_SELF)
+{
+	struct walk *walk = &self->walk;
+	u64 fp = walk->bp, pc = 0, bp = 0;
+
+	if (walk->bp_lost || fp & 7 || fp <= walk->sp || fp - walk->sp > FP_FRAME_MAX)
+		return STACK_NO_CFI;
+	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
+		return STACK_NO_CFI;
+	if (!walk_is_user(pc) || walk_find_mapping(self, pc - 1) != WALK_ON)
+		return STACK_NO_CFI;
+	walk_go_on(walk, pc, fp + 16, bp, false);
+	walk->guessed = true;
+	return WALK_ON;
+}
+
+/* To the caller's frame: WALK_ON, or the result with which the walk ends. */
+static __always_inline int walk_step(WALK_SELF)
+{
+	struct walk *walk = &self->walk;
+	u64 pc = walk->exact ? walk->pc : walk->pc - 1;
+	struct unwind_rule rule;
+	int result;
+
+	if (pc < walk->mapping.start || pc > walk->mapping.last) {
+		result = walk_find_mapping(self, pc);
+		if (result != WALK_ON)
+			return result;
+	}
+	if (walk->mapping.rows == 0) {
+		if (walk->mapping.row == NO_TABLE_YET)
+			return STACK_NO_TABLE;
+		return walk_by_frame_pointer(self);
+	}
+	pc -= walk->mapping.load;
+	if (pc >> 32)
+		return STACK_GAP;
+	if (!walk_find_rule(self, pc, &rule))
+		return STACK_NO_TABLE;
+	return walk_by_rule(self, &rule);
+}
+
+#endif

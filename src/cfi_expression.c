@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cfi_program.h"
+#include <dwarf.h>
+
+/*
+ * rsp + 8, and 8 more behind the push: a PLT entry is 16 bytes long and pushes at byte 6 or 5, so
+ * that from byte 11 or 10 on there is a word more. The number is the ninth byte's.
+ */
+static const uint8_t plt_head[] = {DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and};
+static const uint8_t plt_tail[] = {DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus};
+#define PLT_SIZE (sizeof(plt_head) + 1 + sizeof(plt_tail))
+
+static const CfiCfa unknown = {.kind = CFA_NONE, .none = NONE_EXPRESSION};
+
+static bool is_plt(const CfiBytes *bytes, CfiCfa *ret_cfa)
+{
+	uint8_t limit;
+
+	if (cfi_left(bytes) != PLT_SIZE || memcmp(bytes->at, plt_head, sizeof(plt_head)) ||
+	    memcmp(bytes->at + sizeof(plt_head) + 1, plt_tail, sizeof(plt_tail)))
+		return false;
+	limit = bytes->at[sizeof(plt_head)];
+	if (limit < DW_OP_lit0 || limit > DW_OP_lit15)
+		return false;
+	*ret_cfa = (CfiCfa){.kind = CFA_PLT, .reg = DWARF_RSP, .extra = limit - DW_OP_lit0};
+	return true;
+}
+
+static bool read_register(CfiBytes *bytes, CfiCfa *cfa)
+{
+	uint8_t op = cfi_u8(bytes);
+	uint64_t reg;
+
+	if (op >= DW_OP_breg0 && op <= DW_OP_breg31)
+		reg = op - DW_OP_breg0;
+	else if (op == DW_OP_bregx)
+		reg = cfi_uleb(bytes);
+	else
+		return false;
+	cfa->reg = MIN(reg, (uint64_t)UINT8_MAX);
+	cfa->offset = cfi_sleb(bytes);
+	return reg < DWARF_REGS;
+}
+
+/* A number that is pushed. */
+static bool read_constant(CfiBytes *bytes, uint8_t op, int64_t *ret_value)
+{
+	static const uint8_t sizes[] = {1, 2, 4, 8};
+
+	if (op >= DW_OP_lit0 && op <= DW_OP_lit31)
+		*ret_value = op - DW_OP_lit0;
+	else if (op >= DW_OP_const1u && op <= DW_OP_const8s && (op - DW_OP_const1u) % 2 == 0)
+		*ret_value = cfi_fixed(bytes, sizes[(op - DW_OP_const1u) / 2]);
+	else if (op >= DW_OP_const1u && op <= DW_OP_const8s)
+		*ret_value = cfi_fixed_signed(bytes, sizes[(op - DW_OP_const1u) / 2]);
+	else if (op == DW_OP_constu)
+		*ret_value = cfi_uleb(bytes);
+	else if (op == DW_OP_consts)
+		*ret_value = cfi_sleb(bytes);
+	else
+		return false;
+	return true;
+}
+
+/* What the next operation adds: plus_uconst, or a number with plus or minus behind it. */
+static bool read_addition(CfiBytes *bytes, uint8_t op, int64_t *sum)
+{
+	int64_t value;
+
+	if (op == DW_OP_plus_uconst)
+		return !__builtin_add_overflow(*sum, (int64_t)cfi_uleb(bytes), sum);
+	if (!read_constant(bytes, op, &value))
+		return false;
+	switch (cfi_u8(bytes)) {
+	case DW_OP_plus:
+		return !__builtin_add_overflow(*sum, value, sum);
+	case DW_OP_minus:
+		return !__builtin_sub_overflow(*sum, value, sum);
+	}
+	return false;
+}
+
+CfiCfa cfi_expression(CfiBytes expression)
+{
+	CfiBytes bytes = expression;
+	CfiCfa cfa = {.kind = CFA_REG};
+
+	if (is_plt(&bytes, &cfa))
+		return cfa;
+	if (!read_register(&bytes, &cfa))
+		return unknown;
+	while (cfi_left(&bytes) > 0) {
+		uint8_t op = cfi_u8(&bytes);
+
+		if (op == DW_OP_deref && cfa.kind == CFA_REG)
+			cfa.kind = CFA_DEREF;
+		else if (!read_addition(&bytes, op, cfa.kind == CFA_REG ? &cfa.offset : &cfa.extra))
+			return unknown;
+	}
+	return bytes.bad ? unknown : cfa;
+}

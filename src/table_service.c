@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * table_service.c - who builds the table of which object, and when.
+ *
+ * An object goes from `asked` to its answer if the cache has its table; else to `missing`, from
+ * there to a worker, and then to its answer. What was built is kept until there is nothing
+ * else to do, and then written to the cache.
+ */
+#include "table_service.h"
+#include "table_cache.h"
+#include "table_worker.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* CPU time for an object: this, and as much more for every so many bytes of its files. */
+#define PATIENCE_NS	   (2 * NSEC_PER_SEC)
+#define BYTES_PER_PATIENCE (100u << 20)
+/* Each object that takes longer halves what the next ones have: there may be any number of them. */
+#define PATIENCE_PARTS_MAX 16
+/* A busy machine makes it wait for a CPU. */
+#define WALL_PER_CPU 4
+/* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
+#define COUNTED_MAX (4ULL << 30)
+/* Besides a row for each byte: for the gaps. Debug files may be compressed. */
+#define ROWS_BASE	    4096
+#define ROWS_PER_DEBUG_BYTE 16
+/* For what need not be done at once; the rings are drained every 25 ms. */
+#define TAKE_NS (5 * NSEC_PER_MSEC)
+/* Bytes of tables that wait to be written. */
+#define KEPT_MAX (64u << 20)
+#define TIMER	 TABLE_WORKERS_MAX /* its number in epoll; workers have theirs */
+
+typedef struct Job {
+	uint32_t id;
+	int fd, debug_fd;
+	int error; /* why they are not there */
+	uint64_t base_svma;
+	uint64_t size, rows_max; /* size: bytes of both files */
+	bool cacheable;
+	TableKey key;
+} Job;
+
+typedef struct Queue {
+	VEC(Job) jobs;
+	size_t next;
+} Queue;
+
+typedef struct Slot {
+	TableWorker worker;
+	bool busy;
+	Job job;
+	uint64_t cpu_from_ns, allowed_ns; /* the worker's CPU time */
+	uint64_t check_ns, deadline_ns;	  /* CLOCK_MONOTONIC */
+} Slot;
+
+typedef struct Kept {
+	TableKey key;
+	UnwindTable table;
+} Kept;
+
+struct TableService {
+	TableCache *cache; /* or NULL */
+	int epoll_fd, timer_fd;
+	uint64_t armed_ns; /* what the timer is set to; 0 = nothing */
+	uint64_t patience_ns, patience_min_ns;
+	Map seen; /* ids */
+	Queue asked, missing;
+	Slot slots[TABLE_WORKERS_MAX];
+	unsigned slot_count;
+	VEC(Kept) kept;
+	size_t kept_next, kept_bytes;
+	TableServiceCounts counts;
+};
+
+typedef struct Consumer {
+	TableReady ready;
+	void *user;
+	uint64_t until_ns;
+} Consumer;
+
+/* ---- the queues ------------------------------------------------------------------------- */
+
+static bool queue_empty(const Queue *queue)
+{
+	return queue->next == queue->jobs.count;
+}
+
+static void queue_put(Queue *queue, const Job *job)
+{
+	*vec_push(&queue->jobs) = *job;
+}
+
+static Job queue_get(Queue *queue)
+{
+	Job job = queue->jobs.items[queue->next++];
+
+	if (queue_empty(queue))
+		queue->jobs.count = queue->next = 0;
+	return job;
+}
+
+static void job_close(Job *job)
+{
+	closep(&job->fd);
+	closep(&job->debug_fd);
+}
+
+static void queue_free(Queue *queue)
+{
+	while (!queue_empty(queue)) {
+		Job job = queue_get(queue);
+
+		job_close(&job);
+	}
+	vec_free(&queue->jobs);
+}
+
+/* ---- what was built, for the cache --------------------------------------------------------- */
+
+static size_t table_bytes(const UnwindTable *table)
+{
+	return table->rows.count * sizeof(struct unwind_row) +
+	       table->rules.count * sizeof(struct unwind_rule);
+}
+
+/* Takes the table over. */
+static void keep(TableService *service, const Job *job, UnwindTable *table)
+{
+	if (!job->cacheable || !table_key_holds(&job->key, job->fd, job->debug_fd)) {
+		unwind_table_free(table);
+		return;
+	}
+	*vec_push(&service->kept) = (Kept){.key = job->key, .table = *table};
+	service->kept_bytes += table_bytes(table);
+}
+
+static bool has_kept(const TableService *service)
+{
+	return service->kept_next < service->kept.count;
+}
+
+static void store_one(TableService *service)
+{
+	Kept *kept = &service->kept.items[service->kept_next++];
+
+	table_cache_store(service->cache, &kept->key, &kept->table);
+	service->kept_bytes -= table_bytes(&kept->table);
+	unwind_table_free(&kept->table);
+	if (!has_kept(service))
+		service->kept.count = service->kept_next = 0;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* Takes table over; NULL with an error. */
+static void answer(TableService *service, const Consumer *consumer, Job *job, UnwindTable *table,
+		   int error)
+{
+	if (error)
+		service->counts.failed++;
+	consumer->ready(consumer->user, job->id, table, error);
+	if (table)
+		keep(service, job, table);
+	job_close(job);
+}
+
+static void answer_from_cache(TableService *service, const Consumer *consumer, Job *job,
+			      UnwindTable *table)
+{
+	service->counts.cached++;
+	job->cacheable = false; /* it is there */
+	answer(service, consumer, job, table, 0);
+}
+
+/* ---- workers ----------------------------------------------------------------------------------
+ */
+
+static bool is_running(const Slot *slot)
+{
+	return slot->worker.sandbox.pid > 0;
+}
+
+/* Returns its status as wait(2) has it. */
+static int end_worker(TableService *service, Slot *slot)
+{
+	/* A child that is just being made may have a copy, so closing it would not do. */
+	if (is_running(slot))
+		epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, slot->worker.sandbox.socket, NULL);
+	slot->busy = false;
+	return table_worker_end(&slot->worker);
+}
+
+static int start_worker(TableService *service, Slot *slot)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = slot - service->slots};
+	int r = table_worker_start(&slot->worker);
+
+	if (r < 0)
+		return r;
+	service->counts.children++;
+	if (!epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, slot->worker.sandbox.socket, &event))
+		return 0;
+	r = -errno;
+	table_worker_end(&slot->worker);
+	return r;
+}
+
+static int try_give(TableService *service, Slot *slot, const Job *job)
+{
+	int r = is_running(slot) ? 0 : start_worker(service, slot);
+
+	if (r == 0)
+		r = table_worker_give(&slot->worker, job->fd, job->debug_fd, job->base_svma);
+	if (r < 0)
+		end_worker(service, slot);
+	return r;
+}
+
+static void set_bounds(const TableService *service, Slot *slot)
+{
+	uint64_t now = now_ns(), patience = service->patience_ns;
+
+	slot->cpu_from_ns = table_worker_cpu_ns(&slot->worker);
+	slot->allowed_ns = patience + slot->job.size * (patience / NSEC_PER_USEC) /
+					      BYTES_PER_PATIENCE * NSEC_PER_USEC;
+	slot->check_ns = now + slot->allowed_ns;
+	slot->deadline_ns = now + WALL_PER_CPU * slot->allowed_ns;
+}
+
+static void give(TableService *service, const Consumer *consumer, Slot *slot, Job *job)
+{
+	int r = try_give(service, slot, job);
+
+	/* It was killed while it had nothing to do. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		r = try_give(service, slot, job);
+	if (r < 0) {
+		answer(service, consumer, job, NULL, r);
+		return;
+	}
+	slot->job = *job;
+	slot->busy = true;
+	set_bounds(service, slot);
+}
+
+static Slot *idle_slot(TableService *service)
+{
+	Slot *stopped = NULL;
+
+	for (unsigned i = 0; i < service->slot_count; i++) {
+		Slot *slot = &service->slots[i];
+
+		if (!slot->busy && is_running(slot))
+			return slot;
+		if (!slot->busy && !stopped)
+			stopped = slot;
+	}
+	return stopped;
+}
+
+static void give_all(TableService *service, const Consumer *consumer)
+{
+	Slot *slot;
+
+	while (!queue_empty(&service->missing) && (slot = idle_slot(service))) {
+		Job job = queue_get(&service->missing);
+
+		give(service, consumer, slot, &job);
+	}
+}
+
+/* ---- what comes from them ----------------------------------------------------------------- */
+
+static int lost_error(int status)
+{
+	return WIFEXITED(status) && WEXITSTATUS(status) == SANDBOX_UNSAFE ? -EPERM : -EIO;
+}
+
+static void hear(TableService *service, const Consumer *consumer, Slot *slot)
+{
+	UnwindTable table = {};
+	Job job = slot->job;
+	bool busy = slot->busy;
+	int result = 0, status;
+	int r = table_worker_take(&slot->worker, job.rows_max, &table, &result);
+
+	if (r == 0 && busy)
+		return;
+	if (r == 1 && busy) {
+		slot->busy = false;
+		service->counts.built += result == 0;
+		answer(service, consumer, &job, result ? NULL : &table, result);
+		return;
+	}
+	/* It is gone, or says what nobody asked, or lies. */
+	unwind_table_free(&table);
+	status = end_worker(service, slot);
+	if (busy)
+		answer(service, consumer, &job, NULL, r == -EIO ? lost_error(status) : -EBADMSG);
+}
+
+static void hear_all(TableService *service, const Consumer *consumer)
+{
+	struct epoll_event events[TABLE_WORKERS_MAX + 1];
+	int count = epoll_wait(service->epoll_fd, events, ARRAY_LEN(events), 0);
+
+	for (int i = 0; i < count; i++)
+		if (events[i].data.u32 != TIMER && is_running(&service->slots[events[i].data.u32]))
+			hear(service, consumer, &service->slots[events[i].data.u32]);
+}
+
+/* Whether it has had what it may have; if it only had to wait for a CPU, it may go on. */
+static bool is_late(Slot *slot, uint64_t now)
+{
+	uint64_t cpu, taken;
+
+	if (!slot->busy || now < slot->check_ns)
+		return false;
+	cpu = table_worker_cpu_ns(&slot->worker);
+	taken = cpu - slot->cpu_from_ns;
+	if (now >= slot->deadline_ns || cpu == UINT64_MAX || taken >= slot->allowed_ns)
+		return true;
+	slot->check_ns = MIN(slot->deadline_ns, now + slot->allowed_ns - taken);
+	return false;
+}
+
+static void end_late(TableService *service, const Consumer *consumer)
+{
+	uint64_t now = now_ns();
+
+	for (unsigned i = 0; i < service->slot_count; i++) {
+		Slot *slot = &service->slots[i];
+
+		if (!is_late(slot, now))
+			continue;
+		service->patience_ns = MAX(service->patience_ns / 2, service->patience_min_ns);
+		end_worker(service, slot);
+		answer(service, consumer, &slot->job, NULL, -ETIME);
+	}
+}
+
+/* ---- taking --------------------------------------------------------------------------------- */
+
+static void look_up(TableService *service, const Consumer *consumer)
+{
+	Job job = queue_get(&service->asked);
+	UnwindTable table;
+
+	if (job.error)
+		answer(service, consumer, &job, NULL, job.error);
+	else if (job.cacheable && table_cache_load(service->cache, &job.key, &table))
+		answer_from_cache(service, consumer, &job, &table);
+	else
+		queue_put(&service->missing, &job);
+}
+
+static bool is_quiet(const TableService *service)
+{
+	if (!queue_empty(&service->asked) || !queue_empty(&service->missing))
+		return false;
+	for (unsigned i = 0; i < service->slot_count; i++)
+		if (service->slots[i].busy)
+			return false;
+	return true;
+}
+
+static uint64_t wake_time(TableService *service)
+{
+	uint64_t first = UINT64_MAX;
+
+	if (!queue_empty(&service->asked) || (has_kept(service) && is_quiet(service)) ||
+	    (!queue_empty(&service->missing) && idle_slot(service)))
+		return 1; /* long ago: at once */
+	for (unsigned i = 0; i < service->slot_count; i++)
+		if (service->slots[i].busy)
+			first = MIN(first, service->slots[i].check_ns);
+	return first == UINT64_MAX ? 0 : first;
+}
+
+/* Nobody reads the timer: it stays readable until it is set to another time. */
+static void arm(TableService *service)
+{
+	uint64_t at = wake_time(service);
+	struct itimerspec time = {
+		.it_value = {.tv_sec = at / NSEC_PER_SEC, .tv_nsec = at % NSEC_PER_SEC}};
+
+	if (at == service->armed_ns)
+		return;
+	service->armed_ns = at;
+	timerfd_settime(service->timer_fd, TFD_TIMER_ABSTIME, &time, NULL);
+}
+
+void table_service_take(TableService *service, TableReady ready, void *user)
+{
+	Consumer consumer = {.ready = ready, .user = user, .until_ns = now_ns() + TAKE_NS};
+
+	hear_all(service, &consumer);
+	end_late(service, &consumer);
+	give_all(service, &consumer);
+	while (!queue_empty(&service->asked) && now_ns() < consumer.until_ns) {
+		look_up(service, &consumer);
+		give_all(service, &consumer);
+	}
+	while (has_kept(service) && (service->kept_bytes > KEPT_MAX ||
+				     (is_quiet(service) && now_ns() < consumer.until_ns)))
+		store_one(service);
+	arm(service);
+}
+
+size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableReady ready, void *user)
+{
+	const TableServiceCounts *counts = &service->counts;
+	struct pollfd polled = {.fd = service->epoll_fd, .events = POLLIN};
+
+	for (;;) {
+		uint64_t now;
+		size_t left;
+
+		table_service_take(service, ready, user);
+		left = counts->wanted - counts->cached - counts->built - counts->failed;
+		now = now_ns();
+		if (left == 0 || now >= deadline_ns)
+			return left;
+		poll(&polled, 1, MIN((deadline_ns - now) / NSEC_PER_MSEC + 1, 1000));
+	}
+}
+
+/* ---- wanting ----------------------------------------------------------------------------------
+ */
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) ? MIN((uint64_t)st.st_size, COUNTED_MAX) : 0;
+}
+
+static int duplicate(int fd, int *ret_fd)
+{
+	*ret_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd >= 0 && *ret_fd < 0 ? -errno : 0;
+}
+
+void table_service_want(TableService *service, const TableRequest *request)
+{
+	Job job = {.id = request->id, .base_svma = request->base_svma, .fd = -1, .debug_fd = -1};
+	uint64_t debug_size = size_of(request->debug_fd);
+
+	if (map_get(&service->seen, request->id) != MAP_NONE)
+		return;
+	map_set(&service->seen, request->id, 1);
+	service->counts.wanted++;
+	job.error = request->fd < 0 ? -EBADF : duplicate(request->fd, &job.fd);
+	if (job.error == 0)
+		job.error = duplicate(request->debug_fd, &job.debug_fd);
+	job.size = size_of(request->fd) + debug_size;
+	job.rows_max = ROWS_BASE + job.size + ROWS_PER_DEBUG_BYTE * debug_size;
+	job.cacheable = service->cache && !job.error &&
+			table_key_make(job.fd, job.debug_fd, job.base_svma, request->build_id,
+				       request->build_id_len, &job.key);
+	queue_put(&service->asked, &job);
+	arm(service);
+}
+
+/* ---- its life ---------------------------------------------------------------------------------
+ */
+
+static unsigned count_workers(unsigned wanted)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return MIN(wanted ? wanted : (unsigned)MAX(cpus, 1), (unsigned)TABLE_WORKERS_MAX);
+}
+
+static int open_fds(TableService *service)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = TIMER};
+
+	service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (service->epoll_fd < 0)
+		return -errno;
+	service->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (service->timer_fd < 0 ||
+	    epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, service->timer_fd, &event))
+		return -errno;
+	return 0;
+}
+
+int table_service_new(const TableServiceOptions *options, TableService **ret_service)
+{
+	TableService *service = xcalloc(1, sizeof(*service));
+	int r;
+
+	service->timer_fd = -1;
+	service->slot_count = count_workers(options->workers);
+	service->patience_ns = options->patience_ns ? options->patience_ns : PATIENCE_NS;
+	service->patience_min_ns = service->patience_ns / PATIENCE_PARTS_MAX;
+	r = open_fds(service);
+	if (r < 0) {
+		table_service_free(service);
+		return r;
+	}
+	service->cache = options->invoker ? table_cache_open(options->invoker) : NULL;
+	*ret_service = service;
+	return 0;
+}
+
+void table_service_free(TableService *service)
+{
+	if (!service)
+		return;
+	for (unsigned i = 0; i < service->slot_count; i++) {
+		if (service->slots[i].busy)
+			job_close(&service->slots[i].job);
+		end_worker(service, &service->slots[i]);
+	}
+	queue_free(&service->asked);
+	queue_free(&service->missing);
+	while (has_kept(service))
+		store_one(service);
+	vec_free(&service->kept);
+	table_cache_close(service->cache);
+	map_free(&service->seen);
+	closep(&service->timer_fd);
+	closep(&service->epoll_fd);
+	free(service);
+}
+
+int table_service_fd(const TableService *service)
+{
+	return service->epoll_fd;
+}
+
+TableServiceCounts table_service_counts(const TableService *service)
+{
+	return service->counts;
+}
+
+const char *table_error_text(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "it has no call frame information";
+	case -ENOEXEC:
+		return "it is no ELF file of this machine";
+	case -EIO:
+		return "its reader crashed";
+	case -EBADMSG:
+		return "its reader sent what it should not: taken over by the file?";
+	case -ETIME:
+		return "reading it took too long";
+	case -EFBIG:
+		return "its table is too large";
+	case -EPERM:
+		return "its reader could not be confined (seccomp, setrlimit)";
+	default:
+		return strerror(-error);
+	}
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "table_worker.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Room for 32 million rows: ten times what the largest programs known have. */
+#define REGION_MAX (256u << 20)
+#define REGION_MIN (16u << 20) /* where the system promises no more memory than it has */
+/* What stays between two objects, for it would only be cleared to be used again. */
+#define REGION_KEPT (8u << 20)
+
+/* With a descriptor for each of the two bytes that go ahead of it. */
+struct question {
+	uint64_t base_svma;
+	uint32_t number, reserved;
+};
+
+/* ---- in the child ---------------------------------------------------------------------- */
+
+static bool read_question(int socket, struct question *question)
+{
+	char *p = (char *)question;
+	size_t left = sizeof(*question);
+
+	while (left > 0) {
+		ssize_t got = read(socket, p, left);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		p += got;
+		left -= got;
+	}
+	return true;
+}
+
+static int build(int fd, int debug_fd, uint64_t base_svma, UnwindTable *ret_table)
+{
+	ElfMap file, debug = {};
+	int r = fd < 0 ? -EBADF : elf_map_open(fd, &file);
+
+	if (r < 0)
+		return r;
+	/* One that can't be read is as good as none: what it would add shows as gaps. */
+	if (debug_fd >= 0)
+		elf_map_open(debug_fd, &debug);
+	r = unwind_table_build(&file, &debug, base_svma, ret_table);
+	elf_map_close(&file);
+	elf_map_close(&debug);
+	return r;
+}
+
+static void put(const TableRegion *region, const UnwindTable *table, TableAnswer *answer)
+{
+	size_t rows = table->rows.count * sizeof(struct unwind_row);
+	size_t rules = table->rules.count * sizeof(struct unwind_rule);
+
+	if (rows > region->size || rules > region->size - rows) {
+		answer->result = -EFBIG;
+		return;
+	}
+	if (rows)
+		memcpy(region->base, table->rows.items, rows);
+	if (rules)
+		memcpy(region->base + rows, table->rules.items, rules);
+	answer->rows = table->rows.count;
+	answer->rules = table->rules.count;
+	answer->counts = table->counts;
+}
+
+static int answer_one(int socket, const TableRegion *region)
+{
+	_cleanup_close_ int fd = -1, debug_fd = -1;
+	struct question question;
+	UnwindTable table = {};
+	TableAnswer answer;
+	uint8_t byte;
+
+	if (sandbox_receive_fd(socket, &byte, &fd) ||
+	    sandbox_receive_fd(socket, &byte, &debug_fd) || !read_question(socket, &question))
+		return -EPIPE;
+	memset(&answer, 0, sizeof(answer));
+	answer.number = question.number;
+	answer.result = build(fd, debug_fd, question.base_svma, &table);
+	if (answer.result == 0)
+		put(region, &table, &answer);
+	unwind_table_free(&table);
+	return sandbox_send(socket, &answer, sizeof(answer), -1);
+}
+
+static void child_main(int socket, const int *fds, const void *argument)
+{
+	(void)fds;
+	while (answer_one(socket, argument) == 0)
+		;
+}
+
+/* ---- in the recorder: its life ----------------------------------------------------------- */
+
+static int map_region(TableRegion *region)
+{
+	for (size_t size = REGION_MAX; size >= REGION_MIN; size /= 2) {
+		void *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (base == MAP_FAILED)
+			continue;
+		*region = (TableRegion){.base = base, .size = size};
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+static void unmap_region(TableRegion *region)
+{
+	if (region->base)
+		munmap(region->base, region->size);
+	*region = (TableRegion){};
+}
+
+int table_worker_start(TableWorker *worker)
+{
+	SandboxLimits limits = {.memory = SANDBOX_MEMORY};
+	TableRegion region;
+	Sandbox sandbox;
+	int r = map_region(&region);
+
+	if (r < 0)
+		return r;
+	r = sandbox_start(child_main, NULL, 0, &region, &limits, &sandbox);
+	/* One child must not write what another is believed to have written. */
+	if (r == 0 && madvise(region.base, region.size, MADV_DONTFORK)) {
+		r = -errno;
+		sandbox_end(&sandbox);
+	}
+	if (r < 0) {
+		unmap_region(&region);
+		return r;
+	}
+	*worker = (TableWorker){.sandbox = sandbox, .region = region, .number = worker->number};
+	return 0;
+}
+
+int table_worker_end(TableWorker *worker)
+{
+	int status = sandbox_end(&worker->sandbox);
+
+	unmap_region(&worker->region);
+	worker->received = 0;
+	return status;
+}
+
+uint64_t table_worker_cpu_ns(const TableWorker *worker)
+{
+	struct timespec taken;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(worker->sandbox.pid, &clock) || clock_gettime(clock, &taken))
+		return UINT64_MAX;
+	return taken.tv_sec * NSEC_PER_SEC + taken.tv_nsec;
+}
+
+/* ---- in the recorder: one object ----------------------------------------------------------- */
+
+int table_worker_give(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma)
+{
+	struct question question = {.base_svma = base_svma, .number = ++worker->number};
+	int socket = worker->sandbox.socket;
+	int r = sandbox_send(socket, "", 1, fd);
+
+	worker->received = 0;
+	if (r == 0)
+		r = sandbox_send(socket, "", 1, debug_fd);
+	return r < 0 ? r : sandbox_send(socket, &question, sizeof(question), -1);
+}
+
+/* Copies what the answer says that there is. Returns whether it can be. */
+static bool copy_table(const TableWorker *worker, uint64_t rows_max, UnwindTable *table)
+{
+	const TableAnswer *answer = &worker->answer;
+	const TableRegion *region = &worker->region;
+	size_t rows;
+
+	if (answer->rows == 0 || answer->rules == 0 || answer->rules > rows_max ||
+	    answer->rows > MIN(rows_max, region->size / sizeof(struct unwind_row)))
+		return false;
+	rows = answer->rows * sizeof(struct unwind_row);
+	if (answer->rules > (region->size - rows) / sizeof(struct unwind_rule))
+		return false;
+	vec_append(&table->rows, (const struct unwind_row *)region->base, answer->rows);
+	vec_append(&table->rules, (const struct unwind_rule *)(region->base + rows), answer->rules);
+	table->counts = answer->counts;
+	return unwind_table_valid(table);
+}
+
+static bool take_table(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table)
+{
+	UnwindTable table = {};
+	bool good = copy_table(worker, rows_max, &table);
+
+	madvise(worker->region.base + REGION_KEPT, worker->region.size - REGION_KEPT, MADV_REMOVE);
+	if (good)
+		*ret_table = table;
+	else
+		unwind_table_free(&table);
+	return good;
+}
+
+int table_worker_take(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,
+		      int *ret_result)
+{
+	TableAnswer *answer = &worker->answer;
+	ssize_t got = recv(worker->sandbox.socket, (char *)answer + worker->received,
+			   sizeof(*answer) - worker->received, MSG_DONTWAIT);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (got <= 0)
+		return -EIO;
+	worker->received += got;
+	if (worker->received < sizeof(*answer))
+		return 0;
+	worker->received = 0;
+	*ret_table = (UnwindTable){};
+	*ret_result = answer->result;
+	if (answer->number != worker->number || answer->result > 0 ||
+	    (answer->result == 0 && !take_table(worker, rows_max, ret_table)))
+		return -EBADMSG;
+	return 1;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind_sections.h"
+#include "elf_symbols.h"
+#include <dwarf.h>
+#include <errno.h>
+
+#define ADDRESSES    (1ULL << 32)
+#define SECTION_MAX  (1u << 30) /* as elf_symbols.c */
+#define CODE_MAX     1024	/* sections of code; more, and the segments are taken */
+#define FRAME_HEADER 4		/* bytes of .eh_frame_hdr before the address of .eh_frame */
+
+/* ---- ranges ------------------------------------------------------------------- */
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const UnwindRange *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to > y->to ? -1 : x->to < y->to;
+}
+
+/* Sorted; of two that overlap or touch, one. */
+static void join_ranges(UnwindRanges *ranges)
+{
+	size_t kept = 0;
+
+	if (ranges->count == 0)
+		return;
+	qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare_ranges);
+	for (size_t i = 1; i < ranges->count; i++) {
+		UnwindRange *last = &ranges->items[kept], *next = &ranges->items[i];
+
+		if (next->from > last->to) {
+			ranges->items[++kept] = *next;
+			continue;
+		}
+		if (next->to <= last->to)
+			continue;
+		/* What touches in memory may be apart in the file. */
+		if (last->bytes && last->bytes + (next->from - last->from) != next->bytes)
+			last->bytes = NULL;
+		last->to = next->to;
+	}
+	ranges->count = kept + 1;
+}
+
+const UnwindRange *unwind_ranges_find(const UnwindRanges *ranges, uint64_t address)
+{
+	size_t low = 0, high = ranges->count; /* those before low begin at or before the address */
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (ranges->items[middle].from <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && address < ranges->items[low - 1].to ? &ranges->items[low - 1] : NULL;
+}
+
+/* offset: of the bytes in the file. */
+static void add_range(UnwindRanges *ranges, const ElfMap *file, uint64_t base_svma, uint64_t svma,
+		      uint64_t size, uint64_t offset)
+{
+	uint64_t from = svma - base_svma;
+	bool in_file = offset <= file->size && size <= file->size - offset;
+
+	if (svma < base_svma || from >= ADDRESSES || size == 0)
+		return;
+	*vec_push(ranges) = (UnwindRange){
+		.from = from,
+		.to = from + MIN(size, ADDRESSES - from),
+		.bytes = in_file ? (const uint8_t *)file->image + offset : NULL,
+	};
+}
+
+static void find_executable(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
+			    UnwindSections *sections)
+{
+	for (size_t i = 0; i < identity->loads.count; i++) {
+		const ElfSegment *load = &identity->loads.items[i];
+
+		if (load->exec)
+			add_range(&sections->executable, file, base_svma, load->vaddr,
+				  load->file_size, load->offset);
+	}
+	join_ranges(&sections->executable);
+}
+
+/*
+ * Sections of code, so that nobody looks for code in tables that share a segment with it (as
+ * in what gold links). They are believed as far as they lie in an executable segment.
+ */
+static void find_code(const ElfMap *file, uint64_t base_svma, UnwindSections *sections)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(file->elf, section)) && sections->code.count < CODE_MAX) {
+		GElf_Shdr header;
+		const UnwindRange *segment;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR) ||
+		    header.sh_type == SHT_NOBITS)
+			continue;
+		segment = unwind_ranges_find(&sections->executable, header.sh_addr - base_svma);
+		if (segment && header.sh_size <= segment->to - (header.sh_addr - base_svma))
+			add_range(&sections->code, file, base_svma, header.sh_addr, header.sh_size,
+				  header.sh_offset);
+	}
+	join_ranges(&sections->code);
+	if ((sections->code.count == 0 || section) && sections->executable.count > 0) {
+		sections->code.count = 0;
+		vec_append(&sections->code, sections->executable.items, sections->executable.count);
+	}
+}
+
+/* ---- .eh_frame ------------------------------------------------------------------ */
+
+static void set_section(CfiSection *ret_section, const Elf_Data *data, uint64_t address,
+			bool eh_frame)
+{
+	*ret_section = (CfiSection){
+		.data = data->d_buf,
+		.size = data->d_size,
+		.address = address,
+		.eh_frame = eh_frame,
+	};
+}
+
+/* From an address to the end of its segment, as far as the file has it. */
+static bool find_loaded(const ElfMap *file, const ElfIdentity *identity, uint64_t address,
+			CfiSection *ret_section)
+{
+	for (size_t i = 0; i < identity->loads.count; i++) {
+		const ElfSegment *load = &identity->loads.items[i];
+		uint64_t skipped = address - load->vaddr;
+
+		if (address < load->vaddr || skipped >= load->file_size ||
+		    load->offset >= file->size || skipped >= file->size - load->offset)
+			continue;
+		*ret_section = (CfiSection){
+			.data = (const uint8_t *)file->image + load->offset + skipped,
+			.size = MIN(load->file_size - skipped, file->size - load->offset - skipped),
+			.address = address,
+			.eh_frame = true,
+			.open_ended = true,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* The way of those who run the program: by the segment of .eh_frame_hdr. */
+static bool find_by_header(const ElfMap *file, const ElfIdentity *identity, CfiSection *ret_section)
+{
+	size_t count;
+
+	if (elf_getphdrnum(file->elf, &count) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr segment;
+		CfiSection header;
+		CfiBytes bytes;
+		uint64_t frame;
+		uint8_t encoding;
+
+		if (!gelf_getphdr(file->elf, i, &segment))
+			return false;
+		if (segment.p_type != PT_GNU_EH_FRAME ||
+		    !find_loaded(file, identity, segment.p_vaddr, &header) ||
+		    header.size < FRAME_HEADER || header.data[0] != 1)
+			continue;
+		encoding = header.data[1];
+		bytes = (CfiBytes){.at = header.data + FRAME_HEADER,
+				   .end = header.data + header.size};
+		return encoding != DW_EH_PE_omit &&
+		       cfi_pointer(&header, &bytes, encoding, segment.p_vaddr, &frame) == 0 &&
+		       find_loaded(file, identity, frame, ret_section);
+	}
+	return false;
+}
+
+static void find_eh_frame(const ElfMap *file, const ElfIdentity *identity, UnwindSections *sections)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_section_by_name(file->elf, ".eh_frame", &header);
+	Elf_Data *data;
+
+	if (elf_section_data(section, &data))
+		set_section(&sections->eh_frame, data, header.sh_addr, /* eh_frame= */ true);
+	else if (!find_by_header(file, identity, &sections->eh_frame) && section &&
+		 header.sh_type != SHT_NOBITS)
+		sections->unreadable += header.sh_size;
+}
+
+/* ---- .debug_frame --------------------------------------------------------------- */
+
+static bool decompress(Elf_Scn *section, const GElf_Shdr *header)
+{
+	GElf_Chdr compressed;
+
+	if (!(header->sh_flags & SHF_COMPRESSED))
+		return true;
+	return gelf_getchdr(section, &compressed) && compressed.ch_size <= SECTION_MAX &&
+	       elf_compress(section, 0, 0) >= 0;
+}
+
+static void find_debug_frame(const ElfMap *file, UnwindSections *sections)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_section_by_name(file->elf, ".debug_frame", &header);
+	Elf_Data *data;
+
+	if (!section || header.sh_type == SHT_NOBITS || header.sh_size == 0)
+		return;
+	if (decompress(section, &header) && elf_section_data(section, &data))
+		set_section(&sections->debug_frame, data, /* address= */ 0, /* eh_frame= */ false);
+	else
+		sections->unreadable += header.sh_size;
+}
+
+/* ---- all ------------------------------------------------------------------------ */
+
+int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+			 UnwindSections *ret_sections)
+{
+	UnwindSections sections = {.entry = UINT64_MAX};
+	ElfIdentity identity;
+	GElf_Ehdr header;
+
+	if (!file->elf || !gelf_getehdr(file->elf, &header) ||
+	    elf_file_identify(file->elf, &identity) < 0)
+		return -ENOEXEC;
+	find_executable(file, &identity, base_svma, &sections);
+	find_code(file, base_svma, &sections);
+	if (header.e_entry && header.e_entry >= base_svma &&
+	    unwind_ranges_find(&sections.executable, header.e_entry - base_svma))
+		sections.entry = header.e_entry - base_svma;
+	find_eh_frame(file, &identity, &sections);
+	find_debug_frame(file, &sections);
+	if (!sections.debug_frame.size && debug && debug->elf)
+		find_debug_frame(debug, &sections);
+	elf_identity_free(&identity);
+	*ret_sections = sections;
+	return 0;
+}
+
+void unwind_sections_free(UnwindSections *sections)
+{
+	vec_free(&sections->executable);
+	vec_free(&sections->code);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_table.c - lays FDEs, and what is between them, one behind the other.
+ *
+ * FDEs are sorted, not rows, and each one's instructions run once: the time grows with the
+ * size of the sections, whatever is in them. A rule is looked up by a hash when a row is made.
+ */
+#include "unwind_table.h"
+#include "unwind_fdes.h"
+#include "unwind_sections.h"
+#include <errno.h>
+
+#define ADDRESSES (1ULL << 32)
+
+/* mov $15,%rax; syscall: what libraries without CFI for it return to from a signal handler. */
+static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+/* Addresses are counted from base_svma, except in emit_rule(). */
+typedef struct Builder {
+	UnwindTable *table;
+	UnwindRuleIndex index;
+	UnwindSections sections;
+	UnwindFdes eh_frame, debug_frame;
+	size_t code; /* sections.code.items[code] is the first that a later gap can touch */
+	/* The piece that is being laid: of an FDE what others have left. */
+	uint64_t from, to;
+	bool after_gap;	  /* the byte before it is covered by no FDE */
+	uint64_t covered; /* end of what is laid */
+} Builder;
+
+/* ---- rows ----------------------------------------------------------------------- */
+
+static uint32_t number_of(Builder *builder, const struct unwind_rule *rule)
+{
+	static const struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
+	uint32_t number = unwind_rule_number(&builder->index, rule, UNWIND_RULES_MAX - 1);
+
+	return number != UINT32_MAX
+		       ? number
+		       : unwind_rule_number(&builder->index, &no_room, UNWIND_RULES_MAX);
+}
+
+/* From pc on: at the last row's place, which it replaces, or behind it. */
+static void put_row(Builder *builder, uint32_t pc, const struct unwind_rule *rule)
+{
+	UnwindRows *rows = &builder->table->rows;
+	uint32_t number = number_of(builder, rule);
+
+	if (rows->count && rows->items[rows->count - 1].pc == pc)
+		rows->count--;
+	if (rows->count == 0 || rows->items[rows->count - 1].rule != number)
+		*vec_push(rows) = (struct unwind_row){.pc = pc, .rule = number};
+}
+
+/* A CfiEmit: what an FDE says of [from, to), as far as it lies in the piece. SVMA. */
+static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwind_rule *rule)
+{
+	Builder *builder = user;
+
+	from -= builder->eh_frame.base_svma;
+	to -= builder->eh_frame.base_svma;
+	if (to <= builder->from || from >= builder->to)
+		return;
+	from = MAX(from, builder->from);
+	/* The walk looks for the place before a return address, and a handler returns to the first
+	 * byte. glibc's own FDE begins one byte early, others do not. */
+	if (rule->cfa == CFA_SIGNAL && from == builder->from && builder->after_gap)
+		from--;
+	put_row(builder, from, rule);
+}
+
+/* ---- gaps ------------------------------------------------------------------------- */
+
+/* Returns to where the next one is to be looked for. */
+static uint64_t put_signal(Builder *builder, uint64_t gap, uint64_t gap_end, uint64_t place)
+{
+	static const struct unwind_rule signal = {.cfa = CFA_SIGNAL};
+	static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
+	uint64_t end = place + sizeof(sigreturn);
+
+	put_row(builder, place > gap ? place - 1 : place, &signal);
+	if (end < gap_end)
+		put_row(builder, end, &no_fde);
+	return end;
+}
+
+/* The bytes of a range of code that lie in the gap. */
+static void find_signals_in(Builder *builder, const UnwindRange *code, uint64_t gap, uint64_t end)
+{
+	uint64_t from = MAX(gap, code->from), to = MIN(end, code->to);
+
+	while (code->bytes && from < to) {
+		const uint8_t *found = memmem(code->bytes + (from - code->from), to - from,
+					      sigreturn, sizeof(sigreturn));
+
+		if (!found)
+			return;
+		from = put_signal(builder, gap, end, code->from + (found - code->bytes));
+	}
+}
+
+static void find_signals(Builder *builder, uint64_t gap, uint64_t end)
+{
+	const UnwindRanges *code = &builder->sections.code;
+
+	while (builder->code < code->count && code->items[builder->code].to <= gap)
+		builder->code++;
+	for (size_t i = builder->code; i < code->count && code->items[i].from < end; i++)
+		find_signals_in(builder, &code->items[i], gap, end);
+}
+
+/* What no FDE covers, up to `end`; `followed`: there one begins. */
+static void put_gap(Builder *builder, uint64_t end, bool followed)
+{
+	static const struct unwind_rule outermost = {.cfa = CFA_END};
+	static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
+	uint64_t gap = builder->covered, entry = builder->sections.entry;
+	bool has_entry = entry >= gap && entry < end;
+	bool padding = followed && !has_entry && gap > 0 && end - gap < UNWIND_PADDING;
+
+	if (gap >= end)
+		return;
+	if (!padding)
+		put_row(builder, gap, &no_fde);
+	/* C libraries leave their programs' first function without an FDE: nobody called it. */
+	find_signals(builder, gap, has_entry ? entry : end);
+	if (has_entry)
+		put_row(builder, entry, &outermost);
+}
+
+/* ---- all FDEs --------------------------------------------------------------------- */
+
+static uint64_t end_of(const UnwindFde *fde)
+{
+	return (uint64_t)fde->pc + fde->size;
+}
+
+static void put_fde(Builder *builder, const UnwindFdes *fdes, const UnwindFde *fde, uint64_t limit)
+{
+	builder->from = MAX(fde->pc, builder->covered);
+	builder->to = MIN(end_of(fde), limit);
+	builder->after_gap = builder->from > builder->covered;
+	builder->table->counts.overlaps += builder->from > fde->pc || builder->to < end_of(fde);
+	put_gap(builder, builder->from, /* followed= */ true);
+	unwind_fde_run(fdes, fde, emit_rule, builder);
+	builder->covered = builder->to;
+}
+
+/* Passes those by of which nothing is left. Returns the next, or NULL. */
+static const UnwindFde *next_fde(const Builder *builder, const UnwindFdes *fdes, size_t *next,
+				 uint64_t *drops)
+{
+	while (*next < fdes->list.count && end_of(&fdes->list.items[*next]) <= builder->covered) {
+		(*next)++;
+		(*drops)++;
+	}
+	return *next < fdes->list.count ? &fdes->list.items[*next] : NULL;
+}
+
+/*
+ * .debug_frame has a function only up to where .eh_frame has the next one, and what is behind
+ * that is left out: each FDE is laid once.
+ */
+static void put_fdes(Builder *builder)
+{
+	uint64_t *drops = builder->table->counts.drops;
+	size_t next = 0, next_debug = 0;
+
+	for (;;) {
+		const UnwindFde *fde =
+			next_fde(builder, &builder->eh_frame, &next, &drops[UNWIND_DROP_OVERLAP]);
+		const UnwindFde *debug = next_fde(builder, &builder->debug_frame, &next_debug,
+						  &drops[UNWIND_DROP_KNOWN]);
+		uint64_t limit = fde ? MAX(fde->pc, builder->covered) : ADDRESSES;
+
+		if (debug && MAX(debug->pc, builder->covered) < limit) {
+			put_fde(builder, &builder->debug_frame, debug, limit);
+			next_debug++;
+		} else if (fde) {
+			put_fde(builder, &builder->eh_frame, fde, ADDRESSES);
+			next++;
+		} else if (!debug) {
+			break;
+		}
+	}
+	put_gap(builder, ADDRESSES, /* followed= */ false);
+}
+
+/* ---- counting ----------------------------------------------------------------------- */
+
+static void count_rows(const UnwindRanges *executable, UnwindTable *table)
+{
+	UnwindCounts *counts = &table->counts;
+	size_t range = 0;
+
+	for (size_t i = 0; i < table->rows.count; i++) {
+		const struct unwind_rule *rule = &table->rules.items[table->rows.items[i].rule];
+		uint64_t from = table->rows.items[i].pc;
+		uint64_t to = i + 1 < table->rows.count ? table->rows.items[i + 1].pc : ADDRESSES;
+		uint64_t bytes = 0;
+
+		while (range < executable->count && executable->items[range].to <= from)
+			range++;
+		for (size_t k = range; k < executable->count && executable->items[k].from < to; k++)
+			bytes += MIN(to, executable->items[k].to) -
+				 MAX(from, executable->items[k].from);
+		counts->rows[rule->cfa]++;
+		counts->bytes[rule->cfa] += bytes;
+		if (rule->cfa == CFA_NONE)
+			counts->none_bytes[rule->extra] += bytes;
+	}
+}
+
+/* ---- the table ---------------------------------------------------------------------- */
+
+int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+		       UnwindTable *ret_table)
+{
+	UnwindTable table = {};
+	Builder builder = {.table = &table, .index = {.rules = &table.rules}};
+	UnwindSections *sections = &builder.sections;
+	int r = unwind_sections_find(file, debug, base_svma, sections);
+
+	if (r < 0)
+		return r;
+	if (!sections->eh_frame.size && !sections->debug_frame.size && !sections->unreadable) {
+		unwind_sections_free(sections);
+		return -ENODATA;
+	}
+	table.counts.unread = sections->unreadable;
+	unwind_fdes_read(&sections->eh_frame, &sections->executable, base_svma, &table.counts,
+			 &builder.eh_frame);
+	unwind_fdes_read(&sections->debug_frame, &sections->executable, base_svma, &table.counts,
+			 &builder.debug_frame);
+	put_fdes(&builder);
+	count_rows(&sections->executable, &table);
+	unwind_fdes_free(&builder.eh_frame);
+	unwind_fdes_free(&builder.debug_frame);
+	unwind_sections_free(sections);
+	unwind_rule_index_free(&builder.index);
+	table.rows.items = xrealloc(table.rows.items, table.rows.count * sizeof(*table.rows.items));
+	table.rows.capacity = table.rows.count;
+	*ret_table = table;
+	return 0;
+}
+
+void unwind_table_free(UnwindTable *table)
+{
+	vec_free(&table->rows);
+	vec_free(&table->rules);
+}
+
+bool unwind_table_valid(const UnwindTable *table)
+{
+	const struct unwind_row *rows = table->rows.items;
+
+	if (table->rows.count == 0 || rows[0].pc != 0)
+		return false;
+	for (size_t i = 0; i < table->rules.count; i++)
+		if (!unwind_rule_valid(&table->rules.items[i]))
+			return false;
+	for (size_t i = 0; i < table->rows.count; i++)
+		if (rows[i].rule >= table->rules.count ||
+		    (i > 0 && (rows[i].pc <= rows[i - 1].pc || rows[i].rule == rows[i - 1].rule)))
+			return false;
+	return true;
+}
+
+const struct unwind_row *unwind_table_find(const UnwindTable *table, uint32_t pc)
+{
+	size_t low = 0, high = table->rows.count; /* those before low begin at or before pc */
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (table->rows.items[middle].pc <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &table->rows.items[low - 1];
+}

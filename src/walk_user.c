@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "walk_user.h"
+#include <string.h>
+
+typedef struct Walker {
+	struct walk walk;
+	const WalkInput *input;
+	uint64_t signal_regs[WALK_SIGNAL_REGS];
+} Walker;
+
+#define WALK_SELF Walker *self
+
+static bool walk_read(Walker *self, uint64_t address, uint64_t *ret)
+{
+	return self->input->read(self->input->user, address, ret, sizeof(*ret));
+}
+
+static const uint64_t *walk_read_signal(Walker *self, uint64_t address)
+{
+	return self->input->read(self->input->user, address, self->signal_regs,
+				 sizeof(self->signal_regs))
+		       ? self->signal_regs
+		       : NULL;
+}
+
+static int walk_find_mapping(Walker *self, uint64_t pc)
+{
+	return self->input->find_mapping(self->input->user, pc, &self->walk.mapping);
+}
+
+static bool walk_find_rule(Walker *self, uint32_t pc, struct unwind_rule *ret)
+{
+	return self->input->find_rule(self->input->user, &self->walk.mapping, pc, ret);
+}
+
+#include "walk.h"
+
+static uint64_t frame_of(const struct walk *walk, bool is_leaf)
+{
+	return walk->pc | (walk->exact && !is_leaf ? FRAME_EXACT : 0) |
+	       (walk->guessed ? FRAME_GUESSED : 0);
+}
+
+int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count)
+{
+	Walker walker = {
+		.walk = {.pc = input->regs[DWARF_RETURN],
+			 .sp = input->regs[DWARF_RSP],
+			 .bp = input->regs[DWARF_RBP],
+			 .exact = !input->in_syscall,
+			 .inner = true},
+		.input = input,
+	};
+	int result = WALK_ON;
+
+	memcpy(walker.walk.regs, input->regs, sizeof(walker.walk.regs));
+	*ret_count = 0;
+	while (result == WALK_ON) {
+		if (*ret_count == max)
+			return STACK_TRUNCATED;
+		ret_frames[*ret_count] = frame_of(&walker.walk, *ret_count == 0);
+		++*ret_count;
+		result = walk_step(&walker);
+	}
+	return result;
+}
+
+const struct unwind_row *walk_search(const struct unwind_row *rows, size_t count, uint32_t pc)
+{
+	while (count > 1) {
+		size_t half = count / 2;
+
+		if (rows[half].pc <= pc)
+			rows += half;
+		count -= half;
+	}
+	return rows;
+}

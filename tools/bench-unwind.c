@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * bench-unwind ROUNDS FILE…: how long the unwind tables of these ELF files take, and what is in
+ * them. Prints for each the median of ROUNDS, the file being in memory already.
+ */
+#include "unwind_table.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROUNDS_MAX 1000
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Opening the file included. */
+static int build(const char *path, UnwindTable *ret_table, uint64_t *ret_ns)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t begin = now_ns();
+	ElfIdentity identity;
+	ElfMap file;
+	int r = fd < 0 ? -errno : elf_map_open(fd, &file);
+
+	if (r < 0)
+		return r;
+	r = elf_file_identify(file.elf, &identity);
+	if (r == 0) {
+		r = unwind_table_build(&file, /* debug= */ NULL, identity.base_svma, ret_table);
+		elf_identity_free(&identity);
+	}
+	elf_map_close(&file);
+	*ret_ns = now_ns() - begin;
+	return r;
+}
+
+static void print(const char *path, const UnwindTable *table, uint64_t ns)
+{
+	static const char *const kinds[UNWIND_CFAS] = {"none",	"end", "register",
+						       "deref", "plt", "signal"};
+	const UnwindCounts *counts = &table->counts;
+	uint64_t dropped = 0, bytes = 0;
+
+	for (size_t i = 0; i < UNWIND_DROPS; i++)
+		dropped += counts->drops[i];
+	for (size_t i = 0; i < UNWIND_CFAS; i++)
+		bytes += counts->bytes[i];
+	printf("%s: %.2f ms, %" PRIu64 " FDEs (%" PRIu64 " dropped), %zu rows, %zu rules, %.2f %% "
+	       "of %" PRIu64 " executable bytes in gaps; rows:",
+	       path, ns / 1e6, counts->fdes, dropped, table->rows.count, table->rules.count,
+	       bytes ? 100.0 * counts->none_bytes[NONE_GAP] / bytes : 0, bytes);
+	for (size_t i = 0; i < UNWIND_CFAS; i++)
+		printf(" %s %" PRIu64, kinds[i], counts->rows[i]);
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	static uint64_t times[ROUNDS_MAX];
+	uint64_t rounds;
+
+	if (argc < 3 || parse_u64(argv[1], &rounds) || rounds == 0 || rounds > ROUNDS_MAX) {
+		fprintf(stderr, "usage: bench-unwind ROUNDS FILE…\n");
+		return 2;
+	}
+	for (int i = 2; i < argc; i++) {
+		UnwindTable table = {};
+
+		for (uint64_t round = 0; round < rounds; round++) {
+			int r;
+
+			unwind_table_free(&table);
+			r = build(argv[i], &table, &times[round]);
+			if (r < 0) {
+				fprintf(stderr, "%s: %s\n", argv[i], strerror(-r));
+				return 1;
+			}
+		}
+		qsort(times, rounds, sizeof(*times), compare);
+		print(argv[i], &table, times[rounds / 2]);
+		unwind_table_free(&table);
+	}
+	return 0;
+}
