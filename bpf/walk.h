@@ -93,8 +93,14 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 			cfa += (s64)rule->extra;
 		}
 	}
-	/* One that is read from memory may lie on another stack. */
-	if (cfa & 7 || (cfa <= walk->sp && rule->cfa != CFA_DEREF))
+	if (cfa & 7)
+		return STACK_BAD_CFA;
+	/*
+	 * One that is read from memory may lie on another stack; a frame whose return address
+	 * is in a register, as in vfork, may be empty.
+	 */
+	if (rule->cfa != CFA_DEREF &&
+	    (cfa < walk->sp || (cfa == walk->sp && rule->ra == RA_AT_CFA)))
 		return STACK_BAD_CFA;
 	*ret_cfa = cfa;
 	return WALK_ON;
