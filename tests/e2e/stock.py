@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs as the distribution has them, stripped and without frame pointers, at work."""
+import shutil
 import subprocess
 
 from harness import WORKLOADS, needs_command
@@ -68,10 +69,12 @@ def _import_stream(rng, commits):
 def git_clone_and_log(context):
     needs_command("git")
     source, script = context.path("source"), context.path("script")
+    shutil.rmtree(source, ignore_errors=True)
     run("git", "init", "-q", "-b", "main", source)
     subprocess.run(["git", "fast-import", "--quiet"], cwd=source, check=True, text=True,
                    input=_import_stream(context.random, 300))
-    script.write_text(f'git clone -q --no-local "{source}" "{context.path("clone")}"\n'
+    script.write_text(f'rm -rf "{context.path("clone")}"\n'
+                      f'git clone -q --no-local "{source}" "{context.path("clone")}"\n'
                       f'git -C "{context.path("clone")}" log -p --stat >/dev/null\n'
                       f'git -C "{context.path("clone")}" repack -qadf\n')
     return ["sh", script]
@@ -79,6 +82,7 @@ def git_clone_and_log(context):
 
 def sqlite(context):
     needs_command("sqlite3")
+    context.path("base.db").unlink(missing_ok=True)
     return ["sqlite3", context.path("base.db"),
             SQL.format(rows=context.random.randint(150000, 200000))]
 

@@ -36,34 +36,44 @@ def check_found(found, text, cut_share=0.0):
     """No difference that nothing explains, and not more of ours cut short than that."""
     judged = found["stops"] - found["unread"]
     check(found["different"] == 0, f"{found}: {text}")
-    check(judged > 0 and found["equal"] + found["libdwfl_cut"] + found["libdwfl_guesses"]
-          >= (1 - cut_share) * judged, f"too few reach their end: {found}")
+    check(judged > 0 and found["equal"] + found["both_cut"] + found["libdwfl_cut"]
+          + found["libdwfl_guesses"]
+          >= (1 - cut_share) * judged, f"too few reach their end: {found}: {text}")
+
+
+def collect(stop, wanted, runs=10):
+    """What stop() finds in as many runs as that takes: some programs are over in no time."""
+    total, texts = Counter(), []
+    for _ in range(runs):
+        found, text = stop()
+        total.update({key: n for key, n in found.items() if key != "cuts"})
+        texts.append(text)
+        if total["stops"] >= wanted:
+            break
+    return total, "".join(texts)
 
 
 def test_fixtures_by_libdwfl(context):
-    total = Counter()
+    everything = Counter()
     for fixture in FIXTURES:
-        stops = 0
-        for _ in range(10):  # some are over in no time
-            found, text = stop_by_libdwfl(context, [WORKLOADS / fixture[0], *fixture[1:]], 40, 4000)
-            if found["stops"] > found["unread"]:
-                check_found(found, f"{fixture}: {text}")
-            total.update({k: v for k, v in found.items() if k != "cuts"})
-            stops += found["stops"]
-            if stops >= 20:
-                break
-        check(stops >= 10, f"{fixture}: hardly a stop")
-    print(f"# fixtures against libdwfl: {dict(total)}", flush=True)
+        command = [WORKLOADS / fixture[0], *fixture[1:]]
+        found, text = collect(lambda: stop_by_libdwfl(context, command, 40, 4000), 20)
+        check(found["stops"] >= 10, f"{fixture}: hardly a stop")
+        check_found(found, f"{fixture}: {text}")
+        everything.update(found)
+    print(f"# fixtures against libdwfl: {dict(everything)}", flush=True)
 
 
 def test_stock_by_libdwfl(context):
     """1,000 stops and more over the programs of test_complete."""
     stops = 0
     for name, make in stock.ALL.items():
-        found, text = stop_by_libdwfl(context, make(context), 170, 10000)
-        print(f"# {name} against libdwfl: {found}", flush=True)
-        # What node makes at run time has no tables.
-        check_found(found, f"{name}: {text}", cut_share=1 if name == "node" else 0.005)
+        found, text = collect(
+            lambda: stop_by_libdwfl(context, make(context), 150, 6000), 150)
+        print(f"# {name} against libdwfl: {dict(found)}", flush=True)
+        # What node makes at run time has no tables; of others, a few frames need a register
+        # that only the leaf has. How many are cut short in all is test_complete's.
+        check_found(found, f"{name}: {text}", cut_share=1 if name == "node" else 0.03)
         stops += found["stops"]
     check(stops >= 1000, f"{stops} stops only")
 
@@ -127,11 +137,15 @@ def stop_by_gdb(context, command, stops, max_ms):
 def test_by_gdb(context):
     """200 stops and more."""
     total = Counter()
-    for command, stops in (([WORKLOADS / "unwind-calls", "recursion", "300"], 40),
-                           ([WORKLOADS / "unwind-signal", "30", "20"], 40),
-                           (stock.python_threads(context), 60),
-                           (stock.openssl_speed(context), 50), (stock.sqlite(context), 50)):
-        found = stop_by_gdb(context, command, stops, 15)
+    for command, wanted in (([WORKLOADS / "unwind-calls", "recursion", "300"], 40),
+                            ([WORKLOADS / "unwind-signal", "30", "20"], 40),
+                            (stock.python_threads(context), 60),
+                            (stock.openssl_speed(context), 50), (stock.sqlite(context), 50)):
+        found = []
+        for _ in range(10):
+            found += stop_by_gdb(context, command, wanted - len(found), 10)
+            if len(found) >= wanted:
+                break
         total.update(check_gdb(found))
         expect_failure(check_gdb, [{**stop, "wallprof": stop["wallprof"][:1]
                                     + [a + 1 for a in stop["wallprof"][1:]]} for stop in found])

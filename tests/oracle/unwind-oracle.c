@@ -5,9 +5,9 @@
  *
  * The first runs a command, stops its threads at random instants and compares what libdwfl makes
  * of their stacks with wallprof's walk (walk_user.h), frame by frame. To stdout goes a line of
- * JSON: how many stops and frames, and how often each thing was found; each difference that nothing
- * explains goes to stderr. ALTER is added to the stack pointer that wallprof's walk is given: with
- * 8 all should differ.
+ * JSON: how many stops and frames, and how often each thing was found; of what is
+ * different or cut the first ones go to stderr. ALTER is added to the stack pointer that wallprof's
+ * walk is given: with 8 all should differ.
  *
  * The second prints wallprof's frames of a thread that somebody else has stopped: registers 0
  * to 16 by DWARF number; result first, then addresses.
@@ -29,6 +29,7 @@
 
 enum found {
 	FOUND_EQUAL,
+	FOUND_BOTH_CUT,	   /* both end at the same frame, without having come to the outermost */
 	FOUND_CUT,	   /* ours ends early, and says so */
 	FOUND_GUESSED,	   /* equal up to where ours says that it guesses */
 	FOUND_THEIRS_CUT,  /* libdwfl ends early, with an error */
@@ -39,6 +40,7 @@ enum found {
 
 static const char *const found_names[FOUNDS] = {
 	[FOUND_EQUAL] = "equal",
+	[FOUND_BOTH_CUT] = "both_cut",
 	[FOUND_CUT] = "cut",
 	[FOUND_GUESSED] = "guessed",
 	[FOUND_THEIRS_CUT] = "libdwfl_cut",
@@ -148,10 +150,11 @@ static enum found compare(Oracle *oracle)
 	while (same < ours->count && same < theirs->count &&
 	       (ours->frames[same] & FRAME_ADDRESS) == theirs->frames[same])
 		same++;
-	if (same == ours->count && same == theirs->count)
-		return ours->result == STACK_COMPLETE || ours->result == STACK_END_ZERO
-			       ? FOUND_EQUAL
-			       : FOUND_CUT;
+	if (same == ours->count && same == theirs->count) {
+		if (ours->result == STACK_COMPLETE || ours->result == STACK_END_ZERO)
+			return FOUND_EQUAL;
+		return theirs->result != 0 ? FOUND_BOTH_CUT : FOUND_CUT;
+	}
 	if (guess < ours->count && same >= guess)
 		return FOUND_GUESSED;
 	if (same == ours->count && ours->result != STACK_COMPLETE)
@@ -200,8 +203,9 @@ static void take_stop(void *user, pid_t tid)
 	oracle->frames += oracle->theirs.count;
 	if (found == FOUND_CUT)
 		oracle->cuts[oracle->ours.result]++;
-	if (found == FOUND_DIFFERENT && oracle->found[found] <= 5) {
-		fprintf(stderr, "difference in %d of %d, %s:\n", tid, pid, dwfl_errmsg(-1));
+	if ((found == FOUND_DIFFERENT || found == FOUND_CUT) && oracle->found[found] <= 5) {
+		fprintf(stderr, "%s in %d of %d, %s:\n", found_names[found], tid, pid,
+			dwfl_errmsg(-1));
 		print_stack("wallprof", oracle, &oracle->ours);
 		print_stack("libdwfl", oracle, &oracle->theirs);
 	}
