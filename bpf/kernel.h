@@ -73,6 +73,7 @@ typedef struct {
 
 struct mm_struct {
 	unsigned long saved_auxv[SAVED_AUXV_LOOKED_AT];
+	unsigned long start_stack;
 	mm_context_t context;
 };
 
@@ -168,7 +169,6 @@ struct task_struct {
 	struct signal_struct *signal;
 	u64 self_exec_id;
 	struct mm_struct *mm;
-	unsigned in_execve : 1; /* gone in some kernels */
 };
 
 struct linux_binprm {

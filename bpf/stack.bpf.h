@@ -133,6 +133,7 @@ static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_str
 	bool copy;
 	u64 id;
 
+	stack->h.ns = ns;
 	unwind_current(slot);
 	stack->tgid = task->tgid;
 	seed ^= stack->tables_ns ^ (u64)stack->result << 24 ^ (u64)stack->h.flags << 16;

@@ -253,12 +253,21 @@ __noinline int unwind_step(struct stack_slot *slot)
 	return walk_step(slot);
 }
 
+/* x86-64 */
+#define CALL_EXECVE   59
+#define CALL_EXECVEAT 322
+
+static __always_inline bool is_exec_call(struct pt_regs *regs)
+{
+	return regs->orig_ax == CALL_EXECVE || regs->orig_ax == CALL_EXECVEAT;
+}
+
 static __always_inline void take_registers(struct walk *walk, struct pt_regs *regs)
 {
 	walk->regs[0] = regs->ax;
 	walk->regs[1] = regs->dx;
 	walk->regs[2] = regs->cx;
-	walk->regs[3] = regs->bx;
+	walk->regs[3] = walk->bx = regs->bx;
 	walk->regs[4] = regs->si;
 	walk->regs[5] = regs->di;
 	walk->regs[6] = walk->bp = regs->bp;
@@ -272,9 +281,11 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 	walk->regs[14] = regs->r14;
 	walk->regs[15] = regs->r15;
 	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
-	walk->exact = (s64)regs->orig_ax < 0; /* else a system call, which goes on behind it */
+	/* In a system call it is where that returns to; but after exec, where the program begins.
+	 */
+	walk->exact = (s64)regs->orig_ax < 0 || (is_exec_call(regs) && regs->ax == 0);
 	walk->inner = true;
-	walk->bp_lost = walk->guessed = false;
+	walk->bp_lost = walk->bx_lost = walk->guessed = false;
 	walk->mapping.start = walk->mapping.last = 0;
 }
 
@@ -284,7 +295,7 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 	struct unwind_process *process = current_process(task);
 
 	slot->process.count = slot->process.seed_count = 0;
-	slot->process.tables_ns = 0;
+	slot->process.tables_ns = slot->stack.h.ns; /* the kernel is asked now */
 	if (!process)
 		return;
 	__builtin_memcpy(&slot->process, process, offsetof(struct unwind_process, seeds));
@@ -294,16 +305,17 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 	if (slot->process.gen == process->gen_again && slot->process.gen == slot->process.gen_again)
 		return;
 	slot->process.count = slot->process.seed_count = 0;
-	slot->process.tables_ns = 0;
+	slot->process.tables_ns = slot->stack.h.ns;
 	__sync_fetch_and_add(&unwind_troubles.torn, 1);
 }
 
-/* Is the new program's memory there, but not the program yet? */
-static __always_inline bool is_in_exec(struct task_struct *task)
+/*
+ * Within exec, with the old program's registers: is its memory gone? The new one's has no stack to
+ * begin with; then the count of execs is raised, for which on_exec has yet to make an entry.
+ */
+static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs *regs)
 {
-	if (!bpf_core_field_exists(task->in_execve) || !BPF_CORE_READ_BITFIELD(task, in_execve))
-		return false;
-	return !current_process(task);
+	return is_exec_call(regs) && (task->mm->start_stack == 0 || !current_process(task));
 }
 
 __noinline int unwind_current(struct stack_slot *slot)
@@ -324,7 +336,7 @@ __noinline int unwind_current(struct stack_slot *slot)
 		slot->stack.frames[0] = slot->walk.pc;
 		slot->stack.count = 1;
 		result = STACK_COMPAT;
-	} else if (is_in_exec(task)) {
+	} else if (is_in_exec(task, regs)) {
 		result = STACK_EXEC;
 	}
 	for (u32 i = 0; i <= MAX_FRAMES; i++) {
@@ -343,15 +355,16 @@ __noinline int unwind_current(struct stack_slot *slot)
 /* Page by page, for what lies above the stack may not be there. */
 static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
 {
-	u32 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
+	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
 
+	barrier_var(size); /* or clang adds by `or`, of which the verifier knows less */
 	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
 		return 0;
 	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
-		if (size > COPY_SIZE - PAGE_SIZE ||
-		    bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
+		if (bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
 			break;
 		size += PAGE_SIZE;
+		barrier_var(size);
 	}
 	return size;
 }

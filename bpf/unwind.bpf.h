@@ -8,8 +8,8 @@
 #include "wallprof.bpf.h"
 
 /*
- * Walks the current task's user stack into slot->stack: frames, count, result, tables_ns and flags.
- * Its registers remain in slot->walk.regs.
+ * Walks the current task's user stack into slot->stack, of which h.ns is set: frames, count,
+ * result, tables_ns and flags. Its registers remain in slot->walk.regs.
  */
 extern int unwind_current(struct stack_slot *slot);
 

@@ -15,6 +15,7 @@
 
 #include "records.h"
 
+#define DWARF_RBX    3
 #define DWARF_RBP    6
 #define DWARF_RSP    7
 #define DWARF_REGS   16 /* general registers; the return address counts as one more */
@@ -38,6 +39,11 @@ enum unwind_none {
 	NONE_OVERFLOW = 3,   /* an offset does not fit */
 	NONE_BROKEN = 4,     /* the FDE's program cannot be read */
 	NONE_NO_ROOM = 5,    /* there were too many rules */
+	/*
+	 * A gap so large that it is code without any tables, as V8's builtins in Node.js: as
+	 * code made at run time, it is walked by frame pointers, and marked as guessed.
+	 */
+	NONE_FOREIGN = 6,
 };
 
 /* Where the return address is. */
@@ -56,14 +62,27 @@ enum unwind_bp {
 	BP_IN_REG = 16, /* BP_IN_REG + r: in register r (of the innermost frame) */
 };
 
+/*
+ * Where the caller's rbx is: the one other register that outer frames are found by (the dynamic
+ * loader's trampolines).
+ */
+enum unwind_bx {
+	BX_SAME = 0,
+	BX_AT_CFA = 1, /* at CFA + bx_offset */
+	BX_LOST = 2,
+};
+
 struct unwind_rule {
 	u8 cfa;	    /* enum unwind_cfa */
-	u8 cfa_reg; /* DWARF number; other than rbp and rsp: known in the innermost frame only */
+	u8 cfa_reg; /* DWARF number; other than rbx, rbp and rsp: known in the innermost frame only
+		     */
 	u8 ra;	    /* enum unwind_ra */
 	u8 bp;	    /* enum unwind_bp */
 	s32 cfa_offset;
-	s32 bp_offset;
-	s32 extra;
+	s16 bp_offset, bx_offset;
+	s16 extra;
+	u8 bx; /* enum unwind_bx */
+	u8 reserved;
 };
 
 /* A place in an object: SVMA less base_svma (the lowest segment's address). */

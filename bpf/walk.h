@@ -43,16 +43,16 @@ static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved
 	walk->pc = saved[16];
 	walk->sp = saved[15];
 	walk->bp = saved[10];
+	walk->bx = saved[11];
 	walk->exact = walk->inner = true;
-	walk->bp_lost = false;
+	walk->bp_lost = walk->bx_lost = false;
 }
 
-static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp, u64 bp, bool bp_lost)
+/* The caller's frame; rbp and rbx are set apart. */
+static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp)
 {
 	walk->pc = pc;
 	walk->sp = sp;
-	walk->bp = bp;
-	walk->bp_lost = bp_lost;
 	walk->exact = walk->inner = walk->guessed = false;
 }
 
@@ -64,6 +64,10 @@ static __always_inline int walk_register(const struct walk *walk, u32 number, u6
 		if (walk->bp_lost)
 			return STACK_REGISTER;
 		*ret = walk->bp;
+	} else if (number == DWARF_RBX) {
+		if (walk->bx_lost)
+			return STACK_REGISTER;
+		*ret = walk->bx;
 	} else {
 		if (!walk->inner)
 			return STACK_REGISTER;
@@ -96,28 +100,23 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	if (cfa & 7)
 		return STACK_BAD_CFA;
 	/*
-	 * One that is read from memory may lie on another stack; a frame whose return address
-	 * is in a register, as in vfork, may be empty.
+	 * The stack grows downwards; but a CFA that is read from memory may lie on another one, and
+	 * where the return address has been taken off, the CFA is all there is (vfork).
 	 */
-	if (rule->cfa != CFA_DEREF &&
-	    (cfa < walk->sp || (cfa == walk->sp && rule->ra == RA_AT_CFA)))
+	if (rule->cfa != CFA_DEREF && (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG)))
 		return STACK_BAD_CFA;
 	*ret_cfa = cfa;
 	return WALK_ON;
 }
 
-/* The caller's rbp; whether it is lost. */
-static __always_inline int walk_bp(WALK_SELF, const struct unwind_rule *rule, u64 cfa, u64 *ret_bp,
-				   bool *ret_lost)
+/* To the caller's rbp; false if it could not be read. */
+static __always_inline bool walk_bp(WALK_SELF, const struct unwind_rule *rule, u64 cfa)
 {
 	struct walk *walk = &self->walk;
 	u64 at;
 
-	*ret_bp = walk->bp;
-	*ret_lost = walk->bp_lost;
 	if (rule->bp == BP_SAME)
-		return WALK_ON;
-	*ret_lost = false;
+		return true;
 	if (rule->bp == BP_AT_CFA) {
 		at = cfa;
 	} else if (rule->bp == BP_AT_BP && !walk->bp_lost) {
@@ -125,26 +124,62 @@ static __always_inline int walk_bp(WALK_SELF, const struct unwind_rule *rule, u6
 	} else if (rule->bp == BP_AT_SP) {
 		at = walk->sp;
 	} else if (rule->bp >= BP_IN_REG && walk->inner) {
-		*ret_bp = walk->regs[rule->bp & (DWARF_REGS - 1)];
-		return WALK_ON;
+		walk->bp = walk->regs[rule->bp & (DWARF_REGS - 1)];
+		walk->bp_lost = false;
+		return true;
 	} else {
-		*ret_lost = true;
-		return WALK_ON;
+		walk->bp_lost = true;
+		return true;
 	}
-	return walk_read(self, at + (s64)rule->bp_offset, ret_bp) ? WALK_ON : STACK_FAULT;
+	walk->bp_lost = false;
+	return walk_read(self, at + (s64)rule->bp_offset, &walk->bp);
+}
+
+static __always_inline void walk_bx(WALK_SELF, const struct unwind_rule *rule, u64 cfa)
+{
+	struct walk *walk = &self->walk;
+
+	if (rule->bx == BX_AT_CFA)
+		walk->bx_lost = !walk_read(self, cfa + (s64)rule->bx_offset, &walk->bx);
+	else if (rule->bx == BX_LOST)
+		walk->bx_lost = true;
+}
+
+/*
+ * Code without a table: its frame pointer, if it looks like one and leads to code. What is
+ * found so is a guess, and said to be.
+ */
+static __always_inline int walk_by_frame_pointer(WALK_SELF)
+{
+	struct walk *walk = &self->walk;
+	u64 fp = walk->bp, pc = 0, bp = 0;
+
+	if (walk->bp_lost || fp & 7 || fp <= walk->sp || fp - walk->sp > FP_FRAME_MAX)
+		return STACK_NO_CFI;
+	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
+		return STACK_NO_CFI;
+	if (!walk_is_user(pc) || walk_find_mapping(self, pc - 1) != WALK_ON)
+		return STACK_NO_CFI;
+	walk_go_on(walk, pc, fp + 16);
+	walk->bp = bp;
+	walk->bx_lost = true;
+	walk->guessed = true;
+	return WALK_ON;
 }
 
 static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rule)
 {
 	struct walk *walk = &self->walk;
-	u64 cfa = 0, pc = 0, bp = 0;
-	bool bp_lost = false;
+	u64 cfa = 0, pc = 0;
 	int result;
 
 	if (rule->cfa == CFA_END)
 		return STACK_COMPLETE;
-	if (rule->cfa == CFA_NONE)
+	if (rule->cfa == CFA_NONE) {
+		if (rule->extra == NONE_FOREIGN)
+			return walk_by_frame_pointer(self);
 		return rule->extra == NONE_GAP ? STACK_GAP : STACK_UNSUPPORTED;
+	}
 	if (rule->cfa == CFA_SIGNAL) {
 		const u64 *saved = walk_read_signal(self, walk->sp + SIGNAL_CONTEXT);
 
@@ -163,34 +198,14 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 	} else if (!walk_read(self, cfa - 8, &pc)) {
 		return STACK_FAULT;
 	}
-	result = walk_bp(self, rule, cfa, &bp, &bp_lost);
-	if (result != WALK_ON)
-		return result;
+	if (!walk_bp(self, rule, cfa))
+		return STACK_FAULT;
+	walk_bx(self, rule, cfa);
 	if (pc == 0)
 		return STACK_END_ZERO;
 	if (!walk_is_user(pc))
 		return STACK_BAD_PC;
-	walk_go_on(walk, pc, cfa, bp, bp_lost);
-	return WALK_ON;
-}
-
-/*
- * Code without a table: its frame pointer, if it looks like one and leads to code. What is
- * found so is a guess, and said to be.
- */
-static __always_inline int walk_by_frame_pointer(WALK_SELF)
-{
-	struct walk *walk = &self->walk;
-	u64 fp = walk->bp, pc = 0, bp = 0;
-
-	if (walk->bp_lost || fp & 7 || fp <= walk->sp || fp - walk->sp > FP_FRAME_MAX)
-		return STACK_NO_CFI;
-	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
-		return STACK_NO_CFI;
-	if (!walk_is_user(pc) || walk_find_mapping(self, pc - 1) != WALK_ON)
-		return STACK_NO_CFI;
-	walk_go_on(walk, pc, fp + 16, bp, false);
-	walk->guessed = true;
+	walk_go_on(walk, pc, cfa);
 	return WALK_ON;
 }
 

@@ -15,11 +15,11 @@
 
 /* A frame, while its caller is looked for. */
 struct walk {
-	u64 pc, sp, bp;
-	bool exact;   /* pc is where the frame is, not where it will go on */
-	bool inner;   /* regs are this frame's: it is the leaf, or was interrupted by a signal */
-	bool bp_lost; /* nobody knows bp */
-	bool guessed; /* found by a frame pointer */
+	u64 pc, sp, bp, bx;
+	bool exact; /* pc is where the frame is, not where it will go on */
+	bool inner; /* regs are this frame's: it is the leaf, or was interrupted by a signal */
+	bool bp_lost, bx_lost; /* nobody knows them */
+	bool guessed;	       /* found by a frame pointer */
 	u64 regs[DWARF_REGS + 1];
 	struct unwind_mapping mapping; /* the one that held the last pc; last == 0: none */
 };

@@ -63,6 +63,7 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 	Profile profile = {
 		.json = {.out = out},
 		.timeline = timeline,
+		.frames = frames,
 		.options = options ? options : &defaults,
 		.tables = tables_new(timeline, frames),
 	};

@@ -2,6 +2,7 @@
 /* firefox_meta.c - what was recorded, where, how, and what is not in the profile. */
 #include "firefox_parts.h"
 #include "labels.h"
+#include "stack_sums.h"
 
 #define FORMAT_VERSION	65
 #define TITLE_MAX	80
@@ -162,7 +163,18 @@ static void write_ledger(Json *json, const Timeline *timeline)
 	section_end(json);
 }
 
-static void write_losses(Json *json, const Timeline *timeline)
+static void write_stack_sums(Json *json, const Timeline *timeline, Frames *frames)
+{
+	_cleanup_free_ char *line = NULL;
+	StackSums sums;
+
+	stack_sums_init(&sums, timeline, frames);
+	line = stack_sums_line(&sums);
+	entry_string(json, "user stacks", line);
+	stack_sums_free(&sums);
+}
+
+static void write_events(Json *json, const Timeline *timeline, Frames *frames)
 {
 	section_begin(json, "Events");
 	for (uint32_t kind = 0; kind < REC_BPF_MAX; kind++) {
@@ -177,6 +189,7 @@ static void write_losses(Json *json, const Timeline *timeline)
 	}
 	entry_u64(json, "contradictions", timeline->contradictions);
 	entry_u64(json, "ticks outside any running interval", timeline->orphan_ticks);
+	write_stack_sums(json, timeline, frames);
 	section_end(json);
 }
 
@@ -213,7 +226,7 @@ static void write_extra(Profile *profile)
 	json_key_array(json, "extra");
 	write_settings(json, profile->timeline);
 	write_ledger(json, profile->timeline);
-	write_losses(json, profile->timeline);
+	write_events(json, profile->timeline, profile->frames);
 	write_notes(json, profile->timeline);
 	write_folding(json, profile);
 	json_end_array(json);

@@ -18,6 +18,7 @@ typedef struct MarkerPlan {
 typedef struct Profile {
 	Json json;
 	const Timeline *timeline;
+	Frames *frames;
 	const FirefoxOptions *options;
 	Tables *tables;
 	Tracks tracks;

@@ -76,12 +76,23 @@ static uint32_t thread_ns_tgid(const Timeline *timeline, const Thread *thread)
 	return timeline->processes.items[thread->process].ns_tgid;
 }
 
+/* A thread that was woken still has the stack that it went to sleep with. */
+static uint64_t wait_stack_ns(const Thread *thread, size_t i)
+{
+	const Interval *interval = &thread->intervals.items[i];
+
+	if (i > 0 && interval->reason == REASON_WOKEN && interval[-1].state == STATE_BLOCKED &&
+	    interval[-1].user_stack == interval->user_stack)
+		return interval[-1].start_ns;
+	return interval->start_ns;
+}
+
 StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
 
 	return (StackRef){
-		.ns = interval->start_ns,
+		.ns = wait_stack_ns(thread, i),
 		.ns_tgid = thread_ns_tgid(timeline, thread),
 		.user_stack = interval->user_stack,
 		.kernel_stack = interval->kernel_stack,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frames.c - names for stacks.
+ * frames.c - names for addresses; frames_stacks.c puts them together to stacks.
  *
  * Three things are interned: places (an address in a library, with the run of
  * frames it stands for, inlined ones included), frames, and resolved stacks. A
@@ -8,8 +8,7 @@
  * kernel stack by (stack, what its leaf is), so a stack is worked through once
  * however often it was seen.
  */
-#include "frames.h"
-#include "symbols.h"
+#include "frames_private.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,44 +18,6 @@
  * relative to it: whole ones do not fit into the doubles of JSON readers.
  */
 #define KERNEL_BASE 0xffffffff80000000ULL
-
-/* How deep under the leaf tracing's own frames may begin. */
-#define TRACING_DEPTH_MAX 8
-
-/* So many times the same address at the end of a stack are a frame pointer in a loop. */
-#define LOOP_MIN 32
-
-/* An address of a library and its frames, outermost first, in Frames::list. */
-typedef struct Place {
-	uint32_t library;
-	uint64_t address; /* as looked up: SVMA, or AVMA of kernel and unknown */
-	uint32_t first, count;
-	uint32_t next; /* of the same hash, or MAP_NONE */
-} Place;
-
-enum chain_kind { CHAIN_USER, CHAIN_KERNEL, CHAIN_KERNEL_EXACT };
-
-typedef struct Resolved {
-	enum chain_kind kind;
-	uint32_t stack;
-	uint32_t ns_tgid, generation; /* 0 of kernel stacks: they look the same to all */
-	size_t first, count;	      /* FramesPrivate::chains, root first */
-	uint32_t next;		      /* of the same hash, or MAP_NONE */
-} Resolved;
-
-struct FramesPrivate {
-	VEC(struct rec_symbol *) symbols;
-	Map symbol_index;	      /* hash of (file, address) -> symbols */
-	VEC(uint32_t) file_libraries; /* by file id */
-	Map module_libraries;	      /* Strings number -> library */
-	VEC(Place) places;
-	Map place_index;
-	VEC(Resolved) resolved;
-	Map resolved_index;
-	VEC(uint32_t) chains;
-	Map pseudo;	      /* Strings number -> frame */
-	VEC(uint32_t) result; /* of frames_resolve */
-};
 
 Frames *frames_new(void)
 {
@@ -96,8 +57,8 @@ void frames_free(Frames *frames)
 	free(frames);
 }
 
-static const struct rec_symbol *find_symbol(const struct FramesPrivate *private, uint32_t file,
-					    uint64_t address)
+const struct rec_symbol *frames_symbol(const struct FramesPrivate *private, uint32_t file,
+				       uint64_t address)
 {
 	uint32_t i = map_get(&private->symbol_index, hash_mix(file, address));
 	const struct rec_symbol *symbol = i == MAP_NONE ? NULL : private->symbols.items[i];
@@ -109,7 +70,7 @@ static void add_symbol(struct FramesPrivate *private, const struct rec_symbol *s
 {
 	struct rec_symbol *copy;
 
-	if (symbol->count == 0 || find_symbol(private, symbol->file, symbol->address))
+	if (symbol->count == 0 || frames_symbol(private, symbol->file, symbol->address))
 		return;
 	copy = xmalloc(symbol->h.len);
 	memcpy(copy, symbol, symbol->h.len);
@@ -292,7 +253,7 @@ static const Place *intern_place(Frames *frames, const Origin *origin)
 	return place;
 }
 
-static const Place *user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
 	Location location = spaces_locate(frames->spaces, ns_tgid, ns, avma);
 	Origin origin = {.library = LIBRARY_NONE, .address = avma};
@@ -301,14 +262,14 @@ static const Place *user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, ui
 		origin.library = file_library(frames, location.file);
 		origin.address = location.svma;
 		origin.base = location.file->base_svma;
-		origin.symbol = find_symbol(frames->private, location.file->id, location.svma);
+		origin.symbol = frames_symbol(frames->private, location.file->id, location.svma);
 	}
 	return intern_place(frames, &origin);
 }
 
-static const Place *kernel_place(Frames *frames, uint64_t avma)
+const Place *frames_kernel_place(Frames *frames, uint64_t avma)
 {
-	const struct rec_symbol *symbol = find_symbol(frames->private, 0, avma);
+	const struct rec_symbol *symbol = frames_symbol(frames->private, 0, avma);
 	Origin origin = {
 		.symbol = symbol,
 		.library = kernel_library(frames, symbol),
@@ -318,300 +279,4 @@ static const Place *kernel_place(Frames *frames, uint64_t avma)
 	};
 
 	return intern_place(frames, &origin);
-}
-
-/* ---- stacks --------------------------------------------------------------- */
-
-static void push_place(struct FramesPrivate *private, const Place *place)
-{
-	for (uint32_t i = 0; i < place->count; i++)
-		*vec_push(&private->chains) = place->first + i;
-}
-
-/* The reason why a stack has no true root, as its root frame. */
-static void push_truncation(Frames *frames, const StackDef *stack, bool broken)
-{
-	const char *name;
-
-	if (broken)
-		name = "[truncated: no frame pointers]";
-	else if (stack->result == STACK_TRUNCATED)
-		name = "[truncated: too deep]";
-	else if (stack->result == STACK_FAULT)
-		name = "[truncated: unreadable stack]";
-	else
-		return;
-	*vec_push(&frames->private->chains) = frames_pseudo(frames, name);
-}
-
-/* Where a thread's stack begins: with glibc, musl, Go. */
-static bool is_root(const char *name)
-{
-	static const char *const roots[] = {
-		"main",		"_start",     "_start_c",	"clone",	  "clone3",
-		"start_thread", "_rt0_amd64", "runtime.rt0_go", "runtime.goexit", "runtime.mstart",
-	};
-	static const char *const prefixes[] = {
-		"__libc_start_main", "__libc_start_call_main", "libc_start_main",
-		"__clone",	     "runtime.goexit.",	       "runtime.mstart.",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-		if (!strcmp(name, roots[i]))
-			return true;
-	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
-static bool is_libc(const char *library)
-{
-	static const char *const prefixes[] = {"libc.so", "libc-", "libpthread", "ld-musl"};
-
-	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (!strncmp(library, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
-/* A stack while it is resolved: one process at one moment. */
-typedef struct Walked {
-	const StackDef *stack;
-	const uint64_t *pcs;
-	uint32_t ns_tgid;
-	uint64_t ns;
-} Walked;
-
-static const Place *walked_place(Frames *frames, const Walked *walked, size_t i)
-{
-	bool exact = i == 0 && !(walked->stack->flags & STACK_SYSCALL_PC);
-
-	return user_place(frames, walked->ns_tgid, walked->ns,
-			  symbols_lookup_address(walked->pcs[i], exact));
-}
-
-/* The real function at a place, inlined ones left out. */
-static Frame walked_frame(Frames *frames, const Walked *walked, size_t i)
-{
-	uint32_t first = walked_place(frames, walked, i)->first; /* may move the list */
-
-	return frames->list.items[first];
-}
-
-/*
- * A walk by frame pointers ends without a word where they end. It is whole if it ends
- * where threads begin, whose functions in the C library often have no names; but one that
- * is the leaf proves nothing.
- */
-static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
-{
-	Frame frame;
-
-	if (count == 0)
-		return false;
-	frame = walked_frame(frames, walked, count - 1);
-	if (frame.named && !frame.nameless)
-		return is_root(strings_get(&frames->strings, frame.function));
-	return count > 1 && frame.library != LIBRARY_NONE &&
-	       is_libc(frames->libraries.items[frame.library].name);
-}
-
-/*
- * How many frames are left of a deep stack that ends in one address over and over: a frame
- * pointer that points at itself. It is a recursion, and all are left, if the
- * function that it calls is the one that it is in.
- */
-static size_t count_without_loop(Frames *frames, const Walked *walked)
-{
-	const StackDef *stack = walked->stack;
-	size_t first = stack->count;
-	Frame caller, callee;
-
-	while (first > 0 && walked->pcs[first - 1] == walked->pcs[stack->count - 1])
-		first--;
-	if (stack->count - first < LOOP_MIN)
-		return stack->count;
-	if (first == 0)
-		return 1;
-	caller = walked_frame(frames, walked, first);
-	callee = walked_frame(frames, walked, first - 1);
-	if (caller.named && callee.named && caller.library == callee.library &&
-	    caller.function_start == callee.function_start)
-		return stack->count;
-	return first + 1;
-}
-
-/*
- * How many frames of a user stack can be believed. Code built without frame pointers uses
- * the register for something else, and the walk then reads nonsense: an address where
- * nothing is mapped proves it, for that frame and all beyond.
- */
-static size_t count_believable(Frames *frames, const Walked *walked)
-{
-	const StackDef *stack = walked->stack;
-
-	if (stack->result == STACK_TRUNCATED)
-		return count_without_loop(frames, walked);
-	if (stack->result != STACK_FRAME_POINTERS)
-		return stack->count;
-	for (size_t i = 1; i < stack->count; i++)
-		if (!spaces_locate(frames->spaces, walked->ns_tgid, walked->ns,
-				   symbols_lookup_address(walked->pcs[i], false))
-			     .file)
-			return i;
-	return stack->count;
-}
-
-/* NULL if there are none. */
-static const uint64_t *stack_frames(const Timeline *timeline, const StackDef *stack)
-{
-	return stack->count ? timeline->frames.items + stack->first : NULL;
-}
-
-static void chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
-		       uint32_t ns_tgid, uint64_t ns)
-{
-	Walked walked = {stack, stack_frames(timeline, stack), ns_tgid, ns};
-	size_t count = count_believable(frames, &walked);
-	bool broken = stack->result == STACK_FRAME_POINTERS ? !ends_at_root(frames, &walked, count)
-							    : count < stack->count;
-
-	push_truncation(frames, stack, broken);
-	for (size_t i = count; i-- > 0;)
-		push_place(frames->private, walked_place(frames, &walked, i));
-}
-
-/* Functions that stand between a hook and the program that took the stack. */
-static bool is_tracing(const char *name)
-{
-	static const char *const prefixes[] = {
-		"__traceiter_",		"__bpf_trace_",	       "bpf_trace_run",
-		"__bpf_prog_",		"bpf_prog_",	       "___bpf_prog_run",
-		"bpf_get_stack",	"bpf_get_task_stack",  "__bpf_get_stack",
-		"bpf_trampoline_",	"__bpf_tramp_",	       "trace_call_bpf",
-		"perf_trace_",		"perf_event_overflow", "__perf_event_overflow",
-		"perf_swevent_",	"perf_tp_event",       "perf_prepare_sample",
-		"bpf_overflow_handler", "get_perf_callchain",  "perf_callchain",
-		"___perf_sw_event",	"__perf_sw_event",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
-/*
- * How many frames at the leaf are the tracing's own: all up to the last of the
- * first run of its functions. BPF programs may have no name, so nameless frames
- * do not end the run.
- */
-static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
-{
-	size_t strip = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct rec_symbol *symbol =
-			find_symbol(frames->private, 0, symbols_lookup_address(pcs[i], false));
-
-		if (symbol && is_tracing(symbol->text + sizeof(u32)))
-			strip = i + 1;
-		else if (symbol && (strip > 0 || i >= TRACING_DEPTH_MAX))
-			break;
-	}
-	return strip;
-}
-
-static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDef *stack,
-			 bool exact_leaf)
-{
-	const uint64_t *pcs = stack_frames(timeline, stack);
-	/* A tick's stack begins where it struck, be it in tracing. */
-	size_t strip = exact_leaf ? 0 : count_tracing(frames, pcs, stack->count);
-
-	push_truncation(frames, stack, /* broken= */ false);
-	for (size_t i = stack->count; i-- > strip;) {
-		uint64_t avma = symbols_lookup_address(pcs[i], exact_leaf && i == 0);
-
-		push_place(frames->private, kernel_place(frames, avma));
-	}
-}
-
-static const Resolved *find_resolved(const struct FramesPrivate *private, uint32_t first,
-				     const Resolved *wanted)
-{
-	for (uint32_t i = first; i != MAP_NONE; i = private->resolved.items[i].next) {
-		const Resolved *resolved = &private->resolved.items[i];
-
-		if (resolved->kind == wanted->kind && resolved->stack == wanted->stack &&
-		    resolved->ns_tgid == wanted->ns_tgid &&
-		    resolved->generation == wanted->generation)
-			return resolved;
-	}
-	return NULL;
-}
-
-static const Resolved *resolve(Frames *frames, const Timeline *timeline, const Resolved *wanted,
-			       uint64_t ns)
-{
-	struct FramesPrivate *private = frames->private;
-	const StackDef *stack = &timeline->stacks.items[wanted->stack];
-	uint64_t hash = hash_mix((uint64_t)wanted->stack << 2 | wanted->kind,
-				 (uint64_t)wanted->ns_tgid << 32 | wanted->generation);
-	uint32_t same = map_get(&private->resolved_index, hash);
-	const Resolved *known = find_resolved(private, same, wanted);
-	Resolved resolved = *wanted;
-
-	if (known)
-		return known;
-	resolved.first = private->chains.count;
-	resolved.next = same;
-	if (!stack->defined)
-		*vec_push(&private->chains) =
-			frames_pseudo(frames, wanted->kind == CHAIN_USER ? "[stack lost]"
-									 : "[kernel stack lost]");
-	else if (wanted->kind == CHAIN_USER)
-		chain_user(frames, timeline, stack, wanted->ns_tgid, ns);
-	else
-		chain_kernel(frames, timeline, stack, wanted->kind == CHAIN_KERNEL_EXACT);
-	resolved.count = private->chains.count - resolved.first;
-	map_set(&private->resolved_index, hash, private->resolved.count);
-	*vec_push(&private->resolved) = resolved;
-	return &private->resolved.items[private->resolved.count - 1];
-}
-
-static void append_chain(struct FramesPrivate *private, const Resolved *resolved)
-{
-	for (size_t i = 0; i < resolved->count; i++)
-		*vec_push(&private->result) = private->chains.items[resolved->first + i];
-}
-
-size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
-		      uint32_t user_stack, uint32_t kernel_stack, bool exact_kernel_leaf,
-		      const uint32_t **ret_frames)
-{
-	struct FramesPrivate *private = frames->private;
-
-	private->result.count = 0;
-	if (user_stack != STACK_NONE) {
-		Resolved wanted = {
-			.kind = CHAIN_USER,
-			.stack = user_stack,
-			.ns_tgid = ns_tgid,
-			.generation = spaces_generation(frames->spaces, ns_tgid, ns),
-		};
-
-		append_chain(private, resolve(frames, timeline, &wanted, ns));
-	}
-	if (kernel_stack != STACK_NONE) {
-		Resolved wanted = {
-			.kind = exact_kernel_leaf ? CHAIN_KERNEL_EXACT : CHAIN_KERNEL,
-			.stack = kernel_stack,
-		};
-
-		append_chain(private, resolve(frames, timeline, &wanted, ns));
-	}
-	*ret_frames = private->result.items;
-	return private->result.count;
 }

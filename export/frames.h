@@ -8,6 +8,7 @@
 #ifndef WALLPROF_FRAMES_H
 #define WALLPROF_FRAMES_H
 
+#include "labels.h"
 #include "source_texts.h"
 #include "space.h"
 #include "timeline.h"
@@ -56,10 +57,13 @@ void frames_add(Frames *frames, const struct record *record);
 void frames_free(Frames *frames);
 
 /*
- * The frames (indexes in frames->list) of a stack as it was in ns_tgid at ns, root
- * first, user part then kernel part; either may be STACK_NONE. A stack that does
+ * The frames (indexes in frames->list) of a stack as it was in ns_tgid at ns, when it was
+ * taken, root first, user part then kernel part; either may be STACK_NONE. A stack that does
  * not reach to where its thread begins has a pseudo frame "[truncated: …]" at its
- * root, one whose definition was lost is the pseudo frame "[stack lost]". The array is valid until
+ * root, one whose definition was lost is the pseudo frame "[stack lost]". Where a user stack
+ * goes on by frame pointers, in code without an unwind table, the pseudo frame
+ * "[guessed by frame pointer]" stands before the outermost of these frames: so that
+ * calls from the same code share it, however deep in it they are. The array is valid until
  * the next call; returns how many.
  *
  * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a
@@ -68,6 +72,18 @@ void frames_free(Frames *frames);
 size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
 		      uint32_t user_stack, uint32_t kernel_stack, bool exact_kernel_leaf,
 		      const uint32_t **ret_frames);
+
+/* What is to be said about a user stack as frames_resolve() shows it. */
+typedef struct StackEnd {
+	uint8_t reason;	  /* enum stack_end */
+	bool guessed;	  /* some of its frames were found by frame pointers, not by tables */
+	bool from_copy;	  /* walked by the recorder */
+	uint32_t library; /* of the outermost frame, or LIBRARY_NONE */
+} StackEnd;
+
+/* user_stack is one of timeline->stacks. */
+StackEnd frames_stack_end(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
+			  uint32_t user_stack);
 
 /* A pseudo frame: no library, no address (list[i].address == UINT64_MAX). */
 uint32_t frames_pseudo(Frames *frames, const char *name);

@@ -27,6 +27,41 @@ const char *loss_cause_label(uint32_t cause)
 	return cause < ARRAY_LEN(labels) && labels[cause] ? labels[cause] : "unknown cause";
 }
 
+static const struct {
+	const char *key, *words;
+} stack_ends[STACK_ENDS] = {
+	[STACK_COMPLETE] = {"complete", NULL},
+	/* What these lack is told by where they end: see frames_stacks.c. */
+	[STACK_FRAME_POINTERS] = {"frame_pointers", NULL},
+	[STACK_TRUNCATED] = {"too_deep", "too deep"},
+	[STACK_FAULT] = {"unreadable", "unreadable stack"},
+	[STACK_END_ZERO] = {"end_zero", NULL},
+	[STACK_NO_MAPPING] = {"no_mapping", "no mapping known"},
+	[STACK_NO_TABLE] = {"table_not_ready", "unwind table not ready"},
+	[STACK_NO_CFI] = {"no_table", "no unwind table"},
+	[STACK_GAP] = {"gap", "gap in unwind table"},
+	[STACK_UNSUPPORTED] = {"unsupported_rule", "unsupported unwind rule"},
+	[STACK_REGISTER] = {"register_not_known", "register not known"},
+	[STACK_BAD_CFA] = {"frame_below_caller", "frame below its caller"},
+	[STACK_BAD_PC] = {"bad_return_address", "bad return address"},
+	[STACK_COMPAT] = {"code_32_bit", "32-bit code"},
+	[STACK_EXEC] = {"in_exec", "in exec"},
+	[STACK_COPY_SHORT] = {"copy_too_short", "copy of stack too short"},
+	[STACK_END_STALE] = {"table_out_of_date", "table out of date"},
+	[STACK_END_LOST] = {"lost", "stack lost"},
+	[STACK_END_UNKNOWN] = {"unknown", "unknown reason"},
+};
+
+const char *stack_end_words(enum stack_end end)
+{
+	return stack_ends[end].words;
+}
+
+const char *stack_end_key(enum stack_end end)
+{
+	return stack_ends[end].key;
+}
+
 /*
  * Numbers of the x86-64 table written out: captures are read on other machines
  * too, whose own numbers may differ.

@@ -2,6 +2,7 @@
 #include "report.h"
 #include "firefox_rows.h"
 #include "labels.h"
+#include "stack_sums.h"
 #include <inttypes.h>
 
 #define SUMMARY_PLACES 5
@@ -425,6 +426,28 @@ static void print_spans(FILE *file, const Timeline *timeline)
 	}
 }
 
+/* Which stacks are not whole, in what; nothing but the sum if all are. */
+static void print_stacks(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	_cleanup_free_ char *line = NULL;
+	StackSums sums;
+	int width = 0;
+
+	stack_sums_init(&sums, timeline, frames);
+	line = stack_sums_line(&sums);
+	fprintf(file, "stacks: %s\n", line);
+	for (size_t i = 0; i < sums.shorts.count; i++)
+		width = MAX(width, (int)strlen(stack_end_words(sums.shorts.items[i].end)));
+	for (size_t i = 0; i < sums.shorts.count; i++) {
+		const StackShortage *shortage = &sums.shorts.items[i];
+		_cleanup_free_ char *object = printable(shortage->object);
+
+		fprintf(file, "  %12" PRIu64 "  %-*s  %s\n", shortage->count, width,
+			stack_end_words(shortage->end), object);
+	}
+	stack_sums_free(&sums);
+}
+
 void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	const char *kernel = timeline_meta(timeline, "kernel");
@@ -440,6 +463,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_ledger(file, &sums);
 	print_losses(file, timeline);
 	print_spans(file, timeline);
+	print_stacks(file, timeline, frames);
 	print_waits(file, timeline);
 	fputc('\n', file);
 	print_places(file, timeline, frames);

@@ -12,7 +12,7 @@
 #include "timeline.h"
 #include <stdio.h>
 
-/* Ledger, losses, the largest waits, where the time went, threads. */
+/* Ledger, losses, stacks that are not whole, the largest waits, where the time went, threads. */
 void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
@@ -26,11 +26,15 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  *   "states": {"running", "runnable", "blocked", "unknown"}, "reasons": {"[leaf]": ns},
  *   "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw"} or null}],
  *  "totals": {"switch": {"sent", "received", "lost"}, …},
- *  "losses": [{"kind", "cpu", "count", "from_ns", "to_ns"}], "contradictions"}
+ *  "losses": [{"kind", "cpu", "count", "from_ns", "to_ns"}],
+ *  "stacks": {"walked", "whole", "guessed", "stale", "from_copy", "results": {"complete": count,
+ * …}, "objects": [{"name", "path", "results": {"gap": count, …}}]}, "contradictions"}
  *
- * Times are nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does
+ * Stacks are counted by the ticks and switch-outs that have a user stack; objects are those that
+ * their outermost frames lie in (name and path null: it is known of none), with what is
+ * not 0. Times are nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does
  * not keep is null.
  */
-void report_json(FILE *file, const Timeline *timeline);
+void report_json(FILE *file, const Timeline *timeline, Frames *frames);
 
 #endif

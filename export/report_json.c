@@ -2,6 +2,7 @@
 #include "json.h"
 #include "labels.h"
 #include "report.h"
+#include "stack_sums.h"
 
 static void write_states(Json *json, const Thread *thread)
 {
@@ -126,6 +127,49 @@ static void write_losses(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
+static void write_results(Json *json, const uint64_t counts[STACK_ENDS], bool zeros)
+{
+	json_key_object(json, "results");
+	for (size_t end = 0; end < STACK_ENDS; end++)
+		if (counts[end] || zeros)
+			json_key_u64(json, stack_end_key(end), counts[end]);
+	json_end_object(json);
+}
+
+static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
+{
+	StackSums sums;
+
+	stack_sums_init(&sums, timeline, frames);
+	json_key_object(json, "stacks");
+	json_key_u64(json, "walked", sums.walked);
+	json_key_u64(json, "whole", sums.whole);
+	json_key_u64(json, "guessed", sums.guessed);
+	json_key_u64(json, "stale", sums.counts[STACK_END_STALE]);
+	json_key_u64(json, "from_copy", sums.from_copy);
+	write_results(json, sums.counts, /* zeros= */ true);
+	json_key_array(json, "objects");
+	for (size_t i = 0; i < sums.objects.count; i++) {
+		const StackObject *object = &sums.objects.items[i];
+
+		json_begin_object(json);
+		if (object->library == LIBRARY_NONE) {
+			json_key_null(json, "name");
+			json_key_null(json, "path");
+		} else {
+			const Library *library = &frames->libraries.items[object->library];
+
+			json_key_string(json, "name", library->name);
+			json_key_string(json, "path", library->path);
+		}
+		write_results(json, object->counts, /* zeros= */ false);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	json_end_object(json);
+	stack_sums_free(&sums);
+}
+
 static void write_notes(Json *json, const Timeline *timeline)
 {
 	json_key_array(json, "notes");
@@ -134,7 +178,7 @@ static void write_notes(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
-void report_json(FILE *file, const Timeline *timeline)
+void report_json(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	Output *output = output_for_stream(file);
 	Json json = {.out = output};
@@ -151,6 +195,7 @@ void report_json(FILE *file, const Timeline *timeline)
 	json_end_array(&json);
 	write_totals(&json, timeline);
 	write_losses(&json, timeline);
+	write_stacks(&json, timeline, frames);
 	write_notes(&json, timeline);
 	json_key_u64(&json, "contradictions", timeline->contradictions);
 	json_end_object(&json);

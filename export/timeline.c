@@ -47,9 +47,12 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 	    record->count > (record->h.len - sizeof(*record)) / sizeof(uint64_t))
 		return;
 	stack = &timeline->stacks.items[index];
-	if (stack->defined)
+	/* The first counts, unless it was walked again from a copy, which knows more. */
+	if (stack->defined &&
+	    (stack->flags & STACK_FROM_COPY || !(record->h.flags & STACK_FROM_COPY)))
 		return;
 	stack->first = timeline->frames.count;
+	stack->tables_ns = record->tables_ns;
 	stack->count = record->count;
 	stack->result = record->result;
 	stack->flags = record->h.flags;

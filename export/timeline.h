@@ -109,10 +109,11 @@ typedef struct Task {
 typedef struct StackDef {
 	uint64_t id;
 	uint64_t first;
+	uint64_t tables_ns; /* see rec_stack; 0 = the walk asked no mappings */
 	uint16_t count;
-	uint8_t result; /* enum stack_result */
-	uint8_t flags;	/* enum stack_flags */
-	bool defined;	/* false: its REC_STACK was lost */
+	uint16_t result; /* enum stack_result */
+	uint8_t flags;	 /* enum stack_flags */
+	bool defined;	 /* false: its REC_STACK was lost */
 } StackDef;
 
 typedef struct LossSpan {

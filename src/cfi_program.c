@@ -194,21 +194,22 @@ static bool restore(Run *run, uint64_t reg)
 
 static bool set_cfa(Run *run, uint64_t reg, int64_t offset)
 {
-	run->now.cfa = (CfiCfa){.kind = CFA_REG, .reg = small(reg), .offset = offset};
+	run->now.cfa =
+		(CfiCfa){.kind = CFA_REG, .reg = small(reg), .plain = true, .offset = offset};
 	return !run->bytes.bad;
 }
 
-/* Changes half of a CFA that is a register and a number. */
+/* Changes half of a CFA that was given as a register and a number. */
 static bool set_cfa_offset(Run *run, int64_t offset)
 {
 	run->now.cfa.offset = offset;
-	return run->now.cfa.kind == CFA_REG && !run->bytes.bad;
+	return run->now.cfa.plain && !run->bytes.bad;
 }
 
 static bool set_cfa_register(Run *run, uint64_t reg)
 {
 	run->now.cfa.reg = small(reg);
-	return run->now.cfa.kind == CFA_REG && !run->bytes.bad;
+	return run->now.cfa.plain && !run->bytes.bad;
 }
 
 static CfiBytes take_block(Run *run)
@@ -294,13 +295,14 @@ static bool advance(Run *run, uint64_t count)
 	return go_to(run, pc);
 }
 
+/* An absolute place, which unlike a distance can't be meant to be behind the function. */
 static bool set_location(Run *run)
 {
 	uint64_t pc;
 
 	return !cfi_pointer(run->cie->section, &run->bytes, run->cie->encoding, /* data_base= */ 0,
 			    &pc) &&
-	       go_to(run, pc);
+	       pc <= run->end && go_to(run, pc);
 }
 
 /* Those that say where something is. */

@@ -18,6 +18,8 @@ typedef struct CfiCfa {
 	uint8_t kind; /* enum unwind_cfa: CFA_REG, CFA_DEREF, CFA_PLT, or CFA_NONE */
 	uint8_t none; /* CFA_NONE: why (enum unwind_none) */
 	uint8_t reg;  /* more than 255 is 255 */
+	/* Register and number were given as such: instructions may change one of them. */
+	bool plain;
 	int64_t offset, extra;
 } CfiCfa;
 

@@ -413,6 +413,16 @@ int files_open_source(void *user, uint32_t file, const char *path, struct stat *
 	return *path == '/' ? open_in_root(user, held, path, ret_stat) : -ENOENT;
 }
 
+FileView files_view(const Files *files, uint32_t id)
+{
+	static const ElfIdentity none;
+	const HeldFile *held = held_file(files, id);
+
+	if (!held)
+		return (FileView){.fd = -1, .flags = FILE_UNREADABLE, .identity = &none};
+	return (FileView){.fd = held->fd, .flags = held->flags, .identity = &held->identity};
+}
+
 JitFiles *files_jit(Files *files)
 {
 	return &files->jit;

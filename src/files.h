@@ -7,6 +7,7 @@
 #ifndef WALLPROF_FILES_H
 #define WALLPROF_FILES_H
 
+#include "elf_file.h"
 #include "jit_files.h"
 #include "loss.h"
 #include "space.h"
@@ -46,6 +47,14 @@ int files_open(void *files, const MappedFile *file);
 int files_open_beside(void *files, const MappedFile *file, const char *path);
 /* A SourcesOpen (sources.h), likewise. */
 int files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
+
+/* A numbered file as far as its unwind table goes. All is files' own. */
+typedef struct FileView {
+	int fd;			     /* -1: no file, or it could not be opened */
+	uint8_t flags;		     /* enum file_flags */
+	const ElfIdentity *identity; /* empty if fd is -1 and it is not the vDSO */
+} FileView;
+FileView files_view(const Files *files, uint32_t id);
 
 /* The perf maps and jitdumps of the recorded processes; owned by files. */
 JitFiles *files_jit(Files *files);

@@ -135,7 +135,7 @@ static int report(const Options *options, const Invoker *invoker)
 	if (exporter_load(options->input, options, invoker, &loaded))
 		return EXIT_FAILURE;
 	if (options->json)
-		report_json(stdout, loaded.timeline);
+		report_json(stdout, loaded.timeline, loaded.frames);
 	else
 		report_print(stdout, loaded.timeline, loaded.frames);
 	exporter_unload(&loaded);

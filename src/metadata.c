@@ -125,6 +125,7 @@ static void put_machine(MetaSink *sink)
 int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 {
 	static const char *const kernel_stacks[] = {"none", "blocked", "all"};
+	static const char *const user_stacks[] = {"none", "fp", "dwarf"};
 	const Options *options = facts->options;
 	MetaSink meta = {.sink = sink, .user = user};
 
@@ -135,7 +136,7 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	put(&meta, "hooks", "%s", facts->hooks);
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
-	put(&meta, "stacks", "%s", options->user_stacks ? "fp" : "none");
+	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);
 	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
 	return meta.error;
 }

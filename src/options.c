@@ -153,12 +153,14 @@ static int parse_kernel_stacks(const char *text, Options *options)
 
 static int parse_user_stacks(const char *text, Options *options)
 {
-	if (!strcmp(text, "fp"))
-		options->user_stacks = true;
+	if (!strcmp(text, "dwarf"))
+		options->user_stacks = USER_STACKS_TABLES;
+	else if (!strcmp(text, "fp"))
+		options->user_stacks = USER_STACKS_FRAME_POINTERS;
 	else if (!strcmp(text, "none"))
-		options->user_stacks = false;
+		options->user_stacks = USER_STACKS_NONE;
 	else
-		return bad("--stacks", text, "expected fp or none");
+		return bad("--stacks", text, "expected dwarf, fp or none");
 	return 0;
 }
 
@@ -403,7 +405,7 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.frequency = DEFAULT_FREQUENCY,
 		.ring_size = DEFAULT_RING_SIZE,
 		.kernel_stacks = KERNEL_STACKS_BLOCKED,
-		.user_stacks = true,
+		.user_stacks = USER_STACKS_TABLES,
 	};
 	error = parse_line(argc, argv, options, &seen);
 	vec_free(&seen);

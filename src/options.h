@@ -31,7 +31,7 @@ typedef struct Options {
 	unsigned int frequency;
 	uint64_t ring_size; /* a power of two */
 	enum kernel_stacks kernel_stacks;
-	bool user_stacks;
+	enum user_stacks user_stacks;
 	bool keep_capture;
 	bool defer_symbols;
 	bool no_debuginfod;

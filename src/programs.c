@@ -18,6 +18,7 @@ struct Programs {
 	struct wallprof *skeleton;
 	struct ring_buffer *rings;
 	struct cpu_account *accounts;
+	UnwindMemory *unwind_memory;
 	size_t cpu_count;
 	struct bpf_link **ticks;
 	int stats_fd;
@@ -78,6 +79,7 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 		return NULL;
 	bpf_map__set_max_entries(skeleton->maps.sched_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.bulk_ring, options->ring_size);
+	bpf_map__set_max_entries(skeleton->maps.copy_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
@@ -124,7 +126,10 @@ static int open_rings(Programs *programs)
 					   programs, NULL);
 	if (!programs->rings)
 		return -errno;
-	return ring_buffer__add(programs->rings, bpf_map__fd(skeleton->maps.bulk_ring), take_record,
+	if (ring_buffer__add(programs->rings, bpf_map__fd(skeleton->maps.bulk_ring), take_record,
+			     programs))
+		return -errno;
+	return ring_buffer__add(programs->rings, bpf_map__fd(skeleton->maps.copy_ring), take_record,
 				programs);
 }
 
@@ -165,6 +170,21 @@ static int attach_followers(struct wallprof *skeleton)
 	return 0;
 }
 
+/* The tables' maps are made before the programs, which find their first chunk in place. */
+static int use_unwind_memory(Programs *programs)
+{
+	struct wallprof *skeleton = programs->skeleton;
+	int error = unwind_memory_new(&programs->unwind_memory);
+
+	if (!error)
+		error = bpf_map__reuse_fd(skeleton->maps.chunks,
+					  unwind_memory_chunks_fd(programs->unwind_memory));
+	if (!error)
+		error = bpf_map__reuse_fd(skeleton->maps.rules,
+					  unwind_memory_rules_fd(programs->unwind_memory));
+	return error;
+}
+
 static int start(Programs *programs, const ProgramsOptions *options)
 {
 	int error;
@@ -181,7 +201,11 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	if (options->cost && programs->stats_fd < 0)
 		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
 			 strerror(errno));
-	error = wallprof__load(programs->skeleton);
+	error = use_unwind_memory(programs);
+	if (!error)
+		error = wallprof__load(programs->skeleton);
+	if (!error)
+		error = unwind_memory_ready(programs->unwind_memory);
 	if (error) {
 		explain_load_failure(error);
 		return error;
@@ -369,6 +393,19 @@ struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
 	return programs->accounts;
 }
 
+UnwindMaps programs_unwind_maps(Programs *programs)
+{
+	struct wallprof *skeleton = programs->skeleton;
+
+	return (UnwindMaps){
+		.memory = programs->unwind_memory,
+		.processes_fd = bpf_map__fd(skeleton->maps.processes),
+		.objects_fd = bpf_map__fd(skeleton->maps.objects),
+		.vdso = &skeleton->bss->vdso_object,
+		.troubles = &skeleton->bss->unwind_troubles,
+	};
+}
+
 uint64_t programs_command_end(const Programs *programs)
 {
 	const struct wallprof__bss *state = programs->skeleton->bss;
@@ -421,6 +458,7 @@ void programs_free(Programs *programs)
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	wallprof__destroy(programs->skeleton);
+	unwind_memory_free(programs->unwind_memory);
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
 	free(programs->ticks);
@@ -465,8 +503,9 @@ static int probe_attaching(const struct bpf_program *program)
 
 static void probe_one(Probe *probe)
 {
-	ProgramsOptions options = {
-		.ring_size = 4096, .kernel_stacks = KERNEL_STACKS_BLOCKED, .user_stacks = USER_STACKS_TABLES};
+	ProgramsOptions options = {.ring_size = 4096,
+				   .kernel_stacks = KERNEL_STACKS_BLOCKED,
+				   .user_stacks = USER_STACKS_TABLES};
 	struct wallprof *skeleton = open_skeleton(&options, libbpf_num_possible_cpus());
 	struct bpf_program *program, *probed = NULL;
 	uint64_t begin;

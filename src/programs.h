@@ -7,6 +7,7 @@
 
 #include "loss.h"
 #include "shared.h"
+#include "unwind_tables.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 typedef struct ProgramsOptions {
 	uint64_t ring_size; /* bytes of each ring: a power of two, at least a page */
 	enum kernel_stacks kernel_stacks;
-	bool user_stacks;
+	enum user_stacks user_stacks;
 	bool cost; /* count the programs' run time */
 } ProgramsOptions;
 
@@ -59,6 +60,9 @@ int programs_drain(Programs *programs, int (*take)(void *user, const struct reco
 
 /* One account per CPU, shared with the running programs. */
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count);
+
+/* What the tables are written to; all of it the programs'. */
+UnwindMaps programs_unwind_maps(Programs *programs);
 
 /* When the command's last thread left its CPU for good, or 0 if it has not yet. */
 uint64_t programs_command_end(const Programs *programs);

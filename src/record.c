@@ -233,6 +233,53 @@ static int drain_between(void *recording)
 	return recording_drain(recording);
 }
 
+/* What stacks lack for reasons of ours, in the capture and on the screen. */
+static int note_unwinding(Recording *recording, uint64_t count, const char *what)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ struct rec_note *note = NULL;
+	size_t length;
+
+	if (count == 0)
+		return 0;
+	text = xasprintf("unwind tables: %" PRIu64 " %s", count, what);
+	log_warn("%s", text);
+	length = (sizeof(*note) + strlen(text) + 1 + 7) & ~7UL;
+	note = xcalloc(1, length);
+	note->h = (struct record){.len = length, .kind = REC_NOTE, .ns = now_ns()};
+	strcpy(note->text, text);
+	return capture_write(recording->writer, &note->h);
+}
+
+static int finish_unwinding(Recording *recording)
+{
+	int error = unwinder_finish(recording->unwinder);
+	UnwinderCounts counts = unwinder_counts(recording->unwinder);
+	struct {
+		uint64_t count;
+		const char *what;
+	} troubles[] = {
+		{counts.tables.no_room, "files had no room for theirs"},
+		{counts.tables.evicted, "of files no longer mapped were dropped to make room"},
+		{counts.tables.objects_lost, "files had no room in the list of known ones"},
+		{counts.memory.rows_without_rule, "rows had no room for their rule"},
+		{counts.publish_failed, "times a process's mappings had no room"},
+		{counts.troubles.process_lost, "processes had no room at their birth"},
+		{counts.troubles.torn, "times a process's mappings changed while they were read"},
+		{counts.copies.dropped, "copies of stacks could not be walked"},
+	};
+
+	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
+		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
+		    " times; %" PRIu64 " stacks copied, %" PRIu64 " of them whole",
+		    counts.tables.ready, counts.tables.wanted, counts.memory.cells_used,
+		    counts.memory.rules, counts.published, counts.copies.taken,
+		    counts.copies.walked);
+	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
+		error = note_unwinding(recording, troubles[i].count, troubles[i].what);
+	return error;
+}
+
 static int close_window(Recording *recording)
 {
 	uint64_t end = window_end(recording);
@@ -243,6 +290,8 @@ static int close_window(Recording *recording)
 	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);
 	if (!error)
 		error = recording_drain(recording);
+	if (!error && recording->unwinder)
+		error = finish_unwinding(recording);
 	if (!error)
 		error = write_window(recording, WINDOW_END, end);
 	if (!error)
@@ -381,6 +430,7 @@ static void tear_down(Recording *recording)
 	vec_free(&recording->target_fds);
 	vec_free(&recording->new_processes);
 	sideband_close(recording->sideband);
+	unwinder_free(recording->unwinder);
 	files_free(recording->files);
 	loss_meter_free(recording->losses);
 	programs_free(recording->programs);

@@ -12,7 +12,25 @@ int recording_write(void *user, const struct record *record)
 	return capture_write(recording->writer, record);
 }
 
-/* Drains do not parse, with one exception: a new process's mappings are wanted. */
+int recording_write_mapping(void *user, const struct record *record)
+{
+	Recording *recording = user;
+
+	if (recording->unwinder)
+		unwinder_take(recording->unwinder, record);
+	return capture_write(recording->writer, record);
+}
+
+static bool is_for_unwinder(const struct record *record)
+{
+	return record->kind == REC_TASK || record->kind == REC_EXIT ||
+	       record->kind == REC_STACK_COPY;
+}
+
+/*
+ * Drains do not parse, with two exceptions: a new process's mappings are wanted, and the
+ * unwinder follows births and ends. Copies of stacks go no further.
+ */
 static int take_bpf_record(void *user, const struct record *record)
 {
 	Recording *recording = user;
@@ -21,6 +39,10 @@ static int take_bpf_record(void *user, const struct record *record)
 	if (record->kind == REC_TASK && !(record->flags & TASK_FOREIGN) &&
 	    sideband_add_process(recording->sideband, task->ns_tgid) && recording->before_window)
 		*vec_push(&recording->new_processes) = task->ns_tgid;
+	if (recording->unwinder && is_for_unwinder(record))
+		unwinder_take(recording->unwinder, record);
+	if (record->kind == REC_STACK_COPY)
+		return 0;
 	return capture_write(recording->writer, record);
 }
 
@@ -35,6 +57,8 @@ int recording_drain(Recording *recording)
 	error = programs_drain(recording->programs, take_bpf_record, recording);
 	if (!error)
 		error = sideband_process(recording->sideband);
+	if (!error && recording->unwinder)
+		error = unwinder_round(recording->unwinder, sideband_known_ns(recording->sideband));
 	jit_files_look_again(files_jit(recording->files), round.h.ns);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);

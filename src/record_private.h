@@ -16,6 +16,7 @@
 #include "programs.h"
 #include "record.h"
 #include "sideband.h"
+#include "unwinder.h"
 
 typedef struct Recording {
 	const Options *options;
@@ -28,6 +29,7 @@ typedef struct Recording {
 	LossMeter *losses;
 	Files *files;
 	Sideband *sideband;
+	Unwinder *unwinder; /* NULL: no stacks by unwind tables */
 	Launch launch;
 	bool launched;	       /* a child waits to become the command */
 	bool launched_running; /* it was let go */
@@ -51,6 +53,9 @@ int recording_set_up(Recording *recording);
 
 /* A RecordSink into the capture. */
 int recording_write(void *recording, const struct record *record);
+
+/* The same for what tells of mappings, which the unwinder follows. */
+int recording_write_mapping(void *recording, const struct record *record);
 
 /* One round: everything older than its beginning is in the capture afterwards. */
 int recording_drain(Recording *recording);

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define COMPRESSION_LEVEL 1
+/* How long the window may wait for the unwind tables of what runs already. */
+#define PREPARE_NS (2 * NSEC_PER_SEC)
 
 /* ---- targets that run already ------------------------------------------------- */
 
@@ -79,6 +81,17 @@ static int open_capture(Recording *recording)
 
 /* ---- sources ------------------------------------------------------------------------ */
 
+static int start_unwinder(Recording *recording)
+{
+	UnwindMaps maps = programs_unwind_maps(recording->programs);
+	int error = unwinder_new(&maps, recording->files, recording->invoker, recording_write,
+				 recording, &recording->unwinder);
+
+	if (error)
+		log_error("setting up unwind tables failed: %s", strerror(-error));
+	return error;
+}
+
 static int start_sources(Recording *recording)
 {
 	const Options *options = recording->options;
@@ -96,11 +109,14 @@ static int start_sources(Recording *recording)
 		return error;
 	accounts = programs_accounts(recording->programs, &cpu_count);
 	recording->losses = loss_meter_new(accounts, cpu_count);
-	recording->files = files_new(recording_write, recording);
-	error = sideband_open(recording->files, recording_write, recording, &recording->sideband);
+	recording->files = files_new(recording_write_mapping, recording);
+	error = sideband_open(recording->files, recording_write_mapping, recording,
+			      &recording->sideband);
 	if (error)
 		log_error("opening perf's side-band failed: %s (see kernel.perf_event_paranoid)",
 			  strerror(-error));
+	if (!error && options->user_stacks == USER_STACKS_TABLES)
+		error = start_unwinder(recording);
 	return error;
 }
 
@@ -153,6 +169,8 @@ static int open_events(Recording *recording)
 		error = watch(recording->epoll_fd, recording->timer_fd);
 	if (!error)
 		error = sideband_add_to_epoll(recording->sideband, recording->epoll_fd);
+	if (!error && recording->unwinder)
+		error = watch(recording->epoll_fd, unwinder_fd(recording->unwinder));
 	if (!error && recording->launched)
 		error = watch(recording->epoll_fd, recording->command_fd);
 	for (size_t i = 0; i < recording->target_fds.count && !error; i++)
@@ -264,5 +282,7 @@ int recording_set_up(Recording *recording)
 		error = programs_start_ticks(recording->programs, recording->options->frequency);
 	if (!error)
 		error = describe_targets(recording);
+	if (!error && recording->unwinder)
+		error = unwinder_prepare(recording->unwinder, now_ns() + PREPARE_NS);
 	return error;
 }

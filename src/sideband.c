@@ -10,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How long an event may take from its time to its place in the ring. */
+#define EVENT_DELAY_NS (200 * NSEC_PER_USEC)
+
 #define DATA_PAGES 64 /* 256 KiB a CPU: thousands of mappings between two reads */
 
 /* Follows every record, for our sample_type (perf_event_open(2), sample_id_all). */
@@ -65,6 +68,7 @@ struct Sideband {
 	VEC(size_t) order;    /* offsets into fetched, sorted by time */
 	Map targets;	      /* ns_tgid -> 1 wanted, 0 not any more */
 	uint64_t last_read_ns;
+	uint64_t fetched_ns, known_ns;
 };
 
 static int open_event(int cpu)
@@ -217,6 +221,7 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 
 void sideband_fetch(Sideband *sideband)
 {
+	sideband->fetched_ns = now_ns();
 	sideband->fetched.count = 0;
 	sideband->order.count = 0;
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
@@ -346,5 +351,11 @@ int sideband_process(Sideband *sideband)
 			return error;
 	}
 	sideband->last_read_ns = now_ns();
+	sideband->known_ns = sideband->fetched_ns - EVENT_DELAY_NS;
 	return 0;
+}
+
+uint64_t sideband_known_ns(const Sideband *sideband)
+{
+	return sideband->known_ns;
 }

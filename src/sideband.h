@@ -32,4 +32,7 @@ bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid);
 void sideband_fetch(Sideband *sideband);
 int sideband_process(Sideband *sideband);
 
+/* What happened before this time (CLOCK_MONOTONIC) has been processed. */
+uint64_t sideband_known_ns(const Sideband *sideband);
+
 #endif

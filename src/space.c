@@ -33,6 +33,7 @@ typedef struct Inherited {
 
 typedef struct Epoch {
 	uint64_t from_ns;
+	uint64_t image_ns; /* when the program began that it runs: that of who it was forked from */
 	uint32_t process;
 	uint32_t base_generation;
 	Inherited forked_from;
@@ -144,8 +145,10 @@ static uint32_t begin_epoch(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns)
 			&spaces->epochs.items[process->epochs.items[process->epochs.count - 1]];
 
 		epoch->from_ns = MAX(from_ns, before->from_ns);
+		/* As much as that of the one before can become. */
 		epoch->base_generation = before->base_generation + before->mappings.list.count + 1;
 	}
+	epoch->image_ns = epoch->from_ns;
 	*vec_push(&process->epochs) = spaces->epochs.count - 1;
 	return spaces->epochs.count - 1;
 }
@@ -223,6 +226,8 @@ static void add_space(Spaces *spaces, const struct rec_space *record)
 	}
 	number = begin_epoch(spaces, record->ns_tgid, record->h.ns);
 	epoch = &spaces->epochs.items[number];
+	if (parent.epoch != EPOCH_NONE)
+		epoch->image_ns = spaces->epochs.items[parent.epoch].image_ns;
 	epoch->forked_from = parent;
 	epoch->mappings_from = mappings;
 }
@@ -310,7 +315,8 @@ uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns)
 	if (number != EPOCH_NONE) {
 		Epoch *epoch = &spaces->epochs.items[number];
 
-		generation += epoch->base_generation + range_history_count(&epoch->mappings, ns);
+		generation += epoch->base_generation + range_history_count(&epoch->mappings, ns) +
+			      (epoch->from_ns <= ns);
 	}
 	return generation;
 }
@@ -367,6 +373,24 @@ Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t a
 	if (!found)
 		return (Location){};
 	return (Location){.file = spaces_file(spaces, found->value), .svma = avma - found->bias};
+}
+
+bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_t to_ns,
+		     uint64_t avma)
+{
+	const Process *process = find_process(spaces, ns_tgid);
+	uint32_t number = process ? epoch_at(spaces, process, to_ns) : EPOCH_NONE;
+	const TimedRange *before, *after;
+	uint64_t image_ns;
+
+	if (number == EPOCH_NONE || to_ns <= from_ns)
+		return false;
+	image_ns = spaces->epochs.items[number].image_ns;
+	if (image_ns > from_ns && image_ns <= to_ns)
+		return true;
+	before = find_mapping(spaces, number, from_ns, avma);
+	after = find_mapping(spaces, number, to_ns, avma);
+	return before && after && (before->value != after->value || before->bias != after->bias);
 }
 
 /* What spaces_locate_any is asked, on its way through the histories. */

@@ -40,8 +40,9 @@ const MappedFile *spaces_file(const Spaces *spaces, uint32_t id); /* NULL if unk
 size_t spaces_file_count(const Spaces *spaces);			  /* ids are 1 … count */
 
 /*
- * A number that changes whenever the mappings or the code of ns_tgid change, so that
- * (process, stack, generation) is a valid cache key. O(log n).
+ * A number that changes whenever the mappings or the code of ns_tgid change, or it begins, so
+ * that from its begin on (process, stack, generation) is a valid cache key: of one
+ * generation, spaces_locate() and spaces_replaced() have one answer. O(log n).
  */
 uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns);
 
@@ -55,6 +56,17 @@ typedef struct Location {
  * there. O(log² n), times the forks that it was inherited through.
  */
 Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+
+/*
+ * Whether who knew the mappings of ns_tgid only up to from_ns was wrong about avma at to_ns:
+ * something else is mapped there than was (another file, or the file at another bias), or
+ * there was an exec in between, after which nothing is as it was. What a process was forked
+ * from counts up to the fork. False where nothing was mapped at from_ns, so that nothing
+ * can have been taken for something else, and if to_ns is not later. Code made at run time
+ * does not count. O(log² n), times the forks.
+ */
+bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_t to_ns,
+		     uint64_t avma);
 
 /*
  * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or

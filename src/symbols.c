@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbols.c - one pass over a capture's stacks, then one look into each file.
+ * symbols.c - two passes over a capture's stacks, then one look into each file.
  *
- * First every different address is collected: kernel addresses as they are, user
+ * Every different address is collected: kernel addresses as they are, user
  * addresses by process. Then each user address becomes the (file, SVMA) pairs
  * that it can have meant, these are sorted by file, and symbol_files.c asks the files.
  */
@@ -11,6 +11,7 @@
 #include "jit_names.h"
 #include "kallsyms.h"
 #include "regular_file.h"
+#include "stack_frames.h"
 #include "symbol_files.h"
 #include "symbol_record.h"
 #include <errno.h>
@@ -35,6 +36,7 @@ typedef struct Resolver {
 	SymbolsSummary summary;
 	Spaces *spaces;
 	Map weights; /* stack id -> samples and switches that have it; filled for sources only */
+	Map copied;  /* ids of stacks that were walked again, from a copy */
 	VEC(UserAddress) users;
 	Map users_known; /* hash -> users */
 	VEC(uint64_t) kernel;
@@ -82,26 +84,34 @@ static void add_kernel(Resolver *resolver, uint64_t avma)
 	*vec_push(&resolver->kernel) = avma;
 }
 
+/* Whether another definition counts instead: nobody will ask for the names of this one. */
+static bool is_replaced(const Resolver *resolver, const struct rec_stack *stack)
+{
+	return !(stack->h.flags & STACK_FROM_COPY) &&
+	       map_get(&resolver->copied, stack->id) != MAP_NONE;
+}
+
 static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 {
 	bool user = stack->h.flags & STACK_USER;
+	bool by_tables = stack_by_tables(stack->h.flags, stack->result, stack->tables_ns);
 	uint32_t weight = map_get(&resolver->weights, stack->id);
 
+	if (is_replaced(resolver, stack))
+		return;
 	for (size_t i = 0; i < stack->count; i++) {
 		uint64_t pc = stack->frames[i];
-		bool leaf = i == 0;
 
 		if (user) {
-			bool exact = leaf && !(stack->h.flags & STACK_SYSCALL_PC);
-
-			add_user(resolver, stack->tgid, symbols_lookup_address(pc, exact),
+			add_user(resolver, stack->tgid,
+				 stack_user_address(pc, i, stack->h.flags, by_tables),
 				 weight == MAP_NONE ? 0 : weight);
 			continue;
 		}
 		/* A kernel leaf is a return address in a switch, exact in a tick. */
-		add_kernel(resolver, symbols_lookup_address(pc, false));
-		if (leaf)
-			add_kernel(resolver, symbols_lookup_address(pc, true));
+		add_kernel(resolver, stack_lookup_address(pc, false));
+		if (i == 0)
+			add_kernel(resolver, stack_lookup_address(pc, true));
 	}
 }
 
@@ -142,16 +152,22 @@ static void weigh_stack(Resolver *resolver, uint64_t id)
 		map_set(&resolver->weights, id, weight == MAP_NONE ? 1 : weight + 1);
 }
 
-/* Which source files matter most is only known when it is known how often stacks were seen. */
-static int weigh_stacks(Resolver *resolver, CaptureReader *reader)
+/*
+ * What must be known before the first stack is taken: how often each was seen, for the source
+ * files that matter most, and which were walked again.
+ */
+static int survey_stacks(Resolver *resolver, CaptureReader *reader)
 {
 	const struct record *record;
+	bool weigh = resolver->sink->sources;
 	int r = capture_reader_rewind(reader);
 
 	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
-		if (record->kind == REC_SAMPLE)
+		if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
+			map_set(&resolver->copied, ((const struct rec_stack *)record)->id, 0);
+		else if (record->kind == REC_SAMPLE && weigh)
 			weigh_stack(resolver, ((const struct rec_sample *)record)->ustack);
-		else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV)
+		else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV && weigh)
 			weigh_stack(resolver, ((const struct rec_switch *)record)->ustack);
 	}
 	return r;
@@ -296,6 +312,7 @@ static void resolver_free(Resolver *resolver)
 {
 	spaces_free(resolver->spaces);
 	map_free(&resolver->weights);
+	map_free(&resolver->copied);
 	vec_free(&resolver->users);
 	map_free(&resolver->users_known);
 	vec_free(&resolver->kernel);
@@ -311,7 +328,7 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 		    SymbolsSummary *ret_summary)
 {
 	Resolver resolver = {.sink = sink, .spaces = spaces_new()};
-	int r = sink->sources ? weigh_stacks(&resolver, reader) : 0;
+	int r = survey_stacks(&resolver, reader);
 
 	if (r == 0)
 		r = collect(&resolver, reader);

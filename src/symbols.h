@@ -25,15 +25,6 @@
  */
 typedef int (*SymbolsOpen)(void *user, const MappedFile *file);
 
-/*
- * The address by which a frame of a stack is looked up: the call before a return
- * address, or the program counter itself if exact (see rec_stack).
- */
-static inline uint64_t symbols_lookup_address(uint64_t pc, bool exact)
-{
-	return exact || pc == 0 ? pc : pc - 1;
-}
-
 typedef struct SymbolsSink {
 	SymbolsOpen open;
 	OpenBeside open_beside;

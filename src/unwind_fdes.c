@@ -84,8 +84,8 @@ static enum unwind_drop add_fde(Reader *reader, const CfiEntry *entry)
 	return UNWIND_DROPS;
 }
 
-/* CIEs or FDEs. Returns how many bytes are behind what can be read. */
-static uint64_t walk(Reader *reader, bool cies)
+/* Returns how many bytes are behind what can be read. */
+static uint64_t walk(Reader *reader, bool cies, bool fdes)
 {
 	const CfiSection *section = reader->section;
 	uint64_t offset = 0;
@@ -95,12 +95,10 @@ static uint64_t walk(Reader *reader, bool cies)
 	while ((r = cfi_next(section, &offset, &entry)) > 0) {
 		enum unwind_drop drop;
 
-		if (entry.is_cie != cies)
-			continue;
-		if (cies) {
+		if (entry.is_cie && cies)
 			add_cie(reader, &entry);
+		if (entry.is_cie || !fdes)
 			continue;
-		}
 		reader->counts->fdes++;
 		drop = add_fde(reader, &entry);
 		if (drop < UNWIND_DROPS)
@@ -144,8 +142,10 @@ void unwind_fdes_read(const CfiSection *section, const UnwindRanges *executable,
 	*ret_fdes = (UnwindFdes){.base_svma = base_svma};
 	if (section->size == 0)
 		return;
-	walk(&reader, /* cies= */ true);
-	counts->unread += walk(&reader, /* cies= */ false);
+	/* In .eh_frame a CIE comes before those that refer to it, in .debug_frame it need not. */
+	if (!section->eh_frame)
+		walk(&reader, /* cies= */ true, /* fdes= */ false);
+	counts->unread += walk(&reader, /* cies= */ section->eh_frame, /* fdes= */ true);
 	map_free(&reader.cies);
 	sort(ret_fdes);
 }

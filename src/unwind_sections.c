@@ -67,6 +67,8 @@ static void add_range(UnwindRanges *ranges, const ElfMap *file, uint64_t base_sv
 	uint64_t from = svma - base_svma;
 	bool in_file = offset <= file->size && size <= file->size - offset;
 
+	/* What would go on at address 0 ends before. */
+	size = MIN(size, UINT64_MAX - svma);
 	if (svma < base_svma || from >= ADDRESSES || size == 0)
 		return;
 	*vec_push(ranges) = (UnwindRange){

@@ -71,31 +71,41 @@ static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwin
 
 /* ---- gaps ------------------------------------------------------------------------- */
 
-/* Returns to where the next one is to be looked for. */
-static uint64_t put_signal(Builder *builder, uint64_t gap, uint64_t gap_end, uint64_t place)
+/* `low`: what is before has its row. Returns to where the next one is to be looked for. */
+static uint64_t put_signal(Builder *builder, uint64_t low, uint64_t gap_end, uint64_t place)
 {
 	static const struct unwind_rule signal = {.cfa = CFA_SIGNAL};
 	static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
 	uint64_t end = place + sizeof(sigreturn);
 
-	put_row(builder, place > gap ? place - 1 : place, &signal);
+	put_row(builder, place > low ? place - 1 : place, &signal);
 	if (end < gap_end)
 		put_row(builder, end, &no_fde);
 	return end;
 }
 
+/* Most gaps align a function: memmem() would take longer to prepare than this takes. */
+static const uint8_t *find_sigreturn(const uint8_t *bytes, size_t size)
+{
+	if (size >= 64)
+		return memmem(bytes, size, sigreturn, sizeof(sigreturn));
+	for (; size >= sizeof(sigreturn); bytes++, size--)
+		if (!memcmp(bytes, sigreturn, sizeof(sigreturn)))
+			return bytes;
+	return NULL;
+}
+
 /* The bytes of a range of code that lie in the gap. */
 static void find_signals_in(Builder *builder, const UnwindRange *code, uint64_t gap, uint64_t end)
 {
-	uint64_t from = MAX(gap, code->from), to = MIN(end, code->to);
+	uint64_t from = MAX(gap, code->from), to = MIN(end, code->to), low = gap;
 
 	while (code->bytes && from < to) {
-		const uint8_t *found = memmem(code->bytes + (from - code->from), to - from,
-					      sigreturn, sizeof(sigreturn));
+		const uint8_t *found = find_sigreturn(code->bytes + (from - code->from), to - from);
 
 		if (!found)
 			return;
-		from = put_signal(builder, gap, end, code->from + (found - code->bytes));
+		low = from = put_signal(builder, low, end, code->from + (found - code->bytes));
 	}
 }
 

@@ -47,6 +47,7 @@ int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *
 		.walk = {.pc = input->regs[DWARF_RETURN],
 			 .sp = input->regs[DWARF_RSP],
 			 .bp = input->regs[DWARF_RBP],
+			 .bx = input->regs[DWARF_RBX],
 			 .exact = !input->in_syscall,
 			 .inner = true},
 		.input = input,

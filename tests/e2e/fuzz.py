@@ -23,14 +23,15 @@ from harness import ROOT, WALLPROF, Failure, check, expect_failure
 BUILD = ROOT / "build-fuzz" / "tests" / "fuzz"
 # And which share of the time each gets: what is small is soon known.
 TARGETS = {"object": 1, "capture": 1, "export": 1, "maps": 1, "jit": 1, "cache": 0.5,
-           "messages": 0.5}
+           "messages": 0.5, "unwind": 1}
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # What reads files and texts that others made.
 PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_sort.c",
-           "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
+           "cfi.c", "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
            "elf_symbols.c", "jit_table.c", "jitdump.c", "mini_debug.c", "object_names.c", "perf_map.c", "proc_maps.c",
-           "range_history.c", "symbol_messages.c"]
+           "range_history.c", "symbol_messages.c", "unwind_fdes.c", "unwind_rules.c",
+           "unwind_sections.c", "unwind_table.c"]
 LEAST_PERCENT = 80
 LEAST_RUNS = 10  # a second
 AT_A_TIME = 2

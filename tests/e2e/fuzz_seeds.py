@@ -5,6 +5,7 @@ Small ELF files of many kinds for fuzz_object (tests/fuzz/elf_parts.h), lines of
 /proc/PID/maps, perf maps and jitdumps; tests/fuzz/make_seeds.c makes the rest.
 """
 import lzma
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -35,6 +36,45 @@ BUILDS = {
     "sections": ["-O2", "-g", "-ffunction-sections", "-Wl,--gc-sections"],
 }
 TRAILER_MAGIC = 0x53545241
+# What compilers seldom write: the first function and a restorer without CFI, a signal frame,
+# expressions, and most instructions.
+CFI_ASSEMBLY = """
+.text
+.globl _start
+_start: xor %ebp, %ebp
+ .zero 30, 0x90
+ mov $15, %rax
+ syscall
+ .zero 40, 0x90
+a: .cfi_startproc
+ nop
+ .cfi_escape 0x0f, 5, 0x77, 8, 6, 0x23, 8
+ nop
+ .cfi_escape 0x0f, 6, 0x76, 8, 6, 0x08, 8, 0x22
+ nop
+ .cfi_escape 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22
+ nop
+ .cfi_escape 0x0f, 6, 0x92, 7, 8, 6, 0x38, 0x1c
+ nop
+ .cfi_escape 0x0c, 6, 16, 0x0e, 24, 0x0d, 7, 0x12, 6, 0x7e, 0x13, 0x7d
+ nop
+ .cfi_escape 0x05, 6, 2, 0x11, 6, 2, 0x2f, 6, 2, 0x06, 6, 0x07, 6, 0x08, 6, 0x09, 6, 3
+ nop
+ .cfi_escape 0x0a, 0x14, 6, 2, 0x15, 6, 2, 0x0b, 0x2e, 16, 0x10, 6, 2, 0x76, 0, 0x16, 3, 2, 0x76, 0
+ nop
+ .cfi_escape 0x02, 1, 0x03, 1, 0, 0x04, 1, 0, 0, 0, 0x1d, 1, 0, 0, 0, 0, 0, 0, 0, 0xc6, 0x01, 0, 0, 0, 0
+ .zero 100, 0x90
+ .cfi_endproc
+b: .cfi_startproc simple
+ .cfi_signal_frame
+ .cfi_escape 0x0f, 4, 0x77, 0xa0, 1, 6, 0x10, 6, 3, 0x77, 0xf8, 0, 0x10, 16, 3, 0x77, 0xa8, 1
+ nop
+ .cfi_endproc
+c: .cfi_startproc
+ .cfi_undefined 16
+ nop
+ .cfi_endproc
+"""
 
 
 def run(*command):
@@ -108,6 +148,28 @@ def read_vdso():
     return b""
 
 
+def make_unwind(work, seeds, objects):
+    """The same objects; sections of call frame information alone, hand-written ones too."""
+    names = ("dwarf5", "plain", "lazy", "clang", "cxx", "by-build-id", "vdso")
+    for name in names:
+        shutil.copy(objects / name, seeds / name)
+    source, assembly = work / "x.c", work / "cfi.s"
+    for name, compress in (("debug-frame", "none"), ("debug-frame-gz", "zlib")):
+        run("gcc", *SHARED, "-O2", "-g", f"-gz={compress}", "-fno-asynchronous-unwind-tables",
+            "-fno-exceptions", source, "-o", seeds / name)
+    whole = bytearray((seeds / "plain").read_bytes())
+    whole[0x28:0x30], whole[0x3c:0x40] = bytes(8), bytes(4)  # no section headers
+    (seeds / "no-sections").write_bytes(whole)
+    assembly.write_text(CFI_ASSEMBLY)
+    run("gcc", "-nostdlib", "-static", assembly, "-o", seeds / "assembly")
+    for name, object_name, section, which in (
+            ("eh", "plain", ".eh_frame", 0), ("eh-cxx", "cxx", ".eh_frame", 0),
+            ("eh-hand", "assembly", ".eh_frame", 0), ("debug", "debug-frame", ".debug_frame", 1)):
+        raw = work / f"{name}.raw"
+        run("objcopy", f"--dump-section={section}={raw}", seeds / object_name, work / "unused")
+        (seeds / name).write_bytes(bytes([which]) + raw.read_bytes())
+
+
 def make_maps(seeds):
     (seeds / "self").write_bytes(Path("/proc/self/maps").read_bytes())
     (seeds / "made").write_text(
@@ -142,10 +204,11 @@ def record(wallprof, path):
 
 def make_all(wallprof, make_seeds, work, seeds):
     """seeds/TARGET is made for each target; work is for what is made on the way."""
-    for target in ("object", "maps", "jit"):
+    for target in ("object", "maps", "jit", "unwind"):
         (seeds / target).mkdir(parents=True)
     work.mkdir(parents=True)
     make_objects(work, seeds / "object")
+    make_unwind(work, seeds / "unwind", seeds / "object")
     make_maps(seeds / "maps")
     make_jit(seeds / "jit")
     run(make_seeds, seeds)

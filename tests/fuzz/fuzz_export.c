@@ -19,7 +19,7 @@ static void tell(const Timeline *timeline, Frames *frames)
 	fuzz_require(null);
 	report_print(null, timeline, frames);
 	report_summary(null, timeline, frames, "x.json");
-	report_json(null, timeline);
+	report_json(null, timeline, frames);
 	output = output_for_stream(null);
 	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);
 	fuzz_require(output_close(output) == 0);

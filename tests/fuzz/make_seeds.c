@@ -160,6 +160,23 @@ static void put_stacks(CaptureWriter *writer)
 	put(writer, make_stack(KERN_ID, 0, 0, kernel, ARRAY_LEN(kernel)));
 }
 
+/* By unwind tables, before a file was mapped over the outermost frame; then from a copy. */
+static void put_walked_stacks(CaptureWriter *writer)
+{
+	static const uint64_t frames[] = {TEXT + 0x10, FRAME_EXACT | (TEXT + 0x20),
+					  FRAME_GUESSED | (TEXT + 0x41), TEXT + 0x1041};
+
+	for (int from_copy = 0; from_copy < 2; from_copy++) {
+		int flags = STACK_USER | STACK_GUESSED | (from_copy ? STACK_FROM_COPY : 0);
+		struct rec_stack *stack =
+			(struct rec_stack *)make_stack(USER_ID, flags, MAIN, frames, 3 + from_copy);
+
+		stack->tables_ns = MS(1);
+		stack->result = from_copy ? STACK_COMPLETE : STACK_NO_TABLE;
+		put(writer, stack);
+	}
+}
+
 static void put_symbol(CaptureWriter *writer, uint32_t file, uint64_t address, const char *module)
 {
 	struct rec_symbol *symbol;
@@ -245,7 +262,7 @@ static void put_life(CaptureWriter *writer)
 	put_switch(writer, MS(69), (Switch){WORKER, 0, 2, 0, 0x80, 0, 231, 0, 0});
 }
 
-static void write_capture(const char *name, bool attached, bool rounds)
+static void write_capture(const char *name, bool attached, bool rounds, bool by_tables)
 {
 	int flags = attached ? WINDOW_ATTACHED : 0;
 	CaptureWriter *writer;
@@ -269,6 +286,8 @@ static void write_capture(const char *name, bool attached, bool rounds)
 	put_window(writer, MS(80), WINDOW_END | flags);
 	put_symbol(writer, 1, 0x1010, NULL);
 	put_symbol(writer, 0, KERNEL, "[ext4]");
+	if (by_tables)
+		put_walked_stacks(writer);
 	put_stacks(writer);
 	if (!attached)
 		put(writer,
@@ -372,8 +391,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	folder = argv[1];
-	write_capture("command", /* attached= */ false, /* rounds= */ true);
-	write_capture("attached", /* attached= */ true, /* rounds= */ false);
+	write_capture("command", /* attached= */ false, /* rounds= */ true, /* by_tables= */ false);
+	write_capture("attached", /* attached= */ true, /* rounds= */ false,
+		      /* by_tables= */ false);
+	write_capture("tables", /* attached= */ false, /* rounds= */ true, /* by_tables= */ true);
 	write_shuffled();
 	write_cache();
 	write_messages();

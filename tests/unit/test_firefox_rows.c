@@ -3,6 +3,7 @@
  * Rows of timelines made by hand are held against the ledger: what the viewer sums
  * (weights) and what it paints.
  */
+#include "firefox_rows.h"
 #include "profile_reader.h"
 #include "random_timeline.h"
 
@@ -309,11 +310,39 @@ static void test_budget_takes_fillers_first(void **state)
 	done(&few, t);
 }
 
+/* Who was woken has the stack of when it went to sleep: mappings may have changed since. */
+static void test_when_stacks_were_taken(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
+	static const struct {
+		enum thread_state state;
+		enum reason reason;
+		uint32_t stack;
+		uint64_t taken_ms;
+	} lives[] = {
+		{STATE_RUNNABLE, REASON_WOKEN, 0, 0},  {STATE_BLOCKED, REASON_SLEEP, 0, 10},
+		{STATE_RUNNABLE, REASON_WOKEN, 0, 10}, {STATE_RUNNABLE, REASON_PREEMPTED, 0, 30},
+		{STATE_RUNNABLE, REASON_WOKEN, 0, 40}, /* not after a wait that is known */
+		{STATE_BLOCKED, REASON_SLEEP, 0, 50},  {STATE_RUNNABLE, REASON_WOKEN, 1, 60},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lives); i++)
+		hand_interval(t, thread, i * 10 * MS, lives[i].state, lives[i].reason)->user_stack =
+			lives[i].stack;
+	for (size_t i = 0; i < ARRAY_LEN(lives); i++)
+		assert_int_equal(wait_stack(t, &t->threads.items[thread], i).ns,
+				 HAND_START + lives[i].taken_ms * MS);
+	timeline_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_weights_and_paint_are_the_ledger),
 		cmocka_unit_test(test_tiny_intervals),
+		cmocka_unit_test(test_when_stacks_were_taken),
 		cmocka_unit_test(test_fillers),
 		cmocka_unit_test(test_fillers_until_it_runs),
 		cmocka_unit_test(test_tick_weights),

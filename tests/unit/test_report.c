@@ -23,12 +23,6 @@ static char *print(Printer printer, const Timeline *timeline)
 	return copy;
 }
 
-static void print_json(FILE *file, const Timeline *timeline, Frames *frames)
-{
-	(void)frames;
-	report_json(file, timeline);
-}
-
 static void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	report_summary(file, timeline, frames, "dir/out.json.gz");
@@ -133,7 +127,7 @@ static void test_no_run_delay(void **state)
 	(void)state;
 	t->threads.items[0].kernel.run_delay = UINT64_MAX;
 	check_lacks(print_summary, t, "run_delay");
-	text = print(print_json, t);
+	text = print(report_json, t);
 	node = node_read(text);
 	const Node *kernel = node_get(node_at(node_get(node, "threads"), 0), "kernel");
 	assert_int_equal(node_get(kernel, "run_delay")->type, 'n');
@@ -266,7 +260,7 @@ static void test_json_processes(void **state)
 	t->processes.items[1].exit_code = 7 << 8;
 	t->processes.items[2].exit_code = 9;
 	hand_finish(t);
-	text = print(print_json, t);
+	text = print(report_json, t);
 	node = node_read(text);
 	const Node *processes = node_get(node, "processes");
 	assert_int_equal(processes->count, 3);
@@ -299,7 +293,7 @@ static void test_json(void **state)
 
 	(void)state;
 	add_losses(t);
-	text = print(print_json, t);
+	text = print(report_json, t);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "window_ns")), 100 * MS);
 	assert_int_equal(node_int(node_get(node, "contradictions")), 2);

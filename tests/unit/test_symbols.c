@@ -192,6 +192,76 @@ static void test_leaf_in_system_call(void **state)
 				fixture->known);
 }
 
+static void put_walked(const Fixture *fixture, uint64_t id, int flags, const uint64_t *pcs,
+		       uint16_t count, int result)
+{
+	struct record *record = make_stack(id, STACK_USER | flags, TGID, pcs, count);
+
+	((struct rec_stack *)record)->tables_ns = 1;
+	((struct rec_stack *)record)->result = result;
+	put(fixture, record);
+}
+
+/* With file 1 mapped where the stacks are. */
+static void resolve_mapped(Fixture *fixture)
+{
+	put(fixture, make_task(TGID, TGID, OURS));
+	put(fixture, make_mapping(1, 0, OURS, 1, AVMA, AVMA + BYTES, AVMA));
+	put_file(fixture, 1, 0, self, &fixture->identity);
+	assert_int_equal(resolve(fixture, false, keep), 0);
+}
+
+/* The upper bits of frames say how they are looked up, and are no part of the address. */
+static void test_marks_of_frames(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t known = AVMA + fixture->known;
+	uint64_t pcs[] = {known, (known + 1) | FRAME_EXACT, (known + 3) | FRAME_GUESSED,
+			  (known + 3) | FRAME_EXACT | FRAME_GUESSED};
+	uint64_t found = 0;
+
+	put_walked(fixture, 1, STACK_GUESSED, pcs, 4, STACK_COMPLETE);
+	/* Frame pointers have no marks: these lead nowhere. */
+	pcs[1] += 8;
+	pcs[2] += 8;
+	put_walked(fixture, 2, 0, pcs + 1, 2, STACK_FRAME_POINTERS);
+	resolve_mapped(fixture);
+	assert_int_equal(fixture->summary.addresses, 4);
+	for (size_t i = 0; i < fixture->symbols.count; i++)
+		found |= 1 << (fixture->symbols.items[i]->address - fixture->known);
+	assert_int_equal(found, 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3);
+}
+
+/* Which is replaced has no say, whether it comes before or after what replaces it. */
+static void test_stacks_from_copies(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t known = AVMA + fixture->known;
+	uint64_t first[] = {known + 2, known + 4}, copy[] = {known, known + 1};
+
+	put_walked(fixture, 1, 0, first, 2, STACK_NO_TABLE);
+	put_walked(fixture, 1, STACK_FROM_COPY, copy, 2, STACK_COMPLETE);
+	put_walked(fixture, 2, STACK_FROM_COPY, copy, 2, STACK_COMPLETE);
+	put_walked(fixture, 2, 0, first, 2, STACK_NO_TABLE);
+	resolve_mapped(fixture);
+	assert_int_equal(fixture->summary.addresses, 1);
+	assert_int_equal(fixture->symbols.count, 1);
+	assert_int_equal(fixture->symbols.items[0]->address, fixture->known);
+}
+
+/* The same, of another id: both are looked up. */
+static void test_stacks_that_are_not_replaced(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t known = AVMA + fixture->known;
+	uint64_t first[] = {known + 2, known + 4}, copy[] = {known, known + 1};
+
+	put_walked(fixture, 1, 0, first, 2, STACK_NO_TABLE);
+	put_walked(fixture, 2, STACK_FROM_COPY, copy, 2, STACK_COMPLETE);
+	resolve_mapped(fixture);
+	assert_int_equal(fixture->summary.addresses, 3);
+}
+
 static void test_other_build_is_not_used(void **state)
 {
 	Fixture *fixture = *state;
@@ -301,6 +371,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_user_names),
 		WITH_FIXTURE(test_leaf_in_system_call),
+		WITH_FIXTURE(test_marks_of_frames),
+		WITH_FIXTURE(test_stacks_from_copies),
+		WITH_FIXTURE(test_stacks_that_are_not_replaced),
 		WITH_FIXTURE(test_other_build_is_not_used),
 		WITH_FIXTURE(test_vdso),
 		WITH_FIXTURE(test_sink_that_fails),

@@ -21,19 +21,26 @@ static void add_meta(Scenario *s, const char *text)
 	timeline_builder_add(s->builder, &record->h);
 }
 
-static void add_stack(Scenario *s, uint64_t id, uint16_t count, uint32_t room)
+static void add_walked(Scenario *s, int flags, uint64_t id, uint16_t count, uint32_t room)
 {
 	char buffer[sizeof(struct rec_stack) + 8 * 8] = {};
 	struct rec_stack *record = (struct rec_stack *)buffer;
 
 	record->h.kind = REC_STACK;
-	record->h.flags = STACK_USER;
+	record->h.flags = STACK_USER | flags;
 	record->h.len = sizeof(*record) + room * 8;
 	record->id = id;
+	record->result = count;
+	record->tables_ns = 1000 + count;
 	record->count = count;
 	for (uint32_t i = 0; i < room; i++)
 		record->frames[i] = id * 100 + i;
 	timeline_builder_add(s->builder, &record->h);
+}
+
+static void add_stack(Scenario *s, uint64_t id, uint16_t count, uint32_t room)
+{
+	add_walked(s, 0, id, count, room);
 }
 
 /* The comparison itself: any change of the picture is seen. */
@@ -412,6 +419,39 @@ static void test_stacks(void **state)
 	scenario_free(&s);
 }
 
+/* The walk from a copy knows more, whichever comes first; of two such the first stands. */
+static void test_stacks_from_copies(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 6, true);
+	add_walked(&s, 0, 5, 2, 2);
+	add_walked(&s, STACK_FROM_COPY, 5, 4, 4);
+	add_walked(&s, 0, 5, 3, 3);
+	add_walked(&s, STACK_FROM_COPY, 6, 4, 4);
+	add_walked(&s, 0, 6, 2, 2);
+	add_walked(&s, STACK_FROM_COPY, 6, 5, 5);
+	add_walked(&s, STACK_FROM_COPY, 7, 9, 3); /* says more than it holds */
+	add_walked(&s, 0, 7, 4, 4);
+	scenario_finish(&s);
+	assert_int_equal(s.timeline->stacks.count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const StackDef *stack = &s.timeline->stacks.items[i];
+
+		assert_true(stack->defined);
+		assert_int_equal(stack->id, 5 + i);
+		assert_int_equal(stack->count, 4);
+		assert_int_equal(stack->result, 4);
+		assert_true(stack->tables_ns == 1004);
+		assert_int_equal(stack->flags, i < 2 ? STACK_USER | STACK_FROM_COPY : STACK_USER);
+		for (uint32_t k = 0; k < 4; k++)
+			assert_int_equal(s.timeline->frames.items[stack->first + k],
+					 stack->id * 100 + k);
+	}
+	scenario_free(&s);
+}
+
 static void test_cut_off_capture(void **state)
 {
 	(void)state;
@@ -459,6 +499,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_processes),
 	cmocka_unit_test(test_kernel_accounts),
 	cmocka_unit_test(test_stacks),
+	cmocka_unit_test(test_stacks_from_copies),
 	cmocka_unit_test(test_cut_off_capture),
 };
 

@@ -135,8 +135,7 @@ static void put_fde(Bytes *bytes, const Form *form, Program program)
 	end_entry(bytes, form, content);
 }
 
-/* Also written to path, for libdw. */
-static Built build_bytes(const char *path, const Bytes *bytes, bool debug_frame)
+static void write_bytes(const char *path, const Bytes *bytes, bool debug_frame)
 {
 	size_t size;
 	_cleanup_free_ struct frames_file *file =
@@ -146,6 +145,11 @@ static Built build_bytes(const char *path, const Bytes *bytes, bool debug_frame)
 	assert_non_null(out);
 	assert_int_equal(fwrite(file, 1, size, out), size);
 	assert_int_equal(fclose(out), 0);
+}
+
+static Built build_bytes(const char *path, const Bytes *bytes, bool debug_frame)
+{
+	write_bytes(path, bytes, debug_frame);
 	return build_table(path, NULL);
 }
 
@@ -303,7 +307,7 @@ static const Case cases[] = {
 	{PROGRAM(DW_CFA_def_cfa_expression, 0xff, 0xff, 0xff, 0xff, 0xf), NONE(BROKEN)},
 	{PROGRAM(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8, DW_CFA_def_cfa_offset, 8),
 	 NONE(BROKEN)},
-	{PROGRAM(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 0x80), NONE(BROKEN)},
+	{PROGRAM(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 0x80), NONE(EXPRESSION)},
 };
 
 static void test_instructions(void **state)
@@ -494,7 +498,7 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
 		Built built = build_form(path, &refused[i].form, (Program)PROGRAM(DW_CFA_nop));
 
-		print_message("%zu\n", i);
+		print_message("%zu: %s\n", i, refused[i].form.augmentation);
 		assert_int_equal(built.table.counts.fdes, 1);
 		assert_int_equal(built.table.counts.drops[refused[i].drop], 1);
 		assert_int_equal(built.table.rows.count, 1);
@@ -525,25 +529,37 @@ typedef struct Extent {
 	uint32_t pc, size, offset; /* of its CFA */
 } Extent;
 
-static Built build_extents(const char *path, const Extent *extents, size_t count)
+static Bytes make_extents(const Form *form, const Extent *extents, size_t count)
 {
 	Bytes bytes = {};
-	Built built;
 
-	put_cie(&bytes, &usual);
+	put_cie(&bytes, form);
 	for (size_t i = 0; i < count; i++) {
-		Form form = usual;
+		Form fde = *form;
 
-		form.pc = extents[i].pc;
-		form.size = extents[i].size;
-		put_fde(&bytes, &form, (Program)PROGRAM(DW_CFA_def_cfa_offset, extents[i].offset));
+		fde.pc = extents[i].pc;
+		fde.size = extents[i].size;
+		put_fde(&bytes, &fde, (Program)PROGRAM(DW_CFA_def_cfa_offset, extents[i].offset));
 		if (i % 2)
 			put_number(&bytes, 0, 4); /* of a file that was linked in */
 	}
-	built = build_bytes(path, &bytes, /* debug_frame= */ false);
-	vec_free(&bytes);
-	assert_int_equal(built.result, 0);
-	return built;
+	return bytes;
+}
+
+typedef struct Expected {
+	uint32_t pc, offset; /* of the CFA; 0 = a gap */
+} Expected;
+
+static void assert_rows(const UnwindTable *table, const Expected *rows, size_t count)
+{
+	assert_int_equal(table->rows.count, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct unwind_rule *rule = rule_at(table, rows[i].pc);
+
+		assert_int_equal(table->rows.items[i].pc, rows[i].pc);
+		assert_int_equal(rule->cfa, rows[i].offset ? CFA_REG : CFA_NONE);
+		assert_int_equal(rule->cfa_offset, rows[i].offset);
+	}
 }
 
 /* Of those at one place the first one's; else the lower one's; padding is no gap. */
@@ -553,27 +569,54 @@ static void test_order(void **state)
 		{0x3000, 0x100, 24}, {0x1000, 0x100, 16}, {0x10f0, 0x20, 32},  {0x1040, 0x10, 40},
 		{0x111f, 0x10, 48},  {0x113f, 0x10, 56},  {0x3000, 0x100, 64},
 	};
-	static const struct {
-		uint32_t pc, offset; /* 0 = a gap */
-	} rows[] = {{0, 0},	  {0x1000, 16}, {0x1100, 32}, {0x111f, 48}, {0x112f, 0},
-		    {0x113f, 56}, {0x114f, 0},	{0x3000, 24}, {0x3100, 0}};
+	static const Expected rows[] = {
+		{0, 0},	      {0x1000, 16}, {0x1100, 32}, {0x111f, 48}, {0x112f, 0},
+		{0x113f, 56}, {0x114f, 0},  {0x3000, 24}, {0x3100, 0},
+	};
 	char *folder = make_folder();
 	_cleanup_free_ char *path = xasprintf("%s/frames", folder);
-	Built built = build_extents(path, extents, ARRAY_LEN(extents));
+	Bytes bytes = make_extents(&usual, extents, ARRAY_LEN(extents));
+	Built built = build_bytes(path, &bytes, /* debug_frame= */ false);
 
 	(void)state;
-	assert_int_equal(built.table.rows.count, ARRAY_LEN(rows));
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct unwind_rule *rule = rule_at(&built.table, rows[i].pc);
-
-		assert_int_equal(built.table.rows.items[i].pc, rows[i].pc);
-		assert_int_equal(rule->cfa, rows[i].offset ? CFA_REG : CFA_NONE);
-		assert_int_equal(rule->cfa_offset, rows[i].offset);
-	}
+	assert_int_equal(built.result, 0);
+	assert_rows(&built.table, rows, ARRAY_LEN(rows));
 	assert_int_equal(built.table.counts.fdes, ARRAY_LEN(extents));
 	assert_int_equal(built.table.counts.drops[UNWIND_DROP_OVERLAP], 2);
 	assert_int_equal(built.table.counts.overlaps, 1);
 	free_built(&built);
+	vec_free(&bytes);
+	remove_folder(folder);
+}
+
+/* .debug_frame only fills what .eh_frame leaves, and each of its functions one gap. */
+static void test_two_sections(void **state)
+{
+	static const Form debug_form = {.augmentation = "", .version = 4, .debug_frame = true};
+	static const Extent eh[] = {{0x1000, 0x100, 16}, {0x1200, 0x100, 24}};
+	static const Extent debug[] = {
+		{0x0f00, 0x180, 32}, {0x1080, 0x20, 40}, {0x10f0, 0x400, 48}, {0x1380, 0x40, 56}};
+	static const Expected rows[] = {{0, 0},	      {0xf00, 32}, {0x1000, 16}, {0x1100, 48},
+					{0x1200, 24}, {0x1300, 0}, {0x1380, 56}, {0x13c0, 0}};
+	char *folder = make_folder();
+	_cleanup_free_ char *path = xasprintf("%s/frames", folder);
+	_cleanup_free_ char *debug_path = xasprintf("%s/debug", folder);
+	Bytes eh_bytes = make_extents(&usual, eh, ARRAY_LEN(eh));
+	Bytes debug_bytes = make_extents(&debug_form, debug, ARRAY_LEN(debug));
+	Built built;
+
+	(void)state;
+	write_bytes(path, &eh_bytes, /* debug_frame= */ false);
+	write_bytes(debug_path, &debug_bytes, /* debug_frame= */ true);
+	built = build_table(path, debug_path);
+	assert_int_equal(built.result, 0);
+	assert_rows(&built.table, rows, ARRAY_LEN(rows));
+	assert_int_equal(built.table.counts.fdes, 6);
+	assert_int_equal(built.table.counts.drops[UNWIND_DROP_KNOWN], 1);
+	assert_int_equal(built.table.counts.overlaps, 2);
+	free_built(&built);
+	vec_free(&eh_bytes);
+	vec_free(&debug_bytes);
 	remove_folder(folder);
 }
 
@@ -618,7 +661,8 @@ int main(void)
 		cmocka_unit_test(test_instructions), cmocka_unit_test(test_advances),
 		cmocka_unit_test(test_broken_later), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_refused),	     cmocka_unit_test(test_return_column),
-		cmocka_unit_test(test_order),	     cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_order),	     cmocka_unit_test(test_two_sections),
+		cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

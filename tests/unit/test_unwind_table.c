@@ -195,30 +195,35 @@ static Verdicts check_object(const char *path, const char *debug_path, size_t mo
 
 /* ---- what the system has --------------------------------------------------------------- */
 
+static bool check_if_elf(const char *path)
+{
+	_cleanup_free_ char *magic = try_output("head -c4 '%s' 2>/dev/null | grep ELF", path);
+
+	if (magic)
+		check_object(path, NULL, 50000);
+	return magic;
+}
+
 static void test_system_objects(void **state)
 {
-	static const char *const names[] = {
+	static const char *const libraries[] = {
 		"libc.so.6", "ld-linux-x86-64.so.2", "libcrypto.so.3", "libstdc++.so.6",
 		"libm.so.6",
 	};
-	static const char *const programs[] = {"python3", "gdb", "bash"};
+	static const char *const programs[] = {"/usr/bin/python3", "gdb", "bash"};
 	size_t found = 0;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		_cleanup_free_ char *path = xasprintf("/usr/lib/x86_64-linux-gnu/%s", names[i]);
+	for (size_t i = 0; i < ARRAY_LEN(libraries); i++) {
+		_cleanup_free_ char *path = xasprintf("/usr/lib/x86_64-linux-gnu/%s", libraries[i]);
 
-		if (access(path, R_OK))
-			path[strlen(path) - strlen(names[i])] = '\0';
-		else
-			found++, check_object(path, NULL, 50000);
+		found += check_if_elf(path);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
 		_cleanup_free_ char *path =
 			try_output("p=$(command -v %s) && printf %%s \"$p\"", programs[i]);
 
-		if (path && try_output("head -c4 '%s' | grep -q ELF", path))
-			found++, check_object(path, NULL, 50000);
+		found += path && check_if_elf(path);
 	}
 	assert_true(found >= 2);
 }
@@ -385,6 +390,133 @@ static void test_no_section_headers(void **state)
 	remove_folder(folder);
 }
 
+/* ---- what no FDE covers ---------------------------------------------------------------------- */
+
+/* As a static program of musl: neither its first function nor its restorer has an FDE. */
+#define ASSEMBLY                                                                                   \
+	".globl _start, before, middle, last, restorer, signal, signal_end\n"                      \
+	".text\nbefore: .zero 40, 0x90\n"                                                          \
+	"_start: xor %ebp, %ebp\n call middle\n hlt\n .zero 30, 0x90\n"                            \
+	"middle: .cfi_startproc\n push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset 6, -16\n"       \
+	" ret\n .cfi_endproc\n nop\n"                                                              \
+	"restorer: mov $15, %rax\n syscall\n mov $15, %rax\n syscall\n"                            \
+	" .zero 20, 0x90\n"                                                                        \
+	"last: .cfi_startproc\n ret\n .cfi_endproc\n nop\n"                                        \
+	"signal: .cfi_startproc simple\n .cfi_signal_frame\n"                                      \
+	" .cfi_escape 0x0f, 4, 0x77, 0xa0, 1, 6\n .cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0\n"         \
+	" .cfi_escape 0x10, 16, 3, 0x77, 0xa8, 1\n .cfi_escape 0x10, 7, 3, 0x77, 0xa0, 1\n"        \
+	" mov $15, %rax\n syscall\n .cfi_endproc\nsignal_end: .zero 50, 0x90\n"
+
+static uint64_t address_of(const char *path, const char *name)
+{
+	_cleanup_free_ char *text =
+		output_of("nm '%s' | awk '$3 == \"%s\" { print $1 }'", path, name);
+	uint64_t address = 0;
+
+	assert_int_equal(sscanf(text, "%" SCNx64, &address), 1);
+	return address;
+}
+
+/* From `from` on up to before `to` it is all of this kind, and not so just outside. */
+static void assert_kind(const Built *built, uint64_t from, uint64_t to, enum unwind_cfa kind)
+{
+	uint64_t base = built->identity.base_svma;
+
+	for (uint64_t svma = from; svma < to; svma++)
+		assert_int_equal(rule_at(&built->table, svma - base)->cfa, kind);
+	assert_int_not_equal(rule_at(&built->table, from - 1 - base)->cfa, kind);
+	assert_int_not_equal(rule_at(&built->table, to - base)->cfa, kind);
+}
+
+static void test_gaps(void **state)
+{
+	_cleanup_free_ char *path = NULL;
+	uint64_t restorer, signal;
+	char *folder;
+	Built built;
+
+	(void)state;
+	if (!has_program("gcc") || !has_program("nm"))
+		skip_because("no gcc or no nm");
+	folder = make_folder();
+	path = xasprintf("%s/prog", folder);
+	write_file(folder, "a.s", ASSEMBLY);
+	run("cd '%s' && gcc -nostdlib -static a.s -o prog 2>&1", folder);
+	built = build_table(path, NULL);
+	assert_int_equal(built.result, 0);
+	restorer = address_of(path, "restorer");
+	signal = address_of(path, "signal");
+	assert_kind(&built, address_of(path, "_start"), address_of(path, "middle"), CFA_END);
+	/* The walk looks for the byte before. */
+	assert_kind(&built, restorer - 1, restorer + 18, CFA_SIGNAL);
+	assert_kind(&built, signal - 1, address_of(path, "signal_end"), CFA_SIGNAL);
+	assert_kind(&built, restorer + 18, address_of(path, "last"), CFA_NONE);
+	assert_int_equal(built.table.counts.rows[CFA_SIGNAL], 2);
+	assert_int_equal(built.table.counts.rows[CFA_END], 1);
+	free_built(&built);
+	remove_folder(folder);
+}
+
+/* No ELF file, and one without call frame information. */
+static void test_nothing(void **state)
+{
+	static const ElfMap closed;
+	_cleanup_free_ char *path = NULL;
+	UnwindTable table = {};
+	char *folder;
+	Built built;
+
+	(void)state;
+	assert_int_equal(unwind_table_build(&closed, NULL, 0, &table), -ENOEXEC);
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	folder = make_folder();
+	path = xasprintf("%s/prog", folder);
+	write_file(folder, "a.s", ".globl _start\n_start: ret\n");
+	run("cd '%s' && gcc -nostdlib -static -Wl,--no-ld-generated-unwind-info a.s -o prog 2>&1",
+	    folder);
+	built = build_table(path, NULL);
+	assert_int_equal(built.result, -ENODATA);
+	free_built(&built);
+	remove_folder(folder);
+}
+
+/* What came from somewhere is looked at. */
+static void test_valid(void **state)
+{
+	struct unwind_row rows[] = {{0, 0}, {16, 1}, {32, 0}};
+	struct unwind_rule rules[] = {{.cfa = CFA_NONE}, {.cfa = CFA_REG, .cfa_reg = 7}};
+	UnwindTable table = {.rows = {rows, 3, 3}, .rules = {rules, 2, 2}};
+
+	(void)state;
+	assert_true(unwind_table_valid(&table));
+#define INVALID(place, value)                                                                      \
+	({                                                                                         \
+		typeof(place) kept_ = place;                                                       \
+                                                                                                   \
+		place = value;                                                                     \
+		assert_false(unwind_table_valid(&table));                                          \
+		place = kept_;                                                                     \
+		assert_true(unwind_table_valid(&table));                                           \
+	})
+	INVALID(rows[0].pc, 1);
+	INVALID(rows[2].pc, 16);
+	INVALID(rows[2].pc, 8);
+	INVALID(rows[2].rule, 1);
+	INVALID(rows[2].rule, 2);
+	INVALID(rows[2].rule, UINT32_MAX);
+	INVALID(rules[0].cfa, CFA_SIGNAL + 1);
+	INVALID(rules[0].extra, NONE_NO_ROOM + 1);
+	INVALID(rules[0].extra, -1);
+	INVALID(rules[1].cfa_reg, DWARF_REGS);
+	INVALID(rules[1].ra, 1);
+	INVALID(rules[1].ra, RA_REG + DWARF_REGS);
+	INVALID(rules[1].bp, BP_LOST + 1);
+	INVALID(rules[1].bp, BP_IN_REG + DWARF_REGS);
+	INVALID(table.rows.count, 0);
+	INVALID(table.rules.count, 1);
+}
+
 /* ---- the truth altered --------------------------------------------------------------------- */
 
 /* One change of a rule or a row must be seen. */
@@ -454,9 +586,15 @@ static void test_altered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_system_objects),	   cmocka_unit_test(test_libc_rules),
-		cmocka_unit_test(test_compiled),	   cmocka_unit_test(test_debug_frame),
-		cmocka_unit_test(test_no_section_headers), cmocka_unit_test(test_altered),
+		cmocka_unit_test(test_system_objects),
+		cmocka_unit_test(test_libc_rules),
+		cmocka_unit_test(test_compiled),
+		cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_no_section_headers),
+		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_valid),
+		cmocka_unit_test(test_altered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * frames_private.h - what the two parts of Frames share.
+ *
+ *   frames.c         symbols, libraries; from an address to the frames at it
+ *   frames_stacks.c  from a stack to its places; how much of it can be believed
+ */
+#ifndef WALLPROF_FRAMES_PRIVATE_H
+#define WALLPROF_FRAMES_PRIVATE_H
+
+#include "frames.h"
+
+/* An address of a library and its frames, outermost first, in Frames::list. */
+typedef struct Place {
+	uint32_t library;
+	uint64_t address; /* as looked up: SVMA, or AVMA of kernel and unknown */
+	uint32_t first, count;
+	uint32_t next; /* of the same hash, or MAP_NONE */
+} Place;
+
+enum chain_kind { CHAIN_USER, CHAIN_KERNEL, CHAIN_KERNEL_EXACT };
+
+typedef struct Resolved {
+	enum chain_kind kind;
+	uint32_t stack;
+	uint32_t ns_tgid, generation; /* 0 of kernel stacks: they look the same to all */
+	size_t first, count;	      /* FramesPrivate::chains, root first */
+	StackEnd end;		      /* of user stacks */
+	uint32_t next;		      /* of the same hash, or MAP_NONE */
+} Resolved;
+
+struct FramesPrivate {
+	VEC(struct rec_symbol *) symbols;
+	Map symbol_index;	      /* hash of (file, address) -> symbols */
+	VEC(uint32_t) file_libraries; /* by file id */
+	Map module_libraries;	      /* Strings number -> library */
+	VEC(Place) places;
+	Map place_index;
+	VEC(Resolved) resolved;
+	Map resolved_index;
+	VEC(uint32_t) chains;
+	Map pseudo;	      /* Strings number -> frame */
+	VEC(uint32_t) result; /* of frames_resolve */
+};
+
+/* What the file (0: the kernel) has at an address as it is looked up, or NULL. */
+const struct rec_symbol *frames_symbol(const struct FramesPrivate *private, uint32_t file,
+				       uint64_t address);
+
+/* The place of an address that is already as it is looked up; valid until the next call. */
+const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+const Place *frames_kernel_place(Frames *frames, uint64_t avma);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_copies.h - copies of stacks that BPF could not walk for want of a mapping or a table: kept
+ * in memory until all is known, then walked. They are never written anywhere.
+ */
+#ifndef WALLPROF_UNWIND_COPIES_H
+#define WALLPROF_UNWIND_COPIES_H
+
+#include "loss.h"
+#include "unwind_images.h"
+#include "unwind_tables.h"
+
+typedef struct UnwindCopies UnwindCopies;
+
+typedef struct UnwindCopiesCounts {
+	uint64_t taken;	  /* copies that came */
+	uint64_t walked;  /* whole then */
+	uint64_t partly;  /* walked, and still not whole */
+	uint64_t dropped; /* no memory, or no word of the process: what BPF walked stands */
+} UnwindCopiesCounts;
+
+UnwindCopies *unwind_copies_new(const UnwindMaps *maps, RecordSink sink, void *user);
+void unwind_copies_free(UnwindCopies *copies);
+
+/* Keeps a record that BPF sent. */
+void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy);
+
+/*
+ * Walks those for which all is known: known_ns is the time up to which all mappings are in images;
+ * at_end: those that are left, with what there is. Emits REC_STACK. Returns 0 or the
+ * sink's error.
+ */
+int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
+		       uint64_t known_ns, bool at_end);
+
+UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind_images.h"
+#include <string.h>
+
+static void image_free(Image *image)
+{
+	vec_free(&image->mappings);
+	free(image);
+}
+
+void images_free(Images *images)
+{
+	for (size_t i = 0; i < images->list.count; i++)
+		image_free(images->list.items[i]);
+	vec_free(&images->list);
+	map_free(&images->current);
+	map_free(&images->by_tgid);
+}
+
+static Image *current_image(const Images *images, uint32_t ns_tgid)
+{
+	uint32_t number = map_get(&images->current, ns_tgid);
+
+	return number == MAP_NONE ? NULL : images->list.items[number];
+}
+
+/* A new one in the place of the present one, if there is one. */
+static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t now_ns)
+{
+	Image *image = xcalloc(1, sizeof(*image)), *before = current_image(images, ns_tgid);
+
+	if (before && !before->ended_ns)
+		before->ended_ns = now_ns;
+	image->ns_tgid = ns_tgid;
+	image->changed = true;
+	map_set(&images->current, ns_tgid, images->list.count);
+	*vec_push(&images->list) = image;
+	return image;
+}
+
+static Image *get_image(Images *images, uint32_t ns_tgid, uint64_t now_ns)
+{
+	Image *image = current_image(images, ns_tgid);
+
+	return image ? image : begin_image(images, ns_tgid, now_ns);
+}
+
+/* ---- BPF's records ----------------------------------------------------------------------- */
+
+static void take_task(Images *images, const struct rec_task *task, uint64_t now_ns)
+{
+	Image *image;
+
+	if (task->h.flags & (TASK_FOREIGN | TASK_RENAME) || task->tid != task->tgid ||
+	    !task->ns_tgid)
+		return;
+	image = get_image(images, task->ns_tgid, now_ns);
+	if (image->tgid && image->start_boottime == task->start_boottime)
+		return;
+	if (image->tgid) /* a number used again */
+		image = begin_image(images, task->ns_tgid, now_ns);
+	image->tgid = task->tgid;
+	image->exec_id = task->exec_id;
+	image->start_boottime = task->start_boottime;
+	image->changed = true;
+	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
+}
+
+static void take_exit(Images *images, const struct rec_exit *record, uint64_t now_ns)
+{
+	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
+	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
+
+	if (image && image->tgid == record->tgid && record->h.flags & EXIT_GROUP_DEAD &&
+	    !image->ended_ns)
+		image->ended_ns = now_ns;
+}
+
+/* ---- the side-band's --------------------------------------------------------------------- */
+
+/* What lies in [start, last] is no more: cut out of what was there. */
+static void clear_range(Image *image, uint64_t start, uint64_t last)
+{
+	size_t count = image->mappings.count, kept = 0;
+	VEC(ImageMapping) behind = {};
+
+	for (size_t i = 0; i < count; i++) {
+		ImageMapping mapping = image->mappings.items[i];
+
+		if (mapping.last < start || mapping.start > last) {
+			image->mappings.items[kept++] = mapping;
+			continue;
+		}
+		if (mapping.last > last) {
+			*vec_push(&behind) = mapping;
+			behind.items[behind.count - 1].start = last + 1;
+		}
+		if (mapping.start < start) {
+			mapping.last = start - 1;
+			image->mappings.items[kept++] = mapping;
+		}
+	}
+	image->mappings.count = kept;
+	if (behind.count) { /* one at most: they do not overlap */
+		size_t at = kept;
+
+		vec_push(&image->mappings);
+		while (at > 0 && image->mappings.items[at - 1].start > last) {
+			image->mappings.items[at] = image->mappings.items[at - 1];
+			at--;
+		}
+		image->mappings.items[at] = behind.items[0];
+	}
+	vec_free(&behind);
+}
+
+static void take_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
+{
+	Image *image = get_image(images, record->ns_tgid, now_ns);
+	ImageMapping mapping = {
+		.start = record->start,
+		.last = record->end - 1,
+		.bias = record->bias,
+		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
+		.file = record->file,
+	};
+	size_t at;
+
+	if (mapping.start > mapping.last || !(record->h.flags & MAPPING_EXEC))
+		return;
+	clear_range(image, mapping.start, mapping.last);
+	at = image->mappings.count;
+	vec_push(&image->mappings);
+	while (at > 0 && image->mappings.items[at - 1].start > mapping.start) {
+		image->mappings.items[at] = image->mappings.items[at - 1];
+		at--;
+	}
+	image->mappings.items[at] = mapping;
+	image->changed = true;
+}
+
+/* The child's number may be known from BPF by now, or will be. */
+static void take_fork(Images *images, const struct rec_space *record, uint64_t now_ns)
+{
+	Image *child = get_image(images, record->ns_tgid, now_ns);
+	const Image *parent = current_image(images, record->ns_parent);
+
+	child->mappings.count = 0;
+	child->changed = true;
+	if (parent)
+		vec_append(&child->mappings, parent->mappings.items, parent->mappings.count);
+}
+
+static void take_exec(Images *images, const struct rec_space *record, uint64_t now_ns)
+{
+	Image *before = get_image(images, record->ns_tgid, now_ns), *image;
+	uint64_t ended_ns = before->ended_ns;
+
+	image = begin_image(images, record->ns_tgid, now_ns);
+	image->tgid = before->tgid;
+	image->start_boottime = before->start_boottime;
+	image->exec_id = before->exec_id + 1; /* as the kernel counts */
+	image->ended_ns = ended_ns;	      /* BPF may have told the end already */
+}
+
+void images_take(Images *images, const struct record *record, uint64_t now_ns)
+{
+	switch (record->kind) {
+	case REC_TASK:
+		take_task(images, (const struct rec_task *)record, now_ns);
+		break;
+	case REC_EXIT:
+		take_exit(images, (const struct rec_exit *)record, now_ns);
+		break;
+	case REC_MAPPING:
+		take_mapping(images, (const struct rec_mapping *)record, now_ns);
+		break;
+	case REC_SPACE:
+		if (record->flags & SPACE_FORK)
+			take_fork(images, (const struct rec_space *)record, now_ns);
+		else if (record->flags & SPACE_EXEC)
+			take_exec(images, (const struct rec_space *)record, now_ns);
+		break;
+	}
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+Image *images_find(const Images *images, uint32_t tgid, uint64_t start_boottime, uint32_t exec_id)
+{
+	for (size_t i = images->list.count; i-- > 0;) {
+		Image *image = images->list.items[i];
+
+		if (image->tgid == tgid && image->start_boottime == start_boottime &&
+		    image->exec_id == exec_id)
+			return image;
+	}
+	return NULL;
+}
+
+const ImageMapping *image_find(const Image *image, uint64_t avma)
+{
+	size_t low = 0, high = image->mappings.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (image->mappings.items[middle].start <= avma)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || image->mappings.items[low - 1].last < avma)
+		return NULL;
+	return &image->mappings.items[low - 1];
+}
+
+void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),
+		       void *user)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < images->list.count; i++) {
+		Image *image = images->list.items[i];
+
+		if (!image->ended_ns || image->ended_ns >= ns) {
+			images->list.items[kept++] = image;
+			continue;
+		}
+		if (forget)
+			forget(user, image);
+		image_free(image);
+	}
+	if (kept == images->list.count)
+		return;
+	images->list.count = kept;
+	map_free(&images->current);
+	for (size_t i = 0; i < kept; i++)
+		map_set(&images->current, images->list.items[i]->ns_tgid, i);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_images.h - the executable mappings of every process that is recorded, as they are now.
+ *
+ * An image is what one exec (or the birth) of a process made; fork copies it. It is followed by
+ * records: BPF's tell births, execs and exits with the numbers that BPF itself will compare
+ * (process number, start, count of execs), perf's side-band tells what was mapped. The two come in
+ * any order within a round, so an image stays for a while after its end.
+ */
+#ifndef WALLPROF_UNWIND_IMAGES_H
+#define WALLPROF_UNWIND_IMAGES_H
+
+#include "records.h"
+#include "util.h"
+
+typedef struct ImageMapping {
+	uint64_t start, last; /* AVMA */
+	uint64_t bias;	      /* AVMA - SVMA */
+	uint64_t from_ns;     /* 0 = before the recording */
+	uint32_t file;	      /* FILE id */
+} ImageMapping;
+
+typedef struct Image {
+	uint32_t ns_tgid;
+	uint32_t tgid; /* 0 = not known yet, with the next two */
+	uint32_t exec_id;
+	uint64_t start_boottime;
+	VEC(ImageMapping) mappings; /* by address; none overlap */
+	bool changed;		    /* since it was published */
+	uint64_t ended_ns; /* 0 = it is there; else exit, exec or another with its number */
+	/* The publisher's: where its run lies. */
+	uint32_t cell, count;
+	bool published;
+} Image;
+
+typedef struct Images {
+	VEC(Image *) list;
+	Map current; /* ns_tgid -> list */
+	Map by_tgid; /* tgid -> ns_tgid */
+} Images;
+
+void images_free(Images *images);
+
+/*
+ * Takes TASK, EXEC, EXIT, SPACE and MAPPING records; others are ignored. now_ns tells how long
+ * ended images have ended.
+ */
+void images_take(Images *images, const struct record *record, uint64_t now_ns);
+
+/* The image of that number; NULL if none is known. */
+Image *images_find(const Images *images, uint32_t tgid, uint64_t start_boottime, uint32_t exec_id);
+
+/* The mapping that holds avma, or NULL. */
+const ImageMapping *image_find(const Image *image, uint64_t avma);
+
+/*
+ * Frees images that ended before ns, after forget() (may be NULL) was told.
+ */
+void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),
+		       void *user);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind_memory.h"
+#include "util.h"
+#include "walk_user.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES (CHUNK_CELLS * sizeof(union unwind_cell))
+
+/* The system's rules that are always there. */
+#define RULE_GAP     0u
+#define RULE_NO_ROOM 1u
+
+/* Cells that are free, in a list sorted by place; no two touch. */
+typedef struct Hole {
+	uint32_t first, count;
+} Hole;
+
+struct UnwindMemory {
+	int chunks_fd, rules_fd;
+	union unwind_cell *cells; /* room for CHUNKS_MAX of them, mapped up to chunk_count */
+	uint32_t chunk_count;
+	VEC(Hole) holes;
+	uint32_t cells_used;
+	UnwindRules rules; /* in the map's memory, which has room for RULES_MAX */
+	UnwindRuleIndex rule_index;
+	uint64_t rows_without_rule;
+	VEC(uint32_t) renumbered; /* of the table that is being added */
+	pthread_t first_chunk;
+	bool first_chunk_pending;
+	int first_chunk_error;
+};
+
+/* ---- chunks -------------------------------------------------------------------------- */
+
+static int new_chunk(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_chunk", sizeof(uint32_t),
+				sizeof(union unwind_cell), CHUNK_CELLS, &options);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Maps chunk number chunk_count behind the others, for us; its cells are free then. */
+static int map_chunk(UnwindMemory *memory, int fd)
+{
+	union unwind_cell *place = memory->cells + (size_t)memory->chunk_count * CHUNK_CELLS;
+	Hole *last = memory->holes.count ? &memory->holes.items[memory->holes.count - 1] : NULL;
+	uint32_t first = memory->chunk_count * CHUNK_CELLS;
+
+	if (mmap(place, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED)
+		return -errno;
+	if (last && last->first + last->count == first)
+		last->count += CHUNK_CELLS;
+	else
+		*vec_push(&memory->holes) = (Hole){.first = first, .count = CHUNK_CELLS};
+	memory->chunk_count++;
+	return 0;
+}
+
+/* Lets the programs see it: this is what takes its time. */
+static int show_chunk(const UnwindMemory *memory, uint32_t number, int fd)
+{
+	return bpf_map_update_elem(memory->chunks_fd, &number, &fd, BPF_ANY) ? -errno : 0;
+}
+
+static int add_chunk(UnwindMemory *memory)
+{
+	_cleanup_close_ int fd = -1;
+	int error;
+
+	if (memory->chunk_count == CHUNKS_MAX)
+		return -ENOSPC;
+	fd = new_chunk();
+	if (fd < 0)
+		return fd;
+	error = show_chunk(memory, memory->chunk_count, fd);
+	return error ? error : map_chunk(memory, fd);
+}
+
+typedef struct FirstChunk {
+	UnwindMemory *memory;
+	int fd;
+} FirstChunk;
+
+static void *show_first_chunk(void *argument)
+{
+	FirstChunk *first = argument;
+
+	first->memory->first_chunk_error = show_chunk(first->memory, 0, first->fd);
+	close(first->fd);
+	free(first);
+	return NULL;
+}
+
+/* While the programs are loaded, which takes as long. */
+static int start_first_chunk(UnwindMemory *memory, int fd)
+{
+	FirstChunk *first = xcalloc(1, sizeof(*first));
+	int error;
+
+	*first = (FirstChunk){.memory = memory, .fd = fd};
+	error = pthread_create(&memory->first_chunk, NULL, show_first_chunk, first);
+	if (error) {
+		close(fd);
+		free(first);
+		return -error;
+	}
+	memory->first_chunk_pending = true;
+	return 0;
+}
+
+int unwind_memory_ready(UnwindMemory *memory)
+{
+	if (memory->first_chunk_pending)
+		pthread_join(memory->first_chunk, NULL);
+	memory->first_chunk_pending = false;
+	return memory->first_chunk_error;
+}
+
+/* ---- rules ---------------------------------------------------------------------------- */
+
+/* The number of a rule; a new one if there is room. */
+static uint32_t intern_rule(UnwindMemory *memory, const struct unwind_rule *rule)
+{
+	uint32_t number = unwind_rule_number(&memory->rule_index, rule, RULES_MAX);
+
+	return number == UINT32_MAX ? RULE_NO_ROOM : number;
+}
+
+static int open_rules(UnwindMemory *memory)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	struct unwind_rule gap = {.cfa = CFA_NONE, .extra = NONE_GAP};
+	struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
+	void *rules;
+
+	memory->rules_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rules", sizeof(uint32_t),
+					  sizeof(struct unwind_rule), RULES_MAX, &options);
+	if (memory->rules_fd < 0)
+		return -errno;
+	rules = mmap(NULL, RULES_MAX * sizeof(struct unwind_rule), PROT_READ | PROT_WRITE,
+		     MAP_SHARED, memory->rules_fd, 0);
+	if (rules == MAP_FAILED)
+		return -errno;
+	memory->rules.items = rules;
+	memory->rules.capacity = RULES_MAX;
+	memory->rule_index.rules = &memory->rules;
+	intern_rule(memory, &gap);
+	intern_rule(memory, &no_room);
+	return 0;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+static int open_chunks(UnwindMemory *memory)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options);
+	int fd = new_chunk(), error;
+	void *room;
+
+	if (fd < 0)
+		return fd;
+	options.inner_map_fd = fd;
+	memory->chunks_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "chunks", sizeof(uint32_t),
+					   sizeof(uint32_t), CHUNKS_MAX, &options);
+	error = memory->chunks_fd < 0 ? -errno : 0;
+	if (!error) {
+		/* Address space alone; a chunk is mapped into it when there is one. */
+		room = mmap(NULL, CHUNKS_MAX * CHUNK_BYTES, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		error = room == MAP_FAILED ? -errno : 0;
+	}
+	if (!error) {
+		memory->cells = room;
+		error = map_chunk(memory, fd);
+	}
+	if (error) {
+		close(fd);
+		return error;
+	}
+	return start_first_chunk(memory, fd);
+}
+
+int unwind_memory_new(UnwindMemory **ret_memory)
+{
+	UnwindMemory *memory = xcalloc(1, sizeof(*memory));
+	int error;
+
+	memory->chunks_fd = memory->rules_fd = -1;
+	error = open_chunks(memory);
+	if (!error)
+		error = open_rules(memory);
+	if (error) {
+		unwind_memory_free(memory);
+		return error;
+	}
+	*ret_memory = memory;
+	return 0;
+}
+
+void unwind_memory_free(UnwindMemory *memory)
+{
+	if (!memory)
+		return;
+	unwind_memory_ready(memory);
+	if (memory->cells)
+		munmap(memory->cells, CHUNKS_MAX * CHUNK_BYTES);
+	if (memory->rules.items)
+		munmap(memory->rules.items, RULES_MAX * sizeof(struct unwind_rule));
+	closep(&memory->chunks_fd);
+	closep(&memory->rules_fd);
+	vec_free(&memory->holes);
+	vec_free(&memory->renumbered);
+	unwind_rule_index_free(&memory->rule_index);
+	free(memory);
+}
+
+int unwind_memory_chunks_fd(const UnwindMemory *memory)
+{
+	return memory->chunks_fd;
+}
+
+int unwind_memory_rules_fd(const UnwindMemory *memory)
+{
+	return memory->rules_fd;
+}
+
+/* ---- cells ------------------------------------------------------------------------------ */
+
+static bool take_hole(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
+{
+	for (size_t i = 0; i < memory->holes.count; i++) {
+		Hole *hole = &memory->holes.items[i];
+
+		if (hole->count < count)
+			continue;
+		*ret_first = hole->first;
+		hole->first += count;
+		hole->count -= count;
+		if (hole->count == 0) {
+			memmove(hole, hole + 1, (memory->holes.count - i - 1) * sizeof(*hole));
+			memory->holes.count--;
+		}
+		memory->cells_used += count;
+		return true;
+	}
+	return false;
+}
+
+static int allocate(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
+{
+	while (!take_hole(memory, count, ret_first)) {
+		int error = add_chunk(memory);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* Closes the gap between a hole and the next one, if there is none. */
+static void join_holes(UnwindMemory *memory, size_t i)
+{
+	Hole *hole = &memory->holes.items[i];
+
+	if (i + 1 >= memory->holes.count || hole->first + hole->count != hole[1].first)
+		return;
+	hole->count += hole[1].count;
+	memmove(hole + 1, hole + 2, (memory->holes.count - i - 2) * sizeof(*hole));
+	memory->holes.count--;
+}
+
+static void release(UnwindMemory *memory, uint32_t first, uint32_t count)
+{
+	size_t i = 0;
+	Hole *hole;
+
+	while (i < memory->holes.count && memory->holes.items[i].first < first)
+		i++;
+	vec_push(&memory->holes);
+	hole = &memory->holes.items[i];
+	memmove(hole + 1, hole, (memory->holes.count - i - 1) * sizeof(*hole));
+	*hole = (Hole){.first = first, .count = count};
+	memory->cells_used -= count;
+	join_holes(memory, i);
+	if (i > 0)
+		join_holes(memory, i - 1);
+}
+
+/* ---- tables and runs ---------------------------------------------------------------------- */
+
+static uint32_t cells_of(uint32_t rows)
+{
+	return (rows + CELL_ROWS - 1) / CELL_ROWS;
+}
+
+int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, uint32_t *ret_row)
+{
+	struct unwind_row *rows;
+	uint32_t cell;
+	int error;
+
+	if (table->rows.count > (size_t)CHUNKS_MAX * CHUNK_CELLS * CELL_ROWS)
+		return -ENOSPC;
+	error = allocate(memory, cells_of(table->rows.count), &cell);
+	if (error)
+		return error;
+	memory->renumbered.count = 0;
+	for (size_t i = 0; i < table->rules.count; i++)
+		*vec_push(&memory->renumbered) = intern_rule(memory, &table->rules.items[i]);
+	rows = memory->cells[cell].rows;
+	for (size_t i = 0; i < table->rows.count; i++) {
+		uint32_t rule = memory->renumbered.items[table->rows.items[i].rule];
+
+		rows[i] = (struct unwind_row){.pc = table->rows.items[i].pc, .rule = rule};
+		memory->rows_without_rule += rule == RULE_NO_ROOM;
+	}
+	*ret_row = cell * CELL_ROWS;
+	return 0;
+}
+
+void unwind_memory_remove_table(UnwindMemory *memory, uint32_t row, uint32_t rows)
+{
+	release(memory, row / CELL_ROWS, cells_of(rows));
+}
+
+int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *mappings,
+			  uint32_t count, uint32_t *ret_cell)
+{
+	int error = allocate(memory, count, ret_cell);
+
+	for (uint32_t i = 0; i < count && !error; i++)
+		memory->cells[*ret_cell + i].mapping = mappings[i];
+	return error;
+}
+
+void unwind_memory_remove_run(UnwindMemory *memory, uint32_t cell, uint32_t count)
+{
+	release(memory, cell, count);
+}
+
+bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
+			     uint32_t pc, struct unwind_rule *ret_rule)
+{
+	const struct unwind_row *rows = memory->cells[0].rows;
+	uint64_t limit = (uint64_t)memory->chunk_count * CHUNK_CELLS * CELL_ROWS;
+
+	if (mapping->rows == 0 || (uint64_t)mapping->row + mapping->rows > limit)
+		return false;
+	*ret_rule = memory->rules.items[walk_search(rows + mapping->row, mapping->rows, pc)->rule];
+	return true;
+}
+
+UnwindMemoryCounts unwind_memory_counts(const UnwindMemory *memory)
+{
+	return (UnwindMemoryCounts){
+		.cells_used = memory->cells_used,
+		.cells = (uint64_t)memory->chunk_count * CHUNK_CELLS,
+		.chunks = memory->chunk_count - 1,
+		.rules = memory->rules.count,
+		.rows_without_rule = memory->rows_without_rule,
+	};
+}

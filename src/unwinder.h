@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwinder.h - what a recording does for the walk in BPF: follows what the processes map, has
+ * tables made, and publishes both.
+ */
+#ifndef WALLPROF_UNWINDER_H
+#define WALLPROF_UNWINDER_H
+
+#include "unwind_copies.h"
+
+typedef struct Unwinder Unwinder;
+
+typedef struct UnwinderCounts {
+	UnwindTablesCounts tables;
+	UnwindMemoryCounts memory;
+	UnwindCopiesCounts copies;
+	struct unwind_troubles troubles;
+	uint64_t published;	 /* processes' mappings, every change counted */
+	uint64_t publish_failed; /* no room for a process or its mappings */
+} UnwinderCounts;
+
+/* Returns 0 or a negative errno. maps is copied; files and its fds must outlive this. */
+int unwinder_new(const UnwindMaps *maps, const Files *files, const Invoker *invoker,
+		 RecordSink sink, void *user, Unwinder **ret_unwinder);
+void unwinder_free(Unwinder *unwinder);
+
+/* Takes every record of BPF and of the side-band; those that do not concern it are ignored. */
+void unwinder_take(Unwinder *unwinder, const struct record *record);
+
+/*
+ * After a round: publishes what has changed and walks what can be walked. known_ns: all that
+ * was mapped before has been taken. Returns 0 or the sink's error.
+ */
+int unwinder_round(Unwinder *unwinder, uint64_t known_ns);
+/* The same for the last time. */
+int unwinder_finish(Unwinder *unwinder);
+
+/* Readable when a round is due, for tables that have become ready. */
+int unwinder_fd(const Unwinder *unwinder);
+
+/* Before the window begins: waits for all tables that are wanted, and publishes. */
+int unwinder_prepare(Unwinder *unwinder, uint64_t deadline_ns);
+
+UnwinderCounts unwinder_counts(const Unwinder *unwinder);
+
+#endif

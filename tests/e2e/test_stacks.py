@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How user stacks end, by the report, beside the capture's own records."""
+import struct
+import subprocess
+from collections import Counter
+
+from harness import check, expect_failure, needs_command
+
+SWITCH, SAMPLE, STACK, WINDOW = 1, 16, 17, 34  # docs/capture-format.md
+SWITCH_PREV, WINDOW_START, WINDOW_END, STACK_USER = 1, 1, 2, 1
+FRAME_POINTERS, TRUNCATED = 1, 2
+
+
+def records(capture):
+    """(kind, flags, ns, bytes) of each, without wallprof's reader."""
+    plain = subprocess.run(["zstd", "-dcq", capture], capture_output=True, check=True).stdout
+    at = 0
+    while at < len(plain):
+        length, kind, flags, _cpu, ns = struct.unpack_from("<IBBHQ", plain, at)
+        yield kind, flags, ns, plain[at:at + length]
+        at += length
+
+
+def count_references(capture):
+    """How the user stacks end that the window's ticks and switch-outs refer to."""
+    window, references, results = {}, [], {}
+    for kind, flags, ns, data in records(capture):
+        if kind == WINDOW:
+            window[flags & (WINDOW_START | WINDOW_END)] = ns
+        elif kind == SAMPLE:
+            references.append((ns, struct.unpack_from("<Q", data, 32)[0]))
+        elif kind == SWITCH and flags & SWITCH_PREV:
+            references.append((ns, struct.unpack_from("<Q", data, 40)[0]))
+        elif kind == STACK and flags & STACK_USER:
+            stack, result = struct.unpack_from("<Q6xH", data, 16)
+            results.setdefault(stack, result)
+    return Counter(results.get(stack, "lost") for ns, stack in references
+                   if stack and window[WINDOW_START] <= ns <= window[WINDOW_END])
+
+
+def extra(profile, label):
+    return [entry["value"] for section in profile.meta["extra"] for entry in section["entries"]
+            if entry["label"] == label]
+
+
+def check_counts(stacks, counts, orphans):
+    """orphans: so many ticks have no place in the timeline; they are not counted."""
+    told = stacks["results"]
+    check(0 <= sum(counts.values()) - stacks["walked"] <= orphans,
+          f"{stacks['walked']} stacks walked; the capture refers to {sum(counts.values())}")
+    for name, result in (("frame_pointers", FRAME_POINTERS), ("too_deep", TRUNCATED),
+                         ("lost", "lost")):
+        check(0 <= counts[result] - told[name] <= orphans,
+              f"{told[name]} {name}; there are {counts[result]}")
+    check(sum(told.values()) == stacks["walked"], "results that are not those of the stacks")
+    by_object = Counter()
+    for part in stacks["objects"]:
+        by_object.update(part["results"])
+    check({k: n for k, n in told.items() if n} == dict(by_object),
+          "the objects' results do not add up to all")
+
+
+def check_line(profile, stacks):
+    lines = extra(profile, "user stacks")
+    check(len(lines) == 1 and lines[0].startswith(f"{stacks['walked']} walked"),
+          f"the profile says {lines} of {stacks['walked']} stacks")
+
+
+def test_references(context):
+    needs_command("zstd")
+    recording = context.record("pingpong", "--stacks", "fp",
+                               rounds=context.random.randrange(200, 400))
+    stacks, counts = recording.report["stacks"], count_references(recording.capture)
+    check(counts[FRAME_POINTERS] > 200, f"nothing to count: {counts}")
+    orphans, = extra(recording.profile, "ticks outside any running interval")
+    check_counts(stacks, counts, orphans)
+    check_line(recording.profile, stacks)
+    counts[FRAME_POINTERS] -= 1
+    expect_failure(check_counts, stacks, counts, orphans)
+    counts[TRUNCATED] += 1
+    expect_failure(check_counts, stacks, counts, orphans)
+    stacks["walked"] += 1
+    expect_failure(check_line, recording.profile, stacks)

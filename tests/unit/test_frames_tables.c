@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Stacks that were walked by unwind tables: marks in frames, results, tables out of date. */
+#include "frames_fixture.h"
+#include "labels.h"
+
+#define TABLES_NS 20 /* the walks knew what was mapped until then */
+#define OTHER	  2  /* a file that is mapped over the first one, later */
+
+/* Names at 0x2000, 0x3000, … of the first file, leaf first. */
+static void give_names(const Fixture *fixture)
+{
+	static const char *const names[] = {"leaf", "callee", "caller", "entry", "main"};
+
+	for (uint64_t i = 0; i < ARRAY_LEN(names); i++)
+		give_symbol(fixture, 1, 0x2000 + 0x1000 * i, 0x2000 + 0x1000 * i, names[i], NULL);
+}
+
+static uint32_t add_walked(Fixture *fixture, int flags, int result, const uint64_t *pcs,
+			   uint16_t count)
+{
+	uint32_t stack = add_stack(fixture, STACK_USER | flags, result, pcs, count);
+
+	fixture->timeline.stacks.items[stack].tables_ns = TABLES_NS;
+	return stack;
+}
+
+static StackEnd end_of(const Fixture *fixture, uint64_t ns, uint32_t stack)
+{
+	return frames_stack_end(fixture->frames, &fixture->timeline, PROCESS, ns, stack);
+}
+
+/* The leaf, four return addresses. */
+static const uint64_t whole[] = {AVMA + 0x2000, AVMA + 0x3001, AVMA + 0x4001, AVMA + 0x5001,
+				 AVMA + 0x6001};
+
+static void test_whole(void **state)
+{
+	static const int results[] = {STACK_COMPLETE, STACK_END_ZERO};
+	Fixture *fixture = *state;
+	const Library *library;
+	StackEnd end;
+
+	give_names(fixture);
+	for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+		uint32_t stack = add_walked(fixture, 0, results[i], whole, 5);
+
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+				    "main;entry;caller;callee;leaf");
+		end = end_of(fixture, 50, stack);
+		assert_int_equal(end.reason, results[i]);
+		assert_false(end.guessed);
+		assert_false(end.from_copy);
+		library = &fixture->frames->libraries.items[end.library];
+		assert_string_equal(library->name, "libfoo.so.1");
+	}
+	end = end_of(fixture, 50, add_walked(fixture, STACK_FROM_COPY, STACK_COMPLETE, whole, 5));
+	assert_true(end.from_copy);
+}
+
+static void test_interrupted_frames(void **state)
+{
+	/* A signal came at the first byte of callee, whose frame is no return address. */
+	static const uint64_t pcs[] = {AVMA + 0x2000, FRAME_EXACT | (AVMA + 0x3000), AVMA + 0x4001};
+	uint64_t unmarked[3];
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	stack = add_walked(fixture, 0, STACK_COMPLETE, pcs, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "caller;callee;leaf");
+	/* Without the mark it is what is before; as what frame pointers found, it is no address. */
+	memcpy(unmarked, pcs, sizeof(pcs));
+	unmarked[1] &= FRAME_ADDRESS;
+	stack = add_walked(fixture, 0, STACK_COMPLETE, unmarked, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "caller;0x1fff (libfoo.so.1);leaf");
+	stack = add_stack(fixture, STACK_USER, STACK_FRAME_POINTERS, pcs, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];leaf");
+	/* A leaf in a system call is a return address, also if it has the other mark. */
+	unmarked[0] = FRAME_GUESSED | (AVMA + 0x2001);
+	stack = add_walked(fixture, STACK_SYSCALL_PC, STACK_COMPLETE, unmarked, 1);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[guessed by frame pointer];leaf");
+}
+
+/* What frame pointers led to, however that ended, may have these bits by chance. */
+static void test_frame_pointers_have_no_marks(void **state)
+{
+	static const uint64_t pcs[] = {AVMA + 0x2000, FRAME_GUESSED | (AVMA + 0x3001)};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	stack = add_stack(fixture, STACK_USER, STACK_FAULT, pcs, 2);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: unreadable stack];0x40007f0000003000;leaf");
+	assert_false(end_of(fixture, 50, stack).guessed);
+}
+
+static void test_kernel_frames_have_no_marks(void **state)
+{
+	static const uint64_t pcs[] = {0xffffffff81000100, 0xffffffff81000201};
+	Fixture *fixture = *state;
+	uint32_t stack = add_stack(fixture, 0, STACK_COMPLETE, pcs, 2);
+
+	fixture->timeline.stacks.items[stack].tables_ns = TABLES_NS;
+	give_symbol(fixture, 0, 0xffffffff81000100, 0xffffffff81000100, "exact", NULL);
+	give_symbol(fixture, 0, 0xffffffff81000200, 0xffffffff81000200, "vfs_read", NULL);
+	assert_string_equal(resolve(fixture, 50, STACK_NONE, stack, true), "vfs_read;exact");
+}
+
+/* One pseudo frame before the outermost guess: the same wherever in that code the leaf is. */
+static void test_guessed_frames(void **state)
+{
+	static const uint64_t outer[] = {AVMA + 0x4000, FRAME_GUESSED | (AVMA + 0x5001),
+					 AVMA + 0x6001};
+	uint64_t pcs[5];
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	memcpy(pcs, whole, sizeof(pcs));
+	pcs[1] |= FRAME_GUESSED;
+	pcs[3] |= FRAME_GUESSED;
+	stack = add_walked(fixture, STACK_GUESSED, STACK_COMPLETE, pcs, 5);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "main;[guessed by frame pointer];entry;caller;callee;leaf");
+	assert_true(end_of(fixture, 50, stack).guessed);
+	/* The leaf is further out, in the same code. */
+	stack = add_walked(fixture, STACK_GUESSED, STACK_COMPLETE, outer, 3);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "main;[guessed by frame pointer];entry;caller");
+	/* To the end: no table there, and no frame pointer any more. */
+	stack = add_walked(fixture, STACK_GUESSED, STACK_NO_CFI, pcs, 4);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no unwind table];[guessed by frame pointer];"
+			    "entry;caller;callee;leaf");
+	/* The walk's word counts, not the flag of the stack. */
+	stack = add_walked(fixture, STACK_GUESSED, STACK_COMPLETE, whole, 5);
+	assert_false(end_of(fixture, 50, stack).guessed);
+}
+
+static void test_every_result(void **state)
+{
+	static const char *const expected[STACK_RESULTS] = {
+		[STACK_TRUNCATED] = "too deep",
+		[STACK_FAULT] = "unreadable stack",
+		[STACK_NO_MAPPING] = "no mapping known",
+		[STACK_NO_TABLE] = "unwind table not ready",
+		[STACK_NO_CFI] = "no unwind table",
+		[STACK_GAP] = "gap in unwind table",
+		[STACK_UNSUPPORTED] = "unsupported unwind rule",
+		[STACK_REGISTER] = "register not known",
+		[STACK_BAD_CFA] = "frame below its caller",
+		[STACK_BAD_PC] = "bad return address",
+		[STACK_COMPAT] = "32-bit code",
+		[STACK_EXEC] = "in exec",
+		[STACK_COPY_SHORT] = "copy of stack too short",
+	};
+	Fixture *fixture = *state;
+	char text[128];
+	uint32_t stack;
+
+	give_names(fixture);
+	for (int result = 0; result < STACK_RESULTS; result++) {
+		if (!expected[result])
+			continue;
+		snprintf(text, sizeof(text), "[truncated: %s];callee;leaf", expected[result]);
+		stack = add_walked(fixture, 0, result, whole, 2);
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), text);
+		assert_int_equal(end_of(fixture, 50, stack).reason, result);
+		*strchr(text, ';') = '\0';
+		stack = add_walked(fixture, 0, result, NULL, 0);
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), text);
+		assert_int_equal(end_of(fixture, 50, stack).library, LIBRARY_NONE);
+	}
+	/* Of a younger wallprof; 256 must not look like 0. */
+	for (int result = STACK_RESULTS; result <= 256; result += 256 - STACK_RESULTS) {
+		stack = add_walked(fixture, 0, result, whole, 2);
+		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+				    "[truncated: unknown reason];callee;leaf");
+		assert_int_equal(end_of(fixture, 50, stack).reason, STACK_END_UNKNOWN);
+	}
+}
+
+/* By tables every frame lies above the one before: a deep recursion is one. */
+static void test_deep_recursion(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t pcs[100];
+	const uint32_t *indexes;
+	uint32_t stack;
+
+	for (size_t i = 0; i < ARRAY_LEN(pcs); i++)
+		pcs[i] = AVMA + 0x3001;
+	pcs[0] = AVMA + 0x2000;
+	give_names(fixture);
+	stack = add_walked(fixture, 0, STACK_TRUNCATED, pcs, 100);
+	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
+					STACK_NONE, false, &indexes),
+			 101);
+}
+
+/* ---- tables out of date ------------------------------------------------------ */
+
+/* Maps another file over callee's page at ns. */
+static void replace_callee(const Fixture *fixture, uint64_t ns)
+{
+	give(fixture, make_mapping(ns, 0, PROCESS, OTHER, AVMA + 0x3000, AVMA + 0x4000, AVMA));
+	give_symbol(fixture, OTHER, 0x3000, 0x3000, "stranger", NULL);
+}
+
+static void test_stale(void **state)
+{
+	static const char cut[] = "[truncated: table out of date];stranger;leaf";
+	Fixture *fixture = *state;
+	uint32_t stack, known;
+	StackEnd end;
+
+	give_names(fixture);
+	replace_callee(fixture, 30);
+	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 5);
+	known = add_walked(fixture, 0, STACK_COMPLETE, whole, 5);
+	fixture->timeline.stacks.items[known].tables_ns = 30;
+	/* Out of order: what was found out for one moment must not be used for another. */
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(resolve(fixture, 30, stack, STACK_NONE, false), cut);
+		assert_string_equal(resolve(fixture, 29, stack, STACK_NONE, false),
+				    "main;entry;caller;callee;leaf");
+		assert_string_equal(resolve(fixture, 99, stack, STACK_NONE, false), cut);
+	}
+	end = end_of(fixture, 99, stack);
+	assert_int_equal(end.reason, STACK_END_STALE);
+	assert_string_equal(fixture->frames->libraries.items[end.library].name, "libbar.so");
+	assert_int_equal(end_of(fixture, 29, stack).reason, STACK_COMPLETE);
+	/* The tables knew it. */
+	assert_string_equal(resolve(fixture, 99, known, STACK_NONE, false),
+			    "main;entry;caller;stranger;leaf");
+	/* A stack that does not go there, and one that asked no tables. */
+	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 1);
+	assert_string_equal(resolve(fixture, 99, stack, STACK_NONE, false), "leaf");
+	stack = add_stack(fixture, STACK_USER, STACK_COMPLETE, whole, 5);
+	assert_string_equal(resolve(fixture, 99, stack, STACK_NONE, false),
+			    "main;entry;caller;stranger;leaf");
+}
+
+/* The place of a return address is that of the call, of an interrupted frame its own. */
+static void test_stale_at_the_border(void **state)
+{
+	static const uint64_t call[] = {AVMA + 0x2000, AVMA + 0x3000, AVMA + 0x6001};
+	static const uint64_t exact[] = {AVMA + 0x2000, FRAME_EXACT | (AVMA + 0x3000),
+					 AVMA + 0x6001};
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	replace_callee(fixture, 30);
+	stack = add_walked(fixture, 0, STACK_COMPLETE, call, 3);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_COMPLETE);
+	stack = add_walked(fixture, 0, STACK_COMPLETE, exact, 3);
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_END_STALE);
+}
+
+/* What is cut off cannot be why the rest is doubted. */
+static void test_stale_and_guessed(void **state)
+{
+	uint64_t pcs[5];
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	replace_callee(fixture, 30);
+	memcpy(pcs, whole, sizeof(pcs));
+	pcs[3] |= FRAME_GUESSED;
+	stack = add_walked(fixture, STACK_GUESSED, STACK_NO_CFI, pcs, 5);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: table out of date];stranger;leaf");
+	assert_false(end_of(fixture, 50, stack).guessed);
+}
+
+static void test_stale_after_exec(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	give(fixture, make_space(30, SPACE_EXEC, PROCESS, 0));
+	give(fixture, make_mapping(40, 0, PROCESS, 1, AVMA, AVMA + 0x10000, AVMA));
+	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 5);
+	assert_string_equal(resolve(fixture, 29, stack, STACK_NONE, false),
+			    "main;entry;caller;callee;leaf");
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: table out of date];leaf");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIXTURE(test_whole),
+		WITH_FIXTURE(test_interrupted_frames),
+		WITH_FIXTURE(test_frame_pointers_have_no_marks),
+		WITH_FIXTURE(test_kernel_frames_have_no_marks),
+		WITH_FIXTURE(test_guessed_frames),
+		WITH_FIXTURE(test_every_result),
+		WITH_FIXTURE(test_deep_recursion),
+		WITH_FIXTURE(test_stale),
+		WITH_FIXTURE(test_stale_at_the_border),
+		WITH_FIXTURE(test_stale_and_guessed),
+		WITH_FIXTURE(test_stale_after_exec),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
