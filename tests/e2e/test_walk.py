@@ -125,7 +125,7 @@ def stop_by_gdb(context, command, stops, max_ms):
     result = context.path("stops")
     environment = {**os.environ, "WALLPROF_ORACLE": str(ORACLE), "WALLPROF_RESULT": str(result),
                    "WALLPROF_STOPS": str(stops), "WALLPROF_MAX_MS": str(max_ms),
-                   "WALLPROF_SEED": str(context.random.random()),
+                   "WALLPROF_SEED": str(context.random.random()), "SHELL": "/bin/sh",
                    "WALLPROF_TOLD": str(context.path("told"))}
     done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-x", ROOT / "tests/oracle/gdb_stops.py",
                            "--args", *map(str, command)], capture_output=True, text=True,

@@ -21,10 +21,10 @@ def value(register):
 
 
 def frames():
-    """(pc, name) of the selected thread's real frames, leaf first."""
+    """(pc, name) of the selected thread's real frames, leaf first: what was inlined or left has none."""
     frame, found = gdb.newest_frame(), []
     while frame is not None:
-        if frame.type() != gdb.INLINE_FRAME:
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             found.append((frame.pc(), frame.name()))
         reason = frame.unwind_stop_reason()
         frame = frame.older()
@@ -63,7 +63,7 @@ def one_stop(rng, out):
 def main():
     rng = random.Random(os.environ["WALLPROF_SEED"])
     for setting in ("pagination off", "confirm off", "debuginfod enabled off",
-                    "startup-with-shell off", "inferior-tty /dev/null", "backtrace past-main on",
+                    "inferior-tty /dev/null", "backtrace past-main on",
                     "detach-on-fork on"):
         gdb.execute(f"set {setting}")
     gdb.execute("handle SIGINT stop print nopass", to_string=True)
