@@ -31,10 +31,15 @@ def frames():
     return found, gdb.frame_stop_reason_string(reason)
 
 
+def is_in_syscall():
+    """After exec, and where a signal's handler begins, the call's number is still there."""
+    number, pc = int(gdb.parse_and_eval("(long)$orig_rax")), value("rip")
+    return number >= 0 and bytes(gdb.selected_inferior().read_memory(pc - 2, 2)) == b"\x0f\x05"
+
+
 def walk(thread):
-    in_syscall = int(gdb.parse_and_eval("(long)$orig_rax")) >= 0
     done = subprocess.run([os.environ["WALLPROF_ORACLE"], "--walk", str(thread.ptid[1]),
-                           str(int(in_syscall)), *(str(value(r)) for r in REGISTERS)],
+                           str(int(is_in_syscall())), *(str(value(r)) for r in REGISTERS)],
                           capture_output=True, text=True, check=True)
     result, *addresses = done.stdout.split()
     return int(result), [int(a, 16) for a in addresses]

@@ -106,6 +106,12 @@ static int take_frame(Dwfl_Frame *state, void *user)
 	return DWARF_CB_OK;
 }
 
+/* After exec, and where a signal's handler begins, the system call's number is still there. */
+static bool is_behind_syscall(pid_t tid, uint64_t pc)
+{
+	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(pc - 2), NULL) & 0xffff) == 0x050f;
+}
+
 static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], bool *ret_in_syscall)
 {
 	struct user_regs_struct r;
@@ -116,7 +122,7 @@ static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], bool *ret_in_sys
 	       (const uint64_t[]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
 				  r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
 	       (DWARF_REGS + 1) * sizeof(*regs));
-	*ret_in_syscall = (int64_t)r.orig_rax >= 0;
+	*ret_in_syscall = (int64_t)r.orig_rax >= 0 && is_behind_syscall(tid, r.rip);
 	return true;
 }
 
