@@ -126,23 +126,30 @@ static __always_inline bool is_copy_wanted(u32 result)
 	return result == STACK_NO_MAPPING || result == STACK_NO_TABLE;
 }
 
+/* may_repeat: in a system call, where a thread that waits in a loop comes again. */
 static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_struct *task, u64 seed,
-					u64 ns)
+					bool may_repeat, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
-	bool copy;
-	u64 id;
+	u64 id, unique = 0;
 
 	stack->h.ns = ns;
-	unwind_current(slot);
+	unwind_begin(slot);
+	stack->id = seed;
+	if (may_repeat && unwind_again(slot))
+		return stack->id;
+	unwind_walk(slot);
 	stack->tgid = task->tgid;
-	seed ^= stack->tables_ns ^ (u64)stack->result << 24 ^ (u64)stack->h.flags << 16;
-	copy = is_copy_wanted(stack->result);
-	if (copy)
-		seed ^= ns * 0x9e3779b97f4a7c15ULL ^ task->pid; /* an id of its own */
-	id = slot_send(slot, seed, ns);
-	if (copy && id)
+	if (is_copy_wanted(stack->result))
+		unique = ns * 0x9e3779b97f4a7c15ULL ^ task->pid;
+	id = slot_send(slot,
+		       seed ^ unique ^ stack->tables_ns ^ (u64)stack->result << 24 ^
+			       (u64)stack->h.flags << 16,
+		       ns);
+	if (unique && id)
 		unwind_copy(slot);
+	else if (may_repeat && id)
+		unwind_keep(slot, seed);
 	return id;
 }
 
@@ -165,7 +172,7 @@ static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool 
 	if (!slot)
 		return 0;
 	if (setting_user_stacks == USER_STACKS_TABLES) {
-		id = walked_stack(slot, task, seed, ns);
+		id = walked_stack(slot, task, seed, in_syscall, ns);
 		slot_release(slot);
 		return id;
 	}

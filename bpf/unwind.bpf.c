@@ -169,6 +169,23 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 
 #define WALK_SELF struct stack_slot *self
 
+/* What this walk has read, so that the next one need not be made (unwind_again.bpf.c). */
+static __always_inline void note_word(struct stack_slot *slot, u64 address)
+{
+	u64 at = (address - slot->start.sp) / sizeof(u64);
+	u32 number = slot->again.count;
+
+	if (number >= AGAIN_WORDS || at >= AGAIN_SPAN / sizeof(u64) || address & 7) {
+		slot->again.unfit = 1;
+		return;
+	}
+	slot->again.words[number].at = at;
+	slot->again.words[number].value = slot->word;
+	slot->again.count = number + 1;
+	if ((at + 1) * sizeof(u64) > slot->again.span)
+		slot->again.span = (at + 1) * sizeof(u64);
+}
+
 /* A word of user memory, to slot->word: from the part of the stack that was copied last. */
 __noinline int read_word(struct stack_slot *slot, u64 address)
 {
@@ -179,6 +196,7 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	into = address - slot->window_start;
 	if (into <= WINDOW_SIZE - sizeof(u64) && !(into & 7)) {
 		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
+		note_word(slot, address);
 		return 1;
 	}
 	/* What is read next lies above, or a little below. */
@@ -187,9 +205,11 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	if (!bpf_probe_read_user(slot->window, WINDOW_SIZE, (void *)slot->window_start)) {
 		into = address - slot->window_start;
 		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
+		note_word(slot, address);
 		return 1;
 	}
 	slot->window_start = NO_WINDOW;
+	slot->again.unfit = 1;
 	return !bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)address);
 }
 
@@ -203,6 +223,7 @@ static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
 
 static __always_inline const u64 *walk_read_signal(WALK_SELF, u64 address)
 {
+	self->again.unfit = 1;
 	if (bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address))
 		return NULL;
 	return self->signal_regs;
@@ -286,6 +307,8 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 	walk->exact = (s64)regs->orig_ax < 0 || (is_exec_call(regs) && regs->ax == 0);
 	walk->inner = true;
 	walk->bp_lost = walk->bx_lost = walk->guessed = false;
+	walk->bp_own = walk->bx_own = true;
+	walk->used = 0;
 	walk->mapping.start = walk->mapping.last = 0;
 }
 
@@ -294,7 +317,7 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 {
 	struct unwind_process *process = current_process(task);
 
-	slot->process.count = slot->process.seed_count = 0;
+	slot->process.count = slot->process.seed_count = slot->process.gen = 0;
 	slot->process.tables_ns = slot->stack.h.ns; /* the kernel is asked now */
 	if (!process)
 		return;
@@ -318,27 +341,44 @@ static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs 
 	return is_exec_call(regs) && (task->mm->start_stack == 0 || !current_process(task));
 }
 
-__noinline int unwind_current(struct stack_slot *slot)
+__noinline int unwind_begin(struct stack_slot *slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	int result = WALK_ON;
+	struct rec_stack *stack;
 
 	if (!slot)
 		return 0;
+	stack = &slot->stack;
 	take_registers(&slot->walk, regs);
 	take_process(slot, task);
+	slot->start.pc = slot->walk.pc;
+	slot->start.sp = slot->walk.sp;
+	slot->start.bp = slot->walk.bp;
+	slot->start.bx = slot->walk.bx;
 	slot->window_start = NO_WINDOW;
-	slot->stack.h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
-	slot->stack.count = 0;
-	slot->stack.tables_ns = slot->process.tables_ns;
+	slot->again.count = slot->again.span = slot->again.unfit = 0;
+	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
+	stack->count = 0;
+	stack->tables_ns = slot->process.tables_ns;
+	stack->result = WALK_ON;
 	if (user_cs(regs) != USER_CS) {
-		slot->stack.frames[0] = slot->walk.pc;
-		slot->stack.count = 1;
-		result = STACK_COMPAT;
+		stack->frames[0] = slot->walk.pc;
+		stack->count = 1;
+		stack->result = STACK_COMPAT;
 	} else if (is_in_exec(task, regs)) {
-		result = STACK_EXEC;
+		stack->result = STACK_EXEC;
 	}
+	return 0;
+}
+
+__noinline int unwind_walk(struct stack_slot *slot)
+{
+	int result;
+
+	if (!slot)
+		return 0;
+	result = slot->stack.result;
 	for (u32 i = 0; i <= MAX_FRAMES; i++) {
 		if (result != WALK_ON)
 			break;

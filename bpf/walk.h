@@ -46,6 +46,7 @@ static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved
 	walk->bx = saved[11];
 	walk->exact = walk->inner = true;
 	walk->bp_lost = walk->bx_lost = false;
+	walk->used |= WALK_USED_OTHERS;
 }
 
 /* The caller's frame; rbp and rbx are set apart. */
@@ -56,21 +57,24 @@ static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp)
 	walk->exact = walk->inner = walk->guessed = false;
 }
 
-static __always_inline int walk_register(const struct walk *walk, u32 number, u64 *ret)
+static __always_inline int walk_register(struct walk *walk, u32 number, u64 *ret)
 {
 	if (number == DWARF_RSP) {
 		*ret = walk->sp;
 	} else if (number == DWARF_RBP) {
 		if (walk->bp_lost)
 			return STACK_REGISTER;
+		walk->used |= walk->bp_own ? WALK_USED_BP : 0;
 		*ret = walk->bp;
 	} else if (number == DWARF_RBX) {
 		if (walk->bx_lost)
 			return STACK_REGISTER;
+		walk->used |= walk->bx_own ? WALK_USED_BX : 0;
 		*ret = walk->bx;
 	} else {
 		if (!walk->inner)
 			return STACK_REGISTER;
+		walk->used |= WALK_USED_OTHERS;
 		*ret = walk->regs[number & (DWARF_REGS - 1)];
 	}
 	return WALK_ON;
@@ -120,18 +124,20 @@ static __always_inline bool walk_bp(WALK_SELF, const struct unwind_rule *rule, u
 	if (rule->bp == BP_AT_CFA) {
 		at = cfa;
 	} else if (rule->bp == BP_AT_BP && !walk->bp_lost) {
+		walk->used |= walk->bp_own ? WALK_USED_BP : 0;
 		at = walk->bp;
 	} else if (rule->bp == BP_AT_SP) {
 		at = walk->sp;
 	} else if (rule->bp >= BP_IN_REG && walk->inner) {
+		walk->used |= WALK_USED_OTHERS;
 		walk->bp = walk->regs[rule->bp & (DWARF_REGS - 1)];
-		walk->bp_lost = false;
+		walk->bp_lost = walk->bp_own = false;
 		return true;
 	} else {
 		walk->bp_lost = true;
 		return true;
 	}
-	walk->bp_lost = false;
+	walk->bp_lost = walk->bp_own = false;
 	return walk_read(self, at + (s64)rule->bp_offset, &walk->bp);
 }
 
@@ -139,6 +145,8 @@ static __always_inline void walk_bx(WALK_SELF, const struct unwind_rule *rule, u
 {
 	struct walk *walk = &self->walk;
 
+	if (rule->bx != BX_SAME)
+		walk->bx_own = false;
 	if (rule->bx == BX_AT_CFA)
 		walk->bx_lost = !walk_read(self, cfa + (s64)rule->bx_offset, &walk->bx);
 	else if (rule->bx == BX_LOST)
@@ -154,6 +162,7 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 	struct walk *walk = &self->walk;
 	u64 fp = walk->bp, pc = 0, bp = 0;
 
+	walk->used |= walk->bp_own ? WALK_USED_BP : 0;
 	if (walk->bp_lost || fp & 7 || fp <= walk->sp || fp - walk->sp > FP_FRAME_MAX)
 		return STACK_NO_CFI;
 	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
@@ -162,8 +171,8 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 		return STACK_NO_CFI;
 	walk_go_on(walk, pc, fp + 16);
 	walk->bp = bp;
-	walk->bx_lost = true;
-	walk->guessed = true;
+	walk->bp_own = walk->bx_own = false;
+	walk->bx_lost = walk->guessed = true;
 	return WALK_ON;
 }
 
@@ -194,6 +203,7 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 	if (rule->ra >= RA_REG) {
 		if (!walk->inner)
 			return STACK_REGISTER;
+		walk->used |= WALK_USED_OTHERS;
 		pc = walk->regs[rule->ra & (DWARF_REGS - 1)];
 	} else if (!walk_read(self, cfa - 8, &pc)) {
 		return STACK_FAULT;

@@ -13,12 +13,26 @@
  */
 #define WALK_ON STACK_RESULTS
 
+/* The leaf's. */
+struct walk_start {
+	u64 pc, sp, bp, bx;
+};
+
+/* Which registers of the leaf had a say in where the walk went, besides pc and sp. */
+enum walk_used {
+	WALK_USED_BP = 1 << 0,
+	WALK_USED_BX = 1 << 1,
+	WALK_USED_OTHERS = 1 << 2,
+};
+
 /* A frame, while its caller is looked for. */
 struct walk {
 	u64 pc, sp, bp, bx;
 	bool exact; /* pc is where the frame is, not where it will go on */
 	bool inner; /* regs are this frame's: it is the leaf, or was interrupted by a signal */
 	bool bp_lost, bx_lost; /* nobody knows them */
+	bool bp_own, bx_own;   /* they are still the leaf's */
+	u8 used;	       /* enum walk_used */
 	bool guessed;	       /* found by a frame pointer */
 	u64 regs[DWARF_REGS + 1];
 	struct unwind_mapping mapping; /* the one that held the last pc; last == 0: none */

@@ -62,6 +62,38 @@ struct accounts_map {
 #define WINDOW_SIZE 2048
 #define NO_WINDOW   ~0ULL
 
+/*
+ * What a walk read, by which it is known again: the thread's last stack with the same program
+ * counter and stack pointer. Of the registers, those that had a say (enum walk_used).
+ */
+#define AGAIN_WORDS 128
+#define AGAIN_SPAN  4096u
+#define AGAIN_SLOTS 2048u
+
+struct again {
+	u32 busy;
+	u32 tid;
+	u64 seed; /* of the stack's id: the process's image */
+	u64 id;
+	struct walk_start start;
+	u32 gen, seed_count; /* of the process's mappings */
+	u32 count;
+	u32 span;  /* bytes from sp on */
+	u16 used;  /* enum walk_used */
+	u16 unfit; /* for this */
+	struct {
+		u64 at; /* words above sp */
+		u64 value;
+	} words[AGAIN_WORDS];
+};
+
+struct again_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AGAIN_SLOTS);
+	__type(key, u32);
+	__type(value, struct again);
+};
+
 /* A stack under construction: the record with room for its frames, and what the walk needs. */
 struct stack_slot {
 	u64 busy;
@@ -71,6 +103,8 @@ struct stack_slot {
 		u64 signal_regs[WALK_SIGNAL_REGS];
 		u64 auxv[SAVED_AUXV_LOOKED_AT];
 	};
+	struct again again;
+	struct walk_start start;
 	u64 word;	  /* what was read last */
 	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
@@ -130,6 +164,7 @@ extern struct chunks_map chunks SEC(".maps");
 extern struct rules_map rules SEC(".maps");
 extern struct processes_map processes SEC(".maps");
 extern struct objects_map objects SEC(".maps");
+extern struct again_map agains SEC(".maps");
 extern struct ring_map copy_ring SEC(".maps");
 extern struct ring_map sched_ring SEC(".maps");
 extern struct ring_map bulk_ring SEC(".maps");

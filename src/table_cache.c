@@ -12,7 +12,6 @@
 #define RULES_MAX (1u << 20)
 /* File systems note times in steps: of a timer tick mostly, of two seconds at the most (FAT). */
 #define TIME_STEP_NS (2 * NSEC_PER_SEC)
-#define LANES	     4
 
 /* The number at its end grows with every change of how tables are built, and of the form. */
 static const char magic[16] = "wallprof table 1";
@@ -85,28 +84,39 @@ bool table_key_holds(const TableKey *key, int fd, int debug_fd)
 
 /* ---- a file's form -------------------------------------------------------------------- */
 
+static uint64_t word_at(const void *data, size_t i)
+{
+	uint64_t word;
+
+	memcpy(&word, (const char *)data + i * sizeof(word), sizeof(word));
+	return word;
+}
+
+/* Can be undone, so that no change of one word goes unnoticed. */
+static uint64_t stir(uint64_t lane, uint64_t word)
+{
+	lane = (lane ^ word) * 0x9e3779b97f4a7c15ULL;
+	return lane ^ lane >> 32;
+}
+
 /*
- * Tells a disk's errors, not forgery; as fast as memory. Each step can be undone, so that no
- * change within one word goes unnoticed. size is a multiple of 8.
+ * Tells a disk's errors, not forgery. Four lanes, for each step has to wait for the one before it
+ * in its lane. size is a multiple of 8.
  */
 static uint64_t checksum(uint64_t seed, const void *data, size_t size)
 {
-	static const uint64_t odd = 0x9e3779b97f4a7c15ULL;
-	uint64_t lanes[LANES] = {seed, 1, 2, 3}, word;
-	const char *p = data;
-	size_t words = size / sizeof(word), i = 0;
+	uint64_t a = seed, b = 1, c = 2, d = 3;
+	size_t words = size / sizeof(uint64_t), i = 0;
 
-	for (; i + LANES <= words; i += LANES)
-		for (size_t lane = 0; lane < LANES; lane++) {
-			memcpy(&word, p + (i + lane) * sizeof(word), sizeof(word));
-			lanes[lane] = (lanes[lane] ^ word) * odd;
-			lanes[lane] ^= lanes[lane] >> 29;
-		}
-	for (; i < words; i++) {
-		memcpy(&word, p + i * sizeof(word), sizeof(word));
-		lanes[0] = hash_mix(lanes[0], word);
+	for (; i + 4 <= words; i += 4) {
+		a = stir(a, word_at(data, i));
+		b = stir(b, word_at(data, i + 1));
+		c = stir(c, word_at(data, i + 2));
+		d = stir(d, word_at(data, i + 3));
 	}
-	return hash_mix(hash_mix(hash_mix(hash_mix(size, lanes[0]), lanes[1]), lanes[2]), lanes[3]);
+	for (; i < words; i++)
+		a = stir(a, word_at(data, i));
+	return hash_mix(hash_mix(hash_mix(hash_mix(size, a), b), c), d);
 }
 
 static uint64_t checksum_of(const struct cache_header *header, const UnwindTable *table)
@@ -149,6 +159,7 @@ static bool read_table(int fd, const struct cache_header *header, UnwindTable *t
 	size_t rows = header->rows * sizeof(struct unwind_row);
 	struct iovec parts[2];
 
+	table->rules.count = table->rows.count = 0;
 	vec_reserve(&table->rules, header->rules);
 	vec_reserve(&table->rows, header->rows);
 	parts[0] = (struct iovec){table->rules.items, rules};
@@ -189,21 +200,15 @@ static char *object_name(const TableKey *key)
 					key->file.inode, "table");
 }
 
-bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *ret_table)
+bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table)
 {
 	_cleanup_free_ char *name = object_name(key);
 	struct cache_header header;
 	struct stat st;
 	_cleanup_close_ int fd = cache_folder_read(cache->folder, name, &st);
 
-	*ret_table = (UnwindTable){};
-	if (fd < 0 || pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
-	    !header_fits(&header, key, st.st_size))
-		return false;
-	if (read_table(fd, &header, ret_table))
-		return true;
-	unwind_table_free(ret_table);
-	return false;
+	return fd >= 0 && pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
+	       header_fits(&header, key, st.st_size) && read_table(fd, &header, table);
 }
 
 int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table)

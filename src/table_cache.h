@@ -47,8 +47,12 @@ TableCache *table_cache_open(const Invoker *invoker);
 /* Also removes what is too much. */
 void table_cache_close(TableCache *cache);
 
-/* Returns false, and an empty table, if there is none or it is not valid. */
-bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *ret_table);
+/*
+ * Returns false, and nothing that may be used, if there is none or it is not valid. Memory that
+ * table has is used again, for new memory costs as much as what is read into it; to be freed in
+ * any case.
+ */
+bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table);
 /* Returns 0 or a negative errno: a failure costs time at the next run, and is only said with -v. */
 int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table);
 

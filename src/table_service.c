@@ -23,9 +23,9 @@
 #define PATIENCE_NS	   (2 * NSEC_PER_SEC)
 #define BYTES_PER_PATIENCE (100u << 20)
 /* Each object that takes longer halves what the next ones have: there may be any number of them. */
-#define PATIENCE_PARTS_MAX 16
-/* A busy machine makes it wait for a CPU. */
-#define WALL_PER_CPU 4
+#define PATIENCE_PARTS_MAX 8
+/* A busy machine makes it wait for a CPU; this is for one that only sleeps. */
+#define WALL_PER_CPU 10
 /* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
 #define COUNTED_MAX (4ULL << 30)
 /* Besides a row for each byte: for the gaps. Debug files may be compressed. */
@@ -43,6 +43,7 @@ typedef struct Job {
 	int error; /* why they are not there */
 	uint64_t base_svma;
 	uint64_t size, rows_max; /* size: bytes of both files */
+	bool again;		 /* its first worker may have been spoilt by another object */
 	bool cacheable;
 	TableKey key;
 } Job;
@@ -54,6 +55,7 @@ typedef struct Queue {
 
 typedef struct Slot {
 	TableWorker worker;
+	size_t given; /* objects, in the life of the worker */
 	bool busy;
 	Job job;
 	uint64_t cpu_from_ns, allowed_ns; /* the worker's CPU time */
@@ -72,6 +74,7 @@ struct TableService {
 	uint64_t patience_ns, patience_min_ns;
 	Map seen; /* ids */
 	Queue asked, missing;
+	UnwindTable loaded; /* from the cache; its memory is kept while there are more */
 	Slot slots[TABLE_WORKERS_MAX];
 	unsigned slot_count;
 	VEC(Kept) kept;
@@ -130,14 +133,10 @@ static size_t table_bytes(const UnwindTable *table)
 	       table->rules.count * sizeof(struct unwind_rule);
 }
 
-/* Takes the table over. */
-static void keep(TableService *service, const Job *job, UnwindTable *table)
+/* Takes table over. */
+static void keep(TableService *service, const TableKey *key, UnwindTable *table)
 {
-	if (!job->cacheable || !table_key_holds(&job->key, job->fd, job->debug_fd)) {
-		unwind_table_free(table);
-		return;
-	}
-	*vec_push(&service->kept) = (Kept){.key = job->key, .table = *table};
+	*vec_push(&service->kept) = (Kept){.key = *key, .table = *table};
 	service->kept_bytes += table_bytes(table);
 }
 
@@ -159,24 +158,14 @@ static void store_one(TableService *service)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Takes table over; NULL with an error. */
-static void answer(TableService *service, const Consumer *consumer, Job *job, UnwindTable *table,
-		   int error)
+/* table: NULL with an error. */
+static void answer(TableService *service, const Consumer *consumer, Job *job,
+		   const UnwindTable *table, int error)
 {
 	if (error)
 		service->counts.failed++;
 	consumer->ready(consumer->user, job->id, table, error);
-	if (table)
-		keep(service, job, table);
 	job_close(job);
-}
-
-static void answer_from_cache(TableService *service, const Consumer *consumer, Job *job,
-			      UnwindTable *table)
-{
-	service->counts.cached++;
-	job->cacheable = false; /* it is there */
-	answer(service, consumer, job, table, 0);
 }
 
 /* ---- workers ----------------------------------------------------------------------------------
@@ -193,7 +182,6 @@ static int end_worker(TableService *service, Slot *slot)
 	/* A child that is just being made may have a copy, so closing it would not do. */
 	if (is_running(slot))
 		epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, slot->worker.sandbox.socket, NULL);
-	slot->busy = false;
 	return table_worker_end(&slot->worker);
 }
 
@@ -205,6 +193,7 @@ static int start_worker(TableService *service, Slot *slot)
 	if (r < 0)
 		return r;
 	service->counts.children++;
+	slot->given = 0;
 	if (!epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, slot->worker.sandbox.socket, &event))
 		return 0;
 	r = -errno;
@@ -236,8 +225,11 @@ static void set_bounds(const TableService *service, Slot *slot)
 
 static void give(TableService *service, const Consumer *consumer, Slot *slot, Job *job)
 {
-	int r = try_give(service, slot, job);
+	int r;
 
+	if (job->again)
+		end_worker(service, slot);
+	r = try_give(service, slot, job);
 	/* It was killed while it had nothing to do. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = try_give(service, slot, job);
@@ -246,6 +238,7 @@ static void give(TableService *service, const Consumer *consumer, Slot *slot, Jo
 		return;
 	}
 	slot->job = *job;
+	slot->given++;
 	slot->busy = true;
 	set_bounds(service, slot);
 }
@@ -276,6 +269,20 @@ static void give_all(TableService *service, const Consumer *consumer)
 	}
 }
 
+/* Takes table over. */
+static void answer_built(TableService *service, const Consumer *consumer, Job *job,
+			 UnwindTable *table)
+{
+	bool holds = job->cacheable && table_key_holds(&job->key, job->fd, job->debug_fd);
+
+	service->counts.built++;
+	answer(service, consumer, job, table, 0);
+	if (holds)
+		keep(service, &job->key, table);
+	else
+		unwind_table_free(table);
+}
+
 /* ---- what comes from them ----------------------------------------------------------------- */
 
 static int lost_error(int status)
@@ -283,27 +290,45 @@ static int lost_error(int status)
 	return WIFEXITED(status) && WEXITSTATUS(status) == SANDBOX_UNSAFE ? -EPERM : -EIO;
 }
 
+/*
+ * The worker is ended. What another object has done to it before is not this one's fault, so a
+ * new one has a go at it.
+ */
+static void give_up(TableService *service, const Consumer *consumer, Slot *slot, int error)
+{
+	Job job = slot->job;
+
+	slot->busy = false;
+	if (slot->given > 1 && !job.again) {
+		job.again = true;
+		queue_put(&service->missing, &job);
+		return;
+	}
+	answer(service, consumer, &job, NULL, error);
+}
+
 static void hear(TableService *service, const Consumer *consumer, Slot *slot)
 {
 	UnwindTable table = {};
 	Job job = slot->job;
-	bool busy = slot->busy;
 	int result = 0, status;
 	int r = table_worker_take(&slot->worker, job.rows_max, &table, &result);
 
-	if (r == 0 && busy)
+	if (slot->busy && r == 0)
 		return;
-	if (r == 1 && busy) {
+	if (slot->busy && r == 1) {
 		slot->busy = false;
-		service->counts.built += result == 0;
-		answer(service, consumer, &job, result ? NULL : &table, result);
+		if (result == 0)
+			answer_built(service, consumer, &job, &table);
+		else
+			answer(service, consumer, &job, NULL, result);
 		return;
 	}
 	/* It is gone, or says what nobody asked, or lies. */
 	unwind_table_free(&table);
 	status = end_worker(service, slot);
-	if (busy)
-		answer(service, consumer, &job, NULL, r == -EIO ? lost_error(status) : -EBADMSG);
+	if (slot->busy)
+		give_up(service, consumer, slot, r == -EIO ? lost_error(status) : -EBADMSG);
 }
 
 static void hear_all(TableService *service, const Consumer *consumer)
@@ -342,7 +367,7 @@ static void end_late(TableService *service, const Consumer *consumer)
 			continue;
 		service->patience_ns = MAX(service->patience_ns / 2, service->patience_min_ns);
 		end_worker(service, slot);
-		answer(service, consumer, &slot->job, NULL, -ETIME);
+		give_up(service, consumer, slot, -ETIME);
 	}
 }
 
@@ -351,14 +376,17 @@ static void end_late(TableService *service, const Consumer *consumer)
 static void look_up(TableService *service, const Consumer *consumer)
 {
 	Job job = queue_get(&service->asked);
-	UnwindTable table;
 
-	if (job.error)
+	if (job.error) {
 		answer(service, consumer, &job, NULL, job.error);
-	else if (job.cacheable && table_cache_load(service->cache, &job.key, &table))
-		answer_from_cache(service, consumer, &job, &table);
-	else
+	} else if (job.cacheable && table_cache_load(service->cache, &job.key, &service->loaded)) {
+		service->counts.cached++;
+		answer(service, consumer, &job, &service->loaded, 0);
+	} else {
 		queue_put(&service->missing, &job);
+	}
+	if (queue_empty(&service->asked))
+		unwind_table_free(&service->loaded);
 }
 
 static bool is_quiet(const TableService *service)
@@ -521,6 +549,7 @@ void table_service_free(TableService *service)
 			job_close(&service->slots[i].job);
 		end_worker(service, &service->slots[i]);
 	}
+	unwind_table_free(&service->loaded);
 	queue_free(&service->asked);
 	queue_free(&service->missing);
 	while (has_kept(service))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Unwind tables of real objects, and of such as are compiled here, against libdw. */
 #include "unwind_oracle.h"
+#include <sys/auxv.h>
 
 #define RANDOM_PLACES 2 /* in each row */
 
@@ -208,9 +209,9 @@ static void test_system_objects(void **state)
 {
 	static const char *const libraries[] = {
 		"libc.so.6", "ld-linux-x86-64.so.2", "libcrypto.so.3", "libstdc++.so.6",
-		"libm.so.6",
+		"libm.so.6", "libLLVM-14.so.1",
 	};
-	static const char *const programs[] = {"/usr/bin/python3", "gdb", "bash"};
+	static const char *const programs[] = {"/usr/bin/python3", "gdb", "bash", "node"};
 	size_t found = 0;
 
 	(void)state;
@@ -226,6 +227,29 @@ static void test_system_objects(void **state)
 		found += path && check_if_elf(path);
 	}
 	assert_true(found >= 2);
+}
+
+/* The kernel's, which is in no file. */
+static void test_vdso(void **state)
+{
+	const Elf64_Ehdr *vdso = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+	_cleanup_free_ char *path = NULL;
+	char *folder;
+	FILE *file;
+	size_t size;
+
+	(void)state;
+	if (!vdso)
+		skip_because("no vDSO");
+	folder = make_folder();
+	path = xasprintf("%s/vdso", folder);
+	size = vdso->e_shoff + vdso->e_shnum * sizeof(Elf64_Shdr);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(vdso, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+	check_object(path, NULL, 20000);
+	remove_folder(folder);
 }
 
 /* The C library's own restorer, __vfork and __libc_start_call_main's caller. */
@@ -586,15 +610,11 @@ static void test_altered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_system_objects),
-		cmocka_unit_test(test_libc_rules),
-		cmocka_unit_test(test_compiled),
-		cmocka_unit_test(test_debug_frame),
-		cmocka_unit_test(test_no_section_headers),
-		cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_valid),
-		cmocka_unit_test(test_altered),
+		cmocka_unit_test(test_system_objects), cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_libc_rules),     cmocka_unit_test(test_compiled),
+		cmocka_unit_test(test_debug_frame),    cmocka_unit_test(test_no_section_headers),
+		cmocka_unit_test(test_gaps),	       cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_valid),	       cmocka_unit_test(test_altered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

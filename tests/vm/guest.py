@@ -50,6 +50,7 @@ def run(kernel, disk, script, folder, seconds):
                "-device", "nvme,drive=disk,serial=1",
                # One guest in a dozen loses a CPU's timer and hangs: better that it panics, and ends.
                "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet "
+                          "sysctl.kernel.panic_on_rcu_stall=1 rcupdate.rcu_cpu_stall_timeout=60 "
                           "root=/dev/nvme0n1 rw init=/init "
                           f"script=/{script}"]
     try:

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_again.bpf.c - a thread that waits in a loop has the same stack each time. A walk is a pure
+ * function of what it started from (program counter, stack pointer, other registers that had
+ * a say, the tables) and of the words that it read. If all of these are the same, so is
+ * the stack; nothing is assumed.
+ */
+#include "unwind.bpf.h"
+
+static __always_inline struct again *again_of(const struct walk_start *start, u32 tid)
+{
+	u64 mixed = (start->pc ^ start->sp << 20 ^ tid) * 0x9e3779b97f4a7c15ULL;
+	u32 key = (mixed >> 40) & (AGAIN_SLOTS - 1);
+
+	return bpf_map_lookup_elem(&agains, &key);
+}
+
+static __always_inline bool take_again(struct again *again)
+{
+	return __sync_val_compare_and_swap(&again->busy, 0, 1) == 0;
+}
+
+static __always_inline void release_again(struct again *again)
+{
+	__sync_lock_test_and_set(&again->busy, 0);
+}
+
+/* Without a branch on what is compared, each of which the verifier would follow. */
+static __always_inline bool same_start(const struct again *again, struct stack_slot *slot, u32 tid)
+{
+	const struct walk_start *start = &slot->start;
+	u64 bp_mask = again->used & WALK_USED_BP ? ~0ULL : 0;
+	u64 bx_mask = again->used & WALK_USED_BX ? ~0ULL : 0;
+	u64 differ = again->start.pc ^ start->pc;
+
+	differ |= again->start.sp ^ start->sp;
+	differ |= again->seed ^ slot->stack.id;
+	differ |= (again->start.bp ^ start->bp) & bp_mask;
+	differ |= (again->start.bx ^ start->bx) & bx_mask;
+	differ |= again->tid ^ tid;
+	differ |= again->gen ^ slot->process.gen;
+	differ |= again->seed_count ^ slot->process.seed_count;
+	return differ == 0;
+}
+
+/* Reads the part of the stack that the walk read, and compares each word of the walk's. */
+static __always_inline bool same_words(const struct again *again, struct stack_slot *slot)
+{
+	u64 *stack = (u64 *)slot->copy.stack;
+	u64 differ = 0;
+	u32 size, count = again->count;
+
+	size = again->span;
+	if (count == 0 || size == 0 || size > AGAIN_SPAN ||
+	    bpf_probe_read_user(stack, size, (void *)slot->start.sp))
+		return false;
+	for (u32 i = 0; i < AGAIN_WORDS; i++) {
+		if (i >= count)
+			break;
+		differ |= stack[again->words[i].at & (AGAIN_SPAN / sizeof(u64) - 1)] ^
+			  again->words[i].value;
+	}
+	return differ == 0;
+}
+
+/* stack.id holds the seed. */
+__noinline int unwind_again(struct stack_slot *slot)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	struct again *again;
+	bool same;
+	u64 id;
+
+	if (!slot || slot->stack.result != WALK_ON || slot->process.gen == 0)
+		return 0;
+	again = again_of(&slot->start, tid);
+	if (!again || !take_again(again))
+		return 0;
+	id = again->id;
+	same = same_start(again, slot, tid) && stack_sent[id & (STACK_SENT_SLOTS - 1)] == id &&
+	       same_words(again, slot);
+	release_again(again);
+	if (same)
+		slot->stack.id = id;
+	return same;
+}
+
+/* Of the stack with the given id; the seed is the one that unwind_again() was asked with. */
+__noinline int unwind_keep(struct stack_slot *slot, u64 seed)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	struct again *again;
+
+	if (!slot || slot->again.unfit || slot->walk.used & WALK_USED_OTHERS ||
+	    slot->process.gen == 0 ||
+	    (slot->stack.result != STACK_COMPLETE && slot->stack.result != STACK_END_ZERO))
+		return 0;
+	again = again_of(&slot->start, tid);
+	if (!again || !take_again(again))
+		return 0;
+	again->tid = tid;
+	again->seed = seed;
+	again->id = slot->stack.id;
+	again->start = slot->start;
+	again->gen = slot->process.gen;
+	again->seed_count = slot->process.seed_count;
+	again->used = slot->walk.used;
+	again->span = slot->again.span;
+	again->count = slot->again.count;
+	for (u32 i = 0; i < AGAIN_WORDS; i++) {
+		if (i >= slot->again.count)
+			break;
+		again->words[i] = slot->again.words[i];
+	}
+	release_again(again);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

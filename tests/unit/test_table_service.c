@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Children that build tables crash, hang and lie: each object is answered once, with the very
+ * table that it stands for or with the right error, and nothing is left behind.
+ */
+#include "test_tools.h"
+
+#include "table_fixture.h"
+#include <signal.h>
+#include <sys/resource.h>
+
+/* ---- what goes well ------------------------------------------------------------------------ */
+
+static void test_order(void **state)
+{
+	Fixture *fixture = *state;
+
+	fixture->options.workers = 1;
+	start_service(fixture);
+	for (uint32_t id = 1; id <= 50; id++)
+		want(fixture, 51 - id, 'g');
+	/* Nothing is answered from within, nor is a child there before it is needed. */
+	assert_int_equal(fixture->answered, 0);
+	assert_int_equal(table_service_counts(fixture->service).children, 0);
+	await_all(fixture);
+	for (uint32_t id = 1; id <= 50; id++) {
+		check(fixture, id, 0);
+		assert_int_equal(fixture->order[id - 1], 51 - id);
+	}
+	assert_int_equal(table_service_counts(fixture->service).children, 1);
+	assert_int_equal(table_service_counts(fixture->service).built, 50);
+	/* The oracle sees another table. */
+	fixture->objects[1].deed.seed++;
+	{
+		UnwindTable table = make_table(fixture->objects[1].deed.seed - 1 + BASE_SVMA,
+					       fixture->objects[1].deed.rows);
+
+		assert_false(is_right(&fixture->objects[1], &table));
+		unwind_table_free(&table);
+	}
+	stop_service(fixture);
+}
+
+static void test_duplicates(void **state)
+{
+	Fixture *fixture = *state;
+	_cleanup_close_ int fd = -1;
+
+	start_service(fixture);
+	want(fixture, 7, 'g');
+	fd = make_object(&fixture->objects[7].deed);
+	want_fd(fixture, 7, fd, -1);
+	await_all(fixture);
+	want_fd(fixture, 7, fd, -1);
+	/* One that failed is not tried again. */
+	want(fixture, 8, 'd');
+	await_all(fixture);
+	want_fd(fixture, 8, fd, -1);
+	await_all(fixture);
+	check(fixture, 7, 0);
+	check(fixture, 8, -ENODATA);
+	assert_int_equal(fixture->answered, 2);
+	assert_int_equal(table_service_counts(fixture->service).wanted, 2);
+	closep(&fd);
+	stop_service(fixture);
+}
+
+/* The builder gets the debug file, and does without one that can't be read. */
+static void test_debug_file(void **state)
+{
+	Fixture *fixture = *state;
+	int object, debug, text = memfd_create("text", MFD_CLOEXEC);
+
+	start_service(fixture);
+	for (uint32_t id = 1; id <= 2; id++) {
+		fixture->objects[id].deed = (struct deed){.what = 'g', .rows = 20, .seed = id};
+		object = make_object(&fixture->objects[id].deed);
+		debug = make_object(&(struct deed){.rows = 1001 + id});
+		fixture->objects[id].debug_size = id == 1 ? 1001 + id : 0;
+		assert_int_equal(write(text, "text", 4), 4);
+		want_fd(fixture, id, object, id == 1 ? debug : text);
+		close(object);
+		close(debug);
+	}
+	await_all(fixture);
+	check(fixture, 1, 0);
+	check(fixture, 2, 0);
+	close(text);
+	stop_service(fixture);
+}
+
+/* More is wanted from within an answer, by a service that has nothing else to do. */
+static void test_want_from_answer(void **state)
+{
+	Fixture *fixture = *state;
+
+	start_service(fixture);
+	for (uint32_t id = 1; id < 40; id += 2) {
+		fixture->next = id + 1;
+		want(fixture, id, random_below(4) ? 'g' : 'd');
+		await_all(fixture);
+		check(fixture, id + 1, 0);
+	}
+	stop_service(fixture);
+}
+
+/* From 24 bytes to megabytes. */
+static void test_sizes(void **state)
+{
+	Fixture *fixture = *state;
+
+	start_service(fixture);
+	for (uint32_t id = 1; id <= 30; id++) {
+		Object *object = &fixture->objects[id];
+		_cleanup_close_ int fd = -1;
+
+		object->deed = (struct deed){.what = 'g',
+					     .rows = 3 + random_below(1 << (id % 22)),
+					     .seed = random_below(1 << 30)};
+		fd = make_object(&object->deed);
+		want_fd(fixture, id, fd, -1);
+	}
+	await_all(fixture);
+	for (uint32_t id = 1; id <= 30; id++)
+		check(fixture, id, 0);
+	stop_service(fixture);
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------- */
+
+static const struct {
+	char deed;
+	int wanted;
+} deeds[] = {
+	{'c', -EIO},	 {'a', -EIO},	  {'e', -EIO},	   {'s', -ETIME},   {'f', -ETIME},
+	{'h', -ETIME},	 {'u', -EBADMSG}, {'r', -EBADMSG}, {'k', -EBADMSG}, {'b', -EBADMSG},
+	{'z', -EBADMSG}, {'Z', -EBADMSG}, {'m', -EBADMSG}, {'M', -EBADMSG}, {'o', -EBADMSG},
+	{'R', -EBADMSG}, {'n', -EBADMSG}, {'p', -EBADMSG}, {'d', -ENODATA}, {'t', -ENODATA},
+};
+
+static void test_each_deed(void **state)
+{
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(deeds); i++) {
+		uint64_t began = now_ns();
+
+		fixture->options.workers = 1;
+		start_service(fixture);
+		want(fixture, 1, deeds[i].deed);
+		want(fixture, 2, 'g'); /* who comes next is served */
+		await_all(fixture);
+		check(fixture, 1, deeds[i].wanted);
+		check(fixture, 2, 0);
+		assert_true(strlen(table_error_text(deeds[i].wanted)) > 10);
+		assert_true(now_ns() - began < 30 * NSEC_PER_SEC);
+		stop_service(fixture);
+		forget_answers(fixture);
+	}
+}
+
+static bool is_forger(char deed)
+{
+	return strchr("hmMoRnpt", deed); /* these know their number only in a new child */
+}
+
+/* Good ones and bad ones in any order, all at once. */
+static void test_three_hundred(void **state)
+{
+	Fixture *fixture = *state;
+	size_t slowest = 0, hung = 0;
+	int wanted[301];
+
+	fixture->options.workers = 2;
+	fixture->options.patience_ns = 3 * PATIENCE_NS;
+	start_service(fixture);
+	for (uint32_t id = 1; id <= 300; id++) {
+		size_t i = random_below(10) ? SIZE_MAX : random_below(ARRAY_LEN(deeds));
+
+		if (i == SIZE_MAX || is_forger(deeds[i].deed) ||
+		    (strchr("sf", deeds[i].deed) && ++hung > 3)) {
+			want(fixture, id, 'g');
+			wanted[id] = 0;
+		} else {
+			want(fixture, id, deeds[i].deed);
+			wanted[id] = deeds[i].wanted;
+		}
+	}
+	for (uint64_t end = now_ns() + LONG_NS; fixture->answered < 300 && now_ns() < end;) {
+		struct pollfd polled = {.fd = table_service_fd(fixture->service), .events = POLLIN};
+		uint64_t began;
+
+		assert_int_equal(poll(&polled, 1, 30000), 1);
+		began = now_ns();
+		table_service_take(fixture->service, ready, fixture);
+		slowest = MAX(slowest, now_ns() - began);
+	}
+	for (uint32_t id = 1; id <= 300; id++)
+		check(fixture, id, wanted[id]);
+	print_message("the slowest took %.1f ms\n", slowest / 1e6);
+	/* It waits for no child; a busy machine may. */
+	assert_true(slowest < 3 * PATIENCE_NS);
+	stop_service(fixture);
+}
+
+static void look_twice(const UnwindTable *table)
+{
+	UnwindTable copy = {};
+
+	assert_true(unwind_table_valid(table));
+	vec_append(&copy.rows, table->rows.items, table->rows.count);
+	vec_append(&copy.rules, table->rules.items, table->rules.count);
+	copy.counts = table->counts;
+	usleep(2000);
+	assert_true(same_tables(table, &copy));
+	unwind_table_free(&copy);
+}
+
+/* What has been checked is what is used, and not what the child makes of it then. */
+static void test_changing_memory(void **state)
+{
+	Fixture *fixture = *state;
+	size_t tables = 0, refused = 0;
+
+	fixture->options.workers = 1;
+	fixture->look = look_twice;
+	for (int round = 0; round < 40; round++) {
+		start_service(fixture);
+		want(fixture, 1, 'x');
+		want(fixture, 2, 'g');
+		await_all(fixture);
+		if (fixture->objects[1].error)
+			check(fixture, 1, -EBADMSG);
+		tables += !fixture->objects[1].error;
+		refused += fixture->objects[1].error != 0;
+		check(fixture, 2, 0);
+		stop_service(fixture);
+		forget_answers(fixture);
+	}
+	print_message("%zu tables of memory that changes, %zu refused\n", tables, refused);
+	assert_true(tables > 0);
+}
+
+/* One child can't write what another one is believed to have written. */
+static void test_regions_apart(void **state)
+{
+	Fixture *fixture = *state;
+
+	fixture->options.workers = 2;
+	start_service(fixture);
+	want(fixture, 1, 'f'); /* keeps the first child busy */
+	want(fixture, 2, 'y');
+	await_all(fixture);
+	assert_int_equal(table_service_counts(fixture->service).children, 2);
+	check(fixture, 1, -ETIME);
+	check(fixture, 2, -EIO);
+	stop_service(fixture);
+}
+
+/* The end of a file that is mapped is the end of who looks at it: of the child. */
+static void test_shrinking_file(void **state)
+{
+	Fixture *fixture = *state;
+	struct deed deed = {.what = 'w', .rows = 9};
+	int fd = make_object(&deed);
+
+	fixture->options.workers = 1;
+	fixture->options.patience_ns = 0;
+	start_service(fixture);
+	want_fd(fixture, 1, fd, -1);
+	want(fixture, 2, 'g');
+	table_service_take(fixture->service, ready, fixture);
+	table_service_take(fixture->service, ready, fixture);
+	usleep(50000);
+	assert_int_equal(fixture->answered, 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	await_all(fixture);
+	check(fixture, 1, -EIO);
+	check(fixture, 2, 0);
+	close(fd);
+	stop_service(fixture);
+}
+
+/* One that somebody kills while it has nothing to do, or something, is replaced. */
+static void test_killed(void **state)
+{
+	Fixture *fixture = *state;
+
+	fixture->options.workers = 1;
+	fixture->options.patience_ns = 0;
+	start_service(fixture);
+	for (uint32_t id = 1; id <= 6; id++) {
+		_cleanup_free_ char *child = NULL;
+
+		want(fixture, id, 'g');
+		await_all(fixture);
+		check(fixture, id, 0);
+		assert_int_equal(table_service_counts(fixture->service).children, id);
+		child = output_of("pgrep -P %d -x test_table_serv", getpid());
+		assert_int_equal(kill(atoi(child), SIGKILL), 0);
+		if (id % 2)
+			usleep(50000);
+	}
+	stop_service(fixture);
+}
+
+static uint64_t children_cpu_ns(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NSEC_PER_SEC +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NSEC_PER_USEC;
+}
+
+/* Any number of files that take forever hold the others up for a bounded time. */
+static void test_patience_ends(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t before = children_cpu_ns();
+
+	fixture->options.workers = 1;
+	fixture->options.patience_ns = 400 * NSEC_PER_MSEC;
+	start_service(fixture);
+	for (uint32_t id = 1; id <= 20; id++)
+		want(fixture, id, 's');
+	want(fixture, 21, 'g');
+	await_all(fixture);
+	for (uint32_t id = 1; id <= 20; id++)
+		check(fixture, id, -ETIME);
+	check(fixture, 21, 0);
+	stop_service(fixture);
+	/* Each half as long as the one before, down to an eighth: 1.6 s, and not 8 s. */
+	assert_true(children_cpu_ns() - before < 4 * NSEC_PER_SEC);
+}
+
+static void test_not_openable(void **state)
+{
+	Fixture *fixture = *state;
+	struct rlimit limit, low;
+	int text = memfd_create("text", MFD_CLOEXEC);
+
+	start_service(fixture);
+	want_fd(fixture, 1, -1, -1);
+	want_fd(fixture, 2, 12345, -1);
+	assert_int_equal(write(text, "text", 4), 4);
+	want_fd(fixture, 3, text, -1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = (struct rlimit){.rlim_cur = text + 1, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	want_fd(fixture, 4, text, -1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	await_all(fixture);
+	check(fixture, 1, -EBADF);
+	check(fixture, 2, -EBADF);
+	check(fixture, 3, -ENOEXEC);
+	check(fixture, 4, -EMFILE);
+	close(text);
+	stop_service(fixture);
+}
+
+/* ---- when something is to be done ------------------------------------------------------------ */
+
+static void test_descriptor(void **state)
+{
+	Fixture *fixture = *state;
+
+	fixture->options.workers = 1;
+	start_service(fixture);
+	assert_false(is_readable(fixture, 0));
+	want(fixture, 1, 'g');
+	while (fixture->answered == 0) {
+		assert_true(is_readable(fixture, 30000));
+		table_service_take(fixture->service, ready, fixture);
+	}
+	assert_false(is_readable(fixture, 20));
+	/* A deadline: not before it, and not much later. */
+	want(fixture, 2, 'f');
+	assert_true(is_readable(fixture, 0));
+	table_service_take(fixture->service, ready, fixture);
+	assert_false(is_readable(fixture, PATIENCE_NS / NSEC_PER_MSEC / 2));
+	while (fixture->answered == 1) {
+		assert_true(is_readable(fixture, 30000));
+		table_service_take(fixture->service, ready, fixture);
+	}
+	check(fixture, 2, -ETIME);
+	assert_false(is_readable(fixture, 20));
+	/* The wait that ends before the answer says how many there are. */
+	want(fixture, 3, 'f');
+	want(fixture, 4, 'g');
+	assert_int_equal(table_service_wait(fixture->service, now_ns(), ready, fixture), 2);
+	stop_service(fixture);
+}
+
+/* Whatever is going on. */
+static void test_freed_with_jobs(void **state)
+{
+	static const char what[] = "gsfchw";
+	Fixture *fixture = *state;
+
+	for (int round = 0; round < 10; round++) {
+		start_service(fixture);
+		for (uint32_t id = 1; id <= 30; id++)
+			want(fixture, id, what[random_below(sizeof(what) - 1)]);
+		for (size_t i = random_below(4); i > 0; i--)
+			table_service_take(fixture->service, ready, fixture);
+		stop_service(fixture);
+		forget_answers(fixture);
+	}
+	table_service_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIXTURE(test_order),	    WITH_FIXTURE(test_duplicates),
+		WITH_FIXTURE(test_debug_file),	    WITH_FIXTURE(test_want_from_answer),
+		WITH_FIXTURE(test_sizes),	    WITH_FIXTURE(test_each_deed),
+		WITH_FIXTURE(test_three_hundred),   WITH_FIXTURE(test_changing_memory),
+		WITH_FIXTURE(test_regions_apart),   WITH_FIXTURE(test_shrinking_file),
+		WITH_FIXTURE(test_killed),	    WITH_FIXTURE(test_patience_ends),
+		WITH_FIXTURE(test_not_openable),    WITH_FIXTURE(test_descriptor),
+		WITH_FIXTURE(test_freed_with_jobs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
