@@ -186,15 +186,16 @@ class Told:
         return other
 
 
-Verdict = namedtuple("Verdict", "exact marked wrong")
+Verdict = namedtuple("Verdict", "exact marked wrong cut")
 
 
 def compare(profile, told, is_root):
     """How many ticks and switch-outs within what was told are right, and which are not.
 
-    Verdict of Counters by (kind of event, kind told); `wrong` is a list of texts.
+    Verdict of Counters by (kind of event, kind told); `wrong` is a list of texts, `cut` counts
+    the stacks that are marked.
     """
-    stacks, verdict = Stacks(profile), Verdict(Counter(), Counter(), [])
+    stacks, verdict = Stacks(profile), Verdict(Counter(), Counter(), [], Counter())
     # What interrupts between two readings of clocks makes the difference smaller.
     offset = max(i["offset_ns"] for i in told.intervals[:10]) - profile.start_ns
     intervals = {}
@@ -217,6 +218,7 @@ def _take(verdict, frames, interval, event, is_root):
         verdict.exact[key] += 1
     elif result == "marked":
         verdict.marked[key] += 1
+        verdict.cut[f"{event}: " + " > ".join(f.name for f in frames)] += 1
     else:
         verdict.wrong.append(f"{event} in {interval['chain']}: {result}: "
                              + " > ".join(f.name for f in frames))
@@ -232,5 +234,6 @@ def check_told(profile, told, is_root, marked_share=0.0, wanted=("tick", "switch
         check(sum(n for (e, _), n in verdict.exact.items() if e == event) > 0,
               f"no {event} within what was told: {verdict}")
     check(marked <= marked_share * (exact + marked),
-          f"{marked} of {exact + marked} stacks are cut short")
+          f"{marked} of {exact + marked} stacks are cut short: "
+          f"{verdict.cut.most_common(5)}")
     return verdict

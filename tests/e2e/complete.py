@@ -79,7 +79,9 @@ def measure(profile, makes_code=False, without_outermost=False):
     for thread in profile.threads:
         begun = thread is not command
         for sample, event, _ in events_of(thread):
-            user = stacks.user(thread, sample)[1 if without_outermost else 0:]
+            user = stacks.user(thread, sample)
+            while without_outermost and user and is_root(user[0]):
+                user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
             begun = begun or not is_before_exec(user)
             if begun:
