@@ -174,6 +174,7 @@ def test_jit_with_frames(context):
     roots = Roots(profile)
     verdict = check_told(profile, told, roots, marked_share=1, wanted=())
     check(sum(verdict.marked.values()) > 0 and not verdict.exact, f"not guessed: {verdict}")
+    check(all("run_made" in stack for stack in verdict.cut), f"not guessed: {verdict.cut}")
     expect_failure(check_told, profile, told.altered(lambda c: c.replace("run_made", "main")),
                    roots, 1, ())
 
