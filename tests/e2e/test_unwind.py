@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks of programs without frame pointers are the chains of calls that these know of.
+
+Every tick and every switch-out within what a workload told (tests/workloads/told.h) is compared
+from the outermost function to the innermost.
+"""
+import os
+import subprocess
+
+from chains import Told, check_told, compare
+from harness import (ROOT, WORKLOADS, Profile, check, expect_failure, fewer, host_only,
+                     needs_command)
+from object_files import run
+from roots import Roots
+
+SOURCES = ROOT / "tests" / "workloads"
+STACKS = ("--stacks", "dwarf")
+FLAGS = ("-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
+         "-fno-inline")
+
+
+def record(context, program, *arguments):
+    """The profile of a command, and what it told."""
+    path, output = context.path("told"), context.path("p.json.gz")
+    path.unlink(missing_ok=True)
+    context.wallprof("-q", *STACKS, "-o", output, "--", program, *arguments,
+                     env={**os.environ, "WALLPROF_TOLD": str(path)})
+    return Profile.load(output), Told(path)
+
+
+def longer(chain):
+    """With a function more, behind the outermost."""
+    first, _, rest = chain.partition(" ")
+    return f"{first} other {rest}"
+
+
+def check_all(profile, told, **settings):
+    """The check, and that it fails for each altered truth."""
+    roots = Roots(profile)
+    verdict = check_told(profile, told, roots, **settings)
+    expect_failure(check_told, profile, told.altered(longer), roots)
+    expect_failure(check_told, profile, told.altered(lambda c: c.partition(" ")[2]), roots)
+    return verdict
+
+
+def calls(context, mode, *depth, program=WORKLOADS / "unwind-calls", **settings):
+    profile, told = record(context, program, mode, context.random.randint(20, 60), *depth)
+    return check_all(profile, told, **settings), profile
+
+
+def check_depth(profile, told, depth):
+    """Frames are counted, so one more or one less is wrong."""
+    roots = Roots(profile)
+    for other in (depth - 1, depth + 1):
+        expect_failure(check_told, profile,
+                       told.altered(lambda c: c.replace(f"*{depth}", f"*{other}")), roots)
+
+
+def test_recursion(context):
+    for depth in (20, 200):
+        profile, told = record(context, WORKLOADS / "unwind-calls", "recursion",
+                               context.random.randint(20, 60), depth)
+        check_all(profile, told)
+        check_depth(profile, told, depth)
+
+
+def test_noreturn_tail(context):
+    calls(context, "noreturn")
+
+
+def test_callback_of_qsort(context):
+    calls(context, "callback")
+
+
+def test_alloca(context):
+    calls(context, "dynamic")
+
+
+def test_realigned_stack(context):
+    calls(context, "realignment")
+
+
+def leaves_in(profile, is_wanted):
+    return sum(is_wanted(name) for thread in profile.threads for name in thread.leaves)
+
+
+def test_stubs(context):
+    """Ticks in the middle of the procedure linkage table."""
+    _, profile = calls(context, "plt", wanted=("tick",))
+    check(leaves_in(profile, lambda n: n.endswith("@plt")), "no tick in a stub")
+
+
+def test_vdso(context):
+    calls(context, "vdso", wanted=("tick",))
+
+
+def test_signal_on_another_stack(context):
+    profile, told = record(context, WORKLOADS / "unwind-signal", context.random.randint(3, 9), 30)
+    check_all(profile, told)
+
+
+def test_static_program(context):
+    for mode in ("recursion", "noreturn", "realignment"):
+        calls(context, mode, program=WORKLOADS / "unwind-static")
+
+
+@host_only("it needs a compiler")
+def test_musl(context):
+    """Linked statically and not; musl's _start has no unwind information."""
+    needs_command("musl-gcc")
+    for name, options in (("static", ["-static"]), ("dynamic", ["-Wl,-z,lazy"])):
+        program = context.path(f"musl-{name}")
+        run("musl-gcc", *FLAGS, *options, SOURCES / "unwind-calls.c", SOURCES / "told.c", "-o",
+            program)
+        for mode in ("recursion", "noreturn"):
+            calls(context, mode, program=program)
+
+
+def tasks(context, mode, count, *path, ms=None, **settings):
+    profile, told = record(context, WORKLOADS / "unwind-tasks", mode,
+                           ms or context.random.randint(5, 20), count, *path)
+    check_all(profile, told, **settings)
+    return profile, told
+
+
+def test_threads(context):
+    tasks(context, "threads", context.random.randint(8, 40))
+
+
+def test_cloned_threads(context):
+    tasks(context, "cloned", context.random.randint(5, 15))
+
+
+def test_vfork(context):
+    """The child on its parent's stack, and the parent that waits for it."""
+    _, told = tasks(context, "vforks", context.random.randint(8, 20))
+    check({"wait", "spin", "sleep"} == {i["kind"] for i in told.intervals}, "a kind is missing")
+
+
+def test_fork_storm(context):
+    _, told = tasks(context, "storm", fewer(context.random.randint(100, 200)), ms=2)
+    check(len({i["pid"] for i in told.intervals}) > 10, "no storm")
+
+
+def test_exec_in_place(context):
+    """Many images one after another in one process."""
+    count = fewer(context.random.randint(60, 120))
+    _, told = tasks(context, "execs", count, ms=2)
+    check(len({i["pid"] for i in told.intervals}) == 1, "in several processes")
+    check(len(told.intervals) == 2 * count, f"{len(told.intervals)} intervals, not {2 * count}")
+
+
+def test_deleted_program(context):
+    path = context.path("copy")
+    tasks(context, "deleted", 1, path, ms=40)
+    check(not path.exists(), "it is still there")
+
+
+@host_only("it needs a compiler")
+def test_exceptions(context):
+    """The stack of the unwinder itself while it runs, through 20 frames and back."""
+    needs_command("g++")
+    told_object, program = context.path("told.o"), context.path("unwind-throw")
+    run("gcc", *FLAGS, "-c", SOURCES / "told.c", "-o", told_object)
+    run("g++", *FLAGS, SOURCES / "unwind-throw.cc", told_object, "-o", program)
+    profile, told = record(context, program, context.random.randint(200, 400), 20)
+    check_all(profile, told, wanted=("tick",))
+    check(told.values["thrown"][0] > 100, "hardly an exception")
+
+
+def test_jit_with_frames(context):
+    """Where there is no table a frame pointer helps, and the stack says that it was guessed."""
+    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frame", 40)
+    roots = Roots(profile)
+    verdict = check_told(profile, told, roots, marked_share=1, wanted=())
+    check(sum(verdict.marked.values()) > 0 and not verdict.exact, f"not guessed: {verdict}")
+    check(all("run_made" in stack for stack in verdict.cut), f"not guessed: {verdict.cut}")
+    expect_failure(check_told, profile, told.altered(lambda c: c.replace("run_made", "main")),
+                   roots, 1, ())
+
+
+def test_jit_without_frames(context):
+    """Nobody knows the caller: the stack ends there, and says so."""
+    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frameless", 40)
+    verdict = compare(profile, told, Roots(profile))
+    check(sum(verdict.marked.values()) > 0, "no stack was taken")
+    check(not verdict.exact and not any(": no such chain" in w for w in verdict.wrong),
+          f"a stack that cannot be known is given as whole: {verdict.wrong[:3]}")
+
+
+def make_library(context, name, room):
+    needs_command("gcc")
+    path = context.path(f"{name}.so")
+    run("gcc", *FLAGS, "-shared", "-fPIC", f"-DNAME={name}", f"-DROOM={room}",
+        SOURCES / "unwind-library.c", "-o", path)
+    return path
+
+
+@host_only("it needs a compiler")
+def test_dlopen_churn(context):
+    """Two libraries take turns at one address, their functions at the same offsets.
+
+    Until its table is there a stack may end early, if it says so. With the other's table
+    it would be wrong.
+    """
+    rounds = context.random.randint(150, 250)
+    libraries = [make_library(context, "first", context.random.randrange(100, 1000, 16)),
+                 make_library(context, "second", context.random.randrange(2000, 3000, 16))]
+    profile, told = record(context, WORKLOADS / "unwind-dlopen", rounds, 0, *libraries)
+    addresses = told.values["address"]
+    check(len(addresses) == 2 * rounds and len(set(addresses)) < rounds / 10,
+          f"{len(set(addresses))} addresses of {len(addresses)} libraries")
+    verdict = check_all(profile, told, marked_share=0.5)
+    print_lost("dlopen churn", verdict)
+    other = told.altered(lambda c: c.replace("first", "?").replace("second", "first")
+                         .replace("?", "second"))
+    expect_failure(check_told, profile, other, Roots(profile), 1)
+
+
+def copies_of(context, libraries, count):
+    """As many files, each with a build id of its own."""
+    for i in range(count):
+        source = libraries[i % len(libraries)]
+        number = bytes.fromhex(next(w for w in run("readelf", "-n", source).split()
+                                    if len(w) == 40))
+        data = source.read_bytes()
+        check(data.count(number) == 1, f"{source} has its build id elsewhere, too")
+        path = context.path(f"{source.stem}-{i}.so")
+        path.write_bytes(data.replace(number, context.random.randbytes(20)))
+        yield path
+
+
+@host_only("it needs a compiler")
+def test_many_dlopens(context):
+    """300 libraries one after another; how many stacks come too early for a table is told."""
+    libraries = [make_library(context, f"lib{i}", context.random.randrange(64, 4000, 16))
+                 for i in range(10)]
+    profile, told = record(context, WORKLOADS / "unwind-dlopen", 1, 1,
+                           *copies_of(context, libraries, 300))
+    check(len(set(told.values["address"])) == 300, "not 300 places")
+    print_lost("300 dlopens", check_all(profile, told, marked_share=0.5))
+
+
+def print_lost(what, verdict):
+    exact, marked = sum(verdict.exact.values()), sum(verdict.marked.values())
+    print(f"# {what}: {marked} of {exact + marked} stacks cut short "
+          f"({100 * marked / max(exact + marked, 1):.2f} %)", flush=True)
+
+
+@host_only("it needs gdb")
+def test_judge(context):
+    """What is compared with: the stacks as the same programs tell them to a debugger."""
+    needs_command("gdb")
+    path = context.path("told")
+    done = subprocess.run(
+        ["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", "-ex",
+         "set debuginfod enabled off", "-ex",
+         "break told_spin", "-ex", "run", "-ex", "bt", "--args", WORKLOADS / "unwind-calls",
+         "recursion", "1", "20"], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "WALLPROF_TOLD": str(path)})
+    check(done.stdout.count(" recurse (") == 20 and " recursion (" in done.stdout,
+          f"gdb sees another chain: {done.stdout[-2000:]}")

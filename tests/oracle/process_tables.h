@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * process_tables.h - a process's executable mappings and the unwind tables of what they
+ * map, for walk_user(): made on the spot, from /proc.
+ */
+#ifndef WALLPROF_PROCESS_TABLES_H
+#define WALLPROF_PROCESS_TABLES_H
+
+#include "walk_user.h"
+#include <sys/types.h>
+
+typedef struct ProcessTables ProcessTables;
+
+ProcessTables *process_tables_new(void);
+void process_tables_free(ProcessTables *tables);
+
+/*
+ * Reads the mappings of a process that stands still; tables of files that were met before are kept.
+ * Returns whether the executable mappings differ from the last time, or -errno.
+ */
+int process_tables_load(ProcessTables *tables, pid_t pid);
+
+/* Walks from regs, as WalkInput has them, in the process loaded last. */
+int process_tables_walk(ProcessTables *tables, const uint64_t regs[DWARF_REGS + 1], bool in_syscall,
+			uint64_t *ret_frames, size_t max, size_t *ret_count);
+
+#endif

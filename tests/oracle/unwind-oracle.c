@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind-oracle SEED STOPS MAX_US ALTER COMMAND…
+ * unwind-oracle --walk TID IN_SYSCALL REGISTER…
+ *
+ * The first runs a command, stops its threads at random instants and compares what libdwfl makes
+ * of their stacks with wallprof's walk (walk_user.h), frame by frame. To stdout goes a line of
+ * JSON: how many stops and frames, and how often each thing was found; of what is
+ * different or cut the first ones go to stderr. ALTER is added to the stack pointer that wallprof's
+ * walk is given: with 8 all should differ.
+ *
+ * The second prints wallprof's frames of a thread that somebody else has stopped: registers 0
+ * to 16 by DWARF number; result first, then addresses.
+ */
+#include "proc_status.h"
+#include "process_tables.h"
+#include "stops.h"
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+
+#define FRAMES 4096
+
+enum found {
+	FOUND_EQUAL,
+	FOUND_BOTH_CUT,	   /* both end at the same frame, without having come to the outermost */
+	FOUND_CUT,	   /* ours ends early, and says so */
+	FOUND_GUESSED,	   /* equal up to where ours says that it guesses */
+	FOUND_THEIRS_CUT,  /* libdwfl ends early, with an error */
+	FOUND_THEIRS_GOES, /* where there is no CFI libdwfl goes on, by frame pointers */
+	FOUND_DIFFERENT,   /* nothing explains it */
+	FOUNDS
+};
+
+static const char *const found_names[FOUNDS] = {
+	[FOUND_EQUAL] = "equal",
+	[FOUND_BOTH_CUT] = "both_cut",
+	[FOUND_CUT] = "cut",
+	[FOUND_GUESSED] = "guessed",
+	[FOUND_THEIRS_CUT] = "libdwfl_cut",
+	[FOUND_THEIRS_GOES] = "libdwfl_guesses",
+	[FOUND_DIFFERENT] = "different",
+};
+
+typedef struct Stack {
+	uint64_t frames[FRAMES];
+	size_t count;
+	int result; /* ours: enum stack_result; libdwfl's: 0 = its end, -1 = error */
+} Stack;
+
+typedef struct Oracle {
+	ProcessTables *tables;
+	Dwfl *dwfl;
+	pid_t pid; /* that both are of */
+	int64_t alter;
+	uint64_t found[FOUNDS], cuts[STACK_RESULTS], frames, unread;
+	Stack ours, theirs;
+} Oracle;
+
+/* No debug files: what is there without them is what wallprof has, too. */
+static int find_no_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+			     const char *file, const char *link, GElf_Word crc, char **ret)
+{
+	(void)module, (void)user, (void)name, (void)base, (void)file, (void)link, (void)crc;
+	(void)ret;
+	return -1;
+}
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_linux_proc_find_elf,
+	.find_debuginfo = find_no_debuginfo,
+};
+
+static bool attach(Oracle *oracle, pid_t pid)
+{
+	int changed = process_tables_load(oracle->tables, pid);
+
+	if (changed < 0)
+		return false;
+	if (oracle->dwfl && !changed && oracle->pid == pid)
+		return true;
+	if (oracle->dwfl)
+		dwfl_end(oracle->dwfl);
+	oracle->dwfl = dwfl_begin(&callbacks);
+	oracle->pid = pid;
+	return oracle->dwfl && dwfl_linux_proc_report(oracle->dwfl, pid) == 0 &&
+	       dwfl_report_end(oracle->dwfl, NULL, NULL) == 0 &&
+	       dwfl_linux_proc_attach(oracle->dwfl, pid, /* assume_ptrace_stopped= */ true) == 0;
+}
+
+static int take_frame(Dwfl_Frame *state, void *user)
+{
+	Stack *stack = user;
+	Dwarf_Addr pc;
+	bool exact;
+
+	if (stack->count == FRAMES || !dwfl_frame_pc(state, &pc, &exact))
+		return DWARF_CB_ABORT;
+	stack->frames[stack->count++] = pc;
+	return DWARF_CB_OK;
+}
+
+/* After exec, and where a signal's handler begins, the system call's number is still there. */
+static bool is_behind_syscall(pid_t tid, uint64_t pc)
+{
+	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(pc - 2), NULL) & 0xffff) == 0x050f;
+}
+
+static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], bool *ret_in_syscall)
+{
+	struct user_regs_struct r;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &r) != 0)
+		return false;
+	memcpy(regs,
+	       (const uint64_t[]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
+				  r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
+	       (DWARF_REGS + 1) * sizeof(*regs));
+	*ret_in_syscall = (int64_t)r.orig_rax >= 0 && is_behind_syscall(tid, r.rip);
+	return true;
+}
+
+/* Is there call frame information for the caller that has this return address? */
+static bool has_cfi(Dwfl *dwfl, uint64_t pc)
+{
+	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc - 1);
+	Dwarf_Frame *frame = NULL;
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+	bool found = cfi && dwarf_cfi_addrframe(cfi, pc - 1 - bias, &frame) == 0;
+
+	free(frame);
+	return found;
+}
+
+static size_t first_guess(const Stack *ours)
+{
+	size_t i = 0;
+
+	while (i < ours->count && !(ours->frames[i] & FRAME_GUESSED))
+		i++;
+	return i;
+}
+
+static enum found compare(Oracle *oracle)
+{
+	const Stack *ours = &oracle->ours, *theirs = &oracle->theirs;
+	size_t guess = first_guess(ours), same = 0;
+
+	while (same < ours->count && same < theirs->count &&
+	       (ours->frames[same] & FRAME_ADDRESS) == theirs->frames[same])
+		same++;
+	if (same == ours->count && same == theirs->count) {
+		if (ours->result == STACK_COMPLETE || ours->result == STACK_END_ZERO)
+			return FOUND_EQUAL;
+		return theirs->result != 0 ? FOUND_BOTH_CUT : FOUND_CUT;
+	}
+	if (guess < ours->count && same >= guess)
+		return FOUND_GUESSED;
+	if (same == ours->count && ours->result != STACK_COMPLETE)
+		return FOUND_CUT;
+	if (same == theirs->count && theirs->result != 0)
+		return FOUND_THEIRS_CUT;
+	if (same > 0 && same < theirs->count && !has_cfi(oracle->dwfl, theirs->frames[same - 1]))
+		return FOUND_THEIRS_GOES;
+	return FOUND_DIFFERENT;
+}
+
+static void print_stack(const char *who, Oracle *oracle, const Stack *stack)
+{
+	fprintf(stderr, "  %s (%d):", who, stack->result);
+	for (size_t i = 0; i < stack->count && i < 40; i++) {
+		uint64_t pc = stack->frames[i] & FRAME_ADDRESS;
+		Dwfl_Module *module = dwfl_addrmodule(oracle->dwfl, pc);
+		const char *name = module ? dwfl_module_addrname(module, pc - (i > 0)) : NULL;
+
+		fprintf(stderr, " %#" PRIx64 "(%s)", pc, name ? name : "?");
+	}
+	fputc('\n', stderr);
+}
+
+static void take_stop(void *user, pid_t tid)
+{
+	Oracle *oracle = user;
+	uint64_t regs[DWARF_REGS + 1];
+	pid_t pid = proc_status_number(tid, "Tgid:");
+	enum found found;
+	bool in_syscall;
+
+	/* A task that is about to end has no memory any more. */
+	if (pid == 0 || !attach(oracle, pid) || !read_regs(tid, regs, &in_syscall)) {
+		oracle->unread++;
+		return;
+	}
+	oracle->theirs.count = 0;
+	oracle->theirs.result =
+		dwfl_getthread_frames(oracle->dwfl, tid, take_frame, &oracle->theirs);
+	regs[DWARF_RSP] += (uint64_t)oracle->alter;
+	oracle->ours.result = process_tables_walk(oracle->tables, regs, in_syscall,
+						  oracle->ours.frames, FRAMES, &oracle->ours.count);
+	found = compare(oracle);
+	oracle->found[found]++;
+	oracle->frames += oracle->theirs.count;
+	if (found == FOUND_CUT)
+		oracle->cuts[oracle->ours.result]++;
+	if ((found == FOUND_DIFFERENT || found == FOUND_CUT) && oracle->found[found] <= 5) {
+		fprintf(stderr, "%s in %d of %d, %s:\n", found_names[found], tid, pid,
+			dwfl_errmsg(-1));
+		print_stack("wallprof", oracle, &oracle->ours);
+		print_stack("libdwfl", oracle, &oracle->theirs);
+	}
+}
+
+static void print_result(const Oracle *oracle, int stops)
+{
+	printf("{\"stops\":%d,\"unread\":%" PRIu64 ",\"frames\":%" PRIu64, stops, oracle->unread,
+	       oracle->frames);
+	for (int i = 0; i < FOUNDS; i++)
+		printf(",\"%s\":%" PRIu64, found_names[i], oracle->found[i]);
+	fputs(",\"cuts\":{", stdout);
+	for (int i = 0, any = 0; i < STACK_RESULTS; i++)
+		if (oracle->cuts[i])
+			printf("%s\"%d\":%" PRIu64, any++ ? "," : "", i, oracle->cuts[i]);
+	puts("}}");
+}
+
+static int walk_one(char **arguments, int count)
+{
+	ProcessTables *tables = process_tables_new();
+	uint64_t regs[DWARF_REGS + 1], *frames = calloc(FRAMES, sizeof(*frames));
+	pid_t pid = proc_status_number(atoi(arguments[0]), "Tgid:");
+	size_t frame_count;
+	int result;
+
+	if (!tables || !frames || count != 2 + DWARF_REGS + 1 ||
+	    process_tables_load(tables, pid) < 0)
+		return 2;
+	for (int i = 0; i <= DWARF_REGS; i++)
+		regs[i] = strtoull(arguments[2 + i], NULL, 0);
+	result =
+		process_tables_walk(tables, regs, atoi(arguments[1]), frames, FRAMES, &frame_count);
+	printf("%d", result);
+	for (size_t i = 0; i < frame_count; i++)
+		printf(" %#" PRIx64, frames[i]);
+	putchar('\n');
+	free(frames);
+	process_tables_free(tables);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	Oracle *oracle = calloc(1, sizeof(*oracle));
+	int stops;
+
+	if (argc > 2 && strcmp(argv[1], "--walk") == 0) {
+		free(oracle);
+		return walk_one(argv + 2, argc - 2);
+	}
+	if (!oracle || argc < 6) {
+		fputs("unwind-oracle SEED STOPS MAX_US ALTER COMMAND…\n", stderr);
+		return 2;
+	}
+	oracle->tables = process_tables_new();
+	oracle->alter = strtoll(argv[4], NULL, 10);
+	stops = stops_run(argv + 5, (unsigned int)strtoul(argv[1], NULL, 10), atoi(argv[2]),
+			  (unsigned int)strtoul(argv[3], NULL, 10), take_stop, oracle);
+	if (stops < 0) {
+		fprintf(stderr, "unwind-oracle: %s: %s\n", argv[5], strerror(-stops));
+		return 2;
+	}
+	print_result(oracle, stops);
+	dwfl_end(oracle->dwfl);
+	process_tables_free(oracle->tables);
+	free(oracle);
+	return 0;
+}
