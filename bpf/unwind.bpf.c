@@ -302,9 +302,12 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 	walk->regs[14] = regs->r14;
 	walk->regs[15] = regs->r15;
 	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
-	/* In a system call it is where that returns to; but after exec, where the program begins.
+	/*
+	 * In a system call it is where that returns to. One that has ended has a result in place of
+	 * what entry put there: then it may be a signal handler, or a new program, that begins at
+	 * pc.
 	 */
-	walk->exact = (s64)regs->orig_ax < 0 || (is_exec_call(regs) && regs->ax == 0);
+	walk->exact = (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
 	walk->inner = true;
 	walk->bp_lost = walk->bx_lost = walk->guessed = false;
 	walk->bp_own = walk->bx_own = true;
@@ -341,6 +344,28 @@ static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs 
 	return is_exec_call(regs) && (task->mm->start_stack == 0 || !current_process(task));
 }
 
+#define CALL_CLONE   56
+#define CALL_CLONE3  435
+#define CLONE3_STACK 40 /* offset of clone_args::stack */
+
+/*
+ * On its way out of clone, on a stack of its own: the call's wrapper has rules for the caller's
+ * side only, and would be left over the empty stack's edge.
+ */
+static __always_inline bool is_new_thread(struct pt_regs *regs)
+{
+	u64 stack = 0;
+
+	if (regs->ax != 0)
+		return false;
+	if (regs->orig_ax == CALL_CLONE)
+		return regs->si != 0;
+	if (regs->orig_ax != CALL_CLONE3 ||
+	    bpf_probe_read_user(&stack, sizeof(stack), (void *)(regs->di + CLONE3_STACK)))
+		return false;
+	return stack != 0;
+}
+
 __noinline int unwind_begin(struct stack_slot *slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -356,6 +381,7 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	slot->start.sp = slot->walk.sp;
 	slot->start.bp = slot->walk.bp;
 	slot->start.bx = slot->walk.bx;
+	slot->start.exact = slot->walk.exact;
 	slot->window_start = NO_WINDOW;
 	slot->again.count = slot->again.span = slot->again.unfit = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
@@ -368,6 +394,10 @@ __noinline int unwind_begin(struct stack_slot *slot)
 		stack->result = STACK_COMPAT;
 	} else if (is_in_exec(task, regs)) {
 		stack->result = STACK_EXEC;
+	} else if (is_new_thread(regs)) {
+		stack->frames[0] = slot->walk.pc;
+		stack->count = 1;
+		stack->result = STACK_COMPLETE;
 	}
 	return 0;
 }

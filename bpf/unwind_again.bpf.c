@@ -34,6 +34,7 @@ static __always_inline bool same_start(const struct again *again, struct stack_s
 	u64 differ = again->start.pc ^ start->pc;
 
 	differ |= again->start.sp ^ start->sp;
+	differ |= again->start.exact ^ start->exact;
 	differ |= again->seed ^ slot->stack.id;
 	differ |= (again->start.bp ^ start->bp) & bp_mask;
 	differ |= (again->start.bx ^ start->bx) & bx_mask;

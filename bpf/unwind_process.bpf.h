@@ -7,7 +7,8 @@
 
 #include "unwind.bpf.h"
 
-#define EBUSY 16
+#define EBUSY  16
+#define ENOSYS 38
 
 struct found_vma {
 	struct unwind_object_key key;

@@ -163,7 +163,7 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 	u64 fp = walk->bp, pc = 0, bp = 0;
 
 	walk->used |= walk->bp_own ? WALK_USED_BP : 0;
-	if (walk->bp_lost || fp & 7 || fp <= walk->sp || fp - walk->sp > FP_FRAME_MAX)
+	if (walk->bp_lost || fp & 7 || fp < walk->sp || fp - walk->sp > FP_FRAME_MAX)
 		return STACK_NO_CFI;
 	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
 		return STACK_NO_CFI;

@@ -16,6 +16,7 @@
 /* The leaf's. */
 struct walk_start {
 	u64 pc, sp, bp, bx;
+	u64 exact;
 };
 
 /* Which registers of the leaf had a say in where the walk went, besides pc and sp. */

@@ -388,9 +388,20 @@ bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_
 	image_ns = spaces->epochs.items[number].image_ns;
 	if (image_ns > from_ns && image_ns <= to_ns)
 		return true;
-	before = find_mapping(spaces, number, from_ns, avma);
+	/*
+	 * Each change counts, also one that was changed back: the walk may have known what was
+	 * there in between.
+	 */
 	after = find_mapping(spaces, number, to_ns, avma);
-	return before && after && (before->value != after->value || before->bias != after->bias);
+	while (after && after->from_ns > from_ns) {
+		before = find_mapping(spaces, number, after->from_ns - 1, avma);
+		if (before && (before->value != after->value || before->bias != after->bias))
+			return true;
+		if (before && before->from_ns >= after->from_ns)
+			return false; /* of the same time: nothing older is found so */
+		after = before;
+	}
+	return false;
 }
 
 /* What spaces_locate_any is asked, on its way through the histories. */
