@@ -15,6 +15,19 @@ static __always_inline u16 switch_seq(struct task_struct *task)
 	return task->nvcsw + task->nivcsw;
 }
 
+/*
+ * Is it in a system call, and which? Not inlined: what it needs on the stack would lie
+ * under the walk's calls.
+ */
+static __noinline int switch_facts(struct task_struct *prev, bool blocks,
+				   struct syscall_facts *facts)
+{
+	syscall_facts(prev, facts);
+	if (blocks && facts->number >= 0)
+		descriptor_facts(prev, CURRENT_TASK, facts);
+	return facts->number >= 0;
+}
+
 static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record,
 					    struct task_struct *prev, bool preempt, u32 prev_state,
 					    u64 ns)
@@ -26,10 +39,9 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	bool signalled = prev_state != 0 && prev->__state == 0;
 	bool blocks = prev_state != 0 && !preempt && !signalled;
 	struct syscall_facts facts;
+	bool in_call;
 
-	syscall_facts(prev, &facts);
-	if (blocks && facts.number >= 0)
-		descriptor_facts(prev, CURRENT_TASK, &facts);
+	in_call = switch_facts(prev, blocks, &facts);
 	record->h.flags |= SWITCH_PREV | (preempt ? SWITCH_PREEMPT : 0) |
 			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
 			   (facts.compat ? SWITCH_COMPAT : 0) | (signalled ? SWITCH_SIGNALLED : 0);
@@ -46,7 +58,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
 	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
 		record->kstack = kernel_stack(ctx, ns);
-	record->ustack = user_stack(ctx, prev, facts.number >= 0, ns);
+	record->ustack = user_stack(ctx, prev, in_call, ns);
 }
 
 static __always_inline void emit_exit(struct task_struct *task, u64 ns)
@@ -149,7 +161,7 @@ static __always_inline void fork_tables(struct task_struct *task, struct task_st
 	slot = slot_take_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	unwind_fork(slot, task->tgid, creator->tgid, task->start_boottime);
+	unwind_fork(slot->number, task->tgid, creator->tgid, task->start_boottime);
 	slot_release(slot);
 }
 

@@ -27,8 +27,10 @@ static __always_inline struct stack_slot *slot_take(void)
 		u32 key = first + i;
 		struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &key);
 
-		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0)
+		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
+			slot->number = key;
 			return slot;
+		}
 	}
 	return NULL;
 }

@@ -27,7 +27,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	slot = slot_take_accounted(record.h.ns);
 	if (!slot)
 		return 0;
-	unwind_exec(slot);
+	unwind_exec(slot->number);
 	slot_release(slot);
 	return 0;
 }

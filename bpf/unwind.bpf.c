@@ -221,12 +221,10 @@ static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
 	return good;
 }
 
-static __always_inline const u64 *walk_read_signal(WALK_SELF, u64 address)
+static __always_inline bool walk_read_signal(WALK_SELF, u64 address)
 {
 	self->again.unfit = 1;
-	if (bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address))
-		return NULL;
-	return self->signal_regs;
+	return !bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address);
 }
 
 static __always_inline int walk_find_mapping(WALK_SELF, u64 pc)

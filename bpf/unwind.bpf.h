@@ -28,10 +28,15 @@ extern int unwind_keep(struct stack_slot *slot, u64 seed);
 /* Sends registers and stack of what could not be walked; the record is spent then. */
 extern int unwind_copy(struct stack_slot *slot);
 
-/* The current task has just executed another program: what can be known of that at once. */
-extern int unwind_exec(struct stack_slot *slot);
+/*
+ * These two take the slot's number, because what is put into a map has to be a map's value to the
+ * verifier of 6.1, not a function's argument.
+ *
+ * The current task has just executed another program: what can be known of that at once.
+ */
+extern int unwind_exec(u32 number);
 /* A process was forked: it sees what its parent, the current one, sees. */
-extern int unwind_fork(struct stack_slot *slot, u32 tgid, u32 parent, u64 start_boottime);
+extern int unwind_fork(u32 number, u32 tgid, u32 parent, u64 start_boottime);
 /* A process ended. */
 extern int unwind_exit(u32 tgid);
 

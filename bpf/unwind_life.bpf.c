@@ -13,37 +13,49 @@ static __always_inline void publish(struct stack_slot *slot, u32 tgid)
 		__sync_fetch_and_add(&unwind_troubles.process_lost, 1);
 }
 
+/* Room for one more; NULL if there is none. */
+static __always_inline struct unwind_mapping *next_seed(struct stack_slot *slot)
+{
+	u64 number = slot->process.seed_count;
+
+	if (number >= SEEDS_MAX)
+		return NULL;
+	barrier_var(number); /* or clang leaves out the mask, which 6.1's verifier needs */
+	return &slot->process.seeds[number & (SEEDS_MAX - 1)];
+}
+
 /* The object that is mapped at address: whole, whichever part of it address is in. */
 static __always_inline void seed(struct stack_slot *slot, u64 address)
 {
+	struct unwind_mapping *mapping = next_seed(slot);
 	struct found_vma found = {};
-	u32 number = slot->process.seed_count;
 
-	if (!address || number >= SEEDS_MAX)
+	if (!address || !mapping)
 		return;
 	if (bpf_find_vma(bpf_get_current_task_btf(), address, take_vma, &found, 0) || !found.file)
 		return;
-	if (map_known_object(&slot->process.seeds[number], &found))
-		slot->process.seed_count = number + 1;
+	if (map_known_object(mapping, &found))
+		slot->process.seed_count++;
 }
 
 static __always_inline void seed_vdso(struct stack_slot *slot, u64 address)
 {
-	u32 number = slot->process.seed_count;
+	struct unwind_mapping *mapping = next_seed(slot);
 
-	if (!address || number >= SEEDS_MAX || !vdso_object.rows)
+	if (!address || !mapping || !vdso_object.rows)
 		return;
-	map_object(&slot->process.seeds[number], &vdso_object, address);
-	slot->process.seed_count = number + 1;
+	map_object(mapping, &vdso_object, address);
+	slot->process.seed_count++;
 }
 
 /*
  * The program, its loader and the vDSO are where the kernel tells the program itself that they are.
  * If they are known from before, their very first instructions have tables.
  */
-__noinline int unwind_exec(struct stack_slot *slot)
+__noinline int unwind_exec(u32 number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
 	u64 entry = 0, base = 0, vdso = 0;
 
 	if (!slot)
@@ -68,8 +80,9 @@ __noinline int unwind_exec(struct stack_slot *slot)
 	return 0;
 }
 
-__noinline int unwind_fork(struct stack_slot *slot, u32 tgid, u32 parent, u64 start_boottime)
+__noinline int unwind_fork(u32 number, u32 tgid, u32 parent, u64 start_boottime)
 {
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
 	struct unwind_process *process = bpf_map_lookup_elem(&processes, &parent);
 
 	if (!slot || !process)

@@ -6,7 +6,7 @@
  * Who includes it has defined before, with self as WALK_SELF, whose member is `struct walk walk`:
  *
  * - bool walk_read(self, address, *ret): a word of memory.
- * - const u64 *walk_read_signal(self, address): WALK_SIGNAL_REGS of them, or NULL.
+ * - bool walk_read_signal(self, address): WALK_SIGNAL_REGS of them, to self->signal_regs.
  * - int walk_find_mapping(self, pc): WALK_ON and walk.mapping, or an enum stack_result.
  * - bool walk_find_rule(self, pc, *ret): in walk.mapping's table, which has one for every pc; false
  *   if the table is gone.
@@ -190,11 +190,9 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 		return rule->extra == NONE_GAP ? STACK_GAP : STACK_UNSUPPORTED;
 	}
 	if (rule->cfa == CFA_SIGNAL) {
-		const u64 *saved = walk_read_signal(self, walk->sp + SIGNAL_CONTEXT);
-
-		if (!saved)
+		if (!walk_read_signal(self, walk->sp + SIGNAL_CONTEXT))
 			return STACK_FAULT;
-		walk_take_signal(walk, saved);
+		walk_take_signal(walk, self->signal_regs);
 		return walk_is_user(walk->pc) ? WALK_ON : STACK_BAD_PC;
 	}
 	result = walk_cfa(self, rule, &cfa);

@@ -97,6 +97,8 @@ struct again_map {
 /* A stack under construction: the record with room for its frames, and what the walk needs. */
 struct stack_slot {
 	u64 busy;
+	u32 number; /* in the map */
+	u32 reserved;
 	struct walk walk;
 	struct unwind_process process;
 	union {

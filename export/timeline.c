@@ -207,7 +207,11 @@ static void add_total(TimelineBuilder *builder, const struct rec_total *record)
 
 static void add_event(TimelineBuilder *builder, const struct record *record)
 {
-	builder->timeline->totals[record->kind].received++;
+	/* A copy of a stack comes to us as the stack that the recorder found in it. */
+	if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
+		builder->timeline->totals[REC_STACK_COPY].received++;
+	else
+		builder->timeline->totals[record->kind].received++;
 	if (record->kind != REC_STACK) {
 		builder->first_ns = MIN(builder->first_ns, record->ns);
 		builder->last_ns = MAX(builder->last_ns, record->ns);

@@ -15,12 +15,10 @@ static bool walk_read(Walker *self, uint64_t address, uint64_t *ret)
 	return self->input->read(self->input->user, address, ret, sizeof(*ret));
 }
 
-static const uint64_t *walk_read_signal(Walker *self, uint64_t address)
+static bool walk_read_signal(Walker *self, uint64_t address)
 {
 	return self->input->read(self->input->user, address, self->signal_regs,
-				 sizeof(self->signal_regs))
-		       ? self->signal_regs
-		       : NULL;
+				 sizeof(self->signal_regs));
 }
 
 static int walk_find_mapping(Walker *self, uint64_t pc)
