@@ -319,7 +319,7 @@ static void test_json(void **state)
 	assert_int_equal(node_int(node_get(total, "sent")), 1000);
 	assert_int_equal(node_int(node_get(total, "received")), 958);
 	assert_int_equal(node_int(node_get(total, "lost")), 42);
-	assert_int_equal(node_get(node, "totals")->count, 9);
+	assert_int_equal(node_get(node, "totals")->count, 10);
 	const Node *loss = node_at(node_get(node, "losses"), 0);
 	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
 	assert_int_equal(node_int(node_get(loss, "cpu")), 3);
@@ -342,8 +342,8 @@ static void test_leaves_are_unique(void **state)
 
 static void test_labels(void **state)
 {
-	static const char *const kinds[] = {"switch", "waking",	  "task",   "exec", "exit",
-					    "stats",  "snapshot", "sample", "stack"};
+	static const char *const kinds[] = {"switch", "waking",	  "task",   "exec",  "exit",
+					    "stats",  "snapshot", "sample", "stack", "stack copy"};
 	size_t found = 0;
 
 	(void)state;
