@@ -136,6 +136,7 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 		at--;
 	}
 	image->mappings.items[at] = mapping;
+	image->latest_ns = MAX(image->latest_ns, record->h.ns);
 	image->changed = true;
 }
 
@@ -146,6 +147,7 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 	const Image *parent = current_image(images, record->ns_parent);
 
 	child->mappings.count = 0;
+	child->latest_ns = record->h.ns;
 	child->changed = true;
 	if (parent)
 		vec_append(&child->mappings, parent->mappings.items, parent->mappings.count);
@@ -160,7 +162,8 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image->tgid = before->tgid;
 	image->start_boottime = before->start_boottime;
 	image->exec_id = before->exec_id + 1; /* as the kernel counts */
-	image->ended_ns = ended_ns;	      /* BPF may have told the end already */
+	image->latest_ns = record->h.ns;
+	image->ended_ns = ended_ns; /* BPF may have told the end already */
 }
 
 void images_take(Images *images, const struct record *record, uint64_t now_ns)

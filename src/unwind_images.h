@@ -26,6 +26,7 @@ typedef struct Image {
 	uint32_t exec_id;
 	uint64_t start_boottime;
 	VEC(ImageMapping) mappings; /* by address; none overlap */
+	uint64_t latest_ns;	    /* of the side-band's records that it was made from */
 	bool changed;		    /* since it was published */
 	uint64_t ended_ns; /* 0 = it is there; else exit, exec or another with its number */
 	/* The publisher's: where its run lies. */

@@ -113,7 +113,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 		.gen_again = unwinder->gen,
 		.exec_id = image->exec_id,
 		.start_boottime = image->start_boottime,
-		.tables_ns = known_ns,
+		.tables_ns = MAX(known_ns, image->latest_ns),
 	};
 	int error = 0;
 
