@@ -303,6 +303,7 @@ enum stack_result {
 	STACK_COMPAT = 13,	  /* 32-bit code */
 	STACK_EXEC = 14,	  /* within exec: the old program is gone, the new one not there */
 	STACK_COPY_SHORT = 15,	  /* the copy that it was walked from ends there */
+	STACK_NO_MM = 16,	  /* no frames: the process is ending, its memory is gone */
 	STACK_RESULTS
 };
 

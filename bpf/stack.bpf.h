@@ -57,7 +57,7 @@ static __always_inline struct stack_slot *slot_take_accounted(u64 ns)
 
 /*
  * Gives the slot's stack an id, which the seed makes the process image's, and sends it unless
- * it was sent lately. Returns the id, or 0 if there are no frames. It stands even if
+ * it was sent lately. Returns the id, or 0 if there are no frames for no reason. It stands even if
  * sending failed: the loss is accounted and the reader shows "[stack lost]".
  */
 static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
@@ -66,7 +66,8 @@ static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 	u32 size, count = stack->count;
 	u64 *sent;
 
-	if (count == 0 || count > MAX_FRAMES)
+	if (count > MAX_FRAMES ||
+	    (count == 0 && stack->result != STACK_EXEC && stack->result != STACK_NO_MM))
 		return 0;
 	stack->id = seed;
 	stack_hash(slot);
@@ -168,7 +169,7 @@ static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool 
 	u64 id;
 
 	if (setting_user_stacks == USER_STACKS_NONE ||
-	    task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) || !task->mm)
+	    task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
 	slot = slot_take_accounted(ns);
 	if (!slot)

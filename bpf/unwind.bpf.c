@@ -386,7 +386,9 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
 	stack->result = WALK_ON;
-	if (user_cs(regs) != USER_CS) {
+	if (!task->mm) {
+		stack->result = STACK_NO_MM;
+	} else if (user_cs(regs) != USER_CS) {
 		stack->frames[0] = slot->walk.pc;
 		stack->count = 1;
 		stack->result = STACK_COMPAT;

@@ -49,6 +49,7 @@ static const struct {
 	[STACK_COMPAT] = {"code_32_bit", "32-bit code"},
 	[STACK_EXEC] = {"in_exec", "in exec"},
 	[STACK_COPY_SHORT] = {"copy_too_short", "copy of stack too short"},
+	[STACK_NO_MM] = {"process_ending", "process is ending"},
 	[STACK_END_STALE] = {"table_out_of_date", "table out of date"},
 	[STACK_END_LOST] = {"lost", "stack lost"},
 	[STACK_END_UNKNOWN] = {"unknown", "unknown reason"},

@@ -32,6 +32,11 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 	if (stack == STACK_NONE)
 		return;
 	end = frames_stack_end(counting->frames, counting->timeline, ns_tgid, ns, stack);
+	/* There was none: neither whole nor not. */
+	if (end.reason == STACK_EXEC || end.reason == STACK_NO_MM) {
+		sums->counts[end.reason]++;
+		return;
+	}
 	sums->walked++;
 	sums->whole += end.reason == STACK_COMPLETE || end.reason == STACK_END_ZERO;
 	sums->counts[end.reason]++;

@@ -133,6 +133,11 @@ def below_roots(frames, first):
     return frames, []
 
 
+# These overwrite their own frame with the one that they will go on in (__builtin_eh_return()).
+EH_RETURN = ("_Unwind_Resume", "_Unwind_RaiseException", "_Unwind_Resume_or_Rethrow",
+             "_Unwind_ForcedUnwind")
+
+
 def judge(frames, chain, is_root):
     """"exact", "marked" (not whole, and says so) or what is wrong."""
     pseudo = [f.name for f in frames if f.pseudo]
@@ -147,7 +152,7 @@ def judge(frames, chain, is_root):
         if not all(f.name in ROOTS or (f.library or "").startswith(LIBRARIES["LIBC"]) for f in outer[1:]):
             return "begins with other functions"
         return "exact"
-    if right or ends_like(real, chain):
+    if right or ends_like(real, chain) or any(f.name in EH_RETURN for f in real):
         return "marked"
     return "marked, and wrong up to there"
 

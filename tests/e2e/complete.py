@@ -16,8 +16,6 @@ from roots import Roots
 
 # Of the recorder's child before it becomes the program; the loader is a program's first.
 BEFORE = {"execve", "read", "fexecve"}
-IN_EXEC = {"bprm_execve", "load_elf_binary", "begin_new_exec", "do_execveat_common"}
-EXITING = {"do_exit", "do_task_dead"}
 
 
 @dataclass
@@ -44,10 +42,6 @@ class Completeness:
                 f"({self.events['tick']} ticks, {self.events['switch']} switch-outs); "
                 f"{100 * self.made_code / max(every, 1):.2f} % in code made at run time, "
                 f"{self.in_exec} within exec; incomplete: {worst or 'none'}")
-
-
-def names_of(frames):
-    return {f.name.split(".")[0] for f in frames}
 
 
 def is_made_code(frame):
@@ -77,28 +71,31 @@ def measure(profile, makes_code=False, without_outermost=False):
     stacks, is_root, result = Stacks(profile), Roots(profile), Completeness()
     command = next(t for t in profile.threads if t.data["isMainThread"] and t.pid != "0")
     for thread in profile.threads:
-        begun = thread is not command
-        for sample, event, _ in events_of(thread):
+        begun, events = thread is not command, list(events_of(thread))
+        for number, (sample, event, _) in enumerate(events):
             user = stacks.user(thread, sample)
             while without_outermost and user and is_root(user[0]):
                 user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
             begun = begun or not is_before_exec(user)
-            if begun:
+            # Who is dead when it leaves its CPU for good has no memory any more.
+            none = all(f.name == "[no stack]" for f in user)
+            if none and not kernel and number == len(events) - 1:
+                result.no_mm += 1
+            elif begun:
                 _count(result, user, kernel, event, is_root, makes_code)
     return result
 
 
 def _count(result, user, kernel, event, is_root, makes_code):
-    names = names_of(kernel)
     if makes_code and any(is_made_code(f) for f in user):
         result.made_code += 1
     elif user and not any(f.pseudo for f in user) and is_root(user[0]):
         result.complete += 1
         result.events[event] += 1
-    elif names & IN_EXEC:
+    elif [f.name for f in user] == ["[truncated: in exec]"]:
         result.in_exec += 1
-    elif names & EXITING and not user:
+    elif [f.name for f in user] == ["[truncated: process is ending]"]:
         result.no_mm += 1
     else:
         result.incomplete[what_is_outermost(user)] += 1

@@ -157,6 +157,7 @@ static void test_every_result(void **state)
 		[STACK_COMPAT] = "32-bit code",
 		[STACK_EXEC] = "in exec",
 		[STACK_COPY_SHORT] = "copy of stack too short",
+		[STACK_NO_MM] = "process is ending",
 	};
 	Fixture *fixture = *state;
 	char text[128];

@@ -9,7 +9,7 @@
 static volatile unsigned long cleaned;
 
 struct Cleaned {
-	~Cleaned()
+	__attribute__((always_inline)) ~Cleaned()
 	{
 		cleaned = cleaned + 1;
 	}
