@@ -3,6 +3,7 @@
  * main.c - the verbs.
  */
 #include "checks.h"
+#include "doctor_unwind.h"
 #include "exporter.h"
 #include "interrupt.h"
 #include "options.h"
@@ -169,7 +170,9 @@ int main(int argc, char **argv)
 		status = report(&options, &invoker);
 		break;
 	case VERB_DOCTOR:
-		status = doctor_run() ? EXIT_FAILURE : EXIT_SUCCESS;
+		status = (options.unwind ? doctor_unwind(options.unwind) : doctor_run())
+				 ? EXIT_FAILURE
+				 : EXIT_SUCCESS;
 		break;
 	case VERB_HELP:
 		options_print_help();

@@ -26,6 +26,7 @@ enum long_option {
 	OPTION_COST,
 	OPTION_CPU_GRAPH,
 	OPTION_JSON,
+	OPTION_UNWIND,
 	OPTION_AS_ROOT,
 	OPTION_VERSION,
 };
@@ -49,6 +50,7 @@ static const struct option long_options[] = {
 	{"cost", no_argument, NULL, OPTION_COST},
 	{"cpu-graph", no_argument, NULL, OPTION_CPU_GRAPH},
 	{"json", no_argument, NULL, OPTION_JSON},
+	{"unwind", required_argument, NULL, OPTION_UNWIND},
 	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
 	{},
 };
@@ -63,6 +65,8 @@ void options_print_help(void)
 	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
 	      "  wallprof report [--json] CAPTURE             print where the time went\n"
 	      "  wallprof doctor                              what this kernel and user allow\n"
+	      "  wallprof doctor --unwind PID|FILE            how much of its code has unwind "
+	      "tables\n"
 	      "\n"
 	      "The profile (default wallprof.json.gz; .json is not compressed) opens at\n"
 	      "https://profiler.firefox.com: drop the file there.\n"
@@ -74,8 +78,9 @@ void options_print_help(void)
 	      "  -q, --quiet              only errors\n"
 	      "  -v, --verbose            more\n"
 	      "      --kernel-stacks W    all, blocked (default: not of preempted tasks), none\n"
-	      "      --stacks W           user stacks: fp (default: frame pointers), none\n"
-	      "      --ring-size SIZE     of each of the two kernel buffers (default 16M)\n"
+	      "      --stacks W           user stacks: dwarf (default: by unwind tables),\n"
+	      "                           fp (by frame pointers), none\n"
+	      "      --ring-size SIZE     of each of the three kernel buffers (default 16M)\n"
 	      "      --keep-capture       keep FILE.capture beside the profile\n"
 	      "      --defer-symbols      leave names to the export on this machine\n"
 	      "      --no-debuginfod      fetch no debug information (DEBUGINFOD_URLS)\n"
@@ -215,6 +220,9 @@ static int parse_option(int option, Options *options)
 	case OPTION_CPU_GRAPH:
 		options->cpu_graph = true;
 		return 0;
+	case OPTION_UNWIND:
+		options->unwind = optarg;
+		return 0;
 	case OPTION_JSON:
 		options->json = true;
 		return 0;
@@ -264,6 +272,8 @@ static uint32_t verbs_of_option(int option)
 		return VERBS_EXPORTING;
 	case OPTION_JSON:
 		return VERB_BIT(VERB_REPORT);
+	case OPTION_UNWIND:
+		return VERB_BIT(VERB_DOCTOR);
 	}
 	return VERBS_ALL;
 }
@@ -280,7 +290,8 @@ static int check_option(int option, enum verb verb)
 		if (verbs[i].verb == verb)
 			log_error("--%s has no meaning for %s", entry->name, verbs[i].word);
 	if (verb == VERB_PROFILE)
-		log_error("--%s belongs to wallprof report", entry->name);
+		log_error("--%s belongs to wallprof %s", entry->name,
+			  option == OPTION_UNWIND ? "doctor" : "report");
 	return -EINVAL;
 }
 

@@ -39,6 +39,7 @@ typedef struct Options {
 	bool cost;
 	bool cpu_graph;
 	bool json;
+	const char *unwind; /* doctor: of what the unwind tables are asked; NULL = not */
 	bool as_root;
 } Options;
 

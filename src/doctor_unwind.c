@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor_unwind.h"
+#include "identifier.h"
+#include "proc_maps.h"
+#include "regular_file.h"
+#include "table_service.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATIENCE_NS (120 * NSEC_PER_SEC)
+
+/* What a byte of code is covered by. */
+enum cover {
+	COVER_RULE,    /* the walk goes on, or rightly ends */
+	COVER_GAP,     /* no function's information says anything of it */
+	COVER_FOREIGN, /* a large gap: frame pointers are tried */
+	COVER_OTHER,   /* a rule that cannot be followed */
+	COVERS
+};
+
+typedef struct Object {
+	char *path;
+	ElfIdentity identity;
+	uint64_t code_bytes; /* of its executable segments */
+	int error;	     /* why there is no table */
+	size_t rows, rules;
+	uint64_t bytes[COVERS];
+} Object;
+
+typedef struct Doctor {
+	Identifier *identifier;
+	TableService *service;
+	VEC(Object) objects; /* by the request's id */
+	Strings paths;
+	uint64_t jit_bytes; /* executable memory without a file */
+} Doctor;
+
+static enum cover cover_of(const struct unwind_rule *rule)
+{
+	if (rule->cfa != CFA_NONE)
+		return COVER_RULE;
+	if (rule->extra == NONE_GAP)
+		return COVER_GAP;
+	return rule->extra == NONE_FOREIGN ? COVER_FOREIGN : COVER_OTHER;
+}
+
+/* How many bytes of [from, to) (relative) are code. */
+static uint64_t code_in(const ElfIdentity *identity, uint64_t from, uint64_t to)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < identity->loads.count; i++) {
+		const ElfSegment *load = &identity->loads.items[i];
+		uint64_t first = MAX(load->vaddr - identity->base_svma, from);
+		uint64_t end = MIN(load->vaddr - identity->base_svma + load->file_size, to);
+
+		if (load->exec && end > first)
+			sum += end - first;
+	}
+	return sum;
+}
+
+/* TableReady */
+static void take_table(void *user, uint32_t id, const UnwindTable *table, int error)
+{
+	Doctor *doctor = user;
+	Object *object = &doctor->objects.items[id];
+
+	object->error = error;
+	if (error)
+		return;
+	object->rows = table->rows.count;
+	object->rules = table->rules.count;
+	for (size_t i = 0; i < table->rows.count; i++) {
+		const struct unwind_row *row = &table->rows.items[i];
+		uint64_t end = i + 1 < table->rows.count ? row[1].pc : UINT64_MAX;
+
+		object->bytes[cover_of(&table->rules.items[row->rule])] +=
+			code_in(&object->identity, row->pc, end);
+	}
+}
+
+/* fd is closed. Returns 0 or a negative errno. */
+static int add_object(Doctor *doctor, const char *path, int fd)
+{
+	_cleanup_close_ int file = fd;
+	Object object = {.path = xstrdup(path)};
+	uint32_t number = doctor->objects.count;
+	int error = file < 0 ? file : identifier_ask(doctor->identifier, file, &object.identity);
+
+	object.error = error;
+	object.code_bytes = code_in(&object.identity, 0, UINT64_MAX);
+	*vec_push(&doctor->objects) = object;
+	if (error)
+		return error;
+	table_service_want(doctor->service, &(TableRequest){
+						    .id = number,
+						    .fd = file,
+						    .debug_fd = -1,
+						    .base_svma = object.identity.base_svma,
+						    .build_id = object.identity.build_id,
+						    .build_id_len = object.identity.build_id_len,
+					    });
+	return 0;
+}
+
+static void add_mapping(Doctor *doctor, const char *pid, const ProcMapping *mapping)
+{
+	char path[96];
+	struct stat st;
+
+	if (*mapping->path != '/') {
+		/* The vDSO and vsyscall are the kernel's. */
+		if (strcmp(mapping->path, "[vdso]") && strcmp(mapping->path, "[vsyscall]"))
+			doctor->jit_bytes += mapping->end - mapping->start;
+		return;
+	}
+	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
+		return;
+	snprintf(path, sizeof(path), "/proc/%s/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	add_object(doctor, mapping->path, open_regular(path, 0, &st));
+}
+
+static int add_process(Doctor *doctor, const char *pid)
+{
+	_cleanup_free_ char *path = xasprintf("/proc/%s/maps", pid);
+	char *line = NULL;
+	size_t capacity = 0;
+	FILE *maps = fopen(path, "re");
+
+	if (!maps) {
+		int error = -errno;
+
+		log_error("process %s cannot be looked at: %s", pid, strerror(errno));
+		return error;
+	}
+	while (getline(&line, &capacity, maps) > 0) {
+		ProcMapping mapping;
+
+		if (proc_maps_parse(line, &mapping) && mapping.exec)
+			add_mapping(doctor, pid, &mapping);
+	}
+	free(line);
+	fclose(maps);
+	return 0;
+}
+
+static bool is_number(const char *what)
+{
+	return *what && strspn(what, "0123456789") == strlen(what);
+}
+
+static int add_all(Doctor *doctor, const char *what)
+{
+	struct stat st;
+	int fd, error;
+
+	if (is_number(what) && access(what, F_OK))
+		return add_process(doctor, what);
+	fd = open_regular(what, 0, &st);
+	error = add_object(doctor, what, fd);
+	if (error)
+		log_error("%s: %s", what,
+			  error == -ENOEXEC ? table_error_text(error) : strerror(-error));
+	return error;
+}
+
+static void print_object(const Object *object)
+{
+	double whole = object->code_bytes ? object->code_bytes : 1;
+
+	if (object->error) {
+		printf("%8s %9s %6s %8s %8s %8s  %s: %s\n", "-", "-", "-", "-", "-", "-",
+		       object->path, table_error_text(object->error));
+		return;
+	}
+	printf("%7.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s\n",
+	       100 * object->bytes[COVER_RULE] / whole, object->rows, object->rules,
+	       100 * object->bytes[COVER_GAP] / whole, 100 * object->bytes[COVER_FOREIGN] / whole,
+	       100 * object->bytes[COVER_OTHER] / whole, object->path);
+}
+
+static void print_all(const Doctor *doctor)
+{
+	printf("%8s %9s %6s %8s %8s %8s  %s\n", "covered", "rows", "rules", "gaps", "foreign",
+	       "other", "of the code of");
+	for (size_t i = 0; i < doctor->objects.count; i++)
+		print_object(&doctor->objects.items[i]);
+	if (doctor->jit_bytes)
+		printf("%" PRIu64 " KiB of code without a file: walked by frame pointers, as what "
+		       "is foreign\n",
+		       doctor->jit_bytes >> 10);
+}
+
+int doctor_unwind(const char *what)
+{
+	Doctor doctor = {.identifier = identifier_new()};
+	TableServiceOptions options = {};
+	int error = table_service_new(&options, &doctor.service);
+
+	if (error)
+		log_error("starting the readers of files failed: %s", strerror(-error));
+	else
+		error = add_all(&doctor, what);
+	if (!error) {
+		table_service_wait(doctor.service, now_ns() + PATIENCE_NS, take_table, &doctor);
+		print_all(&doctor);
+	}
+	table_service_free(doctor.service);
+	identifier_free(doctor.identifier);
+	for (size_t i = 0; i < doctor.objects.count; i++) {
+		free(doctor.objects.items[i].path);
+		elf_identity_free(&doctor.objects.items[i].identity);
+	}
+	vec_free(&doctor.objects);
+	strings_free(&doctor.paths);
+	return error;
+}
