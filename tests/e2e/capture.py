@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The records of a capture, read by nothing but its description (docs/capture-format.md)."""
+import struct
+import subprocess
+
+SWITCH, STACK = 1, 17
+SWITCH_PREV, FROM_COPY = 1, 8
+RECORD = struct.Struct("<IBBHQ")  # length, kind, flags, cpu, ns
+
+
+def records(path, kinds):
+    """(kind, flags, ns, record as bytes) of these kinds, in the order of the file."""
+    raw = subprocess.run(["zstd", "-dcq", path], check=True, stdout=subprocess.PIPE).stdout
+    at, view = 0, memoryview(raw)
+    while at + RECORD.size <= len(raw):
+        length, kind, flags, _, ns = RECORD.unpack_from(raw, at)
+        if length < RECORD.size:
+            raise ValueError("a record of no length")
+        if kind in kinds:
+            yield kind, flags, ns, view[at:at + length]
+        at += length
