@@ -172,10 +172,10 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 /* What this walk has read, so that the next one need not be made (unwind_again.bpf.c). */
 static __always_inline void note_word(struct stack_slot *slot, u64 address)
 {
-	u64 at = (address - slot->start.sp) / sizeof(u64);
+	u64 above = address - slot->start.sp, at = above / sizeof(u64);
 	u32 number = slot->again.count;
 
-	if (number >= AGAIN_WORDS || at >= AGAIN_SPAN / sizeof(u64) || address & 7) {
+	if (number >= AGAIN_WORDS || at >= AGAIN_SPAN / sizeof(u64) || above & 7) {
 		slot->again.unfit = 1;
 		return;
 	}
