@@ -16,6 +16,7 @@ enum verdict {
 	THEIRS_EXPRESSION, /* the CFA by an expression that no rule stands for */
 	THEIRS_REGISTER,   /* return address or rsp are where no rule has them */
 	THEIRS_BP,	   /* rbp is where no rule has it; all else is the same */
+	THEIRS_BX,	   /* so is rbx */
 	WRONG,
 	VERDICTS
 };
@@ -30,6 +31,7 @@ static const char *const verdict_names[VERDICTS] = {
 	"expression (libdw)",
 	"register (libdw)",
 	"rbp (libdw)",
+	"rbx (libdw)",
 	"wrong",
 };
 
@@ -40,6 +42,12 @@ typedef struct Verdicts {
 static bool equal(Value a, Value b)
 {
 	return a.kind == VALUE_KNOWN && b.kind == VALUE_KNOWN && a.number == b.number;
+}
+
+/* We may know less, but nothing else. */
+static bool same_or_lost(Value ours, Value libdw)
+{
+	return ours.kind == VALUE_UNDEFINED || equal(ours, libdw);
 }
 
 /* Does libdw know a function that ends less than 16 bytes before? */
@@ -91,11 +99,11 @@ static enum verdict judge_rule(const struct unwind_rule *rule, const Machine *ma
 	if (!equal(ours.cfa, libdw->cfa) || !equal(ours.ra, libdw->ra) ||
 	    !equal(ours.sp, libdw->sp))
 		return WRONG;
-	if (equal(ours.bp, libdw->bp))
-		return SAME;
-	if (ours.bp.kind != VALUE_UNDEFINED)
+	if (!same_or_lost(ours.bp, libdw->bp) || !same_or_lost(ours.bx, libdw->bx))
 		return WRONG;
-	return libdw->bp.kind == VALUE_UNDEFINED ? SAME : THEIRS_BP;
+	if (ours.bp.kind != libdw->bp.kind)
+		return THEIRS_BP;
+	return ours.bx.kind != libdw->bx.kind ? THEIRS_BX : SAME;
 }
 
 static enum verdict judge(const Oracle *oracle, const Built *built, uint64_t pc)
@@ -120,9 +128,11 @@ static void judge_at(const Oracle *oracle, const Built *built, uint64_t pc, Verd
 	const struct unwind_rule *rule = rule_at(&built->table, pc);
 
 	if (verdict == WRONG && verdicts->counts[WRONG] < 5)
-		print_message("%#" PRIx64 ": cfa %u reg %u %+d extra %d, ra %u, bp %u %+d\n",
+		print_message("%#" PRIx64 ": cfa %u reg %u %+d extra %d, ra %u, bp %u %+d, "
+			      "bx %u %+d\n",
 			      built->identity.base_svma + pc, rule->cfa, rule->cfa_reg,
-			      rule->cfa_offset, rule->extra, rule->ra, rule->bp, rule->bp_offset);
+			      rule->cfa_offset, rule->extra, rule->ra, rule->bp, rule->bp_offset,
+			      rule->bx, rule->bx_offset);
 	verdicts->counts[verdict]++;
 }
 
@@ -539,13 +549,15 @@ static void test_valid(void **state)
 	INVALID(rows[2].rule, 2);
 	INVALID(rows[2].rule, UINT32_MAX);
 	INVALID(rules[0].cfa, CFA_SIGNAL + 1);
-	INVALID(rules[0].extra, NONE_NO_ROOM + 1);
+	INVALID(rules[0].extra, NONE_FOREIGN + 1);
 	INVALID(rules[0].extra, -1);
 	INVALID(rules[1].cfa_reg, DWARF_REGS);
 	INVALID(rules[1].ra, 1);
 	INVALID(rules[1].ra, RA_REG + DWARF_REGS);
 	INVALID(rules[1].bp, BP_LOST + 1);
 	INVALID(rules[1].bp, BP_IN_REG + DWARF_REGS);
+	INVALID(rules[1].bx, BX_LOST + 1);
+	INVALID(rules[1].reserved, 1);
 	INVALID(table.rows.count, 0);
 	INVALID(table.rules.count, 1);
 }
@@ -578,6 +590,9 @@ static void alter(Built *built, int how, size_t victim)
 		rule = (struct unwind_rule){.cfa = CFA_NONE, .extra = NONE_GAP};
 		break;
 	case 6:
+		rule.bx = rule.bx == BX_SAME ? BX_AT_CFA : BX_SAME;
+		break;
+	case 7:
 		row->pc++;
 		return;
 	}
@@ -596,7 +611,7 @@ static void test_altered(void **state)
 	folder = make_program();
 	path = xasprintf("%s/prog", folder);
 	run("cd '%s' && gcc -w -O2 a.c -o prog", folder);
-	for (int how = 0; how < 7; how++) {
+	for (int how = 0; how < 8; how++) {
 		Built built = build_table(path, NULL);
 		Oracle oracle = open_oracle(path, NULL);
 		size_t victim, tries = 0;
