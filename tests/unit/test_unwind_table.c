@@ -12,6 +12,7 @@ enum verdict {
 	SAME_END,	   /* the return address is undefined */
 	OURS_PADDING,	   /* alignment behind a function: its last row holds on */
 	OURS_ENTRY,	   /* the first function of the program, without an FDE */
+	OURS_CODE,	   /* start-up code that is known by its bytes */
 	OURS_SIGNAL,	   /* the byte before a signal's restorer */
 	THEIRS_EXPRESSION, /* the CFA by an expression that no rule stands for */
 	THEIRS_REGISTER,   /* return address or rsp are where no rule has them */
@@ -27,6 +28,7 @@ static const char *const verdict_names[VERDICTS] = {
 	"end",
 	"padding (ours)",
 	"entry (ours)",
+	"code (ours)",
 	"signal (ours)",
 	"expression (libdw)",
 	"register (libdw)",
@@ -71,8 +73,12 @@ static enum verdict judge_uncovered(const Oracle *oracle, const Built *built, ui
 
 	if (rule->cfa == CFA_NONE && rule->extra == NONE_GAP)
 		return BOTH_NONE;
+	if (rule->cfa == CFA_NONE && rule->extra == NONE_FOREIGN)
+		return BOTH_NONE;
 	if (is_padding(oracle, svma))
 		return OURS_PADDING;
+	if (rule->cfa == CFA_REG && rule->cfa_reg == DWARF_RSP)
+		return OURS_CODE;
 	if (rule->cfa == CFA_SIGNAL && ask_libdw(oracle, svma + 1, &machine).covered)
 		return OURS_SIGNAL;
 	return rule->cfa == CFA_END && pc >= built->entry ? OURS_ENTRY : WRONG;
@@ -416,9 +422,13 @@ static void test_no_section_headers(void **state)
 	close(fd);
 	check_object(path, NULL, 20000);
 	without = build_table(path, NULL);
-	assert_int_equal(with.table.rows.count, without.table.rows.count);
-	assert_memory_equal(with.table.rows.items, without.table.rows.items,
-			    with.table.rows.count * sizeof(struct unwind_row));
+	/* Only where code ends between functions is not known. */
+	for (size_t i = 0; i < with.table.rows.count; i++) {
+		uint32_t pc = with.table.rows.items[i].pc;
+
+		assert_memory_equal(rule_at(&with.table, pc), rule_at(&without.table, pc),
+				    sizeof(struct unwind_rule));
+	}
 	free_built(&with);
 	free_built(&without);
 	remove_folder(folder);
@@ -600,6 +610,16 @@ static void alter(Built *built, int how, size_t victim)
 	*vec_push(&built->table.rules) = rule;
 }
 
+/* A row that libdw has, too, and that does not become another one by a byte less. */
+static bool can_be_altered(const Oracle *oracle, const Built *built, size_t victim)
+{
+	const struct unwind_row *row = &built->table.rows.items[victim];
+	Machine machine = random_machine(0);
+
+	return built->table.rules.items[row->rule].cfa == CFA_REG && row[1].pc - row->pc >= 2 &&
+	       ask_libdw(oracle, built->identity.base_svma + row->pc, &machine).covered;
+}
+
 static void test_altered(void **state)
 {
 	_cleanup_free_ char *path = NULL;
@@ -620,10 +640,7 @@ static void test_altered(void **state)
 		do {
 			assert_true(tries++ < 10000);
 			victim = random_below(built.table.rows.count - 1);
-		} while (built.table.rules.items[built.table.rows.items[victim].rule].cfa !=
-				 CFA_REG ||
-			 built.table.rows.items[victim + 1].pc - built.table.rows.items[victim].pc <
-				 2);
+		} while (!can_be_altered(&oracle, &built, victim));
 		assert_int_equal(compare(&oracle, &built, 20000).counts[WRONG], 0);
 		alter(&built, how, victim);
 		assert_true(compare(&oracle, &built, 20000).counts[WRONG] > 0);
