@@ -19,6 +19,7 @@ typedef struct Piece {
 	const uint8_t *bytes;
 	bool function_begins; /* with it */
 	bool padding;
+	bool unknown;			/* nothing was found in it */
 	const struct unwind_rule *rule; /* of what is not known better */
 } Piece;
 
@@ -40,7 +41,7 @@ uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t place, boo
 /* ---- a piece ------------------------------------------------------------------------ */
 
 /* low: what is before is covered. */
-static void put_signals(const UnwindGaps *gaps, const Piece *piece, uint64_t low)
+static void put_signals(const UnwindGaps *gaps, Piece *piece, uint64_t low)
 {
 	const uint8_t *found;
 
@@ -52,13 +53,14 @@ static void put_signals(const UnwindGaps *gaps, const Piece *piece, uint64_t low
 			  unwind_signal_begin(gaps->sections, place, /* after_gap= */ place > low),
 			  &signal_frame);
 		low = place + UNWIND_SIGRETURN_SIZE;
+		piece->unknown = false;
 		if (low < piece->to)
 			gaps->put(gaps->user, low, piece->rule);
 	}
 }
 
 /* Returns where what follows begins. */
-static uint64_t put_known_code(const UnwindGaps *gaps, const Piece *piece)
+static uint64_t put_known_code(const UnwindGaps *gaps, Piece *piece)
 {
 	UnwindCodeRows rows;
 
@@ -68,6 +70,8 @@ static uint64_t put_known_code(const UnwindGaps *gaps, const Piece *piece)
 			   piece->function_begins, &rows);
 	for (size_t i = 0; i < rows.count; i++)
 		gaps->put(gaps->user, piece->from + rows.items[i].at, &rows.items[i].rule);
+	if (rows.count)
+		piece->unknown = false;
 	if (rows.count && piece->from + rows.end < piece->to)
 		gaps->put(gaps->user, piece->from + rows.end, piece->rule);
 	return piece->from + rows.end;
@@ -103,6 +107,7 @@ static void put_part(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 		Piece piece = {.from = MAX(from, range->from),
 			       .to = MIN(to, range->to),
 			       .padding = padding,
+			       .unknown = true,
 			       .rule = &no_fde};
 
 		if (!range->bytes)
@@ -112,7 +117,7 @@ static void put_part(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 			piece.from == range->from || is_start(gaps->sections, piece.from);
 		put_piece(gaps, &piece);
 		/* What is behind it is no code. */
-		if (piece.rule == &foreign && piece.to < to)
+		if (piece.to < to && !(padding && piece.unknown))
 			gaps->put(gaps->user, piece.to, &no_fde);
 	}
 }

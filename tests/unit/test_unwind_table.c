@@ -191,6 +191,8 @@ static void check_counts(const Built *built)
 	assert_int_equal(counts->none_bytes[NONE_BROKEN], 0);
 	assert_int_equal(counts->none_bytes[NONE_OVERFLOW], 0);
 	assert_int_equal(counts->unread, 0);
+	/* Nothing of what is covered reaches beyond it. */
+	assert_int_equal(rule_at(&built->table, UINT32_MAX)->cfa, CFA_NONE);
 }
 
 static Verdicts check_object(const char *path, const char *debug_path, size_t most)
