@@ -36,9 +36,14 @@ static struct unwind_rule none(enum unwind_none why)
 	return (struct unwind_rule){.cfa = CFA_NONE, .extra = why};
 }
 
-static bool fits(int64_t value)
+static bool fits_s32(int64_t value)
 {
 	return value == (int32_t)value;
+}
+
+static bool fits_s16(int64_t value)
+{
+	return value == (int16_t)value;
 }
 
 static bool is_at(const CfiReg *reg, int64_t rsp_offset)
@@ -57,35 +62,55 @@ static struct unwind_rule signal_rule(const CfiState *state)
 	return (struct unwind_rule){.cfa = CFA_SIGNAL};
 }
 
+static uint8_t bp_by_register(const CfiReg *bp)
+{
+	switch (bp->reg) {
+	case DWARF_RBP:
+		return BP_AT_BP;
+	case DWARF_RSP:
+		return BP_AT_SP;
+	}
+	return BP_LOST;
+}
+
 /*
- * A rule of rbp that none here stands for does not end the walk: it says that rbp is not known
- * from here on, and only what is found by rbp ends.
+ * A rule of rbp that none here stands for does not end the walk, nor does an offset that does not
+ * fit: CFA and return address are as good as before. It says that rbp is not known from here on,
+ * and only what is found by rbp ends.
  */
-static bool set_bp(const CfiReg *bp, struct unwind_rule *rule)
+static void set_bp(const CfiReg *bp, struct unwind_rule *rule)
 {
 	rule->bp = BP_LOST;
 	switch (bp->how) {
 	case CFI_UNSPECIFIED: /* by the psABI rbp belongs to the caller */
 	case CFI_SAME:
 		rule->bp = BP_SAME;
-		return true;
+		return;
 	case CFI_IN_REG:
 		if (bp->reg < DWARF_REGS)
 			rule->bp = bp->reg == DWARF_RBP ? BP_SAME : BP_IN_REG + bp->reg;
-		return true;
+		return;
 	case CFI_AT_CFA:
-		rule->bp = BP_AT_CFA;
-		break;
 	case CFI_AT_REG:
-		if (bp->reg != DWARF_RBP && bp->reg != DWARF_RSP)
-			return true;
-		rule->bp = bp->reg == DWARF_RBP ? BP_AT_BP : BP_AT_SP;
-		break;
-	default:
-		return true;
+		if (!fits_s16(bp->value))
+			return;
+		rule->bp = bp->how == CFI_AT_CFA ? BP_AT_CFA : bp_by_register(bp);
+		if (rule->bp != BP_LOST)
+			rule->bp_offset = bp->value;
 	}
-	rule->bp_offset = (int32_t)bp->value;
-	return fits(bp->value);
+}
+
+/* As rbp, which compilers keep in many more ways. */
+static void set_bx(const CfiReg *bx, struct unwind_rule *rule)
+{
+	rule->bx = BX_LOST;
+	if (bx->how == CFI_UNSPECIFIED || bx->how == CFI_SAME ||
+	    (bx->how == CFI_IN_REG && bx->reg == DWARF_RBX)) {
+		rule->bx = BX_SAME;
+	} else if (bx->how == CFI_AT_CFA && fits_s16(bx->value)) {
+		rule->bx = BX_AT_CFA;
+		rule->bx_offset = bx->value;
+	}
 }
 
 static bool set_ra(const CfiReg *ra, struct unwind_rule *rule)
@@ -113,7 +138,7 @@ static struct unwind_rule rule_of(const CfiCie *cie, const CfiState *state)
 		.cfa = cfa->kind,
 		.cfa_reg = cfa->reg,
 		.cfa_offset = (int32_t)cfa->offset,
-		.extra = (int32_t)cfa->extra,
+		.extra = (int16_t)cfa->extra,
 	};
 
 	if (cie->return_register != DWARF_RETURN)
@@ -126,8 +151,10 @@ static struct unwind_rule rule_of(const CfiCie *cie, const CfiState *state)
 		return none(cfa->none);
 	if (cfa->reg >= DWARF_REGS || !set_ra(&state->ra, &rule) || !is_sp_cfa(&state->sp))
 		return none(NONE_REGISTER);
-	if (!fits(cfa->offset) || !fits(cfa->extra) || !set_bp(&state->bp, &rule))
+	if (!fits_s32(cfa->offset) || !fits_s16(cfa->extra))
 		return none(NONE_OVERFLOW);
+	set_bp(&state->bp, &rule);
+	set_bx(&state->bx, &rule);
 	return rule;
 }
 
@@ -157,6 +184,8 @@ static int64_t factored(const Run *run, int64_t value)
 static CfiReg *kept(CfiState *state, uint64_t reg)
 {
 	switch (reg) {
+	case DWARF_RBX:
+		return &state->bx;
 	case DWARF_RBP:
 		return &state->bp;
 	case DWARF_RSP:

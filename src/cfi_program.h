@@ -4,8 +4,8 @@
  * struct unwind_rule. Follows the DWARF 5 standard, section 6.4.2, the LSB 5, chapter 10.6, and
  * the GNU extensions that binutils documents (args_size, negative_offset_extended).
  *
- * Kept are the rules of rbp, rsp and the return address; those of other registers are read over:
- * the walk does not need them.
+ * Kept are the rules of rbx, rbp, rsp and the return address; those of other registers are read
+ * over: the walk does not need them.
  */
 #ifndef WALLPROF_CFI_PROGRAM_H
 #define WALLPROF_CFI_PROGRAM_H
@@ -42,7 +42,7 @@ typedef struct CfiReg {
 
 typedef struct CfiState {
 	CfiCfa cfa;
-	CfiReg bp, sp, ra;
+	CfiReg bx, bp, sp, ra;
 } CfiState;
 
 /* remember_state within remember_state: compilers and assemblers use one or two. */

@@ -13,8 +13,11 @@
 /* File systems note times in steps: of a timer tick mostly, of two seconds at the most (FAT). */
 #define TIME_STEP_NS (2 * NSEC_PER_SEC)
 
-/* The number at its end grows with every change of how tables are built, and of the form. */
-static const char magic[16] = "wallprof table 1";
+#define TEXT_OF(number) #number
+#define MAGIC(version)	"wallprof table " TEXT_OF(version)
+
+/* As long as its number is, the rest is 0. */
+static const char magic[24] = MAGIC(UNWIND_TABLE_VERSION);
 
 /* A file is this, the rules and the rows. */
 struct cache_header {

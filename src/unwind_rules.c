@@ -59,7 +59,7 @@ static bool is_valid_cfa(const struct unwind_rule *rule)
 {
 	switch (rule->cfa) {
 	case CFA_NONE:
-		return rule->extra >= NONE_GAP && rule->extra <= NONE_NO_ROOM;
+		return rule->extra >= NONE_GAP && rule->extra <= NONE_FOREIGN;
 	case CFA_END:
 	case CFA_SIGNAL:
 		return true;
@@ -78,5 +78,5 @@ bool unwind_rule_valid(const struct unwind_rule *rule)
 	bool bp =
 		rule->bp <= BP_LOST || (rule->bp >= BP_IN_REG && rule->bp < BP_IN_REG + DWARF_REGS);
 
-	return is_valid_cfa(rule) && ra && bp;
+	return is_valid_cfa(rule) && ra && bp && rule->bx <= BX_LOST && rule->reserved == 0;
 }

@@ -197,6 +197,50 @@ static void find_eh_frame(const ElfMap *file, const ElfIdentity *identity, Unwin
 		sections->unreadable += header.sh_size;
 }
 
+/* ---- functions known by their addresses ---------------------------------------------- */
+
+/* Counted from base_svma; UINT64_MAX if nothing can be executed there. */
+static uint64_t executable_address(const UnwindSections *sections, uint64_t base_svma,
+				   uint64_t svma)
+{
+	return svma && svma >= base_svma &&
+			       unwind_ranges_find(&sections->executable, svma - base_svma)
+		       ? svma - base_svma
+		       : UINT64_MAX;
+}
+
+/* By the program headers, as the loader does. */
+static void find_init_fini(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
+			   UnwindSections *sections)
+{
+	size_t count;
+
+	if (elf_getphdrnum(file->elf, &count) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr segment;
+		CfiSection dynamic;
+		Elf64_Dyn entry;
+
+		if (!gelf_getphdr(file->elf, i, &segment) || segment.p_type != PT_DYNAMIC ||
+		    !find_loaded(file, identity, segment.p_vaddr, &dynamic))
+			continue;
+		dynamic.size = MIN(dynamic.size, segment.p_filesz);
+		for (size_t at = 0; at + sizeof(entry) <= dynamic.size; at += sizeof(entry)) {
+			memcpy(&entry, dynamic.data + at, sizeof(entry));
+			if (entry.d_tag == DT_NULL)
+				break;
+			if (entry.d_tag == DT_INIT)
+				sections->init =
+					executable_address(sections, base_svma, entry.d_un.d_ptr);
+			if (entry.d_tag == DT_FINI)
+				sections->fini =
+					executable_address(sections, base_svma, entry.d_un.d_ptr);
+		}
+		return;
+	}
+}
+
 /* ---- .debug_frame --------------------------------------------------------------- */
 
 static bool decompress(Elf_Scn *section, const GElf_Shdr *header)
@@ -228,7 +272,7 @@ static void find_debug_frame(const ElfMap *file, UnwindSections *sections)
 int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			 UnwindSections *ret_sections)
 {
-	UnwindSections sections = {.entry = UINT64_MAX};
+	UnwindSections sections = {.init = UINT64_MAX, .fini = UINT64_MAX};
 	ElfIdentity identity;
 	GElf_Ehdr header;
 
@@ -237,9 +281,8 @@ int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_
 		return -ENOEXEC;
 	find_executable(file, &identity, base_svma, &sections);
 	find_code(file, base_svma, &sections);
-	if (header.e_entry && header.e_entry >= base_svma &&
-	    unwind_ranges_find(&sections.executable, header.e_entry - base_svma))
-		sections.entry = header.e_entry - base_svma;
+	sections.entry = executable_address(&sections, base_svma, header.e_entry);
+	find_init_fini(file, &identity, base_svma, &sections);
 	find_eh_frame(file, &identity, &sections);
 	find_debug_frame(file, &sections);
 	if (!sections.debug_frame.size && debug && debug->elf)

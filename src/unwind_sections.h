@@ -21,8 +21,9 @@ typedef struct UnwindSections {
 	CfiSection eh_frame, debug_frame; /* point into the files */
 	UnwindRanges executable;	  /* the segments */
 	UnwindRanges code;		  /* what of them is said to be code, or all of them */
-	uint64_t entry;			  /* counted from base_svma; UINT64_MAX: none */
-	uint64_t unreadable;		  /* bytes of sections that cannot be had */
+	/* Counted from base_svma; UINT64_MAX: none. The last two: functions of DT_INIT, DT_FINI. */
+	uint64_t entry, init, fini;
+	uint64_t unreadable; /* bytes of sections that cannot be had */
 } UnwindSections;
 
 /* Returns 0 or -ENOEXEC. To be freed, before the files are closed. */

@@ -7,13 +7,11 @@
  */
 #include "unwind_table.h"
 #include "unwind_fdes.h"
+#include "unwind_gaps.h"
 #include "unwind_sections.h"
 #include <errno.h>
 
 #define ADDRESSES (1ULL << 32)
-
-/* mov $15,%rax; syscall: what libraries without CFI for it return to from a signal handler. */
-static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
 /* Addresses are counted from base_svma, except in emit_rule(). */
 typedef struct Builder {
@@ -21,7 +19,7 @@ typedef struct Builder {
 	UnwindRuleIndex index;
 	UnwindSections sections;
 	UnwindFdes eh_frame, debug_frame;
-	size_t code; /* sections.code.items[code] is the first that a later gap can touch */
+	UnwindGaps gaps;
 	/* The piece that is being laid: of an FDE what others have left. */
 	uint64_t from, to;
 	bool after_gap;	  /* the byte before it is covered by no FDE */
@@ -40,13 +38,14 @@ static uint32_t number_of(Builder *builder, const struct unwind_rule *rule)
 		       : unwind_rule_number(&builder->index, &no_room, UNWIND_RULES_MAX);
 }
 
-/* From pc on: at the last row's place, which it replaces, or behind it. */
-static void put_row(Builder *builder, uint32_t pc, const struct unwind_rule *rule)
+/* An UnwindPut. From pc on: behind the last row, or in the place of what begins there. */
+static void put_row(void *user, uint32_t pc, const struct unwind_rule *rule)
 {
+	Builder *builder = user;
 	UnwindRows *rows = &builder->table->rows;
 	uint32_t number = number_of(builder, rule);
 
-	if (rows->count && rows->items[rows->count - 1].pc == pc)
+	while (rows->count && rows->items[rows->count - 1].pc >= pc)
 		rows->count--;
 	if (rows->count == 0 || rows->items[rows->count - 1].rule != number)
 		*vec_push(rows) = (struct unwind_row){.pc = pc, .rule = number};
@@ -62,80 +61,10 @@ static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwin
 	if (to <= builder->from || from >= builder->to)
 		return;
 	from = MAX(from, builder->from);
-	/* The walk looks for the place before a return address, and a handler returns to the first
-	 * byte. glibc's own FDE begins one byte early, others do not. */
-	if (rule->cfa == CFA_SIGNAL && from == builder->from && builder->after_gap)
-		from--;
+	/* glibc's own FDE begins one byte early, others do not. */
+	if (rule->cfa == CFA_SIGNAL && from == builder->from)
+		from = unwind_signal_begin(&builder->sections, from, builder->after_gap);
 	put_row(builder, from, rule);
-}
-
-/* ---- gaps ------------------------------------------------------------------------- */
-
-/* `low`: what is before has its row. Returns to where the next one is to be looked for. */
-static uint64_t put_signal(Builder *builder, uint64_t low, uint64_t gap_end, uint64_t place)
-{
-	static const struct unwind_rule signal = {.cfa = CFA_SIGNAL};
-	static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
-	uint64_t end = place + sizeof(sigreturn);
-
-	put_row(builder, place > low ? place - 1 : place, &signal);
-	if (end < gap_end)
-		put_row(builder, end, &no_fde);
-	return end;
-}
-
-/* Most gaps align a function: memmem() would take longer to prepare than this takes. */
-static const uint8_t *find_sigreturn(const uint8_t *bytes, size_t size)
-{
-	if (size >= 64)
-		return memmem(bytes, size, sigreturn, sizeof(sigreturn));
-	for (; size >= sizeof(sigreturn); bytes++, size--)
-		if (!memcmp(bytes, sigreturn, sizeof(sigreturn)))
-			return bytes;
-	return NULL;
-}
-
-/* The bytes of a range of code that lie in the gap. */
-static void find_signals_in(Builder *builder, const UnwindRange *code, uint64_t gap, uint64_t end)
-{
-	uint64_t from = MAX(gap, code->from), to = MIN(end, code->to), low = gap;
-
-	while (code->bytes && from < to) {
-		const uint8_t *found = find_sigreturn(code->bytes + (from - code->from), to - from);
-
-		if (!found)
-			return;
-		low = from = put_signal(builder, low, end, code->from + (found - code->bytes));
-	}
-}
-
-static void find_signals(Builder *builder, uint64_t gap, uint64_t end)
-{
-	const UnwindRanges *code = &builder->sections.code;
-
-	while (builder->code < code->count && code->items[builder->code].to <= gap)
-		builder->code++;
-	for (size_t i = builder->code; i < code->count && code->items[i].from < end; i++)
-		find_signals_in(builder, &code->items[i], gap, end);
-}
-
-/* What no FDE covers, up to `end`; `followed`: there one begins. */
-static void put_gap(Builder *builder, uint64_t end, bool followed)
-{
-	static const struct unwind_rule outermost = {.cfa = CFA_END};
-	static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
-	uint64_t gap = builder->covered, entry = builder->sections.entry;
-	bool has_entry = entry >= gap && entry < end;
-	bool padding = followed && !has_entry && gap > 0 && end - gap < UNWIND_PADDING;
-
-	if (gap >= end)
-		return;
-	if (!padding)
-		put_row(builder, gap, &no_fde);
-	/* C libraries leave their programs' first function without an FDE: nobody called it. */
-	find_signals(builder, gap, has_entry ? entry : end);
-	if (has_entry)
-		put_row(builder, entry, &outermost);
 }
 
 /* ---- all FDEs --------------------------------------------------------------------- */
@@ -151,7 +80,7 @@ static void put_fde(Builder *builder, const UnwindFdes *fdes, const UnwindFde *f
 	builder->to = MIN(end_of(fde), limit);
 	builder->after_gap = builder->from > builder->covered;
 	builder->table->counts.overlaps += builder->from > fde->pc || builder->to < end_of(fde);
-	put_gap(builder, builder->from, /* followed= */ true);
+	unwind_gap_put(&builder->gaps, builder->covered, builder->from, /* followed= */ true);
 	unwind_fde_run(fdes, fde, emit_rule, builder);
 	builder->covered = builder->to;
 }
@@ -193,7 +122,7 @@ static void put_fdes(Builder *builder)
 			break;
 		}
 	}
-	put_gap(builder, ADDRESSES, /* followed= */ false);
+	unwind_gap_put(&builder->gaps, builder->covered, ADDRESSES, /* followed= */ false);
 }
 
 /* ---- counting ----------------------------------------------------------------------- */
@@ -242,6 +171,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 			 &builder.eh_frame);
 	unwind_fdes_read(&sections->debug_frame, &sections->executable, base_svma, &table.counts,
 			 &builder.debug_frame);
+	builder.gaps = (UnwindGaps){.sections = sections, .put = put_row, .user = &builder};
 	put_fdes(&builder);
 	count_rows(&sections->executable, &table);
 	unwind_fdes_free(&builder.eh_frame);

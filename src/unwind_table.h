@@ -11,6 +11,12 @@
 #include "elf_file.h"
 #include "unwind_rules.h"
 
+/*
+ * Grows with every change of what the builder makes of the same file, and of the form in
+ * bpf/unwind.h: tables in the cache that were made before are not used any more.
+ */
+#define UNWIND_TABLE_VERSION 2
+
 /* Why an FDE, or all of it that is left, is not in the table. */
 enum unwind_drop {
 	UNWIND_DROP_BROKEN,    /* it cannot be read */
@@ -26,7 +32,7 @@ enum unwind_drop {
 };
 
 #define UNWIND_CFAS  (CFA_SIGNAL + 1)
-#define UNWIND_NONES (NONE_NO_ROOM + 1)
+#define UNWIND_NONES (NONE_FOREIGN + 1)
 
 typedef struct UnwindCounts {
 	uint64_t fdes; /* in both sections, dropped ones included */

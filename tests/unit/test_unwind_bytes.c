@@ -169,8 +169,9 @@ static Built build_form(const char *path, const Form *form, Program program)
 static void assert_rule(const struct unwind_rule *rule, const struct unwind_rule *expected)
 {
 	if (memcmp(rule, expected, sizeof(*rule)))
-		fail_msg("cfa %u reg %u %+d extra %d, ra %u, bp %u %+d", rule->cfa, rule->cfa_reg,
-			 rule->cfa_offset, rule->extra, rule->ra, rule->bp, rule->bp_offset);
+		fail_msg("cfa %u reg %u %+d extra %d, ra %u, bp %u %+d, bx %u %+d", rule->cfa,
+			 rule->cfa_reg, rule->cfa_offset, rule->extra, rule->ra, rule->bp,
+			 rule->bp_offset, rule->bx, rule->bx_offset);
 }
 
 /* What can be evaluated must be what libdw says. */
@@ -190,6 +191,8 @@ static void assert_libdw_agrees(const char *path, const Built *built, uint64_t p
 		assert_int_equal(libdw.ra.number, ours.ra.number);
 		if (ours.bp.kind == VALUE_KNOWN)
 			assert_int_equal(libdw.bp.number, ours.bp.number);
+		if (ours.bx.kind == VALUE_KNOWN)
+			assert_int_equal(libdw.bx.number, ours.bx.number);
 	}
 	close_oracle(&oracle);
 }
@@ -222,7 +225,17 @@ static const Case cases[] = {
 	{PROGRAM(DW_CFA_def_cfa_sf, 6, 0x7e), {REG(6, 16)}},
 	{PROGRAM(DW_CFA_def_cfa_offset_sf, 0x7d), {REG(7, 24)}},
 	{PROGRAM(DW_CFA_offset | 6, 2), {USUAL, .bp = BP_AT_CFA, .bp_offset = -16}},
-	{PROGRAM(DW_CFA_offset | 3, 2), {USUAL}},
+	{PROGRAM(DW_CFA_offset | 3, 2), {USUAL, .bx = BX_AT_CFA, .bx_offset = -16}},
+	{PROGRAM(DW_CFA_offset | 3, 2, DW_CFA_restore | 3), {USUAL}},
+	{PROGRAM(DW_CFA_offset | 3, 2, DW_CFA_same_value, 3), {USUAL}},
+	{PROGRAM(DW_CFA_offset | 3, 2, DW_CFA_offset | 6, 3),
+	 {USUAL, .bp = BP_AT_CFA, .bp_offset = -24, .bx = BX_AT_CFA, .bx_offset = -16}},
+	{PROGRAM(DW_CFA_offset | 12, 2), {USUAL}},
+	{PROGRAM(DW_CFA_undefined, 3), {USUAL, .bx = BX_LOST}},
+	{PROGRAM(DW_CFA_register, 3, 3), {USUAL}},
+	{PROGRAM(DW_CFA_register, 3, 9), {USUAL, .bx = BX_LOST}},
+	{PROGRAM(DW_CFA_val_offset, 3, 2), {USUAL, .bx = BX_LOST}},
+	{PROGRAM(DW_CFA_def_cfa, 3, 16), {REG(3, 16)}},
 	{PROGRAM(DW_CFA_offset | 16, 2), NONE(REGISTER)},
 	{PROGRAM(DW_CFA_offset_extended, 6, 2), {USUAL, .bp = BP_AT_CFA, .bp_offset = -16}},
 	{PROGRAM(DW_CFA_offset_extended_sf, 6, 0x7e), {USUAL, .bp = BP_AT_CFA, .bp_offset = 16}},
@@ -254,11 +267,11 @@ static const Case cases[] = {
 	{PROGRAM(DW_CFA_expression, 6, 2, DW_OP_breg7, 16),
 	 {USUAL, .bp = BP_AT_SP, .bp_offset = 16}},
 	{PROGRAM(DW_CFA_expression, 6, 2, DW_OP_breg3, 16), {USUAL, .bp = BP_LOST}},
-	{PROGRAM(DW_CFA_expression, 3, 2, DW_OP_breg3, 16), {USUAL}},
+	{PROGRAM(DW_CFA_expression, 3, 2, DW_OP_breg3, 16), {USUAL, .bx = BX_LOST}},
 	{PROGRAM(DW_CFA_expression, 16, 2, DW_OP_breg7, 8), NONE(REGISTER)},
 	{PROGRAM(DW_CFA_val_expression, 6, 2, DW_OP_breg6, 0), {USUAL, .bp = BP_LOST}},
 	{PROGRAM(DW_CFA_val_expression, 16, 2, DW_OP_breg6, 0), NONE(REGISTER)},
-	{PROGRAM(DW_CFA_val_expression, 3, 2, DW_OP_breg6, 0), {USUAL}},
+	{PROGRAM(DW_CFA_val_expression, 3, 2, DW_OP_breg6, 0), {USUAL, .bx = BX_LOST}},
 	{PROGRAM(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 16), {REG(7, 16)}},
 	{PROGRAM(DW_CFA_def_cfa_expression, 3, DW_OP_bregx, 6, 16), {REG(6, 16)}},
 	{PROGRAM(DW_CFA_def_cfa_expression, 4, DW_OP_breg7, 16, DW_OP_plus_uconst, 8),
@@ -291,7 +304,21 @@ static const Case cases[] = {
 	{PROGRAM(DW_CFA_def_cfa_expression, 0), NONE(EXPRESSION)},
 	{PROGRAM(DW_CFA_def_cfa_offset, 0xff, 0xff, 0xff, 0xff, 7), {REG(7, 0x7fffffff)}},
 	{PROGRAM(DW_CFA_def_cfa_offset, 0x80, 0x80, 0x80, 0x80, 8), NONE(OVERFLOW)},
-	{PROGRAM(DW_CFA_offset_extended, 6, 0x80, 0x80, 0x80, 0x80, 8), NONE(OVERFLOW)},
+	/* -32768 fits, and what does not is lost without the CFA. */
+	{PROGRAM(DW_CFA_offset_extended, 6, 0x80, 0x20),
+	 {USUAL, .bp = BP_AT_CFA, .bp_offset = INT16_MIN}},
+	{PROGRAM(DW_CFA_offset_extended, 6, 0x81, 0x20), {USUAL, .bp = BP_LOST}},
+	{PROGRAM(DW_CFA_offset_extended, 6, 0x80, 0x80, 0x80, 0x80, 8), {USUAL, .bp = BP_LOST}},
+	{PROGRAM(DW_CFA_expression, 6, 4, DW_OP_breg7, 0x80, 0x80, 2), {USUAL, .bp = BP_LOST}},
+	{PROGRAM(DW_CFA_offset_extended, 3, 0x80, 0x20),
+	 {USUAL, .bx = BX_AT_CFA, .bx_offset = INT16_MIN}},
+	{PROGRAM(DW_CFA_offset_extended, 3, 0x81, 0x20), {USUAL, .bx = BX_LOST}},
+	{PROGRAM(DW_CFA_def_cfa_expression, 7, DW_OP_breg7, 8, DW_OP_deref, DW_OP_plus_uconst, 0xff,
+		 0xff, 1),
+	 {.cfa = CFA_DEREF, .cfa_reg = 7, .cfa_offset = 8, .extra = INT16_MAX}},
+	{PROGRAM(DW_CFA_def_cfa_expression, 7, DW_OP_breg7, 8, DW_OP_deref, DW_OP_plus_uconst, 0x80,
+		 0x80, 2),
+	 NONE(OVERFLOW)},
 	/* What cannot be read, or makes no sense. */
 	{PROGRAM(0x3f), NONE(BROKEN)},
 	{PROGRAM(DW_CFA_restore_state), NONE(BROKEN)},

@@ -43,7 +43,7 @@ typedef struct Value {
 
 typedef struct Caller {
 	bool covered;
-	Value cfa, ra, bp, sp;
+	Value cfa, ra, bp, bx, sp;
 	/* Of libdw's answer: does it go by what our rules leave out? */
 	bool cfa_by_expression;
 } Caller;
@@ -193,6 +193,11 @@ static inline Caller ask_libdw(const Oracle *oracle, uint64_t svma, const Machin
 	}
 	caller.ra = register_by_libdw(frame, DWARF_RETURN, machine, &caller.cfa.number);
 	caller.bp = register_by_libdw(frame, DWARF_RBP, machine, &caller.cfa.number);
+	caller.bx = register_by_libdw(frame, DWARF_RBX, machine, &caller.cfa.number);
+	/* Of registers without an instruction elfutils has those of the caller by the psABI as
+	 * unchanged; but where rbx should be in its list, there is rax's number. */
+	if (caller.bx.kind == VALUE_UNDEFINED)
+		caller.bx = (Value){VALUE_KNOWN, machine->regs[DWARF_RBX]};
 	caller.sp = register_by_libdw(frame, DWARF_RSP, machine, &caller.cfa.number);
 	free(frame);
 	return caller;
@@ -236,6 +241,17 @@ static inline Value bp_by_rule(const struct unwind_rule *rule, const Machine *ma
 	return (Value){VALUE_KNOWN, regs[rule->bp - BP_IN_REG]};
 }
 
+static inline Value bx_by_rule(const struct unwind_rule *rule, const Machine *machine, uint64_t cfa)
+{
+	switch (rule->bx) {
+	case BX_SAME:
+		return (Value){VALUE_KNOWN, machine->regs[DWARF_RBX]};
+	case BX_AT_CFA:
+		return (Value){VALUE_KNOWN, memory_at(cfa + rule->bx_offset)};
+	}
+	return (Value){.kind = VALUE_UNDEFINED};
+}
+
 /* A rule that is neither CFA_NONE nor CFA_END. */
 static inline Caller ask_rule(const struct unwind_rule *rule, const Machine *machine)
 {
@@ -247,6 +263,7 @@ static inline Caller ask_rule(const struct unwind_rule *rule, const Machine *mac
 			.cfa = {VALUE_KNOWN, memory_at(rsp + 160)},
 			.ra = {VALUE_KNOWN, memory_at(rsp + 168)},
 			.bp = {VALUE_KNOWN, memory_at(rsp + 120)},
+			.bx = {VALUE_KNOWN, memory_at(rsp + 128)},
 			.sp = {VALUE_KNOWN, memory_at(rsp + 160)},
 		};
 	cfa = cfa_by_rule(rule, machine);
@@ -256,6 +273,7 @@ static inline Caller ask_rule(const struct unwind_rule *rule, const Machine *mac
 		.cfa = {VALUE_KNOWN, cfa},
 		.ra = {VALUE_KNOWN, ra},
 		.bp = bp_by_rule(rule, machine, cfa),
+		.bx = bx_by_rule(rule, machine, cfa),
 		.sp = {VALUE_KNOWN, cfa},
 	};
 }
