@@ -45,7 +45,9 @@ class Completeness:
 
 
 def is_made_code(frame):
-    return frame.category == "User" and not frame.pseudo and frame.library in (None, "[anon]")
+    """Made at run time; or V8's builtins, made in the same way when node was built."""
+    return frame.category == "User" and not frame.pseudo and (
+        frame.library in (None, "[anon]") or frame.name.startswith("Builtins_"))
 
 
 def is_before_exec(frames):
