@@ -8,8 +8,8 @@ import os
 import subprocess
 
 from chains import Told, check_told, compare
-from harness import (ROOT, WORKLOADS, Profile, check, expect_failure, fewer, host_only,
-                     needs_command)
+from harness import (ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, host_only,
+                     needs_command, needs_root)
 from object_files import run
 from roots import Roots
 
@@ -150,6 +150,17 @@ def test_exec_in_place(context):
     _, told = tasks(context, "execs", count, ms=2)
     check(len({i["pid"] for i in told.intervals}) == 1, "in several processes")
     check(len(told.intervals) == 2 * count, f"{len(told.intervals)} intervals, not {2 * count}")
+
+
+def test_number_used_again(context):
+    """Programs that have one number within milliseconds, each with its own mappings."""
+    needs_root()
+    if not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
+        raise Skip("this kernel gives no numbers on demand")
+    _, told = tasks(context, "reused", fewer(40), WORKLOADS / "unwind-static", ms=3)
+    numbers = told.values["number"]
+    again = sum(a == b for a, b in zip(numbers, numbers[1:]))
+    check(again > len(numbers) / 4, f"hardly a number was used again: {numbers}")
 
 
 def test_deleted_program(context):

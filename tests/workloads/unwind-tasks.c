@@ -173,12 +173,48 @@ static void deleted(void)
 	work("main deleted work");
 }
 
+/* The next process is to have this number; others may be faster. */
+static void number_again(pid_t pid)
+{
+	char text[16];
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+	int length = snprintf(text, sizeof(text), "%d", pid - 1);
+
+	told_check(fd >= 0 && write(fd, text, length) == length, "ns_last_pid");
+	close(fd);
+}
+
+/* Processes of one number, at once after one another: this program and the one at path in turn. */
+static void reused(void)
+{
+	char time[16];
+	pid_t pid = 0;
+
+	snprintf(time, sizeof(time), "%u", (unsigned)ms);
+	for (uint64_t i = 0; i < count; i++) {
+		if (pid)
+			number_again(pid);
+		pid = fork();
+		told_check(pid >= 0, "fork");
+		if (pid == 0 && i & 1) {
+			execl(path, path, "recursion", time, "20", NULL);
+			_exit(1);
+		}
+		if (pid == 0) {
+			work("main reused work");
+			_exit(0);
+		}
+		told_value("number", pid);
+		told_check(waitpid(pid, NULL, 0) == pid, "waitpid");
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
-	{"threads", threads}, {"cloned", cloned}, {"vforks", vforks},
-	{"storm", storm},     {"execs", execs},	  {"deleted", deleted},
+	{"threads", threads}, {"cloned", cloned},   {"vforks", vforks}, {"storm", storm},
+	{"execs", execs},     {"deleted", deleted}, {"reused", reused},
 };
 
 int main(int argc, char **argv)
