@@ -59,7 +59,9 @@ def test_fixtures_by_libdwfl(context):
         command = [WORKLOADS / fixture[0], *fixture[1:]]
         found, text = collect(lambda: stop_by_libdwfl(context, command, 40, 4000), 20)
         check(found["stops"] >= 10, f"{fixture}: hardly a stop")
-        check_found(found, f"{fixture}: {text}")
+        # A thread at its birth is in clone's wrapper, whose rules are for the caller's side; BPF
+        # knows it by its registers.
+        check_found(found, f"{fixture}: {text}", cut_share=0.2 if "threads" in fixture else 0.0)
         everything.update(found)
     print(f"# fixtures against libdwfl: {dict(everything)}", flush=True)
 

@@ -45,8 +45,9 @@ SELECTION = ("cli.command_cannot_be_run", "cli.missing_privilege", "cli.stdout",
              "record.interrupt_goes_to_the_command", "record.pid_namespace",
              "record.process_ends_before_the_window", "record.same_program_leaves_no_trace",
              "record.window_is_on_time", "strip.curl", "strip.fork_and_exec",
-             "strip.main_thread_ends_first", "strip.negative",
-             "workloads.negative")
+             "strip.main_thread_ends_first", "strip.negative", "unwind.exec_in_place",
+             "unwind.number_used_again", "unwind.recursion", "unwind.signal", "unwind.threads",
+             "unwind.vfork", "workloads.negative")
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
 
