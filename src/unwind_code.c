@@ -169,7 +169,7 @@ static size_t skip_padding(const Follow *follow, size_t place)
 {
 	Instruction instruction;
 
-	while (!follow->at[place].known &&
+	while (place < follow->size && !follow->at[place].known &&
 	       (instruction = unwind_instruction(follow->bytes + place, follow->size - place))
 			       .does == DOES_NOP)
 		place += instruction.length;
@@ -184,7 +184,7 @@ static bool follow_function(Follow *follow, size_t *place, UnwindCodeRows *rows)
 		Instruction instruction =
 			unwind_instruction(follow->bytes + *place, follow->size - *place);
 
-		if (!arrive(follow, *place))
+		if (*place >= follow->size || !arrive(follow, *place))
 			return false;
 		put_row(rows, *place, &follow->now);
 		if (!follow_one(follow, *place, &instruction) ||

@@ -40,6 +40,15 @@ uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t place, boo
 
 /* ---- a piece ------------------------------------------------------------------------ */
 
+/*
+ * A library that needs others leaves signals to them, unless it has a run-time system of its own
+ * without tables (Go's). To look at all its gaps would be to read every page of its code.
+ */
+static bool may_return_from_signals(const UnwindSections *sections, const Piece *piece)
+{
+	return !sections->needs_others || sections->entry != UINT64_MAX || piece->rule == &foreign;
+}
+
 /* low: what is before is covered. */
 static void put_signals(const UnwindGaps *gaps, Piece *piece, uint64_t low)
 {
@@ -79,13 +88,15 @@ static uint64_t put_known_code(const UnwindGaps *gaps, Piece *piece)
 
 static void put_piece(const UnwindGaps *gaps, Piece *piece)
 {
-	uint64_t size = piece->to - piece->from;
+	uint64_t size = piece->to - piece->from, low;
 
 	if (size >= FOREIGN_MIN && !unwind_code_filling(piece->bytes, size)) {
 		piece->rule = &foreign;
 		gaps->put(gaps->user, piece->from, &foreign);
 	}
-	put_signals(gaps, piece, put_known_code(gaps, piece));
+	low = put_known_code(gaps, piece);
+	if (may_return_from_signals(gaps->sections, piece))
+		put_signals(gaps, piece, low);
 }
 
 /* ---- a gap ---------------------------------------------------------------------------- */

@@ -230,6 +230,7 @@ static void find_init_fini(const ElfMap *file, const ElfIdentity *identity, uint
 			memcpy(&entry, dynamic.data + at, sizeof(entry));
 			if (entry.d_tag == DT_NULL)
 				break;
+			sections->needs_others |= entry.d_tag == DT_NEEDED;
 			if (entry.d_tag == DT_INIT)
 				sections->init =
 					executable_address(sections, base_svma, entry.d_un.d_ptr);

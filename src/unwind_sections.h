@@ -23,6 +23,7 @@ typedef struct UnwindSections {
 	UnwindRanges code;		  /* what of them is said to be code, or all of them */
 	/* Counted from base_svma; UINT64_MAX: none. The last two: functions of DT_INIT, DT_FINI. */
 	uint64_t entry, init, fini;
+	bool needs_others;   /* DT_NEEDED */
 	uint64_t unreadable; /* bytes of sections that cannot be had */
 } UnwindSections;
 

@@ -181,6 +181,34 @@ static void test_random(void **state)
 	assert_true(found > 100);
 }
 
+/* More than is looked at: a function that goes on behind that is not known. */
+static void test_long(void **state)
+{
+	UnwindCodeRows rows;
+	uint8_t bytes[2 * UNWIND_CODE_MAX];
+
+	(void)state;
+	for (size_t first = UNWIND_CODE_MAX - 3; first < UNWIND_CODE_MAX + 3; first++) {
+		memset(bytes, 0x90, sizeof(bytes));
+		bytes[0] = RET;
+		bytes[first] = 0x50;
+		unwind_code_follow(bytes, sizeof(bytes), 0x1000, /* function_begins= */ true,
+				   &rows);
+		assert_int_equal(rows.count, 1);
+		assert_int_equal(rows.end, MIN(first, (size_t)UNWIND_CODE_MAX));
+		memset(bytes, 0x50, first);
+		bytes[first] = RET;
+		unwind_code_follow(bytes, sizeof(bytes), 0x1000, /* function_begins= */ true,
+				   &rows);
+		assert_int_equal(rows.count, 0);
+	}
+	/* Fills all of it. */
+	memset(bytes, 0x90, sizeof(bytes));
+	bytes[0] = 0x50;
+	unwind_code_follow(bytes, sizeof(bytes), 0x1000, /* function_begins= */ false, &rows);
+	assert_int_equal(rows.count, 0);
+}
+
 /* ---- in an object --------------------------------------------------------------------- */
 
 #define FUNCTION(name, ...) name ": .cfi_startproc\n " __VA_ARGS__ "\n .cfi_endproc\n"
@@ -463,9 +491,13 @@ static void test_stepped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known),	cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_random),	cmocka_unit_test(test_foreign),
-		cmocka_unit_test(test_entry),	cmocka_unit_test(test_touched_restorer),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_touched_restorer),
 		cmocka_unit_test(test_stepped),
 	};
 
