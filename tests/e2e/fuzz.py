@@ -27,11 +27,14 @@ TARGETS = {"object": 1, "capture": 1, "export": 1, "maps": 1, "jit": 1, "cache":
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # What reads files and texts that others made.
-PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_sort.c",
-           "cfi.c", "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
-           "elf_symbols.c", "jit_table.c", "jitdump.c", "mini_debug.c", "object_names.c", "perf_map.c", "proc_maps.c",
-           "range_history.c", "symbol_messages.c", "unwind_code.c", "unwind_fdes.c",
-           "unwind_gaps.c", "unwind_instruction.c", "unwind_rules.c", "unwind_sections.c", "unwind_table.c"]
+PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_sort.c", "cfi.c",
+           "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "dwarf_names.c",
+           "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
+           "elf_symbols.c", "jit_table.c", "jitdump.c", "mini_debug.c",
+           "object_names.c", "perf_map.c", "proc_maps.c", "range_history.c",
+           "symbol_messages.c", "unwind_code.c", "unwind_fdes.c", "unwind_gaps.c",
+           "unwind_instruction.c", "unwind_rules.c", "unwind_sections.c",
+           "unwind_table.c"]
 LEAST_PERCENT = 80
 LEAST_RUNS = 10  # a second
 AT_A_TIME = 2
