@@ -32,6 +32,7 @@ struct ring_map sched_ring SEC(".maps");
 struct ring_map bulk_ring SEC(".maps");
 struct accounts_map accounts SEC(".maps");
 struct scratch_map scratch SEC(".maps");
+struct copies_map copies SEC(".maps");
 
 /*
  * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. A global

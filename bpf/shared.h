@@ -122,7 +122,7 @@ struct unwind_troubles {
 	u64 vma_busy;	  /* bpf_find_vma could not look */
 };
 
-#define COPY_SIZE (16u << 10)
+#define COPY_SIZE (64u << 10) /* as much as perf can take */
 
 /*
  * REC_STACK_COPY: registers and stack of a walk that ended for want of a mapping or a table, for

@@ -431,6 +431,8 @@ static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
 	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
 		return 0;
 	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
+		if (size > COPY_SIZE - PAGE_SIZE)
+			break;
 		if (bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
 			break;
 		size += PAGE_SIZE;
@@ -444,12 +446,15 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct rec_stack_copy *copy;
-	u32 length;
+	u32 length, number;
 
 	if (!slot)
 		return 0;
+	number = slot->number;
+	copy = bpf_map_lookup_elem(&copies, &number);
+	if (!copy)
+		return 0;
 	take_registers(&slot->walk, regs);
-	copy = &slot->copy;
 	copy->id = slot->stack.id;
 	copy->tgid = task->tgid;
 	copy->exec_id = task->self_exec_id;

@@ -47,7 +47,7 @@ static __always_inline bool same_start(const struct again *again, struct stack_s
 /* Reads the part of the stack that the walk read, and compares each word of the walk's. */
 static __always_inline bool same_words(const struct again *again, struct stack_slot *slot)
 {
-	u64 *stack = (u64 *)slot->copy.stack;
+	u64 *stack = slot->span;
 	u64 differ = 0;
 	u32 size, count = again->count;
 

@@ -110,11 +110,19 @@ struct stack_slot {
 	u64 word;	  /* what was read last */
 	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
-	struct rec_stack_copy copy;
+	u64 span[AGAIN_SPAN / sizeof(u64)];
 	union {
 		struct rec_stack stack;
 		u8 room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
 	};
+};
+
+/* As many as slots, and with their numbers. */
+struct copies_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct rec_stack_copy);
 };
 
 struct scratch_map {
@@ -172,6 +180,7 @@ extern struct ring_map sched_ring SEC(".maps");
 extern struct ring_map bulk_ring SEC(".maps");
 extern struct accounts_map accounts SEC(".maps");
 extern struct scratch_map scratch SEC(".maps");
+extern struct copies_map copies SEC(".maps");
 
 /* ---- targets ------------------------------------------------------------------ */
 

@@ -82,6 +82,7 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 	bpf_map__set_max_entries(skeleton->maps.copy_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
+	bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
 	skeleton->rodata->setting_user_stacks = options->user_stacks;
 	skeleton->rodata->setting_max_stack = read_max_stack();

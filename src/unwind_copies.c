@@ -3,7 +3,7 @@
 #include "walk_user.h"
 #include <string.h>
 
-#define COPIES_MAX (4096u) /* kept at a time: 64 MB if all are of the largest size */
+#define KEPT_MAX (64u << 20) /* bytes of copies that wait for a table */
 /* A table that is not ready by then is not waited for. */
 #define PATIENCE_NS (5 * NSEC_PER_SEC)
 
@@ -12,6 +12,7 @@ struct UnwindCopies {
 	RecordSink sink;
 	void *user;
 	VEC(struct rec_stack_copy *) list;
+	size_t kept; /* bytes */
 	UnwindCopiesCounts counts;
 };
 
@@ -51,10 +52,11 @@ void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy)
 
 	copies->counts.taken++;
 	if (length < offsetof(struct rec_stack_copy, stack) || length > sizeof(*copy) ||
-	    copies->list.count == COPIES_MAX) {
+	    copies->kept + length > KEPT_MAX) {
 		copies->counts.dropped++;
 		return;
 	}
+	copies->kept += length;
 	kept = xmalloc(length);
 	memcpy(kept, copy, length);
 	kept->size = MIN(kept->size, length - offsetof(struct rec_stack_copy, stack));
@@ -183,6 +185,7 @@ int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables 
 			copies->list.items[kept++] = copy;
 			continue;
 		}
+		copies->kept -= copy->h.len;
 		free(copy);
 		error = r;
 	}

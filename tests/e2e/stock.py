@@ -102,11 +102,12 @@ def node(context):
 
 
 def gdb_batch(context):
-    """A debugger, and the program that it stops."""
+    """A debugger, and the program that it stops: not by a breakpoint, behind which the program
+    counter is one further than the program is."""
     needs_command("gdb")
     return ["env", f"WALLPROF_TOLD={context.path('told')}", "gdb", "-q", "-batch", "-nx",
             "-ex", "set debuginfod enabled off", "-ex", "info functions", "-ex", "info types",
-            "-ex", "break told_spin", "-ex", "run", "-ex", "bt full", "-ex", "info line main",
+            "-ex", "catch syscall clock_nanosleep", "-ex", "run", "-ex", "bt full", "-ex", "info line main",
             "-ex", "disassemble /s main", "-ex", "kill", "--args", WORKLOADS / "unwind-calls",
             "recursion", "1", "50"]
 
