@@ -45,6 +45,7 @@ static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved
 	walk->bp = saved[10];
 	walk->bx = saved[11];
 	walk->exact = walk->inner = true;
+	walk->guessed = false;
 	walk->bp_lost = walk->bx_lost = false;
 	walk->used |= WALK_USED_OTHERS;
 }
@@ -225,7 +226,8 @@ static __always_inline int walk_step(WALK_SELF)
 	struct unwind_rule rule;
 	int result;
 
-	if (pc < walk->mapping.start || pc > walk->mapping.last) {
+	/* A pc of 0, which a call through a null pointer leads to, is in no mapping, either. */
+	if (pc < walk->mapping.start || pc > walk->mapping.last || pc == 0) {
 		result = walk_find_mapping(self, pc);
 		if (result != WALK_ON)
 			return result;

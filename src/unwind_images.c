@@ -47,6 +47,41 @@ static Image *get_image(Images *images, uint32_t ns_tgid, uint64_t now_ns)
 
 /* ---- BPF's records ----------------------------------------------------------------------- */
 
+/*
+ * BPF's word on which process this is. Execs may have been told before it; an image that has no
+ * number yet counts them. The record is about the image that was there at its time.
+ */
+static void name_images(Images *images, const struct rec_task *task)
+{
+	size_t last = map_get(&images->current, task->ns_tgid), first = last;
+	const Image *of_record = NULL;
+	uint32_t number = task->exec_id;
+
+	for (size_t i = last + 1; i-- > 0;) {
+		const Image *image = images->list.items[i];
+
+		if (image->ns_tgid != task->ns_tgid || image->tgid)
+			continue;
+		first = i;
+		if (!of_record && (image->begun_ns <= task->h.ns || image->exec_id == 0))
+			of_record = image;
+		if (image->exec_id == 0)
+			break;
+	}
+	number -= of_record ? of_record->exec_id : 0;
+	for (size_t i = first; i <= last; i++) {
+		Image *image = images->list.items[i];
+
+		if (image->ns_tgid != task->ns_tgid || image->tgid)
+			continue;
+		image->tgid = task->tgid;
+		image->exec_id += number;
+		image->start_boottime = task->start_boottime;
+		image->told_ns = task->h.ns;
+		image->changed = true;
+	}
+}
+
 static void take_task(Images *images, const struct rec_task *task, uint64_t now_ns)
 {
 	Image *image;
@@ -58,11 +93,8 @@ static void take_task(Images *images, const struct rec_task *task, uint64_t now_
 	if (image->tgid && image->start_boottime == task->start_boottime)
 		return;
 	if (image->tgid) /* a number used again */
-		image = begin_image(images, task->ns_tgid, now_ns);
-	image->tgid = task->tgid;
-	image->exec_id = task->exec_id;
-	image->start_boottime = task->start_boottime;
-	image->changed = true;
+		begin_image(images, task->ns_tgid, now_ns);
+	name_images(images, task);
 	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
 }
 
@@ -145,7 +177,11 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 {
 	Image *child = get_image(images, record->ns_tgid, now_ns);
 	const Image *parent = current_image(images, record->ns_parent);
+	uint64_t past_ns = MAX(child->latest_ns, child->told_ns);
 
+	/* What was there before the fork is another process, which had the number. */
+	if (past_ns && past_ns < record->h.ns)
+		child = begin_image(images, record->ns_tgid, now_ns);
 	child->mappings.count = 0;
 	child->latest_ns = record->h.ns;
 	child->changed = true;
@@ -161,7 +197,13 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image = begin_image(images, record->ns_tgid, now_ns);
 	image->tgid = before->tgid;
 	image->start_boottime = before->start_boottime;
-	image->exec_id = before->exec_id + 1; /* as the kernel counts */
+	image->told_ns = before->told_ns;
+	image->begun_ns = record->h.ns;
+	/* As the kernel counts. But BPF may have asked it after this exec. */
+	if (before->tgid && record->h.ns <= before->told_ns)
+		image->exec_id = before->exec_id--;
+	else
+		image->exec_id = before->exec_id + 1;
 	image->latest_ns = record->h.ns;
 	image->ended_ns = ended_ns; /* BPF may have told the end already */
 }

@@ -22,9 +22,11 @@ typedef struct ImageMapping {
 
 typedef struct Image {
 	uint32_t ns_tgid;
-	uint32_t tgid; /* 0 = not known yet, with the next two */
-	uint32_t exec_id;
+	uint32_t tgid;	  /* 0 = not known yet, with the next two */
+	uint32_t exec_id; /* not known: execs since the first record */
 	uint64_t start_boottime;
+	uint64_t told_ns;	    /* when BPF asked for these three */
+	uint64_t begun_ns;	    /* by an exec then; 0 = otherwise */
 	VEC(ImageMapping) mappings; /* by address; none overlap */
 	uint64_t latest_ns;	    /* of the side-band's records that it was made from */
 	bool changed;		    /* since it was published */
@@ -43,7 +45,7 @@ typedef struct Images {
 void images_free(Images *images);
 
 /*
- * Takes TASK, EXEC, EXIT, SPACE and MAPPING records; others are ignored. now_ns tells how long
+ * Takes TASK, EXIT, SPACE and MAPPING records; others are ignored. now_ns tells how long
  * ended images have ended.
  */
 void images_take(Images *images, const struct record *record, uint64_t now_ns);

@@ -75,8 +75,6 @@ static int add_chunk(UnwindMemory *memory)
 	_cleanup_close_ int fd = -1;
 	int error;
 
-	if (memory->chunk_count == CHUNKS_MAX)
-		return -ENOSPC;
 	fd = new_chunk();
 	if (fd < 0)
 		return fd;
@@ -254,10 +252,24 @@ static bool take_hole(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
 	return false;
 }
 
+/* Would there be enough in one piece, with all chunks that may be? */
+static bool has_room(const UnwindMemory *memory, uint32_t count)
+{
+	uint32_t end = memory->chunk_count * CHUNK_CELLS;
+	uint32_t at_end = (CHUNKS_MAX - memory->chunk_count) * CHUNK_CELLS;
+	const Hole *last =
+		memory->holes.count ? &memory->holes.items[memory->holes.count - 1] : NULL;
+
+	if (last && last->first + last->count == end)
+		at_end += last->count;
+	return at_end >= count;
+}
+
 static int allocate(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
 {
 	while (!take_hole(memory, count, ret_first)) {
-		int error = add_chunk(memory);
+		/* Chunks that would not do are not added: each takes its time and 8 MB. */
+		int error = has_room(memory, count) ? add_chunk(memory) : -ENOSPC;
 
 		if (error)
 			return error;

@@ -125,10 +125,10 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 	if (!error) {
 		process.count = image->count = unwinder->run.count;
 		image->cell = process.cell;
-		if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process,
-					BPF_ANY))
-			error = -errno;
 	}
+	/* Without room, too: the entry that is there names the run that is about to go. */
+	if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process, BPF_ANY))
+		error = -errno;
 	unwinder->published++;
 	unwinder->publish_failed += error != 0;
 	image->published = true;

@@ -83,7 +83,8 @@ int write_all(int fd, const void *data, size_t size);
 #define vec_append(v, data, n)                                                                     \
 	({                                                                                         \
 		vec_reserve(v, (v)->count + (n));                                                  \
-		memcpy((v)->items + (v)->count, data, (n) * sizeof(*(v)->items));                  \
+		if ((n) > 0) /* with nothing to copy, both may be NULL */                          \
+			memcpy((v)->items + (v)->count, data, (n) * sizeof(*(v)->items));          \
 		(v)->count += (n);                                                                 \
 	})
 #define vec_free(v)                                                                                \
