@@ -115,6 +115,27 @@ static void print_hook(void *user, const Probe *probe)
 	putchar('\n');
 }
 
+/* As a recording starts them: all in one object, with its maps. Returns whether that works. */
+static bool start_all(const Options *options)
+{
+	ProgramsOptions wanted = {.ring_size = options->ring_size,
+				  .kernel_stacks = options->kernel_stacks,
+				  .user_stacks = options->user_stacks};
+	ProgramsTimes times;
+	Programs *programs;
+	bool good;
+
+	if (programs_start(&wanted, &programs))
+		return false;
+	good = !programs_start_ticks(programs, options->frequency);
+	times = programs_times(programs);
+	programs_free(programs);
+	if (good && log_level >= LOG_VERBOSE)
+		printf("all programs: loaded in %.1f ms, attached in %.1f ms\n",
+		       times.load_ns / 1e6, times.attach_ns / 1e6);
+	return good;
+}
+
 /* What is good to have, but not needed to record. */
 static void print_extras(uint64_t capabilities)
 {
@@ -141,7 +162,7 @@ static void print_extras(uint64_t capabilities)
 		       "CAP_SYS_PTRACE");
 }
 
-int doctor_run(void)
+int doctor_run(const Options *options)
 {
 	Check checks[CHECK_COUNT];
 	struct utsname uts;
@@ -159,6 +180,8 @@ int doctor_run(void)
 	}
 	if (checks[CHECK_KERNEL].ok && checks[CHECK_BTF].ok)
 		programs_probe(print_hook, &failed);
+	if (!failed && !start_all(options)) /* which said why */
+		failed++;
 	print_extras(effective_capabilities());
 	printf(failed ? "wallprof cannot record here: see the lines with \"no\"\n"
 		      : "wallprof can record here\n");

@@ -6,7 +6,7 @@
 #ifndef WALLPROF_CHECKS_H
 #define WALLPROF_CHECKS_H
 
-#include <stdbool.h>
+#include "options.h"
 
 /*
  * Returns 0 if recording can be tried. Otherwise logs, one line each, what is missing
@@ -14,8 +14,10 @@
  */
 int check_recording_allowed(void);
 
-/* Prints what this kernel and these privileges allow, hook by hook. Returns 0 if recording can
- * work. */
-int doctor_run(void);
+/*
+ * Prints what this kernel and these privileges allow, hook by hook; starts what a recording with
+ * these options starts. Returns 0 if recording can work.
+ */
+int doctor_run(const Options *options);
 
 #endif

@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 		status = report(&options, &invoker);
 		break;
 	case VERB_DOCTOR:
-		status = (options.unwind ? doctor_unwind(options.unwind) : doctor_run())
+		status = (options.unwind ? doctor_unwind(options.unwind) : doctor_run(&options))
 				 ? EXIT_FAILURE
 				 : EXIT_SUCCESS;
 		break;

@@ -22,6 +22,7 @@ struct Programs {
 	size_t cpu_count;
 	struct bpf_link **ticks;
 	int stats_fd;
+	ProgramsTimes times;
 	int (*take)(void *user, const struct record *record);
 	void *take_user;
 };
@@ -147,8 +148,10 @@ static int map_accounts(Programs *programs)
 }
 
 /* Everything but the ticks and the iterators, which are opened when needed. */
-static int attach_followers(struct wallprof *skeleton)
+static int attach_followers(Programs *programs)
 {
+	struct wallprof *skeleton = programs->skeleton;
+	uint64_t begin = now_ns();
 	struct {
 		struct bpf_program *program;
 		struct bpf_link **link;
@@ -168,6 +171,7 @@ static int attach_followers(struct wallprof *skeleton)
 			return -errno;
 		}
 	}
+	programs->times.attach_ns += now_ns() - begin;
 	return 0;
 }
 
@@ -183,6 +187,19 @@ static int use_unwind_memory(Programs *programs)
 	if (!error)
 		error = bpf_map__reuse_fd(skeleton->maps.rules,
 					  unwind_memory_rules_fd(programs->unwind_memory));
+	return error;
+}
+
+static int load(Programs *programs)
+{
+	uint64_t begin = now_ns();
+	int error = use_unwind_memory(programs);
+
+	if (!error)
+		error = wallprof__load(programs->skeleton);
+	if (!error)
+		error = unwind_memory_ready(programs->unwind_memory);
+	programs->times.load_ns = now_ns() - begin;
 	return error;
 }
 
@@ -202,11 +219,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	if (options->cost && programs->stats_fd < 0)
 		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
 			 strerror(errno));
-	error = use_unwind_memory(programs);
-	if (!error)
-		error = wallprof__load(programs->skeleton);
-	if (!error)
-		error = unwind_memory_ready(programs->unwind_memory);
+	error = load(programs);
 	if (error) {
 		explain_load_failure(error);
 		return error;
@@ -218,7 +231,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_error("mapping the BPF rings failed: %s", strerror(-error));
 		return error;
 	}
-	return attach_followers(programs->skeleton);
+	return attach_followers(programs);
 }
 
 int programs_start(const ProgramsOptions *options, Programs **ret_programs)
@@ -348,6 +361,7 @@ static int open_tick(int cpu, unsigned int frequency)
 
 int programs_start_ticks(Programs *programs, unsigned int frequency)
 {
+	uint64_t begin = now_ns();
 	size_t opened = 0;
 	int error = -ENODEV;
 
@@ -374,7 +388,13 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, opened,
 			  strerror(-error),
 			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
+	programs->times.attach_ns += now_ns() - begin;
 	return error;
+}
+
+ProgramsTimes programs_times(const Programs *programs)
+{
+	return programs->times;
 }
 
 int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),

@@ -39,6 +39,14 @@ int programs_mark_descendants(Programs *programs);
 /* Starts the timer ticks. Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
 
+/* How long the start took; with programs_start_ticks(), all of it. */
+typedef struct ProgramsTimes {
+	uint64_t load_ns;   /* maps, all programs, and the tables' first chunk of memory */
+	uint64_t attach_ns; /* to their hooks, and the ticks on every CPU */
+} ProgramsTimes;
+
+ProgramsTimes programs_times(const Programs *programs);
+
 /*
  * Sends REC_TASK, REC_SNAPSHOT and REC_STATS of every thread of every target. They come in
  * pieces; `between` is called after each piece, and at the end, to drain the rings.

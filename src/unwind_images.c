@@ -155,6 +155,7 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 		.bias = record->bias,
 		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
 		.file = record->file,
+		.awaits = !(record->h.flags & MAPPING_INITIAL),
 	};
 	size_t at;
 
@@ -187,6 +188,8 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 	child->changed = true;
 	if (parent)
 		vec_append(&child->mappings, parent->mappings.items, parent->mappings.count);
+	for (size_t i = 0; i < child->mappings.count; i++)
+		child->mappings.items[i].awaits = false; /* not from its own mmap on */
 }
 
 static void take_exec(Images *images, const struct rec_space *record, uint64_t now_ns)

@@ -18,6 +18,7 @@ typedef struct ImageMapping {
 	uint64_t bias;	      /* AVMA - SVMA */
 	uint64_t from_ns;     /* 0 = before the recording */
 	uint32_t file;	      /* FILE id */
+	bool awaits;	      /* seen being mapped, and not yet published with a table */
 } ImageMapping;
 
 typedef struct Image {

@@ -26,6 +26,7 @@ struct Unwinder {
 	uint32_t gen;
 	bool prepared; /* what was mapped before the window is known */
 	uint64_t published, publish_failed;
+	Delays delays;
 };
 
 int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, RecordSink sink,
@@ -106,6 +107,21 @@ static void remove_process(Unwinder *unwinder, const Image *image)
 		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
 }
 
+/* Those that are walked with their tables from now on: how long after they were mapped. */
+static void note_delays(Unwinder *unwinder, Image *image)
+{
+	uint64_t now = now_ns();
+
+	for (size_t i = 0; i < image->mappings.count; i++) {
+		ImageMapping *mapping = &image->mappings.items[i];
+
+		if (!mapping->awaits || unwinder->run.items[i].rows == 0)
+			continue;
+		mapping->awaits = false;
+		delays_add(&unwinder->delays, now - MIN(now, mapping->from_ns));
+	}
+}
+
 static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 {
 	struct unwind_process process = {
@@ -129,6 +145,8 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 	/* Without room, too: the entry that is there names the run that is about to go. */
 	if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process, BPF_ANY))
 		error = -errno;
+	if (!error)
+		note_delays(unwinder, image);
 	unwinder->published++;
 	unwinder->publish_failed += error != 0;
 	image->published = true;
@@ -244,5 +262,6 @@ UnwinderCounts unwinder_counts(const Unwinder *unwinder)
 		.troubles = *unwinder->maps.troubles,
 		.published = unwinder->published,
 		.publish_failed = unwinder->publish_failed,
+		.delays = &unwinder->delays,
 	};
 }

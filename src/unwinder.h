@@ -6,6 +6,7 @@
 #ifndef WALLPROF_UNWINDER_H
 #define WALLPROF_UNWINDER_H
 
+#include "delays.h"
 #include "unwind_copies.h"
 
 typedef struct Unwinder Unwinder;
@@ -17,6 +18,7 @@ typedef struct UnwinderCounts {
 	struct unwind_troubles troubles;
 	uint64_t published;	 /* processes' mappings, every change counted */
 	uint64_t publish_failed; /* no room for a process or its mappings */
+	const Delays *delays;	 /* from being mapped to being published with a table */
 } UnwinderCounts;
 
 /* Returns 0 or a negative errno. maps is copied; files and its fds must outlive this. */

@@ -8,9 +8,11 @@ from harness import check
 MAX_INSTRUCTIONS = 40_000 * 1.2
 LOADED = re.compile(r"\((\w+): (\d+) instructions verified, loaded in ([\d.]+) ms\)")
 
+STARTED = re.compile(r"^all programs: loaded in ([\d.]+) ms, attached in ([\d.]+) ms$", re.M)
+
 
 def check_programs(text):
-    """Every program loads, and none costs the verifier more than planned."""
+    """Every program loads, alone and with the others, and none costs the verifier too much."""
     refused = [line for line in text.splitlines() if line.startswith("no ")]
     check(not refused, "; ".join(refused))
     loaded = LOADED.findall(text)
@@ -18,6 +20,9 @@ def check_programs(text):
     for program, instructions, _ in loaded:
         check(0 < int(instructions) <= MAX_INSTRUCTIONS,
               f"{program}: {instructions} instructions verified")
+    times = STARTED.findall(text)
+    check(len(times) == 1 and all(float(ms) > 0 for ms in times[0]),
+          "all programs at once are not said to be loaded and attached")
 
 
 def table(text, kernel):
@@ -29,3 +34,5 @@ def table(text, kernel):
     yield "|---|---|---|"
     for program, instructions, milliseconds in (*rows, total):
         yield f"| {program} | {int(instructions):,} | {float(milliseconds):.0f} |"
+    for load, attach in STARTED.findall(text):
+        yield f"All at once: loaded in {load} ms, attached in {attach} ms."

@@ -170,6 +170,7 @@ def test_doctor(context):
     check(done.returncode == 0 and done.stdout.strip(), f"doctor: {done.stdout}{done.stderr}")
     check_programs(done.stdout)
     expect_failure(check_programs, done.stdout.replace(" instructions", "00 instructions"))
+    expect_failure(check_programs, done.stdout.replace("all programs", "some programs"))
     check("verified" not in run(context, "doctor").stdout, "doctor says it without -v, too")
 
 

@@ -5,27 +5,31 @@ Every tick and every switch-out within what a workload told (tests/workloads/tol
 from the outermost function to the innermost.
 """
 import os
+import re
 import subprocess
 
 from chains import Told, check_told, compare
 from harness import (ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, host_only,
                      needs_command, needs_root)
+from libraries import FLAGS, make_library, make_many
 from object_files import run
 from roots import Roots
 
 SOURCES = ROOT / "tests" / "workloads"
 STACKS = ("--stacks", "dwarf")
-FLAGS = ("-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
-         "-fno-inline")
+
+
+def record_verbosely(context, program, *arguments):
+    """The profile of a command, what it told, and what wallprof said."""
+    path, output = context.path("told"), context.path("p.json.gz")
+    path.unlink(missing_ok=True)
+    done = context.wallprof("-v", *STACKS, "-o", output, "--", program, *arguments,
+                            env={**os.environ, "WALLPROF_TOLD": str(path)})
+    return Profile.load(output), Told(path), done.stderr
 
 
 def record(context, program, *arguments):
-    """The profile of a command, and what it told."""
-    path, output = context.path("told"), context.path("p.json.gz")
-    path.unlink(missing_ok=True)
-    context.wallprof("-q", *STACKS, "-o", output, "--", program, *arguments,
-                     env={**os.environ, "WALLPROF_TOLD": str(path)})
-    return Profile.load(output), Told(path)
+    return record_verbosely(context, program, *arguments)[:2]
 
 
 def longer(chain):
@@ -202,14 +206,6 @@ def test_jit_without_frames(context):
           f"a stack that cannot be known is given as whole: {verdict.wrong[:3]}")
 
 
-def make_library(context, name, room):
-    needs_command("gcc")
-    path = context.path(f"{name}.so")
-    run("gcc", *FLAGS, "-shared", "-fPIC", f"-DNAME={name}", f"-DROOM={room}",
-        SOURCES / "unwind-library.c", "-o", path)
-    return path
-
-
 @host_only("it needs a compiler")
 def test_dlopen_churn(context):
     """Two libraries take turns at one address, their functions at the same offsets.
@@ -218,8 +214,8 @@ def test_dlopen_churn(context):
     it would be wrong.
     """
     rounds = context.random.randint(150, 250)
-    libraries = [make_library(context, "first", context.random.randrange(100, 1000, 16)),
-                 make_library(context, "second", context.random.randrange(2000, 3000, 16))]
+    libraries = [make_library(context.folder, "first", context.random.randrange(100, 1000, 16)),
+                 make_library(context.folder, "second", context.random.randrange(2000, 3000, 16))]
     profile, told = record(context, WORKLOADS / "unwind-dlopen", rounds, 0, *libraries)
     addresses = told.values["address"]
     check(len(addresses) == 2 * rounds and len(set(addresses)) < rounds / 10,
@@ -231,28 +227,29 @@ def test_dlopen_churn(context):
     expect_failure(check_told, profile, other, Roots(profile), 1)
 
 
-def copies_of(context, libraries, count):
-    """As many files, each with a build id of its own."""
-    for i in range(count):
-        source = libraries[i % len(libraries)]
-        number = bytes.fromhex(next(w for w in run("readelf", "-n", source).split()
-                                    if len(w) == 40))
-        data = source.read_bytes()
-        check(data.count(number) == 1, f"{source} has its build id elsewhere, too")
-        path = context.path(f"{source.stem}-{i}.so")
-        path.write_bytes(data.replace(number, context.random.randbytes(20)))
-        yield path
+DELAYS = re.compile(r"unwind tables: (\d+) mappings published with one after ([\d.]+) ms "
+                    r"\(median\), ([\d.]+) ms \(99 %\), ([\d.]+) ms \(longest\)")
+
+
+def check_delays(said, mapped):
+    """It is said how long tables took, for every library, and in an order that can be."""
+    found = DELAYS.findall(said)
+    check(len(found) == 1, f"how long tables took is not said: {said}")
+    median, late, longest = map(float, found[0][1:])
+    check(int(found[0][0]) >= mapped, f"{found[0][0]} mappings of {mapped} got their tables")
+    check(0 < median <= late <= longest, f"{median}, {late} and {longest} ms cannot be")
+    print(f"# {found[0][0]} tables: {median} ms in the median, 99 % within {late} ms", flush=True)
 
 
 @host_only("it needs a compiler")
 def test_many_dlopens(context):
     """300 libraries one after another; how many stacks come too early for a table is told."""
-    libraries = [make_library(context, f"lib{i}", context.random.randrange(64, 4000, 16))
-                 for i in range(10)]
-    profile, told = record(context, WORKLOADS / "unwind-dlopen", 1, 1,
-                           *copies_of(context, libraries, 300))
+    profile, told, said = record_verbosely(context, WORKLOADS / "unwind-dlopen", 1, 1,
+                                           *make_many(context.folder, context.random, 300))
     check(len(set(told.values["address"])) == 300, "not 300 places")
     print_lost("300 dlopens", check_all(profile, told, marked_share=0.5))
+    check_delays(said, 300)
+    expect_failure(check_delays, said, 600)
 
 
 def print_lost(what, verdict):

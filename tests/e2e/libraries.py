@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Libraries for unwind-dlopen to load, as many as wanted (tests/workloads/unwind-library.c)."""
+from harness import check, needs_command
+from object_files import WORKLOADS, build_id, run
+
+FLAGS = ("-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
+         "-fno-inline")
+
+
+def make_library(folder, name, room):
+    """NAME.so, whose functions have frames of so many bytes and more."""
+    needs_command("gcc")
+    path = folder / f"{name}.so"
+    run("gcc", *FLAGS, "-shared", "-fPIC", f"-DNAME={name}", f"-DROOM={room}",
+        WORKLOADS / "unwind-library.c", "-o", path)
+    return path
+
+
+def copies_of(folder, random, libraries, count):
+    """As many files, each with a build id of its own."""
+    for i in range(count):
+        source = libraries[i % len(libraries)]
+        number = bytes.fromhex(build_id(source))
+        data = source.read_bytes()
+        check(data.count(number) == 1, f"{source} has its build id elsewhere, too")
+        path = folder / f"{source.stem}-{i}.so"
+        path.write_bytes(data.replace(number, random.randbytes(20)))
+        yield path
+
+
+def make_many(folder, random, count):
+    """Their frames are of ten sizes."""
+    libraries = [make_library(folder, f"lib{i}", random.randrange(64, 4000, 16))
+                 for i in range(10)]
+    return list(copies_of(folder, random, libraries, count))
