@@ -316,6 +316,28 @@ static void test_number_again(void **state)
 	}
 }
 
+/* The old process is known by BPF's word alone; or by what the side-band told of it too late. */
+static void test_number_of_little_known(void **state)
+{
+	Images images = {};
+
+	(void)state;
+	give_task(&images, 1, 20, 1, BORN);
+	give_mapping(&images, 1, 20, 1, 0x1000, 0x2000);
+	give_task(&images, 2, NS_TGID, 1, BORN);
+	give_fork(&images, 4, NS_TGID, 20);
+	give_task(&images, 5, NS_TGID, 1, BORN + 4);
+	assert_int_equal(file_at(&images, NS_TGID, BORN + 4, 1, 0x1000), 1);
+	assert_int_equal(file_at(&images, NS_TGID, BORN, 1, 0x1000), 0);
+
+	give_exit(&images, 6, NS_TGID, EXIT_GROUP_DEAD);
+	give_task(&images, 8, NS_TGID, 1, BORN + 7);
+	give_mapping(&images, 5, NS_TGID, 2, 0x1000, 0x2000);
+	give_fork(&images, 7, NS_TGID, 20);
+	assert_int_equal(file_at(&images, NS_TGID, BORN + 7, 1, 0x1000), 1);
+	images_free(&images);
+}
+
 /* What was read of a running process is younger than its birth, which is told later. */
 static void test_initial_and_fork(void **state)
 {
@@ -658,6 +680,7 @@ int main(void)
 		cmocka_unit_test(test_execs_before_the_task),
 		cmocka_unit_test(test_exec_that_bpf_knows),
 		cmocka_unit_test(test_number_again),
+		cmocka_unit_test(test_number_of_little_known),
 		cmocka_unit_test(test_initial_and_fork),
 		cmocka_unit_test(test_drop),
 		cmocka_unit_test(test_random),

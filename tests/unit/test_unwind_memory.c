@@ -279,31 +279,35 @@ static uint64_t available_mb(void)
 	return strtoull(text, NULL, 10) >> 10;
 }
 
-/* All of it, in tables of a quarter less one cell; then what is left, and not a cell more. */
+/* All of it: three tables of a quarter less one cell, and exactly the rest, not a cell more. */
 static void test_full(void **state)
 {
 	UnwindMemory *memory;
-	struct unwind_mapping mappings[5] = {};
+	struct unwind_mapping mapping = {};
 	UnwindTable table;
-	uint32_t rows = (LIMIT / 4 - 1) * CELL_ROWS, row, cell;
+	uint32_t rows = (LIMIT / 4 - 1) * CELL_ROWS, rest = (LIMIT / 4 + 3) * CELL_ROWS, row, cell;
 
 	(void)state;
 	if (available_mb() < 2048)
 		skip_because("less than 2 GB of memory to be had");
 	memory = begin();
-	table = make_table(rows, 3, 0);
-	for (int i = 0; i < 4; i++)
+	table = make_table(rest + 1, 3, 0);
+	table.rows.count = rows;
+	for (int i = 0; i < 3; i++)
 		assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
-	assert_int_equal(unwind_memory_counts(memory).chunks, CHUNKS_MAX - 1);
+	table.rows.count = rest + 1;
 	assert_int_equal(unwind_memory_add_table(memory, &table, &row), -ENOSPC);
-	assert_int_equal(unwind_memory_add_run(memory, mappings, 5, &cell), -ENOSPC);
-	assert_int_equal(unwind_memory_add_run(memory, mappings, 4, &cell), 0);
-	assert_int_equal(cell, LIMIT - 4);
-	assert_int_equal(unwind_memory_add_run(memory, mappings, 1, &cell), -ENOSPC);
-	assert_int_equal(unwind_memory_counts(memory).cells_used, LIMIT);
-	unwind_memory_remove_table(memory, 0, rows);
+	assert_int_equal(unwind_memory_counts(memory).chunks, CHUNKS_MAX * 3 / 4 - 1);
+	table.rows.count = rest;
 	assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
-	assert_int_equal(row, 0);
+	assert_int_equal(row, 3 * rows);
+	assert_int_equal(unwind_memory_counts(memory).chunks, CHUNKS_MAX - 1);
+	assert_int_equal(unwind_memory_counts(memory).cells_used, LIMIT);
+	assert_int_equal(unwind_memory_add_run(memory, &mapping, 1, &cell), -ENOSPC);
+	unwind_memory_remove_table(memory, rows, rows);
+	table.rows.count = rows;
+	assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
+	assert_int_equal(row, rows);
 	unwind_table_free(&table);
 	unwind_memory_free(memory);
 }
