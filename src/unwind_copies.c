@@ -3,7 +3,6 @@
 #include "walk_user.h"
 #include <string.h>
 
-#define KEPT_MAX (64u << 20) /* bytes of copies that wait for a table */
 /* A table that is not ready by then is not waited for. */
 #define PATIENCE_NS (5 * NSEC_PER_SEC)
 
@@ -52,7 +51,7 @@ void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy)
 
 	copies->counts.taken++;
 	if (length < offsetof(struct rec_stack_copy, stack) || length > sizeof(*copy) ||
-	    copies->kept + length > KEPT_MAX) {
+	    copies->kept + length > UNWIND_COPIES_MAX) {
 		copies->counts.dropped++;
 		return;
 	}

@@ -12,6 +12,8 @@
 
 typedef struct UnwindCopies UnwindCopies;
 
+#define UNWIND_COPIES_MAX (64u << 20) /* bytes of copies that wait for a table */
+
 typedef struct UnwindCopiesCounts {
 	uint64_t taken;	  /* copies that came */
 	uint64_t walked;  /* whole then */
