@@ -288,8 +288,8 @@ static int finish_unwinding(Recording *recording)
 		    counts.memory.rules, counts.published, counts.copies.taken,
 		    counts.copies.walked);
 	log_verbose("unwind tables: %" PRIu64
-		    " mappings published with one after %.1f ms (median), "
-		    "%.1f ms (99 %%), %.1f ms (longest)",
+		    " mappings published with one after %.2f ms (median), "
+		    "%.2f ms (99 %%), %.2f ms (longest)",
 		    counts.delays->count, delays_quantile(counts.delays, 500) / 1e6,
 		    delays_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
 	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
