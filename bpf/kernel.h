@@ -58,6 +58,7 @@ struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino; /* u64 in 7.2 */
+	long long i_size;
 };
 
 struct file {

@@ -72,7 +72,7 @@ static __always_inline void emit_exit(struct task_struct *task, u64 ns)
 	record.exit_code = task->exit_code;
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
-		unwind_exit(task->tgid);
+		unwind_exit(task->tgid, task->group_leader->start_boottime);
 }
 
 /* The final switch-out: what the kernel says of the thread's life is exact only now. */
@@ -152,7 +152,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline void fork_tables(struct task_struct *task, struct task_struct *creator)
+static __always_inline void fork_tables(struct task_struct *task)
 {
 	struct stack_slot *slot;
 
@@ -161,7 +161,7 @@ static __always_inline void fork_tables(struct task_struct *task, struct task_st
 	slot = slot_take_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	unwind_fork(slot->number, task->tgid, creator->tgid, task->start_boottime);
+	unwind_fork(slot->number, task->tgid, task->start_boottime);
 	slot_release(slot);
 }
 
@@ -185,7 +185,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 			return 0;
 		}
 		target_add(task->tgid);
-		fork_tables(task, creator);
+		fork_tables(task);
 	} else if (!is_target(task->tgid)) {
 		return 0;
 	}

@@ -60,7 +60,8 @@ struct cpu_account {
 enum unwind_no_table {
 	NO_TABLE_YET = 0,  /* it is being made */
 	NO_TABLE_JIT = 1,  /* no file: code made at run time */
-	NO_TABLE_NONE = 2, /* the object has none, or cannot be read */
+	NO_TABLE_NONE = 2, /* the object has none */
+	NO_TABLE_LOST = 3, /* it could not be made: the object is not one to guess in */
 };
 
 /* An executable mapping of a process. */
@@ -83,21 +84,25 @@ union unwind_cell {
  * entry counts only for the image (start_boottime, exec_id) that it was made for.
  */
 struct unwind_process {
-	u32 gen; /* differs in every entry ever published; 0 if BPF made it */
+	u32 gen; /* another one in each entry */
 	u32 exec_id;
 	u64 start_boottime; /* of the leader */
 	u64 tables_ns;	    /* see rec_stack */
 	u32 cell, count;    /* the run */
 	u32 seed_count;	    /* may run past SEEDS_MAX: those that found no room */
-	u32 gen_again;	    /* an entry is used again at once: a copy of it counts if they agree */
+	u32 reserved;
 	struct unwind_mapping seeds[SEEDS_MAX];
+	/* An entry is used again at once: a copy of it counts if this one agrees with gen. */
+	u32 gen_again;
+	u32 reserved_again;
 };
 
-#define OBJECT_LOADS_MAX 4
+#define OBJECT_LOADS_MAX 4 /* the first, and those with code: one, usually */
 
 /* An object that BPF may meet in a mapping before the recorder has: by its inode. */
 struct unwind_object_key {
 	u64 inode;
+	u64 size;   /* of the file: one that was rewritten mostly has another */
 	u32 device; /* as the kernel has it: major << 20 | minor */
 	u32 reserved;
 };
@@ -110,6 +115,7 @@ struct unwind_object {
 	struct {
 		u64 offset, size;
 		u64 relative; /* of the byte at offset */
+		u64 exec;     /* two segments can share a page of the file */
 	} loads[OBJECT_LOADS_MAX];
 };
 

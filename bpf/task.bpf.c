@@ -21,14 +21,15 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	record.exec_id = task->self_exec_id;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 	bpf_probe_read_kernel_str(record.path, sizeof(record.path), bprm->filename);
+	/* First the tables: the recorder publishes its own after this record. */
+	if (setting_user_stacks == USER_STACKS_TABLES) {
+		slot = slot_take_accounted(record.h.ns);
+		if (slot) {
+			unwind_exec(slot->number);
+			slot_release(slot);
+		}
+	}
 	emit(&sched_ring, &record.h, sizeof(record));
-	if (setting_user_stacks != USER_STACKS_TABLES)
-		return 0;
-	slot = slot_take_accounted(record.h.ns);
-	if (!slot)
-		return 0;
-	unwind_exec(slot->number);
-	slot_release(slot);
 	return 0;
 }
 

@@ -194,7 +194,7 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	if (!slot)
 		return 0;
 	into = address - slot->window_start;
-	if (into <= WINDOW_SIZE - sizeof(u64) && !(into & 7)) {
+	if (slot->window_start != NO_WINDOW && into <= WINDOW_SIZE - sizeof(u64) && !(into & 7)) {
 		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
 		note_word(slot, address);
 		return 1;
@@ -326,9 +326,10 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 	if (slot->process.seed_count > 0)
 		__builtin_memcpy(slot->process.seeds, process->seeds, sizeof(process->seeds));
 	barrier();
-	if (slot->process.gen == process->gen_again && slot->process.gen == slot->process.gen_again)
+	if (slot->process.gen == process->gen && slot->process.gen == process->gen_again &&
+	    is_entry_of(&slot->process, task))
 		return;
-	slot->process.count = slot->process.seed_count = 0;
+	slot->process.count = slot->process.seed_count = slot->process.gen = 0;
 	slot->process.tables_ns = slot->stack.h.ns;
 	__sync_fetch_and_add(&unwind_troubles.torn, 1);
 }

@@ -36,8 +36,8 @@ extern int unwind_copy(struct stack_slot *slot);
  */
 extern int unwind_exec(u32 number);
 /* A process was forked: it sees what its parent, the current one, sees. */
-extern int unwind_fork(u32 number, u32 tgid, u32 parent, u64 start_boottime);
+extern int unwind_fork(u32 number, u32 tgid, u64 start_boottime);
 /* A process ended. */
-extern int unwind_exit(u32 tgid);
+extern int unwind_exit(u32 tgid, u64 start_boottime);
 
 #endif

@@ -8,7 +8,8 @@
 /* Builds the entry in the slot, which keeps it off the program's stack. */
 static __always_inline void publish(struct stack_slot *slot, u32 tgid)
 {
-	slot->process.gen = slot->process.gen_again = bpf_get_prandom_u32();
+	/* The recorder's are even. */
+	slot->process.gen = slot->process.gen_again = bpf_get_prandom_u32() | 1;
 	if (bpf_map_update_elem(&processes, &tgid, &slot->process, BPF_ANY))
 		__sync_fetch_and_add(&unwind_troubles.process_lost, 1);
 }
@@ -80,16 +81,18 @@ __noinline int unwind_exec(u32 number)
 	return 0;
 }
 
-__noinline int unwind_fork(u32 number, u32 tgid, u32 parent, u64 start_boottime)
+__noinline int unwind_fork(u32 number, u32 tgid, u64 start_boottime)
 {
+	struct task_struct *parent = bpf_get_current_task_btf();
 	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
-	struct unwind_process *process = bpf_map_lookup_elem(&processes, &parent);
+	struct unwind_process *process = current_process(parent);
 
 	if (!slot || !process)
 		return 0;
 	__builtin_memcpy(&slot->process, process, sizeof(slot->process));
 	barrier();
-	if (slot->process.gen != process->gen_again) {
+	if (slot->process.gen != process->gen || slot->process.gen != process->gen_again ||
+	    !is_entry_of(&slot->process, parent)) {
 		__sync_fetch_and_add(&unwind_troubles.torn, 1);
 		return 0;
 	}
@@ -98,9 +101,13 @@ __noinline int unwind_fork(u32 number, u32 tgid, u32 parent, u64 start_boottime)
 	return 0;
 }
 
-__noinline int unwind_exit(u32 tgid)
+/* Unless another process has the number by now. */
+__noinline int unwind_exit(u32 tgid, u64 start_boottime)
 {
-	bpf_map_delete_elem(&processes, &tgid);
+	struct unwind_process *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (process && process->start_boottime == start_boottime)
+		bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }
 

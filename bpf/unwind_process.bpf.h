@@ -28,6 +28,7 @@ static long take_vma(struct task_struct *task, struct vm_area_struct *vma, struc
 	found->vdso = !file && (u64)BPF_CORE_READ(task, mm, context.vdso) == found->start;
 	if (file) {
 		found->key.inode = BPF_CORE_READ(file, f_inode, i_ino);
+		found->key.size = BPF_CORE_READ(file, f_inode, i_size);
 		found->key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	}
 	return 0;
@@ -55,7 +56,8 @@ static __always_inline bool map_known_object(struct unwind_mapping *mapping,
 	for (u32 i = 0; i < OBJECT_LOADS_MAX; i++) {
 		u64 into = found->offset - object->loads[i].offset;
 
-		if (i >= object->load_count || into >= object->loads[i].size)
+		if (i >= object->load_count || into >= object->loads[i].size ||
+		    object->loads[i].exec != found->exec)
 			continue;
 		map_object(mapping, object, found->start - object->loads[i].relative - into);
 		return true;
@@ -63,15 +65,20 @@ static __always_inline bool map_known_object(struct unwind_mapping *mapping,
 	return false;
 }
 
+/* Is it for this image of the process? */
+static __always_inline bool is_entry_of(const struct unwind_process *process,
+					struct task_struct *task)
+{
+	return process->exec_id == (u32)task->self_exec_id &&
+	       process->start_boottime == task->group_leader->start_boottime;
+}
+
 static __always_inline struct unwind_process *current_process(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 	struct unwind_process *process = bpf_map_lookup_elem(&processes, &tgid);
 
-	if (!process || process->exec_id != (u32)task->self_exec_id ||
-	    process->start_boottime != task->group_leader->start_boottime)
-		return NULL;
-	return process;
+	return process && is_entry_of(process, task) ? process : NULL;
 }
 
 #endif

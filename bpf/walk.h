@@ -162,14 +162,18 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 {
 	struct walk *walk = &self->walk;
 	u64 fp = walk->bp, pc = 0, bp = 0;
+	int result;
 
 	walk->used |= walk->bp_own ? WALK_USED_BP : 0;
 	if (walk->bp_lost || fp & 7 || fp < walk->sp || fp - walk->sp > FP_FRAME_MAX)
 		return STACK_NO_CFI;
 	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
 		return STACK_NO_CFI;
-	if (!walk_is_user(pc) || walk_find_mapping(self, pc - 1) != WALK_ON)
+	if (!walk_is_user(pc))
 		return STACK_NO_CFI;
+	result = walk_find_mapping(self, pc - 1);
+	if (result != WALK_ON)
+		return result == STACK_NO_MAPPING ? STACK_NO_MAPPING : STACK_NO_CFI;
 	walk_go_on(walk, pc, fp + 16);
 	walk->bp = bp;
 	walk->bp_own = walk->bx_own = false;
@@ -235,6 +239,8 @@ static __always_inline int walk_step(WALK_SELF)
 	if (walk->mapping.rows == 0) {
 		if (walk->mapping.row == NO_TABLE_YET)
 			return STACK_NO_TABLE;
+		if (walk->mapping.row == NO_TABLE_LOST)
+			return STACK_NO_CFI;
 		return walk_by_frame_pointer(self);
 	}
 	pc -= walk->mapping.load;

@@ -80,10 +80,15 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 		return NULL;
 	bpf_map__set_max_entries(skeleton->maps.sched_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.bulk_ring, options->ring_size);
-	bpf_map__set_max_entries(skeleton->maps.copy_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
-	bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
+	if (options->user_stacks == USER_STACKS_TABLES) {
+		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
+		bpf_map__set_max_entries(skeleton->maps.copy_ring, options->ring_size);
+	} else {
+		bpf_map__set_max_entries(skeleton->maps.copy_ring, sysconf(_SC_PAGESIZE));
+		bpf_map__set_max_entries(skeleton->maps.agains, 1);
+	}
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
 	skeleton->rodata->setting_user_stacks = options->user_stacks;
 	skeleton->rodata->setting_max_stack = read_max_stack();

@@ -277,6 +277,7 @@ static int finish_unwinding(Recording *recording)
 		{counts.memory.rows_without_rule, "rows had no room for their rule"},
 		{counts.publish_failed, "times a process's mappings had no room"},
 		{counts.troubles.process_lost, "processes had no room at their birth"},
+		{counts.corrected, "times an exec came without its mappings"},
 		{counts.troubles.torn, "times a process's mappings changed while they were read"},
 		{counts.copies.dropped, "copies of stacks could not be walked"},
 	};

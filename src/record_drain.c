@@ -23,7 +23,7 @@ int recording_write_mapping(void *user, const struct record *record)
 
 static bool is_for_unwinder(const struct record *record)
 {
-	return record->kind == REC_TASK || record->kind == REC_EXIT ||
+	return record->kind == REC_TASK || record->kind == REC_EXEC || record->kind == REC_EXIT ||
 	       record->kind == REC_STACK_COPY;
 }
 

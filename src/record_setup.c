@@ -17,7 +17,8 @@
 
 #define COMPRESSION_LEVEL 1
 /* How long the window may wait for the unwind tables of what runs already. */
-#define PREPARE_NS (2 * NSEC_PER_SEC)
+#define PREPARE_NS	 (2 * NSEC_PER_SEC)
+#define PREPARE_SLICE_NS (10 * NSEC_PER_MSEC)
 
 /* ---- targets that run already ------------------------------------------------- */
 
@@ -264,6 +265,21 @@ static void expect_program(Recording *recording)
 	}
 }
 
+/* The tables of what runs already. Ticks and switches come meanwhile. */
+static int prepare_tables(Recording *recording)
+{
+	uint64_t deadline = now_ns() + PREPARE_NS;
+	bool ready = false;
+	int error = 0;
+
+	unwinder_prepared(recording->unwinder);
+	while (!error && !ready && now_ns() < deadline) {
+		ready = unwinder_wait(recording->unwinder, now_ns() + PREPARE_SLICE_NS);
+		error = recording_drain(recording);
+	}
+	return error;
+}
+
 static int write_metadata(Recording *recording)
 {
 	MetadataFacts facts = {
@@ -315,6 +331,6 @@ int recording_set_up(Recording *recording)
 	if (!error && recording->unwinder && recording->launched)
 		expect_program(recording);
 	if (!error && recording->unwinder)
-		error = unwinder_prepare(recording->unwinder, now_ns() + PREPARE_NS);
+		error = prepare_tables(recording);
 	return error;
 }

@@ -11,7 +11,8 @@ struct UnwindCopies {
 	RecordSink sink;
 	void *user;
 	VEC(struct rec_stack_copy *) list;
-	size_t kept; /* bytes */
+	size_t kept;	   /* bytes */
+	uint64_t known_ns; /* of the last time */
 	UnwindCopiesCounts counts;
 };
 
@@ -156,12 +157,14 @@ static int walk_one(UnwindCopies *copies, const struct rec_stack_copy *copy, Cop
 
 /* As walk_one(). */
 static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, const Images *images,
-		    UnwindTables *tables, uint64_t known_ns, bool at_end)
+		    UnwindTables *tables, uint64_t known_ns, enum copies_which which)
 {
 	CopyWalk walk = {.copy = copy, .maps = copies->maps, .tables = tables};
-	bool keep = !at_end && known_ns < copy->h.ns + PATIENCE_NS;
+	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + PATIENCE_NS;
 
-	if (copy->h.ns >= known_ns && !at_end)
+	if (copy->h.ns >= known_ns && which != COPIES_LAST)
+		return 1;
+	if (which == COPIES_NEW && keep && copy->h.ns < copies->known_ns)
 		return 1;
 	walk.image = images_find(images, copy->tgid, copy->start_boottime, copy->exec_id);
 	if (walk.image)
@@ -171,14 +174,14 @@ static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, con
 }
 
 int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
-		       uint64_t known_ns, bool at_end)
+		       uint64_t known_ns, enum copies_which which)
 {
 	size_t kept = 0;
 	int error = 0;
 
 	for (size_t i = 0; i < copies->list.count; i++) {
 		struct rec_stack_copy *copy = copies->list.items[i];
-		int r = error ? 1 : consider(copies, copy, images, tables, known_ns, at_end);
+		int r = error ? 1 : consider(copies, copy, images, tables, known_ns, which);
 
 		if (r == 1) {
 			copies->list.items[kept++] = copy;
@@ -189,6 +192,7 @@ int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables 
 		error = r;
 	}
 	copies->list.count = kept;
+	copies->known_ns = MAX(copies->known_ns, known_ns);
 	return error;
 }
 

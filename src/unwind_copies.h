@@ -27,13 +27,18 @@ void unwind_copies_free(UnwindCopies *copies);
 /* Keeps a record that BPF sent. */
 void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy);
 
+enum copies_which {
+	COPIES_NEW,  /* those that could not be walked before: known_ns was older than they are */
+	COPIES_ALL,  /* those that want a table, too: there are new ones */
+	COPIES_LAST, /* all, with what there is */
+};
+
 /*
- * Walks those for which all is known: known_ns is the time up to which all mappings are in images;
- * at_end: those that are left, with what there is. Emits REC_STACK. Returns 0 or the
- * sink's error.
+ * Walks those for which all is known: known_ns is the time up to which all mappings are in images.
+ * Emits REC_STACK. Returns 0 or the sink's error.
  */
 int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
-		       uint64_t known_ns, bool at_end);
+		       uint64_t known_ns, enum copies_which which);
 
 UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies);
 

@@ -2,6 +2,9 @@
 #include "unwind_images.h"
 #include <string.h>
 
+/* How long after an exec both BPF and the side-band have told of it, if they do. */
+#define EXEC_PATIENCE_NS (100 * NSEC_PER_MSEC)
+
 static void image_free(Image *image)
 {
 	vec_free(&image->mappings);
@@ -96,6 +99,17 @@ static void take_task(Images *images, const struct rec_task *task, uint64_t now_
 		begin_image(images, task->ns_tgid, now_ns);
 	name_images(images, task);
 	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
+}
+
+static void take_exec_told(Images *images, const struct rec_exec *record)
+{
+	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
+	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
+
+	if (!image || image->tgid != record->tgid)
+		return;
+	image->exec_told = record->exec_id;
+	image->exec_told_ns = record->h.ns;
 }
 
 static void take_exit(Images *images, const struct rec_exit *record, uint64_t now_ns)
@@ -201,6 +215,8 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image->tgid = before->tgid;
 	image->start_boottime = before->start_boottime;
 	image->told_ns = before->told_ns;
+	image->exec_told = before->exec_told;
+	image->exec_told_ns = before->exec_told_ns;
 	image->begun_ns = record->h.ns;
 	/* As the kernel counts. But BPF may have asked it after this exec. */
 	if (before->tgid && record->h.ns <= before->told_ns)
@@ -217,6 +233,9 @@ void images_take(Images *images, const struct record *record, uint64_t now_ns)
 	case REC_TASK:
 		take_task(images, (const struct rec_task *)record, now_ns);
 		break;
+	case REC_EXEC:
+		take_exec_told(images, (const struct rec_exec *)record);
+		break;
 	case REC_EXIT:
 		take_exit(images, (const struct rec_exit *)record, now_ns);
 		break;
@@ -230,6 +249,36 @@ void images_take(Images *images, const struct record *record, uint64_t now_ns)
 			take_exec(images, (const struct rec_space *)record, now_ns);
 		break;
 	}
+}
+
+/* How many execs the side-band is behind BPF. */
+static int32_t execs_behind(const Image *image)
+{
+	return image->exec_told_ns ? (int32_t)(image->exec_told - image->exec_id) : INT32_MIN;
+}
+
+bool image_has_begun(const Image *image, uint64_t now_ns)
+{
+	return !image->begun_ns || image->told_ns >= image->begun_ns || execs_behind(image) >= 0 ||
+	       now_ns > image->begun_ns + EXEC_PATIENCE_NS;
+}
+
+size_t images_correct(Images *images, uint64_t known_ns)
+{
+	size_t corrected = 0;
+
+	for (size_t i = 0; i < images->list.count; i++) {
+		Image *image = images->list.items[i];
+
+		if (image->ended_ns || !image->tgid || execs_behind(image) <= 0 ||
+		    known_ns < image->exec_told_ns + EXEC_PATIENCE_NS)
+			continue;
+		image->exec_id = image->exec_told;
+		image->mappings.count = 0;
+		image->changed = true;
+		corrected++;
+	}
+	return corrected;
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

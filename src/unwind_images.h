@@ -28,6 +28,8 @@ typedef struct Image {
 	uint64_t start_boottime;
 	uint64_t told_ns;	    /* when BPF asked for these three */
 	uint64_t begun_ns;	    /* by an exec then; 0 = otherwise */
+	uint32_t exec_told;	    /* BPF's word of the process's last exec: its exec_id, and */
+	uint64_t exec_told_ns;	    /* when; 0 = none yet */
 	VEC(ImageMapping) mappings; /* by address; none overlap */
 	uint64_t latest_ns;	    /* of the side-band's records that it was made from */
 	bool changed;		    /* since it was published */
@@ -46,13 +48,26 @@ typedef struct Images {
 void images_free(Images *images);
 
 /*
- * Takes TASK, EXIT, SPACE and MAPPING records; others are ignored. now_ns tells how long
+ * Takes TASK, EXEC, EXIT, SPACE and MAPPING records; others are ignored. now_ns tells how long
  * ended images have ended.
  */
 void images_take(Images *images, const struct record *record, uint64_t now_ns);
 
 /* The image of that number; NULL if none is known. */
 Image *images_find(const Images *images, uint32_t tgid, uint64_t start_boottime, uint32_t exec_id);
+
+/*
+ * May what is known of it be published? Of an image that an exec began not before BPF has told of
+ * that exec, for until then the registers are the old program's, and BPF will publish what it
+ * knows itself; or 100 ms later, if that word was lost.
+ */
+bool image_has_begun(const Image *image, uint64_t now_ns);
+
+/*
+ * Images of which BPF tells an exec that the side-band should have told before known_ns: what is
+ * mapped in them is not known. Returns how many there were.
+ */
+size_t images_correct(Images *images, uint64_t known_ns);
 
 /* The mapping that holds avma, or NULL. */
 const ImageMapping *image_find(const Image *image, uint64_t avma);

@@ -17,8 +17,8 @@ typedef struct FileTable {
 	enum table_state state;
 	uint32_t row, rows;
 	uint64_t base_svma;
-	uint64_t used_ns; /* a process was published that maps it */
-	bool jit;	  /* no file: TABLE_NONE */
+	uint64_t used_ns;	   /* a process was published that maps it */
+	enum unwind_no_table none; /* TABLE_NONE: why */
 	bool fresh;
 	bool has_object;
 	bool asked_debug; /* its debug file, too, was asked */
@@ -63,18 +63,21 @@ static bool describe_object(const ElfIdentity *identity, const FileTable *table,
 	struct unwind_object object = {
 		.row = table->row, .rows = table->rows, .exec_start = UINT64_MAX};
 
-	if (identity->loads.count > OBJECT_LOADS_MAX)
-		return false;
 	for (size_t i = 0; i < identity->loads.count; i++) {
 		const ElfSegment *load = &identity->loads.items[i];
 		uint64_t relative = load->vaddr - identity->base_svma;
 		uint64_t ahead = load->offset - page_down(load->offset);
 
-		object.loads[i].offset = load->offset - ahead;
-		object.loads[i].size = load->file_size + ahead;
-		object.loads[i].relative = relative - ahead;
+		if ((i > 0 && !load->exec) || load->file_size == 0)
+			continue;
+		if (object.load_count == OBJECT_LOADS_MAX)
+			return false;
+		object.loads[object.load_count].offset = load->offset - ahead;
+		object.loads[object.load_count].size = load->file_size + ahead;
+		object.loads[object.load_count].relative = relative - ahead;
+		object.loads[object.load_count].exec = load->exec;
 		object.load_count++;
-		if (!load->exec || load->file_size == 0)
+		if (!load->exec)
 			continue;
 		object.exec_start = MIN(object.exec_start, page_down(relative));
 		object.exec_last =
@@ -91,10 +94,13 @@ static void add_object(UnwindTables *tables, uint32_t file)
 	struct unwind_object object;
 	struct stat st;
 
-	if (fstat(view.fd, &st) || !describe_object(view.identity, table, &object))
+	if (fstat(view.fd, &st) || !describe_object(view.identity, table, &object)) {
+		tables->counts.objects_lost++;
 		return;
+	}
 	table->object = (struct unwind_object_key){
 		.inode = st.st_ino,
+		.size = st.st_size,
 		/* MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
 		.device = major(st.st_dev) << 20 | minor(st.st_dev),
 	};
@@ -156,6 +162,7 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 		error = unwind_memory_add_table(tables->maps->memory, built, &table->row);
 	if (error) {
 		table->state = TABLE_NONE;
+		table->none = error == -ENODATA ? NO_TABLE_NONE : NO_TABLE_LOST;
 		tables->counts.failed++;
 		tables->counts.no_room += error == -ENOSPC;
 		return;
@@ -242,8 +249,9 @@ void unwind_tables_want(UnwindTables *tables, uint32_t file)
 		table->row = tables->vdso_row;
 		table->rows = tables->vdso_rows;
 		table->state = table->rows ? TABLE_READY : TABLE_NONE;
+		table->none = NO_TABLE_LOST;
 	} else if (view.fd < 0) {
-		table->jit = view.flags & FILE_ANON;
+		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
 		table->state = TABLE_NONE;
 	} else {
 		table->state = TABLE_WANTED;
@@ -292,9 +300,9 @@ bool unwind_tables_is_fresh(const UnwindTables *tables, uint32_t file)
 	return file < tables->list.count && tables->list.items[file].fresh;
 }
 
-void unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns)
+bool unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns)
 {
-	table_service_wait(tables->service, deadline_ns, take_table, tables);
+	return table_service_wait(tables->service, deadline_ns, take_table, tables) == 0;
 }
 
 struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
@@ -311,7 +319,7 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 		mapping.rows = table->rows;
 		break;
 	case TABLE_NONE:
-		mapping.row = table->jit ? NO_TABLE_JIT : NO_TABLE_NONE;
+		mapping.row = table->none;
 		break;
 	case TABLE_UNKNOWN:
 	case TABLE_WANTED:

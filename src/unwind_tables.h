@@ -41,8 +41,8 @@ int unwind_tables_fd(const UnwindTables *tables);
 void unwind_tables_take(UnwindTables *tables);
 bool unwind_tables_any_fresh(const UnwindTables *tables);
 bool unwind_tables_is_fresh(const UnwindTables *tables, uint32_t file);
-/* Before the window begins: until all is ready, or the deadline (CLOCK_MONOTONIC). */
-void unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns);
+/* Before the window begins: until all is ready, or the deadline (CLOCK_MONOTONIC). Is it? */
+bool unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns);
 
 /*
  * The mapping of a file at start … last with the bias as the walk wants it: with its table,

@@ -25,7 +25,7 @@ struct Unwinder {
 	VEC(struct unwind_mapping) run; /* that is being made */
 	uint32_t gen;
 	bool prepared; /* what was mapped before the window is known */
-	uint64_t published, publish_failed;
+	uint64_t published, publish_failed, corrected;
 	Delays delays;
 };
 
@@ -125,7 +125,7 @@ static void note_delays(Unwinder *unwinder, Image *image)
 static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 {
 	struct unwind_process process = {
-		.gen = ++unwinder->gen,
+		.gen = unwinder->gen += 2, /* BPF's own are odd */
 		.gen_again = unwinder->gen,
 		.exec_id = image->exec_id,
 		.start_boottime = image->start_boottime,
@@ -143,8 +143,10 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 		image->cell = process.cell;
 	}
 	/* Without room, too: the entry that is there names the run that is about to go. */
-	if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process, BPF_ANY))
+	if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process, BPF_ANY)) {
 		error = -errno;
+		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
+	}
 	if (!error)
 		note_delays(unwinder, image);
 	unwinder->published++;
@@ -214,30 +216,37 @@ static void publish_changed(Unwinder *unwinder, uint64_t known_ns)
 	for (size_t i = 0; i < unwinder->images.list.count; i++) {
 		Image *image = unwinder->images.list.items[i];
 
-		if (image->changed && image->tgid && !image->ended_ns)
+		if (image->changed && image->tgid && !image->ended_ns &&
+		    image_has_begun(image, now_ns()))
 			publish(unwinder, image, known_ns);
 	}
 }
 
 int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 {
+	uint64_t published = unwinder->published;
+	bool news;
+
 	unwind_tables_take(unwinder->tables);
 	mark_changed(unwinder);
+	unwinder->corrected += images_correct(&unwinder->images, known_ns);
+	news = unwind_tables_any_fresh(unwinder->tables);
 	publish_changed(unwinder, known_ns);
 	images_drop_ended(&unwinder->images, now_ns() - ENDED_KEPT_NS, forget_image, unwinder);
 	release_old_runs(unwinder);
 	unwind_tables_make_room(unwinder->tables, is_file_used, unwinder);
 	if (!unwinder->prepared)
 		return 0;
+	news |= unwinder->published != published;
 	return unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
-				  /* at_end= */ false);
+				  news ? COPIES_ALL : COPIES_NEW);
 }
 
 int unwinder_finish(Unwinder *unwinder)
 {
 	unwind_tables_wait(unwinder->tables, now_ns() + NSEC_PER_SEC);
 	return unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, now_ns(),
-				  /* at_end= */ true);
+				  COPIES_LAST);
 }
 
 int unwinder_fd(const Unwinder *unwinder)
@@ -245,12 +254,17 @@ int unwinder_fd(const Unwinder *unwinder)
 	return unwind_tables_fd(unwinder->tables);
 }
 
-int unwinder_prepare(Unwinder *unwinder, uint64_t deadline_ns)
+void unwinder_prepared(Unwinder *unwinder)
 {
-	unwind_tables_wait(unwinder->tables, deadline_ns);
-	mark_changed(unwinder);
 	unwinder->prepared = true;
-	return unwinder_round(unwinder, now_ns());
+}
+
+bool unwinder_wait(Unwinder *unwinder, uint64_t deadline_ns)
+{
+	bool all = unwind_tables_wait(unwinder->tables, deadline_ns);
+
+	mark_changed(unwinder);
+	return all;
 }
 
 UnwinderCounts unwinder_counts(const Unwinder *unwinder)
@@ -262,6 +276,7 @@ UnwinderCounts unwinder_counts(const Unwinder *unwinder)
 		.troubles = *unwinder->maps.troubles,
 		.published = unwinder->published,
 		.publish_failed = unwinder->publish_failed,
+		.corrected = unwinder->corrected,
 		.delays = &unwinder->delays,
 	};
 }

@@ -18,6 +18,7 @@ typedef struct UnwinderCounts {
 	struct unwind_troubles troubles;
 	uint64_t published;	 /* processes' mappings, every change counted */
 	uint64_t publish_failed; /* no room for a process or its mappings */
+	uint64_t corrected;	 /* execs that the side-band did not tell: mappings unknown */
 	const Delays *delays;	 /* from being mapped to being published with a table */
 } UnwinderCounts;
 
@@ -43,8 +44,13 @@ int unwinder_finish(Unwinder *unwinder);
 /* Readable when a round is due, for tables that have become ready. */
 int unwinder_fd(const Unwinder *unwinder);
 
-/* Before the window begins: waits for all tables that are wanted, and publishes. */
-int unwinder_prepare(Unwinder *unwinder, uint64_t deadline_ns);
+/* What was mapped before the window is known now: copies of stacks can be walked. */
+void unwinder_prepared(Unwinder *unwinder);
+/*
+ * Before the window begins: waits for the tables that are wanted, or until the deadline. Returns
+ * whether all are there. A round publishes them.
+ */
+bool unwinder_wait(Unwinder *unwinder, uint64_t deadline_ns);
 
 UnwinderCounts unwinder_counts(const Unwinder *unwinder);
 

@@ -122,6 +122,21 @@ def test_musl(context):
             check(sum(verdict.marked.values()) > 0, "nothing was seen")
 
 
+@host_only("it needs a compiler")
+def test_linked_by_lld(context):
+    """Its segments share pages of the file: which of two a mapping is of has to be told."""
+    for command in ("clang", "ld.lld"):
+        needs_command(command)
+    program = context.path("by-lld")
+    run("clang", "-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-inline",
+        "-fno-optimize-sibling-calls", "-fuse-ld=lld", SOURCES / "unwind-calls.c",
+        SOURCES / "told.c", "-o", program)
+    ms = context.random.randint(5, 15)
+    profile, told = record(context, "sh", "-c",
+                           f"for i in 1 2 3 4 5 6 7 8; do {program} recursion {ms} 20; done")
+    check_all(profile, told)
+
+
 def tasks(context, mode, count, *path, ms=None, **settings):
     profile, told = record(context, WORKLOADS / "unwind-tasks", mode,
                            ms or context.random.randint(5, 20), count, *path)

@@ -130,8 +130,9 @@ static void take(Fixture *fixture, uint64_t id, uint32_t words)
 
 static void walk(Fixture *fixture, uint64_t known_ns, bool at_end)
 {
-	assert_int_equal(
-		unwind_copies_walk(fixture->copies, &fixture->images, NULL, known_ns, at_end), 0);
+	assert_int_equal(unwind_copies_walk(fixture->copies, &fixture->images, NULL, known_ns,
+					    at_end ? COPIES_LAST : COPIES_ALL),
+			 0);
 }
 
 static void check_told(const Fixture *fixture, int result, uint16_t count)
@@ -295,7 +296,8 @@ static void test_sink_fails(void **state)
 		take(&fixture, i, 0);
 	fixture.error = -28;
 	assert_int_equal(
-		unwind_copies_walk(fixture.copies, &fixture.images, NULL, TAKEN + 1, false), -28);
+		unwind_copies_walk(fixture.copies, &fixture.images, NULL, TAKEN + 1, COPIES_ALL),
+		-28);
 	fixture.error = 0;
 	walk(&fixture, TAKEN + 1, false);
 	assert_int_equal(fixture.told_count, 2);

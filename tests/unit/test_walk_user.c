@@ -356,14 +356,26 @@ static void test_guess_bounds(void **state)
 
 static void test_guess_leads_nowhere(void **state)
 {
-	static const uint64_t nowhere[] = {0, 0xfff, FAR_AWAY, CALLERS + CODE_SIZE + 1, 1ULL << 56};
+	static const struct {
+		uint64_t address;
+		int result;
+	} nowhere[] = {
+		{0, STACK_NO_CFI},
+		{0xfff, STACK_NO_CFI},
+		{FAR_AWAY, STACK_NO_MAPPING}, /* a copy may tell more */
+		{CALLERS + CODE_SIZE + 1, STACK_NO_MAPPING},
+		{1ULL << 56, STACK_NO_CFI},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(nowhere); i++) {
 		begin_guess(NO_TABLE_JIT);
-		world.stack[AT_BP + 1] = nowhere[i];
-		expect(STACK_NO_CFI, NONE);
+		world.stack[AT_BP + 1] = nowhere[i].address;
+		expect(nowhere[i].result, NONE);
 	}
+	/* A table that could not be made is no reason to guess. */
+	begin_guess(NO_TABLE_LOST);
+	expect(STACK_NO_CFI, NONE);
 	begin_guess(NO_TABLE_JIT);
 	world.stack[AT_BP + 1] = CALLERS + CODE_SIZE; /* behind a call that is the last */
 	world_walk(&world, MAX_FRAMES);
