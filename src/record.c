@@ -272,6 +272,7 @@ static int finish_unwinding(Recording *recording)
 		const char *what;
 	} troubles[] = {
 		{counts.tables.no_room, "files had no room for theirs"},
+		{counts.tables.unread, "files have none: what reads them failed"},
 		{counts.tables.evicted, "of files no longer mapped were dropped to make room"},
 		{counts.tables.objects_lost, "files had no room in the list of known ones"},
 		{counts.memory.rows_without_rule, "rows had no room for their rule"},
@@ -284,10 +285,12 @@ static int finish_unwinding(Recording *recording)
 
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
-		    " times; %" PRIu64 " stacks copied, %" PRIu64 " of them whole",
+		    " times; %" PRIu64 " stacks copied, %" PRIu64
+		    " of them whole; the kernel could not be asked %" PRIu64
+		    " times, and its answer not be kept %" PRIu64 " times",
 		    counts.tables.ready, counts.tables.wanted, counts.memory.cells_used,
 		    counts.memory.rules, counts.published, counts.copies.taken,
-		    counts.copies.walked);
+		    counts.copies.walked, counts.troubles.vma_busy, counts.troubles.seed_lost);
 	log_verbose("unwind tables: %" PRIu64
 		    " mappings published with one after %.2f ms (median), "
 		    "%.2f ms (99 %%), %.2f ms (longest)",

@@ -15,7 +15,7 @@
  * Grows with every change of what the builder makes of the same file, and of the form in
  * bpf/unwind.h: tables in the cache that were made before are not used any more.
  */
-#define UNWIND_TABLE_VERSION 2
+#define UNWIND_TABLE_VERSION 3
 
 /* Why an FDE, or all of it that is left, is not in the table. */
 enum unwind_drop {
@@ -61,8 +61,11 @@ typedef struct UnwindTable {
 } UnwindTable;
 
 #define UNWIND_PADDING 16
-/* Objects have some hundred; where more than that differ, it is NONE_NO_ROOM. */
-#define UNWIND_RULES_MAX 65536u
+/*
+ * Objects have up to a thousand; where more than this differ, it is NONE_NO_ROOM: no one file
+ * shall take all that the whole system may have (RULES_MAX).
+ */
+#define UNWIND_RULES_MAX 8192u
 
 /*
  * debug: its separate debug file, for .debug_frame; NULL or not open: none. base_svma: as

@@ -57,8 +57,8 @@ static uint64_t page_down(uint64_t x)
 }
 
 /* What of the object is executable and where it is in the file. */
-static bool describe_object(const ElfIdentity *identity, const FileTable *table,
-			    struct unwind_object *ret_object)
+static int describe_object(const ElfIdentity *identity, const FileTable *table,
+			   struct unwind_object *ret_object)
 {
 	struct unwind_object object = {
 		.row = table->row, .rows = table->rows, .exec_start = UINT64_MAX};
@@ -71,7 +71,7 @@ static bool describe_object(const ElfIdentity *identity, const FileTable *table,
 		if ((i > 0 && !load->exec) || load->file_size == 0)
 			continue;
 		if (object.load_count == OBJECT_LOADS_MAX)
-			return false;
+			return -ENOSPC;
 		object.loads[object.load_count].offset = load->offset - ahead;
 		object.loads[object.load_count].size = load->file_size + ahead;
 		object.loads[object.load_count].relative = relative - ahead;
@@ -84,7 +84,7 @@ static bool describe_object(const ElfIdentity *identity, const FileTable *table,
 			MAX(object.exec_last, page_down(relative + load->file_size + 4095) - 1);
 	}
 	*ret_object = object;
-	return object.exec_start < object.exec_last;
+	return object.exec_start < object.exec_last ? 0 : -ENODATA;
 }
 
 static void add_object(UnwindTables *tables, uint32_t file)
@@ -93,9 +93,13 @@ static void add_object(UnwindTables *tables, uint32_t file)
 	FileView view = files_view(tables->files, file);
 	struct unwind_object object;
 	struct stat st;
+	int error;
 
-	if (fstat(view.fd, &st) || !describe_object(view.identity, table, &object)) {
-		tables->counts.objects_lost++;
+	if (fstat(view.fd, &st))
+		return;
+	error = describe_object(view.identity, table, &object);
+	if (error) {
+		tables->counts.objects_lost += error == -ENOSPC;
 		return;
 	}
 	table->object = (struct unwind_object_key){
@@ -165,6 +169,7 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 		table->none = error == -ENODATA ? NO_TABLE_NONE : NO_TABLE_LOST;
 		tables->counts.failed++;
 		tables->counts.no_room += error == -ENOSPC;
+		tables->counts.unread += error != -ENOSPC && error != -ENODATA;
 		return;
 	}
 	table->rows = built->rows.count;
@@ -196,7 +201,7 @@ static int add_vdso(UnwindTables *tables)
 	if (!error)
 		error = unwind_memory_add_table(tables->maps->memory, &built, &table.row);
 	table.rows = built.rows.count;
-	if (!error && describe_object(&identity, &table, &object)) {
+	if (!error && !describe_object(&identity, &table, &object)) {
 		tables->vdso_row = table.row;
 		tables->vdso_rows = table.rows;
 		*tables->maps->vdso = object;
