@@ -211,6 +211,10 @@ static size_t chain_by_tables(Frames *frames, const Walked *walked, StackEnd *en
 
 	if (until_stale)
 		end->reason = STACK_END_STALE;
+	/* A return address of 0 may as well be one that was overwritten, or not yet written. */
+	else if (end->reason == STACK_END_ZERO &&
+		 ends_at_root(frames, walked, walked->stack->count))
+		end->reason = STACK_COMPLETE;
 	push_truncation(frames, stack_end_words(end->reason));
 	return until_stale ? until_stale : walked->stack->count;
 }

@@ -37,7 +37,7 @@ static const struct {
 	[STACK_FRAME_POINTERS] = {"frame_pointers", NULL},
 	[STACK_TRUNCATED] = {"too_deep", "too deep"},
 	[STACK_FAULT] = {"unreadable", "unreadable stack"},
-	[STACK_END_ZERO] = {"end_zero", NULL},
+	[STACK_END_ZERO] = {"end_zero", "return address is 0"},
 	[STACK_NO_MAPPING] = {"no_mapping", "no mapping known"},
 	[STACK_NO_TABLE] = {"table_not_ready", "unwind table not ready"},
 	[STACK_NO_CFI] = {"no_table", "no unwind table"},

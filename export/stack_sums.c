@@ -38,7 +38,7 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 		return;
 	}
 	sums->walked++;
-	sums->whole += end.reason == STACK_COMPLETE || end.reason == STACK_END_ZERO;
+	sums->whole += end.reason == STACK_COMPLETE;
 	sums->counts[end.reason]++;
 	sums->guessed += end.guessed;
 	sums->from_copy += end.from_copy;

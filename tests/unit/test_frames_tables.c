@@ -47,7 +47,7 @@ static void test_whole(void **state)
 		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
 				    "main;entry;caller;callee;leaf");
 		end = end_of(fixture, 50, stack);
-		assert_int_equal(end.reason, results[i]);
+		assert_int_equal(end.reason, STACK_COMPLETE);
 		assert_false(end.guessed);
 		assert_false(end.from_copy);
 		library = &fixture->frames->libraries.items[end.library];
@@ -55,6 +55,23 @@ static void test_whole(void **state)
 	}
 	end = end_of(fixture, 50, add_walked(fixture, STACK_FROM_COPY, STACK_COMPLETE, whole, 5));
 	assert_true(end.from_copy);
+}
+
+/* A return address of 0 is an end only where threads begin. */
+static void test_no_return_address(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t stack;
+
+	give_names(fixture);
+	stack = add_walked(fixture, 0, STACK_END_ZERO, whole, 4);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: return address is 0];entry;caller;callee;leaf");
+	assert_int_equal(end_of(fixture, 50, stack).reason, STACK_END_ZERO);
+	/* What the table says is the outermost frame is that, whatever its name. */
+	stack = add_walked(fixture, 0, STACK_COMPLETE, whole, 4);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "entry;caller;callee;leaf");
 }
 
 static void test_interrupted_frames(void **state)
@@ -299,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_whole),
+		WITH_FIXTURE(test_no_return_address),
 		WITH_FIXTURE(test_interrupted_frames),
 		WITH_FIXTURE(test_frame_pointers_have_no_marks),
 		WITH_FIXTURE(test_kernel_frames_have_no_marks),

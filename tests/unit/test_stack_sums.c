@@ -239,8 +239,7 @@ static bool json_tells(const Fixture *fixture, const Truth *truth)
 	char *text = print(fixture, true);
 	Node *node = node_read(text);
 	const Node *stacks = node_get(node, "stacks");
-	uint64_t whole =
-		truth->references[WHOLE] + truth->references[COPIED] + truth->references[ZERO];
+	uint64_t whole = truth->references[WHOLE] + truth->references[COPIED];
 	bool told = is(stacks, "walked", all_of(truth)) && is(stacks, "whole", whole) &&
 		    is(stacks, "guessed", truth->references[GUESSED]) &&
 		    is(stacks, "stale", truth->references[STALE]) &&
