@@ -27,6 +27,7 @@ struct rules_map rules SEC(".maps");
 struct processes_map processes SEC(".maps");
 struct objects_map objects SEC(".maps");
 struct again_map agains SEC(".maps");
+struct kernel_again_map kernel_agains SEC(".maps");
 struct ring_map copy_ring SEC(".maps");
 struct ring_map sched_ring SEC(".maps");
 struct ring_map bulk_ring SEC(".maps");

@@ -29,7 +29,7 @@ int on_tick(struct tick_context *ctx)
 	record_init(&record.h, REC_SAMPLE, user_mode ? SAMPLE_USER : 0, sizeof(record), ns);
 	record.tid = task->pid;
 	if (!user_mode && setting_kernel_stacks != KERNEL_STACKS_NONE)
-		record.kstack = kernel_stack(ctx, ns);
+		record.kstack = interrupted_kernel_stack(ctx, ns);
 	record.ustack = user_stack(ctx, task, !user_mode, ns);
 	emit(&bulk_ring, &record.h, sizeof(record));
 	return 0;

@@ -10,6 +10,7 @@
 #ifndef WALLPROF_STACK_BPF_H
 #define WALLPROF_STACK_BPF_H
 
+#include "kernel_again.bpf.h"
 #include "unwind.bpf.h"
 
 extern int stack_hash(struct stack_slot *slot);
@@ -81,12 +82,12 @@ static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 	return stack->id;
 }
 
-/* The same of `bytes` of frames that bpf_get_stack gave; releases the slot. */
+/* The same of `bytes` of frames that bpf_get_stack gave. */
 static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 flags, u32 tgid,
 				       u64 seed, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
-	u64 id, count = bytes < 0 ? 0 : (u64)bytes / sizeof(u64);
+	u64 count = bytes < 0 ? 0 : (u64)bytes / sizeof(u64);
 
 	stack->count = count > MAX_FRAMES ? MAX_FRAMES : count;
 	stack->h.flags = flags;
@@ -96,9 +97,7 @@ static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 f
 		stack->result = STACK_TRUNCATED;
 	else
 		stack->result = flags & STACK_USER ? STACK_FRAME_POINTERS : STACK_COMPLETE;
-	id = slot_send(slot, seed, ns);
-	slot_release(slot);
-	return id;
+	return slot_send(slot, seed, ns);
 }
 
 /*
@@ -112,15 +111,43 @@ static __always_inline u32 frames_size(void)
 	return (frames < MAX_FRAMES ? frames : MAX_FRAMES) * sizeof(u64);
 }
 
-/* The kernel stack from the program's own place (or the interrupted one, for ticks). */
-static __always_inline u64 kernel_stack(void *ctx, u64 ns)
+static __always_inline u64 walked_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
+{
+	return slot_finish(slot, bpf_get_stack(ctx, slot->stack.frames, frames_size(), 0), 0, 0, 0,
+			   ns);
+}
+
+/* The kernel stack that a tick interrupted. */
+static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 {
 	struct stack_slot *slot = slot_take_accounted(ns);
+	u64 id;
 
 	if (!slot)
 		return 0;
-	return slot_finish(slot, bpf_get_stack(ctx, slot->stack.frames, frames_size(), 0), 0, 0, 0,
-			   ns);
+	id = walked_kernel_stack(slot, ctx, ns);
+	slot_release(slot);
+	return id;
+}
+
+/* The kernel stack from the program's own place, ctx being on it: a tracepoint's. */
+static __always_inline u64 kernel_stack(void *ctx, u64 ns)
+{
+	struct stack_slot *slot = slot_take_accounted(ns);
+	u64 id;
+
+	if (!slot)
+		return 0;
+	slot->kernel_from = (u64)ctx;
+	if (kernel_again(slot)) {
+		id = slot->stack.id;
+	} else {
+		id = walked_kernel_stack(slot, ctx, ns);
+		if (id)
+			kernel_keep(slot);
+	}
+	slot_release(slot);
+	return id;
 }
 
 /* For want of a mapping or a table? Then a copy of the stack lets the recorder do it later. */
@@ -180,7 +207,9 @@ static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool 
 		return id;
 	}
 	bytes = bpf_get_stack(ctx, slot->stack.frames, frames_size(), BPF_F_USER_STACK);
-	return slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
+	id = slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
+	slot_release(slot);
+	return id;
 }
 
 #endif

@@ -127,6 +127,7 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 	struct stack_slot *slot;
 	u16 seq = seq_of(task);
 	long bytes;
+	u64 id;
 
 	if (setting_kernel_stacks == KERNEL_STACKS_NONE || task->on_cpu)
 		return 0;
@@ -136,7 +137,9 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 	bytes = bpf_get_task_stack(task, slot->stack.frames, frames_size(), 0);
 	if (task->on_cpu || seq_of(task) != seq)
 		bytes = 0;
-	return slot_finish(slot, bytes, 0, 0, 0, ns);
+	id = slot_finish(slot, bytes, 0, 0, 0, ns);
+	slot_release(slot);
+	return id;
 }
 
 static __always_inline void emit_snapshot(struct task_struct *task, u64 ns)

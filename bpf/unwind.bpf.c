@@ -173,17 +173,19 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 static __always_inline void note_word(struct stack_slot *slot, u64 address)
 {
 	u64 above = address - slot->start.sp, at = above / sizeof(u64);
-	u32 number = slot->again.count;
+	struct again_words *read = &slot->again.read;
+	u32 number = read->count;
 
 	if (number >= AGAIN_WORDS || at >= AGAIN_SPAN / sizeof(u64) || above & 7) {
 		slot->again.unfit = 1;
 		return;
 	}
-	slot->again.words[number].at = at;
-	slot->again.words[number].value = slot->word;
-	slot->again.count = number + 1;
-	if ((at + 1) * sizeof(u64) > slot->again.span)
-		slot->again.span = (at + 1) * sizeof(u64);
+	read->words[number].at = at;
+	read->words[number].moves = 0;
+	read->words[number].value = slot->word;
+	read->count = number + 1;
+	if ((at + 1) * sizeof(u64) > read->span)
+		read->span = (at + 1) * sizeof(u64);
 }
 
 /* A word of user memory, to slot->word: from the part of the stack that was copied last. */
@@ -382,7 +384,7 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	slot->start.bx = slot->walk.bx;
 	slot->start.exact = slot->walk.exact;
 	slot->window_start = NO_WINDOW;
-	slot->again.count = slot->again.span = slot->again.unfit = 0;
+	slot->again.read.count = slot->again.read.span = slot->again.unfit = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;

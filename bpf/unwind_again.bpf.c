@@ -44,24 +44,31 @@ static __always_inline bool same_start(const struct again *again, struct stack_s
 	return differ == 0;
 }
 
-/* Reads the part of the stack that the walk read, and compares each word of the walk's. */
-static __always_inline bool same_words(const struct again *again, struct stack_slot *slot)
+/* A global function: the verifier works through it once for both kinds of stacks. */
+__noinline int again_same_words(struct stack_slot *slot, struct again_words *read, u64 moved)
 {
-	u64 *stack = slot->span;
 	u64 differ = 0;
-	u32 size, count = again->count;
 
-	size = again->span;
-	if (count == 0 || size == 0 || size > AGAIN_SPAN ||
-	    bpf_probe_read_user(stack, size, (void *)slot->start.sp))
-		return false;
+	if (!slot || !read || read->count == 0)
+		return 0;
 	for (u32 i = 0; i < AGAIN_WORDS; i++) {
-		if (i >= count)
+		if (i >= read->count)
 			break;
-		differ |= stack[again->words[i].at & (AGAIN_SPAN / sizeof(u64) - 1)] ^
-			  again->words[i].value;
+		differ |= slot->span[read->words[i].at & (AGAIN_SPAN / sizeof(u64) - 1)] ^
+			  (read->words[i].value + (moved & -(u64)read->words[i].moves));
 	}
 	return differ == 0;
+}
+
+/* Reads the part of the stack that the walk read, and compares each word of the walk's. */
+static __always_inline bool same_words(struct again *again, struct stack_slot *slot)
+{
+	u32 size = again->read.span;
+
+	if (size == 0 || size > AGAIN_SPAN ||
+	    bpf_probe_read_user(slot->span, size, (void *)slot->start.sp))
+		return false;
+	return again_same_words(slot, &again->read, 0);
 }
 
 /* stack.id holds the seed. */
@@ -106,12 +113,12 @@ __noinline int unwind_keep(struct stack_slot *slot, u64 seed)
 	again->gen = slot->process.gen;
 	again->seed_count = slot->process.seed_count;
 	again->used = slot->walk.used;
-	again->span = slot->again.span;
-	again->count = slot->again.count;
+	again->read.span = slot->again.read.span;
+	again->read.count = slot->again.read.count;
 	for (u32 i = 0; i < AGAIN_WORDS; i++) {
-		if (i >= slot->again.count)
+		if (i >= slot->again.read.count)
 			break;
-		again->words[i] = slot->again.words[i];
+		again->read.words[i] = slot->again.read.words[i];
 	}
 	release_again(again);
 	return 0;

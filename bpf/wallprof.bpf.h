@@ -62,14 +62,25 @@ struct accounts_map {
 #define WINDOW_SIZE 2048
 #define NO_WINDOW   ~0ULL
 
-/*
- * What a walk read, by which it is known again: the thread's last stack with the same program
- * counter and stack pointer. Of the registers, those that had a say (enum walk_used).
- */
 #define AGAIN_WORDS 128
 #define AGAIN_SPAN  4096u
 #define AGAIN_SLOTS 2048u
 
+/* Words of a stack by which a walk of it is known again. */
+struct again_words {
+	u32 count;
+	u32 span; /* bytes that they lie in */
+	struct {
+		u32 at;	   /* words above where the span begins */
+		u32 moves; /* 1: an address within the span, which is another one if that moves */
+		u64 value;
+	} words[AGAIN_WORDS];
+};
+
+/*
+ * What the walk of a user stack read: the thread's last one with the same program counter and
+ * stack pointer. Of the registers, those that had a say (enum walk_used).
+ */
 struct again {
 	u32 busy;
 	u32 tid;
@@ -77,14 +88,27 @@ struct again {
 	u64 id;
 	struct walk_start start;
 	u32 gen, seed_count; /* of the process's mappings */
-	u32 count;
-	u32 span;  /* bytes from sp on */
-	u16 used;  /* enum walk_used */
-	u16 unfit; /* for this */
-	struct {
-		u64 at; /* words above sp */
-		u64 value;
-	} words[AGAIN_WORDS];
+	u16 used;	     /* enum walk_used */
+	u16 unfit;	     /* for this */
+	u32 reserved;
+	struct again_words read; /* from sp on */
+};
+
+/* What the walk of a kernel stack may have read (kernel_again.bpf.c). */
+struct kernel_again {
+	u64 busy;
+	u64 id;
+	u64 from;      /* where the span began */
+	u64 whole;     /* bytes from there to the end of the stack */
+	u64 outermost; /* the last word of the stack, if the span may have moved against it; or 0 */
+	struct again_words read;
+};
+
+struct kernel_again_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AGAIN_SLOTS);
+	__type(key, u32);
+	__type(value, struct kernel_again);
 };
 
 struct again_map {
@@ -107,6 +131,8 @@ struct stack_slot {
 	};
 	struct again again;
 	struct walk_start start;
+	u64 kernel_from;  /* where the kernel stack is looked at from, and how far, in bytes; */
+	u64 kernel_span;  /* 0: not at all */
 	u64 word;	  /* what was read last */
 	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
@@ -175,6 +201,7 @@ extern struct rules_map rules SEC(".maps");
 extern struct processes_map processes SEC(".maps");
 extern struct objects_map objects SEC(".maps");
 extern struct again_map agains SEC(".maps");
+extern struct kernel_again_map kernel_agains SEC(".maps");
 extern struct ring_map copy_ring SEC(".maps");
 extern struct ring_map sched_ring SEC(".maps");
 extern struct ring_map bulk_ring SEC(".maps");

@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A stack that is taken for the last one of its thread is that one.
 
-Two processes wait at one place, on one stack pointer, called by chance from two functions; the
-third argument of read(2), which the kernel told, says from which.
+User stacks: two processes wait at one place, on one stack pointer, called by chance from two
+functions; the third argument of read(2), which the kernel told, says from which. Kernel stacks:
+they wait by one instruction for one of five kinds of things, which the call's number and that
+argument tell.
 """
+import bisect
 import struct
 from collections import Counter
+from pathlib import Path
 
 from capture import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
 from harness import WORKLOADS, check, expect_failure, fewer
 
 ROUNDS = 1_000_000
-READ = 0
+READ, POLL, EPOLL_WAIT = 0, 7, 232
+KERNEL = 1 << 63
+# In which functions the kernel waits, by the call and how many bytes it was asked for; kernels differ.
+WAITS = {(READ, 8): {"eventfd_read"}, (READ, 9): {"pipe_read", "anon_pipe_read"},
+         (READ, 10): {"unix_stream_read_generic"}, (POLL, -1): {"do_sys_poll"},
+         (EPOLL_WAIT, -1): {"ep_poll", "do_epoll_wait"}}
 FIELDS = struct.Struct("<HhQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
 HEAD = struct.Struct("<QIHH")  # id, tgid, count, result
 
@@ -52,3 +61,56 @@ def test_two_callers(context):
     print(f"# {sum(waits.values())} waits of two callers at one place: 0 wrong", flush=True)
     (size, whole, caller), *_ = waits
     expect_failure(check_callers, waits + Counter({(5 - size, whole, caller): 1}), rounds)
+
+
+class Symbols:
+    """The kernel's functions by address."""
+
+    def __init__(self):
+        lines = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
+        found = sorted((int(line[0], 16), line[2]) for line in lines if line[1] in "tT")
+        self.starts, self.names = [a for a, _ in found], [n for _, n in found]
+
+    def name(self, address):
+        at = bisect.bisect_right(self.starts, address - 1) - 1
+        return self.names[at].partition(".")[0] if at >= 0 else None
+
+
+def kernel_waits_of(capture, symbols):
+    """Counter of (call, what it was asked for, the functions of WAITS in its kernel stack)."""
+    known = set().union(*WAITS.values())
+    stacks, waits = {}, Counter()
+    for kind, flags, _, record in records(capture, {SWITCH, STACK}):
+        if kind == STACK:
+            number, _, count, _ = HEAD.unpack_from(record, 16)
+            frames = struct.unpack_from(f"<{count}Q", record, 40)
+            if count and frames[0] & KERNEL:
+                stacks[number] = frozenset(map(symbols.name, frames)) & known
+        elif flags & SWITCH_PREV:
+            state, call, stack, _, _, _, size = FIELDS.unpack_from(record, 28)
+            key = (call, size if call == READ else -1)
+            if state and stack and key in WAITS:
+                waits[(*key, stack)] += 1
+    named = Counter()
+    for (call, size, stack), count in waits.items():
+        named[(call, size, stacks.get(stack, frozenset()))] += count
+    return named
+
+
+def check_functions(waits, rounds):
+    check(sum(waits.values()) > 0.5 * rounds, f"only {sum(waits.values())} waits: {waits}")
+    check({(c, s) for c, s, _ in waits} == set(WAITS), f"not of all kinds: {waits}")
+    wrong = {key: n for key, n in waits.items() if not key[2] or not key[2] <= WAITS[key[:2]]}
+    check(not wrong, f"wrong kernel stacks: {wrong}")
+
+
+def test_kernel_stacks(context):
+    rounds, capture = fewer(ROUNDS // 2), context.path("capture")
+    context.wallprof("record", "-q", "--defer-symbols", "-o", capture, "--",
+                     WORKLOADS / "kernel-again", rounds, context.random.randint(1, 1 << 30))
+    waits = kernel_waits_of(capture, Symbols())
+    check_functions(waits, rounds)
+    print(f"# {sum(waits.values())} waits for five kinds of things: 0 wrong", flush=True)
+    (call, size, _), *_ = waits
+    expect_failure(check_functions, waits + Counter({(call, size, frozenset({"do_nanosleep"})): 1}),
+                   rounds)
