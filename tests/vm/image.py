@@ -14,11 +14,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-APPLETS = ("cat", "date", "ifconfig", "kill", "mkdir", "mount", "poweroff", "rm", "rmdir", "sh",
-           "sleep", "sync", "tar", "touch", "true", "umount", "uname")
+APPLETS = ("cat", "date", "ifconfig", "kill", "mkdir", "mkfifo", "mount", "poweroff", "rm",
+           "rmdir", "sh", "sleep", "sync", "tar", "taskset", "touch", "true", "umount", "uname")
 # What the end-to-end tests call besides, and the packages that it is in.
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "redis-server": "redis-server",
-         "unshare": "util-linux"}
+         "unshare": "util-linux", "zstd": "zstd"}
 SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm")
 # Parts of Python's library that are large and that no test imports.
 LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
