@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fuzz
@@ -191,12 +192,16 @@ def main():
     if options.guest:
         run_guest(runner, suites)
         sys.exit(runner.summary())
-    runner.run_unit("unit", harness.ROOT / "build")
-    runner.run_unit("unit-asan", harness.ROOT / "build-asan")
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(runner.run_unit, suite, harness.ROOT / build)
+                     for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))]:
+            done.result()
+    fuzzing = fuzz.Session(runner)
     runner.run_kernels(options.long)
+    fuzzing.finish()
+    # These hold times to account: nothing else runs beside them.
     for suite in suites:
         runner.run_module(suite)
-    fuzz.run(runner)
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())
