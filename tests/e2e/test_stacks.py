@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How user stacks end, by the report, beside the capture's own records."""
+import json
 import struct
 import subprocess
 from collections import Counter
 
-from harness import check, expect_failure, needs_command
+from harness import ROOT, Skip, check, expect_failure, host_only, needs_command
 
 SWITCH, SAMPLE, STACK, WINDOW = 1, 16, 17, 34  # docs/capture-format.md
 SWITCH_PREV, WINDOW_START, WINDOW_END, STACK_USER = 1, 1, 2, 1
@@ -81,3 +82,30 @@ def test_references(context):
     expect_failure(check_counts, stacks, counts, orphans)
     stacks["walked"] += 1
     expect_failure(check_line, recording.profile, stacks)
+
+
+def check_32_bit(report, rounds):
+    """Every sleep and every tick of it is 32-bit code, and says so."""
+    stacks = report["stacks"]
+    check(stacks["results"]["code_32_bit"] == stacks["walked"] >= rounds,
+          f"{rounds} sleeps of 32-bit code: {stacks}")
+
+
+@host_only("it needs a compiler")
+def test_32_bit_code(context):
+    """What is not walked is told apart, by its first frame and the reason."""
+    needs_command("gcc")
+    program, capture = context.path("code-32"), context.path("capture")
+    rounds = context.random.randint(20, 40)
+    subprocess.run(["gcc", "-m32", "-nostdlib", "-static", f"-DROUNDS={rounds}", "-o", program,
+                    ROOT / "tests/workloads/code-32.S"], check=True)
+    try:
+        subprocess.run([program], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Skip(f"this kernel runs no 32-bit code: {error}") from None
+    context.wallprof("record", "-q", "-o", capture, "--", program)
+    report = json.loads(context.wallprof("report", "--json", capture).stdout)
+    check_32_bit(report, rounds)
+    expect_failure(check_32_bit, report, report["stacks"]["walked"] + 1)
+    other = context.record("sleeps", rounds=5).report
+    expect_failure(check_32_bit, other, 1)
