@@ -77,7 +77,7 @@ static int folder_length(const char *path)
 	return slash ? slash - path : 0;
 }
 
-static int find_debuglink(DebugFiles *files, const char *name)
+int debug_files_by_link(DebugFiles *files, const char *name)
 {
 	const char *object = files->file->path;
 	int length = folder_length(object), fd;
@@ -109,7 +109,7 @@ int debug_files_companion(DebugFiles *files, const Companion *companion)
 {
 	switch (companion->kind) {
 	case COMPANION_DEBUG:
-		return find_debuglink(files, companion->name);
+		return debug_files_by_link(files, companion->name);
 	case COMPANION_DWZ:
 		return find_dwz(files, companion);
 	default:

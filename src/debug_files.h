@@ -9,7 +9,7 @@
 #ifndef WALLPROF_DEBUG_FILES_H
 #define WALLPROF_DEBUG_FILES_H
 
-#include "object_names.h"
+#include "debug_link.h"
 #include "space.h"
 
 /*
@@ -32,8 +32,10 @@ typedef struct DebugFiles {
 	char *found; /* path of the debug file, for dwz's, which is named relative to it */
 } DebugFiles;
 
-/* Returns a descriptor, which the caller closes, or -ENOENT. */
+/* Returns a descriptor, which the caller closes, or a negative errno. */
 int debug_files_by_build_id(DebugFiles *files);
+/* name: what .gnu_debuglink has. */
+int debug_files_by_link(DebugFiles *files, const char *name);
 int debug_files_companion(DebugFiles *files, const Companion *companion);
 void debug_files_free(DebugFiles *files);
 

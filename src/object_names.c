@@ -10,10 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
-
-#define CRC_CHUNK (64u << 10)
 
 typedef struct Object {
 	const ObjectRequest *request;
@@ -27,18 +23,6 @@ typedef struct Object {
 
 /* ---- which files ------------------------------------------------------------ */
 
-static bool same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length)
-{
-	ElfIdentity identity;
-	bool same;
-
-	if (elf_file_identify(elf, &identity))
-		return false;
-	same = identity.build_id_len == length && !memcmp(identity.build_id, build_id, length);
-	elf_identity_free(&identity);
-	return same;
-}
-
 static int check_main(const Object *object)
 {
 	ElfIdentity identity;
@@ -48,8 +32,8 @@ static int check_main(const Object *object)
 		return -ENOEXEC;
 	same = identity.base_svma == object->request->base_svma;
 	elf_identity_free(&identity);
-	return same && same_build_id(object->main.elf, object->request->build_id,
-				     object->request->build_id_len)
+	return same && debug_link_same_build_id(object->main.elf, object->request->build_id,
+						object->request->build_id_len)
 		       ? 0
 		       : -ESTALE;
 }
@@ -63,115 +47,38 @@ static bool has_dwarf(Elf *elf)
 	       header.sh_type != SHT_NOBITS;
 }
 
-/* The checksum of .gnu_debuglink. */
-static bool crc_fits(int fd, uint32_t wanted)
+/* fd may be negative: there is none. */
+static bool open_debug_fd(Object *object, int fd)
 {
-	_cleanup_free_ uint8_t *chunk = xmalloc(CRC_CHUNK);
-	uLong crc = crc32(0, NULL, 0);
-	off_t place = 0;
-	ssize_t got;
-
-	while ((got = pread(fd, chunk, CRC_CHUNK, place)) > 0) {
-		crc = crc32(crc, chunk, got);
-		place += got;
-	}
-	return got == 0 && crc == wanted;
-}
-
-/* The text of a section that begins with a name; *ret_rest is what follows the name. */
-static bool read_link(Elf *elf, const char *section_name, Companion *companion,
-		      const uint8_t **ret_rest, size_t *ret_size)
-{
-	GElf_Shdr header;
-	Elf_Scn *section = elf ? elf_section_by_name(elf, section_name, &header) : NULL;
-	const char *end;
-	Elf_Data *data;
-
-	if (!elf_section_data(section, &data))
-		return false;
-	end = memchr(data->d_buf, '\0', MIN(data->d_size, (size_t)COMPANION_NAME_MAX));
-	if (!end || end == data->d_buf)
-		return false;
-	memcpy(companion->name, data->d_buf, end - (char *)data->d_buf + 1);
-	*ret_rest = (const uint8_t *)end + 1;
-	*ret_size = data->d_size - (end + 1 - (char *)data->d_buf);
-	return true;
-}
-
-/* "name", padding to 4 bytes, crc32. */
-static bool read_debuglink(Elf *elf, Companion *companion, uint32_t *ret_crc)
-{
-	const uint8_t *rest;
-	size_t size, padding;
-
-	companion->kind = COMPANION_DEBUG;
-	if (!read_link(elf, ".gnu_debuglink", companion, &rest, &size))
-		return false;
-	padding = -(strlen(companion->name) + 1) & 3;
-	if (size < padding + sizeof(*ret_crc) || strchr(companion->name, '/'))
-		return false;
-	memcpy(ret_crc, rest + padding, sizeof(*ret_crc));
-	return true;
-}
-
-/* "path", build id. */
-static bool read_altlink(Elf *elf, Companion *companion)
-{
-	const uint8_t *rest;
-	size_t size;
-
-	companion->kind = COMPANION_DWZ;
-	if (!read_link(elf, ".gnu_debugaltlink", companion, &rest, &size) ||
-	    size > sizeof(companion->build_id))
-		return false;
-	memcpy(companion->build_id, rest, size);
-	companion->build_id_len = size;
-	return true;
-}
-
-static void open_debug_by_link(Object *object)
-{
-	const ObjectRequest *request = object->request;
-	_cleanup_free_ Companion *companion = xcalloc(1, sizeof(*companion));
-	uint32_t crc;
-	bool fits;
-
-	if (!read_debuglink(object->main.elf, companion, &crc))
-		return;
-	object->debug_fd = object->host->find(object->host->user, companion);
-	if (elf_map_open(object->debug_fd, &object->debug) == 0) {
-		fits = request->build_id_len ? same_build_id(object->debug.elf, request->build_id,
-							     request->build_id_len)
-					     : crc_fits(object->debug_fd, crc);
-		if (fits)
-			return;
-	}
+	if (elf_map_open(fd, &object->debug) == 0 &&
+	    debug_link_fits(object->main.elf, object->debug.elf, fd))
+		return true;
 	elf_map_close(&object->debug);
+	return false;
 }
 
 static void open_debug(Object *object)
 {
-	const ObjectRequest *request = object->request;
+	_cleanup_free_ Companion *companion = NULL;
 
-	if (request->debug_fd >= 0) {
-		if (elf_map_open(request->debug_fd, &object->debug) == 0 &&
-		    same_build_id(object->debug.elf, request->build_id, request->build_id_len))
-			return;
-		elf_map_close(&object->debug);
-	}
-	if (!has_dwarf(object->main.elf))
-		open_debug_by_link(object);
+	if (open_debug_fd(object, object->request->debug_fd) || has_dwarf(object->main.elf))
+		return;
+	companion = xcalloc(1, sizeof(*companion));
+	if (!debug_link_read(object->main.elf, companion))
+		return;
+	object->debug_fd = object->host->find(object->host->user, companion);
+	open_debug_fd(object, object->debug_fd);
 }
 
 static void open_dwz(Object *object, Elf *elf)
 {
 	_cleanup_free_ Companion *companion = xcalloc(1, sizeof(*companion));
 
-	if (!read_altlink(elf, companion))
+	if (!debug_link_read_dwz(elf, companion))
 		return;
 	object->dwz_fd = object->host->find(object->host->user, companion);
 	if (elf_map_open(object->dwz_fd, &object->dwz) == 0 &&
-	    same_build_id(object->dwz.elf, companion->build_id, companion->build_id_len))
+	    debug_link_same_build_id(object->dwz.elf, companion->build_id, companion->build_id_len))
 		return;
 	elf_map_close(&object->dwz);
 }

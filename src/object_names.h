@@ -7,24 +7,8 @@
 #ifndef WALLPROF_OBJECT_NAMES_H
 #define WALLPROF_OBJECT_NAMES_H
 
-#include "elf_file.h"
+#include "debug_link.h"
 #include "records.h"
-
-/* A file that an object says belongs to it. */
-enum companion_kind {
-	COMPANION_DEBUG, /* .gnu_debuglink: the object's debug file, a name without a folder */
-	COMPANION_DWZ,	 /* .gnu_debugaltlink of the file with the DWARF: a path, maybe relative */
-};
-
-#define COMPANION_NAME_MAX 4096
-
-typedef struct Companion {
-	uint8_t kind;
-	uint8_t build_id_len; /* 0 = not told */
-	uint8_t build_id[20];
-	uint8_t reserved[2];
-	char name[COMPANION_NAME_MAX];
-} Companion;
 
 typedef struct ObjectHost {
 	/* Returns a descriptor, which is closed here, or a negative errno. */

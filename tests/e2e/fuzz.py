@@ -28,8 +28,8 @@ PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # What reads files and texts that others made.
 PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_sort.c", "cfi.c",
-           "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "dwarf_names.c",
-           "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
+           "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
+           "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
            "elf_symbols.c", "jit_table.c", "jitdump.c", "mini_debug.c",
            "object_names.c", "perf_map.c", "proc_maps.c", "range_history.c",
            "symbol_messages.c", "unwind_code.c", "unwind_fdes.c", "unwind_gaps.c",

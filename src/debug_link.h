@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * debug_link.h - which separate debug files an ELF file says that it has, and whether a file that
+ * was found is the one. Follows GDB's manual, "Debugging Information in Separate Files". Runs in
+ * the sandbox; all input is untrusted.
+ */
+#ifndef WALLPROF_DEBUG_LINK_H
+#define WALLPROF_DEBUG_LINK_H
+
+#include "elf_file.h"
+
+/* A file that an object says belongs to it. */
+enum companion_kind {
+	COMPANION_DEBUG, /* .gnu_debuglink: the object's debug file, a name without a folder */
+	COMPANION_DWZ,	 /* .gnu_debugaltlink of the file with the DWARF: a path, maybe relative */
+};
+
+#define COMPANION_NAME_MAX 4096
+
+typedef struct Companion {
+	uint8_t kind;
+	uint8_t build_id_len; /* 0 = not told */
+	uint8_t build_id[20];
+	uint8_t reserved[2];
+	char name[COMPANION_NAME_MAX];
+} Companion;
+
+/* Each returns false if the file (NULL: none) names no such companion. */
+bool debug_link_read(Elf *elf, Companion *ret_companion);
+bool debug_link_read_dwz(Elf *elf, Companion *ret_companion);
+
+bool debug_link_same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length);
+
+/*
+ * Whether debug, opened from debug_fd, is elf's debug file: by the build id if elf has one, else by
+ * the checksum in elf's .gnu_debuglink, for which all of debug_fd is read.
+ */
+bool debug_link_fits(Elf *elf, Elf *debug, int debug_fd);
+
+#endif
