@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "doctor_unwind.h"
+#include "debug_files.h"
 #include "identifier.h"
 #include "proc_maps.h"
 #include "regular_file.h"
 #include "table_service.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +29,8 @@ typedef struct Object {
 	ElfIdentity identity;
 	uint64_t code_bytes; /* of its executable segments */
 	int error;	     /* why there is no table */
+	int debug;	     /* as TableReady has it */
+	char *debug_path;    /* of the debug file that was found last; NULL = none */
 	size_t rows, rules;
 	uint64_t bytes[COVERS];
 } Object;
@@ -37,6 +41,7 @@ typedef struct Doctor {
 	VEC(Object) objects; /* by the request's id */
 	Strings paths;
 	uint64_t jit_bytes; /* executable memory without a file */
+	int root_fd;	    /* what the paths of a process begin in; -1: ours */
 } Doctor;
 
 static enum cover cover_of(const struct unwind_rule *rule)
@@ -65,12 +70,13 @@ static uint64_t code_in(const ElfIdentity *identity, uint64_t from, uint64_t to)
 }
 
 /* TableReady */
-static void take_table(void *user, uint32_t id, const UnwindTable *table, int error)
+static void take_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
 {
 	Doctor *doctor = user;
 	Object *object = &doctor->objects.items[id];
 
 	object->error = error;
+	object->debug = debug;
 	if (error)
 		return;
 	object->rows = table->rows.count;
@@ -82,6 +88,37 @@ static void take_table(void *user, uint32_t id, const UnwindTable *table, int er
 		object->bytes[cover_of(&table->rules.items[row->rule])] +=
 			code_in(&object->identity, row->pc, end);
 	}
+}
+
+/* An OpenBeside. */
+static int open_beside(void *user, const MappedFile *file, const char *path)
+{
+	const Doctor *doctor = user;
+	struct stat st;
+
+	(void)file;
+	return open_regular_in(doctor->root_fd, path, &st);
+}
+
+/* A TableFindDebug. */
+static int find_debug(void *user, uint32_t id, const char *debuglink)
+{
+	Doctor *doctor = user;
+	Object *object = &doctor->objects.items[id];
+	_cleanup_free_ char *real = doctor->root_fd < 0 ? realpath(object->path, NULL) : NULL;
+	MappedFile file = {.path = real ? real : object->path,
+			   .build_id_len = object->identity.build_id_len};
+	DebugFiles debug = {.file = &file, .open = open_beside, .open_user = doctor};
+	int fd;
+
+	memcpy(file.build_id, object->identity.build_id, sizeof(file.build_id));
+	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
+	if (fd >= 0) {
+		free(object->debug_path);
+		object->debug_path = xstrdup(debug.found);
+	}
+	debug_files_free(&debug);
+	return fd;
 }
 
 /* fd is closed. Returns 0 or a negative errno. */
@@ -100,7 +137,6 @@ static int add_object(Doctor *doctor, const char *path, int fd)
 	table_service_want(doctor->service, &(TableRequest){
 						    .id = number,
 						    .fd = file,
-						    .debug_fd = -1,
 						    .base_svma = object.identity.base_svma,
 						    .build_id = object.identity.build_id,
 						    .build_id_len = object.identity.build_id_len,
@@ -129,6 +165,7 @@ static void add_mapping(Doctor *doctor, const char *pid, const ProcMapping *mapp
 static int add_process(Doctor *doctor, const char *pid)
 {
 	_cleanup_free_ char *path = xasprintf("/proc/%s/maps", pid);
+	_cleanup_free_ char *root = xasprintf("/proc/%s/root/", pid);
 	char *line = NULL;
 	size_t capacity = 0;
 	FILE *maps = fopen(path, "re");
@@ -139,6 +176,7 @@ static int add_process(Doctor *doctor, const char *pid)
 		log_error("process %s cannot be looked at: %s", pid, strerror(errno));
 		return error;
 	}
+	doctor->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	while (getline(&line, &capacity, maps) > 0) {
 		ProcMapping mapping;
 
@@ -170,19 +208,30 @@ static int add_all(Doctor *doctor, const char *what)
 	return error;
 }
 
+/* Which debug file has a part in it, or why not. */
+static void print_debug_file(const Object *object)
+{
+	if (object->debug == TABLE_DEBUG_USED)
+		printf(", with %s", object->debug_path);
+	else if (object->debug < 0)
+		printf("; %s is not used: %s", object->debug_path, table_error_text(object->debug));
+	putchar('\n');
+}
+
 static void print_object(const Object *object)
 {
 	double whole = object->code_bytes ? object->code_bytes : 1;
 
-	if (object->error) {
-		printf("%8s %9s %6s %8s %8s %8s  %s: %s\n", "-", "-", "-", "-", "-", "-",
+	if (object->error)
+		printf("%8s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-",
 		       object->path, table_error_text(object->error));
-		return;
-	}
-	printf("%7.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s\n",
-	       100 * object->bytes[COVER_RULE] / whole, object->rows, object->rules,
-	       100 * object->bytes[COVER_GAP] / whole, 100 * object->bytes[COVER_FOREIGN] / whole,
-	       100 * object->bytes[COVER_OTHER] / whole, object->path);
+	else
+		printf("%7.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s",
+		       100 * object->bytes[COVER_RULE] / whole, object->rows, object->rules,
+		       100 * object->bytes[COVER_GAP] / whole,
+		       100 * object->bytes[COVER_FOREIGN] / whole,
+		       100 * object->bytes[COVER_OTHER] / whole, object->path);
+	print_debug_file(object);
 }
 
 static void print_all(const Doctor *doctor)
@@ -199,8 +248,8 @@ static void print_all(const Doctor *doctor)
 
 int doctor_unwind(const char *what)
 {
-	Doctor doctor = {.identifier = identifier_new()};
-	TableServiceOptions options = {};
+	Doctor doctor = {.identifier = identifier_new(), .root_fd = -1};
+	TableServiceOptions options = {.find_debug = find_debug, .find_user = &doctor};
 	int error = table_service_new(&options, &doctor.service);
 
 	if (error)
@@ -215,9 +264,11 @@ int doctor_unwind(const char *what)
 	identifier_free(doctor.identifier);
 	for (size_t i = 0; i < doctor.objects.count; i++) {
 		free(doctor.objects.items[i].path);
+		free(doctor.objects.items[i].debug_path);
 		elf_identity_free(&doctor.objects.items[i].identity);
 	}
 	vec_free(&doctor.objects);
 	strings_free(&doctor.paths);
+	closep(&doctor.root_fd);
 	return error;
 }

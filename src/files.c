@@ -18,7 +18,8 @@
 #define FDS_KEPT_FREE 256
 
 typedef struct HeldFile {
-	int fd; /* -1: could not be opened, or no file */
+	int fd;	    /* -1: could not be opened, or no file */
+	char *path; /* in its root; NULL if fd is -1 */
 	uint8_t flags;
 	uint32_t root; /* of the processes that map it; Files::roots, or NO_ROOT: our own */
 	uint64_t size, mtime_ns; /* when it was opened */
@@ -101,15 +102,19 @@ Files *files_new(RecordSink sink, void *user)
 	return files;
 }
 
+static void release(HeldFile *held)
+{
+	closep(&held->fd);
+	free(held->path);
+	elf_identity_free(&held->identity);
+}
+
 void files_free(Files *files)
 {
 	if (!files)
 		return;
-	for (size_t i = 0; i < files->list.count; i++) {
-		if (files->list.items[i].fd >= 0)
-			close(files->list.items[i].fd);
-		elf_identity_free(&files->list.items[i].identity);
-	}
+	for (size_t i = 0; i < files->list.count; i++)
+		release(&files->list.items[i]);
 	for (size_t i = 0; i < files->roots.count; i++)
 		close(files->roots.items[i].fd);
 	vec_free(&files->roots);
@@ -166,6 +171,7 @@ static bool try_file(const Files *files, HeldFile *held, int fd, const struct st
 		return false;
 	}
 	held->fd = fd;
+	held->path = xstrdup(mapping->path);
 	held->identity = identity;
 	held->size = st->st_size;
 	held->mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec;
@@ -305,8 +311,7 @@ static int get_file(Files *files, const MappingSeen *mapping, uint32_t *ret_id)
 	}
 	*ret_id = *id_of_key(files, &identified);
 	if (*ret_id) {
-		closep(&held.fd);
-		elf_identity_free(&held.identity);
+		release(&held);
 		*id_of_key(files, mapping) = *ret_id;
 		return 0;
 	}
@@ -431,8 +436,12 @@ FileView files_view(const Files *files, uint32_t id)
 	const HeldFile *held = held_file(files, id);
 
 	if (!held)
-		return (FileView){.fd = -1, .flags = FILE_UNREADABLE, .identity = &none};
-	return (FileView){.fd = held->fd, .flags = held->flags, .identity = &held->identity};
+		return (FileView){
+			.fd = -1, .flags = FILE_UNREADABLE, .identity = &none, .path = ""};
+	return (FileView){.fd = held->fd,
+			  .flags = held->flags,
+			  .identity = &held->identity,
+			  .path = held->path ? held->path : ""};
 }
 
 JitFiles *files_jit(Files *files)

@@ -59,6 +59,7 @@ typedef struct FileView {
 	int fd;			     /* -1: no file, or it could not be opened */
 	uint8_t flags;		     /* enum file_flags */
 	const ElfIdentity *identity; /* empty if fd is -1 and it is not the vDSO */
+	const char *path;	     /* as its processes have it; "" if fd is -1 */
 } FileView;
 FileView files_view(const Files *files, uint32_t id);
 

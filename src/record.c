@@ -273,6 +273,8 @@ static int finish_unwinding(Recording *recording)
 	} troubles[] = {
 		{counts.tables.no_room, "files had no room for theirs"},
 		{counts.tables.unread, "files have none: what reads them failed"},
+		{counts.tables.debug_unused, "files lack call frame information, and their debug "
+					     "files could not be used (-v: why)"},
 		{counts.tables.evicted, "of files no longer mapped were dropped to make room"},
 		{counts.tables.objects_lost, "files had no room in the list of known ones"},
 		{counts.memory.rows_without_rule, "rows had no room for their rule"},

@@ -3,18 +3,17 @@
  * table_service.c - who builds the table of which object, and when.
  *
  * An object goes from `asked` to its answer if the cache has its table; else to `missing`, from
- * there to a worker, and then to its answer. What was built is kept until there is nothing
- * else to do, and then written to the cache.
+ * there to a worker, and then to its answer: or, if its call frame information is not all there,
+ * back to `asked`, once with each debug file that is found. What was built is kept until there is
+ * nothing else to do, and then written to the cache.
  */
 #include "table_service.h"
-#include "table_cache.h"
+#include "table_job.h"
 #include "table_worker.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,38 +25,22 @@
 #define PATIENCE_PARTS_MAX 8
 /* A busy machine makes it wait for a CPU; this is for one that only sleeps. */
 #define WALL_PER_CPU 10
-/* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
-#define COUNTED_MAX (4ULL << 30)
-/* Besides a row for each byte: for the gaps. Debug files may be compressed. */
-#define ROWS_BASE	    4096
-#define ROWS_PER_DEBUG_BYTE 16
+/*
+ * One part in so many of the code without a rule, and debug files are looked for. What has no FDEs
+ * elsewhere (functions written in assembly) is less of most libraries.
+ */
+#define LACKING_PARTS 4
 /* For what need not be done at once; the rings are drained every 25 ms. */
 #define TAKE_NS (5 * NSEC_PER_MSEC)
 /* Bytes of tables that wait to be written. */
 #define KEPT_MAX (64u << 20)
 #define TIMER	 TABLE_WORKERS_MAX /* its number in epoll; workers have theirs */
 
-typedef struct Job {
-	uint32_t id;
-	int fd, debug_fd;
-	int error; /* why they are not there */
-	uint64_t base_svma;
-	uint64_t size, rows_max; /* size: bytes of both files */
-	bool again;		 /* its first worker may have been spoilt by another object */
-	bool cacheable;
-	TableKey key;
-} Job;
-
-typedef struct Queue {
-	VEC(Job) jobs;
-	size_t next;
-} Queue;
-
 typedef struct Slot {
 	TableWorker worker;
 	size_t given; /* objects, in the life of the worker */
 	bool busy;
-	Job job;
+	TableJob job;
 	uint64_t cpu_from_ns, allowed_ns; /* the worker's CPU time */
 	uint64_t check_ns, deadline_ns;	  /* CLOCK_MONOTONIC */
 } Slot;
@@ -69,11 +52,13 @@ typedef struct Kept {
 
 struct TableService {
 	TableCache *cache; /* or NULL */
+	TableFindDebug find_debug;
+	void *find_user;
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns; /* what the timer is set to; 0 = nothing */
 	uint64_t patience_ns, patience_min_ns;
 	Map pending; /* id -> 1 until it is answered, then 0 */
-	Queue asked, missing;
+	TableQueue asked, missing;
 	UnwindTable loaded; /* from the cache; its memory is kept while there are more */
 	Slot slots[TABLE_WORKERS_MAX];
 	unsigned slot_count;
@@ -87,43 +72,6 @@ typedef struct Consumer {
 	void *user;
 	uint64_t until_ns;
 } Consumer;
-
-/* ---- the queues ------------------------------------------------------------------------- */
-
-static bool queue_empty(const Queue *queue)
-{
-	return queue->next == queue->jobs.count;
-}
-
-static void queue_put(Queue *queue, const Job *job)
-{
-	*vec_push(&queue->jobs) = *job;
-}
-
-static Job queue_get(Queue *queue)
-{
-	Job job = queue->jobs.items[queue->next++];
-
-	if (queue_empty(queue))
-		queue->jobs.count = queue->next = 0;
-	return job;
-}
-
-static void job_close(Job *job)
-{
-	closep(&job->fd);
-	closep(&job->debug_fd);
-}
-
-static void queue_free(Queue *queue)
-{
-	while (!queue_empty(queue)) {
-		Job job = queue_get(queue);
-
-		job_close(&job);
-	}
-	vec_free(&queue->jobs);
-}
 
 /* ---- what was built, for the cache --------------------------------------------------------- */
 
@@ -159,14 +107,74 @@ static void store_one(TableService *service)
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* table: NULL with an error. */
-static void answer(TableService *service, const Consumer *consumer, Job *job,
+static void answer(TableService *service, const Consumer *consumer, TableJob *job,
 		   const UnwindTable *table, int error)
 {
 	if (error)
 		service->counts.failed++;
 	map_set(&service->pending, job->id, 0);
-	consumer->ready(consumer->user, job->id, table, error);
-	job_close(job);
+	consumer->ready(consumer->user, job->id, table, error,
+			table && job->debug_fd >= 0 ? TABLE_DEBUG_USED : job->debug_error);
+	table_job_close(job);
+}
+
+/* Takes table over. */
+static void answer_built(TableService *service, const Consumer *consumer, TableJob *job,
+			 UnwindTable *table)
+{
+	bool holds = job->cacheable && table_key_holds(&job->key, job->fd, job->debug_fd);
+
+	service->counts.built++;
+	answer(service, consumer, job, table, 0);
+	if (holds)
+		keep(service, &job->key, table);
+	else
+		unwind_table_free(table);
+}
+
+static bool is_lacking(const UnwindTable *table, int error)
+{
+	const UnwindCounts *counts = &table->counts;
+	uint64_t gaps = counts->none_bytes[NONE_GAP] + counts->none_bytes[NONE_FOREIGN], code = 0;
+
+	if (error)
+		return error == -ENODATA;
+	for (int i = 0; i < UNWIND_CFAS; i++)
+		code += counts->bytes[i];
+	return gaps > 0 && gaps >= code / LACKING_PARTS;
+}
+
+/* Not for the cache: a debug file may be there the next time. */
+static void answer_alone(TableService *service, const Consumer *consumer, TableJob *job)
+{
+	service->counts.built += !job->alone_error;
+	answer(service, consumer, job, job->alone_error ? NULL : &job->alone, job->alone_error);
+}
+
+/* What came of an object, alone or with the debug file that it has now. Takes table over. */
+static void settle(TableService *service, const Consumer *consumer, TableJob *job,
+		   UnwindTable *table, int error)
+{
+	bool alone = job->debug_fd < 0, lacking = service->find_debug && is_lacking(table, error);
+
+	/* A debug file without call frame information that is new is no use. */
+	if (!error && (alone ? !lacking : table->counts.fdes > job->alone.counts.fdes)) {
+		answer_built(service, consumer, job, table);
+		return;
+	}
+	if (alone) {
+		job->alone = *table;
+		job->alone_error = error;
+	} else {
+		if (error && error != -ENODATA)
+			job->debug_error = error;
+		unwind_table_free(table);
+	}
+	if ((!alone || lacking) &&
+	    table_job_next_debug_file(job, service->find_debug, service->find_user))
+		table_queue_put(&service->asked, job);
+	else
+		answer_alone(service, consumer, job);
 }
 
 /* ---- workers ----------------------------------------------------------------------------------
@@ -202,7 +210,7 @@ static int start_worker(TableService *service, Slot *slot)
 	return r;
 }
 
-static int try_give(TableService *service, Slot *slot, const Job *job)
+static int try_give(TableService *service, Slot *slot, const TableJob *job)
 {
 	int r = is_running(slot) ? 0 : start_worker(service, slot);
 
@@ -224,8 +232,9 @@ static void set_bounds(const TableService *service, Slot *slot)
 	slot->deadline_ns = now + WALL_PER_CPU * slot->allowed_ns;
 }
 
-static void give(TableService *service, const Consumer *consumer, Slot *slot, Job *job)
+static void give(TableService *service, const Consumer *consumer, Slot *slot, TableJob *job)
 {
+	UnwindTable none = {};
 	int r;
 
 	if (job->again)
@@ -235,7 +244,7 @@ static void give(TableService *service, const Consumer *consumer, Slot *slot, Jo
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = try_give(service, slot, job);
 	if (r < 0) {
-		answer(service, consumer, job, NULL, r);
+		settle(service, consumer, job, &none, r);
 		return;
 	}
 	slot->job = *job;
@@ -263,25 +272,11 @@ static void give_all(TableService *service, const Consumer *consumer)
 {
 	Slot *slot;
 
-	while (!queue_empty(&service->missing) && (slot = idle_slot(service))) {
-		Job job = queue_get(&service->missing);
+	while (!table_queue_empty(&service->missing) && (slot = idle_slot(service))) {
+		TableJob job = table_queue_get(&service->missing);
 
 		give(service, consumer, slot, &job);
 	}
-}
-
-/* Takes table over. */
-static void answer_built(TableService *service, const Consumer *consumer, Job *job,
-			 UnwindTable *table)
-{
-	bool holds = job->cacheable && table_key_holds(&job->key, job->fd, job->debug_fd);
-
-	service->counts.built++;
-	answer(service, consumer, job, table, 0);
-	if (holds)
-		keep(service, &job->key, table);
-	else
-		unwind_table_free(table);
 }
 
 /* ---- what comes from them ----------------------------------------------------------------- */
@@ -297,21 +292,22 @@ static int lost_error(int status)
  */
 static void give_up(TableService *service, const Consumer *consumer, Slot *slot, int error)
 {
-	Job job = slot->job;
+	TableJob job = slot->job;
+	UnwindTable none = {};
 
 	slot->busy = false;
 	if (slot->given > 1 && !job.again) {
 		job.again = true;
-		queue_put(&service->missing, &job);
+		table_queue_put(&service->missing, &job);
 		return;
 	}
-	answer(service, consumer, &job, NULL, error);
+	settle(service, consumer, &job, &none, error);
 }
 
 static void hear(TableService *service, const Consumer *consumer, Slot *slot)
 {
 	UnwindTable table = {};
-	Job job = slot->job;
+	TableJob job = slot->job;
 	int result = 0, status;
 	int r = table_worker_take(&slot->worker, job.rows_max, &table, &result);
 
@@ -319,10 +315,9 @@ static void hear(TableService *service, const Consumer *consumer, Slot *slot)
 		return;
 	if (slot->busy && r == 1) {
 		slot->busy = false;
-		if (result == 0)
-			answer_built(service, consumer, &job, &table);
-		else
-			answer(service, consumer, &job, NULL, result);
+		if (!job.debuglink && *slot->worker.answer.debuglink)
+			job.debuglink = xstrdup(slot->worker.answer.debuglink);
+		settle(service, consumer, &job, &table, result);
 		return;
 	}
 	/* It is gone, or says what nobody asked, or lies. */
@@ -376,7 +371,7 @@ static void end_late(TableService *service, const Consumer *consumer)
 
 static void look_up(TableService *service, const Consumer *consumer)
 {
-	Job job = queue_get(&service->asked);
+	TableJob job = table_queue_get(&service->asked);
 
 	if (job.error) {
 		answer(service, consumer, &job, NULL, job.error);
@@ -384,15 +379,15 @@ static void look_up(TableService *service, const Consumer *consumer)
 		service->counts.cached++;
 		answer(service, consumer, &job, &service->loaded, 0);
 	} else {
-		queue_put(&service->missing, &job);
+		table_queue_put(&service->missing, &job);
 	}
-	if (queue_empty(&service->asked))
+	if (table_queue_empty(&service->asked))
 		unwind_table_free(&service->loaded);
 }
 
 static bool is_quiet(const TableService *service)
 {
-	if (!queue_empty(&service->asked) || !queue_empty(&service->missing))
+	if (!table_queue_empty(&service->asked) || !table_queue_empty(&service->missing))
 		return false;
 	for (unsigned i = 0; i < service->slot_count; i++)
 		if (service->slots[i].busy)
@@ -404,8 +399,8 @@ static uint64_t wake_time(TableService *service)
 {
 	uint64_t first = UINT64_MAX;
 
-	if (!queue_empty(&service->asked) || (has_kept(service) && is_quiet(service)) ||
-	    (!queue_empty(&service->missing) && idle_slot(service)))
+	if (!table_queue_empty(&service->asked) || (has_kept(service) && is_quiet(service)) ||
+	    (!table_queue_empty(&service->missing) && idle_slot(service)))
 		return 1; /* long ago: at once */
 	for (unsigned i = 0; i < service->slot_count; i++)
 		if (service->slots[i].busy)
@@ -433,7 +428,7 @@ void table_service_take(TableService *service, TableReady ready, void *user)
 	hear_all(service, &consumer);
 	end_late(service, &consumer);
 	give_all(service, &consumer);
-	while (!queue_empty(&service->asked) && now_ns() < consumer.until_ns) {
+	while (!table_queue_empty(&service->asked) && now_ns() < consumer.until_ns) {
 		look_up(service, &consumer);
 		give_all(service, &consumer);
 	}
@@ -464,37 +459,16 @@ size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableRead
 /* ---- wanting ----------------------------------------------------------------------------------
  */
 
-static uint64_t size_of(int fd)
-{
-	struct stat st;
-
-	return fd >= 0 && !fstat(fd, &st) ? MIN((uint64_t)st.st_size, COUNTED_MAX) : 0;
-}
-
-static int duplicate(int fd, int *ret_fd)
-{
-	*ret_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return fd >= 0 && *ret_fd < 0 ? -errno : 0;
-}
-
 void table_service_want(TableService *service, const TableRequest *request)
 {
-	Job job = {.id = request->id, .base_svma = request->base_svma, .fd = -1, .debug_fd = -1};
-	uint64_t debug_size = size_of(request->debug_fd);
+	TableJob job;
 
 	if (map_get(&service->pending, request->id) == 1)
 		return;
 	map_set(&service->pending, request->id, 1);
 	service->counts.wanted++;
-	job.error = request->fd < 0 ? -EBADF : duplicate(request->fd, &job.fd);
-	if (job.error == 0)
-		job.error = duplicate(request->debug_fd, &job.debug_fd);
-	job.size = size_of(request->fd) + debug_size;
-	job.rows_max = ROWS_BASE + job.size + ROWS_PER_DEBUG_BYTE * debug_size;
-	job.cacheable = service->cache && !job.error &&
-			table_key_make(job.fd, job.debug_fd, job.base_svma, request->build_id,
-				       request->build_id_len, &job.key);
-	queue_put(&service->asked, &job);
+	table_job_init(request, /* cache= */ service->cache, &job);
+	table_queue_put(&service->asked, &job);
 	arm(service);
 }
 
@@ -536,6 +510,8 @@ int table_service_new(const TableServiceOptions *options, TableService **ret_ser
 		table_service_free(service);
 		return r;
 	}
+	service->find_debug = options->find_debug;
+	service->find_user = options->find_user;
 	service->cache = options->invoker ? table_cache_open(options->invoker) : NULL;
 	*ret_service = service;
 	return 0;
@@ -547,12 +523,12 @@ void table_service_free(TableService *service)
 		return;
 	for (unsigned i = 0; i < service->slot_count; i++) {
 		if (service->slots[i].busy)
-			job_close(&service->slots[i].job);
+			table_job_close(&service->slots[i].job);
 		end_worker(service, &service->slots[i]);
 	}
 	unwind_table_free(&service->loaded);
-	queue_free(&service->asked);
-	queue_free(&service->missing);
+	table_queue_free(&service->asked);
+	table_queue_free(&service->missing);
 	while (has_kept(service))
 		store_one(service);
 	vec_free(&service->kept);
@@ -588,6 +564,8 @@ const char *table_error_text(int error)
 		return "reading it took too long";
 	case -EFBIG:
 		return "its table is too large";
+	case -ESTALE:
+		return "it is another build's (by build id or checksum)";
 	case -EPERM:
 		return "its reader could not be confined (seccomp, setrlimit)";
 	default:

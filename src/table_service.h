@@ -17,15 +17,25 @@
 
 #define TABLE_WORKERS_MAX 4
 
+/*
+ * Opens (closed by the service) a separate debug file of the object with this id: by its build id,
+ * or by the name in its .gnu_debuglink if debuglink is not NULL. Returns a descriptor or a negative
+ * errno. Whether it fits is seen by the child.
+ */
+typedef int (*TableFindDebug)(void *user, uint32_t id, const char *debuglink);
+
 typedef struct TableServiceOptions {
 	const Invoker *invoker; /* whose cache folder; NULL = no cache */
 	unsigned workers;	/* 0 = one for each CPU that is online, TABLE_WORKERS_MAX at most */
 	uint64_t patience_ns;	/* CPU time that a small object may take; 0 = 2 s */
+	/* For objects of whose code a large part has no call frame information; NULL = none. */
+	TableFindDebug find_debug;
+	void *find_user;
 } TableServiceOptions;
 
 typedef struct TableRequest {
-	uint32_t id;	  /* of the FILE record */
-	int fd, debug_fd; /* stay the caller's; debug_fd -1 = there is none */
+	uint32_t id; /* of the FILE record */
+	int fd;	     /* stays the caller's */
 	uint64_t base_svma;
 	const uint8_t *build_id;
 	uint8_t build_id_len; /* 0 = none: its table is not kept in the cache */
@@ -39,11 +49,15 @@ typedef struct TableServiceCounts {
 
 typedef struct TableService TableService;
 
+#define TABLE_DEBUG_USED 1
+
 /*
  * An object is done. table is the service's, and good until this returns; NULL with a negative
- * errno if there is none, for which table_error_text() has words. More may be wanted from here.
+ * errno if there is none, for which table_error_text() has words. debug: TABLE_DEBUG_USED; a
+ * negative errno, likewise, if a debug file was found but could not be used (-ESTALE: it is not the
+ * object's); or 0: there is none, or it has nothing to add. More may be wanted from here.
  */
-typedef void (*TableReady)(void *user, uint32_t id, const UnwindTable *table, int error);
+typedef void (*TableReady)(void *user, uint32_t id, const UnwindTable *table, int error, int debug);
 
 /* Returns 0 or a negative errno. Children are started when they are first needed. */
 int table_service_new(const TableServiceOptions *options, TableService **ret_service);
@@ -67,7 +81,7 @@ size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableRead
 
 TableServiceCounts table_service_counts(const TableService *service);
 
-/* Why an object has no table, in words. */
+/* Why an object has no table, or a debug file was not used, in words. */
 const char *table_error_text(int error);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "table_worker.h"
+#include "debug_link.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,17 +40,35 @@ static bool read_question(int socket, struct question *question)
 	return true;
 }
 
-static int build(int fd, int debug_fd, uint64_t base_svma, UnwindTable *ret_table)
+static void tell_link(const ElfMap *file, TableAnswer *answer)
+{
+	_cleanup_free_ Companion *link = xcalloc(1, sizeof(*link));
+
+	if (debug_link_read(file->elf, link) && strlen(link->name) < sizeof(answer->debuglink))
+		strcpy(answer->debuglink, link->name);
+}
+
+static int open_debug(const ElfMap *file, int fd, ElfMap *ret_debug)
+{
+	if (elf_map_open(fd, ret_debug) == 0 && debug_link_fits(file->elf, ret_debug->elf, fd))
+		return 0;
+	elf_map_close(ret_debug);
+	return -ESTALE;
+}
+
+static int build(int fd, int debug_fd, uint64_t base_svma, TableAnswer *answer,
+		 UnwindTable *ret_table)
 {
 	ElfMap file, debug = {};
 	int r = fd < 0 ? -EBADF : elf_map_open(fd, &file);
 
 	if (r < 0)
 		return r;
-	/* One that can't be read is as good as none: what it would add shows as gaps. */
+	tell_link(&file, answer);
 	if (debug_fd >= 0)
-		elf_map_open(debug_fd, &debug);
-	r = unwind_table_build(&file, &debug, base_svma, ret_table);
+		r = open_debug(&file, debug_fd, &debug);
+	if (r == 0)
+		r = unwind_table_build(&file, &debug, base_svma, ret_table);
 	elf_map_close(&file);
 	elf_map_close(&debug);
 	return r;
@@ -86,7 +105,7 @@ static int answer_one(int socket, const TableRegion *region)
 		return -EPIPE;
 	memset(&answer, 0, sizeof(answer));
 	answer.number = question.number;
-	answer.result = build(fd, debug_fd, question.base_svma, &table);
+	answer.result = build(fd, debug_fd, question.base_svma, &answer, &table);
 	if (answer.result == 0)
 		put(region, &table, &answer);
 	unwind_table_free(&table);
@@ -226,6 +245,7 @@ int table_worker_take(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_t
 	if (worker->received < sizeof(*answer))
 		return 0;
 	worker->received = 0;
+	answer->debuglink[sizeof(answer->debuglink) - 1] = '\0';
 	*ret_table = (UnwindTable){};
 	*ret_result = answer->result;
 	if (answer->number != worker->number || answer->result > 0 ||

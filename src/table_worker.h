@@ -19,12 +19,15 @@ typedef struct TableRegion {
 	size_t size;
 } TableRegion;
 
+#define TABLE_LINK_MAX 256 /* no file's name is longer */
+
 /* What the child sends when it has put a table into the region. */
 typedef struct TableAnswer {
 	uint32_t number; /* that came with the object */
 	int32_t result;	 /* of unwind_table_build(), or another negative errno */
 	uint64_t rows, rules;
 	UnwindCounts counts;
+	char debuglink[TABLE_LINK_MAX]; /* the name in the object's .gnu_debuglink, or "" */
 } TableAnswer;
 
 typedef struct TableWorker {
@@ -42,15 +45,17 @@ int table_worker_start(TableWorker *worker);
 int table_worker_end(TableWorker *worker);
 
 /*
- * Has it build the table of fd, with debug_fd (-1: none) for what that lacks. Both may be closed
- * afterwards. Returns 0 or a negative errno (-EPIPE: it is gone).
+ * Has it build the table of fd, with debug_fd (-1: none) for what that lacks; if that is not its
+ * debug file, or cannot be read, the result is -ESTALE. Both may be closed afterwards. Returns 0 or
+ * a negative errno (-EPIPE: it is gone).
  */
 int table_worker_give(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma);
 
 /*
- * Reads what has come, without waiting. Returns 1 if that is the answer: *ret_result is 0 with a
- * table, to be freed, or a negative errno; 0 if it is not all there yet; -EIO: the child is gone;
- * -EBADMSG: it says what can't be. No object has more than rows_max rows, nor rules.
+ * Reads what has come, without waiting. Returns 1 if that is the answer, of which worker->answer
+ * has the debuglink: *ret_result is 0 with a table, to be freed, or a negative errno; 0 if it is
+ * not all there yet; -EIO: the child is gone; -EBADMSG: it says what can't be. No object has more
+ * than rows_max rows, nor rules.
  */
 int table_worker_take(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,
 		      int *ret_result);

@@ -12,10 +12,10 @@
 #include "unwind_rules.h"
 
 /*
- * Grows with every change of what the builder makes of the same file, and of the form in
- * bpf/unwind.h: tables in the cache that were made before are not used any more.
+ * Grows with every change of what the builder makes of the same file, of which tables are kept, and
+ * of the form in bpf/unwind.h: tables in the cache that were made before are not used any more.
  */
-#define UNWIND_TABLE_VERSION 3
+#define UNWIND_TABLE_VERSION 4
 
 /* Why an FDE, or all of it that is left, is not in the table. */
 enum unwind_drop {

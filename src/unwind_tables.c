@@ -21,7 +21,6 @@ typedef struct FileTable {
 	enum unwind_no_table none; /* TABLE_NONE: why */
 	bool fresh;
 	bool has_object;
-	bool asked_debug; /* its debug file, too, was asked */
 	struct unwind_object_key object;
 } FileTable;
 
@@ -121,46 +120,49 @@ static void set_fresh(UnwindTables *tables, uint32_t file)
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-static void ask(UnwindTables *tables, uint32_t file, const FileView *view, int debug_fd)
+static void ask(UnwindTables *tables, uint32_t file, const FileView *view)
 {
 	table_service_want(tables->service, &(TableRequest){
 						    .id = file,
 						    .fd = view->fd,
-						    .debug_fd = debug_fd,
 						    .base_svma = view->identity->base_svma,
 						    .build_id = view->identity->build_id,
 						    .build_id_len = view->identity->build_id_len,
 					    });
 }
 
-/* An object without call frame information: its debug file may have some. */
-static bool ask_debug_file(UnwindTables *tables, uint32_t file)
+/* A TableFindDebug: where the processes that map the file would find it. */
+static int find_debug(void *user, uint32_t file, const char *debuglink)
 {
-	FileTable *table = file_table(tables, file);
+	UnwindTables *tables = user;
 	FileView view = files_view(tables->files, file);
-	MappedFile mapped = {.id = file, .build_id_len = view.identity->build_id_len};
+	_cleanup_free_ char *path = xstrdup(view.path);
+	MappedFile mapped = {.id = file, .path = path, .build_id_len = view.identity->build_id_len};
 	DebugFiles debug = {.file = &mapped, .open = files_open_beside, .open_user = tables->files};
-	_cleanup_close_ int fd = -1;
+	int fd;
 
-	if (table->asked_debug)
-		return false;
-	table->asked_debug = true;
 	memcpy(mapped.build_id, view.identity->build_id, sizeof(mapped.build_id));
-	fd = debug_files_by_build_id(&debug);
-	if (fd >= 0)
-		ask(tables, file, &view, fd);
+	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
 	debug_files_free(&debug);
-	return fd >= 0;
+	return fd;
+}
+
+static void note_debug_file(UnwindTables *tables, uint32_t file, int debug)
+{
+	if (debug >= 0)
+		return;
+	tables->counts.debug_unused++;
+	log_verbose("the debug file of %s gives no unwind table: %s",
+		    files_view(tables->files, file).path, table_error_text(debug));
 }
 
 /* TableReady */
-static void take_table(void *user, uint32_t file, const UnwindTable *built, int error)
+static void take_table(void *user, uint32_t file, const UnwindTable *built, int error, int debug)
 {
 	UnwindTables *tables = user;
 	FileTable *table = file_table(tables, file);
 
-	if (error == -ENODATA && ask_debug_file(tables, file))
-		return;
+	note_debug_file(tables, file, debug);
 	set_fresh(tables, file);
 	if (!error)
 		error = unwind_memory_add_table(tables->maps->memory, built, &table->row);
@@ -216,7 +218,8 @@ int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invok
 		      UnwindTables **ret_tables)
 {
 	UnwindTables *tables = xcalloc(1, sizeof(*tables));
-	TableServiceOptions options = {.invoker = invoker};
+	TableServiceOptions options = {
+		.invoker = invoker, .find_debug = find_debug, .find_user = tables};
 	int error = table_service_new(&options, &tables->service);
 
 	tables->maps = maps;
@@ -261,7 +264,7 @@ void unwind_tables_want(UnwindTables *tables, uint32_t file)
 	} else {
 		table->state = TABLE_WANTED;
 		tables->counts.wanted++;
-		ask(tables, file, &view, -1);
+		ask(tables, file, &view);
 	}
 }
 

@@ -24,6 +24,7 @@ typedef struct UnwindTablesCounts {
 	uint64_t wanted, ready, failed; /* files: asked for, with a table, without one */
 	uint64_t no_room;		/* of those without: memory was full */
 	uint64_t unread;		/* of those without: they could not be read to the end */
+	uint64_t debug_unused;		/* files whose debug file was found, and did not fit */
 	uint64_t evicted;		/* tables that made room */
 	uint64_t objects_lost;		/* files that the map of objects had no room for */
 } UnwindTablesCounts;

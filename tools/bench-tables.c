@@ -110,12 +110,13 @@ static void add_libraries(Objects *objects)
 
 /* ---- one run ------------------------------------------------------------------------------ */
 
-static void take_table(void *user, uint32_t id, const UnwindTable *table, int error)
+static void take_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
 {
 	Result *result = user;
 
 	(void)id;
 	(void)error;
+	(void)debug;
 	if (!table)
 		return;
 	result->rows += table->rows.count;
@@ -148,7 +149,6 @@ static Result measure(const Objects *objects)
 		table_service_want(service, &(TableRequest){
 						    .id = i + 1,
 						    .fd = object->fd,
-						    .debug_fd = -1,
 						    .base_svma = object->identity.base_svma,
 						    .build_id = object->identity.build_id,
 						    .build_id_len = object->identity.build_id_len,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * table_deeds.h - a builder of unwind tables that does what the object says: an ELF header and,
- * behind it, a struct deed. Runs in the sandboxed child, in the place of unwind_table_build()
- * (--wrap). Include after test_tools.h.
+ * behind it, a struct deed; or, with a debug file, what that says. Runs in the sandboxed child, in
+ * the place of unwind_table_build() (--wrap), as does what sees whether a debug file fits. Include
+ * after test_tools.h.
  */
 #ifndef WALLPROF_TABLE_DEEDS_H
 #define WALLPROF_TABLE_DEEDS_H
 
+#include "debug_link.h"
 #include "make_table.h"
 #include "sandbox.h"
 #include "table_worker.h"
@@ -14,17 +16,21 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define SOCKET 3 /* the child's end: see sandbox.c */
-#define OBJECT 4 /* the first descriptor that it gets */
+#define SOCKET	  3 /* the child's end: see sandbox.c */
+#define OBJECT	  4 /* the first descriptor that it gets */
+#define BASE_SVMA 4096
 
 struct deed {
 	char what;
 	uint32_t rows;
 	uint64_t seed;
+	char debuglink[16]; /* the name of its debug file */
 };
 
 int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			      UnwindTable *ret_table);
+bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion);
+bool __wrap_debug_link_fits(Elf *elf, Elf *debug, int debug_fd);
 int __real_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
 			 const SandboxLimits *limits, Sandbox *ret_sandbox);
 int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
@@ -183,19 +189,57 @@ static inline void misbehave(const struct deed *deed, const ElfMap *file)
 	}
 }
 
+static inline bool read_deed(Elf *elf, struct deed *ret_deed)
+{
+	size_t size;
+	const char *image = elf_rawfile(elf, &size);
+
+	if (!image || size < sizeof(Elf64_Ehdr) + sizeof(*ret_deed))
+		return false;
+	memcpy(ret_deed, image + sizeof(Elf64_Ehdr), sizeof(*ret_deed));
+	return true;
+}
+
+bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion)
+{
+	struct deed deed;
+
+	if (!read_deed(elf, &deed) || !*deed.debuglink)
+		return false;
+	memcpy(ret_companion->name, deed.debuglink, sizeof(deed.debuglink));
+	return true;
+}
+
+bool __wrap_debug_link_fits(Elf *elf, Elf *debug, int debug_fd)
+{
+	struct deed deed;
+
+	(void)elf;
+	(void)debug_fd;
+	return read_deed(debug, &deed) && deed.what != 'i';
+}
+
+/* The table that a deed stands for; 'l' has gaps all over. */
+static inline UnwindTable table_of_deed(const struct deed *deed)
+{
+	UnwindTable table = make_table(deed->seed + BASE_SVMA, deed->rows);
+
+	if (deed->what == 'l')
+		table.counts.bytes[CFA_NONE] = table.counts.none_bytes[NONE_GAP] = 100;
+	return table;
+}
+
 int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			      UnwindTable *ret_table)
 {
 	struct deed deed;
 
-	if (file->size < sizeof(Elf64_Ehdr) + sizeof(deed))
+	if (!read_deed(debug->elf ? debug->elf : file->elf, &deed))
 		return -ENODATA;
-	memcpy(&deed, (const char *)file->image + sizeof(Elf64_Ehdr), sizeof(deed));
 	misbehave(&deed, file);
-	if (deed.what == 'd')
+	if (deed.what == 'd' || base_svma != BASE_SVMA)
 		return -ENODATA;
-	/* What it is told is part of what it makes. */
-	*ret_table = make_table(deed.seed + base_svma + debug->size, deed.rows);
+	*ret_table = table_of_deed(&deed);
 	spoil(ret_table, deed.what, deed.seed);
 	return 0;
 }

@@ -16,13 +16,13 @@
 #define PATIENCE_NS (150 * NSEC_PER_MSEC)
 #define LONG_NS	    (60 * NSEC_PER_SEC)
 #define OBJECTS_MAX 400
-#define BASE_SVMA   4096
 
 typedef struct Object {
 	struct deed deed;
-	uint64_t debug_size; /* 0 = none */
+	struct deed by_build_id, by_link; /* its debug files; rows 0 = there is none */
+	char wanted;			  /* whose table is right: 0 = its own, 'b' or 'l' */
 	unsigned answers;
-	int error;
+	int error, debug;
 	bool right; /* it had a table, and the one that it should have */
 } Object;
 
@@ -124,14 +124,24 @@ static inline int make_object(const struct deed *deed)
 	return fd;
 }
 
-static inline void want_fd(Fixture *fixture, uint32_t id, int fd, int debug_fd)
+static inline void want_fd(Fixture *fixture, uint32_t id, int fd)
 {
 	table_service_want(fixture->service, &(TableRequest){
 						     .id = id,
 						     .fd = fd,
-						     .debug_fd = debug_fd,
 						     .base_svma = BASE_SVMA,
 					     });
+}
+
+/* A TableFindDebug. */
+static inline int find_debug(void *user, uint32_t id, const char *debuglink)
+{
+	const Object *object = &((const Fixture *)user)->objects[id];
+	const struct deed *deed = debuglink ? &object->by_link : &object->by_build_id;
+
+	if (debuglink)
+		assert_string_equal(debuglink, object->deed.debuglink);
+	return deed->rows ? make_object(deed) : -ENOENT;
 }
 
 static inline void want(Fixture *fixture, uint32_t id, char what)
@@ -142,20 +152,21 @@ static inline void want(Fixture *fixture, uint32_t id, char what)
 	object->deed = (struct deed){
 		.what = what, .rows = 3 + random_below(900), .seed = random_below(1 << 30)};
 	fd = make_object(&object->deed);
-	want_fd(fixture, id, fd, -1);
+	want_fd(fixture, id, fd);
 }
 
 static inline bool is_right(const Object *object, const UnwindTable *table)
 {
-	UnwindTable truth =
-		make_table(object->deed.seed + BASE_SVMA + object->debug_size, object->deed.rows);
+	UnwindTable truth = table_of_deed(object->wanted == 'b'	  ? &object->by_build_id
+					  : object->wanted == 'l' ? &object->by_link
+								  : &object->deed);
 	bool right = same_tables(table, &truth);
 
 	unwind_table_free(&truth);
 	return right;
 }
 
-static inline void ready(void *user, uint32_t id, const UnwindTable *table, int error)
+static inline void ready(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
 {
 	Fixture *fixture = user;
 	Object *object = &fixture->objects[id];
@@ -164,6 +175,7 @@ static inline void ready(void *user, uint32_t id, const UnwindTable *table, int 
 	assert_true(table ? error == 0 : error < 0);
 	object->answers++;
 	object->error = error;
+	object->debug = debug;
 	object->right = table && is_right(object, table);
 	fixture->order[fixture->answered++] = id;
 	if (table && fixture->look)

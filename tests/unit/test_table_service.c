@@ -49,14 +49,14 @@ static void test_duplicates(void **state)
 	start_service(fixture);
 	want(fixture, 7, 'g');
 	fd = make_object(&fixture->objects[7].deed);
-	want_fd(fixture, 7, fd, -1);
+	want_fd(fixture, 7, fd);
 	await_all(fixture);
 	check(fixture, 7, 0);
 	assert_int_equal(table_service_counts(fixture->service).wanted, 1);
 	check(fixture, 7, 0);
 	/* Once it is answered, it may be wanted again: its table may have been thrown away. */
 	fixture->objects[7].answers = 0;
-	want_fd(fixture, 7, fd, -1);
+	want_fd(fixture, 7, fd);
 	await_all(fixture);
 	assert_true(fixture->objects[7].right);
 	assert_int_equal(fixture->answered, 2);
@@ -65,28 +65,99 @@ static void test_duplicates(void **state)
 	stop_service(fixture);
 }
 
-/* The builder gets the debug file, and does without one that can't be read. */
-static void test_debug_file(void **state)
+/*
+ * What becomes of an object with debug files: its own deed, those of the files found by the build
+ * id and by the link (0 = none is there), whose table is right, and what is said of the debug file.
+ */
+static const struct {
+	char own, by_build_id, by_link;
+	char wanted;
+	int error, debug;
+} debug_files[] = {
+	/* Not looked for if the object has what is needed, or cannot be read. */
+	{'g', 'g', 'g', 0, 0, 0},
+	{'c', 'g', 'g', 0, -EIO, 0},
+	/* There are none, one, the other, both. */
+	{'d', 0, 0, 0, -ENODATA, 0},
+	{'l', 0, 0, 0, 0, 0},
+	{'d', 'g', 0, 'b', 0, TABLE_DEBUG_USED},
+	{'l', 'g', 0, 'b', 0, TABLE_DEBUG_USED},
+	{'d', 0, 'g', 'l', 0, TABLE_DEBUG_USED},
+	{'l', 0, 'g', 'l', 0, TABLE_DEBUG_USED},
+	{'d', 'g', 'g', 'b', 0, TABLE_DEBUG_USED},
+	/* What has nothing to add, or is another object's, or ends its reader, is passed by. */
+	{'d', 'd', 'g', 'l', 0, TABLE_DEBUG_USED},
+	{'l', 'd', 'd', 0, 0, 0},
+	{'d', 'i', 0, 0, -ENODATA, -ESTALE},
+	{'l', 'i', 0, 0, 0, -ESTALE},
+	{'d', 'i', 'g', 'l', 0, TABLE_DEBUG_USED},
+	{'l', 'i', 'i', 0, 0, -ESTALE},
+	{'l', 'c', 0, 0, 0, -EIO},
+	{'l', 'c', 'g', 'l', 0, TABLE_DEBUG_USED},
+	{'d', 's', 'g', 'l', 0, TABLE_DEBUG_USED},
+	{'l', 0, 's', 0, 0, -ETIME},
+	{'l', 'u', 0, 0, 0, -EBADMSG},
+};
+
+static struct deed random_deed(char what)
+{
+	return (struct deed){.what = what,
+			     .rows = what ? 3 + random_below(900) : 0,
+			     /* More than any object alone: a debug file adds to what there is. */
+			     .seed = (1 << 20) + random_below(1 << 20)};
+}
+
+static void want_with_debug_files(Fixture *fixture, uint32_t id, size_t i)
+{
+	Object *object = &fixture->objects[id];
+	_cleanup_close_ int fd = -1;
+
+	object->deed = random_deed(debug_files[i].own);
+	object->deed.seed -= 1 << 20;
+	object->by_build_id = random_deed(debug_files[i].by_build_id);
+	object->by_link = random_deed(debug_files[i].by_link);
+	object->wanted = debug_files[i].wanted;
+	sprintf(object->deed.debuglink, "debug-%u", id);
+	fd = make_object(&object->deed);
+	want_fd(fixture, id, fd);
+}
+
+static void test_debug_files(void **state)
 {
 	Fixture *fixture = *state;
-	int object, debug, text = memfd_create("text", MFD_CLOEXEC);
 
+	fixture->options.find_debug = find_debug;
+	fixture->options.find_user = fixture;
 	start_service(fixture);
-	for (uint32_t id = 1; id <= 2; id++) {
-		fixture->objects[id].deed = (struct deed){.what = 'g', .rows = 20, .seed = id};
-		object = make_object(&fixture->objects[id].deed);
-		debug = make_object(&(struct deed){.rows = 1001 + id});
-		fixture->objects[id].debug_size = id == 1 ? 1001 + id : 0;
-		assert_int_equal(write(text, "text", 4), 4);
-		want_fd(fixture, id, object, id == 1 ? debug : text);
-		close(object);
-		close(debug);
-	}
+	for (uint32_t id = 1; id <= ARRAY_LEN(debug_files); id++)
+		want_with_debug_files(fixture, id, id - 1);
 	await_all(fixture);
-	check(fixture, 1, 0);
-	check(fixture, 2, 0);
-	close(text);
+	for (uint32_t id = 1; id <= ARRAY_LEN(debug_files); id++) {
+		check(fixture, id, debug_files[id - 1].error);
+		assert_int_equal(fixture->objects[id].debug, debug_files[id - 1].debug);
+	}
+	assert_true(strlen(table_error_text(-ESTALE)) > 10);
 	stop_service(fixture);
+}
+
+/* Freed while debug files are tried. */
+static void test_freed_with_debug_files(void **state)
+{
+	Fixture *fixture = *state;
+
+	fixture->options.find_debug = find_debug;
+	fixture->options.find_user = fixture;
+	for (int round = 0; round < 10; round++) {
+		start_service(fixture);
+		for (uint32_t id = 1; id <= 40; id++)
+			want_with_debug_files(fixture, id, random_below(ARRAY_LEN(debug_files)));
+		for (size_t i = random_below(8); i > 0; i--) {
+			is_readable(fixture, 20);
+			table_service_take(fixture->service, ready, fixture);
+		}
+		stop_service(fixture);
+		forget_answers(fixture);
+	}
 }
 
 /* More is wanted from within an answer, by a service that has nothing else to do. */
@@ -118,7 +189,7 @@ static void test_sizes(void **state)
 					     .rows = 3 + random_below(1 << (id % 22)),
 					     .seed = random_below(1 << 30)};
 		fd = make_object(&object->deed);
-		want_fd(fixture, id, fd, -1);
+		want_fd(fixture, id, fd);
 	}
 	await_all(fixture);
 	for (uint32_t id = 1; id <= 30; id++)
@@ -284,7 +355,7 @@ static void test_shrinking_file(void **state)
 	fixture->options.workers = 1;
 	fixture->options.patience_ns = 0;
 	start_service(fixture);
-	want_fd(fixture, 1, fd, -1);
+	want_fd(fixture, 1, fd);
 	want(fixture, 2, 'g');
 	table_service_take(fixture->service, ready, fixture);
 	table_service_take(fixture->service, ready, fixture);
@@ -358,14 +429,14 @@ static void test_not_openable(void **state)
 	int text = memfd_create("text", MFD_CLOEXEC);
 
 	start_service(fixture);
-	want_fd(fixture, 1, -1, -1);
-	want_fd(fixture, 2, 12345, -1);
+	want_fd(fixture, 1, -1);
+	want_fd(fixture, 2, 12345);
 	assert_int_equal(write(text, "text", 4), 4);
-	want_fd(fixture, 3, text, -1);
+	want_fd(fixture, 3, text);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	low = (struct rlimit){.rlim_cur = text + 1, .rlim_max = limit.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-	want_fd(fixture, 4, text, -1);
+	want_fd(fixture, 4, text);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	await_all(fixture);
 	check(fixture, 1, -EBADF);
@@ -430,13 +501,21 @@ static void test_freed_with_jobs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_order),	    WITH_FIXTURE(test_duplicates),
-		WITH_FIXTURE(test_debug_file),	    WITH_FIXTURE(test_want_from_answer),
-		WITH_FIXTURE(test_sizes),	    WITH_FIXTURE(test_each_deed),
-		WITH_FIXTURE(test_three_hundred),   WITH_FIXTURE(test_changing_memory),
-		WITH_FIXTURE(test_regions_apart),   WITH_FIXTURE(test_shrinking_file),
-		WITH_FIXTURE(test_killed),	    WITH_FIXTURE(test_patience_ends),
-		WITH_FIXTURE(test_not_openable),    WITH_FIXTURE(test_descriptor),
+		WITH_FIXTURE(test_order),
+		WITH_FIXTURE(test_duplicates),
+		WITH_FIXTURE(test_debug_files),
+		WITH_FIXTURE(test_freed_with_debug_files),
+		WITH_FIXTURE(test_want_from_answer),
+		WITH_FIXTURE(test_sizes),
+		WITH_FIXTURE(test_each_deed),
+		WITH_FIXTURE(test_three_hundred),
+		WITH_FIXTURE(test_changing_memory),
+		WITH_FIXTURE(test_regions_apart),
+		WITH_FIXTURE(test_shrinking_file),
+		WITH_FIXTURE(test_killed),
+		WITH_FIXTURE(test_patience_ends),
+		WITH_FIXTURE(test_not_openable),
+		WITH_FIXTURE(test_descriptor),
 		WITH_FIXTURE(test_freed_with_jobs),
 	};
 

@@ -16,7 +16,6 @@ static void want_file(Fixture *fixture, uint32_t id, const char *folder)
 	assert_true(fd >= 0);
 	table_service_want(fixture->service, &(TableRequest){.id = id,
 							     .fd = fd,
-							     .debug_fd = -1,
 							     .base_svma = BASE_SVMA,
 							     .build_id = build_id,
 							     .build_id_len = sizeof(build_id)});

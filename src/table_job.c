@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "table_job.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
+#define COUNTED_MAX (4ULL << 30)
+/* Besides a row for each byte: for the gaps. Debug files may be compressed. */
+#define ROWS_BASE	    4096
+#define ROWS_PER_DEBUG_BYTE 16
+
+enum debug_place { PLACE_BUILD_ID, PLACE_LINK, PLACES };
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) ? MIN((uint64_t)st.st_size, COUNTED_MAX) : 0;
+}
+
+static void set_sizes(TableJob *job)
+{
+	uint64_t debug_size = size_of(job->debug_fd);
+
+	job->size = size_of(job->fd) + debug_size;
+	job->rows_max = ROWS_BASE + job->size + ROWS_PER_DEBUG_BYTE * debug_size;
+}
+
+void table_job_init(const TableRequest *request, bool cache, TableJob *ret_job)
+{
+	TableJob job = {.id = request->id, .base_svma = request->base_svma, .debug_fd = -1};
+
+	job.fd = request->fd < 0 ? -1 : fcntl(request->fd, F_DUPFD_CLOEXEC, 0);
+	if (job.fd < 0)
+		job.error = request->fd < 0 ? -EBADF : -errno;
+	set_sizes(&job);
+	job.cacheable = cache && !job.error &&
+			table_key_make(job.fd, -1, job.base_svma, request->build_id,
+				       request->build_id_len, &job.key);
+	*ret_job = job;
+}
+
+void table_job_close(TableJob *job)
+{
+	closep(&job->fd);
+	closep(&job->debug_fd);
+	unwind_table_free(&job->alone);
+	free(job->debuglink);
+	job->debuglink = NULL;
+}
+
+static int find_at(const TableJob *job, enum debug_place place, TableFindDebug find, void *user)
+{
+	if (place == PLACE_BUILD_ID)
+		return find(user, job->id, NULL);
+	return job->debuglink ? find(user, job->id, job->debuglink) : -ENOENT;
+}
+
+bool table_job_next_debug_file(TableJob *job, TableFindDebug find, void *user)
+{
+	int fd = -ENOENT;
+
+	closep(&job->debug_fd);
+	while (fd < 0 && job->places < PLACES)
+		fd = find_at(job, job->places++, find, user);
+	if (fd < 0)
+		return false;
+	job->debug_fd = fd;
+	job->again = false;
+	set_sizes(job);
+	job->cacheable =
+		job->cacheable && table_key_make(job->fd, fd, job->base_svma, job->key.build_id,
+						 job->key.build_id_len, &job->key);
+	return true;
+}
+
+/* ---- queues ----------------------------------------------------------------------------- */
+
+bool table_queue_empty(const TableQueue *queue)
+{
+	return queue->next == queue->jobs.count;
+}
+
+void table_queue_put(TableQueue *queue, const TableJob *job)
+{
+	*vec_push(&queue->jobs) = *job;
+}
+
+TableJob table_queue_get(TableQueue *queue)
+{
+	TableJob job = queue->jobs.items[queue->next++];
+
+	if (table_queue_empty(queue))
+		queue->jobs.count = queue->next = 0;
+	return job;
+}
+
+void table_queue_free(TableQueue *queue)
+{
+	while (!table_queue_empty(queue)) {
+		TableJob job = table_queue_get(queue);
+
+		table_job_close(&job);
+	}
+	vec_free(&queue->jobs);
+}
