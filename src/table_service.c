@@ -135,13 +135,9 @@ static void answer_built(TableService *service, const Consumer *consumer, TableJ
 static bool is_lacking(const UnwindTable *table, int error)
 {
 	const UnwindCounts *counts = &table->counts;
-	uint64_t gaps = counts->none_bytes[NONE_GAP] + counts->none_bytes[NONE_FOREIGN], code = 0;
 
-	if (error)
-		return error == -ENODATA;
-	for (int i = 0; i < UNWIND_CFAS; i++)
-		code += counts->bytes[i];
-	return gaps > 0 && gaps >= code / LACKING_PARTS;
+	return error ? error == -ENODATA
+		     : counts->code_gaps > 0 && counts->code_gaps >= counts->code / LACKING_PARTS;
 }
 
 /* Not for the cache: a debug file may be there the next time. */

@@ -127,26 +127,42 @@ static void put_fdes(Builder *builder)
 
 /* ---- counting ----------------------------------------------------------------------- */
 
-static void count_rows(const UnwindRanges *executable, UnwindTable *table)
+/* Of [from, to), how many lie in the ranges. *next: the first of them that a later row can touch.
+ */
+static inline uint64_t count_bytes(const UnwindRanges *ranges, uint64_t from, uint64_t to,
+				   size_t *next)
+{
+	uint64_t bytes = 0;
+
+	while (*next < ranges->count && ranges->items[*next].to <= from)
+		++*next;
+	for (size_t i = *next; i < ranges->count && ranges->items[i].from < to; i++)
+		bytes += MIN(to, ranges->items[i].to) - MAX(from, ranges->items[i].from);
+	return bytes;
+}
+
+/* There are millions of rows, but few in which nothing is known: only those are held against code.
+ */
+static void count_rows(const UnwindSections *sections, UnwindTable *table)
 {
 	UnwindCounts *counts = &table->counts;
-	size_t range = 0;
+	size_t next = 0, next_code = 0;
 
+	for (size_t i = 0; i < sections->code.count; i++)
+		counts->code += sections->code.items[i].to - sections->code.items[i].from;
 	for (size_t i = 0; i < table->rows.count; i++) {
 		const struct unwind_rule *rule = &table->rules.items[table->rows.items[i].rule];
 		uint64_t from = table->rows.items[i].pc;
 		uint64_t to = i + 1 < table->rows.count ? table->rows.items[i + 1].pc : ADDRESSES;
-		uint64_t bytes = 0;
+		uint64_t bytes = count_bytes(&sections->executable, from, to, &next);
 
-		while (range < executable->count && executable->items[range].to <= from)
-			range++;
-		for (size_t k = range; k < executable->count && executable->items[k].from < to; k++)
-			bytes += MIN(to, executable->items[k].to) -
-				 MAX(from, executable->items[k].from);
 		counts->rows[rule->cfa]++;
 		counts->bytes[rule->cfa] += bytes;
-		if (rule->cfa == CFA_NONE)
-			counts->none_bytes[rule->extra] += bytes;
+		if (rule->cfa != CFA_NONE)
+			continue;
+		counts->none_bytes[rule->extra] += bytes;
+		if (rule->extra == NONE_GAP || rule->extra == NONE_FOREIGN)
+			counts->code_gaps += count_bytes(&sections->code, from, to, &next_code);
 	}
 }
 
@@ -173,7 +189,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 			 &builder.debug_frame);
 	builder.gaps = (UnwindGaps){.sections = sections, .put = put_row, .user = &builder};
 	put_fdes(&builder);
-	count_rows(&sections->executable, &table);
+	count_rows(sections, &table);
 	unwind_fdes_free(&builder.eh_frame);
 	unwind_fdes_free(&builder.debug_frame);
 	unwind_sections_free(sections);

@@ -43,6 +43,9 @@ typedef struct UnwindCounts {
 	/* Bytes of executable segments (data that lies in them included) by enum unwind_cfa, and of
 	 * CFA_NONE by enum unwind_none. */
 	uint64_t bytes[UNWIND_CFAS], none_bytes[UNWIND_NONES];
+	/* Bytes of what is said to be code (unwind_sections.h), and of those in gaps, large ones
+	 * too. */
+	uint64_t code, code_gaps;
 } UnwindCounts;
 
 typedef VEC(struct unwind_row) UnwindRows;

@@ -40,6 +40,7 @@ static void check_table(const UnwindTable *table)
 	for (size_t i = 0; i < UNWIND_NONES; i++)
 		none += counts->none_bytes[i];
 	fuzz_require(rows == table->rows.count && none == counts->bytes[CFA_NONE]);
+	fuzz_require(counts->code_gaps <= counts->code);
 	fuzz_require(dropped <= counts->fdes);
 	/* Start-up code is known without one. */
 	fuzz_require(dropped < counts->fdes ||

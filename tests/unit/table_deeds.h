@@ -225,7 +225,7 @@ static inline UnwindTable table_of_deed(const struct deed *deed)
 	UnwindTable table = make_table(deed->seed + BASE_SVMA, deed->rows);
 
 	if (deed->what == 'l')
-		table.counts.bytes[CFA_NONE] = table.counts.none_bytes[NONE_GAP] = 100;
+		table.counts.code = table.counts.code_gaps = 100;
 	return table;
 }
 

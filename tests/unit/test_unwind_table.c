@@ -170,11 +170,26 @@ static void print_verdicts(const char *name, const UnwindTable *table, const Ver
 	print_message("\n");
 }
 
+/* 0 if there are no sections. */
+static uint64_t code_bytes(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	uint64_t sum = 0;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_flags & SHF_EXECINSTR &&
+		    header.sh_type != SHT_NOBITS)
+			sum += header.sh_size;
+	return sum;
+}
+
 /* All that is executable is counted, and so is each row. */
 static void check_counts(const Built *built)
 {
 	const UnwindCounts *counts = &built->table.counts;
 	uint64_t bytes = 0, rows = 0, none = 0, executable = 0;
+	uint64_t code = code_bytes(built->file.elf);
 
 	for (size_t i = 0; i < UNWIND_CFAS; i++) {
 		bytes += counts->bytes[i];
@@ -187,6 +202,9 @@ static void check_counts(const Built *built)
 			executable += built->identity.loads.items[i].file_size;
 	assert_int_equal(bytes, executable);
 	assert_int_equal(none, counts->bytes[CFA_NONE]);
+	assert_int_equal(counts->code, code ? code : executable);
+	assert_true(counts->code_gaps <=
+		    counts->none_bytes[NONE_GAP] + counts->none_bytes[NONE_FOREIGN]);
 	assert_int_equal(rows, built->table.rows.count);
 	assert_int_equal(counts->none_bytes[NONE_BROKEN], 0);
 	assert_int_equal(counts->none_bytes[NONE_OVERFLOW], 0);
@@ -395,6 +413,8 @@ static void test_debug_frame(void **state)
 			    own.table.rules.count * sizeof(struct unwind_rule));
 	assert_true(without.table.counts.bytes[CFA_NONE] > with.table.counts.bytes[CFA_NONE] + 200);
 	assert_true(with.table.counts.fdes > without.table.counts.fdes + 7);
+	assert_true(without.table.counts.code_gaps > without.table.counts.code / 2);
+	assert_true(with.table.counts.code_gaps < with.table.counts.code / 10);
 	free_built(&own);
 	free_built(&with);
 	free_built(&without);
