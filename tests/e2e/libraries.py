@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Libraries for unwind-dlopen to load, as many as wanted (tests/workloads/unwind-library.c)."""
+"""What tests of stacks compile: libraries for unwind-dlopen to load, as many as wanted, and more."""
 from harness import check, needs_command
 from object_files import WORKLOADS, build_id, run
 
@@ -33,3 +33,12 @@ def make_many(folder, random, count):
     libraries = [make_library(folder, f"lib{i}", random.randrange(64, 4000, 16))
                  for i in range(10)]
     return list(copies_of(folder, random, libraries, count))
+
+
+def make_thrower(folder):
+    """unwind-throw, of C++."""
+    needs_command("g++")
+    told, program = folder / "told.o", folder / "unwind-throw"
+    run("gcc", *FLAGS, "-c", WORKLOADS / "told.c", "-o", told)
+    run("g++", *FLAGS, WORKLOADS / "unwind-throw.cc", told, "-o", program)
+    return program

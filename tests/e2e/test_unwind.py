@@ -11,7 +11,7 @@ import subprocess
 from chains import Told, check_told, compare
 from harness import (ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, host_only,
                      needs_command, needs_root)
-from libraries import FLAGS, make_library, make_many
+from libraries import FLAGS, make_library, make_many, make_thrower
 from object_files import run
 from roots import Roots
 
@@ -192,11 +192,7 @@ def test_deleted_program(context):
 @host_only("it needs a compiler")
 def test_exceptions(context):
     """The stack of the unwinder itself while it runs, through 20 frames and back."""
-    needs_command("g++")
-    told_object, program = context.path("told.o"), context.path("unwind-throw")
-    run("gcc", *FLAGS, "-c", SOURCES / "told.c", "-o", told_object)
-    run("g++", *FLAGS, SOURCES / "unwind-throw.cc", told_object, "-o", program)
-    profile, told = record(context, program, context.random.randint(200, 400), 20)
+    profile, told = record(context, make_thrower(context.folder), context.random.randint(200, 400), 20)
     check_all(profile, told, wanted=("tick",), marked_share=0.01)
     check(told.values["thrown"][0] > 100, "hardly an exception")
 

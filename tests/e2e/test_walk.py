@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""wallprof's walk, compiled for user space, against libdwfl and gdb on living processes."""
+"""wallprof's walk, compiled for user space, against libdwfl and gdb on living processes and on core files."""
 import json
 import os
 import subprocess
@@ -123,19 +123,28 @@ def describe(stop):
             + f"\nwallprof ({stop['result']}): " + " ".join(map(hex, stop["wallprof"])))
 
 
-def stop_by_gdb(context, command, stops, max_ms):
+def run_gdb(context, *arguments, **settings):
+    """gdb_stops.py: what it has to say of each stop, or of each thread of a core.
+
+    libthread_db would believe the C library in vfork's child, too, that its parent is a thread.
+    """
     needs_root()
     needs_command("gdb")
     result = context.path("stops")
     environment = {**os.environ, "WALLPROF_ORACLE": str(ORACLE), "WALLPROF_RESULT": str(result),
-                   "WALLPROF_STOPS": str(stops), "WALLPROF_MAX_MS": str(max_ms),
                    "WALLPROF_SEED": str(context.random.random()), "SHELL": "/bin/sh",
-                   "WALLPROF_TOLD": str(context.path("told"))}
-    done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-x", ROOT / "tests/oracle/gdb_stops.py",
-                           "--args", *map(str, command)], capture_output=True, text=True,
-                          env=environment, cwd=context.folder, timeout=300)
+                   "WALLPROF_TOLD": str(context.path("told")),
+                   **{f"WALLPROF_{key.upper()}": str(value) for key, value in settings.items()}}
+    done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-iex", "set libthread-db-search-path /",
+                           "-x", ROOT / "tests/oracle/gdb_stops.py", *map(str, arguments)],
+                          capture_output=True, text=True, env=environment, cwd=context.folder,
+                          timeout=300)
     check(done.returncode == 0 and result.exists(), f"gdb: {done.stderr[-1000:]}")
     return [json.loads(line) for line in result.read_text().splitlines()]
+
+
+def stop_by_gdb(context, command, stops, max_ms):
+    return run_gdb(context, "--args", *command, stops=stops, max_ms=max_ms)
 
 
 def test_by_gdb(context):

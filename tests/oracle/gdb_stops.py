@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Within gdb: stops a program at random instants and compares its stack with wallprof's walk.
+"""Within gdb: stops a program at random instants and has its stack, and wallprof's walk of it.
 
 gdb -batch -x gdb_stops.py --args COMMAND…; the environment has WALLPROF_ORACLE (unwind-oracle),
 WALLPROF_SEED, WALLPROF_STOPS, WALLPROF_MAX_MS, and WALLPROF_RESULT, the file to which goes, as a
-line of JSON for each stop, what both have.
+line of JSON for each stop, what both have. With WALLPROF_CORES, a folder, each stop makes a core file
+there instead. WALLPROF_SETTINGS: commands of gdb for before it starts, a line each. WALLPROF_UNTIL: a
+function that it is to have come to before the first stop.
+
+gdb -batch -x gdb_stops.py PROGRAM CORE: to WALLPROF_RESULT go the stacks of all its threads.
 """
 import json
 import os
@@ -50,7 +54,23 @@ def interrupt_later(pid, seconds):
     return subprocess.Popen(["sh", "-c", f"sleep {seconds:.6f}; kill -INT {pid}"])
 
 
-def one_stop(rng, out):
+def write_frames(out, **more):
+    found, reason = frames()
+    out.write(json.dumps({"gdb": found, "reason": reason, **more}) + "\n")
+
+
+def take_walk(out):
+    result, ours = walk(gdb.selected_thread())
+    write_frames(out, result=result, wallprof=ours)
+
+
+def take_core(number):
+    path = os.path.join(os.environ["WALLPROF_CORES"], f"core-{number}")
+    gdb.execute(f"generate-core-file {path}", to_string=True)
+
+
+def one_stop(rng):
+    """Returns whether there still is a program."""
     pid = gdb.selected_inferior().pid
     interrupt = interrupt_later(pid, rng.random() * float(os.environ["WALLPROF_MAX_MS"]) / 1000)
     gdb.execute("continue", to_string=True)
@@ -58,27 +78,45 @@ def one_stop(rng, out):
     if gdb.selected_inferior().pid == 0:
         return False
     rng.choice(gdb.selected_inferior().threads()).switch()
-    theirs, reason = frames()
-    result, ours = walk(gdb.selected_thread())
-    out.write(json.dumps({"gdb": theirs, "reason": reason, "result": result, "wallprof": ours})
-              + "\n")
     return True
 
 
-def main():
+def run(out):
     rng = random.Random(os.environ["WALLPROF_SEED"])
+    gdb.execute("handle SIGINT stop print nopass", to_string=True)
+    gdb.execute("starti", to_string=True)
+    if "WALLPROF_UNTIL" in os.environ:
+        gdb.execute(f"tbreak {os.environ['WALLPROF_UNTIL']}", to_string=True)
+        gdb.execute("continue", to_string=True)
+    for number in range(int(os.environ["WALLPROF_STOPS"])):
+        if not one_stop(rng):
+            break
+        if "WALLPROF_CORES" in os.environ:
+            take_core(number)
+        else:
+            take_walk(out)
+    if gdb.selected_inferior().pid:
+        gdb.execute("kill")
+
+
+def read_core(out):
+    for thread in gdb.selected_inferior().threads():
+        thread.switch()
+        write_frames(out, tid=thread.ptid[1])
+
+
+def main():
     for setting in ("pagination off", "confirm off", "debuginfod enabled off",
                     "inferior-tty /dev/null", "backtrace past-main on",
                     "detach-on-fork on"):
         gdb.execute(f"set {setting}")
-    gdb.execute("handle SIGINT stop print nopass", to_string=True)
-    gdb.execute("starti", to_string=True)
+    for command in os.environ.get("WALLPROF_SETTINGS", "").splitlines():
+        gdb.execute(command, to_string=True)
     with open(os.environ["WALLPROF_RESULT"], "w") as out:
-        for _ in range(int(os.environ["WALLPROF_STOPS"])):
-            if not one_stop(rng, out):
-                break
-    if gdb.selected_inferior().pid:
-        gdb.execute("kill")
+        if gdb.selected_inferior().pid:
+            read_core(out)
+        else:
+            run(out)
 
 
 main()

@@ -11,8 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that is mapped; device 0 is the vDSO. */
+#define SEGMENTS_MAX 32
+#define IMAGE_MAX    (64u << 20)
+
+/* A file that is mapped. */
 typedef struct Object {
+	/* device 0: read in memory. Of the process itself, the vDSO; of a core file, inode is where
+	 * it begins. */
 	uint64_t device, inode;
 	ElfIdentity identity;
 	UnwindTable table; /* no rows: it has none */
@@ -29,6 +34,7 @@ struct ProcessTables {
 	char *text; /* the lines of the mappings */
 	pid_t pid;
 	int memory;
+	const CoreFile *core; /* NULL: it is a living process */
 };
 
 ProcessTables *process_tables_new(void)
@@ -61,14 +67,21 @@ static void build(Object *object, const ElfMap *map)
 		unwind_table_build(map, NULL, object->identity.base_svma, &object->table);
 }
 
-static void build_vdso(Object *object)
+static void build_image(Object *object, const void *image, size_t size)
 {
-	ElfMap map = {0};
+	ElfMap map = {.image = (void *)image, .size = size};
 
-	map.image = (void *)vdso_image(&map.size);
-	if (map.image && elf_file_open_image(map.image, map.size, &map.elf) == 0)
+	if (image && elf_file_open_image(image, size, &map.elf) == 0)
 		build(object, &map);
 	elf_end(map.elf);
+}
+
+static void build_vdso(Object *object)
+{
+	size_t size;
+	const void *image = vdso_image(&size);
+
+	build_image(object, image, size);
 }
 
 static Object *find_object(ProcessTables *tables, uint64_t device, uint64_t inode)
@@ -90,12 +103,29 @@ static Object *add_object(ProcessTables *tables, uint64_t device, uint64_t inode
 	return object;
 }
 
+static Object *object_of_fd(ProcessTables *tables, int fd)
+{
+	struct stat st;
+	Object *object;
+	ElfMap map;
+
+	if (fstat(fd, &st) != 0)
+		return NULL;
+	object = find_object(tables, st.st_dev, st.st_ino);
+	if (object)
+		return object;
+	object = add_object(tables, st.st_dev, st.st_ino);
+	if (elf_map_open(fd, &map) == 0) {
+		build(object, &map);
+		elf_map_close(&map);
+	}
+	return object;
+}
+
 static Object *object_of(ProcessTables *tables, const ProcMapping *mapping)
 {
 	char path[80];
-	struct stat st;
 	Object *object = NULL;
-	ElfMap map;
 	int fd;
 
 	if (strcmp(mapping->path, "[vdso]") == 0) {
@@ -111,28 +141,19 @@ static Object *object_of(ProcessTables *tables, const ProcMapping *mapping)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) == 0) {
-		object = find_object(tables, st.st_dev, st.st_ino);
-		if (!object) {
-			object = add_object(tables, st.st_dev, st.st_ino);
-			if (elf_map_open(fd, &map) == 0) {
-				build(object, &map);
-				elf_map_close(&map);
-			}
-		}
-	}
+	object = object_of_fd(tables, fd);
 	close(fd);
 	return object;
 }
 
-static void add_mapping(ProcessTables *tables, const ProcMapping *found)
+/* object: NULL = none is known. */
+static void add_mapping(ProcessTables *tables, uint64_t start, uint64_t end, uint64_t offset,
+			Object *object)
 {
-	Mapping mapping = {.start = found->start, .end = found->end};
+	Mapping mapping = {.start = start, .end = end, .object = object};
 	uint64_t bias;
 
-	mapping.object = object_of(tables, found);
-	if (mapping.object && elf_mapping_bias(&mapping.object->identity, found->start,
-					       found->end - found->start, found->pgoff, &bias) == 0)
+	if (object && elf_mapping_bias(&object->identity, start, end - start, offset, &bias) == 0)
 		mapping.load = bias + mapping.object->identity.base_svma;
 	else
 		mapping.object = NULL;
@@ -186,16 +207,118 @@ int process_tables_load(ProcessTables *tables, pid_t pid)
 	rest = copy = strdup(text);
 	while ((line = strsep(&rest, "\n")))
 		if (proc_maps_parse(line, &mapping))
-			add_mapping(tables, &mapping);
+			add_mapping(tables, mapping.start, mapping.end, mapping.pgoff,
+				    object_of(tables, &mapping));
 	free(copy);
 	return 1;
 }
 
+/* ---- a core file ------------------------------------------------------------------------- */
+
+/* Section headers are in no segment; the vDSO's are in its pages. */
+static void forget_sections(void *image, size_t size)
+{
+	Elf64_Ehdr *header = image;
+
+	if (header->e_shoff <= size &&
+	    header->e_shnum * sizeof(Elf64_Shdr) <= size - header->e_shoff)
+		return;
+	header->e_shoff = 0;
+	header->e_shnum = header->e_shstrndx = 0;
+}
+
+/* Where an ELF file's segments were, from its beginning in memory on. Returns how many, 0 = none.
+ */
+static size_t read_segments(const CoreFile *core, uint64_t start, Elf64_Phdr segments[SEGMENTS_MAX])
+{
+	Elf64_Ehdr header;
+
+	if (!core_file_read(core, start, &header, sizeof(header)) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phnum > SEGMENTS_MAX ||
+	    !core_file_read(core, start + header.e_phoff, segments,
+			    header.e_phnum * sizeof(Elf64_Phdr)))
+		return 0;
+	return header.e_phnum;
+}
+
+/* The file whose beginning is mapped there, put together from the memory of its segments. */
+static void build_from_memory(Object *object, const CoreFile *core, const CoreMapping *first)
+{
+	Elf64_Phdr segments[SEGMENTS_MAX];
+	size_t count = read_segments(core, first->start, segments);
+	size_t whole = first->end - first->start, size = whole;
+	uint64_t base = UINT64_MAX;
+	bool good;
+	char *image;
+
+	for (size_t i = 0; i < count; i++) {
+		if (segments[i].p_type != PT_LOAD)
+			continue;
+		base = MIN(base, segments[i].p_vaddr & ~4095ULL);
+		size = MAX(size, segments[i].p_offset + segments[i].p_filesz);
+	}
+	if (count == 0 || size > IMAGE_MAX)
+		return;
+	image = calloc(1, size);
+	good = core_file_read(core, first->start, image, whole);
+	for (size_t i = 0; i < count && good; i++)
+		if (segments[i].p_type == PT_LOAD)
+			good = core_file_read(core, first->start + segments[i].p_vaddr - base,
+					      image + segments[i].p_offset, segments[i].p_filesz);
+	if (good) {
+		forget_sections(image, size);
+		build_image(object, image, size);
+	}
+	free(image);
+}
+
+static const CoreMapping *first_mapping(const CoreFile *core, const CoreMapping *mapping)
+{
+	for (size_t i = 0; i < core->mappings.count && mapping->path; i++)
+		if (core->mappings.items[i].path &&
+		    strcmp(core->mappings.items[i].path, mapping->path) == 0)
+			return &core->mappings.items[i];
+	return mapping;
+}
+
+static Object *object_in_core(ProcessTables *tables, const CoreMapping *mapping)
+{
+	const CoreMapping *first = first_mapping(tables->core, mapping);
+	Object *object;
+
+	if (mapping->fd >= 0)
+		return object_of_fd(tables, mapping->fd);
+	object = find_object(tables, 0, first->start);
+	if (!object)
+		build_from_memory(object = add_object(tables, 0, first->start), tables->core,
+				  first);
+	return object;
+}
+
+void process_tables_load_core(ProcessTables *tables, const CoreFile *core)
+{
+	tables->core = core;
+	tables->mappings.count = 0;
+	for (size_t i = 0; i < core->mappings.count; i++) {
+		const CoreMapping *mapping = &core->mappings.items[i];
+
+		add_mapping(tables, mapping->start, mapping->end, mapping->offset,
+			    object_in_core(tables, mapping));
+	}
+}
+
+/* ---- the walk ------------------------------------------------------------------------------ */
+
+bool process_tables_read(const ProcessTables *tables, uint64_t address, void *to, size_t size)
+{
+	if (tables->core)
+		return core_file_read(tables->core, address, to, size);
+	return pread(tables->memory, to, size, (off_t)address) == (ssize_t)size;
+}
+
 static bool read_memory(void *user, uint64_t address, void *to, size_t size)
 {
-	const ProcessTables *tables = user;
-
-	return pread(tables->memory, to, size, (off_t)address) == (ssize_t)size;
+	return process_tables_read(user, address, to, size);
 }
 
 static const Mapping *mapping_at(const ProcessTables *tables, uint64_t pc)

@@ -2,6 +2,7 @@
 /*
  * unwind-oracle SEED STOPS MAX_US ALTER COMMAND…
  * unwind-oracle --walk TID IN_SYSCALL REGISTER…
+ * unwind-oracle --core PROGRAM CORE OTHER
  *
  * The first runs a command, stops its threads at random instants and compares what libdwfl makes
  * of their stacks with wallprof's walk (walk_user.h), frame by frame. To stdout goes a line of
@@ -11,6 +12,10 @@
  *
  * The second prints wallprof's frames of a thread that somebody else has stopped: registers 0
  * to 16 by DWARF number; result first, then addresses.
+ *
+ * The third compares the stacks of all threads of a core file, likewise; and writes a line for
+ * each: its number, result and addresses as above. wallprof's walk is given OTHER: the same file,
+ * or a copy in which something is altered.
  */
 #include "proc_status.h"
 #include "process_tables.h"
@@ -77,6 +82,11 @@ static const Dwfl_Callbacks callbacks = {
 	.find_debuginfo = find_no_debuginfo,
 };
 
+static const Dwfl_Callbacks core_callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = find_no_debuginfo,
+};
+
 static bool attach(Oracle *oracle, pid_t pid)
 {
 	int changed = process_tables_load(oracle->tables, pid);
@@ -107,12 +117,17 @@ static int take_frame(Dwfl_Frame *state, void *user)
 }
 
 /* After exec, and where a signal's handler begins, the system call's number is still there. */
-static bool is_behind_syscall(pid_t tid, uint64_t pc)
+static bool is_in_syscall(const ProcessTables *tables, int64_t number, uint64_t pc)
 {
-	return (ptrace(PTRACE_PEEKTEXT, tid, (void *)(pc - 2), NULL) & 0xffff) == 0x050f;
+	uint16_t instruction;
+
+	return number >= 0 &&
+	       process_tables_read(tables, pc - sizeof(instruction), &instruction,
+				   sizeof(instruction)) &&
+	       instruction == 0x050f;
 }
 
-static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], bool *ret_in_syscall)
+static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], int64_t *ret_syscall)
 {
 	struct user_regs_struct r;
 
@@ -122,7 +137,7 @@ static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], bool *ret_in_sys
 	       (const uint64_t[]){r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
 				  r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
 	       (DWARF_REGS + 1) * sizeof(*regs));
-	*ret_in_syscall = (int64_t)r.orig_rax >= 0 && is_behind_syscall(tid, r.rip);
+	*ret_syscall = (int64_t)r.orig_rax;
 	return true;
 }
 
@@ -185,23 +200,14 @@ static void print_stack(const char *who, Oracle *oracle, const Stack *stack)
 	fputc('\n', stderr);
 }
 
-static void take_stop(void *user, pid_t tid)
+static void judge(Oracle *oracle, pid_t tid, const uint64_t regs[DWARF_REGS + 1], int64_t syscall)
 {
-	Oracle *oracle = user;
-	uint64_t regs[DWARF_REGS + 1];
-	pid_t pid = proc_status_number(tid, "Tgid:");
+	bool in_syscall = is_in_syscall(oracle->tables, syscall, regs[DWARF_RETURN]);
 	enum found found;
-	bool in_syscall;
 
-	/* A task that is about to end has no memory any more. */
-	if (pid == 0 || !attach(oracle, pid) || !read_regs(tid, regs, &in_syscall)) {
-		oracle->unread++;
-		return;
-	}
 	oracle->theirs.count = 0;
 	oracle->theirs.result =
 		dwfl_getthread_frames(oracle->dwfl, tid, take_frame, &oracle->theirs);
-	regs[DWARF_RSP] += (uint64_t)oracle->alter;
 	oracle->ours.result = process_tables_walk(oracle->tables, regs, in_syscall,
 						  oracle->ours.frames, FRAMES, &oracle->ours.count);
 	found = compare(oracle);
@@ -210,11 +216,27 @@ static void take_stop(void *user, pid_t tid)
 	if (found == FOUND_CUT)
 		oracle->cuts[oracle->ours.result]++;
 	if ((found == FOUND_DIFFERENT || found == FOUND_CUT) && oracle->found[found] <= 5) {
-		fprintf(stderr, "%s in %d of %d, %s:\n", found_names[found], tid, pid,
+		fprintf(stderr, "%s in %d of %d, %s:\n", found_names[found], tid, oracle->pid,
 			dwfl_errmsg(-1));
 		print_stack("wallprof", oracle, &oracle->ours);
 		print_stack("libdwfl", oracle, &oracle->theirs);
 	}
+}
+
+static void take_stop(void *user, pid_t tid)
+{
+	Oracle *oracle = user;
+	uint64_t regs[DWARF_REGS + 1];
+	pid_t pid = proc_status_number(tid, "Tgid:");
+	int64_t syscall;
+
+	/* A task that is about to end has no memory any more. */
+	if (pid == 0 || !attach(oracle, pid) || !read_regs(tid, regs, &syscall)) {
+		oracle->unread++;
+		return;
+	}
+	regs[DWARF_RSP] += (uint64_t)oracle->alter;
+	judge(oracle, tid, regs, syscall);
 }
 
 static void print_result(const Oracle *oracle, int stops)
@@ -230,54 +252,108 @@ static void print_result(const Oracle *oracle, int stops)
 	puts("}}");
 }
 
+static void print_walk(const Stack *stack)
+{
+	printf("%d", stack->result);
+	for (size_t i = 0; i < stack->count; i++)
+		printf(" %#" PRIx64, stack->frames[i]);
+	putchar('\n');
+}
+
 static int walk_one(char **arguments, int count)
 {
 	ProcessTables *tables = process_tables_new();
-	uint64_t regs[DWARF_REGS + 1], *frames = calloc(FRAMES, sizeof(*frames));
+	uint64_t regs[DWARF_REGS + 1];
+	Stack *stack = calloc(1, sizeof(*stack));
 	pid_t pid = proc_status_number(atoi(arguments[0]), "Tgid:");
-	size_t frame_count;
-	int result;
 
-	if (!tables || !frames || count != 2 + DWARF_REGS + 1 ||
+	if (!tables || !stack || count != 2 + DWARF_REGS + 1 ||
 	    process_tables_load(tables, pid) < 0)
 		return 2;
 	for (int i = 0; i <= DWARF_REGS; i++)
 		regs[i] = strtoull(arguments[2 + i], NULL, 0);
-	result =
-		process_tables_walk(tables, regs, atoi(arguments[1]), frames, FRAMES, &frame_count);
-	printf("%d", result);
-	for (size_t i = 0; i < frame_count; i++)
-		printf(" %#" PRIx64, frames[i]);
-	putchar('\n');
-	free(frames);
+	stack->result = process_tables_walk(tables, regs, atoi(arguments[1]), stack->frames, FRAMES,
+					    &stack->count);
+	print_walk(stack);
+	free(stack);
 	process_tables_free(tables);
+	return 0;
+}
+
+static bool attach_core(Oracle *oracle, Elf *elf, const char *program)
+{
+	oracle->dwfl = dwfl_begin(&core_callbacks);
+	if (!oracle->dwfl || dwfl_core_file_report(oracle->dwfl, elf, program) < 0 ||
+	    dwfl_report_end(oracle->dwfl, NULL, NULL) != 0)
+		return false;
+	oracle->pid = dwfl_core_file_attach(oracle->dwfl, elf);
+	return oracle->pid > 0;
+}
+
+static int compare_core(Oracle *oracle, const char *program, const char *path, const char *other)
+{
+	CoreFile theirs = {.fd = -1}, ours = {.fd = -1};
+	int error = core_file_open(path, &theirs);
+
+	if (!error)
+		error = core_file_open(other, &ours);
+	if (error || !attach_core(oracle, theirs.elf, program)) {
+		fprintf(stderr, "unwind-oracle: %s: %s\n", path,
+			error ? strerror(-error) : dwfl_errmsg(-1));
+		return 2;
+	}
+	process_tables_load_core(oracle->tables, &ours);
+	for (size_t i = 0; i < ours.threads.count; i++) {
+		const CoreThread *thread = &ours.threads.items[i];
+
+		judge(oracle, thread->tid, thread->regs, thread->syscall);
+		printf("%d ", thread->tid);
+		print_walk(&oracle->ours);
+	}
+	print_result(oracle, (int)ours.threads.count);
+	dwfl_end(oracle->dwfl);
+	oracle->dwfl = NULL;
+	core_file_close(&theirs);
+	core_file_close(&ours);
+	return 0;
+}
+
+static int compare_stops(Oracle *oracle, char **arguments)
+{
+	int stops;
+
+	oracle->alter = strtoll(arguments[3], NULL, 10);
+	stops = stops_run(arguments + 4, (unsigned int)strtoul(arguments[0], NULL, 10),
+			  atoi(arguments[1]), (unsigned int)strtoul(arguments[2], NULL, 10),
+			  take_stop, oracle);
+	if (stops < 0) {
+		fprintf(stderr, "unwind-oracle: %s: %s\n", arguments[4], strerror(-stops));
+		return 2;
+	}
+	print_result(oracle, stops);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	Oracle *oracle = calloc(1, sizeof(*oracle));
-	int stops;
+	int status = 2;
 
 	if (argc > 2 && strcmp(argv[1], "--walk") == 0) {
 		free(oracle);
 		return walk_one(argv + 2, argc - 2);
 	}
-	if (!oracle || argc < 6) {
-		fputs("unwind-oracle SEED STOPS MAX_US ALTER COMMAND…\n", stderr);
-		return 2;
-	}
 	oracle->tables = process_tables_new();
-	oracle->alter = strtoll(argv[4], NULL, 10);
-	stops = stops_run(argv + 5, (unsigned int)strtoul(argv[1], NULL, 10), atoi(argv[2]),
-			  (unsigned int)strtoul(argv[3], NULL, 10), take_stop, oracle);
-	if (stops < 0) {
-		fprintf(stderr, "unwind-oracle: %s: %s\n", argv[5], strerror(-stops));
-		return 2;
-	}
-	print_result(oracle, stops);
+	if (argc == 5 && strcmp(argv[1], "--core") == 0)
+		status = compare_core(oracle, argv[2], argv[3], argv[4]);
+	else if (argc >= 6)
+		status = compare_stops(oracle, argv + 1);
+	else
+		fputs("unwind-oracle SEED STOPS MAX_US ALTER COMMAND…\n"
+		      "unwind-oracle --core PROGRAM CORE OTHER\n",
+		      stderr);
 	dwfl_end(oracle->dwfl);
 	process_tables_free(oracle->tables);
 	free(oracle);
-	return 0;
+	return status;
 }
