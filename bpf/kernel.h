@@ -143,7 +143,12 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct thread_info {
+	u32 status;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	/* int, and u8 in 7.2: libbpf adapts the loads of unsigned fields only. */
@@ -234,6 +239,7 @@ struct bpf_iter__task {
 
 /* arch/x86/include/asm/segment.h */
 #define USER_CS	  0x33
+#define TS_COMPAT 2
 #define USER32_CS 0x23
 
 /* include/linux/preempt.h: the bits of preempt_count. NMIs never run our programs. */

@@ -275,11 +275,15 @@ __noinline int unwind_step(struct stack_slot *slot)
 }
 
 /* x86-64 */
-#define CALL_EXECVE   59
-#define CALL_EXECVEAT 322
+#define CALL_EXECVE    59
+#define CALL_EXECVEAT  322
+#define CALL_EXECVE_32 11
 
-static __always_inline bool is_exec_call(struct pt_regs *regs)
+/* If the new program is one of 32-bit code, the kernel changes the number early. */
+static __always_inline bool is_exec_call(struct task_struct *task, struct pt_regs *regs)
 {
+	if (task->thread_info.status & TS_COMPAT)
+		return regs->orig_ax == CALL_EXECVE_32;
 	return regs->orig_ax == CALL_EXECVE || regs->orig_ax == CALL_EXECVEAT;
 }
 
@@ -342,7 +346,7 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
  */
 static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs *regs)
 {
-	return is_exec_call(regs) && (task->mm->start_stack == 0 || !current_process(task));
+	return is_exec_call(task, regs) && (task->mm->start_stack == 0 || !current_process(task));
 }
 
 #define CALL_CLONE   56

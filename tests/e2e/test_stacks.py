@@ -85,8 +85,9 @@ def test_references(context):
 
 
 def check_32_bit(report, rounds):
-    """Every sleep and every tick in the program is 32-bit code, and says so."""
-    found = [part["results"] for part in report["stacks"]["objects"] if part["name"] == "code-32"]
+    """Every sleep and every tick in the program is 32-bit code, and says so; and so is its exec."""
+    found = [part["results"] for part in report["stacks"]["objects"]
+             if part["name"] in ("code-32", None)]
     check([list(results) for results in found] == [["code_32_bit"]]
           and found[0]["code_32_bit"] >= rounds, f"{rounds} sleeps of 32-bit code: {found}")
 
