@@ -28,20 +28,20 @@ typedef struct Builder {
 
 /* ---- rows ----------------------------------------------------------------------- */
 
-static uint32_t number_of(Builder *builder, const struct unwind_rule *rule)
+static uint32_t number_of(Builder *builder, UnwindRuleWords rule)
 {
 	static const struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
 	uint32_t number = unwind_rule_number(&builder->index, rule, UNWIND_RULES_MAX - 1);
 
 	return number != UINT32_MAX
 		       ? number
-		       : unwind_rule_number(&builder->index, &no_room, UNWIND_RULES_MAX);
+		       : unwind_rule_number(&builder->index, unwind_rule_words(&no_room),
+					    UNWIND_RULES_MAX);
 }
 
-/* An UnwindPut. From pc on: behind the last row, or in the place of what begins there. */
-static void put_row(void *user, uint32_t pc, const struct unwind_rule *rule)
+/* From pc on: behind the last row, or in the place of what begins there. */
+static void put_row(Builder *builder, uint32_t pc, UnwindRuleWords rule)
 {
-	Builder *builder = user;
 	UnwindRows *rows = &builder->table->rows;
 	uint32_t number = number_of(builder, rule);
 
@@ -51,8 +51,22 @@ static void put_row(void *user, uint32_t pc, const struct unwind_rule *rule)
 		*vec_push(rows) = (struct unwind_row){.pc = pc, .rule = number};
 }
 
+/* An UnwindPut. */
+static void put_gap(void *user, uint32_t pc, const struct unwind_rule *rule)
+{
+	put_row(user, pc, unwind_rule_words(rule));
+}
+
+static bool is_signal(UnwindRuleWords rule)
+{
+	struct unwind_rule fields;
+
+	memcpy(&fields, &rule, sizeof(fields));
+	return fields.cfa == CFA_SIGNAL;
+}
+
 /* A CfiEmit: what an FDE says of [from, to), as far as it lies in the piece. SVMA. */
-static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwind_rule *rule)
+static void emit_rule(void *user, uint64_t from, uint64_t to, UnwindRuleWords rule)
 {
 	Builder *builder = user;
 
@@ -62,7 +76,7 @@ static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwin
 		return;
 	from = MAX(from, builder->from);
 	/* glibc's own FDE begins one byte early, others do not. */
-	if (rule->cfa == CFA_SIGNAL && from == builder->from)
+	if (is_signal(rule) && from == builder->from)
 		from = unwind_signal_begin(&builder->sections, from, builder->after_gap);
 	put_row(builder, from, rule);
 }
@@ -80,7 +94,9 @@ static void put_fde(Builder *builder, const UnwindFdes *fdes, const UnwindFde *f
 	builder->to = MIN(end_of(fde), limit);
 	builder->after_gap = builder->from > builder->covered;
 	builder->table->counts.overlaps += builder->from > fde->pc || builder->to < end_of(fde);
-	unwind_gap_put(&builder->gaps, builder->covered, builder->from, /* followed= */ true);
+	if (builder->after_gap)
+		unwind_gap_put(&builder->gaps, builder->covered, builder->from,
+			       /* followed= */ true);
 	unwind_fde_run(fdes, fde, emit_rule, builder);
 	builder->covered = builder->to;
 }
@@ -127,26 +143,55 @@ static void put_fdes(Builder *builder)
 
 /* ---- counting ----------------------------------------------------------------------- */
 
+typedef struct RuleCount {
+	uint64_t rows, bytes;
+} RuleCount;
+
+/* Of [from, to), which does not begin behind the range and may go on into the next ones. */
+static uint64_t executable_bytes(const UnwindRange *range, const UnwindRange *end, uint64_t from,
+				 uint64_t to)
+{
+	uint64_t bytes = 0;
+
+	for (; range < end && range->from < to; range++)
+		bytes += MIN(to, range->to) - MAX(from, range->from);
+	return bytes;
+}
+
+static void count_by_rules(const UnwindRanges *executable, const UnwindTable *table,
+			   RuleCount *counts)
+{
+	const struct unwind_row *row = table->rows.items, *last = row + table->rows.count - 1;
+	const UnwindRange *range = executable->items, *end = range + executable->count;
+
+	for (; row <= last; row++) {
+		RuleCount *count = &counts[row->rule];
+		uint64_t from = row->pc, to = row < last ? row[1].pc : ADDRESSES;
+
+		while (range < end && range->to <= from)
+			range++;
+		count->rows++;
+		if (range < end && range->from <= from && to <= range->to)
+			count->bytes += to - from;
+		else
+			count->bytes += executable_bytes(range, end, from, to);
+	}
+}
+
+/* First by rules, which are few. */
 static void count_rows(const UnwindRanges *executable, UnwindTable *table)
 {
+	_cleanup_free_ RuleCount *by_rules = xcalloc(table->rules.count, sizeof(*by_rules));
 	UnwindCounts *counts = &table->counts;
-	size_t range = 0;
 
-	for (size_t i = 0; i < table->rows.count; i++) {
-		const struct unwind_rule *rule = &table->rules.items[table->rows.items[i].rule];
-		uint64_t from = table->rows.items[i].pc;
-		uint64_t to = i + 1 < table->rows.count ? table->rows.items[i + 1].pc : ADDRESSES;
-		uint64_t bytes = 0;
+	count_by_rules(executable, table, by_rules);
+	for (size_t i = 0; i < table->rules.count; i++) {
+		const struct unwind_rule *rule = &table->rules.items[i];
 
-		while (range < executable->count && executable->items[range].to <= from)
-			range++;
-		for (size_t k = range; k < executable->count && executable->items[k].from < to; k++)
-			bytes += MIN(to, executable->items[k].to) -
-				 MAX(from, executable->items[k].from);
-		counts->rows[rule->cfa]++;
-		counts->bytes[rule->cfa] += bytes;
+		counts->rows[rule->cfa] += by_rules[i].rows;
+		counts->bytes[rule->cfa] += by_rules[i].bytes;
 		if (rule->cfa == CFA_NONE)
-			counts->none_bytes[rule->extra] += bytes;
+			counts->none_bytes[rule->extra] += by_rules[i].bytes;
 	}
 }
 
@@ -171,7 +216,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 			 &builder.eh_frame);
 	unwind_fdes_read(&sections->debug_frame, &sections->executable, base_svma, &table.counts,
 			 &builder.debug_frame);
-	builder.gaps = (UnwindGaps){.sections = sections, .put = put_row, .user = &builder};
+	builder.gaps = (UnwindGaps){.sections = sections, .put = put_gap, .user = &builder};
 	put_fdes(&builder);
 	count_rows(&sections->executable, &table);
 	unwind_fdes_free(&builder.eh_frame);
@@ -190,20 +235,57 @@ void unwind_table_free(UnwindTable *table)
 	vec_free(&table->rules);
 }
 
+/* Two rows: pc and rule of each. */
+typedef uint32_t RowPair __attribute__((vector_size(2 * sizeof(struct unwind_row))));
+
+static RowPair load_pair(const struct unwind_row *rows)
+{
+	RowPair pair;
+
+	memcpy(&pair, rows, sizeof(pair));
+	return pair;
+}
+
+static bool any(RowPair pair)
+{
+	return pair[0] | pair[1] | pair[2] | pair[3];
+}
+
+static bool follows(const struct unwind_row *row, size_t rules)
+{
+	return row->pc > row[-1].pc && row->rule != row[-1].rule && row->rule < rules;
+}
+
+/*
+ * Two rows at a time, and what is wrong is asked at the end: it nearly never is, and all tables
+ * pass here while a recording waits for them.
+ */
+bool unwind_rows_valid(const UnwindTable *table, size_t from)
+{
+	const struct unwind_row *row = table->rows.items + from;
+	const struct unwind_row *end = table->rows.items + table->rows.count;
+	const uint32_t rules = MIN(table->rules.count, (size_t)UINT32_MAX);
+	const RowPair pcs = {UINT32_MAX, 0, UINT32_MAX, 0};
+	const RowPair last = {UINT32_MAX, rules - 1, UINT32_MAX, rules - 1};
+	RowPair wrong = {};
+
+	if (row == end || rules == 0)
+		return row == end;
+	if (from == 0 && (row->pc != 0 || row->rule >= rules))
+		return false;
+	for (row += from == 0; row + 2 <= end; row += 2) {
+		RowPair before = load_pair(row - 1), now = load_pair(row);
+
+		wrong |= (RowPair)(now == before) | ((RowPair)(now < before) & pcs) |
+			 (RowPair)(now > last);
+	}
+	return !any(wrong) && (row == end || follows(row, rules));
+}
+
 bool unwind_table_valid(const UnwindTable *table)
 {
-	const struct unwind_row *rows = table->rows.items;
-
-	if (table->rows.count == 0 || rows[0].pc != 0)
-		return false;
-	for (size_t i = 0; i < table->rules.count; i++)
-		if (!unwind_rule_valid(&table->rules.items[i]))
-			return false;
-	for (size_t i = 0; i < table->rows.count; i++)
-		if (rows[i].rule >= table->rules.count ||
-		    (i > 0 && (rows[i].pc <= rows[i - 1].pc || rows[i].rule == rows[i - 1].rule)))
-			return false;
-	return true;
+	return table->rows.count > 0 && unwind_rules_valid(&table->rules) &&
+	       unwind_rows_valid(table, 0);
 }
 
 const struct unwind_row *unwind_table_find(const UnwindTable *table, uint32_t pc)

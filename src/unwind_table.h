@@ -76,11 +76,20 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 		       UnwindTable *ret_table);
 void unwind_table_free(UnwindTable *table);
 
+/* Of its rows and rules. */
+static inline size_t unwind_table_bytes(const UnwindTable *table)
+{
+	return table->rows.count * sizeof(struct unwind_row) +
+	       table->rules.count * sizeof(struct unwind_rule);
+}
+
 /*
  * Of a table that came from somewhere: are the rows as above, and does each have a rule
  * whose fields all are what unwind.h allows? Counts are not looked at.
  */
 bool unwind_table_valid(const UnwindTable *table);
+/* The same of the rows from one on (those before it are), without the rules themselves. */
+bool unwind_rows_valid(const UnwindTable *table, size_t from);
 
 /* The row that holds at pc, in a valid table. */
 const struct unwind_row *unwind_table_find(const UnwindTable *table, uint32_t pc);
