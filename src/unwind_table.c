@@ -141,60 +141,6 @@ static void put_fdes(Builder *builder)
 	unwind_gap_put(&builder->gaps, builder->covered, ADDRESSES, /* followed= */ false);
 }
 
-/* ---- counting ----------------------------------------------------------------------- */
-
-typedef struct RuleCount {
-	uint64_t rows, bytes;
-} RuleCount;
-
-/* Of [from, to), which does not begin behind the range and may go on into the next ones. */
-static uint64_t executable_bytes(const UnwindRange *range, const UnwindRange *end, uint64_t from,
-				 uint64_t to)
-{
-	uint64_t bytes = 0;
-
-	for (; range < end && range->from < to; range++)
-		bytes += MIN(to, range->to) - MAX(from, range->from);
-	return bytes;
-}
-
-static void count_by_rules(const UnwindRanges *executable, const UnwindTable *table,
-			   RuleCount *counts)
-{
-	const struct unwind_row *row = table->rows.items, *last = row + table->rows.count - 1;
-	const UnwindRange *range = executable->items, *end = range + executable->count;
-
-	for (; row <= last; row++) {
-		RuleCount *count = &counts[row->rule];
-		uint64_t from = row->pc, to = row < last ? row[1].pc : ADDRESSES;
-
-		while (range < end && range->to <= from)
-			range++;
-		count->rows++;
-		if (range < end && range->from <= from && to <= range->to)
-			count->bytes += to - from;
-		else
-			count->bytes += executable_bytes(range, end, from, to);
-	}
-}
-
-/* First by rules, which are few. */
-static void count_rows(const UnwindRanges *executable, UnwindTable *table)
-{
-	_cleanup_free_ RuleCount *by_rules = xcalloc(table->rules.count, sizeof(*by_rules));
-	UnwindCounts *counts = &table->counts;
-
-	count_by_rules(executable, table, by_rules);
-	for (size_t i = 0; i < table->rules.count; i++) {
-		const struct unwind_rule *rule = &table->rules.items[i];
-
-		counts->rows[rule->cfa] += by_rules[i].rows;
-		counts->bytes[rule->cfa] += by_rules[i].bytes;
-		if (rule->cfa == CFA_NONE)
-			counts->none_bytes[rule->extra] += by_rules[i].bytes;
-	}
-}
-
 /* ---- the table ---------------------------------------------------------------------- */
 
 int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
@@ -218,7 +164,6 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 			 &builder.debug_frame);
 	builder.gaps = (UnwindGaps){.sections = sections, .put = put_gap, .user = &builder};
 	put_fdes(&builder);
-	count_rows(&sections->executable, &table);
 	unwind_fdes_free(&builder.eh_frame);
 	unwind_fdes_free(&builder.debug_frame);
 	unwind_sections_free(sections);
@@ -233,6 +178,41 @@ void unwind_table_free(UnwindTable *table)
 {
 	vec_free(&table->rows);
 	vec_free(&table->rules);
+}
+
+/* Of [from, to), counting from the ranges that do not end before. */
+static uint64_t bytes_within(const UnwindRanges *ranges, size_t range, uint64_t from, uint64_t to)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = range; i < ranges->count && ranges->items[i].from < to; i++)
+		bytes += MIN(to, ranges->items[i].to) - MAX(from, ranges->items[i].from);
+	return bytes;
+}
+
+UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfMap *file,
+				     const ElfIdentity *identity)
+{
+	const struct unwind_row *rows = table->rows.items;
+	UnwindCoverage coverage = {};
+	UnwindRanges executable;
+	size_t range = 0;
+
+	unwind_executable_find(file, identity, identity->base_svma, &executable);
+	for (size_t i = 0; i < table->rows.count; i++) {
+		const struct unwind_rule *rule = &table->rules.items[rows[i].rule];
+		uint64_t to = i + 1 < table->rows.count ? rows[i + 1].pc : ADDRESSES, bytes;
+
+		while (range < executable.count && executable.items[range].to <= rows[i].pc)
+			range++;
+		bytes = bytes_within(&executable, range, rows[i].pc, to);
+		coverage.rows[rule->cfa]++;
+		coverage.bytes[rule->cfa] += bytes;
+		if (rule->cfa == CFA_NONE)
+			coverage.none_bytes[rule->extra] += bytes;
+	}
+	vec_free(&executable);
+	return coverage;
 }
 
 /* Two rows: pc and rule of each. */
