@@ -92,24 +92,24 @@ int cfi_pointer(const CfiSection *section, CfiBytes *bytes, uint8_t encoding, ui
 /* ---- entries ---------------------------------------------------------------- */
 
 /* An entry that is too short for one belongs to no CIE. */
-static void read_identity(const CfiSection *section, bool is_64, CfiEntry *entry)
+static void read_identity(const CfiSection *section, CfiBytes *content, bool is_64,
+			  CfiEntry *ret_entry)
 {
-	uint64_t place = entry->content.at - section->data;
-	uint64_t id = cfi_fixed(&entry->content, is_64 ? 8 : 4);
+	uint64_t place = content->at - section->data;
+	uint64_t id = cfi_fixed(content, is_64 ? 8 : 4);
 	uint64_t cie_id = section->eh_frame ? 0 : is_64 ? UINT64_MAX : UINT32_MAX;
 
-	entry->is_cie = id == cie_id && !entry->content.bad;
+	ret_entry->is_cie = id == cie_id && !content->bad;
 	/* A distance that points before the section is that of no CIE, and not found. */
-	entry->cie = section->eh_frame ? place - id : id;
-	if (entry->content.bad)
-		entry->cie = UINT64_MAX;
+	ret_entry->cie = section->eh_frame ? place - id : id;
+	if (content->bad)
+		ret_entry->cie = UINT64_MAX;
 }
 
 int cfi_next(const CfiSection *section, uint64_t *offset, CfiEntry *ret_entry)
 {
 	CfiBytes bytes = {.at = section->data + *offset, .end = section->data + section->size};
-	CfiEntry entry = {};
-	const uint8_t *content;
+	CfiBytes content;
 	uint64_t length;
 	bool is_64;
 
@@ -118,24 +118,25 @@ int cfi_next(const CfiSection *section, uint64_t *offset, CfiEntry *ret_entry)
 	do {
 		if (cfi_left(&bytes) == 0)
 			return 0;
-		entry.offset = bytes.at - section->data;
+		*offset = bytes.at - section->data;
 		length = cfi_fixed(&bytes, 4);
 		if (length == 0 && section->open_ended)
 			return 0;
 	} while (length == 0 && !bytes.bad);
-	*offset = entry.offset;
 	if (length > LENGTH_MAX_32 && length != LENGTH_64)
 		return -EBADMSG;
 	is_64 = length == LENGTH_64;
 	if (is_64)
 		length = cfi_fixed(&bytes, 8);
-	content = cfi_take(&bytes, length);
+	content = (CfiBytes){.at = cfi_take(&bytes, length)};
+	content.end = bytes.at;
 	if (bytes.bad)
 		return -EBADMSG;
-	entry.content = (CfiBytes){.at = content, .end = content + length};
+	ret_entry->offset = *offset;
 	*offset = bytes.at - section->data;
-	read_identity(section, is_64, &entry);
-	*ret_entry = entry;
+	read_identity(section, &content, is_64, ret_entry);
+	ret_entry->at = content.at;
+	ret_entry->end = content.end;
 	return 1;
 }
 
@@ -188,7 +189,7 @@ static int read_address_size(CfiBytes *bytes)
 int cfi_read_cie(const CfiSection *section, const CfiEntry *entry, CfiCie *ret_cie)
 {
 	CfiCie cie = {.section = section, .encoding = DW_EH_PE_absptr};
-	CfiBytes bytes = entry->content, data;
+	CfiBytes bytes = {.at = entry->at, .end = entry->end}, data;
 	uint8_t version = cfi_u8(&bytes);
 	const char *letters = (const char *)bytes.at;
 	uint64_t length;
@@ -224,20 +225,19 @@ int cfi_read_cie(const CfiSection *section, const CfiEntry *entry, CfiCie *ret_c
 
 int cfi_read_fde(const CfiEntry *entry, const CfiCie *cie, CfiFde *ret_fde)
 {
-	CfiBytes bytes = entry->content;
-	CfiFde fde;
-	int r = cfi_pointer(cie->section, &bytes, cie->encoding, /* data_base= */ 0, &fde.pc);
+	CfiBytes bytes = {.at = entry->at, .end = entry->end};
+	int r = cfi_pointer(cie->section, &bytes, cie->encoding, /* data_base= */ 0, &ret_fde->pc);
 
 	if (r < 0)
 		return r;
-	r = read_format(&bytes, cie->encoding, &fde.size);
+	r = read_format(&bytes, cie->encoding, &ret_fde->size);
 	if (r < 0)
 		return r;
 	if (cie->sized)
 		cfi_take(&bytes, cfi_uleb(&bytes));
 	if (bytes.bad)
 		return -EBADMSG;
-	fde.program = bytes;
-	*ret_fde = fde;
+	ret_fde->program = bytes.at;
+	ret_fde->end = bytes.end;
 	return 0;
 }

@@ -23,8 +23,9 @@ typedef struct CfiSection {
 typedef struct CfiEntry {
 	uint64_t offset; /* in the section */
 	bool is_cie;
-	uint64_t cie;	  /* FDE: its CIE's offset, which may be none */
-	CfiBytes content; /* behind the CIE's id, or the FDE's pointer to it */
+	uint64_t cie; /* FDE: its CIE's offset, which may be none */
+	/* What is behind the CIE's id, or the FDE's pointer to it. */
+	const uint8_t *at, *end;
 } CfiEntry;
 
 typedef struct CfiCie {
@@ -40,7 +41,7 @@ typedef struct CfiCie {
 
 typedef struct CfiFde {
 	uint64_t pc, size;
-	CfiBytes program;
+	const uint8_t *program, *end;
 } CfiFde;
 
 /*
@@ -50,7 +51,7 @@ typedef struct CfiFde {
 int cfi_next(const CfiSection *section, uint64_t *offset, CfiEntry *ret_entry);
 
 /* Return 0, or -EBADMSG (broken), or -ENOTSUP (a version, augmentation or encoding that x86-64 does
- * not have). */
+ * not have): then *ret_… is not to be used. */
 int cfi_read_cie(const CfiSection *section, const CfiEntry *entry, CfiCie *ret_cie);
 int cfi_read_fde(const CfiEntry *entry, const CfiCie *cie, CfiFde *ret_fde);
 

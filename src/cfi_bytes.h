@@ -60,7 +60,7 @@ static inline int64_t cfi_fixed_signed(CfiBytes *bytes, unsigned size)
 }
 
 /* Linkers pad: any number of bytes may follow that add nothing. */
-static inline uint64_t cfi_uleb(CfiBytes *bytes)
+static inline uint64_t cfi_uleb_of_many(CfiBytes *bytes)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -77,6 +77,21 @@ static inline uint64_t cfi_uleb(CfiBytes *bytes)
 			value |= bits << shift;
 		shift = MIN(shift + 7, 64u);
 	} while (byte & 0x80);
+	return value;
+}
+
+/* Nearly all numbers take one byte. */
+static inline uint64_t cfi_uleb(CfiBytes *bytes)
+{
+	CfiBytes rest;
+	uint64_t value;
+
+	if (bytes->at != bytes->end && *bytes->at < 0x80)
+		return *bytes->at++;
+	rest = (CfiBytes){.at = bytes->at, .end = bytes->end};
+	value = cfi_uleb_of_many(&rest);
+	bytes->at = rest.at;
+	bytes->bad |= rest.bad;
 	return value;
 }
 

@@ -20,8 +20,8 @@
 typedef struct Run {
 	const CfiCie *cie;
 	const CfiState *initial; /* NULL = these are the CIE's own instructions */
-	CfiBytes bytes;
 	uint64_t pc, end;
+	uint64_t to; /* up to where the state holds: behind pc after an instruction that moves */
 	CfiEmit emit;
 	void *user;
 	unsigned depth;
@@ -31,9 +31,16 @@ typedef struct Run {
 
 /* ---- from a state to a rule --------------------------------------------------- */
 
-static struct unwind_rule none(enum unwind_none why)
+/* The words of a rule, which are made without its having been in memory. */
+#define WORD_OF(field, value)                                                                      \
+	((uint64_t)(value) << 8 * (offsetof(struct unwind_rule, field) % sizeof(uint64_t)))
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word's first byte is its lowest");
+_Static_assert(offsetof(struct unwind_rule, cfa_offset) == 4, "the low word's last");
+_Static_assert(offsetof(struct unwind_rule, bp_offset) == 8, "the high word's first");
+
+static UnwindRuleWords none(enum unwind_none why)
 {
-	return (struct unwind_rule){.cfa = CFA_NONE, .extra = why};
+	return (UnwindRuleWords){.low = WORD_OF(cfa, CFA_NONE), .high = WORD_OF(extra, why)};
 }
 
 static bool fits_s32(int64_t value)
@@ -46,21 +53,28 @@ static bool fits_s16(int64_t value)
 	return value == (int16_t)value;
 }
 
-static bool is_at(const CfiReg *reg, int64_t rsp_offset)
+static bool is_at(const CfiReg *reg, int32_t rsp_offset)
 {
 	return reg->how == CFI_AT_REG && reg->reg == DWARF_RSP && reg->value == rsp_offset;
 }
 
 /* All registers are in the signal frame, if these are where the kernel puts them. */
-static struct unwind_rule signal_rule(const CfiState *state)
+static UnwindRuleWords signal_rule(const CfiState *state)
 {
 	const CfiCfa *cfa = &state->cfa;
 
 	if (cfa->kind != CFA_DEREF || cfa->reg != DWARF_RSP || cfa->offset != UCONTEXT_RSP ||
-	    cfa->extra != 0 || !is_at(&state->ra, UCONTEXT_RIP) || !is_at(&state->bp, UCONTEXT_RBP))
+	    cfa->extra != 0 || !is_at(&state->regs[CFI_RA], UCONTEXT_RIP) ||
+	    !is_at(&state->regs[CFI_BP], UCONTEXT_RBP))
 		return none(NONE_EXPRESSION);
-	return (struct unwind_rule){.cfa = CFA_SIGNAL};
+	return (UnwindRuleWords){.low = WORD_OF(cfa, CFA_SIGNAL)};
 }
+
+/* Where a register is saved, as a rule has it. */
+typedef struct Saved {
+	uint8_t how; /* enum unwind_ra, unwind_bp or unwind_bx */
+	int16_t offset;
+} Saved;
 
 static uint8_t bp_by_register(const CfiReg *bp)
 {
@@ -78,51 +92,43 @@ static uint8_t bp_by_register(const CfiReg *bp)
  * fit: CFA and return address are as good as before. It says that rbp is not known from here on,
  * and only what is found by rbp ends.
  */
-static void set_bp(const CfiReg *bp, struct unwind_rule *rule)
+static Saved saved_bp(const CfiReg *bp)
 {
-	rule->bp = BP_LOST;
+	uint8_t how = BP_LOST;
+
 	switch (bp->how) {
 	case CFI_UNSPECIFIED: /* by the psABI rbp belongs to the caller */
 	case CFI_SAME:
-		rule->bp = BP_SAME;
-		return;
+		return (Saved){.how = BP_SAME};
 	case CFI_IN_REG:
 		if (bp->reg < DWARF_REGS)
-			rule->bp = bp->reg == DWARF_RBP ? BP_SAME : BP_IN_REG + bp->reg;
-		return;
+			how = bp->reg == DWARF_RBP ? BP_SAME : BP_IN_REG + bp->reg;
+		return (Saved){.how = how};
 	case CFI_AT_CFA:
+		how = BP_AT_CFA;
+		break;
 	case CFI_AT_REG:
-		if (!fits_s16(bp->value))
-			return;
-		rule->bp = bp->how == CFI_AT_CFA ? BP_AT_CFA : bp_by_register(bp);
-		if (rule->bp != BP_LOST)
-			rule->bp_offset = bp->value;
+		how = bp_by_register(bp);
+		break;
 	}
+	return how != BP_LOST && fits_s16(bp->value) ? (Saved){how, bp->value}
+						     : (Saved){.how = BP_LOST};
 }
 
 /* As rbp, which compilers keep in many more ways. */
-static void set_bx(const CfiReg *bx, struct unwind_rule *rule)
+static Saved saved_bx(const CfiReg *bx)
 {
-	rule->bx = BX_LOST;
 	if (bx->how == CFI_UNSPECIFIED || bx->how == CFI_SAME ||
-	    (bx->how == CFI_IN_REG && bx->reg == DWARF_RBX)) {
-		rule->bx = BX_SAME;
-	} else if (bx->how == CFI_AT_CFA && fits_s16(bx->value)) {
-		rule->bx = BX_AT_CFA;
-		rule->bx_offset = bx->value;
-	}
+	    (bx->how == CFI_IN_REG && bx->reg == DWARF_RBX))
+		return (Saved){.how = BX_SAME};
+	return bx->how == CFI_AT_CFA && fits_s16(bx->value) ? (Saved){BX_AT_CFA, bx->value}
+							    : (Saved){.how = BX_LOST};
 }
 
-static bool set_ra(const CfiReg *ra, struct unwind_rule *rule)
+static bool has_ra(const CfiReg *ra)
 {
-	if (ra->how == CFI_AT_CFA && ra->value == -8) {
-		rule->ra = RA_AT_CFA;
-		return true;
-	}
-	if (ra->how != CFI_IN_REG || ra->reg >= DWARF_REGS)
-		return false;
-	rule->ra = RA_REG + ra->reg;
-	return true;
+	return (ra->how == CFI_AT_CFA && ra->value == -8) ||
+	       (ra->how == CFI_IN_REG && ra->reg < DWARF_REGS);
 }
 
 /* The caller's rsp is the CFA, or no rule stands for it. */
@@ -131,34 +137,74 @@ static bool is_sp_cfa(const CfiReg *sp)
 	return sp->how == CFI_UNSPECIFIED || (sp->how == CFI_IS_CFA && sp->value == 0);
 }
 
-static struct unwind_rule rule_of(const CfiCie *cie, const CfiState *state)
+static UnwindRuleWords words_of_regs(const CfiState *state)
 {
-	const CfiCfa *cfa = &state->cfa;
-	struct unwind_rule rule = {
-		.cfa = cfa->kind,
-		.cfa_reg = cfa->reg,
-		.cfa_offset = (int32_t)cfa->offset,
-		.extra = (int16_t)cfa->extra,
+	const CfiReg *ra = &state->regs[CFI_RA];
+	Saved bp = saved_bp(&state->regs[CFI_BP]), bx = saved_bx(&state->regs[CFI_BX]);
+
+	return (UnwindRuleWords){
+		.low = WORD_OF(ra, ra->how == CFI_AT_CFA ? RA_AT_CFA : RA_REG + ra->reg) |
+		       WORD_OF(bp, bp.how),
+		.high = WORD_OF(bp_offset, (uint16_t)bp.offset) |
+			WORD_OF(bx_offset, (uint16_t)bx.offset) | WORD_OF(bx, bx.how),
 	};
+}
+
+static UnwindRuleWords add_cfa(UnwindRuleWords rule, const CfiCfa *cfa)
+{
+	rule.low |= WORD_OF(cfa, cfa->kind) | WORD_OF(cfa_reg, cfa->reg) |
+		    WORD_OF(cfa_offset, (uint32_t)cfa->offset);
+	rule.high |= WORD_OF(extra, (uint16_t)cfa->extra);
+	return rule;
+}
+
+static UnwindRuleWords any_rule(const CfiCie *cie, const CfiState *state)
+{
+	const CfiReg *ra = &state->regs[CFI_RA];
+	const CfiCfa *cfa = &state->cfa;
 
 	if (cie->return_register != DWARF_RETURN)
 		return none(NONE_REGISTER);
-	if (state->ra.how == CFI_UNDEFINED)
-		return (struct unwind_rule){.cfa = CFA_END};
+	if (ra->how == CFI_UNDEFINED)
+		return (UnwindRuleWords){.low = WORD_OF(cfa, CFA_END)};
 	if (cie->signal)
 		return signal_rule(state);
 	if (cfa->kind == CFA_NONE)
 		return none(cfa->none);
-	if (cfa->reg >= DWARF_REGS || !set_ra(&state->ra, &rule) || !is_sp_cfa(&state->sp))
+	if (cfa->reg >= DWARF_REGS || !has_ra(ra) || !is_sp_cfa(&state->regs[CFI_SP]))
 		return none(NONE_REGISTER);
 	if (!fits_s32(cfa->offset) || !fits_s16(cfa->extra))
 		return none(NONE_OVERFLOW);
-	set_bp(&state->bp, &rule);
-	set_bx(&state->bx, &rule);
-	return rule;
+	return add_cfa(words_of_regs(state), cfa);
+}
+
+/* Is it the CFA alone that decides which rule this is? */
+static void look_at_regs(const CfiCie *cie, CfiState *state)
+{
+	const CfiReg *ra = &state->regs[CFI_RA];
+
+	state->how = CFI_UNUSUAL;
+	if (cie->return_register != DWARF_RETURN || cie->signal || !has_ra(ra) ||
+	    !is_sp_cfa(&state->regs[CFI_SP]))
+		return;
+	state->how = CFI_USUAL;
+	state->saved = words_of_regs(state);
+}
+
+/* Most instructions change the CFA, and nothing else that is kept. */
+static inline bool is_usual(const CfiCie *cie, CfiState *state)
+{
+	const CfiCfa *cfa = &state->cfa;
+
+	if (state->how == CFI_CHANGED)
+		look_at_regs(cie, state);
+	return state->how == CFI_USUAL && cfa->plain && cfa->reg < DWARF_REGS &&
+	       fits_s32(cfa->offset);
 }
 
 /* ---- instructions ------------------------------------------------------------- */
+
+/* What cannot be read reads as 0 (cfi_bytes.h): whether it was there, step() asks once. */
 
 static uint8_t small(uint64_t reg)
 {
@@ -180,104 +226,99 @@ static int64_t factored(const Run *run, int64_t value)
 	return __builtin_mul_overflow(value, run->cie->data_align, &product) ? INT64_MAX : product;
 }
 
-/* The register's place in a state, or NULL if it is none of those that are kept. */
-static CfiReg *kept(CfiState *state, uint64_t reg)
+static enum cfi_kept kept(uint64_t reg)
 {
-	switch (reg) {
-	case DWARF_RBX:
-		return &state->bx;
-	case DWARF_RBP:
-		return &state->bp;
-	case DWARF_RSP:
-		return &state->sp;
-	case DWARF_RETURN:
-		return &state->ra;
-	}
-	return NULL;
+	static const uint8_t places[] = {
+		[DWARF_RBX] = CFI_BX,
+		[DWARF_RBP] = CFI_BP,
+		[DWARF_RSP] = CFI_SP,
+		[DWARF_RETURN] = CFI_RA,
+	};
+
+	return reg < sizeof(places) ? places[reg] : CFI_OTHERS;
+}
+
+static int32_t nearest(int64_t value)
+{
+	return MAX(MIN(value, (int64_t)INT32_MAX), (int64_t)INT32_MIN);
 }
 
 static bool set(Run *run, uint64_t reg, CfiReg rule)
 {
-	CfiReg *place = kept(&run->now, reg);
+	enum cfi_kept place = kept(reg);
 
-	if (place)
-		*place = rule;
-	return !run->bytes.bad;
+	run->now.regs[place] = rule;
+	if (place != CFI_OTHERS)
+		run->now.how = CFI_CHANGED;
+	return true;
 }
 
 static bool set_offset(Run *run, uint64_t reg, int64_t value)
 {
-	return set(run, reg, (CfiReg){.how = CFI_AT_CFA, .value = value});
+	return set(run, reg, (CfiReg){.how = CFI_AT_CFA, .value = nearest(value)});
+}
+
+static bool set_value(Run *run, uint64_t reg, int64_t value)
+{
+	return set(run, reg, (CfiReg){.how = CFI_IS_CFA, .value = nearest(value)});
 }
 
 static bool restore(Run *run, uint64_t reg)
 {
-	CfiReg *place = kept(&run->now, reg);
-
-	if (!run->initial || run->bytes.bad)
-		return false;
-	if (place)
-		*place = *kept((CfiState *)run->initial, reg);
-	return true;
+	return run->initial && set(run, reg, run->initial->regs[kept(reg)]);
 }
 
 static bool set_cfa(Run *run, uint64_t reg, int64_t offset)
 {
 	run->now.cfa =
 		(CfiCfa){.kind = CFA_REG, .reg = small(reg), .plain = true, .offset = offset};
-	return !run->bytes.bad;
+	return true;
 }
 
 /* Changes half of a CFA that was given as a register and a number. */
 static bool set_cfa_offset(Run *run, int64_t offset)
 {
 	run->now.cfa.offset = offset;
-	return run->now.cfa.plain && !run->bytes.bad;
+	return run->now.cfa.plain;
 }
 
 static bool set_cfa_register(Run *run, uint64_t reg)
 {
 	run->now.cfa.reg = small(reg);
-	return run->now.cfa.plain && !run->bytes.bad;
+	return run->now.cfa.plain;
 }
 
-static CfiBytes take_block(Run *run)
+static CfiBytes take_block(CfiBytes *bytes)
 {
-	uint64_t size = cfi_uleb(&run->bytes);
-	const uint8_t *at = cfi_take(&run->bytes, size);
+	uint64_t size = cfi_uleb(bytes);
+	const uint8_t *at = cfi_take(bytes, size);
 
 	return (CfiBytes){.at = at, .end = at ? at + size : NULL};
 }
 
 /* Where the expression says that the register is saved. */
-static bool set_expression(Run *run, uint64_t reg)
+static bool set_expression(Run *run, uint64_t reg, CfiBytes expression)
 {
-	CfiBytes expression = take_block(run);
 	CfiReg rule = {.how = CFI_ELSEWHERE};
 	CfiCfa place;
 
-	if (run->bytes.bad)
-		return false;
-	if (!kept(&run->now, reg))
+	if (kept(reg) == CFI_OTHERS)
 		return true;
 	place = cfi_expression(expression);
 	if (place.kind == CFA_REG)
-		rule = (CfiReg){.how = CFI_AT_REG, .reg = place.reg, .value = place.offset};
+		rule = (CfiReg){
+			.how = CFI_AT_REG, .reg = place.reg, .value = nearest(place.offset)};
 	return set(run, reg, rule);
 }
 
-static bool set_value_expression(Run *run, uint64_t reg)
+static bool set_value_expression(Run *run, uint64_t reg, CfiBytes *bytes)
 {
-	take_block(run);
+	take_block(bytes);
 	return set(run, reg, (CfiReg){.how = CFI_ELSEWHERE});
 }
 
-static bool set_cfa_expression(Run *run)
+static bool set_cfa_expression(Run *run, CfiBytes expression)
 {
-	CfiBytes expression = take_block(run);
-
-	if (run->bytes.bad)
-		return false;
 	run->now.cfa = cfi_expression(expression);
 	return true;
 }
@@ -301,16 +342,9 @@ static bool recall(Run *run)
 /* What holds so far holds up to pc. */
 static bool go_to(Run *run, uint64_t pc)
 {
-	struct unwind_rule rule;
-
-	if (!run->initial || run->bytes.bad || pc < run->pc)
+	if (!run->initial || pc < run->pc)
 		return false;
-	pc = MIN(pc, run->end);
-	if (pc == run->pc)
-		return true;
-	rule = rule_of(run->cie, &run->now);
-	run->emit(run->user, run->pc, pc, &rule);
-	run->pc = pc;
+	run->to = MIN(pc, run->end);
 	return true;
 }
 
@@ -325,20 +359,18 @@ static bool advance(Run *run, uint64_t count)
 }
 
 /* An absolute place, which unlike a distance can't be meant to be behind the function. */
-static bool set_location(Run *run)
+static bool set_location(Run *run, CfiBytes *bytes)
 {
 	uint64_t pc;
 
-	return !cfi_pointer(run->cie->section, &run->bytes, run->cie->encoding, /* data_base= */ 0,
+	return !cfi_pointer(run->cie->section, bytes, run->cie->encoding, /* data_base= */ 0,
 			    &pc) &&
 	       pc <= run->end && go_to(run, pc);
 }
 
 /* Those that say where something is. */
-static bool step_register(Run *run, uint8_t op, uint64_t reg)
+static bool step_register(Run *run, CfiBytes *bytes, uint8_t op, uint64_t reg)
 {
-	CfiBytes *bytes = &run->bytes;
-
 	switch (op) {
 	case DW_CFA_offset_extended:
 		return set_offset(run, reg, factored(run, read_offset(bytes)));
@@ -347,11 +379,9 @@ static bool step_register(Run *run, uint8_t op, uint64_t reg)
 	case DW_CFA_GNU_negative_offset_extended:
 		return set_offset(run, reg, factored(run, -read_offset(bytes)));
 	case DW_CFA_val_offset:
-		return set(run, reg,
-			   (CfiReg){.how = CFI_IS_CFA, .value = factored(run, read_offset(bytes))});
+		return set_value(run, reg, factored(run, read_offset(bytes)));
 	case DW_CFA_val_offset_sf:
-		return set(run, reg,
-			   (CfiReg){.how = CFI_IS_CFA, .value = factored(run, cfi_sleb(bytes))});
+		return set_value(run, reg, factored(run, cfi_sleb(bytes)));
 	case DW_CFA_register:
 		return set(run, reg, (CfiReg){.how = CFI_IN_REG, .reg = small(cfi_uleb(bytes))});
 	case DW_CFA_undefined:
@@ -361,9 +391,9 @@ static bool step_register(Run *run, uint8_t op, uint64_t reg)
 	case DW_CFA_restore_extended:
 		return restore(run, reg);
 	case DW_CFA_expression:
-		return set_expression(run, reg);
+		return set_expression(run, reg, take_block(bytes));
 	case DW_CFA_val_expression:
-		return set_value_expression(run, reg);
+		return set_value_expression(run, reg, bytes);
 	case DW_CFA_def_cfa:
 		return set_cfa(run, reg, read_offset(bytes));
 	case DW_CFA_def_cfa_sf:
@@ -374,15 +404,14 @@ static bool step_register(Run *run, uint8_t op, uint64_t reg)
 	return false;
 }
 
-static bool step_low(Run *run, uint8_t op)
+/* Not in line, so that those in step() are: these are one of ten. */
+static __attribute__((noinline)) bool step_low(Run *run, CfiBytes *bytes, uint8_t op)
 {
-	CfiBytes *bytes = &run->bytes;
-
 	switch (op) {
 	case DW_CFA_nop:
 		return true;
 	case DW_CFA_set_loc:
-		return set_location(run);
+		return set_location(run, bytes);
 	case DW_CFA_advance_loc1:
 		return advance(run, cfi_fixed(bytes, 1));
 	case DW_CFA_advance_loc2:
@@ -395,71 +424,94 @@ static bool step_low(Run *run, uint8_t op)
 		return remember(run);
 	case DW_CFA_restore_state:
 		return recall(run);
-	case DW_CFA_def_cfa_offset:
-		return set_cfa_offset(run, read_offset(bytes));
 	case DW_CFA_def_cfa_offset_sf:
 		return set_cfa_offset(run, factored(run, cfi_sleb(bytes)));
 	case DW_CFA_def_cfa_expression:
-		return set_cfa_expression(run);
+		return set_cfa_expression(run, take_block(bytes));
 	case DW_CFA_GNU_args_size: /* for those who throw */
 		cfi_uleb(bytes);
-		return !bytes->bad;
+		return true;
 	}
-	return step_register(run, op, cfi_uleb(bytes));
+	return step_register(run, bytes, op, cfi_uleb(bytes));
 }
 
-/* One instruction. False: it cannot be read, or makes no sense. */
-static bool step(Run *run)
+/*
+ * One instruction. False: it cannot be read, or makes no sense. Nobody else is told where bytes is,
+ * so that the compiler keeps in registers how far they are read.
+ */
+static inline bool step(Run *run, CfiBytes *bytes)
 {
-	uint8_t op = cfi_u8(&run->bytes), low = op & LOW_BITS;
+	uint8_t op = cfi_u8(bytes), low = op & LOW_BITS;
+	CfiBytes rest;
+	bool good;
 
 	switch (op & HIGH_BITS) {
 	case DW_CFA_advance_loc:
 		return advance(run, low);
 	case DW_CFA_offset:
-		return set_offset(run, low, factored(run, read_offset(&run->bytes)));
+		return set_offset(run, low, factored(run, read_offset(bytes))) && !bytes->bad;
 	case DW_CFA_restore:
 		return restore(run, low);
 	}
-	return step_low(run, op);
+	if (op == DW_CFA_def_cfa_offset)
+		return set_cfa_offset(run, read_offset(bytes)) && !bytes->bad;
+	rest = (CfiBytes){.at = bytes->at, .end = bytes->end};
+	good = step_low(run, &rest, op);
+	bytes->at = rest.at;
+	return good && !rest.bad;
 }
 
 int cfi_program_begin(const CfiCie *cie, CfiState *ret_initial)
 {
+	CfiBytes bytes = cie->program;
 	Run run;
 
 	/* Not all of it: what is remembered is large, and written before it is read. */
 	memset(&run, 0, offsetof(Run, saved));
 	run.cie = cie;
-	run.bytes = cie->program;
 	run.now.cfa.none = NONE_BROKEN;
-	while (cfi_left(&run.bytes) > 0)
-		if (!step(&run))
+	while (cfi_left(&bytes) > 0)
+		if (!step(&run, &bytes))
 			return -EBADMSG;
+	look_at_regs(cie, &run.now);
 	*ret_initial = run.now;
 	return 0;
+}
+
+/* Emits what the last instruction has moved over. */
+static inline void tell(Run *run)
+{
+	if (run->to == run->pc)
+		return;
+	if (is_usual(run->cie, &run->now))
+		run->emit(run->user, run->pc, run->to, add_cfa(run->now.saved, &run->now.cfa));
+	else
+		run->emit(run->user, run->pc, run->to, any_rule(run->cie, &run->now));
+	run->pc = run->to;
 }
 
 void cfi_program_run(const CfiCie *cie, const CfiState *initial, const CfiFde *fde, CfiEmit emit,
 		     void *user)
 {
-	const struct unwind_rule broken = none(NONE_BROKEN);
+	CfiBytes bytes = {.at = fde->program, .end = fde->end};
 	bool good = true;
 	Run run;
 
-	memset(&run, 0, offsetof(Run, saved));
 	run.cie = cie;
 	run.initial = initial;
-	run.bytes = fde->program;
-	run.pc = fde->pc;
+	run.pc = run.to = fde->pc;
 	run.end = fde->pc + fde->size;
 	run.emit = emit;
 	run.user = user;
+	run.depth = 0;
 	run.now = *initial;
-	while (good && run.pc < run.end && cfi_left(&run.bytes) > 0)
-		good = step(&run);
+	while (good && run.pc < run.end && cfi_left(&bytes) > 0) {
+		good = step(&run, &bytes);
+		tell(&run);
+	}
 	if (good)
-		go_to(&run, run.end);
-	else if (run.pc < run.end)
-		emit(user, run.pc, run.end, &broken);
+		run.to = run.end;
+	tell(&run);
+	if (run.pc < run.end)
+		emit(user, run.pc, run.end, none(NONE_BROKEN));
 }

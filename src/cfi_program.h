@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cfi_program.h - what the instructions of a CIE and an FDE say of each place in a function, as a
- * struct unwind_rule. Follows the DWARF 5 standard, section 6.4.2, the LSB 5, chapter 10.6, and
- * the GNU extensions that binutils documents (args_size, negative_offset_extended).
+ * struct unwind_rule (its words). Follows the DWARF 5 standard, section 6.4.2, the LSB 5,
+ * chapter 10.6, and the GNU extensions that binutils documents (args_size,
+ * negative_offset_extended).
  *
  * Kept are the rules of rbx, rbp, rsp and the return address; those of other registers are read
  * over: the walk does not need them.
@@ -11,7 +12,7 @@
 #define WALLPROF_CFI_PROGRAM_H
 
 #include "cfi.h"
-#include "unwind.h"
+#include "unwind_rules.h"
 
 /* How the CFA is found, before it is known whether that fits into a rule. */
 typedef struct CfiCfa {
@@ -35,21 +36,34 @@ enum cfi_how {
 };
 
 typedef struct CfiReg {
-	uint8_t how; /* enum cfi_how */
-	uint8_t reg; /* more than 255 is 255 */
-	int64_t value;
+	uint8_t how;   /* enum cfi_how */
+	uint8_t reg;   /* more than 255 is 255 */
+	int32_t value; /* what does not fit is the nearest that does: no rule has room for either */
 } CfiReg;
+
+/* The registers of which rules are kept. */
+enum cfi_kept {
+	CFI_OTHERS = 0, /* all others: written, so that nobody need ask, and never read */
+	CFI_BX,
+	CFI_BP,
+	CFI_SP,
+	CFI_RA,
+	CFI_KEPT
+};
 
 typedef struct CfiState {
 	CfiCfa cfa;
-	CfiReg bx, bp, sp, ra;
+	CfiReg regs[CFI_KEPT];
+	/* What of a rule regs make, as long as they stay as they are. */
+	enum cfi_regs { CFI_CHANGED = 0, CFI_USUAL, CFI_UNUSUAL } how;
+	UnwindRuleWords saved; /* CFI_USUAL: all but the CFA */
 } CfiState;
 
 /* remember_state within remember_state: compilers and assemblers use one or two. */
 #define CFI_DEPTH_MAX 64
 
 /* Told in ascending order: from < to. */
-typedef void (*CfiEmit)(void *user, uint64_t from, uint64_t to, const struct unwind_rule *rule);
+typedef void (*CfiEmit)(void *user, uint64_t from, uint64_t to, UnwindRuleWords rule);
 
 /*
  * The state at the beginning of each FDE of this CIE. Returns 0, or -EBADMSG: nothing is known

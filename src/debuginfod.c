@@ -89,7 +89,7 @@ static void tell_fetched(int fd, const char *path)
 static int receive(int socket)
 {
 	uint8_t answer;
-	int fd, r = sandbox_receive_fd(socket, &answer, &fd);
+	int fd, r = sandbox_receive(socket, &answer, 1, &fd);
 
 	if (r < 0 || fd >= 0)
 		return r < 0 ? r : fd;

@@ -60,7 +60,7 @@ static void child_main(int socket, const int *fds, const void *argument)
 	(void)fds;
 	(void)argument;
 	do {
-		r = sandbox_receive_fd(socket, &byte, &fd);
+		r = sandbox_receive(socket, &byte, 1, &fd);
 		if (r == 0)
 			r = answer_one(socket, fd);
 		closep(&fd);

@@ -288,13 +288,14 @@ int sandbox_send(int socket, const void *data, size_t size, int fd)
 	return 0;
 }
 
-int sandbox_receive_fd(int socket, uint8_t *ret_byte, int *ret_fd)
+/* What comes first, with its descriptor. Returns how much that was, or a negative errno. */
+static ssize_t receive_first(int socket, void *data, size_t size, int *ret_fd)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec vector = {.iov_base = ret_byte, .iov_len = 1};
+	struct iovec vector = {.iov_base = data, .iov_len = size};
 	struct msghdr message = {.msg_iov = &vector,
 				 .msg_iovlen = 1,
 				 .msg_control = control.bytes,
@@ -302,7 +303,6 @@ int sandbox_receive_fd(int socket, uint8_t *ret_byte, int *ret_fd)
 	struct cmsghdr *header;
 	ssize_t got;
 
-	*ret_fd = -1;
 	do
 		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
@@ -312,5 +312,24 @@ int sandbox_receive_fd(int socket, uint8_t *ret_byte, int *ret_fd)
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
-	return 0;
+	return got;
+}
+
+int sandbox_receive(int socket, void *data, size_t size, int *ret_fd)
+{
+	_cleanup_close_ int fd = -1;
+	ssize_t got = receive_first(socket, data, size, &fd);
+	char *p = data;
+
+	while (got > 0 && (size_t)got < size) {
+		ssize_t more = read(socket, p + got, size - got);
+
+		if (more < 0 && errno == EINTR)
+			continue;
+		got = more > 0 ? got + more : more < 0 ? -errno : -EPIPE;
+	}
+	*ret_fd = got < 0 ? -1 : fd;
+	if (got > 0)
+		fd = -1;
+	return got < 0 ? got : 0;
 }

@@ -52,8 +52,9 @@ int sandbox_end(Sandbox *sandbox);
  */
 int sandbox_send(int socket, const void *data, size_t size, int fd);
 /*
- * Waits for one byte with its descriptor. Returns 0 (*ret_fd may be -1), or a negative errno.
+ * Waits for so many bytes, and the descriptor that came with the first. Returns 0 (*ret_fd may be
+ * -1), or a negative errno (-EPIPE: the other side is gone).
  */
-int sandbox_receive_fd(int socket, uint8_t *ret_byte, int *ret_fd);
+int sandbox_receive(int socket, void *ret_data, size_t size, int *ret_fd);
 
 #endif

@@ -46,7 +46,7 @@ static int find(void *user, const Companion *companion)
 	if (r == 0)
 		r = flush(channel);
 	if (r == 0)
-		r = sandbox_receive_fd(channel->socket, &byte, &fd);
+		r = sandbox_receive(channel->socket, &byte, 1, &fd);
 	if (r < 0)
 		return r;
 	return fd >= 0 ? fd : -ENOENT;

@@ -4,29 +4,16 @@
  * wallprof/tables below the invoker's cache folder (see cache_folder.h).
  *
  * As with names (symbol_cache.h), a build id is only what a file says of itself, so it must be
- * the very same inode, unchanged (ctime), and so must be the debug file. Tables lie there as
- * they are in memory: reading hundreds of them must take milliseconds.
+ * the very same inode, unchanged (ctime), and so must be the debug file. The form of the files:
+ * table_file.h.
  */
 #ifndef WALLPROF_TABLE_CACHE_H
 #define WALLPROF_TABLE_CACHE_H
 
 #include "launch.h"
-#include "unwind_table.h"
+#include "table_file.h"
 
 #define TABLE_CACHE_MAX (512ULL << 20) /* bytes of all files */
-
-typedef struct FileIdentity {
-	uint64_t size, mtime_ns, ctime_ns, device, inode;
-} FileIdentity;
-
-/* Of what a table was made. Without padding, so that all of it can be compared at once. */
-typedef struct TableKey {
-	uint8_t build_id[20];
-	uint8_t build_id_len;
-	uint8_t reserved[3];
-	FileIdentity file, debug; /* debug: all 0 = there is none */
-	uint64_t base_svma;
-} TableKey;
 
 /*
  * Returns false if nothing tells that a file found later is the same: it has no build id, or no
@@ -47,11 +34,7 @@ TableCache *table_cache_open(const Invoker *invoker);
 /* Also removes what is too much. */
 void table_cache_close(TableCache *cache);
 
-/*
- * Returns false, and nothing that may be used, if there is none or it is not valid. Memory that
- * table has is used again, for new memory costs as much as what is read into it; to be freed in
- * any case.
- */
+/* As table_file_read(). */
 bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table);
 /* Returns 0 or a negative errno: a failure costs time at the next run, and is only said with -v. */
 int table_cache_store(const TableCache *cache, const TableKey *key, const UnwindTable *table);

@@ -75,17 +75,11 @@ typedef struct Consumer {
 
 /* ---- what was built, for the cache --------------------------------------------------------- */
 
-static size_t table_bytes(const UnwindTable *table)
-{
-	return table->rows.count * sizeof(struct unwind_row) +
-	       table->rules.count * sizeof(struct unwind_rule);
-}
-
 /* Takes table over. */
 static void keep(TableService *service, const TableKey *key, UnwindTable *table)
 {
 	*vec_push(&service->kept) = (Kept){.key = *key, .table = *table};
-	service->kept_bytes += table_bytes(table);
+	service->kept_bytes += unwind_table_bytes(table);
 }
 
 static bool has_kept(const TableService *service)
@@ -98,13 +92,20 @@ static void store_one(TableService *service)
 	Kept *kept = &service->kept.items[service->kept_next++];
 
 	table_cache_store(service->cache, &kept->key, &kept->table);
-	service->kept_bytes -= table_bytes(&kept->table);
+	service->kept_bytes -= unwind_table_bytes(&kept->table);
 	unwind_table_free(&kept->table);
 	if (!has_kept(service))
 		service->kept.count = service->kept_next = 0;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
+
+static uint64_t answered(const TableService *service)
+{
+	const TableServiceCounts *counts = &service->counts;
+
+	return counts->cached + counts->built + counts->failed;
+}
 
 /* table: NULL with an error. */
 static void answer(TableService *service, const Consumer *consumer, TableJob *job,
@@ -417,9 +418,20 @@ static void arm(TableService *service)
 	timerfd_settime(service->timer_fd, TFD_TIMER_ABSTIME, &time, NULL);
 }
 
+/* When there is nothing else to do; not behind an answer, for which somebody may wait. */
+static void store_kept(TableService *service, uint64_t answers, uint64_t until_ns)
+{
+	bool idle = answers == 0 && is_quiet(service);
+
+	while (has_kept(service) &&
+	       (service->kept_bytes > KEPT_MAX || (idle && now_ns() < until_ns)))
+		store_one(service);
+}
+
 void table_service_take(TableService *service, TableReady ready, void *user)
 {
 	Consumer consumer = {.ready = ready, .user = user, .until_ns = now_ns() + TAKE_NS};
+	uint64_t before = answered(service);
 
 	hear_all(service, &consumer);
 	end_late(service, &consumer);
@@ -428,15 +440,12 @@ void table_service_take(TableService *service, TableReady ready, void *user)
 		look_up(service, &consumer);
 		give_all(service, &consumer);
 	}
-	while (has_kept(service) && (service->kept_bytes > KEPT_MAX ||
-				     (is_quiet(service) && now_ns() < consumer.until_ns)))
-		store_one(service);
+	store_kept(service, /* answers= */ answered(service) - before, consumer.until_ns);
 	arm(service);
 }
 
 size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableReady ready, void *user)
 {
-	const TableServiceCounts *counts = &service->counts;
 	struct pollfd polled = {.fd = service->epoll_fd, .events = POLLIN};
 
 	for (;;) {
@@ -444,7 +453,7 @@ size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableRead
 		size_t left;
 
 		table_service_take(service, ready, user);
-		left = counts->wanted - counts->cached - counts->built - counts->failed;
+		left = service->counts.wanted - answered(service);
 		now = now_ns();
 		if (left == 0 || now >= deadline_ns)
 			return left;

@@ -2,6 +2,7 @@
 #include "table_worker.h"
 #include "debug_link.h"
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,32 +14,16 @@
 #define REGION_MIN (16u << 20) /* where the system promises no more memory than it has */
 /* What stays between two objects, for it would only be cleared to be used again. */
 #define REGION_KEPT (8u << 20)
+/* The child's own, for the same reason. */
+#define MEMORY_KEPT (32 << 20)
 
-/* With a descriptor for each of the two bytes that go ahead of it. */
+/* With the object's descriptor. Its debug file's, if there is one, comes with one byte more. */
 struct question {
 	uint64_t base_svma;
-	uint32_t number, reserved;
+	uint32_t number, has_debug;
 };
 
 /* ---- in the child ---------------------------------------------------------------------- */
-
-static bool read_question(int socket, struct question *question)
-{
-	char *p = (char *)question;
-	size_t left = sizeof(*question);
-
-	while (left > 0) {
-		ssize_t got = read(socket, p, left);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		p += got;
-		left -= got;
-	}
-	return true;
-}
 
 static void tell_link(const ElfMap *file, TableAnswer *answer)
 {
@@ -83,6 +68,7 @@ static void put(const TableRegion *region, const UnwindTable *table, TableAnswer
 		answer->result = -EFBIG;
 		return;
 	}
+	touch_memory(region->base, rows + rules);
 	if (rows)
 		memcpy(region->base, table->rows.items, rows);
 	if (rules)
@@ -100,8 +86,8 @@ static int answer_one(int socket, const TableRegion *region)
 	TableAnswer answer;
 	uint8_t byte;
 
-	if (sandbox_receive_fd(socket, &byte, &fd) ||
-	    sandbox_receive_fd(socket, &byte, &debug_fd) || !read_question(socket, &question))
+	if (sandbox_receive(socket, &question, sizeof(question), &fd) ||
+	    (question.has_debug && sandbox_receive(socket, &byte, 1, &debug_fd)))
 		return -EPIPE;
 	memset(&answer, 0, sizeof(answer));
 	answer.number = question.number;
@@ -112,9 +98,17 @@ static int answer_one(int socket, const TableRegion *region)
 	return sandbox_send(socket, &answer, sizeof(answer), -1);
 }
 
+/* What one object's table took serves the next one's: new memory would take as long as the work. */
+static void keep_memory(void)
+{
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, MEMORY_KEPT);
+}
+
 static void child_main(int socket, const int *fds, const void *argument)
 {
 	(void)fds;
+	keep_memory();
 	while (answer_one(socket, argument) == 0)
 		;
 }
@@ -188,14 +182,13 @@ uint64_t table_worker_cpu_ns(const TableWorker *worker)
 
 int table_worker_give(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma)
 {
-	struct question question = {.base_svma = base_svma, .number = ++worker->number};
+	struct question question = {
+		.base_svma = base_svma, .number = ++worker->number, .has_debug = debug_fd >= 0};
 	int socket = worker->sandbox.socket;
-	int r = sandbox_send(socket, "", 1, fd);
+	int r = sandbox_send(socket, &question, sizeof(question), fd);
 
 	worker->received = 0;
-	if (r == 0)
-		r = sandbox_send(socket, "", 1, debug_fd);
-	return r < 0 ? r : sandbox_send(socket, &question, sizeof(question), -1);
+	return r < 0 || debug_fd < 0 ? r : sandbox_send(socket, "", 1, debug_fd);
 }
 
 /* Copies what the answer says that there is. Returns whether it can be. */
@@ -211,6 +204,8 @@ static bool copy_table(const TableWorker *worker, uint64_t rows_max, UnwindTable
 	rows = answer->rows * sizeof(struct unwind_row);
 	if (answer->rules > (region->size - rows) / sizeof(struct unwind_rule))
 		return false;
+	vec_reserve(&table->rows, answer->rows);
+	touch_memory(table->rows.items, rows);
 	vec_append(&table->rows, (const struct unwind_row *)region->base, answer->rows);
 	vec_append(&table->rules, (const struct unwind_rule *)(region->base + rows), answer->rules);
 	table->counts = answer->counts;
@@ -219,15 +214,17 @@ static bool copy_table(const TableWorker *worker, uint64_t rows_max, UnwindTable
 
 static bool take_table(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table)
 {
+	const TableRegion *region = &worker->region;
 	UnwindTable table = {};
-	bool good = copy_table(worker, rows_max, &table);
 
-	madvise(worker->region.base + REGION_KEPT, worker->region.size - REGION_KEPT, MADV_REMOVE);
-	if (good)
-		*ret_table = table;
-	else
+	if (!copy_table(worker, rows_max, &table)) {
 		unwind_table_free(&table);
-	return good;
+		return false;
+	}
+	if (unwind_table_bytes(&table) > REGION_KEPT)
+		madvise(region->base + REGION_KEPT, region->size - REGION_KEPT, MADV_REMOVE);
+	*ret_table = table;
+	return true;
 }
 
 int table_worker_take(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,

@@ -78,8 +78,8 @@ static enum unwind_drop add_fde(Reader *reader, const CfiEntry *entry)
 		.pc = pc,
 		.size = MIN(fde.size, (uint64_t)UINT32_MAX),
 		.cie = cie,
-		.length = cfi_left(&fde.program),
-		.program = fde.program.at,
+		.length = fde.end - fde.program,
+		.program = fde.program,
 	};
 	return UNWIND_DROPS;
 }
@@ -107,26 +107,79 @@ static uint64_t walk(Reader *reader, bool cies, bool fdes)
 	return r < 0 ? section->size - offset : 0;
 }
 
-static int compare_fdes(const void *a, const void *b)
-{
-	const UnwindFde *x = a, *y = b;
+/* ---- sorting ---------------------------------------------------------------------- */
 
-	if (x->pc != y->pc)
-		return x->pc < y->pc ? -1 : 1;
-	return x->program < y->program ? -1 : x->program > y->program;
+#define DIGIT_BITS 8
+#define DIGITS	   4 /* of a pc */
+#define DIGIT_SIZE (1u << DIGIT_BITS)
+
+/* A pc, and behind it where the FDE is in the list. */
+typedef VEC(uint64_t) Places;
+
+static uint8_t digit_of(uint64_t place, unsigned digit)
+{
+	return place >> (32 + DIGIT_BITS * digit);
 }
 
-/* Linkers leave them in the order of their input, which nearly always is that of the code. */
+/* Those with the same digit stay in their order. */
+static void sort_by_digit(const uint64_t *places, size_t count, unsigned digit,
+			  uint64_t *ret_places)
+{
+	size_t next[DIGIT_SIZE] = {}, sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		next[digit_of(places[i], digit)]++;
+	for (size_t i = 0; i < DIGIT_SIZE; i++) {
+		size_t these = next[i];
+
+		next[i] = sum;
+		sum += these;
+	}
+	for (size_t i = 0; i < count; i++)
+		ret_places[next[digit_of(places[i], digit)]++] = places[i];
+}
+
+static bool is_sorted(const UnwindFdes *fdes)
+{
+	for (size_t i = 1; i < fdes->list.count; i++)
+		if (fdes->list.items[i - 1].pc > fdes->list.items[i].pc)
+			return false;
+	return true;
+}
+
+/*
+ * By pc; those of one pc stay in the order of the section. Linkers leave FDEs in the order of their
+ * input, which is that of the code, but for functions that they or the compiler have put apart (the
+ * hot, the cold, the templates): runs of all lengths, so that a sort by comparing would take a
+ * seventh of the time.
+ */
 static void sort(UnwindFdes *fdes)
 {
-	const UnwindFde *list = fdes->list.items;
+	size_t count = fdes->list.count;
+	Places places = {}, other = {};
+	UnwindFde *sorted;
 
-	for (size_t i = 1; i < fdes->list.count; i++)
-		if (compare_fdes(&list[i - 1], &list[i]) > 0) {
-			qsort(fdes->list.items, fdes->list.count, sizeof(*list), compare_fdes);
-			return;
-		}
+	if (is_sorted(fdes))
+		return;
+	vec_reserve(&places, count);
+	vec_reserve(&other, count);
+	for (size_t i = 0; i < count; i++)
+		*vec_push(&places) = (uint64_t)fdes->list.items[i].pc << 32 | i;
+	for (unsigned digit = 0; digit < DIGITS; digit += 2) {
+		sort_by_digit(places.items, count, digit, other.items);
+		sort_by_digit(other.items, count, digit + 1, places.items);
+	}
+	sorted = xmalloc(count * sizeof(*sorted));
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = fdes->list.items[(uint32_t)places.items[i]];
+	free(fdes->list.items);
+	fdes->list.items = sorted;
+	fdes->list.capacity = count;
+	vec_free(&places);
+	vec_free(&other);
 }
+
+/* ---- all of a section ---------------------------------------------------------------- */
 
 void unwind_fdes_read(const CfiSection *section, const UnwindRanges *executable, uint64_t base_svma,
 		      UnwindCounts *counts, UnwindFdes *ret_fdes)
@@ -163,11 +216,12 @@ void unwind_fde_run(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, 
 	CfiFde run = {
 		.pc = fdes->base_svma + fde->pc,
 		.size = fde->size,
-		.program = {.at = fde->program, .end = fde->program + fde->length},
+		.program = fde->program,
+		.end = fde->program + fde->length,
 	};
 
 	if (cie->broken)
-		emit(user, run.pc, run.pc + run.size, &broken);
+		emit(user, run.pc, run.pc + run.size, unwind_rule_words(&broken));
 	else
 		cfi_program_run(&cie->cie, &cie->initial, &run, emit, user);
 }

@@ -106,13 +106,21 @@ static bool is_start(const UnwindSections *sections, uint64_t address)
 	return address == sections->init || address == sections->fini;
 }
 
+/* Passes ranges of code by that end before an address. */
+static void pass_code(UnwindGaps *gaps, uint64_t address)
+{
+	const UnwindRanges *code = &gaps->sections->code;
+
+	while (gaps->code < code->count && code->items[gaps->code].to <= address)
+		gaps->code++;
+}
+
 /* The code of [from, to), which is a gap's part. */
 static void put_part(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 {
 	const UnwindRanges *code = &gaps->sections->code;
 
-	while (gaps->code < code->count && code->items[gaps->code].to <= from)
-		gaps->code++;
+	pass_code(gaps, from);
 	for (size_t i = gaps->code; i < code->count && code->items[i].from < to; i++) {
 		const UnwindRange *range = &code->items[i];
 		Piece piece = {.from = MAX(from, range->from),
@@ -147,6 +155,24 @@ static uint64_t part_end(const UnwindSections *sections, uint64_t entry, uint64_
 	return end;
 }
 
+/*
+ * Is it alignment in the midst of a range of code, where nothing is looked for? Nearly all gaps
+ * are, and there are hundred thousands.
+ */
+static bool is_mere_padding(UnwindGaps *gaps, uint64_t gap, uint64_t end)
+{
+	const UnwindSections *sections = gaps->sections;
+	const UnwindRange *range;
+
+	pass_code(gaps, gap);
+	if (gaps->code == sections->code.count)
+		return false;
+	range = &sections->code.items[gaps->code];
+	return gap > range->from && end <= range->to && sections->needs_others &&
+	       sections->entry == UINT64_MAX && (sections->init < gap || sections->init >= end) &&
+	       (sections->fini < gap || sections->fini >= end);
+}
+
 void unwind_gap_put(UnwindGaps *gaps, uint64_t gap, uint64_t end, bool followed)
 {
 	const UnwindSections *sections = gaps->sections;
@@ -154,6 +180,8 @@ void unwind_gap_put(UnwindGaps *gaps, uint64_t gap, uint64_t end, bool followed)
 	bool has_entry = entry >= gap && entry < end;
 	bool padding = followed && !has_entry && gap > 0 && end - gap < UNWIND_PADDING;
 
+	if (padding && is_mere_padding(gaps, gap, end))
+		return;
 	for (uint64_t from = gap, to; from < end; from = to) {
 		to = part_end(sections, has_entry ? entry : UINT64_MAX, from, end);
 		/* C libraries leave their programs' first function without an FDE: nobody

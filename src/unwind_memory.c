@@ -127,7 +127,8 @@ int unwind_memory_ready(UnwindMemory *memory)
 /* The number of a rule; a new one if there is room. */
 static uint32_t intern_rule(UnwindMemory *memory, const struct unwind_rule *rule)
 {
-	uint32_t number = unwind_rule_number(&memory->rule_index, rule, RULES_MAX);
+	uint32_t number =
+		unwind_rule_number(&memory->rule_index, unwind_rule_words(rule), RULES_MAX);
 
 	return number == UINT32_MAX ? RULE_NO_ROOM : number;
 }

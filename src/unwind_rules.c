@@ -3,13 +3,9 @@
 
 #define FIRST_SLOTS 256
 
-static size_t slot_of(const UnwindRuleIndex *index, const struct unwind_rule *rule)
+static void fill_slot(UnwindRuleIndex *index, UnwindRuleWords rule, uint32_t number)
 {
-	uint64_t words[2];
-
-	_Static_assert(sizeof(words) == sizeof(*rule), "no byte is left out, and none is padding");
-	memcpy(words, rule, sizeof(words));
-	return hash_mix(words[0], words[1]) & index->mask;
+	*unwind_rule_slot(index, rule) = (UnwindRuleSlot){.rule = rule, .number = number + 1};
 }
 
 static void grow(UnwindRuleIndex *index)
@@ -19,34 +15,21 @@ static void grow(UnwindRuleIndex *index)
 	free(index->slots);
 	index->slots = xcalloc(slots, sizeof(*index->slots));
 	index->mask = slots - 1;
-	for (size_t i = 0; i < index->rules->count; i++) {
-		size_t slot = slot_of(index, &index->rules->items[i]);
-
-		while (index->slots[slot])
-			slot = (slot + 1) & index->mask;
-		index->slots[slot] = i + 1;
-	}
+	for (size_t i = 0; i < index->rules->count; i++)
+		fill_slot(index, unwind_rule_words(&index->rules->items[i]), i);
 }
 
-uint32_t unwind_rule_number(UnwindRuleIndex *index, const struct unwind_rule *rule, uint32_t limit)
+uint32_t unwind_rule_add(UnwindRuleIndex *index, UnwindRuleWords rule, uint32_t limit)
 {
-	size_t slot;
+	uint32_t number = index->rules->count;
 
-	if (!index->slots || index->rules->count > index->mask / 2)
-		grow(index);
-	slot = slot_of(index, rule);
-	while (index->slots[slot]) {
-		uint32_t number = index->slots[slot] - 1;
-
-		if (!memcmp(&index->rules->items[number], rule, sizeof(*rule)))
-			return number;
-		slot = (slot + 1) & index->mask;
-	}
-	if (index->rules->count >= limit)
+	if (number >= limit)
 		return UINT32_MAX;
-	*vec_push(index->rules) = *rule;
-	index->slots[slot] = index->rules->count;
-	return index->rules->count - 1;
+	if (!index->slots || number >= index->mask / 2)
+		grow(index);
+	memcpy(vec_push(index->rules), &rule, sizeof(rule));
+	fill_slot(index, rule, number);
+	return number;
 }
 
 void unwind_rule_index_free(UnwindRuleIndex *index)
@@ -72,11 +55,19 @@ static bool is_valid_cfa(const struct unwind_rule *rule)
 	return false;
 }
 
-bool unwind_rule_valid(const struct unwind_rule *rule)
+static bool is_valid(const struct unwind_rule *rule)
 {
 	bool ra = rule->ra == RA_AT_CFA || (rule->ra >= RA_REG && rule->ra < RA_REG + DWARF_REGS);
 	bool bp =
 		rule->bp <= BP_LOST || (rule->bp >= BP_IN_REG && rule->bp < BP_IN_REG + DWARF_REGS);
 
 	return is_valid_cfa(rule) && ra && bp && rule->bx <= BX_LOST && rule->reserved == 0;
+}
+
+bool unwind_rules_valid(const UnwindRules *rules)
+{
+	for (size_t i = 0; i < rules->count; i++)
+		if (!is_valid(&rules->items[i]))
+			return false;
+	return true;
 }

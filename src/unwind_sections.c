@@ -78,17 +78,18 @@ static void add_range(UnwindRanges *ranges, const ElfMap *file, uint64_t base_sv
 	};
 }
 
-static void find_executable(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
-			    UnwindSections *sections)
+void unwind_executable_find(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
+			    UnwindRanges *ret_ranges)
 {
+	*ret_ranges = (UnwindRanges){};
 	for (size_t i = 0; i < identity->loads.count; i++) {
 		const ElfSegment *load = &identity->loads.items[i];
 
 		if (load->exec)
-			add_range(&sections->executable, file, base_svma, load->vaddr,
-				  load->file_size, load->offset);
+			add_range(ret_ranges, file, base_svma, load->vaddr, load->file_size,
+				  load->offset);
 	}
-	join_ranges(&sections->executable);
+	join_ranges(ret_ranges);
 }
 
 /*
@@ -280,7 +281,7 @@ int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_
 	if (!file->elf || !gelf_getehdr(file->elf, &header) ||
 	    elf_file_identify(file->elf, &identity) < 0)
 		return -ENOEXEC;
-	find_executable(file, &identity, base_svma, &sections);
+	unwind_executable_find(file, &identity, base_svma, &sections.executable);
 	find_code(file, base_svma, &sections);
 	sections.entry = executable_address(&sections, base_svma, header.e_entry);
 	find_init_fini(file, &identity, base_svma, &sections);

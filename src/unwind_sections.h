@@ -32,6 +32,11 @@ int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_
 			 UnwindSections *ret_sections);
 void unwind_sections_free(UnwindSections *sections);
 
+/* The executable segments alone, of a file and what elf_file_identify() has said of it. To be
+ * freed. */
+void unwind_executable_find(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
+			    UnwindRanges *ret_ranges);
+
 /* The range that holds the address, or NULL. */
 const UnwindRange *unwind_ranges_find(const UnwindRanges *ranges, uint64_t address);
 

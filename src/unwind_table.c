@@ -28,20 +28,20 @@ typedef struct Builder {
 
 /* ---- rows ----------------------------------------------------------------------- */
 
-static uint32_t number_of(Builder *builder, const struct unwind_rule *rule)
+static uint32_t number_of(Builder *builder, UnwindRuleWords rule)
 {
 	static const struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
 	uint32_t number = unwind_rule_number(&builder->index, rule, UNWIND_RULES_MAX - 1);
 
 	return number != UINT32_MAX
 		       ? number
-		       : unwind_rule_number(&builder->index, &no_room, UNWIND_RULES_MAX);
+		       : unwind_rule_number(&builder->index, unwind_rule_words(&no_room),
+					    UNWIND_RULES_MAX);
 }
 
-/* An UnwindPut. From pc on: behind the last row, or in the place of what begins there. */
-static void put_row(void *user, uint32_t pc, const struct unwind_rule *rule)
+/* From pc on: behind the last row, or in the place of what begins there. */
+static void put_row(Builder *builder, uint32_t pc, UnwindRuleWords rule)
 {
-	Builder *builder = user;
 	UnwindRows *rows = &builder->table->rows;
 	uint32_t number = number_of(builder, rule);
 
@@ -51,8 +51,22 @@ static void put_row(void *user, uint32_t pc, const struct unwind_rule *rule)
 		*vec_push(rows) = (struct unwind_row){.pc = pc, .rule = number};
 }
 
+/* An UnwindPut. */
+static void put_gap(void *user, uint32_t pc, const struct unwind_rule *rule)
+{
+	put_row(user, pc, unwind_rule_words(rule));
+}
+
+static bool is_signal(UnwindRuleWords rule)
+{
+	struct unwind_rule fields;
+
+	memcpy(&fields, &rule, sizeof(fields));
+	return fields.cfa == CFA_SIGNAL;
+}
+
 /* A CfiEmit: what an FDE says of [from, to), as far as it lies in the piece. SVMA. */
-static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwind_rule *rule)
+static void emit_rule(void *user, uint64_t from, uint64_t to, UnwindRuleWords rule)
 {
 	Builder *builder = user;
 
@@ -62,7 +76,7 @@ static void emit_rule(void *user, uint64_t from, uint64_t to, const struct unwin
 		return;
 	from = MAX(from, builder->from);
 	/* glibc's own FDE begins one byte early, others do not. */
-	if (rule->cfa == CFA_SIGNAL && from == builder->from)
+	if (is_signal(rule) && from == builder->from)
 		from = unwind_signal_begin(&builder->sections, from, builder->after_gap);
 	put_row(builder, from, rule);
 }
@@ -80,7 +94,9 @@ static void put_fde(Builder *builder, const UnwindFdes *fdes, const UnwindFde *f
 	builder->to = MIN(end_of(fde), limit);
 	builder->after_gap = builder->from > builder->covered;
 	builder->table->counts.overlaps += builder->from > fde->pc || builder->to < end_of(fde);
-	unwind_gap_put(&builder->gaps, builder->covered, builder->from, /* followed= */ true);
+	if (builder->after_gap)
+		unwind_gap_put(&builder->gaps, builder->covered, builder->from,
+			       /* followed= */ true);
 	unwind_fde_run(fdes, fde, emit_rule, builder);
 	builder->covered = builder->to;
 }
@@ -129,8 +145,7 @@ static void put_fdes(Builder *builder)
 
 /* Of [from, to), how many lie in the ranges. *next: the first of them that a later row can touch.
  */
-static inline uint64_t count_bytes(const UnwindRanges *ranges, uint64_t from, uint64_t to,
-				   size_t *next)
+static uint64_t count_bytes(const UnwindRanges *ranges, uint64_t from, uint64_t to, size_t *next)
 {
 	uint64_t bytes = 0;
 
@@ -141,29 +156,28 @@ static inline uint64_t count_bytes(const UnwindRanges *ranges, uint64_t from, ui
 	return bytes;
 }
 
-/* There are millions of rows, but few in which nothing is known: only those are held against code.
- */
-static void count_rows(const UnwindSections *sections, UnwindTable *table)
+static bool is_gap(const struct unwind_rule *rule)
 {
+	return rule->cfa == CFA_NONE && (rule->extra == NONE_GAP || rule->extra == NONE_FOREIGN);
+}
+
+/* There are millions of rows, but few that are gaps: only those are held against code. */
+static void count_gaps(const UnwindSections *sections, UnwindTable *table)
+{
+	_cleanup_free_ bool *gaps = xcalloc(table->rules.count, sizeof(*gaps));
+	const struct unwind_row *rows = table->rows.items;
 	UnwindCounts *counts = &table->counts;
-	size_t next = 0, next_code = 0;
+	size_t next = 0;
 
 	for (size_t i = 0; i < sections->code.count; i++)
 		counts->code += sections->code.items[i].to - sections->code.items[i].from;
-	for (size_t i = 0; i < table->rows.count; i++) {
-		const struct unwind_rule *rule = &table->rules.items[table->rows.items[i].rule];
-		uint64_t from = table->rows.items[i].pc;
-		uint64_t to = i + 1 < table->rows.count ? table->rows.items[i + 1].pc : ADDRESSES;
-		uint64_t bytes = count_bytes(&sections->executable, from, to, &next);
-
-		counts->rows[rule->cfa]++;
-		counts->bytes[rule->cfa] += bytes;
-		if (rule->cfa != CFA_NONE)
-			continue;
-		counts->none_bytes[rule->extra] += bytes;
-		if (rule->extra == NONE_GAP || rule->extra == NONE_FOREIGN)
-			counts->code_gaps += count_bytes(&sections->code, from, to, &next_code);
-	}
+	for (size_t i = 0; i < table->rules.count; i++)
+		gaps[i] = is_gap(&table->rules.items[i]);
+	for (size_t i = 0; i < table->rows.count; i++)
+		if (gaps[rows[i].rule])
+			counts->code_gaps += count_bytes(
+				&sections->code, rows[i].pc,
+				i + 1 < table->rows.count ? rows[i + 1].pc : ADDRESSES, &next);
 }
 
 /* ---- the table ---------------------------------------------------------------------- */
@@ -187,9 +201,9 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 			 &builder.eh_frame);
 	unwind_fdes_read(&sections->debug_frame, &sections->executable, base_svma, &table.counts,
 			 &builder.debug_frame);
-	builder.gaps = (UnwindGaps){.sections = sections, .put = put_row, .user = &builder};
+	builder.gaps = (UnwindGaps){.sections = sections, .put = put_gap, .user = &builder};
 	put_fdes(&builder);
-	count_rows(sections, &table);
+	count_gaps(sections, &table);
 	unwind_fdes_free(&builder.eh_frame);
 	unwind_fdes_free(&builder.debug_frame);
 	unwind_sections_free(sections);
@@ -206,20 +220,92 @@ void unwind_table_free(UnwindTable *table)
 	vec_free(&table->rules);
 }
 
-bool unwind_table_valid(const UnwindTable *table)
+/* Of [from, to), counting from the ranges that do not end before. */
+static uint64_t bytes_within(const UnwindRanges *ranges, size_t range, uint64_t from, uint64_t to)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = range; i < ranges->count && ranges->items[i].from < to; i++)
+		bytes += MIN(to, ranges->items[i].to) - MAX(from, ranges->items[i].from);
+	return bytes;
+}
+
+UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfMap *file,
+				     const ElfIdentity *identity)
 {
 	const struct unwind_row *rows = table->rows.items;
+	UnwindCoverage coverage = {};
+	UnwindRanges executable;
+	size_t range = 0;
 
-	if (table->rows.count == 0 || rows[0].pc != 0)
+	unwind_executable_find(file, identity, identity->base_svma, &executable);
+	for (size_t i = 0; i < table->rows.count; i++) {
+		const struct unwind_rule *rule = &table->rules.items[rows[i].rule];
+		uint64_t to = i + 1 < table->rows.count ? rows[i + 1].pc : ADDRESSES, bytes;
+
+		while (range < executable.count && executable.items[range].to <= rows[i].pc)
+			range++;
+		bytes = bytes_within(&executable, range, rows[i].pc, to);
+		coverage.rows[rule->cfa]++;
+		coverage.bytes[rule->cfa] += bytes;
+		if (rule->cfa == CFA_NONE)
+			coverage.none_bytes[rule->extra] += bytes;
+	}
+	vec_free(&executable);
+	return coverage;
+}
+
+/* Two rows: pc and rule of each. */
+typedef uint32_t RowPair __attribute__((vector_size(2 * sizeof(struct unwind_row))));
+
+static RowPair load_pair(const struct unwind_row *rows)
+{
+	RowPair pair;
+
+	memcpy(&pair, rows, sizeof(pair));
+	return pair;
+}
+
+static bool any(RowPair pair)
+{
+	return pair[0] | pair[1] | pair[2] | pair[3];
+}
+
+static bool follows(const struct unwind_row *row, size_t rules)
+{
+	return row->pc > row[-1].pc && row->rule != row[-1].rule && row->rule < rules;
+}
+
+/*
+ * Two rows at a time, and what is wrong is asked at the end: it nearly never is, and all tables
+ * pass here while a recording waits for them.
+ */
+bool unwind_rows_valid(const UnwindTable *table, size_t from)
+{
+	const struct unwind_row *row = table->rows.items + from;
+	const struct unwind_row *end = table->rows.items + table->rows.count;
+	const uint32_t rules = MIN(table->rules.count, (size_t)UINT32_MAX);
+	const RowPair pcs = {UINT32_MAX, 0, UINT32_MAX, 0};
+	const RowPair last = {UINT32_MAX, rules - 1, UINT32_MAX, rules - 1};
+	RowPair wrong = {};
+
+	if (row == end || rules == 0)
+		return row == end;
+	if (from == 0 && (row->pc != 0 || row->rule >= rules))
 		return false;
-	for (size_t i = 0; i < table->rules.count; i++)
-		if (!unwind_rule_valid(&table->rules.items[i]))
-			return false;
-	for (size_t i = 0; i < table->rows.count; i++)
-		if (rows[i].rule >= table->rules.count ||
-		    (i > 0 && (rows[i].pc <= rows[i - 1].pc || rows[i].rule == rows[i - 1].rule)))
-			return false;
-	return true;
+	for (row += from == 0; row + 2 <= end; row += 2) {
+		RowPair before = load_pair(row - 1), now = load_pair(row);
+
+		wrong |= (RowPair)(now == before) | ((RowPair)(now < before) & pcs) |
+			 (RowPair)(now > last);
+	}
+	return !any(wrong) && (row == end || follows(row, rules));
+}
+
+bool unwind_table_valid(const UnwindTable *table)
+{
+	return table->rows.count > 0 && unwind_rules_valid(&table->rules) &&
+	       unwind_rows_valid(table, 0);
 }
 
 const struct unwind_row *unwind_table_find(const UnwindTable *table, uint32_t pc)

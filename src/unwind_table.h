@@ -31,18 +31,11 @@ enum unwind_drop {
 	UNWIND_DROPS
 };
 
-#define UNWIND_CFAS  (CFA_SIGNAL + 1)
-#define UNWIND_NONES (NONE_FOREIGN + 1)
-
 typedef struct UnwindCounts {
 	uint64_t fdes; /* in both sections, dropped ones included */
 	uint64_t drops[UNWIND_DROPS];
-	uint64_t overlaps;	    /* those of which a part only is covered by others */
-	uint64_t unread;	    /* bytes of sections that cannot be read */
-	uint64_t rows[UNWIND_CFAS]; /* by enum unwind_cfa */
-	/* Bytes of executable segments (data that lies in them included) by enum unwind_cfa, and of
-	 * CFA_NONE by enum unwind_none. */
-	uint64_t bytes[UNWIND_CFAS], none_bytes[UNWIND_NONES];
+	uint64_t overlaps; /* those of which a part only is covered by others */
+	uint64_t unread;   /* bytes of sections that cannot be read */
 	/* Bytes of what is said to be code (unwind_sections.h), and of those in gaps, large ones
 	 * too. */
 	uint64_t code, code_gaps;
@@ -79,11 +72,36 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 		       UnwindTable *ret_table);
 void unwind_table_free(UnwindTable *table);
 
+#define UNWIND_CFAS  (CFA_SIGNAL + 1)
+#define UNWIND_NONES (NONE_FOREIGN + 1)
+
+/* How much of an object is known how. */
+typedef struct UnwindCoverage {
+	uint64_t rows[UNWIND_CFAS]; /* by enum unwind_cfa */
+	/* Bytes of executable segments (data that lies in them included) by enum unwind_cfa, and of
+	 * CFA_NONE by enum unwind_none. */
+	uint64_t bytes[UNWIND_CFAS], none_bytes[UNWIND_NONES];
+} UnwindCoverage;
+
+/* By a valid table of this file. Not counted when a table is made: it would take a twentieth more.
+ */
+UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfMap *file,
+				     const ElfIdentity *identity);
+
+/* Of its rows and rules. */
+static inline size_t unwind_table_bytes(const UnwindTable *table)
+{
+	return table->rows.count * sizeof(struct unwind_row) +
+	       table->rules.count * sizeof(struct unwind_rule);
+}
+
 /*
  * Of a table that came from somewhere: are the rows as above, and does each have a rule
  * whose fields all are what unwind.h allows? Counts are not looked at.
  */
 bool unwind_table_valid(const UnwindTable *table);
+/* The same of the rows from one on (those before it are), without the rules themselves. */
+bool unwind_rows_valid(const UnwindTable *table, size_t from);
 
 /* The row that holds at pc, in a valid table. */
 const struct unwind_row *unwind_table_find(const UnwindTable *table, uint32_t pc);

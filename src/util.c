@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#define TOUCHED_MIN (64u << 10)
 
 enum log_level log_level = LOG_NORMAL;
 
@@ -92,6 +95,15 @@ void *xcalloc(size_t count, size_t size)
 void *xrealloc(void *p, size_t size)
 {
 	return check_memory(realloc(p, size), size);
+}
+
+void touch_memory(void *p, size_t size)
+{
+	const uintptr_t page = 4096;
+	uintptr_t from = (uintptr_t)p & -page, to = ((uintptr_t)p + size + page - 1) & -page;
+
+	if (size >= TOUCHED_MIN)
+		madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
 
 char *xstrdup(const char *s)

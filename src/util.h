@@ -41,6 +41,13 @@ void *xrealloc(void *p, size_t size);
 char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Before so much of new memory is written: has the kernel give its pages at once, since a page that
+ * comes at its first write costs more than what is written there. Only saves time, and only
+ * where there are many.
+ */
+void touch_memory(void *p, size_t size);
+
 /* Cleanup attributes: _cleanup_free_ char *s = …; */
 static inline void freep(void *p)
 {

@@ -4,8 +4,8 @@
  * largest libraries of the system, if none is named) are ready, all wanted at once: RUNS times with
  * an empty cache and, in turns, from the cache that this has filled.
  *
- * Prints the medians in milliseconds, what came of the objects, and the largest resident size of
- * the recorder's side and of a child. Each run is a process of its own.
+ * Prints the medians in milliseconds, what came of the objects, and CPU time and the largest
+ * resident size of the recorder's side and of the children. Each run is a process of its own.
  */
 #include "table_service.h"
 #include <dirent.h>
@@ -34,7 +34,8 @@ typedef struct Object {
 typedef VEC(Object) Objects;
 
 typedef struct Result {
-	uint64_t ns, rows, bytes;
+	uint64_t ns, last_ns, rows, bytes; /* ns: from the begin to the last answer */
+	uint64_t cpu_us, child_cpu_us;
 	TableServiceCounts counts;
 	long resident_mb, child_mb;
 	size_t left;
@@ -117,6 +118,7 @@ static void take_table(void *user, uint32_t id, const UnwindTable *table, int er
 	(void)id;
 	(void)error;
 	(void)debug;
+	result->last_ns = now_ns();
 	if (!table)
 		return;
 	result->rows += table->rows.count;
@@ -124,12 +126,14 @@ static void take_table(void *user, uint32_t id, const UnwindTable *table, int er
 			 table->rules.count * sizeof(struct unwind_rule);
 }
 
-static long resident_mb(int who)
+static void take_usage(int who, long *ret_resident_mb, uint64_t *ret_cpu_us)
 {
 	struct rusage usage;
 
 	getrusage(who, &usage);
-	return usage.ru_maxrss / 1024;
+	*ret_resident_mb = usage.ru_maxrss / 1024;
+	*ret_cpu_us = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+		      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
 static Result measure(const Objects *objects)
@@ -155,11 +159,11 @@ static Result measure(const Objects *objects)
 					    });
 	}
 	result.left = table_service_wait(service, begin + DEADLINE_NS, take_table, &result);
-	result.ns = now_ns() - begin;
+	result.ns = result.last_ns - begin;
 	result.counts = table_service_counts(service);
-	result.resident_mb = resident_mb(RUSAGE_SELF);
+	take_usage(RUSAGE_SELF, &result.resident_mb, &result.cpu_us);
 	table_service_free(service);
-	result.child_mb = resident_mb(RUSAGE_CHILDREN);
+	take_usage(RUSAGE_CHILDREN, &result.child_mb, &result.child_cpu_us);
 	return result;
 }
 
@@ -200,10 +204,12 @@ static void print_results(const char *label, Result *results, size_t count)
 	qsort(results, count, sizeof(*results), compare_ns);
 	printf("%s: median %.1f ms (%.1f to %.1f); %lu from the cache, %lu built, %lu without, %zu "
 	       "not ready; "
-	       "%lu rows, %.1f MB; resident: %ld MB, largest child %ld MB\n",
+	       "%lu rows, %.1f MB; resident: %ld MB, largest child %ld MB; CPU: %.1f ms, children "
+	       "%.1f ms\n",
 	       label, median->ns / 1e6, results[0].ns / 1e6, results[count - 1].ns / 1e6,
 	       median->counts.cached, median->counts.built, median->counts.failed, median->left,
-	       median->rows, median->bytes / 1e6, median->resident_mb, median->child_mb);
+	       median->rows, median->bytes / 1e6, median->resident_mb, median->child_mb,
+	       median->cpu_us / 1e3, median->child_cpu_us / 1e3);
 }
 
 static bool run_all(const Objects *objects, size_t runs, const char *folder)

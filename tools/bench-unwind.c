@@ -40,7 +40,26 @@ static int build(const char *path, UnwindTable *ret_table, uint64_t *ret_ns)
 	return r;
 }
 
-static void print(const char *path, const UnwindTable *table, uint64_t ns)
+static int cover(const char *path, const UnwindTable *table, UnwindCoverage *ret_coverage)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ElfIdentity identity;
+	ElfMap file;
+	int r = fd < 0 ? -errno : elf_map_open(fd, &file);
+
+	if (r < 0)
+		return r;
+	r = elf_file_identify(file.elf, &identity);
+	if (r == 0) {
+		*ret_coverage = unwind_table_coverage(table, &file, &identity);
+		elf_identity_free(&identity);
+	}
+	elf_map_close(&file);
+	return r;
+}
+
+static void print(const char *path, const UnwindTable *table, const UnwindCoverage *coverage,
+		  uint64_t ns)
 {
 	static const char *const kinds[UNWIND_CFAS] = {"none",	"end", "register",
 						       "deref", "plt", "signal"};
@@ -50,13 +69,13 @@ static void print(const char *path, const UnwindTable *table, uint64_t ns)
 	for (size_t i = 0; i < UNWIND_DROPS; i++)
 		dropped += counts->drops[i];
 	for (size_t i = 0; i < UNWIND_CFAS; i++)
-		bytes += counts->bytes[i];
+		bytes += coverage->bytes[i];
 	printf("%s: %.2f ms, %" PRIu64 " FDEs (%" PRIu64 " dropped), %zu rows, %zu rules, %.2f %% "
 	       "of %" PRIu64 " executable bytes in gaps; rows:",
 	       path, ns / 1e6, counts->fdes, dropped, table->rows.count, table->rules.count,
-	       bytes ? 100.0 * counts->none_bytes[NONE_GAP] / bytes : 0, bytes);
+	       bytes ? 100.0 * coverage->none_bytes[NONE_GAP] / bytes : 0, bytes);
 	for (size_t i = 0; i < UNWIND_CFAS; i++)
-		printf(" %s %" PRIu64, kinds[i], counts->rows[i]);
+		printf(" %s %" PRIu64, kinds[i], coverage->rows[i]);
 	printf("\n");
 }
 
@@ -71,19 +90,21 @@ int main(int argc, char **argv)
 	}
 	for (int i = 2; i < argc; i++) {
 		UnwindTable table = {};
+		UnwindCoverage coverage;
+		int r = 0;
 
-		for (uint64_t round = 0; round < rounds; round++) {
-			int r;
-
+		for (uint64_t round = 0; round < rounds && r == 0; round++) {
 			unwind_table_free(&table);
 			r = build(argv[i], &table, &times[round]);
-			if (r < 0) {
-				fprintf(stderr, "%s: %s\n", argv[i], strerror(-r));
-				return 1;
-			}
+		}
+		if (r == 0)
+			r = cover(argv[i], &table, &coverage);
+		if (r < 0) {
+			fprintf(stderr, "%s: %s\n", argv[i], strerror(-r));
+			return 1;
 		}
 		qsort(times, rounds, sizeof(*times), compare);
-		print(argv[i], &table, times[rounds / 2]);
+		print(argv[i], &table, &coverage, times[rounds / 2]);
 		unwind_table_free(&table);
 	}
 	return 0;

@@ -23,7 +23,7 @@ from harness import ROOT, WALLPROF, Failure, check, expect_failure
 BUILD = ROOT / "build-fuzz" / "tests" / "fuzz"
 # And which share of the time each gets: what is small is soon known.
 TARGETS = {"object": 1, "capture": 1, "export": 1, "maps": 1, "jit": 1, "cache": 0.5,
-           "messages": 0.5, "unwind": 1}
+           "messages": 0.5, "table": 0.4, "unwind": 1}
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # What reads files and texts that others made.
@@ -32,7 +32,7 @@ PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_so
            "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_plt.c",
            "elf_symbols.c", "jit_table.c", "jitdump.c", "mini_debug.c",
            "object_names.c", "perf_map.c", "proc_maps.c", "range_history.c",
-           "symbol_messages.c", "unwind_code.c", "unwind_fdes.c", "unwind_gaps.c",
+           "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_fdes.c", "unwind_gaps.c",
            "unwind_instruction.c", "unwind_rules.c", "unwind_sections.c",
            "unwind_table.c"]
 LEAST_PERCENT = 80

@@ -27,24 +27,24 @@ static void close_copy(ElfMap *map)
 	free(map->image);
 }
 
-static void check_table(const UnwindTable *table)
+static void check_table(const UnwindTable *table, const UnwindCoverage *coverage)
 {
 	const UnwindCounts *counts = &table->counts;
 	uint64_t rows = 0, dropped = 0, none = 0;
 
 	fuzz_require(unwind_table_valid(table));
 	for (size_t i = 0; i < UNWIND_CFAS; i++)
-		rows += counts->rows[i];
+		rows += coverage->rows[i];
 	for (size_t i = 0; i < UNWIND_DROPS; i++)
 		dropped += counts->drops[i];
 	for (size_t i = 0; i < UNWIND_NONES; i++)
-		none += counts->none_bytes[i];
-	fuzz_require(rows == table->rows.count && none == counts->bytes[CFA_NONE]);
+		none += coverage->none_bytes[i];
+	fuzz_require(rows == table->rows.count && none == coverage->bytes[CFA_NONE]);
 	fuzz_require(counts->code_gaps <= counts->code);
 	fuzz_require(dropped <= counts->fdes);
 	/* Start-up code is known without one. */
 	fuzz_require(dropped < counts->fdes ||
-		     (counts->rows[CFA_DEREF] == 0 && counts->rows[CFA_PLT] == 0));
+		     (coverage->rows[CFA_DEREF] == 0 && coverage->rows[CFA_PLT] == 0));
 	for (size_t i = 0; i < table->rows.count; i++)
 		fuzz_require(unwind_table_find(table, table->rows.items[i].pc) ==
 			     &table->rows.items[i]);
@@ -65,7 +65,9 @@ static void build(const ElfPart *object, const ElfPart *debug_part)
 	r = unwind_table_build(&file, &debug, identity.base_svma, &table);
 	fuzz_require(r == 0 || r == -ENOEXEC || r == -ENODATA);
 	if (r == 0) {
-		check_table(&table);
+		UnwindCoverage coverage = unwind_table_coverage(&table, &file, &identity);
+
+		check_table(&table, &coverage);
 		unwind_table_free(&table);
 	}
 	elf_identity_free(&identity);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * make_seeds DIR: writes into DIR/capture, DIR/cache and DIR/messages what the targets
- * begin with. ELF files and /proc/PID/maps are made by tests/e2e/fuzz.py.
+ * make_seeds DIR: writes into DIR/capture, DIR/cache, DIR/table and DIR/messages what the
+ * targets begin with. ELF files and /proc/PID/maps are made by tests/e2e/fuzz.py.
  */
 #include "cached_object.h"
 #include "capture.h"
 #include "fuzz.h"
 #include "make_record.h"
+#include "make_table.h"
 #include "seeds.h"
 #include "symbol_child.h"
 #include "symbol_record.h"
+#include "table_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -311,7 +313,7 @@ static void write_shuffled(void)
 	fuzz_require(capture_writer_close(writer) == 0);
 }
 
-/* ---- the cache, and a child's messages -------------------------------------------- */
+/* ---- the caches, and a child's messages -------------------------------------------- */
 
 static const struct rec_symbol *make_answer(SymbolRecord *record, size_t i, bool named)
 {
@@ -349,6 +351,33 @@ static void write_cache(void)
 	free(data);
 	cached_object_free(&object);
 	symbol_record_free(&record);
+}
+
+static void write_table(const char *name, TableKey key, size_t rows)
+{
+	UnwindTable table = make_table(/* seed= */ rows, rows);
+	struct table_file_header header;
+	FuzzBytes file = {};
+
+	fuzz_require(table_file_header(&key, &table, &header) == 0);
+	vec_append(&file, (const uint8_t *)&header, sizeof(header));
+	vec_append(&file, (const uint8_t *)table.rules.items,
+		   table.rules.count * sizeof(struct unwind_rule));
+	vec_append(&file, (const uint8_t *)table.rows.items,
+		   table.rows.count * sizeof(struct unwind_row));
+	write_seed("table", name, file.items, file.count);
+	vec_free(&file);
+	unwind_table_free(&table);
+}
+
+static void write_tables(void)
+{
+	TableKey key = SEED_TABLE_KEY;
+
+	write_table("small", key, 3);
+	write_table("large", key, 2000);
+	key.file.ctime_ns++;
+	write_table("of-another", key, 3);
 }
 
 static void add_message(FuzzBytes *bytes, enum symbol_message type, const void *data, size_t size)
@@ -397,6 +426,7 @@ int main(int argc, char **argv)
 	write_capture("tables", /* attached= */ false, /* rounds= */ true, /* by_tables= */ true);
 	write_shuffled();
 	write_cache();
+	write_tables();
 	write_messages();
 	return 0;
 }

@@ -345,7 +345,7 @@ static void wait_for_end(int socket)
 	int fd;
 
 	tell(socket, "", 1);
-	sandbox_receive_fd(socket, &byte, &fd);
+	sandbox_receive(socket, &byte, 1, &fd);
 }
 
 /* ---- tests ------------------------------------------------------------------------------ */
@@ -454,10 +454,10 @@ static void read_given(int socket, const int *fds, const void *argument)
 	(void)argument;
 	if (fds[0] == -1 && pread(fds[1], answer[0], sizeof(SECRET), 0) != sizeof(SECRET) - 1)
 		memset(answer[0], 0, sizeof(SECRET));
-	if (!sandbox_receive_fd(socket, &byte, &fd) && byte == 1 &&
+	if (!sandbox_receive(socket, &byte, 1, &fd) && byte == 1 &&
 	    pread(fd, answer[1], sizeof(SECRET), 0) < 0)
 		memset(answer[1], 0, sizeof(SECRET));
-	if (!sandbox_receive_fd(socket, &byte, &fd) && byte == 2 && fd == -1)
+	if (!sandbox_receive(socket, &byte, 1, &fd) && byte == 2 && fd == -1)
 		strcpy(answer[2], "none");
 	tell(socket, answer, sizeof(answer));
 }

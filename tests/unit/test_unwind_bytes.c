@@ -448,7 +448,7 @@ static void test_broken_later(void **state)
 	assert_int_equal(rule_at(&built.table, PC + 7)->cfa_offset, 16);
 	assert_rule(rule_at(&built.table, PC + 8), &broken);
 	assert_rule(rule_at(&built.table, PC + SIZE - 1), &broken);
-	assert_int_equal(built.table.counts.none_bytes[NONE_BROKEN], SIZE - 8);
+	assert_int_equal(built.coverage.none_bytes[NONE_BROKEN], SIZE - 8);
 	free_built(&built);
 	remove_folder(folder);
 }
@@ -529,7 +529,7 @@ static void test_refused(void **state)
 		assert_int_equal(built.table.counts.fdes, 1);
 		assert_int_equal(built.table.counts.drops[refused[i].drop], 1);
 		assert_int_equal(built.table.rows.count, 1);
-		assert_int_equal(built.table.counts.none_bytes[NONE_GAP], FRAMES_EXECUTABLE);
+		assert_int_equal(built.coverage.none_bytes[NONE_GAP], FRAMES_EXECUTABLE);
 		free_built(&built);
 	}
 	remove_folder(folder);

@@ -278,7 +278,7 @@ static void test_foreign(void **state)
 		assert_none(&built, restorer + 9, NONE_FOREIGN);
 		assert_none(&built, end - 1, NONE_FOREIGN);
 		assert_none(&built, end, NONE_GAP);
-		assert_int_equal(built.table.counts.rows[CFA_SIGNAL], 1);
+		assert_int_equal(built.coverage.rows[CFA_SIGNAL], 1);
 		free_built(&built);
 	}
 	remove_folder(folder);

@@ -187,28 +187,28 @@ static uint64_t code_bytes(Elf *elf)
 /* All that is executable is counted, and so is each row. */
 static void check_counts(const Built *built)
 {
-	const UnwindCounts *counts = &built->table.counts;
+	const UnwindCoverage *coverage = &built->coverage;
 	uint64_t bytes = 0, rows = 0, none = 0, executable = 0;
 	uint64_t code = code_bytes(built->file.elf);
 
 	for (size_t i = 0; i < UNWIND_CFAS; i++) {
-		bytes += counts->bytes[i];
-		rows += counts->rows[i];
+		bytes += coverage->bytes[i];
+		rows += coverage->rows[i];
 	}
 	for (size_t i = 0; i < UNWIND_NONES; i++)
-		none += counts->none_bytes[i];
+		none += coverage->none_bytes[i];
 	for (size_t i = 0; i < built->identity.loads.count; i++)
 		if (built->identity.loads.items[i].exec)
 			executable += built->identity.loads.items[i].file_size;
 	assert_int_equal(bytes, executable);
-	assert_int_equal(none, counts->bytes[CFA_NONE]);
-	assert_int_equal(counts->code, code ? code : executable);
-	assert_true(counts->code_gaps <=
-		    counts->none_bytes[NONE_GAP] + counts->none_bytes[NONE_FOREIGN]);
+	assert_int_equal(none, coverage->bytes[CFA_NONE]);
+	assert_int_equal(built->table.counts.code, code ? code : executable);
+	assert_true(built->table.counts.code_gaps <=
+		    coverage->none_bytes[NONE_GAP] + coverage->none_bytes[NONE_FOREIGN]);
 	assert_int_equal(rows, built->table.rows.count);
-	assert_int_equal(counts->none_bytes[NONE_BROKEN], 0);
-	assert_int_equal(counts->none_bytes[NONE_OVERFLOW], 0);
-	assert_int_equal(counts->unread, 0);
+	assert_int_equal(coverage->none_bytes[NONE_BROKEN], 0);
+	assert_int_equal(coverage->none_bytes[NONE_OVERFLOW], 0);
+	assert_int_equal(built->table.counts.unread, 0);
 	/* Nothing of what is covered reaches beyond it. */
 	assert_int_equal(rule_at(&built->table, UINT32_MAX)->cfa, CFA_NONE);
 }
@@ -301,9 +301,9 @@ static void test_libc_rules(void **state)
 	built = build_table(path, NULL);
 	for (size_t i = 0; i < built.table.rules.count; i++)
 		in_register += built.table.rules.items[i].ra >= RA_REG;
-	assert_int_equal(built.table.counts.rows[CFA_SIGNAL], 1);
-	assert_true(built.table.counts.rows[CFA_END] >= 1);
-	assert_true(built.table.counts.rows[CFA_PLT] <= 1);
+	assert_int_equal(built.coverage.rows[CFA_SIGNAL], 1);
+	assert_true(built.coverage.rows[CFA_END] >= 1);
+	assert_true(built.coverage.rows[CFA_PLT] <= 1);
 	assert_true(in_register >= 1);
 	free_built(&built);
 }
@@ -411,7 +411,7 @@ static void test_debug_frame(void **state)
 			    own.table.rows.count * sizeof(struct unwind_row));
 	assert_memory_equal(with.table.rules.items, own.table.rules.items,
 			    own.table.rules.count * sizeof(struct unwind_rule));
-	assert_true(without.table.counts.bytes[CFA_NONE] > with.table.counts.bytes[CFA_NONE] + 200);
+	assert_true(without.coverage.bytes[CFA_NONE] > with.coverage.bytes[CFA_NONE] + 200);
 	assert_true(with.table.counts.fdes > without.table.counts.fdes + 7);
 	assert_true(without.table.counts.code_gaps > without.table.counts.code / 2);
 	assert_true(with.table.counts.code_gaps < with.table.counts.code / 10);
@@ -526,8 +526,8 @@ static void test_gaps(void **state)
 	assert_kind(&built, address_of(path, "touching"), address_of(path, "touching_end"),
 		    CFA_SIGNAL);
 	assert_kind(&built, restorer + 18, address_of(path, "last"), CFA_NONE);
-	assert_int_equal(built.table.counts.rows[CFA_SIGNAL], 3);
-	assert_int_equal(built.table.counts.rows[CFA_END], 1);
+	assert_int_equal(built.coverage.rows[CFA_SIGNAL], 3);
+	assert_int_equal(built.coverage.rows[CFA_END], 1);
 	free_built(&built);
 	remove_folder(folder);
 }
@@ -658,7 +658,7 @@ static void test_altered(void **state)
 		Oracle oracle = open_oracle(path, NULL);
 		size_t victim, tries = 0;
 
-		assert_true(built.table.counts.rows[CFA_REG] > 10);
+		assert_true(built.coverage.rows[CFA_REG] > 10);
 		do {
 			assert_true(tries++ < 10000);
 			victim = random_below(built.table.rows.count - 1);

@@ -284,6 +284,7 @@ typedef struct Built {
 	ElfMap file, debug;
 	ElfIdentity identity;
 	UnwindTable table;
+	UnwindCoverage coverage;
 	uint64_t entry;
 	int result;
 } Built;
@@ -303,8 +304,10 @@ static inline Built build_table(const char *path, const char *debug_path)
 	built.entry = header.e_entry - built.identity.base_svma;
 	built.result = unwind_table_build(&built.file, &built.debug, built.identity.base_svma,
 					  &built.table);
-	if (built.result == 0)
+	if (built.result == 0) {
 		assert_true(unwind_table_valid(&built.table));
+		built.coverage = unwind_table_coverage(&built.table, &built.file, &built.identity);
+	}
 	return built;
 }
 
