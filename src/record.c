@@ -271,12 +271,12 @@ static int finish_unwinding(Recording *recording)
 		uint64_t count;
 		const char *what;
 	} troubles[] = {
-		{counts.tables.no_room, "files had no room for theirs"},
+		{counts.tables.no_room, "times a file's had no room (see --unwind-memory)"},
 		{counts.tables.unread, "files have none: what reads them failed"},
 		{counts.tables.evicted, "of files no longer mapped were dropped to make room"},
 		{counts.tables.objects_lost, "files had no room in the list of known ones"},
 		{counts.memory.rows_without_rule, "rows had no room for their rule"},
-		{counts.publish_failed, "times a process's mappings had no room"},
+		{counts.publish_failed, "processes had no room for their mappings"},
 		{counts.troubles.process_lost, "processes had no room at their birth"},
 		{counts.corrected, "times an exec came without its mappings"},
 		{counts.troubles.torn, "times a process's mappings changed while they were read"},

@@ -100,6 +100,7 @@ static int start_sources(Recording *recording)
 		.ring_size = options->ring_size,
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
+		.unwind_memory = options->unwind_memory,
 		.cost = options->cost,
 	};
 	struct cpu_account *accounts;
