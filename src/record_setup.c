@@ -207,7 +207,8 @@ static int drain_between(void *recording)
 
 static int add_initial_mappings(Recording *recording, pid_t pid)
 {
-	int error = files_add_process(recording->files, pid);
+	size_t count;
+	int error = files_read_process(recording->files, pid, /* ns= */ 0, &count);
 
 	if (error == -ENOENT || error == -ESRCH) /* it ended meanwhile */
 		return 0;
