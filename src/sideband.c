@@ -237,6 +237,22 @@ static const struct sample_id *event_id(const struct perf_event_header *header)
 	return (const void *)((const uint8_t *)header + header->size - sizeof(struct sample_id));
 }
 
+/* Threads begin, and tasks end, all the time, and nothing here waits for that. */
+static bool is_of_interest(const struct perf_event_header *header)
+{
+	const struct event_fork *fork = (const struct event_fork *)header;
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+		return true;
+	case PERF_RECORD_FORK:
+		return header->size >= sizeof(*fork) && fork->pid != fork->ppid;
+	case PERF_RECORD_COMM:
+		return header->misc & PERF_RECORD_MISC_COMM_EXEC;
+	}
+	return false;
+}
+
 /*
  * The kernel drops what finds no room, and tells of it with the next event that does, which
  * may never come. So it is asked, but only if the ring may have been full since the last
@@ -269,7 +285,7 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 		copy_event(sideband, data, tail, header, header->size);
 		tail += header->size;
 		id = event_id(header);
-		if (id)
+		if (id && is_of_interest(header))
 			event_order_add(&sideband->order, id->time, header, header->size);
 	}
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_SEQ_CST);
@@ -324,8 +340,6 @@ static int emit_space(Sideband *sideband, uint8_t flags, uint32_t pid, uint32_t 
 
 static int take_fork(Sideband *sideband, const struct event_fork *event, uint64_t ns)
 {
-	if (event->pid == event->ppid) /* a thread */
-		return 0;
 	if (!is_wanted(sideband, event->ppid)) {
 		if (is_wanted(sideband, event->pid)) /* a number used again by a stranger */
 			map_set(&sideband->targets, event->pid, WANTED_NOT);
@@ -354,7 +368,7 @@ static int take_event(void *user, const void *event, uint64_t ns)
 	case PERF_RECORD_FORK:
 		return size < sizeof(struct event_fork) ? 0 : take_fork(sideband, event, ns);
 	case PERF_RECORD_COMM:
-		if (!(header->misc & PERF_RECORD_MISC_COMM_EXEC) || !is_wanted(sideband, id->pid))
+		if (!is_wanted(sideband, id->pid))
 			return 0;
 		return emit_space(sideband, SPACE_EXEC, id->pid, 0, ns);
 	}
