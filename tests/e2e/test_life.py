@@ -11,6 +11,7 @@ import re
 import signal
 import struct
 import subprocess
+from pathlib import Path
 
 from capture import records
 from chains import Told, check_told
@@ -195,6 +196,40 @@ def test_lost_mappings(context):
     verdict = check_all(profile, since(told, mapped + 300 * MS), marked_share=0.01)
     print(f"# {lost} mappings lost; of those read again {sum(verdict.exact.values())} stacks whole, "
           f"{sum(verdict.marked.values())} cut", flush=True)
+
+
+def executed(process, arguments):
+    """A child of the process runs with these arguments."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return any(arguments in Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+               for pid in children)
+
+
+def check_corrected(context, count):
+    found = noted(context, "times an exec came without its mappings")
+    check(found == count, f"{found} execs are said to be lost, should be {count}")
+
+
+@host_only("it needs a compiler")
+def test_lost_exec(context):
+    """An exec that perf loses with its mappings: BPF has told it, and /proc is read."""
+    needs_command("taskset")
+    library = make_library(context.folder, "lost", context.random.randrange(100, 3000, 16))
+    told, gate, output = context.path("told"), context.path("gate"), context.path("p.json.gz")
+    script = '"$0" 8000 0 0 "$1" "$2"; exec "$0" 1 0 2500 "$1" "$2"'
+    process = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--", "taskset", "-c",
+                             "0", "sh", "-c", script, WORKLOADS / "unwind-flood", gate, library],
+                            cwd=context.folder, env={**os.environ, "WALLPROF_TOLD": str(told)})
+    wait_until(lambda: told.exists() and "ready" in told.read_text(), "the workload has begun")
+    process.send_signal(signal.SIGSTOP)
+    gate.touch()
+    wait_until(lambda: executed(process, "unwind-flood 1 0 2500"), "the second program runs")
+    process.send_signal(signal.SIGCONT)
+    check(process.wait(timeout=120) == 0, "wallprof failed")
+    profile, said = Profile.load(output), Told(told)
+    check_corrected(context, 1)
+    expect_failure(check_corrected, context, 0)
+    check_all(profile, since(said, max(said.values["mapped"]) + 500 * MS), marked_share=0.01)
 
 
 @host_only("it needs a compiler")
