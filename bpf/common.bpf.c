@@ -21,6 +21,7 @@ u64 command_end_ns;
 u8 snapshot_at_end;
 struct unwind_object vdso_object;
 struct unwind_troubles unwind_troubles;
+u64 unwind_epoch;
 
 struct chunks_map chunks SEC(".maps");
 struct rules_map rules SEC(".maps");

@@ -411,6 +411,7 @@ struct rec_code {
 enum space_flags {
 	SPACE_FORK = 1 << 0, /* ns_tgid begins as a copy of ns_parent's */
 	SPACE_EXEC = 1 << 1, /* ns_tgid begins anew, empty */
+	SPACE_READ = 1 << 2, /* what MAPPING records of the same time told before is all it has */
 };
 
 struct rec_space {

@@ -56,7 +56,7 @@ struct cpu_account {
 #define CELL_ROWS	  (1u << CELL_ROWS_SHIFT)
 #define RULES_MAX	  (1u << 16) /* of the whole system */
 
-/* What there is instead of a table, in unwind_mapping::row if rows is 0. */
+/* What there is instead of a table, in unwind_mapping::row if table is 0. */
 enum unwind_no_table {
 	NO_TABLE_YET = 0,  /* it is being made */
 	NO_TABLE_JIT = 1,  /* no file: code made at run time */
@@ -68,12 +68,31 @@ enum unwind_no_table {
 struct unwind_mapping {
 	u64 start, last; /* AVMA of the first and of the last byte */
 	u64 load;	 /* AVMA of what has pc 0 in the table's rows */
-	u32 row, rows;	 /* the table: its first row, in all chunks' rows; how many */
+	u32 row, table;	 /* the table: its first row, in all chunks' rows; its number, 0 = none */
 };
+
+/*
+ * The cell before a table's rows and before a run of mappings. Both are written over as soon as the
+ * recorder needs them no more, although a program may be reading there, or know of them from
+ * before. So each has a mark of its own, which is never used again and is taken away before
+ * anything is written over: who finds it after reading has read what he was told of. No other
+ * cell begins with such a word: the rule's number in a row leaves its upper bits 0, and it is
+ * no address that a mapping could start at. After a mark was taken away unwind_epoch is another: as
+ * long as it is not, a mark that was seen need not be looked at again.
+ */
+struct unwind_head {
+	u64 mark;
+	u32 count; /* rows or mappings */
+	u32 reserved;
+};
+
+#define RUN_MARK   (0x5752ULL << 48) /* … | how many runs there were before it */
+#define TABLE_MARK (0x5754ULL << 48) /* … | unwind_mapping::table */
 
 union unwind_cell {
 	struct unwind_row rows[CELL_ROWS];
 	struct unwind_mapping mapping;
+	struct unwind_head head;
 };
 
 #define SEEDS_MAX 8
@@ -88,7 +107,8 @@ struct unwind_process {
 	u32 exec_id;
 	u64 start_boottime; /* of the leader */
 	u64 tables_ns;	    /* see rec_stack */
-	u32 cell, count;    /* the run */
+	u64 run;	    /* its head's mark */
+	u32 cell, count;    /* the run: its head, and how many mappings are behind that */
 	u32 seed_count;	    /* may run past SEEDS_MAX: those that found no room */
 	u32 reserved;
 	struct unwind_mapping seeds[SEEDS_MAX];
@@ -108,7 +128,7 @@ struct unwind_object_key {
 };
 
 struct unwind_object {
-	u32 row, rows;
+	u32 row, table; /* as in unwind_mapping */
 	u64 exec_start,
 		exec_last; /* from and up to what is executable, relative as the rows' pcs */
 	u32 load_count, reserved;

@@ -29,21 +29,50 @@ static __always_inline u64 at_most(u64 a, u64 b)
 	return (s64)(a - b - 1) >> 63;
 }
 
+/*
+ * Is it still the one (unwind_head)? Asked after reading what is behind it: x86-64 does not
+ * exchange loads, nor the recorder's stores.
+ */
+static __always_inline bool has_mark(const union unwind_cell *head, u64 mark)
+{
+	return *(volatile const u64 *)&head->head.mark == mark;
+}
+
+/* The table of walk.mapping, if it is still there: how many rows it has. */
+static __always_inline bool know_table(struct stack_slot *slot)
+{
+	union unwind_cell *head = cell_at((slot->walk.mapping.row >> CELL_ROWS_SHIFT) - 1);
+	u32 table = slot->walk.mapping.table;
+
+	slot->known_table = 0;
+	if (!head)
+		return false;
+	slot->known_rows = head->head.count;
+	barrier();
+	if (!has_mark(head, TABLE_MARK | table))
+		return false;
+	slot->known_table = table;
+	return true;
+}
+
 #define SEARCH_STEPS 31 /* enough for as many rows as there can be */
 
 /*
  * The rule that holds at pc (relative), of the table of walk.mapping, the first row of which has
- * pc 0; -1 if there is none.
+ * pc 0; -1 if the table is gone.
  */
 __noinline int find_rule(struct stack_slot *slot, u64 pc)
 {
 	union unwind_cell *cell;
 	u32 first, count;
+	int rule;
 
 	if (!slot)
 		return -1;
+	if (slot->known_table != slot->walk.mapping.table && !know_table(slot))
+		return -1;
 	first = slot->walk.mapping.row;
-	count = slot->walk.mapping.rows;
+	count = slot->known_rows;
 	for (u32 i = 0; i < SEARCH_STEPS; i++) {
 		u32 half = count >> 1, middle = first + half;
 
@@ -56,20 +85,29 @@ __noinline int find_rule(struct stack_slot *slot, u64 pc)
 		count -= half;
 	}
 	cell = cell_at(first >> CELL_ROWS_SHIFT);
-	return cell ? cell->rows[first & (CELL_ROWS - 1)].rule & (RULES_MAX - 1) : -1;
+	if (!cell)
+		return -1;
+	rule = cell->rows[first & (CELL_ROWS - 1)].rule & (RULES_MAX - 1);
+	barrier();
+	if (*(volatile u64 *)&unwind_epoch == slot->epoch || know_table(slot))
+		return rule;
+	return -1;
 }
 
-#define RUN_STEPS 17
+#define RUN_STEPS 24 /* enough for as many mappings as there can be */
 
 /* In the run of mappings that the recorder published. */
 __noinline int find_in_run(struct stack_slot *slot, u64 pc)
 {
+	union unwind_cell *head, *cell;
 	u32 first, count;
-	union unwind_cell *cell;
 
 	if (!slot || slot->process.count == 0)
 		return -1;
-	first = slot->process.cell;
+	head = cell_at(slot->process.cell);
+	if (!head)
+		return -1;
+	first = slot->process.cell + 1;
 	count = slot->process.count;
 	for (u32 i = 0; i < RUN_STEPS; i++) {
 		u32 half = count >> 1;
@@ -86,7 +124,12 @@ __noinline int find_in_run(struct stack_slot *slot, u64 pc)
 	if (!cell || pc < cell->mapping.start || pc > cell->mapping.last)
 		return -1;
 	slot->walk.mapping = cell->mapping;
-	return 0;
+	barrier();
+	if (has_mark(head, slot->process.run))
+		return 0;
+	/* The next frame must not be looked for there. */
+	slot->walk.mapping.last = 0;
+	return -1;
 }
 
 /* ---- what the recorder does not know yet -------------------------------------------- */
@@ -107,7 +150,7 @@ static __always_inline void remember(struct task_struct *task, const struct unwi
 	process->seeds[number].start = mapping->start;
 	process->seeds[number].load = mapping->load;
 	process->seeds[number].row = mapping->row;
-	process->seeds[number].rows = mapping->rows;
+	process->seeds[number].table = mapping->table;
 	barrier();
 	process->seeds[number].last = mapping->last;
 }
@@ -136,7 +179,7 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 	mapping->start = found.start;
 	mapping->last = found.last;
 	mapping->load = found.start;
-	mapping->rows = 0;
+	mapping->table = 0;
 	mapping->row = found.file ? NO_TABLE_YET : NO_TABLE_JIT;
 	if (found.vdso)
 		map_object(mapping, &vdso_object, found.start);
@@ -380,6 +423,8 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	if (!slot)
 		return 0;
 	stack = &slot->stack;
+	slot->epoch = *(volatile u64 *)&unwind_epoch;
+	slot->known_table = 0;
 	take_registers(&slot->walk, regs);
 	take_process(slot, task);
 	slot->start.pc = slot->walk.pc;

@@ -43,7 +43,7 @@ static __always_inline void seed_vdso(struct stack_slot *slot, u64 address)
 {
 	struct unwind_mapping *mapping = next_seed(slot);
 
-	if (!address || !mapping || !vdso_object.rows)
+	if (!address || !mapping || !vdso_object.table)
 		return;
 	map_object(mapping, &vdso_object, address);
 	slot->process.seed_count++;

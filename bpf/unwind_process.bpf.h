@@ -40,7 +40,7 @@ static __always_inline void map_object(struct unwind_mapping *mapping,
 	mapping->start = load + object->exec_start;
 	mapping->load = load;
 	mapping->row = object->row;
-	mapping->rows = object->rows;
+	mapping->table = object->table;
 	barrier();
 	mapping->last = load + object->exec_last; /* what makes it valid */
 }

@@ -236,7 +236,7 @@ static __always_inline int walk_step(WALK_SELF)
 		if (result != WALK_ON)
 			return result;
 	}
-	if (walk->mapping.rows == 0) {
+	if (walk->mapping.table == 0) {
 		if (walk->mapping.row == NO_TABLE_YET)
 			return STACK_NO_TABLE;
 		if (walk->mapping.row == NO_TABLE_LOST)

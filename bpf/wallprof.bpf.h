@@ -43,6 +43,7 @@ extern u64 command_end_ns;  /* the latest final switch-out of one of its threads
 extern u8 snapshot_at_end;
 extern struct unwind_object vdso_object;
 extern struct unwind_troubles unwind_troubles;
+extern u64 unwind_epoch; /* see unwind_head */
 
 /* ---- maps --------------------------------------------------------------------- */
 
@@ -125,6 +126,8 @@ struct stack_slot {
 	u32 reserved;
 	struct walk walk;
 	struct unwind_process process;
+	u64 epoch;		     /* when the walk began */
+	u32 known_table, known_rows; /* the table that was looked into last, 0 = none yet */
 	union {
 		u64 signal_regs[WALK_SIGNAL_REGS];
 		u64 auxv[SAVED_AUXV_LOOKED_AT];
@@ -182,10 +185,12 @@ struct rules_map {
 	__type(value, struct unwind_rule);
 };
 
+/* Without memory for all that there may be; tracing programs may use such maps since 6.1. */
 struct processes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u32); /* tgid */
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* set by the recorder */
+	__type(key, u32);	/* tgid */
 	__type(value, struct unwind_process);
 };
 

@@ -119,6 +119,7 @@ static void print_hook(void *user, const Probe *probe)
 static bool start_all(const Options *options)
 {
 	ProgramsOptions wanted = {.ring_size = options->ring_size,
+				  .unwind_memory = options->unwind_memory,
 				  .kernel_stacks = options->kernel_stacks,
 				  .user_stacks = options->user_stacks};
 	ProgramsTimes times;

@@ -359,7 +359,7 @@ int files_add_path(Files *files, const char *path, uint32_t *ret_id)
 			ret_id);
 }
 
-int files_add_process(Files *files, pid_t ns_tgid)
+int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
 {
 	char maps_path[64];
 	char *line = NULL;
@@ -367,6 +367,7 @@ int files_add_process(Files *files, pid_t ns_tgid)
 	FILE *maps;
 	int error = 0;
 
+	*ret_count = 0;
 	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", ns_tgid);
 	maps = fopen(maps_path, "re");
 	if (!maps)
@@ -374,17 +375,19 @@ int files_add_process(Files *files, pid_t ns_tgid)
 	while (!error && getline(&line, &capacity, maps) > 0) {
 		ProcMapping mapping;
 
-		if (proc_maps_parse(line, &mapping) && mapping.exec)
-			error = files_add_mapping(files, &(MappingSeen){
-								 .ns = now_ns(),
-								 .ns_tgid = ns_tgid,
-								 .start = mapping.start,
-								 .end = mapping.end,
-								 .pgoff = mapping.pgoff,
-								 .path = mapping.path,
-								 .inode = mapping.inode,
-								 .initial = true,
-							 });
+		if (!proc_maps_parse(line, &mapping) || !mapping.exec)
+			continue;
+		++*ret_count;
+		error = files_add_mapping(files, &(MappingSeen){
+							 .ns = ns ? ns : now_ns(),
+							 .ns_tgid = ns_tgid,
+							 .start = mapping.start,
+							 .end = mapping.end,
+							 .pgoff = mapping.pgoff,
+							 .path = mapping.path,
+							 .inode = mapping.inode,
+							 .initial = ns == 0,
+						 });
 	}
 	free(line);
 	fclose(maps);

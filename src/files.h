@@ -44,8 +44,11 @@ int files_add_mapping(Files *files, const MappingSeen *mapping);
  */
 int files_add_path(Files *files, const char *path, uint32_t *ret_id);
 
-/* Reads /proc/PID/maps and adds its executable mappings. Returns 0 or a negative errno. */
-int files_add_process(Files *files, pid_t ns_tgid);
+/*
+ * Reads /proc/PID/maps and adds its executable mappings: as those of that time, or with ns 0 as
+ * what was there before the window. Returns 0, with how many there are, or a negative errno.
+ */
+int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count);
 
 /* A SymbolsOpen (symbols.h) over the held files. */
 int files_open(void *files, const MappedFile *file);

@@ -137,6 +137,7 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);
+	put(&meta, "unwind_memory", "%llu", (unsigned long long)options->unwind_memory);
 	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
 	return meta.error;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "options.h"
+#include "unwind_memory.h"
 #include "util.h"
 #include <errno.h>
 #include <getopt.h>
@@ -19,6 +20,7 @@ enum long_option {
 	OPTION_RING_SIZE = 256,
 	OPTION_KERNEL_STACKS,
 	OPTION_STACKS,
+	OPTION_UNWIND_MEMORY,
 	OPTION_KEEP_CAPTURE,
 	OPTION_DEFER_SYMBOLS,
 	OPTION_NO_DEBUGINFOD,
@@ -43,6 +45,7 @@ static const struct option long_options[] = {
 	{"ring-size", required_argument, NULL, OPTION_RING_SIZE},
 	{"kernel-stacks", required_argument, NULL, OPTION_KERNEL_STACKS},
 	{"stacks", required_argument, NULL, OPTION_STACKS},
+	{"unwind-memory", required_argument, NULL, OPTION_UNWIND_MEMORY},
 	{"keep-capture", no_argument, NULL, OPTION_KEEP_CAPTURE},
 	{"defer-symbols", no_argument, NULL, OPTION_DEFER_SYMBOLS},
 	{"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
@@ -80,6 +83,8 @@ void options_print_help(void)
 	      "      --kernel-stacks W    all, blocked (default: not of preempted tasks), none\n"
 	      "      --stacks W           user stacks: dwarf (default: by unwind tables),\n"
 	      "                           fp (by frame pointers), none\n"
+	      "      --unwind-memory SIZE for unwind tables, 8M to 512M (default 512M);\n"
+	      "                           what is full drops those no longer used\n"
 	      "      --ring-size SIZE     of each of the three kernel buffers (default 16M)\n"
 	      "      --keep-capture       keep FILE.capture beside the profile\n"
 	      "      --defer-symbols      leave names to the export on this machine\n"
@@ -169,6 +174,20 @@ static int parse_user_stacks(const char *text, Options *options)
 	return 0;
 }
 
+/* In whole chunks, of which no more are taken than the size allows. */
+static int parse_unwind_memory(const char *text, Options *options)
+{
+	uint64_t size;
+
+	if (parse_size(text, &size) || size < UNWIND_MEMORY_MIN || size > UNWIND_MEMORY_MAX)
+		return bad("--unwind-memory", text, "expected 8M to 512M, such as 64M");
+	options->unwind_memory = size - size % UNWIND_MEMORY_MIN;
+	if (options->unwind_memory != size)
+		log_verbose("--unwind-memory %s is rounded down to %llu bytes", text,
+			    (unsigned long long)options->unwind_memory);
+	return 0;
+}
+
 static int parse_option(int option, Options *options)
 {
 	switch (option) {
@@ -202,6 +221,8 @@ static int parse_option(int option, Options *options)
 		return parse_kernel_stacks(optarg, options);
 	case OPTION_STACKS:
 		return parse_user_stacks(optarg, options);
+	case OPTION_UNWIND_MEMORY:
+		return parse_unwind_memory(optarg, options);
 	case OPTION_KEEP_CAPTURE:
 		options->keep_capture = true;
 		return 0;
@@ -262,6 +283,7 @@ static uint32_t verbs_of_option(int option)
 	case OPTION_RING_SIZE:
 	case OPTION_KERNEL_STACKS:
 	case OPTION_STACKS:
+	case OPTION_UNWIND_MEMORY:
 	case OPTION_DEFER_SYMBOLS:
 	case OPTION_COST:
 	case OPTION_AS_ROOT:
@@ -417,6 +439,7 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.ring_size = DEFAULT_RING_SIZE,
 		.kernel_stacks = KERNEL_STACKS_BLOCKED,
 		.user_stacks = USER_STACKS_TABLES,
+		.unwind_memory = UNWIND_MEMORY_MAX,
 	};
 	error = parse_line(argc, argv, options, &seen);
 	vec_free(&seen);

@@ -32,6 +32,7 @@ typedef struct Options {
 	uint64_t ring_size; /* a power of two */
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
+	uint64_t unwind_memory; /* bytes: whole chunks (unwind_memory.h) */
 	bool keep_capture;
 	bool defer_symbols;
 	bool no_debuginfod;

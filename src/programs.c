@@ -71,6 +71,22 @@ static uint16_t read_max_stack(void)
 	return MIN(frames, MAX_FRAMES);
 }
 
+/* As many processes as there may be, up to a number whose hash table takes no time to make. */
+#define PROCESSES_MAX (1u << 18)
+
+static uint32_t process_limit(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+	unsigned int pid_max = PROCESSES_MAX;
+
+	if (file) {
+		if (fscanf(file, "%u", &pid_max) != 1 || pid_max == 0)
+			pid_max = PROCESSES_MAX;
+		fclose(file);
+	}
+	return MIN(pid_max, PROCESSES_MAX);
+}
+
 static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu_count)
 {
 	struct wallprof *skeleton = wallprof__open();
@@ -82,6 +98,7 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 	bpf_map__set_max_entries(skeleton->maps.bulk_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
+	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
 	if (options->user_stacks == USER_STACKS_TABLES) {
 		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
 		bpf_map__set_max_entries(skeleton->maps.copy_ring, options->ring_size);
@@ -181,10 +198,10 @@ static int attach_followers(Programs *programs)
 }
 
 /* The tables' maps are made before the programs, which find their first chunk in place. */
-static int use_unwind_memory(Programs *programs)
+static int use_unwind_memory(Programs *programs, uint64_t size)
 {
 	struct wallprof *skeleton = programs->skeleton;
-	int error = unwind_memory_new(&programs->unwind_memory);
+	int error = unwind_memory_new(size, &programs->unwind_memory);
 
 	if (!error)
 		error = bpf_map__reuse_fd(skeleton->maps.chunks,
@@ -195,15 +212,18 @@ static int use_unwind_memory(Programs *programs)
 	return error;
 }
 
-static int load(Programs *programs)
+static int load(Programs *programs, const ProgramsOptions *options)
 {
 	uint64_t begin = now_ns();
-	int error = use_unwind_memory(programs);
+	int error = use_unwind_memory(programs, options->unwind_memory);
 
 	if (!error)
 		error = wallprof__load(programs->skeleton);
 	if (!error)
 		error = unwind_memory_ready(programs->unwind_memory);
+	if (!error)
+		unwind_memory_set_epoch(programs->unwind_memory,
+					(uint64_t *)&programs->skeleton->bss->unwind_epoch);
 	programs->times.load_ns = now_ns() - begin;
 	return error;
 }
@@ -224,7 +244,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	if (options->cost && programs->stats_fd < 0)
 		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
 			 strerror(errno));
-	error = load(programs);
+	error = load(programs, options);
 	if (error) {
 		explain_load_failure(error);
 		return error;

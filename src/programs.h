@@ -17,7 +17,8 @@ typedef struct ProgramsOptions {
 	uint64_t ring_size; /* bytes of each ring: a power of two, at least a page */
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
-	bool cost; /* count the programs' run time */
+	uint64_t unwind_memory; /* bytes for the unwind tables and the processes' mappings */
+	bool cost;		/* count the programs' run time */
 } ProgramsOptions;
 
 typedef struct Programs Programs;

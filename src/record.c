@@ -27,7 +27,7 @@
 /* Rings are drained this often, so they must hold what happens meanwhile. */
 #define DRAIN_INTERVAL_MS 25
 /* The side-band wakes us for every mapping; this bounds how often. */
-#define SIDEBAND_COALESCE_MS 1
+#define SIDEBAND_COALESCE_NS NSEC_PER_MSEC
 #define PROGRESS_INTERVAL_NS (NSEC_PER_SEC / 2)
 /* Ctrl-C on a terminal reaches the command too: how long it may take to clean up, recorded. */
 #define INTERRUPT_GRACE_NS NSEC_PER_SEC
@@ -180,15 +180,18 @@ static void show_progress(Recording *recording)
 		capture_writer_file_bytes(recording->writer) / 1e6, loss_count(recording->losses));
 }
 
-/* A mapping is seldom alone. But what its table waits for is not kept waiting. */
+/* A mapping is seldom alone, and may be too young. But what its table waits for is not kept
+ * waiting. */
 static void coalesce(const Recording *recording)
 {
 	struct pollfd tables = {
 		.fd = recording->unwinder ? unwinder_fd(recording->unwinder) : -1,
 		.events = POLLIN,
 	};
+	struct timespec pause = {.tv_nsec = sideband_wait_ns(recording->sideband)
+						    ?: SIDEBAND_COALESCE_NS};
 
-	poll(&tables, 1, SIDEBAND_COALESCE_MS);
+	ppoll(&tables, 1, &pause, NULL);
 }
 
 static int record_window(Recording *recording)
@@ -200,8 +203,9 @@ static int record_window(Recording *recording)
 	while (!recording->done && !error) {
 		struct epoll_event events[16];
 		bool sideband = false;
+		bool kept = sideband_wait_ns(recording->sideband);
 		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events),
-				       DRAIN_INTERVAL_MS);
+				       kept ? 0 : DRAIN_INTERVAL_MS);
 
 		if (count < 0 && errno != EINTR)
 			return -errno;
@@ -213,7 +217,7 @@ static int record_window(Recording *recording)
 			break;
 		error = recording_drain(recording);
 		show_progress(recording);
-		if (sideband)
+		if (sideband || kept)
 			coalesce(recording);
 	}
 	if (recording->last_progress_ns)
@@ -271,16 +275,17 @@ static int finish_unwinding(Recording *recording)
 		uint64_t count;
 		const char *what;
 	} troubles[] = {
-		{counts.tables.no_room, "files had no room for theirs"},
+		{counts.tables.no_room, "times a file's had no room (see --unwind-memory)"},
 		{counts.tables.unread, "files have none: what reads them failed"},
 		{counts.tables.debug_unused, "files lack call frame information, and their debug "
 					     "files could not be used (-v: why)"},
 		{counts.tables.evicted, "of files no longer mapped were dropped to make room"},
 		{counts.tables.objects_lost, "files had no room in the list of known ones"},
 		{counts.memory.rows_without_rule, "rows had no room for their rule"},
-		{counts.publish_failed, "times a process's mappings had no room"},
+		{counts.publish_failed, "processes had no room for their mappings"},
 		{counts.troubles.process_lost, "processes had no room at their birth"},
 		{counts.corrected, "times an exec came without its mappings"},
+		{sideband_late(recording->sideband), "times a mapping was told late"},
 		{counts.troubles.torn, "times a process's mappings changed while they were read"},
 		{counts.copies.dropped, "copies of stacks could not be walked"},
 	};
@@ -312,7 +317,7 @@ static int close_window(Recording *recording)
 	programs_stop(recording->programs);
 	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);
 	if (!error)
-		error = recording_drain(recording);
+		error = recording_drain_last(recording);
 	if (!error && recording->unwinder)
 		error = finish_unwinding(recording);
 	if (!error)

@@ -46,7 +46,18 @@ static int take_bpf_record(void *user, const struct record *record)
 	return capture_write(recording->writer, record);
 }
 
-int recording_drain(Recording *recording)
+/* What the unwinder has found to be told in part only, by BPF's word. */
+static int round_of_unwinder(Recording *recording)
+{
+	int error = unwinder_round(recording->unwinder, sideband_known_ns(recording->sideband));
+	uint32_t ns_tgid;
+
+	while (!error && unwinder_next_unknown(recording->unwinder, &ns_tgid))
+		sideband_read_again(recording->sideband, ns_tgid);
+	return error;
+}
+
+static int drain(Recording *recording, bool last)
 {
 	struct rec_round round = {
 		.h = {.len = sizeof(round), .kind = REC_ROUND, .ns = now_ns()},
@@ -56,9 +67,9 @@ int recording_drain(Recording *recording)
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, take_bpf_record, recording);
 	if (!error)
-		error = sideband_process(recording->sideband);
+		error = sideband_process(recording->sideband, last);
 	if (!error && recording->unwinder)
-		error = unwinder_round(recording->unwinder, sideband_known_ns(recording->sideband));
+		error = round_of_unwinder(recording);
 	jit_files_look_again(files_jit(recording->files), round.h.ns);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
@@ -69,4 +80,14 @@ int recording_drain(Recording *recording)
 		error = capture_flush(recording->writer);
 	}
 	return error;
+}
+
+int recording_drain(Recording *recording)
+{
+	return drain(recording, /* last= */ false);
+}
+
+int recording_drain_last(Recording *recording)
+{
+	return drain(recording, /* last= */ true);
 }

@@ -57,7 +57,11 @@ int recording_write(void *recording, const struct record *record);
 /* The same for what tells of mappings, which the unwinder follows. */
 int recording_write_mapping(void *recording, const struct record *record);
 
-/* One round: everything older than its beginning is in the capture afterwards. */
+/*
+ * One round: everything older than its beginning is in the capture afterwards, but for the youngest
+ * mappings (sideband_process()), which the last round takes, too.
+ */
 int recording_drain(Recording *recording);
+int recording_drain_last(Recording *recording);
 
 #endif

@@ -100,6 +100,7 @@ static int start_sources(Recording *recording)
 		.ring_size = options->ring_size,
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
+		.unwind_memory = options->unwind_memory,
 		.cost = options->cost,
 	};
 	struct cpu_account *accounts;
@@ -206,7 +207,8 @@ static int drain_between(void *recording)
 
 static int add_initial_mappings(Recording *recording, pid_t pid)
 {
-	int error = files_add_process(recording->files, pid);
+	size_t count;
+	int error = files_read_process(recording->files, pid, /* ns= */ 0, &count);
 
 	if (error == -ENOENT || error == -ESRCH) /* it ended meanwhile */
 		return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "sideband.h"
+#include "event_order.h"
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -10,10 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long an event may take from its time to its place in the ring. */
+/*
+ * How long an event may take from its time to its place in the ring. The kernel does both without
+ * being preempted (perf_iterate_sb), some hundred nanoseconds apart; an interrupt may come
+ * between, and a hypervisor that takes the CPU away. What takes longer is counted.
+ */
 #define EVENT_DELAY_NS (200 * NSEC_PER_USEC)
 
-#define DATA_PAGES 64 /* 256 KiB a CPU: thousands of mappings between two reads */
+#define DATA_PAGES 64	/* 256 KiB a CPU: thousands of mappings between two reads */
+#define EVENT_MAX  8192 /* bytes: a path is 4096 at most, and its loss is told in front of it */
+
+/* Reading what processes map again: so long in a round. */
+#define READ_AGAIN_NS (5 * NSEC_PER_MSEC)
 
 /* Follows every record, for our sample_type (perf_event_open(2), sample_id_all). */
 struct sample_id {
@@ -47,14 +56,23 @@ struct event_fork {
 	uint64_t time;
 };
 
-struct event_lost {
-	struct perf_event_header header;
-	uint64_t id, lost;
+/* What read(2) gives (PERF_FORMAT_LOST). */
+struct event_counts {
+	uint64_t value, lost;
 };
 
 struct cpu_ring {
 	int fd;
 	void *memory;
+	uint64_t lost;	   /* since it was opened */
+	uint64_t lost_new; /* of them, not told yet */
+};
+
+/* What Sideband::targets says of a process. */
+enum wanted {
+	WANTED_NOT = 0, /* not any more */
+	WANTED = 1,
+	WANTED_AGAIN = 2, /* too, and what it maps is to be read again */
 };
 
 struct Sideband {
@@ -64,11 +82,12 @@ struct Sideband {
 	struct cpu_ring *rings;
 	size_t cpu_count;
 	size_t page_size;
-	VEC(uint8_t) fetched; /* whole events, one after another, 8-byte aligned */
-	VEC(size_t) order;    /* offsets into fetched, sorted by time */
-	Map targets;	      /* ns_tgid -> 1 wanted, 0 not any more */
-	uint64_t last_read_ns;
-	uint64_t fetched_ns, known_ns;
+	EventOrder order;
+	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one being fetched */
+	Map targets;					       /* ns_tgid -> enum wanted */
+	VEC(uint32_t) unread; /* ns_tgid of those that are WANTED_AGAIN, or have been */
+	bool lossy;	      /* in this round or the one before */
+	uint64_t last_fetched_ns, fetched_ns;
 };
 
 static int open_event(int cpu)
@@ -79,6 +98,7 @@ static int open_event(int cpu)
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
 		.sample_id_all = 1,
+		.read_format = PERF_FORMAT_LOST,
 		.mmap = 1,
 		.mmap2 = 1,
 		.comm = 1,
@@ -121,7 +141,7 @@ int sideband_open(Files *files, RecordSink sink, void *user, Sideband **ret_side
 	sideband->page_size = sysconf(_SC_PAGESIZE);
 	sideband->cpu_count = libbpf_num_possible_cpus();
 	sideband->rings = xcalloc(sideband->cpu_count, sizeof(*sideband->rings));
-	sideband->last_read_ns = now_ns();
+	sideband->last_fetched_ns = sideband->fetched_ns = now_ns();
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
 		sideband->rings[cpu].fd = -1;
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
@@ -149,8 +169,8 @@ void sideband_close(Sideband *sideband)
 			close(ring->fd);
 	}
 	free(sideband->rings);
-	vec_free(&sideband->fetched);
-	vec_free(&sideband->order);
+	event_order_free(&sideband->order);
+	vec_free(&sideband->unread);
 	map_free(&sideband->targets);
 	free(sideband);
 }
@@ -167,16 +187,34 @@ int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
 	return 0;
 }
 
+/* WANTED_NOT, too, if it was never heard of. */
+static enum wanted wanted_of(const Sideband *sideband, uint32_t ns_tgid)
+{
+	uint32_t wanted = map_get(&sideband->targets, ns_tgid);
+
+	return wanted == MAP_NONE ? WANTED_NOT : wanted;
+}
+
 static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
 {
-	return map_get(&sideband->targets, ns_tgid) == 1;
+	return wanted_of(sideband, ns_tgid) != WANTED_NOT;
+}
+
+void sideband_read_again(Sideband *sideband, uint32_t ns_tgid)
+{
+	if (wanted_of(sideband, ns_tgid) == WANTED_AGAIN)
+		return;
+	map_set(&sideband->targets, ns_tgid, WANTED_AGAIN);
+	*vec_push(&sideband->unread) = ns_tgid;
 }
 
 bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid)
 {
 	if (!ns_tgid || is_wanted(sideband, ns_tgid))
 		return false;
-	map_set(&sideband->targets, ns_tgid, 1);
+	map_set(&sideband->targets, ns_tgid, WANTED);
+	if (sideband->lossy) /* its fork may be among what was lost */
+		sideband_read_again(sideband, ns_tgid);
 	return true;
 }
 
@@ -192,43 +230,6 @@ static void copy_event(const Sideband *sideband, const uint8_t *data, uint64_t a
 	memcpy((uint8_t *)to + first, data, length - first);
 }
 
-static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
-{
-	struct perf_event_mmap_page *page = ring->memory;
-	const uint8_t *data = (const uint8_t *)ring->memory + sideband->page_size;
-	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = page->data_tail;
-
-	while (tail < head) {
-		struct perf_event_header header;
-		size_t at = sideband->fetched.count;
-
-		copy_event(sideband, data, tail, &header, sizeof(header));
-		if (header.size < sizeof(header) || header.size > head - tail)
-			break; /* cannot be; never loop on it */
-		while (sideband->fetched.capacity < at + header.size) {
-			sideband->fetched.capacity = MAX(2 * sideband->fetched.capacity, 65536UL);
-			sideband->fetched.items =
-				xrealloc(sideband->fetched.items, sideband->fetched.capacity);
-		}
-		copy_event(sideband, data, tail, sideband->fetched.items + at, header.size);
-		sideband->fetched.count += header.size;
-		*vec_push(&sideband->order) = at;
-		tail += header.size;
-	}
-	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
-}
-
-void sideband_fetch(Sideband *sideband)
-{
-	sideband->fetched_ns = now_ns();
-	sideband->fetched.count = 0;
-	sideband->order.count = 0;
-	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
-		if (sideband->rings[cpu].memory)
-			fetch_ring(sideband, &sideband->rings[cpu]);
-}
-
 static const struct sample_id *event_id(const struct perf_event_header *header)
 {
 	if (header->size < sizeof(*header) + sizeof(struct sample_id))
@@ -236,21 +237,78 @@ static const struct sample_id *event_id(const struct perf_event_header *header)
 	return (const void *)((const uint8_t *)header + header->size - sizeof(struct sample_id));
 }
 
-static int compare_times(const void *a, const void *b, void *base)
+/* Threads begin, and tasks end, all the time, and nothing here waits for that. */
+static bool is_of_interest(const struct perf_event_header *header)
 {
-	const struct sample_id *x = event_id((void *)((uint8_t *)base + *(const size_t *)a));
-	const struct sample_id *y = event_id((void *)((uint8_t *)base + *(const size_t *)b));
-	uint64_t x_time = x ? x->time : 0, y_time = y ? y->time : 0;
+	const struct event_fork *fork = (const struct event_fork *)header;
 
-	return x_time < y_time ? -1 : x_time > y_time;
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+		return true;
+	case PERF_RECORD_FORK:
+		return header->size >= sizeof(*fork) && fork->pid != fork->ppid;
+	case PERF_RECORD_COMM:
+		return header->misc & PERF_RECORD_MISC_COMM_EXEC;
+	}
+	return false;
 }
 
-static int take_mmap2(Sideband *sideband, const struct event_mmap2 *event,
-		      const struct sample_id *id)
+/*
+ * The kernel drops what finds no room, and tells of it with the next event that does, which
+ * may never come. So it is asked, but only if the ring may have been full since the last
+ * look: it costs an interrupt of that CPU.
+ */
+static void count_lost(struct cpu_ring *ring)
 {
-	const char *end = (const char *)id;
+	struct event_counts counts;
+
+	if (read(ring->fd, &counts, sizeof(counts)) != sizeof(counts))
+		return;
+	ring->lost_new += counts.lost - ring->lost;
+	ring->lost = counts.lost;
+}
+
+static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
+{
+	struct perf_event_mmap_page *page = ring->memory;
+	const uint8_t *data = (const uint8_t *)ring->memory + sideband->page_size;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t first = page->data_tail, tail = first;
+	struct perf_event_header *header = (struct perf_event_header *)sideband->event;
+
+	while (tail < head) {
+		const struct sample_id *id;
+
+		copy_event(sideband, data, tail, header, sizeof(*header));
+		if (header->size < sizeof(*header) || header->size > head - tail)
+			break; /* cannot be; never loop on it */
+		copy_event(sideband, data, tail, header, header->size);
+		tail += header->size;
+		id = event_id(header);
+		if (id && is_of_interest(header))
+			event_order_add(&sideband->order, id->time, header, header->size);
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	if (head - first > DATA_PAGES * sideband->page_size - EVENT_MAX)
+		count_lost(ring);
+}
+
+void sideband_fetch(Sideband *sideband)
+{
+	sideband->last_fetched_ns = sideband->fetched_ns;
+	sideband->fetched_ns = now_ns();
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
+		if (sideband->rings[cpu].memory)
+			fetch_ring(sideband, &sideband->rings[cpu]);
+}
+
+static int take_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint64_t ns)
+{
+	const char *end = (const char *)event_id(&event->header);
 	MappingSeen mapping = {
-		.ns = id->time,
+		.ns = ns,
 		.ns_tgid = event->pid,
 		.start = event->addr,
 		.end = event->addr + event->len,
@@ -280,82 +338,149 @@ static int emit_space(Sideband *sideband, uint8_t flags, uint32_t pid, uint32_t 
 	return sideband->sink(sideband->user, &record.h);
 }
 
-static int take_fork(Sideband *sideband, const struct event_fork *event)
+static int take_fork(Sideband *sideband, const struct event_fork *event, uint64_t ns)
 {
-	if (event->pid == event->ppid) /* a thread */
-		return 0;
 	if (!is_wanted(sideband, event->ppid)) {
 		if (is_wanted(sideband, event->pid)) /* a number used again by a stranger */
-			map_set(&sideband->targets, event->pid, 0);
+			map_set(&sideband->targets, event->pid, WANTED_NOT);
 		return 0;
 	}
 	sideband_add_process(sideband, event->pid);
-	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, event->time);
+	/* What it has from its parent is not all known, either. */
+	if (wanted_of(sideband, event->ppid) == WANTED_AGAIN)
+		sideband_read_again(sideband, event->pid);
+	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, ns);
 }
 
-static int take_lost(Sideband *sideband, const struct event_lost *event, const struct sample_id *id)
+static int take_event(void *user, const void *event, uint64_t ns)
 {
-	struct rec_loss record = {
-		.h = {.len = sizeof(record), .kind = REC_LOSS, .cpu = id->cpu, .ns = id->time},
-		.lost_kind = REC_MAPPING,
-		.cause = LOSS_SIDEBAND,
-		.count = event->lost,
-		.from_ns = sideband->last_read_ns,
-		.to_ns = id->time,
-	};
-
-	return sideband->sink(sideband->user, &record.h);
-}
-
-static int take_event(Sideband *sideband, const struct perf_event_header *header)
-{
+	Sideband *sideband = user;
+	const struct perf_event_header *header = event;
 	const struct sample_id *id = event_id(header);
-	size_t size = header->size - (id ? sizeof(*id) : 0);
+	size_t size = header->size - sizeof(*id);
 
-	if (!id)
-		return 0;
 	switch (header->type) {
 	case PERF_RECORD_MMAP2:
 		if (size < sizeof(struct event_mmap2) ||
-		    !is_wanted(sideband, ((const struct event_mmap2 *)header)->pid))
+		    !is_wanted(sideband, ((const struct event_mmap2 *)event)->pid))
 			return 0;
-		return take_mmap2(sideband, (const struct event_mmap2 *)header, id);
+		return take_mmap2(sideband, event, ns);
 	case PERF_RECORD_FORK:
-		return size < sizeof(struct event_fork)
-			       ? 0
-			       : take_fork(sideband, (const struct event_fork *)header);
+		return size < sizeof(struct event_fork) ? 0 : take_fork(sideband, event, ns);
 	case PERF_RECORD_COMM:
-		if (!(header->misc & PERF_RECORD_MISC_COMM_EXEC) || !is_wanted(sideband, id->pid))
+		if (!is_wanted(sideband, id->pid))
 			return 0;
-		return emit_space(sideband, SPACE_EXEC, id->pid, 0, id->time);
-	case PERF_RECORD_LOST:
-		return size < sizeof(struct event_lost)
-			       ? 0
-			       : take_lost(sideband, (const struct event_lost *)header, id);
+		return emit_space(sideband, SPACE_EXEC, id->pid, 0, ns);
 	}
 	return 0;
 }
 
-int sideband_process(Sideband *sideband)
+/* ---- losses ------------------------------------------------------------------------------------
+ */
+
+static int tell_lost(Sideband *sideband, size_t cpu)
 {
-	uint8_t *base = sideband->fetched.items;
+	struct cpu_ring *ring = &sideband->rings[cpu];
+	struct rec_loss record = {
+		.h = {.len = sizeof(record),
+		      .kind = REC_LOSS,
+		      .cpu = cpu,
+		      .ns = sideband->fetched_ns},
+		.lost_kind = REC_MAPPING,
+		.cause = LOSS_SIDEBAND,
+		.count = ring->lost_new,
+		.from_ns = sideband->last_fetched_ns,
+		.to_ns = sideband->fetched_ns,
+	};
 
-	if (sideband->order.count)
-		qsort_r(sideband->order.items, sideband->order.count, sizeof(size_t), compare_times,
-			base);
-	for (size_t i = 0; i < sideband->order.count; i++) {
-		const void *event = base + sideband->order.items[i];
-		int error = take_event(sideband, event);
+	ring->lost_new = 0;
+	return sideband->sink(sideband->user, &record.h);
+}
 
-		if (error)
-			return error;
+/* Nobody knows whose events they were: what any of the processes maps is to be read again. */
+static void read_all_again(Sideband *sideband)
+{
+	for (size_t i = 0; sideband->targets.mask && i <= sideband->targets.mask; i++)
+		if (sideband->targets.values[i] == WANTED)
+			sideband_read_again(sideband, sideband->targets.keys[i]);
+}
+
+static int tell_losses(Sideband *sideband)
+{
+	bool lossy = false;
+	int error = 0;
+
+	for (size_t cpu = 0; cpu < sideband->cpu_count && !error; cpu++) {
+		if (!sideband->rings[cpu].lost_new)
+			continue;
+		lossy = true;
+		error = tell_lost(sideband, cpu);
 	}
-	sideband->last_read_ns = now_ns();
-	sideband->known_ns = sideband->fetched_ns - EVENT_DELAY_NS;
-	return 0;
+	if (lossy)
+		read_all_again(sideband);
+	sideband->lossy = lossy;
+	return error;
+}
+
+/*
+ * All that was told up to known_ns has been taken, so what is found now and was not told is what
+ * was lost. What was mapped since then will be told, and is taken once more.
+ */
+static int read_process(Sideband *sideband, uint32_t ns_tgid)
+{
+	uint64_t ns = sideband_known_ns(sideband);
+	size_t count;
+	int error = files_read_process(sideband->files, ns_tgid, ns, &count);
+
+	if (error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM)
+		return 0;
+	/* Of a process whose first thread has ended nothing is shown. */
+	if (error || count == 0)
+		return error;
+	return emit_space(sideband, SPACE_READ, ns_tgid, 0, ns);
+}
+
+static int read_unread(Sideband *sideband)
+{
+	uint64_t begin = now_ns();
+	int error = 0;
+
+	while (sideband->unread.count && !error && now_ns() - begin < READ_AGAIN_NS) {
+		uint32_t ns_tgid = sideband->unread.items[--sideband->unread.count];
+
+		if (wanted_of(sideband, ns_tgid) != WANTED_AGAIN)
+			continue;
+		map_set(&sideband->targets, ns_tgid, WANTED);
+		error = read_process(sideband, ns_tgid);
+	}
+	return error;
+}
+
+int sideband_process(Sideband *sideband, bool last)
+{
+	uint64_t known_ns = sideband->fetched_ns - (last ? 0 : EVENT_DELAY_NS);
+	int error = tell_losses(sideband);
+
+	if (!error)
+		error = event_order_take(&sideband->order, known_ns, take_event, sideband);
+	return error ? error : read_unread(sideband);
 }
 
 uint64_t sideband_known_ns(const Sideband *sideband)
 {
-	return sideband->known_ns;
+	return sideband->order.known_ns;
+}
+
+uint64_t sideband_wait_ns(const Sideband *sideband)
+{
+	uint64_t ns = event_order_youngest_ns(&sideband->order), now = now_ns();
+
+	if (!ns)
+		return 0;
+	return ns + EVENT_DELAY_NS > now ? ns + EVENT_DELAY_NS - now : 1;
+}
+
+uint64_t sideband_late(const Sideband *sideband)
+{
+	return sideband->order.late;
 }

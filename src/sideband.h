@@ -24,15 +24,26 @@ int sideband_add_to_epoll(Sideband *sideband, int epoll_fd);
 /* From now on this process's mappings are wanted. Returns true if it was not known before. */
 bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid);
 
+/* What it maps is read from /proc again, soon. Its mappings were told in part only. */
+void sideband_read_again(Sideband *sideband, uint32_t ns_tgid);
+
 /*
  * Reading is in two steps, so that the BPF rings can be drained in between: a child's
  * REC_TASK is older than its first mapping, so what was fetched before a drain
- * can be judged after it. Returns 0 or a negative errno.
+ * can be judged after it. Events that are so young that an older one may still come from another
+ * CPU are kept for the next time, if this is not the last. All records of mappings come in the
+ * order of their times. Returns 0 or a negative errno.
  */
 void sideband_fetch(Sideband *sideband);
-int sideband_process(Sideband *sideband);
+int sideband_process(Sideband *sideband, bool last);
 
-/* What happened before this time (CLOCK_MONOTONIC) has been processed. */
+/* What happened up to this time (CLOCK_MONOTONIC) has been processed. */
 uint64_t sideband_known_ns(const Sideband *sideband);
+
+/* After this time events that were kept can be processed; 0 = there are none. */
+uint64_t sideband_wait_ns(const Sideband *sideband);
+
+/* Events that came too late for what sideband_known_ns() had said. */
+uint64_t sideband_late(const Sideband *sideband);
 
 #endif

@@ -8,6 +8,7 @@
 static void image_free(Image *image)
 {
 	vec_free(&image->mappings);
+	vec_free(&image->pending);
 	free(image);
 }
 
@@ -18,7 +19,45 @@ void images_free(Images *images)
 	vec_free(&images->list);
 	map_free(&images->current);
 	map_free(&images->by_tgid);
+	vec_free(&images->uses);
 }
+
+/* ---- uses --------------------------------------------------------------------------------- */
+
+static void add_uses(Images *images, const Image *image, uint32_t each)
+{
+	for (size_t i = 0; i < image->mappings.count; i++) {
+		uint32_t file = image->mappings.items[i].file;
+
+		while (images->uses.count <= file)
+			*vec_push(&images->uses) = 0;
+		images->uses.items[file] += each;
+	}
+}
+
+/* Around each change of its mappings. */
+static void uncount(Images *images, Image *image)
+{
+	if (image->counted)
+		add_uses(images, image, -1U);
+	image->counted = false;
+}
+
+static void count(Images *images, Image *image)
+{
+	image->counted = !image->ended_ns;
+	if (image->counted)
+		add_uses(images, image, 1);
+}
+
+/* What it mapped may still be asked for, but nothing walks by it any more. */
+static void end_image(Images *images, Image *image, uint64_t now_ns)
+{
+	uncount(images, image);
+	image->ended_ns = now_ns;
+}
+
+/* ---- images ------------------------------------------------------------------------------- */
 
 static Image *current_image(const Images *images, uint32_t ns_tgid)
 {
@@ -33,7 +72,7 @@ static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t now_ns)
 	Image *image = xcalloc(1, sizeof(*image)), *before = current_image(images, ns_tgid);
 
 	if (before && !before->ended_ns)
-		before->ended_ns = now_ns;
+		end_image(images, before, now_ns);
 	image->ns_tgid = ns_tgid;
 	image->changed = true;
 	map_set(&images->current, ns_tgid, images->list.count);
@@ -119,45 +158,136 @@ static void take_exit(Images *images, const struct rec_exit *record, uint64_t no
 
 	if (image && image->tgid == record->tgid && record->h.flags & EXIT_GROUP_DEAD &&
 	    !image->ended_ns)
-		image->ended_ns = now_ns;
+		end_image(images, image, now_ns);
 }
 
 /* ---- the side-band's --------------------------------------------------------------------- */
 
-/* What lies in [start, last] is no more: cut out of what was there. */
-static void clear_range(Image *image, uint64_t start, uint64_t last)
+static bool is_same(const ImageMapping *a, const ImageMapping *b)
 {
-	size_t count = image->mappings.count, kept = 0;
-	VEC(ImageMapping) behind = {};
+	return a->start == b->start && a->last == b->last && a->file == b->file &&
+	       a->bias == b->bias;
+}
 
-	for (size_t i = 0; i < count; i++) {
-		ImageMapping mapping = image->mappings.items[i];
+/* What is mapped again just as it was has been there all the time. */
+static void hide(ImageMapping *top, const ImageMapping *under)
+{
+	if (!is_same(top, under) || top->hides) {
+		top->hides = true;
+		return;
+	}
+	top->from_ns = under->from_ns;
+	top->awaits = under->awaits;
+	top->hides = under->hides;
+}
 
-		if (mapping.last < start || mapping.start > last) {
-			image->mappings.items[kept++] = mapping;
+/* On the way through the mappings of a layer; `now` may be the rest of one. */
+typedef struct Cursor {
+	const ImageMapping *next, *end;
+	ImageMapping now;
+	bool has_now;
+} Cursor;
+
+static void advance(Cursor *cursor)
+{
+	cursor->has_now = cursor->next < cursor->end;
+	if (cursor->has_now)
+		cursor->now = *cursor->next++;
+}
+
+/* What lies before top, and what of it lies under top is hidden. */
+static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
+{
+	while (under->has_now && under->now.start <= top->last) {
+		if (under->now.last < top->start) {
+			*vec_push(both) = under->now;
+			advance(under);
 			continue;
 		}
-		if (mapping.last > last) {
-			*vec_push(&behind) = mapping;
-			behind.items[behind.count - 1].start = last + 1;
+		hide(top, &under->now);
+		if (under->now.start < top->start) {
+			*vec_push(both) = under->now;
+			both->items[both->count - 1].last = top->start - 1;
 		}
-		if (mapping.start < start) {
-			mapping.last = start - 1;
-			image->mappings.items[kept++] = mapping;
-		}
+		if (under->now.last > top->last)
+			under->now.start = top->last + 1;
+		else
+			advance(under);
 	}
-	image->mappings.count = kept;
-	if (behind.count) { /* one at most: they do not overlap */
-		size_t at = kept;
+}
 
-		vec_push(&image->mappings);
-		while (at > 0 && image->mappings.items[at - 1].start > last) {
-			image->mappings.items[at] = image->mappings.items[at - 1];
-			at--;
-		}
-		image->mappings.items[at] = behind.items[0];
+/* The younger ones over the older ones, both by address. O(n). */
+static ImageMappings overlay(const ImageMappings *older, const ImageMappings *younger)
+{
+	Cursor under = {.next = older->items, .end = older->items + older->count};
+	ImageMappings both = {};
+
+	vec_reserve(&both, older->count + 2 * younger->count);
+	advance(&under);
+	for (size_t i = 0; i < younger->count; i++) {
+		ImageMapping top = younger->items[i];
+
+		pass_to(&under, &top, &both);
+		*vec_push(&both) = top;
 	}
-	vec_free(&behind);
+	for (; under.has_now; advance(&under))
+		*vec_push(&both) = under.now;
+	return both;
+}
+
+/* What was mapped one after another as one layer: as merge sort does it, O(n log n). */
+static ImageMappings flatten(const ImageMapping *items, size_t count)
+{
+	ImageMappings first = {}, second, both;
+
+	if (count == 1) {
+		*vec_push(&first) = *items;
+		return first;
+	}
+	first = flatten(items, count / 2);
+	second = flatten(items + count / 2, count - count / 2);
+	both = overlay(&first, &second);
+	vec_free(&first);
+	vec_free(&second);
+	return both;
+}
+
+static void settle(Images *images, Image *image)
+{
+	ImageMappings younger, both;
+
+	if (image->pending.count == 0)
+		return;
+	younger = flatten(image->pending.items, image->pending.count);
+	uncount(images, image);
+	both = overlay(&image->mappings, &younger);
+	vec_free(&younger);
+	vec_free(&image->mappings);
+	image->mappings = both;
+	image->pending.count = 0;
+	for (size_t i = 0; i < both.count; i++)
+		both.items[i].hides = false;
+	count(images, image);
+}
+
+void images_settle(Images *images)
+{
+	for (size_t i = 0; i < images->list.count; i++)
+		settle(images, images->list.items[i]);
+}
+
+bool images_use_file(const Images *images, uint32_t file)
+{
+	return file < images->uses.count && images->uses.items[file] > 0;
+}
+
+/* In the place of what it had. */
+static void set_mappings(Images *images, Image *image, const ImageMapping *items, size_t number)
+{
+	uncount(images, image);
+	image->mappings.count = image->pending.count = 0;
+	vec_append(&image->mappings, items, number);
+	count(images, image);
 }
 
 static void take_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
@@ -168,21 +298,14 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 		.last = record->end - 1,
 		.bias = record->bias,
 		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
+		.told_ns = record->h.ns,
 		.file = record->file,
 		.awaits = !(record->h.flags & MAPPING_INITIAL),
 	};
-	size_t at;
 
 	if (mapping.start > mapping.last || !(record->h.flags & MAPPING_EXEC))
 		return;
-	clear_range(image, mapping.start, mapping.last);
-	at = image->mappings.count;
-	vec_push(&image->mappings);
-	while (at > 0 && image->mappings.items[at - 1].start > mapping.start) {
-		image->mappings.items[at] = image->mappings.items[at - 1];
-		at--;
-	}
-	image->mappings.items[at] = mapping;
+	*vec_push(&image->pending) = mapping;
 	image->latest_ns = MAX(image->latest_ns, record->h.ns);
 	image->changed = true;
 }
@@ -191,19 +314,55 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 static void take_fork(Images *images, const struct rec_space *record, uint64_t now_ns)
 {
 	Image *child = get_image(images, record->ns_tgid, now_ns);
-	const Image *parent = current_image(images, record->ns_parent);
+	Image *parent = current_image(images, record->ns_parent);
 	uint64_t past_ns = MAX(child->latest_ns, child->told_ns);
 
 	/* What was there before the fork is another process, which had the number. */
 	if (past_ns && past_ns < record->h.ns)
 		child = begin_image(images, record->ns_tgid, now_ns);
-	child->mappings.count = 0;
 	child->latest_ns = record->h.ns;
 	child->changed = true;
-	if (parent)
-		vec_append(&child->mappings, parent->mappings.items, parent->mappings.count);
+	if (!parent) {
+		set_mappings(images, child, NULL, 0);
+		return;
+	}
+	settle(images, parent);
+	set_mappings(images, child, parent->mappings.items, parent->mappings.count);
+	child->doubt_ns = parent->doubt_ns;
 	for (size_t i = 0; i < child->mappings.count; i++)
 		child->mappings.items[i].awaits = false; /* not from its own mmap on */
+}
+
+/* All that it maps was just told again: the rest is gone. */
+static void take_read(Images *images, const struct rec_space *record)
+{
+	Image *image = current_image(images, record->ns_tgid);
+	size_t kept = 0;
+
+	if (!image)
+		return;
+	settle(images, image);
+	uncount(images, image);
+	for (size_t i = 0; i < image->mappings.count; i++)
+		if (image->mappings.items[i].told_ns == record->h.ns)
+			image->mappings.items[kept++] = image->mappings.items[i];
+	image->mappings.count = kept;
+	count(images, image);
+	image->doubt_ns = 0;
+	image->changed = true;
+}
+
+/* Nobody knows whose they were. */
+static void take_loss(Images *images, const struct rec_loss *record)
+{
+	if (record->lost_kind != REC_MAPPING)
+		return;
+	for (size_t i = 0; i < images->list.count; i++) {
+		Image *image = images->list.items[i];
+
+		if (!image->doubt_ns || image->doubt_ns > record->from_ns)
+			image->doubt_ns = record->from_ns;
+	}
 }
 
 static void take_exec(Images *images, const struct rec_space *record, uint64_t now_ns)
@@ -247,6 +406,11 @@ void images_take(Images *images, const struct record *record, uint64_t now_ns)
 			take_fork(images, (const struct rec_space *)record, now_ns);
 		else if (record->flags & SPACE_EXEC)
 			take_exec(images, (const struct rec_space *)record, now_ns);
+		else if (record->flags & SPACE_READ)
+			take_read(images, (const struct rec_space *)record);
+		break;
+	case REC_LOSS:
+		take_loss(images, (const struct rec_loss *)record);
 		break;
 	}
 }
@@ -257,16 +421,17 @@ static int32_t execs_behind(const Image *image)
 	return image->exec_told_ns ? (int32_t)(image->exec_told - image->exec_id) : INT32_MIN;
 }
 
-bool image_has_begun(const Image *image, uint64_t now_ns)
+bool image_is_ready(const Image *image, uint64_t known_ns, uint64_t now_ns)
 {
-	return !image->begun_ns || image->told_ns >= image->begun_ns || execs_behind(image) >= 0 ||
+	if (!image->tgid || image->ended_ns || image->told_ns > known_ns || execs_behind(image) > 0)
+		return false;
+	return !image->begun_ns || image->told_ns >= image->begun_ns || execs_behind(image) == 0 ||
 	       now_ns > image->begun_ns + EXEC_PATIENCE_NS;
 }
 
-size_t images_correct(Images *images, uint64_t known_ns)
+void images_correct(Images *images, uint64_t known_ns,
+		    void (*corrected)(void *user, const Image *image), void *user)
 {
-	size_t corrected = 0;
-
 	for (size_t i = 0; i < images->list.count; i++) {
 		Image *image = images->list.items[i];
 
@@ -274,11 +439,10 @@ size_t images_correct(Images *images, uint64_t known_ns)
 		    known_ns < image->exec_told_ns + EXEC_PATIENCE_NS)
 			continue;
 		image->exec_id = image->exec_told;
-		image->mappings.count = 0;
 		image->changed = true;
-		corrected++;
+		set_mappings(images, image, NULL, 0);
+		corrected(user, image);
 	}
-	return corrected;
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

@@ -11,6 +11,9 @@
 
 #define CHUNK_BYTES (CHUNK_CELLS * sizeof(union unwind_cell))
 
+/* One part of so many is not for tables: without its mappings a process has no stack at all. */
+#define RUNS_SHARE 16
+
 /* The system's rules that are always there. */
 #define RULE_GAP     0u
 #define RULE_NO_ROOM 1u
@@ -23,9 +26,12 @@ typedef struct Hole {
 struct UnwindMemory {
 	int chunks_fd, rules_fd;
 	union unwind_cell *cells; /* room for CHUNKS_MAX of them, mapped up to chunk_count */
-	uint32_t chunk_count;
+	uint32_t chunk_count, chunk_limit;
 	VEC(Hole) holes;
 	uint32_t cells_used;
+	uint64_t runs;	   /* that there were, */
+	uint32_t tables;   /* and of these */
+	uint64_t *epoch;   /* what was removed is counted there; may be NULL */
 	UnwindRules rules; /* in the map's memory, which has room for RULES_MAX */
 	UnwindRuleIndex rule_index;
 	uint64_t rows_without_rule;
@@ -187,12 +193,13 @@ static int open_chunks(UnwindMemory *memory)
 	return start_first_chunk(memory, fd);
 }
 
-int unwind_memory_new(UnwindMemory **ret_memory)
+int unwind_memory_new(uint64_t size, UnwindMemory **ret_memory)
 {
 	UnwindMemory *memory = xcalloc(1, sizeof(*memory));
 	int error;
 
 	memory->chunks_fd = memory->rules_fd = -1;
+	memory->chunk_limit = MAX(MIN(size / CHUNK_BYTES, CHUNKS_MAX), 1);
 	error = open_chunks(memory);
 	if (!error)
 		error = open_rules(memory);
@@ -202,6 +209,11 @@ int unwind_memory_new(UnwindMemory **ret_memory)
 	}
 	*ret_memory = memory;
 	return 0;
+}
+
+void unwind_memory_set_epoch(UnwindMemory *memory, uint64_t *epoch)
+{
+	memory->epoch = epoch;
 }
 
 void unwind_memory_free(UnwindMemory *memory)
@@ -257,7 +269,7 @@ static bool take_hole(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
 static bool has_room(const UnwindMemory *memory, uint32_t count)
 {
 	uint32_t end = memory->chunk_count * CHUNK_CELLS;
-	uint32_t at_end = (CHUNKS_MAX - memory->chunk_count) * CHUNK_CELLS;
+	uint32_t at_end = (memory->chunk_limit - memory->chunk_count) * CHUNK_CELLS;
 	const Hole *last =
 		memory->holes.count ? &memory->holes.items[memory->holes.count - 1] : NULL;
 
@@ -309,54 +321,95 @@ static void release(UnwindMemory *memory, uint32_t first, uint32_t count)
 
 /* ---- tables and runs ---------------------------------------------------------------------- */
 
-static uint32_t cells_of(uint32_t rows)
+/* What lies behind the head is there for the programs now. */
+static void set_mark(UnwindMemory *memory, uint32_t cell, uint64_t mark, uint32_t count)
 {
-	return (rows + CELL_ROWS - 1) / CELL_ROWS;
+	struct unwind_head *head = &memory->cells[cell].head;
+
+	head->count = count;
+	__atomic_store_n(&head->mark, mark, __ATOMIC_RELEASE);
 }
 
-int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, uint32_t *ret_row)
+/* Before anything is written over, of which what was there before is seen to be gone. */
+static void release_marked(UnwindMemory *memory, uint32_t cell, uint64_t mark, uint64_t cells)
+{
+	struct unwind_head *head = &memory->cells[cell].head;
+
+	if (!mark || head->mark != mark) /* it is gone already */
+		return;
+	__atomic_store_n(&head->mark, 0, __ATOMIC_RELAXED);
+	if (memory->epoch)
+		__atomic_store_n(memory->epoch, *memory->epoch + 1, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	release(memory, cell, cells);
+}
+
+uint64_t unwind_memory_cells(size_t rows)
+{
+	return 1 + (rows + CELL_ROWS - 1) / CELL_ROWS;
+}
+
+uint64_t unwind_memory_spare(const UnwindMemory *memory)
+{
+	uint64_t limit = (uint64_t)memory->chunk_limit * CHUNK_CELLS, used = memory->cells_used;
+
+	limit -= limit / RUNS_SHARE;
+	return limit - MIN(limit, used);
+}
+
+int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, TablePlace *ret_place)
 {
 	struct unwind_row *rows;
 	uint32_t cell;
 	int error;
 
-	if (table->rows.count > (size_t)CHUNKS_MAX * CHUNK_CELLS * CELL_ROWS)
+	if (unwind_memory_cells(table->rows.count) > unwind_memory_spare(memory))
 		return -ENOSPC;
-	error = allocate(memory, cells_of(table->rows.count), &cell);
+	error = allocate(memory, unwind_memory_cells(table->rows.count), &cell);
 	if (error)
 		return error;
 	memory->renumbered.count = 0;
 	for (size_t i = 0; i < table->rules.count; i++)
 		*vec_push(&memory->renumbered) = intern_rule(memory, &table->rules.items[i]);
-	rows = memory->cells[cell].rows;
+	rows = memory->cells[cell + 1].rows;
 	for (size_t i = 0; i < table->rows.count; i++) {
 		uint32_t rule = memory->renumbered.items[table->rows.items[i].rule];
 
 		rows[i] = (struct unwind_row){.pc = table->rows.items[i].pc, .rule = rule};
 		memory->rows_without_rule += rule == RULE_NO_ROOM;
 	}
-	*ret_row = cell * CELL_ROWS;
+	*ret_place = (TablePlace){.row = (cell + 1) * CELL_ROWS, .table = ++memory->tables};
+	set_mark(memory, cell, TABLE_MARK | ret_place->table, table->rows.count);
 	return 0;
 }
 
-void unwind_memory_remove_table(UnwindMemory *memory, uint32_t row, uint32_t rows)
+void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place)
 {
-	release(memory, row / CELL_ROWS, cells_of(rows));
+	uint32_t cell = place.row / CELL_ROWS - 1;
+
+	release_marked(memory, cell, TABLE_MARK | place.table,
+		       unwind_memory_cells(memory->cells[cell].head.count));
 }
 
 int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *mappings,
-			  uint32_t count, uint32_t *ret_cell)
+			  uint32_t count, RunPlace *ret_place)
 {
-	int error = allocate(memory, count, ret_cell);
+	uint32_t cell;
+	int error = count < UINT32_MAX ? allocate(memory, count + 1, &cell) : -ENOSPC;
 
-	for (uint32_t i = 0; i < count && !error; i++)
-		memory->cells[*ret_cell + i].mapping = mappings[i];
-	return error;
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < count; i++)
+		memory->cells[cell + 1 + i].mapping = mappings[i];
+	*ret_place = (RunPlace){.cell = cell, .mark = RUN_MARK | memory->runs++};
+	set_mark(memory, cell, ret_place->mark, count);
+	return 0;
 }
 
-void unwind_memory_remove_run(UnwindMemory *memory, uint32_t cell, uint32_t count)
+void unwind_memory_remove_run(UnwindMemory *memory, RunPlace place)
 {
-	release(memory, cell, count);
+	release_marked(memory, place.cell, place.mark,
+		       1 + (uint64_t)memory->cells[place.cell].head.count);
 }
 
 bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
@@ -364,10 +417,14 @@ bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_map
 {
 	const struct unwind_row *rows = memory->cells[0].rows;
 	uint64_t limit = (uint64_t)memory->chunk_count * CHUNK_CELLS * CELL_ROWS;
+	const struct unwind_head *head;
 
-	if (mapping->rows == 0 || (uint64_t)mapping->row + mapping->rows > limit)
+	if (mapping->table == 0 || mapping->row < CELL_ROWS || mapping->row >= limit)
 		return false;
-	*ret_rule = memory->rules.items[walk_search(rows + mapping->row, mapping->rows, pc)->rule];
+	head = &memory->cells[mapping->row / CELL_ROWS - 1].head;
+	if (head->mark != (TABLE_MARK | mapping->table))
+		return false;
+	*ret_rule = memory->rules.items[walk_search(rows + mapping->row, head->count, pc)->rule];
 	return true;
 }
 

@@ -8,14 +8,13 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* A table is not written over before every program that may have found it has ended. */
-#define GRACE_NS NSEC_PER_SEC
-
 enum table_state { TABLE_UNKNOWN, TABLE_WANTED, TABLE_READY, TABLE_NONE };
 
 typedef struct FileTable {
 	enum table_state state;
-	uint32_t row, rows;
+	TablePlace place;
+	uint64_t cells;	      /* that it takes */
+	uint64_t asked_again; /* it found no room: when so many are to be had */
 	uint64_t base_svma;
 	uint64_t used_ns;	   /* a process was published that maps it */
 	enum unwind_no_table none; /* TABLE_NONE: why */
@@ -24,20 +23,17 @@ typedef struct FileTable {
 	struct unwind_object_key object;
 } FileTable;
 
-/* Removed, but maybe still read. */
-typedef struct Removed {
-	uint32_t row, rows;
-	uint64_t ns;
-} Removed;
-
 struct UnwindTables {
 	const UnwindMaps *maps;
 	Files *files;
 	TableService *service;
-	VEC(FileTable) list; /* by FILE id */
-	VEC(Removed) removed;
+	FileUsed used;
+	void *user;
+	VEC(FileTable) list;	/* by FILE id */
+	VEC(uint32_t) homeless; /* files whose table found no room */
 	VEC(uint32_t) fresh;
-	uint32_t vdso_row, vdso_rows;
+	uint64_t round_ns; /* when this round began */
+	TablePlace vdso;
 	UnwindTablesCounts counts;
 };
 
@@ -60,7 +56,7 @@ static int describe_object(const ElfIdentity *identity, const FileTable *table,
 			   struct unwind_object *ret_object)
 {
 	struct unwind_object object = {
-		.row = table->row, .rows = table->rows, .exec_start = UINT64_MAX};
+		.row = table->place.row, .table = table->place.table, .exec_start = UINT64_MAX};
 
 	for (size_t i = 0; i < identity->loads.count; i++) {
 		const ElfSegment *load = &identity->loads.items[i];
@@ -118,6 +114,99 @@ static void set_fresh(UnwindTables *tables, uint32_t file)
 	*vec_push(&tables->fresh) = file;
 }
 
+/* ---- room ---------------------------------------------------------------------------------- */
+
+static bool may_go(const UnwindTables *tables, uint32_t file)
+{
+	const FileTable *table = &tables->list.items[file];
+
+	return table->state == TABLE_READY && table->place.table != tables->vdso.table &&
+	       !tables->used(tables->user, file);
+}
+
+static FileTable *oldest_unused(UnwindTables *tables)
+{
+	FileTable *oldest = NULL;
+
+	for (uint32_t i = 0; i < tables->list.count; i++) {
+		FileTable *table = &tables->list.items[i];
+
+		if ((!oldest || table->used_ns < oldest->used_ns) && may_go(tables, i))
+			oldest = table;
+	}
+	return oldest;
+}
+
+/* What tables may still take, and what would be free without those that may go. */
+static uint64_t cells_to_be_had(const UnwindTables *tables)
+{
+	uint64_t cells = unwind_memory_spare(tables->maps->memory);
+
+	for (uint32_t i = 0; i < tables->list.count; i++)
+		if (may_go(tables, i))
+			cells += tables->list.items[i].cells;
+	return cells;
+}
+
+/* Who maps the file again wants it again. */
+bool unwind_tables_drop_one(UnwindTables *tables)
+{
+	FileTable *table = oldest_unused(tables);
+
+	if (!table)
+		return false;
+	if (table->has_object)
+		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
+	unwind_memory_remove_table(tables->maps->memory, table->place);
+	*table = (FileTable){.fresh = table->fresh};
+	tables->counts.evicted++;
+	return true;
+}
+
+/* In the place of others, if need be. None goes in vain, but where the holes are too small. */
+static int place_table(UnwindTables *tables, uint32_t file, const UnwindTable *built)
+{
+	FileTable *table = file_table(tables, file);
+	UnwindMemory *memory = tables->maps->memory;
+	int error = unwind_memory_add_table(memory, built, &table->place);
+	uint64_t to_be_had;
+
+	table->cells = unwind_memory_cells(built->rows.count);
+	if (error == -ENOSPC && table->cells <= cells_to_be_had(tables))
+		while (error == -ENOSPC && unwind_tables_drop_one(tables))
+			error = unwind_memory_add_table(memory, built, &table->place);
+	if (error != -ENOSPC)
+		return error;
+	to_be_had = cells_to_be_had(tables);
+	table->asked_again = table->cells + (to_be_had < table->cells ? 0 : to_be_had);
+	*vec_push(&tables->homeless) = file;
+	return error;
+}
+
+void unwind_tables_try_again(UnwindTables *tables)
+{
+	uint64_t cells = tables->homeless.count ? cells_to_be_had(tables) : 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tables->homeless.count; i++) {
+		uint32_t file = tables->homeless.items[i];
+		FileTable *table = file_table(tables, file);
+		uint64_t needed = table->cells;
+		bool used = tables->used(tables->user, file);
+
+		if (used && table->asked_again > cells) {
+			tables->homeless.items[kept++] = file;
+			continue;
+		}
+		*table = (FileTable){.fresh = table->fresh};
+		if (!used) /* who maps it next wants it again */
+			continue;
+		cells -= needed;
+		unwind_tables_want(tables, file);
+	}
+	tables->homeless.count = kept;
+}
+
 /* ---- tables -------------------------------------------------------------------------------- */
 
 static void ask(UnwindTables *tables, uint32_t file, const FileView *view)
@@ -165,7 +254,7 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 	note_debug_file(tables, file, debug);
 	set_fresh(tables, file);
 	if (!error)
-		error = unwind_memory_add_table(tables->maps->memory, built, &table->row);
+		error = place_table(tables, file, built);
 	if (error) {
 		table->state = TABLE_NONE;
 		table->none = error == -ENODATA ? NO_TABLE_NONE : NO_TABLE_LOST;
@@ -174,7 +263,6 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 		tables->counts.unread += error != -ENOSPC && error != -ENODATA;
 		return;
 	}
-	table->rows = built->rows.count;
 	table->state = TABLE_READY;
 	table->used_ns = now_ns();
 	tables->counts.ready++;
@@ -201,11 +289,9 @@ static int add_vdso(UnwindTables *tables)
 	if (!error)
 		error = unwind_table_build(&map, NULL, identity.base_svma, &built);
 	if (!error)
-		error = unwind_memory_add_table(tables->maps->memory, &built, &table.row);
-	table.rows = built.rows.count;
+		error = unwind_memory_add_table(tables->maps->memory, &built, &table.place);
 	if (!error && !describe_object(&identity, &table, &object)) {
-		tables->vdso_row = table.row;
-		tables->vdso_rows = table.rows;
+		tables->vdso = table.place;
 		*tables->maps->vdso = object;
 	}
 	unwind_table_free(&built);
@@ -214,8 +300,8 @@ static int add_vdso(UnwindTables *tables)
 	return error == -ENODATA || error == -ENOEXEC ? 0 : error;
 }
 
-int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker,
-		      UnwindTables **ret_tables)
+int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, FileUsed used,
+		      void *user, UnwindTables **ret_tables)
 {
 	UnwindTables *tables = xcalloc(1, sizeof(*tables));
 	TableServiceOptions options = {
@@ -224,6 +310,8 @@ int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invok
 
 	tables->maps = maps;
 	tables->files = files;
+	tables->used = used;
+	tables->user = user;
 	if (!error)
 		error = add_vdso(tables);
 	if (error) {
@@ -240,7 +328,7 @@ void unwind_tables_free(UnwindTables *tables)
 		return;
 	table_service_free(tables->service);
 	vec_free(&tables->list);
-	vec_free(&tables->removed);
+	vec_free(&tables->homeless);
 	vec_free(&tables->fresh);
 	free(tables);
 }
@@ -254,9 +342,8 @@ void unwind_tables_want(UnwindTables *tables, uint32_t file)
 		return;
 	table->base_svma = view.identity->base_svma;
 	if (view.flags & FILE_VDSO) {
-		table->row = tables->vdso_row;
-		table->rows = tables->vdso_rows;
-		table->state = table->rows ? TABLE_READY : TABLE_NONE;
+		table->place = tables->vdso;
+		table->state = table->place.table ? TABLE_READY : TABLE_NONE;
 		table->none = NO_TABLE_LOST;
 	} else if (view.fd < 0) {
 		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
@@ -273,28 +360,12 @@ int unwind_tables_fd(const UnwindTables *tables)
 	return table_service_fd(tables->service);
 }
 
-static void release_removed(UnwindTables *tables)
-{
-	uint64_t now = now_ns();
-	size_t kept = 0;
-
-	for (size_t i = 0; i < tables->removed.count; i++) {
-		Removed removed = tables->removed.items[i];
-
-		if (removed.ns + GRACE_NS > now)
-			tables->removed.items[kept++] = removed;
-		else
-			unwind_memory_remove_table(tables->maps->memory, removed.row, removed.rows);
-	}
-	tables->removed.count = kept;
-}
-
 void unwind_tables_take(UnwindTables *tables)
 {
 	for (size_t i = 0; i < tables->fresh.count; i++)
 		tables->list.items[tables->fresh.items[i]].fresh = false;
 	tables->fresh.count = 0;
-	release_removed(tables);
+	tables->round_ns = now_ns();
 	table_service_take(tables->service, take_table, tables);
 }
 
@@ -320,11 +391,11 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 	struct unwind_mapping mapping = {
 		.start = start, .last = last, .load = bias + table->base_svma};
 
-	table->used_ns = now_ns();
+	table->used_ns = tables->round_ns;
 	switch (table->state) {
 	case TABLE_READY:
-		mapping.row = table->row;
-		mapping.rows = table->rows;
+		mapping.row = table->place.row;
+		mapping.table = table->place.table;
 		break;
 	case TABLE_NONE:
 		mapping.row = table->none;
@@ -335,54 +406,6 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 		break;
 	}
 	return mapping;
-}
-
-/* ---- room --------------------------------------------------------------------------------------
- */
-
-static void evict(UnwindTables *tables, FileTable *table)
-{
-	if (table->has_object)
-		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
-	*vec_push(&tables->removed) =
-		(Removed){.row = table->row, .rows = table->rows, .ns = now_ns()};
-	*table = (FileTable){};
-	tables->counts.evicted++;
-}
-
-static FileTable *oldest_unused(UnwindTables *tables, bool (*used)(void *user, uint32_t file),
-				void *user)
-{
-	FileTable *oldest = NULL;
-
-	for (uint32_t i = 0; i < tables->list.count; i++) {
-		FileTable *table = &tables->list.items[i];
-
-		if (table->state != TABLE_READY || table->row == tables->vdso_row ||
-		    (oldest && table->used_ns >= oldest->used_ns) || used(user, i))
-			continue;
-		oldest = table;
-	}
-	return oldest;
-}
-
-void unwind_tables_make_room(UnwindTables *tables, bool (*used)(void *user, uint32_t file),
-			     void *user)
-{
-	UnwindMemoryCounts memory = unwind_memory_counts(tables->maps->memory);
-	uint64_t limit = (uint64_t)CHUNKS_MAX * CHUNK_CELLS;
-	uint64_t free_cells = limit - memory.cells_used;
-	FileTable *table;
-
-	/* Those on their way out have been counted before. */
-	for (size_t i = 0; i < tables->removed.count; i++)
-		free_cells += tables->removed.items[i].rows / CELL_ROWS;
-	if (free_cells >= limit / 8)
-		return;
-	while (free_cells < limit / 4 && (table = oldest_unused(tables, used, user))) {
-		free_cells += table->rows / CELL_ROWS;
-		evict(tables, table);
-	}
 }
 
 UnwindTablesCounts unwind_tables_counts(const UnwindTables *tables)

@@ -22,16 +22,22 @@ typedef struct UnwindTables UnwindTables;
 
 typedef struct UnwindTablesCounts {
 	uint64_t wanted, ready, failed; /* files: asked for, with a table, without one */
-	uint64_t no_room;		/* of those without: memory was full */
+	uint64_t no_room;		/* found no room although nothing more could be dropped */
 	uint64_t unread;		/* of those without: they could not be read to the end */
 	uint64_t debug_unused;		/* files whose debug file was found, and did not fit */
 	uint64_t evicted;		/* tables that made room */
 	uint64_t objects_lost;		/* files that the map of objects had no room for */
 } UnwindTablesCounts;
 
-/* Returns 0 or a negative errno. maps and files stay the caller's and must outlive this. */
-int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker,
-		      UnwindTables **ret_tables);
+/* Does a process that lives map the file? */
+typedef bool (*FileUsed)(void *user, uint32_t file);
+
+/*
+ * Returns 0 or a negative errno. maps and files stay the caller's and must outlive this. Of files
+ * that used() denies tables may be dropped to make room.
+ */
+int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, FileUsed used,
+		      void *user, UnwindTables **ret_tables);
 void unwind_tables_free(UnwindTables *tables);
 
 /* The file with this id was mapped. Never waits. */
@@ -54,11 +60,13 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 					    uint64_t last, uint64_t bias);
 
 /*
- * Of files that used() denies, the tables that were used longest ago go, until a quarter of what
- * there may be is free. Does nothing while there is room.
+ * Drops the table that was published longest ago of those that are not used. Returns false if
+ * there is none.
  */
-void unwind_tables_make_room(UnwindTables *tables, bool (*used)(void *user, uint32_t file),
-			     void *user);
+bool unwind_tables_drop_one(UnwindTables *tables);
+
+/* Asks again for tables that found no room, if they would now. */
+void unwind_tables_try_again(UnwindTables *tables);
 
 UnwindTablesCounts unwind_tables_counts(const UnwindTables *tables);
 

@@ -4,30 +4,32 @@
 #include <errno.h>
 #include <string.h>
 
-/*
- * Ended images are kept for what comes late, and runs for programs that have found them and are
- * still walking.
- */
+/* Ended images are kept for what comes late. */
 #define ENDED_KEPT_NS NSEC_PER_SEC
-
-/* A run of mappings that was replaced, but maybe is still read. */
-typedef struct OldRun {
-	uint32_t cell, count;
-	uint64_t ns;
-} OldRun;
 
 struct Unwinder {
 	UnwindMaps maps;
 	UnwindTables *tables;
 	UnwindCopies *copies;
 	Images images;
-	VEC(OldRun) old_runs;
 	VEC(struct unwind_mapping) run; /* that is being made */
+	VEC(uint32_t) unknown; /* ns_tgid of those of which the side-band told too little */
+	RecordSink sink;
+	void *user;
+	int error;	   /* of the sink, where it could not be returned */
+	uint64_t released; /* runs and processes: there may be room for others */
 	uint32_t gen;
 	bool prepared; /* what was mapped before the window is known */
 	uint64_t published, publish_failed, corrected;
 	Delays delays;
 };
+
+static bool is_file_used(void *user, uint32_t file)
+{
+	const Unwinder *unwinder = user;
+
+	return images_use_file(&unwinder->images, file);
+}
 
 int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, RecordSink sink,
 		 void *user, Unwinder **ret_unwinder)
@@ -36,8 +38,11 @@ int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, R
 	int error;
 
 	unwinder->maps = *maps;
+	unwinder->sink = sink;
+	unwinder->user = user;
 	unwinder->copies = unwind_copies_new(&unwinder->maps, sink, user);
-	error = unwind_tables_new(&unwinder->maps, files, invoker, &unwinder->tables);
+	error = unwind_tables_new(&unwinder->maps, files, invoker, is_file_used, unwinder,
+				  &unwinder->tables);
 	if (error) {
 		unwinder_free(unwinder);
 		return error;
@@ -53,8 +58,8 @@ void unwinder_free(Unwinder *unwinder)
 	unwind_copies_free(unwinder->copies);
 	unwind_tables_free(unwinder->tables);
 	images_free(&unwinder->images);
-	vec_free(&unwinder->old_runs);
 	vec_free(&unwinder->run);
+	vec_free(&unwinder->unknown);
 	free(unwinder);
 }
 
@@ -76,12 +81,12 @@ void unwinder_expect(Unwinder *unwinder, uint32_t file)
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-static void retire_run(Unwinder *unwinder, Image *image)
+static void release_run(Unwinder *unwinder, RunPlace run)
 {
-	if (image->count)
-		*vec_push(&unwinder->old_runs) =
-			(OldRun){.cell = image->cell, .count = image->count, .ns = now_ns()};
-	image->count = 0;
+	if (!run.mark)
+		return;
+	unwind_memory_remove_run(unwinder->maps.memory, run);
+	unwinder->released++;
 }
 
 static void make_run(Unwinder *unwinder, const Image *image)
@@ -115,11 +120,26 @@ static void note_delays(Unwinder *unwinder, Image *image)
 	for (size_t i = 0; i < image->mappings.count; i++) {
 		ImageMapping *mapping = &image->mappings.items[i];
 
-		if (!mapping->awaits || unwinder->run.items[i].rows == 0)
+		if (!mapping->awaits || unwinder->run.items[i].table == 0)
 			continue;
 		mapping->awaits = false;
 		delays_add(&unwinder->delays, now - MIN(now, mapping->from_ns));
 	}
+}
+
+/* In the place of tables that nobody uses, if need be. */
+static int place_run(Unwinder *unwinder, RunPlace *ret_run)
+{
+	int error;
+
+	*ret_run = (RunPlace){};
+	if (unwinder->run.count == 0)
+		return 0;
+	do
+		error = unwind_memory_add_run(unwinder->maps.memory, unwinder->run.items,
+					      unwinder->run.count, ret_run);
+	while (error == -ENOSPC && unwind_tables_drop_one(unwinder->tables));
+	return error;
 }
 
 static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
@@ -129,28 +149,32 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 		.gen_again = unwinder->gen,
 		.exec_id = image->exec_id,
 		.start_boottime = image->start_boottime,
-		.tables_ns = MAX(known_ns, image->latest_ns),
+		.tables_ns = image->doubt_ns ? MIN(known_ns, image->doubt_ns) : known_ns,
 	};
-	int error = 0;
+	RunPlace before = image->run;
+	int error;
 
 	make_run(unwinder, image);
-	retire_run(unwinder, image);
-	if (unwinder->run.count > 0)
-		error = unwind_memory_add_run(unwinder->maps.memory, unwinder->run.items,
-					      unwinder->run.count, &process.cell);
+	error = place_run(unwinder, &image->run);
 	if (!error) {
-		process.count = image->count = unwinder->run.count;
-		image->cell = process.cell;
+		process.run = image->run.mark;
+		process.cell = image->run.cell;
+		process.count = unwinder->run.count;
 	}
 	/* Without room, too: the entry that is there names the run that is about to go. */
 	if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process, BPF_ANY)) {
 		error = -errno;
 		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
+		release_run(unwinder, image->run);
+		image->run = (RunPlace){};
 	}
+	release_run(unwinder, before);
 	if (!error)
 		note_delays(unwinder, image);
 	unwinder->published++;
-	unwinder->publish_failed += error != 0;
+	unwinder->publish_failed += error && !image->failed;
+	image->failed = error;
+	image->tried = unwinder->released;
 	image->published = true;
 	image->changed = false;
 }
@@ -175,40 +199,13 @@ static void mark_changed(Unwinder *unwinder)
 	}
 }
 
-static bool is_file_used(void *user, uint32_t file)
-{
-	const Unwinder *unwinder = user;
-
-	for (size_t i = 0; i < unwinder->images.list.count; i++) {
-		const Image *image = unwinder->images.list.items[i];
-
-		for (size_t j = 0; j < image->mappings.count; j++)
-			if (image->mappings.items[j].file == file)
-				return true;
-	}
-	return false;
-}
-
-static void release_old_runs(Unwinder *unwinder)
-{
-	uint64_t now = now_ns();
-	size_t kept = 0;
-
-	for (size_t i = 0; i < unwinder->old_runs.count; i++) {
-		OldRun run = unwinder->old_runs.items[i];
-
-		if (run.ns + ENDED_KEPT_NS > now)
-			unwinder->old_runs.items[kept++] = run;
-		else
-			unwind_memory_remove_run(unwinder->maps.memory, run.cell, run.count);
-	}
-	unwinder->old_runs.count = kept;
-}
-
 static void forget_image(void *user, Image *image)
 {
-	remove_process(user, image);
-	retire_run(user, image);
+	Unwinder *unwinder = user;
+
+	remove_process(unwinder, image);
+	release_run(unwinder, image->run);
+	unwinder->released++;
 }
 
 static void publish_changed(Unwinder *unwinder, uint64_t known_ns)
@@ -216,10 +213,36 @@ static void publish_changed(Unwinder *unwinder, uint64_t known_ns)
 	for (size_t i = 0; i < unwinder->images.list.count; i++) {
 		Image *image = unwinder->images.list.items[i];
 
-		if (image->changed && image->tgid && !image->ended_ns &&
-		    image_has_begun(image, now_ns()))
+		image->changed |= image->failed && image->tried != unwinder->released;
+		if (image->changed && image_is_ready(image, known_ns, now_ns()))
 			publish(unwinder, image, known_ns);
 	}
+}
+
+/* The capture is told what the side-band did not; what was mapped since then is read again. */
+static void note_lost_exec(void *user, const Image *image)
+{
+	Unwinder *unwinder = user;
+	struct rec_space record = {
+		.h = {.len = sizeof(record),
+		      .kind = REC_SPACE,
+		      .flags = SPACE_EXEC,
+		      .ns = image->exec_told_ns},
+		.ns_tgid = image->ns_tgid,
+	};
+
+	unwinder->corrected++;
+	*vec_push(&unwinder->unknown) = image->ns_tgid;
+	if (!unwinder->error)
+		unwinder->error = unwinder->sink(unwinder->user, &record.h);
+}
+
+bool unwinder_next_unknown(Unwinder *unwinder, uint32_t *ret_ns_tgid)
+{
+	if (unwinder->unknown.count == 0)
+		return false;
+	*ret_ns_tgid = unwinder->unknown.items[--unwinder->unknown.count];
+	return true;
 }
 
 int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
@@ -227,16 +250,16 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 	uint64_t published = unwinder->published;
 	bool news;
 
+	images_settle(&unwinder->images);
 	unwind_tables_take(unwinder->tables);
+	unwind_tables_try_again(unwinder->tables);
 	mark_changed(unwinder);
-	unwinder->corrected += images_correct(&unwinder->images, known_ns);
+	images_correct(&unwinder->images, known_ns, note_lost_exec, unwinder);
 	news = unwind_tables_any_fresh(unwinder->tables);
 	publish_changed(unwinder, known_ns);
 	images_drop_ended(&unwinder->images, now_ns() - ENDED_KEPT_NS, forget_image, unwinder);
-	release_old_runs(unwinder);
-	unwind_tables_make_room(unwinder->tables, is_file_used, unwinder);
-	if (!unwinder->prepared)
-		return 0;
+	if (!unwinder->prepared || unwinder->error)
+		return unwinder->error;
 	news |= unwinder->published != published;
 	return unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
 				  news ? COPIES_ALL : COPIES_NEW);
@@ -261,8 +284,10 @@ void unwinder_prepared(Unwinder *unwinder)
 
 bool unwinder_wait(Unwinder *unwinder, uint64_t deadline_ns)
 {
-	bool all = unwind_tables_wait(unwinder->tables, deadline_ns);
+	bool all;
 
+	images_settle(&unwinder->images);
+	all = unwind_tables_wait(unwinder->tables, deadline_ns);
 	mark_changed(unwinder);
 	return all;
 }

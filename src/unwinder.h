@@ -17,7 +17,7 @@ typedef struct UnwinderCounts {
 	UnwindCopiesCounts copies;
 	struct unwind_troubles troubles;
 	uint64_t published;	 /* processes' mappings, every change counted */
-	uint64_t publish_failed; /* no room for a process or its mappings */
+	uint64_t publish_failed; /* processes or their mappings that found no room */
 	uint64_t corrected;	 /* execs that the side-band did not tell: mappings unknown */
 	const Delays *delays;	 /* from being mapped to being published with a table */
 } UnwinderCounts;
@@ -27,7 +27,7 @@ int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, R
 		 void *user, Unwinder **ret_unwinder);
 void unwinder_free(Unwinder *unwinder);
 
-/* Takes every record of BPF and of the side-band; those that do not concern it are ignored. */
+/* Takes every record of BPF and of the side-band, and its losses; others are ignored. */
 void unwinder_take(Unwinder *unwinder, const struct record *record);
 
 /* A file is about to be mapped: its table is made before it is. */
@@ -40,6 +40,12 @@ void unwinder_expect(Unwinder *unwinder, uint32_t file);
 int unwinder_round(Unwinder *unwinder, uint64_t known_ns);
 /* The same for the last time. */
 int unwinder_finish(Unwinder *unwinder);
+
+/*
+ * A process of which the last round found that the side-band has told too little: what it maps is
+ * to be read again. Returns false if there is no more.
+ */
+bool unwinder_next_unknown(Unwinder *unwinder, uint32_t *ret_ns_tgid);
 
 /* Readable when a round is due, for tables that have become ready. */
 int unwinder_fd(const Unwinder *unwinder);

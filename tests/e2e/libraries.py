@@ -7,12 +7,12 @@ FLAGS = ("-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-si
          "-fno-inline")
 
 
-def make_library(folder, name, room):
-    """NAME.so, whose functions have frames of so many bytes and more."""
+def make_library(folder, name, room, rows=0):
+    """NAME.so, whose functions have frames of so many bytes and more, and so many rows besides."""
     needs_command("gcc")
     path = folder / f"{name}.so"
     run("gcc", *FLAGS, "-shared", "-fPIC", f"-DNAME={name}", f"-DROOM={room}",
-        WORKLOADS / "unwind-library.c", "-o", path)
+        *([f"-DROWS={rows}"] if rows else []), WORKLOADS / "unwind-library.c", "-o", path)
     return path
 
 
@@ -26,6 +26,12 @@ def copies_of(folder, random, libraries, count):
         path = folder / f"{source.stem}-{i}.so"
         path.write_bytes(data.replace(number, random.randbytes(20)))
         yield path
+
+
+def make_large(folder, random, count, rows):
+    """Libraries with tables of so many rows each."""
+    library = make_library(folder, "large", random.randrange(64, 4000, 16), rows)
+    return list(copies_of(folder, random, [library], count))
 
 
 def make_many(folder, random, count):

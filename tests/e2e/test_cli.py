@@ -38,7 +38,8 @@ def test_bad_arguments(context):
     for arguments in (["--no-such-option"], ["-F", "0", "--", "true"], ["-F", "x", "--", "true"],
                       ["-p", "x", "-d", "1"], ["-p", "0", "-d", "1"], ["-p", "1,", "-d", "1"],
                       ["-p", "1", "-d", "soon"], ["-p", "1", "-d", "0"], ["-p", "1", "-d", "-1"],
-                      ["--ring-size", "1", "--", "true"], ["--kernel-stacks", "some", "--", "true"],
+                      ["--ring-size", "1", "--", "true"], ["--unwind-memory", "7M", "--", "true"],
+                      ["--unwind-memory", "513M", "--", "true"], ["--kernel-stacks", "some", "--", "true"],
                       ["export"], ["report"], []):
         check_refused(run(context, *arguments), 125)
     check_left(context)

@@ -339,7 +339,7 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 		.start = mapping->start,
 		.last = mapping->end - 1,
 		.load = mapping->load,
-		.rows = mapping->object ? (uint32_t)mapping->object->table.rows.count : 0,
+		.table = mapping->object ? (uint32_t)mapping->object->table.rows.count : 0,
 	};
 	return WALK_ON;
 }

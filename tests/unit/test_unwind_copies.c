@@ -28,7 +28,7 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 		.last = last,
 		.load = bias,
 		.row = file == FILE_NOT_READY ? NO_TABLE_YET : file,
-		.rows = file == FILE_NOT_READY ? 0 : 1,
+		.table = file != FILE_NOT_READY,
 	};
 }
 
@@ -74,6 +74,7 @@ static void map(Fixture *fixture, uint64_t ns, uint32_t file, uint64_t start)
 		make_mapping(ns, MAPPING_EXEC, NS_TGID, file, start, start + 0x1000, start);
 
 	images_take(&fixture->images, record, ns);
+	images_settle(&fixture->images);
 	free(record);
 }
 

@@ -1,82 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Processes' mappings as they are now: by hand, and random histories against a map of bytes. */
-#include "make_record.h"
 #include "test_tools.h"
-#include "unwind_images.h"
 
-#define NS_TGID 10
-#define TGID	1010 /* the same process, as the kernel numbers it */
-#define BORN	5000
-#define NEVER	UINT64_MAX
+#include "give_images.h"
 
-static void give(Images *images, struct record *record, uint64_t now)
-{
-	images_take(images, record, now);
-	free(record);
-}
-
-static void give_task(Images *images, uint64_t ns, uint32_t number, uint32_t exec_id, uint64_t born)
-{
-	struct record *record = make_task(number + 1000, number + 1000, number);
-	struct rec_task *task = (struct rec_task *)record;
-
-	record->ns = ns;
-	task->exec_id = exec_id;
-	task->start_boottime = born;
-	give(images, record, ns);
-}
-
-static void give_exit(Images *images, uint64_t now, uint32_t number, int flags)
-{
-	struct rec_exit *record = make_record(REC_EXIT, flags, now, sizeof(*record), NULL, 0);
-
-	record->tid = record->tgid = number + 1000;
-	give(images, &record->h, now);
-}
-
-static void give_mapping(Images *images, uint64_t ns, uint32_t number, uint32_t file,
-			 uint64_t start, uint64_t end)
-{
-	give(images, make_mapping(ns, MAPPING_EXEC, number, file, start, end, start), ns);
-}
-
-static void give_fork(Images *images, uint64_t ns, uint32_t number, uint32_t parent)
-{
-	give(images, make_space(ns, SPACE_FORK, number, parent), ns);
-}
-
-static void give_exec(Images *images, uint64_t ns, uint32_t number)
-{
-	give(images, make_space(ns, SPACE_EXEC, number, 0), ns);
-}
-
-/* The file at that address; 0: none. */
-static uint32_t file_at(const Images *images, uint32_t number, uint64_t born, uint32_t exec_id,
-			uint64_t avma)
-{
-	const Image *image = images_find(images, number + 1000, born, exec_id);
-	const ImageMapping *mapping = image ? image_find(image, avma) : NULL;
-
-	assert_non_null(image);
-	return mapping ? mapping->file : 0;
-}
-
-static const Image *only_image(const Images *images)
-{
-	assert_int_equal(images->list.count, 1);
-	return images->list.items[0];
-}
+#define NEVER UINT64_MAX
 
 /* ---- mappings ------------------------------------------------------------------------------ */
-
-static void assert_mapping(const Image *image, size_t number, uint32_t file, uint64_t start,
-			   uint64_t last)
-{
-	assert_true(number < image->mappings.count);
-	assert_int_equal(image->mappings.items[number].file, file);
-	assert_int_equal(image->mappings.items[number].start, start);
-	assert_int_equal(image->mappings.items[number].last, last);
-}
 
 static void test_cut(void **state)
 {
@@ -563,11 +493,27 @@ static void one_round(History *history)
 		drop_some(history, now - random_below(3000));
 }
 
-/* In how many bytes, images and orders of mappings the two differ. */
-static uint32_t differences(const History *history)
+/* By one that has not ended. */
+static bool is_used(const History *history, uint32_t file)
+{
+	for (size_t i = 0; i < history->model.count; i++) {
+		const ModelImage *image = &history->model.items[i];
+
+		for (uint32_t byte = 0; byte < BYTES && !image->ended_ns; byte++)
+			if (image->files[byte] == file)
+				return true;
+	}
+	return false;
+}
+
+/* In how many bytes, images, orders of mappings and uses of files the two differ. */
+static uint32_t differences(History *history)
 {
 	uint32_t found = history->images.list.count != history->model.count;
 
+	images_settle(&history->images);
+	for (uint32_t file = 1; file <= history->mappings; file++)
+		found += images_use_file(&history->images, file) != is_used(history, file);
 	for (size_t i = 0; i < history->model.count; i++) {
 		const ModelImage *want = &history->model.items[i];
 		const Image *image = images_find(&history->images, want->number + 1000, want->born,

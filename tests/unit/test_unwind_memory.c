@@ -12,10 +12,10 @@
 #define LIMIT ((uint64_t)CHUNKS_MAX * CHUNK_CELLS) /* cells */
 
 /* Returns NULL, and why, where the kernel refuses. */
-static UnwindMemory *new_memory(void)
+static UnwindMemory *new_memory(uint64_t size)
 {
 	UnwindMemory *memory = NULL;
-	int error = unwind_memory_new(&memory);
+	int error = unwind_memory_new(size, &memory);
 
 	if (!error)
 		error = unwind_memory_ready(memory);
@@ -26,9 +26,10 @@ static UnwindMemory *new_memory(void)
 	return NULL;
 }
 
-#define begin()                                                                                    \
+#define begin() begin_with(UNWIND_MEMORY_MAX)
+#define begin_with(size)                                                                           \
 	({                                                                                         \
-		UnwindMemory *begun_ = new_memory();                                               \
+		UnwindMemory *begun_ = new_memory(size);                                           \
                                                                                                    \
 		if (!begun_)                                                                       \
 			skip();                                                                    \
@@ -55,22 +56,29 @@ static UnwindTable make_table(size_t rows, uint32_t rules, int32_t first_rule)
 	return table;
 }
 
-static uint32_t add_table(UnwindMemory *memory, size_t rows, uint32_t rules, int32_t first_rule)
+static TablePlace add_table(UnwindMemory *memory, size_t rows, uint32_t rules, int32_t first_rule)
 {
 	UnwindTable table = make_table(rows, rules, first_rule);
-	uint32_t row;
+	TablePlace place;
 
-	assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
+	assert_int_equal(unwind_memory_add_table(memory, &table, &place), 0);
 	unwind_table_free(&table);
-	return row;
+	return place;
 }
 
-static int32_t rule_at(const UnwindMemory *memory, uint32_t row, uint32_t rows, uint32_t pc)
+static bool find_rule(const UnwindMemory *memory, TablePlace place, uint32_t pc,
+		      struct unwind_rule *ret_rule)
 {
-	struct unwind_mapping mapping = {.row = row, .rows = rows};
+	struct unwind_mapping mapping = {.row = place.row, .table = place.table};
+
+	return unwind_memory_find_rule(memory, &mapping, pc, ret_rule);
+}
+
+static int32_t rule_at(const UnwindMemory *memory, TablePlace place, uint32_t pc)
+{
 	struct unwind_rule rule;
 
-	assert_true(unwind_memory_find_rule(memory, &mapping, pc, &rule));
+	assert_true(find_rule(memory, place, pc, &rule));
 	assert_int_equal(rule.cfa, CFA_REG);
 	return rule.cfa_offset;
 }
@@ -93,9 +101,11 @@ static union unwind_cell kernel_cell(const UnwindMemory *memory, uint32_t cell)
 
 typedef struct Piece {
 	bool is_run;
-	uint32_t cell, cells;
-	uint32_t count; /* rows or mappings */
-	int32_t mark;	/* its first rule, or its mappings' row */
+	TablePlace table;
+	RunPlace run;
+	uint32_t cell, cells; /* its head, and with that */
+	uint32_t count;	      /* rows or mappings */
+	int32_t mark;	      /* its first rule, or its mappings' row */
 } Piece;
 
 typedef VEC(Piece) Pieces;
@@ -114,48 +124,64 @@ static Piece add_piece(UnwindMemory *memory, int32_t mark)
 	if (piece.is_run) {
 		VEC(struct unwind_mapping) run = {};
 
-		piece.count = piece.cells = 1 + random_below(300);
+		piece.count = 1 + random_below(300);
+		piece.cells = piece.count + 1;
 		for (uint32_t i = 0; i < piece.count; i++)
 			*vec_push(&run) = mapping_of(mark, i);
-		assert_int_equal(unwind_memory_add_run(memory, run.items, piece.count, &piece.cell),
+		assert_int_equal(unwind_memory_add_run(memory, run.items, piece.count, &piece.run),
 				 0);
 		vec_free(&run);
+		piece.cell = piece.run.cell;
 		return piece;
 	}
 	piece.count = 1 + random_below(random_below(4) ? 2000 : 200000);
-	piece.cells = (piece.count + CELL_ROWS - 1) / CELL_ROWS;
-	piece.cell = add_table(memory, piece.count, PIECE_RULES, mark) / CELL_ROWS;
+	piece.cells = 1 + (piece.count + CELL_ROWS - 1) / CELL_ROWS;
+	assert_int_equal(unwind_memory_cells(piece.count), piece.cells);
+	piece.table = add_table(memory, piece.count, PIECE_RULES, mark);
+	piece.cell = piece.table.row / CELL_ROWS - 1;
 	return piece;
 }
 
 static void remove_piece(UnwindMemory *memory, const Piece *piece)
 {
 	if (piece->is_run)
-		unwind_memory_remove_run(memory, piece->cell, piece->count);
+		unwind_memory_remove_run(memory, piece->run);
 	else
-		unwind_memory_remove_table(memory, piece->cell * CELL_ROWS, piece->count);
+		unwind_memory_remove_table(memory, piece->table);
 }
 
-/* What is there at its first, its last, and a place between. */
+/* As the programs ask: is what they were told of still there? */
+static bool has_mark(const UnwindMemory *memory, const Piece *piece)
+{
+	union unwind_cell head = kernel_cell(memory, piece->cell);
+
+	return head.head.count == piece->count &&
+	       head.head.mark ==
+		       (piece->is_run ? piece->run.mark : TABLE_MARK | piece->table.table);
+}
+
+/* What is there at its head, its first, its last, and a place between. */
 static bool is_whole(const UnwindMemory *memory, const Piece *piece)
 {
 	uint32_t places[] = {0, random_below(piece->count), piece->count - 1};
 
+	if (!has_mark(memory, piece))
+		return false;
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		uint32_t place = places[i], row = piece->cell * CELL_ROWS;
+		uint32_t place = places[i];
 		union unwind_cell cell;
 
 		if (piece->is_run) {
 			struct unwind_mapping want = mapping_of(piece->mark, place);
 
-			cell = kernel_cell(memory, piece->cell + place);
+			cell = kernel_cell(memory, piece->cell + 1 + place);
 			if (memcmp(&cell.mapping, &want, sizeof(want)))
 				return false;
 			continue;
 		}
-		cell = kernel_cell(memory, piece->cell + place / CELL_ROWS);
+		cell = kernel_cell(memory, piece->cell + 1 + place / CELL_ROWS);
 		if (cell.rows[place % CELL_ROWS].pc != 2 * place ||
-		    rule_at(memory, row, piece->count, 2 * place + 1) !=
+		    rule_at(memory, piece->table, 2 * place + 1) !=
 			    piece->mark + (int32_t)(place % PIECE_RULES))
 			return false;
 	}
@@ -180,12 +206,26 @@ static void check_pieces(const UnwindMemory *memory, const Pieces *pieces)
 	assert_int_equal(counts.cells_used, cells);
 }
 
+/* Whatever has come in their places, none that is gone is taken for there. */
+static void check_gone(const UnwindMemory *memory, const Pieces *gone)
+{
+	struct unwind_rule rule;
+
+	for (size_t i = 0; i < gone->count; i++) {
+		const Piece *piece = &gone->items[i];
+
+		assert_false(has_mark(memory, piece));
+		assert_false(!piece->is_run && find_rule(memory, piece->table, 0, &rule));
+	}
+}
+
 static void test_random(void **state)
 {
 	UnwindMemory *memory = begin();
 	UnwindMemoryCounts counts;
-	Pieces pieces = {};
+	Pieces pieces = {}, gone = {};
 	Piece altered;
+	TablePlace place;
 
 	(void)state;
 	for (int32_t step = 0; step < 600; step++) {
@@ -193,6 +233,7 @@ static void test_random(void **state)
 
 		if (number < pieces.count) {
 			remove_piece(memory, &pieces.items[number]);
+			*vec_push(&gone) = pieces.items[number];
 			pieces.items[number] = pieces.items[--pieces.count];
 		} else {
 			*vec_push(&pieces) = add_piece(memory, 10 * (step % 100));
@@ -201,6 +242,9 @@ static void test_random(void **state)
 			check_pieces(memory, &pieces);
 	}
 	check_pieces(memory, &pieces);
+	assert_true(gone.count > 50);
+	check_gone(memory, &gone);
+	vec_free(&gone);
 	altered = pieces.items[0];
 	altered.mark++;
 	assert_false(is_whole(memory, &altered));
@@ -209,7 +253,8 @@ static void test_random(void **state)
 	/* All holes have become one: it takes as much as there is, without another chunk. */
 	counts = unwind_memory_counts(memory);
 	assert_int_equal(counts.cells_used, 0);
-	assert_int_equal(add_table(memory, counts.cells * CELL_ROWS, 3, 0), 0);
+	place = add_table(memory, (counts.cells - 1) * CELL_ROWS, 3, 0);
+	assert_int_equal(place.row, CELL_ROWS);
 	assert_int_equal(unwind_memory_counts(memory).chunks, counts.chunks);
 	assert_int_equal(unwind_memory_counts(memory).cells_used, counts.cells);
 	vec_free(&pieces);
@@ -221,39 +266,56 @@ static void test_random(void **state)
 static void test_across_chunks(void **state)
 {
 	UnwindMemory *memory = begin();
-	uint32_t rows = CHUNK_CELLS * CELL_ROWS, row, edge = rows - 40;
+	uint32_t rows = CHUNK_CELLS * CELL_ROWS, edge = rows - 48;
+	TablePlace place;
 
 	(void)state;
 	assert_int_equal(unwind_memory_counts(memory).chunks, 0);
-	assert_int_equal(add_table(memory, 40, 1, 0), 0);
-	row = add_table(memory, rows, 5, 100); /* all but the first cells, and some of the next */
-	assert_int_equal(row, 40);
+	assert_int_equal(add_table(memory, 40, 1, 0).row, CELL_ROWS);
+	place = add_table(memory, rows, 5, 100); /* all but the first cells, and some of the next */
+	assert_int_equal(place.row, 48);
 	assert_int_equal(unwind_memory_counts(memory).chunks, 1);
 	assert_int_equal(unwind_memory_counts(memory).cells, 2 * CHUNK_CELLS);
 	for (uint32_t i = edge - 10; i < edge + 10; i++) {
-		uint32_t cell = (row + i) / CELL_ROWS;
+		uint32_t cell = (place.row + i) / CELL_ROWS;
 
-		assert_int_equal(rule_at(memory, row, rows, 2 * i), 100 + i % 5);
-		assert_int_equal(kernel_cell(memory, cell).rows[(row + i) % CELL_ROWS].pc, 2 * i);
+		assert_int_equal(rule_at(memory, place, 2 * i), 100 + i % 5);
+		assert_int_equal(kernel_cell(memory, cell).rows[(place.row + i) % CELL_ROWS].pc,
+				 2 * i);
 	}
 	unwind_memory_free(memory);
 }
 
-/* A mapping that names rows which are not there, as a torn one could. */
+/* A mapping that names a table which is not there, as a torn one could, or an old one. */
 static void test_no_such_table(void **state)
 {
 	UnwindMemory *memory = begin();
-	struct unwind_mapping mapping = {.row = CHUNK_CELLS * CELL_ROWS - 1, .rows = 1};
+	TablePlace place, other;
 	struct unwind_rule rule;
 
 	(void)state;
-	assert_true(unwind_memory_find_rule(memory, &mapping, 0, &rule));
-	mapping.rows = 2;
-	assert_false(unwind_memory_find_rule(memory, &mapping, 0, &rule));
-	mapping = (struct unwind_mapping){.row = UINT32_MAX, .rows = UINT32_MAX};
-	assert_false(unwind_memory_find_rule(memory, &mapping, 0, &rule));
-	mapping = (struct unwind_mapping){};
-	assert_false(unwind_memory_find_rule(memory, &mapping, 0, &rule));
+	place = add_table(memory, 100, 3, 0);
+	assert_true(find_rule(memory, place, 0, &rule));
+	other = place;
+	other.table++;
+	assert_false(find_rule(memory, other, 0, &rule));
+	other.table = 0;
+	assert_false(find_rule(memory, other, 0, &rule));
+	for (uint32_t row = 0; row < 3 * CELL_ROWS; row++) {
+		other = (TablePlace){.row = row, .table = place.table};
+		assert_int_equal(find_rule(memory, other, 0, &rule), row / CELL_ROWS == 1);
+	}
+	other = (TablePlace){.row = UINT32_MAX, .table = place.table};
+	assert_false(find_rule(memory, other, 0, &rule));
+	unwind_memory_remove_table(memory, place);
+	assert_false(find_rule(memory, place, 0, &rule));
+	other = add_table(memory, 100, 3, 50); /* in its place */
+	assert_int_equal(other.row, place.row);
+	assert_false(find_rule(memory, place, 0, &rule));
+	assert_int_equal(rule_at(memory, other, 0), 50);
+	/* What is gone already takes nothing else with it. */
+	unwind_memory_remove_table(memory, place);
+	assert_int_equal(rule_at(memory, other, 0), 50);
 	unwind_memory_free(memory);
 }
 
@@ -262,54 +324,53 @@ static void test_too_large(void **state)
 {
 	UnwindMemory *memory = begin();
 	struct unwind_mapping one = {.start = 1};
-	uint32_t cell;
+	RunPlace place;
 
 	(void)state;
-	assert_int_equal(unwind_memory_add_run(memory, &one, 1, &cell), 0);
-	assert_int_equal(unwind_memory_add_run(memory, &one, LIMIT, &cell), -ENOSPC);
+	assert_int_equal(unwind_memory_add_run(memory, &one, 1, &place), 0);
+	assert_int_equal(unwind_memory_add_run(memory, &one, LIMIT, &place), -ENOSPC);
 	assert_int_equal(unwind_memory_counts(memory).chunks, 0);
-	assert_int_equal(unwind_memory_counts(memory).cells_used, 1);
+	assert_int_equal(unwind_memory_counts(memory).cells_used, 2);
 	unwind_memory_free(memory);
 }
 
-static uint64_t available_mb(void)
-{
-	_cleanup_free_ char *text = output_of("awk '/MemAvailable/ { print $2 }' /proc/meminfo");
-
-	return strtoull(text, NULL, 10) >> 10;
-}
-
-/* All of it: three tables of a quarter less one cell, and exactly the rest, not a cell more. */
+/* All of it: tables but for a sixteenth, which is left to mappings, and not a cell more. */
 static void test_full(void **state)
 {
-	UnwindMemory *memory;
-	struct unwind_mapping mapping = {};
-	UnwindTable table;
-	uint32_t rows = (LIMIT / 4 - 1) * CELL_ROWS, rest = (LIMIT / 4 + 3) * CELL_ROWS, row, cell;
+	static const uint32_t chunks[] = {1, 3};
 
 	(void)state;
-	if (available_mb() < 2048)
-		skip_because("less than 2 GB of memory to be had");
-	memory = begin();
-	table = make_table(rest + 1, 3, 0);
-	table.rows.count = rows;
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
-	table.rows.count = rest + 1;
-	assert_int_equal(unwind_memory_add_table(memory, &table, &row), -ENOSPC);
-	assert_int_equal(unwind_memory_counts(memory).chunks, CHUNKS_MAX * 3 / 4 - 1);
-	table.rows.count = rest;
-	assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
-	assert_int_equal(row, 3 * rows);
-	assert_int_equal(unwind_memory_counts(memory).chunks, CHUNKS_MAX - 1);
-	assert_int_equal(unwind_memory_counts(memory).cells_used, LIMIT);
-	assert_int_equal(unwind_memory_add_run(memory, &mapping, 1, &cell), -ENOSPC);
-	unwind_memory_remove_table(memory, rows, rows);
-	table.rows.count = rows;
-	assert_int_equal(unwind_memory_add_table(memory, &table, &row), 0);
-	assert_int_equal(row, rows);
-	unwind_table_free(&table);
-	unwind_memory_free(memory);
+	for (size_t i = 0; i < ARRAY_LEN(chunks); i++) {
+		UnwindMemory *memory = begin_with(chunks[i] * UNWIND_MEMORY_MIN + 4096);
+		uint64_t limit = chunks[i] * CHUNK_CELLS, spare = limit - limit / 16;
+		VEC(struct unwind_mapping) run = {};
+		TablePlace first, again;
+		RunPlace place;
+		UnwindTable table;
+
+		assert_int_equal(unwind_memory_spare(memory), spare);
+		first = add_table(memory, (spare / 2 - 1) * CELL_ROWS, 3, 0);
+		table = make_table((spare / 2 - 1) * CELL_ROWS + 1, 3, 0);
+		assert_int_equal(unwind_memory_add_table(memory, &table, &again), -ENOSPC);
+		unwind_table_free(&table);
+		add_table(memory, (spare / 2 - 1) * CELL_ROWS, 3, 0);
+		assert_int_equal(unwind_memory_spare(memory), 0);
+		for (uint64_t j = 0; j < limit / 16; j++)
+			*vec_push(&run) = mapping_of(1, j);
+		assert_int_equal(unwind_memory_add_run(memory, run.items, run.count, &place),
+				 -ENOSPC);
+		assert_int_equal(unwind_memory_add_run(memory, run.items, run.count - 1, &place),
+				 0);
+		assert_int_equal(unwind_memory_counts(memory).cells_used, limit);
+		assert_int_equal(unwind_memory_counts(memory).chunks, chunks[i] - 1);
+		assert_int_equal(unwind_memory_spare(memory), 0);
+		unwind_memory_remove_table(memory, first);
+		again = add_table(memory, (spare / 2 - limit / 16 - 1) * CELL_ROWS, 3, 0);
+		assert_int_equal(again.row, first.row);
+		assert_int_equal(unwind_memory_spare(memory), 0); /* the run is in its share */
+		vec_free(&run);
+		unwind_memory_free(memory);
+	}
 }
 
 /* ---- rules --------------------------------------------------------------------------------- */
@@ -317,7 +378,8 @@ static void test_full(void **state)
 static void test_rules_shared(void **state)
 {
 	UnwindMemory *memory = begin();
-	uint32_t before = unwind_memory_counts(memory).rules, first, second;
+	uint32_t before = unwind_memory_counts(memory).rules;
+	TablePlace first, second;
 
 	(void)state;
 	first = add_table(memory, 20, 10, 100);
@@ -325,8 +387,8 @@ static void test_rules_shared(void **state)
 	second = add_table(memory, 20, 10, 105); /* half of them are known */
 	assert_int_equal(unwind_memory_counts(memory).rules, before + 15);
 	for (uint32_t i = 0; i < 20; i++) {
-		assert_int_equal(rule_at(memory, first, 20, 2 * i), 100 + i % 10);
-		assert_int_equal(rule_at(memory, second, 20, 2 * i), 105 + i % 10);
+		assert_int_equal(rule_at(memory, first, 2 * i), 100 + i % 10);
+		assert_int_equal(rule_at(memory, second, 2 * i), 105 + i % 10);
 	}
 	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 0);
 	unwind_memory_free(memory);
@@ -335,22 +397,20 @@ static void test_rules_shared(void **state)
 static void test_too_many_rules(void **state)
 {
 	UnwindMemory *memory = begin();
-	uint32_t room = RULES_MAX - unwind_memory_counts(memory).rules, row;
-	struct unwind_mapping mapping = {.rows = 2 * room};
+	uint32_t room = RULES_MAX - unwind_memory_counts(memory).rules;
+	TablePlace first, second;
 	struct unwind_rule rule;
 
 	(void)state;
-	mapping.row = add_table(memory, 2 * room, room, 0);
+	first = add_table(memory, 2 * room, room, 0);
 	assert_int_equal(unwind_memory_counts(memory).rules, RULES_MAX);
 	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 0);
 	/* Three of the next table's five are known. */
-	row = add_table(memory, 10, 5, room - 3);
+	second = add_table(memory, 10, 5, room - 3);
 	assert_int_equal(unwind_memory_counts(memory).rules, RULES_MAX);
 	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 4);
 	for (uint32_t i = 0; i < 10; i++) {
-		struct unwind_mapping second = {.row = row, .rows = 10};
-
-		assert_true(unwind_memory_find_rule(memory, &second, 2 * i, &rule));
+		assert_true(find_rule(memory, second, 2 * i, &rule));
 		if (i % 5 < 3) {
 			assert_int_equal(rule.cfa_offset, room - 3 + i % 5);
 		} else {
@@ -358,7 +418,7 @@ static void test_too_many_rules(void **state)
 			assert_int_equal(rule.extra, NONE_NO_ROOM);
 		}
 	}
-	assert_int_equal(rule_at(memory, mapping.row, 2 * room, 2 * (room + 7)), 7);
+	assert_int_equal(rule_at(memory, first, 2 * (room + 7)), 7);
 	unwind_memory_free(memory);
 }
 

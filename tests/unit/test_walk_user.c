@@ -186,7 +186,7 @@ static void test_no_table(void **state)
 	world.no_rules = true;
 	expect(STACK_NO_TABLE, NONE);
 	begin(END, END);
-	world.mappings[0].rows = 0;
+	world.mappings[0].table = 0;
 	world.mappings[0].row = NO_TABLE_YET;
 	expect(STACK_NO_TABLE, NONE);
 	/* Further from what the table is of than its rows can tell. */
@@ -295,7 +295,7 @@ static void begin_guess(int why)
 	begin((struct unwind_rule){.cfa = CFA_NONE, .extra = NONE_FOREIGN}, END);
 	if (why == NONE_FOREIGN)
 		return;
-	world.mappings[0].rows = 0;
+	world.mappings[0].table = 0;
 	world.mappings[0].row = why;
 }
 
@@ -381,7 +381,7 @@ static void test_guess_leads_nowhere(void **state)
 	world_walk(&world, MAX_FRAMES);
 	assert_int_equal(world.count, 2);
 	begin(WITH(AT(DWARF_RSP, 8), rule_.bp = BP_LOST), END);
-	world.mappings[1].rows = 0;
+	world.mappings[1].table = 0;
 	world.mappings[1].row = NO_TABLE_NONE;
 	expect(STACK_NO_CFI, AT_SP, NONE);
 }
@@ -449,7 +449,7 @@ static void test_signal_behind_guess(void **state)
 {
 	(void)state;
 	begin_signal(END);
-	world.mappings[0].rows = 0;
+	world.mappings[0].table = 0;
 	world.mappings[0].row = NO_TABLE_JIT;
 	world.input.regs[DWARF_RBP] = word_address(AT_SP - 1);
 	world.input.regs[DWARF_RSP] = word_address(AT_SP - 1);

@@ -79,7 +79,7 @@ static inline bool world_find_rule(void *user, const struct unwind_mapping *mapp
 				   struct unwind_rule *ret_rule)
 {
 	const World *world = user;
-	const struct unwind_row *row = walk_search(world->rows + mapping->row, mapping->rows, pc);
+	const struct unwind_row *row = walk_search(world->rows + mapping->row, mapping->table, pc);
 
 	if (world->no_rules)
 		return false;
@@ -97,7 +97,7 @@ static inline void world_map(World *world, uint64_t start, struct unwind_rule ru
 		.last = start + CODE_SIZE - 1,
 		.load = start,
 		.row = world->row_count,
-		.rows = 1,
+		.table = 1, /* here: how many rows */
 	};
 	world->row_count++;
 }
@@ -107,7 +107,7 @@ static inline void world_row(World *world, uint32_t pc, struct unwind_rule rule)
 {
 	world->rules[world->row_count] = rule;
 	world->rows[world->row_count] = (struct unwind_row){.pc = pc, .rule = world->row_count};
-	world->mappings[world->mapping_count - 1].rows++;
+	world->mappings[world->mapping_count - 1].table++;
 	world->row_count++;
 }
 

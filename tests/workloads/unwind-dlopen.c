@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind-dlopen ROUNDS KEEP LIBRARY… - loads one library after another, ROUNDS times round, and
- * calls enter_NAME of each, where LIBRARY is a path to NAME.so or NAME-ANYTHING.so. It calls back
- * from its frame, and its caller spins and sleeps for some milliseconds. KEEP 0: it is then
- * closed again, so that the next one may be put at the same address, which is told (told.h).
+ * unwind-dlopen [-t MS] ROUNDS KEEP LIBRARY… - loads one library after another, ROUNDS times round,
+ * and calls enter_NAME of each, where LIBRARY is a path to NAME.so or NAME-ANYTHING.so. It calls
+ * back from its frame, and its caller spins for MS milliseconds (2) and sleeps for one. KEEP 0: it
+ * is then closed again, so that the next one may be put at the same address, which is told
+ * (told.h).
  */
 #include "told.h"
 #include <dlfcn.h>
@@ -11,15 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS 2 /* each: one tick at least */
-
 typedef void (*Enter)(void (*callback)(void));
 
 static char chain[256];
+static uint64_t ms = 2; /* one tick at least */
 
 static void called_back(void)
 {
-	told_spin(MS, chain);
+	told_spin(ms, chain);
 	told_sleep(1, chain);
 }
 
@@ -45,7 +45,12 @@ TOLD_FRAME static void visit(const char *path, int keep)
 
 int main(int argc, char **argv)
 {
-	told_check(argc >= 4, "usage: unwind-dlopen ROUNDS KEEP LIBRARY…:");
+	if (argc > 2 && strcmp(argv[1], "-t") == 0) {
+		ms = strtoull(argv[2], NULL, 10);
+		argv += 2;
+		argc -= 2;
+	}
+	told_check(argc >= 4, "usage: unwind-dlopen [-t MS] ROUNDS KEEP LIBRARY…:");
 	told_open();
 	for (uint64_t round = strtoull(argv[1], NULL, 10); round > 0; round--)
 		for (int i = 3; i < argc; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What unwind-dlopen loads, as often as a test likes, with -DNAME=… -DROOM=…: functions of the
- * same size and place in each, with frames of ROOM bytes and more.
+ * same size and place in each, with frames of ROOM bytes and more. -DROWS=…: and with an unwind
+ * table of so many rows more, two for each two bytes of code that is never run.
  */
 #include <string.h>
 
@@ -9,6 +10,18 @@
 #define NAMED(a, b) JOIN(a, b)
 #define ENTER	    NAMED(enter_, NAME)
 #define WITHIN	    NAMED(within_, NAME)
+
+#ifdef ROWS
+#define TEXT(a)	   #a
+#define TEXT_OF(a) TEXT(a)
+__asm__(".text\n"
+	".cfi_startproc\n"
+	".rept " TEXT_OF(ROWS) " / 2\n"
+			       "nop\n.cfi_def_cfa_offset 16\nnop\n.cfi_def_cfa_offset 8\n"
+			       ".endr\n"
+			       "ret\n"
+			       ".cfi_endproc\n");
+#endif
 
 __attribute__((noipa)) void WITHIN(void (*callback)(void));
 void ENTER(void (*callback)(void));
