@@ -146,6 +146,7 @@ static long keep_word(u32 i, struct keeping *keeping)
 		return 1;
 	}
 	read->words[number].at = at;
+	read->words[number].counts = 1;
 	read->words[number].moves = kind;
 	read->words[number].value = word;
 	if (number == 0)

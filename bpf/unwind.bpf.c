@@ -224,7 +224,7 @@ static __always_inline void note_word(struct stack_slot *slot, u64 address)
 		return;
 	}
 	read->words[number].at = at;
-	read->words[number].moves = 0;
+	read->words[number].counts = read->words[number].moves = 0;
 	read->words[number].value = slot->word;
 	read->count = number + 1;
 	if ((at + 1) * sizeof(u64) > read->span)
@@ -258,11 +258,27 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	return !bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)address);
 }
 
-static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
+static __always_inline void walk_word_counts(WALK_SELF, u32 word)
+{
+	if (word)
+		self->again.read.words[(word - 1) & (AGAIN_WORDS - 1)].counts = 1;
+}
+
+static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8 *ret_word)
 {
 	bool good = read_word(self, address);
 
 	*ret = self->word;
+	*ret_word = self->again.read.count;
+	return good;
+}
+
+static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
+{
+	u8 word;
+	bool good = walk_read_saved(self, address, ret, &word);
+
+	walk_word_counts(self, word);
 	return good;
 }
 
@@ -358,6 +374,7 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 	walk->inner = true;
 	walk->bp_lost = walk->bx_lost = walk->guessed = false;
 	walk->bp_own = walk->bx_own = true;
+	walk->bp_word = walk->bx_word = 0;
 	walk->used = 0;
 	walk->mapping.start = walk->mapping.last = 0;
 }

@@ -96,7 +96,7 @@ __noinline int unwind_again(struct stack_slot *slot)
 /* Of the stack with the given id; the seed is the one that unwind_again() was asked with. */
 __noinline int unwind_keep(struct stack_slot *slot, u64 seed)
 {
-	u32 tid = bpf_get_current_pid_tgid();
+	u32 tid = bpf_get_current_pid_tgid(), count = 0;
 	struct again *again;
 
 	if (!slot || slot->again.unfit || slot->walk.used & WALK_USED_OTHERS ||
@@ -114,12 +114,14 @@ __noinline int unwind_keep(struct stack_slot *slot, u64 seed)
 	again->seed_count = slot->process.seed_count;
 	again->used = slot->walk.used;
 	again->read.span = slot->again.read.span;
-	again->read.count = slot->again.read.count;
+	/* Without a branch, as above. */
 	for (u32 i = 0; i < AGAIN_WORDS; i++) {
 		if (i >= slot->again.read.count)
 			break;
-		again->read.words[i] = slot->again.read.words[i];
+		again->read.words[count & (AGAIN_WORDS - 1)] = slot->again.read.words[i];
+		count += slot->again.read.words[i].counts;
 	}
+	again->read.count = count;
 	release_again(again);
 	return 0;
 }

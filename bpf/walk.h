@@ -6,6 +6,9 @@
  * Who includes it has defined before, with self as WALK_SELF, whose member is `struct walk walk`:
  *
  * - bool walk_read(self, address, *ret): a word of memory.
+ * - bool walk_read_saved(self, address, *ret, *ret_word): the same of a register that was saved,
+ * which may never be asked for; *ret_word is what to call it by, 0 for nothing, in
+ * - void walk_word_counts(self, word): it has a say in where the walk goes.
  * - bool walk_read_signal(self, address): WALK_SIGNAL_REGS of them, to self->signal_regs.
  * - int walk_find_mapping(self, pc): WALK_ON and walk.mapping, or an enum stack_result.
  * - bool walk_find_rule(self, pc, *ret): in walk.mapping's table, which has one for every pc; false
@@ -47,6 +50,7 @@ static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved
 	walk->exact = walk->inner = true;
 	walk->guessed = false;
 	walk->bp_lost = walk->bx_lost = false;
+	walk->bp_word = walk->bx_word = 0;
 	walk->used |= WALK_USED_OTHERS;
 }
 
@@ -58,19 +62,29 @@ static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp)
 	walk->exact = walk->inner = walk->guessed = false;
 }
 
-static __always_inline int walk_register(struct walk *walk, u32 number, u64 *ret)
+/* rbp is used: the leaf's, or the one that was saved in a word. */
+static __always_inline void walk_use_bp(WALK_SELF)
 {
+	self->walk.used |= self->walk.bp_own ? WALK_USED_BP : 0;
+	walk_word_counts(self, self->walk.bp_word);
+}
+
+static __always_inline int walk_register(WALK_SELF, u32 number, u64 *ret)
+{
+	struct walk *walk = &self->walk;
+
 	if (number == DWARF_RSP) {
 		*ret = walk->sp;
 	} else if (number == DWARF_RBP) {
 		if (walk->bp_lost)
 			return STACK_REGISTER;
-		walk->used |= walk->bp_own ? WALK_USED_BP : 0;
+		walk_use_bp(self);
 		*ret = walk->bp;
 	} else if (number == DWARF_RBX) {
 		if (walk->bx_lost)
 			return STACK_REGISTER;
 		walk->used |= walk->bx_own ? WALK_USED_BX : 0;
+		walk_word_counts(self, walk->bx_word);
 		*ret = walk->bx;
 	} else {
 		if (!walk->inner)
@@ -92,7 +106,7 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 		if ((s32)(walk->pc & 15) >= rule->extra)
 			cfa += 8;
 	} else {
-		result = walk_register(walk, rule->cfa_reg, &cfa);
+		result = walk_register(self, rule->cfa_reg, &cfa);
 		if (result != WALK_ON)
 			return result;
 		cfa += (s64)rule->cfa_offset;
@@ -125,7 +139,7 @@ static __always_inline bool walk_bp(WALK_SELF, const struct unwind_rule *rule, u
 	if (rule->bp == BP_AT_CFA) {
 		at = cfa;
 	} else if (rule->bp == BP_AT_BP && !walk->bp_lost) {
-		walk->used |= walk->bp_own ? WALK_USED_BP : 0;
+		walk_use_bp(self);
 		at = walk->bp;
 	} else if (rule->bp == BP_AT_SP) {
 		at = walk->sp;
@@ -133,13 +147,14 @@ static __always_inline bool walk_bp(WALK_SELF, const struct unwind_rule *rule, u
 		walk->used |= WALK_USED_OTHERS;
 		walk->bp = walk->regs[rule->bp & (DWARF_REGS - 1)];
 		walk->bp_lost = walk->bp_own = false;
+		walk->bp_word = 0;
 		return true;
 	} else {
 		walk->bp_lost = true;
 		return true;
 	}
 	walk->bp_lost = walk->bp_own = false;
-	return walk_read(self, at + (s64)rule->bp_offset, &walk->bp);
+	return walk_read_saved(self, at + (s64)rule->bp_offset, &walk->bp, &walk->bp_word);
 }
 
 static __always_inline void walk_bx(WALK_SELF, const struct unwind_rule *rule, u64 cfa)
@@ -149,7 +164,8 @@ static __always_inline void walk_bx(WALK_SELF, const struct unwind_rule *rule, u
 	if (rule->bx != BX_SAME)
 		walk->bx_own = false;
 	if (rule->bx == BX_AT_CFA)
-		walk->bx_lost = !walk_read(self, cfa + (s64)rule->bx_offset, &walk->bx);
+		walk->bx_lost = !walk_read_saved(self, cfa + (s64)rule->bx_offset, &walk->bx,
+						 &walk->bx_word);
 	else if (rule->bx == BX_LOST)
 		walk->bx_lost = true;
 }
@@ -164,10 +180,10 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 	u64 fp = walk->bp, pc = 0, bp = 0;
 	int result;
 
-	walk->used |= walk->bp_own ? WALK_USED_BP : 0;
+	walk_use_bp(self);
 	if (walk->bp_lost || fp & 7 || fp < walk->sp || fp - walk->sp > FP_FRAME_MAX)
 		return STACK_NO_CFI;
-	if (!walk_read(self, fp + 8, &pc) || !walk_read(self, fp, &bp))
+	if (!walk_read(self, fp + 8, &pc) || !walk_read_saved(self, fp, &bp, &walk->bp_word))
 		return STACK_NO_CFI;
 	if (!walk_is_user(pc))
 		return STACK_NO_CFI;

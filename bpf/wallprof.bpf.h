@@ -72,8 +72,9 @@ struct again_words {
 	u32 count;
 	u32 span; /* bytes that they lie in */
 	struct {
-		u32 at;	   /* words above where the span begins */
-		u32 moves; /* 1: an address within the span, which is another one if that moves */
+		u32 at;	    /* words above where the span begins */
+		u16 counts; /* 1: it had a say, and is compared; those that had none are not kept */
+		u16 moves;  /* 1: an address within the span, which is another one if that moves */
 		u64 value;
 	} words[AGAIN_WORDS];
 };

@@ -15,6 +15,19 @@ static bool walk_read(Walker *self, uint64_t address, uint64_t *ret)
 	return self->input->read(self->input->user, address, ret, sizeof(*ret));
 }
 
+/* Nothing is kept for another walk here. */
+static bool walk_read_saved(Walker *self, uint64_t address, uint64_t *ret, uint8_t *ret_word)
+{
+	*ret_word = 0;
+	return walk_read(self, address, ret);
+}
+
+static void walk_word_counts(Walker *self, uint32_t word)
+{
+	(void)self;
+	(void)word;
+}
+
 static bool walk_read_signal(Walker *self, uint64_t address)
 {
 	return self->input->read(self->input->user, address, self->signal_regs,
