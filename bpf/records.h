@@ -291,7 +291,7 @@ enum stack_result {
 	STACK_FRAME_POINTERS = 1, /* walked by frame pointers: may be short or wrong */
 	STACK_TRUNCATED = 2,	  /* deeper than the limit */
 	STACK_FAULT = 3,	  /* the stack could not be read there (swapped out, or wrong) */
-	STACK_END_ZERO = 4,	  /* the return address is 0: whole if that is where threads begin */
+	STACK_END_ZERO = 4,	  /* the return address is 0: whole if it is where threads begin */
 	STACK_NO_MAPPING = 5,	  /* no mapping is known at the last frame's address */
 	STACK_NO_TABLE = 6,	  /* its object's table was not ready yet */
 	STACK_NO_CFI = 7,	  /* its object has none, and there is no frame pointer either */
