@@ -26,7 +26,7 @@ NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "debugfs": "e2fsprogs", "dpkg
 
 CPUS = 2
 SILENCE, HOPELESS = 10, 45  # seconds without a word from one of its CPUs: revived, given up
-TEXT = 0xffffffff81000000  # of a kernel that is not randomized
+TEXT, TEXT_SIZE = 0xffffffff81000000, 24 << 20  # of a kernel that is not randomized, and more
 PACKET = 1920  # bytes of memory in a packet of gdb's protocol
 
 
@@ -123,6 +123,11 @@ class Debugger:
     def ask(self, text):
         data = text.encode()
         self.channel.sendall(b"$%s#%02x" % (data, sum(data) & 255))
+        while (answer := self._packet()).startswith("T"):
+            pass  # that the machine stopped, for we connected, it tells unasked
+        return answer
+
+    def _packet(self):
         while not (match := re.search(rb"\$([^#]*)#..", self.unread)):
             got = self.channel.recv(1 << 16)
             if not got:
@@ -139,8 +144,10 @@ def _revive(path):
     try:
         debugger = Debugger(path)
         with debugger.channel:
-            while not (code := debugger.ask(f"m{address:x},{PACKET:x}")).startswith("E"):
-                if debugger.ask(f"M{address:x},{PACKET:x}:{code}") != "OK":
+            while address < TEXT + TEXT_SIZE:
+                code = debugger.ask(f"m{address:x},{PACKET:x}")
+                if (code.startswith("E")
+                        or debugger.ask(f"M{address:x},{PACKET:x}:{code}") != "OK"):
                     break
                 address += PACKET
             debugger.ask("D")
