@@ -15,20 +15,21 @@
  * of another size each time, in the frame of the outermost function but one, which finds its own
  * frame by a pointer. All below it moves as a whole: there, addresses within what moves must have
  * moved with it, and all others must be the same. Of what is above it the walk reads but the
- * outermost return address, which must be the same, too. (The word before that is rbp as user space
- * left it, by which no frame is found any more.) What lies in the gap is nobody's.
+ * outermost return address, which must be the same, too, and is that of the one call there is in
+ * the entry code. (The word before that is rbp as user space left it, by which no frame is found
+ * any more.) What lies in the gap is nobody's.
  *
  * An address that the kernel puts in the place of a return address (function graph tracer,
  * return probes) stands for another one, kept elsewhere: a stack is kept only if all its frames
- * were found as words.
+ * but the program's own were found as words, up to the one in the entry code.
  */
 #include "kernel_again.bpf.h"
 
 /* Kernel code, modules and programs of BPF lie in the last 2 GiB of addresses. */
 #define KERNEL_CODE 0xffffffff80000000ULL
 
-/* Frames of the tracing itself that may lie below the context: the program's, those of helpers. */
-#define TRACING_FRAMES 6
+/* What lies below the context: the program, and the kernel's function that runs it. */
+#define TRACING_FRAMES 2
 
 /* At the end of a stack, above what moves: rbp, and the outermost return address. */
 #define TOP_WORDS 2
@@ -71,11 +72,8 @@ static __always_inline u64 span_word(const struct stack_slot *slot, u32 at)
 static __always_inline bool same_end(const struct kernel_again *again,
 				     const struct stack_slot *slot)
 {
-	if (slot->kernel_span == 0)
-		return false;
-	if (again->outermost == 0)
-		return again->from == slot->kernel_from && again->whole == slot->kernel_span;
-	return again->read.span + TOP_WORDS * sizeof(u64) <= slot->kernel_span &&
+	return slot->kernel_span != 0 &&
+	       again->read.span + TOP_WORDS * sizeof(u64) <= slot->kernel_span &&
 	       span_word(slot, slot->kernel_span / sizeof(u64) - 1) == again->outermost;
 }
 
@@ -98,6 +96,7 @@ __noinline int kernel_again(struct stack_slot *slot)
 	__sync_lock_test_and_set(&again->busy, 0);
 	if (same)
 		slot->stack.id = id;
+	known_again(AGAIN_KERNEL, same);
 	return same;
 }
 
@@ -115,8 +114,7 @@ static __always_inline int kind_of_word(const struct keeping *keeping, u64 word)
 	u64 above = word - slot->kernel_from;
 
 	if (above <= slot->kernel_span)
-		return keeping->again->outermost &&
-		       above < slot->kernel_span - TOP_WORDS * sizeof(u64);
+		return above < slot->kernel_span - TOP_WORDS * sizeof(u64);
 	return word >= KERNEL_CODE ? 0 : -1;
 }
 
@@ -133,10 +131,12 @@ static long keep_word(u32 i, struct keeping *keeping)
 
 	if (found)
 		keeping->frames = frame;
-	if (found && i == 0)
+	if (i == 0) {
 		again->outermost = word;
+		return !found;
+	}
 	/* What is between the outermost frames is the gap. */
-	if (again->outermost && (i == 0 || (read->count == 0 && !found)))
+	if (read->count == 0 && !found)
 		return 0;
 	kind = kind_of_word(keeping, word);
 	if (kind < 0)
@@ -167,8 +167,6 @@ __noinline int kernel_keep(struct stack_slot *slot)
 		return 0;
 	again->read.count = again->read.span = 0;
 	again->from = slot->kernel_from;
-	again->whole = slot->kernel_span;
-	again->outermost = 0;
 	again->id = slot->stack.id;
 	keeping.slot = slot;
 	keeping.again = again;

@@ -33,12 +33,16 @@ enum user_stacks {
 	USER_STACKS_TABLES = 2,
 };
 
+/* Stacks that were not walked, for they are those that the thread had before. */
+enum again_kind { AGAIN_USER, AGAIN_KERNEL, AGAIN_KINDS };
+
 /* One CPU's account of what was sent and lost. first/last_lost_ns: see loss.c. */
 struct cpu_account {
 	u64 sent[ACCOUNT_KINDS];
 	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder sets it back to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
+	u64 known_again[AGAIN_KINDS];
 };
 
 /* ---- memory of the unwind tables ------------------------------------------------ */

@@ -90,6 +90,7 @@ __noinline int unwind_again(struct stack_slot *slot)
 	release_again(again);
 	if (same)
 		slot->stack.id = id;
+	known_again(AGAIN_USER, same);
 	return same;
 }
 

@@ -101,8 +101,7 @@ struct kernel_again {
 	u64 busy;
 	u64 id;
 	u64 from;      /* where the span began */
-	u64 whole;     /* bytes from there to the end of the stack */
-	u64 outermost; /* the last word of the stack, if the span may have moved against it; or 0 */
+	u64 outermost; /* the last word of the stack, against which the span may have moved */
 	struct again_words read;
 };
 
@@ -254,6 +253,14 @@ static __always_inline struct cpu_account *cpu_account(void)
 	u32 cpu = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&accounts, &cpu);
+}
+
+static __always_inline void known_again(enum again_kind kind, bool known)
+{
+	struct cpu_account *account = cpu_account();
+
+	if (account)
+		__sync_fetch_and_add(&account->known_again[kind], known);
 }
 
 static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)

@@ -2,10 +2,13 @@
 #include "debug_link.h"
 #include "elf_symbols.h"
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #define CRC_CHUNK (64u << 10)
+/* A file of holes is as long as a program likes, and a second's work for each 2 GiB. */
+#define CRC_SIZE_MAX (2LL << 30)
 
 /* ---- what an object says -------------------------------------------------------------- */
 
@@ -86,8 +89,11 @@ static bool crc_fits(int fd, uint32_t wanted)
 	_cleanup_free_ uint8_t *chunk = xmalloc(CRC_CHUNK);
 	uLong crc = crc32(0, NULL, 0);
 	off_t place = 0;
+	struct stat st;
 	ssize_t got;
 
+	if (fstat(fd, &st) || st.st_size > CRC_SIZE_MAX)
+		return false;
 	while ((got = pread(fd, chunk, CRC_CHUNK, place)) > 0) {
 		crc = crc32(crc, chunk, got);
 		place += got;

@@ -267,6 +267,20 @@ static int note_unwinding(Recording *recording, uint64_t count, const char *what
 	return capture_write(recording->writer, &note->h);
 }
 
+static void tell_known_again(Recording *recording)
+{
+	uint64_t known[AGAIN_KINDS] = {};
+	size_t cpus;
+	const struct cpu_account *accounts = programs_accounts(recording->programs, &cpus);
+
+	for (size_t cpu = 0; cpu < cpus; cpu++)
+		for (size_t kind = 0; kind < AGAIN_KINDS; kind++)
+			known[kind] += accounts[cpu].known_again[kind];
+	log_verbose("%" PRIu64 " user stacks and %" PRIu64
+		    " kernel stacks were those of an earlier wait of the thread, and not walked",
+		    known[AGAIN_USER], known[AGAIN_KERNEL]);
+}
+
 static int finish_unwinding(Recording *recording)
 {
 	int error = unwinder_finish(recording->unwinder);
@@ -290,6 +304,7 @@ static int finish_unwinding(Recording *recording)
 		{counts.copies.dropped, "copies of stacks could not be walked"},
 	};
 
+	tell_known_again(recording);
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
 		    " times; %" PRIu64 " stacks copied, %" PRIu64

@@ -35,10 +35,13 @@ static void tell_link(const ElfMap *file, TableAnswer *answer)
 
 static int open_debug(const ElfMap *file, int fd, ElfMap *ret_debug)
 {
-	if (elf_map_open(fd, ret_debug) == 0 && debug_link_fits(file->elf, ret_debug->elf, fd))
-		return 0;
-	elf_map_close(ret_debug);
-	return -ESTALE;
+	int r = elf_map_open(fd, ret_debug);
+
+	if (r == 0 && !debug_link_fits(file->elf, ret_debug->elf, fd))
+		r = -ESTALE;
+	if (r < 0)
+		elf_map_close(ret_debug);
+	return r;
 }
 
 static int build(int fd, int debug_fd, uint64_t base_svma, TableAnswer *answer,

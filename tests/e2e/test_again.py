@@ -7,6 +7,7 @@ they wait by one instruction for one of five kinds of things, which the call's n
 argument tell.
 """
 import bisect
+import re
 import struct
 from collections import Counter
 from pathlib import Path
@@ -104,13 +105,24 @@ def check_functions(waits, rounds):
     check(not wrong, f"wrong kernel stacks: {wrong}")
 
 
+def known_again(said):
+    """How many (user, kernel) stacks were not walked."""
+    found = re.search(r"(\d+) user stacks and (\d+) kernel stacks were those of an earlier", said)
+    check(found, f"nothing of stacks that repeat: {said}")
+    return int(found[1]), int(found[2])
+
+
 def test_kernel_stacks(context):
     rounds, capture = fewer(ROUNDS // 2), context.path("capture")
-    context.wallprof("record", "-q", "--defer-symbols", "-o", capture, "--",
-                     WORKLOADS / "kernel-again", rounds, context.random.randint(1, 1 << 30))
+    done = context.wallprof("record", "-v", "--defer-symbols", "-o", capture, "--",
+                            WORKLOADS / "kernel-again", rounds, context.random.randint(1, 1 << 30))
+    user, kernel = known_again(done.stderr)
+    check(min(user, kernel) > rounds / 10,
+          f"{user} user and {kernel} kernel stacks of {rounds} waits were known again")
     waits = kernel_waits_of(capture, Symbols())
     check_functions(waits, rounds)
-    print(f"# {sum(waits.values())} waits for five kinds of things: 0 wrong", flush=True)
+    print(f"# {sum(waits.values())} waits for five kinds of things, {kernel} stacks not walked: "
+          "0 wrong", flush=True)
     (call, size, _), *_ = waits
     expect_failure(check_functions, waits + Counter({(call, size, frozenset({"do_nanosleep"})): 1}),
                    rounds)
