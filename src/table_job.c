@@ -96,6 +96,21 @@ TableJob table_queue_get(TableQueue *queue)
 	return job;
 }
 
+TableJob table_queue_get_largest(TableQueue *queue)
+{
+	TableJob *jobs = queue->jobs.items;
+	size_t largest = queue->next;
+	TableJob job;
+
+	for (size_t i = queue->next; i < queue->jobs.count; i++)
+		if (jobs[i].size > jobs[largest].size)
+			largest = i;
+	job = jobs[largest];
+	jobs[largest] = jobs[queue->next];
+	jobs[queue->next] = job;
+	return table_queue_get(queue);
+}
+
 void table_queue_free(TableQueue *queue)
 {
 	while (!table_queue_empty(queue)) {

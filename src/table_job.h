@@ -45,6 +45,11 @@ typedef struct TableQueue {
 bool table_queue_empty(const TableQueue *queue);
 void table_queue_put(TableQueue *queue, const TableJob *job);
 TableJob table_queue_get(TableQueue *queue);
+/*
+ * The longest to make first, for which the size stands, so that at the end no child is left alone
+ * with it. A small one may wait for all that are larger; there are not that many.
+ */
+TableJob table_queue_get_largest(TableQueue *queue);
 void table_queue_free(TableQueue *queue);
 
 #endif

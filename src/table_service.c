@@ -270,7 +270,7 @@ static void give_all(TableService *service, const Consumer *consumer)
 	Slot *slot;
 
 	while (!table_queue_empty(&service->missing) && (slot = idle_slot(service))) {
-		TableJob job = table_queue_get(&service->missing);
+		TableJob job = table_queue_get_largest(&service->missing);
 
 		give(service, consumer, slot, &job);
 	}

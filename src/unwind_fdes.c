@@ -109,16 +109,16 @@ static uint64_t walk(Reader *reader, bool cies, bool fdes)
 
 /* ---- sorting ---------------------------------------------------------------------- */
 
-#define DIGIT_BITS 8
-#define DIGITS	   4 /* of a pc */
+#define DIGIT_BITS 11
+#define DIGITS	   3 /* of a pc */
 #define DIGIT_SIZE (1u << DIGIT_BITS)
 
 /* A pc, and behind it where the FDE is in the list. */
 typedef VEC(uint64_t) Places;
 
-static uint8_t digit_of(uint64_t place, unsigned digit)
+static unsigned digit_of(uint64_t place, unsigned digit)
 {
-	return place >> (32 + DIGIT_BITS * digit);
+	return place >> (32 + DIGIT_BITS * digit) & (DIGIT_SIZE - 1);
 }
 
 /* Those with the same digit stay in their order. */
@@ -165,9 +165,12 @@ static void sort(UnwindFdes *fdes)
 	vec_reserve(&other, count);
 	for (size_t i = 0; i < count; i++)
 		*vec_push(&places) = (uint64_t)fdes->list.items[i].pc << 32 | i;
-	for (unsigned digit = 0; digit < DIGITS; digit += 2) {
+	for (unsigned digit = 0; digit < DIGITS; digit++) {
+		Places sorted_so_far = other;
+
 		sort_by_digit(places.items, count, digit, other.items);
-		sort_by_digit(other.items, count, digit + 1, places.items);
+		other = places;
+		places = sorted_so_far;
 	}
 	sorted = xmalloc(count * sizeof(*sorted));
 	for (size_t i = 0; i < count; i++)

@@ -8,7 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TOUCHED_MIN (64u << 10)
+#define TOUCHED_MIN   (64u << 10)
+#define TOUCHED_LARGE (4u << 20) /* holds a large page wherever it begins */
 
 enum log_level log_level = LOG_NORMAL;
 
@@ -102,6 +103,8 @@ void touch_memory(void *p, size_t size)
 	const uintptr_t page = 4096;
 	uintptr_t from = (uintptr_t)p & -page, to = ((uintptr_t)p + size + page - 1) & -page;
 
+	if (size >= TOUCHED_LARGE)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
 	if (size >= TOUCHED_MIN)
 		madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
