@@ -13,7 +13,7 @@ typedef VEC(struct unwind_rule) UnwindRules;
 /*
  * A rule as two words, for those who make and look up rules by the million: it stays in registers.
  * One that is written field by field, or word by word, and then read as a whole, is not there
- * before all of it has reached the cache, and this took a third of the time that a table takes.
+ * before all of it has reached the cache, and this took a fifth of the time that a table takes.
  */
 typedef struct UnwindRuleWords {
 	uint64_t low, high;
