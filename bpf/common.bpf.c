@@ -9,6 +9,7 @@ const volatile u8 setting_user_stacks = USER_STACKS_TABLES;
 const volatile u16 setting_max_stack = 127;
 const volatile s32 setting_preempt_count_offset = 0;
 const volatile s32 setting_irq_regs_offset = 0;
+const volatile u32 setting_hardirq_mask = 0;
 const volatile bool setting_context_known = false;
 
 u64 target_bits[TARGET_WORDS];

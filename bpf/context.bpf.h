@@ -8,7 +8,7 @@
  * this CPU's `runqueues`, and the kernel's BTF lists the offsets of all per-CPU
  * variables: the recorder works out their distance (percpu.c) and this reads
  * them. preempt_count is `__preempt_count`, and `pcpu_hot.preempt_count` from
- * 6.2 to 6.14.
+ * 6.2 to 6.14; from 7.3 on it has 64 bits, of which the upper half is not asked for.
  */
 #ifndef WALLPROF_CONTEXT_BPF_H
 #define WALLPROF_CONTEXT_BPF_H
@@ -27,7 +27,7 @@ static __always_inline u8 waking_context(void)
 	if (bpf_probe_read_kernel(&preempt_count, sizeof(preempt_count),
 				  rq + setting_preempt_count_offset))
 		return WAKING_UNKNOWN_CONTEXT;
-	if (preempt_count & HARDIRQ_MASK)
+	if (preempt_count & setting_hardirq_mask)
 		return WAKING_HARDIRQ;
 	if (!(preempt_count & SOFTIRQ_SERVING))
 		return 0;

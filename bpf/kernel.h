@@ -244,6 +244,5 @@ struct bpf_iter__task {
 
 /* include/linux/preempt.h: the bits of preempt_count. NMIs never run our programs. */
 #define SOFTIRQ_SERVING 0x00000100
-#define HARDIRQ_MASK	0x000f0000
 
 #endif

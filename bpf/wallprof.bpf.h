@@ -29,6 +29,7 @@ extern const volatile u16 setting_max_stack;	/* frames bpf_get_stack gives at mo
 /* Where per-CPU variables lie, relative to this CPU's `runqueues`; see context.bpf.h. */
 extern const volatile s32 setting_preempt_count_offset;
 extern const volatile s32 setting_irq_regs_offset;
+extern const volatile u32 setting_hardirq_mask; /* of preempt_count */
 extern const volatile bool setting_context_known;
 
 /* ---- state shared with user space (mapped there) --------------------------- */

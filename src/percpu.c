@@ -6,6 +6,14 @@
 #define NOT_FOUND (-1LL)
 
 /*
+ * include/linux/preempt.h. From 7.3 on eight bits count how often interrupts were disabled
+ * (local_interrupt_disable()), below those of the hard interrupts, which are now where
+ * those of NMIs began.
+ */
+#define HARDIRQ_MASK		    0x000f0000
+#define HARDIRQ_MASK_ABOVE_DISABLED 0x0f000000
+
+/*
  * Offset in bits of member `name` of a struct, also inside its anonymous members
  * (pcpu_hot wraps its fields in a union of a struct).
  */
@@ -77,6 +85,10 @@ static bool find_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
 		return false;
 	ret_offsets->preempt_count = preempt_count - runqueues;
 	ret_offsets->irq_regs = irq_regs - runqueues;
+	ret_offsets->hardirq_mask =
+		variable_offset(btf, section, "local_interrupt_disable_state") == NOT_FOUND
+			? HARDIRQ_MASK
+			: HARDIRQ_MASK_ABOVE_DISABLED;
 	return true;
 }
 

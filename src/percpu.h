@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * percpu.h - where the kernel keeps two per-CPU variables, from its BTF; see
+ * percpu.h - where the kernel keeps two per-CPU variables, and how to read one, from its BTF; see
  * bpf/context.bpf.h for what they are for.
  */
 #ifndef WALLPROF_PERCPU_H
@@ -12,6 +12,7 @@
 typedef struct PercpuOffsets {
 	int32_t preempt_count; /* minus the offset of `runqueues` */
 	int32_t irq_regs;
+	uint32_t hardirq_mask; /* of preempt_count: how deep in hard interrupts */
 } PercpuOffsets;
 
 /* Returns false if this kernel's BTF does not tell. */

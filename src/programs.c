@@ -106,6 +106,8 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 		bpf_map__set_max_entries(skeleton->maps.copy_ring, sysconf(_SC_PAGESIZE));
 		bpf_map__set_max_entries(skeleton->maps.agains, 1);
 	}
+	if (options->kernel_stacks == KERNEL_STACKS_NONE)
+		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
 	skeleton->rodata->setting_user_stacks = options->user_stacks;
 	skeleton->rodata->setting_max_stack = read_max_stack();
@@ -113,6 +115,7 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 		skeleton->rodata->setting_context_known = true;
 		skeleton->rodata->setting_preempt_count_offset = offsets.preempt_count;
 		skeleton->rodata->setting_irq_regs_offset = offsets.irq_regs;
+		skeleton->rodata->setting_hardirq_mask = offsets.hardirq_mask;
 	} else {
 		log_verbose("this kernel does not tell interrupts from tasks as wakers");
 	}
