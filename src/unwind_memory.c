@@ -335,7 +335,7 @@ static void release_marked(UnwindMemory *memory, uint32_t cell, uint64_t mark, u
 {
 	struct unwind_head *head = &memory->cells[cell].head;
 
-	if (!mark || head->mark != mark) /* it is gone already */
+	if (head->mark != mark) /* it is gone already */
 		return;
 	__atomic_store_n(&head->mark, 0, __ATOMIC_RELAXED);
 	if (memory->epoch)
@@ -387,6 +387,8 @@ void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place)
 {
 	uint32_t cell = place.row / CELL_ROWS - 1;
 
+	if (!place.table) /* it lies nowhere */
+		return;
 	release_marked(memory, cell, TABLE_MARK | place.table,
 		       unwind_memory_cells(memory->cells[cell].head.count));
 }
@@ -408,6 +410,8 @@ int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *map
 
 void unwind_memory_remove_run(UnwindMemory *memory, RunPlace place)
 {
+	if (!place.mark)
+		return;
 	release_marked(memory, place.cell, place.mark,
 		       1 + (uint64_t)memory->cells[place.cell].head.count);
 }

@@ -336,10 +336,11 @@ void unwind_tables_free(UnwindTables *tables)
 void unwind_tables_want(UnwindTables *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
-	FileView view = files_view(tables->files, file);
+	FileView view;
 
 	if (table->state != TABLE_UNKNOWN)
 		return;
+	view = files_view(tables->files, file);
 	table->base_svma = view.identity->base_svma;
 	if (view.flags & FILE_VDSO) {
 		table->place = tables->vdso;
@@ -387,10 +388,13 @@ bool unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns)
 struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
 					    uint64_t last, uint64_t bias)
 {
-	FileTable *table = file_table(tables, file);
-	struct unwind_mapping mapping = {
-		.start = start, .last = last, .load = bias + table->base_svma};
+	FileTable *table;
+	struct unwind_mapping mapping = {.start = start, .last = last};
 
+	/* No record tells of what a child has from its parent: its table may have been dropped. */
+	unwind_tables_want(tables, file);
+	table = file_table(tables, file);
+	mapping.load = bias + table->base_svma;
 	table->used_ns = tables->round_ns;
 	switch (table->state) {
 	case TABLE_READY:

@@ -54,7 +54,7 @@ bool unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns);
 
 /*
  * The mapping of a file at start … last with the bias as the walk wants it: with its table,
- * or with enum unwind_no_table in its place.
+ * or with enum unwind_no_table in its place. A table that was dropped is wanted again.
  */
 struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
 					    uint64_t last, uint64_t bias);

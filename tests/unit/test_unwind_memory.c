@@ -307,6 +307,7 @@ static void test_no_such_table(void **state)
 	}
 	other = (TablePlace){.row = UINT32_MAX, .table = place.table};
 	assert_false(find_rule(memory, other, 0, &rule));
+	unwind_memory_remove_table(memory, (TablePlace){}); /* lies nowhere */
 	unwind_memory_remove_table(memory, place);
 	assert_false(find_rule(memory, place, 0, &rule));
 	other = add_table(memory, 100, 3, 50); /* in its place */
