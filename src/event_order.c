@@ -72,7 +72,15 @@ int event_order_take(EventOrder *order, uint64_t known_ns,
 	return error;
 }
 
-uint64_t event_order_youngest_ns(const EventOrder *order)
+uint64_t event_order_youngest_ns(const EventOrder *order,
+				 bool (*matters)(const void *user, const void *event),
+				 const void *user)
 {
-	return order->list.count ? order->list.items[order->list.count - 1].ns : 0;
+	for (size_t i = order->list.count; i-- > 0;) {
+		const OrderedEvent *event = &order->list.items[i];
+
+		if (matters(user, order->bytes.items + event->at))
+			return event->ns;
+	}
+	return 0;
 }

@@ -41,7 +41,9 @@ void event_order_add(EventOrder *order, uint64_t ns, const void *event, size_t s
 int event_order_take(EventOrder *order, uint64_t known_ns,
 		     int (*take)(void *user, const void *event, uint64_t ns), void *user);
 
-/* After event_order_take(): the time of the youngest that is kept; 0 = none is. */
-uint64_t event_order_youngest_ns(const EventOrder *order);
+/* After event_order_take(): the time of the youngest that is kept and matters; 0 = none does. */
+uint64_t event_order_youngest_ns(const EventOrder *order,
+				 bool (*matters)(const void *user, const void *event),
+				 const void *user);
 
 #endif

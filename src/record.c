@@ -180,8 +180,10 @@ static void show_progress(Recording *recording)
 		capture_writer_file_bytes(recording->writer) / 1e6, loss_count(recording->losses));
 }
 
-/* A mapping is seldom alone, and may be too young. But what its table waits for is not kept
- * waiting. */
+/*
+ * A mapping is seldom alone, and one of a process that is recorded may be too young. But what its
+ * table waits for is not kept waiting.
+ */
 static void coalesce(const Recording *recording)
 {
 	struct pollfd tables = {
@@ -472,6 +474,7 @@ static void tear_down(Recording *recording)
 		close(recording->target_fds.items[i]);
 	vec_free(&recording->target_fds);
 	vec_free(&recording->new_processes);
+	map_free(&recording->ns_tgids);
 	sideband_close(recording->sideband);
 	unwinder_free(recording->unwinder);
 	files_free(recording->files);

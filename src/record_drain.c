@@ -27,18 +27,36 @@ static bool is_for_unwinder(const struct record *record)
 	       record->kind == REC_STACK_COPY;
 }
 
+static void take_task(Recording *recording, const struct rec_task *task)
+{
+	if (task->h.flags & TASK_FOREIGN)
+		return;
+	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
+	if (sideband_add_process(recording->sideband, task->ns_tgid, task->h.ns) &&
+	    recording->before_window)
+		*vec_push(&recording->new_processes) = task->ns_tgid;
+}
+
+static void take_exit(Recording *recording, const struct rec_exit *exit)
+{
+	uint32_t ns_tgid = map_get(&recording->ns_tgids, exit->tgid);
+
+	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE)
+		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
+}
+
 /*
- * Drains do not parse, with two exceptions: a new process's mappings are wanted, and the
- * unwinder follows births and ends. Copies of stacks go no further.
+ * Drains do not parse, with two exceptions: the side-band is told whose mappings are wanted, and
+ * the unwinder follows births and ends. Copies of stacks go no further.
  */
 static int take_bpf_record(void *user, const struct record *record)
 {
 	Recording *recording = user;
-	const struct rec_task *task = (const struct rec_task *)record;
 
-	if (record->kind == REC_TASK && !(record->flags & TASK_FOREIGN) &&
-	    sideband_add_process(recording->sideband, task->ns_tgid) && recording->before_window)
-		*vec_push(&recording->new_processes) = task->ns_tgid;
+	if (record->kind == REC_TASK)
+		take_task(recording, (const struct rec_task *)record);
+	else if (record->kind == REC_EXIT)
+		take_exit(recording, (const struct rec_exit *)record);
 	if (recording->unwinder && is_for_unwinder(record))
 		unwinder_take(recording->unwinder, record);
 	if (record->kind == REC_STACK_COPY)
@@ -59,9 +77,8 @@ static int round_of_unwinder(Recording *recording)
 
 static int drain(Recording *recording, bool last)
 {
-	struct rec_round round = {
-		.h = {.len = sizeof(round), .kind = REC_ROUND, .ns = now_ns()},
-	};
+	uint64_t begin = now_ns();
+	struct rec_round round = {.h = {.len = sizeof(round), .kind = REC_ROUND}};
 	int error;
 
 	sideband_fetch(recording->sideband);
@@ -70,13 +87,15 @@ static int drain(Recording *recording, bool last)
 		error = sideband_process(recording->sideband, last);
 	if (!error && recording->unwinder)
 		error = round_of_unwinder(recording);
-	jit_files_look_again(files_jit(recording->files), round.h.ns);
+	/* The youngest mappings, and those that are found in the place of lost ones, come later. */
+	round.h.ns = MIN(begin, sideband_settled_ns(recording->sideband));
+	jit_files_look_again(files_jit(recording->files), begin);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)
 		error = capture_write(recording->writer, &round.h);
-	if (!error && round.h.ns - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
-		recording->last_flush_ns = round.h.ns;
+	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
+		recording->last_flush_ns = begin;
 		error = capture_flush(recording->writer);
 	}
 	return error;

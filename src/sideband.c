@@ -68,12 +68,19 @@ struct cpu_ring {
 	uint64_t lost_new; /* of them, not told yet */
 };
 
-/* What Sideband::targets says of a process. */
 enum wanted {
-	WANTED_NOT = 0, /* not any more */
-	WANTED = 1,
-	WANTED_AGAIN = 2, /* too, and what it maps is to be read again */
+	WANTED_NOT,   /* not any more */
+	WANTED_ENDED, /* its last events may still come, but there is nothing to be read again */
+	WANTED,
+	WANTED_AGAIN, /* too, and what it maps is to be read again */
 };
+
+/* A process. */
+typedef struct Target {
+	uint32_t ns_tgid;
+	enum wanted wanted;
+	uint64_t begun_ns, ended_ns; /* the youngest word of its life, and that of its end */
+} Target;
 
 struct Sideband {
 	Files *files;
@@ -84,9 +91,14 @@ struct Sideband {
 	size_t page_size;
 	EventOrder order;
 	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one being fetched */
-	Map targets;					       /* ns_tgid -> enum wanted */
-	VEC(uint32_t) unread; /* ns_tgid of those that are WANTED_AGAIN, or have been */
-	bool lossy;	      /* in this round or the one before */
+	Map numbers;					       /* ns_tgid -> targets */
+	VEC(Target) targets;
+	VEC(uint32_t) unread;	 /* ns_tgid of those that are WANTED_AGAIN, or have been; from, */
+	size_t unread_next;	 /* this on */
+	uint64_t lossy_until_ns; /* what was lost is not younger */
+	uint64_t doubt_ns;	 /* of what happened since then not all is known; 0 = all is */
+	uint64_t read_ns;	 /* when what a process maps was last read */
+	uint64_t wait_until_ns;	 /* see sideband_wait_ns() */
 	uint64_t last_fetched_ns, fetched_ns;
 };
 
@@ -171,7 +183,8 @@ void sideband_close(Sideband *sideband)
 	free(sideband->rings);
 	event_order_free(&sideband->order);
 	vec_free(&sideband->unread);
-	map_free(&sideband->targets);
+	vec_free(&sideband->targets);
+	map_free(&sideband->numbers);
 	free(sideband);
 }
 
@@ -187,12 +200,31 @@ int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
 	return 0;
 }
 
-/* WANTED_NOT, too, if it was never heard of. */
+/* NULL if it was never heard of. */
+static Target *find_target(const Sideband *sideband, uint32_t ns_tgid)
+{
+	uint32_t number = map_get(&sideband->numbers, ns_tgid);
+
+	return number == MAP_NONE ? NULL : &sideband->targets.items[number];
+}
+
+static Target *get_target(Sideband *sideband, uint32_t ns_tgid)
+{
+	Target *target = find_target(sideband, ns_tgid);
+
+	if (target)
+		return target;
+	map_set(&sideband->numbers, ns_tgid, sideband->targets.count);
+	target = vec_push(&sideband->targets);
+	*target = (Target){.ns_tgid = ns_tgid};
+	return target;
+}
+
 static enum wanted wanted_of(const Sideband *sideband, uint32_t ns_tgid)
 {
-	uint32_t wanted = map_get(&sideband->targets, ns_tgid);
+	const Target *target = find_target(sideband, ns_tgid);
 
-	return wanted == MAP_NONE ? WANTED_NOT : wanted;
+	return target ? target->wanted : WANTED_NOT;
 }
 
 static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
@@ -200,22 +232,48 @@ static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
 	return wanted_of(sideband, ns_tgid) != WANTED_NOT;
 }
 
+/* Has not all been taken that was told while events were lost? */
+static bool is_lossy(const Sideband *sideband)
+{
+	return sideband->order.known_ns < sideband->lossy_until_ns;
+}
+
 void sideband_read_again(Sideband *sideband, uint32_t ns_tgid)
 {
-	if (wanted_of(sideband, ns_tgid) == WANTED_AGAIN)
+	Target *target = find_target(sideband, ns_tgid);
+
+	if (!target || target->wanted != WANTED)
 		return;
-	map_set(&sideband->targets, ns_tgid, WANTED_AGAIN);
+	target->wanted = WANTED_AGAIN;
 	*vec_push(&sideband->unread) = ns_tgid;
 }
 
-bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid)
+bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
 {
-	if (!ns_tgid || is_wanted(sideband, ns_tgid))
+	Target *target;
+
+	if (!ns_tgid)
 		return false;
-	map_set(&sideband->targets, ns_tgid, WANTED);
-	if (sideband->lossy) /* its fork may be among what was lost */
+	target = get_target(sideband, ns_tgid);
+	target->begun_ns = MAX(target->begun_ns, ns);
+	if (target->wanted >= WANTED || (target->wanted == WANTED_ENDED && ns <= target->ended_ns))
+		return false;
+	target->wanted = WANTED;
+	/* Its fork may be among what was lost. */
+	if (is_lossy(sideband) || ns <= sideband->lossy_until_ns)
 		sideband_read_again(sideband, ns_tgid);
 	return true;
+}
+
+void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
+{
+	Target *target = find_target(sideband, ns_tgid);
+
+	/* Another may have its number by now. */
+	if (!target || target->wanted == WANTED_NOT || ns < target->begun_ns)
+		return;
+	target->wanted = WANTED_ENDED;
+	target->ended_ns = ns;
 }
 
 /* Copies out of a ring that wraps around. */
@@ -302,6 +360,9 @@ void sideband_fetch(Sideband *sideband)
 	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
 		if (sideband->rings[cpu].memory)
 			fetch_ring(sideband, &sideband->rings[cpu]);
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
+		if (sideband->rings[cpu].lost_new)
+			sideband->lossy_until_ns = now_ns();
 }
 
 static int take_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint64_t ns)
@@ -342,12 +403,15 @@ static int take_fork(Sideband *sideband, const struct event_fork *event, uint64_
 {
 	if (!is_wanted(sideband, event->ppid)) {
 		if (is_wanted(sideband, event->pid)) /* a number used again by a stranger */
-			map_set(&sideband->targets, event->pid, WANTED_NOT);
+			find_target(sideband, event->pid)->wanted = WANTED_NOT;
 		return 0;
 	}
-	sideband_add_process(sideband, event->pid);
-	/* What it has from its parent is not all known, either. */
-	if (wanted_of(sideband, event->ppid) == WANTED_AGAIN)
+	sideband_add_process(sideband, event->pid, ns);
+	/*
+	 * What it has from its parent is not all known, either; or it was read when the parent had
+	 * gone on.
+	 */
+	if (wanted_of(sideband, event->ppid) == WANTED_AGAIN || ns <= sideband->read_ns)
 		sideband_read_again(sideband, event->pid);
 	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, ns);
 }
@@ -389,20 +453,21 @@ static int tell_lost(Sideband *sideband, size_t cpu)
 		.lost_kind = REC_MAPPING,
 		.cause = LOSS_SIDEBAND,
 		.count = ring->lost_new,
-		.from_ns = sideband->last_fetched_ns,
-		.to_ns = sideband->fetched_ns,
+		.from_ns = sideband->last_fetched_ns - EVENT_DELAY_NS,
+		.to_ns = sideband->lossy_until_ns,
 	};
 
 	ring->lost_new = 0;
+	if (!sideband->doubt_ns)
+		sideband->doubt_ns = record.from_ns;
 	return sideband->sink(sideband->user, &record.h);
 }
 
 /* Nobody knows whose events they were: what any of the processes maps is to be read again. */
 static void read_all_again(Sideband *sideband)
 {
-	for (size_t i = 0; sideband->targets.mask && i <= sideband->targets.mask; i++)
-		if (sideband->targets.values[i] == WANTED)
-			sideband_read_again(sideband, sideband->targets.keys[i]);
+	for (size_t i = 0; i < sideband->targets.count; i++)
+		sideband_read_again(sideband, sideband->targets.items[i].ns_tgid);
 }
 
 static int tell_losses(Sideband *sideband)
@@ -418,13 +483,13 @@ static int tell_losses(Sideband *sideband)
 	}
 	if (lossy)
 		read_all_again(sideband);
-	sideband->lossy = lossy;
 	return error;
 }
 
 /*
- * All that was told up to known_ns has been taken, so what is found now and was not told is what
- * was lost. What was mapped since then will be told, and is taken once more.
+ * All that was told up to known_ns has been taken, and nothing younger was lost. So what is found
+ * now and was not told is what was lost, or is younger: then it will be told, and is taken once
+ * more. Were it read before, an older event, laid over it, could hide it.
  */
 static int read_process(Sideband *sideband, uint32_t ns_tgid)
 {
@@ -432,6 +497,7 @@ static int read_process(Sideband *sideband, uint32_t ns_tgid)
 	size_t count;
 	int error = files_read_process(sideband->files, ns_tgid, ns, &count);
 
+	sideband->read_ns = now_ns();
 	if (error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM)
 		return 0;
 	/* Of a process whose first thread has ended nothing is shown. */
@@ -440,20 +506,52 @@ static int read_process(Sideband *sideband, uint32_t ns_tgid)
 	return emit_space(sideband, SPACE_READ, ns_tgid, 0, ns);
 }
 
+static bool has_unread(const Sideband *sideband)
+{
+	return sideband->unread_next < sideband->unread.count;
+}
+
 static int read_unread(Sideband *sideband)
 {
 	uint64_t begin = now_ns();
 	int error = 0;
 
-	while (sideband->unread.count && !error && now_ns() - begin < READ_AGAIN_NS) {
-		uint32_t ns_tgid = sideband->unread.items[--sideband->unread.count];
+	while (has_unread(sideband) && !error && now_ns() - begin < READ_AGAIN_NS) {
+		uint32_t ns_tgid = sideband->unread.items[sideband->unread_next++];
 
 		if (wanted_of(sideband, ns_tgid) != WANTED_AGAIN)
 			continue;
-		map_set(&sideband->targets, ns_tgid, WANTED);
+		find_target(sideband, ns_tgid)->wanted = WANTED;
 		error = read_process(sideband, ns_tgid);
 	}
+	if (!has_unread(sideband))
+		sideband->unread.count = sideband->unread_next = 0;
 	return error;
+}
+
+/* Does the event concern a process that is wanted by now? */
+static bool is_of_target(const void *user, const void *event)
+{
+	const struct perf_event_header *header = event;
+	const struct event_fork *fork = event;
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+		return is_wanted(user, event_id(header)->pid);
+	case PERF_RECORD_FORK:
+		return is_wanted(user, fork->ppid) || is_wanted(user, fork->pid);
+	}
+	return false;
+}
+
+static uint64_t next_known_ns(const Sideband *sideband)
+{
+	uint64_t ns = event_order_youngest_ns(&sideband->order, is_of_target, sideband);
+
+	if (has_unread(sideband) && is_lossy(sideband))
+		ns = MAX(ns, sideband->lossy_until_ns);
+	return ns ? ns + EVENT_DELAY_NS : 0;
 }
 
 int sideband_process(Sideband *sideband, bool last)
@@ -463,7 +561,12 @@ int sideband_process(Sideband *sideband, bool last)
 
 	if (!error)
 		error = event_order_take(&sideband->order, known_ns, take_event, sideband);
-	return error ? error : read_unread(sideband);
+	if (!error && (last || !is_lossy(sideband)))
+		error = read_unread(sideband);
+	if (!has_unread(sideband))
+		sideband->doubt_ns = 0;
+	sideband->wait_until_ns = next_known_ns(sideband);
+	return error;
 }
 
 uint64_t sideband_known_ns(const Sideband *sideband)
@@ -473,11 +576,25 @@ uint64_t sideband_known_ns(const Sideband *sideband)
 
 uint64_t sideband_wait_ns(const Sideband *sideband)
 {
-	uint64_t ns = event_order_youngest_ns(&sideband->order), now = now_ns();
+	uint64_t now = now_ns();
 
-	if (!ns)
+	if (!sideband->wait_until_ns)
 		return 0;
-	return ns + EVENT_DELAY_NS > now ? ns + EVENT_DELAY_NS - now : 1;
+	return sideband->wait_until_ns > now ? sideband->wait_until_ns - now : 1;
+}
+
+size_t sideband_unread(const Sideband *sideband)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sideband->targets.count; i++)
+		count += sideband->targets.items[i].wanted == WANTED_AGAIN;
+	return count;
+}
+
+uint64_t sideband_settled_ns(const Sideband *sideband)
+{
+	return sideband->doubt_ns ? sideband->doubt_ns : sideband->order.known_ns;
 }
 
 uint64_t sideband_late(const Sideband *sideband)

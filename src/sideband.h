@@ -21,10 +21,20 @@ void sideband_close(Sideband *sideband);
 /* Adds every CPU's descriptor to an epoll set (EPOLLIN with data.fd = the descriptor). */
 int sideband_add_to_epoll(Sideband *sideband, int epoll_fd);
 
-/* From now on this process's mappings are wanted. Returns true if it was not known before. */
-bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid);
+/*
+ * It lived at that time, and its mappings are wanted. Returns true if it was not known before, nor
+ * ended after that time.
+ */
+bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns);
 
-/* What it maps is read from /proc again, soon. Its mappings were told in part only. */
+/* It ended at that time. Its events are taken still, but it is not read again. */
+void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns);
+
+/*
+ * What it maps is read from /proc again, soon. Its mappings were told in part only. So it is with
+ * all processes after events were lost: as soon as all is taken that was told while they were. Who
+ * waits longest comes first, for 5 ms a round.
+ */
 void sideband_read_again(Sideband *sideband, uint32_t ns_tgid);
 
 /*
@@ -40,8 +50,17 @@ int sideband_process(Sideband *sideband, bool last);
 /* What happened up to this time (CLOCK_MONOTONIC) has been processed. */
 uint64_t sideband_known_ns(const Sideband *sideband);
 
-/* After this time events that were kept can be processed; 0 = there are none. */
+/* Nothing older will be found by reading what was lost. */
+uint64_t sideband_settled_ns(const Sideband *sideband);
+
+/*
+ * After so long (ns), as it was after the last sideband_process(), it is time for the next: a
+ * process that is wanted has events that were kept, or is to be read again. 0 = none has or is.
+ */
 uint64_t sideband_wait_ns(const Sideband *sideband);
+
+/* Processes that are still to be read again. */
+size_t sideband_unread(const Sideband *sideband);
 
 /* Events that came too late for what sideband_known_ns() had said. */
 uint64_t sideband_late(const Sideband *sideband);

@@ -100,7 +100,7 @@ static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t
 }
 
 /* In the place of what BPF could walk. */
-static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy,
+static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy, const Image *image,
 		      const uint64_t *frames, size_t count, int result)
 {
 	union {
@@ -122,7 +122,9 @@ static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy,
 	record.stack.tgid = copy->tgid;
 	record.stack.count = count;
 	record.stack.result = result;
-	record.stack.tables_ns = copy->h.ns; /* find_mapping() sees to that */
+	/* find_mapping() sees to it that no mapping is younger; but of some nobody may have told.
+	 */
+	record.stack.tables_ns = image->doubt_ns ? MIN(copy->h.ns, image->doubt_ns) : copy->h.ns;
 	memcpy(record.stack.frames, frames, count * sizeof(*frames));
 	return copies->sink(copies->user, &record.stack.h);
 }
@@ -152,7 +154,7 @@ static int walk_one(UnwindCopies *copies, const struct rec_stack_copy *copy, Cop
 		copies->counts.walked++;
 	else
 		copies->counts.partly++;
-	return emit_stack(copies, copy, frames, count, result);
+	return emit_stack(copies, copy, walk->image, frames, count, result);
 }
 
 /* As walk_one(). */

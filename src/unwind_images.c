@@ -20,6 +20,7 @@ void images_free(Images *images)
 	map_free(&images->current);
 	map_free(&images->by_tgid);
 	vec_free(&images->uses);
+	vec_free(&images->found);
 }
 
 /* ---- uses --------------------------------------------------------------------------------- */
@@ -66,25 +67,26 @@ static Image *current_image(const Images *images, uint32_t ns_tgid)
 	return number == MAP_NONE ? NULL : images->list.items[number];
 }
 
-/* A new one in the place of the present one, if there is one. */
-static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t now_ns)
+/* A new one in the place of the present one, if there is one, by a record of that time. */
+static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_t now_ns)
 {
 	Image *image = xcalloc(1, sizeof(*image)), *before = current_image(images, ns_tgid);
 
 	if (before && !before->ended_ns)
 		end_image(images, before, now_ns);
 	image->ns_tgid = ns_tgid;
+	image->doubt_ns = ns <= images->loss_to_ns ? images->loss_from_ns : 0;
 	image->changed = true;
 	map_set(&images->current, ns_tgid, images->list.count);
 	*vec_push(&images->list) = image;
 	return image;
 }
 
-static Image *get_image(Images *images, uint32_t ns_tgid, uint64_t now_ns)
+static Image *get_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_t now_ns)
 {
 	Image *image = current_image(images, ns_tgid);
 
-	return image ? image : begin_image(images, ns_tgid, now_ns);
+	return image ? image : begin_image(images, ns_tgid, ns, now_ns);
 }
 
 /* ---- BPF's records ----------------------------------------------------------------------- */
@@ -131,11 +133,11 @@ static void take_task(Images *images, const struct rec_task *task, uint64_t now_
 	if (task->h.flags & (TASK_FOREIGN | TASK_RENAME) || task->tid != task->tgid ||
 	    !task->ns_tgid)
 		return;
-	image = get_image(images, task->ns_tgid, now_ns);
+	image = get_image(images, task->ns_tgid, task->h.ns, now_ns);
 	if (image->tgid && image->start_boottime == task->start_boottime)
 		return;
 	if (image->tgid) /* a number used again */
-		begin_image(images, task->ns_tgid, now_ns);
+		begin_image(images, task->ns_tgid, task->h.ns, now_ns);
 	name_images(images, task);
 	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
 }
@@ -195,6 +197,12 @@ static void advance(Cursor *cursor)
 		cursor->now = *cursor->next++;
 }
 
+static void cut_begin(ImageMapping *mapping, uint64_t start)
+{
+	mapping->pgoff += start - mapping->start;
+	mapping->start = start;
+}
+
 /* What lies before top, and what of it lies under top is hidden. */
 static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 {
@@ -210,7 +218,7 @@ static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 			both->items[both->count - 1].last = top->start - 1;
 		}
 		if (under->now.last > top->last)
-			under->now.start = top->last + 1;
+			cut_begin(&under->now, top->last + 1);
 		else
 			advance(under);
 	}
@@ -292,11 +300,12 @@ static void set_mappings(Images *images, Image *image, const ImageMapping *items
 
 static void take_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
 {
-	Image *image = get_image(images, record->ns_tgid, now_ns);
+	Image *image = get_image(images, record->ns_tgid, record->h.ns, now_ns);
 	ImageMapping mapping = {
 		.start = record->start,
 		.last = record->end - 1,
 		.bias = record->bias,
+		.pgoff = record->pgoff,
 		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
 		.told_ns = record->h.ns,
 		.file = record->file,
@@ -313,14 +322,14 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 /* The child's number may be known from BPF by now, or will be. */
 static void take_fork(Images *images, const struct rec_space *record, uint64_t now_ns)
 {
-	Image *child = get_image(images, record->ns_tgid, now_ns);
+	Image *child = get_image(images, record->ns_tgid, record->h.ns, now_ns);
 	Image *parent = current_image(images, record->ns_parent);
 	uint64_t past_ns = MAX(child->latest_ns, child->told_ns);
 
 	/* What was there before the fork is another process, which had the number. */
 	if (past_ns && past_ns < record->h.ns)
-		child = begin_image(images, record->ns_tgid, now_ns);
-	child->latest_ns = record->h.ns;
+		child = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
+	child->latest_ns = child->made_ns = record->h.ns;
 	child->changed = true;
 	if (!parent) {
 		set_mappings(images, child, NULL, 0);
@@ -333,6 +342,23 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 		child->mappings.items[i].awaits = false; /* not from its own mmap on */
 }
 
+/* A stack that was walked within the doubt may have met it, or what was there before. */
+static void note_found(Images *images, const Image *image, const ImageMapping *mapping)
+{
+	*vec_push(&images->found) = (struct rec_mapping){
+		.h = {.len = sizeof(struct rec_mapping),
+		      .kind = REC_MAPPING,
+		      .flags = MAPPING_EXEC,
+		      .ns = MAX(image->doubt_ns, image->made_ns) + 1},
+		.ns_tgid = image->ns_tgid,
+		.file = mapping->file,
+		.start = mapping->start,
+		.end = mapping->last + 1,
+		.pgoff = mapping->pgoff,
+		.bias = mapping->bias,
+	};
+}
+
 /* All that it maps was just told again: the rest is gone. */
 static void take_read(Images *images, const struct rec_space *record)
 {
@@ -343,9 +369,15 @@ static void take_read(Images *images, const struct rec_space *record)
 		return;
 	settle(images, image);
 	uncount(images, image);
-	for (size_t i = 0; i < image->mappings.count; i++)
-		if (image->mappings.items[i].told_ns == record->h.ns)
-			image->mappings.items[kept++] = image->mappings.items[i];
+	for (size_t i = 0; i < image->mappings.count; i++) {
+		const ImageMapping *mapping = &image->mappings.items[i];
+
+		if (mapping->told_ns != record->h.ns)
+			continue;
+		if (image->doubt_ns && mapping->from_ns == record->h.ns)
+			note_found(images, image, mapping);
+		image->mappings.items[kept++] = *mapping;
+	}
 	image->mappings.count = kept;
 	count(images, image);
 	image->doubt_ns = 0;
@@ -357,6 +389,8 @@ static void take_loss(Images *images, const struct rec_loss *record)
 {
 	if (record->lost_kind != REC_MAPPING)
 		return;
+	images->loss_from_ns = record->from_ns;
+	images->loss_to_ns = MAX(images->loss_to_ns, record->to_ns);
 	for (size_t i = 0; i < images->list.count; i++) {
 		Image *image = images->list.items[i];
 
@@ -367,16 +401,19 @@ static void take_loss(Images *images, const struct rec_loss *record)
 
 static void take_exec(Images *images, const struct rec_space *record, uint64_t now_ns)
 {
-	Image *before = get_image(images, record->ns_tgid, now_ns), *image;
+	Image *before = get_image(images, record->ns_tgid, record->h.ns, now_ns), *image;
 	uint64_t ended_ns = before->ended_ns;
 
-	image = begin_image(images, record->ns_tgid, now_ns);
+	image = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
 	image->tgid = before->tgid;
 	image->start_boottime = before->start_boottime;
 	image->told_ns = before->told_ns;
 	image->exec_told = before->exec_told;
 	image->exec_told_ns = before->exec_told_ns;
-	image->begun_ns = record->h.ns;
+	image->begun_ns = image->made_ns = record->h.ns;
+	/* What it has mapped since may be among what was lost. */
+	if (before->doubt_ns)
+		image->doubt_ns = record->h.ns;
 	/* As the kernel counts. But BPF may have asked it after this exec. */
 	if (before->tgid && record->h.ns <= before->told_ns)
 		image->exec_id = before->exec_id--;

@@ -20,6 +20,7 @@
 typedef struct ImageMapping {
 	uint64_t start, last; /* AVMA */
 	uint64_t bias;	      /* AVMA - SVMA */
+	uint64_t pgoff;	      /* of start in the file, bytes */
 	uint64_t from_ns;     /* 0 = before the recording */
 	uint64_t told_ns;     /* by the last record that told it */
 	uint32_t file;	      /* FILE id */
@@ -34,10 +35,11 @@ typedef struct Image {
 	uint32_t tgid;	  /* 0 = not known yet, with the next two */
 	uint32_t exec_id; /* not known: execs since the first record */
 	uint64_t start_boottime;
-	uint64_t told_ns;	/* when BPF asked for these three */
-	uint64_t begun_ns;	/* by an exec then; 0 = otherwise */
-	uint32_t exec_told;	/* BPF's word of the process's last exec: its exec_id, and */
-	uint64_t exec_told_ns;	/* when; 0 = none yet */
+	uint64_t told_ns;      /* when BPF asked for these three */
+	uint64_t begun_ns;     /* by an exec then; 0 = otherwise */
+	uint64_t made_ns;      /* by an exec or a fork then, as the side-band tells; 0 = not told */
+	uint32_t exec_told;    /* BPF's word of the process's last exec: its exec_id, and */
+	uint64_t exec_told_ns; /* when; 0 = none yet */
 	ImageMappings mappings; /* by address; none overlap */
 	ImageMappings pending;	/* mapped since images_settle(), in that order */
 	bool counted;		/* mappings are among Images::uses */
@@ -54,9 +56,16 @@ typedef struct Image {
 
 typedef struct Images {
 	VEC(Image *) list;
-	Map current;	    /* ns_tgid -> list */
-	Map by_tgid;	    /* tgid -> ns_tgid */
-	VEC(uint32_t) uses; /* by FILE id: mappings in images that have not ended */
+	Map current;			   /* ns_tgid -> list */
+	Map by_tgid;			   /* tgid -> ns_tgid */
+	VEC(uint32_t) uses;		   /* by FILE id: mappings in images that have not ended */
+	uint64_t loss_from_ns, loss_to_ns; /* of the last loss of mappings */
+	/*
+	 * What a reading found that nobody had told, as mapped at the earliest time that is
+	 * possible: just after the doubt began. For who keeps the history; images count it from the
+	 * reading.
+	 */
+	VEC(struct rec_mapping) found;
 } Images;
 
 void images_free(Images *images);

@@ -237,6 +237,16 @@ static void note_lost_exec(void *user, const Image *image)
 		unwinder->error = unwinder->sink(unwinder->user, &record.h);
 }
 
+/* The history is to have what a reading found where it may have been first. */
+static void tell_found(Unwinder *unwinder)
+{
+	Images *images = &unwinder->images;
+
+	for (size_t i = 0; i < images->found.count && !unwinder->error; i++)
+		unwinder->error = unwinder->sink(unwinder->user, &images->found.items[i].h);
+	images->found.count = 0;
+}
+
 bool unwinder_next_unknown(Unwinder *unwinder, uint32_t *ret_ns_tgid)
 {
 	if (unwinder->unknown.count == 0)
@@ -251,6 +261,7 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 	bool news;
 
 	images_settle(&unwinder->images);
+	tell_found(unwinder);
 	unwind_tables_take(unwinder->tables);
 	unwind_tables_try_again(unwinder->tables);
 	mark_changed(unwinder);

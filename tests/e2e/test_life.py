@@ -11,6 +11,7 @@ import re
 import signal
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 from capture import records
@@ -153,12 +154,12 @@ def test_child_of_lost_birth(context):
 
 # ---- mappings that are not told ------------------------------------------------------------------------
 
-def record_flood(context, count, pace, ms, library, stopped):
-    """A process that maps so much; stopped: the recorder stands still meanwhile."""
+def record_flood(context, count, pace, ms, libraries, stopped):
+    """A process that maps so much; stopped: the recorder stands still meanwhile, and 0.2 s more."""
     told, gate, output = context.path("told"), context.path("gate"), context.path("p.json.gz")
     process = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--",
                              WORKLOADS / "unwind-flood", str(count), str(pace), str(ms), gate,
-                             library],
+                             *libraries],
                             cwd=context.folder, env={**os.environ, "WALLPROF_TOLD": str(told)})
 
     def said(word):
@@ -169,6 +170,7 @@ def record_flood(context, count, pace, ms, library, stopped):
     gate.touch()
     wait_until(lambda: said("mapped"), "all is mapped")
     if stopped:
+        time.sleep(0.2)
         process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=120) == 0, "wallprof failed")
     return Profile.load(output), Told(told)
@@ -189,13 +191,37 @@ def lost_mappings(context):
 def test_lost_mappings(context):
     """More is mapped than perf has room for: it is counted, and read from /proc."""
     library = make_library(context.folder, "lost", context.random.randrange(100, 3000, 16))
-    profile, told = record_flood(context, 8000, 0, 1500, library, stopped=True)
+    profile, told = record_flood(context, 8000, 0, 1500, [library], stopped=True)
     lost = lost_mappings(context)
     check(4000 < lost < 8000 + 100, f"{lost} of 8,000 mappings were lost")
     mapped = told.values["mapped"][0]
     verdict = check_all(profile, since(told, mapped + 300 * MS), marked_share=0.01)
     print(f"# {lost} mappings lost; of those read again {sum(verdict.exact.values())} stacks whole, "
           f"{sum(verdict.marked.values())} cut", flush=True)
+
+
+@host_only("it needs a compiler")
+def test_within_a_loss(context):
+    """What replaces a library is lost: until it is read, no stack is told that went through it."""
+    libraries = [make_library(context.folder, name, room) for name, room in
+                 (("lost", 200 + context.random.randrange(0, 800, 16)),
+                  ("before", 2000 + context.random.randrange(0, 800, 16)))]
+    profile, told = record_flood(context, 8000, 0, 1000, libraries, stopped=True)
+    check(lost_mappings(context) > 4000, f"only {lost_mappings(context)} mappings were lost")
+    before, after = told.values["address"]
+    check(before == after, "the one was not mapped where the other was")
+    mapped = told.values["mapped"][0]
+    within = since(told, mapped)
+    within.intervals = [i for i in within.intervals if i["end_ns"] < mapped + 150 * MS]
+    check(len(within.intervals) > 5, f"only {len(within.intervals)} intervals within the loss")
+    roots = Roots(profile)
+    verdict = check_told(profile, within, roots, 1, ())
+    expect_failure(check_told, profile, within.altered(lambda chain: chain + " other"), roots, 1,
+                   ())
+    check(sum(verdict.marked.values()) > 50, f"{verdict.marked} are marked")
+    print(f"# within a loss {sum(verdict.exact.values())} stacks whole, "
+          f"{sum(verdict.marked.values())} cut, none wrong", flush=True)
+    check_all(profile, since(told, mapped + 500 * MS), marked_share=0.01)
 
 
 def executed(process, arguments):
@@ -236,7 +262,7 @@ def test_lost_exec(context):
 def test_many_mappings(context):
     """30,000 of one process, each of which is told."""
     library = make_library(context.folder, "many", context.random.randrange(100, 3000, 16))
-    profile, told = record_flood(context, 30000, 100, 1000, library, stopped=False)
+    profile, told = record_flood(context, 30000, 100, 1000, [library], stopped=False)
     mapped = told.values["mapped"][0]
     check(lost_mappings(context) == 0, f"{lost_mappings(context)} were lost")
     check_all(profile, since(told, mapped + 300 * MS), marked_share=0.01)

@@ -33,6 +33,12 @@ typedef struct World {
 	bool in_order;
 } World;
 
+static bool any(const void *user, const void *event)
+{
+	(void)user;
+	return event != NULL;
+}
+
 /* longest: how long an event takes to be seen. Of one CPU they are seen in order. */
 static void make_history(World *world, uint64_t longest)
 {
@@ -126,7 +132,7 @@ static uint32_t follow(World *world, uint64_t margin)
 	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
 		fetch(world, cpu, UINT64_MAX);
 	event_order_take(&world->order, UINT64_MAX, take, world);
-	assert_int_equal(event_order_youngest_ns(&world->order), 0);
+	assert_int_equal(event_order_youngest_ns(&world->order, any, NULL), 0);
 	assert_int_equal(world->given, EVENTS);
 	assert_true(world->in_order);
 	return wrong;
@@ -193,7 +199,7 @@ static void test_late(void **state)
 	add_number(&order, 35, 3);
 	add_number(&order, 10, 1);
 	assert_int_equal(event_order_take(&order, 30, take_number, &given), 0);
-	assert_int_equal(event_order_youngest_ns(&order), 35);
+	assert_int_equal(event_order_youngest_ns(&order, any, NULL), 35);
 	add_number(&order, 30, 5); /* "all up to 30", it was said */
 	add_number(&order, 25, 4);
 	add_number(&order, 36, 6);
@@ -206,6 +212,30 @@ static void test_late(void **state)
 	assert_int_equal(event_order_take(&order, 1, take_number, &given), 0);
 	assert_int_equal(order.known_ns, 36);
 	assert_int_equal(order.late, 3);
+	vec_free(&given);
+	event_order_free(&order);
+}
+
+static bool is_even(const void *user, const void *event)
+{
+	(void)user;
+	return *(const uint64_t *)event % 2 == 0;
+}
+
+/* Of those that are kept, the youngest that matters. */
+static void test_youngest(void **state)
+{
+	EventOrder order = {};
+	Numbers given = {};
+
+	(void)state;
+	for (uint64_t i = 1; i <= 9; i++)
+		add_number(&order, 10 * i, i);
+	assert_int_equal(event_order_take(&order, 25, take_number, &given), 0);
+	assert_int_equal(event_order_youngest_ns(&order, any, NULL), 90);
+	assert_int_equal(event_order_youngest_ns(&order, is_even, NULL), 80);
+	assert_int_equal(event_order_take(&order, 85, take_number, &given), 0);
+	assert_int_equal(event_order_youngest_ns(&order, is_even, NULL), 0);
 	vec_free(&given);
 	event_order_free(&order);
 }
@@ -227,7 +257,7 @@ static void test_error(void **state)
 		add_number(&order, i, i);
 	assert_int_equal(event_order_take(&order, 4, fail_once, &calls), -5);
 	assert_int_equal(calls, 2);
-	assert_int_equal(event_order_youngest_ns(&order), 5);
+	assert_int_equal(event_order_youngest_ns(&order, any, NULL), 5);
 	assert_int_equal(event_order_take(&order, 5, fail_once, &calls), 0);
 	assert_int_equal(calls, 3);
 	event_order_free(&order);
@@ -236,9 +266,8 @@ static void test_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_is_known),
-		cmocka_unit_test(test_without_margin),
-		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_known_is_known), cmocka_unit_test(test_without_margin),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_youngest),
 		cmocka_unit_test(test_error),
 	};
 

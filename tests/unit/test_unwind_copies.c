@@ -180,6 +180,29 @@ static void test_whole(void **state)
 	end(&fixture);
 }
 
+/* What was lost before it is read again may have been mapped over what the copy was walked by. */
+static void test_in_doubt(void **state)
+{
+	struct rec_loss *loss = make_record(REC_LOSS, 0, TAKEN, sizeof(*loss), NULL, 0);
+	Fixture fixture;
+
+	(void)state;
+	loss->lost_kind = REC_MAPPING;
+	for (int after = 0; after < 2; after++) {
+		begin(&fixture, true);
+		map(&fixture, 1, FILE_OUTERMOST, CODE);
+		loss->from_ns = after ? TAKEN + 5 : TAKEN - 5;
+		loss->to_ns = loss->from_ns + 10;
+		images_take(&fixture.images, &loss->h, loss->to_ns);
+		take(&fixture, 1, WORDS);
+		walk(&fixture, TAKEN + 20, false);
+		check_told(&fixture, STACK_COMPLETE, 1);
+		assert_int_equal(fixture.told->tables_ns, after ? TAKEN : TAKEN - 5);
+		end(&fixture);
+	}
+	free(loss);
+}
+
 static void test_ends(void **state)
 {
 	static const struct {
@@ -308,9 +331,10 @@ static void test_sink_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	 cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_patience), cmocka_unit_test(test_bad_records),
-		cmocka_unit_test(test_too_many), cmocka_unit_test(test_sink_fails),
+		cmocka_unit_test(test_whole),	    cmocka_unit_test(test_in_doubt),
+		cmocka_unit_test(test_ends),	    cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_sink_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

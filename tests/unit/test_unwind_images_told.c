@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Processes' mappings where more or less is told than once of each; and what many of them cost. */
+#include "space.h"
 #include "test_tools.h"
 #include <time.h>
 
@@ -76,6 +77,96 @@ static void test_loss(void **state)
 	assert_true(images_use_file(&images, 2)); /* by the child, which was not read */
 	assert_int_equal(images_find(&images, 1011, BORN + 1, 1)->doubt_ns, 10);
 	images_free(&images);
+}
+
+/* The reader of a capture, who sees the records in the order of their times. */
+static Spaces *spaces_of(struct record **records, size_t count, const Images *images,
+			 bool with_found)
+{
+	Spaces *spaces = spaces_new();
+	VEC(const struct record *) all = {};
+
+	for (uint32_t id = 1; id <= 5; id++) {
+		struct record *file = make_file(id, 0, "/lib/libfoo.so", 0);
+
+		spaces_add(spaces, file);
+		free(file);
+	}
+	for (size_t i = 0; i < count; i++)
+		*vec_push(&all) = records[i];
+	for (size_t i = 0; with_found && i < images->found.count; i++)
+		*vec_push(&all) = &images->found.items[i].h;
+	for (uint64_t ns = 1; ns <= 100; ns++)
+		for (size_t i = 0; i < all.count; i++)
+			if (all.items[i]->ns == ns)
+				spaces_add(spaces, all.items[i]);
+	vec_free(&all);
+	return spaces;
+}
+
+#define WAS 0x1000 /* where the first is all the time, */
+#define NOW 0x2000 /* where something was lost, */
+#define NEW 0x5000 /* where nothing was before */
+
+/*
+ * A walk that knew what was mapped until the loss: of what it found where a reading finds
+ * something else nobody knows whether it was still there. By a process's own time.
+ */
+static void check_found(uint64_t made_ns, int made, uint64_t since)
+{
+	struct record *records[] = {
+		make_mapping(2, MAPPING_EXEC, NS_TGID, 1, WAS, WAS + 0x1000, WAS),
+		make_mapping(2, MAPPING_EXEC, NS_TGID, 2, NOW, NOW + 0x1000, NOW),
+		make_space(made_ns, made, made == SPACE_FORK ? 11 : NS_TGID,
+			   made == SPACE_FORK ? NS_TGID : 0),
+		make_mapping(18, MAPPING_EXEC, 11, 5, NEW + 0x3000, NEW + 0x4000, NEW),
+		make_mapping(40, MAPPING_EXEC, 11, 1, WAS, WAS + 0x1000, WAS),
+		make_mapping(40, MAPPING_EXEC, 11, 3, NOW, NOW + 0x1000, NOW),
+		make_mapping(40, MAPPING_EXEC, 11, 4, NEW, NEW + 0x1000, NEW),
+		make_space(40, SPACE_READ, 11, 0),
+	};
+	uint32_t number = made == SPACE_FORK ? 11 : NS_TGID;
+	Images images = {};
+	Spaces *spaces;
+
+	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
+		if (i == 3)
+			give(&images, make_loss(REC_MAPPING, 10, 20), 20);
+		/* One of the other tells nothing of this process. */
+		if (i >= 3 && records[i]->kind == REC_MAPPING)
+			((struct rec_mapping *)records[i])->ns_tgid = number;
+		if (i == 7)
+			((struct rec_space *)records[i])->ns_tgid = number;
+		images_take(&images, records[i], records[i]->ns);
+	}
+	assert_int_equal(images.found.count, made == SPACE_EXEC ? 3 : 2);
+	for (size_t i = 0; i < images.found.count; i++) {
+		assert_int_equal(images.found.items[i].h.ns, since);
+		assert_int_equal(images.found.items[i].ns_tgid, number);
+	}
+	spaces = spaces_of(records, ARRAY_LEN(records), &images, true);
+	if (made == SPACE_FORK) {
+		assert_true(spaces_replaced(spaces, number, 10, since, NOW));
+		assert_false(spaces_replaced(spaces, number, 10, 39, WAS));
+		assert_false(spaces_replaced(spaces, number, since, 60, NOW));
+	}
+	assert_int_equal(spaces_locate(spaces, number, since, NOW).file->id, 3);
+	assert_int_equal(spaces_locate(spaces, number, since, NEW).file->id, 4);
+	spaces_free(spaces);
+	spaces = spaces_of(records, ARRAY_LEN(records), &images, false);
+	assert_null(spaces_locate(spaces, number, since, NEW).file);
+	spaces_free(spaces);
+	images_free(&images);
+	for (size_t i = 0; i < ARRAY_LEN(records); i++)
+		free(records[i]);
+}
+
+static void test_found(void **state)
+{
+	(void)state;
+	check_found(5, SPACE_FORK, 11);
+	check_found(15, SPACE_FORK, 16);
+	check_found(15, SPACE_EXEC, 16);
 }
 
 static void note_corrected(void *user, const Image *image)
@@ -187,8 +278,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mapped_again), cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_lost_exec),    cmocka_unit_test(test_ready),
-		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_found),	     cmocka_unit_test(test_lost_exec),
+		cmocka_unit_test(test_ready),	     cmocka_unit_test(test_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind-flood COUNT PACE MS GATE LIBRARY - says that it is "ready", waits for the file GATE, maps
- * a page of LIBRARY, a path to NAME.so, as code COUNT times, each at another address, then
- * loads it, and says that it has "mapped" all. After each PACE mappings it rests for a
- * millisecond; 0: never. Then, for MS milliseconds, it spins and sleeps in a callback from
- * enter_NAME, which it tells (told.h).
+ * unwind-flood COUNT PACE MS GATE LIBRARY [BEFORE] - loads BEFORE, if there is one, says that it is
+ * "ready", waits for the file GATE, maps a page of LIBRARY, a path to NAME.so, as code COUNT times,
+ * each at another address, then unloads BEFORE, loads LIBRARY, which may come to lie there, and
+ * says that it has "mapped" all. After each PACE mappings it rests for a millisecond; 0: never.
+ * Then, for MS milliseconds, it spins and sleeps in a callback from enter_NAME, which it tells
+ * (told.h).
  */
 #include "told.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +51,31 @@ static void map_often(const char *path, uint64_t count, uint64_t pace)
 	close(fd);
 }
 
+static void *load(const char *path)
+{
+	struct link_map *map;
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	told_check(library != NULL, path);
+	told_check(dlinfo(library, RTLD_DI_LINKMAP, &map) == 0, path);
+	told_value("address", map->l_addr);
+	return library;
+}
+
 int main(int argc, char **argv)
 {
-	const char *path = argv[argc - 1], *base = strrchr(path, '/');
+	const char *path = argv[5], *base;
 	char name[64], symbol[80];
-	void *library;
+	void *library, *before = NULL;
 	Enter enter;
 
-	told_check(argc == 6, "usage: unwind-flood COUNT PACE MS GATE LIBRARY:");
+	told_check(argc == 6 || argc == 7,
+		   "usage: unwind-flood COUNT PACE MS GATE LIBRARY [BEFORE]:");
+	base = strrchr(path, '/');
 	ms = strtoull(argv[3], NULL, 10);
 	told_open();
+	if (argc == 7)
+		before = load(argv[6]);
 	told_value("ready", told_now());
 	while (access(argv[4], F_OK))
 		usleep(1000);
@@ -66,8 +83,9 @@ int main(int argc, char **argv)
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(base, "-."), base);
 	snprintf(symbol, sizeof(symbol), "enter_%s", name);
 	map_often(path, strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	told_check(library != NULL, path);
+	if (before)
+		told_check(dlclose(before) == 0, "dlclose");
+	library = load(path);
 	enter = (Enter)dlsym(library, symbol);
 	told_check(enter != NULL, symbol);
 	told_value("mapped", told_now());
