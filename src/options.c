@@ -84,7 +84,7 @@ void options_print_help(void)
 	      "      --stacks W           user stacks: dwarf (default: by unwind tables),\n"
 	      "                           fp (by frame pointers), none\n"
 	      "      --unwind-memory SIZE for unwind tables, 8M to 512M (default 512M);\n"
-	      "                           what is full drops those no longer used\n"
+	      "                           if full, unused tables are dropped\n"
 	      "      --ring-size SIZE     of each of the three kernel buffers (default 16M)\n"
 	      "      --keep-capture       keep FILE.capture beside the profile\n"
 	      "      --defer-symbols      leave names to the export on this machine\n"

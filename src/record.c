@@ -291,17 +291,26 @@ static int finish_unwinding(Recording *recording)
 		uint64_t count;
 		const char *what;
 	} troubles[] = {
-		{counts.tables.no_room, "times a file's had no room (see --unwind-memory)"},
+		{counts.tables.no_room, "times there was no room for a file's table: stacks end in "
+					"its code (more: --unwind-memory)"},
 		{counts.tables.unread, "files have none: what reads them failed"},
 		{counts.tables.debug_unused, "files lack call frame information, and their debug "
 					     "files could not be used (-v: why)"},
-		{counts.tables.evicted, "of files no longer mapped were dropped to make room"},
+		{counts.tables.evicted,
+		 "tables of files no longer mapped were dropped to make room"},
 		{counts.tables.objects_lost, "files had no room in the list of known ones"},
 		{counts.memory.rows_without_rule, "rows had no room for their rule"},
 		{counts.publish_failed, "processes had no room for their mappings"},
 		{counts.troubles.process_lost, "processes had no room at their birth"},
-		{counts.corrected, "times an exec came without its mappings"},
-		{sideband_late(recording->sideband), "times a mapping was told late"},
+		{counts.corrected,
+		 "times the kernel did not tell of an exec and what it mapped, which was read from "
+		 "/proc 0.1 s later: stacks until then may be cut"},
+		{sideband_late(recording->sideband),
+		 "times the kernel told of a mapping, fork or exec later than others had been "
+		 "taken: stacks just before may be wrong"},
+		{sideband_unread(recording->sideband),
+		 "processes were not read again before the end, after the kernel had not told of "
+		 "all that they mapped: their last stacks may be wrong"},
 		{counts.troubles.torn, "times a process's mappings changed while they were read"},
 		{counts.copies.dropped, "copies of stacks could not be walked"},
 	};

@@ -46,7 +46,7 @@ def noted(context, what):
     return int(found[0]) if found else 0
 
 
-DROPPED, NO_ROOM = "of files no longer mapped were dropped", "times a file's had no room"
+DROPPED, NO_ROOM = "tables of files no longer mapped were dropped", "times there was no room for a file's table"
 
 
 def longer(chain):
@@ -232,7 +232,7 @@ def executed(process, arguments):
 
 
 def check_corrected(context, count):
-    found = noted(context, "times an exec came without its mappings")
+    found = noted(context, "times the kernel did not tell of an exec")
     check(found == count, f"{found} execs are said to be lost, should be {count}")
 
 
