@@ -411,8 +411,8 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image->exec_told = before->exec_told;
 	image->exec_told_ns = before->exec_told_ns;
 	image->begun_ns = image->made_ns = record->h.ns;
-	/* What it has mapped since may be among what was lost. */
-	if (before->doubt_ns)
+	/* Within a loss: it began with nothing, but what it has mapped since may be lost. */
+	if (image->doubt_ns)
 		image->doubt_ns = record->h.ns;
 	/* As the kernel counts. But BPF may have asked it after this exec. */
 	if (before->tgid && record->h.ns <= before->told_ns)

@@ -402,6 +402,7 @@ static void test_mapped_over(void **state)
 static void test_exec(void **state)
 {
 	uint32_t hidden;
+	uint64_t began;
 
 	(void)state;
 	do_exec(0, 0);
@@ -411,6 +412,15 @@ static void test_exec(void **state)
 	settle();
 	assert_int_equal(found_at(0, 1), hidden);
 	assert_int_equal(found_at(0, 2), 0);
+	/* It is taken, but nothing is read yet: in doubt is what came after it. */
+	do_exec(0, 0);
+	began = world.now;
+	world.now += DELAY;
+	fill(0);
+	map(0, 0, 1);
+	round_of(false);
+	assert_int_equal(image_of(0)->doubt_ns, began);
+	settle();
 }
 
 static void test_fork(void **state)
