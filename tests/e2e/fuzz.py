@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS (60) from seeds
-that are made here, two at a time and at the lowest priority, beside the kernel matrix, whose guests leave
-most of a CPU idle; then the parsers' lines that were reached are counted, and a planted bug must be found. docs/testing.md says how to run one by hand.
+that are made here, two at a time; then the parsers' lines that were reached are counted,
+and a planted bug must be found. docs/testing.md says how to run one by hand.
 
 A crash within libdw, libelf or liblzma is counted and told, and is no failure: against these
 there is the sandbox. Everything else is ours.
@@ -87,7 +87,7 @@ class Fuzzer:
                        "ASAN_OPTIONS": "allocator_may_return_null=1",
                        "UBSAN_OPTIONS": "print_stacktrace=1"}
         done = subprocess.run(
-            ["nice", "-n", "19", self.binary, *OPTIONS, f"-artifact_prefix={self.artifacts}/", *arguments],
+            [self.binary, *OPTIONS, f"-artifact_prefix={self.artifacts}/", *arguments],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env=environment)
         runs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
@@ -190,48 +190,39 @@ allocated by thread T0 here:
           "a crash without a stack is nobody's")
 
 
-class Session:
-    """The whole suite, or what is wanted of it: begins at once, and is reported by finish()."""
-
-    def __init__(self, runner):
-        self.runner, self.seconds = runner, float(os.environ.get("WALLPROF_FUZZ_SECONDS") or 60)
-        wanted = [name for name in (*TARGETS, "coverage", "planted")
-                  if runner.is_wanted(f"fuzz.{name}")]
-        # The lines are those of all targets.
-        targets = TARGETS if "coverage" in wanted else [n for n in TARGETS if n in wanted]
-        self.pool, self.running, self.broken = ThreadPoolExecutor(AT_A_TIME), [], None
-        self.work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
-        if not wanted:
-            return
-        try:
-            fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", self.work / "work",
-                                self.work / "seeds")
-        except (OSError, subprocess.CalledProcessError, Failure) as error:
-            self.broken = f"{error}\n{getattr(error, 'stderr', '') or ''}"
-            return
-        for name in targets:
-            fuzzer, given = Fuzzer(self.work, name, runner.seed), self.seconds * TARGETS[name]
-            self.running.append((name, fuzzer, given, self.pool.submit(fuzzer.fuzz, given)))
-
-    def finish(self):
-        self.runner.run("fuzz.triage", lambda _context: test_triage())
-        try:
-            if self.broken:
-                self.runner.fails("fuzz", self.broken)
-            elif self.running or self.runner.is_wanted("fuzz.planted"):
-                self._report()
-        finally:
-            self.pool.shutdown()
-            shutil.rmtree(self.work)
-
-    def _report(self):
-        for name, fuzzer, given, future in self.running:
-            self.runner.run(f"fuzz.{name}", lambda _context, f=fuzzer, c=future, s=given:
-                            check_target(f, c.result(), s))
+def run_targets(runner, work, wanted, seconds):
+    fuzzers = {name: Fuzzer(work, name, runner.seed) for name in wanted}
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        crashes = {name: pool.submit(fuzzer.fuzz, seconds * TARGETS[name])
+                   for name, fuzzer in fuzzers.items()}
+        for name, fuzzer in fuzzers.items():
+            crash = crashes[name].result()
             places = "".join(f"; in {frame}" for frame in sorted(set(fuzzer.foreign))[:5])
             print(f"# fuzz.{name}: {fuzzer.runs} runs, {len(fuzzer.foreign)} crashes in libdw "
                   f"and its like{places}", flush=True)
-        fuzzers = {name: fuzzer for name, fuzzer, _, _ in self.running}
-        self.runner.run("fuzz.coverage", lambda _context: test_coverage(self.work, fuzzers))
-        self.runner.run("fuzz.planted", lambda _context: test_planted(self.work, self.runner.seed,
-                                                                      self.seconds))
+            given = seconds * TARGETS[name]
+            runner.run(f"fuzz.{name}",
+                       lambda _context, f=fuzzer, c=crash, s=given: check_target(f, c, s))
+    return fuzzers
+
+
+def run(runner):
+    """The whole suite, or what is wanted of it."""
+    runner.run("fuzz.triage", lambda _context: test_triage())
+    names = [*TARGETS, "coverage", "planted"]
+    wanted = [name for name in names if runner.is_wanted(f"fuzz.{name}")]
+    if not wanted:
+        return
+    seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or 60)
+    work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
+    try:
+        fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
+        # The lines are those of all targets.
+        targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
+        fuzzers = run_targets(runner, work, targets, seconds)
+        runner.run("fuzz.coverage", lambda _context: test_coverage(work, fuzzers))
+        runner.run("fuzz.planted", lambda _context: test_planted(work, runner.seed, seconds))
+    except (OSError, subprocess.CalledProcessError, Failure) as error:
+        runner.fails("fuzz", f"{error}\n{getattr(error, 'stderr', '') or ''}")
+    finally:
+        shutil.rmtree(work)

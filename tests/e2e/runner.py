@@ -196,12 +196,11 @@ def main():
         for done in [pool.submit(runner.run_unit, suite, harness.ROOT / build)
                      for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))]:
             done.result()
-    fuzzing = fuzz.Session(runner)
-    runner.run_kernels(options.long)
-    fuzzing.finish()
     # These hold times to account: nothing else runs beside them.
+    runner.run_kernels(options.long)
     for suite in suites:
         runner.run_module(suite)
+    fuzz.run(runner)
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())

@@ -3,7 +3,7 @@
 import signal
 import time
 
-from harness import (MS, SWITCH_NS, WALLPROF, Recording, by_state, check, check_unexplained,
+from harness import (MS, PATIENCE, SWITCH_NS, WALLPROF, Recording, by_state, check, check_unexplained,
                      expect_failure, fewer, noise, wait_until)
 
 
@@ -16,7 +16,7 @@ def record_with_loss(context):
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the capture is there")
     time.sleep(0.05 + context.random.random() * 0.1)
     process.send_signal(signal.SIGSTOP)
-    time.sleep(0.2)
+    time.sleep(0.2 * PATIENCE)
     process.send_signal(signal.SIGCONT)
     check(process.wait(timeout=120) == 0, "wallprof failed")
     return Recording(context, output, truth)

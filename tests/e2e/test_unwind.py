@@ -90,8 +90,11 @@ def leaves_in(profile, is_wanted):
 
 def test_stubs(context):
     """Ticks in the middle of the procedure linkage table."""
-    _, profile = calls(context, "plt", wanted=("tick",))
-    check(leaves_in(profile, lambda n: n.endswith("@plt")), "no tick in a stub")
+    for _ in range(3):  # where time is emulated, ticks are few
+        _, profile = calls(context, "plt", wanted=("tick",))
+        if leaves_in(profile, lambda n: n.endswith("@plt")):
+            return
+    check(False, "no tick in a stub")
 
 
 def test_vdso(context):
