@@ -33,7 +33,8 @@ bool debug_link_same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length)
 
 /*
  * Whether debug, opened from debug_fd, is elf's debug file: by the build id if elf has one, else by
- * the checksum in elf's .gnu_debuglink, for which all of debug_fd is read, if that is 2 GiB at most.
+ * the checksum in elf's .gnu_debuglink, for which all of debug_fd is read, if that is 2 GiB at
+ * most.
  */
 bool debug_link_fits(Elf *elf, Elf *debug, int debug_fd);
 
