@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "debug_link.h"
 #include "elf_symbols.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #define CRC_CHUNK (64u << 10)
-/* A file of holes is as long as a program likes, and a second's work for each 2 GiB. */
-#define CRC_SIZE_MAX (2LL << 30)
 
 /* ---- what an object says -------------------------------------------------------------- */
 
@@ -84,38 +83,45 @@ bool debug_link_same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length)
 	return same;
 }
 
-static bool crc_fits(int fd, uint32_t wanted)
+static int check_crc(int fd, uint32_t wanted, int64_t size_max)
 {
-	_cleanup_free_ uint8_t *chunk = xmalloc(CRC_CHUNK);
+	_cleanup_free_ uint8_t *chunk = NULL;
 	uLong crc = crc32(0, NULL, 0);
 	off_t place = 0;
 	struct stat st;
 	ssize_t got;
 
-	if (fstat(fd, &st) || st.st_size > CRC_SIZE_MAX)
-		return false;
+	if (fstat(fd, &st))
+		return -errno;
+	if (st.st_size > size_max)
+		return -EOVERFLOW;
+	chunk = xmalloc(CRC_CHUNK);
 	while ((got = pread(fd, chunk, CRC_CHUNK, place)) > 0) {
 		crc = crc32(crc, chunk, got);
 		place += got;
 	}
-	return got == 0 && crc == wanted;
+	if (got < 0)
+		return -errno;
+	return crc == wanted ? 0 : -ESTALE;
 }
 
-bool debug_link_fits(Elf *elf, Elf *debug, int debug_fd)
+int debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max)
 {
 	_cleanup_free_ Companion *companion = NULL;
 	ElfIdentity identity;
+	int r = -ESTALE;
 	uint32_t crc;
-	bool fits;
 
 	if (elf_file_identify(elf, &identity))
-		return false;
+		return -ENOEXEC;
 	if (identity.build_id_len) {
-		fits = debug_link_same_build_id(debug, identity.build_id, identity.build_id_len);
+		if (debug_link_same_build_id(debug, identity.build_id, identity.build_id_len))
+			r = 0;
 	} else {
 		companion = xcalloc(1, sizeof(*companion));
-		fits = read_debuglink(elf, companion, &crc) && crc_fits(debug_fd, crc);
+		if (read_debuglink(elf, companion, &crc))
+			r = check_crc(debug_fd, crc, size_max);
 	}
 	elf_identity_free(&identity);
-	return fits;
+	return r;
 }

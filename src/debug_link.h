@@ -33,9 +33,10 @@ bool debug_link_same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length)
 
 /*
  * Whether debug, opened from debug_fd, is elf's debug file: by the build id if elf has one, else by
- * the checksum in elf's .gnu_debuglink, for which all of debug_fd is read, if that is 2 GiB at
- * most.
+ * the checksum in elf's .gnu_debuglink, for which all of debug_fd is read. Returns 0; -ESTALE if
+ * it is not; -EOVERFLOW if it has more than size_max bytes, and so was not read; or another
+ * negative errno.
  */
-bool debug_link_fits(Elf *elf, Elf *debug, int debug_fd);
+int debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max);
 
 #endif

@@ -51,7 +51,7 @@ static bool has_dwarf(Elf *elf)
 static bool open_debug_fd(Object *object, int fd)
 {
 	if (elf_map_open(fd, &object->debug) == 0 &&
-	    debug_link_fits(object->main.elf, object->debug.elf, fd))
+	    debug_link_check(object->main.elf, object->debug.elf, fd, INT64_MAX) == 0)
 		return true;
 	elf_map_close(&object->debug);
 	return false;

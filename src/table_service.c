@@ -569,6 +569,8 @@ const char *table_error_text(int error)
 		return "reading it took too long";
 	case -EFBIG:
 		return "its table is too large";
+	case -EOVERFLOW:
+		return "it is larger than 2 GiB, too large to read for its checksum";
 	case -ESTALE:
 		return "it is another build's (by build id or checksum)";
 	case -EPERM:

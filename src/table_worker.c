@@ -17,6 +17,12 @@
 /* The child's own, for the same reason. */
 #define MEMORY_KEPT (32 << 20)
 
+/*
+ * Of a debug file that only a checksum tells to be the one, all is read, while other objects wait:
+ * a second for each 2 GiB, and a file of holes is as long as a program likes.
+ */
+#define CHECKED_SIZE_MAX (2LL << 30)
+
 /* With the object's descriptor. Its debug file's, if there is one, comes with one byte more. */
 struct question {
 	uint64_t base_svma;
@@ -37,8 +43,8 @@ static int open_debug(const ElfMap *file, int fd, ElfMap *ret_debug)
 {
 	int r = elf_map_open(fd, ret_debug);
 
-	if (r == 0 && !debug_link_fits(file->elf, ret_debug->elf, fd))
-		r = -ESTALE;
+	if (r == 0)
+		r = debug_link_check(file->elf, ret_debug->elf, fd, CHECKED_SIZE_MAX);
 	if (r < 0)
 		elf_map_close(ret_debug);
 	return r;

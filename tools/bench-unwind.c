@@ -19,43 +19,52 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Opening the file included. */
-static int build(const char *path, UnwindTable *ret_table, uint64_t *ret_ns)
+static int open_elf(const char *path, ElfMap *ret_file, ElfIdentity *ret_identity)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint64_t begin = now_ns();
-	ElfIdentity identity;
-	ElfMap file;
-	int r = fd < 0 ? -errno : elf_map_open(fd, &file);
+	int r = fd < 0 ? -errno : elf_map_open(fd, ret_file);
 
 	if (r < 0)
 		return r;
-	r = elf_file_identify(file.elf, &identity);
-	if (r == 0) {
-		r = unwind_table_build(&file, /* debug= */ NULL, identity.base_svma, ret_table);
-		elf_identity_free(&identity);
-	}
-	elf_map_close(&file);
+	r = elf_file_identify(ret_file->elf, ret_identity);
+	if (r < 0)
+		elf_map_close(ret_file);
+	return r;
+}
+
+static void close_elf(ElfMap *file, ElfIdentity *identity)
+{
+	elf_identity_free(identity);
+	elf_map_close(file);
+}
+
+/* Opening the file included. */
+static int build(const char *path, UnwindTable *ret_table, uint64_t *ret_ns)
+{
+	uint64_t begin = now_ns();
+	ElfIdentity identity;
+	ElfMap file;
+	int r = open_elf(path, &file, &identity);
+
+	if (r < 0)
+		return r;
+	r = unwind_table_build(&file, /* debug= */ NULL, identity.base_svma, ret_table);
+	close_elf(&file, &identity);
 	*ret_ns = now_ns() - begin;
 	return r;
 }
 
 static int cover(const char *path, const UnwindTable *table, UnwindCoverage *ret_coverage)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ElfIdentity identity;
 	ElfMap file;
-	int r = fd < 0 ? -errno : elf_map_open(fd, &file);
+	int r = open_elf(path, &file, &identity);
 
 	if (r < 0)
 		return r;
-	r = elf_file_identify(file.elf, &identity);
-	if (r == 0) {
-		*ret_coverage = unwind_table_coverage(table, &file, &identity);
-		elf_identity_free(&identity);
-	}
-	elf_map_close(&file);
-	return r;
+	*ret_coverage = unwind_table_coverage(table, &file, &identity);
+	close_elf(&file, &identity);
+	return 0;
 }
 
 static void print(const char *path, const UnwindTable *table, const UnwindCoverage *coverage,

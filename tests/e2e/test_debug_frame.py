@@ -3,6 +3,7 @@
 
 They have no build id, so its checksum decides whether a debug file is theirs.
 """
+import os
 import re
 
 from chains import check_told
@@ -121,6 +122,10 @@ def test_doctor(context):
     check(said.startswith(f"{program}; {debug} is not used: "), f"not told: {said}")
     check_coverage(covered, alone, described(whole))
     expect_failure(check_coverage, alone, alone, described(whole))
+    os.truncate(debug, (2 << 30) + 1)
+    _, said = doctor(context, program)
+    check(said == f"{program}; {debug} is not used: it is larger than 2 GiB, too large to read for "
+                  "its checksum", f"not told: {said}")
     debug.rename(debug.with_name("other"))
     check(doctor(context, program) == (alone, str(program)), "a debug file that is not there")
 

@@ -30,7 +30,7 @@ struct deed {
 int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			      UnwindTable *ret_table);
 bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion);
-bool __wrap_debug_link_fits(Elf *elf, Elf *debug, int debug_fd);
+int __wrap_debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max);
 int __real_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
 			 const SandboxLimits *limits, Sandbox *ret_sandbox);
 int __wrap_sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void *argument,
@@ -210,13 +210,14 @@ bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion)
 	return true;
 }
 
-bool __wrap_debug_link_fits(Elf *elf, Elf *debug, int debug_fd)
+int __wrap_debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max)
 {
 	struct deed deed;
 
 	(void)elf;
 	(void)debug_fd;
-	return read_deed(debug, &deed) && deed.what != 'i';
+	(void)size_max;
+	return read_deed(debug, &deed) && deed.what != 'i' ? 0 : -ESTALE;
 }
 
 /* The table that a deed stands for; 'l' has gaps all over. */
