@@ -8,12 +8,16 @@
 #include <unistd.h>
 
 /*
- * The recorder waits for the answer while its rings fill: an honest file takes some 20 us, and
- * the rings hold much more than this. Each file that takes longer halves what the next one has,
- * for a program may map any number of them.
+ * The recorder waits for the answer while its rings fill: an honest file takes some 20 us of CPU
+ * time, and the rings hold much more than this. What counts is the child's CPU time, for where
+ * others want every CPU it may have to wait for its turn; a child that does not even run (its
+ * disk is slow) has WALL_RATIO times as long. Each file that takes longer halves what the next
+ * one has, for a program may map any number of them.
  */
 #define ANSWER_MS     500
 #define ANSWER_MIN_MS 100
+#define WALL_RATIO    10
+#define LOOK_MS	      20 /* how often the child's CPU time is looked at */
 #define MEMORY	      (64ULL << 20)
 
 struct answer {
@@ -86,37 +90,62 @@ void identifier_free(Identifier *identifier)
 	free(identifier);
 }
 
-/* Reads exactly size bytes before the deadline. */
-static int receive(int socket, void *data, size_t size, uint64_t deadline_ns)
+/* When a child has had enough. */
+struct patience {
+	clockid_t cpu_clock;
+	uint64_t cpu_deadline_ns; /* on cpu_clock */
+	uint64_t deadline_ns;	  /* CLOCK_MONOTONIC */
+};
+
+static struct patience patience_begin(const Identifier *identifier)
+{
+	uint64_t cpu_ns = identifier->answer_ms * NSEC_PER_MSEC;
+	struct patience patience = {.deadline_ns = now_ns() + WALL_RATIO * cpu_ns};
+
+	/* The child is ours and not waited for yet: it has a clock even if it has ended. */
+	if (clock_getcpuclockid(identifier->child.pid, &patience.cpu_clock) != 0)
+		patience.cpu_clock = CLOCK_MONOTONIC;
+	patience.cpu_deadline_ns = clock_ns(patience.cpu_clock) + cpu_ns;
+	return patience;
+}
+
+static bool patience_ended(const struct patience *patience)
+{
+	return now_ns() >= patience->deadline_ns ||
+	       clock_ns(patience->cpu_clock) >= patience->cpu_deadline_ns;
+}
+
+/* Reads exactly size bytes while there is patience. */
+static int receive(int socket, void *data, size_t size, const struct patience *patience)
 {
 	char *p = data;
 
 	while (size > 0) {
 		struct pollfd polled = {.fd = socket, .events = POLLIN};
-		uint64_t now = now_ns();
-		ssize_t got;
+		ssize_t got = 0;
 
-		if (now >= deadline_ns)
+		if (poll(&polled, 1, LOOK_MS) > 0) {
+			got = recv(socket, p, size, 0);
+			if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+				return -EIO;
+		}
+		if (got > 0) {
+			p += got;
+			size -= got;
+		}
+		if (size > 0 && patience_ended(patience))
 			return -ETIME;
-		if (poll(&polled, 1, (deadline_ns - now) / NSEC_PER_MSEC + 1) <= 0)
-			continue;
-		got = recv(socket, p, size, 0);
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (got <= 0)
-			return -EIO;
-		p += got;
-		size -= got;
 	}
 	return 0;
 }
 
-static int receive_answer(int socket, unsigned answer_ms, ElfIdentity *ret_identity)
+static int receive_answer(const Identifier *identifier, ElfIdentity *ret_identity)
 {
-	uint64_t deadline = now_ns() + answer_ms * NSEC_PER_MSEC;
+	struct patience patience = patience_begin(identifier);
+	int socket = identifier->child.socket;
 	ElfIdentity identity = {};
 	struct answer answer;
-	int r = receive(socket, &answer, sizeof(answer), deadline);
+	int r = receive(socket, &answer, sizeof(answer), &patience);
 
 	if (r < 0)
 		return r;
@@ -128,7 +157,8 @@ static int receive_answer(int socket, unsigned answer_ms, ElfIdentity *ret_ident
 	memcpy(identity.build_id, answer.build_id, sizeof(identity.build_id));
 	vec_reserve(&identity.loads, answer.load_count);
 	identity.loads.count = answer.load_count;
-	r = receive(socket, identity.loads.items, answer.load_count * sizeof(ElfSegment), deadline);
+	r = receive(socket, identity.loads.items, answer.load_count * sizeof(ElfSegment),
+		    &patience);
 	if (r == 0 && answer.result == 0)
 		*ret_identity = identity;
 	else
@@ -148,7 +178,7 @@ int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
 		return r;
 	r = sandbox_send(identifier->child.socket, "", 1, fd);
 	if (r == 0)
-		r = receive_answer(identifier->child.socket, identifier->answer_ms, ret_identity);
+		r = receive_answer(identifier, ret_identity);
 	if (r == -ETIME)
 		identifier->answer_ms = MAX(identifier->answer_ms / 2, (unsigned)ANSWER_MIN_MS);
 	if (r == -EIO || r == -ETIME || r == -EPIPE || r == -EAGAIN)

@@ -22,14 +22,6 @@ static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
 	return true;
 }
 
-static uint64_t clock_of(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /* When the process began, CLOCK_REALTIME, to a tick of the kernel's; 0 if it is not known. */
 static uint64_t start_of(uint32_t ns_tgid)
 {
@@ -51,7 +43,7 @@ static uint64_t start_of(uint32_t ns_tgid)
 				"%*d %*d %*d %llu",
 				&ticks) != 1)
 		return 0;
-	return clock_of(CLOCK_REALTIME) - clock_of(CLOCK_BOOTTIME) + ticks * tick_ns;
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + ticks * tick_ns;
 }
 
 /* A number's former owner's: the clock may have been set a little since. */

@@ -39,7 +39,6 @@
 
 static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
 {
-	struct timespec real;
 	struct rec_window record = {
 		.h = {.len = sizeof(record),
 		      .kind = REC_WINDOW,
@@ -48,8 +47,7 @@ static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
 	};
 	int64_t ago = now_ns() - ns;
 
-	clock_gettime(CLOCK_REALTIME, &real);
-	record.realtime_ns = real.tv_sec * NSEC_PER_SEC + real.tv_nsec - ago;
+	record.realtime_ns = clock_ns(CLOCK_REALTIME) - ago;
 	return capture_write(recording->writer, &record.h);
 }
 

@@ -52,15 +52,14 @@ bool table_key_make(int fd, int debug_fd, uint64_t base_svma, const uint8_t *bui
 
 bool table_key_holds(const TableKey *key, int fd, int debug_fd)
 {
-	struct timespec now;
 	TableKey again;
 
 	if (!table_key_make(fd, debug_fd, key->base_svma, key->build_id, key->build_id_len,
 			    &again) ||
 	    memcmp(&again, key, sizeof(again)))
 		return false;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return MAX(key->file.ctime_ns, key->debug.ctime_ns) + TIME_STEP_NS < time_of(&now);
+	return MAX(key->file.ctime_ns, key->debug.ctime_ns) + TIME_STEP_NS <
+	       clock_ns(CLOCK_REALTIME);
 }
 
 /* ---- the cache -------------------------------------------------------------------------- */

@@ -267,12 +267,17 @@ void strings_free(Strings *strings)
 	map_free(&strings->index);
 }
 
+uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts = {};
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
 uint64_t now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 int parse_u64(const char *text, uint64_t *ret_value)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NSEC_PER_SEC  1000000000ULL
 #define NSEC_PER_MSEC 1000000ULL
@@ -139,7 +140,8 @@ void strings_free(Strings *strings);
 
 /* ---- time and numbers ---------------------------------------------------- */
 
-uint64_t now_ns(void); /* CLOCK_MONOTONIC */
+uint64_t clock_ns(clockid_t clock); /* 0 if there is no such clock */
+uint64_t now_ns(void);		    /* CLOCK_MONOTONIC */
 
 /*
  * Reads a whole number of the given unit suffix-free text, base 10, whole text.
