@@ -6,9 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Failure, Profile, Skip, by_state, check,
+from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, check,
                      check_close, expect_failure, host_only, needs_command, needs_root,
-                     stolen_ticks)
+                     unless_stolen)
 
 NAMES = ("jit_first", "jit_second", "jit_third")
 
@@ -66,18 +66,14 @@ def run_jit(context, checks, wrap=lambda command: command, **options):
     command = ["./jit", "--truth", "truth.json"]
     for option, value in {**times, **options}.items():
         command += [f"--{option}", str(value)]
-    for last in (False, False, True):
-        stolen = stolen_ticks()
+
+    def record():
         context.wallprof("-q", "-o", "p.json.gz", "--", *wrap(command))
         truth = json.loads(context.path("truth.json").read_text())
         Path(f"/tmp/perf-{truth['jit_first']['pid']}.map").unlink(missing_ok=True)
-        profile = Profile.load(context.path("p.json.gz"))
-        try:
-            checks(profile, truth)
-            return
-        except Failure:
-            if last or stolen_ticks() == stolen:
-                raise
+        return Profile.load(context.path("p.json.gz")), truth
+
+    unless_stolen(record, lambda found: checks(*found))
 
 
 def check_all(profile, truth):
@@ -201,19 +197,16 @@ def run_node(context, option, wrap=lambda command: command):
     needs_command("node")
     ms = context.random.randint(500, 900)
     command = ["node", option, "-e", HOT, "--", "truth.json", str(ms)]
-    for last in (False, False, True):
-        stolen = stolen_ticks()
+
+    def record():
         context.wallprof("-q", "-o", "p.json.gz", "--", *wrap(command))
         truth = json.loads(context.path("truth.json").read_text())
         Path(f"/tmp/perf-{truth['pid']}.map").unlink(missing_ok=True)
-        profile = Profile.load(context.path("p.json.gz"))
-        try:
-            check_hot(profile, truth)
-            expect_failure(check_hot, profile, {"us": truth["us"] * 1.1 + 50000})
-            return truth
-        except Failure:
-            if last or stolen_ticks() == stolen:
-                raise
+        return Profile.load(context.path("p.json.gz")), truth
+
+    profile, truth = unless_stolen(record, lambda found: check_hot(*found))
+    expect_failure(check_hot, profile, {"us": truth["us"] * 1.1 + 50000})
+    return truth
 
 
 @host_only("it needs Node.js")

@@ -31,7 +31,7 @@ def check_running(recording, truth):
     seconds = (truth["end_ns"] - truth["begin_ns"]) / 1e9
     running = thread.painted_by(by_state, end=recording.at(truth["end_ns"])).get("running", 0)
     absolute = MS if switches < 500 * seconds else switches * SWITCH_NS
-    absolute += unknown(recording, truth)
+    absolute += unknown(recording, truth) + recording.allowed_ns
     check_timed(f"{truth['name']}: running", running, truth["cpu_ns"], 0.01, absolute)
 
 
@@ -43,7 +43,7 @@ def check_schedstat(recording, truth, with_delay=False):
     check_timed(f"{truth['name']}: running + runnable",
                 states.get("running", 0) + states.get("runnable", 0),
                 truth["schedstat_run_ns"] + truth["schedstat_delay_ns"], 0.03,
-                switches * SWITCH_NS + unknown(recording, truth))
+                switches * SWITCH_NS + unknown(recording, truth) + recording.allowed_ns)
     if with_delay:
         check_timed(f"{truth['name']}: runnable", states.get("runnable", 0),
                     truth["schedstat_delay_ns"], 0.01,

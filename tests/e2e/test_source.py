@@ -5,8 +5,8 @@ import os
 import shutil
 import subprocess
 
-from harness import (MS, ROOT, Failure, Profile, Viewer, check, check_close, expect_failure,
-                     needs_command, needs_root, read_report, stolen_ticks, wait_until)
+from harness import (MS, ROOT, Profile, Viewer, check, check_close, expect_failure,
+                     needs_command, needs_root, read_report, unless_stolen, wait_until)
 
 HOST_ONLY = "it needs a compiler"
 
@@ -118,17 +118,11 @@ def contents(output):
 def test_source_view(context):
     """From the profile alone: the sources are gone by the time it is looked at."""
     for options in (["-O1"], ["-O2"]):
-        for last in (False, False, True):
-            stolen = stolen_ticks()
+        def record(options=options):
             output, lines = run_lines(context, *options)
-            shown = view(context, output, lines)
-            try:
-                check_source_view(*shown, lines)
-                break
-            except Failure:
-                # What a hypervisor takes away counts for the line of the next tick.
-                if stolen_ticks() == stolen or last:
-                    raise
+            return *view(context, output, lines), lines
+
+        *shown, lines = unless_stolen(record, lambda found: check_source_view(*found))
     lines.truth["hot"] += 20 * MS
     expect_failure(check_source_view, *shown, lines)
     lines.truth["hot"] -= 20 * MS
