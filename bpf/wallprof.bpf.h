@@ -50,7 +50,7 @@ extern u64 unwind_epoch; /* see unwind_head */
 
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24); /* the recorder sets the real size */
+	__uint(max_entries, 1 << 16); /* the recorder makes its own */
 };
 
 struct accounts_map {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "programs.h"
 #include "percpu.h"
+#include "rings.h"
 #include "util.h"
 #include "wallprof.skel.h"
 #include <bpf/bpf.h>
@@ -16,15 +17,13 @@
 
 struct Programs {
 	struct wallprof *skeleton;
-	struct ring_buffer *rings;
+	Rings *rings;
 	struct cpu_account *accounts;
 	UnwindMemory *unwind_memory;
 	size_t cpu_count;
 	struct bpf_link **ticks;
 	int stats_fd;
 	ProgramsTimes times;
-	int (*take)(void *user, const struct record *record);
-	void *take_user;
 };
 
 static const struct {
@@ -94,18 +93,13 @@ static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu
 
 	if (!skeleton)
 		return NULL;
-	bpf_map__set_max_entries(skeleton->maps.sched_ring, options->ring_size);
-	bpf_map__set_max_entries(skeleton->maps.bulk_ring, options->ring_size);
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
 	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
-	if (options->user_stacks == USER_STACKS_TABLES) {
+	if (options->user_stacks == USER_STACKS_TABLES)
 		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
-		bpf_map__set_max_entries(skeleton->maps.copy_ring, options->ring_size);
-	} else {
-		bpf_map__set_max_entries(skeleton->maps.copy_ring, sysconf(_SC_PAGESIZE));
+	else
 		bpf_map__set_max_entries(skeleton->maps.agains, 1);
-	}
 	if (options->kernel_stacks == KERNEL_STACKS_NONE)
 		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
@@ -132,32 +126,6 @@ static void explain_load_failure(int error)
 		log_error("loading the BPF programs failed: %s (`wallprof doctor` tells which, -v "
 			  "shows why)",
 			  strerror(-error));
-}
-
-static int take_record(void *context, void *data, size_t size)
-{
-	Programs *programs = context;
-	const struct record *record = data;
-
-	/* Our own programs wrote it; still, nothing may be read beyond what came. */
-	if (size < sizeof(*record) || record->len > size)
-		return 0;
-	return programs->take(programs->take_user, record);
-}
-
-static int open_rings(Programs *programs)
-{
-	struct wallprof *skeleton = programs->skeleton;
-
-	programs->rings = ring_buffer__new(bpf_map__fd(skeleton->maps.sched_ring), take_record,
-					   programs, NULL);
-	if (!programs->rings)
-		return -errno;
-	if (ring_buffer__add(programs->rings, bpf_map__fd(skeleton->maps.bulk_ring), take_record,
-			     programs))
-		return -errno;
-	return ring_buffer__add(programs->rings, bpf_map__fd(skeleton->maps.copy_ring), take_record,
-				programs);
 }
 
 static int map_accounts(Programs *programs)
@@ -215,11 +183,24 @@ static int use_unwind_memory(Programs *programs, uint64_t size)
 	return error;
 }
 
+static int use_rings(Programs *programs)
+{
+	struct wallprof *skeleton = programs->skeleton;
+	struct bpf_map *const maps[RINGS] = {
+		[RING_SCHED] = skeleton->maps.sched_ring,
+		[RING_BULK] = skeleton->maps.bulk_ring,
+		[RING_COPY] = skeleton->maps.copy_ring,
+	};
+
+	return rings_become(programs->rings, maps);
+}
+
 static int load(Programs *programs, const ProgramsOptions *options)
 {
-	uint64_t begin = now_ns();
 	int error = use_unwind_memory(programs, options->unwind_memory);
 
+	if (!error)
+		error = use_rings(programs);
 	if (!error)
 		error = wallprof__load(programs->skeleton);
 	if (!error)
@@ -227,21 +208,42 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	if (!error)
 		unwind_memory_set_epoch(programs->unwind_memory,
 					(uint64_t *)&programs->skeleton->bss->unwind_epoch);
-	programs->times.load_ns = now_ns() - begin;
+	return error;
+}
+
+/* Begins to make the rings, and opens the programs meanwhile. */
+static int open_programs(Programs *programs, const ProgramsOptions *options)
+{
+	bool copies = options->user_stacks == USER_STACKS_TABLES;
+	uint32_t sizes[RINGS] = {
+		[RING_SCHED] = options->ring_size,
+		[RING_BULK] = options->ring_size,
+		[RING_COPY] = copies ? options->ring_size : (uint32_t)sysconf(_SC_PAGESIZE),
+	};
+	int error = rings_new(sizes, &programs->rings);
+
+	if (error) {
+		log_error("no thread could be started: %s", strerror(-error));
+		return error;
+	}
+	programs->skeleton = open_skeleton(options, programs->cpu_count);
+	if (programs->skeleton)
+		return 0;
+	error = -errno;
+	log_error("opening the BPF programs failed: %s", strerror(-error));
 	return error;
 }
 
 static int start(Programs *programs, const ProgramsOptions *options)
 {
+	uint64_t begin = now_ns();
 	int error;
 
 	programs->cpu_count = libbpf_num_possible_cpus();
 	programs->ticks = xcalloc(programs->cpu_count, sizeof(*programs->ticks));
-	programs->skeleton = open_skeleton(options, programs->cpu_count);
-	if (!programs->skeleton) {
-		log_error("opening the BPF programs failed: %s", strerror(errno));
-		return -errno;
-	}
+	error = open_programs(programs, options);
+	if (error)
+		return error;
 	if (options->cost)
 		programs->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (options->cost && programs->stats_fd < 0)
@@ -252,11 +254,10 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		explain_load_failure(error);
 		return error;
 	}
-	error = open_rings(programs);
-	if (!error)
-		error = map_accounts(programs);
+	programs->times.load_ns = now_ns() - begin;
+	error = map_accounts(programs);
 	if (error) {
-		log_error("mapping the BPF rings failed: %s", strerror(-error));
+		log_error("mapping the BPF programs' accounts failed: %s", strerror(-error));
 		return error;
 	}
 	return attach_followers(programs);
@@ -428,12 +429,7 @@ ProgramsTimes programs_times(const Programs *programs)
 int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
 		   void *user)
 {
-	int got;
-
-	programs->take = take;
-	programs->take_user = user;
-	got = ring_buffer__consume(programs->rings);
-	return got < 0 ? got : 0;
+	return rings_drain(programs->rings, take, user);
 }
 
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
@@ -503,10 +499,10 @@ void programs_free(Programs *programs)
 		return;
 	if (programs->skeleton)
 		programs_stop(programs);
-	ring_buffer__free(programs->rings);
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	wallprof__destroy(programs->skeleton);
+	rings_free(programs->rings);
 	unwind_memory_free(programs->unwind_memory);
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
@@ -552,8 +548,7 @@ static int probe_attaching(const struct bpf_program *program)
 
 static void probe_one(Probe *probe)
 {
-	ProgramsOptions options = {.ring_size = 4096,
-				   .kernel_stacks = KERNEL_STACKS_BLOCKED,
+	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
 	struct wallprof *skeleton = open_skeleton(&options, libbpf_num_possible_cpus());
 	struct bpf_program *program, *probed = NULL;

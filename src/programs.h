@@ -42,7 +42,8 @@ int programs_start_ticks(Programs *programs, unsigned int frequency);
 
 /* How long the start took; with programs_start_ticks(), all of it. */
 typedef struct ProgramsTimes {
-	uint64_t load_ns;   /* maps, all programs, and the tables' first chunk of memory */
+	uint64_t load_ns;   /* opening and loading all programs, their maps, and the tables'
+			       first chunk of memory */
 	uint64_t attach_ns; /* to their hooks, and the ticks on every CPU */
 } ProgramsTimes;
 
