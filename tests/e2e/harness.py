@@ -47,6 +47,10 @@ class Failure(AssertionError):
     """What the test found wrong."""
 
 
+class Untimely(Failure):
+    """A time is wrong, which in a guest may be its host's doing."""
+
+
 def check(condition, message):
     if not condition:
         raise Failure(message)
@@ -66,7 +70,10 @@ def noise(ns):
 
 def check_timed(what, got, wanted, share, absolute):
     """check_close for what two clocks say, or one at two moments."""
-    check_close(what, got, wanted, max(share, SHARE), max(absolute, ABSOLUTE))
+    try:
+        check_close(what, got, wanted, max(share, SHARE), max(absolute, ABSOLUTE))
+    except Failure as failure:
+        raise Untimely(str(failure)) from None
 
 
 def noticeable(ns, wanted=0):
