@@ -15,24 +15,14 @@
 
 #define PATIENCE_NS (120 * NSEC_PER_SEC)
 
-/* What a byte of code is covered by. */
-enum cover {
-	COVER_RULE,    /* the walk goes on, or rightly ends */
-	COVER_GAP,     /* no function's information says anything of it */
-	COVER_FOREIGN, /* a large gap: frame pointers are tried */
-	COVER_OTHER,   /* a rule that cannot be followed */
-	COVERS
-};
-
 typedef struct Object {
 	char *path;
 	ElfIdentity identity;
-	uint64_t code_bytes; /* of its executable segments */
-	int error;	     /* why there is no table */
-	int debug;	     /* as TableReady has it */
-	char *debug_path;    /* of the debug file that was found last; NULL = none */
+	int error;	  /* why there is no table */
+	int debug;	  /* as TableReady has it */
+	char *debug_path; /* of the debug file that was found last; NULL = none */
 	size_t rows, rules;
-	uint64_t bytes[COVERS];
+	UnwindCoverage coverage;
 } Object;
 
 typedef struct Doctor {
@@ -43,31 +33,6 @@ typedef struct Doctor {
 	uint64_t jit_bytes; /* executable memory without a file */
 	int root_fd;	    /* what the paths of a process begin in; -1: ours */
 } Doctor;
-
-static enum cover cover_of(const struct unwind_rule *rule)
-{
-	if (rule->cfa != CFA_NONE)
-		return COVER_RULE;
-	if (rule->extra == NONE_GAP)
-		return COVER_GAP;
-	return rule->extra == NONE_FOREIGN ? COVER_FOREIGN : COVER_OTHER;
-}
-
-/* How many bytes of [from, to) (relative) are code. */
-static uint64_t code_in(const ElfIdentity *identity, uint64_t from, uint64_t to)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < identity->loads.count; i++) {
-		const ElfSegment *load = &identity->loads.items[i];
-		uint64_t first = MAX(load->vaddr - identity->base_svma, from);
-		uint64_t end = MIN(load->vaddr - identity->base_svma + load->file_size, to);
-
-		if (load->exec && end > first)
-			sum += end - first;
-	}
-	return sum;
-}
 
 /* TableReady */
 static void take_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
@@ -81,13 +46,7 @@ static void take_table(void *user, uint32_t id, const UnwindTable *table, int er
 		return;
 	object->rows = table->rows.count;
 	object->rules = table->rules.count;
-	for (size_t i = 0; i < table->rows.count; i++) {
-		const struct unwind_row *row = &table->rows.items[i];
-		uint64_t end = i + 1 < table->rows.count ? row[1].pc : UINT64_MAX;
-
-		object->bytes[cover_of(&table->rules.items[row->rule])] +=
-			code_in(&object->identity, row->pc, end);
-	}
+	object->coverage = unwind_table_coverage(table, &object->identity);
 }
 
 /* An OpenBeside. */
@@ -130,7 +89,6 @@ static int add_object(Doctor *doctor, const char *path, int fd)
 	int error = file < 0 ? file : identifier_ask(doctor->identifier, file, &object.identity);
 
 	object.error = error;
-	object.code_bytes = code_in(&object.identity, 0, UINT64_MAX);
 	*vec_push(&doctor->objects) = object;
 	if (error)
 		return error;
@@ -218,19 +176,31 @@ static void print_debug_file(const Object *object)
 	putchar('\n');
 }
 
+/* In per cent of all code: gaps, large ones in which frame pointers are tried, rules that cannot be
+ * followed; and the rest, where the walk goes on, or rightly ends. */
+static void print_coverage(const Object *object)
+{
+	const UnwindCoverage *coverage = &object->coverage;
+	uint64_t gaps = coverage->none_bytes[NONE_GAP];
+	uint64_t foreign = coverage->none_bytes[NONE_FOREIGN];
+	uint64_t none = coverage->bytes[CFA_NONE], all = 0;
+	double percent;
+
+	for (size_t i = 0; i < UNWIND_CFAS; i++)
+		all += coverage->bytes[i];
+	percent = all ? 100.0 / all : 0;
+	printf("%7.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s", percent * (all - none),
+	       object->rows, object->rules, percent * gaps, percent * foreign,
+	       percent * (none - gaps - foreign), object->path);
+}
+
 static void print_object(const Object *object)
 {
-	double whole = object->code_bytes ? object->code_bytes : 1;
-
 	if (object->error)
 		printf("%8s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-",
 		       object->path, table_error_text(object->error));
 	else
-		printf("%7.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s",
-		       100 * object->bytes[COVER_RULE] / whole, object->rows, object->rules,
-		       100 * object->bytes[COVER_GAP] / whole,
-		       100 * object->bytes[COVER_FOREIGN] / whole,
-		       100 * object->bytes[COVER_OTHER] / whole, object->path);
+		print_coverage(object);
 	print_debug_file(object);
 }
 

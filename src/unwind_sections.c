@@ -65,7 +65,7 @@ static void add_range(UnwindRanges *ranges, const ElfMap *file, uint64_t base_sv
 		      uint64_t size, uint64_t offset)
 {
 	uint64_t from = svma - base_svma;
-	bool in_file = offset <= file->size && size <= file->size - offset;
+	bool in_file = file && offset <= file->size && size <= file->size - offset;
 
 	/* What would go on at address 0 ends before. */
 	size = MIN(size, UINT64_MAX - svma);

@@ -32,8 +32,10 @@ int unwind_sections_find(const ElfMap *file, const ElfMap *debug, uint64_t base_
 			 UnwindSections *ret_sections);
 void unwind_sections_free(UnwindSections *sections);
 
-/* The executable segments alone, of a file and what elf_file_identify() has said of it. To be
- * freed. */
+/*
+ * The executable segments alone, of what elf_file_identify() has said of a file; without their
+ * bytes if file is NULL. To be freed.
+ */
 void unwind_executable_find(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
 			    UnwindRanges *ret_ranges);
 

@@ -230,15 +230,14 @@ static uint64_t bytes_within(const UnwindRanges *ranges, size_t range, uint64_t 
 	return bytes;
 }
 
-UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfMap *file,
-				     const ElfIdentity *identity)
+UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfIdentity *identity)
 {
 	const struct unwind_row *rows = table->rows.items;
 	UnwindCoverage coverage = {};
 	UnwindRanges executable;
 	size_t range = 0;
 
-	unwind_executable_find(file, identity, identity->base_svma, &executable);
+	unwind_executable_find(NULL, identity, identity->base_svma, &executable);
 	for (size_t i = 0; i < table->rows.count; i++) {
 		const struct unwind_rule *rule = &table->rules.items[rows[i].rule];
 		uint64_t to = i + 1 < table->rows.count ? rows[i + 1].pc : ADDRESSES, bytes;

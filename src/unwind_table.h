@@ -83,10 +83,10 @@ typedef struct UnwindCoverage {
 	uint64_t bytes[UNWIND_CFAS], none_bytes[UNWIND_NONES];
 } UnwindCoverage;
 
-/* By a valid table of this file. Not counted when a table is made: it would take a twentieth more.
+/* By a valid table of the file that is identified so. Not counted when a table is made: it would
+ * take a twentieth more.
  */
-UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfMap *file,
-				     const ElfIdentity *identity);
+UnwindCoverage unwind_table_coverage(const UnwindTable *table, const ElfIdentity *identity);
 
 /* Of its rows and rules. */
 static inline size_t unwind_table_bytes(const UnwindTable *table)

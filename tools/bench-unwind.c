@@ -62,7 +62,7 @@ static int cover(const char *path, const UnwindTable *table, UnwindCoverage *ret
 
 	if (r < 0)
 		return r;
-	*ret_coverage = unwind_table_coverage(table, &file, &identity);
+	*ret_coverage = unwind_table_coverage(table, &identity);
 	close_elf(&file, &identity);
 	return 0;
 }

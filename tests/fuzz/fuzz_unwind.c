@@ -65,7 +65,7 @@ static void build(const ElfPart *object, const ElfPart *debug_part)
 	r = unwind_table_build(&file, &debug, identity.base_svma, &table);
 	fuzz_require(r == 0 || r == -ENOEXEC || r == -ENODATA);
 	if (r == 0) {
-		UnwindCoverage coverage = unwind_table_coverage(&table, &file, &identity);
+		UnwindCoverage coverage = unwind_table_coverage(&table, &identity);
 
 		check_table(&table, &coverage);
 		unwind_table_free(&table);

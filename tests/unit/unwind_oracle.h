@@ -306,7 +306,7 @@ static inline Built build_table(const char *path, const char *debug_path)
 					  &built.table);
 	if (built.result == 0) {
 		assert_true(unwind_table_valid(&built.table));
-		built.coverage = unwind_table_coverage(&built.table, &built.file, &built.identity);
+		built.coverage = unwind_table_coverage(&built.table, &built.identity);
 	}
 	return built;
 }
