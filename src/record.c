@@ -45,9 +45,8 @@ static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
 		      .flags = flags | (recording->launched ? 0 : WINDOW_ATTACHED),
 		      .ns = ns},
 	};
-	int64_t ago = now_ns() - ns;
 
-	record.realtime_ns = clock_ns(CLOCK_REALTIME) - ago;
+	record.realtime_ns = ns + realtime_offset_ns();
 	return capture_write(recording->writer, &record.h);
 }
 

@@ -280,6 +280,23 @@ uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+int64_t realtime_offset_ns(void)
+{
+	uint64_t shortest = UINT64_MAX;
+	int64_t offset = 0;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = now_ns(), real = clock_ns(CLOCK_REALTIME);
+		uint64_t took = now_ns() - before;
+
+		if (took >= shortest)
+			continue;
+		shortest = took;
+		offset = real - (before + took / 2);
+	}
+	return offset;
+}
+
 int parse_u64(const char *text, uint64_t *ret_value)
 {
 	unsigned long long value;

@@ -142,6 +142,11 @@ void strings_free(Strings *strings);
 
 uint64_t clock_ns(clockid_t clock); /* 0 if there is no such clock */
 uint64_t now_ns(void);		    /* CLOCK_MONOTONIC */
+/*
+ * What CLOCK_REALTIME is more than CLOCK_MONOTONIC. Read several times: whoever is taken from
+ * its CPU between the two readings is wrong by as long as that takes.
+ */
+int64_t realtime_offset_ns(void);
 
 /*
  * Reads a whole number of the given unit suffix-free text, base 10, whole text.

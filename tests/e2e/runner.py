@@ -60,7 +60,8 @@ class Runner:
                 return
             except harness.Untimely as failure:
                 if remaining:
-                    print(f"# {name}: {failure}: once more", flush=True)
+                    why = str(failure).split("\n", 1)[0]
+                    print(f"# {name}: {why}: once more", flush=True)
                 else:
                     self.fails(name, str(failure))
 

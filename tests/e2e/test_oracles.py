@@ -25,14 +25,16 @@ def check_switches(recording, truth):
 
 
 def check_running(recording, truth):
-    """Running time against CLOCK_THREAD_CPUTIME_ID."""
+    """Running time against CLOCK_THREAD_CPUTIME_ID, from when the thread's account begins."""
     thread = recording.profile.thread(truth["tid"])
     switches = truth["nvcsw"] + truth["nivcsw"]
     seconds = (truth["end_ns"] - truth["begin_ns"]) / 1e9
-    running = thread.painted_by(by_state, end=recording.at(truth["end_ns"])).get("running", 0)
+    running = thread.painted_by(by_state, recording.at(truth["begin_ns"]),
+                                recording.at(truth["end_ns"])).get("running", 0)
     absolute = MS if switches < 500 * seconds else switches * SWITCH_NS
     absolute += unknown(recording, truth) + recording.allowed_ns
-    check_timed(f"{truth['name']}: running", running, truth["cpu_ns"], 0.01, absolute)
+    check_timed(f"{truth['name']}: running", running, truth["cpu_ns"] - truth["cpu_begin_ns"],
+                0.01, absolute)
 
 
 def check_schedstat(recording, truth, with_delay=False):

@@ -20,7 +20,7 @@ struct TruthThread {
 	TruthThread *next;
 	char name[16];
 	int tid;
-	uint64_t begin_ns, end_ns, cpu_ns;
+	uint64_t begin_ns, end_ns, cpu_begin_ns, cpu_ns;
 	uint64_t schedstat_run_ns, schedstat_delay_ns;
 	uint64_t nvcsw, nivcsw; /* read by the main thread once this one is parked */
 	Wait *waits;
@@ -100,6 +100,7 @@ TruthThread *truth_begin(const char *fmt, ...)
 	va_list args;
 
 	truth_check(thread, "calloc");
+	thread->cpu_begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	thread->begin_ns = truth_now();
 	thread->tid = gettid();
 	va_start(args, fmt);
@@ -221,21 +222,37 @@ void truth_burn(uint64_t cpu_ns)
 static void print_thread(FILE *out, const TruthThread *t)
 {
 	fprintf(out,
-		"\n{\"tid\":%d,\"name\":\"%s\",\"begin_ns\":%lu,\"end_ns\":%lu,\"cpu_ns\":%lu,"
+		"\n{\"tid\":%d,\"name\":\"%s\",\"begin_ns\":%lu,\"end_ns\":%lu,"
+		"\"cpu_begin_ns\":%lu,\"cpu_ns\":%lu,"
 		"\"schedstat_run_ns\":%lu,\"schedstat_delay_ns\":%lu,\"nvcsw\":%lu,\"nivcsw\":%lu,"
 		"\"waits\":[",
-		t->tid, t->name, t->begin_ns, t->end_ns, t->cpu_ns, t->schedstat_run_ns,
-		t->schedstat_delay_ns, t->nvcsw, t->nivcsw);
+		t->tid, t->name, t->begin_ns, t->end_ns, t->cpu_begin_ns, t->cpu_ns,
+		t->schedstat_run_ns, t->schedstat_delay_ns, t->nvcsw, t->nivcsw);
 	for (size_t i = 0; i < t->wait_count; i++)
 		fprintf(out, "%s[\"%s\",%lu,%lu]", i ? "," : "", t->waits[i].kind,
 			t->waits[i].begin_ns, t->waits[i].end_ns);
 	fputs("]}", out);
 }
 
+/*
+ * What the profile's own clock, which counts from the epoch, is to CLOCK_MONOTONIC: the most of
+ * several readings, for whoever is taken from its CPU between the two finds too little.
+ */
+static uint64_t realtime_offset(void)
+{
+	uint64_t most = 0;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t offset = clock_ns(CLOCK_REALTIME) - truth_now();
+
+		most = offset > most ? offset : most;
+	}
+	return most;
+}
+
 static void print_all(FILE *out)
 {
-	/* What the profile's own clock, which counts from the epoch, is to CLOCK_MONOTONIC. */
-	uint64_t offset = clock_ns(CLOCK_REALTIME) - truth_now();
+	uint64_t offset = realtime_offset();
 
 	fprintf(out, "{\"pid\":%d,\"realtime_offset_ns\":%lu,\"threads\":[", getpid(), offset);
 	for (const TruthThread *t = threads; t; t = t->next) {
