@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "programs.h"
-#include "percpu.h"
+#include "halves.h"
 #include "rings.h"
 #include "util.h"
-#include "wallprof.skel.h"
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -16,7 +15,7 @@
 #define SNAPSHOT_PIECE 64
 
 struct Programs {
-	struct wallprof *skeleton;
+	struct wallprof *halves[HALVES];
 	Rings *rings;
 	struct cpu_account *accounts;
 	UnwindMemory *unwind_memory;
@@ -25,6 +24,11 @@ struct Programs {
 	int stats_fd;
 	ProgramsTimes times;
 };
+
+/* Of both halves; in each, those of the other one have no descriptor. */
+#define for_each_program(programs, program)                                                        \
+	for (size_t half = 0; half < HALVES; half++)                                               \
+	bpf_object__for_each_program(program, (programs)->halves[half]->obj)
 
 static const struct {
 	const char *program;
@@ -57,65 +61,6 @@ static int print_nothing(enum libbpf_print_level level __attribute__((unused)),
 	return 0;
 }
 
-static uint16_t read_max_stack(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
-	unsigned int frames = 127;
-
-	if (file) {
-		if (fscanf(file, "%u", &frames) != 1)
-			frames = 127;
-		fclose(file);
-	}
-	return MIN(frames, MAX_FRAMES);
-}
-
-/* As many processes as there may be, up to a number whose hash table takes no time to make. */
-#define PROCESSES_MAX (1u << 18)
-
-static uint32_t process_limit(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
-	unsigned int pid_max = PROCESSES_MAX;
-
-	if (file) {
-		if (fscanf(file, "%u", &pid_max) != 1 || pid_max == 0)
-			pid_max = PROCESSES_MAX;
-		fclose(file);
-	}
-	return MIN(pid_max, PROCESSES_MAX);
-}
-
-static struct wallprof *open_skeleton(const ProgramsOptions *options, size_t cpu_count)
-{
-	struct wallprof *skeleton = wallprof__open();
-	PercpuOffsets offsets;
-
-	if (!skeleton)
-		return NULL;
-	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
-	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
-	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
-	if (options->user_stacks == USER_STACKS_TABLES)
-		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
-	else
-		bpf_map__set_max_entries(skeleton->maps.agains, 1);
-	if (options->kernel_stacks == KERNEL_STACKS_NONE)
-		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
-	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
-	skeleton->rodata->setting_user_stacks = options->user_stacks;
-	skeleton->rodata->setting_max_stack = read_max_stack();
-	if (percpu_offsets(&offsets)) {
-		skeleton->rodata->setting_context_known = true;
-		skeleton->rodata->setting_preempt_count_offset = offsets.preempt_count;
-		skeleton->rodata->setting_irq_regs_offset = offsets.irq_regs;
-		skeleton->rodata->setting_hardirq_mask = offsets.hardirq_mask;
-	} else {
-		log_verbose("this kernel does not tell interrupts from tasks as wakers");
-	}
-	return skeleton;
-}
-
 static void explain_load_failure(int error)
 {
 	if (error == -EPERM || error == -EACCES)
@@ -132,7 +77,7 @@ static int map_accounts(Programs *programs)
 {
 	size_t size = programs->cpu_count * sizeof(struct cpu_account);
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			    bpf_map__fd(programs->skeleton->maps.accounts), 0);
+			    bpf_map__fd(programs->halves[HALF_SWITCH]->maps.accounts), 0);
 
 	if (memory == MAP_FAILED)
 		return -errno;
@@ -143,17 +88,18 @@ static int map_accounts(Programs *programs)
 /* Everything but the ticks and the iterators, which are opened when needed. */
 static int attach_followers(Programs *programs)
 {
-	struct wallprof *skeleton = programs->skeleton;
+	struct wallprof *first = programs->halves[HALF_SWITCH];
+	struct wallprof *second = programs->halves[HALF_TICK];
 	uint64_t begin = now_ns();
 	struct {
 		struct bpf_program *program;
 		struct bpf_link **link;
 	} followers[] = {
-		{skeleton->progs.on_switch, &skeleton->links.on_switch},
-		{skeleton->progs.on_waking, &skeleton->links.on_waking},
-		{skeleton->progs.on_wakeup_new, &skeleton->links.on_wakeup_new},
-		{skeleton->progs.on_exec, &skeleton->links.on_exec},
-		{skeleton->progs.on_rename, &skeleton->links.on_rename},
+		{first->progs.on_switch, &first->links.on_switch},
+		{first->progs.on_waking, &first->links.on_waking},
+		{second->progs.on_wakeup_new, &second->links.on_wakeup_new},
+		{first->progs.on_exec, &first->links.on_exec},
+		{first->progs.on_rename, &first->links.on_rename},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(followers); i++) {
@@ -171,7 +117,7 @@ static int attach_followers(Programs *programs)
 /* The tables' maps are made before the programs, which find their first chunk in place. */
 static int use_unwind_memory(Programs *programs, uint64_t size)
 {
-	struct wallprof *skeleton = programs->skeleton;
+	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
 	int error = unwind_memory_new(size, &programs->unwind_memory);
 
 	if (!error)
@@ -185,7 +131,7 @@ static int use_unwind_memory(Programs *programs, uint64_t size)
 
 static int use_rings(Programs *programs)
 {
-	struct wallprof *skeleton = programs->skeleton;
+	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
 	struct bpf_map *const maps[RINGS] = {
 		[RING_SCHED] = skeleton->maps.sched_ring,
 		[RING_BULK] = skeleton->maps.bulk_ring,
@@ -202,12 +148,13 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	if (!error)
 		error = use_rings(programs);
 	if (!error)
-		error = wallprof__load(programs->skeleton);
+		error = halves_load(programs->halves);
 	if (!error)
 		error = unwind_memory_ready(programs->unwind_memory);
 	if (!error)
-		unwind_memory_set_epoch(programs->unwind_memory,
-					(uint64_t *)&programs->skeleton->bss->unwind_epoch);
+		unwind_memory_set_epoch(
+			programs->unwind_memory,
+			(uint64_t *)&programs->halves[HALF_SWITCH]->bss->unwind_epoch);
 	return error;
 }
 
@@ -226,11 +173,9 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 		log_error("no thread could be started: %s", strerror(-error));
 		return error;
 	}
-	programs->skeleton = open_skeleton(options, programs->cpu_count);
-	if (programs->skeleton)
-		return 0;
-	error = -errno;
-	log_error("opening the BPF programs failed: %s", strerror(-error));
+	error = halves_open(options, programs->cpu_count, programs->halves);
+	if (error)
+		log_error("opening the BPF programs failed: %s", strerror(-error));
 	return error;
 }
 
@@ -314,27 +259,27 @@ static int run_iterator(struct bpf_program *program, pid_t pid, int (*between)(v
 
 int programs_mark(Programs *programs, pid_t pid)
 {
-	return run_iterator(programs->skeleton->progs.mark_target, pid, NULL, NULL);
+	return run_iterator(programs->halves[HALF_TICK]->progs.mark_target, pid, NULL, NULL);
 }
 
 int programs_mark_command(Programs *programs, pid_t pid)
 {
-	int error = run_iterator(programs->skeleton->progs.mark_command, pid, NULL, NULL);
+	int error = run_iterator(programs->halves[HALF_TICK]->progs.mark_command, pid, NULL, NULL);
 
-	if (!error && !programs->skeleton->bss->command_tgid)
+	if (!error && !programs->halves[HALF_SWITCH]->bss->command_tgid)
 		return -ESRCH;
 	return error;
 }
 
 int programs_mark_descendants(Programs *programs)
 {
-	return run_iterator(programs->skeleton->progs.mark_descendants, 0, NULL, NULL);
+	return run_iterator(programs->halves[HALF_TICK]->progs.mark_descendants, 0, NULL, NULL);
 }
 
 int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
 {
-	programs->skeleton->bss->snapshot_at_end = at_end;
-	return run_iterator(programs->skeleton->progs.snapshot, 0, between, user);
+	programs->halves[HALF_SWITCH]->bss->snapshot_at_end = at_end;
+	return run_iterator(programs->halves[HALF_TICK]->progs.snapshot, 0, between, user);
 }
 
 const char *programs_hooks(void)
@@ -365,7 +310,7 @@ void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_n
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, programs->skeleton->obj)
+	for_each_program(programs, program)
 	{
 		enum record_kind kind = kind_of_program(bpf_program__name(program));
 		struct bpf_prog_info info = {};
@@ -403,8 +348,8 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 			error = -errno;
 			break;
 		}
-		programs->ticks[cpu] =
-			bpf_program__attach_perf_event(programs->skeleton->progs.on_tick, fd);
+		programs->ticks[cpu] = bpf_program__attach_perf_event(
+			programs->halves[HALF_TICK]->progs.on_tick, fd);
 		if (!programs->ticks[cpu]) {
 			error = -errno;
 			close(fd);
@@ -440,7 +385,7 @@ struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
 
 UnwindMaps programs_unwind_maps(Programs *programs)
 {
-	struct wallprof *skeleton = programs->skeleton;
+	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
 
 	return (UnwindMaps){
 		.memory = programs->unwind_memory,
@@ -453,7 +398,7 @@ UnwindMaps programs_unwind_maps(Programs *programs)
 
 uint64_t programs_command_end(const Programs *programs)
 {
-	const struct wallprof__bss *state = programs->skeleton->bss;
+	const struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
 
 	if (__atomic_load_n(&state->command_threads, __ATOMIC_ACQUIRE))
 		return 0;
@@ -466,7 +411,9 @@ void programs_stop(Programs *programs)
 		bpf_link__destroy(programs->ticks[cpu]);
 		programs->ticks[cpu] = NULL;
 	}
-	wallprof__detach(programs->skeleton);
+	for (size_t i = 0; i < HALVES; i++)
+		if (programs->halves[i])
+			wallprof__detach(programs->halves[i]);
 }
 
 void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
@@ -477,7 +424,7 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 	if (programs->stats_fd < 0)
 		return;
 	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
-	bpf_object__for_each_program(program, programs->skeleton->obj)
+	for_each_program(programs, program)
 	{
 		struct bpf_prog_info info = {};
 		uint32_t length = sizeof(info);
@@ -497,11 +444,10 @@ void programs_free(Programs *programs)
 {
 	if (!programs)
 		return;
-	if (programs->skeleton)
-		programs_stop(programs);
+	programs_stop(programs);
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
-	wallprof__destroy(programs->skeleton);
+	halves_close(programs->halves);
 	rings_free(programs->rings);
 	unwind_memory_free(programs->unwind_memory);
 	if (programs->stats_fd >= 0)
@@ -550,7 +496,7 @@ static void probe_one(Probe *probe)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
-	struct wallprof *skeleton = open_skeleton(&options, libbpf_num_possible_cpus());
+	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus());
 	struct bpf_program *program, *probed = NULL;
 	uint64_t begin;
 

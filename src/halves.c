@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "halves.h"
+#include "percpu.h"
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static uint16_t read_max_stack(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	unsigned int frames = 127;
+
+	if (file) {
+		if (fscanf(file, "%u", &frames) != 1)
+			frames = 127;
+		fclose(file);
+	}
+	return MIN(frames, MAX_FRAMES);
+}
+
+/* As many processes as there may be, up to a number whose hash table takes no time to make. */
+#define PROCESSES_MAX (1u << 18)
+
+static uint32_t process_limit(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+	unsigned int pid_max = PROCESSES_MAX;
+
+	if (file) {
+		if (fscanf(file, "%u", &pid_max) != 1 || pid_max == 0)
+			pid_max = PROCESSES_MAX;
+		fclose(file);
+	}
+	return MIN(pid_max, PROCESSES_MAX);
+}
+
+/* offsets: NULL if this kernel does not tell them. */
+static struct wallprof *open_with(const ProgramsOptions *options, size_t cpu_count,
+				  const PercpuOffsets *offsets)
+{
+	struct wallprof *skeleton = wallprof__open();
+
+	if (!skeleton)
+		return NULL;
+	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
+	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
+	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
+	if (options->user_stacks == USER_STACKS_TABLES)
+		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
+	else
+		bpf_map__set_max_entries(skeleton->maps.agains, 1);
+	if (options->kernel_stacks == KERNEL_STACKS_NONE)
+		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
+	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
+	skeleton->rodata->setting_user_stacks = options->user_stacks;
+	skeleton->rodata->setting_max_stack = read_max_stack();
+	if (offsets) {
+		skeleton->rodata->setting_context_known = true;
+		skeleton->rodata->setting_preempt_count_offset = offsets->preempt_count;
+		skeleton->rodata->setting_irq_regs_offset = offsets->irq_regs;
+		skeleton->rodata->setting_hardirq_mask = offsets->hardirq_mask;
+	}
+	return skeleton;
+}
+
+static const PercpuOffsets *find_offsets(PercpuOffsets *offsets)
+{
+	if (percpu_offsets(offsets))
+		return offsets;
+	log_verbose("this kernel does not tell interrupts from tasks as wakers");
+	return NULL;
+}
+
+struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count)
+{
+	PercpuOffsets offsets;
+
+	return open_with(options, cpu_count, find_offsets(&offsets));
+}
+
+static enum half half_of(const struct bpf_program *program)
+{
+	static const char *const first[] = {"on_switch", "on_waking", "on_exec", "on_rename"};
+
+	for (size_t i = 0; i < ARRAY_LEN(first); i++)
+		if (!strcmp(bpf_program__name(program), first[i]))
+			return HALF_SWITCH;
+	return HALF_TICK;
+}
+
+int halves_open(const ProgramsOptions *options, size_t cpu_count,
+		struct wallprof *ret_halves[static HALVES])
+{
+	PercpuOffsets offsets;
+	const PercpuOffsets *known = find_offsets(&offsets);
+	struct bpf_program *program;
+
+	for (size_t i = 0; i < HALVES; i++)
+		ret_halves[i] = NULL;
+	for (size_t i = 0; i < HALVES; i++) {
+		ret_halves[i] = open_with(options, cpu_count, known);
+		if (!ret_halves[i])
+			return -errno;
+		bpf_object__for_each_program(program, ret_halves[i]->obj)
+			bpf_program__set_autoload(program, half_of(program) == i);
+	}
+	return 0;
+}
+
+/* ---- maps --------------------------------------------------------------------------------- */
+
+/* What libbpf does of itself for maps of variables, too: the constant ones get their values. */
+static int fill_constants(struct bpf_map *map, int fd)
+{
+	const void *value = bpf_map__initial_value(map, &(size_t){0});
+	uint32_t key = 0;
+
+	if (!(bpf_map__map_flags(map) & BPF_F_RDONLY_PROG))
+		return 0;
+	if (!value)
+		return -EINVAL;
+	if (bpf_map_update_elem(fd, &key, value, BPF_ANY) || bpf_map_freeze(fd))
+		return -errno;
+	return 0;
+}
+
+/* types: the object's BTF, for whoever looks into a map from outside (bpftool). */
+static int make_map(struct bpf_map *map, int types)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = bpf_map__map_flags(map),
+		    .btf_fd = types, .btf_key_type_id = bpf_map__btf_key_type_id(map),
+		    .btf_value_type_id = bpf_map__btf_value_type_id(map));
+	_cleanup_close_ int fd = -1;
+	int error;
+
+	if (bpf_map__fd(map) >= 0)
+		return 0;
+	fd = bpf_map_create(bpf_map__type(map), bpf_map__name(map), bpf_map__key_size(map),
+			    bpf_map__value_size(map), bpf_map__max_entries(map), &options);
+	if (fd < 0)
+		return -errno;
+	error = fill_constants(map, fd);
+	return error ? error : bpf_map__reuse_fd(map, fd);
+}
+
+/* Both objects have the same maps in the same order. */
+static int make_maps(struct wallprof *const halves[static HALVES])
+{
+	uint32_t size;
+	const void *types = btf__raw_data(bpf_object__btf(halves[HALF_SWITCH]->obj), &size);
+	_cleanup_close_ int types_fd = types ? bpf_btf_load(types, size, NULL) : -1;
+	struct bpf_map *map, *other = NULL;
+
+	if (types_fd < 0)
+		return -errno;
+	bpf_object__for_each_map(map, halves[HALF_SWITCH]->obj)
+	{
+		int error = make_map(map, types_fd);
+
+		other = bpf_object__next_map(halves[HALF_TICK]->obj, other);
+		if (!error && !other)
+			error = -EINVAL;
+		if (!error)
+			error = bpf_map__reuse_fd(other, bpf_map__fd(map));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+static void *load_second(void *argument)
+{
+	struct wallprof *skeleton = argument;
+
+	return (void *)(intptr_t)wallprof__load(skeleton);
+}
+
+int halves_load(struct wallprof *const halves[static HALVES])
+{
+	void *result = NULL;
+	pthread_t thread;
+	int error = make_maps(halves), second_error;
+
+	if (error)
+		return error;
+	error = pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
+	if (error)
+		return -error;
+	error = wallprof__load(halves[HALF_SWITCH]);
+	pthread_join(thread, &result);
+	second_error = (int)(intptr_t)result;
+	return error ? error : second_error;
+}
+
+void halves_close(struct wallprof *halves[static HALVES])
+{
+	for (size_t i = 0; i < HALVES; i++) {
+		wallprof__destroy(halves[i]);
+		halves[i] = NULL;
+	}
+}
