@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -115,17 +116,17 @@ int halves_open(const ProgramsOptions *options, size_t cpu_count,
 
 /* ---- maps --------------------------------------------------------------------------------- */
 
-/* What libbpf does of itself for maps of variables, too: the constant ones get their values. */
-static int fill_constants(struct bpf_map *map, int fd)
+/* What libbpf does of itself for maps of variables: their values, and constants are frozen. */
+static int fill_variables(struct bpf_map *map, int fd)
 {
 	const void *value = bpf_map__initial_value(map, &(size_t){0});
 	uint32_t key = 0;
 
-	if (!(bpf_map__map_flags(map) & BPF_F_RDONLY_PROG))
-		return 0;
 	if (!value)
-		return -EINVAL;
-	if (bpf_map_update_elem(fd, &key, value, BPF_ANY) || bpf_map_freeze(fd))
+		return 0;
+	if (bpf_map_update_elem(fd, &key, value, BPF_ANY))
+		return -errno;
+	if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG && bpf_map_freeze(fd))
 		return -errno;
 	return 0;
 }
@@ -145,7 +146,7 @@ static int make_map(struct bpf_map *map, int types)
 			    bpf_map__value_size(map), bpf_map__max_entries(map), &options);
 	if (fd < 0)
 		return -errno;
-	error = fill_constants(map, fd);
+	error = fill_variables(map, fd);
 	return error ? error : bpf_map__reuse_fd(map, fd);
 }
 
@@ -163,6 +164,8 @@ static int make_maps(struct wallprof *const halves[static HALVES])
 	{
 		int error = make_map(map, types_fd);
 
+		if (error)
+			log_verbose("map %s: %s", bpf_map__name(map), strerror(-error));
 		other = bpf_object__next_map(halves[HALF_TICK]->obj, other);
 		if (!error && !other)
 			error = -EINVAL;
@@ -176,6 +179,19 @@ static int make_maps(struct wallprof *const halves[static HALVES])
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
+/*
+ * libbpf maps the variables of a map that it was given into the skeleton in some versions only:
+ * in those from 1.3.4, 1.4.7 and 1.5 on it no longer does.
+ */
+static int map_variables(struct wallprof *skeleton)
+{
+	size_t page = sysconf(_SC_PAGESIZE), size = bpf_map__value_size(skeleton->maps.bss);
+	void *memory = mmap(skeleton->bss, (size + page - 1) / page * page, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED, bpf_map__fd(skeleton->maps.bss), 0);
+
+	return memory == MAP_FAILED ? -errno : 0;
+}
+
 static void *load_second(void *argument)
 {
 	struct wallprof *skeleton = argument;
@@ -187,17 +203,20 @@ int halves_load(struct wallprof *const halves[static HALVES])
 {
 	void *result = NULL;
 	pthread_t thread;
-	int error = make_maps(halves), second_error;
+	int error = make_maps(halves);
+	bool threaded;
 
 	if (error)
 		return error;
-	error = pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
-	if (error)
-		return -error;
+	threaded = !pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
 	error = wallprof__load(halves[HALF_SWITCH]);
-	pthread_join(thread, &result);
-	second_error = (int)(intptr_t)result;
-	return error ? error : second_error;
+	if (threaded)
+		pthread_join(thread, &result);
+	else
+		result = load_second(halves[HALF_TICK]);
+	if (!error)
+		error = (int)(intptr_t)result;
+	return error ? error : map_variables(halves[HALF_SWITCH]);
 }
 
 void halves_close(struct wallprof *halves[static HALVES])

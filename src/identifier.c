@@ -9,14 +9,14 @@
 
 /*
  * The recorder waits for the answer while its rings fill: an honest file takes some 20 us of CPU
- * time, and the rings hold much more than this. What counts is the child's CPU time, for where
- * others want every CPU it may have to wait for its turn; a child that does not even run (its
- * disk is slow) has WALL_RATIO times as long. Each file that takes longer halves what the next
- * one has, for a program may map any number of them.
+ * time, and the rings hold much more than this. Where others want every CPU, or the file's disk is
+ * slow, it takes longer on the wall: that all files of a recording may do by SPARE_MS together.
+ * Each file that is given up halves what the next one has, for a program may map any number of
+ * them.
  */
 #define ANSWER_MS     500
 #define ANSWER_MIN_MS 100
-#define WALL_RATIO    10
+#define SPARE_MS      4000
 #define LOOK_MS	      20 /* how often the child's CPU time is looked at */
 #define MEMORY	      (64ULL << 20)
 
@@ -32,6 +32,7 @@ struct answer {
 struct Identifier {
 	Sandbox child;
 	unsigned answer_ms;
+	uint64_t spare_ns; /* what is left of SPARE_MS */
 };
 
 /* ---- in the child ---------------------------------------------------------------------- */
@@ -79,6 +80,7 @@ Identifier *identifier_new(void)
 
 	identifier->child.socket = -1;
 	identifier->answer_ms = ANSWER_MS;
+	identifier->spare_ns = SPARE_MS * NSEC_PER_MSEC;
 	return identifier;
 }
 
@@ -100,7 +102,7 @@ struct patience {
 static struct patience patience_begin(const Identifier *identifier)
 {
 	uint64_t cpu_ns = identifier->answer_ms * NSEC_PER_MSEC;
-	struct patience patience = {.deadline_ns = now_ns() + WALL_RATIO * cpu_ns};
+	struct patience patience = {.deadline_ns = now_ns() + cpu_ns + identifier->spare_ns};
 
 	/* The child is ours and not waited for yet: it has a clock even if it has ended. */
 	if (clock_getcpuclockid(identifier->child.pid, &patience.cpu_clock) != 0)
@@ -169,6 +171,7 @@ static int receive_answer(const Identifier *identifier, ElfIdentity *ret_identit
 int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
 {
 	SandboxLimits limits = {.memory = MEMORY};
+	uint64_t began_ns = now_ns(), took_ns;
 	int r = 0;
 
 	*ret_identity = (ElfIdentity){};
@@ -179,6 +182,10 @@ int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
 	r = sandbox_send(identifier->child.socket, "", 1, fd);
 	if (r == 0)
 		r = receive_answer(identifier, ret_identity);
+	took_ns = now_ns() - began_ns;
+	if (took_ns > identifier->answer_ms * NSEC_PER_MSEC)
+		identifier->spare_ns -=
+			MIN(identifier->spare_ns, took_ns - identifier->answer_ms * NSEC_PER_MSEC);
 	if (r == -ETIME)
 		identifier->answer_ms = MAX(identifier->answer_ms / 2, (unsigned)ANSWER_MIN_MS);
 	if (r == -EIO || r == -ETIME || r == -EPIPE || r == -EAGAIN)

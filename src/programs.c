@@ -25,11 +25,6 @@ struct Programs {
 	ProgramsTimes times;
 };
 
-/* Of both halves; in each, those of the other one have no descriptor. */
-#define for_each_program(programs, program)                                                        \
-	for (size_t half = 0; half < HALVES; half++)                                               \
-	bpf_object__for_each_program(program, (programs)->halves[half]->obj)
-
 static const struct {
 	const char *program;
 	const char *hook;
@@ -67,6 +62,9 @@ static void explain_load_failure(int error)
 		log_error("the kernel refused the BPF programs: %s (run as root, or see "
 			  "`wallprof doctor`)",
 			  strerror(-error));
+	else if (error == -ENOMEM)
+		log_error("the kernel has no memory for the BPF programs and their buffers "
+			  "(--ring-size, --unwind-memory)");
 	else
 		log_error("loading the BPF programs failed: %s (`wallprof doctor` tells which, -v "
 			  "shows why)",
@@ -105,9 +103,12 @@ static int attach_followers(Programs *programs)
 	for (size_t i = 0; i < ARRAY_LEN(followers); i++) {
 		*followers[i].link = bpf_program__attach(followers[i].program);
 		if (!*followers[i].link) {
+			int error = -errno;
+
 			log_error("attaching %s failed: %s",
-				  bpf_program__section_name(followers[i].program), strerror(errno));
-			return -errno;
+				  bpf_program__section_name(followers[i].program),
+				  strerror(-error));
+			return error;
 		}
 	}
 	programs->times.attach_ns += now_ns() - begin;
@@ -167,12 +168,9 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 		[RING_BULK] = options->ring_size,
 		[RING_COPY] = copies ? options->ring_size : (uint32_t)sysconf(_SC_PAGESIZE),
 	};
-	int error = rings_new(sizes, &programs->rings);
+	int error;
 
-	if (error) {
-		log_error("no thread could be started: %s", strerror(-error));
-		return error;
-	}
+	programs->rings = rings_new(sizes);
 	error = halves_open(options, programs->cpu_count, programs->halves);
 	if (error)
 		log_error("opening the BPF programs failed: %s", strerror(-error));
@@ -306,11 +304,12 @@ static enum record_kind kind_of_program(const char *name)
 	return REC_NONE;
 }
 
-void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns)
+/* Programs of the other half have no descriptor, and nothing is known of them here. */
+static void add_misses(struct wallprof *half, LossMeter *losses, uint64_t since_ns)
 {
 	struct bpf_program *program;
 
-	for_each_program(programs, program)
+	bpf_object__for_each_program(program, half->obj)
 	{
 		enum record_kind kind = kind_of_program(bpf_program__name(program));
 		struct bpf_prog_info info = {};
@@ -319,6 +318,12 @@ void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_n
 		if (kind && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
 			loss_add(losses, kind, info.recursion_misses, since_ns);
 	}
+}
+
+void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns)
+{
+	for (size_t i = 0; i < HALVES; i++)
+		add_misses(programs->halves[i], losses, since_ns);
 }
 
 static int open_tick(int cpu, unsigned int frequency)
@@ -416,15 +421,13 @@ void programs_stop(Programs *programs)
 			wallprof__detach(programs->halves[i]);
 }
 
-void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
+/* Returns the nanoseconds that they ran. */
+static uint64_t print_cost(struct wallprof *half, FILE *out)
 {
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
-	if (programs->stats_fd < 0)
-		return;
-	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
-	for_each_program(programs, program)
+	bpf_object__for_each_program(program, half->obj)
 	{
 		struct bpf_prog_info info = {};
 		uint32_t length = sizeof(info);
@@ -436,6 +439,18 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 		fprintf(out, "%-16s %12llu %10llu %10.3f\n", bpf_program__name(program),
 			info.run_cnt, info.run_time_ns / info.run_cnt, info.run_time_ns / 1e6);
 	}
+	return sum;
+}
+
+void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
+{
+	uint64_t sum = 0;
+
+	if (programs->stats_fd < 0)
+		return;
+	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
+	for (size_t i = 0; i < HALVES; i++)
+		sum += print_cost(programs->halves[i], out);
 	fprintf(out, "together %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
 		window_ns ? 100.0 * sum / window_ns : 0);
 }

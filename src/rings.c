@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 struct Rings {
@@ -26,29 +27,27 @@ static void *make(void *argument)
 	for (size_t i = 0; i < RINGS && !rings->error; i++) {
 		rings->fds[i] =
 			bpf_map_create(BPF_MAP_TYPE_RINGBUF, names[i], 0, 0, rings->sizes[i], NULL);
-		if (rings->fds[i] < 0)
+		if (rings->fds[i] < 0) {
 			rings->error = -errno;
+			log_verbose("%s of %u bytes: %s", names[i], rings->sizes[i],
+				    strerror(-rings->error));
+		}
 	}
 	return NULL;
 }
 
-int rings_new(const uint32_t sizes[static RINGS], Rings **ret_rings)
+Rings *rings_new(const uint32_t sizes[static RINGS])
 {
 	Rings *rings = xcalloc(1, sizeof(*rings));
-	int error;
 
 	for (size_t i = 0; i < RINGS; i++) {
 		rings->sizes[i] = sizes[i];
 		rings->fds[i] = -1;
 	}
-	error = pthread_create(&rings->maker, NULL, make, rings);
-	if (error) {
-		rings_free(rings);
-		return -error;
-	}
-	rings->is_making = true;
-	*ret_rings = rings;
-	return 0;
+	rings->is_making = !pthread_create(&rings->maker, NULL, make, rings);
+	if (!rings->is_making)
+		make(rings);
+	return rings;
 }
 
 static void wait_until_made(Rings *rings)

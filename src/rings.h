@@ -21,10 +21,9 @@ typedef struct Rings Rings;
 
 /*
  * Begins to make them, of so many bytes each (a power of two, at least a page). A thread does
- * it: the kernel clears all their pages, which takes it some 10 ms. Returns 0 or a negative
- * errno.
+ * it: the kernel clears all their pages, which takes it some 10 ms.
  */
-int rings_new(const uint32_t sizes[static RINGS], Rings **ret_rings);
+Rings *rings_new(const uint32_t sizes[static RINGS]);
 
 /*
  * Waits until they are made, and lets these maps, whose object is not loaded yet, be them.

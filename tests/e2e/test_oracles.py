@@ -12,6 +12,11 @@ def unknown(recording, truth):
     return recording.ledger(truth["tid"])["states"].get("unknown", 0)
 
 
+def without_stolen(recording, got, wanted):
+    """got, less what may be stolen of it, but never less than wanted for that."""
+    return got - min(max(got - wanted, 0), recording.allowed_ns)
+
+
 def check_switches(recording, truth):
     """Switch-outs, but for the final one, against /proc.
 
@@ -32,8 +37,9 @@ def check_running(recording, truth):
     running = thread.painted_by(by_state, recording.at(truth["begin_ns"]),
                                 recording.at(truth["end_ns"])).get("running", 0)
     absolute = MS if switches < 500 * seconds else switches * SWITCH_NS
-    absolute += unknown(recording, truth) + recording.allowed_ns
-    check_timed(f"{truth['name']}: running", running, truth["cpu_ns"] - truth["cpu_begin_ns"],
+    absolute += unknown(recording, truth)
+    wanted = truth["cpu_ns"] - truth["cpu_begin_ns"]
+    check_timed(f"{truth['name']}: running", without_stolen(recording, running, wanted), wanted,
                 0.01, absolute)
 
 
@@ -42,10 +48,10 @@ def check_schedstat(recording, truth, with_delay=False):
     thread = recording.profile.thread(truth["tid"])
     states = thread.painted_by(by_state, end=recording.at(truth["end_ns"]))
     switches = truth["nvcsw"] + truth["nivcsw"]
-    check_timed(f"{truth['name']}: running + runnable",
-                states.get("running", 0) + states.get("runnable", 0),
-                truth["schedstat_run_ns"] + truth["schedstat_delay_ns"], 0.03,
-                switches * SWITCH_NS + unknown(recording, truth) + recording.allowed_ns)
+    wanted = truth["schedstat_run_ns"] + truth["schedstat_delay_ns"]
+    got = states.get("running", 0) + states.get("runnable", 0)
+    check_timed(f"{truth['name']}: running + runnable", without_stolen(recording, got, wanted),
+                wanted, 0.03, switches * SWITCH_NS + unknown(recording, truth))
     if with_delay:
         check_timed(f"{truth['name']}: runnable", states.get("runnable", 0),
                     truth["schedstat_delay_ns"], 0.01,

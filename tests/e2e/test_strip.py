@@ -4,7 +4,7 @@ import copy
 
 from harness import (CALL_NS, CATEGORY_OF, LOAD_NS, MS, STATES, Profile, Recording, Truth,
                      by_category, by_leaf, by_state, check, check_close, check_timed,
-                     expect_failure, fewer, ledger_by_category, noticeable, unless_stolen)
+                     expect_failure, fewer, ledger_by_category, noise, noticeable, unless_stolen)
 
 
 RUNNING = ("User", "Kernel")
@@ -66,6 +66,8 @@ def check_waits(recording, truth):
             waited += end - begin
         check_timed(f"{truth['name']}: {kind}", inside + others + runnable, waited, 0.02,
                     MS + CALL_NS * len(waits))
+        check(others <= max(inside, noise(0)),
+              f"{truth['name']}: {kind} is mostly painted as {PART_OF.get(kind)}")
         others = sum(end - begin if CATEGORY_OF[k] == category else
                      thread.painted_by(by_category, recording.at(begin),
                                        recording.at(end)).get(category, 0)
@@ -150,6 +152,11 @@ def test_pool_with_one_convoy(context):
     check_all(context, recording)
     check_first_screen(recording, hold_ms * MS)
     expect_failure(check_first_screen, recording, 2 * hold_ms * MS)
+    worker = recording.truth.named("worker")[0]
+    thread = recording.profile.thread(worker["tid"])
+    thread.sample_categories = ["Lock" if c == CATEGORY_OF["condvar"] else c
+                                for c in thread.sample_categories]
+    expect_failure(check_waits, recording, worker)
 
 
 def test_many_short_intervals(context):

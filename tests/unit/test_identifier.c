@@ -152,7 +152,7 @@ static void test_patience_ends(void **state)
 
 /*
  * A child that gets no CPU for a while is not one that hangs: it is stopped, and goes on a little
- * later. One that never goes on is given up.
+ * later.
  */
 static void test_starved(void **state)
 {
@@ -174,11 +174,31 @@ static void test_starved(void **state)
 	check_self(identifier);
 	assert_true(now_ns() - began > NSEC_PER_SEC);
 	assert_int_equal(waitpid(waker, NULL, 0), waker);
+	identifier_free(identifier);
+}
 
-	assert_int_equal(kill(atoi(child), SIGSTOP), 0);
-	assert_int_equal(ask_deed(identifier, 'x'), -ETIME);
+/* Children that never go on: the wall's time that they all together may cost is bounded. */
+static void test_blocked(void **state)
+{
+	Identifier *identifier = identifier_new();
+	uint64_t blocked_ns = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		_cleanup_free_ char *child = NULL;
+		uint64_t began;
+
+		check_self(identifier);
+		child = output_of("pgrep -P %d -x test_identifier", getpid());
+		assert_int_equal(kill(atoi(child), SIGSTOP), 0);
+		began = now_ns();
+		assert_int_equal(ask_deed(identifier, 'x'), -ETIME);
+		blocked_ns += now_ns() - began;
+	}
 	check_self(identifier);
 	identifier_free(identifier);
+	/* 4 s to spare; 0.5, 0.25, 0.125, 0.1 s for each; and what looking and the machine add. */
+	assert_in_range(blocked_ns, 4 * NSEC_PER_SEC, 7 * NSEC_PER_SEC);
 }
 
 /* One child does it all, and is replaced if somebody kills it. */
@@ -206,9 +226,8 @@ static void test_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_next_file_works),
-		cmocka_unit_test(test_patience_ends),
-		cmocka_unit_test(test_starved),
+		cmocka_unit_test(test_next_file_works), cmocka_unit_test(test_patience_ends),
+		cmocka_unit_test(test_starved),		cmocka_unit_test(test_blocked),
 		cmocka_unit_test(test_killed),
 	};
 

@@ -243,7 +243,8 @@ static uint64_t realtime_offset(void)
 	uint64_t most = 0;
 
 	for (int i = 0; i < 5; i++) {
-		uint64_t offset = clock_ns(CLOCK_REALTIME) - truth_now();
+		uint64_t realtime = clock_ns(CLOCK_REALTIME);
+		uint64_t offset = realtime - truth_now();
 
 		most = offset > most ? offset : most;
 	}
