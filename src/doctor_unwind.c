@@ -176,8 +176,10 @@ static void print_debug_file(const Object *object)
 	putchar('\n');
 }
 
-/* In per cent of all code: gaps, large ones in which frame pointers are tried, rules that cannot be
- * followed; and the rest, where the walk goes on, or rightly ends. */
+/*
+ * In per cent of all code: gaps, large ones in which frame pointers are tried, rules that cannot be
+ * followed; and the rest, where the walk goes on, or rightly ends.
+ */
 static void print_coverage(const Object *object)
 {
 	const UnwindCoverage *coverage = &object->coverage;
