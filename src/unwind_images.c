@@ -174,6 +174,7 @@ static bool is_same(const ImageMapping *a, const ImageMapping *b)
 /* What is mapped again just as it was has been there all the time. */
 static void hide(ImageMapping *top, const ImageMapping *under)
 {
+	top->over_ns = MAX(top->over_ns, under->from_ns);
 	if (!is_same(top, under) || top->hides) {
 		top->hides = true;
 		return;
@@ -345,11 +346,13 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 /* A stack that was walked within the doubt may have met it, or what was there before. */
 static void note_found(Images *images, const Image *image, const ImageMapping *mapping)
 {
+	uint64_t after_ns = MAX(image->doubt_ns, MAX(image->made_ns, mapping->over_ns));
+
 	*vec_push(&images->found) = (struct rec_mapping){
 		.h = {.len = sizeof(struct rec_mapping),
 		      .kind = REC_MAPPING,
 		      .flags = MAPPING_EXEC,
-		      .ns = MAX(image->doubt_ns, image->made_ns) + 1},
+		      .ns = MIN(after_ns + 1, mapping->from_ns)},
 		.ns_tgid = image->ns_tgid,
 		.file = mapping->file,
 		.start = mapping->start,

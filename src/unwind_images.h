@@ -23,6 +23,7 @@ typedef struct ImageMapping {
 	uint64_t pgoff;	      /* of start in the file, bytes */
 	uint64_t from_ns;     /* 0 = before the recording */
 	uint64_t told_ns;     /* by the last record that told it */
+	uint64_t over_ns;     /* the youngest that it was laid over is of then */
 	uint32_t file;	      /* FILE id */
 	bool awaits;	      /* seen being mapped, and not yet published with a table */
 	bool hides;	      /* something else that was mapped since it was last worked in */
@@ -62,8 +63,8 @@ typedef struct Images {
 	uint64_t loss_from_ns, loss_to_ns; /* of the last loss of mappings */
 	/*
 	 * What a reading found that nobody had told, as mapped at the earliest time that is
-	 * possible: just after the doubt began. For who keeps the history; images count it from the
-	 * reading.
+	 * possible: just after the doubt began, or what it lies over was mapped. For who keeps the
+	 * history; images count it from the reading.
 	 */
 	VEC(struct rec_mapping) found;
 } Images;

@@ -169,6 +169,37 @@ static void test_found(void **state)
 	check_found(15, SPACE_EXEC, 16);
 }
 
+/* What it lies over was told when something else had been lost already. */
+static void test_found_over_told(void **state)
+{
+	struct record *records[] = {
+		make_mapping(2, MAPPING_EXEC, NS_TGID, 1, WAS, WAS + 0x1000, WAS),
+		make_mapping(14, MAPPING_EXEC, NS_TGID, 2, NOW, NOW + 0x1000, NOW),
+		make_mapping(40, MAPPING_EXEC, NS_TGID, 1, WAS, WAS + 0x1000, WAS),
+		make_mapping(40, MAPPING_EXEC, NS_TGID, 3, NOW, NOW + 0x2000, NOW),
+		make_space(40, SPACE_READ, NS_TGID, 0),
+	};
+	Images images = {};
+	Spaces *spaces;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
+		images_take(&images, records[i], records[i]->ns);
+		images_settle(&images);
+		if (i == 0) /* the doubt is about an image that is there */
+			give(&images, make_loss(REC_MAPPING, 10, 20), 20);
+	}
+	assert_int_equal(images.found.count, 1);
+	spaces = spaces_of(records, ARRAY_LEN(records), &images, true);
+	assert_int_equal(spaces_locate(spaces, NS_TGID, 14, NOW).file->id, 2);
+	assert_int_equal(spaces_locate(spaces, NS_TGID, 15, NOW).file->id, 3);
+	assert_true(spaces_replaced(spaces, NS_TGID, 10, 15, NOW));
+	spaces_free(spaces);
+	images_free(&images);
+	for (size_t i = 0; i < ARRAY_LEN(records); i++)
+		free(records[i]);
+}
+
 static void note_corrected(void *user, const Image *image)
 {
 	*(uint64_t *)user = image->exec_told_ns;
@@ -278,8 +309,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mapped_again), cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_found),	     cmocka_unit_test(test_lost_exec),
-		cmocka_unit_test(test_ready),	     cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_found),	     cmocka_unit_test(test_found_over_told),
+		cmocka_unit_test(test_lost_exec),    cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
