@@ -63,7 +63,7 @@ typedef struct Life {
 	Thread thread; /* moves into the timeline at the end */
 	uint32_t index;
 	uint32_t process;  /* TimelineBuilder::processes, or INDEX_NONE if not described */
-	uint32_t previous; /* the life before it of the same tid, if its end was not seen */
+	uint32_t previous; /* a life before it of the same tid whose end had not been seen */
 
 	bool described; /* a REC_TASK was seen */
 	bool kernel_thread;

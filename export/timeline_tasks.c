@@ -109,7 +109,9 @@ static Life *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 	life->limit_ns = NS_NEVER;
 	life->early.task = THREAD_NONE;
 	life->last_call.syscall = -1;
-	if (previous && !previous->ended) {
+	if (previous && previous->ended) {
+		life->previous = previous->previous;
+	} else if (previous) {
 		previous->limit_ns = MIN(previous->limit_ns, ns);
 		life_leave_process(builder, previous);
 		if (previous->exiting)
@@ -195,17 +197,26 @@ static Life *exec_find_heir(const TimelineBuilder *builder, const Life *leader,
 
 /* ---- whose record is it ------------------------------------------------------ */
 
-/* The former owner of the tid, if it is still on its way out and the switch is its. */
+/*
+ * A former owner of the tid, if one is still on its way out and the switch is its. A hypervisor may
+ * keep one on its way for as long as others take to be born and to die under that number.
+ */
 static Life *previous_owner(const TimelineBuilder *builder, const Life *life,
 			    const SwitchSide *side)
 {
-	Life *previous = life_at(builder, life->previous);
+	bool not_of_life = side->dead && !life->exiting;
+	Life *previous, *found = NULL;
 
-	if (!previous || previous->ended)
+	if (!not_of_life && chain_fits(life, side))
 		return NULL;
-	if (side->dead && !life->exiting)
-		return previous;
-	return !chain_fits(life, side) && chain_fits(previous, side) ? previous : NULL;
+	for (previous = life_at(builder, life->previous); previous;
+	     previous = life_at(builder, previous->previous)) {
+		if (chain_fits(previous, side))
+			return previous;
+		if (not_of_life && !found && !previous->ended)
+			found = previous;
+	}
+	return found;
 }
 
 Life *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side)
@@ -437,13 +448,18 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 /* The final accounts of a tid's former owner may come after its new owner's birth. */
 static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *record)
 {
-	Life *life = tasks_life(builder, record->tid, record->h.ns);
-	Life *previous = life_at(builder, life->previous);
+	Life *life = tasks_life(builder, record->tid, record->h.ns), *previous;
 
-	if (!previous || life->exiting || previous->final_known)
+	if (life->exiting)
 		return life;
-	return !previous->ended || record->h.ns < previous->end_ns + FINAL_STATS_NS ? previous
-										    : life;
+	for (previous = life_at(builder, life->previous); previous;
+	     previous = life_at(builder, previous->previous)) {
+		if (previous->final_known)
+			continue;
+		if (!previous->ended || record->h.ns < previous->end_ns + FINAL_STATS_NS)
+			return previous;
+	}
+	return life;
 }
 
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)

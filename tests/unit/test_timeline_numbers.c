@@ -88,6 +88,42 @@ static void test_pid_reuse_while_dying(void **state)
 	scenario_free(&s);
 }
 
+/* While it is on its way out another has the number for all of its life, and then a third. */
+static void test_pid_reuse_twice_while_dying(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 14, false);
+	described(at(&s, 0), 20, 20, "old");
+	scenario_set_seq(&s, 20, 700);
+	snapshot(at(&s, 0), 20, SNAPSHOT_ON_CPU, 0, -1);
+	stats(at(&s, 0), 20, 5);
+	exiting(at(&s, 1), 20, 20, 0, EXIT_GROUP_DEAD);
+	birth(at(&s, 2), 20, 20);
+	scenario_set_seq(&s, 20, 0);
+	in(at(&s, 3), 20, 1);
+	exiting(at(&s, 4), 20, 20, 0, EXIT_GROUP_DEAD);
+	dead(at(&s, 5), 20);
+	stats(at(&s, 5), 20, 1);
+	birth(at(&s, 7), 20, 20);
+	scenario_set_seq(&s, 20, 700);
+	dead(at(&s, 9), 20); /* the first one */
+	stats(at(&s, 9), 20, 7);
+	scenario_set_seq(&s, 20, 0);
+	in(at(&s, 10), 20, 0);
+	out(at(&s, 12), 20, S);
+	scenario_finish(&s);
+	expect_strip_of(&s, 20, 0, "RRRRRRRRR.....");
+	expect_strip_of(&s, 20, 1, "..rRR.........");
+	expect_strip_of(&s, 20, 2, ".......rrrRRBB");
+	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.sum_exec_runtime, 2);
+	assert_int_equal(scenario_thread(&s, 20, 1)->kernel.sum_exec_runtime, 1);
+	assert_false(scenario_thread(&s, 20, 2)->kernel.known);
+	scenario_free(&s);
+}
+
 static void exec_scenario(Scenario *s, bool switches_before_record)
 {
 	scenario_begin(s, 14, false);
@@ -215,6 +251,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_pid_reuse),
 	cmocka_unit_test(test_pid_reuse_end_unseen),
 	cmocka_unit_test(test_pid_reuse_while_dying),
+	cmocka_unit_test(test_pid_reuse_twice_while_dying),
 	cmocka_unit_test(test_exec_by_other_thread),
 	cmocka_unit_test(test_exec_before_leader_is_gone),
 	cmocka_unit_test(test_pid_reuse_with_loss),
