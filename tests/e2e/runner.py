@@ -24,7 +24,6 @@ import harness
 import long_run
 
 TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
-GUEST_ATTEMPTS = 3  # of a test in which a time was wrong
 VM_RESULT = re.compile(r"^(ok|not ok|skip) (vm\.\S+)(?: # (.*))?$")
 
 
@@ -54,7 +53,7 @@ class Runner:
         if not self.is_wanted(name):
             return
         # An emulated machine does not notice when its host takes a CPU from it; its clocks go on.
-        for remaining in reversed(range(GUEST_ATTEMPTS if harness.IN_GUEST else 1)):
+        for remaining in reversed(range(harness.GUEST_ATTEMPTS if harness.IN_GUEST else 1)):
             try:
                 self.run_once(name, function)
                 return

@@ -12,7 +12,8 @@ import subprocess
 
 import budget
 from harness import (CATEGORY_OF, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
-                     Truth, by_category, by_state, check, check_close, expect_failure, waited)
+                     Truth, Untimely, by_category, by_state, check, check_timed, expect_failure,
+                     waited)
 
 # Name of a case, workload with its options, exit status.
 CASES = (
@@ -33,11 +34,11 @@ ATTACHED = "sleeps --threads 4 --rounds 1 --ms 60000"
 
 # What guests run, by the name of the script (see init).
 SCRIPTS = {
-    "record": "".join(["plain doctor wallprof doctor -v\n",
-                       *(f"record {name} {command}\n" for name, command, _ in CASES),
-                       f"attach attach {ATTACHED}\n",
-                       "plain carried wallprof export -o /results/carried/profile.json "
-                       "/carried.capture\n"]),
+    "again": "".join(["plain doctor wallprof doctor -v\n",
+                      *(f"record {name} {command}\n" for name, command, _ in CASES),
+                      f"attach attach {ATTACHED}\n",
+                      "plain carried wallprof export -o /results/carried/profile.json "
+                      "/carried.capture\n"]),
     "refuse": "plain refuse wallprof -o /results/p.json -- touch /results/witness\n",
 }
 # Of the suites (tests/e2e), what every run of the matrix has; all of it in a long one.
@@ -54,7 +55,7 @@ SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
 def scripts(seed, tests):
     """{name: text} of what guests run, see init. tests: names of end-to-end tests, none = all."""
-    return {**SCRIPTS, "record": SCRIPTS["record"] + f"suites {seed} {' '.join(tests)}\n"}
+    return {**SCRIPTS, "record": SCRIPTS["again"] + f"suites {seed} {' '.join(tests)}\n"}
 
 
 def suite_results(text):
@@ -147,6 +148,16 @@ def is_command(case, ledger):
     return ledger["tid"] == max(leaders, key=lambda t: t["lifetime_ns"])["tid"]
 
 
+def charged_early(ledger):
+    """So much of a thread's waiting for a CPU the kernel may have among its running time.
+
+    It charges who is woken on an idle CPU from the waking on, not from when that CPU has left its
+    idling (kernel/sched/core.c, wakeup_preempt: rq_clock_skip_update), and has no run_delay then.
+    That is 0.5 us on hardware, and 10 to 30 emulated.
+    """
+    return max(ledger["states"]["runnable"] - ledger["kernel"]["run_delay"], 0)
+
+
 def check_threads(case):
     """Every thread is there by its name, and ran for as long as it says.
 
@@ -163,9 +174,10 @@ def check_threads(case):
             else:
                 running = thread.painted_by(by_state, end=case.at(truth, told["end_ns"]))["running"]
                 wanted = told["cpu_ns"]
+            wanted -= min(max(wanted - running, 0), charged_early(ledger))
             # From the kernel's reading of its clock to our program's, emulated.
             allowed = ABSOLUTE + EACH_SWITCH * (told["nvcsw"] + told["nivcsw"])
-            check_close(f"{told['name']}: running", running, wanted, SHARE, allowed)
+            check_timed(f"{told['name']}: running", running, wanted, SHARE, allowed)
     check(len(misnamed) <= case.report["totals"]["task"]["lost"], "; ".join(misnamed))
 
 
@@ -209,10 +221,10 @@ def check_kind_of_wait(case, truth, told, kind):
             states[state] = states.get(state, 0) + ns
     right, wanted = states.pop("right", 0), waited(told, kind)
     what = f"{told['name']}: {kind}"
-    check_close(f"{what}, {states} included", right + states.get("running", 0)
+    check_timed(f"{what}, {states} included", right + states.get("running", 0)
                 + states.get("runnable", 0), wanted, SHARE, ABSOLUTE)
-    check(right >= wanted / 2 - ABSOLUTE, f"{what} {right / MS:.3f} ms, should be most of "
-                                          f"{wanted / MS:.3f}: {states}")
+    if right < wanted / 2 - ABSOLUTE:
+        raise Untimely(f"{what} {right / MS:.3f} ms, should be most of {wanted / MS:.3f}: {states}")
 
 
 def check_same_elsewhere(case, wallprof):
@@ -245,7 +257,7 @@ def check_attached(case, wallprof):
     check_nothing_lost(case)
     check_ledgers(case)
     window = case.report["window_ns"]
-    check_close("the window", window, 1000 * MS, SHARE, ABSOLUTE)
+    check_timed("the window", window, 1000 * MS, SHARE, ABSOLUTE)
     tids = {int(tid) for tid in (case.folder / "tids").read_text().split()}
     check(len(tids) == 5, f"the workload had threads {tids}")
     check({t["tid"] for t in case.report["threads"]} == tids, "not the threads it had")
@@ -332,16 +344,16 @@ def check_refused(results):
 
 
 def tests_of(kernel, results, carried, wallprof):
-    """(name, function without arguments) of each test on what a guest left."""
+    """{name: function without arguments} of each test on what a guest left in that folder."""
     if (results / "refuse").exists():
-        yield "refuse", lambda: check_refused(results)
-        return
-    yield "load", lambda: check_load(Case(results / "doctor"), kernel)
-    for name, _, status in CASES:
-        yield name, functools.partial(
+        return {"refuse": lambda: check_refused(results)}
+    return {
+        "load": lambda: check_load(Case(results / "doctor"), kernel),
+        **{name: functools.partial(
             lambda name, status: check_recording(Case(results / name), status, wallprof),
-            name, status)
-    yield "attach", lambda: check_attached(Case(results / "attach"), wallprof)
-    yield "carried", lambda: carried.check_same(Case(results / "carried"))
-    yield "wakers", lambda: check_all_wakers(results)
-    yield "negative", lambda: check_negative(kernel, results)
+            name, status) for name, _, status in CASES},
+        "attach": lambda: check_attached(Case(results / "attach"), wallprof),
+        "carried": lambda: carried.check_same(Case(results / "carried")),
+        "wakers": lambda: check_all_wakers(results),
+        "negative": lambda: check_negative(kernel, results),
+    }

@@ -4,11 +4,6 @@
 What the script left in /results is read back from its disk; what it wrote to its second
 serial port is there even if the guest hangs. By the third each of its CPUs says every second that it
 is alive. Emulated (TCG), for KVM is not to be had everywhere.
-
-Once in some ten runs QEMU 7.2 goes on with a translation of an instruction that the kernel has
-patched since (a tracepoint's, when the last program on it is detached): the breakpoint that stood
-there meanwhile, which traps for ever, as the kernel finds none in memory and tries again. A CPU that is
-silent has its kernel's code written anew, byte for byte, from outside, which drops all translations.
 """
 import os
 import re
@@ -17,6 +12,7 @@ import socket
 import subprocess
 import time
 
+import emulator
 import image
 
 # Programs that are needed, and the packages they are in.
@@ -25,9 +21,8 @@ NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "debugfs": "e2fsprogs", "dpkg
 
 
 CPUS = 2
-SILENCE, HOPELESS = 10, 45  # seconds without a word from one of its CPUs: revived, given up
-TEXT, TEXT_SIZE = 0xffffffff81000000, 24 << 20  # of a kernel that is not randomized, and more
-PACKET = 1920  # bytes of memory in a packet of gdb's protocol
+TROUBLE = re.compile(r"^.*(Oops|BUG|WARNING|panic|lockup|stall)", re.MULTILINE)
+HOPELESS = 45  # seconds without a word from one of its CPUs, and it is given up
 
 
 class Failed(Exception):
@@ -54,16 +49,14 @@ def make_disk(folder, build, scripts, files):
 def run(kernel, disk, script, folder, seconds):
     """Boots the kernel on a copy of the disk; returns the folder of its results."""
     copy, log, told = folder / "run-disk", folder / "console", folder / "told"
-    beats, monitor, debugger = folder / "beats", folder / "monitor", folder / "debugger"
+    beats, monitor = folder / "beats", folder / "monitor"
     shutil.copy(disk, copy)
     for old in (told, beats):
         old.unlink(missing_ok=True)
-    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi",
-               # Under qemu 7.2's TCG kernel 6.12 panics with cx16.
-               "-cpu", "max,-cx16", "-smp", str(CPUS), "-m", "2G", "-nodefaults",
+    command = [*emulator.command(), "-accel", "tcg,thread=multi",
+               "-cpu", "max", "-smp", str(CPUS), "-m", "2G", "-nodefaults",
                "-display", "none", "-no-reboot", "-serial", "stdio", "-serial", f"file:{told}",
                "-serial", f"file:{beats}", "-monitor", f"unix:{monitor},server=on,wait=off",
-               "-gdb", f"unix:{debugger},server=on,wait=off",
                "-kernel", kernel.path,
                "-drive", f"file={copy},format=raw,if=none,id=disk,cache=unsafe",
                "-device", "nvme,drive=disk,serial=1",
@@ -74,7 +67,7 @@ def run(kernel, disk, script, folder, seconds):
                           f"script=/{script}"]
     with open(log, "wb") as console, subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT) as machine:
-        why = _watch(machine, beats, debugger, seconds)
+        why = _watch(machine, beats, seconds)
         if why:
             said = _ask(monitor, machine)
             machine.kill()
@@ -84,14 +77,13 @@ def run(kernel, disk, script, folder, seconds):
     _run(["debugfs", "-R", f"rdump /results {folder}", copy])
     copy.unlink()
     if not (results / "done").exists():
-        raise Failed(f"the guest did not come to its end\n{_tail(log)}")
+        raise Failed(f"the guest did not come to its end\n{_trouble(log)}\n{_tail(log)}")
     return results
 
 
-def _watch(machine, beats, debugger, seconds):
+def _watch(machine, beats, seconds):
     """Until it ends: None; or why it was not waited for any longer."""
     end, counts = time.monotonic() + seconds, {}
-    revive_at = time.monotonic() + HOPELESS  # it has to boot first
     while machine.poll() is None:
         now = time.monotonic()
         told = beats.read_bytes() if beats.exists() else b""
@@ -103,57 +95,10 @@ def _watch(machine, beats, debugger, seconds):
                          key=lambda pair: pair[1])
         if now - since > HOPELESS:
             return f"CPU {cpu} of the guest has said nothing for {HOPELESS} s"
-        if told and now - since > SILENCE and now > revive_at:
-            print(f"# CPU {cpu} of the guest was silent: {_revive(debugger)}", flush=True)
-            revive_at = time.monotonic() + SILENCE
         if now > end:
             return f"the guest did not end within {seconds} s"
         time.sleep(0.5)
     return None
-
-
-class Debugger:
-    """QEMU's end of gdb's remote protocol; while it is connected, the machine stands still."""
-
-    def __init__(self, path):
-        self.channel, self.unread = socket.socket(socket.AF_UNIX), b""
-        self.channel.settimeout(10)
-        self.channel.connect(str(path))
-
-    def ask(self, text):
-        data = text.encode()
-        self.channel.sendall(b"$%s#%02x" % (data, sum(data) & 255))
-        while (answer := self._packet()).startswith("T"):
-            pass  # that the machine stopped, for we connected, it tells unasked
-        return answer
-
-    def _packet(self):
-        while not (match := re.search(rb"\$([^#]*)#..", self.unread)):
-            got = self.channel.recv(1 << 16)
-            if not got:
-                raise OSError("QEMU hung up")
-            self.unread += got
-        self.unread = self.unread[match.end():]
-        self.channel.sendall(b"+")
-        return match[1].decode()
-
-
-def _revive(path):
-    """Writes the kernel's code as it is, and tells how much that was."""
-    address = TEXT
-    try:
-        debugger = Debugger(path)
-        with debugger.channel:
-            while address < TEXT + TEXT_SIZE:
-                code = debugger.ask(f"m{address:x},{PACKET:x}")
-                if (code.startswith("E")
-                        or debugger.ask(f"M{address:x},{PACKET:x}:{code}") != "OK"):
-                    break
-                address += PACKET
-            debugger.ask("D")
-    except OSError as error:
-        return f"it could not be revived: {error}"
-    return f"{(address - TEXT) >> 10} KiB of its code were written anew"
 
 
 def _ask(monitor, machine):
@@ -174,6 +119,16 @@ def _ask(monitor, machine):
                    if line.startswith(("CPU#", "RIP", "LVTT", "TIMER", "ISR", "IRR")))
 
 
-def _tail(log):
+def _text(log):
     text = log.read_text(errors="replace") if log.exists() else ""
-    return "".join(c for c in text if c.isprintable() or c == "\n").strip()[-1500:]
+    return "".join(c for c in text if c.isprintable() or c == "\n").strip()
+
+
+def _tail(log):
+    return _text(log)[-1500:]
+
+
+def _trouble(log):
+    """From where the kernel first says that something is wrong."""
+    match = TROUBLE.search(_text(log))
+    return match.string[match.start():][:1500] if match else ""
