@@ -23,7 +23,7 @@ static __always_inline u8 waking_context(void)
 
 	if (!setting_context_known || !bpf_core_field_exists(task->se.cfs_rq))
 		return WAKING_UNKNOWN_CONTEXT;
-	rq = task->se.cfs_rq->rq;
+	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
 	if (bpf_probe_read_kernel(&preempt_count, sizeof(preempt_count),
 				  rq + setting_preempt_count_offset))
 		return WAKING_UNKNOWN_CONTEXT;

@@ -65,14 +65,15 @@ static __always_inline void emit_exit(struct task_struct *task, u64 ns)
 {
 	struct rec_exit record = {};
 
-	record_init(&record.h, REC_EXIT, task->signal->live.counter == 0 ? EXIT_GROUP_DEAD : 0,
+	record_init(&record.h, REC_EXIT,
+		    BPF_CORE_READ(task, signal, live.counter) == 0 ? EXIT_GROUP_DEAD : 0,
 		    sizeof(record), ns);
 	record.tid = task->pid;
 	record.tgid = task->tgid;
 	record.exit_code = task->exit_code;
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
-		unwind_exit(task->tgid, task->group_leader->start_boottime);
+		unwind_exit(task->tgid, process_start(task));
 }
 
 /* The final switch-out: what the kernel says of the thread's life is exact only now. */

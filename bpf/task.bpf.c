@@ -44,8 +44,8 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	record.tid = task->pid;
 	record.tgid = task->tgid;
 	record.ns_tid = ns_pid(task);
-	record.ns_tgid = ns_pid(task->group_leader);
-	record.parent_tgid = task->real_parent->tgid;
+	record.ns_tgid = ns_pid(BPF_CORE_READ(task, group_leader));
+	record.parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
 	record.start_boottime = task->start_boottime;
 	record.exec_id = task->self_exec_id;
 	/* The tracepoint fires before task->comm changes. */
@@ -98,7 +98,7 @@ int mark_descendants(struct bpf_iter__task *ctx)
 		return 0;
 	if ((u32)task->tgid == bpf_get_current_pid_tgid() >> 32)
 		return 0; /* wallprof itself, when its shell is recorded */
-	ancestor = task->real_parent;
+	ancestor = BPF_CORE_READ(task, real_parent);
 	for (int i = 0; i < ANCESTORS_LOOKED_AT; i++) {
 		u32 tgid = BPF_CORE_READ(ancestor, tgid);
 

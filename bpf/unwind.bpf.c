@@ -406,7 +406,8 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
  */
 static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs *regs)
 {
-	return is_exec_call(task, regs) && (task->mm->start_stack == 0 || !current_process(task));
+	return is_exec_call(task, regs) &&
+	       (BPF_CORE_READ(task, mm, start_stack) == 0 || !current_process(task));
 }
 
 #define CALL_CLONE   56
@@ -455,7 +456,7 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
 	stack->result = WALK_ON;
-	if (!task->mm) {
+	if (!BPF_CORE_READ(task, mm)) {
 		stack->result = STACK_NO_MM;
 	} else if (user_cs(regs) != USER_CS) {
 		stack->frames[0] = slot->walk.pc;
@@ -527,7 +528,7 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	copy->id = slot->stack.id;
 	copy->tgid = task->tgid;
 	copy->exec_id = task->self_exec_id;
-	copy->start_boottime = task->group_leader->start_boottime;
+	copy->start_boottime = process_start(task);
 	copy->tables_ns = slot->process.tables_ns;
 	__builtin_memcpy(copy->regs, slot->walk.regs, sizeof(copy->regs));
 	copy->reserved = 0;

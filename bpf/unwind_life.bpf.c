@@ -63,9 +63,10 @@ __noinline int unwind_exec(u32 number)
 		return 0;
 	__builtin_memset(&slot->process, 0, sizeof(slot->process));
 	slot->process.exec_id = task->self_exec_id;
-	slot->process.start_boottime = task->group_leader->start_boottime;
+	slot->process.start_boottime = process_start(task);
 	slot->process.tables_ns = bpf_ktime_get_ns();
-	if (bpf_probe_read_kernel(slot->auxv, sizeof(slot->auxv), task->mm->saved_auxv))
+	if (bpf_probe_read_kernel(slot->auxv, sizeof(slot->auxv),
+				  BPF_CORE_READ(task, mm)->saved_auxv))
 		return 0;
 	for (u32 i = 0; i < SAVED_AUXV_LOOKED_AT; i += 2) {
 		u64 type = slot->auxv[i], value = slot->auxv[i + 1];

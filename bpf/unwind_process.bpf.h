@@ -18,7 +18,7 @@ struct found_vma {
 
 static long take_vma(struct task_struct *task, struct vm_area_struct *vma, struct found_vma *found)
 {
-	struct file *file = vma->vm_file;
+	struct file *file = BPF_CORE_READ(vma, vm_file);
 
 	found->start = vma->vm_start;
 	found->last = vma->vm_end - 1;
@@ -70,7 +70,7 @@ static __always_inline bool is_entry_of(const struct unwind_process *process,
 					struct task_struct *task)
 {
 	return process->exec_id == (u32)task->self_exec_id &&
-	       process->start_boottime == task->group_leader->start_boottime;
+	       process->start_boottime == process_start(task);
 }
 
 static __always_inline struct unwind_process *current_process(struct task_struct *task)

@@ -294,6 +294,18 @@ static __always_inline int emit(void *ring, struct record *record, u32 len)
 
 /* ---- describing tasks ----------------------------------------------------------- */
 
+/*
+ * Pointers in a task are read by the helper (BPF_CORE_READ): for each plain load of one the
+ * verifier searches all types of the kernel for what it may take the result for
+ * (btf_nested_type_is_trusted), several times, 2 ms each before the kernel had them in order.
+ */
+
+/* When the task's process began (start_boottime of its leader). */
+static __always_inline u64 process_start(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_boottime);
+}
+
 /* The number of a task in wallprof's PID namespace, 0 if it is not visible there. */
 static __always_inline u32 ns_pid(struct task_struct *task)
 {
