@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "halves.h"
-#include "percpu.h"
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
@@ -41,14 +40,8 @@ static uint32_t process_limit(void)
 	return MIN(pid_max, PROCESSES_MAX);
 }
 
-/* offsets: NULL if this kernel does not tell them. */
-static struct wallprof *open_with(const ProgramsOptions *options, size_t cpu_count,
-				  const PercpuOffsets *offsets)
+static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options, size_t cpu_count)
 {
-	struct wallprof *skeleton = wallprof__open();
-
-	if (!skeleton)
-		return NULL;
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
 	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
@@ -58,31 +51,38 @@ static struct wallprof *open_with(const ProgramsOptions *options, size_t cpu_cou
 		bpf_map__set_max_entries(skeleton->maps.agains, 1);
 	if (options->kernel_stacks == KERNEL_STACKS_NONE)
 		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
+}
+
+static void set_settings(struct wallprof *skeleton, const ProgramsOptions *options,
+			 const KernelFacts *kernel)
+{
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
 	skeleton->rodata->setting_user_stacks = options->user_stacks;
 	skeleton->rodata->setting_max_stack = read_max_stack();
-	if (offsets) {
-		skeleton->rodata->setting_context_known = true;
-		skeleton->rodata->setting_preempt_count_offset = offsets->preempt_count;
-		skeleton->rodata->setting_irq_regs_offset = offsets->irq_regs;
-		skeleton->rodata->setting_hardirq_mask = offsets->hardirq_mask;
+	skeleton->rodata->setting_context_known = kernel->offsets_known;
+	skeleton->rodata->setting_preempt_count_offset = kernel->offsets.preempt_count;
+	skeleton->rodata->setting_irq_regs_offset = kernel->offsets.irq_regs;
+	skeleton->rodata->setting_hardirq_mask = kernel->offsets.hardirq_mask;
+}
+
+struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
+				   KernelFacts *kernel)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, open_options, .btf_custom_path = kernel->needed_path);
+	struct wallprof *skeleton = wallprof__open_opts(&open_options);
+	int error;
+
+	if (!skeleton)
+		return NULL;
+	error = kernel_facts_need(kernel, bpf_object__btf(skeleton->obj));
+	if (error) {
+		wallprof__destroy(skeleton);
+		errno = -error;
+		return NULL;
 	}
+	size_maps(skeleton, options, cpu_count);
+	set_settings(skeleton, options, kernel);
 	return skeleton;
-}
-
-static const PercpuOffsets *find_offsets(PercpuOffsets *offsets)
-{
-	if (percpu_offsets(offsets))
-		return offsets;
-	log_verbose("this kernel does not tell interrupts from tasks as wakers");
-	return NULL;
-}
-
-struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count)
-{
-	PercpuOffsets offsets;
-
-	return open_with(options, cpu_count, find_offsets(&offsets));
 }
 
 static enum half half_of(const struct bpf_program *program)
@@ -95,17 +95,15 @@ static enum half half_of(const struct bpf_program *program)
 	return HALF_TICK;
 }
 
-int halves_open(const ProgramsOptions *options, size_t cpu_count,
+int halves_open(const ProgramsOptions *options, size_t cpu_count, KernelFacts *kernel,
 		struct wallprof *ret_halves[static HALVES])
 {
-	PercpuOffsets offsets;
-	const PercpuOffsets *known = find_offsets(&offsets);
 	struct bpf_program *program;
 
 	for (size_t i = 0; i < HALVES; i++)
 		ret_halves[i] = NULL;
 	for (size_t i = 0; i < HALVES; i++) {
-		ret_halves[i] = open_with(options, cpu_count, known);
+		ret_halves[i] = halves_open_whole(options, cpu_count, kernel);
 		if (!ret_halves[i])
 			return -errno;
 		bpf_object__for_each_program(program, ret_halves[i]->obj)

@@ -9,6 +9,7 @@
 #ifndef WALLPROF_HALVES_H
 #define WALLPROF_HALVES_H
 
+#include "kernel_facts.h"
 #include "programs.h"
 #include "wallprof.skel.h"
 
@@ -22,10 +23,11 @@ enum half {
  * Opens the object with these settings, with all its programs. Returns NULL and sets errno if
  * that fails.
  */
-struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count);
+struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
+				   KernelFacts *kernel);
 
 /* Opens both halves. Returns 0 or a negative errno; those opened are to be closed either way. */
-int halves_open(const ProgramsOptions *options, size_t cpu_count,
+int halves_open(const ProgramsOptions *options, size_t cpu_count, KernelFacts *kernel,
 		struct wallprof *ret_halves[static HALVES]);
 
 /*

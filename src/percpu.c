@@ -62,7 +62,7 @@ static long long variable_offset(const struct btf *btf, const struct btf_type *s
 	return NOT_FOUND;
 }
 
-static bool find_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
+bool percpu_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
 {
 	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
 	long long runqueues, irq_regs, preempt_count;
@@ -90,16 +90,4 @@ static bool find_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
 			? HARDIRQ_MASK
 			: HARDIRQ_MASK_ABOVE_DISABLED;
 	return true;
-}
-
-bool percpu_offsets(PercpuOffsets *ret_offsets)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool found;
-
-	if (!btf)
-		return false;
-	found = find_offsets(btf, ret_offsets);
-	btf__free(btf);
-	return found;
 }

@@ -15,7 +15,9 @@ typedef struct PercpuOffsets {
 	uint32_t hardirq_mask; /* of preempt_count: how deep in hard interrupts */
 } PercpuOffsets;
 
-/* Returns false if this kernel's BTF does not tell. */
-bool percpu_offsets(PercpuOffsets *ret_offsets);
+struct btf;
+
+/* Returns false if this BTF of the kernel does not tell. */
+bool percpu_offsets(const struct btf *kernel, PercpuOffsets *ret_offsets);
 
 #endif

@@ -15,6 +15,7 @@
 #define SNAPSHOT_PIECE 64
 
 struct Programs {
+	KernelFacts kernel; /* until the programs are loaded */
 	struct wallprof *halves[HALVES];
 	Rings *rings;
 	struct cpu_account *accounts;
@@ -171,7 +172,10 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 	int error;
 
 	programs->rings = rings_new(sizes);
-	error = halves_open(options, programs->cpu_count, programs->halves);
+	error = kernel_facts_read(&programs->kernel);
+	if (!error)
+		error = halves_open(options, programs->cpu_count, &programs->kernel,
+				    programs->halves);
 	if (error)
 		log_error("opening the BPF programs failed: %s", strerror(-error));
 	return error;
@@ -193,6 +197,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
 			 strerror(errno));
 	error = load(programs, options);
+	kernel_facts_close(&programs->kernel);
 	if (error) {
 		explain_load_failure(error);
 		return error;
@@ -211,7 +216,7 @@ int programs_start(const ProgramsOptions *options, Programs **ret_programs)
 	Programs *programs = xcalloc(1, sizeof(*programs));
 	int error;
 
-	programs->stats_fd = -1;
+	programs->stats_fd = programs->kernel.needed_fd = -1;
 	libbpf_set_print(print_libbpf);
 	error = start(programs, options);
 	if (error) {
@@ -462,6 +467,7 @@ void programs_free(Programs *programs)
 	programs_stop(programs);
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
+	kernel_facts_close(&programs->kernel);
 	halves_close(programs->halves);
 	rings_free(programs->rings);
 	unwind_memory_free(programs->unwind_memory);
@@ -507,11 +513,11 @@ static int probe_attaching(const struct bpf_program *program)
 	return 0;
 }
 
-static void probe_one(Probe *probe)
+static void probe_one(Probe *probe, KernelFacts *kernel)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
-	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus());
+	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus(), kernel);
 	struct bpf_program *program, *probed = NULL;
 	uint64_t begin;
 
@@ -539,13 +545,20 @@ static void probe_one(Probe *probe)
 
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 {
+	KernelFacts kernel;
+	int error;
+
 	libbpf_set_print(log_level >= LOG_VERBOSE ? print_libbpf : print_nothing);
+	error = kernel_facts_read(&kernel);
 	for (size_t i = 0; i < ARRAY_LEN(hooks); i++) {
 		Probe probe = {.program = hooks[i].program,
 			       .hook = hooks[i].hook,
-			       .purpose = hooks[i].purpose};
+			       .purpose = hooks[i].purpose,
+			       .error = error};
 
-		probe_one(&probe);
+		if (!error)
+			probe_one(&probe, &kernel);
 		visit(user, &probe);
 	}
+	kernel_facts_close(&kernel);
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kernel_facts.h - what is read of the running kernel's types (BTF) before programs are loaded.
+ */
+#ifndef WALLPROF_KERNEL_FACTS_H
+#define WALLPROF_KERNEL_FACTS_H
+
+#include "percpu.h"
+
+struct btf;
+
+typedef struct KernelFacts {
+	struct btf *types; /* all of them */
+	bool offsets_known;
+	PercpuOffsets offsets;
+	/* The types that the programs look into, for bpf_object_open_opts::btf_custom_path. */
+	char needed_path[32];
+	int needed_fd;
+	bool needed_written; /* see kernel_facts_need() */
+} KernelFacts;
+
+/* Returns 0 or a negative errno; to be closed either way. */
+int kernel_facts_read(KernelFacts *ret_facts);
+
+/*
+ * Fills the file at needed_path for objects of this BTF, if it is not yet. It has to be done
+ * before such an object is loaded, and the facts must not be closed until then. Returns 0 or a
+ * negative errno.
+ */
+int kernel_facts_need(KernelFacts *facts, const struct btf *program);
+
+void kernel_facts_close(KernelFacts *facts);
+
+#endif
