@@ -10,7 +10,7 @@ import re
 from collections import Counter, namedtuple
 from pathlib import Path
 
-from harness import by_state, check
+from harness import PATIENCE, by_state, check
 
 # Outermost functions by name; those that a stripped file does not name: see roots.py.
 ROOTS = {"_start", "libc_start_main_stage2", "__libc_start_call_main", "__libc_start_main", "__libc_start_main_impl",
@@ -20,8 +20,9 @@ ROOTS = {"_start", "libc_start_main_stage2", "__libc_start_call_main", "__libc_s
 LIBRARIES = {"LIBC": ("libc.so", "ld-musl-"), "LOADER": ("ld-linux-", "ld-musl-"),
              "LIBSTDC++": ("libstdc++.so",), "LIBGCC": ("libgcc_s.so",)}
 
-# Clocks are read some instructions before and after what they are about.
-SLACK_NS = 50_000
+# Clocks are read some instructions before and after what they are about: in a system call, which
+# takes 20 us emulated.
+SLACK_NS = 50_000 * PATIENCE
 
 # library: its name; pseudo: no code, but what wallprof says of the stack.
 Frame = namedtuple("Frame", "name library category pseudo address")
