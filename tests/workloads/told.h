@@ -45,7 +45,10 @@ void told_open(void);
 void told_spin(uint64_t ms, const char *chain);
 void told_sleep(uint64_t ms, const char *chain);
 
-/* The same for what the caller does itself, between the two calls. */
+/*
+ * The same for what the caller does itself, between the two calls: from within the one to within
+ * the other, so that both may be found on the stack.
+ */
 uint64_t told_now(void);
 void told(const char *kind, uint64_t begin_ns, const char *chain);
 

@@ -99,7 +99,7 @@ TOLD_FRAME static void vfork_once(void)
 		_exit(0);
 	}
 	told("wait", begin,
-	     "main vforks vfork_once + vfork@plt vfork lib:LIBC lib:LOADER told_now");
+	     "main vforks vfork_once + vfork@plt vfork lib:LIBC lib:LOADER told_check");
 	told_check(waitpid(child, NULL, 0) == child, "waitpid");
 }
 
