@@ -76,6 +76,24 @@ c: .cfi_startproc
  .cfi_endproc
 """
 
+# Code that no call frame information is about, of the kinds that are followed to find its stack, and
+# of those that nearly are. Each between two functions that have some.
+BARE_CODE = (
+    "endbr64; push %rbp; mov %rsp, %rbp; cmpb $0, a(%rip); je 1f; call a; nop; 1: pop %rbp; ret",
+    "sub $8, %rsp; test %eax, %eax; jne 1f; add $8, %rsp; ret; .p2align 4; 1: add $8, %rsp; jmp *%rax",
+    "push %rax; 1: mov %rdi, %rax; shr $3, %rax; jne 1b; pop %rax; jmp a",
+    "jmp 1f; nop; 1: xor %eax, %eax; ret; int3; int3",
+    "pop %rbp; ret", "add $8, %rsp; ret", "push %rax; ret", "mov %rsp, %rbp; ret", "push %rax; jmp a",
+    "push %rax; push %rbp; ret", "je 1f; push %rax; 1: pop %rax; ret", "je 1f + 1; 1: mov $1, %eax; ret",
+    "je . - 20; ret", "hlt", "push %rax; " * 9 + "ret", ".zero 3000, 0xcc", ".zero 900",
+    ".fill 300, 4, 0x00401f0f", "mov $15, %rax; syscall")
+
+
+def bare_assembly():
+    function = "f{0}: .cfi_startproc; nop; ret; .cfi_endproc\n.p2align 4\n"
+    return ".text\n.globl _start\n_start:\na: .cfi_startproc; ret; .cfi_endproc\n.p2align 4\n" + "".join(
+        f"{code}\n.p2align 4\n" + function.format(number) for number, code in enumerate(BARE_CODE))
+
 
 def run(*command):
     subprocess.run([str(c) for c in command], check=True, capture_output=True)
@@ -162,6 +180,8 @@ def make_unwind(work, seeds, objects):
     (seeds / "no-sections").write_bytes(whole)
     assembly.write_text(CFI_ASSEMBLY)
     run("gcc", "-nostdlib", "-static", assembly, "-o", seeds / "assembly")
+    (work / "bare.s").write_text(bare_assembly())
+    run("gcc", "-nostdlib", "-static", work / "bare.s", "-o", seeds / "bare")
     for name, object_name, section, which in (
             ("eh", "plain", ".eh_frame", 0), ("eh-cxx", "cxx", ".eh_frame", 0),
             ("eh-hand", "assembly", ".eh_frame", 0), ("debug", "debug-frame", ".debug_frame", 1)):
