@@ -58,4 +58,13 @@ __noinline int stack_hash(struct stack_slot *slot)
 	return 0;
 }
 
+__noinline u64 process_start(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (task->pid == task->tgid)
+		return task->start_boottime;
+	return BPF_CORE_READ(task, group_leader, start_boottime);
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -222,6 +222,7 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 /* include/linux/sched.h */
+#define PF_EXITING     0x00000004
 #define PF_IO_WORKER   0x00000010
 #define PF_USER_WORKER 0x00004000 /* 6.4 and later; a free bit in 6.1 */
 #define PF_KTHREAD     0x00200000

@@ -73,7 +73,7 @@ static __always_inline void emit_exit(struct task_struct *task, u64 ns)
 	record.exit_code = task->exit_code;
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
-		unwind_exit(task->tgid, process_start(task));
+		unwind_exit(task->tgid, process_start());
 }
 
 /* The final switch-out: what the kernel says of the thread's life is exact only now. */

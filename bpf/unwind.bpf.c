@@ -137,7 +137,7 @@ __noinline int find_in_run(struct stack_slot *slot, u64 pc)
 /* So that it need not be asked again before the recorder knows. */
 static __always_inline void remember(struct task_struct *task, const struct unwind_mapping *mapping)
 {
-	struct unwind_process *process = current_process(task);
+	struct unwind_process *process = process_of(task, process_start());
 	u32 number;
 
 	if (!process)
@@ -382,7 +382,8 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 /* A copy: the entry may be replaced while the walk goes on. */
 static __always_inline void take_process(struct stack_slot *slot, struct task_struct *task)
 {
-	struct unwind_process *process = current_process(task);
+	u64 start = process_start();
+	struct unwind_process *process = process_of(task, start);
 
 	slot->process.count = slot->process.seed_count = slot->process.gen = 0;
 	slot->process.tables_ns = slot->stack.h.ns; /* the kernel is asked now */
@@ -393,7 +394,7 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 		__builtin_memcpy(slot->process.seeds, process->seeds, sizeof(process->seeds));
 	barrier();
 	if (slot->process.gen == process->gen && slot->process.gen == process->gen_again &&
-	    is_entry_of(&slot->process, task))
+	    is_entry_of(&slot->process, task, start))
 		return;
 	slot->process.count = slot->process.seed_count = slot->process.gen = 0;
 	slot->process.tables_ns = slot->stack.h.ns;
@@ -407,7 +408,7 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs *regs)
 {
 	return is_exec_call(task, regs) &&
-	       (BPF_CORE_READ(task, mm, start_stack) == 0 || !current_process(task));
+	       (BPF_CORE_READ(task, mm, start_stack) == 0 || !process_of(task, process_start()));
 }
 
 #define CALL_CLONE   56
@@ -456,7 +457,7 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
 	stack->result = WALK_ON;
-	if (!BPF_CORE_READ(task, mm)) {
+	if (task->flags & PF_EXITING && !BPF_CORE_READ(task, mm)) {
 		stack->result = STACK_NO_MM;
 	} else if (user_cs(regs) != USER_CS) {
 		stack->frames[0] = slot->walk.pc;
@@ -528,7 +529,7 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	copy->id = slot->stack.id;
 	copy->tgid = task->tgid;
 	copy->exec_id = task->self_exec_id;
-	copy->start_boottime = process_start(task);
+	copy->start_boottime = process_start();
 	copy->tables_ns = slot->process.tables_ns;
 	__builtin_memcpy(copy->regs, slot->walk.regs, sizeof(copy->regs));
 	copy->reserved = 0;

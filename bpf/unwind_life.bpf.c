@@ -63,7 +63,7 @@ __noinline int unwind_exec(u32 number)
 		return 0;
 	__builtin_memset(&slot->process, 0, sizeof(slot->process));
 	slot->process.exec_id = task->self_exec_id;
-	slot->process.start_boottime = process_start(task);
+	slot->process.start_boottime = process_start();
 	slot->process.tables_ns = bpf_ktime_get_ns();
 	if (bpf_probe_read_kernel(slot->auxv, sizeof(slot->auxv),
 				  BPF_CORE_READ(task, mm)->saved_auxv))
@@ -86,14 +86,15 @@ __noinline int unwind_fork(u32 number, u32 tgid, u64 start_boottime)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
 	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
-	struct unwind_process *process = current_process(parent);
+	u64 start = process_start();
+	struct unwind_process *process = process_of(parent, start);
 
 	if (!slot || !process)
 		return 0;
 	__builtin_memcpy(&slot->process, process, sizeof(slot->process));
 	barrier();
 	if (slot->process.gen != process->gen || slot->process.gen != process->gen_again ||
-	    !is_entry_of(&slot->process, parent)) {
+	    !is_entry_of(&slot->process, parent, start)) {
 		__sync_fetch_and_add(&unwind_troubles.torn, 1);
 		return 0;
 	}

@@ -67,18 +67,18 @@ static __always_inline bool map_known_object(struct unwind_mapping *mapping,
 
 /* Is it for this image of the process? */
 static __always_inline bool is_entry_of(const struct unwind_process *process,
-					struct task_struct *task)
+					struct task_struct *task, u64 start)
 {
-	return process->exec_id == (u32)task->self_exec_id &&
-	       process->start_boottime == process_start(task);
+	return process->exec_id == (u32)task->self_exec_id && process->start_boottime == start;
 }
 
-static __always_inline struct unwind_process *current_process(struct task_struct *task)
+/* What is known of the current task's process, which began then. */
+static __always_inline struct unwind_process *process_of(struct task_struct *task, u64 start)
 {
 	u32 tgid = task->tgid;
 	struct unwind_process *process = bpf_map_lookup_elem(&processes, &tgid);
 
-	return process && is_entry_of(process, task) ? process : NULL;
+	return process && is_entry_of(process, task, start) ? process : NULL;
 }
 
 #endif

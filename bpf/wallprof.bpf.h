@@ -300,11 +300,11 @@ static __always_inline int emit(void *ring, struct record *record, u32 len)
  * (btf_nested_type_is_trusted), several times, 2 ms each before the kernel had them in order.
  */
 
-/* When the task's process began (start_boottime of its leader). */
-static __always_inline u64 process_start(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, group_leader, start_boottime);
-}
+/*
+ * When the current task's process began (start_boottime of its leader). A global function, so that
+ * the verifier goes only once through its two ways.
+ */
+extern u64 process_start(void);
 
 /* The number of a task in wallprof's PID namespace, 0 if it is not visible there. */
 static __always_inline u32 ns_pid(struct task_struct *task)
