@@ -201,6 +201,8 @@ struct rec_exit {
 	u32 tid, tgid;
 	u32 exit_code; /* as wait(2) has it */
 	u32 reserved;
+	/* The number may be another's by now: its own begin tells, and that of its process. */
+	u64 start_boottime, process_start_boottime;
 };
 
 /*

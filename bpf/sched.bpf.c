@@ -71,9 +71,11 @@ static __always_inline void emit_exit(struct task_struct *task, u64 ns)
 	record.tid = task->pid;
 	record.tgid = task->tgid;
 	record.exit_code = task->exit_code;
+	record.start_boottime = task->start_boottime;
+	record.process_start_boottime = process_start();
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
-		unwind_exit(task->tgid, process_start());
+		unwind_exit(task->tgid, record.process_start_boottime);
 }
 
 /* The final switch-out: what the kernel says of the thread's life is exact only now. */

@@ -62,13 +62,15 @@ typedef struct SwitchCounts {
 typedef struct Life {
 	Thread thread; /* moves into the timeline at the end */
 	uint32_t index;
-	uint32_t process;  /* TimelineBuilder::processes, or INDEX_NONE if not described */
-	uint32_t previous; /* a life before it of the same tid whose end had not been seen */
+	uint32_t process;	 /* TimelineBuilder::processes, or INDEX_NONE if not described */
+	uint32_t previous;	 /* a life before it of the same tid whose end had not been seen, */
+	uint32_t previous_count; /* and how many there are in a row */
 
 	bool described; /* a REC_TASK was seen */
 	bool kernel_thread;
-	bool born;     /* its birth was seen: its chain starts there */
-	bool exiting;  /* REC_EXIT was seen */
+	bool born;    /* its birth was seen: its chain starts there */
+	bool exiting; /* REC_EXIT was seen, and its time: */
+	uint64_t exit_ns;
 	bool ended;    /* its final switch-out was seen, or it is known to be gone */
 	bool replaced; /* ended because exec gave its number to another thread */
 	bool counted;  /* in Process::alive */

@@ -96,6 +96,19 @@ void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns)
 	life_leave_process(builder, life);
 }
 
+/* Those that had the number before and whose end was not seen, up to so many. */
+#define PREVIOUS_MAX 8
+
+static void link_previous(TimelineBuilder *builder, Life *life, Life *previous)
+{
+	if (previous && previous->ended)
+		previous = life_at(builder, previous->previous);
+	if (!previous || previous->previous_count == PREVIOUS_MAX)
+		return;
+	life->previous = previous->index;
+	life->previous_count = previous->previous_count + 1;
+}
+
 /* A new life for tid; one that had it and whose end was not seen can't outlive that. */
 static Life *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
@@ -109,14 +122,11 @@ static Life *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 	life->limit_ns = NS_NEVER;
 	life->early.task = THREAD_NONE;
 	life->last_call.syscall = -1;
-	if (previous && previous->ended) {
-		life->previous = previous->previous;
-	} else if (previous) {
+	if (previous && !previous->ended) {
 		previous->limit_ns = MIN(previous->limit_ns, ns);
 		life_leave_process(builder, previous);
-		if (previous->exiting)
-			life->previous = previous->index;
 	}
+	link_previous(builder, life, previous);
 	*vec_push(&builder->lives) = life;
 	map_set(&builder->life_of_tid, tid, life->index);
 	life_take_task(builder, life);
@@ -199,7 +209,8 @@ static Life *exec_find_heir(const TimelineBuilder *builder, const Life *leader,
 
 /*
  * A former owner of the tid, if one is still on its way out and the switch is its. A hypervisor may
- * keep one on its way for as long as others take to be born and to die under that number.
+ * keep one on its way for as long as others take to be born and to die under that number. The
+ * final switch of each follows its exit at once.
  */
 static Life *previous_owner(const TimelineBuilder *builder, const Life *life,
 			    const SwitchSide *side)
@@ -213,7 +224,8 @@ static Life *previous_owner(const TimelineBuilder *builder, const Life *life,
 	     previous = life_at(builder, previous->previous)) {
 		if (chain_fits(previous, side))
 			return previous;
-		if (not_of_life && !found && !previous->ended)
+		if (not_of_life && !previous->ended &&
+		    (!found || previous->exiting > found->exiting))
 			found = previous;
 	}
 	return found;
@@ -423,14 +435,26 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 	}
 }
 
+/* Whose exit it is: its record comes with its final switch, when another may have its number. */
+static Life *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
+{
+	Life *life = tasks_life(builder, record->tid, record->h.ns), *owner = life;
+	uint64_t start = record->h.len >= sizeof(*record) ? record->start_boottime : 0;
+
+	while (owner && start && owner->start_boottime && owner->start_boottime != start)
+		owner = life_at(builder, owner->previous);
+	return owner ? owner : life;
+}
+
 void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 {
-	Life *life = tasks_life(builder, record->tid, record->h.ns);
+	Life *life = exit_owner(builder, record);
 	BuildProcess *process = process_of(builder, life);
 
 	if (life->ended)
 		return;
 	life->exiting = true;
+	life->exit_ns = record->h.ns;
 	life->exit_code = record->exit_code;
 	life_leave_process(builder, life);
 	if (!process)
@@ -445,7 +469,14 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 	}
 }
 
-/* The final accounts of a tid's former owner may come after its new owner's birth. */
+/* The final accounts come just behind exit and final switch; then another may have the number. */
+static bool may_be_final(const Life *life, uint64_t ns)
+{
+	uint64_t end_ns = life->ended ? life->end_ns : life->exit_ns;
+
+	return !life->final_known && (life->ended || life->exiting) && ns < end_ns + FINAL_STATS_NS;
+}
+
 static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *record)
 {
 	Life *life = tasks_life(builder, record->tid, record->h.ns), *previous;
@@ -453,12 +484,9 @@ static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *recor
 	if (life->exiting)
 		return life;
 	for (previous = life_at(builder, life->previous); previous;
-	     previous = life_at(builder, previous->previous)) {
-		if (previous->final_known)
-			continue;
-		if (!previous->ended || record->h.ns < previous->end_ns + FINAL_STATS_NS)
+	     previous = life_at(builder, previous->previous))
+		if (may_be_final(previous, record->h.ns))
 			return previous;
-	}
 	return life;
 }
 

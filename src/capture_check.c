@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct rec_task) == 72, "REC_TASK");
 _Static_assert(offsetof(struct rec_task, comm) == 48, "REC_TASK");
 _Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
 _Static_assert(offsetof(struct rec_exec, path) == 48, "REC_EXEC");
-_Static_assert(sizeof(struct rec_exit) == 32, "REC_EXIT");
+_Static_assert(sizeof(struct rec_exit) == 48, "REC_EXIT");
 _Static_assert(sizeof(struct rec_stats) == 88, "REC_STATS");
 _Static_assert(sizeof(struct rec_snapshot) == 80, "REC_SNAPSHOT");
 _Static_assert(offsetof(struct rec_snapshot, syscall) == 72, "REC_SNAPSHOT");
@@ -43,7 +43,7 @@ static const uint16_t fixed_len[256] = {
 	[REC_WAKING] = sizeof(struct rec_waking),
 	[REC_TASK] = sizeof(struct rec_task),
 	[REC_EXEC] = sizeof(struct rec_exec),
-	[REC_EXIT] = sizeof(struct rec_exit),
+	[REC_EXIT] = offsetof(struct rec_exit, start_boottime), /* older captures end there */
 	[REC_STATS] = sizeof(struct rec_stats),
 	[REC_SNAPSHOT] = sizeof(struct rec_snapshot),
 	[REC_SAMPLE] = sizeof(struct rec_sample),

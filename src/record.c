@@ -481,6 +481,7 @@ static void tear_down(Recording *recording)
 	vec_free(&recording->target_fds);
 	vec_free(&recording->new_processes);
 	map_free(&recording->ns_tgids);
+	map_free(&recording->starts);
 	sideband_close(recording->sideband);
 	unwinder_free(recording->unwinder);
 	files_free(recording->files);

@@ -27,11 +27,19 @@ static bool is_for_unwinder(const struct record *record)
 	       record->kind == REC_STACK_COPY;
 }
 
+/* Of a process by when it began, in microseconds: numbers are not used again so soon. */
+static uint32_t start_mark(uint64_t start_boottime)
+{
+	return start_boottime / NSEC_PER_USEC & INT32_MAX;
+}
+
 static void take_task(Recording *recording, const struct rec_task *task)
 {
 	if (task->h.flags & TASK_FOREIGN)
 		return;
 	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
+	if (task->tid == task->tgid)
+		map_set(&recording->starts, task->tgid, start_mark(task->start_boottime));
 	if (sideband_add_process(recording->sideband, task->ns_tgid, task->h.ns) &&
 	    recording->before_window)
 		*vec_push(&recording->new_processes) = task->ns_tgid;
@@ -41,7 +49,9 @@ static void take_exit(Recording *recording, const struct rec_exit *exit)
 {
 	uint32_t ns_tgid = map_get(&recording->ns_tgids, exit->tgid);
 
-	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE)
+	/* Another process may have the number already. */
+	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE &&
+	    map_get(&recording->starts, exit->tgid) == start_mark(exit->process_start_boottime))
 		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
 }
 

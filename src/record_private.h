@@ -37,6 +37,7 @@ typedef struct Recording {
 	int command_fd;		     /* pidfd of the command */
 	VEC(int) target_fds;	     /* pidfds of attached processes that still live */
 	Map ns_tgids;		     /* tgid -> ns_tgid, of processes that are recorded */
+	Map starts;		     /* tgid -> start_mark() of the process that has it */
 	VEC(uint32_t) new_processes; /* described since the last look, as ns_tgid */
 	bool before_window;	     /* their mappings must be read from /proc */
 	uint64_t window_start_ns;

@@ -158,8 +158,10 @@ static void take_exit(Images *images, const struct rec_exit *record, uint64_t no
 	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
 	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
 
-	if (image && image->tgid == record->tgid && record->h.flags & EXIT_GROUP_DEAD &&
-	    !image->ended_ns)
+	/* Another process may have the number already. */
+	if (image && image->tgid == record->tgid &&
+	    image->start_boottime == record->process_start_boottime &&
+	    record->h.flags & EXIT_GROUP_DEAD && !image->ended_ns)
 		end_image(images, image, now_ns);
 }
 

@@ -32,7 +32,11 @@ static inline void give_exit(Images *images, uint64_t now, uint32_t number, int 
 {
 	struct rec_exit *record = make_record(REC_EXIT, flags, now, sizeof(*record), NULL, 0);
 
+	uint32_t place = map_get(&images->current, number);
+
 	record->tid = record->tgid = number + 1000;
+	if (place != MAP_NONE)
+		record->process_start_boottime = images->list.items[place]->start_boottime;
 	give(images, &record->h, now);
 }
 

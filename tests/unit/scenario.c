@@ -215,6 +215,21 @@ void dead(Scenario *scenario, uint32_t tid)
 	switch_out(scenario, 0, tid, 0x80, -1);
 }
 
+void ends(Scenario *scenario, uint32_t tid, uint32_t tgid, int born_ms, uint64_t runtime)
+{
+	struct rec_exit record = {
+		.h = header(scenario, sizeof(record), REC_EXIT, EXIT_GROUP_DEAD),
+		.tid = tid,
+		.tgid = tgid,
+		.start_boottime = scenario_ns(born_ms),
+		.process_start_boottime = scenario_ns(born_ms),
+	};
+
+	emit(scenario, &record.h);
+	dead(scenario, tid);
+	stats(scenario, tid, runtime);
+}
+
 void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid)
 {
 	struct rec_exec record = {

@@ -59,6 +59,8 @@ void out_call(Scenario *scenario, uint32_t tid, uint16_t state, int syscall);
 void tick(Scenario *scenario, uint32_t tid, uint16_t cpu);
 void exiting(Scenario *scenario, uint32_t tid, uint32_t tgid, uint32_t code, uint8_t flags);
 void dead(Scenario *scenario, uint32_t tid);
+/* As BPF tells the end: exit, final switch and accounts at once, of who was born at that time. */
+void ends(Scenario *scenario, uint32_t tid, uint32_t tgid, int born_ms, uint64_t runtime);
 void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid);
 void stats(Scenario *scenario, uint32_t tid, uint64_t runtime);
 void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, int syscall);

@@ -124,6 +124,38 @@ static void test_pid_reuse_twice_while_dying(void **state)
 	scenario_free(&s);
 }
 
+/* The same as BPF tells it: exit and final switch at once, when others have long been born. */
+static void test_pid_reuse_before_exit(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 14, false);
+	birth(at(&s, 0), 20, 20);
+	in(at(&s, 1), 20, 0);
+	birth(at(&s, 2), 20, 20);
+	in(at(&s, 3), 20, 1);
+	scenario_set_seq(&s, 20, 0);
+	ends(at(&s, 5), 20, 20, 2, 1);
+	birth(at(&s, 7), 20, 20);
+	scenario_set_seq(&s, 20, 0);
+	ends(at(&s, 9), 20, 20, 0, 2); /* the first one */
+	scenario_set_seq(&s, 20, 0);
+	in(at(&s, 10), 20, 0);
+	out(at(&s, 12), 20, S);
+	scenario_finish(&s);
+	expect_strip_of(&s, 20, 0, "rRRRRRRRR.....");
+	expect_strip_of(&s, 20, 1, "..rRR.........");
+	expect_strip_of(&s, 20, 2, ".......rrrRRBB");
+	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(s.timeline->processes.count, 3);
+	assert_false(s.timeline->processes.items[2].exited_in_window);
+	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.sum_exec_runtime, 2);
+	assert_int_equal(scenario_thread(&s, 20, 1)->kernel.sum_exec_runtime, 1);
+	assert_false(scenario_thread(&s, 20, 2)->kernel.known);
+	scenario_free(&s);
+}
+
 static void exec_scenario(Scenario *s, bool switches_before_record)
 {
 	scenario_begin(s, 14, false);
@@ -252,6 +284,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_pid_reuse_end_unseen),
 	cmocka_unit_test(test_pid_reuse_while_dying),
 	cmocka_unit_test(test_pid_reuse_twice_while_dying),
+	cmocka_unit_test(test_pid_reuse_before_exit),
 	cmocka_unit_test(test_exec_by_other_thread),
 	cmocka_unit_test(test_exec_before_leader_is_gone),
 	cmocka_unit_test(test_pid_reuse_with_loss),

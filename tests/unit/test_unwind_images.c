@@ -421,6 +421,7 @@ static void do_exit(History *history, ModelImage *image, uint64_t now)
 		make_record(REC_EXIT, EXIT_GROUP_DEAD, history->ns, sizeof(*record), NULL, 0);
 
 	record->tid = record->tgid = image->number + 1000;
+	record->process_start_boottime = image->born;
 	*vec_push(&history->of_bpf) = &record->h;
 	image->ended_ns = image->exit_ns = now;
 }
