@@ -2,9 +2,9 @@
 /*
  * sched.bpf.c - context switches and wake-ups.
  *
- * tp_btf, so tasks are read by plain loads. sched_switch has had its fourth
- * argument, prev_state, since 5.18; prev->__state itself may already have been
- * set back by a waker.
+ * tp_btf, so tasks are read by plain loads (but for pointers in them, see wallprof.bpf.h).
+ * sched_switch has had its fourth argument, prev_state, since 5.18; prev->__state itself may
+ * already have been set back by a waker.
  */
 #include "context.bpf.h"
 #include "stack.bpf.h"

@@ -457,6 +457,7 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
 	stack->result = WALK_ON;
+	/* The flag is set before exit_mm() takes the memory away. */
 	if (task->flags & PF_EXITING && !BPF_CORE_READ(task, mm)) {
 		stack->result = STACK_NO_MM;
 	} else if (user_cs(regs) != USER_CS) {

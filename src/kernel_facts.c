@@ -5,18 +5,46 @@
 #include <bpf/btf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* Where vm.memfd_noexec asks for it, files in memory must not be executable; before 6.3 nobody
+ * does. */
+static int make_file(void)
+{
+	int fd = memfd_create("kernel-types", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	return fd < 0 && errno == EINVAL ? memfd_create("kernel-types", MFD_CLOEXEC) : fd;
+}
+
+static int write_all_types(const KernelFacts *facts)
+{
+	uint32_t size;
+	const void *bytes = btf__raw_data(facts->types, &size);
+
+	if (!bytes)
+		return -ENOMEM;
+	if (ftruncate(facts->needed_fd, 0) || lseek(facts->needed_fd, 0, SEEK_SET) < 0 ||
+	    write(facts->needed_fd, bytes, size) != (ssize_t)size)
+		return errno ? -errno : -EIO;
+	return 0;
+}
 
 int kernel_facts_read(KernelFacts *ret_facts)
 {
 	KernelFacts *facts = ret_facts;
 
-	*facts = (KernelFacts){.needed_fd = memfd_create("kernel-types", MFD_CLOEXEC)};
-	if (facts->needed_fd < 0)
-		return -errno;
-	snprintf(facts->needed_path, sizeof(facts->needed_path), "/proc/self/fd/%d",
-		 facts->needed_fd);
+	*facts = (KernelFacts){.needed_fd = make_file()};
+	if (facts->needed_fd >= 0) {
+		snprintf(facts->needed_room, sizeof(facts->needed_room), "/proc/self/fd/%d",
+			 facts->needed_fd);
+		facts->needed_path = facts->needed_room;
+	}
 	facts->types = btf__load_vmlinux_btf();
 	if (!facts->types)
 		return -errno;
@@ -30,9 +58,13 @@ int kernel_facts_need(KernelFacts *facts, const struct btf *program)
 {
 	int error;
 
-	if (facts->needed_written)
+	if (facts->needed_written || !facts->needed_path)
 		return 0;
 	error = kernel_types_write(facts->types, program, facts->needed_fd);
+	if (error) {
+		log_verbose("the kernel's types are used as a whole: %s", strerror(-error));
+		error = write_all_types(facts);
+	}
 	facts->needed_written = !error;
 	return error;
 }

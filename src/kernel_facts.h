@@ -13,8 +13,12 @@ typedef struct KernelFacts {
 	struct btf *types; /* all of them */
 	bool offsets_known;
 	PercpuOffsets offsets;
-	/* The types that the programs look into, for bpf_object_open_opts::btf_custom_path. */
-	char needed_path[32];
+	/*
+	 * The types that the programs look into, for bpf_object_open_opts::btf_custom_path; NULL:
+	 * there is no room for such a file, and libbpf is to look for itself.
+	 */
+	const char *needed_path;
+	char needed_room[32];
 	int needed_fd;
 	bool needed_written; /* see kernel_facts_need() */
 } KernelFacts;
@@ -23,9 +27,9 @@ typedef struct KernelFacts {
 int kernel_facts_read(KernelFacts *ret_facts);
 
 /*
- * Fills the file at needed_path for objects of this BTF, if it is not yet. It has to be done
- * before such an object is loaded, and the facts must not be closed until then. Returns 0 or a
- * negative errno.
+ * Fills the file at needed_path for objects of this BTF, if it is not yet; with all of the kernel's
+ * types if those needed cannot be told apart. It has to be done before such an object is loaded,
+ * and the facts must not be closed until then. Returns 0 or a negative errno.
  */
 int kernel_facts_need(KernelFacts *facts, const struct btf *program);
 

@@ -13,9 +13,9 @@
 struct btf;
 
 /*
- * Writes a BTF of all types in `kernel` that have the name of one in `program` (less what follows
- * three underscores there: CO-RE's flavours), with all their members but without what
- * pointers point to, to an empty file. Returns 0 or a negative errno.
+ * Writes a BTF of all structs, unions and enums in `kernel` that have the name of one in `program`
+ * (less what follows three underscores there: CO-RE's flavours), with all their members but without
+ * what pointers point to, to an empty file. Returns 0 or a negative errno.
  */
 int kernel_types_write(const struct btf *kernel, const struct btf *program, int fd);
 

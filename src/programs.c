@@ -177,7 +177,9 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 		error = halves_open(options, programs->cpu_count, &programs->kernel,
 				    programs->halves);
 	if (error)
-		log_error("opening the BPF programs failed: %s", strerror(-error));
+		log_error("opening the BPF programs failed: %s (`wallprof doctor` says what is "
+			  "missing)",
+			  strerror(-error));
 	return error;
 }
 

@@ -151,7 +151,7 @@ def below_roots(frames, first):
 # then is chance.
 EH_RETURN = ("_Unwind_Resume", "_Unwind_RaiseException", "_Unwind_Resume_or_Rethrow",
              "_Unwind_ForcedUnwind")
-EH_RETURN_SHARE = 0.05
+EH_RETURN_SHARE = 0.03
 
 
 def judge(frames, chain, is_root):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, check,
-                     check_close, expect_failure, host_only, needs_command, needs_root,
+                     check_close, check_timed, expect_failure, host_only, needs_command, needs_root,
                      unless_stolen)
 
 NAMES = ("jit_first", "jit_second", "jit_third")
@@ -47,7 +47,7 @@ def check_times(profile, truth, with_pids=True):
         wanted = truth[name]
         got = running_in(profile, lambda frame: frame == name,
                          wanted["pid"] if with_pids else None)
-        check_close(name, got, wanted["cpu_ns"], SHARE or 0.03, ALLOWED)
+        check_timed(name, got, wanted["cpu_ns"], 0.03, ALLOWED)
         # In no other process.
         check_close(f"{name} anywhere", running_in(profile, lambda frame: frame == name),
                     got, 0, 0)

@@ -30,6 +30,7 @@ CASES = (
     ("abort", "die --signal 6", 128 + 6),
 )
 EACH_SWITCH = 5000  # ns
+CHARGED_EARLY = 40_000  # ns
 ATTACHED = "sleeps --threads 4 --rounds 1 --ms 60000"
 
 # What guests run, by the name of the script (see init).
@@ -155,7 +156,8 @@ def charged_early(ledger):
     idling (kernel/sched/core.c, wakeup_preempt: rq_clock_skip_update), and has no run_delay then.
     That is 0.5 us on hardware, and 10 to 30 emulated.
     """
-    return max(ledger["states"]["runnable"] - ledger["kernel"]["run_delay"], 0)
+    early = ledger["states"]["runnable"] - ledger["kernel"]["run_delay"]
+    return min(max(early, 0), CHARGED_EARLY * (ledger["switch_outs"] + 1))
 
 
 def check_threads(case):

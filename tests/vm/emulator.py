@@ -38,6 +38,7 @@ def _fetch(suite, folder):
         tree = scratch / "tree"
         for package in PACKAGES:
             packages.unpack(found.download(package), tree)
+        shutil.rmtree(folder, ignore_errors=True)  # one that is older, or not whole
         tree.rename(folder)
 
 
@@ -50,7 +51,7 @@ def command():
     suite = packages.codename() + "-backports"
     folder = packages.cache_folder() / "qemu" / suite
     program = folder / "usr/bin" / PROGRAM
-    if not program.exists():
+    if not program.exists() or _version(program) < OLDEST:
         _fetch(suite, folder)
     if _version(program) < OLDEST:
         raise packages.Unavailable(f"{suite} has no {PROGRAM} of version {OLDEST[0]}.{OLDEST[1]}")

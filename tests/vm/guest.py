@@ -21,7 +21,7 @@ NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "debugfs": "e2fsprogs", "dpkg
 
 
 CPUS = 2
-TROUBLE = re.compile(r"^.*(Oops|BUG|WARNING|panic|lockup|stall)", re.MULTILINE)
+TROUBLE = re.compile(r"^.*\b(Oops|BUG|WARNING|panic|lockup|stall)\b", re.MULTILINE)
 HOPELESS = 45  # seconds without a word from one of its CPUs, and it is given up
 
 

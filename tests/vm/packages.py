@@ -32,9 +32,11 @@ def _run(command, **settings):
 @functools.cache
 def codename():
     """Of this machine's Debian: bookworm, …"""
-    (name,) = [line.split("=", 1)[1].strip().strip('"') for line in open("/etc/os-release")
-               if line.startswith("VERSION_CODENAME=")]
-    return name
+    names = [line.split("=", 1)[1].strip().strip('"') for line in open("/etc/os-release")
+             if line.startswith("VERSION_CODENAME=")]
+    if len(names) != 1:
+        raise Unavailable("/etc/os-release does not name this machine's suite")
+    return names[0]
 
 
 @functools.cache

@@ -52,7 +52,8 @@ int main(int argc, char **argv)
 	for (; told_cpu() < stop; thrown++)
 		told_check(catches(depth, thrown + 1) == thrown + 1, "the value thrown");
 	told("spin", begin,
-	     "main + told_cpu told_check catches dive thrower lib:LIBSTDC++ lib:LIBGCC lib:LIBC lib:LOADER plt:");
+	     "main + told_cpu told_check catches dive thrower lib:LIBSTDC++ lib:LIBGCC lib:LIBC "
+	     "lib:LOADER plt:");
 	told_check(cleaned == thrown * depth, "destructors");
 	told_value("thrown", thrown);
 	return 0;
