@@ -87,6 +87,12 @@ def fewer(count):
     return count // PATIENCE
 
 
+def hit(ms):
+    """How many milliseconds to run so that ticks hit `ms` of them, be it in a guest that its host
+    lets run for a tenth of the time."""
+    return ms * PATIENCE
+
+
 def host_only(why):
     """Marks a test that the guests of the kernel matrix leave to their host.
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 
 from chains import Told, check_told, compare
-from harness import (ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, host_only,
+from harness import (ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit, host_only,
                      needs_command, needs_root)
 from libraries import FLAGS, make_library, make_many, make_thrower
 from object_files import run
@@ -48,7 +48,7 @@ def check_all(profile, told, **settings):
 
 
 def calls(context, mode, *depth, program=WORKLOADS / "unwind-calls", **settings):
-    profile, told = record(context, program, mode, context.random.randint(20, 60), *depth)
+    profile, told = record(context, program, mode, hit(context.random.randint(20, 60)), *depth)
     return check_all(profile, told, **settings), profile
 
 
@@ -63,7 +63,7 @@ def check_depth(profile, told, depth):
 def test_recursion(context):
     for depth in (20, 200):
         profile, told = record(context, WORKLOADS / "unwind-calls", "recursion",
-                               context.random.randint(20, 60), depth)
+                               hit(context.random.randint(20, 60)), depth)
         check_all(profile, told)
         check_depth(profile, told, depth)
 
@@ -188,7 +188,7 @@ def test_number_used_again(context):
 
 def test_deleted_program(context):
     path = context.path("copy")
-    tasks(context, "deleted", 1, path, ms=40)
+    tasks(context, "deleted", 1, path, ms=hit(40))
     check(not path.exists(), "it is still there")
 
 
@@ -202,7 +202,7 @@ def test_exceptions(context):
 
 def test_jit_with_frames(context):
     """Where there is no table a frame pointer helps, and the stack says that it was guessed."""
-    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frame", 40)
+    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frame", hit(40))
     roots = Roots(profile)
     verdict = check_told(profile, told, roots, marked_share=1, wanted=())
     check(sum(verdict.marked.values()) > 0 and not verdict.exact, f"not guessed: {verdict}")
@@ -213,7 +213,7 @@ def test_jit_with_frames(context):
 
 def test_jit_without_frames(context):
     """Nobody knows the caller: the stack ends there, and says so."""
-    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frameless", 40)
+    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frameless", hit(40))
     verdict = compare(profile, told, Roots(profile))
     check(sum(verdict.marked.values()) > 0, "no stack was taken")
     check(not verdict.exact and not any(": no such chain" in w for w in verdict.wrong),
