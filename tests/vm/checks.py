@@ -265,9 +265,9 @@ def check_attached(case, wallprof):
     check({t["tid"] for t in case.report["threads"]} == tids, "not the threads it had")
     for thread in case.report["threads"]:
         check(thread["lifetime_ns"] == window, f"{thread['name']} is not there all the time")
-        if thread["name"].startswith("sleeper"):
-            check(thread["reasons"].get("[sleep]", 0) >= 0.9 * window,
-                  f"{thread['name']} slept, but {thread['reasons']}")
+        if (thread["name"].startswith("sleeper")
+                and thread["reasons"].get("[sleep]", 0) < 0.9 * window):
+            raise Untimely(f"{thread['name']} slept, but {thread['reasons']}")
     check_same_elsewhere(case, wallprof)
 
 
@@ -290,7 +290,8 @@ def wakers(case, name, category, shortest_ms):
 def check_wakers(case, name, category, shortest_ms, count, waker):
     """Each of at least `count` such waits was ended by `waker`…"""
     found = wakers(case, name, category, shortest_ms)
-    check(len(found) >= count, f"{len(found)} waits of {name}, should be {count}")
+    if len(found) < count:  # of such a length
+        raise Untimely(f"{len(found)} waits of {name}, should be {count}")
     check(all(w.startswith(waker) for w in found), f"{name} was woken by {sorted(set(found))}, "
           f"should be {waker}")
 
