@@ -231,6 +231,18 @@ static __always_inline void note_word(struct stack_slot *slot, u64 address)
 		read->span = (at + 1) * sizeof(u64);
 }
 
+static __always_inline long read_window(struct stack_slot *slot)
+{
+	return bpf_probe_read_user(slot->window, WINDOW_SIZE, (void *)slot->window_start);
+}
+
+/* Of a thread with little above its outermost frame the stack may end within a window. */
+static __always_inline long read_window_of_page(struct stack_slot *slot, u64 address)
+{
+	slot->window_start = address & ~(WINDOW_SIZE - 1ULL);
+	return read_window(slot);
+}
+
 /* A word of user memory, to slot->word: from the part of the stack that was copied last. */
 __noinline int read_word(struct stack_slot *slot, u64 address)
 {
@@ -247,7 +259,7 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	/* What is read next lies above, or a little below. */
 	start = address - slot->walk.sp < WINDOW_SIZE / 2 ? slot->walk.sp : address - 64;
 	slot->window_start = address - ((address - start) & ~7ULL);
-	if (!bpf_probe_read_user(slot->window, WINDOW_SIZE, (void *)slot->window_start)) {
+	if (!read_window(slot) || (!(address & 7) && !read_window_of_page(slot, address))) {
 		into = address - slot->window_start;
 		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
 		note_word(slot, address);

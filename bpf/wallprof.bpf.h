@@ -61,7 +61,7 @@ struct accounts_map {
 	__type(value, struct cpu_account);
 };
 
-#define WINDOW_SIZE 2048
+#define WINDOW_SIZE 2048 /* a power of 2, and no more than a page */
 #define NO_WINDOW   ~0ULL
 
 #define AGAIN_WORDS 128

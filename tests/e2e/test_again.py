@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from capture import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
-from harness import IN_GUEST, WORKLOADS, check, expect_failure
+from harness import IN_GUEST, WORKLOADS, check, expect_failure, host_only, needs_command
 
 ROUNDS = 30_000 if IN_GUEST else 1_000_000
 READ, POLL, EPOLL_WAIT = 0, 7, 232
@@ -110,6 +110,19 @@ def known_again(said):
     found = re.search(r"(\d+) user stacks and (\d+) kernel stacks were those of an earlier", said)
     check(found, f"nothing of stacks that repeat: {said}")
     return int(found[1]), int(found[2])
+
+
+@host_only("setarch is not in the guests")
+def test_little_above_main(context):
+    """Where the environment is empty and nothing is at random, the stack ends just behind its
+    outermost frame."""
+    needs_command("setarch")
+    rounds = ROUNDS // 10
+    done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "dwarf", "-o",
+                            context.path("capture"), "--", "setarch", "-R", "env", "-i",
+                            WORKLOADS / "kernel-again", rounds, 1)
+    user, _ = known_again(done.stderr)
+    check(user > rounds / 2, f"{user} user stacks of {2 * rounds} waits were known again")
 
 
 def test_kernel_stacks(context):
