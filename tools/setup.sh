@@ -63,7 +63,7 @@ is_built() {
 
 # build DIR MESON_OPTIONS…: configures once, and again for other options, then builds if a
 # source is newer than the last build. No options: as it is. What root builds belongs to
-# the owner of the tree.
+# the owner of the tree. $targets: what to build, if not all.
 build() {
 	dir=$root/$1
 	shift
@@ -85,7 +85,8 @@ build() {
 			exit 1
 		}
 		say "building ${dir#"$root"/}"
-		PATH=$PATH:/usr/sbin ninja -C "$dir" >&2 || exit 1
+		# shellcheck disable=SC2086
+		PATH=$PATH:/usr/sbin ninja -C "$dir" ${targets:-} >&2 || exit 1
 		[ -z "$wanted_options" ] || echo "$wanted_options" >"$dir/options"
 		mv "$dir/built.new" "$dir/built"
 		[ "$(id -u)" != 0 ] || chown -R --reference="$root" "$dir"
