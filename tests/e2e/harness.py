@@ -484,6 +484,9 @@ class Viewer:
         return {c["name"]: c["samples"] * MS for c in answer["categoryBreakdown"]["categories"]}
 
 
+STOLEN_SHARE = 0.02  # of all CPUs' time
+
+
 def stolen_ns():
     """CPU time that a hypervisor has given to others, since this machine started; in ticks."""
     ticks = int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
@@ -495,17 +498,24 @@ def unless_stolen(record, checks, last_checks=None):
 
     Once more, five times at most, if a hypervisor took a CPU away meanwhile. That time passes,
     and by any trace a thread is running in it, but its CPU clock stands still. How much it was
-    is told too coarsely to be subtracted. The last attempt may have checks of its own.
+    is told too coarsely to be subtracted. The last attempt may have checks of its own; without them,
+    if so much was taken even then, a wrong time is the hypervisor's and tells nothing.
     """
     for remaining in reversed(range(6)):
-        stolen = stolen_ns()
+        stolen, begin = stolen_ns(), time.monotonic_ns()
         recorded = record()
         try:
             (checks if remaining else last_checks or checks)(recorded)
             return recorded
-        except Failure:
-            if not remaining or stolen_ns() == stolen:
-                raise
+        except Failure as failure:
+            taken = stolen_ns() - stolen
+            if remaining and taken:
+                continue
+            share = taken / (time.monotonic_ns() - begin) / os.cpu_count()
+            if isinstance(failure, Untimely) and not last_checks and share >= STOLEN_SHARE:
+                raise Skip(f"a hypervisor took {share:.0%} of the CPUs in the last of six "
+                           f"attempts: {failure}") from None
+            raise
 
 
 def needs_command(name):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness's own reading of a profile, on one that is small enough to do by hand."""
 import gzip
+import itertools
 import json
 import sys
 
+import harness
 from hidden import broken_chains
 from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check,
                      check_close, expect_failure)
@@ -124,3 +126,31 @@ def test_negative(_context):
     altered = profile()
     altered["threads"][0]["samples"]["stack"][0] = 2
     expect_failure(check_profile, Profile(altered))
+
+
+def attempts(failure, stolen_each):
+    """How often unless_stolen() recorded, and what it raised in the end."""
+    clock, recorded, kept = itertools.count(step=stolen_each), [], harness.stolen_ns
+
+    def checks(_):
+        raise failure("wrong")
+
+    harness.stolen_ns = lambda: next(clock)
+    try:
+        harness.unless_stolen(lambda: recorded.append(1), checks)
+    except (harness.Failure, harness.Skip) as raised:
+        return len(recorded), type(raised)
+    finally:
+        harness.stolen_ns = kept
+    return len(recorded), None
+
+
+def test_stolen_time(context):
+    """Only a time that was wrong while the CPUs were another's is nobody's failure."""
+    second = 1000 * MS
+    for failure, stolen, wanted in (
+            (harness.Untimely, second, (6, harness.Skip)),
+            (harness.Untimely, 0, (1, harness.Untimely)),
+            (harness.Failure, second, (6, harness.Failure))):
+        found = attempts(failure, stolen)
+        check(found == wanted, f"{failure.__name__}, {stolen} ns stolen: {found}")
