@@ -17,7 +17,7 @@ from pathlib import Path
 from capture import records
 from chains import Told, check_told
 from harness import (MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, host_only,
-                     needs_command, needs_root, read_report, wait_until)
+                     needs_command, needs_root, read_report, unless_stolen, wait_until)
 from libraries import make_large, make_library
 from roots import Roots
 
@@ -61,6 +61,14 @@ def check_all(profile, told, marked_share, wanted=("tick", "switch")):
     return verdict
 
 
+def check_again(context, command, marked_share):
+    """The same of a command with the least memory, unless the recorder's CPU was stolen."""
+    verdicts = []
+    unless_stolen(lambda: record_told(context, *command, options=SMALLEST),
+                  lambda found: verdicts.append(check_all(*found, marked_share)))
+    return verdicts[-1]
+
+
 def check_dropped(context, least, most):
     dropped = noted(context, DROPPED)
     check(least <= dropped <= most, f"{dropped} tables were dropped, should be {least} to {most}")
@@ -73,9 +81,8 @@ def check_dropped(context, least, most):
 def test_room_for_what_is_mapped(context):
     """Eight libraries, twice each, of which three find room: each has its table while it is used."""
     libraries = make_large(context.folder, context.random, 8, ROWS)
-    profile, told = record_told(context, WORKLOADS / "unwind-dlopen", "-t", 80, 2, 0, *libraries,
-                                options=SMALLEST)
-    verdict = check_all(profile, told, marked_share=0.05)
+    command = [WORKLOADS / "unwind-dlopen", "-t", 80, 2, 0, *libraries]
+    verdict = check_again(context, command, marked_share=0.05)
     check_dropped(context, 16 - 4, 40)  # those of wallprof itself, which was forked, among them
     expect_failure(check_dropped, context, 0, 16 - 5)
     expect_failure(check_dropped, context, 41, 99)
@@ -89,9 +96,8 @@ def test_room_of_ended_processes(context):
     """The same, each in a process of its own."""
     libraries = make_large(context.folder, context.random, 8, ROWS)
     script = 'for l in "$@"; do "$0" -t 80 1 1 "$l"; done'
-    profile, told = record_told(context, "sh", "-c", script, WORKLOADS / "unwind-dlopen",
-                                *libraries, options=SMALLEST)
-    check_all(profile, told, marked_share=0.05)
+    check_again(context, ["sh", "-c", script, WORKLOADS / "unwind-dlopen", *libraries],
+                marked_share=0.05)
     check_dropped(context, 8 - 4, 30)
 
 
