@@ -435,7 +435,11 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 	}
 }
 
-/* Whose exit it is: its record comes with its final switch, when another may have its number. */
+/*
+ * Whose exit it is: its record comes with its final switch, when another may have its number. If
+ * nobody began then, it is the present one's: exec by another thread than the leader gives it the
+ * leader's begin (de_thread() in fs/exec.c).
+ */
 static Life *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
 {
 	Life *life = tasks_life(builder, record->tid, record->h.ns), *owner = life;

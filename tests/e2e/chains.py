@@ -10,7 +10,7 @@ import re
 from collections import Counter, namedtuple
 from pathlib import Path
 
-from harness import PATIENCE, Failure, Untimely, by_state, check
+from harness import PATIENCE, Untimely, by_state, check
 
 # Outermost functions by name; those that a stripped file does not name: see roots.py.
 ROOTS = {"_start", "libc_start_main_stage2", "__libc_start_call_main", "__libc_start_main", "__libc_start_main_impl",
@@ -263,9 +263,8 @@ def check_told(profile, told, is_root, marked_share=0.0, wanted=("tick", "switch
             raise Untimely(f"no {event} within what was told: {verdict}")
     overwritten = sum(n for text, n in verdict.cut.items()
                       if any(f" {name} " in f"{text} " for name in EH_RETURN))
-    if (marked - overwritten > marked_share * (exact + marked)
-            or overwritten > EH_RETURN_SHARE * (exact + marked)):
-        # Where some may be cut they are so until a table is there, which takes its time.
-        raise (Untimely if marked_share else Failure)(
-            f"{marked} of {exact + marked} stacks are cut short: {verdict.cut.most_common(5)}")
+    check(marked - overwritten <= marked_share * (exact + marked)
+          and overwritten <= EH_RETURN_SHARE * (exact + marked),
+          f"{marked} of {exact + marked} stacks are cut short: "
+          f"{verdict.cut.most_common(5)}")
     return verdict

@@ -122,6 +122,7 @@ class Profile:
 
     def __init__(self, data):
         self.data = data
+        self.allowed_ns = 0  # see unless_stolen()
         self.meta = data["meta"]
         self.categories = [c["name"] for c in self.meta["categories"]]
         self.start_ns = round(self.meta["startTime"] * MS)  # since the epoch
@@ -319,24 +320,12 @@ class Context:
         return command
 
     def record_and_check(self, name, checks, **options):
-        """A workload that unless_stolen() records.
-
-        If time was stolen in every attempt, the last one's running times may be larger by what
-        was stolen meanwhile.
-        """
-        def record():
-            stolen = stolen_ns()
-            recording = self.record(name, undisturbed=False, **options)
-            recording.stolen_ns = stolen_ns() - stolen
-            return recording
-
-        def checks_with_stolen(recording):
-            recording.allowed_ns = recording.stolen_ns
-            print(f"# {name}: {recording.stolen_ns / MS} ms stolen from the CPUs are allowed for",
-                  flush=True)
+        """A workload that unless_stolen() records."""
+        def checks_allowing(recording, allowed_ns):
+            recording.allowed_ns = allowed_ns
             checks(recording)
 
-        unless_stolen(record, checks, checks_with_stolen)
+        unless_stolen(lambda: self.record(name, undisturbed=False, **options), checks_allowing)
 
     def start(self, command, **settings):
         settings.setdefault("stdout", subprocess.DEVNULL)
@@ -484,38 +473,38 @@ class Viewer:
         return {c["name"]: c["samples"] * MS for c in answer["categoryBreakdown"]["categories"]}
 
 
-STOLEN_SHARE = 0.02  # of all CPUs' time
-
-
 def stolen_ns():
     """CPU time that a hypervisor has given to others, since this machine started; in ticks."""
     ticks = int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-def unless_stolen(record, checks, last_checks=None):
-    """What record() returned, when checks(it) held.
+def unless_stolen(record, checks):
+    """What record() returned, when checks(it, 0) held.
 
     Once more, five times at most, if a hypervisor took a CPU away meanwhile. That time passes,
     and by any trace a thread is running in it, but its CPU clock stands still. How much it was
-    is told too coarsely to be subtracted. The last attempt may have checks of its own; without them,
-    if so much was taken even then, a wrong time is the hypervisor's and tells nothing.
+    is told too coarsely to be subtracted. If time was stolen in every attempt, the last one's
+    running times may be larger by that: it goes to checks() in place of the 0.
     """
     for remaining in reversed(range(6)):
-        stolen, begin = stolen_ns(), time.monotonic_ns()
+        stolen = stolen_ns()
         recorded = record()
+        stolen = stolen_ns() - stolen
+        allowed_ns = 0 if remaining else stolen
+        if allowed_ns:
+            print(f"# {allowed_ns / MS} ms stolen from the CPUs are allowed for", flush=True)
         try:
-            (checks if remaining else last_checks or checks)(recorded)
+            checks(recorded, allowed_ns)
             return recorded
-        except Failure as failure:
-            taken = stolen_ns() - stolen
-            if remaining and taken:
-                continue
-            share = taken / (time.monotonic_ns() - begin) / os.cpu_count()
-            if isinstance(failure, Untimely) and not last_checks and share >= STOLEN_SHARE:
-                raise Skip(f"a hypervisor took {share:.0%} of the CPUs in the last of six "
-                           f"attempts: {failure}") from None
-            raise
+        except Failure:
+            if not remaining or not stolen:
+                raise
+
+
+def without_stolen(got, wanted, allowed_ns):
+    """got, less what may be stolen of it, but never less than wanted for that."""
+    return got - min(max(got - wanted, 0), allowed_ns)
 
 
 def needs_command(name):

@@ -65,7 +65,7 @@ def check_again(context, command, marked_share):
     """The same of a command with the least memory, unless the recorder's CPU was stolen."""
     verdicts = []
     unless_stolen(lambda: record_told(context, *command, options=SMALLEST),
-                  lambda found: verdicts.append(check_all(*found, marked_share)))
+                  lambda found, _: verdicts.append(check_all(*found, marked_share)))
     return verdicts[-1]
 
 

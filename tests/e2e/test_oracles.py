@@ -4,17 +4,12 @@ import copy
 
 from harness import (MS, STATES, SWITCH_NS, Profile, Viewer, by_state, check, check_close,
                      check_timed, expect_failure, fewer, host_only, ledger_by_category,
-                     noticeable)
+                     noticeable, without_stolen)
 
 
 def unknown(recording, truth):
     """What a switch that nobody tells leaves unknown: it may have been anything."""
     return recording.ledger(truth["tid"])["states"].get("unknown", 0)
-
-
-def without_stolen(recording, got, wanted):
-    """got, less what may be stolen of it, but never less than wanted for that."""
-    return got - min(max(got - wanted, 0), recording.allowed_ns)
 
 
 def check_switches(recording, truth):
@@ -39,8 +34,8 @@ def check_running(recording, truth):
     absolute = MS if switches < 500 * seconds else switches * SWITCH_NS
     absolute += unknown(recording, truth)
     wanted = truth["cpu_ns"] - truth["cpu_begin_ns"]
-    check_timed(f"{truth['name']}: running", without_stolen(recording, running, wanted), wanted,
-                0.01, absolute)
+    check_timed(f"{truth['name']}: running", without_stolen(running, wanted, recording.allowed_ns),
+                wanted, 0.01, absolute)
 
 
 def check_schedstat(recording, truth, with_delay=False):
@@ -50,8 +45,9 @@ def check_schedstat(recording, truth, with_delay=False):
     switches = truth["nvcsw"] + truth["nivcsw"]
     wanted = truth["schedstat_run_ns"] + truth["schedstat_delay_ns"]
     got = states.get("running", 0) + states.get("runnable", 0)
-    check_timed(f"{truth['name']}: running + runnable", without_stolen(recording, got, wanted),
-                wanted, 0.03, switches * SWITCH_NS + unknown(recording, truth))
+    check_timed(f"{truth['name']}: running + runnable",
+                without_stolen(got, wanted, recording.allowed_ns), wanted, 0.03,
+                switches * SWITCH_NS + unknown(recording, truth))
     if with_delay:
         check_timed(f"{truth['name']}: runnable", states.get("runnable", 0),
                     truth["schedstat_delay_ns"], 0.01,

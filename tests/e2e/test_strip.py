@@ -212,7 +212,7 @@ def test_fork_and_exec(context):
         check(recording.ledger(recording.truth.pid)["process"], "a process without a name")
 
 
-def check_last_thread(recording):
+def check_last_thread(recording, _allowed_ns):
     lives = sorted(t["lifetime_ns"] for t in recording.report["threads"])
     check_timed("the main thread", lives[0], 100 * MS, 0, 20 * MS + 2 * LOAD_NS)
     check_timed("the other thread", lives[1], 400 * MS, 0, 20 * MS)
