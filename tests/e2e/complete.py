@@ -75,16 +75,18 @@ def measure(profile, makes_code=False, without_outermost=False):
     for thread in profile.threads:
         begun, events = thread is not command, list(events_of(thread))
         seen = any(not f.pseudo for i, _, _ in events for f in stacks.user(thread, i))
+        last_run = max((n + 1 for n, (_, e, _) in enumerate(events) if e == "switch"), default=0)
         for number, (sample, event, _) in enumerate(events):
             user = stacks.user(thread, sample)
             while without_outermost and user and is_root(user[0]):
                 user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
             begun = begun or not is_before_exec(user)
-            # Who is dead when it leaves its CPU for good has no memory any more; and if neither a
-            # tick nor another switch-out hit it, that is all that is known of it.
+            # Who is dead when it leaves its CPU for good has no memory any more, and that is told
+            # of all samples of its last run; and if neither a tick nor another switch-out hit it,
+            # that is all that is known of it.
             none = all(f.name == "[no stack]" for f in user)
-            if none and not kernel and (number == len(events) - 1 or not seen):
+            if none and not kernel and (number >= last_run or not seen):
                 result.no_mm += 1
             elif begun:
                 _count(result, user, kernel, event, is_root, makes_code)
