@@ -135,9 +135,12 @@ class Runner:
         elif seen == 0:
             self.fails(name, "ran no test")
 
+    def wants_kernels(self):
+        return not self.wanted or any(w.startswith("vm") for w in self.wanted)
+
     def run_kernels(self, long):
         """The kernel matrix: virtual machines, so one call for all its tests."""
-        if self.wanted and not any(w.startswith("vm") for w in self.wanted):
+        if not self.wants_kernels():
             return
         why = os.environ.get("WALLPROF_SKIP_VM")
         if why:
@@ -146,13 +149,12 @@ class Runner:
         command = [harness.ROOT / "tools" / "kernel-matrix", *(["--long"] if long else [])]
         with subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
                               env={**os.environ, "WALLPROF_SEED": str(self.seed)}) as matrix:
-            before = len(self.passed) + len(self.failed)
-            for line in matrix.stdout:
-                self.take_vm_line(line.rstrip("\n"))
-        if len(self.passed) + len(self.failed) == before or matrix.returncode not in (0, 1):
+            told = sum(self.take_vm_line(line.rstrip("\n")) for line in matrix.stdout)
+        if told == 0 or matrix.returncode not in (0, 1):
             self.fails("vm", f"the kernel matrix did not run (status {matrix.returncode})")
 
     def take_vm_line(self, line):
+        """Whether it told that a test passed or failed."""
         match = VM_RESULT.match(line)
         if match and match[1] == "ok":
             self.passes(match[2])
@@ -162,6 +164,7 @@ class Runner:
         elif line.startswith("#"):
             self.notes.append(line[1:].strip())
             print(line, flush=True)
+        return bool(match) and match[1] != "skip"
 
     def summary(self):
         for name in self.failed:
@@ -211,11 +214,15 @@ def main():
         for done in [pool.submit(runner.run_unit, suite, harness.ROOT / build)
                      for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))]:
             done.result()
+    # An emulated machine keeps one CPU busy.
+    with ThreadPoolExecutor(2) as pool:
+        kernels = pool.submit(runner.run_kernels, options.long)
+        fuzzing = pool.submit(fuzz.run, runner, 1 if runner.wants_kernels() else 2)
+        kernels.result()
+        fuzzing.result()
     # These hold times to account: nothing else runs beside them.
-    runner.run_kernels(options.long)
     for suite in suites:
         runner.run_module(suite)
-    fuzz.run(runner)
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())
