@@ -65,6 +65,22 @@ def what_is_outermost(frames):
     return " ".join(w for w in (pseudo, where) if w)
 
 
+def is_without(user):
+    return all(f.name == "[no stack]" for f in user)
+
+
+def last_run_without_stacks(thread, stacks, events):
+    """Where the thread's last run begins among the events, if no tick hit it; else their number.
+
+    The time of such a run is carried by two samples at its edges, without a stack.
+    """
+    begin = max((n + 1 for n, (_, event, _) in enumerate(events) if event == "switch"), default=0)
+    last = events[begin:]
+    if len(last) <= 2 and all(is_without(stacks.user(thread, sample)) for sample, _, _ in last):
+        return begin
+    return len(events)
+
+
 def measure(profile, makes_code=False, without_outermost=False):
     """Completeness of a profile; or, to see that it counts, if no stack had its outermost frame.
 
@@ -75,18 +91,16 @@ def measure(profile, makes_code=False, without_outermost=False):
     for thread in profile.threads:
         begun, events = thread is not command, list(events_of(thread))
         seen = any(not f.pseudo for i, _, _ in events for f in stacks.user(thread, i))
-        last_run = max((n + 1 for n, (_, e, _) in enumerate(events) if e == "switch"), default=0)
+        dead_from = last_run_without_stacks(thread, stacks, events)
         for number, (sample, event, _) in enumerate(events):
             user = stacks.user(thread, sample)
             while without_outermost and user and is_root(user[0]):
                 user = user[1:]
             kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
             begun = begun or not is_before_exec(user)
-            # Who is dead when it leaves its CPU for good has no memory any more, and that is told
-            # of all samples of its last run; and if neither a tick nor another switch-out hit it,
-            # that is all that is known of it.
-            none = all(f.name == "[no stack]" for f in user)
-            if none and not kernel and (number >= last_run or not seen):
+            # Who is dead when it leaves its CPU for good has no memory any more; and if neither a
+            # tick nor another switch-out hit it, that is all that is known of it.
+            if is_without(user) and not kernel and (number >= dead_from or not seen):
                 result.no_mm += 1
             elif begun:
                 _count(result, user, kernel, event, is_root, makes_code)

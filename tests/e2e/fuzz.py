@@ -87,7 +87,8 @@ class Fuzzer:
                        "ASAN_OPTIONS": "allocator_may_return_null=1",
                        "UBSAN_OPTIONS": "print_stacktrace=1"}
         done = subprocess.run(
-            ["nice", "-n", str(NICE), self.binary, *OPTIONS, f"-artifact_prefix={self.artifacts}/", *arguments],
+            ["nice", "-n", str(NICE), self.binary, *OPTIONS,
+             f"-artifact_prefix={self.artifacts}/", *arguments],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
             env=environment)
         runs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
