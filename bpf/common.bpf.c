@@ -11,10 +11,15 @@ const volatile s32 setting_preempt_count_offset = 0;
 const volatile s32 setting_irq_regs_offset = 0;
 const volatile u32 setting_hardirq_mask = 0;
 const volatile bool setting_context_known = false;
+const volatile u8 setting_fault_source = FAULT_SOURCE_OFF;
+const volatile u64 setting_fault_threshold_ns = FAULT_THRESHOLD_NONE;
 
 u64 target_bits[TARGET_WORDS];
 u64 stack_sent[STACK_SENT_SLOTS];
 u64 foreign_sent[FOREIGN_SENT_SLOTS];
+u64 inode_sent[INODE_SENT_SLOTS];
+struct fault_counts fault_counts;
+struct request_counts request_counts;
 u32 pid_ns_level;
 u32 command_tgid;
 u64 command_threads;
@@ -24,6 +29,10 @@ struct unwind_object vdso_object;
 struct unwind_troubles unwind_troubles;
 u64 unwind_epoch;
 
+struct open_faults_map open_faults SEC(".maps");
+struct open_bios_map open_bios SEC(".maps");
+struct open_requests_map open_requests SEC(".maps");
+struct ring_works_map ring_works SEC(".maps");
 struct chunks_map chunks SEC(".maps");
 struct rules_map rules SEC(".maps");
 struct processes_map processes SEC(".maps");

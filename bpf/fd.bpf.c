@@ -39,8 +39,11 @@ static __always_inline u8 socket_kind(struct socket *socket)
 	return family == AF_UNIX ? FD_UNIX : FD_SOCKET;
 }
 
-static __always_inline u8 file_kind(struct file *file)
+/* Of an open file (struct file *). */
+__noinline int fd_file_kind(u64 address)
 {
+	struct file *file = (struct file *)address;
+
 	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
 	case S_IFREG:
 	case S_IFDIR:
@@ -70,11 +73,17 @@ static __always_inline struct file *file_of(struct files_struct *files, u32 fd)
 	return file;
 }
 
+/* The open file, as a number; 0 = none. */
+__noinline u64 fd_file(u64 files, u32 fd)
+{
+	return (u64)file_of((struct files_struct *)files, fd);
+}
+
 __noinline int fd_kind(u64 files, u32 fd)
 {
 	struct file *file = file_of((struct files_struct *)files, fd);
 
-	return file ? file_kind(file) : FD_NONE;
+	return file ? fd_file_kind((u64)file) : FD_NONE;
 }
 
 /*
@@ -98,7 +107,7 @@ __noinline int fd_watches(u64 files, u32 fd)
 	item = (void *)root - bpf_core_field_offset(struct epitem, rbn);
 	count = BPF_CORE_READ(root, rb_left) || BPF_CORE_READ(root, rb_right) ? 2 : 1;
 	file = BPF_CORE_READ(item, ffd.file);
-	return FD_WATCHES(count, file ? file_kind(file) : FD_NONE);
+	return FD_WATCHES(count, file ? fd_file_kind((u64)file) : FD_NONE);
 }
 
 char LICENSE[] SEC("license") = "GPL";

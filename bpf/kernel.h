@@ -25,6 +25,7 @@ typedef __s64 s64;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pid_namespace;
+struct vm_fault;
 
 struct upid {
 	int nr;
@@ -50,19 +51,140 @@ struct sched_info {
 	unsigned long long run_delay; /* CONFIG_SCHED_INFO */
 };
 
+struct block_device;
+
 struct super_block {
 	u32 s_dev; /* dev_t: major << 20 | minor */
+	struct block_device *s_bdev;
+	unsigned long s_magic;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct inode;
+
+struct address_space {
+	struct inode *host;
 };
 
 struct inode {
 	unsigned short i_mode;
+	unsigned int i_nlink; /* in a union with __i_nlink */
+	u32 i_generation;
+	u32 i_rdev;
 	struct super_block *i_sb;
 	unsigned long i_ino; /* u64 in 7.2 */
 	long long i_size;
+	struct hlist_head i_dentry; /* in a union with i_rcu */
+	struct address_space i_data;
+};
+
+struct qstr {
+	u64 hash_len; /* in unions */
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name; /* in a union since 6.16 */
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+
+struct dentry___alias {
+	struct hlist_node d_alias; /* 7.2 and later, in a union without a name */
+};
+
+struct page {
+	unsigned long compound_head;
+};
+
+struct page___info {
+	unsigned long compound_info; /* 7.1 and later */
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+	int ki_flags;
+};
+
+struct iomap_dio {
+	struct kiocb *iocb;
+};
+
+struct gendisk {
+	struct block_device *part0;
+	int flags;
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+	u32 bd_dev;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+	unsigned int bi_idx;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	u8 bi_status;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
+	void *bi_private;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
+	u64 start_time_ns;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
 };
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 	void *private_data;
 };
 
@@ -74,7 +196,7 @@ typedef struct {
 
 struct mm_struct {
 	unsigned long saved_auxv[SAVED_AUXV_LOOKED_AT];
-	unsigned long start_stack;
+	unsigned long start_stack, start_brk, brk;
 	mm_context_t context;
 };
 
@@ -84,6 +206,7 @@ struct vm_area_struct {
 	unsigned long vm_flags;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
+	struct mm_struct *vm_mm;
 };
 
 struct rb_node {
@@ -147,6 +270,11 @@ struct thread_info {
 	u32 status;
 } __attribute__((preserve_access_index));
 
+struct task_io_accounting {
+	u64 read_bytes; /* with CONFIG_TASK_IO_ACCOUNTING */
+	u64 write_bytes;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -158,6 +286,7 @@ struct task_struct {
 	struct sched_info sched_info;
 	int exit_code;
 	unsigned in_iowait : 1;
+	int pagefault_disabled;
 	int pid;
 	int tgid;
 	struct task_struct *real_parent;
@@ -168,13 +297,30 @@ struct task_struct {
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	u64 start_boottime;
+	struct task_io_accounting ioac;
 	unsigned long min_flt;
 	unsigned long maj_flt;
 	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;
+	void *worker_private; /* of PF_IO_WORKER: struct io_worker */
 	u64 self_exec_id;
 	struct mm_struct *mm;
+};
+
+struct io_wq_work;
+
+struct io_worker {
+	struct io_wq_work *cur_work;
+};
+
+struct io_wq_work {
+	int cancel_seq;
+};
+
+struct io_kiocb {
+	struct file *file;
+	struct io_wq_work work;
 };
 
 struct linux_binprm {
@@ -228,9 +374,42 @@ struct bpf_iter__task {
 #define PF_KTHREAD     0x00200000
 #define TASK_DEAD      0x00000080
 
+/* include/uapi/linux/magic.h */
+#define TMPFS_MAGIC	0x01021994
+#define HUGETLBFS_MAGIC 0x958458f6
+
 /* include/linux/mm.h, mm_types.h */
-#define VM_EXEC	   0x00000004
-#define PAGE_SHIFT 12
+#define VM_EXEC	     0x00000004
+#define VM_SHARED    0x00000008
+#define VM_GROWSDOWN 0x00000100
+#define PAGE_SHIFT   12
+
+/* include/linux/mm_types.h: enum vm_fault_reason, enum fault_flag; the same from 6.1 to 7.3 */
+#define VM_FAULT_OOM		0x0001
+#define VM_FAULT_SIGBUS		0x0002
+#define VM_FAULT_MAJOR		0x0004
+#define VM_FAULT_HWPOISON	0x0010
+#define VM_FAULT_HWPOISON_LARGE 0x0020
+#define VM_FAULT_SIGSEGV	0x0040
+#define VM_FAULT_RETRY		0x0400
+#define VM_FAULT_FALLBACK	0x0800
+#define VM_FAULT_COMPLETED	0x4000
+#define VM_FAULT_ERROR                                                                             \
+	(VM_FAULT_OOM | VM_FAULT_SIGBUS | VM_FAULT_SIGSEGV | VM_FAULT_HWPOISON |                   \
+	 VM_FAULT_HWPOISON_LARGE | VM_FAULT_FALLBACK)
+#define FAULT_FLAG_WRITE       (1 << 0)
+#define FAULT_FLAG_TRIED       (1 << 5)
+#define FAULT_FLAG_VMA_LOCK    (1 << 12) /* 6.4 and later */
+#define FAULT_FLAG_USER	       (1 << 6)
+#define FAULT_FLAG_INSTRUCTION (1 << 8)
+
+/* include/linux/blkdev.h: a path to a device (nvme multipath), which has no name of its own */
+#define GENHD_FL_HIDDEN (1 << 1)
+
+/* arch/x86/include/asm/trap_pf.h: the error code of a page fault */
+#define X86_PF_PROT  (1 << 0) /* a page was there, without the right */
+#define X86_PF_WRITE (1 << 1)
+#define X86_PF_INSTR (1 << 4)
 
 /* include/uapi/linux/auxvec.h */
 #define AT_NULL		0

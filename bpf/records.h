@@ -48,6 +48,9 @@ enum record_kind {
 	REC_SAMPLE = 16,
 	REC_STACK = 17,
 	REC_STACK_COPY = 18, /* for the recorder alone, never in a capture: see shared.h */
+	REC_FAULT = 19,
+	REC_INODE = 20,
+	REC_REQUEST = 21,
 
 	REC_BPF_MAX = 32, /* one past the last kind that BPF sends */
 
@@ -65,6 +68,7 @@ enum record_kind {
 	REC_CODE = 43,
 	REC_SOURCE = 44,
 	REC_NOTE = 45,
+	REC_DEVICE = 46,
 };
 
 /*
@@ -88,7 +92,9 @@ struct record {
  * reader can prove, task by task, that nothing is missing between two records.
  *
  * If prev is not a target (SWITCH_PREV clear), the record ends before `kstack`
- * (len == SWITCH_SHORT_LEN) and prev_seq/prev_state/syscall are 0.
+ * (len == SWITCH_SHORT_LEN) and prev_seq/prev_state/syscall are 0. If prev does not wait in a call
+ * on a file, directory or block device, nor is a worker of io_uring with such a one in hand, it
+ * ends before `inode` (len == SWITCH_OUT_LEN).
  */
 enum switch_flags {
 	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is told here */
@@ -118,8 +124,12 @@ struct rec_switch {
 	u8 fd_count; /* poll, select: how many descriptors (255: as many or more, or
 			unreadable); epoll: how many it watches (2: two or more) */
 	u16 reserved[3];
+	u64 inode;	 /* the file; 0 = not known */
+	u32 file_device; /* as in rec_inode */
+	u32 generation;	 /* of the inode, as in rec_inode */
 };
 #define SWITCH_SHORT_LEN 32
+#define SWITCH_OUT_LEN	 80
 
 /*
  * What a descriptor is. For calls whose first argument is a descriptor, that
@@ -220,6 +230,9 @@ struct rec_stats {
 	u64 utime, stime;     /* ns */
 	u64 nvcsw, nivcsw;
 	u64 min_flt, maj_flt;
+	/* Bytes from and to disks, where written is what was made dirty; 0 if the kernel keeps
+	 * none. */
+	u64 read_bytes, write_bytes;
 };
 
 /*
@@ -322,6 +335,140 @@ struct rec_stack {
 	 */
 	u64 tables_ns;
 	u64 frames[]; /* count of them */
+};
+
+/*
+ * REC_FAULT: a page fault, sent when the kernel is done with it; h.ns is then. Sent of those that
+ * are major, that slept, or that took long enough (meta "fault_threshold_ns").
+ */
+enum fault_flags {
+	FAULT_USER = 1 << 0, /* a program's instruction; else one of the kernel's, at user memory */
+	FAULT_WRITE = 1 << 1,
+	FAULT_EXEC = 1 << 2,	/* the instruction itself was not there */
+	FAULT_MAJOR = 1 << 3,	/* as the kernel accounts it */
+	FAULT_SLEPT = 1 << 4,	/* the thread was off CPU, and not for want of one */
+	FAULT_RETRIED = 1 << 5, /* handled in two calls or more: the lock was let go in between */
+	FAULT_FAILED = 1 << 6,	/* ended in a signal or an error */
+	FAULT_FORCED = 1 << 7,	/* no instruction: the kernel wanted the page (get_user_pages) */
+};
+
+/* How its begin and its end are known. */
+enum fault_hook {
+	FAULT_HOOK_FUNCTION = 0, /* handle_mm_fault: its call and its return */
+	FAULT_HOOK_EVENT = 1,	 /* page_fault_user or _kernel, and the kernel's accounting */
+	/*
+	 * As the last, but sent when the thread was switched out within it, for that it ends may
+	 * never be told; h.ns is the switch-out's. One that is told has the same start_ns.
+	 */
+	FAULT_HOOK_SLEEP = 2,
+};
+
+enum fault_memory {
+	MEMORY_UNKNOWN = 0,
+	MEMORY_ANONYMOUS = 1,
+	MEMORY_STACK = 2,
+	MEMORY_HEAP = 3,
+	MEMORY_FILE = 4,   /* mapped privately */
+	MEMORY_SHARED = 5, /* a file, or memory without a name, mapped to be shared */
+	MEMORY_COUNT
+};
+
+/* What was there before. */
+enum fault_page {
+	PAGE_UNKNOWN = 0,
+	PAGE_ABSENT = 1,
+	PAGE_PROTECTED = 2, /* a page without the right: of a write, it is copied */
+	/* Of a file, as filemap_fault() found it. */
+	PAGE_CACHED = 3,  /* in memory */
+	PAGE_AWAITED = 4, /* being read, for another or ahead */
+	PAGE_READ = 5,	  /* it began to be read for this fault */
+	PAGE_COUNT
+};
+
+struct rec_fault {
+	struct record h;
+	u32 tid;
+	u32 device; /* of the file, as in rec_inode; 0 = none */
+	u64 inode;
+	u64 start_ns;
+	u64 address;
+	u64 offset; /* of the page in the file, bytes */
+	u64 ustack; /* 0 = none taken; if it slept, that of its switch-out is the same */
+	u8 memory;  /* enum fault_memory */
+	u8 page;    /* enum fault_page */
+	u8 hook;    /* enum fault_hook */
+	u8 reserved;
+	u32 generation; /* of the inode, as in rec_inode */
+};
+
+/*
+ * REC_INODE: what a file is called, at the time of the record. The names lie in text one behind
+ * the other, each with its NUL: the file's own first, then its directory's, and so on.
+ */
+enum inode_flags {
+	INODE_WHOLE = 1 << 0,	/* up to the root of the mount namespace */
+	INODE_MOUNT = 1 << 1,	/* up to the root of its file system */
+	INODE_DELETED = 1 << 2, /* it has no name any more; this was the last */
+};
+
+struct rec_inode {
+	struct record h;
+	u32 device;	/* super_block::s_dev: major << 20 | minor */
+	u32 generation; /* inode::i_generation: another if the number is used again */
+	u64 inode;
+	u16 size; /* of text, bytes */
+	u16 reserved[3];
+	char text[];
+};
+
+/*
+ * REC_REQUEST: a request to a block device, sent when it completed; h.ns is then, h.cpu where.
+ * Whoever submitted it: those of other processes are what a device was busy with. `bytes` were
+ * moved; `merges` bios besides the first were in it, of which nothing is told.
+ */
+enum request_flags {
+	/* Of a device that makes no requests of them (md, dm, zram): one bio, as it was submitted.
+	 */
+	REQUEST_BIO = 1 << 0,
+	REQUEST_SUBMITTED = 1 << 1, /* its submission was seen: submit_ns, tid and what follows */
+	REQUEST_TARGET = 1 << 2,    /* by a target, its stack being taken */
+	REQUEST_KTHREAD = 1 << 3,   /* by a thread of the kernel, for whomever */
+	REQUEST_INSERTED = 1 << 4,  /* a scheduler had it */
+	REQUEST_SPLIT = 1 << 5,	    /* a part of a bio that was too large for one */
+	REQUEST_METADATA =
+		1 << 6,		/* of the file system on the device, or the device read as such */
+	REQUEST_MIXED = 1 << 7, /* bios of several threads or files in one */
+};
+
+/* Who did what `tid` wanted. */
+enum request_via {
+	VIA_ITSELF = 0,
+	VIA_RING_WORKER = 1, /* a worker of io_uring, to which the thread had left it */
+	VIA_COUNT
+};
+
+struct rec_request {
+	struct record h;
+	u32 device; /* the whole disk's: major << 20 | minor; 0 = none (a flush before 6.x) */
+	u32 opf;    /* the kernel's bi_opf: operation and flags (linux/blk_types.h) */
+	u64 sector; /* of 512 bytes, on the disk */
+	u32 bytes;
+	u32 tid;	 /* who submitted it */
+	u64 submit_ns;	 /* a bio was handed to the block layer */
+	u64 start_ns;	 /* the request was made; 0 = not known */
+	u64 issue_ns;	 /* the driver had it, for the last time; 0 = never, or not seen */
+	u64 ustack;	 /* of the submission; 0 = none taken */
+	u64 inode;	 /* the file that it is about; 0 = not known */
+	u64 offset;	 /* of its first page in the file, bytes; ~0 = not known */
+	u32 file_device; /* of the file, as in rec_inode */
+	u32 over_device; /* the device whose request this is a part of (md, dm), or 0 */
+	u16 merges;
+	u16 issues;	/* more than one: it was given back to the queue */
+	u16 partials;	/* completions before the last */
+	u8 status;	/* blk_status_t; 0 = done */
+	u8 via;		/* enum request_via */
+	u32 generation; /* of the file's inode, as in rec_inode */
+	u32 held_us;	/* that a cgroup's limit held it back for after its submission */
 };
 
 /* ---- records of the recorder ------------------------------------------- */
@@ -500,6 +647,20 @@ struct rec_source {
 	u32 text_size;
 	u32 reserved;
 	char data[];
+};
+
+/*
+ * REC_DEVICE: a block device that the machine had at the time. text: its name, what it lies on
+ * (devices, or the file behind it), where the root of its file system is mounted, each with its
+ * NUL; the last two may be "".
+ */
+struct rec_device {
+	struct record h;
+	u32 device; /* major << 20 | minor */
+	u32 disk;   /* of a partition, or 0 */
+	u16 size;   /* of text, bytes */
+	u16 reserved[3];
+	char text[];
 };
 
 #endif

@@ -7,8 +7,10 @@
  * already have been set back by a waker.
  */
 #include "context.bpf.h"
-#include "stack.bpf.h"
+#include "fault.bpf.h"
 #include "syscall.bpf.h"
+
+#define SENDFILE 40 /* reads what its second argument is a descriptor of */
 
 static __always_inline u16 switch_seq(struct task_struct *task)
 {
@@ -26,6 +28,44 @@ static __noinline int switch_facts(struct task_struct *prev, bool blocks,
 	if (blocks && facts->number >= 0)
 		descriptor_facts(prev, CURRENT_TASK, facts);
 	return facts->number >= 0;
+}
+
+/* The file of what a worker of io_uring has in hand; 0 = none. */
+static __always_inline u64 ring_file(struct task_struct *worker)
+{
+	struct io_worker *state = BPF_CORE_READ(worker, worker_private);
+	u64 work, request;
+
+	if (!bpf_core_type_exists(struct io_worker) || !bpf_core_type_exists(struct io_kiocb) ||
+	    !state)
+		return 0;
+	work = (u64)BPF_CORE_READ(state, cur_work);
+	request = work - bpf_core_field_offset(struct io_kiocb, work);
+	return work ? (u64)BPF_CORE_READ((struct io_kiocb *)request, file) : 0;
+}
+
+/* The file that a thread that waits is about, and what it is called. */
+static __noinline int switch_file(struct task_struct *prev, const struct syscall_facts *facts,
+				  struct rec_switch *record)
+{
+	struct file *file = NULL;
+
+	if (prev->flags & PF_IO_WORKER)
+		file = (struct file *)ring_file(prev);
+	else if (facts->number == SENDFILE)
+		file = (struct file *)fd_file(files_of(prev), facts->args[1]);
+	else if (facts->fd_kind == FD_FILE && call_on_descriptor(facts->number))
+		file = (struct file *)fd_file(files_of(prev), facts->args[0]);
+	if (!file || fd_file_kind((u64)file) != FD_FILE)
+		return 0;
+	record->inode = BPF_CORE_READ(file, f_inode, i_ino);
+	if (!record->inode)
+		return 0;
+	record->file_device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	record->generation = BPF_CORE_READ(file, f_inode, i_generation);
+	record->h.len = sizeof(*record);
+	inode_tell_file((u64)file);
+	return 0;
 }
 
 static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record,
@@ -53,6 +93,10 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->args[2] = facts.args[2];
 	record->fd_kind = facts.fd_kind;
 	record->fd_count = facts.fd_count;
+	if (blocks)
+		switch_file(prev, &facts, record);
+	if (setting_fault_source == FAULT_SOURCE_EVENTS && blocks)
+		fault_switched_out(ctx, prev);
 	if (prev_state & TASK_DEAD)
 		return; /* nobody waits for this one, and its memory is gone */
 	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
@@ -111,25 +155,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	if (prev_state & TASK_DEAD)
 		emit_exit(prev, ns);
-	record.h.len = sizeof(record);
+	record.h.len = SWITCH_OUT_LEN;
 	fill_switch_out(ctx, &record, prev, preempt, prev_state, ns);
-	emit(&sched_ring, &record.h, sizeof(record));
+	emit(&sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);
 	return 0;
-}
-
-/*
- * A waker that is not a target must be named, once. What was sent is remembered in a
- * table indexed by pid; the start time tells a reused number.
- */
-static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
-{
-	u64 mark = (u64)task->pid << 32 | (u32)(task->start_boottime >> 10);
-	u64 *sent = &foreign_sent[task->pid & (FOREIGN_SENT_SLOTS - 1)];
-
-	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))
-		*sent = mark;
 }
 
 static __always_inline void emit_waking(struct task_struct *task, u8 flags)

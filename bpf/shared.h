@@ -12,6 +12,7 @@
 #define TARGET_WORDS	   (1 << 16) /* one bit for each of PID_MAX_LIMIT = 2^22 numbers */
 #define STACK_SENT_SLOTS   (1 << 16)
 #define FOREIGN_SENT_SLOTS (1 << 12)
+#define INODE_SENT_SLOTS   (1 << 12)
 #define SCRATCH_SLOTS	   4 /* stacks under construction per CPU: programs nest */
 #define ACCOUNT_KINDS	   REC_BPF_MAX
 #define ACCOUNT_CAUSES	   2 /* LOSS_RING_FULL, LOSS_SCRATCH_BUSY */
@@ -31,6 +32,54 @@ enum user_stacks {
 	USER_STACKS_NONE = 0,
 	USER_STACKS_FRAME_POINTERS = 1,
 	USER_STACKS_TABLES = 2,
+};
+
+enum fault_source {
+	FAULT_SOURCE_OFF = 0,
+	FAULT_SOURCE_FENTRY = 1, /* fentry and fexit */
+	FAULT_SOURCE_EVENTS = 2, /* tracepoints and software events */
+};
+
+/* bpf_get_attach_cookie() of a program on the events of the kernel's accounting. */
+enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
+
+#define FAULT_THRESHOLD_NONE ~0ULL /* only those that are major or slept */
+
+/* A fault that a task is in, or was in last. */
+struct open_fault {
+	u32 tid;	/* 0 = none */
+	u32 error_code; /* X86_PF_*; of FAULT_SOURCE_EVENTS */
+	u64 address;
+	u64 start_ns;
+	u64 switches; /* voluntary ones of the task until then */
+	u64 regs;     /* where the kernel saved the registers, on the task's stack; by */
+	u64 ip, sp;   /* these two it is told that they are still there */
+	u64 here;     /* a place on that stack, of the call that asks */
+	u8 user, raised, retried, told; /* booleans */
+	u8 vma_lock; /* boolean: it was tried with the lock of the mapping alone */
+	u8 page;     /* enum fault_page, as filemap_fault() found it */
+};
+#define OPEN_FAULTS (1u << 12) /* by the tid's low bits */
+
+/* What was submitted and has become no request yet, the oldest making way. */
+#define OPEN_BIOS     (1u << 12)
+#define OPEN_REQUESTS (1u << 12)
+#define RING_WORKS    (1u << 10)
+
+/* What became of faults that no record tells. */
+struct fault_counts {
+	u64 open;      /* raised, and never done: a signal, an error, or one of those that end
+			  without an event, if that is waited for */
+	u64 unmatched; /* done, and was not seen to begin; or another task took its place */
+};
+
+/* What became of requests that no record tells, or not all of. */
+struct request_counts {
+	u64 not_handed; /* a worker of io_uring submitted one, and nobody was seen to hand it on */
+	u64 crowded;	/* there was no room to keep one until it completes */
+	u64 unfinished; /* the driver had one, and its memory is another's: it was not seen to
+			   complete */
+	u64 under_way;	/* at the end */
 };
 
 /* Stacks that were not walked, for they are those that the thread had before. */

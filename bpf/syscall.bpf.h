@@ -34,6 +34,8 @@ static __always_inline u16 user_cs(struct pt_regs *regs)
 }
 
 /* fd.bpf.c */
+extern u64 fd_file(u64 files, u32 fd);
+extern int fd_file_kind(u64 file);
 extern int fd_kind(u64 files, u32 fd);
 extern int fd_watches(u64 files, u32 fd);
 
@@ -65,12 +67,19 @@ static __always_inline bool call_on_descriptor(u32 number)
 	case 73:  /* flock */
 	case 74:  /* fsync */
 	case 75:  /* fdatasync */
+	case 77:  /* ftruncate */
+	case 187: /* readahead */
+	case 217: /* getdents64 */
 	case 275: /* splice: from */
+	case 277: /* sync_file_range */
+	case 285: /* fallocate */
 	case 288: /* accept4 */
 	case 295: /* preadv */
 	case 296: /* pwritev */
 	case 299: /* recvmmsg */
+	case 306: /* syncfs */
 	case 307: /* sendmmsg */
+	case 326: /* copy_file_range: from */
 	case 327: /* preadv2 */
 	case 328: /* pwritev2 */
 		return true;

@@ -31,12 +31,17 @@ extern const volatile s32 setting_preempt_count_offset;
 extern const volatile s32 setting_irq_regs_offset;
 extern const volatile u32 setting_hardirq_mask; /* of preempt_count */
 extern const volatile bool setting_context_known;
+extern const volatile u8 setting_fault_source;	      /* enum fault_source */
+extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
 
 extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
+extern u64 inode_sent[INODE_SENT_SLOTS];
+extern struct fault_counts fault_counts;
+extern struct request_counts request_counts;
 extern u32 pid_ns_level;    /* wallprof's PID namespace */
 extern u32 command_tgid;    /* the launched command, or 0 */
 extern u64 command_threads; /* how many of its threads still live */
@@ -202,6 +207,47 @@ struct objects_map {
 	__type(value, struct unwind_object);
 };
 
+struct open_faults_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OPEN_FAULTS); /* 1 if faults are not asked for */
+	__type(key, u32);
+	__type(value, struct open_fault);
+};
+
+/* By the address of the bio. Those that never complete make way for others. */
+struct open_bios_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, OPEN_BIOS);
+	__type(key, u64);
+	__type(value, struct rec_request);
+};
+
+/* What was left to a worker of io_uring. */
+struct ring_work {
+	u64 ustack;
+	u32 tid, reserved;
+};
+
+/* By the address of its io_wq_work; what never came to be makes way for others. */
+struct ring_works_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RING_WORKS);
+	__type(key, u64);
+	__type(value, struct ring_work);
+};
+
+/* By the address of the request. */
+struct open_requests_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OPEN_REQUESTS);
+	__type(key, u64);
+	__type(value, struct rec_request);
+};
+
+extern struct open_faults_map open_faults SEC(".maps");
+extern struct open_bios_map open_bios SEC(".maps");
+extern struct open_requests_map open_requests SEC(".maps");
+extern struct ring_works_map ring_works SEC(".maps");
 extern struct chunks_map chunks SEC(".maps");
 extern struct rules_map rules SEC(".maps");
 extern struct processes_map processes SEC(".maps");
@@ -341,6 +387,19 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	return emit(&sched_ring, &record.h, sizeof(record));
 }
 
+/*
+ * A thread that is not a target, and that others name, must be described, once. What was sent is
+ * remembered in a table indexed by pid; the start time tells a reused number.
+ */
+static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
+{
+	u64 mark = (u64)task->pid << 32 | (u32)(task->start_boottime >> 10);
+	u64 *sent = &foreign_sent[task->pid & (FOREIGN_SENT_SLOTS - 1)];
+
+	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))
+		*sent = mark;
+}
+
 static __always_inline void emit_stats(struct task_struct *task, u64 ns)
 {
 	struct rec_stats record = {};
@@ -357,6 +416,10 @@ static __always_inline void emit_stats(struct task_struct *task, u64 ns)
 	record.nivcsw = BPF_CORE_READ(task, nivcsw);
 	record.min_flt = BPF_CORE_READ(task, min_flt);
 	record.maj_flt = BPF_CORE_READ(task, maj_flt);
+	if (bpf_core_field_exists(task->ioac.read_bytes)) {
+		record.read_bytes = BPF_CORE_READ(task, ioac.read_bytes);
+		record.write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
+	}
 	emit(&sched_ring, &record.h, sizeof(record));
 }
 

@@ -9,7 +9,7 @@ static void key_time(Profile *profile, const char *key, bool known, uint64_t ns)
 {
 	json_key(&profile->json, key);
 	if (known)
-		json_ms(&profile->json, profile_time(profile->timeline, ns));
+		json_ms(&profile->json, timeline_time(profile->timeline, ns));
 	else
 		json_null(&profile->json);
 }

@@ -1,67 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * firefox_counters.c - how many threads want a CPU, and how much CPU is used, over
- * time; both averages over buckets, from the same intervals as everything else.
- */
+/* firefox_counters.c - the member "counters": what levels.h tells, as the viewer draws it. */
 #include "firefox_parts.h"
+#include "levels.h"
 
-#define BUCKET_NS   (10 * NSEC_PER_MSEC)
-#define BUCKETS_MAX 4000
-
-typedef struct Buckets {
-	uint64_t width_ns;
-	size_t count;
-	uint64_t *runnable_ns, *running_ns; /* summed over all threads */
-} Buckets;
-
-static void add_interval(uint64_t *sums, const Buckets *buckets, uint64_t from, uint64_t to)
-{
-	size_t last = buckets->count - 1;
-
-	for (size_t i = MIN(from / buckets->width_ns, last); i <= last && from < to; i++) {
-		uint64_t end = i == last ? to : MIN(to, (i + 1) * buckets->width_ns);
-
-		sums[i] += end - from;
-		from = end;
-	}
-}
-
-static void add_thread(Buckets *buckets, const Timeline *timeline, const Thread *thread)
-{
-	for (size_t i = 0; i < thread->intervals.count; i++) {
-		const Interval *interval = &thread->intervals.items[i];
-		uint64_t *sums = interval->state == STATE_RUNNING    ? buckets->running_ns
-				 : interval->state == STATE_RUNNABLE ? buckets->runnable_ns
-								     : NULL;
-
-		if (sums)
-			add_interval(sums, buckets, profile_time(timeline, interval->start_ns),
-				     profile_time(timeline, interval_end(thread, i)));
-	}
-}
-
-static uint64_t bucket_end(const Buckets *buckets, const Timeline *timeline, size_t i)
-{
-	uint64_t window = profile_time(timeline, timeline->end_ns);
-
-	return i + 1 < buckets->count ? (i + 1) * buckets->width_ns : window;
-}
-
-/* Average over bucket i, in thousandths. */
-static uint64_t bucket_level(const Buckets *buckets, const Timeline *timeline, const uint64_t *sums,
-			     size_t i)
-{
-	uint64_t width = bucket_end(buckets, timeline, i) - i * buckets->width_ns;
-
-	return width ? (uint64_t)((double)sums[i] * 1000 / width + 0.5) : 0;
-}
-
-static void write_times(Json *json, const Buckets *buckets, const Timeline *timeline)
+static void write_times(Json *json, const Levels *levels)
 {
 	json_key_array(json, "time");
 	json_u64(json, 0);
-	for (size_t i = 0; i < buckets->count; i++)
-		json_ms(json, bucket_end(buckets, timeline, i));
+	for (size_t i = 0; i < levels->count; i++)
+		json_ms(json, levels_end(levels, i));
 	json_end_array(json);
 }
 
@@ -81,14 +28,14 @@ static void json_thousandths(Json *json, int64_t value)
  * The viewer takes differences and forces the first to 0: both counters begin
  * with an empty sample at the start of the window.
  */
-static void write_levels(Json *json, const Buckets *buckets, const Timeline *timeline)
+static void write_level(Json *json, const Levels *levels, const uint64_t *sums)
 {
 	int64_t level = 0;
 
 	json_key_array(json, "count");
 	json_u64(json, 0);
-	for (size_t i = 0; i < buckets->count; i++) {
-		int64_t next = bucket_level(buckets, timeline, buckets->runnable_ns, i);
+	for (size_t i = 0; i < levels->count; i++) {
+		int64_t next = levels_average(levels, sums, i);
 
 		json_thousandths(json, next - level);
 		level = next;
@@ -97,20 +44,30 @@ static void write_levels(Json *json, const Buckets *buckets, const Timeline *tim
 }
 
 /* Milliseconds of CPU time per bucket: the viewer divides by the bucket's width. */
-static void write_usage(Json *json, const Buckets *buckets, const Timeline *timeline)
+static void write_usage(Json *json, const Levels *levels, const uint64_t *sums)
 {
-	(void)timeline;
 	json_key_array(json, "count");
 	json_u64(json, 0);
-	for (size_t i = 0; i < buckets->count; i++)
-		json_ms(json, buckets->running_ns[i]);
+	for (size_t i = 0; i < levels->count; i++)
+		json_ms(json, sums[i]);
+	json_end_array(json);
+}
+
+static void write_bytes(Json *json, const Levels *levels, const uint64_t *sums)
+{
+	json_key_array(json, "count");
+	json_u64(json, 0);
+	for (size_t i = 0; i < levels->count; i++)
+		json_u64(json, sums[i]);
 	json_end_array(json);
 }
 
 typedef struct CounterKind {
 	const char *name, *description, *graph, *color, *source, *unit;
 	unsigned int weight;
-	void (*write_counts)(Json *json, const Buckets *buckets, const Timeline *timeline);
+	void (*write_counts)(Json *json, const Levels *levels, const uint64_t *sums);
+	size_t sums;	 /* where in Levels they are */
+	bool of_devices; /* only if there were requests */
 } CounterKind;
 
 static void write_display(Json *json, const CounterKind *kind)
@@ -135,7 +92,7 @@ static void write_display(Json *json, const CounterKind *kind)
 	json_end_object(json);
 }
 
-static void write_counter(Profile *profile, const CounterKind *kind, const Buckets *buckets)
+static void write_counter(Profile *profile, const CounterKind *kind, const Levels *levels)
 {
 	Json *json = &profile->json;
 	uint32_t system = tracks_system(&profile->tracks);
@@ -148,9 +105,9 @@ static void write_counter(Profile *profile, const CounterKind *kind, const Bucke
 	json_track_pid(json, profile->tracks.list.items[system].pid);
 	json_key_u64(json, "mainThreadIndex", system);
 	json_key_object(json, "samples");
-	write_times(json, buckets, profile->timeline);
-	kind->write_counts(json, buckets, profile->timeline);
-	json_key_u64(json, "length", buckets->count + 1);
+	write_times(json, levels);
+	kind->write_counts(json, levels, *(uint64_t *const *)((const char *)levels + kind->sums));
+	json_key_u64(json, "length", levels->count + 1);
 	json_end_object(json);
 	write_display(json, kind);
 	json_end_object(json);
@@ -160,23 +117,22 @@ void profile_write_counters(Profile *profile)
 {
 	static const CounterKind kinds[] = {
 		{"Runnable threads", "threads waiting for a CPU", "line-accumulated", "red",
-		 "accumulated", "number", 10, write_levels},
+		 "accumulated", "number", 10, write_level, offsetof(Levels, runnable_ns), false},
 		{"CPU", "of one CPU used by the recorded threads", "line-rate", "blue", "rate",
-		 "percent", 20, write_usage},
+		 "percent", 20, write_usage, offsetof(Levels, running_ns), false},
+		{"Disk read", "read from block devices", "line-rate", "teal", "rate",
+		 "bytes-per-second", 30, write_bytes, offsetof(Levels, read_bytes), true},
+		{"Disk write", "written to block devices", "line-rate", "orange", "rate",
+		 "bytes-per-second", 31, write_bytes, offsetof(Levels, written_bytes), true},
+		{"I/O in flight", "requests to block devices", "line-accumulated", "purple",
+		 "accumulated", "number", 32, write_level, offsetof(Levels, in_flight_ns), true},
 	};
-	const Timeline *timeline = profile->timeline;
-	uint64_t window = profile_time(timeline, timeline->end_ns);
-	Buckets buckets = {.width_ns = MAX(BUCKET_NS, window / BUCKETS_MAX + 1)};
+	Levels levels = levels_make(profile->timeline);
 
-	buckets.count = MAX(window / buckets.width_ns, 1);
-	buckets.runnable_ns = xcalloc(buckets.count, sizeof(uint64_t));
-	buckets.running_ns = xcalloc(buckets.count, sizeof(uint64_t));
-	for (size_t i = 0; i < timeline->threads.count; i++)
-		add_thread(&buckets, timeline, &timeline->threads.items[i]);
 	json_key_array(&profile->json, "counters");
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		write_counter(profile, &kinds[i], &buckets);
+		if (!kinds[i].of_devices || profile->timeline->requests.list.count > 0)
+			write_counter(profile, &kinds[i], &levels);
 	json_end_array(&profile->json);
-	free(buckets.runnable_ns);
-	free(buckets.running_ns);
+	levels_free(&levels);
 }

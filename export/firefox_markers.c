@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * firefox_markers.c - markers: one per wait or unknown stretch that is long enough, one
- * per span of lost events, one per process that ended. In a lane a process has one for all
- * its life instead: nothing else tells there whose time it is.
+ * firefox_markers.c - markers: one per wait, page fault or unknown stretch that is long enough,
+ * a fault's wait being told with it, one per span of lost events, one per process that ended. In a
+ * lane a process has one for all its life instead: nothing else tells there whose time it is.
  *
  * The viewer groups them by name and files each name under the category of its
  * first marker: a name has one category.
  */
+#include "fault.h"
 #include "firefox_parts.h"
 #include "labels.h"
+#include "wait.h"
 
 #define THRESHOLD_START NSEC_PER_MSEC
 #define THRESHOLD_MIN	(8 * NSEC_PER_USEC)
@@ -18,6 +20,8 @@
 enum marker_kind {
 	MARKER_WAIT,
 	MARKER_UNKNOWN,
+	MARKER_FAULT,
+	MARKER_REQUEST,
 	MARKER_LOSS,
 	MARKER_EXIT,
 	MARKER_PROCESS,
@@ -31,18 +35,18 @@ enum marker_phase {
 typedef struct Marker {
 	enum marker_kind kind;
 	uint64_t start_ns, end_ns;
-	const Thread *thread; /* not of MARKER_LOSS */
-	size_t index;	      /* of the interval; of the loss */
+	const Thread *thread; /* not of MARKER_LOSS and MARKER_REQUEST */
+	size_t index;	      /* of the interval, the fault, the request or the loss */
 } Marker;
 
 typedef void (*MarkerVisitor)(Profile *profile, const Marker *marker);
 
 /* ---- which ---------------------------------------------------------------------- */
 
-/* Waits, and what is not known to be none. */
+/* Waits, and what is not known to be none; but those within a fault are told with that. */
 static bool may_be_marked(const Interval *interval)
 {
-	return interval->state != STATE_RUNNING;
+	return interval->state != STATE_RUNNING && interval->rule != RULE_FAULT;
 }
 
 static bool is_marked(const Thread *thread, size_t i, uint64_t threshold_ns)
@@ -75,6 +79,11 @@ void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget
 	MarkerPlan denser;
 
 	budget -= MIN(budget, others);
+	plan->fault_threshold_ns = faults_fit(timeline, budget / 2);
+	budget -= faults_count(timeline, plan->fault_threshold_ns, &plan->hidden_faults);
+	plan->request_threshold_ns = requests_fit(&timeline->requests, budget / 2);
+	budget -= requests_count(&timeline->requests, plan->request_threshold_ns,
+				 &plan->hidden_requests);
 	plan->threshold_ns = THRESHOLD_START;
 	count_waits(plan, timeline);
 	while (plan->shown > budget) {
@@ -92,7 +101,64 @@ void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget
 		*plan = denser;
 }
 
-/* Both walks return how many markers they showed. */
+/* All walks return how many markers they showed. */
+static uint64_t walk_faults(Profile *profile, const Thread *thread, MarkerVisitor visit)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < thread->faults.count; i++) {
+		const Fault *fault = &thread->faults.items[i];
+
+		if (fault->end_ns - fault->start_ns < profile->markers.fault_threshold_ns)
+			continue;
+		visit(profile, &(Marker){
+				       .kind = MARKER_FAULT,
+				       .start_ns = fault->start_ns,
+				       .end_ns = fault->end_ns,
+				       .thread = thread,
+				       .index = i,
+			       });
+		count++;
+	}
+	return count;
+}
+
+static uint64_t visit_request(Profile *profile, uint32_t number, MarkerVisitor visit)
+{
+	const Request *request = &profile->timeline->requests.list.items[number];
+	uint64_t begin = request_begin(request);
+
+	if (request->end_ns - begin < profile->markers.request_threshold_ns)
+		return 0;
+	visit(profile, &(Marker){
+			       .kind = MARKER_REQUEST,
+			       .start_ns = begin,
+			       .end_ns = request->end_ns,
+			       .index = number,
+		       });
+	return 1;
+}
+
+static uint64_t walk_requests(Profile *profile, const Thread *thread, MarkerVisitor visit)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < thread->requests.count; i++)
+		count += visit_request(profile, thread->requests.items[i], visit);
+	return count;
+}
+
+/* All that a device was busy with, other processes' too. */
+static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor visit)
+{
+	const BlockDevice *busy = &profile->timeline->requests.devices.items[device];
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < busy->requests.count; i++)
+		count += visit_request(profile, busy->requests.items[i], visit);
+	return count;
+}
+
 static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane,
 			    MarkerVisitor visit)
 {
@@ -113,6 +179,7 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 			       });
 		count++;
 	}
+	count += walk_faults(profile, thread, visit) + walk_requests(profile, thread, visit);
 	if (thread->is_main && in_lane) {
 		visit(profile, &(Marker){
 				       .kind = MARKER_PROCESS,
@@ -147,6 +214,8 @@ static uint64_t walk_markers(Profile *profile, const Track *track, MarkerVisitor
 				       .index = i,
 			       });
 	}
+	if (track->device != DEVICE_NONE)
+		count += walk_device(profile, track->device, visit);
 	for (size_t i = 0; i < track->threads.count; i++)
 		count += walk_thread(profile, &timeline->threads.items[track->threads.items[i]],
 				     track->is_lane, visit);
@@ -163,10 +232,9 @@ static enum reason marker_reason(const Marker *marker)
 static void write_name(Profile *profile, const Marker *marker)
 {
 	static const char *const names[] = {
-		[MARKER_UNKNOWN] = "Unknown",
-		[MARKER_LOSS] = "Events lost",
-		[MARKER_EXIT] = "Exit",
-		[MARKER_PROCESS] = "Process",
+		[MARKER_UNKNOWN] = "Unknown",  [MARKER_FAULT] = "Page fault",
+		[MARKER_LOSS] = "Events lost", [MARKER_EXIT] = "Exit",
+		[MARKER_PROCESS] = "Process",  [MARKER_REQUEST] = "Block I/O",
 	};
 	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
 						       : names[marker->kind];
@@ -176,13 +244,13 @@ static void write_name(Profile *profile, const Marker *marker)
 
 static void write_start(Profile *profile, const Marker *marker)
 {
-	json_ms(&profile->json, profile_time(profile->timeline, marker->start_ns));
+	json_ms(&profile->json, timeline_time(profile->timeline, marker->start_ns));
 }
 
 /* An instant has no end: 0, for some importers take a null for a missing row. */
 static void write_end(Profile *profile, const Marker *marker)
 {
-	json_ms(&profile->json, profile_time(profile->timeline, marker->end_ns));
+	json_ms(&profile->json, timeline_time(profile->timeline, marker->end_ns));
 }
 
 static void write_phase(Profile *profile, const Marker *marker)
@@ -193,10 +261,9 @@ static void write_phase(Profile *profile, const Marker *marker)
 static void write_category(Profile *profile, const Marker *marker)
 {
 	static const enum category categories[] = {
-		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN,
-		[MARKER_LOSS] = CATEGORY_UNKNOWN,
-		[MARKER_EXIT] = CATEGORY_OTHER,
-		[MARKER_PROCESS] = CATEGORY_OTHER,
+		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN, [MARKER_FAULT] = CATEGORY_FAULT,
+		[MARKER_LOSS] = CATEGORY_UNKNOWN,    [MARKER_EXIT] = CATEGORY_OTHER,
+		[MARKER_PROCESS] = CATEGORY_OTHER,   [MARKER_REQUEST] = CATEGORY_DISK,
 	};
 
 	json_u64(&profile->json, marker->kind == MARKER_WAIT
@@ -212,34 +279,25 @@ static void key_unique(Profile *profile, const char *key, const char *text)
 
 static void write_evidence(Profile *profile, const Interval *interval)
 {
-	const char *rule = interval->rule < RULE_COUNT ? reason_rule_text[interval->rule] : NULL;
-	const char *syscall = interval->syscall >= 0 ? syscall_label(interval->syscall) : NULL;
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = wait_evidence(interval);
 
-	if (!rule || !*rule)
-		return;
-	if (interval->state != STATE_BLOCKED || interval->syscall < 0)
-		text = xstrdup(rule);
-	else if (syscall)
-		text = xasprintf("%s: %s", rule, syscall);
-	else
-		text = xasprintf("%s: system call %d", rule, interval->syscall);
-	key_unique(profile, "evidence", text);
+	if (text)
+		key_unique(profile, "evidence", text);
 }
 
 static void write_waker(Profile *profile, const Interval *interval)
 {
 	const Timeline *timeline = profile->timeline;
+	char comm[COMM_LEN + 1];
+	const char *name = wait_waker(timeline, interval, comm);
 	const Task *task;
-	char comm[COMM_LEN + 1] = "";
 
+	if (!name)
+		return;
+	key_unique(profile, "wokenBy", name);
 	if (interval->flags & INTERVAL_WAKER_IRQ)
-		key_unique(profile, "wokenBy", "interrupt");
-	if (interval->flags & INTERVAL_WAKER_IRQ || interval->waker >= timeline->tasks.count)
 		return;
 	task = &timeline->tasks.items[interval->waker];
-	memcpy(comm, task->comm, COMM_LEN);
-	key_unique(profile, "wokenBy", *comm ? comm : "unknown");
 	json_key(&profile->json, "waker");
 	if (task->thread < timeline->threads.count)
 		json_track_tid(&profile->json, profile->tracks.tids[task->thread]);
@@ -249,41 +307,172 @@ static void write_waker(Profile *profile, const Interval *interval)
 					 .host = task->ns_tid == 0});
 }
 
-static const char *open_note(const Interval *interval)
+static void write_cause(Profile *profile, const StackRef *ref)
 {
-	switch (interval->flags & (INTERVAL_OPEN_START | INTERVAL_OPEN_END)) {
-	case INTERVAL_OPEN_START:
-		return "began before the recording";
-	case INTERVAL_OPEN_END:
-		return "still going on when the recording ended";
-	case INTERVAL_OPEN_START | INTERVAL_OPEN_END:
-		return "from before the recording to after it";
-	default:
+	json_key_object(&profile->json, "cause");
+	json_key_u64(&profile->json, "stack", tables_stack(profile->tables, ref));
+	json_end_object(&profile->json);
+}
+
+static void key_file(Profile *profile, uint32_t inode)
+{
+	if (inode != INODE_NONE)
+		key_unique(profile, "filename", profile->timeline->inodes.list.items[inode].path);
+}
+
+static void key_offset(Profile *profile, const Request *request)
+{
+	if (request->inode != INODE_NONE && request->offset != OFFSET_UNKNOWN)
+		json_key_u64(&profile->json, "offset", request->offset);
+}
+
+/* What a wait for a disk waited for; NULL: it is not known. */
+static const Request *write_wait_request(Profile *profile, const Thread *thread, size_t wait)
+{
+	const Requests *requests = &profile->timeline->requests;
+	uint32_t number = thread_wait_request(thread, wait);
+	const Request *request;
+	_cleanup_free_ char *device = NULL;
+
+	if (number == REQUEST_NONE)
 		return NULL;
-	}
+	request = &requests->list.items[number];
+	device = device_text(requests, request->device);
+	key_unique(profile, "device", device);
+	if (request->held_ns > 0)
+		json_key_ms(&profile->json, "held", request->held_ns);
+	if (!(request->flags & REQUEST_BIO))
+		json_key_ms(&profile->json, "onDevice", request_device_ns(request));
+	return request;
 }
 
 static void write_wait_data(Profile *profile, const Marker *marker)
 {
 	const Thread *thread = marker->thread;
-	size_t next = marker->index + 1;
 	const Interval *interval = &thread->intervals.items[marker->index];
 	StackRef ref = wait_stack(profile->timeline, thread, marker->index);
-	const char *note = open_note(interval);
+	const char *note = wait_note(interval);
+	uint64_t delay = wait_delay_ns(thread, marker->index);
+	uint32_t inode = wait_inode(profile->timeline, thread, marker->index);
+	const Request *request;
 
 	json_key_string(&profile->json, "type", "Wait");
 	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
 	write_evidence(profile, interval);
 	write_waker(profile, interval);
-	if (interval->state == STATE_BLOCKED && next < thread->intervals.count &&
-	    thread->intervals.items[next].state == STATE_RUNNABLE)
-		json_key_ms(&profile->json, "runq",
-			    interval_end(thread, next) - thread->intervals.items[next].start_ns);
+	if (delay != UINT64_MAX)
+		json_key_ms(&profile->json, "runq", delay);
 	if (note)
 		key_unique(profile, "note", note);
-	json_key_object(&profile->json, "cause");
-	json_key_u64(&profile->json, "stack", tables_stack(profile->tables, &ref));
-	json_end_object(&profile->json);
+	request = write_wait_request(profile, thread, marker->index);
+	key_file(profile, inode);
+	if (request && request->inode == inode)
+		key_offset(profile, request);
+	write_cause(profile, &ref);
+}
+
+static void write_fault_wait(Profile *profile, const Thread *thread, const Fault *fault)
+{
+	uint64_t delay;
+
+	json_key_ms(&profile->json, "waited", fault->waited_ns);
+	if (fault->wait == WAIT_NONE)
+		return;
+	write_waker(profile, &thread->intervals.items[fault->wait]);
+	delay = wait_delay_ns(thread, fault->wait);
+	if (delay != UINT64_MAX)
+		json_key_ms(&profile->json, "runq", delay);
+	write_wait_request(profile, thread, fault->wait);
+}
+
+static void write_fault_data(Profile *profile, const Marker *marker)
+{
+	const Timeline *timeline = profile->timeline;
+	const Fault *fault = &marker->thread->faults.items[marker->index];
+	StackRef ref = fault_stack(timeline, marker->thread, fault);
+	_cleanup_free_ char *address = xasprintf("0x%llx", (unsigned long long)fault->address);
+
+	json_key_string(&profile->json, "type", "PageFault");
+	key_unique(profile, "class", fault_class_label(fault_class(fault)));
+	key_unique(profile, "access", fault_access_label(fault));
+	key_unique(profile, "memory", fault_memory_label(fault));
+	if (fault_page_label(fault))
+		key_unique(profile, "page", fault_page_label(fault));
+	if (fault->inode != INODE_NONE) {
+		key_unique(profile, "file", timeline->inodes.list.items[fault->inode].path);
+		if (fault->offset != OFFSET_UNKNOWN)
+			json_key_u64(&profile->json, "offset", fault->offset);
+	}
+	json_key_string(&profile->json, "address", address);
+	write_fault_wait(profile, marker->thread, fault);
+	key_unique(profile, "evidence", fault_hook_label(fault));
+	if (fault->user_stack != STACK_NONE)
+		write_cause(profile, &ref);
+}
+
+/* May point into name. */
+static const char *submitter_name(const Timeline *timeline, const Request *request,
+				  char name[COMM_LEN + 1])
+{
+	const Task *task = &timeline->tasks.items[request->task];
+
+	if (task->thread < timeline->threads.count && timeline->threads.items[task->thread].name)
+		return timeline->threads.items[task->thread].name;
+	memcpy(name, task->comm, COMM_LEN);
+	name[COMM_LEN] = '\0';
+	return *name ? name : "unknown";
+}
+
+/* Of what a driver has made of a request to its device. */
+static void key_whole_device(Profile *profile, const Request *request)
+{
+	_cleanup_free_ char *over = NULL;
+
+	if (!request->over_device)
+		return;
+	over = device_text(&profile->timeline->requests, request->over_device);
+	key_unique(profile, "partOf", over);
+}
+
+static void write_request_data(Profile *profile, const Marker *marker)
+{
+	const Timeline *timeline = profile->timeline;
+	const Request *request = &timeline->requests.list.items[marker->index];
+	_cleanup_free_ char *device = device_text(&timeline->requests, request->device);
+	_cleanup_free_ char *flags = request_flags_text(request);
+	_cleanup_free_ char *status = request_status_text(request);
+	char name[COMM_LEN + 1];
+	Json *json = &profile->json;
+
+	json_key_string(json, "type", "BlockIO");
+	key_unique(profile, "operation", request_operation(request));
+	key_unique(profile, "source", device);
+	key_whole_device(profile, request);
+	key_file(profile, request->inode);
+	key_offset(profile, request);
+	json_key_u64(json, "bytes", request->bytes);
+	json_key_u64(json, "sector", request->sector);
+	if (request->held_ns > 0)
+		json_key_ms(json, "held", request->held_ns);
+	if (!(request->flags & REQUEST_BIO)) {
+		json_key_ms(json, "queued", request_queued_ns(request));
+		json_key_ms(json, "device", request_device_ns(request));
+	}
+	if (*flags)
+		key_unique(profile, "flags", flags);
+	key_unique(profile, "status", status);
+	key_unique(profile, "origin", request_origin(request));
+	if (request->task < timeline->tasks.count)
+		key_unique(profile, "submitter", submitter_name(timeline, request, name));
+	if (request->merges)
+		json_key_u64(json, "merges", request->merges);
+	if (request->issues > 1)
+		json_key_u64(json, "issues", request->issues);
+	if (request->user_stack != STACK_NONE && request->thread != THREAD_NONE) {
+		StackRef ref = request_stack(timeline, request);
+
+		write_cause(profile, &ref);
+	}
 }
 
 /* The first loss of a kind that reaches into the marker's time, or NULL. */
@@ -305,7 +494,7 @@ static void write_unknown_data(Profile *profile, const Marker *marker)
 	const LossSpan *switches = find_loss(profile->timeline, marker, REC_SWITCH);
 	const LossSpan *wakings = find_loss(profile->timeline, marker, REC_WAKING);
 	const LossSpan *loss = switches ? switches : wakings;
-	const char *note = open_note(&marker->thread->intervals.items[marker->index]);
+	const char *note = wait_note(&marker->thread->intervals.items[marker->index]);
 	_cleanup_free_ char *why = NULL;
 
 	if (loss)
@@ -331,21 +520,10 @@ static void write_loss_data(Profile *profile, const Marker *marker)
 	json_key_u64(&profile->json, "count", loss->count);
 }
 
-/* As wait(2) reports it. */
-static char *exit_text(const Process *process)
-{
-	uint32_t code = process->exit_code, signal = code & 0x7f;
-
-	if (!process->exited_in_window)
-		return xstrdup("still there when the recording ended");
-	return signal ? xasprintf("killed by signal %u", signal)
-		      : xasprintf("exit status %u", code >> 8 & 0xff);
-}
-
 static void write_process_data(Profile *profile, const Marker *marker)
 {
 	const Process *process = &profile->timeline->processes.items[marker->thread->process];
-	_cleanup_free_ char *status = exit_text(process);
+	_cleanup_free_ char *status = process_end_text(process);
 
 	if (marker->kind == MARKER_EXIT) {
 		json_key_string(&profile->json, "type", "ProcessExit");
@@ -367,6 +545,10 @@ static void write_data(Profile *profile, const Marker *marker)
 		write_wait_data(profile, marker);
 	else if (marker->kind == MARKER_UNKNOWN)
 		write_unknown_data(profile, marker);
+	else if (marker->kind == MARKER_FAULT)
+		write_fault_data(profile, marker);
+	else if (marker->kind == MARKER_REQUEST)
+		write_request_data(profile, marker);
 	else if (marker->kind == MARKER_LOSS)
 		write_loss_data(profile, marker);
 	else
@@ -394,78 +576,4 @@ void profile_write_markers(Profile *profile, const Track *track)
 	}
 	json_key_u64(json, "length", length);
 	json_end_object(json);
-}
-
-/* ---- the schemas ------------------------------------------------------------------ */
-
-typedef struct SchemaField {
-	const char *key, *label, *format;
-} SchemaField;
-
-static void write_schema(Json *json, const char *name, const char *description, const char *label,
-			 const SchemaField *fields, size_t count)
-{
-	json_begin_object(json);
-	json_key_string(json, "name", name);
-	json_key_string(json, "description", description);
-	json_key_string(json, "tooltipLabel", "{marker.name}");
-	json_key_string(json, "tableLabel", label);
-	json_key_string(json, "chartLabel", label);
-	json_key_array(json, "display");
-	json_string(json, "marker-chart");
-	json_string(json, "marker-table");
-	json_end_array(json);
-	json_key_array(json, "fields");
-	for (size_t i = 0; i < count; i++) {
-		json_begin_object(json);
-		json_key_string(json, "key", fields[i].key);
-		json_key_string(json, "label", fields[i].label);
-		json_key_string(json, "format", fields[i].format);
-		json_end_object(json);
-	}
-	json_end_array(json);
-	json_end_object(json);
-}
-
-void profile_write_marker_schemas(Json *json)
-{
-	static const SchemaField wait[] = {
-		{"reason", "Reason", "unique-string"},	  {"evidence", "Told by", "unique-string"},
-		{"wokenBy", "Woken by", "unique-string"}, {"waker", "Waking thread", "tid"},
-		{"runq", "Run-queue delay", "duration"},  {"note", "Note", "unique-string"},
-	};
-	static const SchemaField unknown[] = {
-		{"why", "Why", "unique-string"},
-		{"note", "Note", "unique-string"},
-	};
-	static const SchemaField loss[] = {
-		{"kind", "Kind", "unique-string"},
-		{"count", "Events", "integer"},
-		{"cpu", "CPU", "integer"},
-		{"why", "Why", "unique-string"},
-	};
-	static const SchemaField life[] = {
-		{"process", "Process", "pid"},
-		{"status", "Status", "unique-string"},
-		{"path", "Program", "file-path"},
-	};
-	static const SchemaField end[] = {
-		{"status", "Status", "unique-string"},
-		{"path", "Program", "file-path"},
-	};
-
-	json_key_array(json, "markerSchema");
-	write_schema(json, "Wait", "A thread was off the CPU.",
-		     "{marker.data.reason}{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}",
-		     wait, ARRAY_LEN(wait));
-	write_schema(json, "Unknown", "What the thread did here cannot be proven.",
-		     "{marker.data.why}", unknown, ARRAY_LEN(unknown));
-	write_schema(json, "EventsLost",
-		     "Events could not be recorded here: what they told is shown as unknown.",
-		     "{marker.data.count} {marker.data.kind}", loss, ARRAY_LEN(loss));
-	write_schema(json, "ProcessExit", "A process ended.", "{marker.data.status}", end,
-		     ARRAY_LEN(end));
-	write_schema(json, "Process", "The life of one of the processes that share these rows.",
-		     "{marker.data.process}: {marker.data.status}", life, ARRAY_LEN(life));
-	json_end_array(json);
 }

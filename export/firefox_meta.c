@@ -256,7 +256,7 @@ static void write_times(Json *json, const Timeline *timeline)
 	json_key_ms(json, "startTime", timeline->realtime_start_ns);
 	json_key_u64(json, "startTimeAsClockMonotonicNanosecondsSinceBoot", timeline->start_ns);
 	json_key_u64(json, "profilingStartTime", 0);
-	json_key_ms(json, "profilingEndTime", profile_time(timeline, timeline->end_ns));
+	json_key_ms(json, "profilingEndTime", timeline_time(timeline, timeline->end_ns));
 	json_key_object(json, "sampleUnits");
 	json_key_string(json, "time", "ms");
 	json_key_string(json, "eventDelay", "ms");

@@ -5,14 +5,15 @@
 
 #include "firefox.h"
 #include "firefox_rows.h"
-#include "firefox_tables.h"
-#include "firefox_tracks.h"
 #include "json.h"
+#include "tables.h"
+#include "tracks.h"
 
-/* Waits and unknown stretches below threshold_ns have no marker. */
+/* Waits and unknown stretches below threshold_ns have no marker, nor have shorter faults. */
 typedef struct MarkerPlan {
-	uint64_t threshold_ns;
-	uint64_t shown, hidden;
+	uint64_t threshold_ns, fault_threshold_ns, request_threshold_ns;
+	uint64_t shown, hidden; /* waits and unknown stretches */
+	uint64_t hidden_faults, hidden_requests;
 } MarkerPlan;
 
 typedef struct Profile {
@@ -25,12 +26,6 @@ typedef struct Profile {
 	RowPlan rows;
 	MarkerPlan markers;
 } Profile;
-
-/* A moment as the profile has it: ns since the start of the window. */
-static inline uint64_t profile_time(const Timeline *timeline, uint64_t ns)
-{
-	return ns > timeline->start_ns ? ns - timeline->start_ns : 0;
-}
 
 /* firefox_meta.c: the member "meta". */
 void profile_write_meta(Profile *profile);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "firefox_rows_private.h"
+#include "wait.h"
 
 /*
  * Rows stand this far inside the ends of their band of the strip; at its quarters if it is
@@ -57,58 +58,9 @@ typedef struct Walk {
 	Paint paint;
 } Walk;
 
-enum reason wait_reason(const Interval *interval)
-{
-	if (interval->reason > REASON_NONE && interval->reason < REASON_COUNT)
-		return interval->reason;
-	switch (interval->state) {
-	case STATE_RUNNABLE:
-		return REASON_WOKEN;
-	case STATE_BLOCKED:
-		return REASON_OTHER;
-	default:
-		return REASON_LOST;
-	}
-}
-
 static uint32_t thread_ns_tgid(const Timeline *timeline, const Thread *thread)
 {
 	return timeline->processes.items[thread->process].ns_tgid;
-}
-
-/* A thread that was woken still has the stack that it went to sleep with. */
-static uint64_t wait_stack_ns(const Thread *thread, size_t i)
-{
-	const Interval *interval = &thread->intervals.items[i];
-
-	if (i > 0 && interval->reason == REASON_WOKEN && interval[-1].state == STATE_BLOCKED &&
-	    interval[-1].user_stack == interval->user_stack)
-		return interval[-1].start_ns;
-	return interval->start_ns;
-}
-
-StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i)
-{
-	const Interval *interval = &thread->intervals.items[i];
-
-	return (StackRef){
-		.ns = wait_stack_ns(thread, i),
-		.ns_tgid = thread_ns_tgid(timeline, thread),
-		.user_stack = interval->user_stack,
-		.kernel_stack = interval->kernel_stack,
-		.leaf = LEAF_REASON + wait_reason(interval),
-	};
-}
-
-static StackRef tick_stack(const Walk *walk, const Tick *tick)
-{
-	return (StackRef){
-		.ns = tick->ns,
-		.ns_tgid = thread_ns_tgid(walk->timeline, walk->thread),
-		.user_stack = tick->user_stack,
-		.kernel_stack = tick->user_mode ? STACK_NONE : tick->kernel_stack,
-		.leaf = tick->user_mode ? LEAF_TICK_USER : LEAF_TICK_KERNEL,
-	};
 }
 
 /* The user frames of the switch-out at the end of running interval i. */
@@ -369,7 +321,7 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 		const Tick *tick = &walk->thread->ticks.items[k];
 		uint64_t running = walk->running_ns + (tick->ns - MIN(tick->ns, piece->start));
 		uint64_t ns = MIN(MAX(tick->ns, first), last), weight;
-		StackRef ref = tick_stack(walk, tick);
+		StackRef ref = tick_stack(walk->timeline, walk->thread, tick);
 		uint32_t stack = stack_of(walk, &ref);
 
 		if (k == walk->tick_end->last_tick)
@@ -423,14 +375,16 @@ static void walk_running(Walk *walk, size_t i)
 
 	walk->tick = pieces.ticks_end;
 	while (pieces_next(&pieces, &piece)) {
-		StackRef ref = piece.first < piece.last ? tick_stack(walk, &ticks[piece.first])
-			       : piece.rest		? tick_stack(walk, piece.rest)
-							: switch_out_stack(walk, i);
+		StackRef ref = piece.first < piece.last ? tick_stack(walk->timeline, walk->thread,
+								     &ticks[piece.first])
+			       : piece.rest ? tick_stack(walk->timeline, walk->thread, piece.rest)
+					    : switch_out_stack(walk, i);
 		uint32_t stack = stack_of(walk, &ref), end_stack = stack;
 
 		if (piece.first < piece.last) {
-			ref = tick_stack(walk, piece.end < pieces.end ? &ticks[piece.last - 1]
-								      : piece.rest);
+			ref = tick_stack(walk->timeline, walk->thread,
+					 piece.end < pieces.end ? &ticks[piece.last - 1]
+								: piece.rest);
 			end_stack = stack_of(walk, &ref);
 		}
 		walk_piece(walk, &piece, stack, end_stack);

@@ -8,7 +8,7 @@
 #ifndef WALLPROF_FIREFOX_ROWS_H
 #define WALLPROF_FIREFOX_ROWS_H
 
-#include "firefox_tables.h"
+#include "tables.h"
 
 typedef struct Row {
 	uint64_t ns; /* CLOCK_MONOTONIC; never falls within a thread */
@@ -50,10 +50,5 @@ void row_plan_free(RowPlan *plan);
  */
 void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
 	       RowVisitor visit, void *user);
-
-/* What a wait's rows and markers show: interval i of a thread that was not running. */
-StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i);
-/* The interval's reason, put right where it says nothing for its state. */
-enum reason wait_reason(const Interval *interval);
 
 #endif

@@ -24,7 +24,7 @@ static void write_time(void *user, const Row *row)
 {
 	Column *column = user;
 
-	json_ms(&column->profile->json, profile_time(column->profile->timeline, row->ns));
+	json_ms(&column->profile->json, timeline_time(column->profile->timeline, row->ns));
 }
 
 static void write_weight(void *user, const Row *row)

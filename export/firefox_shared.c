@@ -3,7 +3,7 @@
  * firefox_shared.c - libraries and their ids, and the tables as JSON. Each table is an
  * object of columns of equal length.
  */
-#include "firefox_tables_private.h"
+#include "tables_private.h"
 
 #define NONE	      UINT32_MAX
 #define GUID_BYTES    16

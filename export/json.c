@@ -45,6 +45,22 @@ char *format_ms(char *p, uint64_t ns)
 	return p;
 }
 
+char *format_us(char *p, uint64_t ns)
+{
+	uint32_t fraction = ns % 1000;
+
+	p = format_u64(p, ns / 1000);
+	if (fraction == 0)
+		return p;
+	*p = '.';
+	p[1] = '0' + fraction / 100;
+	memcpy(p + 2, digit_pairs + fraction % 100 * 2, 2);
+	p += 4;
+	while (p[-1] == '0')
+		p--;
+	return p;
+}
+
 static void json_literal(Json *json, const char *text, size_t length)
 {
 	char *p = json_value(json, length);
@@ -242,6 +258,12 @@ void json_key_ms(Json *json, const char *key, uint64_t ns)
 {
 	json_key(json, key);
 	json_ms(json, ns);
+}
+
+void json_key_us(Json *json, const char *key, uint64_t ns)
+{
+	json_key(json, key);
+	json_value_end(json, format_us(json_value(json, FORMAT_MAX), ns));
 }
 
 void json_key_bool(Json *json, const char *key, bool value)

@@ -23,6 +23,8 @@ typedef struct Json {
 char *format_u64(char *p, uint64_t value);
 /* Nanoseconds as milliseconds, exact: up to six decimals, trailing zeros cut. */
 char *format_ms(char *p, uint64_t ns);
+/* Nanoseconds as microseconds, exact: up to three decimals. */
+char *format_us(char *p, uint64_t ns);
 
 /* Room for one value of at most size bytes, the comma before it written. */
 static inline char *json_value(Json *json, size_t size)
@@ -70,6 +72,7 @@ void json_key(Json *json, const char *key);
 void json_key_u64(Json *json, const char *key, uint64_t value);
 void json_key_s64(Json *json, const char *key, int64_t value);
 void json_key_ms(Json *json, const char *key, uint64_t ns);
+void json_key_us(Json *json, const char *key, uint64_t ns);
 void json_key_bool(Json *json, const char *key, bool value);
 void json_key_null(Json *json, const char *key);
 void json_key_string(Json *json, const char *key, const char *value);

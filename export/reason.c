@@ -43,6 +43,8 @@ const char *const reason_rule_text[RULE_COUNT] = {
 	[RULE_ARGUMENTS] = "system call and arguments",
 	[RULE_DESCRIPTOR] = "system call and kind of descriptor",
 	[RULE_SCHEDULER] = "scheduler",
+	[RULE_FAULT] = "page fault",
+	[RULE_REQUEST] = "the request that ended it",
 	[RULE_LOSS] = "events lost",
 };
 
@@ -437,6 +439,19 @@ static enum reason classify_uninterruptible(const ReasonFacts *facts, enum reaso
 		return REASON_FAULT;
 	}
 	return call == CALL_READ || call == CALL_RECEIVE ? REASON_DISK_READ : REASON_DISK_WRITE;
+}
+
+enum sleep_state reason_sleep_state(const ReasonFacts *facts)
+{
+	if (facts->state & TASK_TRACED)
+		return SLEEP_TRACED;
+	if (facts->state & TASK_STOPPED)
+		return SLEEP_STOPPED;
+	if (facts->iowait)
+		return SLEEP_FOR_DISK;
+	if (!(facts->state & TASK_UNINTERRUPTIBLE))
+		return SLEEP_INTERRUPTIBLE;
+	return facts->state & TASK_NOLOAD ? SLEEP_IDLE : SLEEP_UNINTERRUPTIBLE;
 }
 
 enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule)

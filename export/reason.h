@@ -95,6 +95,8 @@ enum reason_rule {
 	RULE_ARGUMENTS,	 /* the system call and its arguments */
 	RULE_DESCRIPTOR, /* the kind of its descriptor */
 	RULE_SCHEDULER,	 /* runnable: preempted, yielded, woken */
+	RULE_FAULT,
+	RULE_REQUEST,
 	RULE_LOSS,
 	RULE_COUNT,
 };
@@ -119,6 +121,19 @@ typedef struct ReasonFacts {
 
 /* In a system call, but a 32-bit one, whose number says nothing here. */
 #define SYSCALL_UNKNOWN (-2)
+
+/* How the kernel has a thread sleep (include/linux/sched.h: TASK_…), by what tools show of it. */
+enum sleep_state {
+	SLEEP_INTERRUPTIBLE,   /* S */
+	SLEEP_UNINTERRUPTIBLE, /* D */
+	SLEEP_FOR_DISK,	       /* D, and counted among those that wait for a disk (iowait) */
+	SLEEP_IDLE,	       /* I: not to be woken by signals, and not busy */
+	SLEEP_STOPPED,	       /* T */
+	SLEEP_TRACED,	       /* t */
+};
+
+/* In which state a thread sleeps that switched out with these facts. */
+enum sleep_state reason_sleep_state(const ReasonFacts *facts);
 
 /* Why a thread that switched out with these facts is blocked. */
 enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule);

@@ -2,12 +2,14 @@
 #include "report.h"
 #include "firefox_rows.h"
 #include "labels.h"
+#include "report_faults.h"
+#include "report_requests.h"
+#include "report_text.h"
+#include "report_waits.h"
 #include "stack_sums.h"
 #include <inttypes.h>
 
 #define SUMMARY_PLACES 5
-#define REPORT_WAITS   10
-#define TEXT_SIZE      32
 #define VIEWER_ADDRESS "https://profiler.firefox.com"
 
 /* A leaf function, or a kind of wait, and the time that all threads spent there. */
@@ -32,38 +34,6 @@ typedef struct Sums {
 	uint64_t kernel_running, kernel_delay, running, runnable;
 	bool delay_known;
 } Sums;
-
-/* ---- text -------------------------------------------------------------------- */
-
-/* A name that was made up by somebody else, fit for a terminal. */
-static char *printable(const char *name)
-{
-	char *text = utf8_sanitize(name ? name : "");
-
-	if (!text)
-		text = xstrdup(name ? name : "");
-	for (unsigned char *p = (unsigned char *)text; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
-		else if (*p == 0xc2 && p[1] < 0xa0) /* U+0080 … U+009F are control characters too */
-			p[0] = p[1] = '?';
-	}
-	return text;
-}
-
-static const char *duration(char text[TEXT_SIZE], uint64_t ns)
-{
-	if (ns >= NSEC_PER_SEC)
-		snprintf(text, TEXT_SIZE, "%.3f s", (double)ns / NSEC_PER_SEC);
-	else if (ns >= NSEC_PER_MSEC)
-		snprintf(text, TEXT_SIZE, "%.3f ms", (double)ns / NSEC_PER_MSEC);
-	else if (ns > 0)
-		snprintf(text, TEXT_SIZE, "%.1f us", (double)ns / NSEC_PER_USEC);
-	else
-		snprintf(text, TEXT_SIZE, "0 s");
-	return text;
-}
-#define DURATION(ns) duration((char[TEXT_SIZE]){}, ns)
 
 static uint64_t thread_lifetime(const Thread *thread)
 {
@@ -349,69 +319,6 @@ static void print_threads(FILE *file, const Timeline *timeline)
 	}
 }
 
-typedef struct WaitSum {
-	enum reason reason;
-	uint64_t ns, count, longest;
-} WaitSum;
-
-static int compare_waits(const void *a, const void *b)
-{
-	const WaitSum *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns > y->ns ? -1 : 1;
-	return x->reason < y->reason ? -1 : x->reason > y->reason;
-}
-
-static void add_waits(WaitSum sums[REASON_COUNT], const Thread *thread)
-{
-	for (size_t i = 0; i < thread->intervals.count; i++) {
-		const Interval *interval = &thread->intervals.items[i];
-		uint64_t end = interval_end(thread, i);
-		WaitSum *sum = &sums[wait_reason(interval)];
-
-		/* What is unknown is in the ledger: nobody can say that it was a wait. */
-		if (interval->state == STATE_RUNNING || interval->state == STATE_UNKNOWN ||
-		    end <= interval->start_ns)
-			continue;
-		sum->ns += end - interval->start_ns;
-		sum->count++;
-		sum->longest = MAX(sum->longest, end - interval->start_ns);
-	}
-}
-
-/* The largest of those that are idle, or of those that are not. */
-static void print_largest(FILE *file, const WaitSum sums[REASON_COUNT], bool idle,
-			  const char *title)
-{
-	size_t shown = 0;
-
-	for (size_t i = 0; i < REASON_COUNT && shown < REPORT_WAITS; i++) {
-		const ReasonInfo *info = &reason_info[sums[i].reason];
-
-		if (sums[i].ns == 0 || (info->category == CATEGORY_IDLE) != idle)
-			continue;
-		if (shown++ == 0)
-			fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest",
-				title);
-		fprintf(file, "%12s %10" PRIu64 " %12s  %s\n", DURATION(sums[i].ns), sums[i].count,
-			DURATION(sums[i].longest), info->leaf);
-	}
-}
-
-static void print_waits(FILE *file, const Timeline *timeline)
-{
-	WaitSum sums[REASON_COUNT] = {};
-
-	for (size_t i = 0; i < REASON_COUNT; i++)
-		sums[i].reason = i;
-	for (size_t i = 0; i < timeline->threads.count; i++)
-		add_waits(sums, &timeline->threads.items[i]);
-	qsort(sums, REASON_COUNT, sizeof(*sums), compare_waits);
-	print_largest(file, sums, /* idle= */ false, "largest waits");
-	print_largest(file, sums, /* idle= */ true, "idle, not counted among them");
-}
-
 static void print_spans(FILE *file, const Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->losses.count; i++) {
@@ -464,7 +371,9 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_losses(file, timeline);
 	print_spans(file, timeline);
 	print_stacks(file, timeline, frames);
-	print_waits(file, timeline);
+	report_waits_print(file, timeline);
+	report_faults_print(file, timeline);
+	report_requests_print(file, timeline);
 	fputc('\n', file);
 	print_places(file, timeline, frames);
 	print_threads(file, timeline);

@@ -2,6 +2,9 @@
 #include "json.h"
 #include "labels.h"
 #include "report.h"
+#include "report_faults.h"
+#include "report_requests.h"
+#include "report_waits.h"
 #include "stack_sums.h"
 
 static void write_states(Json *json, const Thread *thread)
@@ -33,6 +36,10 @@ static void write_kernel(Json *json, const KernelAccount *kernel)
 		json_key_u64(json, "run_delay", kernel->run_delay);
 	json_key_u64(json, "nvcsw", kernel->nvcsw);
 	json_key_u64(json, "nivcsw", kernel->nivcsw);
+	json_key_u64(json, "min_flt", kernel->min_flt);
+	json_key_u64(json, "maj_flt", kernel->maj_flt);
+	json_key_u64(json, "read_bytes", kernel->read_bytes);
+	json_key_u64(json, "write_bytes", kernel->write_bytes);
 	json_end_object(json);
 }
 
@@ -49,6 +56,8 @@ static void write_thread(Json *json, const Timeline *timeline, const Thread *thr
 	write_states(json, thread);
 	json_key_u64(json, "switch_outs", thread->switch_outs);
 	write_kernel(json, &thread->kernel);
+	report_faults_of_thread(json, thread);
+	report_requests_of_thread(json, timeline, thread);
 	json_end_object(json);
 }
 
@@ -195,6 +204,9 @@ void report_json(FILE *file, const Timeline *timeline, Frames *frames)
 	json_end_array(&json);
 	write_totals(&json, timeline);
 	write_losses(&json, timeline);
+	report_faulted_files(&json, timeline);
+	report_requests(&json, timeline);
+	report_waited_files(&json, timeline);
 	write_stacks(&json, timeline, frames);
 	write_notes(&json, timeline);
 	json_key_u64(&json, "contradictions", timeline->contradictions);

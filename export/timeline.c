@@ -67,7 +67,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 	bool preempt = record->h.flags & SWITCH_PREEMPT;
 	Life *life;
 
-	if (record->h.flags & SWITCH_PREV && record->h.len >= sizeof(*record)) {
+	if (record->h.flags & SWITCH_PREV && record->h.len >= SWITCH_OUT_LEN) {
 		side.tid = record->prev_tid;
 		side.seq = record->prev_seq;
 		side.out = true;
@@ -236,6 +236,12 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 			(const struct rec_snapshot *)record);
 	case REC_SAMPLE:
 		return add_sample(builder, (const struct rec_sample *)record);
+	case REC_FAULT:
+		return faults_add(builder, (const struct rec_fault *)record);
+	case REC_INODE:
+		return inodes_add(&builder->timeline->inodes, (const struct rec_inode *)record);
+	case REC_REQUEST:
+		return requests_add(builder, (const struct rec_request *)record);
 	case REC_STACK:
 		return add_stack(builder, (const struct rec_stack *)record);
 	}
@@ -258,6 +264,9 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 		return add_loss(builder, (const struct rec_loss *)record);
 	case REC_TOTAL:
 		return add_total(builder, (const struct rec_total *)record);
+	case REC_DEVICE:
+		return requests_add_device(&builder->timeline->requests,
+					   (const struct rec_device *)record);
 	case REC_NOTE:
 		return add_note(builder, (const struct rec_note *)record);
 	case REC_END:
@@ -290,6 +299,10 @@ void timeline_free(Timeline *timeline)
 		free(timeline->threads.items[i].name);
 		vec_free(&timeline->threads.items[i].intervals);
 		vec_free(&timeline->threads.items[i].ticks);
+		vec_free(&timeline->threads.items[i].faults);
+		vec_free(&timeline->threads.items[i].requests);
+		vec_free(&timeline->threads.items[i].request_waits);
+		vec_free(&timeline->threads.items[i].file_waits);
 	}
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		free(timeline->processes.items[i].name);
@@ -305,6 +318,8 @@ void timeline_free(Timeline *timeline)
 	vec_free(&timeline->tasks);
 	vec_free(&timeline->stacks);
 	vec_free(&timeline->frames);
+	inodes_free(&timeline->inodes);
+	requests_free(&timeline->requests);
 	vec_free(&timeline->losses);
 	for (size_t i = 0; i < timeline->notes.count; i++)
 		free(timeline->notes.items[i]);

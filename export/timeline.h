@@ -12,8 +12,10 @@
 #ifndef WALLPROF_TIMELINE_H
 #define WALLPROF_TIMELINE_H
 
+#include "inodes.h"
 #include "reason.h"
 #include "records.h"
+#include "requests.h"
 #include "util.h"
 
 enum thread_state {
@@ -25,6 +27,7 @@ enum thread_state {
 };
 
 #define STACK_NONE  UINT32_MAX /* no stack was taken */
+#define WAIT_NONE   UINT32_MAX
 #define THREAD_NONE UINT32_MAX /* no such thread */
 
 /*
@@ -38,9 +41,10 @@ typedef struct Interval {
 	uint32_t kernel_stack;
 	uint32_t waker;	   /* who ended it (STATE_BLOCKED) or began it (REASON_WOKEN):
 			      Timeline::tasks, or THREAD_NONE */
-	uint16_t cpu;	   /* STATE_RUNNING: where */
+	uint16_t cpu;	   /* STATE_RUNNING: where; STATE_BLOCKED: where it was woken */
 	int16_t syscall;   /* STATE_BLOCKED: -1 none */
-	uint8_t state;	   /* enum thread_state */
+	uint8_t state : 4; /* enum thread_state */
+	uint8_t sleep : 4; /* STATE_BLOCKED: enum sleep_state */
 	uint8_t reason;	   /* enum reason: of blocked and runnable intervals */
 	uint8_t rule;	   /* enum reason_rule: what the reason rests on */
 	uint8_t flags;	   /* enum interval_flags */
@@ -61,6 +65,33 @@ typedef struct Tick {
 	bool user_mode;
 } Tick;
 
+/* A page fault: a span over the intervals. */
+typedef struct Fault {
+	uint64_t start_ns, end_ns; /* in the window */
+	uint64_t waited_ns;	   /* of it, blocked */
+	uint32_t wait;		   /* its first blocked interval, or WAIT_NONE */
+	uint64_t address;
+	uint64_t offset;     /* of the page in the file, bytes, or OFFSET_UNKNOWN */
+	uint32_t inode;	     /* Timeline::inodes, or INODE_NONE */
+	uint32_t user_stack; /* STACK_NONE: none was taken */
+	uint8_t flags;	     /* enum fault_flags */
+	uint8_t memory;	     /* enum fault_memory */
+	uint8_t page;	     /* enum fault_page */
+	uint8_t hook;	     /* enum fault_hook; FAULT_HOOK_SLEEP: its end was not told */
+} Fault;
+
+/* A wait that ended because a request completed. */
+typedef struct RequestWait {
+	uint32_t interval; /* Thread::intervals */
+	uint32_t request;  /* Requests::list */
+} RequestWait;
+
+/* The file that a wait's system call was about. */
+typedef struct FileWait {
+	uint64_t start_ns; /* of the wait */
+	uint32_t inode;	   /* Timeline::inodes */
+} FileWait;
+
 /* What the kernel itself says a thread used in the window (differences of REC_STATS). */
 typedef struct KernelAccount {
 	bool known;			      /* both ends were received */
@@ -68,6 +99,7 @@ typedef struct KernelAccount {
 	uint64_t utime, stime;
 	uint64_t nvcsw, nivcsw;
 	uint64_t min_flt, maj_flt;
+	uint64_t read_bytes, write_bytes; /* from and to disks; what was made dirty is written */
 } KernelAccount;
 
 typedef struct Thread {
@@ -80,6 +112,10 @@ typedef struct Thread {
 	bool is_main; /* the process's leader */
 	VEC(Interval) intervals;
 	VEC(Tick) ticks;
+	VEC(Fault) faults;	/* in order of their start; no two overlap */
+	VEC(uint32_t) requests; /* those it submitted: Requests::list, in order of their end */
+	VEC(RequestWait) request_waits;	      /* in order of time */
+	VEC(FileWait) file_waits;	      /* likewise */
 	uint64_t ledger[STATE_COUNT];	      /* ns per state */
 	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
 	uint64_t switch_outs;	   /* recorded in the window, the final one (exit) not counted */
@@ -102,6 +138,7 @@ typedef struct Process {
 typedef struct Task {
 	uint32_t tid, ns_tid, ns_tgid;
 	uint32_t thread; /* Timeline::threads, or THREAD_NONE if not a target */
+	bool kernel;	 /* a thread of the kernel */
 	char comm[COMM_LEN];
 } Task;
 
@@ -135,6 +172,8 @@ typedef struct Timeline {
 	VEC(Task) tasks;
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
+	Inodes inodes;
+	Requests requests;
 	VEC(LossSpan) losses;
 	VEC(char *) notes; /* sentences that whoever reads the profile should see */
 	struct {
@@ -168,6 +207,21 @@ static inline uint64_t interval_end(const Thread *thread, size_t i)
 {
 	return i + 1 < thread->intervals.count ? thread->intervals.items[i + 1].start_ns
 					       : thread->end_ns;
+}
+
+/*
+ * The file (Timeline::inodes) of the page fault that the wait `interval` of a thread lies in, or
+ * else of its system call; INODE_NONE: none, or it is not known. A worker of io_uring: of its work.
+ */
+uint32_t thread_wait_inode(const Thread *thread, size_t interval);
+
+/* The request that the wait `interval` of a thread ended with, or REQUEST_NONE. */
+uint32_t thread_wait_request(const Thread *thread, size_t interval);
+
+/* A moment as profiles have it: ns since the start of the window. */
+static inline uint64_t timeline_time(const Timeline *timeline, uint64_t ns)
+{
+	return ns > timeline->start_ns ? ns - timeline->start_ns : 0;
 }
 
 /* "kernel", "command", … : the value of a REC_META key, or NULL. */

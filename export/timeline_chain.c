@@ -52,6 +52,7 @@ static void set_reason(Interval *interval, enum reason reason, enum reason_rule 
 static void set_waker(Interval *interval, Waker waker)
 {
 	interval->waker = waker.task;
+	interval->cpu = waker.cpu;
 	interval->flags &= ~INTERVAL_WAKER_IRQ;
 	if (waker.irq)
 		interval->flags |= INTERVAL_WAKER_IRQ;
@@ -218,6 +219,7 @@ static void set_blocked(Interval *interval, const ReasonFacts *facts)
 	enum reason reason = reason_classify(facts, &rule);
 
 	interval->state = STATE_BLOCKED;
+	interval->sleep = reason_sleep_state(facts);
 	set_reason(interval, reason, rule);
 	if (facts->syscall >= 0) {
 		interval->syscall = facts->syscall;
@@ -237,6 +239,12 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 	facts.state = record->prev_state;
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
 	set_blocked(interval, &facts);
+	if (record->h.len >= sizeof(*record) && record->inode)
+		*vec_push(&life->thread.file_waits) = (FileWait){
+			.start_ns = interval->start_ns,
+			.inode = inodes_reference(&builder->timeline->inodes, record->file_device,
+						  record->inode, record->generation),
+		};
 }
 
 /* Wakings before it slept that woke nobody. */
@@ -306,12 +314,16 @@ void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *si
 
 static Waker waker_of(TimelineBuilder *builder, const struct rec_waking *record)
 {
-	if (record->h.flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ))
-		return (Waker){THREAD_NONE, true};
-	/* Who was interrupted is not who woke; nor is the idle task anyone. */
-	if (record->h.flags & WAKING_UNKNOWN_CONTEXT || !record->waker_tid)
-		return (Waker){THREAD_NONE, false};
-	return (Waker){tasks_reference(builder, record->waker_tid), false};
+	/*
+	 * The idle task wakes nobody but by what interrupts have left to it: a CPU that polls for
+	 * them is sent none (flush_smp_call_function_queue() in kernel/smp.c).
+	 */
+	if (record->h.flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ) || !record->waker_tid)
+		return (Waker){THREAD_NONE, record->h.cpu, true};
+	/* Who was interrupted is not who woke. */
+	if (record->h.flags & WAKING_UNKNOWN_CONTEXT)
+		return (Waker){THREAD_NONE, record->h.cpu, false};
+	return (Waker){tasks_reference(builder, record->waker_tid), record->h.cpu, false};
 }
 
 static void end_wait(Life *life, Interval *wait, uint64_t ns, Waker waker)

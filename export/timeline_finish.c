@@ -91,6 +91,8 @@ static void set_account(Life *life)
 					 life->outside_at_base.involuntary),
 		.min_flt = difference(final->min_flt, base->min_flt),
 		.maj_flt = difference(final->maj_flt, base->maj_flt),
+		.read_bytes = difference(final->read_bytes, base->read_bytes),
+		.write_bytes = difference(final->write_bytes, base->write_bytes),
 	};
 }
 
@@ -117,6 +119,8 @@ static void life_free(Life *life)
 	free(life->thread.name);
 	vec_free(&life->thread.intervals);
 	vec_free(&life->thread.ticks);
+	vec_free(&life->thread.faults);
+	vec_free(&life->thread.file_waits);
 	free(life);
 }
 
@@ -133,11 +137,14 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 			continue;
 		adopt_undescribed(builder, life);
 		set_account(life);
+		faults_finish(&life->thread);
 		ret_numbers[i] = timeline->threads.count;
 		*vec_push(&timeline->threads) = life->thread;
 		life->thread.name = NULL;
 		life->thread.intervals.items = NULL;
 		life->thread.ticks.items = NULL;
+		life->thread.faults.items = NULL;
+		life->thread.file_waits.items = NULL;
 	}
 	for (size_t i = 0; i < timeline->tasks.count; i++) {
 		Task *task = &timeline->tasks.items[i];
@@ -267,6 +274,7 @@ void finish_timeline(TimelineBuilder *builder)
 	move_threads(builder, numbers);
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
+	requests_finish(builder->timeline);
 	for (size_t i = 0; i < builder->lives.count; i++)
 		life_free(builder->lives.items[i]);
 }

@@ -5,6 +5,8 @@
  *   timeline.c         takes records apart; definitions, losses, totals
  *   timeline_tasks.c   which life of which process a tid means at a moment
  *   timeline_chain.c   the state chain of one life, as records come
+ *   timeline_faults.c  page faults over it
+ *   timeline_requests.c  requests to block devices, and the waits that they ended
  *   timeline_finish.c  what the losses leave of the chains; ledgers; the result
  *
  * Losses are reported after the fact, so the chain is first built as if nothing
@@ -48,6 +50,7 @@ typedef struct Call {
 
 typedef struct Waker {
 	uint32_t task; /* Timeline::tasks */
+	uint16_t cpu;
 	bool irq;
 } Waker;
 
@@ -204,6 +207,23 @@ void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snaps
 
 /* The number of a stack id, or STACK_NONE for 0 (timeline.c). */
 uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
+
+/* ---- timeline_faults.c --------------------------------------------------- */
+
+void faults_add(TimelineBuilder *builder, const struct rec_fault *record);
+
+/* Once the thread's intervals are final: puts its faults in order, and explains its waits. */
+void faults_finish(Thread *thread);
+
+/* Gives the wait i another reason. */
+void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule);
+
+/* ---- timeline_requests.c ------------------------------------------------- */
+
+void requests_add(TimelineBuilder *builder, const struct rec_request *record);
+
+/* Once the timeline's threads are final: whose the requests are, and what waited for them. */
+void requests_finish(Timeline *timeline);
 
 /* ---- timeline_resolve.c -------------------------------------------------- */
 

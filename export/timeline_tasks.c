@@ -51,6 +51,7 @@ static void task_describe(Task *task, const struct rec_task *record)
 {
 	task->ns_tid = record->ns_tid;
 	task->ns_tgid = record->ns_tgid;
+	task->kernel = record->h.flags & TASK_KTHREAD;
 	memcpy(task->comm, record->comm, COMM_LEN - 1);
 	task->comm[COMM_LEN - 1] = 0;
 }
@@ -496,6 +497,7 @@ static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *recor
 
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 {
+	bool has_bytes = record->h.len >= sizeof(*record);
 	Life *life = stats_owner(builder, record);
 	KernelAccount account = {
 		.known = true,
@@ -507,6 +509,8 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 		.nivcsw = record->nivcsw,
 		.min_flt = record->min_flt,
 		.maj_flt = record->maj_flt,
+		.read_bytes = has_bytes ? record->read_bytes : 0,
+		.write_bytes = has_bytes ? record->write_bytes : 0,
 	};
 
 	if (record->h.ns <= builder->timeline->start_ns || !builder->start_known ||

@@ -9,19 +9,24 @@
 
 /* docs/capture-format.md states these; a change here is a change of the format. */
 _Static_assert(sizeof(struct record) == 16, "header");
-_Static_assert(sizeof(struct rec_switch) == 80, "REC_SWITCH");
+_Static_assert(sizeof(struct rec_switch) == 96, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, kstack) == SWITCH_SHORT_LEN, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, fd_kind) == 72, "REC_SWITCH");
+_Static_assert(offsetof(struct rec_switch, inode) == SWITCH_OUT_LEN, "REC_SWITCH");
 _Static_assert(sizeof(struct rec_waking) == 24, "REC_WAKING");
 _Static_assert(sizeof(struct rec_task) == 72, "REC_TASK");
 _Static_assert(offsetof(struct rec_task, comm) == 48, "REC_TASK");
 _Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
 _Static_assert(offsetof(struct rec_exec, path) == 48, "REC_EXEC");
 _Static_assert(sizeof(struct rec_exit) == 48, "REC_EXIT");
-_Static_assert(sizeof(struct rec_stats) == 88, "REC_STATS");
+_Static_assert(sizeof(struct rec_stats) == 104, "REC_STATS");
 _Static_assert(sizeof(struct rec_snapshot) == 80, "REC_SNAPSHOT");
 _Static_assert(offsetof(struct rec_snapshot, syscall) == 72, "REC_SNAPSHOT");
 _Static_assert(sizeof(struct rec_sample) == 40, "REC_SAMPLE");
+_Static_assert(sizeof(struct rec_fault) == 72, "REC_FAULT");
+_Static_assert(sizeof(struct rec_inode) == 40, "REC_INODE");
+_Static_assert(sizeof(struct rec_request) == 112, "REC_REQUEST");
+_Static_assert(offsetof(struct rec_device, text) == 32, "REC_DEVICE");
 _Static_assert(offsetof(struct rec_stack, frames) == 40, "REC_STACK");
 _Static_assert(sizeof(struct rec_window) == 24, "REC_WINDOW");
 _Static_assert(offsetof(struct rec_file, base_svma) == 48, "REC_FILE");
@@ -44,9 +49,13 @@ static const uint16_t fixed_len[256] = {
 	[REC_TASK] = sizeof(struct rec_task),
 	[REC_EXEC] = sizeof(struct rec_exec),
 	[REC_EXIT] = offsetof(struct rec_exit, start_boottime), /* older captures end there */
-	[REC_STATS] = sizeof(struct rec_stats),
+	[REC_STATS] = offsetof(struct rec_stats, read_bytes),	/* older captures end there */
 	[REC_SNAPSHOT] = sizeof(struct rec_snapshot),
 	[REC_SAMPLE] = sizeof(struct rec_sample),
+	[REC_FAULT] = sizeof(struct rec_fault),
+	[REC_INODE] = offsetof(struct rec_inode, text),
+	[REC_REQUEST] = sizeof(struct rec_request),
+	[REC_DEVICE] = offsetof(struct rec_device, text),
 	[REC_STACK] = sizeof(struct rec_stack),
 	[REC_META] = sizeof(struct rec_meta),
 	[REC_WINDOW] = sizeof(struct rec_window),
@@ -104,7 +113,7 @@ static bool check_tail(const struct record *record)
 
 	switch (record->kind) {
 	case REC_SWITCH:
-		return !(record->flags & SWITCH_PREV) || record->len >= sizeof(struct rec_switch);
+		return !(record->flags & SWITCH_PREV) || record->len >= SWITCH_OUT_LEN;
 	case REC_TASK:
 		return has_end(((const struct rec_task *)record)->comm, COMM_LEN);
 	case REC_EXEC: {
@@ -117,6 +126,10 @@ static bool check_tail(const struct record *record)
 		tail += sizeof(u64); /* for tests/fuzz: this must be found */
 #endif
 		return ((const struct rec_stack *)record)->count <= tail / sizeof(u64);
+	case REC_INODE:
+		return ((const struct rec_inode *)record)->size <= tail;
+	case REC_DEVICE:
+		return ((const struct rec_device *)record)->size <= tail;
 	case REC_META:
 		return has_end(((const struct rec_meta *)record)->text, tail);
 	case REC_FILE: {

@@ -105,7 +105,7 @@ static void print_hook(void *user, const Probe *probe)
 
 	if (probe->error) {
 		printf("no   %-32s %s: %s\n", probe->hook, probe->purpose, strerror(-probe->error));
-		(*failed)++;
+		*failed += !probe->optional;
 		return;
 	}
 	printf("yes  %-32s %s", probe->hook, probe->purpose);
@@ -121,7 +121,10 @@ static bool start_all(const Options *options)
 	ProgramsOptions wanted = {.ring_size = options->ring_size,
 				  .unwind_memory = options->unwind_memory,
 				  .kernel_stacks = options->kernel_stacks,
-				  .user_stacks = options->user_stacks};
+				  .user_stacks = options->user_stacks,
+				  .faults = {.source = options->fault_source,
+					     .threshold_ns = options->fault_threshold_ns},
+				  .best_fault_source = options->best_fault_source};
 	ProgramsTimes times;
 	Programs *programs;
 	bool good;

@@ -2,6 +2,7 @@
 #include "exporter.h"
 #include "as_invoker.h"
 #include "capture.h"
+#include "chrome.h"
 #include "firefox.h"
 #include "interrupt.h"
 #include "output.h"
@@ -145,10 +146,18 @@ void exporter_unload(Loaded *loaded)
 	*loaded = (Loaded){};
 }
 
+static int write_format(Output *output, const Loaded *loaded, const Options *options)
+{
+	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph};
+
+	if (options->format == FORMAT_CHROME)
+		return chrome_write(output, loaded->timeline, loaded->frames, NULL);
+	return firefox_write(output, loaded->timeline, loaded->frames, &firefox);
+}
+
 int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker)
 {
-	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph};
 	Output *output;
 	int error = output_open(output_path, &output);
 
@@ -159,7 +168,7 @@ int exporter_write(const Loaded *loaded, const Options *options, const char *cap
 	interrupt_unfinished(output_temp_path(output));
 	if (invoker->change && fchown(output_fd(output), invoker->uid, invoker->gid))
 		log_warn("%s stays root's: %s", output_path, strerror(errno));
-	error = firefox_write(output, loaded->timeline, loaded->frames, &firefox);
+	error = write_format(output, loaded, options);
 	if (error)
 		output_discard(output);
 	else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "halves.h"
+#include "trampolines.h"
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
@@ -87,7 +88,7 @@ struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_co
 
 static enum half half_of(const struct bpf_program *program)
 {
-	static const char *const first[] = {"on_switch", "on_waking", "on_exec", "on_rename"};
+	static const char *const first[] = {"on_switch", "on_waking", "on_ring_work"};
 
 	for (size_t i = 0; i < ARRAY_LEN(first); i++)
 		if (!strcmp(bpf_program__name(program), first[i]))
@@ -95,8 +96,20 @@ static enum half half_of(const struct bpf_program *program)
 	return HALF_TICK;
 }
 
-int halves_open(const ProgramsOptions *options, size_t cpu_count, KernelFacts *kernel,
-		struct wallprof *ret_halves[static HALVES])
+/* Kernels are built without io_uring, too, without limits of cgroups, and without trampolines. */
+static bool is_missing(const struct bpf_program *program, const KernelFacts *kernel)
+{
+	const char *name = bpf_program__name(program);
+
+	if (!strcmp(name, "on_ring_work"))
+		return btf__find_by_name_kind(kernel->types, "btf_trace_io_uring_queue_async_work",
+					      BTF_KIND_TYPEDEF) < 0;
+	return !strcmp(name, "on_bio_limited") &&
+	       !trampolines_reach(kernel->types, "__blk_throtl_bio");
+}
+
+int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
+		KernelFacts *kernel, struct wallprof *ret_halves[static HALVES])
 {
 	struct bpf_program *program;
 
@@ -106,8 +119,14 @@ int halves_open(const ProgramsOptions *options, size_t cpu_count, KernelFacts *k
 		ret_halves[i] = halves_open_whole(options, cpu_count, kernel);
 		if (!ret_halves[i])
 			return -errno;
-		bpf_object__for_each_program(program, ret_halves[i]->obj)
-			bpf_program__set_autoload(program, half_of(program) == i);
+		bpf_object__for_each_program(program, ret_halves[i]->obj) bpf_program__set_autoload(
+			program,
+			half_of(program) == i && !is_missing(program, kernel) &&
+				!fault_hooks_leave_out(faults, bpf_program__name(program)));
+		ret_halves[i]->rodata->setting_fault_source = faults->source;
+		ret_halves[i]->rodata->setting_fault_threshold_ns = faults->threshold_ns;
+		if (faults->source == FAULT_SOURCE_OFF)
+			bpf_map__set_max_entries(ret_halves[i]->maps.open_faults, 1);
 	}
 	return 0;
 }

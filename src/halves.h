@@ -27,8 +27,8 @@ struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_co
 				   KernelFacts *kernel);
 
 /* Opens both halves. Returns 0 or a negative errno; those opened are to be closed either way. */
-int halves_open(const ProgramsOptions *options, size_t cpu_count, KernelFacts *kernel,
-		struct wallprof *ret_halves[static HALVES]);
+int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
+		KernelFacts *kernel, struct wallprof *ret_halves[static HALVES]);
 
 /*
  * Makes the maps that HALF_SWITCH does not have yet (bpf_map__reuse_fd()), and loads both.

@@ -126,6 +126,7 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 {
 	static const char *const kernel_stacks[] = {"none", "blocked", "all"};
 	static const char *const user_stacks[] = {"none", "fp", "dwarf"};
+	static const char *const fault_sources[] = {"off", "fentry", "events"};
 	const Options *options = facts->options;
 	MetaSink meta = {.sink = sink, .user = user};
 
@@ -137,6 +138,12 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);
+	put(&meta, "fault_source", "%s", fault_sources[facts->faults.source]);
+	if (facts->faults.threshold_ns == FAULT_THRESHOLD_NONE)
+		put(&meta, "fault_threshold_ns", "none");
+	else
+		put(&meta, "fault_threshold_ns", "%llu",
+		    (unsigned long long)facts->faults.threshold_ns);
 	put(&meta, "unwind_memory", "%llu", (unsigned long long)options->unwind_memory);
 	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
 	return meta.error;

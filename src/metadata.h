@@ -6,6 +6,7 @@
 #ifndef WALLPROF_METADATA_H
 #define WALLPROF_METADATA_H
 
+#include "fault_hooks.h"
 #include "loss.h"
 #include "options.h"
 
@@ -13,6 +14,7 @@ typedef struct MetadataFacts {
 	const Options *options;
 	pid_t command_pid; /* 0 = attached */
 	const char *hooks; /* programs_hooks() */
+	FaultOptions faults;
 } MetadataFacts;
 
 int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user);

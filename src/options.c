@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define DEFAULT_PROFILE	  "wallprof.json.gz"
+#define DEFAULT_TRACE	  "wallprof.trace.json.gz"
 #define DEFAULT_CAPTURE	  "wallprof.capture"
 #define DEFAULT_FREQUENCY 999
 #define DEFAULT_RING_SIZE (16ULL << 20)
@@ -30,6 +31,9 @@ enum long_option {
 	OPTION_JSON,
 	OPTION_UNWIND,
 	OPTION_AS_ROOT,
+	OPTION_FORMAT,
+	OPTION_FAULT_SOURCE,
+	OPTION_FAULT_THRESHOLD,
 	OPTION_VERSION,
 };
 
@@ -55,6 +59,9 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPTION_JSON},
 	{"unwind", required_argument, NULL, OPTION_UNWIND},
 	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
+	{"format", required_argument, NULL, OPTION_FORMAT},
+	{"fault-source", required_argument, NULL, OPTION_FAULT_SOURCE},
+	{"fault-threshold", required_argument, NULL, OPTION_FAULT_THRESHOLD},
 	{},
 };
 
@@ -72,9 +79,11 @@ void options_print_help(void)
 	      "tables\n"
 	      "\n"
 	      "The profile (default wallprof.json.gz; .json is not compressed) opens at\n"
-	      "https://profiler.firefox.com: drop the file there.\n"
+	      "https://profiler.firefox.com: drop the file there. One that ends in .trace.json\n"
+	      "or .trace.json.gz is a Chrome trace, for Perfetto and chrome://tracing.\n"
 	      "\n"
 	      "  -o, --output FILE        where to write\n"
+	      "      --format F           firefox or chrome, whatever the name of the file\n"
 	      "  -F, --frequency HZ       CPU samples a second (default 999)\n"
 	      "  -p, --pid PID[,PID…]     record these processes and their descendants\n"
 	      "  -d, --duration TIME      stop after 10, 10s, 500ms, 2m\n"
@@ -83,6 +92,10 @@ void options_print_help(void)
 	      "      --kernel-stacks W    all, blocked (default: not of preempted tasks), none\n"
 	      "      --stacks W           user stacks: dwarf (default: by unwind tables),\n"
 	      "                           fp (by frame pointers), none\n"
+	      "      --fault-source W     how page faults are seen: auto (default), fentry,\n"
+	      "                           events, off\n"
+	      "      --fault-threshold T  record also those that took so long without a wait,\n"
+	      "                           such as 20us (0: all)\n"
 	      "      --unwind-memory SIZE for unwind tables, 8M to 512M (default 512M);\n"
 	      "                           if full, unused tables are dropped\n"
 	      "      --ring-size SIZE     of each of the three kernel buffers (default 16M)\n"
@@ -161,6 +174,46 @@ static int parse_kernel_stacks(const char *text, Options *options)
 	return 0;
 }
 
+static int parse_fault_source(const char *text, Options *options)
+{
+	static const char *const sources[] = {
+		[FAULT_SOURCE_OFF] = "off",
+		[FAULT_SOURCE_FENTRY] = "fentry",
+		[FAULT_SOURCE_EVENTS] = "events",
+	};
+
+	options->best_fault_source = !strcmp(text, "auto");
+	if (options->best_fault_source)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+		if (!strcmp(text, sources[i])) {
+			options->fault_source = i;
+			return 0;
+		}
+	}
+	return bad("--fault-source", text, "expected auto, fentry, events or off");
+}
+
+static int parse_fault_threshold(const char *text, Options *options)
+{
+	if (!strcmp(text, "0"))
+		options->fault_threshold_ns = 0;
+	else if (parse_duration(text, &options->fault_threshold_ns))
+		return bad("--fault-threshold", text, "expected a time such as 20us, or 0");
+	return 0;
+}
+
+static int parse_format(const char *text, Options *options)
+{
+	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
+		options->format = FORMAT_FIREFOX;
+	else if (!strcmp(text, "chrome"))
+		options->format = FORMAT_CHROME;
+	else
+		return bad("--format", text, "expected firefox (also called gecko) or chrome");
+	return 0;
+}
+
 static int parse_user_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "dwarf"))
@@ -219,6 +272,10 @@ static int parse_option(int option, Options *options)
 		return parse_ring_size(optarg, options);
 	case OPTION_KERNEL_STACKS:
 		return parse_kernel_stacks(optarg, options);
+	case OPTION_FAULT_SOURCE:
+		return parse_fault_source(optarg, options);
+	case OPTION_FAULT_THRESHOLD:
+		return parse_fault_threshold(optarg, options);
 	case OPTION_STACKS:
 		return parse_user_stacks(optarg, options);
 	case OPTION_UNWIND_MEMORY:
@@ -250,6 +307,8 @@ static int parse_option(int option, Options *options)
 	case OPTION_AS_ROOT:
 		options->as_root = true;
 		return 0;
+	case OPTION_FORMAT:
+		return parse_format(optarg, options);
 	}
 	/* getopt has said what is wrong. */
 	return -EINVAL;
@@ -291,6 +350,7 @@ static uint32_t verbs_of_option(int option)
 	case OPTION_KEEP_CAPTURE:
 		return VERB_BIT(VERB_PROFILE);
 	case OPTION_CPU_GRAPH:
+	case OPTION_FORMAT:
 		return VERBS_EXPORTING;
 	case OPTION_JSON:
 		return VERB_BIT(VERB_REPORT);
@@ -342,13 +402,31 @@ static bool ends_with(const char *text, const char *suffix)
 	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
 }
 
-/* The suffix chooses the format, so one that means nothing is a mistake. */
-static int check_output_name(const Options *options)
+static const char *default_output(const Options *options)
 {
-	if (!(VERBS_EXPORTING & VERB_BIT(options->verb)) || ends_with(options->output, ".json") ||
-	    ends_with(options->output, ".json.gz"))
+	if (options->verb == VERB_RECORD)
+		return DEFAULT_CAPTURE;
+	return options->format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
+}
+
+/* The suffix chooses compression and format, so one that means nothing is a mistake. */
+static int choose_format(Options *options)
+{
+	bool trace = ends_with(options->output, ".trace.json") ||
+		     ends_with(options->output, ".trace.json.gz");
+
+	if (!(VERBS_EXPORTING & VERB_BIT(options->verb)))
 		return 0;
-	return bad("--output", options->output, "a profile's name ends in .json or .json.gz");
+	if (!ends_with(options->output, ".json") && !ends_with(options->output, ".json.gz"))
+		return bad("--output", options->output,
+			   "a profile's name ends in .json or .json.gz");
+	if (options->format == FORMAT_BY_NAME)
+		options->format = trace ? FORMAT_CHROME : FORMAT_FIREFOX;
+	if (options->format == FORMAT_CHROME && options->cpu_graph) {
+		log_error("--cpu-graph has no meaning for a Chrome trace");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static int check_recording_options(const Options *options)
@@ -438,6 +516,8 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.frequency = DEFAULT_FREQUENCY,
 		.ring_size = DEFAULT_RING_SIZE,
 		.kernel_stacks = KERNEL_STACKS_BLOCKED,
+		.best_fault_source = true,
+		.fault_threshold_ns = FAULT_THRESHOLD_NONE,
 		.user_stacks = USER_STACKS_TABLES,
 		.unwind_memory = UNWIND_MEMORY_MAX,
 	};
@@ -446,7 +526,7 @@ int options_parse(int argc, char **argv, Options *ret_options)
 	if (error)
 		return error;
 	if (!options->output)
-		options->output = options->verb == VERB_RECORD ? DEFAULT_CAPTURE : DEFAULT_PROFILE;
-	error = check_output_name(options);
+		options->output = default_output(options);
+	error = choose_format(options);
 	return error ? error : take_operands(argc - optind, argv + optind, options);
 }

@@ -20,8 +20,15 @@ enum verb {
 	VERB_VERSION,
 };
 
+enum format {
+	FORMAT_BY_NAME, /* as the output's name says */
+	FORMAT_FIREFOX,
+	FORMAT_CHROME,
+};
+
 typedef struct Options {
 	enum verb verb;
+	enum format format; /* of the profile; never FORMAT_BY_NAME once the line was read */
 	const char *output; /* profile, or capture with `record`; never NULL */
 	const char *input;  /* capture, for export and report */
 	char **command;	    /* NULL-terminated; NULL = attach */
@@ -32,7 +39,10 @@ typedef struct Options {
 	uint64_t ring_size; /* a power of two */
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
-	uint64_t unwind_memory; /* bytes: whole chunks (unwind_memory.h) */
+	bool best_fault_source; /* else: */
+	enum fault_source fault_source;
+	uint64_t fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
+	uint64_t unwind_memory;	     /* bytes: whole chunks (unwind_memory.h) */
 	bool keep_capture;
 	bool defer_symbols;
 	bool no_debuginfod;

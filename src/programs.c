@@ -8,7 +8,6 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Threads described between two drains: 256 bytes each, so a small ring holds them. */
@@ -21,7 +20,8 @@ struct Programs {
 	struct cpu_account *accounts;
 	UnwindMemory *unwind_memory;
 	size_t cpu_count;
-	struct bpf_link **ticks;
+	FaultOptions faults;
+	BpfLinks followers, ticks;
 	int stats_fd;
 	ProgramsTimes times;
 };
@@ -30,17 +30,38 @@ static const struct {
 	const char *program;
 	const char *hook;
 	const char *purpose;
+	bool optional;
 } hooks[] = {
-	{"on_switch", "tp_btf/sched_switch", "context switches"},
-	{"on_waking", "tp_btf/sched_waking", "wake-ups"},
-	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads"},
-	{"on_exec", "tp_btf/sched_process_exec", "exec"},
-	{"on_rename", "tp_btf/task_rename", "thread names"},
-	{"on_tick", "perf_event/cpu-clock", "CPU samples"},
-	{"mark_target", "iter/task", "finding targets"},
-	{"mark_command", "iter/task", "finding the command"},
-	{"mark_descendants", "iter/task", "finding processes of targets"},
-	{"snapshot", "iter.s/task", "threads asleep at the start"},
+	{"on_fault_begin", "fentry/handle_mm_fault", "page faults", true},
+	{"on_fault_end", "fexit/handle_mm_fault", "page faults", true},
+	{"on_fault_end_stack", "fexit/handle_mm_fault", "page faults, with stacks", true},
+	{"on_file_fault", "fexit/filemap_fault", "what page faults found of files", true},
+	{"on_fault_user", "tp_btf/page_fault_user", "page faults", true},
+	{"on_fault_kernel", "tp_btf/page_fault_kernel", "page faults", true},
+	{"on_fault_accounted", "perf_event/page-faults-maj", "page faults", true},
+	{"on_fault_accounted_stack", "perf_event/page-faults-min", "page faults, with stacks",
+	 true},
+	{"on_bio_queued", "tp_btf/block_bio_queue", "block I/O", true},
+	{"on_bio_limited", "fentry/__blk_throtl_bio", "block I/O that a cgroup limits", true},
+	{"on_bio_remapped", "tp_btf/block_bio_remap", "block I/O of md and dm", true},
+	{"on_bio_split", "tp_btf/block_split", "block I/O", true},
+	{"on_bio_completed", "tp_btf/block_bio_complete", "block I/O of md, dm and zram", true},
+	{"on_request_inserted", "tp_btf/block_rq_insert", "block I/O", true},
+	{"on_request_merged", "tp_btf/block_rq_merge", "block I/O", true},
+	{"on_request_issued", "tp_btf/block_rq_issue", "block I/O", true},
+	{"on_request_completed", "tp_btf/block_rq_complete", "block I/O", true},
+	{"on_ring_work", "tp_btf/io_uring_queue_async_work", "block I/O of io_uring's workers",
+	 true},
+	{"on_switch", "tp_btf/sched_switch", "context switches", false},
+	{"on_waking", "tp_btf/sched_waking", "wake-ups", false},
+	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", false},
+	{"on_exec", "tp_btf/sched_process_exec", "exec", false},
+	{"on_rename", "tp_btf/task_rename", "thread names", false},
+	{"on_tick", "perf_event/cpu-clock", "CPU samples", false},
+	{"mark_target", "iter/task", "finding targets", false},
+	{"mark_command", "iter/task", "finding the command", false},
+	{"mark_descendants", "iter/task", "finding processes of targets", false},
+	{"snapshot", "iter.s/task", "threads asleep at the start", false},
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -84,36 +105,56 @@ static int map_accounts(Programs *programs)
 	return 0;
 }
 
-/* Everything but the ticks and the iterators, which are opened when needed. */
-static int attach_followers(Programs *programs)
+/* What runs whenever something happens; ticks and iterators are begun when they are needed. */
+static bool is_follower(const struct bpf_program *program)
 {
-	struct wallprof *first = programs->halves[HALF_SWITCH];
-	struct wallprof *second = programs->halves[HALF_TICK];
-	uint64_t begin = now_ns();
-	struct {
-		struct bpf_program *program;
-		struct bpf_link **link;
-	} followers[] = {
-		{first->progs.on_switch, &first->links.on_switch},
-		{first->progs.on_waking, &first->links.on_waking},
-		{second->progs.on_wakeup_new, &second->links.on_wakeup_new},
-		{first->progs.on_exec, &first->links.on_exec},
-		{first->progs.on_rename, &first->links.on_rename},
-	};
+	static const char *const sections[] = {"tp_btf/", "fentry/", "fexit/"};
+	const char *section = bpf_program__section_name(program);
 
-	for (size_t i = 0; i < ARRAY_LEN(followers); i++) {
-		*followers[i].link = bpf_program__attach(followers[i].program);
-		if (!*followers[i].link) {
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		if (!strncmp(section, sections[i], strlen(sections[i])))
+			return bpf_program__fd(program) >= 0;
+	return false;
+}
+
+static int attach_followers_of(Programs *programs, struct wallprof *half)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, half->obj)
+	{
+		struct bpf_link *link;
+
+		if (!is_follower(program))
+			continue;
+		link = bpf_program__attach(program);
+		if (!link) {
 			int error = -errno;
 
-			log_error("attaching %s failed: %s",
-				  bpf_program__section_name(followers[i].program),
+			log_error("attaching %s failed: %s", bpf_program__section_name(program),
 				  strerror(-error));
 			return error;
 		}
+		*vec_push(&programs->followers) = link;
 	}
-	programs->times.attach_ns += now_ns() - begin;
 	return 0;
+}
+
+static int attach_followers(Programs *programs)
+{
+	uint64_t begin = now_ns();
+	int error = 0;
+
+	for (size_t i = 0; i < HALVES && !error; i++)
+		error = attach_followers_of(programs, programs->halves[i]);
+	if (error)
+		return error;
+	error = fault_hooks_attach(&programs->faults, programs->halves[HALF_TICK]->obj,
+				   programs->cpu_count, &programs->followers);
+	if (error)
+		log_error("attaching to the events of page faults failed: %s", strerror(-error));
+	programs->times.attach_ns += now_ns() - begin;
+	return error;
 }
 
 /* The tables' maps are made before the programs, which find their first chunk in place. */
@@ -173,9 +214,11 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 
 	programs->rings = rings_new(sizes);
 	error = kernel_facts_read(&programs->kernel);
+	if (!error && options->best_fault_source)
+		programs->faults.source = fault_hooks_best(programs->kernel.types);
 	if (!error)
-		error = halves_open(options, programs->cpu_count, &programs->kernel,
-				    programs->halves);
+		error = halves_open(options, &programs->faults, programs->cpu_count,
+				    &programs->kernel, programs->halves);
 	if (error)
 		log_error("opening the BPF programs failed: %s (`wallprof doctor` says what is "
 			  "missing)",
@@ -189,7 +232,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	int error;
 
 	programs->cpu_count = libbpf_num_possible_cpus();
-	programs->ticks = xcalloc(programs->cpu_count, sizeof(*programs->ticks));
+	programs->faults = options->faults;
 	error = open_programs(programs, options);
 	if (error)
 		return error;
@@ -287,11 +330,49 @@ int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user
 	return run_iterator(programs->halves[HALF_TICK]->progs.snapshot, 0, between, user);
 }
 
-const char *programs_hooks(void)
+FaultOptions programs_faults(const Programs *programs)
 {
-	return "sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
-	       "sched_process_exec (tp_btf), task_rename (tp_btf), cpu-clock (perf_event), "
-	       "task (iter.s)";
+	return programs->faults;
+}
+
+struct fault_counts programs_fault_counts(const Programs *programs)
+{
+	return programs->halves[HALF_TICK]->bss->fault_counts;
+}
+
+/* Given to the driver, and not seen to complete since. */
+static uint64_t count_under_way(const struct bpf_map *requests)
+{
+	struct rec_request request;
+	uint64_t key, *before = NULL, count = 0;
+
+	while (!bpf_map__get_next_key(requests, before, &key, sizeof(key))) {
+		if (!bpf_map__lookup_elem(requests, &key, sizeof(key), &request, sizeof(request),
+					  0) &&
+		    request.issues)
+			count++;
+		before = &key;
+	}
+	return count;
+}
+
+struct request_counts programs_request_counts(const Programs *programs)
+{
+	const struct wallprof *half = programs->halves[HALF_TICK];
+	struct request_counts counts = half->bss->request_counts;
+
+	counts.under_way = count_under_way(half->maps.open_requests);
+	return counts;
+}
+
+char *programs_hooks(const Programs *programs)
+{
+	const char *faults = fault_hooks_text(&programs->faults);
+
+	return xasprintf("sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
+			 "sched_process_exec (tp_btf), task_rename (tp_btf), cpu-clock "
+			 "(perf_event), task (iter.s)%s%s",
+			 faults ? ", " : "", faults ? faults : "");
 }
 
 /* What a program that was left out would have sent. */
@@ -301,8 +382,18 @@ static enum record_kind kind_of_program(const char *name)
 		const char *name;
 		enum record_kind kind;
 	} kinds[] = {
-		{"on_switch", REC_SWITCH}, {"on_waking", REC_WAKING}, {"on_wakeup_new", REC_TASK},
-		{"on_rename", REC_TASK},   {"on_exec", REC_EXEC},     {"on_tick", REC_SAMPLE},
+		{"on_switch", REC_SWITCH},
+		{"on_waking", REC_WAKING},
+		{"on_wakeup_new", REC_TASK},
+		{"on_rename", REC_TASK},
+		{"on_exec", REC_EXEC},
+		{"on_tick", REC_SAMPLE},
+		{"on_fault_end", REC_FAULT},
+		{"on_fault_end_stack", REC_FAULT},
+		{"on_fault_accounted", REC_FAULT},
+		{"on_fault_accounted_stack", REC_FAULT},
+		{"on_bio_completed", REC_REQUEST},
+		{"on_request_completed", REC_REQUEST},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -312,6 +403,16 @@ static enum record_kind kind_of_program(const char *name)
 }
 
 /* Programs of the other half have no descriptor, and nothing is known of them here. */
+static uint64_t misses_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	uint32_t length = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return 0;
+	return info.recursion_misses;
+}
+
 static void add_misses(struct wallprof *half, LossMeter *losses, uint64_t since_ns)
 {
 	struct bpf_program *program;
@@ -319,12 +420,20 @@ static void add_misses(struct wallprof *half, LossMeter *losses, uint64_t since_
 	bpf_object__for_each_program(program, half->obj)
 	{
 		enum record_kind kind = kind_of_program(bpf_program__name(program));
-		struct bpf_prog_info info = {};
-		uint32_t length = sizeof(info);
 
-		if (kind && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
-			loss_add(losses, kind, info.recursion_misses, since_ns);
+		if (kind)
+			loss_add(losses, kind, misses_of(program), since_ns);
 	}
+}
+
+uint64_t programs_left_out(const Programs *programs, const char *name)
+{
+	uint64_t misses = 0;
+
+	for (size_t i = 0; i < HALVES; i++)
+		misses +=
+			misses_of(bpf_object__find_program_by_name(programs->halves[i]->obj, name));
+	return misses;
 }
 
 void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns)
@@ -333,46 +442,22 @@ void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_n
 		add_misses(programs->halves[i], losses, since_ns);
 }
 
-static int open_tick(int cpu, unsigned int frequency)
+static SoftwareEvent tick(unsigned int frequency)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = NSEC_PER_SEC / frequency,
-	};
-
-	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return (SoftwareEvent){.config = PERF_COUNT_SW_CPU_CLOCK,
+			       .period = NSEC_PER_SEC / frequency};
 }
 
 int programs_start_ticks(Programs *programs, unsigned int frequency)
 {
+	SoftwareEvent event = tick(frequency);
 	uint64_t begin = now_ns();
-	size_t opened = 0;
-	int error = -ENODEV;
+	int error = software_event_attach(programs->halves[HALF_TICK]->progs.on_tick, &event,
+					  programs->cpu_count, &programs->ticks);
 
-	for (size_t cpu = 0; cpu < programs->cpu_count; cpu++) {
-		int fd = open_tick(cpu, frequency);
-
-		if (fd < 0) {
-			if (errno == ENODEV) /* not online */
-				continue;
-			error = -errno;
-			break;
-		}
-		programs->ticks[cpu] = bpf_program__attach_perf_event(
-			programs->halves[HALF_TICK]->progs.on_tick, fd);
-		if (!programs->ticks[cpu]) {
-			error = -errno;
-			close(fd);
-			break;
-		}
-		opened++;
-		error = 0;
-	}
 	if (error)
-		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, opened,
-			  strerror(-error),
+		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency,
+			  programs->ticks.count, strerror(-error),
 			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
 	programs->times.attach_ns += now_ns() - begin;
 	return error;
@@ -417,15 +502,17 @@ uint64_t programs_command_end(const Programs *programs)
 	return __atomic_load_n(&state->command_end_ns, __ATOMIC_ACQUIRE);
 }
 
+static void destroy_links(BpfLinks *links)
+{
+	for (size_t i = 0; i < links->count; i++)
+		bpf_link__destroy(links->items[i]);
+	vec_free(links);
+}
+
 void programs_stop(Programs *programs)
 {
-	for (size_t cpu = 0; cpu < programs->cpu_count; cpu++) {
-		bpf_link__destroy(programs->ticks[cpu]);
-		programs->ticks[cpu] = NULL;
-	}
-	for (size_t i = 0; i < HALVES; i++)
-		if (programs->halves[i])
-			wallprof__detach(programs->halves[i]);
+	destroy_links(&programs->ticks);
+	destroy_links(&programs->followers);
 }
 
 /* Returns the nanoseconds that they ran. */
@@ -475,7 +562,6 @@ void programs_free(Programs *programs)
 	unwind_memory_free(programs->unwind_memory);
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
-	free(programs->ticks);
 	free(programs);
 }
 
@@ -491,26 +577,21 @@ static uint32_t verified_instructions(const struct bpf_program *program)
 	return info.verified_insns;
 }
 
-static int probe_attaching(const struct bpf_program *program)
+static int probe_attaching(struct bpf_program *program)
 {
+	SoftwareEvent event = tick(100);
+	BpfLinks links = {};
 	struct bpf_link *link;
-	int fd, error;
+	int error;
 
 	if (bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT) {
-		fd = open_tick(0, 100);
-		if (fd < 0)
-			return -errno;
-		link = bpf_program__attach_perf_event(program, fd);
-		if (!link) {
-			error = -errno;
-			close(fd);
-			return error;
-		}
-	} else {
-		link = bpf_program__attach(program);
-		if (!link)
-			return -errno;
+		error = software_event_attach(program, &event, 1, &links);
+		destroy_links(&links);
+		return error;
 	}
+	link = bpf_program__attach(program);
+	if (!link)
+		return -errno;
 	bpf_link__destroy(link);
 	return 0;
 }
@@ -556,6 +637,7 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 		Probe probe = {.program = hooks[i].program,
 			       .hook = hooks[i].hook,
 			       .purpose = hooks[i].purpose,
+			       .optional = hooks[i].optional,
 			       .error = error};
 
 		if (!error)

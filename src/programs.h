@@ -5,6 +5,7 @@
 #ifndef WALLPROF_PROGRAMS_H
 #define WALLPROF_PROGRAMS_H
 
+#include "fault_hooks.h"
 #include "loss.h"
 #include "shared.h"
 #include "unwind_tables.h"
@@ -18,6 +19,8 @@ typedef struct ProgramsOptions {
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
 	uint64_t unwind_memory; /* bytes for the unwind tables and the processes' mappings */
+	FaultOptions faults;
+	bool best_fault_source; /* faults.source is to be the best that this kernel allows */
 	bool cost;		/* count the programs' run time */
 } ProgramsOptions;
 
@@ -55,14 +58,24 @@ ProgramsTimes programs_times(const Programs *programs);
  */
 int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user);
 
-/* The hooks in use, separated by commas. Static. */
-const char *programs_hooks(void);
+/* The hooks in use, separated by commas; to be freed. */
+char *programs_hooks(const Programs *programs);
+
+/* How page faults are seen: what was asked for, or what was best. */
+FaultOptions programs_faults(const Programs *programs);
+/* What became of those that are not told. */
+struct fault_counts programs_fault_counts(const Programs *programs);
+/* Once the programs are stopped: what is still under way counts as unfinished. */
+struct request_counts programs_request_counts(const Programs *programs);
 
 /*
  * After programs_stop: adds to the losses how often the kernel left a program out because
  * it was already running on that CPU.
  */
 void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns);
+
+/* How often the kernel has left out the program of that name, which sends no records itself. */
+uint64_t programs_left_out(const Programs *programs, const char *name);
 
 /* Hands every record that waits in the rings to take, which returns 0 or a negative errno. */
 int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
@@ -88,6 +101,7 @@ void programs_free(Programs *programs);
 /* What `doctor` learns of one BPF program. */
 typedef struct Probe {
 	const char *program, *hook, *purpose;
+	bool optional;		 /* without it less is recorded, or otherwise */
 	int error;		 /* 0, or why it cannot be loaded and attached */
 	uint32_t verified_insns; /* instructions the verifier processed, repeated ones too */
 	uint64_t load_ns;	 /* of an object with this program alone */

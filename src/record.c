@@ -8,6 +8,7 @@
  * the rings is drained; then the symbols are added.
  */
 #include "record.h"
+#include "block_devices.h"
 #include "interrupt.h"
 #include "record_private.h"
 #include "sources.h"
@@ -248,8 +249,8 @@ static int drain_between(void *recording)
 	return recording_drain(recording);
 }
 
-/* What stacks lack for reasons of ours, in the capture and on the screen. */
-static int note_unwinding(Recording *recording, uint64_t count, const char *what)
+/* What is missing, of which `subject`, in the capture and on the screen. */
+static int note_trouble(Recording *recording, const char *subject, uint64_t count, const char *what)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ struct rec_note *note = NULL;
@@ -257,7 +258,7 @@ static int note_unwinding(Recording *recording, uint64_t count, const char *what
 
 	if (count == 0)
 		return 0;
-	text = xasprintf("unwind tables: %" PRIu64 " %s", count, what);
+	text = xasprintf("%s: %" PRIu64 " %s", subject, count, what);
 	log_warn("%s", text);
 	length = (sizeof(*note) + strlen(text) + 1 + 7) & ~7UL;
 	note = xcalloc(1, length);
@@ -327,7 +328,64 @@ static int finish_unwinding(Recording *recording)
 		    counts.delays->count, delays_quantile(counts.delays, 500) / 1e6,
 		    delays_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
 	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
-		error = note_unwinding(recording, troubles[i].count, troubles[i].what);
+		error = note_trouble(recording, "unwind tables", troubles[i].count,
+				     troubles[i].what);
+	return error;
+}
+
+/* Without the events of minor faults nothing tells that one did not complete. */
+static int tell_faults(Recording *recording)
+{
+	FaultOptions faults = programs_faults(recording->programs);
+	struct fault_counts counts = programs_fault_counts(recording->programs);
+	int error = 0;
+
+	if (faults.threshold_ns != FAULT_THRESHOLD_NONE || faults.source == FAULT_SOURCE_FENTRY)
+		error = note_trouble(recording, "page faults", counts.open,
+				     "did not complete (a signal, an error), and are not told");
+	if (!error)
+		error = note_trouble(recording, "page faults", counts.unmatched,
+				     "were not seen to begin, and are not told");
+	return error;
+}
+
+static int tell_requests(Recording *recording)
+{
+	static const struct {
+		const char *program, *what;
+	} unseen[] = {
+		{"on_bio_queued", "requests were submitted unseen: whose they are is not known "
+				  "(the program was busy)"},
+		{"on_bio_limited",
+		 "requests that a cgroup's limit may have held back were submitted "
+		 "unseen: whose those are is not known (the program was busy)"},
+		{"on_request_issued", "requests were given to the driver unseen: their time on the "
+				      "device is told as time "
+				      "in the queue (the program was busy)"},
+		{"on_bio_remapped", "requests that md or dm made of others were not told from "
+				    "these: they are counted twice (the program was busy)"},
+		{"on_bio_split", "requests were cut unseen: whose a part is may not be known (the "
+				 "program was busy)"},
+	};
+	struct request_counts counts = programs_request_counts(recording->programs);
+	int error =
+		note_trouble(recording, "block I/O", counts.crowded,
+			     "requests were under way beside too many others, and are not told");
+
+	if (!error)
+		error = note_trouble(recording, "block I/O", counts.not_handed,
+				     "requests were left to workers of io_uring unseen: they are "
+				     "told as the workers' own");
+	if (!error)
+		error = note_trouble(recording, "block I/O", counts.unfinished,
+				     "requests were not seen to complete, and are not told");
+	if (!error)
+		error = note_trouble(recording, "block I/O", counts.under_way,
+				     "requests were still under way at the end, and are not told");
+	for (size_t i = 0; i < ARRAY_LEN(unseen) && !error; i++)
+		error = note_trouble(recording, "block I/O",
+				     programs_left_out(recording->programs, unseen[i].program),
+				     unseen[i].what);
 	return error;
 }
 
@@ -343,6 +401,12 @@ static int close_window(Recording *recording)
 		error = recording_drain_last(recording);
 	if (!error && recording->unwinder)
 		error = finish_unwinding(recording);
+	if (!error)
+		error = tell_faults(recording);
+	if (!error)
+		error = tell_requests(recording);
+	if (!error)
+		error = block_devices_write(recording_write, recording);
 	if (!error)
 		error = write_window(recording, WINDOW_END, end);
 	if (!error)

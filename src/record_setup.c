@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "block_devices.h"
 #include "checks.h"
 #include "interrupt.h"
 #include "metadata.h"
@@ -100,6 +101,9 @@ static int start_sources(Recording *recording)
 		.ring_size = options->ring_size,
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
+		.faults = {.source = options->fault_source,
+			   .threshold_ns = options->fault_threshold_ns},
+		.best_fault_source = options->best_fault_source,
 		.unwind_memory = options->unwind_memory,
 		.cost = options->cost,
 	};
@@ -284,13 +288,16 @@ static int prepare_tables(Recording *recording)
 
 static int write_metadata(Recording *recording)
 {
+	_cleanup_free_ char *hooks = programs_hooks(recording->programs);
 	MetadataFacts facts = {
 		.options = recording->options,
 		.command_pid = recording->launched ? recording->launch.pid : 0,
-		.hooks = programs_hooks(),
+		.hooks = hooks,
+		.faults = programs_faults(recording->programs),
 	};
+	int error = metadata_write(&facts, recording_write, recording);
 
-	return metadata_write(&facts, recording_write, recording);
+	return error ? error : block_devices_write(recording_write, recording);
 }
 
 static int open_everything(Recording *recording)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From a capture file to all that is written of it. capture_mutator.c changes it. */
 #include "capture.h"
+#include "chrome.h"
 #include "firefox.h"
 #include "frames.h"
 #include "fuzz.h"
@@ -11,6 +12,7 @@ static void tell(const Timeline *timeline, Frames *frames)
 {
 	/* A budget that a small file can reach. */
 	static const FirefoxOptions options = {.row_budget = 2000, .marker_budget = 500};
+	static const ChromeOptions chrome_options = {.slice_budget = 1000};
 	static FILE *null;
 	Output *output;
 
@@ -22,6 +24,7 @@ static void tell(const Timeline *timeline, Frames *frames)
 	report_json(null, timeline, frames);
 	output = output_for_stream(null);
 	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);
+	fuzz_require(chrome_write(output, timeline, frames, &chrome_options) == 0);
 	fuzz_require(output_close(output) == 0);
 }
 

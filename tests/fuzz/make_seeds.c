@@ -17,19 +17,21 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
-#define MS(n)	 (20 * NSEC_PER_SEC + (n) * (uint64_t)NSEC_PER_MSEC)
-#define MAIN	 100
-#define WORKER	 101
-#define FOREIGN	 7
-#define SLEEP	 1
-#define DISK	 2
-#define USER_ID	 0x1111
-#define KERN_ID	 0x2222
-#define TEXT	 0x7f0000001000
-#define KERNEL	 0xffffffff81000000
-#define FUTEX	 202
-#define READ	 0
-#define ALL_ONES UINT64_MAX
+#define MS(n)	    (20 * NSEC_PER_SEC + (n) * (uint64_t)NSEC_PER_MSEC)
+#define MAIN	    100
+#define WORKER	    101
+#define FOREIGN	    7
+#define SLEEP	    1
+#define DISK	    2
+#define USER_ID	    0x1111
+#define KERN_ID	    0x2222
+#define TEXT	    0x7f0000001000
+#define KERNEL	    0xffffffff81000000
+#define FUTEX	    202
+#define READ	    0
+#define DISK_NUMBER (8u << 20)
+#define FILE_NUMBER 12
+#define ALL_ONES    UINT64_MAX
 
 static const char *folder;
 
@@ -297,6 +299,81 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 	fuzz_require(capture_writer_close(writer) == 0);
 }
 
+static void put_fault(CaptureWriter *writer, uint64_t ns, uint64_t start_ns, uint8_t hook)
+{
+	struct rec_fault *fault =
+		make_record(REC_FAULT, FAULT_USER | FAULT_SLEPT, ns, sizeof(*fault), NULL, 0);
+
+	fault->tid = MAIN;
+	fault->device = DISK_NUMBER;
+	fault->inode = FILE_NUMBER;
+	fault->start_ns = start_ns;
+	fault->address = TEXT;
+	fault->ustack = USER_ID;
+	fault->memory = MEMORY_FILE;
+	fault->page = PAGE_READ;
+	fault->hook = hook;
+	put(writer, fault);
+}
+
+static void put_inode(CaptureWriter *writer, int flags, const char *names, size_t size)
+{
+	struct rec_inode *inode =
+		make_record(REC_INODE, flags, MS(41), sizeof(*inode), names, size);
+
+	inode->device = DISK_NUMBER;
+	inode->inode = FILE_NUMBER;
+	inode->size = size;
+	put(writer, inode);
+}
+
+static void put_request(CaptureWriter *writer, uint64_t ns, int flags, uint32_t operation)
+{
+	struct rec_request *request =
+		make_record(REC_REQUEST, flags, ns, sizeof(*request), NULL, 0);
+
+	request->device = request->file_device = DISK_NUMBER;
+	request->opf = operation;
+	request->bytes = 4096;
+	request->tid = MAIN;
+	request->submit_ns = MS(40);
+	request->start_ns = MS(41);
+	request->issue_ns = MS(42);
+	request->ustack = USER_ID;
+	request->inode = FILE_NUMBER;
+	request->issues = 1;
+	put(writer, request);
+}
+
+/* A thread that waits for a disk, directly and by a fault. */
+static void write_disk(void)
+{
+	static const char device[] = "sda\0sdb, sdc\0/mnt";
+	struct rec_device *named = make_record(
+		REC_DEVICE, 0, MS(81), offsetof(struct rec_device, text), device, sizeof(device));
+	CaptureWriter *writer;
+
+	named->device = DISK_NUMBER;
+	named->size = sizeof(device);
+	fuzz_require(capture_writer_new(open_seed("capture", "disk"), 1, &writer) == 0);
+	put_meta(writer);
+	put_task(writer, MS(0), 0, MAIN, "program");
+	put_window(writer, MS(0), WINDOW_START);
+	put_life(writer);
+	put_fault(writer, MS(41), MS(39), FAULT_HOOK_SLEEP);
+	put_fault(writer, MS(63), MS(39), FAULT_HOOK_EVENT);
+	put_fault(writer, MS(65), MS(64), FAULT_HOOK_FUNCTION);
+	put_inode(writer, INODE_MOUNT, "file\0folder", 12);
+	put_inode(writer, INODE_WHOLE | INODE_DELETED, "file\0folder", 12);
+	put_request(writer, MS(45), REQUEST_SUBMITTED | REQUEST_TARGET, 0);
+	put_request(writer, MS(46), REQUEST_SUBMITTED | REQUEST_KTHREAD | REQUEST_MIXED, 1);
+	put_request(writer, MS(47), REQUEST_BIO, 2);
+	put_window(writer, MS(80), WINDOW_END);
+	put(writer, named);
+	put_stacks(writer);
+	fuzz_require(capture_writer_close(writer) == 0);
+}
+
 /* Enough of them, in wild order, for the radix sort. */
 static void write_shuffled(void)
 {
@@ -425,6 +502,7 @@ int main(int argc, char **argv)
 		      /* by_tables= */ false);
 	write_capture("tables", /* attached= */ false, /* rounds= */ true, /* by_tables= */ true);
 	write_shuffled();
+	write_disk();
 	write_cache();
 	write_tables();
 	write_messages();

@@ -196,20 +196,24 @@ static inline long long node_int(const Node *node)
 	return strtoll(node->text, NULL, 10);
 }
 
-/* Milliseconds with up to six decimals as nanoseconds, exact. */
-static inline uint64_t node_ns(const Node *node)
+/* A number that has at most so many decimals, in units of the last of them; exact. */
+static inline uint64_t node_parts(const Node *node, int decimals)
 {
 	char *point;
-	uint64_t ns, scale = 100000;
+	uint64_t parts;
 
 	assert_int_equal(node->type, '0');
-	ns = strtoull(node->text, &point, 10) * 1000000;
-	if (*point == '.') {
-		assert_true(strlen(point) <= 7);
-		for (const char *p = point + 1; *p; p++, scale /= 10)
-			ns += (*p - '0') * scale;
-	}
-	return ns;
+	parts = strtoull(node->text, &point, 10);
+	for (point += *point == '.'; decimals > 0; decimals--)
+		parts = parts * 10 + (*point ? *point++ - '0' : 0);
+	assert_int_equal(*point, '\0');
+	return parts;
+}
+
+/* Milliseconds as nanoseconds. */
+static inline uint64_t node_ns(const Node *node)
+{
+	return node_parts(node, 6);
 }
 
 #endif

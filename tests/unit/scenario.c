@@ -119,6 +119,11 @@ void foreign(Scenario *scenario, uint32_t tid, const char *comm)
 	task(scenario, TASK_FOREIGN, tid, tid, comm);
 }
 
+void kernel_thread(Scenario *scenario, uint32_t tid, const char *comm)
+{
+	task(scenario, TASK_FOREIGN | TASK_KTHREAD, tid, tid, comm);
+}
+
 static void waking(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t waker)
 {
 	struct rec_waking record = {
@@ -162,7 +167,9 @@ static void switch_out(Scenario *scenario, uint8_t flags, uint32_t tid, uint16_t
 {
 	struct rec_switch record = scenario->next_out;
 
-	record.h = header(scenario, sizeof(record), REC_SWITCH, SWITCH_PREV | flags);
+	flags |= record.h.flags;
+	record.h = header(scenario, record.inode ? sizeof(record) : SWITCH_OUT_LEN, REC_SWITCH,
+			  SWITCH_PREV | flags);
 	record.prev_tid = tid;
 	record.prev_seq = ++*seq_of(scenario, tid);
 	record.prev_state = state;

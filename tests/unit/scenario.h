@@ -48,6 +48,7 @@ void birth(Scenario *scenario, uint32_t tid, uint32_t tgid);
 void described(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
 void renamed(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
 void foreign(Scenario *scenario, uint32_t tid, const char *comm);
+void kernel_thread(Scenario *scenario, uint32_t tid, const char *comm);
 void wake_new(Scenario *scenario, uint32_t tid, uint32_t waker);
 void wake(Scenario *scenario, uint32_t tid, uint32_t waker);
 void wake_by_irq(Scenario *scenario, uint32_t tid);

@@ -6,6 +6,7 @@
 #include "firefox_rows.h"
 #include "profile_reader.h"
 #include "random_timeline.h"
+#include "wait.h"
 
 /* ---- rows --------------------------------------------------------------------------- */
 

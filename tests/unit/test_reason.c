@@ -335,7 +335,30 @@ static void test_tables_are_complete(void **state)
 		assert_non_null(reason_rule_text[i]);
 }
 
+/* By what include/linux/sched.h has, and ps shows (fs/proc/array.c). */
+static void test_sleep_states(void **state)
+{
+	static const struct {
+		uint32_t state;
+		bool iowait;
+		enum sleep_state wanted;
+	} states[] = {
+		{0x1, false, SLEEP_INTERRUPTIBLE},   {0x2001, false, SLEEP_INTERRUPTIBLE},
+		{0x2, false, SLEEP_UNINTERRUPTIBLE}, {0x102, false, SLEEP_UNINTERRUPTIBLE},
+		{0x2, true, SLEEP_FOR_DISK},	     {0x402, false, SLEEP_IDLE},
+		{0x104, false, SLEEP_STOPPED},	     {0x8, false, SLEEP_TRACED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+		ReasonFacts facts = {.state = states[i].state, .iowait = states[i].iowait};
+
+		assert_int_equal(reason_sleep_state(&facts), states[i].wanted);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_sleep_states),
 	cmocka_unit_test(test_futexes),
 	cmocka_unit_test(test_disk),
 	cmocka_unit_test(test_descriptors),

@@ -174,6 +174,104 @@ static void test_report(void **state)
 	timeline_free(t);
 }
 
+/*
+ * One makes 200 MB dirty, which others write to the disk, another reads 4 KiB in 1 ms: bytes are as
+ * the kernel accounts them, the rate is that of requests.
+ */
+static void test_io_by_thread(void **state)
+{
+	Timeline *t = make_timeline();
+	Thread *dirties = &t->threads.items[0], *reads = &t->threads.items[1];
+
+	(void)state;
+	dirties->kernel.write_bytes = 200000000;
+	reads->kernel = (KernelAccount){.known = true, .read_bytes = 4096};
+	*vec_push(&t->requests.list) = (Request){
+		.submit_ns = HAND_START + 10 * MS,
+		.issue_ns = HAND_START + 10 * MS,
+		.end_ns = HAND_START + 11 * MS,
+		.bytes = 4096,
+		.device = 8 << 20,
+		.inode = INODE_NONE,
+		.user_stack = STACK_NONE,
+		.task = reads->task,
+		.thread = 1,
+	};
+	requests_device(&t->requests, 8 << 20);
+	*vec_push(&reads->requests) = 0;
+	check_contains(report_print, t, "0        200.0          0 s      0.0  app (7)");
+	check_contains(report_print, t,
+		       "1        0.0        0          0.0     1.000 ms      4.1  helper (8)");
+	check_contains(report_print, t, "who submitted it is not known of 1 request\n");
+	t->requests.list.items[0].flags = REQUEST_SUBMITTED;
+	check_lacks(report_print, t, "not known of");
+	/* A kernel without such accounts. */
+	reads->kernel.read_bytes = dirties->kernel.write_bytes = 0;
+	check_lacks(report_print, t, "  app (7)");
+	check_contains(report_print, t, "  helper (8)");
+	timeline_free(t);
+}
+
+/*
+ * Five files, of which the first is waited for 8 ms, and read at 4 MB in 2 of them and 2 more;
+ * three are shown, the others summed up.
+ */
+static void test_waited_files(void **state)
+{
+	Timeline *t = hand_new(200 * MS);
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
+	const Node *last;
+	char *text;
+	Node *node;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		uint64_t ns = 10 * i * MS;
+		uint32_t inode = inodes_reference(&t->inodes, 8 << 20, 10 + i, 0);
+
+		hand_interval(t, thread, ns, STATE_BLOCKED, REASON_DISK_READ);
+		hand_interval(t, thread, ns + (8 - i) * MS, STATE_RUNNING, REASON_NONE);
+		*vec_push(&t->threads.items[thread].file_waits) =
+			(FileWait){HAND_START + ns, inode};
+	}
+	*vec_push(&t->requests.list) = (Request){
+		.submit_ns = HAND_START + 6 * MS,
+		.end_ns = HAND_START + 10 * MS,
+		.bytes = 4000000,
+		.device = 8 << 20,
+		.user_stack = STACK_NONE,
+		.task = THREAD_NONE,
+		.thread = THREAD_NONE,
+	};
+	requests_device(&t->requests, 8 << 20);
+	*vec_push(&t->threads.items[thread].request_waits) = (RequestWait){0, 0};
+	hand_finish(t);
+	check_contains(
+		report_print, t,
+		"   30.000 ms          5     8.000 ms  [disk read wait]\n"
+		"    8.000 ms          1     8.000 ms    inode 10 of device 8:0 at 400.0 MB/s\n"
+		"    7.000 ms          1     7.000 ms    inode 11 of device 8:0\n"
+		"    6.000 ms          1     6.000 ms    inode 12 of device 8:0\n"
+		"    9.000 ms          2     5.000 ms    2 other files\n");
+	/* The kernel read it, for whom, and when that was asked for, is not known. */
+	t->requests.list.items[0].flags = REQUEST_KTHREAD;
+	check_contains(report_print, t, "  inode 10 of device 8:0\n");
+	check_lacks(report_print, t, "held back");
+	/* On its device it was for 1 ms of the 4. */
+	t->requests.list.items[0].held_ns = 3 * MS;
+	check_contains(report_print, t,
+		       "held back by cgroups' limits: 1 request, together for 3.000 ms\n");
+	check_contains(report_print, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
+	text = print(report_json, t);
+	node = node_read(text);
+	last = node_at(node_get(node, "waited_files"), 4);
+	assert_int_equal(node_int(node_get(last, "ns")), 4 * MS);
+	assert_int_equal(node_int(node_get(last, "count")), 1);
+	node_free(node);
+	free(text);
+	timeline_free(t);
+}
+
 /* Ten kinds of waits beside what is idle, which stands apart; what is unknown is no wait. */
 static void test_largest_waits(void **state)
 {
@@ -319,7 +417,7 @@ static void test_json(void **state)
 	assert_int_equal(node_int(node_get(total, "sent")), 1000);
 	assert_int_equal(node_int(node_get(total, "received")), 958);
 	assert_int_equal(node_int(node_get(total, "lost")), 42);
-	assert_int_equal(node_get(node, "totals")->count, 10);
+	assert_int_equal(node_get(node, "totals")->count, 13);
 	const Node *loss = node_at(node_get(node, "losses"), 0);
 	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
 	assert_int_equal(node_int(node_get(loss, "cpu")), 3);
@@ -342,8 +440,9 @@ static void test_leaves_are_unique(void **state)
 
 static void test_labels(void **state)
 {
-	static const char *const kinds[] = {"switch", "waking",	  "task",   "exec",  "exit",
-					    "stats",  "snapshot", "sample", "stack", "stack copy"};
+	static const char *const kinds[] = {
+		"switch", "waking", "task",	  "exec",	"exit",	     "stats",  "snapshot",
+		"sample", "stack",  "stack copy", "page fault", "file name", "request"};
 	size_t found = 0;
 
 	(void)state;
@@ -371,7 +470,9 @@ int main(void)
 		cmocka_unit_test(test_no_run_delay),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_io_by_thread),
 		cmocka_unit_test(test_largest_waits),
+		cmocka_unit_test(test_waited_files),
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_json),

@@ -132,8 +132,11 @@ static void test_wait_with_waker(void **state)
 	out(at(&s, 7), 10, D);
 	wake_by_irq(at(&s, 9), 10);
 	in(at(&s, 9), 10, 3);
+	out(at(&s, 10), 10, D);
+	wake(at(&s, 11), 10, 0); /* on an idle CPU, by what an interrupt has left to it */
+	in(at(&s, 11), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBBrRBBRRR");
+	expect_strip(&s, 10, "RRBBBrRBBRBR");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 	const Interval *wait = interval_at(thread, 2);
@@ -150,6 +153,9 @@ static void test_wait_with_waker(void **state)
 	assert_int_equal(wait->waker, THREAD_NONE);
 	assert_true(wait->flags & INTERVAL_WAKER_IRQ);
 	assert_int_equal(interval_at(thread, 9)->cpu, 3);
+	wait = interval_at(thread, 10);
+	assert_int_equal(wait->waker, THREAD_NONE);
+	assert_true(wait->flags & INTERVAL_WAKER_IRQ);
 	scenario_free(&s);
 }
 

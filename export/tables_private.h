@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* firefox_tables_private.h - what making (firefox_tables.c) and writing the tables share. */
-#ifndef WALLPROF_FIREFOX_TABLES_PRIVATE_H
-#define WALLPROF_FIREFOX_TABLES_PRIVATE_H
+/* tables_private.h - what making (tables.c) and writing the tables share. */
+#ifndef WALLPROF_TABLES_PRIVATE_H
+#define WALLPROF_TABLES_PRIVATE_H
 
-#include "firefox_tables.h"
+#include "tables.h"
 
 /* Indexes of rows that are "none" are UINT32_MAX in all of these. */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * firefox_tables.h - the tables that all threads of a profile share: strings,
+ * tables.h - the tables that all threads of a profile share: strings,
  * stacks, frames, functions, resources, libraries, native symbols, sources.
  *
  * They grow while rows and markers refer to them and are written last.
  */
-#ifndef WALLPROF_FIREFOX_TABLES_H
-#define WALLPROF_FIREFOX_TABLES_H
+#ifndef WALLPROF_TABLES_H
+#define WALLPROF_TABLES_H
 
 #include "frames.h"
 #include "json.h"
@@ -42,6 +42,8 @@ uint32_t tables_string(Tables *tables, const char *s);
 /* Index in stackTable. */
 uint32_t tables_stack(Tables *tables, const StackRef *ref);
 uint32_t tables_stack_count(const Tables *tables);
+/* The stack without its leaf; UINT32_MAX if that was its root. */
+uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack);
 
 /* Name of the leaf function of a stack, and its category. */
 const char *tables_leaf_name(const Tables *tables, uint32_t stack);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * firefox_tracks.h - which threads the profile has ("threads" in the format: the
+ * tracks.h - which threads the profile has ("threads" in the format: the
  * tracks on the screen), in which order, and which of them are seen first.
  *
  * A track is one thread; or a lane, into which threads of short-lived processes
- * of one name are packed one after another.
+ * of one name are packed one after another; or a block device that requests went to.
  */
-#ifndef WALLPROF_FIREFOX_TRACKS_H
-#define WALLPROF_FIREFOX_TRACKS_H
+#ifndef WALLPROF_TRACKS_H
+#define WALLPROF_TRACKS_H
 
 #include "json.h"
 #include "timeline.h"
 
-#define TRACK_NONE UINT32_MAX
+#define TRACK_NONE  UINT32_MAX
+#define DEVICE_NONE UINT32_MAX
 
 /* A pid or tid as the profile has it: unique, and a plain number wherever possible. */
 typedef struct TrackId {
@@ -25,6 +26,8 @@ typedef struct Track {
 	char *name, *process_name;
 	TrackId pid, tid;
 	bool is_main, is_lane, is_system;
+	uint32_t device;	   /* Requests::devices, of a row of the process "Block devices", or
+				      DEVICE_NONE */
 	VEC(uint32_t) threads;	   /* Timeline::threads, in order of time, not overlapping */
 	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last */
 	uint64_t process_start_ns, process_end_ns;
@@ -33,7 +36,7 @@ typedef struct Track {
 } Track;
 
 typedef struct Tracks {
-	VEC(Track) list; /* the last one is "System" */
+	VEC(Track) list; /* the last one is "System", before it are the block devices */
 	TrackId *tids;	 /* of each of Timeline::threads */
 	VEC(uint32_t) visible;
 	uint32_t selected;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "firefox_tables.h"
-#include "firefox_tables_private.h"
+#include "tables.h"
+#include "tables_private.h"
 
 #define STATE_RESOURCE "wallprof thread state"
 
@@ -268,6 +268,11 @@ static const FrameRow *leaf_frame(const Tables *tables, uint32_t stack)
 uint32_t tables_leaf_function(const Tables *tables, uint32_t stack)
 {
 	return leaf_frame(tables, stack)->func;
+}
+
+uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack)
+{
+	return tables->stacks.items[stack].prefix;
 }
 
 const char *tables_leaf_name(const Tables *tables, uint32_t stack)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "firefox_tracks.h"
+#include "tracks.h"
 
 #define VISIBLE_COUNT 12
 #define ID_TEXT_SIZE  40
@@ -259,6 +259,7 @@ static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t threa
 		.pid = pid,
 		.tid = tracks->tids[thread],
 		.is_main = t->is_main,
+		.device = DEVICE_NONE,
 		.start_ns = t->start_ns,
 		.process_start_ns = process->start_ns,
 		.process_end_ns = process->end_ns,
@@ -365,6 +366,31 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *gro
 	tracks->laned_processes += group->processes.count;
 }
 
+/* Numbers that no process has: "0" is System's. */
+static void add_devices(Tracks *tracks, const Timeline *timeline)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < timeline->requests.devices.count; i++) {
+		const BlockDevice *device = &timeline->requests.devices.items[i];
+
+		if (device->requests.count == 0)
+			continue;
+		*vec_push(&tracks->list) = (Track){
+			.name = device_text(&timeline->requests, device->number),
+			.process_name = xstrdup("Block devices"),
+			.pid = {.life = 1},
+			.tid = {.life = i + 1},
+			.is_main = first,
+			.device = i,
+			.start_ns = timeline->start_ns,
+			.end_ns = timeline->end_ns,
+			.process_start_ns = timeline->start_ns,
+		};
+		first = false;
+	}
+}
+
 static void add_system(Tracks *tracks, const Timeline *timeline)
 {
 	*vec_push(&tracks->list) = (Track){
@@ -372,6 +398,7 @@ static void add_system(Tracks *tracks, const Timeline *timeline)
 		.process_name = xstrdup("System"),
 		.is_main = true,
 		.is_system = true,
+		.device = DEVICE_NONE,
 		.start_ns = timeline->start_ns,
 		.end_ns = timeline->end_ns,
 		.process_start_ns = timeline->start_ns,
@@ -385,8 +412,9 @@ static uint32_t best_track(const Tracks *tracks, const bool *taken)
 	uint32_t best = TRACK_NONE;
 
 	for (size_t i = 0; i < tracks_system(tracks); i++)
-		if (!taken[i] && (best == TRACK_NONE ||
-				  tracks->list.items[i].score > tracks->list.items[best].score))
+		if (!taken[i] && tracks->list.items[i].device == DEVICE_NONE &&
+		    (best == TRACK_NONE ||
+		     tracks->list.items[i].score > tracks->list.items[best].score))
 			best = i;
 	return best;
 }
@@ -408,7 +436,7 @@ static void choose_visible(Tracks *tracks, const Timeline *timeline)
 	for (size_t i = 0; i < tracks->list.count; i++) {
 		const Track *track = &tracks->list.items[i];
 
-		if (shown[i] ||
+		if (shown[i] || track->device != DEVICE_NONE ||
 		    (!track->is_lane && track->threads.items[0] == timeline->command_thread))
 			*vec_push(&tracks->visible) = i;
 	}
@@ -436,6 +464,7 @@ void tracks_init(Tracks *tracks, const Timeline *timeline)
 	}
 	vec_free(&groups);
 	free(pids);
+	add_devices(tracks, timeline);
 	add_system(tracks, timeline);
 	choose_visible(tracks, timeline);
 }

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * bio.bpf.c - what a bio is about: its device, and the file.
+ *
+ * A bio of the page cache has pages of the file. One of direct I/O has the program's memory; its
+ * file is that of the I/O control block that the iomap code keeps behind it, or of the
+ * descriptor that the system call was given. Either is believed only if the file lies on
+ * the device that the bio is for.
+ */
+#include "block.bpf.h"
+#include "inode.bpf.h"
+#include "syscall.bpf.h"
+
+#define S_IFMT	     00170000
+#define S_IFBLK	     0060000
+#define IOCB_DIRECT  (1 << 17) /* include/linux/fs.h */
+#define REQ_OP_READ  0
+#define REQ_OP_WRITE 1
+#define REQ_OP_MASK  0xff
+
+__noinline u32 block_disk_of(u64 address)
+{
+	struct bio *bio = (struct bio *)address;
+
+	return BPF_CORE_READ(bio, bi_bdev, bd_disk, part0, bd_dev);
+}
+
+__noinline int block_describe_bio(struct rec_request *record, u64 address)
+{
+	struct bio *bio = (struct bio *)address;
+
+	if (!record)
+		return 0;
+	record->device = block_disk_of(address);
+	record->opf = BPF_CORE_READ(bio, bi_opf);
+	record->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	record->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	record->offset = ~0ULL;
+	return 0;
+}
+
+/*
+ * The first page of the folio that a page is in. Since 7.1 the field may hold a mask of the
+ * address instead of the address (compound_info_has_mask() of include/linux/page-flags.h).
+ */
+static __always_inline u64 first_page_of(u64 page)
+{
+	struct page___info *new = (void *)page;
+	struct page *old = (void *)page;
+	u64 info = bpf_core_field_exists(new->compound_info) ? BPF_CORE_READ(new, compound_info)
+							     : BPF_CORE_READ(old, compound_head);
+
+	if (!(info & 1))
+		return page;
+	if (info >> 32 == 0xffffffff)
+		return page & (info & ~1ULL);
+	return info - 1;
+}
+
+static __always_inline bool take_inode(struct rec_request *record, struct inode *inode)
+{
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
+		record->h.flags |= REQUEST_METADATA;
+		return true;
+	}
+	record->inode = BPF_CORE_READ(inode, i_ino);
+	record->generation = BPF_CORE_READ(inode, i_generation);
+	record->file_device = BPF_CORE_READ(inode, i_sb, s_dev);
+	return true;
+}
+
+/* Is the file on the device, or the device itself? */
+static __always_inline bool is_on(struct inode *inode, struct bio *bio)
+{
+	u32 device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK)
+		return BPF_CORE_READ(inode, i_rdev) == device;
+	return BPF_CORE_READ(inode, i_sb, s_bdev, bd_dev) == device;
+}
+
+/* Shared memory that a file is read into past the page cache, or written from. */
+static __always_inline bool is_memory(struct inode *inode)
+{
+	unsigned long magic = BPF_CORE_READ(inode, i_sb, s_magic);
+
+	return magic == TMPFS_MAGIC || magic == HUGETLBFS_MAGIC;
+}
+
+static __always_inline bool find_by_page(struct rec_request *record, struct bio *bio)
+{
+	struct bio_vec *vector = BPF_CORE_READ(bio, bi_io_vec) + BPF_CORE_READ(bio, bi_iter.bi_idx);
+	u64 page = (u64)BPF_CORE_READ(vector, bv_page), first;
+	struct folio *folio;
+	u64 mapping;
+	struct inode *inode;
+
+	if (!page)
+		return false;
+	first = first_page_of(page);
+	folio = (struct folio *)first;
+	mapping = (u64)BPF_CORE_READ(folio, mapping);
+	/* The low bits are set of memory that is no file's (FOLIO_MAPPING_FLAGS). */
+	if (!mapping || mapping & 3)
+		return false;
+	/* The page may be no file's, and the field be something else: a file's mapping is its
+	 * inode's. */
+	inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	if (mapping != (u64)inode + bpf_core_field_offset(struct inode, i_data) ||
+	    is_memory(inode) || !take_inode(record, inode))
+		return false;
+	if (record->h.flags & REQUEST_METADATA)
+		return true;
+	record->offset =
+		(BPF_CORE_READ(folio, index) + (page - first) / bpf_core_type_size(struct page))
+		<< PAGE_SHIFT;
+	inode_tell((u64)inode);
+	return true;
+}
+
+static __always_inline bool find_by_file(struct rec_request *record, struct bio *bio,
+					 struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	if (!inode || !is_on(inode, bio))
+		return false;
+	take_inode(record, inode);
+	if (!(record->h.flags & REQUEST_METADATA))
+		inode_tell_file((u64)file);
+	return true;
+}
+
+/* What submits directly keeps the I/O control block first behind the bio (fs/iomap/direct-io.c). */
+static __always_inline bool find_by_control(struct rec_request *record, struct bio *bio)
+{
+	struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
+	struct kiocb *control;
+
+	if (!bpf_core_type_exists(struct iomap_dio) || !direct)
+		return false;
+	control = BPF_CORE_READ(direct, iocb);
+	if (!control || !(BPF_CORE_READ(control, ki_flags) & IOCB_DIRECT))
+		return false;
+	return find_by_file(record, bio, BPF_CORE_READ(control, ki_filp));
+}
+
+static __always_inline bool find_by_descriptor(struct rec_request *record, struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct syscall_facts facts;
+	u64 file;
+
+	syscall_facts(task, &facts);
+	if (facts.number < 0 || !call_on_descriptor(facts.number))
+		return false;
+	file = fd_file(files_of(task), facts.args[0]);
+	return file && find_by_file(record, bio, (struct file *)file);
+}
+
+__noinline int block_find_file(struct rec_request *record, u64 address)
+{
+	struct bio *bio = (struct bio *)address;
+	u32 operation;
+
+	if (!record)
+		return 0;
+	operation = record->opf & REQ_OP_MASK;
+	if (!record->bytes || (operation != REQ_OP_READ && operation != REQ_OP_WRITE))
+		return 0;
+	/* Before the pages: a program may have one file read into another that is mapped. */
+	if (find_by_control(record, bio) || find_by_page(record, bio))
+		return 0;
+	find_by_descriptor(record, bio);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

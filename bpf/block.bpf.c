@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * block.bpf.c - requests to block devices: who submitted them, for which file, when the driver had
+ * them, when they completed.
+ *
+ * Where a bio is queued the current task is the submitter, unless a cgroup's limit has held it
+ * back: then it was where that begins (block/blk-throttle.c). All that follows may be anyone's
+ * doing (a kworker's, whoever was interrupted). So what is known of the submitter is kept by the
+ * bio's address, and goes to the request when that is first seen with the bio in it. A request is
+ * kept by its address until it completes. Some are never inserted (no scheduler), some never issued
+ * (a flush that was not needed), some issued often (requeued); some devices make no requests at
+ * all.
+ */
+#include "block.bpf.h"
+#include "syscall.bpf.h"
+
+#define BIOS_MAX 1024 /* in a request: BLK_MAX_REQUEST_COUNT and more */
+
+/*
+ * The address that a tracepoint's first argument is, as a number: the argument itself is a pointer
+ * to the verifier, which global functions and maps of numbers do not take.
+ */
+static __always_inline u64 first_argument(void *ctx)
+{
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), ctx);
+	return number;
+}
+
+/* ---- submitting ----------------------------------------------------------------------- */
+
+/* A worker of io_uring does it for the thread that handed it on. */
+static __always_inline bool take_ring_work(struct rec_request *record, struct task_struct *task)
+{
+	struct io_worker *worker = BPF_CORE_READ(task, worker_private);
+	struct ring_work *work;
+	u64 key;
+
+	if (!bpf_core_type_exists(struct io_worker) || !worker)
+		return false;
+	key = (u64)BPF_CORE_READ(worker, cur_work);
+	work = bpf_map_lookup_elem(&ring_works, &key);
+	if (!work) {
+		__sync_fetch_and_add(&request_counts.not_handed, 1);
+		return false;
+	}
+	record->tid = work->tid;
+	record->ustack = work->ustack;
+	record->via = VIA_RING_WORKER;
+	return true;
+}
+
+static __always_inline void submitter_of(struct rec_request *record, struct task_struct *task,
+					 void *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	record->tid = task->pid;
+	record->h.flags |= REQUEST_SUBMITTED;
+	if (is_target(task->tgid)) {
+		record->h.flags |= REQUEST_TARGET;
+		if (!(task->flags & PF_IO_WORKER) || !take_ring_work(record, task))
+			record->ustack =
+				user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->submit_ns);
+	} else if (task->flags & PF_KTHREAD) {
+		record->h.flags |= REQUEST_KTHREAD;
+	}
+}
+
+/* rec_request::held_us while the bio is not queued yet. */
+#define NOT_QUEUED ~0U
+
+/* The current task has submitted it. */
+static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key), record = {};
+
+	record.h.flags = 0;
+	record.submit_ns = ns;
+	record.held_us = held_us;
+	/* A driver has said what it is a part of, in the same call, or left the rest to its thread.
+	 */
+	if (before && before->over_device && !(before->h.flags & REQUEST_SUBMITTED) &&
+	    (before->tid == (u32)task->pid || task->flags & PF_KTHREAD))
+		record.over_device = before->over_device;
+	block_describe_bio(&record, key);
+	submitter_of(&record, task, ctx);
+	if (record.h.flags & (REQUEST_TARGET | REQUEST_KTHREAD))
+		block_find_file(&record, key);
+	if (record.h.flags & REQUEST_KTHREAD)
+		describe_foreign(task, ns);
+	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
+}
+
+/* Is it the bio that was submitted at this address, or has another the address by now? */
+static __always_inline bool is_same_bio(const struct rec_request *before, u64 key)
+{
+	struct rec_request now = {};
+
+	if (!(before->h.flags & REQUEST_SUBMITTED))
+		return false;
+	block_describe_bio(&now, key);
+	return before->device == now.device && before->opf == now.opf &&
+	       before->sector == now.sector && before->bytes == now.bytes;
+}
+
+/*
+ * A cgroup has a limit for the device: it may be queued at once, or later by a worker. What is left
+ * of one that was too large, and was queued as a whole, passes here once more.
+ */
+SEC("fentry/__blk_throtl_bio")
+int BPF_PROG(on_bio_limited, struct bio *bio)
+{
+	u64 key = first_argument(ctx);
+	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key);
+
+	if (!before || !is_same_bio(before, key))
+		begin_bio(ctx, key, bpf_ktime_get_ns(), NOT_QUEUED);
+	return 0;
+}
+
+/* Microseconds, or as many as there is room for. */
+static __always_inline u32 held_since(u64 submit_ns)
+{
+	u64 us = (bpf_ktime_get_ns() - submit_ns) / 1000;
+
+	return us < NOT_QUEUED ? us : NOT_QUEUED - 1;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(on_bio_queued, struct bio *bio)
+{
+	u64 key = first_argument(ctx);
+	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key);
+
+	if (before && before->held_us == NOT_QUEUED && is_same_bio(before, key))
+		before->held_us = held_since(before->submit_ns);
+	else
+		begin_bio(ctx, key, bpf_ktime_get_ns(), 0);
+	return 0;
+}
+
+/* Of a bio that a device driver makes for a part of one that it was given. */
+SEC("tp_btf/block_bio_remap")
+int BPF_PROG(on_bio_remapped, struct bio *bio, unsigned int device, u64 sector)
+{
+	u64 key = first_argument(ctx);
+	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key), record = {};
+
+	/* On a partition, which is no device of its own. */
+	if (BPF_CORE_READ(bio, bi_bdev, bd_dev) == device || block_disk_of(key) == device)
+		return 0;
+	/* The same bio, sent on another path (nvme): it is not queued again. */
+	if (before && before->h.flags & REQUEST_SUBMITTED)
+		return 0;
+	record.tid = bpf_get_current_task_btf()->pid;
+	record.over_device = device;
+	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
+	return 0;
+}
+
+/* What is too large is cut: the first part is a bio of its own, chained to the rest. */
+SEC("tp_btf/block_split")
+int BPF_PROG(on_bio_split, struct bio *bio, unsigned int sector)
+{
+	u64 key = first_argument(ctx), whole = (u64)BPF_CORE_READ(bio, bi_private);
+	struct rec_request *open = bpf_map_lookup_elem(&open_bios, &whole), record;
+
+	if (!open)
+		return 0;
+	open->h.flags |= REQUEST_SPLIT;
+	record = *open;
+	block_describe_bio(&record, key);
+	record.offset = open->offset;
+	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
+	/* The whole has gone on to the rest by now. */
+	block_describe_bio(open, whole);
+	open->offset = record.offset == ~0ULL ? ~0ULL : record.offset + record.bytes;
+	return 0;
+}
+
+/* One that never was in a request; the others are past this by the time it is raised. */
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(on_bio_completed, struct request_queue *queue, struct bio *bio)
+{
+	u64 key = (u64)bio;
+	struct rec_request *open = bpf_map_lookup_elem(&open_bios, &key), record;
+
+	if (!open)
+		return 0;
+	record = *open;
+	bpf_map_delete_elem(&open_bios, &key);
+	if (!(record.h.flags & REQUEST_SUBMITTED))
+		return 0;
+	record_init(&record.h, REC_REQUEST, record.h.flags | REQUEST_BIO, sizeof(record),
+		    bpf_ktime_get_ns());
+	record.status = BPF_CORE_READ(bio, bi_status);
+	if (record.held_us == NOT_QUEUED)
+		record.held_us = 0;
+	emit(&bulk_ring, &record.h, sizeof(record));
+	return 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------- */
+
+struct adopting {
+	struct rec_request *record;
+	u64 bio;
+	bool hidden; /* the request is to a path, and the bio to the device that it leads to */
+};
+
+/* What is known of a bio becomes the request's: of the first all, of others how they differ. */
+static long adopt_bio(u32 i, struct adopting *adopting)
+{
+	struct rec_request *record = adopting->record, *open;
+	u64 key = adopting->bio;
+
+	if (!key)
+		return 1;
+	adopting->bio = (u64)BPF_CORE_READ((struct bio *)key, bi_next);
+	open = bpf_map_lookup_elem(&open_bios, &key);
+	if (!open)
+		return 0;
+	if (!(record->h.flags & REQUEST_SUBMITTED)) {
+		record->h.flags |= open->h.flags & ~REQUEST_INSERTED;
+		record->tid = open->tid;
+		record->submit_ns = open->submit_ns;
+		record->ustack = open->ustack;
+		record->via = open->via;
+		if (adopting->hidden)
+			record->device = open->device;
+		record->inode = open->inode;
+		record->generation = open->generation;
+		record->offset = open->offset;
+		record->file_device = open->file_device;
+		record->over_device = open->over_device;
+		record->held_us = open->held_us == NOT_QUEUED ? 0 : open->held_us;
+	} else {
+		record->merges += 1 + open->merges;
+		if (record->tid != open->tid || record->inode != open->inode)
+			record->h.flags |= REQUEST_MIXED;
+	}
+	bpf_map_delete_elem(&open_bios, &key);
+	return 0;
+}
+
+static __always_inline void describe_request(struct rec_request *record, struct request *rq)
+{
+	struct adopting adopting = {
+		.record = record,
+		.bio = (u64)BPF_CORE_READ(rq, bio),
+		.hidden = BPF_CORE_READ(rq, q, disk, flags) & GENHD_FL_HIDDEN,
+	};
+
+	if (!(record->h.flags & REQUEST_SUBMITTED))
+		record->device = BPF_CORE_READ(rq, q, disk, part0, bd_dev);
+	record->opf = BPF_CORE_READ(rq, cmd_flags);
+	record->sector = BPF_CORE_READ(rq, __sector);
+	bpf_loop(BIOS_MAX, adopt_bio, &adopting, 0);
+}
+
+/* The request's place; it is begun if this is the first that is seen of it. */
+static __always_inline struct rec_request *request_of(struct request *rq)
+{
+	u64 key = (u64)rq, start = BPF_CORE_READ(rq, start_time_ns);
+	struct rec_request *record = bpf_map_lookup_elem(&open_requests, &key), first = {};
+
+	/* It is as old as the oldest that was merged into it (attempt_merge() in
+	 * block/blk-merge.c). */
+	if (record && start < record->start_ns && !record->issues)
+		record->start_ns = start;
+	if (record && record->start_ns == start)
+		return record;
+	if (record && record->issues)
+		__sync_fetch_and_add(&request_counts.unfinished, 1);
+	first.start_ns = start;
+	first.offset = ~0ULL;
+	if (bpf_map_update_elem(&open_requests, &key, &first, BPF_ANY)) {
+		__sync_fetch_and_add(&request_counts.crowded, 1);
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&open_requests, &key);
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(on_request_inserted, struct request *rq)
+{
+	struct rec_request *record = request_of(rq);
+
+	if (!record)
+		return 0;
+	record->h.flags |= REQUEST_INSERTED;
+	describe_request(record, rq);
+	return 0;
+}
+
+/* Its bios are another's from here on, which finds them as if they were new. */
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(on_request_merged, struct request *rq)
+{
+	u64 key = (u64)rq, bio = (u64)BPF_CORE_READ(rq, bio);
+	struct rec_request *record = bpf_map_lookup_elem(&open_requests, &key), merged;
+
+	if (!record)
+		return 0;
+	merged = *record;
+	bpf_map_delete_elem(&open_requests, &key);
+	if (bio && merged.h.flags & REQUEST_SUBMITTED)
+		bpf_map_update_elem(&open_bios, &bio, &merged, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_request_issued, struct request *rq)
+{
+	struct rec_request *record = request_of(rq);
+
+	if (!record)
+		return 0;
+	record->issue_ns = bpf_ktime_get_ns();
+	record->issues++;
+	/* Whatever was merged into it since, and before it moves on within a partial completion. */
+	if (!record->partials)
+		describe_request(record, rq);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_request_completed, struct request *rq, u8 status, unsigned int bytes)
+{
+	struct rec_request *record = request_of(rq);
+	u64 key = (u64)rq;
+
+	if (!record)
+		return 0;
+	if (!record->issues && !record->partials) {
+		describe_request(record, rq);
+		/* The end of what a flush or a write with one consists of, told as it came
+		 * (block/blk-flush.c). */
+		if (!bytes && !(record->h.flags & (REQUEST_SUBMITTED | REQUEST_INSERTED))) {
+			bpf_map_delete_elem(&open_requests, &key);
+			return 0;
+		}
+	}
+	record->bytes += bytes;
+	if (bytes < BPF_CORE_READ(rq, __data_len)) {
+		record->partials++;
+		return 0;
+	}
+	record_init(&record->h, REC_REQUEST, record->h.flags, sizeof(*record), bpf_ktime_get_ns());
+	record->status = status;
+	emit(&bulk_ring, &record->h, sizeof(*record));
+	bpf_map_delete_elem(&open_requests, &key);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

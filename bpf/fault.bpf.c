@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fault.bpf.c - page faults of targets.
+ *
+ * Best by the call of handle_mm_fault() and its return; what was there before only the tracepoints
+ * tell, which are used, too, if faults are told that did not sleep. Where the kernel refuses
+ * trampolines, by the tracepoints page_fault_user and page_fault_kernel, which tell that one
+ * begins, and by the software events that the kernel raises in mm_account_fault() when it is done
+ * with one. What differs: faults that the kernel makes without an instruction (get_user_pages) are
+ * seen by the first way only; those that end in a signal or an error have no end in the second.
+ *
+ * A task is in one fault at a time. The slot it is kept in is found by its number's low bits.
+ */
+#include "fault.bpf.h"
+
+static __always_inline bool is_long(const struct open_fault *open, u64 ns)
+{
+	return setting_fault_threshold_ns != FAULT_THRESHOLD_NONE &&
+	       ns - open->start_ns >= setting_fault_threshold_ns;
+}
+
+/* The task begins one: 0 if another task is in its place. */
+static __always_inline struct open_fault *fault_begin(struct task_struct *task, u64 address, u64 ns)
+{
+	struct open_fault *open = fault_slot(task);
+
+	if (!open)
+		return NULL;
+	open->tid = task->pid;
+	open->address = address;
+	open->start_ns = ns;
+	open->switches = task->nvcsw;
+	open->raised = open->retried = open->told = open->vma_lock = false;
+	open->page = PAGE_UNKNOWN;
+	return open;
+}
+
+struct faulted {
+	struct rec_fault *record;
+	u64 address;
+};
+
+static long take_faulted(struct task_struct *task, struct vm_area_struct *vma,
+			 struct faulted *faulted)
+{
+	describe_memory(faulted->record, vma, faulted->address);
+	return 0;
+}
+
+/*
+ * The lock of the mappings is held for reading; or it was let go, and then it may not be had again
+ * if someone waits to write.
+ */
+static __always_inline void describe_anew(struct rec_fault *record, u64 address)
+{
+	struct faulted faulted = {.record = record, .address = address};
+
+	bpf_find_vma(bpf_get_current_task_btf(), address, take_faulted, &faulted, 0);
+}
+
+/* ---- by the function ------------------------------------------------------------- */
+
+/*
+ * Is it the next try of one that let go of the lock, or the first of one that was seen to be
+ * raised? A signal may come instead of the next try (fault_signal_pending()), and then the
+ * instruction faults anew, at the same address.
+ */
+static __always_inline bool goes_on(const struct open_fault *open, u64 address, unsigned int flags,
+				    struct pt_regs *regs)
+{
+	if (open->address != address)
+		return false;
+	if (!open->retried)
+		return regs;
+	return flags & FAULT_FLAG_TRIED || (open->vma_lock && !(flags & FAULT_FLAG_VMA_LOCK));
+}
+
+SEC("fentry/handle_mm_fault")
+int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, unsigned int flags,
+	     struct pt_regs *regs)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct open_fault *open;
+
+	if (!is_target(task->tgid))
+		return 0;
+	open = fault_slot(task);
+	if (!open)
+		return 0;
+	if (open->tid == (u32)task->pid && (open->retried || open->raised)) {
+		if (goes_on(open, address, flags, regs)) {
+			open->vma_lock = !!(flags & FAULT_FLAG_VMA_LOCK);
+			return 0;
+		}
+		__sync_fetch_and_add(&fault_counts.open, 1);
+	}
+	fault_begin(task, address, bpf_ktime_get_ns());
+	open->vma_lock = !!(flags & FAULT_FLAG_VMA_LOCK);
+	return 0;
+}
+
+/* What was there, of those that an instruction raised. */
+static __always_inline u8 page_of_code(u32 error_code)
+{
+	return error_code & X86_PF_PROT ? PAGE_PROTECTED : PAGE_ABSENT;
+}
+
+static __always_inline void tell_returned(struct vm_area_struct *vma, struct open_fault *open,
+					  unsigned int flags, struct pt_regs *regs,
+					  unsigned int result, void *ctx, bool with_stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool major = result & VM_FAULT_MAJOR || flags & FAULT_FLAG_TRIED;
+	bool slept = task->nvcsw != open->switches;
+	u64 ns = bpf_ktime_get_ns();
+	struct rec_fault record = {};
+
+	if (!major && !slept && !is_long(open, ns))
+		return;
+	record_init(&record.h, REC_FAULT,
+		    (flags & FAULT_FLAG_USER ? FAULT_USER : 0) |
+			    (flags & FAULT_FLAG_WRITE ? FAULT_WRITE : 0) |
+			    (flags & FAULT_FLAG_INSTRUCTION ? FAULT_EXEC : 0) |
+			    (major ? FAULT_MAJOR : 0) | (slept ? FAULT_SLEPT : 0) |
+			    (open->retried ? FAULT_RETRIED : 0) |
+			    (result & VM_FAULT_ERROR ? FAULT_FAILED : 0) |
+			    (regs ? 0 : FAULT_FORCED),
+		    sizeof(record), ns);
+	record.hook = FAULT_HOOK_FUNCTION;
+	record.page = open->page == PAGE_UNKNOWN && open->raised ? page_of_code(open->error_code)
+								 : open->page;
+	/* One whose lock was let go may be gone. */
+	if (result & VM_FAULT_COMPLETED)
+		describe_anew(&record, open->address);
+	else
+		describe_memory(&record, vma, open->address);
+	fault_tell(ctx, &record, open, with_stack && !slept);
+}
+
+static __always_inline int fault_returned(void *ctx, struct vm_area_struct *vma, u64 address,
+					  unsigned int flags, struct pt_regs *regs,
+					  unsigned int result, bool with_stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct open_fault *open;
+
+	if (!is_target(task->tgid))
+		return 0;
+	open = fault_slot(task);
+	if (!open || open->tid != (u32)task->pid || open->address != address) {
+		__sync_fetch_and_add(&fault_counts.unmatched, 1);
+		return 0;
+	}
+	if (result & VM_FAULT_RETRY) {
+		open->retried = true;
+		return 0;
+	}
+	tell_returned(vma, open, flags, regs, result, ctx, with_stack);
+	open->tid = 0;
+	return 0;
+}
+
+SEC("fexit/handle_mm_fault")
+int BPF_PROG(on_fault_end, struct vm_area_struct *vma, unsigned long address, unsigned int flags,
+	     struct pt_regs *regs, unsigned int result)
+{
+	return fault_returned(ctx, vma, address, flags, regs, result, /* with_stack= */ false);
+}
+
+/* In its place if faults are told that did not sleep. */
+SEC("fexit/handle_mm_fault")
+int BPF_PROG(on_fault_end_stack, struct vm_area_struct *vma, unsigned long address,
+	     unsigned int flags, struct pt_regs *regs, unsigned int result)
+{
+	return fault_returned(ctx, vma, address, flags, regs, result, /* with_stack= */ true);
+}
+
+/*
+ * What filemap_fault() found (mm/filemap.c). It is not called for a page that was mapped along with
+ * one near it. A page that is not up to date has its lock waited for: by the caller, after
+ * VM_FAULT_RETRY, or here.
+ */
+SEC("fexit/filemap_fault")
+int BPF_PROG(on_file_fault, struct vm_fault *fault, unsigned int result)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct open_fault *open;
+
+	if (!is_target(task->tgid))
+		return 0;
+	open = fault_slot(task);
+	if (!open || open->tid != (u32)task->pid || open->page != PAGE_UNKNOWN)
+		return 0;
+	if (result & VM_FAULT_MAJOR)
+		open->page = PAGE_READ;
+	else if (result & VM_FAULT_RETRY || task->nvcsw != open->switches)
+		open->page = PAGE_AWAITED;
+	else
+		open->page = PAGE_CACHED;
+	return 0;
+}
+
+/* ---- by tracepoints and events ------------------------------------------------------ */
+
+static __always_inline int fault_raised(u64 address, struct pt_regs *regs, u64 error_code,
+					bool user)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct open_fault *open;
+
+	/* Whoever may not sleep, as a program that reads user memory, gets an error at once. */
+	if (!is_target(task->tgid) || task->pagefault_disabled)
+		return 0;
+	open = fault_slot(task);
+	if (open && open->tid == (u32)task->pid && open->raised)
+		__sync_fetch_and_add(&fault_counts.open, 1);
+	open = fault_begin(task, address, bpf_ktime_get_ns());
+	if (!open)
+		return 0;
+	open->raised = true;
+	open->error_code = error_code;
+	open->user = user;
+	open->regs = (u64)regs;
+	open->ip = BPF_CORE_READ(regs, ip);
+	open->sp = BPF_CORE_READ(regs, sp);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+{
+	return fault_raised(address, regs, error_code, /* user= */ true);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+{
+	return fault_raised(address, regs, error_code, /* user= */ false);
+}
+
+/* struct bpf_perf_event_data of uapi/linux/bpf_perf_event.h; see sample.bpf.c. */
+struct fault_event {
+	u64 regs[21];
+	u64 sample_period;
+	u64 addr;
+};
+
+static __always_inline u8 flags_of_code(u32 code, bool user)
+{
+	return (user ? FAULT_USER : 0) | (code & X86_PF_WRITE ? FAULT_WRITE : 0) |
+	       (code & X86_PF_INSTR ? FAULT_EXEC : 0);
+}
+
+static __always_inline void tell_accounted(void *ctx, struct open_fault *open, bool major,
+					   bool with_stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool slept = task->nvcsw != open->switches;
+	u64 ns = bpf_ktime_get_ns();
+	struct rec_fault record = {};
+
+	if (!major && !slept && !is_long(open, ns))
+		return;
+	record_init(&record.h, REC_FAULT,
+		    flags_of_code(open->error_code, open->user) | (major ? FAULT_MAJOR : 0) |
+			    (slept ? FAULT_SLEPT : 0),
+		    sizeof(record), ns);
+	record.hook = FAULT_HOOK_EVENT;
+	record.page = page_of_code(open->error_code);
+	describe_anew(&record, open->address);
+	fault_tell(ctx, &record, open, with_stack && !slept);
+}
+
+static __always_inline int fault_accounted(struct fault_event *event, bool with_stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool major = bpf_get_attach_cookie(event) == FAULT_COOKIE_MAJOR;
+	struct open_fault *open;
+
+	if (!is_target(task->tgid))
+		return 0;
+	open = fault_slot(task);
+	if (!open || open->tid != (u32)task->pid || open->address != event->addr) {
+		__sync_fetch_and_add(&fault_counts.unmatched, 1);
+		return 0;
+	}
+	tell_accounted(event, open, major, with_stack);
+	open->tid = 0;
+	return 0;
+}
+
+SEC("perf_event")
+int on_fault_accounted(struct fault_event *event)
+{
+	return fault_accounted(event, /* with_stack= */ false);
+}
+
+/* In its place if faults are told that did not sleep. */
+SEC("perf_event")
+int on_fault_accounted_stack(struct fault_event *event)
+{
+	return fault_accounted(event, /* with_stack= */ true);
+}
+
+/*
+ * Is the task still in the fault? When it began, the processor and the kernel's entry code put the
+ * registers on the task's stack, and there they stay until it is over. What is called later lies
+ * on the same place of the stack, if it reaches down that far. `here` is a place in the present
+ * call.
+ */
+static __always_inline bool is_in_fault(const struct open_fault *open)
+{
+	struct pt_regs *regs = (struct pt_regs *)open->regs;
+
+	return open->here < open->regs && BPF_CORE_READ(regs, ip) == open->ip &&
+	       BPF_CORE_READ(regs, sp) == open->sp && (s64)BPF_CORE_READ(regs, orig_ax) == -1;
+}
+
+__noinline int fault_sleeps(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct open_fault *open = fault_slot(task);
+	struct rec_fault record = {};
+
+	if (!open || open->tid != (u32)task->pid || open->told || !is_in_fault(open))
+		return 0;
+	open->told = true;
+	record_init(&record.h, REC_FAULT, flags_of_code(open->error_code, open->user) | FAULT_SLEPT,
+		    sizeof(record), bpf_ktime_get_ns());
+	record.hook = FAULT_HOOK_SLEEP;
+	record.page = page_of_code(open->error_code);
+	record.tid = task->pid;
+	record.start_ns = open->start_ns;
+	record.address = open->address;
+	emit(&bulk_ring, &record.h, sizeof(record));
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

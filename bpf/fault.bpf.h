@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * fault.bpf.h - the fault that a task is in, and telling it.
+ */
+#ifndef WALLPROF_FAULT_BPF_H
+#define WALLPROF_FAULT_BPF_H
+
+#include "inode.bpf.h"
+
+/* The place of the task's number, which another task's may be in. */
+static __always_inline struct open_fault *fault_slot(struct task_struct *task)
+{
+	u32 key = task->pid & (OPEN_FAULTS - 1);
+
+	return bpf_map_lookup_elem(&open_faults, &key);
+}
+
+static __always_inline u8 memory_without_file(struct vm_area_struct *vma)
+{
+	struct mm_struct *mm = BPF_CORE_READ(vma, vm_mm);
+	u64 start = BPF_CORE_READ(vma, vm_start), end = BPF_CORE_READ(vma, vm_end);
+	u64 stack = BPF_CORE_READ(mm, start_stack);
+
+	/* As /proc/PID/maps tells them (fs/proc/task_mmu.c). */
+	if (start < BPF_CORE_READ(mm, brk) && end > BPF_CORE_READ(mm, start_brk))
+		return MEMORY_HEAP;
+	if ((start <= stack && end >= stack) || BPF_CORE_READ(vma, vm_flags) & VM_GROWSDOWN)
+		return MEMORY_STACK;
+	return MEMORY_ANONYMOUS;
+}
+
+/* What is mapped there. */
+static __always_inline void describe_memory(struct rec_fault *record, struct vm_area_struct *vma,
+					    u64 address)
+{
+	struct file *file = BPF_CORE_READ(vma, vm_file);
+
+	if (!file) {
+		record->memory = memory_without_file(vma);
+		return;
+	}
+	record->memory = BPF_CORE_READ(vma, vm_flags) & VM_SHARED ? MEMORY_SHARED : MEMORY_FILE;
+	record->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	record->inode = BPF_CORE_READ(file, f_inode, i_ino);
+	record->generation = BPF_CORE_READ(file, f_inode, i_generation);
+	record->offset = (address >> PAGE_SHIFT << PAGE_SHIFT) - BPF_CORE_READ(vma, vm_start) +
+			 (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT);
+	inode_tell_file((u64)file);
+}
+
+static __always_inline void fault_tell(void *ctx, struct rec_fault *record,
+				       const struct open_fault *open, bool with_stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	record->tid = task->pid;
+	record->start_ns = open->start_ns;
+	record->address = open->address;
+	if (with_stack)
+		record->ustack = user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->h.ns);
+	emit(&bulk_ring, &record->h, sizeof(*record));
+}
+
+/* fault.bpf.c */
+extern int fault_sleeps(void);
+
+/* The thread is being switched out, to wait. */
+static __always_inline void fault_switched_out(void *ctx, struct task_struct *task)
+{
+	struct open_fault *open = fault_slot(task);
+
+	if (!open || open->tid != (u32)task->pid || open->told)
+		return;
+	open->here = (u64)ctx;
+	fault_sleeps();
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * chrome_private.h - what the parts of the writer of Chrome traces share; see chrome.h.
+ */
+#ifndef WALLPROF_CHROME_PRIVATE_H
+#define WALLPROF_CHROME_PRIVATE_H
+
+#include "json.h"
+#include "tables.h"
+#include "timeline.h"
+
+/* Numbers that no process has (PID_MAX_LIMIT is 2^22): what is not unique gets one of them. */
+#define CHROME_FIRST_FREE_ID (1u << 30)
+#define CHROME_SYSTEM_PID    (CHROME_FIRST_FREE_ID - 1)
+#define CHROME_DEVICES_PID   (CHROME_FIRST_FREE_ID - 2)
+#define CHROME_DEVICES_TID   (1u << 31) /* and its place in the list of devices */
+#define CHROME_EVENTS_LOST   "Events lost"
+#define CHROME_RUNNING	     "Running"
+#define CHROME_BLOCK_IO	     "Block I/O"
+
+typedef struct Chrome {
+	Json json;
+	const Timeline *timeline;
+	Tables *tables;
+	uint32_t *pids, *tids; /* of Timeline::processes and ::threads */
+	/* What is shorter is folded, or left out. */
+	uint64_t fold_ns, fault_ns, request_ns;
+	uint64_t ticks_a_sample; /* of so many ticks of a thread one stands for all */
+	uint64_t flows, folded, faults;
+} Chrome;
+
+/* Begins an event with what all have; whoever calls ends the object. */
+void chrome_begin(Chrome *chrome, const char *phase, const char *name, uint32_t pid, uint32_t tid);
+void chrome_begin_of(Chrome *chrome, const char *phase, const char *name, const Thread *thread);
+/* The member "ts"; ns: on the timeline's clock. */
+void chrome_key_time(Chrome *chrome, uint64_t ns);
+
+/* chrome_threads.c: slices, states and flows of a thread. */
+void chrome_write_thread(Chrome *chrome, const Thread *thread);
+
+/* chrome_spans.c: what overlaps. Faults of a thread; all requests; what was lost. */
+void chrome_write_faults(Chrome *chrome, const Thread *thread);
+void chrome_write_requests(Chrome *chrome);
+void chrome_write_losses(Chrome *chrome);
+
+#endif

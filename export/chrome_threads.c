@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * chrome_threads.c - a thread's intervals: slices, states, and flows from who woke it.
+ */
+#include "chrome_private.h"
+#include "chrome_slices.h"
+#include "labels.h"
+#include "wait.h"
+
+#define WAKE_UP "wake-up"
+
+/* What a wait for a disk waited for, if that is known. */
+static void write_wait_request(Chrome *chrome, const Thread *thread, size_t wait)
+{
+	const Requests *requests = &chrome->timeline->requests;
+	uint32_t number = thread_wait_request(thread, wait);
+	const Request *request;
+	_cleanup_free_ char *device = NULL;
+
+	if (number == REQUEST_NONE)
+		return;
+	request = &requests->list.items[number];
+	device = device_text(requests, request->device);
+	json_key_string(&chrome->json, "device", device);
+	if (request->held_ns > 0)
+		json_key_ms(&chrome->json, "heldMs", request->held_ns);
+	if (!(request->flags & REQUEST_BIO))
+		json_key_ms(&chrome->json, "onDeviceMs", request_device_ns(request));
+}
+
+static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	_cleanup_free_ char *evidence = wait_evidence(interval);
+	uint64_t delay = wait_delay_ns(thread, slice->interval);
+	const char *note = wait_note(interval);
+	char name[COMM_LEN + 1];
+	const char *waker = wait_waker(chrome->timeline, interval, name);
+	uint32_t inode = wait_inode(chrome->timeline, thread, slice->interval);
+	Json *json = &chrome->json;
+
+	if (slice->folded) {
+		json_key_u64(json, "waits", slice->folded);
+		return;
+	}
+	if (evidence)
+		json_key_string(json, "evidence", evidence);
+	if (waker)
+		json_key_string(json, "wokenBy", waker);
+	if (delay != UINT64_MAX)
+		json_key_ms(json, "runQueueMs", delay);
+	if (note)
+		json_key_string(json, "note", note);
+	if (inode != INODE_NONE)
+		json_key_string(json, "file", chrome->timeline->inodes.list.items[inode].path);
+	write_wait_request(chrome, thread, slice->interval);
+}
+
+static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	bool running = interval->state == STATE_RUNNING;
+	const ReasonInfo *reason = &reason_info[wait_reason(interval)];
+	Json *json = &chrome->json;
+
+	chrome_begin_of(chrome, "X", running ? CHROME_RUNNING : reason->marker, thread);
+	json_key_string(json, "cat",
+			running ? CHROME_RUNNING : category_info[reason->category].name);
+	chrome_key_time(chrome, slice->start_ns);
+	json_key_us(json, "dur", slice->end_ns - slice->start_ns);
+	if (!running) {
+		StackRef ref = wait_stack(chrome->timeline, thread, slice->interval);
+
+		json_key_u64(json, "sf", tables_stack(chrome->tables, &ref));
+		json_key_object(json, "args");
+		json_key_object(json, "data");
+		write_data(chrome, thread, slice);
+		json_end_object(json);
+		json_end_object(json);
+	}
+	json_end_object(json);
+}
+
+/* As Linux's tools write them: Perfetto knows these. */
+static const char *sleep_name(enum sleep_state sleep)
+{
+	static const char *const names[] = {
+		[SLEEP_INTERRUPTIBLE] = "S", [SLEEP_UNINTERRUPTIBLE] = "D", [SLEEP_FOR_DISK] = "D",
+		[SLEEP_IDLE] = "I",	     [SLEEP_STOPPED] = "T",	    [SLEEP_TRACED] = "t",
+	};
+
+	return names[sleep];
+}
+
+/* NULL: nobody knows. */
+static const char *state_name(const Interval *interval)
+{
+	switch (interval->state) {
+	case STATE_RUNNING:
+		return CHROME_RUNNING;
+	case STATE_RUNNABLE:
+		return interval->reason == REASON_WOKEN ? "R" : "R+";
+	case STATE_BLOCKED:
+		return sleep_name(interval->sleep);
+	default:
+		return NULL;
+	}
+}
+
+/* As /proc/PID/wchan has it: what called the scheduler (its own functions are in .sched.text). */
+static bool is_of_scheduler(const char *function)
+{
+	static const char *const prefixes[] = {"schedule", "__schedule", "io_schedule",
+					       "preempt_schedule", "do_task_dead"};
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(function, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* The innermost kernel function of a wait that is not the scheduler's, NULL if there is none. */
+static const char *blocked_function(Chrome *chrome, const Thread *thread, size_t i)
+{
+	StackRef ref = wait_stack(chrome->timeline, thread, i);
+	uint32_t stack = tables_stack(chrome->tables, &ref);
+
+	do {
+		stack = tables_stack_prefix(chrome->tables, stack);
+		if (stack == UINT32_MAX ||
+		    tables_leaf_category(chrome->tables, stack) != CATEGORY_KERNEL)
+			return NULL;
+	} while (is_of_scheduler(tables_leaf_name(chrome->tables, stack)));
+	return tables_leaf_name(chrome->tables, stack);
+}
+
+static void write_state(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	const char *state = state_name(interval), *function;
+	Json *json = &chrome->json;
+
+	if (!state)
+		return;
+	chrome_begin_of(chrome, "T", state, thread);
+	chrome_key_time(chrome, slice->start_ns);
+	json_key_us(json, "dur", slice->end_ns - slice->start_ns);
+	json_key_object(json, "args");
+	if (interval->state == STATE_RUNNING && !slice->folded)
+		json_key_u64(json, "cpu", interval->cpu);
+	if (interval->state == STATE_BLOCKED && !slice->folded) {
+		json_key_bool(json, "io_wait", interval->sleep == SLEEP_FOR_DISK);
+		function = blocked_function(chrome, thread, slice->interval);
+		if (function)
+			json_key_string(json, "blocked_function", function);
+	}
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_flow_end(Chrome *chrome, const char *phase, const Thread *thread, uint64_t ns)
+{
+	Json *json = &chrome->json;
+
+	chrome_begin_of(chrome, phase, WAKE_UP, thread);
+	json_key_string(json, "cat", WAKE_UP);
+	json_key_u64(json, "id", chrome->flows);
+	chrome_key_time(chrome, ns);
+	if (*phase == 'f')
+		json_key_string(json, "bp", "e"); /* to the slice that is there then */
+	json_end_object(json);
+}
+
+/* From the slice in which another thread woke this one to the slice that begins then. */
+static void write_flow(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Timeline *timeline = chrome->timeline;
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	const Thread *waker;
+
+	if (slice->folded || interval->state != STATE_BLOCKED ||
+	    interval->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
+	    interval->waker >= timeline->tasks.count ||
+	    timeline->tasks.items[interval->waker].thread >= timeline->threads.count ||
+	    slice->end_ns + 1 >= thread->end_ns)
+		return;
+	waker = &timeline->threads.items[timeline->tasks.items[interval->waker].thread];
+	if (slice->end_ns < waker->start_ns || slice->end_ns >= waker->end_ns)
+		return;
+	chrome->flows++;
+	write_flow_end(chrome, "s", waker, slice->end_ns);
+	/* One nanosecond on: there the slice has begun for every reader's order of events. */
+	write_flow_end(chrome, "f", thread, slice->end_ns + 1);
+}
+
+static void visit_slice(void *user, const Thread *thread, const Slice *slice)
+{
+	Chrome *chrome = user;
+
+	write_slice(chrome, thread, slice);
+	write_state(chrome, thread, slice);
+	write_flow(chrome, thread, slice);
+	chrome->folded += slice->folded;
+}
+
+void chrome_write_thread(Chrome *chrome, const Thread *thread)
+{
+	slices_walk(thread, chrome->fold_ns, visit_slice, chrome);
+}

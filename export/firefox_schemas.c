@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * firefox_schemas.c - what the viewer is told of each type of marker that firefox_markers.c writes.
+ */
+#include "firefox_parts.h"
+
+typedef struct SchemaField {
+	const char *key, *label, *format;
+} SchemaField;
+
+typedef struct Schema {
+	const char *name, *description, *label;
+	const SchemaField *fields;
+	size_t count;
+	const char *place; /* besides the chart and the table */
+} Schema;
+
+static const SchemaField wait_fields[] = {
+	{"reason", "Reason", "unique-string"},
+	{"evidence", "Told by", "unique-string"},
+	{"wokenBy", "Woken by", "unique-string"},
+	{"waker", "Waking thread", "tid"},
+	{"runq", "Run-queue delay", "duration"},
+	{"note", "Note", "unique-string"},
+	{"device", "Device", "unique-string"},
+	{"filename", "File", "unique-string"},
+	{"offset", "At", "bytes"},
+	{"held", "Held back by a cgroup's limit", "duration"},
+	{"onDevice", "On the device", "duration"},
+};
+static const SchemaField fault_fields[] = {
+	{"class", "Class", "unique-string"},
+	{"file", "File", "unique-string"},
+	{"offset", "At", "bytes"},
+	{"access", "Access", "unique-string"},
+	{"memory", "Memory", "unique-string"},
+	{"page", "Was there", "unique-string"},
+	{"address", "Address", "string"},
+	{"waited", "Waited", "duration"},
+	{"device", "Device", "unique-string"},
+	{"held", "Held back by a cgroup's limit", "duration"},
+	{"onDevice", "On the device", "duration"},
+	{"wokenBy", "Woken by", "unique-string"},
+	{"waker", "Waking thread", "tid"},
+	{"runq", "Run-queue delay", "duration"},
+	{"evidence", "Told by", "unique-string"},
+};
+static const SchemaField request_fields[] = {
+	{"operation", "Operation", "unique-string"},
+	{"source", "Device", "unique-string"},
+	{"partOf", "Part of a request to", "unique-string"},
+	{"filename", "File", "unique-string"},
+	{"offset", "At", "bytes"},
+	{"bytes", "Size", "bytes"},
+	{"held", "Held back by a cgroup's limit", "duration"},
+	{"queued", "Queued", "duration"},
+	{"device", "On the device", "duration"},
+	{"flags", "Flags", "unique-string"},
+	{"origin", "Whose", "unique-string"},
+	{"submitter", "Submitted by", "unique-string"},
+	{"status", "Result", "unique-string"},
+	{"sector", "Sector", "integer"},
+	{"merges", "Merged into it", "integer"},
+	{"issues", "Given to the driver", "integer"},
+};
+static const SchemaField unknown_fields[] = {
+	{"why", "Why", "unique-string"},
+	{"note", "Note", "unique-string"},
+};
+static const SchemaField loss_fields[] = {
+	{"kind", "Kind", "unique-string"},
+	{"count", "Events", "integer"},
+	{"cpu", "CPU", "integer"},
+	{"why", "Why", "unique-string"},
+};
+static const SchemaField life_fields[] = {
+	{"process", "Process", "pid"},
+	{"status", "Status", "unique-string"},
+	{"path", "Program", "file-path"},
+};
+static const SchemaField end_fields[] = {
+	{"status", "Status", "unique-string"},
+	{"path", "Program", "file-path"},
+};
+
+#define FIELDS(list) .fields = list, .count = ARRAY_LEN(list)
+
+static const Schema schemas[] = {
+	{.name = "Wait",
+	 .description = "A thread was off the CPU.",
+	 .label = "{marker.data.reason}{marker.data.filename ? ': ' : ''}{marker.data.filename}"
+		  "{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}",
+	 FIELDS(wait_fields)},
+	{.name = "PageFault",
+	 .description = "A page was not there, or not for that access.",
+	 .label = "{marker.data.class}{marker.data.file ? ': ' : ''}{marker.data.file}",
+	 FIELDS(fault_fields)},
+	{.name = "BlockIO",
+	 .description = "A request to a block device, submitted by this thread, or to this device.",
+	 .label = "{marker.data.operation} {marker.data.source}"
+		  "{marker.data.filename ? ': ' : ''}{marker.data.filename}",
+	 FIELDS(request_fields),
+	 .place = "timeline-fileio"},
+	{.name = "Unknown",
+	 .description = "What the thread did here cannot be proven.",
+	 .label = "{marker.data.why}",
+	 FIELDS(unknown_fields)},
+	{.name = "EventsLost",
+	 .description = "Events could not be recorded here: what they told is shown as unknown.",
+	 .label = "{marker.data.count} {marker.data.kind}",
+	 FIELDS(loss_fields)},
+	{.name = "ProcessExit",
+	 .description = "A process ended.",
+	 .label = "{marker.data.status}",
+	 FIELDS(end_fields)},
+	{.name = "Process",
+	 .description = "The life of one of the processes that share these rows.",
+	 .label = "{marker.data.process}: {marker.data.status}",
+	 FIELDS(life_fields)},
+};
+
+static void write_schema(Json *json, const Schema *schema)
+{
+	json_begin_object(json);
+	json_key_string(json, "name", schema->name);
+	json_key_string(json, "description", schema->description);
+	json_key_string(json, "tooltipLabel", "{marker.name}");
+	json_key_string(json, "tableLabel", schema->label);
+	json_key_string(json, "chartLabel", schema->label);
+	json_key_array(json, "display");
+	json_string(json, "marker-chart");
+	json_string(json, "marker-table");
+	if (schema->place)
+		json_string(json, schema->place);
+	json_end_array(json);
+	json_key_array(json, "fields");
+	for (size_t i = 0; i < schema->count; i++) {
+		json_begin_object(json);
+		json_key_string(json, "key", schema->fields[i].key);
+		json_key_string(json, "label", schema->fields[i].label);
+		json_key_string(json, "format", schema->fields[i].format);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	json_end_object(json);
+}
+
+void profile_write_marker_schemas(Json *json)
+{
+	json_key_array(json, "markerSchema");
+	for (size_t i = 0; i < ARRAY_LEN(schemas); i++)
+		write_schema(json, &schemas[i]);
+	json_end_array(json);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report_waits.h"
+#include "report_text.h"
+#include "wait.h"
+#include <inttypes.h>
+
+#define REASONS_SHOWN 10
+#define FILES_SHOWN   3 /* of each */
+
+typedef struct WaitSum {
+	enum reason reason;
+	uint32_t inode; /* Timeline::inodes, or INODE_NONE: all of that reason */
+	uint64_t ns, count, longest;
+	uint64_t request_ns; /* of it, waits that name a request; of files only */
+} WaitSum;
+
+typedef struct WaitSums {
+	WaitSum reasons[REASON_COUNT];
+	VEC(WaitSum) files; /* those for a file, by reason and file */
+	Map index;	    /* (reason, inode) -> files */
+} WaitSums;
+
+static void add(WaitSum *sum, uint64_t ns)
+{
+	sum->ns += ns;
+	sum->count++;
+	sum->longest = MAX(sum->longest, ns);
+}
+
+static WaitSum *sum_of_file(WaitSums *sums, enum reason reason, uint32_t inode)
+{
+	uint64_t key = (uint64_t)reason << 32 | inode;
+	uint32_t number = map_get(&sums->index, key);
+
+	if (number == MAP_NONE) {
+		number = sums->files.count;
+		map_set(&sums->index, key, number);
+		*vec_push(&sums->files) = (WaitSum){.reason = reason, .inode = inode};
+	}
+	return &sums->files.items[number];
+}
+
+static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *interval = &thread->intervals.items[i];
+		uint64_t end = interval_end(thread, i);
+		enum reason reason = wait_reason(interval);
+		WaitSum *of_file;
+		uint32_t inode;
+
+		/* What is unknown is in the ledger: nobody can say that it was a wait. */
+		if (interval->state == STATE_RUNNING || interval->state == STATE_UNKNOWN ||
+		    end <= interval->start_ns)
+			continue;
+		add(&sums->reasons[reason], end - interval->start_ns);
+		inode = wait_inode(timeline, thread, i);
+		if (inode == INODE_NONE)
+			continue;
+		of_file = sum_of_file(sums, reason, inode);
+		add(of_file, end - interval->start_ns);
+		if (thread_wait_request(thread, i) != REQUEST_NONE)
+			of_file->request_ns += end - interval->start_ns;
+	}
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+	const WaitSum *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	if (x->reason != y->reason)
+		return x->reason < y->reason ? -1 : 1;
+	return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+/* Sorted; Map index is of no use any more. */
+static WaitSums sum_up(const Timeline *timeline)
+{
+	WaitSums sums = {};
+
+	for (size_t i = 0; i < REASON_COUNT; i++)
+		sums.reasons[i] = (WaitSum){.reason = i, .inode = INODE_NONE};
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		add_waits(&sums, timeline, &timeline->threads.items[i]);
+	map_free(&sums.index);
+	qsort(sums.reasons, REASON_COUNT, sizeof(WaitSum), compare_sums);
+	if (sums.files.count > 1)
+		qsort(sums.files.items, sums.files.count, sizeof(WaitSum), compare_sums);
+	return sums;
+}
+
+/* ---- how fast ------------------------------------------------------------------------------ */
+
+enum way { WAY_READ, WAY_WRITE, WAYS };
+
+/* Time in which there was a request for a file, or a thread waited for one. */
+typedef struct Span {
+	uint32_t inode;
+	enum way way;
+	uint64_t from_ns, to_ns;
+	uint64_t bytes;
+	bool vague; /* it may have been asked for before, or be other files', too */
+} Span;
+
+typedef VEC(Span) Spans;
+
+static bool way_of(const Request *request, enum way *ret_way)
+{
+	*ret_way = request_is_write(request) ? WAY_WRITE : WAY_READ;
+	/* What lies below is counted where it was asked for. */
+	return request->inode != INODE_NONE && !request->over_device &&
+	       (request_is_read(request) || request_is_write(request));
+}
+
+static void add_requests(Spans *spans, const Requests *requests)
+{
+	for (size_t i = 0; i < requests->list.count; i++) {
+		const Request *request = &requests->list.items[i];
+		Span span = {
+			.inode = request->inode,
+			.from_ns = request_begin(request),
+			.to_ns = request->end_ns,
+			.bytes = request->bytes,
+			/* What a thread of the kernel passes on a cgroup's limit may have held
+			 * back, where that cannot be seen. */
+			.vague = request->flags & (REQUEST_KTHREAD | REQUEST_MIXED),
+		};
+
+		if (way_of(request, &span.way))
+			*vec_push(spans) = span;
+	}
+}
+
+static void add_request_waits(Spans *spans, const Timeline *timeline, const Thread *thread)
+{
+	for (size_t i = 0; i < thread->request_waits.count; i++) {
+		const RequestWait *wait = &thread->request_waits.items[i];
+		const Request *request = &timeline->requests.list.items[wait->request];
+		Span span = {.inode = request->inode};
+
+		if (!way_of(request, &span.way))
+			continue;
+		span.from_ns = thread->intervals.items[wait->interval].start_ns;
+		span.to_ns = interval_end(thread, wait->interval);
+		*vec_push(spans) = span;
+	}
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const Span *x = a, *y = b;
+
+	if (x->inode != y->inode)
+		return x->inode < y->inode ? -1 : 1;
+	if (x->way != y->way)
+		return x->way < y->way ? -1 : 1;
+	return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
+}
+
+/* Of the spans from `first` on those of the same file and way; returns where the next ones are. */
+static size_t rate_of(const Spans *spans, size_t first, double *ret_rate)
+{
+	uint64_t ns = 0, until_ns = 0, bytes = 0;
+	bool vague = false;
+	size_t i = first;
+
+	for (; i < spans->count && spans->items[i].inode == spans->items[first].inode &&
+	       spans->items[i].way == spans->items[first].way;
+	     i++) {
+		const Span *span = &spans->items[i];
+		uint64_t from_ns = MAX(span->from_ns, until_ns);
+
+		bytes += span->bytes;
+		ns += span->to_ns > from_ns ? span->to_ns - from_ns : 0;
+		until_ns = MAX(until_ns, span->to_ns);
+		vague |= span->vague;
+	}
+	*ret_rate = ns > 0 && !vague ? (double)bytes * NSEC_PER_SEC / ns / 1e6 : 0;
+	return i;
+}
+
+/* MB/s of what is Timeline::inodes[i] at WAYS * i + way; 0: not known. To be freed. */
+static double *file_rates(const Timeline *timeline)
+{
+	double *rates = xcalloc(WAYS * timeline->inodes.list.count + 1, sizeof(*rates));
+	Spans spans = {};
+
+	add_requests(&spans, &timeline->requests);
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		add_request_waits(&spans, timeline, &timeline->threads.items[i]);
+	if (spans.count > 1)
+		qsort(spans.items, spans.count, sizeof(Span), compare_spans);
+	for (size_t i = 0; i < spans.count;) {
+		const Span *span = &spans.items[i];
+
+		i = rate_of(&spans, i, &rates[WAYS * span->inode + span->way]);
+	}
+	vec_free(&spans);
+	return rates;
+}
+
+/* Of what the waits were for; 0 if that is neither reading nor writing, or mostly no request. */
+static double rate_of_waits(const WaitSum *sum, const double *rates)
+{
+	const double *of_file = &rates[WAYS * sum->inode];
+
+	if (sum->request_ns < sum->ns / 2)
+		return 0;
+	switch (sum->reason) {
+	case REASON_DISK_READ:
+	case REASON_FAULT:
+		return of_file[WAY_READ];
+	case REASON_DISK_WRITE:
+	case REASON_DISK_SYNC:
+		return of_file[WAY_WRITE];
+	default:
+		return 0;
+	}
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void print_sum(FILE *file, const WaitSum *sum, const char *name)
+{
+	fprintf(file, "%12s %10" PRIu64 " %12s  %s\n", DURATION(sum->ns), sum->count,
+		DURATION(sum->longest), name);
+}
+
+static void print_file(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
+{
+	_cleanup_free_ char *path = printable(timeline->inodes.list.items[sum->inode].path);
+	_cleanup_free_ char *name =
+		rate > 0 ? xasprintf("  %s at %.1f MB/s", path, rate) : xasprintf("  %s", path);
+
+	print_sum(file, sum, name);
+}
+
+/* The first files of a reason, and what the others have of it. */
+static void print_files(FILE *file, const Timeline *timeline, const WaitSums *sums,
+			enum reason reason, const double *rates)
+{
+	WaitSum others = {};
+	size_t shown = 0, more = 0;
+
+	for (size_t i = 0; i < sums->files.count; i++) {
+		const WaitSum *sum = &sums->files.items[i];
+
+		if (sum->reason != reason)
+			continue;
+		if (shown < FILES_SHOWN) {
+			print_file(file, timeline, sum, rate_of_waits(sum, rates));
+			shown++;
+			continue;
+		}
+		others.ns += sum->ns;
+		others.count += sum->count;
+		others.longest = MAX(others.longest, sum->longest);
+		more++;
+	}
+	if (more > 0) {
+		_cleanup_free_ char *name =
+			xasprintf("  %zu other file%s", more, more == 1 ? "" : "s");
+
+		print_sum(file, &others, name);
+	}
+}
+
+/* The largest of those that are idle, or of those that are not. */
+static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *sums, bool idle,
+			  const double *rates, const char *title)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < REASON_COUNT && shown < REASONS_SHOWN; i++) {
+		const WaitSum *sum = &sums->reasons[i];
+		const ReasonInfo *info = &reason_info[sum->reason];
+
+		if (sum->ns == 0 || (info->category == CATEGORY_IDLE) != idle)
+			continue;
+		if (shown++ == 0)
+			fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest",
+				title);
+		print_sum(file, sum, info->leaf);
+		print_files(file, timeline, sums, sum->reason, rates);
+	}
+}
+
+void report_waits_print(FILE *file, const Timeline *timeline)
+{
+	WaitSums sums = sum_up(timeline);
+	_cleanup_free_ double *rates = file_rates(timeline);
+
+	print_largest(file, timeline, &sums, /* idle= */ false, rates, "largest waits");
+	print_largest(file, timeline, &sums, /* idle= */ true, rates,
+		      "idle, not counted among them");
+	vec_free(&sums.files);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+void report_waited_files(Json *json, const Timeline *timeline)
+{
+	WaitSums sums = sum_up(timeline);
+
+	json_key_array(json, "waited_files");
+	for (size_t i = 0; i < sums.files.count; i++) {
+		const WaitSum *sum = &sums.files.items[i];
+
+		json_begin_object(json);
+		json_key_string(json, "reason", reason_info[sum->reason].leaf);
+		json_key_string(json, "path", timeline->inodes.list.items[sum->inode].path);
+		json_key_u64(json, "count", sum->count);
+		json_key_u64(json, "ns", sum->ns);
+		json_key_u64(json, "longest_ns", sum->longest);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	vec_free(&sums.files);
+}

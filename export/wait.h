@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * wait.h - what all writers say of an interval in which a thread was not running, of the stacks of
+ * ticks and requests, and of a process's end.
+ */
+#ifndef WALLPROF_WAIT_H
+#define WALLPROF_WAIT_H
+
+#include "tables.h"
+#include "timeline.h"
+
+/* The interval's reason, put right where it says nothing for its state. */
+enum reason wait_reason(const Interval *interval);
+
+/* The stack of interval i, a wait of the thread's, with its reason as the leaf. */
+StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i);
+
+/* The stack of the program that submitted a request, of a thread of the timeline. */
+StackRef request_stack(const Timeline *timeline, const Request *request);
+
+/* The stack of a tick of the thread's. */
+StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *tick);
+
+/* "system call and arguments: futex": what the reason rests on; to be freed; may be NULL. */
+char *wait_evidence(const Interval *interval);
+
+/* "began before the recording", … or NULL. Static. */
+const char *wait_note(const Interval *interval);
+
+/*
+ * The file that the wait of interval i was for (Timeline::inodes): that of the request that ended
+ * it or, if that is not known, of the page fault or of the system call that it lies in. INODE_NONE:
+ * of none, or nobody knows.
+ */
+uint32_t wait_inode(const Timeline *timeline, const Thread *thread, size_t i);
+
+/* Who ended the wait, "interrupt" included, or NULL if nobody knows. May point into name. */
+const char *wait_waker(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1]);
+
+/* How long the thread wanted a CPU after interval i, a blocked one; UINT64_MAX: not told. */
+uint64_t wait_delay_ns(const Thread *thread, size_t i);
+
+/* "exit status 1", "killed by signal 9", …; to be freed. */
+char *process_end_text(const Process *process);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "block_devices.h"
+#include "records.h"
+#include "util.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICES "/sys/dev/block"
+
+/* "8:1" as the kernel keeps it; 0 if it is none. */
+static uint32_t device_number(const char *text)
+{
+	unsigned int major, minor;
+	char rest;
+
+	if (sscanf(text, "%u:%u%c", &major, &minor, &rest) < 2)
+		return 0;
+	return major << 20 | minor;
+}
+
+/* The first line of a file, without its end; to be freed. NULL: it can't be read. */
+static char *read_line(const char *folder, const char *name)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t length;
+
+	if (!file)
+		return NULL;
+	length = getline(&line, &size, file);
+	fclose(file);
+	if (length <= 0) {
+		free(line);
+		return NULL;
+	}
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
+/* The disk of a partition; of any other device 0. */
+static uint32_t disk_of(const char *folder)
+{
+	_cleanup_free_ char *partition = read_line(folder, "partition");
+	_cleanup_free_ char *number = partition ? read_line(folder, "../dev") : NULL;
+
+	return number ? device_number(number) : 0;
+}
+
+/* "a, b": the devices that it is made of, or the file behind it. To be freed. */
+static char *what_it_lies_on(const char *folder)
+{
+	_cleanup_free_ char *path = xasprintf("%s/slaves", folder);
+	char *text = read_line(folder, "loop/backing_file");
+	DIR *slaves = text ? NULL : opendir(path);
+	struct dirent *entry;
+
+	if (!text)
+		text = xstrdup("");
+	while (slaves && (entry = readdir(slaves))) {
+		char *longer;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		longer = xasprintf("%s%s%s", text, *text ? ", " : "", entry->d_name);
+		free(text);
+		text = longer;
+	}
+	if (slaves)
+		closedir(slaves);
+	return text;
+}
+
+/* Blanks and the like stand there as three octal digits: "My\\040Disk". */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	while (*text) {
+		unsigned int byte;
+
+		if (sscanf(text, "\\%3o", &byte) == 1 && strspn(text + 1, "01234567") >= 3) {
+			*to++ = byte;
+			text += 4;
+		} else {
+			*to++ = *text++;
+		}
+	}
+	*to = '\0';
+}
+
+/*
+ * Where the root of the file system on a device is mounted, for whoever reads this, or "": the
+ * first such mount (proc_pid_mountinfo(5)). To be freed.
+ */
+static char *where_mounted(const char *number)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, *found = NULL;
+	size_t size = 0;
+
+	while (file && !found && getline(&line, &size, file) > 0) {
+		char device[32], root[2];
+		int at = 0;
+
+		if (sscanf(line, "%*d %*d %31s %1s %n", device, root, &at) == 2 && at > 0 &&
+		    !strcmp(device, number) && line[at - 1] == ' ' && line[at - 2] == '/')
+			found = xasprintf("%.*s", (int)strcspn(line + at, " "), line + at);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	if (found)
+		unescape(found);
+	return found ? found : xstrdup("");
+}
+
+static int write_device(const char *number, RecordSink sink, void *user)
+{
+	_cleanup_free_ char *link = xasprintf(DEVICES "/%s", number);
+	_cleanup_free_ char *folder = realpath(link, NULL);
+	_cleanup_free_ char *lies_on = NULL, *mounted = NULL, *text = NULL;
+	_cleanup_free_ struct rec_device *record = NULL;
+	size_t size, length;
+	int text_length;
+
+	if (!folder)
+		return 0;
+	lies_on = what_it_lies_on(folder);
+	mounted = where_mounted(number);
+	text_length =
+		asprintf(&text, "%s%c%s%c%s", strrchr(folder, '/') + 1, 0, lies_on, 0, mounted);
+	if (text_length < 0 || text_length >= UINT16_MAX)
+		return 0;
+	size = text_length + 1;
+	length = (sizeof(*record) + size + 7) & ~7UL;
+	record = xcalloc(1, length);
+	record->h = (struct record){.len = length, .kind = REC_DEVICE, .ns = now_ns()};
+	record->device = device_number(number);
+	record->disk = disk_of(folder);
+	record->size = size;
+	memcpy(record->text, text, size);
+	return sink(user, &record->h);
+}
+
+int block_devices_write(RecordSink sink, void *user)
+{
+	DIR *devices = opendir(DEVICES);
+	struct dirent *entry;
+	int error = 0;
+
+	if (!devices)
+		return 0; /* a container without /sys, or a kernel without block devices */
+	while (!error && (entry = readdir(devices)))
+		if (device_number(entry->d_name))
+			error = write_device(entry->d_name, sink, user);
+	closedir(devices);
+	return error;
+}

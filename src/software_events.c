@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "software_events.h"
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int open_event(const SoftwareEvent *event, int cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = event->config,
+		.sample_period = event->period,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int attach_on(struct bpf_program *program, const SoftwareEvent *event, int cpu,
+		     BpfLinks *links)
+{
+	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = event->cookie);
+	int fd = open_event(event, cpu), error;
+	struct bpf_link *link;
+
+	if (fd < 0)
+		return -errno;
+	link = bpf_program__attach_perf_event_opts(program, fd, &options);
+	if (!link) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	*vec_push(links) = link;
+	return 0;
+}
+
+int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
+			  BpfLinks *links)
+{
+	int result = -ENODEV;
+
+	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
+		int error = attach_on(program, event, cpu, links);
+
+		if (error == -ENODEV) /* not online */
+			continue;
+		if (error)
+			return error;
+		result = 0;
+	}
+	return result;
+}

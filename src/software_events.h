@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * software_events.h - BPF programs on perf's software events, which every CPU has of its own.
+ */
+#ifndef WALLPROF_SOFTWARE_EVENTS_H
+#define WALLPROF_SOFTWARE_EVENTS_H
+
+#include "util.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpf_link;
+struct bpf_program;
+
+typedef VEC(struct bpf_link *) BpfLinks;
+
+typedef struct SoftwareEvent {
+	uint64_t config; /* PERF_COUNT_SW_* */
+	uint64_t period; /* in what the event counts */
+	uint64_t cookie; /* what the program is told (bpf_get_attach_cookie) */
+} SoftwareEvent;
+
+/*
+ * Opens the event on each CPU of cpu_count that is online and attaches the program there; the links
+ * are added to those given, the caller's to destroy. Returns 0 or a negative errno, -ENODEV
+ * if no CPU is online.
+ */
+int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
+			  BpfLinks *links);
+
+#endif
