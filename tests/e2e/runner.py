@@ -58,9 +58,11 @@ class Runner:
                 self.run_once(name, function)
                 return
             except harness.Untimely as failure:
+                why = str(failure).split("\n", 1)[0]
                 if remaining:
-                    why = str(failure).split("\n", 1)[0]
                     print(f"# {name}: {why}: once more", flush=True)
+                elif isinstance(failure, harness.Busy):
+                    self.skips(name, f"its host was too busy: {why}")
                 else:
                     self.fails(name, str(failure))
 
@@ -72,7 +74,7 @@ class Runner:
             good = True
             self.passes(name, time.monotonic() - begin)
         except harness.Untimely as failure:
-            raise harness.Untimely(f"{failure}\n(files: {context.folder})") from None
+            raise type(failure)(f"{failure}\n(files: {context.folder})") from None
         except harness.Skip as skip:
             good = True
             self.skips(name, str(skip))
@@ -87,20 +89,27 @@ class Runner:
         for name, function in tests_of(suite):
             self.run(name, function)
 
-    def run_unit(self, suite, build):
-        """The cmocka programs that this build folder has."""
+    def unit_tests(self, suite, build):
+        """(name, test) of the cmocka programs that this build folder has."""
         done = subprocess.run(["meson", "introspect", str(build), "--tests"],
                               capture_output=True, text=True)
         if done.returncode != 0:
             if self.is_wanted(f"{suite}.build"):
                 self.fails(f"{suite}.build", done.stderr or f"{build.name} is no build folder")
-            return
+            return []
         tests = [t for t in json.loads(done.stdout)
                  if any(s.split(":")[-1] == "unit" for s in t["suite"])]
         if not tests and self.is_wanted(f"{suite}.registered"):
             self.fails(f"{suite}.registered", "meson knows of no unit test")
-        for test in sorted(tests, key=lambda t: t["name"]):
-            self.run_cmocka(f"{suite}.{test['name']}", test)
+        return [(f"{suite}.{test['name']}", test) for test in tests]
+
+    def run_units(self):
+        """Many of them wait more than they compute."""
+        tests = [test for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))
+                 for test in self.unit_tests(suite, harness.ROOT / build)]
+        with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
+            for done in [pool.submit(self.run_cmocka, *test) for test in tests]:
+                done.result()
 
     def run_cmocka(self, name, test):
         # Their single tests are only known when run: a name may be that of the program,
@@ -210,10 +219,7 @@ def main():
     if options.guest:
         run_guest(runner, suites)
         sys.exit(runner.summary())
-    with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(runner.run_unit, suite, harness.ROOT / build)
-                     for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))]:
-            done.result()
+    runner.run_units()
     # An emulated machine keeps one CPU busy.
     with ThreadPoolExecutor(2) as pool:
         kernels = pool.submit(runner.run_kernels, options.long)

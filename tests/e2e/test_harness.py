@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The harness's own reading of a profile, on one that is small enough to do by hand."""
+import contextlib
 import gzip
+import io
 import itertools
 import json
 import sys
 
 import harness
+import runner
 from hidden import broken_chains
 from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check,
                      check_close, expect_failure)
@@ -128,9 +131,9 @@ def test_negative(_context):
     expect_failure(check_profile, Profile(altered))
 
 
-def attempts(fails_below, stolen_each):
+def attempts(fails_below, stolen_each, before=0):
     """Of a check that needs so much allowed: what each attempt was allowed, and if one was good."""
-    clock, allowed, kept = itertools.count(step=stolen_each), [], harness.stolen_ns
+    clock, allowed, kept = itertools.count(before, step=stolen_each), [], harness.stolen_ns
 
     def checks(_, allowed_ns):
         allowed.append(allowed_ns)
@@ -155,5 +158,32 @@ def test_stolen_time(_context):
         found = attempts(fails_below * MS, stolen * MS)
         wanted = ([ns * MS for ns in wanted[0]], wanted[1])
         check(found == wanted, f"{stolen} ms stolen, {fails_below} needed: {found}")
+    check(attempts(1, 0, before=10 * MS) == ([0, 0], False), "less than a tick may have been stolen")
     check(harness.without_stolen(15, 10, 3) == 12 and harness.without_stolen(11, 10, 3) == 10
           and harness.without_stolen(9, 10, 3) == 9, "more than what was stolen is taken off")
+
+
+def told_in_guest(kind):
+    """What the runner tells of a test that raises that, and at which attempts it does."""
+    tests = runner.Runner(1, [])
+    tests.run_once = lambda name, function: function(name)
+    kept, harness.IN_GUEST = harness.IN_GUEST, True
+
+    def late(_):
+        raise kind("late\n(files: none)")
+
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            tests.run("a.x", late)
+    finally:
+        harness.IN_GUEST = kept
+    return out.getvalue().splitlines()
+
+
+def test_untimely(_context):
+    """A wrong time fails at the last attempt, and a host that was too busy is no pass."""
+    again = ["# a.x: late: once more"] * (harness.GUEST_ATTEMPTS - 1)
+    for kind, last in ((harness.Untimely, ["not ok a.x", "    late", "    (files: none)"]),
+                       (harness.Busy, ["skip a.x: its host was too busy: late"])):
+        told = told_in_guest(kind)
+        check(told == again + last, f"{kind.__name__}: {told}")

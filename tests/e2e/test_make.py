@@ -3,9 +3,11 @@
 
 Some sources do not compile. What is true is in the log of the project's scripts (c_project.py).
 """
+import bisect
 import collections
 import copy
 import functools
+import itertools
 import os
 import re
 import subprocess
@@ -29,6 +31,9 @@ class Build:
         rng = context.random
         self.sources, self.bad = write_project(rng, folder, rng.randint(120, 150),
                                                rng.randint(2, 6))
+        # The first to compile would else wait for cc1's pages, and be no short process.
+        subprocess.run(["gcc", "-O1", "-c", "-x", "c", "-o", "/dev/null", "-"],
+                       input="int main(void) { return 0; }", text=True, check=True)
         # make says with 2 that some could not be made.
         context.wallprof("-q", "--keep-capture", "-o", output, "--", "make", "-k", f"-j{JOBS}",
                          status=2, cwd=folder, env={**os.environ, "LC_ALL": "C"})
@@ -162,9 +167,26 @@ def check_lanes_are_apart(build, name):
         check(all(a[1] <= b[0] for a, b in zip(lives, lives[1:])), f"{lane.name}: two at a time")
 
 
+class Symbols:
+    """The functions that nm knows, by the file's own addresses; they may lie one in another."""
+
+    def __init__(self, functions):
+        self.functions = sorted(functions)
+        self.starts = [start for start, _, _ in self.functions]
+        # Up to each of them: who looks back from an address need go no further than to this end.
+        self.ends = list(itertools.accumulate((end for _, end, _ in self.functions), max))
+
+    def names_at(self, address):
+        names, i = set(), bisect.bisect_right(self.starts, address) - 1
+        while i >= 0 and self.ends[i] > address:
+            if self.functions[i][1] > address:
+                names |= self.functions[i][2]
+            i -= 1
+        return names
+
+
 @functools.cache
 def symbols_of(path):
-    """[(start, end, names)] of the functions that nm knows, of the file's own addresses."""
     found = {}
     for table in ([], ["-D"]):
         for style in ([], ["-C"]):
@@ -173,18 +195,13 @@ def symbols_of(path):
             for value, size, name in re.findall(r"^(\w{16}) (\w{16}) [TtWi] (.*)$", text, re.M):
                 names = found.setdefault((int(value, 16), int(size, 16)), set())
                 names.add(name.split("@")[0])
-    return sorted((start, start + size, names) for (start, size), names in found.items() if size)
+    return Symbols((start, start + size, names) for (start, size), names in found.items() if size)
 
 
 @functools.cache
 def base_of(path):
     text = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True).stdout
     return min(int(address, 16) for address in re.findall(r"^ +LOAD +\w+ (\w+)", text, re.M)) & ~0xFFF
-
-
-def names_at(path, address):
-    return {name for start, end, names in symbols_of(path) if start <= address < end
-            for name in names}
 
 
 def user_frames(profile):
@@ -204,7 +221,7 @@ def check_symbols(frames):
     """Whatever address nm has a name for has that name."""
     known = 0
     for path, address, name in frames:
-        names = names_at(path, address)
+        names = symbols_of(path).names_at(address)
         check(not names or name in names,
               f"{path}, {address:#x}: called {name}, should be {sorted(names)}")
         known += bool(names)

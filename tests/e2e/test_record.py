@@ -42,7 +42,7 @@ def attach(context, pid, duration_ms, *arguments):
     return recording
 
 
-def sleepers(context, threads=4, ms=60000):
+def sleepers(context, threads=4, ms=60000 * PATIENCE):
     process = context.start(context.workload("sleeps", truth=context.path("truth.json"),
                                              threads=threads, rounds=1, ms=ms))
     wait_until(lambda: len(tids_of(process.pid)) == threads + 1, "the workload has its threads")

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import time
+from pathlib import Path
 
 from harness import (WALLPROF, check, expect_failure, host_only, needs_command, needs_root,
                      wait_until)
@@ -35,8 +36,11 @@ def ids_of(pid, what):
     """Of the programs or maps that a process holds: {name: id}, from its descriptors."""
     found = {}
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
-            match = re.search(rf"^{what}_id:\s*(\d+)$", info.read(), re.M)
+        try:
+            text = Path(f"/proc/{pid}/fdinfo/{fd}").read_text(encoding="ascii")
+        except FileNotFoundError:
+            continue  # closed meanwhile
+        match = re.search(rf"^{what}_id:\s*(\d+)$", text, re.M)
         if match:
             kind = {"prog": "prog", "map": "map"}[what]
             described = json.loads(bpftool("-j", kind, "show", "id", match[1]))

@@ -6,6 +6,7 @@ serial port is there even if the guest hangs. By the third each of its CPUs says
 is alive. Emulated (TCG), for KVM is not to be had everywhere.
 """
 import os
+import random
 import re
 import shutil
 import socket
@@ -21,6 +22,10 @@ NEEDED = {"qemu-system-x86_64": "qemu-system-x86", "debugfs": "e2fsprogs", "dpkg
 
 
 CPUS = 2
+# Two more disks, of which the first is slow by a known amount: bytes and operations a second are
+# drawn at random, and the guest finds them on its kernel's command line.
+# So slow that what an emulated CPU takes for a request is little beside what the disk takes.
+SLOW_BYTES, SLOW_OPERATIONS = (1_000_000, 2_000_000), (20, 40)
 TROUBLE = re.compile(r"^.*\b(Oops|BUG|WARNING|panic|lockup|stall)\b", re.MULTILINE)
 HOPELESS = 45  # seconds without a word from one of its CPUs, and it is given up
 
@@ -46,8 +51,22 @@ def make_disk(folder, build, scripts, files):
     return image.make(folder, build, scripts, files, _run)
 
 
-def run(kernel, disk, script, folder, seconds):
+def _data_drives(folder, chance, modules):
+    """QEMU's arguments for the slow disk and the fast one, with modules, and the kernel's about them."""
+    rate, operations = chance.randint(*SLOW_BYTES), chance.randint(*SLOW_OPERATIONS)
+    arguments = []
+    for name, throttle in (("slow", f",throttling.bps-total={rate}"
+                                    f",throttling.iops-total={operations}"), ("fast", "")):
+        disk = folder / f"disk-{name}"
+        image.make_data(folder, disk, name, modules if name == "fast" else None, _run)
+        arguments += ["-drive", f"file={disk},format=raw,if=none,id={name},cache=unsafe{throttle}",
+                      "-device", f"nvme,drive={name},serial={name}"]
+    return arguments, f"slow_bytes={rate} slow_operations={operations}"
+
+
+def run(kernel, disk, script, folder, seconds, seed=0):
     """Boots the kernel on a copy of the disk; returns the folder of its results."""
+    drives, about_drives = _data_drives(folder, random.Random(seed), kernel.modules)
     copy, log, told = folder / "run-disk", folder / "console", folder / "told"
     beats, monitor = folder / "beats", folder / "monitor"
     shutil.copy(disk, copy)
@@ -59,12 +78,12 @@ def run(kernel, disk, script, folder, seconds):
                "-serial", f"file:{beats}", "-monitor", f"unix:{monitor},server=on,wait=off",
                "-kernel", kernel.path,
                "-drive", f"file={copy},format=raw,if=none,id=disk,cache=unsafe",
-               "-device", "nvme,drive=disk,serial=1",
+               "-device", "nvme,drive=disk,serial=1", *drives,
                # Who hangs gets an interrupt that can't be masked, and tells where it is.
                "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet "
                           "nokaslr unknown_nmi_panic panic_print=0x40 "
-                          "root=/dev/nvme0n1 rw init=/init "
-                          f"script=/{script}"]
+                          f"root=PARTUUID={image.PARTITION} rw init=/init "
+                          f"script=/{script} {about_drives}"]
     with open(log, "wb") as console, subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT) as machine:
         why = _watch(machine, beats, seconds)
@@ -74,7 +93,7 @@ def run(kernel, disk, script, folder, seconds):
             raise Failed(f"{why}\n{_tail(log)}\n{_tail(told)}\n{said}")
     results = folder / "results"
     shutil.rmtree(results, ignore_errors=True)
-    _run(["debugfs", "-R", f"rdump /results {folder}", copy])
+    _run(["debugfs", "-R", f"rdump /results {folder}", f"{copy}?offset={image.PARTITION_AT}"])
     copy.unlink()
     if not (results / "done").exists():
         raise Failed(f"the guest did not come to its end\n{_trouble(log)}\n{_tail(log)}")

@@ -7,6 +7,7 @@ own, at the same paths; the tests are where they are in the tree, under /wallpro
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -14,18 +15,24 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-APPLETS = ("cat", "date", "ifconfig", "kill", "mkdir", "mkfifo", "mount", "poweroff", "rm",
+APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "mount", "poweroff", "rm",
            "rmdir", "sh", "sleep", "sync", "tar", "taskset", "touch", "true", "umount", "uname")
 # What the end-to-end tests call besides, and the packages that it is in.
-TOOLS = {"bpftool": "bpftool", "curl": "curl", "redis-server": "redis-server",
+TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "redis-server": "redis-server",
          "unshare": "util-linux", "zstd": "zstd"}
-SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm")
+SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm", "tools")
 # Parts of Python's library that are large and that no test imports.
 LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
             "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")
 USERS = {"passwd": "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n",
          "group": "root:x:0:\nnogroup:x:65534:\n"}
-DISK_SIZE = "384M"
+DISK_SIZE = 384 << 20
+# Which of several disks the kernel finds first is a matter of chance; so the system's has a partition, of
+# which the kernel is told the number: the disk's signature and 01.
+PARTITION_AT, SIGNATURE = 1 << 20, 0x77616c6c
+PARTITION = f"{SIGNATURE:08x}-01"
+SECTOR = 512
+DATA_SIZE, DATA_BYTES = "64M", 8 << 20
 # Programs that are needed here, and the packages they are in.
 NEEDED = {"busybox": "busybox-static", "mke2fs": "e2fsprogs", "ldd": "libc-bin", **TOOLS}
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -76,10 +83,24 @@ def _install_wallprof(build, root):
             _install(workload, tree / "build" / "tests" / "workloads", root)
 
 
+def make_data(folder, disk, name, modules, run):
+    """A file system of that name with a journal, and in it the file `data`, of random bytes, and
+    the kernel's modules if that folder is given."""
+    root = folder / f"root-{name}"
+    root.mkdir(exist_ok=True)
+    (root / "data").write_bytes(os.urandom(DATA_BYTES))
+    if modules and modules.exists():
+        shutil.copytree(modules, root / "modules")
+    disk.unlink(missing_ok=True)
+    run(["mke2fs", "-q", "-t", "ext4", "-L", name, "-E", "root_owner=0:0", "-d", root, disk,
+         DATA_SIZE])
+    shutil.rmtree(root)
+
+
 def make(folder, build, scripts, files, run):
     """An image with all that these scripts ({name: text}) and files in it; `run` runs a command."""
     root, image = folder / "root", folder / "disk"
-    for name in ("bin", "dev", "etc", "proc", "sys", "tmp"):
+    for name in ("bin", "dev", "etc", "fast", "proc", "slow", "sys", "tmp"):
         (root / name).mkdir(parents=True)
     for applet in APPLETS:
         (root / "bin" / applet).symlink_to("busybox")
@@ -92,7 +113,17 @@ def make(folder, build, scripts, files, run):
         (root / name).write_text(text)
     for path in files:
         shutil.copy(path, root)
-    run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "root_owner=0:0", "-d", root,
-         image, DISK_SIZE])
+    image.write_bytes(partition_table())
+    os.truncate(image, PARTITION_AT + DISK_SIZE)
+    run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E",
+         f"root_owner=0:0,offset={PARTITION_AT}", "-d", root, image, f"{DISK_SIZE >> 10}k"])
     shutil.rmtree(root)
     return image
+
+
+def partition_table():
+    """A master boot record with one partition, of Linux."""
+    entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", PARTITION_AT // SECTOR,
+                        DISK_SIZE // SECTOR)
+    return (b"".ljust(440, b"\0") + struct.pack("<IH", SIGNATURE, 0) + entry).ljust(
+        510, b"\0") + b"\x55\xaa"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records the workload of block I/O, and holds what comes out to what the kernel counts."""
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from harness import (WORKLOADS, Profile, check, needs_command, needs_root, read_report)
+
+BLOCK, CHUNK, SYNCED = 4096, 65536, 1 << 20
+LARGEST = 1 << 20  # of a request through the page cache
+SECTOR = 512
+OWN_WRITES = 2 * 4096  # of the truth and what tells where it lies
+
+
+class LoopDisk:
+    """A loop device over a file of random bytes."""
+
+    def __init__(self, context, size):
+        needs_root()
+        needs_command("losetup")
+        self.image = context.path("image")
+        self.image.write_bytes(os.urandom(size))
+        self.path = subprocess.run(["losetup", "--find", "--show", self.image], check=True,
+                                   capture_output=True, text=True).stdout.strip()
+        self.name = self.path.rpartition("/")[2]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["losetup", "--detach", self.path], check=True)
+
+
+def paths_of(name):
+    """An NVMe disk that may have several paths is one without accounts before 6.11: they have."""
+    match = re.fullmatch(r"(nvme\d+)(n\d+)", name)
+    return match and sorted(Path("/sys/block").glob(f"{match[1]}c*{match[2]}")) or [
+        Path("/sys/block") / name]
+
+
+def account(name):
+    """What the kernel counts of a disk: requests and bytes, read and written (iostats.rst)."""
+    fields = [sum(column) for column in zip(*([int(f) for f in (p / "stat").read_text().split()]
+                                              for p in paths_of(name)))]
+    return {"reads": fields[0], "read_bytes": fields[2] * SECTOR,
+            "writes": fields[4], "written_bytes": fields[6] * SECTOR}
+
+
+def record_io(context, file, steps):
+    """Profile, report and truth by kind; steps: {kind: count}."""
+    truth, output = context.path("truth"), context.path("p.json")
+    truth.unlink(missing_ok=True)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", WORKLOADS / "io", truth, file,
+                     *(f"{k}:{n}" for k, n in steps.items()))
+    told = [json.loads(line) for line in truth.read_text().splitlines()]
+    report = read_report(context, context.path("p.json.capture"))
+    return Profile.load(output), report, {t["kind"]: t for t in told}
+
+
+def thread_of(report, told):
+    (found,) = [t for t in report["threads"] if t["tid"] == told["pid"]]
+    return found
+
+
+def noted(report, what):
+    """How often the recorder says that of requests."""
+    notes = [re.match(f"block I/O: (\\d+) requests were {what}", note) for note in report["notes"]]
+    return sum(int(n[1]) for n in notes if n)
+
+
+def check_device(report, name, before, after, largest=LARGEST):
+    """All that the kernel counted for the device, and nothing else.
+
+    On one kernel in our hands (6.18, of a Firecracker guest) no BPF program, be it the smallest, is
+    run for some completions, one of 100,000 or so; the recorder tells how many.
+    """
+    (found,) = [d for d in report["devices"] if d["name"] == name]
+    unseen = noted(report, "not seen to complete")
+    for key, count in after.items():
+        missing = count - before[key] - found[key]
+        check(0 <= missing <= (unseen * largest if "bytes" in key else unseen),
+              f"{name}: {key}: {found[key]}, the kernel counted {count - before[key]}, {unseen} "
+              "requests were not seen to complete")
+    check(found["failed"] == 0, f"{found['failed']} failed")
+
+
+def check_thread(report, told, reads, writes):
+    """What the kernel's account of the process says that it moved."""
+    io, unseen = thread_of(report, told)["io"], noted(report, "not seen to complete")
+    missing = (told["read_bytes"] - io["read_bytes"], told["write_bytes"] - io["written_bytes"])
+    check(all(0 <= m <= unseen * BLOCK for m in missing), f"{io}, the kernel counted {told}")
+    check(0 <= reads + writes - io["reads"] - io["writes"] <= unseen
+          and (io["reads"] == 0) == (reads == 0) and (io["writes"] == 0) == (writes == 0),
+          f"{io}, should be {reads} reads and {writes} writes")
+
+
+def check_accounts(report, told):
+    """As iotop shows them: of the thread, be it another who writes it to the disk."""
+    kernel = thread_of(report, told)["kernel"]
+    check(kernel["read_bytes"] >= told["read_bytes"] and kernel["write_bytes"] >= told["write_bytes"]
+          and kernel["write_bytes"] <= told["write_bytes"] + OWN_WRITES,
+          f"{kernel}, /proc/PID/io had {told}")
+
+
+def disk_waits(report, told, *leaves):
+    reasons = thread_of(report, told)["reasons"]
+    return sum(reasons.get(leaf, 0) for leaf in leaves)
+
+
+def waited_for(report, path, leaf):
+    """Of the time that threads waited in such a way so much was for this file."""
+    return sum(w["ns"] for w in report["waited_files"]
+               if w["reason"] == leaf and w["path"] == os.path.realpath(path))
+
+
+def check_waits(report, told, leaf, share):
+    """Of the time that it waited in such a way so much names what it waited for."""
+    named, waited = thread_of(report, told)["io"]["waited_ns"], disk_waits(report, told, leaf)
+    check(waited > 0, f"it did not wait: {thread_of(report, told)}")
+    check(named >= share * waited, f"{named} ns of {waited} name a request")
+    length = told["end_ns"] - told["begin_ns"]
+    check(waited <= length, f"it waited {waited} ns in {length}")
+
+
+def file_of(report, path):
+    found = [f for f in report["io_files"] if f["path"] == os.path.realpath(path)]
+    check(len(found) == 1, f"{path}: {report['io_files']}")
+    return found[0]
+
+
+def markers_of(profile, pid, kind):
+    return [m for m in profile.thread(pid).markers() if m["data"] and m["data"]["type"] == kind]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Disks that let so much pass in a second, and no more."""
+import os
+import re
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from block_io import LoopDisk
+from harness import IN_GUEST, MS, Busy, Failure, Skip, Untimely, check_close, needs_command, needs_root
+
+
+class SlowDisk:
+    """How many bytes and operations a second it lets pass."""
+
+    BURST_NS = 100 * MS  # so much of a second's worth passes at once at first
+
+    def __init__(self, size, operations):
+        self.bytes, self.operations = size, operations
+
+    def time(self, operations, size):
+        return 1e9 * max(size / self.bytes, operations / self.operations)
+
+    def check_time(self, what, got, least, most=None):
+        """No more is allowed for here than elsewhere: it goes by the host's clock, as its guest's do."""
+        try:
+            check_close(what, got, min(max(got, least), most or least), 0.05, self.BURST_NS)
+        except Failure as failure:
+            raise Untimely(str(failure)) from None
+
+    def took(self, told, operations, size):
+        """How long the workload took by its own clock, or what the disk lets pass if that is more."""
+        self.by_rate, self.by_clock = self.time(operations, size), told["end_ns"] - told["begin_ns"]
+        return max(self.by_clock, self.by_rate)
+
+    def check_host(self):
+        """What the disk lets pass has to take so long, or the guest was waiting for its host."""
+        try:
+            self.check_time("the workload", self.by_clock, self.by_rate)
+        except Untimely as failure:
+            if IN_GUEST and self.by_clock > self.by_rate:
+                raise Busy(str(failure)) from None
+            raise
+
+
+class Throttled(SlowDisk):
+    """The guests' slow disk."""
+
+    def __init__(self):
+        words = dict(re.findall(r"(\w+)=(\d+)", Path("/proc/cmdline").read_text()))
+        if "slow_bytes" not in words:
+            raise Skip("no disk here is slow by a known amount")
+        super().__init__(int(words["slow_bytes"]), int(words["slow_operations"]))
+
+
+def own_cgroup(controller):
+    """Where this process is in the hierarchy of a controller; "": in the unified one."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return path.lstrip("/")
+    raise Skip(f"no cgroups with {controller or 'several controllers'} here")
+
+
+class Limited(SlowDisk):
+    """A disk of which a cgroup gets so many bytes or operations a second; what runs in `with` is in it."""
+
+    OLD, NEW = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
+
+    def __init__(self, context, path, size=sys.maxsize, operations=sys.maxsize):
+        super().__init__(size, operations)
+        needs_root()
+        disk = Path("/sys/block", disk_below(path), "dev")
+        if not disk.exists():
+            raise Skip("not on a disk that could be limited")
+        self.number, self.name = disk.read_text().strip(), f"wallprof-{os.getpid()}"
+        self.context, self.left = context, ExitStack()
+
+    def unified(self):
+        """Where cgroups with the controller of disks are."""
+        root = self.NEW
+        if not (root / "cgroup.controllers").exists():
+            root = self.context.path("cgroup")
+            root.mkdir()
+            subprocess.run(["mount", "-t", "cgroup2", "none", root], check=True)
+            self.left.callback(subprocess.run, ["umount", root], check=True)
+        (root / "cgroup.subtree_control").write_text("+io")
+        return root
+
+    def enter(self):
+        if (self.OLD / "cgroup.procs").exists():
+            root, home = self.OLD, own_cgroup("blkio")
+            limits = {"blkio.throttle.read_bps_device": f"{self.number} {self.bytes}",
+                      "blkio.throttle.read_iops_device": f"{self.number} {min(self.operations, 1 << 30)}"}
+        else:
+            root, home = self.unified(), own_cgroup("")
+            limits = {"io.max": f"{self.number} rbps={self.bytes} riops={min(self.operations, 1 << 30)}"}
+        group, me = root / self.name, str(os.getpid())
+        group.mkdir()
+        self.left.callback(group.rmdir)
+        for limit, text in limits.items():
+            (group / limit).write_text(text)
+        (group / "cgroup.procs").write_text(me)
+        self.left.callback((root / home / "cgroup.procs").write_text, me)
+
+    def __enter__(self):
+        try:
+            self.enter()
+        except OSError as error:
+            self.left.close()
+            raise Skip(f"no cgroup here can limit a disk: {error}") from None
+        return self
+
+    def __exit__(self, *_):
+        self.left.close()
+
+
+class LittleDirty:
+    """So much may wait to be written, and no more, before who writes is held back."""
+
+    LIMITS = {"dirty_background_bytes": 1 << 20, "dirty_bytes": 2 << 20}
+    SYSCTL = Path("/proc/sys/vm")
+
+    def __enter__(self):
+        # Either a number of bytes holds or a ratio; the other is 0.
+        self.before = {}
+        for name in self.LIMITS:
+            for either in (name, name.replace("bytes", "ratio")):
+                value = (self.SYSCTL / either).read_text().strip()
+                if value != "0":
+                    self.before[either] = value
+        for name, value in self.LIMITS.items():
+            (self.SYSCTL / name).write_text(str(value))
+        return self
+
+    def __exit__(self, *_):
+        for name, value in self.before.items():
+            (self.SYSCTL / name).write_text(value)
+
+
+def disk_below(path):
+    """The name of the disk that a file is on."""
+    device = os.stat(path).st_dev
+    return os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:"
+                                             f"{os.minor(device)}"))
+
+
+class LimitedMount:
+    """A file system on a loop device that reads and writes so many bytes a second, whoever asks."""
+
+    LIMITS = [Limited.OLD / f"blkio.throttle.{way}_bps_device" for way in ("read", "write")]
+
+    def __init__(self, context, image_size):
+        needs_root()
+        needs_command("mkfs.ext4")
+        if not all(limit.exists() for limit in self.LIMITS):
+            raise Skip("no cgroup of this machine can limit what all do")
+        self.disk, self.path, self.left = LoopDisk(context, image_size), context.path("mount"), ExitStack()
+        self.number = Path("/sys/block", self.disk.name, "dev").read_text().strip()
+
+    def __enter__(self):
+        with self.left:
+            self.left.enter_context(self.disk)
+            subprocess.run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0", self.disk.path], check=True)
+            self.path.mkdir()
+            subprocess.run(["mount", self.disk.path, self.path], check=True)
+            # A program that could not be stopped may still write there.
+            self.left.callback(subprocess.run, ["umount", "--lazy", self.path], check=True)
+            self.left = self.left.pop_all()
+        return self
+
+    def limit(self, rate):
+        for limit in self.LIMITS:
+            limit.write_text(f"{self.number} {rate}")
+
+    def __exit__(self, *_):
+        self.limit(0)
+        self.left.close()

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Requests to block devices: as many as the kernel counts, whose they are, what waited for them."""
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from block_io import (BLOCK, CHUNK, LARGEST, LoopDisk, SECTOR, SYNCED, account, check_accounts,
+                      check_device, check_thread, check_waits, disk_waits, file_of,
+                      markers_of, noted, record_io, thread_of, waited_for)
+from harness import (IN_GUEST, MS, Profile, Skip, check, check_causes, check_timed, expect_failure,
+                     host_only, needs_command, needs_root, read_report, wait_until)
+from slow_disk import Limited, LittleDirty, Throttled, disk_below
+
+
+@host_only("it makes loop devices")
+def test_direct(context):
+    """Each request is one that the program made, and the program waits for it."""
+    with LoopDisk(context, context.random.randint(8, 32) << 20) as disk:
+        steps = {k: context.random.randint(300, 900) for k in ("direct", "store")}
+        before = account(disk.name)
+        profile, report, told = record_io(context, disk.path, steps)
+        after = account(disk.name)
+    check_device(report, disk.name, before, after, BLOCK)
+    check_thread(report, told["direct"], steps["direct"], 0)
+    check_thread(report, told["store"], 0, steps["store"])
+    check_waits(report, told["direct"], "[disk read wait]", 0.9)
+    for truth in told.values():
+        check_accounts(report, truth)
+        check_causes(profile, markers_of(profile, truth["pid"], "BlockIO"), "main")
+    after["reads"] += noted(report, "not seen to complete") + 1
+    expect_failure(check_device, report, disk.name, before, after, BLOCK)
+    told["direct"]["read_bytes"] += (noted(report, "not seen to complete") + 1) * BLOCK
+    expect_failure(check_thread, report, told["direct"], steps["direct"], 0)
+
+
+def make_file(context, chunks):
+    path = context.path("data")
+    path.write_bytes(os.urandom(chunks * CHUNK))
+    return path
+
+
+def test_cold(context):
+    """Through the page cache, and ahead: the file is told by its pages."""
+    needs_root()
+    chunks = context.random.randint(60, 200)
+    path = make_file(context, chunks)
+    profile, report, told = record_io(context, path, {"cold": chunks})
+    io, unseen = thread_of(report, told["cold"])["io"], noted(report, "not seen to complete")
+    check(0 <= told["cold"]["read_bytes"] - io["read_bytes"] <= unseen * LARGEST,
+          f"{io['read_bytes']} bytes, the kernel counted {told['cold']['read_bytes']}")
+    found = file_of(report, path)
+    check(0 <= chunks * CHUNK - found["read_bytes"] <= unseen * LARGEST,
+          f"{found['read_bytes']} bytes of the file, it has {chunks * CHUNK}")
+    check_waits(report, told["cold"], "[disk read wait]", 0.9)
+    strings = profile.data["shared"]["stringArray"]
+    markers = markers_of(profile, told["cold"]["pid"], "BlockIO")
+    named = [m for m in markers if strings[m["data"]["operation"]] == "read"
+             and strings[m["data"].get("filename", 0)] == os.path.realpath(path)]
+    check(sum(m["data"]["bytes"] for m in named) == found["read_bytes"],
+          f"{len(named)} markers of {len(markers)} are of the file")
+    check_timed("queue and device", sum(m["data"]["queued"] + m["data"]["device"] for m in named) * MS,
+                sum(m["end"] - m["start"] for m in named), 0.01, MS)
+
+
+def test_sync(context):
+    """What fsync waits for: data of the file, and its file system's journal."""
+    needs_root()
+    path = make_file(context, 64)
+    count = context.random.randint(10, 20)
+    _, report, told = record_io(context, path, {"sync": count})
+    found = file_of(report, path)
+    check(found["written_bytes"] >= count * SYNCED,
+          f"{found['written_bytes']} bytes of the file, {count * SYNCED} were written")
+    check(disk_waits(report, told["sync"], "[fsync wait]") > 0, "no wait for fsync")
+
+
+def device_of(report, name):
+    found = [d for d in report["devices"] if d["name"] == name]
+    return found[0] if found else {"reads": 0, "read_bytes": 0, "waited_ns": 0}
+
+
+def record_on(context, place, kind, count):
+    """Report and truth, all requests to both disks being those that the kernel counted."""
+    disks = [disk_below(p) for p in ("/slow", "/fast")]
+    os.close(os.open(place, os.O_RDONLY))  # at the first time ext4 notes down where it is mounted
+    os.sync()
+    before = [account(d) for d in disks]
+    profile, report, told = record_io(context, place, {kind: count})
+    for disk, then in zip(disks, before):
+        if disk == disk_below(place):
+            check_device(report, disk, then, account(disk))
+        else:
+            check(device_of(report, disk)["waited_ns"] == 0, f"waits for {disk}, which was idle")
+    return profile, report, told[kind]
+
+
+def worked_ns(report, told):
+    return told["cpu_ns"] + thread_of(report, told)["states"]["runnable"]
+
+
+def check_throttled(disk, report, told, time_ns):
+    """The thread's waits for requests are the time that the disk takes, less what it worked."""
+    disk.check_time("waits for requests", thread_of(report, told)["io"]["waited_ns"],
+                    time_ns - worked_ns(report, told))
+
+
+def test_throttled_direct(context):
+    disk = Throttled()
+    count = 4 * disk.operations
+    for place in ("/slow/data", "/fast/data"):
+        _, report, told = record_on(context, place, "direct", count)
+        found = file_of(report, place)
+        # What lies in two places of the disk takes two.
+        check(found["reads"] >= count and found["read_bytes"] == count * BLOCK,
+              f"of the file: {found}")
+        if place == "/slow/data":
+            time_ns = disk.took(told, count, count * BLOCK)
+            check_throttled(disk, report, told, time_ns)
+            expect_failure(check_throttled, disk, report, told, 2 * time_ns)
+            disk.check_host()
+
+
+def check_file_waits(report, told, path):
+    """Nearly all that the thread waited for a disk it waited for this file."""
+    found, waited = file_of(report, path), thread_of(report, told)["io"]["waited_ns"]
+    check(found["waited_ns"] >= 0.95 * waited, f"waits for other things: {report['io_files']}")
+
+
+def check_rate(disk, report, told, path, time_ns):
+    """The disk had something to do for the file all the time, but when the reader worked."""
+    disk.check_time("busy", file_of(report, path)["busy_ns"], time_ns - worked_ns(report, told),
+                    time_ns)
+
+
+def read_all(context, kind, count):
+    """All of a file, ahead of the reader, whose waits name it."""
+    disk, size = Throttled(), os.stat("/slow/data").st_size
+    _, report, told = record_on(context, "/slow/data", kind, count(size))
+    found = file_of(report, "/slow/data")
+    check(found["read_bytes"] == size, f"of the file: {found}, it has {size}")
+    check_file_waits(report, told, "/slow/data")
+    time_ns = disk.took(told, found["reads"], size)
+    check_throttled(disk, report, told, time_ns)
+    disk.check_host()
+    check_rate(disk, report, told, "/slow/data", time_ns)
+    expect_failure(check_rate, disk, report, told, "/slow/data", 2 * time_ns)
+    return report, told
+
+
+def test_throttled_cold(context):
+    report, told = read_all(context, "cold", lambda size: size // CHUNK)
+    check(disk_waits(report, told, "[disk read wait]") > 0, "no wait for reading")
+
+
+def test_throttled_map(context):
+    """By page faults, which name it, too."""
+    report, told = read_all(context, "map", lambda size: size // BLOCK)
+    waited = disk_waits(report, told, "[page-fault I/O wait]")
+    check_timed("waits in faults", waited, thread_of(report, told)["io"]["waited_ns"], 0.02, MS)
+    faulted = {f["path"]: f["waited_ns"] for f in report["faulted_files"]}
+    check_timed("waits in faults of the file", faulted.get("/slow/data", 0), waited, 0.05, MS)
+
+
+def rate_told(context, path):
+    """MB/s of a file by the largest waits of the text report."""
+    text = context.wallprof("report", context.path("p.json.capture")).stdout
+    found = re.findall(rf"  {re.escape(os.path.realpath(path))} at ([\d.]+) MB/s$", text, re.M)
+    check(found, f"no rate of {path}: {text}")
+    return float(found[0])
+
+
+def check_held(report, profile, told, path):
+    """All of the file's requests are the thread's, and told with how long each was held: ns in all."""
+    strings = profile.data["shared"]["stringArray"]
+    markers = [m for m in markers_of(profile, told["pid"], "BlockIO")
+               if strings[m["data"].get("filename", 0)] == path]
+    missing = os.stat(path).st_size - sum(m["data"]["bytes"] for m in markers)
+    check(0 <= missing <= submitted_unseen(report) * LARGEST,
+          f"{missing} bytes are missing, {len(markers)} requests of the file are the thread's: {markers[:3]}")
+    for marker in markers:
+        parts = sum(marker["data"].get(part, 0) for part in ("held", "queued", "device"))
+        check_timed("held, queued and on the device", parts * MS, marker["end"] - marker["start"],
+                    0.01, MS)
+    held = sum(m["data"].get("held", 0) for m in markers) * MS
+    check(file_of(report, path)["held_ns"] >= held - MS, f"{held} ns in markers: {file_of(report, path)}")
+    return held
+
+
+def check_rate_told(context, disk, report, told, path):
+    rate, size = rate_told(context, path), os.stat(path).st_size
+    print(f"# limited to {disk.bytes / 1e6} MB/s, of which {rate} are told", flush=True)
+    by_rate = disk.time(0, size)
+    disk.check_time("the time that the rate means", size / rate * 1e3,
+                    by_rate - worked_ns(report, told), by_rate)
+
+
+def test_limited(context):
+    """A cgroup's limit is waited for as a slow disk is."""
+    path = "/fast/data" if os.path.exists("/fast/data") else str(make_file(context, 128))
+    size, rate = os.stat(path).st_size, context.random.randint(2_000_000, 4_000_000)
+    with Limited(context, path, rate) as disk:
+        profile, report, told = record_io(context, path, {"cold": size // CHUNK})
+    told = told["cold"]
+    time_ns = disk.took(told, 0, size)
+    check_throttled(disk, report, told, time_ns)
+    expect_failure(check_throttled, disk, report, told, 2 * time_ns)
+    waited = disk_waits(report, told, "[disk read wait]")
+    named = waited_for(report, path, "[disk read wait]")
+    check(0.95 * waited <= named <= waited, f"{named} ns of {waited} name the file")
+    if IN_GUEST:
+        disk.check_host()
+    # Where submissions can be seen.
+    if IN_GUEST or re.search(r"^yes +fentry/__blk_throtl_bio", context.wallprof("doctor").stdout, re.M):
+        held = check_held(report, profile, told, os.path.realpath(path))
+        check(held > 0.5 * (told["end_ns"] - told["begin_ns"]), f"held for {held} ns, in {told}")
+        check_rate_told(context, disk, report, told, path)
+
+
+def test_limited_operations(context):
+    """What is too large for the device is cut, and each piece counts: it passes the limit once more."""
+    if not IN_GUEST:
+        raise Skip("it sets how large a disk's requests may be")
+    path, operations = "/fast/data", context.random.randint(60, 100)
+    largest = Path("/sys/block", disk_below(path), "queue/max_sectors_kb")
+    before, size = largest.read_text(), os.stat(path).st_size
+    largest.write_text("32")
+    try:
+        with Limited(context, path, operations=operations) as disk:
+            profile, report, told = record_io(context, path, {"cold": size // CHUNK})
+    finally:
+        largest.write_text(before)
+    found = file_of(report, path)
+    check(found["reads"] >= size // 32768, f"nothing was cut: {found}")
+    check(check_held(report, profile, told["cold"], path) > 0, "none was held back")
+    # How pieces count differs among kernels: 10 to 50 % more than there are.
+    check_throttled(disk, report, told["cold"], disk.took(told["cold"], found["reads"], size))
+
+
+def test_throttled_sync(context):
+    """As slow as all that it has to wait for: data and journal."""
+    disk, name = Throttled(), disk_below("/slow")
+    count = context.random.randint(3, 5)
+    _, report, told = record_on(context, "/slow/data", "sync", count)
+    found = device_of(report, name)
+    check(file_of(report, "/slow/data")["written_bytes"] >= count * SYNCED,
+          f"of the file: {report['io_files']}")
+    time_ns = disk.took(told, found["reads"] + found["writes"],
+                        found["read_bytes"] + found["written_bytes"])
+    disk.check_time("[fsync wait]", disk_waits(report, told, "[fsync wait]"),
+                    time_ns - worked_ns(report, told))
+    disk.check_host()
+
+
+def on_behalf(profile, path):
+    """Bytes of a file that the kernel's threads wrote."""
+    strings = profile.data["shared"]["stringArray"]
+    return sum(m["data"]["bytes"] for thread in profile.threads for m in thread.markers()
+               if thread.process == "Block devices" and m["data"].get("type") == "BlockIO"
+               and strings[m["data"].get("filename", 0)] == path
+               and strings[m["data"]["origin"]].startswith("on behalf"))
+
+
+def test_writeback(context):
+    """Written by the kernel's threads, on behalf of whom they hold back."""
+    Throttled()
+    chunks = (8 << 20) // CHUNK
+    with LittleDirty() as limits:
+        profile, report, told = record_io(context, "/slow/data", {"dirty": chunks})
+    told = told["dirty"]
+    check(told["write_bytes"] >= chunks * CHUNK, f"it made less dirty: {told}")
+    check_accounts(report, told)
+    written = on_behalf(profile, "/slow/data")
+    check(chunks * CHUNK - limits.LIMITS["dirty_bytes"] <= written <= chunks * CHUNK,
+          f"{written} bytes are written on behalf, of {chunks * CHUNK}")
+    check(thread_of(report, told)["io"]["written_bytes"] + written <= chunks * CHUNK,
+          f"some are counted twice: {thread_of(report, told)}, {written}")
+    worked, ledger = worked_ns(report, told), thread_of(report, told)
+    held_back = disk_waits(report, told, "[disk write wait]")
+    # It may be so when it writes down what is true, too.
+    check(told["end_ns"] - told["begin_ns"] - worked - 20 * MS <= held_back
+          <= ledger["states"]["blocked"], f"held back: {held_back} ns, of {told} and {ledger}")
+    named = waited_for(report, "/slow/data", "[disk write wait]")
+    check(0.95 * held_back <= named <= held_back, f"{named} ns of {held_back} name the file")
+
+
+@host_only("flock is not in the guests")
+def test_file_lock(context):
+    """A wait for a file without any request is named by the system call's descriptor."""
+    needs_command("flock")
+    path, output, wait = context.path("locked"), context.path("p.json"), context.random.randint(20, 30)
+    context.start(["flock", path, "sleep", str(wait / 10)])
+    wait_until(lambda: path.exists() and subprocess.run(["flock", "-n", path, "true"]).returncode,
+               "the file is locked")
+    begin = time.monotonic_ns()
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", "flock", path, "true")
+    report = read_report(context, context.path("p.json.capture"))
+    named = waited_for(report, path, "[file lock wait]")
+    check(0 < named <= min(wait * 100 * MS, time.monotonic_ns() - begin),
+          f"{named} ns, it was locked for {wait}00 ms")
+    check(named == sum(t["reasons"].get("[file lock wait]", 0) for t in report["threads"]),
+          f"{named} ns: {report['threads']}")
+    strings = Profile.load(output).data["shared"]["stringArray"]
+    waits = [m["data"] for t in Profile.load(output).threads for m in t.markers()
+             if m["data"] and strings[m["data"].get("reason", 0)] == "File lock wait"]
+    check([strings[w.get("filename", 0)] for w in waits] == [str(path)], f"markers: {waits}")
+
+
+def ring_requests(profile, pid):
+    """As whose how many blocks are told."""
+    strings, found = profile.data["shared"]["stringArray"], Counter()
+    for marker in markers_of(profile, pid, "BlockIO"):
+        if strings[marker["data"]["operation"]] == "read":
+            found[strings[marker["data"]["origin"]]] += marker["data"]["bytes"] // BLOCK
+    return found
+
+
+def submitted_unseen(report):
+    """From 7.0 on a program may be left out (tests/vm/checks.py), and that is told."""
+    return sum(noted(report, what)
+               for what in ("submitted unseen", "left to workers", "not seen to complete"))
+
+
+def check_ring(profile, report, told, path):
+    unseen = submitted_unseen(report)
+    by_worker = "direct, by a worker of io_uring"
+    # What would have to wait for the disk's queue goes to a worker, too.
+    for kind, wanted in (("ring", {"direct", by_worker}), ("worker", {by_worker})):
+        origins = ring_requests(profile, told[kind]["pid"])
+        check(set(origins) <= wanted
+              and told[kind]["count"] - unseen <= origins.total() <= told[kind]["count"],
+              f"{kind}: {told[kind]['count']} reads, and as whose they are told: {origins}")
+        check(thread_of(report, told[kind])["io"]["read_bytes"] == origins.total() * BLOCK,
+              f"{kind}: {thread_of(report, told[kind])['io']}")
+        check_causes(profile, [m for m in markers_of(profile, told[kind]["pid"], "BlockIO")
+                               if m["data"]["bytes"] == BLOCK], "hand_on")
+    polling = [t for t in report["threads"] if t["name"] == f"iou-sqp-{told['poll']['pid']}"]
+    blocks = [t["io"]["read_bytes"] // BLOCK for t in polling]  # two may be merged into one
+    check(len(blocks) == 1 and 0 <= told["poll"]["count"] - blocks[0] <= unseen,
+          f"polling threads: {polling}")
+    workers = [t for t in report["threads"] if t["name"] == f"iou-wrk-{told['worker']['pid']}"]
+    check(workers and all(t["pid"] == told["worker"]["pid"] for t in workers),
+          f"workers: {workers}")
+    reads = sum(t["count"] for t in told.values())
+    check(reads - unseen <= file_of(report, path)["read_bytes"] // BLOCK <= reads,
+          f"of the file: {report['io_files']}")
+
+
+def test_ring(context):
+    """By io_uring: the thread's own, its workers', the polling thread's."""
+    needs_root()
+    path = "/fast/data" if os.path.exists("/fast/data") else make_file(context, 64)
+    steps = {kind: context.random.randint(100, 300) for kind in ("ring", "worker", "poll")}
+    profile, report, told = record_io(context, path, steps)
+    check_ring(profile, report, told, path)
+    told["worker"]["count"] += submitted_unseen(report) + 1
+    expect_failure(check_ring, profile, report, told, path)
+
+
+def test_ring_cached(context):
+    """What io_uring reads through the page cache is the process's, be it its workers'."""
+    needs_root()
+    path = "/fast/data" if os.path.exists("/fast/data") else make_file(context, 64)
+    _, report, told = record_io(context, path, {"cached": context.random.randint(100, 300)})
+    told, unseen = told["cached"], submitted_unseen(report)
+    read = sum(t["io"]["read_bytes"] for t in report["threads"] if t["pid"] == told["pid"])
+    for what, got in (("process", read), ("file", file_of(report, path)["read_bytes"])):
+        check(0 <= told["read_bytes"] - got <= unseen * LARGEST,
+              f"{what}: {got} bytes, the kernel counted {told['read_bytes']}")
+
+
+FAILING = """
+import mmap, os, sys
+disk, block, failed = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096), 0
+for i in range(int(sys.argv[3])):
+    try:
+        os.preadv(disk, [block], i * 4096)
+    except OSError:
+        failed += 1
+open(sys.argv[2], "w").write(str(failed))
+"""
+
+
+@host_only("it makes loop devices")
+def test_failed(context):
+    """Beyond the end of the file below: some fail, one is done in part before."""
+    blocks = context.random.randint(200, 400)
+    cut = context.random.randint(50, 150) * BLOCK + SECTOR
+    truth, output = context.path("truth"), context.path("p.json")
+    with LoopDisk(context, blocks * BLOCK) as disk:
+        os.truncate(disk.image, cut)
+        context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, "-c", FAILING,
+                         disk.path, truth, str(blocks))
+    report, profile = read_report(context, context.path("p.json.capture")), Profile.load(output)
+    failed, unseen = int(truth.read_text()), noted(report, "not seen to complete")
+    check(failed == blocks - cut // BLOCK, f"{failed} failed, should be {blocks - cut // BLOCK}")
+    check_failed(report, profile, disk.name, failed, unseen)
+    expect_failure(check_failed, report, profile, disk.name, failed + unseen + 1, unseen)
+
+
+def check_failed(report, profile, name, failed, unseen):
+    got = device_of(report, name)["failed"]
+    check(failed - unseen <= got <= failed, f"{got} are told as failed, should be {failed}")
+    strings = profile.data["shared"]["stringArray"]
+    told = [m for t in profile.threads if t.process != "Block devices" for m in t.markers()
+            if m["data"] and m["data"]["type"] == "BlockIO"
+            and strings[m["data"]["source"]].split(" ")[0] == name]
+    status = Counter(strings[m["data"]["status"]].split(" ")[0] for m in told)
+    check(status["failed"] == got, f"{got} failed, by markers {status}")
+    check(sum("issues" in m["data"] for m in told) == 1, "the one that was cut was issued once")
