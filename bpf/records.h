@@ -609,6 +609,7 @@ enum loss_cause {
 	LOSS_SCRATCH_BUSY = 1,
 	LOSS_SIDEBAND = 2,  /* perf's own PERF_RECORD_LOST: mappings */
 	LOSS_RECURSION = 3, /* the kernel left the program out: it was already running there */
+	LOSS_UNWALKED = 4,  /* a copied stack: no room for it, or nobody told of its program */
 	LOSS_CAUSE_MAX,
 };
 

@@ -32,6 +32,7 @@ const char *loss_cause_label(uint32_t cause)
 		[LOSS_SCRATCH_BUSY] = "scratch memory busy",
 		[LOSS_SIDEBAND] = "perf side-band full",
 		[LOSS_RECURSION] = "hook already running on that CPU",
+		[LOSS_UNWALKED] = "no room, or program unknown",
 	};
 
 	return cause < ARRAY_LEN(labels) && labels[cause] ? labels[cause] : "unknown cause";

@@ -7,8 +7,11 @@ struct LossMeter {
 	size_t cpu_count;
 	uint64_t (*seen)[ACCOUNT_CAUSES][ACCOUNT_KINDS]; /* per CPU, at the last poll */
 	uint64_t (*pending_first)[ACCOUNT_KINDS];	 /* taken, but not yet reported */
-	uint64_t missed[ACCOUNT_KINDS], missed_since_ns; /* reported by the next poll */
-	uint64_t missed_total[ACCOUNT_KINDS];
+	struct missed {
+		enum loss_cause cause;
+		uint64_t count, since_ns; /* to be reported by the next poll */
+		uint64_t total, unsent;	  /* in all; those that BPF has not counted as sent */
+	} missed[ACCOUNT_KINDS];
 	uint64_t last_poll_ns;
 	uint64_t lost;
 };
@@ -79,11 +82,16 @@ static int poll_one(LossMeter *meter, size_t cpu, size_t cause, size_t kind, uin
 	return sink(user, &record.h);
 }
 
-void loss_add(LossMeter *meter, uint32_t kind, uint64_t count, uint64_t since_ns)
+void loss_add(LossMeter *meter, uint32_t kind, enum loss_cause cause, uint64_t count,
+	      uint64_t since_ns)
 {
-	meter->missed[kind] += count;
-	meter->missed_total[kind] += count;
-	meter->missed_since_ns = since_ns;
+	struct missed *missed = &meter->missed[kind];
+
+	missed->cause = cause;
+	missed->count += count;
+	missed->total += count;
+	missed->unsent += cause == LOSS_RECURSION ? count : 0;
+	missed->since_ns = since_ns;
 }
 
 static int report_missed(LossMeter *meter, size_t kind, uint64_t poll_ns, RecordSink sink,
@@ -92,16 +100,16 @@ static int report_missed(LossMeter *meter, size_t kind, uint64_t poll_ns, Record
 	struct rec_loss record = {
 		.h = {.len = sizeof(record), .kind = REC_LOSS, .ns = poll_ns},
 		.lost_kind = kind,
-		.cause = LOSS_RECURSION,
-		.count = meter->missed[kind],
-		.from_ns = meter->missed_since_ns,
+		.cause = meter->missed[kind].cause,
+		.count = meter->missed[kind].count,
+		.from_ns = meter->missed[kind].since_ns,
 		.to_ns = poll_ns,
 	};
 
 	if (!record.count)
 		return 0;
 	meter->lost += record.count;
-	meter->missed[kind] = 0;
+	meter->missed[kind].count = 0;
 	return sink(user, &record.h);
 }
 
@@ -137,8 +145,8 @@ int loss_totals(LossMeter *meter, RecordSink sink, void *user)
 		struct rec_total record = {
 			.h = {.len = sizeof(record), .kind = REC_TOTAL, .ns = ns},
 			.counted_kind = kind,
-			.sent = meter->missed_total[kind],
-			.lost = meter->missed_total[kind],
+			.sent = meter->missed[kind].unsent,
+			.lost = meter->missed[kind].total,
 		};
 		int error;
 

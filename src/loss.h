@@ -24,8 +24,12 @@ int loss_poll(LossMeter *meter, RecordSink sink, void *user);
 /* Emits a REC_TOTAL per kind. Call after the last loss_poll. */
 int loss_totals(LossMeter *meter, RecordSink sink, void *user);
 
-/* Records of a kind that were never tried, since since_ns: counted as sent and lost. */
-void loss_add(LossMeter *meter, uint32_t kind, uint64_t count, uint64_t since_ns);
+/*
+ * Records of a kind that were lost since since_ns without BPF's counting it. LOSS_RECURSION: they
+ * were never tried, and count as sent, too. A kind has one such cause.
+ */
+void loss_add(LossMeter *meter, uint32_t kind, enum loss_cause cause, uint64_t count,
+	      uint64_t since_ns);
 
 /* All losses seen so far. */
 uint64_t loss_count(const LossMeter *meter);

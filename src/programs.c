@@ -422,7 +422,7 @@ static void add_misses(struct wallprof *half, LossMeter *losses, uint64_t since_
 		enum record_kind kind = kind_of_program(bpf_program__name(program));
 
 		if (kind)
-			loss_add(losses, kind, misses_of(program), since_ns);
+			loss_add(losses, kind, LOSS_RECURSION, misses_of(program), since_ns);
 	}
 }
 

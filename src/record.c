@@ -310,9 +310,10 @@ static int finish_unwinding(Recording *recording)
 		 "processes were not read again before the end, after the kernel had not told of "
 		 "all that they mapped: their last stacks may be wrong"},
 		{counts.troubles.torn, "times a process's mappings changed while they were read"},
-		{counts.copies.dropped, "copies of stacks could not be walked"},
 	};
 
+	loss_add(recording->losses, REC_STACK_COPY, LOSS_UNWALKED, counts.copies.dropped,
+		 counts.copies.dropped_since_ns);
 	tell_known_again(recording);
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
@@ -409,6 +410,8 @@ static int close_window(Recording *recording)
 		error = block_devices_write(recording_write, recording);
 	if (!error)
 		error = write_window(recording, WINDOW_END, end);
+	if (!error)
+		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)
 		error = loss_totals(recording->losses, recording_write, recording);
 	if (recording->options->cost)

@@ -3,9 +3,6 @@
 #include "walk_user.h"
 #include <string.h>
 
-/* A table that is not ready by then is not waited for. */
-#define PATIENCE_NS (5 * NSEC_PER_SEC)
-
 struct UnwindCopies {
 	const UnwindMaps *maps;
 	RecordSink sink;
@@ -45,6 +42,16 @@ void unwind_copies_free(UnwindCopies *copies)
 	free(copies);
 }
 
+/* What BPF could walk of it stays in the capture. */
+static void drop(UnwindCopies *copies, const struct rec_stack_copy *copy)
+{
+	UnwindCopiesCounts *counts = &copies->counts;
+
+	counts->dropped_since_ns =
+		counts->dropped ? MIN(counts->dropped_since_ns, copy->h.ns) : copy->h.ns;
+	counts->dropped++;
+}
+
 void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy)
 {
 	size_t length = copy->h.len;
@@ -53,7 +60,7 @@ void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy)
 	copies->counts.taken++;
 	if (length < offsetof(struct rec_stack_copy, stack) || length > sizeof(*copy) ||
 	    copies->kept + length > UNWIND_COPIES_MAX) {
-		copies->counts.dropped++;
+		drop(copies, copy);
 		return;
 	}
 	copies->kept += length;
@@ -162,7 +169,7 @@ static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, con
 		    UnwindTables *tables, uint64_t known_ns, enum copies_which which)
 {
 	CopyWalk walk = {.copy = copy, .maps = copies->maps, .tables = tables};
-	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + PATIENCE_NS;
+	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + UNWIND_COPIES_PATIENCE_NS;
 
 	if (copy->h.ns >= known_ns && which != COPIES_LAST)
 		return 1;
@@ -171,7 +178,8 @@ static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, con
 	walk.image = images_find(images, copy->tgid, copy->start_boottime, copy->exec_id);
 	if (walk.image)
 		return walk_one(copies, copy, &walk, keep);
-	copies->counts.dropped += !keep;
+	if (!keep)
+		drop(copies, copy);
 	return keep;
 }
 

@@ -14,11 +14,18 @@ typedef struct UnwindCopies UnwindCopies;
 
 #define UNWIND_COPIES_MAX (64u << 20) /* bytes of copies that wait for a table */
 
+/*
+ * How long a copy waits for the table of a file. Its process may have ended by then, whose image is
+ * to be kept for as long.
+ */
+#define UNWIND_COPIES_PATIENCE_NS (3 * NSEC_PER_SEC)
+
 typedef struct UnwindCopiesCounts {
 	uint64_t taken;	  /* copies that came */
 	uint64_t walked;  /* whole then */
 	uint64_t partly;  /* walked, and still not whole */
 	uint64_t dropped; /* no memory, or no word of the process: what BPF walked stands */
+	uint64_t dropped_since_ns; /* the earliest of these */
 } UnwindCopiesCounts;
 
 UnwindCopies *unwind_copies_new(const UnwindMaps *maps, RecordSink sink, void *user);

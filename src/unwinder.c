@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Ended images are kept for what comes late. */
-#define ENDED_KEPT_NS NSEC_PER_SEC
-
 struct Unwinder {
 	UnwindMaps maps;
 	UnwindTables *tables;
@@ -259,6 +256,7 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 {
 	uint64_t published = unwinder->published;
 	bool news;
+	int error;
 
 	images_settle(&unwinder->images);
 	tell_found(unwinder);
@@ -268,12 +266,15 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 	images_correct(&unwinder->images, known_ns, note_lost_exec, unwinder);
 	news = unwind_tables_any_fresh(unwinder->tables);
 	publish_changed(unwinder, known_ns);
-	images_drop_ended(&unwinder->images, now_ns() - ENDED_KEPT_NS, forget_image, unwinder);
 	if (!unwinder->prepared || unwinder->error)
 		return unwinder->error;
 	news |= unwinder->published != published;
-	return unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
-				  news ? COPIES_ALL : COPIES_NEW);
+	error = unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
+				   news ? COPIES_ALL : COPIES_NEW);
+	/* No copy waits for them any more. */
+	images_drop_ended(&unwinder->images, known_ns - MIN(known_ns, UNWIND_COPIES_PATIENCE_NS),
+			  forget_image, unwinder);
+	return error;
 }
 
 int unwinder_finish(Unwinder *unwinder)

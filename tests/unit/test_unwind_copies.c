@@ -243,18 +243,19 @@ static void test_patience(void **state)
 		map(&fixture, 1, FILE_FRAMES, CODE);
 		map(&fixture, 1, FILE_NOT_READY, CODE + 0x1000);
 		take(&fixture, 1, WORDS);
-		walk(&fixture, TAKEN + 5 * NSEC_PER_SEC - 1, false);
+		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
 		assert_int_equal(fixture.told_count, 0);
-		walk(&fixture, TAKEN + (at_end ? 1 : 5 * NSEC_PER_SEC), at_end);
+		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
 		check_told(&fixture, STACK_NO_TABLE, 2);
 		end(&fixture);
 		/* The same of a process of which nobody has heard: what BPF walked stands. */
 		begin(&fixture, false);
 		take(&fixture, 1, WORDS);
-		walk(&fixture, TAKEN + 5 * NSEC_PER_SEC - 1, false);
+		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
 		assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 0);
-		walk(&fixture, TAKEN + (at_end ? 1 : 5 * NSEC_PER_SEC), at_end);
+		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
 		assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 1);
+		assert_int_equal(unwind_copies_counts(fixture.copies).dropped_since_ns, TAKEN);
 		assert_int_equal(fixture.told_count, 0);
 		end(&fixture);
 	}

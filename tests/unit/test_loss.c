@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who lost how many records: each loss told once, and totals that add up. */
+#include "test_tools.h"
+
+#include "loss.h"
+
+#define CPUS 2
+
+typedef struct Told {
+	uint64_t lost[ACCOUNT_KINDS]; /* by REC_LOSS */
+	struct rec_loss last;
+	struct rec_total totals[ACCOUNT_KINDS];
+} Told;
+
+static int take(void *user, const struct record *record)
+{
+	Told *told = user;
+
+	if (record->kind == REC_LOSS) {
+		told->last = *(const struct rec_loss *)record;
+		told->lost[told->last.lost_kind] += told->last.count;
+	} else {
+		const struct rec_total *total = (const struct rec_total *)record;
+
+		assert_int_equal(record->kind, REC_TOTAL);
+		told->totals[total->counted_kind] = *total;
+	}
+	return 0;
+}
+
+static void check_total(const Told *told, uint32_t kind, uint64_t sent, uint64_t lost)
+{
+	assert_int_equal(told->totals[kind].sent, sent);
+	assert_int_equal(told->totals[kind].lost, lost);
+	assert_int_equal(told->lost[kind], lost);
+}
+
+/* BPF counts what it lost as sent; what it never tried is neither. */
+static void test_totals(void **state)
+{
+	struct cpu_account accounts[CPUS] = {};
+	LossMeter *meter = loss_meter_new(accounts, CPUS);
+	Told told = {};
+
+	(void)state;
+	accounts[0].sent[REC_SWITCH] = 100;
+	accounts[1].sent[REC_SWITCH] = 10;
+	accounts[1].lost[LOSS_RING_FULL][REC_SWITCH] = 3;
+	accounts[1].lost[LOSS_SCRATCH_BUSY][REC_SWITCH] = 4;
+	accounts[0].sent[REC_EXEC] = 1;
+	accounts[0].sent[REC_STACK_COPY] = 5;
+	assert_int_equal(loss_poll(meter, take, &told), 0);
+	loss_add(meter, REC_EXEC, LOSS_RECURSION, 2, 70);
+	assert_int_equal(loss_poll(meter, take, &told), 0);
+	assert_int_equal(told.last.cause, LOSS_RECURSION);
+	assert_int_equal(told.last.from_ns, 70);
+	loss_add(meter, REC_STACK_COPY, LOSS_UNWALKED, 1, 80);
+	assert_int_equal(loss_poll(meter, take, &told), 0);
+	assert_int_equal(told.last.cause, LOSS_UNWALKED);
+	assert_int_equal(told.last.from_ns, 80);
+	assert_int_equal(loss_poll(meter, take, &told), 0); /* nothing is told twice */
+	assert_int_equal(loss_totals(meter, take, &told), 0);
+	check_total(&told, REC_SWITCH, 110, 7);
+	check_total(&told, REC_EXEC, 3, 2);
+	check_total(&told, REC_STACK_COPY, 5, 1);
+	assert_int_equal(loss_count(meter), 10);
+	loss_meter_free(meter);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_totals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
