@@ -4,6 +4,7 @@
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
 under the sanitizers), vm (the kernel matrix), fuzz (fuzz.py), and one for each test_*.py beside
 this file.
+Suites that hold no times to account say so (UNTIMED), and may have other work beside them.
 In a guest of that matrix (--guest) only the last ones, as far as they need a kernel.
 """
 import argparse
@@ -220,15 +221,18 @@ def main():
         run_guest(runner, suites)
         sys.exit(runner.summary())
     runner.run_units()
+    untimed = [suite for suite in suites if getattr(importlib.import_module(suite), "UNTIMED", False)]
     # An emulated machine keeps one CPU busy.
-    with ThreadPoolExecutor(2) as pool:
-        kernels = pool.submit(runner.run_kernels, options.long)
+    with ThreadPoolExecutor(1) as pool:
         fuzzing = pool.submit(fuzz.run, runner, 1 if runner.wants_kernels() else 2)
-        kernels.result()
+        runner.run_kernels(options.long)
+        for suite in untimed:
+            runner.run_module(suite)
         fuzzing.result()
     # These hold times to account: nothing else runs beside them.
     for suite in suites:
-        runner.run_module(suite)
+        if suite not in untimed:
+            runner.run_module(suite)
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())

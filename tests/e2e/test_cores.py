@@ -14,6 +14,7 @@ from object_files import run
 from test_walk import ORACLE, check_found, check_gdb, run_gdb
 
 HOST_ONLY = "it needs gdb"
+UNTIMED = True
 CORES = 3  # of one run of a program
 WANTED = 3  # threads that are where they should be, of each program
 

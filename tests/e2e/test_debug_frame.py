@@ -14,6 +14,7 @@ from roots import Roots
 from test_unwind import check_all, check_depth, record_verbosely
 
 HOST_ONLY = "it needs a compiler"
+UNTIMED = True
 SOURCES = ROOT / "tests" / "workloads"
 OPTIONS = (*FLAGS, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-Wl,-z,lazy",
            "-Wl,--build-id=none")

@@ -12,6 +12,7 @@ MACHINE = re.compile(r"(?<![\w.<])/(wor" r"k|op" r"t|hom" r"e/\w+|mn" r"t)/|\.in
 MAX_LINES = 700
 
 HOST_ONLY = "it is about the sources"
+UNTIMED = True
 
 
 def files():

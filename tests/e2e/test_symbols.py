@@ -11,6 +11,7 @@ import object_files
 from harness import (MS, Profile, check, expect_failure, needs_command, needs_root)
 
 HOST_ONLY = "it needs a compiler"
+UNTIMED = True
 DEBUG_ROOT = Path("/usr/lib/debug/.build-id")
 
 

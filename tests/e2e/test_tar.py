@@ -10,6 +10,7 @@ from harness import BUILD, ROOT, check, expect_failure, needs_command
 PROGRAM = BUILD / "tools" / "tar-extract"
 
 HOST_ONLY = "the example needs no wallprof"
+UNTIMED = True
 
 
 def tree(folder):

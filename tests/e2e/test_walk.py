@@ -9,6 +9,7 @@ import stock
 from harness import BUILD, ROOT, WORKLOADS, check, expect_failure, needs_command, needs_root
 
 HOST_ONLY = "it needs the programs"
+UNTIMED = True
 ORACLE = BUILD / "tests" / "oracle" / "unwind-oracle"
 FRAME_ADDRESS, FRAME_GUESSED = (1 << 62) - 1, 1 << 62
 COMPLETE, END_ZERO = 0, 4  # enum stack_result
