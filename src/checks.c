@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "checks.h"
 #include "programs.h"
+#include "trampolines.h"
 #include "util.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -164,6 +165,10 @@ static void print_extras(uint64_t capabilities)
 		printf("no   %-32s files and maps of other users' processes: their names may be "
 		       "missing\n",
 		       "CAP_SYS_PTRACE");
+	if (!trampolines_are_run())
+		printf("no   %-32s fentry and fexit programs: the kernel does not run them while "
+		       "that is 0\n",
+		       "kernel.ftrace_enabled");
 }
 
 int doctor_run(const Options *options)

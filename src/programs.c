@@ -2,6 +2,7 @@
 #include "programs.h"
 #include "halves.h"
 #include "rings.h"
+#include "trampolines.h"
 #include "util.h"
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -212,6 +213,12 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 	};
 	int error;
 
+	if (programs->faults.source == FAULT_SOURCE_FENTRY && !options->best_fault_source &&
+	    !trampolines_are_run()) {
+		log_error("--fault-source fentry: this kernel does not run such programs "
+			  "(sysctl kernel.ftrace_enabled=1)");
+		return -EOPNOTSUPP;
+	}
 	programs->rings = rings_new(sizes);
 	error = kernel_facts_read(&programs->kernel);
 	if (!error && options->best_fault_source)
@@ -596,6 +603,13 @@ static int probe_attaching(struct bpf_program *program)
 	return 0;
 }
 
+static bool is_trampoline(const struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+
+	return !strncmp(section, "fentry/", 7) || !strncmp(section, "fexit/", 6);
+}
+
 static void probe_one(Probe *probe, KernelFacts *kernel)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
@@ -622,6 +636,8 @@ static void probe_one(Probe *probe, KernelFacts *kernel)
 	if (!probe->error) {
 		probe->verified_insns = verified_instructions(probed);
 		probe->error = probe_attaching(probed);
+		if (!probe->error && is_trampoline(probed) && !trampolines_are_run())
+			probe->error = -EOPNOTSUPP;
 	}
 	wallprof__destroy(skeleton);
 }

@@ -4,7 +4,20 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <linux/bpf.h>
+#include <stdio.h>
 #include <unistd.h>
+
+bool trampolines_are_run(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/ftrace_enabled", "re");
+	int first = '1';
+
+	if (file) {
+		first = fgetc(file);
+		fclose(file);
+	}
+	return first != '0';
+}
 
 bool trampolines_reach(const struct btf *kernel, const char *function)
 {
@@ -16,7 +29,7 @@ bool trampolines_reach(const struct btf *kernel, const char *function)
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FENTRY,
 		    .attach_btf_id = MAX(id, 0));
 
-	if (id < 0)
+	if (id < 0 || !trampolines_are_run())
 		return false;
 	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "try_fentry", "GPL", instructions,
 			   ARRAY_LEN(instructions), &options);

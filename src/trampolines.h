@@ -10,6 +10,12 @@
 struct btf;
 
 /*
+ * Not with kernel.ftrace_enabled=0: then the kernel takes them, says that they are attached, and
+ * never calls them (kernel/trace/ftrace.c, ftrace_startup_enable).
+ */
+bool trampolines_are_run(void);
+
+/*
  * Is there such a function in the kernel, whose types `kernel` has, and can a program be loaded for
  * it? That is where kernels refuse all that needs a trampoline. Needs the rights to load programs.
  */

@@ -6,9 +6,10 @@ of its own, whose account by the kernel (REC_STATS, and rusage) is the judge.
 """
 import json
 import os
+from pathlib import Path
 
-from harness import (MS, WORKLOADS, Profile, check, check_causes, check_timed, expect_failure, fewer,
-                     needs_root, read_report)
+from harness import (IN_GUEST, MS, WORKLOADS, Profile, Skip, check, check_causes, check_timed,
+                     expect_failure, fewer, needs_root, read_report)
 
 PAGE = 4096
 # What a fault of each kind of the workload is called, and how the kernel counts it.
@@ -27,7 +28,9 @@ def sources(context):
 
 
 def allows_fentry(context):
-    """Asked once: doctor loads each program on its own, which takes long in a guest."""
+    """All kernels of the matrix do. Else asked once: doctor loads each program on its own."""
+    if IN_GUEST:
+        return True
     if not said:
         said.append(context.wallprof("doctor", status=None).stdout)
     return not any(line.startswith("no") and "fentry/handle_mm_fault" in line
@@ -101,6 +104,27 @@ def test_all(context):
         ledger_of(report, told["cow"]["pid"])["kernel"]["min_flt"] += (
             report["totals"]["page fault"]["lost"] + 1)
         expect_failure(check_counts, report, told, source)
+
+
+FTRACE = Path("/proc/sys/kernel/ftrace_enabled")
+
+
+def test_without_ftrace(context):
+    """The kernel then takes fentry programs and never runs them: faults are told by events."""
+    if not IN_GUEST:
+        raise Skip("it sets what the whole machine has")
+    steps = draw_steps(context, ("touch", "mlock"))
+    FTRACE.write_text("0")
+    try:
+        _, report, told = record_faults(context, "auto", steps, *ALL)
+        check_counts(report, told, "events")
+        expect_failure(check_counts, report, told, "fentry")
+        refused = context.wallprof("--fault-source", "fentry", "--", "true", status=125)
+        check("ftrace_enabled" in refused.stderr, f"fentry: {refused.stderr}")
+    finally:
+        FTRACE.write_text("1")
+    _, report, told = record_faults(context, "auto", steps, *ALL)
+    check_counts(report, told, "fentry")
 
 
 def test_by_default(context):
