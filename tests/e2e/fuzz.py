@@ -35,10 +35,10 @@ PARSERS = ["cached_object.c", "capture_check.c", "capture_reader.c", "capture_so
            "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_fdes.c", "unwind_gaps.c",
            "unwind_instruction.c", "unwind_rules.c", "unwind_sections.c",
            "unwind_table.c"]
+AT_A_TIME = 2
 LEAST_PERCENT = 80
 LEAST_RUNS = 10  # a second
 NICE = 19  # whoever else wants the CPU, and holds times to account, has it first
-REPLAYED_AT_A_TIME = 2
 PLANTED_PATIENCE = 3  # it is found in seconds, but on a busy machine some inputs are slow
 CRASHES_MAX = 1000
 OPTIONS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
@@ -142,7 +142,7 @@ def check_target(fuzzer, crash, seconds):
 
 
 def test_coverage(work, fuzzers):
-    with ThreadPoolExecutor(REPLAYED_AT_A_TIME) as pool:
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
         crashes = list(pool.map(Fuzzer.replay, fuzzers.values()))
     for name, crash in zip(fuzzers, crashes):
         check(not crash, f"{name}, replaying its corpus: {crash}")
@@ -193,10 +193,15 @@ allocated by thread T0 here:
           "a crash without a stack is nobody's")
 
 
-def run_targets(runner, work, wanted, seconds, at_a_time):
+def fuzz_in(room, fuzzer, seconds):
+    with room:
+        return fuzzer.fuzz(seconds)
+
+
+def run_targets(runner, work, wanted, seconds, room):
     fuzzers = {name: Fuzzer(work, name, runner.seed) for name in wanted}
-    with ThreadPoolExecutor(at_a_time) as pool:
-        crashes = {name: pool.submit(fuzzer.fuzz, seconds * TARGETS[name])
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        crashes = {name: pool.submit(fuzz_in, room, fuzzer, seconds * TARGETS[name])
                    for name, fuzzer in fuzzers.items()}
         for name, fuzzer in fuzzers.items():
             crash = crashes[name].result()
@@ -209,8 +214,9 @@ def run_targets(runner, work, wanted, seconds, at_a_time):
     return fuzzers
 
 
-def run(runner, at_a_time):
-    """The whole suite, or what is wanted of it."""
+def run(runner, room):
+    """The whole suite, or what is wanted of it. room: a semaphore with as many places as targets may
+    run at once."""
     runner.run("fuzz.triage", lambda _context: test_triage())
     names = [*TARGETS, "coverage", "planted"]
     wanted = [name for name in names if runner.is_wanted(f"fuzz.{name}")]
@@ -222,9 +228,11 @@ def run(runner, at_a_time):
         fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
         # The lines are those of all targets.
         targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
-        fuzzers = run_targets(runner, work, targets, seconds, at_a_time)
-        runner.run("fuzz.coverage", lambda _context: test_coverage(work, fuzzers))
-        runner.run("fuzz.planted", lambda _context: test_planted(work, runner.seed, seconds))
+        fuzzers = run_targets(runner, work, targets, seconds, room)
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            pool.submit(runner.run, "fuzz.coverage", lambda _context: test_coverage(work, fuzzers))
+            pool.submit(runner.run, "fuzz.planted",
+                        lambda _context: test_planted(work, runner.seed, seconds))
     except (OSError, subprocess.CalledProcessError, Failure) as error:
         runner.fails("fuzz", f"{error}\n{getattr(error, 'stderr', '') or ''}")
     finally:

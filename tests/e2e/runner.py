@@ -19,6 +19,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
 
 import fuzz
 import harness
@@ -223,9 +224,11 @@ def main():
     runner.run_units()
     untimed = [suite for suite in suites if getattr(importlib.import_module(suite), "UNTIMED", False)]
     # An emulated machine keeps one CPU busy.
+    room = Semaphore(fuzz.AT_A_TIME - 1)
     with ThreadPoolExecutor(1) as pool:
-        fuzzing = pool.submit(fuzz.run, runner, 1 if runner.wants_kernels() else 2)
+        fuzzing = pool.submit(fuzz.run, runner, room)
         runner.run_kernels(options.long)
+        room.release()
         for suite in untimed:
             runner.run_module(suite)
         fuzzing.result()
