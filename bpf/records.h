@@ -593,8 +593,8 @@ enum symbol_flags {
 };
 
 /*
- * REC_LOSS: `count` records of `lost_kind` could not be written on CPU h.cpu
- * (ring full, no scratch) between from_ns and to_ns.
+ * REC_LOSS: `count` records of `lost_kind` are missing that were due between from_ns and to_ns, on
+ * CPU h.cpu if the cause is one of the first three.
  */
 struct rec_loss {
 	struct record h;

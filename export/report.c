@@ -325,9 +325,12 @@ static void print_spans(FILE *file, const Timeline *timeline)
 		const LossSpan *loss = &timeline->losses.items[i];
 		const char *label = record_kind_label(loss->kind);
 		uint64_t from = loss->from_ns - MIN(loss->from_ns, timeline->start_ns);
+		bool on_cpu = loss->cause != LOSS_RECURSION && loss->cause != LOSS_UNWALKED;
 
-		fprintf(file, "      %" PRIu64 " %s on CPU %u, %s long, at %s: %s\n", loss->count,
-			label ? label : "other records", loss->cpu,
+		fprintf(file, "      %" PRIu64 " %s", loss->count, label ? label : "other records");
+		if (on_cpu)
+			fprintf(file, " on CPU %u", loss->cpu);
+		fprintf(file, ", %s long, at %s: %s\n",
 			DURATION(loss->to_ns - MIN(loss->from_ns, loss->to_ns)), DURATION(from),
 			loss_cause_label(loss->cause));
 	}

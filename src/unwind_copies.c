@@ -206,6 +206,15 @@ int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables 
 	return error;
 }
 
+uint64_t unwind_copies_oldest_ns(const UnwindCopies *copies)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (size_t i = 0; i < copies->list.count; i++)
+		oldest = MIN(oldest, copies->list.items[i]->h.ns);
+	return oldest;
+}
+
 UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies)
 {
 	return copies->counts;

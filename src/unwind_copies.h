@@ -14,11 +14,8 @@ typedef struct UnwindCopies UnwindCopies;
 
 #define UNWIND_COPIES_MAX (64u << 20) /* bytes of copies that wait for a table */
 
-/*
- * How long a copy waits for the table of a file. Its process may have ended by then, whose image is
- * to be kept for as long.
- */
-#define UNWIND_COPIES_PATIENCE_NS (3 * NSEC_PER_SEC)
+#define UNWIND_COPIES_PATIENCE_NS                                                                  \
+	(5 * NSEC_PER_SEC) /* a table not ready by then is not waited for */
 
 typedef struct UnwindCopiesCounts {
 	uint64_t taken;	  /* copies that came */
@@ -46,6 +43,9 @@ enum copies_which {
  */
 int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
 		       uint64_t known_ns, enum copies_which which);
+
+/* When the oldest copy that waits was made; UINT64_MAX if none does. */
+uint64_t unwind_copies_oldest_ns(const UnwindCopies *copies);
 
 UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies);
 

@@ -518,7 +518,8 @@ const ImageMapping *image_find(const Image *image, uint64_t avma)
 	return &image->mappings.items[low - 1];
 }
 
-void images_drop_ended(Images *images, uint64_t ns)
+void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),
+		       void *user)
 {
 	size_t kept = 0;
 
@@ -529,6 +530,8 @@ void images_drop_ended(Images *images, uint64_t ns)
 			images->list.items[kept++] = image;
 			continue;
 		}
+		if (forget)
+			forget(user, image);
 		image_free(image);
 	}
 	if (kept == images->list.count)

@@ -105,7 +105,10 @@ void images_correct(Images *images, uint64_t known_ns,
 /* The mapping that holds avma, or NULL. */
 const ImageMapping *image_find(const Image *image, uint64_t avma);
 
-/* Frees images that ended before ns. */
-void images_drop_ended(Images *images, uint64_t ns);
+/*
+ * Frees images that ended before ns, after forget() (may be NULL) was told.
+ */
+void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),
+		       void *user);
 
 #endif

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Walks that have begun by an ended process's entry are over by then. */
-#define RETIRED_NS NSEC_PER_SEC
+/* Ended images are kept for what comes late, and for copies of stacks that wait for a table. */
+#define ENDED_KEPT_NS NSEC_PER_SEC
 
 struct Unwinder {
 	UnwindMaps maps;
@@ -199,26 +199,13 @@ static void mark_changed(Unwinder *unwinder)
 	}
 }
 
-/* What walks in the kernel need of it. */
-static void retire(Unwinder *unwinder, Image *image)
+static void forget_image(void *user, Image *image)
 {
+	Unwinder *unwinder = user;
+
 	remove_process(unwinder, image);
 	release_run(unwinder, image->run);
-	image->run = (RunPlace){};
-	image->published = false;
 	unwinder->released++;
-}
-
-static void retire_ended(Unwinder *unwinder)
-{
-	uint64_t before_ns = now_ns() - RETIRED_NS;
-
-	for (size_t i = 0; i < unwinder->images.list.count; i++) {
-		Image *image = unwinder->images.list.items[i];
-
-		if (image->published && image->ended_ns && image->ended_ns < before_ns)
-			retire(unwinder, image);
-	}
 }
 
 static void publish_changed(Unwinder *unwinder, uint64_t known_ns)
@@ -282,14 +269,14 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 	images_correct(&unwinder->images, known_ns, note_lost_exec, unwinder);
 	news = unwind_tables_any_fresh(unwinder->tables);
 	publish_changed(unwinder, known_ns);
-	retire_ended(unwinder);
 	if (!unwinder->prepared || unwinder->error)
 		return unwinder->error;
 	news |= unwinder->published != published;
 	error = unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
 				   news ? COPIES_ALL : COPIES_NEW);
-	/* No copy waits for them any more. */
-	images_drop_ended(&unwinder->images, known_ns - MIN(known_ns, UNWIND_COPIES_PATIENCE_NS));
+	images_drop_ended(&unwinder->images,
+			  MIN(now_ns() - ENDED_KEPT_NS, unwind_copies_oldest_ns(unwinder->copies)),
+			  forget_image, unwinder);
 	return error;
 }
 

@@ -243,10 +243,13 @@ static void test_patience(void **state)
 		map(&fixture, 1, FILE_FRAMES, CODE);
 		map(&fixture, 1, FILE_NOT_READY, CODE + 0x1000);
 		take(&fixture, 1, WORDS);
+		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), TAKEN);
 		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
 		assert_int_equal(fixture.told_count, 0);
+		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), TAKEN);
 		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
 		check_told(&fixture, STACK_NO_TABLE, 2);
+		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), UINT64_MAX);
 		end(&fixture);
 		/* The same of a process of which nobody has heard: what BPF walked stands. */
 		begin(&fixture, false);

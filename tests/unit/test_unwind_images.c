@@ -287,18 +287,34 @@ static void test_initial_and_fork(void **state)
 
 /* ---- dropping ------------------------------------------------------------------------------ */
 
+typedef struct Forgotten {
+	uint32_t exec_ids[8];
+	size_t count;
+} Forgotten;
+
+static void note_forgotten(void *user, Image *image)
+{
+	Forgotten *forgotten = user;
+
+	assert_true(forgotten->count < ARRAY_LEN(forgotten->exec_ids));
+	forgotten->exec_ids[forgotten->count++] = image->exec_id;
+}
+
 static void test_drop(void **state)
 {
 	Images images = {};
+	Forgotten forgotten = {};
 
 	(void)state;
 	give_task(&images, 1, NS_TGID, 1, BORN);
 	give_task(&images, 1, 20, 50, BORN);
 	give_exec(&images, 10, NS_TGID);
 	give_exec(&images, 20, NS_TGID);
-	images_drop_ended(&images, 10); /* not those of that moment */
-	assert_non_null(images_find(&images, TGID, BORN, 1));
-	images_drop_ended(&images, 11);
+	images_drop_ended(&images, 10, note_forgotten, &forgotten); /* not those of that moment */
+	assert_int_equal(forgotten.count, 0);
+	images_drop_ended(&images, 11, note_forgotten, &forgotten);
+	assert_int_equal(forgotten.count, 1);
+	assert_int_equal(forgotten.exec_ids[0], 1);
 	assert_null(images_find(&images, TGID, BORN, 1));
 	/* The present one is still found by its number. */
 	give_mapping(&images, 30, NS_TGID, 9, 0x1000, 0x2000);
@@ -306,7 +322,7 @@ static void test_drop(void **state)
 	give_mapping(&images, 30, 20, 8, 0x1000, 0x2000);
 	assert_int_equal(file_at(&images, 20, BORN, 50, 0x1000), 8);
 	give_exit(&images, 40, NS_TGID, EXIT_GROUP_DEAD);
-	images_drop_ended(&images, NEVER);
+	images_drop_ended(&images, NEVER, NULL, NULL);
 	assert_int_equal(only_image(&images)->exec_id, 50);
 	/* Its number's next process begins anew. */
 	give_mapping(&images, 50, NS_TGID, 7, 0x3000, 0x4000);
@@ -454,7 +470,7 @@ static void drop_some(History *history, uint64_t before)
 {
 	size_t kept = 0;
 
-	images_drop_ended(&history->images, before);
+	images_drop_ended(&history->images, before, NULL, NULL);
 	for (size_t i = 0; i < history->model.count; i++) {
 		ModelImage image = history->model.items[i];
 
