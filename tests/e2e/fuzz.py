@@ -41,7 +41,7 @@ LEAST_RUNS = 10  # a second
 NICE = 19  # whoever else wants the CPU, and holds times to account, has it first
 PLANTED_PATIENCE = 3  # it is found in seconds, but on a busy machine some inputs are slow
 CRASHES_MAX = 1000
-OPTIONS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
+OPTIONS = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
            "-print_final_stats=1", "-verbosity=1"]
 
 FRAME = re.compile(r"^ +#\d+ 0x[0-9a-f]+ (.*)$", re.M)
@@ -141,9 +141,14 @@ def check_target(fuzzer, crash, seconds):
     check(len(fuzzer.foreign) < CRASHES_MAX, f"{CRASHES_MAX} crashes: {fuzzer.foreign[-1:]}")
 
 
-def test_coverage(work, fuzzers):
+def replay_in(room, fuzzer):
+    with room:
+        return fuzzer.replay()
+
+
+def test_coverage(work, fuzzers, room):
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        crashes = list(pool.map(Fuzzer.replay, fuzzers.values()))
+        crashes = list(pool.map(lambda fuzzer: replay_in(room, fuzzer), fuzzers.values()))
     for name, crash in zip(fuzzers, crashes):
         check(not crash, f"{name}, replaying its corpus: {crash}")
     percents = line_percents(work, list(fuzzers.values()))
@@ -153,11 +158,12 @@ def test_coverage(work, fuzzers):
     expect_failure(check_percents, line_percents(work, [fuzzers["maps"]]))
 
 
-def test_planted(work, seed, seconds):
+def test_planted(work, seed, seconds, room):
     """Found where it was planted, and the same input does no harm where it was not."""
     fuzzer = Fuzzer(work, PLANTED, seed)
-    begin = time.monotonic()
-    crash = fuzzer.fuzz(PLANTED_PATIENCE * seconds)
+    with room:
+        begin = time.monotonic()
+        crash = fuzzer.fuzz(PLANTED_PATIENCE * seconds)
     check(crash, f"the planted bug was not found in {fuzzer.runs} runs")
     print(f"# fuzz: the planted bug was found after {time.monotonic() - begin:.1f} s and "
           f"{fuzzer.runs} runs", flush=True)
@@ -230,9 +236,11 @@ def run(runner, room):
         targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
         fuzzers = run_targets(runner, work, targets, seconds, room)
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            pool.submit(runner.run, "fuzz.coverage", lambda _context: test_coverage(work, fuzzers))
-            pool.submit(runner.run, "fuzz.planted",
-                        lambda _context: test_planted(work, runner.seed, seconds))
+            for done in [pool.submit(runner.run, "fuzz.coverage",
+                                     lambda _context: test_coverage(work, fuzzers, room)),
+                         pool.submit(runner.run, "fuzz.planted", lambda _context: test_planted(
+                             work, runner.seed, seconds, room))]:
+                done.result()
     except (OSError, subprocess.CalledProcessError, Failure) as error:
         runner.fails("fuzz", f"{error}\n{getattr(error, 'stderr', '') or ''}")
     finally:

@@ -355,6 +355,7 @@ class Context:
         undisturbed: only a recording without broken chains will do.
         """
         truth, output = self.path("truth.json"), self.path("p.json.gz")
+        least = None  # broken chains beyond what hidden tasks explain
         for _ in range(6):
             self.wallprof("-q", "--keep-capture", *arguments, "-o", output, "--",
                           *self.workload(name, truth=truth, **options))
@@ -363,7 +364,9 @@ class Context:
             check_hidden(broken)
             if broken == 0 or not undisturbed and broken <= most_broken(recording.report):
                 return recording
-        check_unexplained(recording.report)
+            excess = broken - most_broken(recording.report)
+            least = excess if least is None else min(least, excess)
+        check(least <= 0, f"{least} broken chains more than hidden tasks explain, in six recordings")
         raise Skip("every recording was disturbed: this kernel raises no tracepoint for "
                    "switches of " + ", ".join(sorted(hidden_tasks())))
 

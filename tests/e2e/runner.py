@@ -227,8 +227,10 @@ def main():
     room = Semaphore(fuzz.AT_A_TIME - 1)
     with ThreadPoolExecutor(1) as pool:
         fuzzing = pool.submit(fuzz.run, runner, room)
-        runner.run_kernels(options.long)
-        room.release()
+        try:
+            runner.run_kernels(options.long)
+        finally:
+            room.release()
         for suite in untimed:
             runner.run_module(suite)
         fuzzing.result()

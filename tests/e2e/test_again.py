@@ -15,8 +15,6 @@ from pathlib import Path
 from capture import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
 from harness import IN_GUEST, WORKLOADS, check, expect_failure, host_only, needs_command
 
-UNTIMED = True
-
 ROUNDS = 30_000 if IN_GUEST else 1_000_000
 READ, POLL, EPOLL_WAIT = 0, 7, 232
 KERNEL = 1 << 63
