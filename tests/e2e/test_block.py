@@ -309,13 +309,13 @@ def test_file_lock(context):
     check([strings[w.get("filename", 0)] for w in waits] == [str(path)], f"markers: {waits}")
 
 
-def ring_requests(profile, pid):
-    """As whose how many blocks are told."""
-    strings, found = profile.data["shared"]["stringArray"], Counter()
-    for marker in markers_of(profile, pid, "BlockIO"):
-        if strings[marker["data"]["operation"]] == "read":
-            found[strings[marker["data"]["origin"]]] += marker["data"]["bytes"] // BLOCK
-    return found
+def reads_of(profile, pid):
+    """Markers of what is read of files, and how many bytes of the file system itself."""
+    strings = profile.data["shared"]["stringArray"]
+    reads = [m for m in markers_of(profile, pid, "BlockIO")
+             if strings[m["data"]["operation"]] == "read"]
+    own = [m for m in reads if "metadata" in strings[m["data"].get("flags", 0)]]
+    return [m for m in reads if m not in own], sum(m["data"]["bytes"] for m in own)
 
 
 def submitted_unseen(report):
@@ -326,17 +326,18 @@ def submitted_unseen(report):
 
 def check_ring(profile, report, told, path):
     unseen = submitted_unseen(report)
-    by_worker = "direct, by a worker of io_uring"
+    by_worker, strings = "direct, by a worker of io_uring", profile.data["shared"]["stringArray"]
     # What would have to wait for the disk's queue goes to a worker, too.
     for kind, wanted in (("ring", {"direct", by_worker}), ("worker", {by_worker})):
-        origins = ring_requests(profile, told[kind]["pid"])
+        (reads, metadata), origins = reads_of(profile, told[kind]["pid"]), Counter()
+        for marker in reads:
+            origins[strings[marker["data"]["origin"]]] += marker["data"]["bytes"] // BLOCK
         check(set(origins) <= wanted
               and told[kind]["count"] - unseen <= origins.total() <= told[kind]["count"],
               f"{kind}: {told[kind]['count']} reads, and as whose they are told: {origins}")
-        check(thread_of(report, told[kind])["io"]["read_bytes"] == origins.total() * BLOCK,
+        check(thread_of(report, told[kind])["io"]["read_bytes"] == origins.total() * BLOCK + metadata,
               f"{kind}: {thread_of(report, told[kind])['io']}")
-        check_causes(profile, [m for m in markers_of(profile, told[kind]["pid"], "BlockIO")
-                               if m["data"]["bytes"] == BLOCK], "hand_on")
+        check_causes(profile, reads, "hand_on")
     polling = [t for t in report["threads"] if t["name"] == f"iou-sqp-{told['poll']['pid']}"]
     blocks = [t["io"]["read_bytes"] // BLOCK for t in polling]  # two may be merged into one
     check(len(blocks) == 1 and 0 <= told["poll"]["count"] - blocks[0] <= unseen,
@@ -344,8 +345,8 @@ def check_ring(profile, report, told, path):
     workers = [t for t in report["threads"] if t["name"] == f"iou-wrk-{told['worker']['pid']}"]
     check(workers and all(t["pid"] == told["worker"]["pid"] for t in workers),
           f"workers: {workers}")
-    reads = sum(t["count"] for t in told.values())
-    check(reads - unseen <= file_of(report, path)["read_bytes"] // BLOCK <= reads,
+    count = sum(t["count"] for t in told.values())
+    check(count - unseen <= file_of(report, path)["read_bytes"] // BLOCK <= count,
           f"of the file: {report['io_files']}")
 
 
@@ -364,10 +365,11 @@ def test_ring_cached(context):
     """What io_uring reads through the page cache is the process's, be it its workers'."""
     needs_root()
     path = "/fast/data" if os.path.exists("/fast/data") else make_file(context, 64)
-    _, report, told = record_io(context, path, {"cached": context.random.randint(100, 300)})
+    profile, report, told = record_io(context, path, {"cached": context.random.randint(100, 300)})
     told, unseen = told["cached"], submitted_unseen(report)
     read = sum(t["io"]["read_bytes"] for t in report["threads"] if t["pid"] == told["pid"])
-    for what, got in (("process", read), ("file", file_of(report, path)["read_bytes"])):
+    metadata = reads_of(profile, told["pid"])[1]
+    for what, got in (("process", read), ("file", file_of(report, path)["read_bytes"] + metadata)):
         check(0 <= told["read_bytes"] - got <= unseen * LARGEST,
               f"{what}: {got} bytes, the kernel counted {told['read_bytes']}")
 
