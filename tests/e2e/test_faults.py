@@ -114,7 +114,10 @@ def test_without_ftrace(context):
     if not IN_GUEST:
         raise Skip("it sets what the whole machine has")
     steps = draw_steps(context, ("touch", "mlock"))
-    FTRACE.write_text("0")
+    try:
+        FTRACE.write_text("0")
+    except OSError as error:
+        raise Skip(f"this kernel's ftrace stays: {error.strerror}") from None
     try:
         _, report, told = record_faults(context, "auto", steps, *ALL)
         check_counts(report, told, "events")

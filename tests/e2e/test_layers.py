@@ -179,10 +179,12 @@ class Backed:
         for name, value in (("size", PART >> 20), ("blocksize", BLOCK), ("irqmode", 2),
                             ("completion_nsec", 100_000_000), ("hw_queue_depth", 1), ("power", 1)):
             (self.folder / name).write_text(str(value))
-        scheduler = Path("/sys/block", self.NAME, "queue/scheduler")
-        if "mq-deadline" not in scheduler.read_text():
+        queue = Path("/sys/block", self.NAME, "queue")
+        if "mq-deadline" not in (queue / "scheduler").read_text():
             load("mq-deadline")
-        scheduler.write_text("mq-deadline")
+        (queue / "scheduler").write_text("mq-deadline")
+        # By itself it has room for two, and what finds none waits where nothing is merged.
+        (queue / "nr_requests").write_text("64")
         return self.NAME
 
     def __exit__(self, *_):
