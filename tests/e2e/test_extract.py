@@ -44,8 +44,10 @@ def outermost(profile, thread):
 def check_workers(profile, report, name, root):
     """Threads of that name are never somewhere unknown. Of one that has not run yet there is nothing, nor
     of one whose switches this machine hides (tests/e2e/hidden.py), which is told as a contradiction; and
-    one that has just been made, and has not touched its stack, says that this could not be read."""
+    one that has just been made, and has not touched its stack, says that this could not be read, one that
+    ends that its process does."""
     nowhere = ("[runnable: ", "[unknown: events lost", "[truncated: unreadable stack]",
+               "[truncated: process is ending]",
                *(("[no stack]",) if report["contradictions"] else ()))
     workers = [t for t in profile.threads if t.name.startswith(name)]
     check(workers, f"no thread is called {name}")
