@@ -234,13 +234,13 @@ def run(runner, room):
         fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
         # The lines are those of all targets.
         targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
-        fuzzers = run_targets(runner, work, targets, seconds, room)
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            for done in [pool.submit(runner.run, "fuzz.coverage",
-                                     lambda _context: test_coverage(work, fuzzers, room)),
-                         pool.submit(runner.run, "fuzz.planted", lambda _context: test_planted(
-                             work, runner.seed, seconds, room))]:
-                done.result()
+        with ThreadPoolExecutor(1) as pool:
+            # How long it takes to find, nobody knows: it begins first.
+            planted = pool.submit(runner.run, "fuzz.planted", lambda _context: test_planted(
+                work, runner.seed, seconds, room))
+            fuzzers = run_targets(runner, work, targets, seconds, room)
+            runner.run("fuzz.coverage", lambda _context: test_coverage(work, fuzzers, room))
+            planted.result()
     except (OSError, subprocess.CalledProcessError, Failure) as error:
         runner.fails("fuzz", f"{error}\n{getattr(error, 'stderr', '') or ''}")
     finally:

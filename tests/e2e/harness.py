@@ -40,6 +40,11 @@ SWITCH_NS = 5000 * PATIENCE  # what the kernel's own accounts may be off by, for
 CALL_NS, LOAD_NS = (4 * MS, 100 * MS) if IN_GUEST else (0, 0)
 
 
+def is_long():
+    """Whether this is `tools/test --long`."""
+    return "WALLPROF_LONG" in os.environ
+
+
 class Skip(Exception):
     """This test cannot be run here; the argument says why."""
 

@@ -66,6 +66,16 @@ def addr2line(program, addresses, tool="addr2line"):
     return chains
 
 
+def aliases(program):
+    """{name: all names of that address} of the program's symbols, demangled."""
+    names = {}
+    for line in run("nm", "-C", program).splitlines():
+        address, kind, name = line[:16], line[17:18], line[19:]
+        if kind.lower() in ("t", "w", "i"):
+            names.setdefault(address, set()).add(name)
+    return {name: same for same in names.values() for name in same}
+
+
 def chains_of(profile, library):
     """As addr2line() gives them, of the frames that a profile has in a library."""
     shared = profile.data["shared"]

@@ -217,6 +217,8 @@ def main():
     seed = int(os.environ.get("WALLPROF_SEED") or random.randrange(1 << 31))
     print(f"seed: WALLPROF_SEED={seed}", flush=True)
     runner, begin = Runner(seed, options.name), time.monotonic()
+    if options.long:
+        os.environ["WALLPROF_LONG"] = "1"  # before the suites are read
     suites = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
     if options.guest:
         run_guest(runner, suites)
