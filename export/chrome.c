@@ -133,7 +133,7 @@ static void write_names(Chrome *chrome)
 	for (size_t i = 0; i < tracks.list.count; i++) {
 		const Track *track = &tracks.list.items[i];
 
-		for (size_t j = 0; j < track->threads.count; j++) {
+		for (size_t j = 0; j < track->threads.count && !track->is_path; j++) {
 			uint32_t number = track->threads.items[j];
 			const Thread *thread = &timeline->threads.items[number];
 			uint32_t pid = chrome->pids[thread->process], tid = chrome->tids[number];
@@ -147,6 +147,10 @@ static void write_names(Chrome *chrome)
 			name_it(chrome, "thread_name", pid, tid, or_unknown(thread->name));
 			place_it(chrome, "thread_sort_index", pid, tid, place++);
 		}
+	}
+	if (timeline->path.strip.intervals.count > 0) {
+		name_it(chrome, "process_name", CHROME_PATH_PID, CHROME_PATH_PID, "Critical path");
+		place_it(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID, place++);
 	}
 	write_device_names(chrome, &place);
 	name_it(chrome, "process_name", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, "System");
@@ -303,6 +307,7 @@ static void write_events(Chrome *chrome)
 		chrome_write_thread(chrome, &timeline->threads.items[i]);
 		chrome_write_faults(chrome, &timeline->threads.items[i]);
 	}
+	chrome_write_path(chrome);
 	chrome_write_requests(chrome);
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		write_end_of_process(chrome, &timeline->processes.items[i]);

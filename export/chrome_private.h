@@ -13,6 +13,7 @@
 #define CHROME_FIRST_FREE_ID (1u << 30)
 #define CHROME_SYSTEM_PID    (CHROME_FIRST_FREE_ID - 1)
 #define CHROME_DEVICES_PID   (CHROME_FIRST_FREE_ID - 2)
+#define CHROME_PATH_PID	     (CHROME_FIRST_FREE_ID - 3)
 #define CHROME_DEVICES_TID   (1u << 31) /* and its place in the list of devices */
 #define CHROME_EVENTS_LOST   "Events lost"
 #define CHROME_RUNNING	     "Running"
@@ -37,6 +38,9 @@ void chrome_key_time(Chrome *chrome, uint64_t ns);
 
 /* chrome_threads.c: slices, states and flows of a thread. */
 void chrome_write_thread(Chrome *chrome, const Thread *thread);
+
+/* chrome_path.c: the critical path, if there is one. */
+void chrome_write_path(Chrome *chrome);
 
 /* chrome_spans.c: what overlaps. Faults of a thread; all requests; what was lost. */
 void chrome_write_faults(Chrome *chrome, const Thread *thread);

@@ -31,7 +31,7 @@ static void write_wait_request(Chrome *chrome, const Thread *thread, size_t wait
 static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 {
 	const Interval *interval = &thread->intervals.items[slice->interval];
-	_cleanup_free_ char *evidence = wait_evidence(interval);
+	_cleanup_free_ char *evidence = wait_evidence(chrome->timeline, interval);
 	uint64_t delay = wait_delay_ns(thread, slice->interval);
 	const char *note = wait_note(interval);
 	char name[COMM_LEN + 1];

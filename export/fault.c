@@ -17,6 +17,8 @@ enum fault_class fault_class(const Fault *fault)
 {
 	if (fault->flags & FAULT_FAILED)
 		return FAULT_CLASS_FAILED;
+	if (fault->by_program)
+		return FAULT_CLASS_PROGRAM;
 	if (is_of_file(fault) && fault->flags & FAULT_MAJOR)
 		return FAULT_CLASS_FILE_MAJOR;
 	if (fault->memory == MEMORY_SHARED)
@@ -43,6 +45,7 @@ const char *fault_class_label(enum fault_class class)
 		[FAULT_CLASS_FILE] = "file, minor",
 		[FAULT_CLASS_FILE_MAJOR] = "file, major",
 		[FAULT_CLASS_SWAP] = "swap",
+		[FAULT_CLASS_PROGRAM] = "userfaultfd",
 		[FAULT_CLASS_FAILED] = "failed",
 		[FAULT_CLASS_UNKNOWN] = "of unknown memory",
 	};

@@ -16,6 +16,7 @@ enum fault_class {
 	FAULT_CLASS_FILE,	 /* the page was in memory, or being read */
 	FAULT_CLASS_FILE_MAJOR,	 /* it was read for this fault */
 	FAULT_CLASS_SWAP,
+	FAULT_CLASS_PROGRAM, /* userfaultfd */
 	FAULT_CLASS_FAILED,  /* it ended in a signal or an error */
 	FAULT_CLASS_UNKNOWN, /* nobody could say what is mapped there */
 	FAULT_CLASSES

@@ -16,6 +16,8 @@
 #define THRESHOLD_MIN	(8 * NSEC_PER_USEC)
 /* Shorter waits get markers too as long as this part of the budget is enough for them. */
 #define SPARE_PART 10
+/* Of the critical path: a thread that is on it for less than this part of the window has none. */
+#define PATH_PART 10000
 
 enum marker_kind {
 	MARKER_WAIT,
@@ -25,6 +27,7 @@ enum marker_kind {
 	MARKER_LOSS,
 	MARKER_EXIT,
 	MARKER_PROCESS,
+	MARKER_PATH,
 };
 
 enum marker_phase {
@@ -36,7 +39,8 @@ typedef struct Marker {
 	enum marker_kind kind;
 	uint64_t start_ns, end_ns;
 	const Thread *thread; /* not of MARKER_LOSS and MARKER_REQUEST */
-	size_t index;	      /* of the interval, the fault, the request or the loss */
+	size_t index;	      /* of the interval, the fault, the request or the loss; of
+				 MARKER_PATH that of the first interval of one owner */
 } Marker;
 
 typedef void (*MarkerVisitor)(Profile *profile, const Marker *marker);
@@ -199,10 +203,40 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 	return count;
 }
 
+/* Which thread is on the critical path, and from when to when. */
+static uint64_t walk_path(Profile *profile, MarkerVisitor visit)
+{
+	const Timeline *timeline = profile->timeline;
+	const Thread *strip = &timeline->path.strip;
+	uint64_t least_ns = (timeline->end_ns - timeline->start_ns) / PATH_PART, count = 0;
+
+	for (size_t i = 0, end; i < strip->intervals.count; i = end) {
+		Marker marker = {
+			.kind = MARKER_PATH,
+			.start_ns = strip->intervals.items[i].start_ns,
+			.thread = strip,
+			.index = i,
+		};
+
+		for (end = i + 1; end < strip->intervals.count; end++)
+			if (strip->owners.items[end] != strip->owners.items[i])
+				break;
+		marker.end_ns = interval_end(strip, end - 1);
+		if (marker.end_ns - marker.start_ns < least_ns)
+			continue;
+		visit(profile, &marker);
+		count++;
+	}
+	return count;
+}
+
 static uint64_t walk_markers(Profile *profile, const Track *track, MarkerVisitor visit)
 {
 	const Timeline *timeline = profile->timeline;
 	uint64_t count = track->is_system ? timeline->losses.count : 0;
+
+	if (track->is_path)
+		return walk_path(profile, visit);
 
 	for (size_t i = 0; i < count; i++) {
 		const LossSpan *loss = &timeline->losses.items[i];
@@ -235,6 +269,7 @@ static void write_name(Profile *profile, const Marker *marker)
 		[MARKER_UNKNOWN] = "Unknown",  [MARKER_FAULT] = "Page fault",
 		[MARKER_LOSS] = "Events lost", [MARKER_EXIT] = "Exit",
 		[MARKER_PROCESS] = "Process",  [MARKER_REQUEST] = "Block I/O",
+		[MARKER_PATH] = "On the path",
 	};
 	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
 						       : names[marker->kind];
@@ -264,6 +299,7 @@ static void write_category(Profile *profile, const Marker *marker)
 		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN, [MARKER_FAULT] = CATEGORY_FAULT,
 		[MARKER_LOSS] = CATEGORY_UNKNOWN,    [MARKER_EXIT] = CATEGORY_OTHER,
 		[MARKER_PROCESS] = CATEGORY_OTHER,   [MARKER_REQUEST] = CATEGORY_DISK,
+		[MARKER_PATH] = CATEGORY_OTHER,
 	};
 
 	json_u64(&profile->json, marker->kind == MARKER_WAIT
@@ -279,7 +315,7 @@ static void key_unique(Profile *profile, const char *key, const char *text)
 
 static void write_evidence(Profile *profile, const Interval *interval)
 {
-	_cleanup_free_ char *text = wait_evidence(interval);
+	_cleanup_free_ char *text = wait_evidence(profile->timeline, interval);
 
 	if (text)
 		key_unique(profile, "evidence", text);
@@ -538,6 +574,17 @@ static void write_process_data(Profile *profile, const Marker *marker)
 		json_key_string(&profile->json, "path", process->path);
 }
 
+static void write_path_data(Profile *profile, const Marker *marker)
+{
+	uint32_t owner = marker->thread->owners.items[marker->index];
+	const Thread *thread = &profile->timeline->threads.items[owner];
+
+	json_key_string(&profile->json, "type", "OnPath");
+	key_unique(profile, "name", thread->name && *thread->name ? thread->name : "unknown");
+	json_key(&profile->json, "thread");
+	json_track_tid(&profile->json, profile->tracks.tids[owner]);
+}
+
 static void write_data(Profile *profile, const Marker *marker)
 {
 	json_begin_object(&profile->json);
@@ -551,6 +598,8 @@ static void write_data(Profile *profile, const Marker *marker)
 		write_request_data(profile, marker);
 	else if (marker->kind == MARKER_LOSS)
 		write_loss_data(profile, marker);
+	else if (marker->kind == MARKER_PATH)
+		write_path_data(profile, marker);
 	else
 		write_process_data(profile, marker);
 	json_end_object(&profile->json);

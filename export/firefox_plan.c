@@ -112,9 +112,9 @@ static struct TickEnd find_tick_end(const Thread *thread)
 void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns)
 {
 	*plan = (RowPlan){.step_ns = step_ns};
-	plan->tick_ends = xcalloc(timeline->threads.count, sizeof(*plan->tick_ends));
-	for (size_t i = 0; i < timeline->threads.count; i++)
-		plan->tick_ends[i] = find_tick_end(&timeline->threads.items[i]);
+	plan->tick_ends = xcalloc(timeline_strips(timeline), sizeof(*plan->tick_ends));
+	for (size_t i = 0; i < timeline_strips(timeline); i++)
+		plan->tick_ends[i] = find_tick_end(timeline_strip(timeline, i));
 }
 
 void row_plan_free(RowPlan *plan)
@@ -179,8 +179,8 @@ static uint64_t estimate(RowPlan *plan, const Timeline *timeline)
 	uint64_t fillers = 0;
 
 	plan->rows = plan->folded = plan->folded_ns = 0;
-	for (size_t t = 0; t < timeline->threads.count; t++) {
-		const Thread *thread = &timeline->threads.items[t];
+	for (size_t t = 0; t < timeline_strips(timeline); t++) {
+		const Thread *thread = timeline_strip(timeline, t);
 
 		plan->rows += estimate_ticks(plan, thread, t);
 		fillers += estimate_intervals(plan, thread, t);
@@ -202,7 +202,7 @@ static uint64_t count_rows(Tables *tables, const RowPlan *plan)
 	const Timeline *timeline = tables_timeline(tables);
 	uint64_t rows = 0;
 
-	for (size_t i = 0; i < timeline->threads.count; i++)
+	for (size_t i = 0; i < timeline_strips(timeline); i++)
 		rows_walk(tables, plan, i, false, count_row, &rows);
 	return rows;
 }

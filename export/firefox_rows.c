@@ -58,17 +58,14 @@ typedef struct Walk {
 	Paint paint;
 } Walk;
 
-static uint32_t thread_ns_tgid(const Timeline *timeline, const Thread *thread)
-{
-	return timeline->processes.items[thread->process].ns_tgid;
-}
-
 /* The user frames of the switch-out at the end of running interval i. */
 static StackRef switch_out_stack(const Walk *walk, size_t i)
 {
+	const Thread *owner = interval_owner(walk->timeline, walk->thread, i);
+
 	return (StackRef){
 		.ns = interval_end(walk->thread, i),
-		.ns_tgid = thread_ns_tgid(walk->timeline, walk->thread),
+		.ns_tgid = walk->timeline->processes.items[owner->process].ns_tgid,
 		.user_stack = walk->thread->intervals.items[i].user_stack,
 		.kernel_stack = STACK_NONE,
 		.leaf = LEAF_USER,
@@ -400,7 +397,7 @@ void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_s
 		.timeline = timeline,
 		.plan = plan,
 		.tick_end = &plan->tick_ends[thread],
-		.thread = &timeline->threads.items[thread],
+		.thread = timeline_strip(timeline, thread),
 		.visit = visit,
 		.user = user,
 		.with_stacks = with_stacks || plan->fold_ns > 0,

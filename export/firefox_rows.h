@@ -45,8 +45,8 @@ void row_plan_fit(RowPlan *plan, Tables *tables, uint64_t budget);
 void row_plan_free(RowPlan *plan);
 
 /*
- * Shows the rows of one thread, in order of time. with_stacks: fill in Row::stack,
- * which costs a look-up per interval.
+ * Shows the rows of one thread (timeline_strip()), in order of time. with_stacks: fill in
+ * Row::stack, which costs a look-up per interval.
  */
 void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
 	       RowVisitor visit, void *user);

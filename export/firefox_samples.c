@@ -74,8 +74,8 @@ static uint64_t write_column(Profile *profile, const Track *track, const char *n
 
 		if (i > 0)
 			walk_gap(&column,
-				 timeline->threads.items[track->threads.items[i - 1]].end_ns,
-				 timeline->threads.items[thread].start_ns, with_stacks, visit);
+				 timeline_strip(timeline, track->threads.items[i - 1])->end_ns,
+				 timeline_strip(timeline, thread)->start_ns, with_stacks, visit);
 		rows_walk(profile->tables, &profile->rows, thread, with_stacks, visit, &column);
 		column.base_running_ns += profile->rows.tick_ends[thread].running_ns;
 	}

@@ -82,6 +82,10 @@ static const SchemaField end_fields[] = {
 	{"status", "Status", "unique-string"},
 	{"path", "Program", "file-path"},
 };
+static const SchemaField path_fields[] = {
+	{"name", "Thread", "unique-string"},
+	{"thread", "Its number", "tid"},
+};
 
 #define FIELDS(list) .fields = list, .count = ARRAY_LEN(list)
 
@@ -117,6 +121,11 @@ static const Schema schemas[] = {
 	 .description = "The life of one of the processes that share these rows.",
 	 .label = "{marker.data.process}: {marker.data.status}",
 	 FIELDS(life_fields)},
+	{.name = "OnPath",
+	 .description = "This thread set how long the run took here: it ran, or slept until "
+			"something from outside ended that.",
+	 .label = "{marker.data.name}",
+	 FIELDS(path_fields)},
 };
 
 static void write_schema(Json *json, const Schema *schema)

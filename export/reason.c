@@ -43,6 +43,8 @@ const char *const reason_rule_text[RULE_COUNT] = {
 	[RULE_ARGUMENTS] = "system call and arguments",
 	[RULE_DESCRIPTOR] = "system call and kind of descriptor",
 	[RULE_SCHEDULER] = "scheduler",
+	[RULE_KERNEL] = "kernel stack",
+	[RULE_KERNEL_AND_CALL] = "kernel stack and system call",
 	[RULE_FAULT] = "page fault",
 	[RULE_REQUEST] = "the request that ended it",
 	[RULE_LOSS] = "events lost",
@@ -88,9 +90,56 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_IDLE_EPOLL] = {"[idle: epoll]", "Idle: epoll", CATEGORY_IDLE},
 	[REASON_IDLE_ACCEPT] = {"[idle: accept]", "Idle: accept", CATEGORY_IDLE},
 	[REASON_IDLE_SIGNAL] = {"[idle: signal]", "Idle: signal", CATEGORY_IDLE},
+	[REASON_IDLE_WORKER] = {"[idle: worker]", "Idle: worker", CATEGORY_IDLE},
+	[REASON_IDLE_GUEST] = {"[idle: guest]", "Idle: guest", CATEGORY_IDLE},
 	[REASON_POLL_OTHER] = {"[poll wait]", "Poll wait", CATEGORY_OTHER_WAIT},
 	[REASON_IO_URING] = {"[io_uring wait]", "io_uring wait", CATEGORY_OTHER_WAIT},
 	[REASON_STOPPED] = {"[stopped]", "Stopped", CATEGORY_OTHER_WAIT},
+	[REASON_TRACED] = {"[stopped by a tracer]", "Stopped by a tracer", CATEGORY_OTHER_WAIT},
+	[REASON_FROZEN] = {"[frozen]", "Frozen", CATEGORY_OTHER_WAIT},
+	[REASON_SIGNAL] = {"[signal wait]", "Signal wait", CATEGORY_OTHER_WAIT},
+	[REASON_KERNEL_MUTEX] = {"[kernel mutex wait]", "Kernel mutex wait", CATEGORY_LOCK},
+	[REASON_KERNEL_RWSEM] = {"[kernel rwsem wait]", "Kernel rwsem wait", CATEGORY_LOCK},
+	[REASON_KERNEL_PERCPU_RWSEM] = {"[kernel percpu-rwsem wait]", "Kernel percpu-rwsem wait",
+					CATEGORY_LOCK},
+	[REASON_KERNEL_SEMAPHORE] = {"[kernel semaphore wait]", "Kernel semaphore wait",
+				     CATEGORY_LOCK},
+	[REASON_SOCKET_LOCK] = {"[socket lock wait]", "Socket lock wait", CATEGORY_LOCK},
+	[REASON_INODE] = {"[inode wait]", "Inode wait", CATEGORY_LOCK},
+	[REASON_RCU] = {"[RCU grace period wait]", "RCU grace period wait", CATEGORY_OTHER_WAIT},
+	[REASON_JOURNAL] = {"[journal wait]", "Journal wait", CATEGORY_DISK},
+	[REASON_DIRTY_THROTTLE] = {"[dirty-page throttling]", "Dirty-page throttling",
+				   CATEGORY_DISK},
+	[REASON_REQUEST_THROTTLE] = {"[writeback throttling]", "Writeback throttling",
+				     CATEGORY_DISK},
+	[REASON_REQUEST_SLOT] = {"[disk queue full]", "Disk queue full", CATEGORY_DISK},
+	[REASON_RECLAIM] = {"[memory reclaim]", "Memory reclaim", CATEGORY_OTHER_WAIT},
+	[REASON_MEMORY_THROTTLE] = {"[cgroup memory throttling]", "Cgroup memory throttling",
+				    CATEGORY_OTHER_WAIT},
+	[REASON_SWAP] = {"[swap wait]", "Swap wait", CATEGORY_FAULT},
+	[REASON_PAGE_MIGRATION] = {"[page migration wait]", "Page migration wait", CATEGORY_FAULT},
+	[REASON_USERFAULT] = {"[userfaultfd wait]", "Userfaultfd wait", CATEGORY_THREAD},
+	[REASON_PIPE_OPEN] = {"[pipe open wait]", "Pipe open wait", CATEGORY_PIPE},
+	[REASON_FILE_EVENT] = {"[file event wait]", "File event wait", CATEGORY_THREAD},
+	[REASON_FILE_PERMISSION] = {"[file permission wait]", "File permission wait",
+				    CATEGORY_THREAD},
+	[REASON_SUPERVISOR] = {"[seccomp supervisor wait]", "Seccomp supervisor wait",
+			       CATEGORY_THREAD},
+	[REASON_FUSE] = {"[FUSE server wait]", "FUSE server wait", CATEGORY_THREAD},
+	[REASON_NETWORK_FS] = {"[network file system wait]", "Network file system wait",
+			       CATEGORY_NETWORK},
+	[REASON_CORE_DUMP] = {"[core dump wait]", "Core dump wait", CATEGORY_OTHER_WAIT},
+	[REASON_EXEC] = {"[exec wait]", "Exec wait", CATEGORY_THREAD},
+	[REASON_EXIT] = {"[exit wait]", "Exit wait", CATEGORY_OTHER_WAIT},
+	[REASON_DEVICE] = {"[device wait]", "Device wait", CATEGORY_OTHER_WAIT},
+	[REASON_MODULE] = {"[module load wait]", "Module load wait", CATEGORY_OTHER_WAIT},
+	[REASON_BPF] = {"[BPF wait]", "BPF wait", CATEGORY_OTHER_WAIT},
+	[REASON_CPU_STOP] = {"[CPU stop wait]", "CPU stop wait", CATEGORY_OTHER_WAIT},
+	[REASON_RANDOM] = {"[random number wait]", "Random number wait", CATEGORY_OTHER_WAIT},
+	[REASON_KERNEL_TIMER] = {"[kernel timer wait]", "Kernel timer wait", CATEGORY_SLEEP},
+	[REASON_KERNEL_WORK] = {"[kernel work wait]", "Kernel work wait", CATEGORY_OTHER_WAIT},
+	[REASON_COMPLETION] = {"[kernel completion wait]", "Kernel completion wait",
+			       CATEGORY_OTHER_WAIT},
 	[REASON_UNINTERRUPTIBLE] = {"[uninterruptible wait]", "Uninterruptible wait",
 				    CATEGORY_OTHER_WAIT},
 	[REASON_OTHER] = {"[other wait]", "Other wait", CATEGORY_OTHER_WAIT},
@@ -372,7 +421,7 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 	case CALL_SLEEP:
 		return REASON_SLEEP;
 	case CALL_SIGNAL:
-		return facts->only_thread ? REASON_OTHER : REASON_IDLE_SIGNAL;
+		return facts->only_thread ? REASON_SIGNAL : REASON_IDLE_SIGNAL;
 	case CALL_CHILD:
 		return REASON_CHILD;
 	case CALL_CLONE:
@@ -460,7 +509,9 @@ enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule
 
 	if (facts->state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN)) {
 		*ret_rule = RULE_STATE;
-		return REASON_STOPPED;
+		return facts->state & TASK_FROZEN   ? REASON_FROZEN
+		       : facts->state & TASK_TRACED ? REASON_TRACED
+						    : REASON_STOPPED;
 	}
 	if ((facts->state & TASK_UNINTERRUPTIBLE && !idle) ||
 	    (facts->iowait && facts->syscall == -1))

@@ -3,8 +3,8 @@
  * reason.h - why a thread was not running, and under which category it is drawn.
  *
  * Rules here use the task state, the system call and its arguments, and what kind
- * of descriptor it names; each names itself (enum reason_rule), so that a
- * wait always shows what its reason rests on.
+ * of descriptor it names; those of reason_kernel.h the functions that the thread sleeps in. Each
+ * names itself (enum reason_rule), so that a wait always shows what its reason rests on.
  */
 #ifndef WALLPROF_REASON_H
 #define WALLPROF_REASON_H
@@ -76,10 +76,50 @@ enum reason {
 	REASON_IDLE_EPOLL,
 	REASON_IDLE_ACCEPT,
 	REASON_IDLE_SIGNAL,
-	REASON_POLL_OTHER, /* poll of one descriptor of another kind, or of a command's only thread
-			    */
+	REASON_IDLE_WORKER, /* a worker of the kernel's without work */
+	REASON_IDLE_GUEST,  /* a virtual CPU that has nothing to do */
+	REASON_POLL_OTHER,  /* poll of one descriptor of another kind, or of a command's only thread
+			     */
 	REASON_IO_URING,
-	REASON_STOPPED,		/* SIGSTOP, ptrace */
+	REASON_STOPPED, /* by a signal */
+	REASON_TRACED,	/* by a debugger */
+	REASON_FROZEN,	/* by a cgroup's freezer */
+	REASON_SIGNAL,	/* of a command's only thread */
+	/* known by the functions of the kernel (reason_kernel.h) */
+	REASON_KERNEL_MUTEX,
+	REASON_KERNEL_RWSEM,
+	REASON_KERNEL_PERCPU_RWSEM,
+	REASON_KERNEL_SEMAPHORE,
+	REASON_SOCKET_LOCK,
+	REASON_INODE, /* that another thread has in hand */
+	REASON_RCU,   /* a grace period */
+	REASON_JOURNAL,
+	REASON_DIRTY_THROTTLE,	 /* too many dirty pages */
+	REASON_REQUEST_THROTTLE, /* too many requests by the device's quality of service */
+	REASON_REQUEST_SLOT,	 /* the device's queue is full */
+	REASON_RECLAIM,
+	REASON_MEMORY_THROTTLE, /* by a cgroup's limit */
+	REASON_SWAP,
+	REASON_PAGE_MIGRATION,
+	REASON_USERFAULT,
+	REASON_PIPE_OPEN, /* for who opens the other end */
+	REASON_FILE_EVENT,
+	REASON_FILE_PERMISSION,
+	REASON_SUPERVISOR, /* of seccomp */
+	REASON_FUSE,
+	REASON_NETWORK_FS,
+	REASON_CORE_DUMP,
+	REASON_EXEC,
+	REASON_EXIT,
+	REASON_DEVICE,
+	REASON_MODULE,
+	REASON_BPF,
+	REASON_CPU_STOP,
+	REASON_RANDOM,
+	REASON_KERNEL_TIMER,
+	REASON_KERNEL_WORK,
+	REASON_COMPLETION,
+	/* said by no more than the state */
 	REASON_UNINTERRUPTIBLE, /* D without a better rule */
 	REASON_OTHER,
 	REASON_UNSEEN, /* asleep since before it could be looked at */
@@ -90,11 +130,13 @@ enum reason {
 
 enum reason_rule {
 	RULE_NONE = 0,
-	RULE_STATE,	 /* the task state alone */
-	RULE_SYSCALL,	 /* the system call */
-	RULE_ARGUMENTS,	 /* the system call and its arguments */
-	RULE_DESCRIPTOR, /* the kind of its descriptor */
-	RULE_SCHEDULER,	 /* runnable: preempted, yielded, woken */
+	RULE_STATE,	      /* the task state alone */
+	RULE_SYSCALL,	      /* the system call */
+	RULE_ARGUMENTS,	      /* the system call and its arguments */
+	RULE_DESCRIPTOR,      /* the kind of its descriptor */
+	RULE_SCHEDULER,	      /* runnable: preempted, yielded, woken */
+	RULE_KERNEL,	      /* functions of the kernel */
+	RULE_KERNEL_AND_CALL, /* these give the kind, call and arguments say which */
 	RULE_FAULT,
 	RULE_REQUEST,
 	RULE_LOSS,

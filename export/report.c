@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report.h"
-#include "firefox_rows.h"
 #include "labels.h"
 #include "report_faults.h"
+#include "report_groups.h"
+#include "report_path.h"
+#include "report_places.h"
 #include "report_requests.h"
 #include "report_text.h"
 #include "report_waits.h"
+#include "report_wakers.h"
 #include "stack_sums.h"
 #include <inttypes.h>
 
 #define SUMMARY_PLACES 5
 #define VIEWER_ADDRESS "https://profiler.firefox.com"
-
-/* A leaf function, or a kind of wait, and the time that all threads spent there. */
-typedef struct Place {
-	uint32_t function; /* tables_leaf_function() */
-	uint32_t stack;	   /* one that has it */
-	enum category category;
-	uint64_t ns;
-} Place;
-
-typedef struct Places {
-	Tables *tables;
-	RowPlan plan;
-	Map index; /* (function, category) -> list */
-	VEC(Place) list;
-} Places;
 
 typedef struct Sums {
 	uint64_t lifetime, ledger[STATE_COUNT];
@@ -71,76 +59,6 @@ static Sums sum_up(const Timeline *timeline)
 	return sums;
 }
 
-static void add_row(void *user, const Row *row)
-{
-	Places *places = user;
-	uint32_t function = tables_leaf_function(places->tables, row->stack);
-	enum category category = tables_leaf_category(places->tables, row->stack);
-	uint64_t key = (uint64_t)function << 32 | category;
-	uint32_t number = map_get(&places->index, key);
-
-	if (number == MAP_NONE) {
-		number = places->list.count;
-		map_set(&places->index, key, number);
-		*vec_push(&places->list) = (Place){function, row->stack, category, 0};
-	}
-	places->list.items[number].ns += row->weight_ns;
-}
-
-static int compare_places(const void *a, const void *b)
-{
-	const Place *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns > y->ns ? -1 : 1;
-	return x->function < y->function ? -1 : x->function > y->function;
-}
-
-static void places_init(Places *places, const Timeline *timeline, Frames *frames)
-{
-	*places = (Places){.tables = tables_new(timeline, frames)};
-	row_plan_init(&places->plan, timeline, 0);
-}
-
-static void places_add(Places *places, uint32_t thread)
-{
-	rows_walk(places->tables, &places->plan, thread, true, add_row, places);
-}
-
-static void places_free(Places *places)
-{
-	row_plan_free(&places->plan);
-	map_free(&places->index);
-	vec_free(&places->list);
-	tables_free(places->tables);
-}
-
-static uint64_t places_time(const Places *places, enum category category)
-{
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < places->list.count; i++)
-		if (places->list.items[i].category == category)
-			ns += places->list.items[i].ns;
-	return ns;
-}
-
-/* A function and what it is in; to be freed. */
-static char *place_name(const Places *places, const Place *place)
-{
-	const char *function = tables_leaf_name(places->tables, place->stack);
-	const char *library = tables_leaf_library(places->tables, place->stack);
-	_cleanup_free_ char *text = NULL;
-
-	if (place->category == CATEGORY_KERNEL)
-		text = xasprintf("%s (kernel)", function);
-	else if (!library || !strncmp(function, "0x", 2)) /* whose name tells the library already */
-		text = xstrdup(function);
-	else
-		text = xasprintf("%s (%s)", function, library);
-	return printable(text);
-}
-
 /* ---- parts of both texts --------------------------------------------------------- */
 
 static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
@@ -158,8 +76,7 @@ static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 	if (idle > 0)
 		fprintf(file, " (and %s idle, not counted here)", DURATION(idle));
 	fputc('\n', file);
-	if (places.list.count > 0)
-		qsort(places.list.items, places.list.count, sizeof(Place), compare_places);
+	places_sort(&places);
 	for (size_t i = 0, shown = 0; i < places.list.count && shown < SUMMARY_PLACES; i++) {
 		const Place *place = &places.list.items[i];
 
@@ -375,9 +292,12 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_spans(file, timeline);
 	print_stacks(file, timeline, frames);
 	report_waits_print(file, timeline);
+	report_groups_print(file, timeline, frames);
+	report_wakers_print(file, timeline);
 	report_faults_print(file, timeline);
 	report_requests_print(file, timeline);
 	fputc('\n', file);
 	print_places(file, timeline, frames);
+	report_path_line(file, timeline);
 	print_threads(file, timeline);
 }

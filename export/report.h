@@ -32,9 +32,10 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  *
  * Stacks are counted by the ticks and switch-outs that have a user stack; objects are those that
  * their outermost frames lie in (name and path null: it is known of none), with what is
- * not 0. Times are nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does
- * not keep is null.
+ * not 0. Further members: report_groups.h (function: of whom alone "functions" tells, or NULL),
+ * report_wakers.h, report_path.h, report_requests.h, report_faults.h, report_waits.h. Times are
+ * nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does not keep is null.
  */
-void report_json(FILE *file, const Timeline *timeline, Frames *frames);
+void report_json(FILE *file, const Timeline *timeline, Frames *frames, const char *function);
 
 #endif

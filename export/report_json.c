@@ -3,8 +3,11 @@
 #include "labels.h"
 #include "report.h"
 #include "report_faults.h"
+#include "report_groups.h"
+#include "report_path.h"
 #include "report_requests.h"
 #include "report_waits.h"
+#include "report_wakers.h"
 #include "stack_sums.h"
 
 static void write_states(Json *json, const Thread *thread)
@@ -187,7 +190,7 @@ static void write_notes(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
-void report_json(FILE *file, const Timeline *timeline, Frames *frames)
+void report_json(FILE *file, const Timeline *timeline, Frames *frames, const char *function)
 {
 	Output *output = output_for_stream(file);
 	Json json = {.out = output};
@@ -207,6 +210,9 @@ void report_json(FILE *file, const Timeline *timeline, Frames *frames)
 	report_faulted_files(&json, timeline);
 	report_requests(&json, timeline);
 	report_waited_files(&json, timeline);
+	report_groups(&json, timeline, frames, function);
+	report_wakers(&json, timeline);
+	report_path(&json, timeline, frames);
 	write_stacks(&json, timeline, frames);
 	write_notes(&json, timeline);
 	json_key_u64(&json, "contradictions", timeline->contradictions);

@@ -291,19 +291,25 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 	return timeline;
 }
 
+static void thread_free(Thread *thread)
+{
+	free(thread->name);
+	vec_free(&thread->intervals);
+	vec_free(&thread->ticks);
+	vec_free(&thread->faults);
+	vec_free(&thread->requests);
+	vec_free(&thread->request_waits);
+	vec_free(&thread->file_waits);
+	vec_free(&thread->owners);
+}
+
 void timeline_free(Timeline *timeline)
 {
 	if (!timeline)
 		return;
-	for (size_t i = 0; i < timeline->threads.count; i++) {
-		free(timeline->threads.items[i].name);
-		vec_free(&timeline->threads.items[i].intervals);
-		vec_free(&timeline->threads.items[i].ticks);
-		vec_free(&timeline->threads.items[i].faults);
-		vec_free(&timeline->threads.items[i].requests);
-		vec_free(&timeline->threads.items[i].request_waits);
-		vec_free(&timeline->threads.items[i].file_waits);
-	}
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		thread_free(&timeline->threads.items[i]);
+	thread_free(&timeline->path.strip);
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		free(timeline->processes.items[i].name);
 		free(timeline->processes.items[i].path);
@@ -313,6 +319,7 @@ void timeline_free(Timeline *timeline)
 		free(timeline->meta_values.items[i]);
 	vec_free(&timeline->meta_values);
 	strings_free(&timeline->meta_keys);
+	strings_free(&timeline->evidence);
 	vec_free(&timeline->threads);
 	vec_free(&timeline->processes);
 	vec_free(&timeline->tasks);

@@ -62,6 +62,7 @@ typedef struct Tick {
 	uint64_t ns;
 	uint32_t user_stack;
 	uint32_t kernel_stack;
+	uint32_t owner; /* in the critical path: whose it is (Timeline::threads) */
 	bool user_mode;
 } Tick;
 
@@ -78,6 +79,7 @@ typedef struct Fault {
 	uint8_t memory;	     /* enum fault_memory */
 	uint8_t page;	     /* enum fault_page */
 	uint8_t hook;	     /* enum fault_hook; FAULT_HOOK_SLEEP: its end was not told */
+	bool by_program;     /* a program brought the page (userfaultfd) */
 } Fault;
 
 /* A wait that ended because a request completed. */
@@ -121,6 +123,9 @@ typedef struct Thread {
 	uint64_t switch_outs;	   /* recorded in the window, the final one (exit) not counted */
 	uint64_t spurious_wakings; /* wakings of a thread that was not blocked */
 	KernelAccount kernel;
+	VEC(uint32_t)
+	owners; /* of the critical path: whose each interval is (Timeline::threads);
+		   else empty */
 } Thread;
 
 typedef struct Process {
@@ -148,10 +153,20 @@ typedef struct StackDef {
 	uint64_t first;
 	uint64_t tables_ns; /* see rec_stack; 0 = the walk asked no mappings */
 	uint16_t count;
-	uint16_t result; /* enum stack_result */
-	uint8_t flags;	 /* enum stack_flags */
-	bool defined;	 /* false: its REC_STACK was lost */
+	uint16_t result;   /* enum stack_result */
+	uint32_t evidence; /* of a kernel stack: its number in Timeline::evidence, plus 1; 0 none */
+	uint8_t flags;	   /* enum stack_flags */
+	bool defined;	   /* false: its REC_STACK was lost */
 } StackDef;
+
+/* See critical_path.h. Without intervals: there is none. */
+typedef struct CriticalPath {
+	Thread strip;		   /* what was on it, as if one thread had done it all */
+	uint32_t end;		   /* the thread at whose end it ends (Timeline::threads) */
+	uint64_t lost_ns;	   /* of it: nobody knows what the thread on it did */
+	uint64_t outside_ns;	   /* asleep until somebody who is not recorded ended that */
+	uint64_t unknown_waker_ns; /* … or nobody knows who */
+} CriticalPath;
 
 typedef struct LossSpan {
 	uint32_t kind;	/* enum record_kind */
@@ -172,8 +187,10 @@ typedef struct Timeline {
 	VEC(Task) tasks;
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
+	Strings evidence; /* why threads slept there, by kernel functions (wait_reasons.h) */
 	Inodes inodes;
 	Requests requests;
+	CriticalPath path;
 	VEC(LossSpan) losses;
 	VEC(char *) notes; /* sentences that whoever reads the profile should see */
 	struct {
@@ -201,6 +218,29 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 Timeline *timeline_builder_finish(TimelineBuilder *builder);
 
 void timeline_free(Timeline *timeline);
+
+/*
+ * By number of Timeline::threads; the number behind the last of them is the critical path's, which
+ * has rows like a thread.
+ */
+static inline const Thread *timeline_strip(const Timeline *timeline, size_t number)
+{
+	return number < timeline->threads.count ? &timeline->threads.items[number]
+						: &timeline->path.strip;
+}
+
+/* How many numbers timeline_strip() takes. */
+static inline size_t timeline_strips(const Timeline *timeline)
+{
+	return timeline->threads.count + (timeline->path.strip.intervals.count > 0);
+}
+
+/* Whose interval i is: in the critical path that of the thread on it, else the thread itself. */
+static inline const Thread *interval_owner(const Timeline *timeline, const Thread *thread, size_t i)
+{
+	return thread->owners.count > 0 ? &timeline->threads.items[thread->owners.items[i]]
+					: thread;
+}
 
 /* End of interval i of a thread. */
 static inline uint64_t interval_end(const Thread *thread, size_t i)

@@ -366,6 +366,33 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *gro
 	tracks->laned_processes += group->processes.count;
 }
 
+/* Numbers that no process has: "0" is System's, and those that are used again are the devices'. */
+#define PATH_PID_LIFE 2
+
+static void add_path(Tracks *tracks, const Timeline *timeline)
+{
+	const Thread *strip = &timeline->path.strip;
+	Track *track;
+
+	if (strip->intervals.count == 0)
+		return;
+	track = vec_push(&tracks->list);
+	*track = (Track){
+		.name = xstrdup(strip->name),
+		.process_name = xstrdup("Critical path"),
+		.pid = {.life = PATH_PID_LIFE},
+		.tid = {.host = true},
+		.is_main = true,
+		.is_path = true,
+		.device = DEVICE_NONE,
+		.start_ns = strip->start_ns,
+		.end_ns = strip->end_ns,
+		.process_start_ns = strip->start_ns,
+		.process_end_ns = strip->end_ns,
+	};
+	*vec_push(&track->threads) = timeline->threads.count;
+}
+
 /* Numbers that no process has: "0" is System's. */
 static void add_devices(Tracks *tracks, const Timeline *timeline)
 {
@@ -413,6 +440,7 @@ static uint32_t best_track(const Tracks *tracks, const bool *taken)
 
 	for (size_t i = 0; i < tracks_system(tracks); i++)
 		if (!taken[i] && tracks->list.items[i].device == DEVICE_NONE &&
+		    !tracks->list.items[i].is_path &&
 		    (best == TRACK_NONE ||
 		     tracks->list.items[i].score > tracks->list.items[best].score))
 			best = i;
@@ -436,7 +464,7 @@ static void choose_visible(Tracks *tracks, const Timeline *timeline)
 	for (size_t i = 0; i < tracks->list.count; i++) {
 		const Track *track = &tracks->list.items[i];
 
-		if (shown[i] || track->device != DEVICE_NONE ||
+		if (shown[i] || track->device != DEVICE_NONE || track->is_path ||
 		    (!track->is_lane && track->threads.items[0] == timeline->command_thread))
 			*vec_push(&tracks->visible) = i;
 	}
@@ -464,6 +492,7 @@ void tracks_init(Tracks *tracks, const Timeline *timeline)
 	}
 	vec_free(&groups);
 	free(pids);
+	add_path(tracks, timeline);
 	add_devices(tracks, timeline);
 	add_system(tracks, timeline);
 	choose_visible(tracks, timeline);

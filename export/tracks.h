@@ -4,7 +4,8 @@
  * tracks on the screen), in which order, and which of them are seen first.
  *
  * A track is one thread; or a lane, into which threads of short-lived processes
- * of one name are packed one after another; or a block device that requests went to.
+ * of one name are packed one after another; or a block device that requests went to; or the
+ * critical path.
  */
 #ifndef WALLPROF_TRACKS_H
 #define WALLPROF_TRACKS_H
@@ -25,10 +26,10 @@ typedef struct TrackId {
 typedef struct Track {
 	char *name, *process_name;
 	TrackId pid, tid;
-	bool is_main, is_lane, is_system;
+	bool is_main, is_lane, is_system, is_path;
 	uint32_t device;	   /* Requests::devices, of a row of the process "Block devices", or
 				      DEVICE_NONE */
-	VEC(uint32_t) threads;	   /* Timeline::threads, in order of time, not overlapping */
+	VEC(uint32_t) threads;	   /* timeline_strip(), in order of time, not overlapping */
 	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last */
 	uint64_t process_start_ns, process_end_ns;
 	bool ended, process_ended; /* before the end of the window */
@@ -36,8 +37,10 @@ typedef struct Track {
 } Track;
 
 typedef struct Tracks {
-	VEC(Track) list; /* the last one is "System", before it are the block devices */
-	TrackId *tids;	 /* of each of Timeline::threads */
+	VEC(Track)
+	list;	       /* the last one is "System", before it are the block devices, and before
+			  these the critical path */
+	TrackId *tids; /* of each of Timeline::threads */
 	VEC(uint32_t) visible;
 	uint32_t selected;
 	uint64_t lanes, laned_processes;

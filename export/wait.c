@@ -27,13 +27,18 @@ static uint64_t stack_ns(const Thread *thread, size_t i)
 	return interval->start_ns;
 }
 
+static uint32_t owner_ns_tgid(const Timeline *timeline, const Thread *thread)
+{
+	return timeline->processes.items[thread->process].ns_tgid;
+}
+
 StackRef wait_stack(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
 
 	return (StackRef){
 		.ns = stack_ns(thread, i),
-		.ns_tgid = timeline->processes.items[thread->process].ns_tgid,
+		.ns_tgid = owner_ns_tgid(timeline, interval_owner(timeline, thread, i)),
 		.user_stack = interval->user_stack,
 		.kernel_stack = interval->kernel_stack,
 		.leaf = LEAF_REASON + wait_reason(interval),
@@ -46,7 +51,7 @@ StackRef request_stack(const Timeline *timeline, const Request *request)
 
 	return (StackRef){
 		.ns = request->submit_ns,
-		.ns_tgid = timeline->processes.items[thread->process].ns_tgid,
+		.ns_tgid = owner_ns_tgid(timeline, thread),
 		.user_stack = request->user_stack,
 		.kernel_stack = STACK_NONE,
 		.leaf = LEAF_USER,
@@ -55,26 +60,48 @@ StackRef request_stack(const Timeline *timeline, const Request *request)
 
 StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *tick)
 {
+	if (thread->owners.count > 0)
+		thread = &timeline->threads.items[tick->owner];
 	return (StackRef){
 		.ns = tick->ns,
-		.ns_tgid = timeline->processes.items[thread->process].ns_tgid,
+		.ns_tgid = owner_ns_tgid(timeline, thread),
 		.user_stack = tick->user_stack,
 		.kernel_stack = tick->user_mode ? STACK_NONE : tick->kernel_stack,
 		.leaf = tick->user_mode ? LEAF_TICK_USER : LEAF_TICK_KERNEL,
 	};
 }
 
-char *wait_evidence(const Interval *interval)
+/* "futex", or "system call 1000"; to be freed. */
+static char *call_text(int syscall)
+{
+	const char *label = syscall_label(syscall);
+
+	return label ? xstrdup(label) : xasprintf("system call %d", syscall);
+}
+
+char *wait_evidence(const Timeline *timeline, const Interval *interval)
 {
 	const char *rule = interval->rule < RULE_COUNT ? reason_rule_text[interval->rule] : NULL;
-	const char *syscall = interval->syscall >= 0 ? syscall_label(interval->syscall) : NULL;
+	_cleanup_free_ char *call = NULL;
+	const char *functions = NULL;
 
 	if (!rule || !*rule)
 		return NULL;
-	if (interval->state != STATE_BLOCKED || interval->syscall < 0)
+	if (interval->state != STATE_BLOCKED)
 		return xstrdup(rule);
-	return syscall ? xasprintf("%s: %s", rule, syscall)
-		       : xasprintf("%s: system call %d", rule, interval->syscall);
+	if (interval->syscall >= 0)
+		call = call_text(interval->syscall);
+	if (interval->kernel_stack < timeline->stacks.count) {
+		uint32_t evidence = timeline->stacks.items[interval->kernel_stack].evidence;
+
+		if (evidence)
+			functions = strings_get(&timeline->evidence, evidence - 1);
+	}
+	if (functions && call)
+		return xasprintf("%s: %s, %s", rule, functions, call);
+	if (!functions && !call)
+		return xstrdup(rule);
+	return xasprintf("%s: %s", rule, functions ? functions : call);
 }
 
 const char *wait_note(const Interval *interval)

@@ -21,8 +21,11 @@ StackRef request_stack(const Timeline *timeline, const Request *request);
 /* The stack of a tick of the thread's. */
 StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *tick);
 
-/* "system call and arguments: futex": what the reason rests on; to be freed; may be NULL. */
-char *wait_evidence(const Interval *interval);
+/*
+ * "system call and arguments: futex", "kernel stack: synchronize_rcu_normal ← map_update_elem,
+ * bpf": what the reason rests on; to be freed; may be NULL.
+ */
+char *wait_evidence(const Timeline *timeline, const Interval *interval);
 
 /* "began before the recording", … or NULL. Static. */
 const char *wait_note(const Interval *interval);

@@ -3,11 +3,13 @@
 #include "as_invoker.h"
 #include "capture.h"
 #include "chrome.h"
+#include "critical_path.h"
 #include "firefox.h"
 #include "interrupt.h"
 #include "output.h"
 #include "sources.h"
 #include "symbols.h"
+#include "wait_reasons.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,6 +113,18 @@ static void tell_damage(const char *capture_path, const CaptureReader *reader)
 			 counts->late);
 }
 
+static int find_path(Timeline *timeline, pid_t tid)
+{
+	uint32_t thread = critical_path_thread(timeline, tid);
+
+	if (tid != 0 && thread == THREAD_NONE) {
+		log_error("there is no thread %d in this recording", tid);
+		return -ESRCH;
+	}
+	critical_path_find(timeline, thread);
+	return 0;
+}
+
 int exporter_load(const char *capture_path, const Options *options, const Invoker *invoker,
 		  Loaded *ret_loaded)
 {
@@ -129,6 +143,10 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		tell_damage(capture_path, reader);
 	if (!error && !has_symbols)
 		error = resolve_late(reader, options, invoker, ret_loaded);
+	if (!error) {
+		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
+		error = find_path(ret_loaded->timeline, options->critical_tid);
+	}
 	if (error)
 		log_error("reading %s failed: %s", capture_path, strerror(-error));
 	capture_reader_free(reader);

@@ -9,6 +9,8 @@
 #include "options.h"
 #include "record.h"
 #include "report.h"
+#include "report_groups.h"
+#include "report_path.h"
 #include "util.h"
 #include <errno.h>
 #include <stdio.h>
@@ -131,15 +133,25 @@ static int export_only(const Options *options, const Invoker *invoker)
 
 static int report(const Options *options, const Invoker *invoker)
 {
+	bool found = true;
 	Loaded loaded;
 
 	if (exporter_load(options->input, options, invoker, &loaded))
 		return EXIT_FAILURE;
 	if (options->json)
-		report_json(stdout, loaded.timeline, loaded.frames);
+		report_json(stdout, loaded.timeline, loaded.frames, options->function);
+	else if (options->function)
+		found = report_function_print(stdout, loaded.timeline, loaded.frames,
+					      options->function);
+	else if (options->critical_path)
+		report_path_print(stdout, loaded.timeline, loaded.frames);
 	else
 		report_print(stdout, loaded.timeline, loaded.frames);
 	exporter_unload(&loaded);
+	if (!found) {
+		log_error("nobody waited below a function called %s", options->function);
+		return EXIT_FAILURE;
+	}
 	if (fflush(stdout) || ferror(stdout)) {
 		log_error("writing the report failed: %s", strerror(errno));
 		return EXIT_FAILURE;

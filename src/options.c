@@ -29,6 +29,8 @@ enum long_option {
 	OPTION_COST,
 	OPTION_CPU_GRAPH,
 	OPTION_JSON,
+	OPTION_FUNCTION,
+	OPTION_CRITICAL_PATH,
 	OPTION_UNWIND,
 	OPTION_AS_ROOT,
 	OPTION_FORMAT,
@@ -57,6 +59,8 @@ static const struct option long_options[] = {
 	{"cost", no_argument, NULL, OPTION_COST},
 	{"cpu-graph", no_argument, NULL, OPTION_CPU_GRAPH},
 	{"json", no_argument, NULL, OPTION_JSON},
+	{"function", required_argument, NULL, OPTION_FUNCTION},
+	{"critical-path", optional_argument, NULL, OPTION_CRITICAL_PATH},
 	{"unwind", required_argument, NULL, OPTION_UNWIND},
 	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
 	{"format", required_argument, NULL, OPTION_FORMAT},
@@ -107,6 +111,9 @@ void options_print_help(void)
 	      "      --cost               say what recording cost\n"
 	      "      --as-root            under sudo: run the command as root all the same\n"
 	      "      --json               report as JSON\n"
+	      "      --function NAME      report only the waits below that function\n"
+	      "      --critical-path[=TID] report only what set how long the run took, or\n"
+	      "                           when that thread ended\n"
 	      "  -h, --help\n"
 	      "      --version\n",
 	      stdout);
@@ -132,6 +139,16 @@ static int parse_pids(const char *text, Options *options)
 			xrealloc(options->pids, (options->pid_count + 1) * sizeof(*options->pids));
 		options->pids[options->pid_count++] = pid;
 	}
+	return 0;
+}
+
+static int parse_tid(const char *text, Options *options)
+{
+	uint64_t tid;
+
+	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
+		return bad("--critical-path", text, "expected the number of a thread");
+	options->critical_tid = tid;
 	return 0;
 }
 
@@ -304,6 +321,12 @@ static int parse_option(int option, Options *options)
 	case OPTION_JSON:
 		options->json = true;
 		return 0;
+	case OPTION_FUNCTION:
+		options->function = optarg;
+		return 0;
+	case OPTION_CRITICAL_PATH:
+		options->critical_path = true;
+		return optarg ? parse_tid(optarg, options) : 0;
 	case OPTION_AS_ROOT:
 		options->as_root = true;
 		return 0;
@@ -353,6 +376,8 @@ static uint32_t verbs_of_option(int option)
 	case OPTION_FORMAT:
 		return VERBS_EXPORTING;
 	case OPTION_JSON:
+	case OPTION_FUNCTION:
+	case OPTION_CRITICAL_PATH:
 		return VERB_BIT(VERB_REPORT);
 	case OPTION_UNWIND:
 		return VERB_BIT(VERB_DOCTOR);

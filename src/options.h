@@ -50,6 +50,9 @@ typedef struct Options {
 	bool cost;
 	bool cpu_graph;
 	bool json;
+	const char *function; /* report: of whose waits alone; NULL = all */
+	bool critical_path;   /* report: nothing else */
+	pid_t critical_tid; /* the thread at whose end the critical path ends; 0 = the command's */
 	const char *unwind; /* doctor: of what the unwind tables are asked; NULL = not */
 	bool as_root;
 } Options;

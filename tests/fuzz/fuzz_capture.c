@@ -5,9 +5,11 @@
  * capture_mutator.c changes it.
  */
 #include "capture.h"
+#include "critical_path.h"
 #include "frames.h"
 #include "fuzz.h"
 #include "timeline.h"
+#include "wait_reasons.h"
 
 typedef struct Loaded {
 	Timeline *timeline;
@@ -80,6 +82,8 @@ static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 	}
 	fuzz_require(got == 0 && late == capture_reader_counts(reader)->late);
 	loaded->timeline = timeline_builder_finish(builder);
+	wait_reasons_by_stack(loaded->timeline, loaded->frames);
+	critical_path_find(loaded->timeline, critical_path_thread(loaded->timeline, 0));
 	return *capture_reader_counts(reader);
 }
 
@@ -115,6 +119,7 @@ static void read_both(CaptureReader *reader)
 	fuzz_require(damaged == (capture_reader_damage(reader) != NULL));
 	for (size_t i = 0; i < loaded.timeline->threads.count; i++)
 		expect_whole(&loaded.timeline->threads.items[i]);
+	expect_whole(&loaded.timeline->path.strip);
 	timeline_free(loaded.timeline);
 	frames_free(loaded.frames);
 }

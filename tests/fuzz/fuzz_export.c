@@ -2,11 +2,14 @@
 /* From a capture file to all that is written of it. capture_mutator.c changes it. */
 #include "capture.h"
 #include "chrome.h"
+#include "critical_path.h"
 #include "firefox.h"
 #include "frames.h"
 #include "fuzz.h"
 #include "report.h"
+#include "report_path.h"
 #include "timeline.h"
+#include "wait_reasons.h"
 
 static void tell(const Timeline *timeline, Frames *frames)
 {
@@ -21,7 +24,8 @@ static void tell(const Timeline *timeline, Frames *frames)
 	fuzz_require(null);
 	report_print(null, timeline, frames);
 	report_summary(null, timeline, frames, "x.json");
-	report_json(null, timeline, frames);
+	report_json(null, timeline, frames, NULL);
+	report_path_print(null, timeline, frames);
 	output = output_for_stream(null);
 	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);
 	fuzz_require(chrome_write(output, timeline, frames, &chrome_options) == 0);
@@ -40,6 +44,8 @@ static void read_and_tell(CaptureReader *reader)
 		frames_add(frames, record);
 	}
 	timeline = timeline_builder_finish(builder);
+	wait_reasons_by_stack(timeline, frames);
+	critical_path_find(timeline, critical_path_thread(timeline, 0));
 	tell(timeline, frames);
 	timeline_free(timeline);
 	frames_free(frames);

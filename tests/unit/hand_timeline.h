@@ -88,7 +88,10 @@ static inline Tick *hand_tick(Timeline *t, uint32_t thread, uint64_t ns, bool us
 {
 	Tick *tick = vec_push(&t->threads.items[thread].ticks);
 
-	*tick = (Tick){HAND_START + ns, STACK_NONE, STACK_NONE, user_mode};
+	*tick = (Tick){.ns = HAND_START + ns,
+		       .user_stack = STACK_NONE,
+		       .kernel_stack = STACK_NONE,
+		       .user_mode = user_mode};
 	return tick;
 }
 

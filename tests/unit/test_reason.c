@@ -207,6 +207,7 @@ static void test_idle(void **state)
 		     .fd_kind = FD_LISTEN),
 		WAIT(S, __NR_rt_sigtimedwait, REASON_IDLE_SIGNAL, RULE_SYSCALL),
 		WAIT(S, __NR_pause, REASON_IDLE_SIGNAL, RULE_SYSCALL),
+		WAIT(S, __NR_pause, REASON_SIGNAL, RULE_SYSCALL, .only_thread = true),
 		/* With no descriptors it is a sleep. */
 		WAIT(S, __NR_poll, REASON_SLEEP, RULE_ARGUMENTS, .args = {0, 0}),
 		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {0}),
@@ -298,8 +299,8 @@ static void test_others(void **state)
 		WAIT(S, __NR_semtimedop, REASON_IPC, RULE_SYSCALL),
 		WAIT(S, __NR_mq_timedreceive, REASON_IPC, RULE_SYSCALL),
 		WAIT(0x4, __NR_nanosleep, REASON_STOPPED, RULE_STATE),
-		WAIT(0x8, __NR_read, REASON_STOPPED, RULE_STATE, .args = {0}, .fd_kind = FD_PIPE),
-		WAIT(0x8000, -1, REASON_STOPPED, RULE_STATE),
+		WAIT(0x8, __NR_read, REASON_TRACED, RULE_STATE, .args = {0}, .fd_kind = FD_PIPE),
+		WAIT(0x8000, -1, REASON_FROZEN, RULE_STATE),
 		/* TASK_FREEZABLE changes nothing else. */
 		WAIT(0x2001, __NR_nanosleep, REASON_SLEEP, RULE_SYSCALL),
 		WAIT(S, -1, REASON_OTHER, RULE_STATE),

@@ -8,6 +8,11 @@
 
 typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
 
+static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *frames)
+{
+	report_json(stream, timeline, frames, /* function= */ NULL);
+}
+
 static char *print(Printer printer, const Timeline *timeline)
 {
 	char *text, *copy;
@@ -127,7 +132,7 @@ static void test_no_run_delay(void **state)
 	(void)state;
 	t->threads.items[0].kernel.run_delay = UINT64_MAX;
 	check_lacks(print_summary, t, "run_delay");
-	text = print(report_json, t);
+	text = print(report_json_of_all, t);
 	node = node_read(text);
 	const Node *kernel = node_get(node_at(node_get(node, "threads"), 0), "kernel");
 	assert_int_equal(node_get(kernel, "run_delay")->type, 'n');
@@ -262,7 +267,7 @@ static void test_waited_files(void **state)
 	check_contains(report_print, t,
 		       "held back by cgroups' limits: 1 request, together for 3.000 ms\n");
 	check_contains(report_print, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
-	text = print(report_json, t);
+	text = print(report_json_of_all, t);
 	node = node_read(text);
 	last = node_at(node_get(node, "waited_files"), 4);
 	assert_int_equal(node_int(node_get(last, "ns")), 4 * MS);
@@ -358,7 +363,7 @@ static void test_json_processes(void **state)
 	t->processes.items[1].exit_code = 7 << 8;
 	t->processes.items[2].exit_code = 9;
 	hand_finish(t);
-	text = print(report_json, t);
+	text = print(report_json_of_all, t);
 	node = node_read(text);
 	const Node *processes = node_get(node, "processes");
 	assert_int_equal(processes->count, 3);
@@ -391,7 +396,7 @@ static void test_json(void **state)
 
 	(void)state;
 	add_losses(t);
-	text = print(report_json, t);
+	text = print(report_json_of_all, t);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "window_ns")), 100 * MS);
 	assert_int_equal(node_int(node_get(node, "contradictions")), 2);

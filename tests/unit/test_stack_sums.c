@@ -29,6 +29,11 @@ enum kind {
 	KINDS
 };
 
+static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *frames)
+{
+	report_json(stream, timeline, frames, /* function= */ NULL);
+}
+
 static const struct {
 	uint64_t frames[2];
 	int flags, result;
@@ -152,7 +157,7 @@ static char *print(const Fixture *fixture, bool json)
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
 
-	(json ? report_json : report_print)(stream, fixture->timeline, fixture->frames);
+	(json ? report_json_of_all : report_print)(stream, fixture->timeline, fixture->frames);
 	fclose(stream);
 	copy = xstrdup(text);
 	free(text);

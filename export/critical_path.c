@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "critical_path.h"
+
+/* Where the walk is: at ns in a thread, and what was before ns is still to be explained. */
+typedef struct Place {
+	uint32_t thread;
+	uint64_t ns;
+} Place;
+
+/* The interval that ends at ns or has it inside; SIZE_MAX: the thread was not there yet. */
+static size_t interval_before(const Thread *thread, uint64_t ns)
+{
+	size_t low = 0, high = thread->intervals.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->intervals.items[middle].start_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? low - 1 : SIZE_MAX;
+}
+
+static uint32_t thread_of_task(const Timeline *timeline, uint32_t task)
+{
+	return task < timeline->tasks.count ? timeline->tasks.items[task].thread : THREAD_NONE;
+}
+
+static bool is_there(const Timeline *timeline, Place place)
+{
+	return place.thread < timeline->threads.count &&
+	       interval_before(&timeline->threads.items[place.thread], place.ns) != SIZE_MAX;
+}
+
+/* ---- where a sleep came from --------------------------------------------------------------- */
+
+/* The request that ended the wait: the path is on the device since it was submitted. */
+static bool go_to_submitter(const Timeline *timeline, uint32_t thread, size_t wait,
+			    Place *ret_place)
+{
+	uint32_t number = thread_wait_request(&timeline->threads.items[thread], wait);
+	const Request *request;
+
+	if (number == REQUEST_NONE)
+		return false;
+	request = &timeline->requests.list.items[number];
+	*ret_place = (Place){request->thread, request_begin(request)};
+	return is_there(timeline, *ret_place);
+}
+
+static bool go_to_waker(const Timeline *timeline, uint32_t thread, size_t wait, Place *ret_place)
+{
+	const Thread *sleeper = &timeline->threads.items[thread];
+	const Interval *interval = &sleeper->intervals.items[wait];
+
+	if (interval->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END))
+		return false;
+	*ret_place =
+		(Place){thread_of_task(timeline, interval->waker), interval_end(sleeper, wait)};
+	return ret_place->thread != thread && is_there(timeline, *ret_place);
+}
+
+static bool go_to_creator(const Timeline *timeline, uint32_t thread, Place *ret_place)
+{
+	const Thread *born = &timeline->threads.items[thread];
+
+	if (!born->born_in_window || born->intervals.count == 0)
+		return false;
+	*ret_place =
+		(Place){thread_of_task(timeline, born->intervals.items[0].waker), born->start_ns};
+	return ret_place->thread != thread && is_there(timeline, *ret_place);
+}
+
+static void count_outside(CriticalPath *path, const Interval *wait, uint64_t ns)
+{
+	if (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END))
+		return;
+	if (wait->waker == THREAD_NONE)
+		path->unknown_waker_ns += ns;
+	else
+		path->outside_ns += ns;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------ */
+
+/* From from_ns on, interval i of the thread was on the path. Latest first; reversed at the end. */
+static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
+{
+	Thread *strip = &timeline->path.strip;
+	Interval interval = timeline->threads.items[to.thread].intervals.items[i];
+
+	if (from_ns >= to.ns)
+		return;
+	strip->ledger[interval.state] += to.ns - from_ns;
+	if (interval.state == STATE_BLOCKED || interval.state == STATE_RUNNABLE)
+		strip->reason_ledger[interval.reason] += to.ns - from_ns;
+	interval.start_ns = from_ns;
+	*vec_push(&strip->intervals) = interval;
+	*vec_push(&strip->owners) = to.thread;
+}
+
+/* The path goes through a sleep to somebody else. */
+static bool leave_sleep(Timeline *timeline, Place *at, size_t wait)
+{
+	Place next;
+
+	if (go_to_submitter(timeline, at->thread, wait, &next)) {
+		next.ns = MIN(next.ns, at->ns);
+		push_step(timeline, *at, wait, next.ns);
+		*at = next;
+		return true;
+	}
+	/* What is left of a sleep that a request has cut was ended by nobody. */
+	if (!go_to_waker(timeline, at->thread, wait, &next) || next.ns != at->ns)
+		return false;
+	*at = next;
+	return true;
+}
+
+/* To where the interval i of the thread on the path began. */
+static void stay(Timeline *timeline, Place *at, size_t i)
+{
+	const Interval *interval = &timeline->threads.items[at->thread].intervals.items[i];
+	uint64_t ns = at->ns - interval->start_ns;
+
+	if (interval->state == STATE_BLOCKED)
+		count_outside(&timeline->path, interval, ns);
+	if (interval->state == STATE_UNKNOWN)
+		timeline->path.lost_ns += ns;
+	push_step(timeline, *at, i, interval->start_ns);
+	at->ns = interval->start_ns;
+}
+
+/*
+ * Threads that woke each other at one moment would send the walk to and fro: after so many of them
+ * the last one keeps its sleep to itself.
+ */
+#define MOVES_MAX 256
+
+/* Returns where the path begins. */
+static uint64_t walk(Timeline *timeline, Place at)
+{
+	unsigned int moves = 0;
+
+	for (;;) {
+		const Thread *thread = &timeline->threads.items[at.thread];
+		size_t i = interval_before(thread, at.ns);
+		uint64_t ns = at.ns;
+
+		if (i == SIZE_MAX) {
+			if (moves++ >= MOVES_MAX || !go_to_creator(timeline, at.thread, &at))
+				return ns;
+			continue;
+		}
+		if (thread->intervals.items[i].state != STATE_BLOCKED || moves >= MOVES_MAX ||
+		    !leave_sleep(timeline, &at, i))
+			stay(timeline, &at, i);
+		moves = at.ns < ns ? 0 : moves + 1;
+	}
+}
+
+static void reverse(Thread *strip)
+{
+	for (size_t i = 0, k = strip->intervals.count; i + 1 < k; i++, k--) {
+		Interval interval = strip->intervals.items[i];
+		uint32_t owner = strip->owners.items[i];
+
+		strip->intervals.items[i] = strip->intervals.items[k - 1];
+		strip->intervals.items[k - 1] = interval;
+		strip->owners.items[i] = strip->owners.items[k - 1];
+		strip->owners.items[k - 1] = owner;
+	}
+}
+
+/* Those of the thread on the path while it ran there. */
+static void copy_ticks(const Timeline *timeline, Thread *strip, size_t i)
+{
+	const Thread *thread = &timeline->threads.items[strip->owners.items[i]];
+	uint64_t from_ns = strip->intervals.items[i].start_ns, to_ns = interval_end(strip, i);
+	size_t low = 0, high = thread->ticks.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->ticks.items[middle].ns < from_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < thread->ticks.count && thread->ticks.items[low].ns < to_ns; low++) {
+		Tick tick = thread->ticks.items[low];
+
+		tick.owner = strip->owners.items[i];
+		*vec_push(&strip->ticks) = tick;
+	}
+}
+
+void critical_path_find(Timeline *timeline, uint32_t thread)
+{
+	Thread *strip = &timeline->path.strip;
+
+	if (thread >= timeline->threads.count)
+		return;
+	timeline->path.end = thread;
+	*strip = (Thread){
+		.process = timeline->threads.items[thread].process,
+		.task = THREAD_NONE,
+		.name = xstrdup("critical path"),
+		.end_ns = timeline->threads.items[thread].end_ns,
+		.is_main = true,
+	};
+	strip->start_ns = walk(timeline, (Place){thread, strip->end_ns});
+	reverse(strip);
+	for (size_t i = 0; i < strip->intervals.count; i++)
+		if (strip->intervals.items[i].state == STATE_RUNNING)
+			copy_ticks(timeline, strip, i);
+}
+
+uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
+{
+	for (size_t i = timeline->threads.count; tid != 0 && i-- > 0;)
+		if (timeline->threads.items[i].ns_tid == tid)
+			return i;
+	if (tid != 0)
+		return THREAD_NONE;
+	if (timeline->command_thread < timeline->threads.count)
+		return timeline->command_thread;
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		if (timeline->processes.items[i].threads.count > 0)
+			return timeline->processes.items[i].threads.items[0];
+	return THREAD_NONE;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * critical_path.h - the one chain of threads and waits that set how long a run took.
+ *
+ * It is walked backwards, from where a thread ended. While that thread ran, or waited for a CPU,
+ * it was on the path. Where it was asleep the path goes to who woke it, at the moment of the
+ * waking, and on from there: what that thread had done before is what the sleeper had to wait for.
+ * Where a request to a block device ended the sleep, the path lies on the device since the request
+ * was submitted, and goes on with who submitted it. At its birth a thread hands over to its
+ * creator. A timer, the network or a task that is not recorded end a sleep from outside: the sleep
+ * itself is then on the path.
+ *
+ * So at each moment of the run exactly one thread is on the path: to shorten the run, what is on it
+ * must become shorter. O(intervals on the path).
+ */
+#ifndef WALLPROF_CRITICAL_PATH_H
+#define WALLPROF_CRITICAL_PATH_H
+
+#include "timeline.h"
+
+/*
+ * Finds the path that ends where thread (Timeline::threads) ends, and keeps it in
+ * Timeline::path. Once, when the timeline is finished.
+ */
+void critical_path_find(Timeline *timeline, uint32_t thread);
+
+/*
+ * The thread (Timeline::threads) with that number, the last one that had it; tid 0: the command's,
+ * or else the first process's. THREAD_NONE if there is none.
+ */
+uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * reason_kernel.h - what a thread waits for by the functions of the kernel that it sleeps in.
+ *
+ * One table of functions that block, with what each waits for. A kernel stack is read from its
+ * leaf, and what the functions say is weighed: a lock is a lock wherever it is taken, but a
+ * page that is waited for while memory is freed is a wait for memory.
+ */
+#ifndef WALLPROF_REASON_KERNEL_H
+#define WALLPROF_REASON_KERNEL_H
+
+#include "reason.h"
+#include <stddef.h>
+
+/* The lower, the more a rule says of why the thread sleeps; within one, the innermost frame counts.
+ */
+enum kernel_level {
+	LEVEL_WAIT,	 /* the function waits for just this */
+	LEVEL_MEMORY,	 /* what it waits for inside is done for want of memory */
+	LEVEL_IO,	 /* a page, a buffer, a request */
+	LEVEL_PLACE,	 /* what was being done */
+	LEVEL_PRIMITIVE, /* how it sleeps: all that is left to say */
+	LEVEL_COUNT,
+};
+
+typedef struct KernelRule {
+	const char *function; /* as in /proc/kallsyms, without ".isra.0" and the like */
+	uint8_t reason;	      /* enum reason */
+	uint8_t level;	      /* enum kernel_level */
+} KernelRule;
+
+extern const KernelRule kernel_rules[];
+extern const size_t kernel_rule_count;
+
+/* The rule of a function by its name in a stack, or NULL. */
+const KernelRule *kernel_rule_of(const char *function);
+
+/* Whether a reason says no more than the state that the thread slept in: "other". */
+bool reason_unexplained(enum reason reason);
+
+/*
+ * What a wait is for, given what was told by task state, call and arguments, and the rule that the
+ * stack chose. Where the stack only confirms the kind (a futex is waited for), what was told says
+ * more (a mutex's); that is kept. in_fault: the stack leads through a page fault.
+ */
+enum reason kernel_reason(const KernelRule *rule, enum reason told, bool in_fault,
+			  enum reason_rule *ret_rule);
+
+/* Whether a function handles a page fault: what is waited for above it is for that fault. */
+bool kernel_is_fault(const char *function);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report_groups.h"
+#include "reason_kernel.h"
+#include "report_text.h"
+#include "wait.h"
+#include "wait_groups.h"
+#include <inttypes.h>
+
+#define GROUPS_SHOWN	10
+#define INDENT		22 /* of the place below a wait */
+#define OTHERS_SHOWN	5
+#define FUNCTIONS_SHOWN 30
+#define GROUPS_WRITTEN	1000 /* to JSON */
+
+/* ---- waits --------------------------------------------------------------------------------- */
+
+static void print_head(FILE *file, const char *title)
+{
+	fprintf(file, "\n%12s %9s %12s %12s %12s %12s %8s  %s\n", "waited", "times", "mean", "p50",
+		"p99", "longest", "threads", title);
+}
+
+static void print_line(FILE *file, Distribution *waits, size_t threads, const char *what)
+{
+	fprintf(file, "%12s %9zu %12s %12s %12s %12s %8zu  %s\n", DURATION(waits->total_ns),
+		waits->ns.count, DURATION(distribution_mean(waits)),
+		DURATION(distribution_at(waits, 0.5)), DURATION(distribution_at(waits, 0.99)),
+		DURATION(distribution_at(waits, 1)), threads, what);
+}
+
+static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
+{
+	const char *path = group->inode < timeline->inodes.list.count
+				   ? timeline->inodes.list.items[group->inode].path
+				   : NULL;
+	_cleanup_free_ char *of = printable(path);
+	_cleanup_free_ char *where = printable(group->chain);
+	_cleanup_free_ char *what =
+		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
+			  group->evidence ? group->evidence : "", path ? ", " : "", of);
+
+	print_line(file, &group->waits, group->threads.count, what);
+	if (*where)
+		fprintf(file, "%*s  in %s\n", INDENT, "", where);
+}
+
+static void print_groups(FILE *file, const Timeline *timeline, WaitGroups *groups)
+{
+	size_t shown = MIN(groups->list.count, (size_t)GROUPS_SHOWN);
+
+	if (shown > 0)
+		print_head(file, "largest waits by reason, file and place");
+	for (size_t i = 0; i < shown; i++)
+		print_group(file, timeline, &groups->list.items[i]);
+}
+
+static void print_others(FILE *file, const Timeline *timeline, WaitGroups *groups)
+{
+	size_t shown = 0;
+
+	if (groups->other_ns == 0)
+		return;
+	fprintf(file, "\nnamed by the task state alone: %s, %.2f %% of the waits\n",
+		DURATION(groups->other_ns), 100.0 * groups->other_ns / groups->total_ns);
+	for (size_t i = 0; i < groups->list.count && shown < OTHERS_SHOWN; i++) {
+		if (!reason_unexplained(groups->list.items[i].reason))
+			continue;
+		print_group(file, timeline, &groups->list.items[i]);
+		shown++;
+	}
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+static void print_function(FILE *file, FunctionWaits *function)
+{
+	_cleanup_free_ char *name = printable(function->function);
+	Distribution *waits = &function->waits;
+
+	fprintf(file, "%12s %9zu %12s %12s %12s %12s %12s %12s %8zu  %s\n",
+		DURATION(waits->total_ns), waits->ns.count, DURATION(distribution_at(waits, 0)),
+		DURATION(distribution_at(waits, 0.25)), DURATION(distribution_at(waits, 0.5)),
+		DURATION(distribution_at(waits, 0.75)), DURATION(distribution_mean(waits)),
+		DURATION(distribution_at(waits, 1)), function->threads, name);
+}
+
+static size_t print_functions(FILE *file, WaitGroups *groups, const char *name, size_t most)
+{
+	FunctionWaits *list;
+	size_t count = wait_groups_by_function(groups, name, most, &list);
+
+	if (count > 0)
+		fprintf(file, "\n%12s %9s %12s %12s %12s %12s %12s %12s %8s  %s\n", "waited",
+			"times", "shortest", "p25", "p50", "p75", "mean", "longest", "threads",
+			"below the function");
+	for (size_t i = 0; i < count; i++)
+		print_function(file, &list[i]);
+	function_waits_free(list, count);
+	return count;
+}
+
+bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name)
+{
+	WaitGroups groups = wait_groups_make(timeline, frames);
+	bool found = print_functions(file, &groups, name, SIZE_MAX) > 0;
+
+	wait_groups_free(&groups);
+	return found;
+}
+
+void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	WaitGroups groups = wait_groups_make(timeline, frames);
+
+	print_groups(file, timeline, &groups);
+	print_others(file, timeline, &groups);
+	print_functions(file, &groups, NULL, FUNCTIONS_SHOWN);
+	wait_groups_free(&groups);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void key_or_null(Json *json, const char *key, const char *text)
+{
+	if (text)
+		json_key_string(json, key, text);
+	else
+		json_key_null(json, key);
+}
+
+static void write_groups(Json *json, const Timeline *timeline, WaitGroups *groups)
+{
+	json_key_u64(json, "blocked_ns", groups->total_ns);
+	json_key_u64(json, "other_ns", groups->other_ns);
+	json_key_array(json, "waits");
+	for (size_t i = 0; i < MIN(groups->list.count, (size_t)GROUPS_WRITTEN); i++) {
+		WaitGroup *group = &groups->list.items[i];
+
+		json_begin_object(json);
+		json_key_string(json, "reason", reason_info[group->reason].leaf);
+		key_or_null(json, "evidence", group->evidence);
+		key_or_null(json, "path",
+			    group->inode < timeline->inodes.list.count
+				    ? timeline->inodes.list.items[group->inode].path
+				    : NULL);
+		json_key_string(json, "chain", group->chain);
+		json_key_u64(json, "threads", group->threads.count);
+		distribution_json(json, &group->waits);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void write_functions(Json *json, WaitGroups *groups, const char *name)
+{
+	FunctionWaits *list;
+	size_t count =
+		wait_groups_by_function(groups, name, name ? SIZE_MAX : FUNCTIONS_SHOWN, &list);
+
+	json_key_array(json, "functions");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(json);
+		json_key_string(json, "function", list[i].function);
+		json_key_u64(json, "threads", list[i].threads);
+		distribution_json(json, &list[i].waits);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	function_waits_free(list, count);
+}
+
+void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function)
+{
+	WaitGroups groups = wait_groups_make(timeline, frames);
+
+	write_groups(json, timeline, &groups);
+	write_functions(json, &groups, function);
+	wait_groups_free(&groups);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * report_groups.h - of the report: the largest waits with what they were for and where, the waits
+ * below each function, those that nothing explains.
+ */
+#ifndef WALLPROF_REPORT_GROUPS_H
+#define WALLPROF_REPORT_GROUPS_H
+
+#include "frames.h"
+#include "json.h"
+#include "timeline.h"
+#include <stdio.h>
+
+void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
+
+/* Only the functions of that name. Returns whether there are any. */
+bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
+
+/*
+ * The members "waits": [{"reason", "evidence" or null, "path" or null, "chain", "threads", and
+ * those of distribution_json()}], "functions": [{"function", "threads", …}] (only those of
+ * `function` if that is not NULL), "blocked_ns", "other_ns" (of that, named by the state alone).
+ * All in falling order of total_ns.
+ */
+void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function);
+
+#endif

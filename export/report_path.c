@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report_path.h"
+#include "report_places.h"
+#include "report_text.h"
+#include <inttypes.h>
+
+#define THREADS_IN_LINE 3
+#define THREADS_SHOWN	15
+#define PLACES_SHOWN	20
+
+/* One thread's part of the path. */
+typedef struct Part {
+	uint32_t thread; /* Timeline::threads */
+	uint64_t ns, states[STATE_COUNT];
+	uint64_t times; /* that it came on the path */
+} Part;
+
+typedef VEC(Part) Parts;
+
+static int compare_parts(const void *a, const void *b)
+{
+	const Part *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* The largest first. */
+static Parts parts_of(const Timeline *timeline)
+{
+	const Thread *strip = &timeline->path.strip;
+	Parts parts = {};
+	Map index = {};
+
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		uint32_t owner = strip->owners.items[i], number = map_get(&index, owner);
+		uint64_t ns = interval_end(strip, i) - strip->intervals.items[i].start_ns;
+		Part *part;
+
+		if (number == MAP_NONE) {
+			number = parts.count;
+			map_set(&index, owner, number);
+			*vec_push(&parts) = (Part){.thread = owner};
+		}
+		part = &parts.items[number];
+		part->ns += ns;
+		part->states[strip->intervals.items[i].state] += ns;
+		part->times += i == 0 || strip->owners.items[i - 1] != owner;
+	}
+	map_free(&index);
+	if (parts.count > 1)
+		qsort(parts.items, parts.count, sizeof(Part), compare_parts);
+	return parts;
+}
+
+static uint64_t length_of(const Timeline *timeline)
+{
+	return timeline->path.strip.end_ns - timeline->path.strip.start_ns;
+}
+
+static double share(const Timeline *timeline, uint64_t ns)
+{
+	uint64_t length_ns = length_of(timeline);
+
+	return length_ns ? 100.0 * ns / length_ns : 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void print_title(FILE *file, const Timeline *timeline)
+{
+	const Thread *end = &timeline->threads.items[timeline->path.end];
+	_cleanup_free_ char *name = printable(end->name);
+
+	fprintf(file, "critical path: %s, backwards from the end of %s (%u)",
+		DURATION(length_of(timeline)), name, end->ns_tid);
+}
+
+void report_path_line(FILE *file, const Timeline *timeline)
+{
+	Parts parts = {};
+
+	if (timeline->path.strip.intervals.count == 0)
+		return;
+	parts = parts_of(timeline);
+	print_title(file, timeline);
+	for (size_t i = 0; i < parts.count && i < THREADS_IN_LINE; i++) {
+		const Thread *thread = &timeline->threads.items[parts.items[i].thread];
+		_cleanup_free_ char *name = printable(thread->name);
+
+		fprintf(file, "%s %.1f %% %s (%u)", i == 0 ? ":" : ",",
+			share(timeline, parts.items[i].ns), name, thread->ns_tid);
+	}
+	fputc('\n', file);
+	vec_free(&parts);
+}
+
+static void print_threads(FILE *file, const Timeline *timeline)
+{
+	Parts parts = parts_of(timeline);
+
+	fprintf(file, "\n%12s %7s %12s %12s %12s %9s  %s\n", "on the path", "share", "running",
+		"runnable", "waiting", "times", "thread");
+	for (size_t i = 0; i < parts.count && i < THREADS_SHOWN; i++) {
+		const Part *part = &parts.items[i];
+		const Thread *thread = &timeline->threads.items[part->thread];
+		_cleanup_free_ char *name = printable(thread->name);
+
+		fprintf(file, "%12s %5.1f %% %12s %12s %12s %9" PRIu64 "  %s (%u)\n",
+			DURATION(part->ns), share(timeline, part->ns),
+			DURATION(part->states[STATE_RUNNING]),
+			DURATION(part->states[STATE_RUNNABLE]),
+			DURATION(part->states[STATE_BLOCKED]), part->times, name, thread->ns_tid);
+	}
+	if (parts.count > THREADS_SHOWN)
+		fprintf(file, "%*s  %zu other threads\n", 68, "", parts.count - THREADS_SHOWN);
+	vec_free(&parts);
+}
+
+static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	Places places;
+
+	places_init(&places, timeline, frames);
+	places_add(&places, timeline->threads.count);
+	places_sort(&places);
+	fprintf(file, "\n%12s %7s  %s\n", "on the path", "share", "where");
+	for (size_t i = 0; i < places.list.count && i < PLACES_SHOWN; i++) {
+		const Place *place = &places.list.items[i];
+		_cleanup_free_ char *name = place_name(&places, place);
+
+		if (place->ns > 0)
+			fprintf(file, "%12s %5.1f %%  %s\n", DURATION(place->ns),
+				share(timeline, place->ns), name);
+	}
+	places_free(&places);
+}
+
+static void print_gap(FILE *file, const Timeline *timeline, uint64_t ns, const char *what)
+{
+	if (ns > 0)
+		fprintf(file, "%12s %5.1f %%  %s\n", DURATION(ns), share(timeline, ns), what);
+}
+
+void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	const CriticalPath *path = &timeline->path;
+
+	if (path->strip.intervals.count == 0) {
+		fputs("critical path: none, nothing was recorded of the thread\n", file);
+		return;
+	}
+	print_title(file, timeline);
+	fputc('\n', file);
+	print_threads(file, timeline);
+	print_places(file, timeline, frames);
+	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns)
+		fprintf(file, "\nof it\n");
+	print_gap(file, timeline, path->outside_ns,
+		  "asleep until a task that was not recorded ended that: the chain leaves what is "
+		  "known");
+	print_gap(file, timeline, path->unknown_waker_ns,
+		  "asleep until nobody knows who ended that: the chain is lost there");
+	print_gap(file, timeline, path->lost_ns, "unknown, for events were lost");
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void write_parts(Json *json, const Timeline *timeline)
+{
+	Parts parts = parts_of(timeline);
+
+	json_key_array(json, "threads");
+	for (size_t i = 0; i < parts.count; i++) {
+		const Part *part = &parts.items[i];
+		const Thread *thread = &timeline->threads.items[part->thread];
+
+		json_begin_object(json);
+		json_key_u64(json, "tid", thread->ns_tid);
+		json_key_string(json, "name", thread->name ? thread->name : "");
+		json_key_u64(json, "ns", part->ns);
+		json_key_u64(json, "running_ns", part->states[STATE_RUNNING]);
+		json_key_u64(json, "runnable_ns", part->states[STATE_RUNNABLE]);
+		json_key_u64(json, "blocked_ns", part->states[STATE_BLOCKED]);
+		json_key_u64(json, "times", part->times);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	vec_free(&parts);
+}
+
+static void write_places(Json *json, const Timeline *timeline, Frames *frames)
+{
+	Places places;
+
+	places_init(&places, timeline, frames);
+	places_add(&places, timeline->threads.count);
+	places_sort(&places);
+	json_key_array(json, "places");
+	for (size_t i = 0; i < places.list.count; i++) {
+		const Place *place = &places.list.items[i];
+		_cleanup_free_ char *name = place_name(&places, place);
+
+		json_begin_object(json);
+		json_key_string(json, "name", name);
+		json_key_string(json, "category", category_info[place->category].name);
+		json_key_u64(json, "ns", place->ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	places_free(&places);
+}
+
+void report_path(Json *json, const Timeline *timeline, Frames *frames)
+{
+	const CriticalPath *path = &timeline->path;
+
+	if (path->strip.intervals.count == 0) {
+		json_key_null(json, "critical_path");
+		return;
+	}
+	json_key_object(json, "critical_path");
+	json_key_u64(json, "end_tid", timeline->threads.items[path->end].ns_tid);
+	json_key_u64(json, "length_ns", length_of(timeline));
+	json_key_u64(json, "lost_ns", path->lost_ns);
+	json_key_u64(json, "outside_ns", path->outside_ns);
+	json_key_u64(json, "unknown_waker_ns", path->unknown_waker_ns);
+	write_parts(json, timeline);
+	json_key_object(json, "reasons");
+	for (size_t i = 0; i < REASON_COUNT; i++)
+		if (path->strip.reason_ledger[i] > 0)
+			json_key_u64(json, reason_info[i].leaf, path->strip.reason_ledger[i]);
+	json_end_object(json);
+	write_places(json, timeline, frames);
+	json_end_object(json);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* report_wakers.h - of the report: who ended waits, and how long it took until a CPU was free. */
+#ifndef WALLPROF_REPORT_WAKERS_H
+#define WALLPROF_REPORT_WAKERS_H
+
+#include "json.h"
+#include "timeline.h"
+#include <stdio.h>
+
+void report_wakers_print(FILE *file, const Timeline *timeline);
+
+/*
+ * The members "wakers": [{"name", "tid", and those of distribution_json()}], in falling order of
+ * the time that was waited for them, and "run_queue": {"[leaf]": {…}}.
+ */
+void report_wakers(Json *json, const Timeline *timeline);
+
+#endif

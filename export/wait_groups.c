@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A stack is looked at once, however many waits it has: its chain, and the functions in it. What is
+ * asked of functions is then asked of stacks.
+ */
+#include "wait_groups.h"
+#include "reason_kernel.h"
+#include "wait.h"
+
+#define CHAIN_FUNCTIONS 4
+
+/* One user stack of one process, and the waits in it. */
+typedef struct StackWaits {
+	uint32_t chain;		 /* Strings */
+	VEC(uint32_t) functions; /* Frames::strings, each once */
+	Distribution waits;
+	ThreadList threads;
+} StackWaits;
+
+struct WaitGroupsPrivate {
+	Frames *frames;
+	Strings chains;
+	Map stack_index; /* (process, user stack) -> stacks */
+	VEC(StackWaits) stacks;
+	Map group_index;
+};
+
+/* Threads come one after another. */
+static void add_thread(ThreadList *list, uint32_t thread)
+{
+	if (list->count == 0 || list->items[list->count - 1] != thread)
+		*vec_push(list) = thread;
+}
+
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+static bool has_function(const StackWaits *stack, uint32_t name)
+{
+	for (size_t i = 0; i < stack->functions.count; i++)
+		if (stack->functions.items[i] == name)
+			return true;
+	return false;
+}
+
+/* Reads the functions of a stack, the innermost first. */
+static void look(struct WaitGroupsPrivate *private, const Timeline *timeline, const StackRef *ref,
+		 StackWaits *stack)
+{
+	const uint32_t *indexes;
+	size_t count = 0, named = 0;
+	_cleanup_free_ char *chain = xstrdup("");
+
+	if (ref->user_stack != STACK_NONE)
+		count = frames_resolve(private->frames, timeline, ref->ns_tgid, ref->ns,
+				       ref->user_stack, STACK_NONE, false, &indexes);
+	while (count-- > 0) {
+		const Frame *frame = &private->frames->list.items[indexes[count]];
+		const char *name = strings_get(&private->frames->strings, frame->function);
+
+		if (!has_function(stack, frame->function))
+			*vec_push(&stack->functions) = frame->function;
+		if (named++ < CHAIN_FUNCTIONS) {
+			char *longer = xasprintf("%s%s%s", chain, *chain ? " ← " : "", name);
+
+			free(chain);
+			chain = longer;
+		}
+	}
+	stack->chain = strings_intern(&private->chains, chain);
+}
+
+static StackWaits *stack_of(struct WaitGroupsPrivate *private, const Timeline *timeline,
+			    const Thread *thread, size_t i)
+{
+	StackRef ref = wait_stack(timeline, thread, i);
+	uint64_t key = (uint64_t)thread->process << 32 | ref.user_stack;
+	uint32_t number = map_get(&private->stack_index, key);
+
+	if (number == MAP_NONE) {
+		number = private->stacks.count;
+		map_set(&private->stack_index, key, number);
+		*vec_push(&private->stacks) = (StackWaits){};
+		look(private, timeline, &ref, &private->stacks.items[number]);
+	}
+	return &private->stacks.items[number];
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+static uint32_t evidence_of(const Timeline *timeline, const Interval *wait)
+{
+	return wait->kernel_stack < timeline->stacks.count
+		       ? timeline->stacks.items[wait->kernel_stack].evidence
+		       : 0;
+}
+
+static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const Interval *wait,
+			   uint32_t inode, uint32_t chain)
+{
+	uint32_t evidence = evidence_of(timeline, wait);
+	uint64_t key = hash_mix((uint64_t)wait_reason(wait) << 32 | evidence,
+				(uint64_t)inode << 32 | chain);
+	uint32_t number = map_get(&groups->private->group_index, key);
+
+	if (number == MAP_NONE) {
+		number = groups->list.count;
+		map_set(&groups->private->group_index, key, number);
+		*vec_push(&groups->list) = (WaitGroup){
+			.reason = wait_reason(wait),
+			.evidence =
+				evidence ? strings_get(&timeline->evidence, evidence - 1) : NULL,
+			.inode = inode,
+			.chain = strings_get(&groups->private->chains, chain),
+		};
+	}
+	return &groups->list.items[number];
+}
+
+static void add_wait(WaitGroups *groups, const Timeline *timeline, uint32_t number, size_t i)
+{
+	const Thread *thread = &timeline->threads.items[number];
+	const Interval *wait = &thread->intervals.items[i];
+	uint64_t ns = interval_end(thread, i) - wait->start_ns;
+	StackWaits *stack = stack_of(groups->private, timeline, thread, i);
+	WaitGroup *group =
+		group_of(groups, timeline, wait, wait_inode(timeline, thread, i), stack->chain);
+
+	groups->total_ns += ns;
+	if (reason_unexplained(wait_reason(wait)))
+		groups->other_ns += ns;
+	distribution_add(&group->waits, ns);
+	add_thread(&group->threads, number);
+	distribution_add(&stack->waits, ns);
+	add_thread(&stack->threads, number);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const WaitGroup *x = a, *y = b;
+	int order;
+
+	if (x->waits.total_ns != y->waits.total_ns)
+		return x->waits.total_ns > y->waits.total_ns ? -1 : 1;
+	if (x->reason != y->reason)
+		return x->reason < y->reason ? -1 : 1;
+	order = strcmp(x->chain, y->chain);
+	return order ? order : (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames)
+{
+	WaitGroups groups = {.private = xcalloc(1, sizeof(*groups.private))};
+
+	groups.private->frames = frames;
+	for (uint32_t t = 0; t < timeline->threads.count; t++) {
+		const Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++) {
+			const Interval *wait = &thread->intervals.items[i];
+
+			if (wait->state == STATE_BLOCKED &&
+			    interval_end(thread, i) > wait->start_ns &&
+			    reason_info[wait_reason(wait)].category != CATEGORY_IDLE)
+				add_wait(&groups, timeline, t, i);
+		}
+	}
+	if (groups.list.count > 1)
+		qsort(groups.list.items, groups.list.count, sizeof(WaitGroup), compare_groups);
+	return groups;
+}
+
+void wait_groups_free(WaitGroups *groups)
+{
+	struct WaitGroupsPrivate *private = groups->private;
+
+	for (size_t i = 0; i < groups->list.count; i++) {
+		distribution_free(&groups->list.items[i].waits);
+		vec_free(&groups->list.items[i].threads);
+	}
+	vec_free(&groups->list);
+	for (size_t i = 0; i < private->stacks.count; i++) {
+		vec_free(&private->stacks.items[i].functions);
+		distribution_free(&private->stacks.items[i].waits);
+		vec_free(&private->stacks.items[i].threads);
+	}
+	vec_free(&private->stacks);
+	map_free(&private->stack_index);
+	map_free(&private->group_index);
+	strings_free(&private->chains);
+	free(private);
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+typedef struct FunctionTotal {
+	uint32_t name; /* Frames::strings */
+	uint64_t ns;
+} FunctionTotal;
+
+typedef VEC(FunctionTotal) FunctionTotals;
+
+static FunctionTotals totals_of(const struct WaitGroupsPrivate *private)
+{
+	FunctionTotals totals = {};
+	Map index = {};
+
+	for (size_t i = 0; i < private->stacks.count; i++) {
+		const StackWaits *stack = &private->stacks.items[i];
+
+		for (size_t k = 0; k < stack->functions.count; k++) {
+			uint32_t number = map_get(&index, stack->functions.items[k]);
+
+			if (number == MAP_NONE) {
+				number = totals.count;
+				map_set(&index, stack->functions.items[k], number);
+				*vec_push(&totals) =
+					(FunctionTotal){.name = stack->functions.items[k]};
+			}
+			totals.items[number].ns += stack->waits.total_ns;
+		}
+	}
+	map_free(&index);
+	return totals;
+}
+
+static int compare_totals(const void *a, const void *b)
+{
+	const FunctionTotal *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return (x->name > y->name) - (x->name < y->name);
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32_t name)
+{
+	FunctionWaits below = {.function = strings_get(&private->frames->strings, name)};
+	ThreadList threads = {};
+
+	for (size_t i = 0; i < private->stacks.count; i++) {
+		const StackWaits *stack = &private->stacks.items[i];
+
+		if (!has_function(stack, name))
+			continue;
+		distribution_add_all(&below.waits, &stack->waits);
+		for (size_t k = 0; k < stack->threads.count; k++)
+			*vec_push(&threads) = stack->threads.items[k];
+	}
+	if (threads.count > 1)
+		qsort(threads.items, threads.count, sizeof(uint32_t), compare_threads);
+	for (size_t i = 0; i < threads.count; i++)
+		below.threads += i == 0 || threads.items[i] != threads.items[i - 1];
+	vec_free(&threads);
+	return below;
+}
+
+/* "add" is also "add(int)". */
+static bool is_called(const char *function, const char *name)
+{
+	size_t length = strlen(name);
+
+	return !strncmp(function, name, length) &&
+	       (function[length] == '\0' || function[length] == '(');
+}
+
+/* Not what was made up for the reader: "[truncated: …]". */
+static bool is_wanted(const char *function, const char *name)
+{
+	return name ? is_called(function, name) : *function != '[';
+}
+
+size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
+			       FunctionWaits **ret_list)
+{
+	const struct WaitGroupsPrivate *private = groups->private;
+	FunctionTotals totals = totals_of(private);
+	size_t count = 0;
+
+	*ret_list = xcalloc(totals.count + 1, sizeof(**ret_list));
+	if (totals.count > 1)
+		qsort(totals.items, totals.count, sizeof(FunctionTotal), compare_totals);
+	for (size_t i = 0; i < totals.count && count < most; i++) {
+		const char *function = strings_get(&private->frames->strings, totals.items[i].name);
+
+		if (is_wanted(function, name))
+			(*ret_list)[count++] = waits_below(private, totals.items[i].name);
+	}
+	vec_free(&totals);
+	return count;
+}
+
+void function_waits_free(FunctionWaits *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		distribution_free(&list[i].waits);
+	free(list);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * wait_groups.h - all waits of a timeline, added up by what they were for and where.
+ *
+ * Waits are blocked intervals; those that are idle (a server without work) are left out, for they
+ * would be the largest of all. A group has one reason with one evidence, one file or none, and
+ * one chain of the user functions nearest to the wait.
+ */
+#ifndef WALLPROF_WAIT_GROUPS_H
+#define WALLPROF_WAIT_GROUPS_H
+
+#include "distribution.h"
+#include "frames.h"
+#include "timeline.h"
+
+typedef VEC(uint32_t) ThreadList; /* Timeline::threads, each once, in order */
+
+typedef struct WaitGroup {
+	enum reason reason;
+	const char *evidence; /* "synchronize_rcu_normal ← map_update_elem", or NULL */
+	uint32_t inode;	      /* Timeline::inodes, or INODE_NONE */
+	const char *chain;    /* "read_header ← extract ← main", or "" without a user stack */
+	Distribution waits;
+	ThreadList threads; /* that waited so */
+} WaitGroup;
+
+/* The waits that lie below one function, in whatever thread. */
+typedef struct FunctionWaits {
+	const char *function;
+	Distribution waits;
+	size_t threads;
+} FunctionWaits;
+
+typedef struct WaitGroups {
+	VEC(WaitGroup) list; /* the largest total first */
+	uint64_t total_ns;   /* of all of them */
+	uint64_t other_ns;   /* of that, named by the state alone */
+	struct WaitGroupsPrivate *private;
+} WaitGroups;
+
+WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames);
+void wait_groups_free(WaitGroups *groups);
+
+/*
+ * Below the functions of user stacks: the `most` with the largest total, or only those of that name
+ * if one is given (without C++'s arguments, or with them). Returns how many; ret_list and what is
+ * in it are to be freed by function_waits_free().
+ */
+size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
+			       FunctionWaits **ret_list);
+void function_waits_free(FunctionWaits *list, size_t count);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "wait_reasons.h"
+#include "reason_kernel.h"
+#include "timeline_private.h"
+
+/* What the functions of one kernel stack say. */
+typedef struct StackSays {
+	const KernelRule *rule; /* NULL: nothing */
+	bool in_fault;
+	bool looked;
+} StackSays;
+
+typedef struct Explainer {
+	Timeline *timeline;
+	Frames *frames;
+	Map rule_of_name; /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
+	StackSays *says;  /* by Timeline::stacks */
+} Explainer;
+
+#define NAME_NOTHING UINT32_MAX - 1
+#define NAME_FAULT   UINT32_MAX - 2
+
+static uint32_t rule_of_name(Explainer *explainer, uint32_t name)
+{
+	uint32_t number = map_get(&explainer->rule_of_name, name);
+	const char *function;
+	const KernelRule *rule;
+
+	if (number != MAP_NONE)
+		return number;
+	function = strings_get(&explainer->frames->strings, name);
+	rule = kernel_rule_of(function);
+	number = rule			     ? (uint32_t)(rule - kernel_rules)
+		 : kernel_is_fault(function) ? NAME_FAULT
+					     : NAME_NOTHING;
+	map_set(&explainer->rule_of_name, name, number);
+	return number;
+}
+
+/* The functions of a stack, its leaf first. */
+typedef struct Functions {
+	const uint32_t *frames; /* Frames::list, root first */
+	size_t count;
+} Functions;
+
+static uint32_t function_name(const Explainer *explainer, const Functions *functions, size_t i)
+{
+	return explainer->frames->list.items[functions->frames[functions->count - 1 - i]].function;
+}
+
+/* "synchronize_rcu_normal ← map_update_elem": the rule's function, and the first that it serves. */
+static void keep_evidence(Explainer *explainer, const Functions *functions, uint32_t stack,
+			  size_t found, const KernelRule *rule)
+{
+	const Strings *names = &explainer->frames->strings;
+	const char *function = strings_get(names, function_name(explainer, functions, found));
+	const char *caller = NULL;
+	_cleanup_free_ char *text = NULL;
+
+	for (size_t i = found + 1; i < functions->count && !caller; i++) {
+		uint32_t name = function_name(explainer, functions, i);
+		uint32_t number = rule_of_name(explainer, name);
+
+		if (number >= kernel_rule_count || kernel_rules[number].reason != rule->reason)
+			caller = strings_get(names, name);
+	}
+	text = caller ? xasprintf("%s ← %s", function, caller) : xstrdup(function);
+	explainer->timeline->stacks.items[stack].evidence =
+		strings_intern(&explainer->timeline->evidence, text) + 1;
+}
+
+static void look(Explainer *explainer, uint32_t stack, StackSays *says)
+{
+	Functions functions;
+	size_t found = 0;
+
+	functions.count =
+		frames_resolve(explainer->frames, explainer->timeline, 0, 0, STACK_NONE, stack,
+			       /* exact_kernel_leaf= */ false, &functions.frames);
+	for (size_t i = 0; i < functions.count; i++) {
+		uint32_t number = rule_of_name(explainer, function_name(explainer, &functions, i));
+		const KernelRule *rule = number < kernel_rule_count ? &kernel_rules[number] : NULL;
+
+		if (rule && (!says->rule || rule->level < says->rule->level)) {
+			says->rule = rule;
+			says->in_fault = false;
+			found = i;
+		}
+		if (says->rule && number == NAME_FAULT)
+			says->in_fault = true;
+	}
+	if (says->rule)
+		keep_evidence(explainer, &functions, stack, found, says->rule);
+}
+
+/* A request, too, may have completed on that CPU just when a lock was let go: it is not why. */
+static void drop_requests(Thread *thread)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < thread->request_waits.count; i++) {
+		const RequestWait *wait = &thread->request_waits.items[i];
+		enum category category =
+			reason_info[thread->intervals.items[wait->interval].reason].category;
+
+		if (category != CATEGORY_LOCK && category != CATEGORY_THREAD)
+			thread->request_waits.items[count++] = *wait;
+	}
+	thread->request_waits.count = count;
+}
+
+/* To the kernel it looks like a page that was read from a disk. */
+static void tell_faults(Thread *thread)
+{
+	for (size_t i = 0; i < thread->faults.count; i++) {
+		Fault *fault = &thread->faults.items[i];
+
+		fault->by_program = fault->wait != WAIT_NONE &&
+				    thread->intervals.items[fault->wait].reason == REASON_USERFAULT;
+	}
+}
+
+static void explain_thread(Explainer *explainer, Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *wait = &thread->intervals.items[i];
+		enum reason_rule by;
+		enum reason reason;
+		StackSays *says;
+
+		if (wait->state != STATE_BLOCKED || wait->kernel_stack == STACK_NONE)
+			continue;
+		says = &explainer->says[wait->kernel_stack];
+		if (!says->looked)
+			look(explainer, wait->kernel_stack, says);
+		says->looked = true;
+		if (!says->rule)
+			continue;
+		reason = kernel_reason(says->rule, wait->reason, says->in_fault, &by);
+		/* A page fault or a request is what was seen to happen. */
+		if (reason == wait->reason &&
+		    (wait->rule == RULE_FAULT || wait->rule == RULE_REQUEST))
+			by = wait->rule;
+		thread_explain(thread, i, reason, by);
+	}
+	drop_requests(thread);
+	tell_faults(thread);
+}
+
+void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
+{
+	Explainer explainer = {
+		.timeline = timeline,
+		.frames = frames,
+		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackSays)),
+	};
+
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		explain_thread(&explainer, &timeline->threads.items[i]);
+	map_free(&explainer.rule_of_name);
+	free(explainer.says);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Drawn: who is on the path in each millisecond, 'a' for thread 20, 'b' for 21, …; a capital letter
+ * if it ran.
+ */
+#include "critical_path.h"
+#include "scenario.h"
+#include <asm/unistd_64.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* cmocka.h wants the above. */
+#include <cmocka.h>
+
+#define S      0x1 /* TASK_INTERRUPTIBLE */
+#define D      0x2 /* TASK_UNINTERRUPTIBLE */
+#define PREAD  17
+#define DEVICE (8u << 20)
+#define FIRST  20
+
+static void begin(Scenario *s, int length)
+{
+	scenario_begin(s, length, false);
+	birth(at(s, 0), FIRST, FIRST);
+	wake_new(at(s, 0), FIRST, 10);
+	in(at(s, 0), FIRST, 0);
+}
+
+/* A thread of the process that is created at one time and gets a CPU at another. */
+static void create(Scenario *s, int ms, uint32_t tid, uint32_t creator, int runs_ms)
+{
+	birth(at(s, ms), tid, FIRST);
+	wake_new(at(s, ms), tid, creator);
+	in(at(s, runs_ms), tid, 1);
+}
+
+static void expect_path(Scenario *s, uint32_t tid, const char *wanted)
+{
+	const Thread *strip = &s->timeline->path.strip;
+	char drawn[SCENARIO_LENGTH + 1] = {};
+
+	critical_path_find(s->timeline, critical_path_thread(s->timeline, tid + 1000));
+	check_thread(s->timeline, strip);
+	memset(drawn, '.', s->length);
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		const Thread *owner = interval_owner(s->timeline, strip, i);
+		char letter = owner->tid - FIRST +
+			      (strip->intervals.items[i].state == STATE_RUNNING ? 'A' : 'a');
+
+		for (int ms = 0; ms < s->length; ms++)
+			if (scenario_ns(ms) >= strip->intervals.items[i].start_ns &&
+			    scenario_ns(ms) < interval_end(strip, i))
+				drawn[ms] = letter;
+	}
+	assert_string_equal(drawn, wanted);
+}
+
+static void test_waits_for_a_thread(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 10);
+	create(&s, 1, 21, 20, 3);
+	out_call(at(&s, 2), 20, S, __NR_futex);
+	wake(at(&s, 6), 20, 21);
+	in(at(&s, 7), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AbbBBBaAAA");
+	assert_int_equal(s.timeline->path.outside_ns, 0);
+	assert_int_equal(s.timeline->path.strip.ledger[STATE_RUNNABLE], 3 * NSEC_PER_MSEC);
+	scenario_free(&s);
+}
+
+/* The sleeper's sleep does not count, but what who woke it did before. */
+static void test_chain_of_three(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 14);
+	create(&s, 0, 21, 20, 0);
+	create(&s, 0, 22, 20, 0);
+	out_call(at(&s, 1), 20, S, __NR_futex);
+	out_call(at(&s, 2), 21, S, __NR_futex);
+	wake(at(&s, 7), 21, 22);
+	in(at(&s, 7), 21, 1);
+	wake(at(&s, 10), 20, 21);
+	in(at(&s, 10), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "CCCCCCCBBBAAAA");
+	scenario_free(&s);
+}
+
+static void test_ended_from_outside(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 12);
+	foreign(at(&s, 0), 99, "other");
+	out_call(at(&s, 2), 20, S, __NR_nanosleep);
+	wake_by_irq(at(&s, 4), 20);
+	in(at(&s, 4), 20, 0);
+	out_call(at(&s, 6), 20, S, __NR_read);
+	wake(at(&s, 9), 20, 99);
+	in(at(&s, 9), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AAaaAAaaaAAA");
+	/* A timer is no loss: the sleep is what it took. */
+	assert_int_equal(s.timeline->path.outside_ns, 3 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.unknown_waker_ns, 0);
+	scenario_free(&s);
+}
+
+static void completes(const Scenario *s, uint32_t tid, int submitted)
+{
+	struct rec_request record = {
+		.h = {.len = sizeof(record),
+		      .kind = REC_REQUEST,
+		      .flags = REQUEST_SUBMITTED | REQUEST_TARGET,
+		      .ns = scenario_ns(s->ms)},
+		.device = DEVICE,
+		.bytes = 4096,
+		.tid = tid,
+		.submit_ns = scenario_ns(submitted),
+		.issue_ns = scenario_ns(submitted) + 1000,
+		.inode = 5,
+		.file_device = DEVICE | 1,
+		.issues = 1,
+	};
+
+	timeline_builder_add(s->builder, &record.h);
+}
+
+/* What was computed while the request was under way did not make the run longer. */
+static void test_waits_for_a_request(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 12);
+	s.next_out.fd_kind = 1;
+	out_call(at(&s, 5), 20, D, PREAD);
+	completes(at(&s, 8), 20, 3);
+	wake_by_irq(at(&s, 8), 20);
+	in(at(&s, 9), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AAAaaaaaaAAA");
+	assert_int_equal(s.timeline->path.strip.ledger[STATE_BLOCKED], 5 * NSEC_PER_MSEC);
+	scenario_free(&s);
+}
+
+static void test_over_processes(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 10);
+	birth(at(&s, 2), 21, 21);
+	wake_new(at(&s, 2), 21, 20);
+	in(at(&s, 3), 21, 1);
+	out_call(at(&s, 4), 20, S, __NR_wait4);
+	wake(at(&s, 8), 20, 21);
+	ends(at(&s, 8), 21, 21, 2, 5 * NSEC_PER_MSEC);
+	in(at(&s, 8), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AAbBBBBBAA");
+	scenario_free(&s);
+}
+
+static void test_another_thread(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 10);
+	create(&s, 1, 21, 20, 1);
+	out_call(at(&s, 4), 21, S, __NR_futex);
+	wake(at(&s, 6), 21, 20);
+	in(at(&s, 6), 21, 1);
+	exiting(at(&s, 8), 21, FIRST, 0, 0);
+	dead(at(&s, 8), 21);
+	scenario_finish(&s);
+	expect_path(&s, 21, "AAAAAABB..");
+	assert_int_equal(critical_path_thread(s.timeline, 4711), THREAD_NONE);
+	scenario_free(&s);
+}
+
+/* What is lost stays on the path, and is told. */
+static void test_lost_on_the_way(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 12);
+	out_call(at(&s, 3), 20, S, __NR_futex);
+	loss(at(&s, 8), REC_WAKING, 5, 7);
+	in(at(&s, 8), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AAAaaaaaAAAA");
+	assert_int_equal(s.timeline->path.lost_ns, 3 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.unknown_waker_ns, 2 * NSEC_PER_MSEC);
+	scenario_free(&s);
+}
+
+static void test_ticks_come_along(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 10);
+	create(&s, 0, 21, 20, 0);
+	out_call(at(&s, 1), 20, S, __NR_futex);
+	tick(at(&s, 3), 21, 1);
+	tick(at(&s, 5), 21, 1);
+	wake(at(&s, 6), 20, 21);
+	in(at(&s, 6), 20, 0);
+	tick(at(&s, 7), 21, 1);
+	tick(at(&s, 8), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "BBBBBBAAAA");
+	assert_int_equal(s.timeline->path.strip.ticks.count, 3);
+	assert_int_equal(s.timeline->threads.items[s.timeline->path.strip.ticks.items[0].owner].tid,
+			 21);
+	assert_int_equal(s.timeline->threads.items[s.timeline->path.strip.ticks.items[2].owner].tid,
+			 20);
+	scenario_free(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waits_for_a_thread),
+		cmocka_unit_test(test_chain_of_three),
+		cmocka_unit_test(test_ended_from_outside),
+		cmocka_unit_test(test_waits_for_a_request),
+		cmocka_unit_test(test_over_processes),
+		cmocka_unit_test(test_another_thread),
+		cmocka_unit_test(test_lost_on_the_way),
+		cmocka_unit_test(test_ticks_come_along),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

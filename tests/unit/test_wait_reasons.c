@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Stacks as kernels 6.1, 6.12, 6.18 and 7.3 have them, innermost function first. */
+#include "frames_fixture.h"
+#include "reason_kernel.h"
+#include "wait.h"
+#include "wait_reasons.h"
+
+#define KERNEL_TEXT 0xffffffff81000000
+#define FRAMES_MAX  16
+
+/* A kernel stack of the functions in `names`, separated by blanks. */
+static uint32_t kernel_stack(Fixture *fixture, const char *names)
+{
+	static uint64_t next = KERNEL_TEXT;
+	_cleanup_free_ char *copy = xstrdup(names);
+	uint64_t pcs[FRAMES_MAX];
+	uint16_t count = 0;
+	char *rest;
+
+	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+		assert_true(count < FRAMES_MAX);
+		next += 0x100;
+		pcs[count++] = next + 1;
+		give_symbol(fixture, 0, next, next, name, NULL);
+	}
+	return add_stack(fixture, 0, STACK_COMPLETE, pcs, count);
+}
+
+/* A thread with one wait of 10 ns; returns it. */
+static Interval *wait_in(Fixture *fixture, const char *names, enum reason told,
+			 enum reason_rule rule)
+{
+	Thread thread = {.start_ns = 0, .end_ns = 10};
+
+	*vec_push(&thread.intervals) = (Interval){
+		.user_stack = STACK_NONE,
+		.kernel_stack = names ? kernel_stack(fixture, names) : STACK_NONE,
+		.waker = THREAD_NONE,
+		.syscall = -1,
+		.state = STATE_BLOCKED,
+		.reason = told,
+		.rule = rule,
+	};
+	thread.reason_ledger[told] = 10;
+	*vec_push(&fixture->timeline.threads) = thread;
+	return thread.intervals.items;
+}
+
+static void forget(Fixture *fixture)
+{
+	for (size_t i = 0; i < fixture->timeline.threads.count; i++) {
+		vec_free(&fixture->timeline.threads.items[i].intervals);
+		vec_free(&fixture->timeline.threads.items[i].request_waits);
+	}
+	vec_free(&fixture->timeline.threads);
+	strings_free(&fixture->timeline.evidence);
+}
+
+static void expect(Fixture *fixture, const char *names, enum reason told, enum reason wanted,
+		   const char *evidence)
+{
+	Interval *wait = wait_in(fixture, names, told, RULE_STATE);
+	_cleanup_free_ char *text = NULL;
+
+	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+	text = wait_evidence(&fixture->timeline, wait);
+	if (wait->reason != wanted || strcmp(text, evidence) != 0)
+		fail_msg("%s: is %s by %s, should be %s by %s", names,
+			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, evidence);
+	assert_int_equal(fixture->timeline.threads.items[0].reason_ledger[wanted], 10);
+	forget(fixture);
+}
+
+static void test_innermost_lock(void **state)
+{
+	expect(*state,
+	       "__schedule schedule schedule_preempt_disabled __mutex_lock.constprop.0 "
+	       "anon_pipe_write vfs_write ksys_write do_syscall_64",
+	       REASON_UNINTERRUPTIBLE, REASON_KERNEL_MUTEX,
+	       "kernel stack: __mutex_lock.constprop.0 ← anon_pipe_write");
+	expect(*state,
+	       "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write "
+	       "ext4_buffered_write_iter vfs_write ksys_write",
+	       REASON_UNINTERRUPTIBLE, REASON_KERNEL_RWSEM,
+	       "kernel stack: rwsem_down_write_slowpath ← down_write");
+	expect(*state,
+	       "__schedule schedule __lock_sock lock_sock_nested tcp_sendmsg sock_write_iter",
+	       REASON_UNINTERRUPTIBLE, REASON_SOCKET_LOCK,
+	       "kernel stack: __lock_sock ← tcp_sendmsg");
+}
+
+static void test_grace_period(void **state)
+{
+	expect(*state,
+	       "__schedule schedule schedule_timeout __wait_for_common wait_for_completion_state "
+	       "__wait_rcu_gp synchronize_rcu_normal map_update_elem __sys_bpf __x64_sys_bpf",
+	       REASON_UNINTERRUPTIBLE, REASON_RCU,
+	       "kernel stack: synchronize_rcu_normal ← map_update_elem");
+	expect(*state,
+	       "__schedule schedule schedule_timeout wait_for_completion __wait_rcu_gp "
+	       "synchronize_rcu maybe_wait_bpf_programs map_update_elem __sys_bpf",
+	       REASON_UNINTERRUPTIBLE, REASON_RCU,
+	       "kernel stack: synchronize_rcu ← maybe_wait_bpf_programs");
+}
+
+/* Operation and arguments say which kind of futex, read or poll it is. */
+static void test_call_says_more(void **state)
+{
+	expect(*state, "__schedule schedule futex_wait_queue futex_wait do_futex __x64_sys_futex",
+	       REASON_CONDVAR, REASON_CONDVAR,
+	       "kernel stack and system call: futex_wait_queue ← do_futex");
+	expect(*state, "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex",
+	       REASON_OTHER, REASON_FUTEX, "kernel stack: futex_do_wait ← do_futex");
+	expect(*state, "__schedule schedule schedule_hrtimeout_range do_sys_poll __x64_sys_poll",
+	       REASON_PIPE_POLL, REASON_PIPE_POLL,
+	       "kernel stack and system call: do_sys_poll ← __x64_sys_poll");
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages "
+	       "filemap_read vfs_read",
+	       REASON_DISK_READ, REASON_DISK_READ,
+	       "kernel stack and system call: folio_wait_bit_common ← filemap_read");
+	expect(*state, "__schedule schedule jbd2_log_wait_commit ext4_sync_file do_fsync",
+	       REASON_DISK_SYNC, REASON_DISK_SYNC,
+	       "kernel stack and system call: jbd2_log_wait_commit ← ext4_sync_file");
+	expect(*state,
+	       "__schedule schedule jbd2_log_wait_commit ext4_evict_inode evict do_unlinkat",
+	       REASON_UNINTERRUPTIBLE, REASON_JOURNAL,
+	       "kernel stack: jbd2_log_wait_commit ← ext4_evict_inode");
+}
+
+static void test_page_faults(void **state)
+{
+	/* read()'s own buffer was paged out: not the file that is read. */
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common filemap_fault __do_fault "
+	       "handle_mm_fault exc_page_fault asm_exc_page_fault copy_page_to_iter filemap_read",
+	       REASON_DISK_READ, REASON_FAULT,
+	       "kernel stack: folio_wait_bit_common ← filemap_fault");
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common do_swap_page "
+	       "handle_mm_fault exc_page_fault",
+	       REASON_FAULT, REASON_SWAP, "kernel stack: do_swap_page ← handle_mm_fault");
+	/* Memory is freed on the way: what is waited for there is not the program's page. */
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common shrink_folio_list "
+	       "try_to_free_pages alloc_pages handle_mm_fault exc_page_fault",
+	       REASON_FAULT, REASON_RECLAIM, "kernel stack: try_to_free_pages ← alloc_pages");
+	/* A lock is one, whoever takes it where. */
+	expect(*state, "__schedule schedule __mutex_lock try_to_free_pages exc_page_fault",
+	       REASON_UNINTERRUPTIBLE, REASON_KERNEL_MUTEX,
+	       "kernel stack: __mutex_lock ← try_to_free_pages");
+}
+
+/* How a thread sleeps says less than what it had called for. */
+static void test_primitives(void **state)
+{
+	expect(*state, "__schedule schedule schedule_timeout wait_for_completion driver_read",
+	       REASON_TERMINAL, REASON_TERMINAL,
+	       "kernel stack and system call: wait_for_completion ← driver_read");
+	expect(*state, "__schedule schedule schedule_timeout wait_for_completion driver_read",
+	       REASON_UNINTERRUPTIBLE, REASON_COMPLETION,
+	       "kernel stack: wait_for_completion ← driver_read");
+	expect(*state, "__schedule schedule wait_for_completion exit_aio do_exit do_group_exit",
+	       REASON_UNINTERRUPTIBLE, REASON_EXIT, "kernel stack: do_exit ← do_group_exit");
+}
+
+static void test_nothing_known(void **state)
+{
+	Fixture *fixture = *state;
+	Interval *none = wait_in(fixture, NULL, REASON_OTHER, RULE_STATE);
+	Interval *other = wait_in(fixture, "__schedule schedule nobody_knows",
+				  REASON_UNINTERRUPTIBLE, RULE_STATE);
+	_cleanup_free_ char *text = NULL;
+
+	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+	assert_int_equal(none->reason, REASON_OTHER);
+	assert_int_equal(other->reason, REASON_UNINTERRUPTIBLE);
+	assert_true(reason_unexplained(none->reason) && reason_unexplained(other->reason));
+	text = wait_evidence(&fixture->timeline, other);
+	assert_string_equal(text, "task state");
+	forget(fixture);
+}
+
+/* What was seen to happen stays the evidence. */
+static void test_seen_to_happen(void **state)
+{
+	static const char names[] = "__schedule schedule io_schedule folio_wait_bit_common "
+				    "filemap_fault handle_mm_fault exc_page_fault";
+	Fixture *fixture = *state;
+	Interval *wait = wait_in(fixture, names, REASON_FAULT, RULE_FAULT);
+
+	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+	assert_int_equal(wait->reason, REASON_FAULT);
+	assert_int_equal(wait->rule, RULE_FAULT);
+	forget(fixture);
+}
+
+/* A request that completed on the same CPU just before a lock was let go ended nothing. */
+static void test_request_of_a_lock(void **state)
+{
+	Fixture *fixture = *state;
+	Thread *thread;
+
+	wait_in(fixture, "__schedule schedule rwsem_down_read_slowpath ext4_map_blocks",
+		REASON_UNINTERRUPTIBLE, RULE_STATE);
+	thread = &fixture->timeline.threads.items[0];
+	*vec_push(&thread->request_waits) = (RequestWait){0, 0};
+	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+	assert_int_equal(thread->request_waits.count, 0);
+	forget(fixture);
+}
+
+static void test_rules_are_sound(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < kernel_rule_count; i++) {
+		const KernelRule *rule = &kernel_rules[i];
+
+		assert_null(strchr(rule->function, '.'));
+		assert_in_range(rule->reason, REASON_NONE + 1, REASON_COUNT - 1);
+		assert_non_null(reason_info[rule->reason].leaf);
+		assert_false(reason_unexplained(rule->reason));
+		assert_in_range(rule->level, 0, LEVEL_COUNT - 1);
+		assert_ptr_equal(kernel_rule_of(rule->function), rule); /* once only */
+	}
+	assert_null(kernel_rule_of("futex_wai"));
+	assert_null(kernel_rule_of(""));
+	assert_ptr_equal(kernel_rule_of("do_poll.constprop.0"), kernel_rule_of("do_poll"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FIXTURE(test_innermost_lock),	WITH_FIXTURE(test_grace_period),
+		WITH_FIXTURE(test_call_says_more),	WITH_FIXTURE(test_page_faults),
+		WITH_FIXTURE(test_primitives),		WITH_FIXTURE(test_nothing_known),
+		WITH_FIXTURE(test_seen_to_happen),	WITH_FIXTURE(test_request_of_a_lock),
+		cmocka_unit_test(test_rules_are_sound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
