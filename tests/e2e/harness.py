@@ -253,6 +253,10 @@ class Thread:
     def samples_between(self, begin, end):
         return range(bisect.bisect_left(self.times, begin), bisect.bisect_right(self.times, end))
 
+    def text(self, number):
+        """What a marker's field of the format unique-string says; None if it has none."""
+        return None if number is None else self._strings[number]
+
     def markers(self):
         table = self.data["markers"]
         for i in range(table["length"]):

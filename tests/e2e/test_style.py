@@ -68,6 +68,14 @@ def test_lines_are_short(_context):
                 "longer than 120 columns")
 
 
+def test_reasons_table(_context):
+    """The document has the table that the code has."""
+    table = subprocess.run([ROOT / "tools" / "reasons-table"], capture_output=True, text=True,
+                           check=True).stdout
+    check(table.count("\n") > 60 and (ROOT / "docs" / "reasons.md").read_text().endswith(table),
+          "docs/reasons.md has not what tools/reasons-table prints")
+
+
 def test_links(_context):
     """What the documents refer to is there."""
     documents = [p for p in files() if p.suffix == ".md"]

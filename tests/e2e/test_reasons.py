@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each wait was for and who ended it: a thread for each kind (tests/workloads/waits.c)."""
+import copy
+import json
+
+from harness import MS, by_leaf, check, check_timed, expect_failure, noticeable
+
+LEAST_KINDS = 25
+# Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
+TIMERS = {"sleep", "idle: signal", "io_uring wait"}
+HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
+# A thread of the kernel passes it on, or a process of any name is it.
+OTHERS = {"RCU grace period wait", "terminal wait", "vfork wait", "child process wait", "event wait"}
+
+
+def wait_of(truth):
+    """(reason, begin, end) of the one wait of a case that this kernel offers, or None."""
+    return truth["waits"][0] if truth["waits"] else None
+
+
+def longest(markers, kind, begin, end):
+    found = [m for m in markers if m["data"].get("type") == "Wait" and m["start"] < end
+             and m["end"] > begin and m["name"].lower() == kind.lower()]
+    return max(found, key=lambda m: m["end"] - m["start"], default=None)
+
+
+def check_waker(kind, told):
+    wanted = ("interrupt" if kind in TIMERS else "holder" if kind in HOLDERS else "helper")
+    check(kind in OTHERS or told == wanted, f"[{kind}] was ended by {told}, should be {wanted}")
+
+
+def check_wait(recording, truth):
+    kind, begin, end = wait_of(truth)
+    begin, end = recording.at(begin), recording.at(end)
+    thread = recording.profile.thread(truth["tid"])
+    leaves = thread.painted_by(by_leaf, begin, end)
+    late = sum(ns for leaf, ns in leaves.items() if leaf.startswith("[runnable"))
+    check_timed(f"[{kind}]", leaves.get(f"[{kind}]", 0), end - begin - late, 0.02, MS)
+    marker = longest(thread.markers(), kind, begin, end)
+    check(marker, f"[{kind}] has no marker")
+    evidence = thread.text(marker["data"].get("evidence")) or ""
+    check(evidence.startswith("kernel stack"), f"[{kind}] rests on {evidence}")
+    check_waker(kind, thread.text(marker["data"].get("wokenBy")))
+
+
+def check_waits(recording):
+    cases = [t for t in recording.truth.named("wait ") if wait_of(t)]
+    for truth in cases:
+        check_wait(recording, truth)
+    kinds = {wait_of(t)[0] for t in cases}
+    check(len(kinds) >= LEAST_KINDS, f"only {len(kinds)} kinds of waits here: {sorted(kinds)}")
+
+
+def options_of(context):
+    return {"ms": context.random.randint(30, 60), "seed": context.random.randint(1, 1 << 30)}
+
+
+def test_kinds(context):
+    context.record_and_check("waits", check_waits, **options_of(context))
+
+
+def test_negative(context):
+    recording = context.record("waits", undisturbed=False, **options_of(context))
+    truth = next(t for t in recording.truth.named("wait ") if wait_of(t)
+                 and wait_of(t)[0] == "pipe read wait")
+    for change in (lambda wait: wait.__setitem__(0, "pipe write wait"),
+                   lambda wait: wait.__setitem__(2, wait[2] + noticeable(20 * MS, wait[2] - wait[1]))):
+        altered = copy.deepcopy(truth)
+        change(altered["waits"][0])
+        expect_failure(check_wait, recording, altered)
+    expect_failure(check_waker, "pipe read wait", "holder")
+
+
+def functions_of(context, recording, name):
+    report = json.loads(context.wallprof("report", "--json", "--function", name,
+                                         recording.capture).stdout)
+    return report["functions"]
+
+
+def check_updates(context, recording, threads, updates):
+    """Below the function that updates a map: all of the waits, as long as the program says."""
+    waits = [end - begin for t in recording.truth.named("updater") for _, begin, end in t["waits"]]
+    (below,) = functions_of(context, recording, "bpf_map_update_elem")
+    check(below["count"] == threads * updates and below["threads"] == threads,
+          f"{below}, should be {threads} threads with {updates} waits each")
+    check_timed("a wait", below["mean_ns"], sum(waits) / len(waits), 0.02, 0)
+    group = recording.report["waits"][0]
+    check(group["reason"] == "[RCU grace period wait]"
+          and (group["evidence"] or "").startswith("synchronize_rcu"), f"the largest is {group}")
+    check("bpf_map_update_elem" in group["chain"], f"it is in {group['chain']}")
+
+
+def rcu_ns(recording):
+    return sum(g["total_ns"] for g in recording.report["waits"]
+               if g["reason"] == "[RCU grace period wait]")
+
+
+def test_map_in_map(context):
+    threads, updates = 8, 20
+
+    def checks(recording):
+        check_updates(context, recording, threads, updates)
+        expect_failure(check_updates, context, recording, threads, updates + 1)
+
+    context.record_and_check("map-in-map", checks, threads=threads, updates=updates)
+    plain = context.record("map-in-map", undisturbed=False, threads=threads, updates=updates,
+                           plain=1)
+    check(rcu_ns(plain) == 0, f"a plain array waits {rcu_ns(plain) / MS:.1f} ms for RCU")

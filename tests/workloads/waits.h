@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* waits.h - kinds of waits, each with who lets it end. */
+#ifndef WALLPROF_TEST_WAITS_H
+#define WALLPROF_TEST_WAITS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wait_state {
+	uint64_t ns;	  /* how long the wait shall be */
+	pthread_t helper; /* who holds and releases */
+	int fd[2], other; /* as the case needs them */
+	void *page;	  /* that userfaultfd `other` has yet to bring */
+	pthread_t holder; /* who waits for that page, with a lock held */
+	char path[64];
+	union {
+		pthread_mutex_t mutex;
+		pthread_rwlock_t rwlock;
+		struct {
+			pthread_mutex_t mutex;
+			pthread_cond_t changed;
+			bool done;
+		} condition;
+		uint32_t word;
+	} sync;
+};
+
+typedef struct WaitCase {
+	const char *name;		      /* the reason, as a profile tells it */
+	bool (*set_up)(struct wait_state *);  /* in the thread that will wait; false: not here */
+	void (*hold)(struct wait_state *);    /* in the helper, before the wait */
+	void (*wait)(struct wait_state *);    /* in the thread of the case */
+	void (*release)(struct wait_state *); /* in the helper, `ns` later */
+} WaitCase;
+
+extern const WaitCase wait_cases[];
+extern const size_t wait_case_count;
+
+/* Waits for the helper itself, which must not be joined twice. */
+void wait_join(struct wait_state *state);
+
+/* ---- waits_kernel.c: locks of the kernel, and what needs root ------------------------------ */
+
+bool set_up_fault(struct wait_state *state);
+void wait_fault(struct wait_state *state);
+void release_page(struct wait_state *state);
+
+bool set_up_inode_lock(struct wait_state *state);
+bool set_up_pipe_lock(struct wait_state *state);
+bool set_up_socket_lock(struct wait_state *state);
+void hold_by_write(struct wait_state *state);
+void wait_write(struct wait_state *state);
+void wait_write_at(struct wait_state *state);
+void wait_socket_option(struct wait_state *state);
+void release_holder(struct wait_state *state);
+
+bool set_up_grace_period(struct wait_state *state);
+void wait_grace_period(struct wait_state *state);
+
+bool set_up_supervisor(struct wait_state *state);
+void wait_supervisor(struct wait_state *state);
+void release_supervisor(struct wait_state *state);
+
+bool set_up_permission(struct wait_state *state);
+void wait_open(struct wait_state *state);
+void release_permission(struct wait_state *state);
+
+bool set_up_ring(struct wait_state *state);
+void wait_ring(struct wait_state *state);
+
+/* ---- for both ------------------------------------------------------------------------------ */
+
+/* A new file of this test's, open to read and write. */
+bool make_file(struct wait_state *state);
+/* Two connected TCP sockets in fd. */
+bool make_connection(struct wait_state *state);
+
+#endif
