@@ -39,7 +39,8 @@ struct pid {
 struct rq;
 
 struct cfs_rq {
-	struct rq *rq; /* CONFIG_FAIR_GROUP_SCHED */
+	struct rq *rq;	    /* CONFIG_FAIR_GROUP_SCHED */
+	int throttle_count; /* CONFIG_CFS_BANDWIDTH: of it and the groups above */
 };
 
 struct sched_entity {

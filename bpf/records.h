@@ -107,6 +107,7 @@ enum switch_flags {
 	 * says that it blocks (kernels before 6.15 do not correct the argument).
 	 */
 	SWITCH_SIGNALLED = 1 << 5,
+	SWITCH_THROTTLED = 1 << 6, /* prev is runnable, but its cgroup has used up its CPU time */
 };
 
 struct rec_switch {
@@ -123,7 +124,13 @@ struct rec_switch {
 	u8 fd_kind;  /* enum fd_kind of the descriptor the call is about */
 	u8 fd_count; /* poll, select: how many descriptors (255: as many or more, or
 			unreadable); epoll: how many it watches (2: two or more) */
-	u16 reserved[3];
+	u16 reserved;
+	/*
+	 * A wait for a lock in user memory (futex): who has it, by what glibc's mutex and the
+	 * kernel's protocol for priority inheritance keep there; rec_task::own_tid of a thread of
+	 * the process, if it is such a lock; 0 = none.
+	 */
+	u32 owner;
 	u64 inode;	 /* the file; 0 = not known */
 	u32 file_device; /* as in rec_inode */
 	u32 generation;	 /* of the inode, as in rec_inode */
@@ -169,7 +176,7 @@ struct rec_waking {
  */
 enum task_flags {
 	TASK_BIRTH = 1 << 0,
-	TASK_FOREIGN = 1 << 1, /* not a target: named because it woke one */
+	TASK_FOREIGN = 1 << 1, /* not a target: named because it woke one, or had its CPU */
 	TASK_KTHREAD = 1 << 2,
 	TASK_IO_WORKER = 1 << 3, /* kernel-made worker thread of the process (io_uring) */
 	TASK_RENAME = 1 << 4,
@@ -184,7 +191,7 @@ struct rec_task {
 	u64 start_boottime; /* task_struct::start_boottime, ns */
 	char comm[COMM_LEN];
 	u32 exec_id; /* task_struct::self_exec_id, low bits: one more with every exec */
-	u32 reserved;
+	u32 own_tid; /* in its innermost PID namespace, as gettid() tells it; 0 = not known */
 };
 
 /*

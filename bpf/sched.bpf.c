@@ -25,7 +25,9 @@ static __noinline int switch_facts(struct task_struct *prev, bool blocks,
 				   struct syscall_facts *facts)
 {
 	syscall_facts(prev, facts);
-	if (blocks && facts->number >= 0)
+	if (blocks && facts->number == FUTEX)
+		lock_facts(facts);
+	else if (blocks && facts->number >= 0)
 		descriptor_facts(prev, CURRENT_TASK, facts);
 	return facts->number >= 0;
 }
@@ -68,6 +70,21 @@ static __noinline int switch_file(struct task_struct *prev, const struct syscall
 	return 0;
 }
 
+/*
+ * SWITCH_THROTTLED if a cgroup's limit keeps the task, which could run, from running (cpu.max),
+ * else 0. Without a branch, which the verifier would follow.
+ */
+static __always_inline u8 throttled_flag(struct task_struct *task)
+{
+	u32 count;
+
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count))
+		return 0;
+	count = BPF_CORE_READ(task, se.cfs_rq, throttle_count);
+	return (-count >> 31) * SWITCH_THROTTLED;
+}
+
 static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record,
 					    struct task_struct *prev, bool preempt, u32 prev_state,
 					    u64 ns)
@@ -93,8 +110,11 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->args[2] = facts.args[2];
 	record->fd_kind = facts.fd_kind;
 	record->fd_count = facts.fd_count;
+	record->owner = facts.owner;
 	if (blocks)
 		switch_file(prev, &facts, record);
+	else
+		record->h.flags |= throttled_flag(prev);
 	if (setting_fault_source == FAULT_SOURCE_EVENTS && blocks)
 		fault_switched_out(ctx, prev);
 	if (prev_state & TASK_DEAD)
@@ -132,6 +152,28 @@ static __always_inline void emit_end(struct task_struct *task, u64 ns)
 	}
 }
 
+/*
+ * Who has the CPU that a target could use: who is taken for it, or who ran there before it (struct
+ * task_struct *). A global function: the verifier goes through it once, and not at both calls.
+ */
+__noinline int describe_rival(u64 address, u64 ns)
+{
+	struct task_struct *task = (struct task_struct *)address;
+
+	if (BPF_CORE_READ(task, pid))
+		describe_foreign(task, ns);
+	return 0;
+}
+
+/* A pointer to a task as a number, which is all that a global function takes before 6.9. */
+static __always_inline u64 as_number(struct task_struct *task)
+{
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &task);
+	return number;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -151,7 +193,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	record.syscall = -1;
 	if (!out) {
 		emit(&sched_ring, &record.h, SWITCH_SHORT_LEN);
-		return 0;
+		return describe_rival(as_number(prev), ns);
 	}
 	if (prev_state & TASK_DEAD)
 		emit_exit(prev, ns);
@@ -160,6 +202,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	emit(&sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);
+	if (!in && (preempt || !prev_state))
+		return describe_rival(as_number(next), ns);
 	return 0;
 }
 

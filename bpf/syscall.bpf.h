@@ -10,6 +10,7 @@
 
 struct syscall_facts {
 	u64 args[3];
+	u32 owner;  /* of the lock that is waited for; see rec_switch */
 	s16 number; /* -1 = none */
 	u8 fd_kind;
 	u8 fd_count;
@@ -198,6 +199,32 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
 
 	facts->fd_count = FD_WATCHES_COUNT(watches);
 	facts->fd_kind = FD_WATCHES_KIND(watches);
+}
+
+#define FUTEX 202
+/* uapi: linux/futex.h */
+#define FUTEX_WAIT	  0
+#define FUTEX_LOCK_PI	  6
+#define FUTEX_WAIT_BITSET 9
+#define FUTEX_LOCK_PI2	  13
+#define FUTEX_COMMAND	  0x7f /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
+#define FUTEX_TID	  0x3fffffff
+/* glibc: the futex of a mutex that is locked and waited for is 2; its owner stands 8 bytes on. */
+#define MUTEX_WAITED   2
+#define MUTEX_OWNER_AT 8
+
+/* Whoever has what the current task waits for. It is up to the reader whether that is a thread. */
+static __always_inline void lock_facts(struct syscall_facts *facts)
+{
+	u32 command = facts->args[1] & FUTEX_COMMAND;
+
+	if ((command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
+	    (u32)facts->args[2] == MUTEX_WAITED)
+		bpf_probe_read_user(&facts->owner, sizeof(facts->owner),
+				    (void *)facts->args[0] + MUTEX_OWNER_AT);
+	else if ((command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2) &&
+		 !bpf_probe_read_user(&facts->owner, sizeof(facts->owner), (void *)facts->args[0]))
+		facts->owner &= FUTEX_TID;
 }
 
 static __always_inline void descriptor_facts(struct task_struct *task, enum whose whose,

@@ -48,6 +48,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	record.parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
 	record.start_boottime = task->start_boottime;
 	record.exec_id = task->self_exec_id;
+	record.own_tid = own_pid(task);
 	/* The tracepoint fires before task->comm changes. */
 	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), comm);
 	emit(&sched_ring, &record.h, sizeof(record));

@@ -368,6 +368,23 @@ static __always_inline u32 ns_pid(struct task_struct *task)
 	return nr;
 }
 
+/* What the task itself has for its number; 0 if that cannot be read. */
+static __always_inline u32 own_pid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level;
+	int nr = 0;
+
+	if (!pid)
+		return 0;
+	level = BPF_CORE_READ(pid, level);
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * bpf_core_type_size(struct upid) +
+				      bpf_core_field_offset(struct upid, nr));
+	return nr;
+}
+
 static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
 {
 	struct rec_task record = {};
@@ -381,6 +398,7 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	record.creator_tid = creator;
 	record.start_boottime = BPF_CORE_READ(task, start_boottime);
 	record.exec_id = BPF_CORE_READ(task, self_exec_id);
+	record.own_tid = own_pid(task);
 	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		record.h.flags |= TASK_KTHREAD;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
@@ -393,8 +411,9 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
  */
 static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
 {
-	u64 mark = (u64)task->pid << 32 | (u32)(task->start_boottime >> 10);
-	u64 *sent = &foreign_sent[task->pid & (FOREIGN_SENT_SLOTS - 1)];
+	u32 pid = BPF_CORE_READ(task, pid);
+	u64 mark = (u64)pid << 32 | (u32)(BPF_CORE_READ(task, start_boottime) >> 10);
+	u64 *sent = &foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)];
 
 	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))
 		*sent = mark;

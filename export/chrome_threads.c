@@ -34,7 +34,7 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 	_cleanup_free_ char *evidence = wait_evidence(chrome->timeline, interval);
 	uint64_t delay = wait_delay_ns(thread, slice->interval);
 	const char *note = wait_note(interval);
-	char name[COMM_LEN + 1];
+	char name[COMM_LEN + 1], other[COMM_LEN + 1];
 	const char *waker = wait_waker(chrome->timeline, interval, name);
 	uint32_t inode = wait_inode(chrome->timeline, thread, slice->interval);
 	Json *json = &chrome->json;
@@ -47,6 +47,10 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 		json_key_string(json, "evidence", evidence);
 	if (waker)
 		json_key_string(json, "wokenBy", waker);
+	if (wait_holder(chrome->timeline, interval, other))
+		json_key_string(json, "heldBy", wait_holder(chrome->timeline, interval, other));
+	if (wait_rival(chrome->timeline, interval, other))
+		json_key_string(json, "ranInstead", wait_rival(chrome->timeline, interval, other));
 	if (delay != UINT64_MAX)
 		json_key_ms(json, "runQueueMs", delay);
 	if (note)

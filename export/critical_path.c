@@ -218,15 +218,36 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 			copy_ticks(timeline, strip, i);
 }
 
-uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
+/* The thread of a process that ended last: the process ends with it. */
+static uint32_t last_thread(const Timeline *timeline, const Process *process)
 {
-	for (size_t i = timeline->threads.count; tid != 0 && i-- > 0;)
+	uint32_t last = process->threads.items[0];
+
+	for (size_t i = 1; i < process->threads.count; i++)
+		if (timeline->threads.items[process->threads.items[i]].end_ns >
+		    timeline->threads.items[last].end_ns)
+			last = process->threads.items[i];
+	return last;
+}
+
+static uint32_t thread_of_tid(const Timeline *timeline, uint32_t tid)
+{
+	for (size_t i = timeline->threads.count; i-- > 0;)
 		if (timeline->threads.items[i].ns_tid == tid)
 			return i;
+	return THREAD_NONE;
+}
+
+uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
+{
+	uint32_t command = timeline->command_thread;
+
 	if (tid != 0)
-		return THREAD_NONE;
-	if (timeline->command_thread < timeline->threads.count)
-		return timeline->command_thread;
+		return thread_of_tid(timeline, tid);
+	if (command < timeline->threads.count)
+		return last_thread(
+			timeline,
+			&timeline->processes.items[timeline->threads.items[command].process]);
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		if (timeline->processes.items[i].threads.count > 0)
 			return timeline->processes.items[i].threads.items[0];

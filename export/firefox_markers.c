@@ -321,26 +321,50 @@ static void write_evidence(Profile *profile, const Interval *interval)
 		key_unique(profile, "evidence", text);
 }
 
-static void write_waker(Profile *profile, const Interval *interval)
+/* The number of Timeline::tasks[number], as the profile has it. */
+static void key_task(Profile *profile, const char *key, uint32_t number)
 {
 	const Timeline *timeline = profile->timeline;
-	char comm[COMM_LEN + 1];
-	const char *name = wait_waker(timeline, interval, comm);
-	const Task *task;
+	const Task *task = &timeline->tasks.items[number];
 
-	if (!name)
-		return;
-	key_unique(profile, "wokenBy", name);
-	if (interval->flags & INTERVAL_WAKER_IRQ)
-		return;
-	task = &timeline->tasks.items[interval->waker];
-	json_key(&profile->json, "waker");
+	json_key(&profile->json, key);
 	if (task->thread < timeline->threads.count)
 		json_track_tid(&profile->json, profile->tracks.tids[task->thread]);
 	else
 		json_track_tid(&profile->json,
 			       (TrackId){.number = task->ns_tid ? task->ns_tid : task->tid,
 					 .host = task->ns_tid == 0});
+}
+
+static void write_waker(Profile *profile, const Interval *interval)
+{
+	char comm[COMM_LEN + 1];
+	const char *name = wait_waker(profile->timeline, interval, comm);
+
+	if (!name)
+		return;
+	key_unique(profile, "wokenBy", name);
+	if (!(interval->flags & INTERVAL_WAKER_IRQ))
+		key_task(profile, "waker", interval->waker);
+}
+
+/* Who had the lock that was waited for, or the CPU. */
+static void write_rival(Profile *profile, const Interval *interval)
+{
+	const Timeline *timeline = profile->timeline;
+	char comm[COMM_LEN + 1];
+	const char *holder = wait_holder(timeline, interval, comm);
+	const char *rival = wait_rival(timeline, interval, comm);
+
+	if (holder) {
+		key_unique(profile, "heldBy", holder);
+		key_task(profile, "holder", interval->rival);
+	} else if (rival) {
+		key_unique(profile, "ranInstead", rival);
+		key_task(profile, "rival", interval->rival);
+	}
+	if (interval->state == STATE_RUNNABLE)
+		json_key_u64(&profile->json, "cpu", interval->cpu);
 }
 
 static void write_cause(Profile *profile, const StackRef *ref)
@@ -396,6 +420,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
 	write_evidence(profile, interval);
 	write_waker(profile, interval);
+	write_rival(profile, interval);
 	if (delay != UINT64_MAX)
 		json_key_ms(&profile->json, "runq", delay);
 	if (note)

@@ -20,6 +20,11 @@ static const SchemaField wait_fields[] = {
 	{"evidence", "Told by", "unique-string"},
 	{"wokenBy", "Woken by", "unique-string"},
 	{"waker", "Waking thread", "tid"},
+	{"heldBy", "Lock held by", "unique-string"},
+	{"holder", "Holding thread", "tid"},
+	{"ranInstead", "Ran instead", "unique-string"},
+	{"rival", "Thread that ran instead", "tid"},
+	{"cpu", "On CPU", "integer"},
 	{"runq", "Run-queue delay", "duration"},
 	{"note", "Note", "unique-string"},
 	{"device", "Device", "unique-string"},
@@ -93,7 +98,9 @@ static const Schema schemas[] = {
 	{.name = "Wait",
 	 .description = "A thread was off the CPU.",
 	 .label = "{marker.data.reason}{marker.data.filename ? ': ' : ''}{marker.data.filename}"
-		  "{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}",
+		  "{marker.data.heldBy ? ', held by ' : ''}{marker.data.heldBy}"
+		  "{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}"
+		  "{marker.data.ranInstead ? ', ran: ' : ''}{marker.data.ranInstead}",
 	 FIELDS(wait_fields)},
 	{.name = "PageFault",
 	 .description = "A page was not there, or not for that access.",

@@ -54,6 +54,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_NONE] = {"[no reason]", "None", CATEGORY_OTHER},
 	[REASON_PREEMPTED] = {"[runnable: preempted]", "Preempted", CATEGORY_RUNNABLE},
 	[REASON_YIELDED] = {"[runnable: yielded]", "Yielded", CATEGORY_RUNNABLE},
+	[REASON_THROTTLED] = {"[runnable: throttled]", "Throttled", CATEGORY_RUNNABLE},
 	[REASON_WOKEN] = {"[runnable: woken]", "Woken", CATEGORY_RUNNABLE},
 	[REASON_DISK_READ] = {"[disk read wait]", "Disk read wait", CATEGORY_DISK},
 	[REASON_DISK_WRITE] = {"[disk write wait]", "Disk write wait", CATEGORY_DISK},

@@ -43,6 +43,7 @@ enum reason {
 	/* runnable */
 	REASON_PREEMPTED,
 	REASON_YIELDED,
+	REASON_THROTTLED, /* its cgroup has used up its CPU time */
 	REASON_WOKEN,
 	/* blocked */
 	REASON_DISK_READ,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* report_wakers.h - of the report: who ended waits, and how long it took until a CPU was free. */
+/*
+ * report_wakers.h - of the report: who ended waits, who had the lock, who ran instead, and how long
+ * it took until a CPU was free.
+ */
 #ifndef WALLPROF_REPORT_WAKERS_H
 #define WALLPROF_REPORT_WAKERS_H
 

@@ -72,6 +72,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		side.seq = record->prev_seq;
 		side.out = true;
 		side.dead = record->prev_state & 0x80 && !preempt; /* TASK_DEAD */
+		side.rival = record->next_tid;
 		builder->timeline->events += in_window(builder, side.ns);
 		life = tasks_life_switch(builder, &side);
 		if (life)
@@ -81,6 +82,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		side.tid = record->next_tid;
 		side.seq = record->next_seq;
 		side.out = side.dead = false;
+		side.rival = record->prev_tid;
 		builder->timeline->events += in_window(builder, side.ns);
 		life = tasks_life_switch(builder, &side);
 		if (life)
@@ -284,6 +286,7 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 	vec_free(&builder->lost_switches);
 	vec_free(&builder->lost_wakings);
 	map_free(&builder->life_of_tid);
+	map_free(&builder->life_of_own);
 	map_free(&builder->process_of_tgid);
 	map_free(&builder->task_of_tid);
 	map_free(&builder->stack_of_id);

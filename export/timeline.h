@@ -41,14 +41,17 @@ typedef struct Interval {
 	uint32_t kernel_stack;
 	uint32_t waker;	   /* who ended it (STATE_BLOCKED) or began it (REASON_WOKEN):
 			      Timeline::tasks, or THREAD_NONE */
-	uint16_t cpu;	   /* STATE_RUNNING: where; STATE_BLOCKED: where it was woken */
+	uint16_t cpu;	   /* STATE_RUNNING: where; STATE_BLOCKED: where it was woken;
+			      STATE_RUNNABLE: where it was preempted, or runs next */
 	int16_t syscall;   /* STATE_BLOCKED: -1 none */
 	uint8_t state : 4; /* enum thread_state */
 	uint8_t sleep : 4; /* STATE_BLOCKED: enum sleep_state */
 	uint8_t reason;	   /* enum reason: of blocked and runnable intervals */
 	uint8_t rule;	   /* enum reason_rule: what the reason rests on */
 	uint8_t flags;	   /* enum interval_flags */
-	uint32_t argument; /* first argument of the system call, low 32 bits */
+	uint32_t rival;	   /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: who had the CPU:
+			      took it from this thread, or had it until this thread got it.
+			      STATE_BLOCKED: who had the lock that was waited for */
 } Interval;
 
 enum interval_flags {

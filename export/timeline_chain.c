@@ -37,6 +37,7 @@ Interval *chain_push(Life *life, uint64_t ns, enum thread_state state)
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
+		.rival = THREAD_NONE,
 		.syscall = -1,
 		.state = state,
 	};
@@ -109,7 +110,7 @@ static void correct_snapshot(Life *life, const SwitchSide *side)
 
 	last->user_stack = last->kernel_stack = STACK_NONE;
 	last->syscall = -1;
-	last->argument = 0;
+	last->rival = THREAD_NONE;
 	last->cpu = side->cpu;
 	last->state = side->out ? STATE_RUNNING : STATE_UNKNOWN;
 	set_reason(last, REASON_NONE, RULE_NONE);
@@ -174,11 +175,28 @@ static void end_unwoken_wait(Life *life, Interval *wait, uint64_t ns)
 	if (life->early_count) {
 		wait->state = STATE_RUNNABLE;
 		wait->syscall = -1;
-		wait->argument = 0;
+		wait->rival = THREAD_NONE;
 		set_reason(wait, REASON_WOKEN, RULE_SCHEDULER);
 		set_waker(wait, life->early);
 	}
 	chain_push(life, ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
+}
+
+/* Who had the CPU, THREAD_NONE if nobody: the idle task. */
+static uint32_t rival_of(TimelineBuilder *builder, const SwitchSide *side)
+{
+	return side->rival ? tasks_reference(builder, side->rival) : THREAD_NONE;
+}
+
+/* A thread that was preempted knows by whom; who was woken had to wait for who ran before it. */
+static void end_queueing(TimelineBuilder *builder, Life *life, const SwitchSide *side)
+{
+	Interval *last = chain_last(life);
+
+	if (last->state != STATE_RUNNABLE || last->reason != REASON_WOKEN)
+		return;
+	last->cpu = side->cpu;
+	last->rival = rival_of(builder, side);
 }
 
 void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *side)
@@ -192,6 +210,7 @@ void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *sid
 		end_unwoken_wait(life, last, side->ns);
 	}
 	life->early_count = 0;
+	end_queueing(builder, life, side);
 	chain_push(life, side->ns, STATE_RUNNING)->cpu = side->cpu;
 }
 
@@ -221,10 +240,8 @@ static void set_blocked(Interval *interval, const ReasonFacts *facts)
 	interval->state = STATE_BLOCKED;
 	interval->sleep = reason_sleep_state(facts);
 	set_reason(interval, reason, rule);
-	if (facts->syscall >= 0) {
+	if (facts->syscall >= 0)
 		interval->syscall = facts->syscall;
-		interval->argument = facts->args[0];
-	}
 }
 
 static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
@@ -239,6 +256,8 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 	facts.state = record->prev_state;
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
 	set_blocked(interval, &facts);
+	if (record->owner)
+		interval->rival = tasks_of_process(builder, life, record->owner);
 	if (record->h.len >= sizeof(*record) && record->inode)
 		*vec_push(&life->thread.file_waits) = (FileWait){
 			.start_ns = interval->start_ns,
@@ -265,6 +284,16 @@ static void count_switch(const TimelineBuilder *builder, Life *life, uint64_t ns
 		life->outside.voluntary++;
 	else
 		life->outside.involuntary++;
+}
+
+/* Why a thread that could go on does not. */
+static enum reason reason_off_cpu(const struct rec_switch *record)
+{
+	if (record->h.flags & SWITCH_THROTTLED)
+		return REASON_THROTTLED;
+	return record->syscall == __NR_sched_yield && !(record->h.flags & SWITCH_COMPAT)
+		       ? REASON_YIELDED
+		       : REASON_PREEMPTED;
 }
 
 void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *side,
@@ -303,11 +332,9 @@ void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *si
 		return;
 	}
 	drop_early(builder, life, side->ns);
-	set_reason(interval,
-		   record->syscall == __NR_sched_yield && !(record->h.flags & SWITCH_COMPAT)
-			   ? REASON_YIELDED
-			   : REASON_PREEMPTED,
-		   RULE_SCHEDULER);
+	set_reason(interval, reason_off_cpu(record), RULE_SCHEDULER);
+	interval->cpu = side->cpu;
+	interval->rival = rival_of(builder, side);
 }
 
 /* ---- wakings ------------------------------------------------------------------- */

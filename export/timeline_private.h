@@ -136,6 +136,7 @@ struct TimelineBuilder {
 	VEC(Life *) lives;
 	VEC(BuildProcess) processes;
 	Map life_of_tid, process_of_tgid, task_of_tid, stack_of_id;
+	Map life_of_own; /* (process, number in its innermost PID namespace) -> lives */
 	bool start_known, end_known;
 	uint64_t first_ns, last_ns; /* of all events */
 	Spans lost_switches, lost_wakings;
@@ -164,6 +165,7 @@ Life *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
 typedef struct SwitchSide {
 	uint64_t ns;
 	uint32_t tid;
+	uint32_t rival; /* the tid on the other side: who had the CPU before, or has it now */
 	uint16_t seq, cpu;
 	bool out, dead;
 } SwitchSide;
@@ -182,6 +184,12 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record);
 
 /* The life is over at ns. */
 void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns);
+
+/*
+ * The task of the life's process that has that number in its innermost PID namespace, other than
+ * itself; THREAD_NONE: there is none, or none that lives.
+ */
+uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t own_tid);
 
 /* Whether it is the only thread left of a process of the launched command. */
 bool tasks_only_thread(const TimelineBuilder *builder, const Life *life);

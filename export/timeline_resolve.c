@@ -86,6 +86,7 @@ static void push_unknown(Decided *decided, uint64_t ns)
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
+		.rival = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_UNKNOWN,
 	};
@@ -216,7 +217,7 @@ static void check_end_snapshot(Life *life, uint64_t end_ns)
 		last->reason = REASON_WOKEN;
 		last->rule = RULE_SCHEDULER;
 		last->syscall = -1;
-		last->argument = 0;
+		last->rival = THREAD_NONE;
 		last->waker = life->early.task;
 		last->flags |= life->early.irq ? INTERVAL_WAKER_IRQ : 0;
 	}

@@ -339,6 +339,11 @@ static void rename_to(char **name, const char *text, size_t limit)
 	*name = xasprintf("%.*s", (int)limit, text);
 }
 
+static uint64_t own_key(const Life *life, uint32_t own_tid)
+{
+	return (uint64_t)life->process << 32 | own_tid;
+}
+
 static void life_describe(TimelineBuilder *builder, Life *life, const struct rec_task *record)
 {
 	bool over = life->exiting || life->ended;
@@ -360,6 +365,8 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 	process = process_of(builder, life);
 	if (life->thread.is_main)
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
+	if (record->own_tid)
+		map_set(&builder->life_of_own, own_key(life, record->own_tid), life->index);
 }
 
 /* ---- records ------------------------------------------------------------------ */
@@ -525,6 +532,19 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 		life->final_ns = record->h.ns;
 		life->outside_at_final = life->outside;
 	}
+}
+
+uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t own_tid)
+{
+	uint32_t number = map_get(&builder->life_of_own, own_key(life, own_tid));
+	const Life *other;
+
+	if (life->process == INDEX_NONE || number == MAP_NONE)
+		return THREAD_NONE;
+	other = builder->lives.items[number];
+	return other == life || other->ended || other->process != life->process
+		       ? THREAD_NONE
+		       : other->thread.task;
 }
 
 bool tasks_only_thread(const TimelineBuilder *builder, const Life *life)

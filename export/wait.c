@@ -133,15 +133,31 @@ uint32_t wait_inode(const Timeline *timeline, const Thread *thread, size_t i)
 	return request->inode;
 }
 
+static const char *task_name(const Timeline *timeline, uint32_t task, char name[COMM_LEN + 1])
+{
+	if (task >= timeline->tasks.count)
+		return NULL;
+	memcpy(name, timeline->tasks.items[task].comm, COMM_LEN);
+	name[COMM_LEN] = '\0';
+	return *name ? name : "unknown";
+}
+
 const char *wait_waker(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
 {
 	if (interval->flags & INTERVAL_WAKER_IRQ)
 		return "interrupt";
-	if (interval->waker >= timeline->tasks.count)
-		return NULL;
-	memcpy(name, timeline->tasks.items[interval->waker].comm, COMM_LEN);
-	name[COMM_LEN] = '\0';
-	return *name ? name : "unknown";
+	return task_name(timeline, interval->waker, name);
+}
+
+const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
+{
+	return interval->state == STATE_RUNNABLE ? task_name(timeline, interval->rival, name)
+						 : NULL;
+}
+
+const char *wait_holder(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
+{
+	return interval->state == STATE_BLOCKED ? task_name(timeline, interval->rival, name) : NULL;
 }
 
 uint64_t wait_delay_ns(const Thread *thread, size_t i)

@@ -40,6 +40,16 @@ uint32_t wait_inode(const Timeline *timeline, const Thread *thread, size_t i);
 /* Who ended the wait, "interrupt" included, or NULL if nobody knows. May point into name. */
 const char *wait_waker(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1]);
 
+/*
+ * Who had the CPU while the thread was runnable: took it from it, or had it before it; NULL if
+ * nobody, or nobody knows. May point into name.
+ */
+const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1]);
+
+/* Who had the lock that a blocked thread waited for, by the lock itself; NULL: it does not tell. */
+const char *wait_holder(const Timeline *timeline, const Interval *interval,
+			char name[COMM_LEN + 1]);
+
 /* How long the thread wanted a CPU after interval i, a blocked one; UINT64_MAX: not told. */
 uint64_t wait_delay_ns(const Thread *thread, size_t i);
 

@@ -77,6 +77,7 @@ static inline Interval *hand_interval(Timeline *t, uint32_t thread, uint64_t sta
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
+		.rival = THREAD_NONE,
 		.syscall = -1,
 		.state = state,
 		.reason = reason,

@@ -91,6 +91,7 @@ static void task(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t tgid,
 		.tgid = tgid,
 		.ns_tid = tid + 1000,
 		.ns_tgid = tgid + 1000,
+		.own_tid = tid + 2000,
 		.start_boottime = flags & TASK_BIRTH ? scenario_ns(scenario->ms) : 0,
 	};
 
@@ -156,6 +157,7 @@ void in(Scenario *scenario, uint32_t tid, uint16_t cpu)
 		.h = header(scenario, SWITCH_SHORT_LEN, REC_SWITCH, SWITCH_NEXT),
 		.next_tid = tid,
 		.next_seq = *seq_of(scenario, tid),
+		.prev_tid = scenario->ran_before,
 		.syscall = -1,
 	};
 

@@ -29,6 +29,7 @@ typedef struct Scenario {
 	} threads[SCENARIO_THREADS];
 	size_t thread_count;
 	struct rec_switch next_out; /* what the next switch-out tells beside its state */
+	uint32_t ran_before;	    /* who had the CPU before the next switch-in, 0: nobody */
 } Scenario;
 
 /* A window of length ms of a command, or (attached) of a running process. */

@@ -116,6 +116,76 @@ static void test_preempted_and_yielding(void **state)
 	scenario_free(&s);
 }
 
+static const char *task_named(const Scenario *s, uint32_t task)
+{
+	assert_true(task < s->timeline->tasks.count);
+	return s->timeline->tasks.items[task].comm;
+}
+
+/* Who took the CPU, and who had it before. */
+static void test_rivals(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	foreign(at(&s, 0), 98, "builder");
+	foreign(at(&s, 0), 99, "feeder");
+	s.next_out.next_tid = 98;
+	out_preempted(at(&s, 2), 10);
+	in(at(&s, 4), 10, 0);
+	out_call(at(&s, 5), 10, S, __NR_read);
+	wake_by_irq(at(&s, 7), 10);
+	s.ran_before = 99;
+	in(at(&s, 9), 10, 3);
+	s.next_out.h.flags = SWITCH_THROTTLED;
+	out(at(&s, 10), 10, 0);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "RRrrRBBrrRrr");
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+
+	assert_string_equal(task_named(&s, interval_at(thread, 2)->rival), "builder");
+	assert_string_equal(task_named(&s, interval_at(thread, 7)->rival), "feeder");
+	assert_int_equal(interval_at(thread, 7)->cpu, 3);
+	assert_int_equal(interval_at(thread, 5)->rival, THREAD_NONE);
+	assert_int_equal(interval_at(thread, 10)->reason, REASON_THROTTLED);
+	scenario_free(&s);
+}
+
+/* The lock's own word says who has it: a thread of the process, and not who asks. */
+static void test_lock_holder(void **state)
+{
+	static const struct {
+		uint32_t owner;
+		const char *name; /* NULL: nobody */
+	} locks[] = {{2011, "holder"}, {2010, NULL}, {2012, NULL}, {11, NULL}, {0, NULL}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(locks); i++) {
+		const Interval *wait;
+		Scenario s;
+
+		scenario_begin(&s, 12, true);
+		running_from_start(&s, 10);
+		described(at(&s, 0), 11, 10, "holder");
+		snapshot(at(&s, 0), 11, SNAPSHOT_ON_CPU, 0, -1);
+		described(at(&s, 0), 12, 99, "of another process");
+		s.next_out.owner = locks[i].owner;
+		out_call(at(&s, 2), 10, S, __NR_futex);
+		wake(at(&s, 6), 10, 11);
+		in(at(&s, 6), 10, 0);
+		scenario_finish(&s);
+		wait = interval_at(scenario_thread(&s, 10, 0), 2);
+		if (locks[i].name)
+			assert_string_equal(task_named(&s, wait->rival), locks[i].name);
+		else
+			assert_int_equal(wait->rival, THREAD_NONE);
+		scenario_free(&s);
+	}
+}
+
 static void test_wait_with_waker(void **state)
 {
 	(void)state;
@@ -143,7 +213,6 @@ static void test_wait_with_waker(void **state)
 
 	assert_int_equal(wait->reason, REASON_PIPE_READ);
 	assert_int_equal(wait->rule, RULE_DESCRIPTOR);
-	assert_int_equal(wait->argument, 7);
 	assert_string_equal(s.timeline->tasks.items[wait->waker].comm, "feeder");
 	assert_int_equal(s.timeline->tasks.items[wait->waker].thread, THREAD_NONE);
 	assert_int_equal(wait[1].waker, wait->waker);
@@ -570,6 +639,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_asleep_throughout),
 	cmocka_unit_test(test_preempted_and_yielding),
 	cmocka_unit_test(test_wait_with_waker),
+	cmocka_unit_test(test_rivals),
+	cmocka_unit_test(test_lock_holder),
 	cmocka_unit_test(test_woken_before_it_slept),
 	cmocka_unit_test(test_two_wakings),
 	cmocka_unit_test(test_lost_switch_in),
