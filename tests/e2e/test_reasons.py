@@ -3,7 +3,9 @@
 import copy
 import json
 
-from harness import MS, by_leaf, check, check_timed, expect_failure, noticeable
+from harness import (MS, Recording, by_leaf, check, check_timed, expect_failure, hit, noise,
+                     noticeable)
+from limited_cpu import PERIOD_US, LimitedCpu
 
 LEAST_KINDS = 25
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
@@ -106,3 +108,41 @@ def test_map_in_map(context):
     plain = context.record("map-in-map", undisturbed=False, threads=threads, updates=updates,
                            plain=1)
     check(rcu_ns(plain) == 0, f"a plain array waits {rcu_ns(plain) / MS:.1f} ms for RCU")
+
+
+def check_rivals(recording):
+    """Two that share a CPU have each other to blame."""
+    burners = {t["tid"] for t in recording.truth.named("burner")}
+    runnable = sum(recording.ledger(tid)["states"]["runnable"] for tid in burners)
+    blamed = sum(r["total_ns"] for r in recording.report["rivals"] if r["tid"] in burners)
+    named = sum(r["total_ns"] for r in recording.report["rivals"])
+    check(runnable > 50 * MS, f"they were runnable for {runnable / MS:.1f} ms only")
+    check(named >= 0.95 * runnable, f"of {runnable / MS:.1f} ms nobody had {named / MS:.1f}")
+    # Whatever else this machine does may have taken a part.
+    check(blamed >= 0.75 * runnable - noise(runnable),
+          f"for {runnable / MS:.1f} ms a CPU was wanted, for {blamed / MS:.1f} the other had it")
+
+
+def test_rivals(context):
+    context.record_and_check("burn", check_rivals, threads=2, cpus=1,
+                             ms=context.random.randint(150, 250))
+
+
+def check_throttled(recording, throttled_ns):
+    """One thread: what its cgroup was kept from running is what it waited."""
+    told = sum(t["reasons"].get("[runnable: throttled]", 0) for t in recording.report["threads"]
+               if t["name"] == "burner 0")
+    check_timed("throttled", told, throttled_ns, 0.05, PERIOD_US * 100)
+
+
+def test_throttled(context):
+    output = context.path("throttled.json.gz")
+    with LimitedCpu(context, PERIOD_US * context.random.randint(20, 40) // 100) as limited:
+        context.wallprof("-q", "--keep-capture", "-o", output, "--",
+                         *limited.command(context.workload("burn", threads=1, ms=hit(100),
+                                                           truth=context.path("truth.json"))))
+        throttled_ns = limited.throttled_ns()
+    recording = Recording(context, output)
+    check(throttled_ns > 2 * PERIOD_US * 1000, f"throttled for {throttled_ns / MS:.1f} ms only")
+    check_throttled(recording, throttled_ns)
+    expect_failure(check_throttled, recording, noticeable(2 * throttled_ns, throttled_ns))

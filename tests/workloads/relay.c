@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * relay - threads that hand one mutex on, each `--rounds` times: whoever has it keeps it for up to
- * `--hold-us`, asleep, as --seed says. All want it at once, so it is held without a pause: who held
- * it is what the run waited for.
+ * `--hold-us`, asleep, as --seed says, and then pauses for as long before it wants it again. So
+ * there is nearly always one that has it: who held it is what the run waited for.
  */
 #include "truth.h"
 #include <pthread.h>
@@ -30,8 +30,11 @@ static void *runner(void *arg)
 		truth_wait(self, "mutex", begin);
 		begin = truth_now();
 		truth_sleep(random_hold(&state));
-		truth_wait(self, "sleep", begin);
+		truth_wait(self, "hold", begin);
 		pthread_mutex_unlock(&mutex);
+		begin = truth_now();
+		truth_sleep(random_hold(&state));
+		truth_wait(self, "pause", begin);
 	}
 	truth_park(self);
 }

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A cgroup that may use a part of one CPU."""
+import os
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+from harness import Skip, needs_root, wait_until
+
+PERIOD_US = 50_000
+
+
+class LimitedCpu:
+    """In every PERIOD_US `quota_us`, all its threads together."""
+
+    OLD, NEW = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+
+    def __init__(self, context, quota_us):
+        needs_root()
+        self.context, self.quota_us, self.left = context, quota_us, ExitStack()
+        self.old = (self.OLD / "cgroup.procs").exists()
+        self.group = None
+
+    def unified(self):
+        root = self.NEW
+        if not (root / "cgroup.controllers").exists():
+            root = self.context.path("cgroup")
+            root.mkdir()
+            subprocess.run(["mount", "-t", "cgroup2", "none", root], check=True)
+            self.left.callback(subprocess.run, ["umount", root], check=True)
+        (root / "cgroup.subtree_control").write_text("+cpu")
+        return root
+
+    def enter(self):
+        self.group = (self.OLD if self.old else self.unified()) / f"wallprof-cpu-{os.getpid()}"
+        self.group.mkdir()
+        self.left.callback(self.group.rmdir)
+        self.left.callback(wait_until, lambda: not (self.group / "cgroup.procs").read_text(),
+                           "no process is in the cgroup any more")
+        if self.old:
+            (self.group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (self.group / "cpu.cfs_quota_us").write_text(str(self.quota_us))
+        else:
+            (self.group / "cpu.max").write_text(f"{self.quota_us} {PERIOD_US}")
+
+    def __enter__(self):
+        try:
+            self.enter()
+        except OSError as error:
+            self.left.close()
+            raise Skip(f"no cgroup here can limit CPUs: {error}") from None
+        return self
+
+    def __exit__(self, *_):
+        self.left.close()
+
+    def command(self, command):
+        """What puts itself into the cgroup and then is that command."""
+        return ["sh", "-c", f'echo $$ > "{self.group}/cgroup.procs"; exec "$@"', "sh", *command]
+
+    def throttled_ns(self):
+        """How long it was kept from running, says the kernel."""
+        stat = dict(line.split() for line in (self.group / "cpu.stat").read_text().splitlines())
+        return int(stat["throttled_time"]) if self.old else int(stat["throttled_usec"]) * 1000
