@@ -13,11 +13,14 @@ const volatile u32 setting_hardirq_mask = 0;
 const volatile bool setting_context_known = false;
 const volatile u8 setting_fault_source = FAULT_SOURCE_OFF;
 const volatile u64 setting_fault_threshold_ns = FAULT_THRESHOLD_NONE;
+const volatile u64 setting_waker_threshold_ns = WAKER_THRESHOLD_NONE;
 
 u64 target_bits[TARGET_WORDS];
 u64 stack_sent[STACK_SENT_SLOTS];
 u64 foreign_sent[FOREIGN_SENT_SLOTS];
 u64 inode_sent[INODE_SENT_SLOTS];
+u64 slept_since[SLEEPERS];
+u64 lock_owners[SLEEPERS];
 struct fault_counts fault_counts;
 struct request_counts request_counts;
 u32 pid_ns_level;

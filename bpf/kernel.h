@@ -38,6 +38,18 @@ struct pid {
 
 struct rq;
 
+struct mutex {
+	struct {
+		s64 counter;
+	} owner;
+};
+
+struct rw_semaphore {
+	struct {
+		s64 counter;
+	} owner;
+};
+
 struct cfs_rq {
 	struct rq *rq;	    /* CONFIG_FAIR_GROUP_SCHED */
 	int throttle_count; /* CONFIG_CFS_BANDWIDTH: of it and the groups above */

@@ -107,7 +107,9 @@ enum switch_flags {
 	 * says that it blocks (kernels before 6.15 do not correct the argument).
 	 */
 	SWITCH_SIGNALLED = 1 << 5,
-	SWITCH_THROTTLED = 1 << 6, /* prev is runnable, but its cgroup has used up its CPU time */
+	SWITCH_THROTTLED = 1 << 6,   /* prev is runnable, but its cgroup has used up its CPU time */
+	SWITCH_KERNEL_LOCK = 1 << 7, /* owner is a tid: who had the kernel's lock that prev
+					contended for last, maybe long before */
 };
 
 struct rec_switch {
@@ -128,7 +130,7 @@ struct rec_switch {
 	/*
 	 * A wait for a lock in user memory (futex): who has it, by what glibc's mutex and the
 	 * kernel's protocol for priority inheritance keep there; rec_task::own_tid of a thread of
-	 * the process, if it is such a lock; 0 = none.
+	 * the process, if it is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
 	 */
 	u32 owner;
 	u64 inode;	 /* the file; 0 = not known */
@@ -163,11 +165,19 @@ enum waking_flags {
 	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not let one tell */
 };
 
+/*
+ * The stacks are those of whoever wakes, taken if the thread had slept for long enough; without any
+ * the record ends before them (len == WAKING_SHORT_LEN). An interrupt has no user stack: that would
+ * be whom it interrupted.
+ */
 struct rec_waking {
 	struct record h;
 	u32 tid; /* who is woken */
 	u32 waker_tid;
+	u64 kstack; /* stack id, 0 = none taken */
+	u64 ustack;
 };
+#define WAKING_SHORT_LEN 24
 
 /*
  * REC_TASK: who a tid is. Sent at birth, at rename, after exec, for every thread

@@ -111,10 +111,12 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->fd_kind = facts.fd_kind;
 	record->fd_count = facts.fd_count;
 	record->owner = facts.owner;
-	if (blocks)
+	if (blocks) {
+		slept_since[prev->pid & (SLEEPERS - 1)] = SLEPT(prev->pid, ns);
 		switch_file(prev, &facts, record);
-	else
+	} else {
 		record->h.flags |= throttled_flag(prev);
+	}
 	if (setting_fault_source == FAULT_SOURCE_EVENTS && blocks)
 		fault_switched_out(ctx, prev);
 	if (prev_state & TASK_DEAD)
@@ -125,7 +127,8 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->ustack = user_stack(ctx, prev, in_call, ns);
 }
 
-static __always_inline void emit_exit(struct task_struct *task, u64 ns)
+/* These two are not inlined: their records would lie on the stack under the walk's calls. */
+static __noinline int emit_exit(struct task_struct *task, u64 ns)
 {
 	struct rec_exit record = {};
 
@@ -140,16 +143,18 @@ static __always_inline void emit_exit(struct task_struct *task, u64 ns)
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
 		unwind_exit(task->tgid, record.process_start_boottime);
+	return 0;
 }
 
 /* The final switch-out: what the kernel says of the thread's life is exact only now. */
-static __always_inline void emit_end(struct task_struct *task, u64 ns)
+static __noinline int emit_end(struct task_struct *task, u64 ns)
 {
 	emit_stats(task, ns);
 	if ((u32)task->tgid == command_tgid) {
 		command_end_ns = ns;
 		__sync_fetch_and_add(&command_threads, -1);
 	}
+	return 0;
 }
 
 /*
@@ -174,13 +179,28 @@ static __always_inline u64 as_number(struct task_struct *task)
 	return number;
 }
 
+/*
+ * Who has the kernel's lock that the current task waits for, if it contended for one: its tid, and
+ * SWITCH_KERNEL_LOCK above that. Else the owner of a lock in user memory that is known already. A
+ * global function, with an answer that needs no branch: the verifier would follow both.
+ */
+__noinline u64 lock_owner(u32 tid, u32 user_owner)
+{
+	u64 word = lock_owners[tid & (SLEEPERS - 1)];
+
+	if (LOCK_OWNER_WAITER(word) != tid)
+		return user_owner;
+	lock_owners[tid & (SLEEPERS - 1)] = 0;
+	return (u64)SWITCH_KERNEL_LOCK << 32 | LOCK_OWNER_OWNER(word);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
 	bool out = is_target(prev->tgid), in = is_target(next->tgid);
 	struct rec_switch record;
-	u64 ns;
+	u64 ns, owner;
 
 	if (!out && !in)
 		return 0;
@@ -199,6 +219,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		emit_exit(prev, ns);
 	record.h.len = SWITCH_OUT_LEN;
 	fill_switch_out(ctx, &record, prev, preempt, prev_state, ns);
+	owner = lock_owner(prev->pid, record.owner);
+	record.owner = owner;
+	record.h.flags |= owner >> 32;
 	emit(&sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);
@@ -207,27 +230,71 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline void emit_waking(struct task_struct *task, u8 flags)
-{
-	struct task_struct *waker = bpf_get_current_task_btf();
-	struct rec_waking record;
-	u64 ns = bpf_ktime_get_ns();
+/* ---- wake-ups ------------------------------------------------------------------ */
 
-	flags |= waking_context();
-	record_init(&record.h, REC_WAKING, flags, sizeof(record), ns);
-	record.tid = task->pid;
-	record.waker_tid = waker->pid;
-	emit(&sched_ring, &record.h, sizeof(record));
+static __always_inline void describe_waker(struct task_struct *waker, u8 flags, u64 ns)
+{
 	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && waker->pid && !is_target(waker->tgid))
 		describe_foreign(waker, ns);
+}
+
+/* Whether the task has slept for so long that who wakes it is worth a stack. */
+static __always_inline bool slept_long(struct task_struct *task, u64 ns)
+{
+	u64 slept = slept_since[task->pid & (SLEEPERS - 1)];
+
+	return setting_waker_threshold_ns != WAKER_THRESHOLD_NONE &&
+	       SLEPT_TID(slept) == (u32)task->pid &&
+	       ns - SLEPT_NS(slept) >= setting_waker_threshold_ns;
+}
+
+/* Whoever wakes, from where: an interrupt in the kernel, or the current task. */
+static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
+					 struct rec_waking *record)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
+	u8 flags = record->h.flags;
+
+	record->h.len = sizeof(*record);
+	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
+		record->kstack = interrupted_kernel_stack(ctx, record->h.ns);
+	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
+	    is_target(waker->tgid))
+		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
 }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	if (is_target(task->tgid))
-		emit_waking(task, 0);
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct rec_waking record = {};
+	u64 ns;
+
+	if (!is_target(task->tgid))
+		return 0;
+	ns = bpf_ktime_get_ns();
+	record_init(&record.h, REC_WAKING, waking_context(), WAKING_SHORT_LEN, ns);
+	record.tid = task->pid;
+	record.waker_tid = waker->pid;
+	if (slept_long(task, ns))
+		waker_stacks(ctx, waker, &record);
+	emit(&sched_ring, &record.h,
+	     record.h.len == sizeof(record) ? sizeof(record) : WAKING_SHORT_LEN);
+	describe_waker(waker, record.h.flags, ns);
 	return 0;
+}
+
+/* The first of a new thread's. */
+static __always_inline void emit_waking_new(struct task_struct *task, u64 ns)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct rec_waking record = {};
+
+	record_init(&record.h, REC_WAKING, WAKING_NEW | waking_context(), WAKING_SHORT_LEN, ns);
+	record.tid = task->pid;
+	record.waker_tid = waker->pid;
+	emit(&sched_ring, &record.h, WAKING_SHORT_LEN);
+	describe_waker(waker, record.h.flags, ns);
 }
 
 static __always_inline void fork_tables(struct task_struct *task)
@@ -271,7 +338,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 		__sync_fetch_and_add(&command_threads, 1);
 	emit_task(task, TASK_BIRTH | (worker ? TASK_IO_WORKER : 0), creator->pid,
 		  bpf_ktime_get_ns());
-	emit_waking(task, WAKING_NEW);
+	emit_waking_new(task, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -45,6 +45,23 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 
 #define FAULT_THRESHOLD_NONE ~0ULL /* only those that are major or slept */
 
+#define WAKER_THRESHOLD_NONE ~0ULL /* wakers have no stacks */
+
+/*
+ * Since when threads sleep, by the low bits of their numbers: SLEPT(tid, ns). Of two that share a
+ * place only the one that fell asleep later is known.
+ */
+#define SLEEPERS	 (1u << 16)
+#define SLEPT_TIME_BITS	 42 /* of 1024 ns: 142 years */
+#define SLEPT(tid, ns)	 ((u64)(tid) << SLEPT_TIME_BITS | (ns) >> 10)
+#define SLEPT_TID(slept) ((u32)((slept) >> SLEPT_TIME_BITS))
+#define SLEPT_NS(slept)	 (((slept) & ((1ULL << SLEPT_TIME_BITS) - 1)) << 10)
+
+/* Who had the kernel's lock that a thread contended for last, at the same places. */
+#define LOCK_OWNER(tid, owner)	((u64)(tid) << 32 | (owner))
+#define LOCK_OWNER_WAITER(word) ((u32)((word) >> 32))
+#define LOCK_OWNER_OWNER(word)	((u32)(word))
+
 /* A fault that a task is in, or was in last. */
 struct open_fault {
 	u32 tid;	/* 0 = none */

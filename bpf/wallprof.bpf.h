@@ -33,6 +33,7 @@ extern const volatile u32 setting_hardirq_mask; /* of preempt_count */
 extern const volatile bool setting_context_known;
 extern const volatile u8 setting_fault_source;	      /* enum fault_source */
 extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
+extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
 
@@ -40,6 +41,8 @@ extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
 extern u64 inode_sent[INODE_SENT_SLOTS];
+extern u64 slept_since[SLEEPERS];
+extern u64 lock_owners[SLEEPERS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
 extern u32 pid_ns_level;    /* wallprof's PID namespace */

@@ -359,6 +359,7 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 	Chrome chrome = {
 		.json = {.out = out},
 		.timeline = timeline,
+		.frames = frames,
 		.tables = tables_new(timeline, frames),
 		.fold_ns = slices_fit(timeline, budget),
 		.fault_ns = faults_fit(timeline, budget / 4),

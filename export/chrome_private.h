@@ -22,6 +22,7 @@
 typedef struct Chrome {
 	Json json;
 	const Timeline *timeline;
+	Frames *frames;
 	Tables *tables;
 	uint32_t *pids, *tids; /* of Timeline::processes and ::threads */
 	/* What is shorter is folded, or left out. */

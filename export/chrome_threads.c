@@ -35,8 +35,10 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 	uint64_t delay = wait_delay_ns(thread, slice->interval);
 	const char *note = wait_note(interval);
 	char name[COMM_LEN + 1], other[COMM_LEN + 1];
-	const char *waker = wait_waker(chrome->timeline, interval, name);
+	const char *waker = wait_waker(chrome->timeline, thread, slice->interval, name);
 	uint32_t inode = wait_inode(chrome->timeline, thread, slice->interval);
+	_cleanup_free_ char *chain =
+		wait_waker_chain(chrome->timeline, chrome->frames, thread, slice->interval);
 	Json *json = &chrome->json;
 
 	if (slice->folded) {
@@ -47,6 +49,8 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 		json_key_string(json, "evidence", evidence);
 	if (waker)
 		json_key_string(json, "wokenBy", waker);
+	if (waker && chain && *chain)
+		json_key_string(json, "wokenFrom", chain);
 	if (wait_holder(chrome->timeline, interval, other))
 		json_key_string(json, "heldBy", wait_holder(chrome->timeline, interval, other));
 	if (wait_rival(chrome->timeline, interval, other))

@@ -336,14 +336,19 @@ static void key_task(Profile *profile, const char *key, uint32_t number)
 					 .host = task->ns_tid == 0});
 }
 
-static void write_waker(Profile *profile, const Interval *interval)
+static void write_waker(Profile *profile, const Thread *thread, size_t wait)
 {
+	const Interval *interval = &thread->intervals.items[wait];
 	char comm[COMM_LEN + 1];
-	const char *name = wait_waker(profile->timeline, interval, comm);
+	const char *name = wait_waker(profile->timeline, thread, wait, comm);
+	_cleanup_free_ char *chain =
+		wait_waker_chain(profile->timeline, profile->frames, thread, wait);
 
 	if (!name)
 		return;
 	key_unique(profile, "wokenBy", name);
+	if (chain && *chain)
+		key_unique(profile, "wokenFrom", chain);
 	if (!(interval->flags & INTERVAL_WAKER_IRQ))
 		key_task(profile, "waker", interval->waker);
 }
@@ -419,7 +424,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 	json_key_string(&profile->json, "type", "Wait");
 	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
 	write_evidence(profile, interval);
-	write_waker(profile, interval);
+	write_waker(profile, thread, marker->index);
 	write_rival(profile, interval);
 	if (delay != UINT64_MAX)
 		json_key_ms(&profile->json, "runq", delay);
@@ -439,7 +444,7 @@ static void write_fault_wait(Profile *profile, const Thread *thread, const Fault
 	json_key_ms(&profile->json, "waited", fault->waited_ns);
 	if (fault->wait == WAIT_NONE)
 		return;
-	write_waker(profile, &thread->intervals.items[fault->wait]);
+	write_waker(profile, thread, fault->wait);
 	delay = wait_delay_ns(thread, fault->wait);
 	if (delay != UINT64_MAX)
 		json_key_ms(&profile->json, "runq", delay);

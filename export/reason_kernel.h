@@ -9,7 +9,7 @@
 #ifndef WALLPROF_REASON_KERNEL_H
 #define WALLPROF_REASON_KERNEL_H
 
-#include "reason.h"
+#include "timeline.h"
 #include <stddef.h>
 
 /* The lower, the more a rule says of why the thread sleeps; within one, the innermost frame counts.
@@ -45,6 +45,9 @@ bool reason_unexplained(enum reason reason);
  */
 enum reason kernel_reason(const KernelRule *rule, enum reason told, bool in_fault,
 			  enum reason_rule *ret_rule);
+
+/* What an interrupt was for that runs a function; INTERRUPT_UNKNOWN: that does not tell. */
+enum interrupt_source kernel_interrupt(const char *function);
 
 /* Whether a function handles a page fault: what is waited for above it is for that fault. */
 bool kernel_is_fault(const char *function);

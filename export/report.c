@@ -293,7 +293,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_stacks(file, timeline, frames);
 	report_waits_print(file, timeline);
 	report_groups_print(file, timeline, frames);
-	report_wakers_print(file, timeline);
+	report_wakers_print(file, timeline, frames);
 	report_faults_print(file, timeline);
 	report_requests_print(file, timeline);
 	fputc('\n', file);

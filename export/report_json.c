@@ -211,7 +211,7 @@ void report_json(FILE *file, const Timeline *timeline, Frames *frames, const cha
 	report_requests(&json, timeline);
 	report_waited_files(&json, timeline);
 	report_groups(&json, timeline, frames, function);
-	report_wakers(&json, timeline);
+	report_wakers(&json, timeline, frames);
 	report_path(&json, timeline, frames);
 	write_stacks(&json, timeline, frames);
 	write_notes(&json, timeline);

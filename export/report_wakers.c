@@ -6,13 +6,15 @@
 #include <inttypes.h>
 
 #define PARTIES_SHOWN	10
+#define INDENT		22   /* of the place below a line */
 #define PARTIES_WRITTEN 1000 /* to JSON */
 
 /* ---- who ended waits, had the lock, or ran instead ----------------------------------------- */
 
 /* A task, and what threads were off the CPU for its sake. */
 typedef struct Party {
-	uint32_t task; /* Timeline::tasks, or one of: */
+	uint32_t task;	/* Timeline::tasks, or one of those below */
+	uint32_t chain; /* Sum::chains: from where it ended waits */
 	Distribution waits;
 } Party;
 
@@ -20,6 +22,15 @@ typedef VEC(Party) Parties;
 
 #define TASK_INTERRUPT (THREAD_NONE - 1)
 #define TASK_UNKNOWN   (THREAD_NONE - 2)
+
+typedef struct Sum {
+	const Timeline *timeline;
+	Frames *frames;
+	Strings chains;
+	Map chain_of; /* (kernel stack, user stack) -> chains */
+	Map index;    /* (task, chain) -> list */
+	Parties list; /* the largest first */
+} Sum;
 
 /* Whom an interval counts for; THREAD_NONE: nobody. */
 typedef uint32_t (*PartyPicker)(const Interval *interval);
@@ -43,25 +54,48 @@ static uint32_t pick_rival(const Interval *interval)
 	return interval->state == STATE_RUNNABLE ? interval->rival : THREAD_NONE;
 }
 
-static const struct {
+typedef struct Role {
 	const char *key, *title;
 	PartyPicker pick;
-} roles[] = {
-	{"wakers", "for what was ended by", pick_waker},
-	{"holders", "for a lock that was held by", pick_holder},
-	{"rivals", "for a CPU that was used by", pick_rival},
+	bool from; /* it matters from where */
+} Role;
+
+static const Role roles[] = {
+	{"wakers", "for what was ended by", pick_waker, true},
+	{"holders", "for a lock that was held by", pick_holder, false},
+	{"rivals", "for a CPU that was used by", pick_rival, false},
 };
 
-static void add_party(Parties *parties, Map *index, uint32_t task, uint64_t ns)
+static uint32_t chain_of(Sum *sum, const Thread *thread, size_t i)
 {
-	uint32_t number = map_get(index, task);
+	const WakerStack *stack = thread_waker_stack(thread, i);
+	_cleanup_free_ char *text = NULL;
+	uint32_t known;
+	uint64_t key;
+
+	if (!stack)
+		return strings_intern(&sum->chains, "");
+	key = (uint64_t)stack->kernel_stack << 32 | stack->user_stack;
+	known = map_get(&sum->chain_of, key);
+	if (known != MAP_NONE)
+		return known;
+	text = wait_waker_chain(sum->timeline, sum->frames, thread, i);
+	known = strings_intern(&sum->chains, text ? text : "");
+	map_set(&sum->chain_of, key, known);
+	return known;
+}
+
+static void add_party(Sum *sum, uint32_t task, uint32_t chain, uint64_t ns)
+{
+	uint64_t key = (uint64_t)task << 32 | chain;
+	uint32_t number = map_get(&sum->index, key);
 
 	if (number == MAP_NONE) {
-		number = parties->count;
-		map_set(index, task, number);
-		*vec_push(parties) = (Party){.task = task};
+		number = sum->list.count;
+		map_set(&sum->index, key, number);
+		*vec_push(&sum->list) = (Party){.task = task, .chain = chain};
 	}
-	distribution_add(&parties->items[number].waits, ns);
+	distribution_add(&sum->list.items[number].waits, ns);
 }
 
 static int compare_parties(const void *a, const void *b)
@@ -70,39 +104,48 @@ static int compare_parties(const void *a, const void *b)
 
 	if (x->waits.total_ns != y->waits.total_ns)
 		return x->waits.total_ns > y->waits.total_ns ? -1 : 1;
-	return (x->task > y->task) - (x->task < y->task);
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	return (x->chain > y->chain) - (x->chain < y->chain);
 }
 
-/* The largest first. Who is idle waits for nobody. */
-static Parties parties_of(const Timeline *timeline, PartyPicker pick)
+/* Who is idle waits for nobody. */
+static Sum sum_up(const Timeline *timeline, Frames *frames, const Role *role)
 {
-	Parties parties = {};
-	Map index = {};
+	Sum sum = {.timeline = timeline, .frames = frames};
 
 	for (size_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];
 
 		for (size_t i = 0; i < thread->intervals.count; i++) {
 			const Interval *interval = &thread->intervals.items[i];
-			uint32_t task = pick(interval);
+			uint32_t task = role->pick(interval);
 
 			if (task != THREAD_NONE &&
 			    reason_info[wait_reason(interval)].category != CATEGORY_IDLE)
-				add_party(&parties, &index, task,
+				add_party(&sum, task, role->from ? chain_of(&sum, thread, i) : 0,
 					  interval_end(thread, i) - interval->start_ns);
 		}
 	}
-	map_free(&index);
-	if (parties.count > 1)
-		qsort(parties.items, parties.count, sizeof(Party), compare_parties);
-	return parties;
+	if (sum.list.count > 1)
+		qsort(sum.list.items, sum.list.count, sizeof(Party), compare_parties);
+	return sum;
 }
 
-static void parties_free(Parties *parties)
+static void sum_free(Sum *sum)
 {
-	for (size_t i = 0; i < parties->count; i++)
-		distribution_free(&parties->items[i].waits);
-	vec_free(parties);
+	for (size_t i = 0; i < sum->list.count; i++)
+		distribution_free(&sum->list.items[i].waits);
+	vec_free(&sum->list);
+	strings_free(&sum->chains);
+	map_free(&sum->chain_of);
+	map_free(&sum->index);
+}
+
+/* "" if it does not matter, or was not recorded. */
+static const char *party_chain(const Sum *sum, const Party *party)
+{
+	return sum->chains.list.count > 0 ? strings_get(&sum->chains, party->chain) : "";
 }
 
 /* NUL-terminated, into name. */
@@ -143,23 +186,29 @@ static void print_head(FILE *file, const char *title)
 		"p99", "longest", title);
 }
 
-static void print_parties(FILE *file, const Timeline *timeline, PartyPicker pick, const char *title)
+static void print_parties(FILE *file, const Timeline *timeline, Frames *frames, const Role *role)
 {
-	Parties parties = parties_of(timeline, pick);
-	size_t shown = MIN(parties.count, (size_t)PARTIES_SHOWN);
+	Sum sum = sum_up(timeline, frames, role);
+	size_t shown = MIN(sum.list.count, (size_t)PARTIES_SHOWN);
 
 	if (shown > 0)
-		print_head(file, title);
+		print_head(file, role->title);
 	for (size_t i = 0; i < shown; i++) {
+		Party *party = &sum.list.items[i];
 		char comm[COMM_LEN + 1];
-		uint32_t tid = party_tid(timeline, &parties.items[i]);
+		uint32_t tid = party_tid(timeline, party);
 
-		party_name(timeline, &parties.items[i], comm);
+		party_name(timeline, party, comm);
 		_cleanup_free_ char *name = printable(comm);
-		print_line(file, &parties.items[i].waits, name);
-		fprintf(file, tid ? " (%u)\n" : "\n", tid);
+		_cleanup_free_ char *chain = printable(party_chain(&sum, party));
+		print_line(file, &party->waits, name);
+		if (tid)
+			fprintf(file, " (%u)", tid);
+		fputc('\n', file);
+		if (*chain)
+			fprintf(file, "%*s  in %s\n", INDENT, "", chain);
 	}
-	parties_free(&parties);
+	sum_free(&sum);
 }
 
 /* ---- the run queue ------------------------------------------------------------------------- */
@@ -202,32 +251,34 @@ static void print_queue(FILE *file, const Timeline *timeline)
 	}
 }
 
-void report_wakers_print(FILE *file, const Timeline *timeline)
+void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
-		print_parties(file, timeline, roles[i].pick, roles[i].title);
+		print_parties(file, timeline, frames, &roles[i]);
 	print_queue(file, timeline);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static void write_parties(Json *json, const Timeline *timeline, const char *key, PartyPicker pick)
+static void write_parties(Json *json, const Timeline *timeline, Frames *frames, const Role *role)
 {
-	Parties parties = parties_of(timeline, pick);
+	Sum sum = sum_up(timeline, frames, role);
 
-	json_key_array(json, key);
-	for (size_t i = 0; i < MIN(parties.count, (size_t)PARTIES_WRITTEN); i++) {
+	json_key_array(json, role->key);
+	for (size_t i = 0; i < MIN(sum.list.count, (size_t)PARTIES_WRITTEN); i++) {
+		Party *party = &sum.list.items[i];
 		char comm[COMM_LEN + 1];
 
-		party_name(timeline, &parties.items[i], comm);
+		party_name(timeline, party, comm);
 		json_begin_object(json);
 		json_key_string(json, "name", comm);
-		json_key_u64(json, "tid", party_tid(timeline, &parties.items[i]));
-		distribution_json(json, &parties.items[i].waits);
+		json_key_u64(json, "tid", party_tid(timeline, party));
+		json_key_string(json, "chain", party_chain(&sum, party));
+		distribution_json(json, &party->waits);
 		json_end_object(json);
 	}
 	json_end_array(json);
-	parties_free(&parties);
+	sum_free(&sum);
 }
 
 static void write_queue(Json *json, const Timeline *timeline)
@@ -244,9 +295,9 @@ static void write_queue(Json *json, const Timeline *timeline)
 	json_end_object(json);
 }
 
-void report_wakers(Json *json, const Timeline *timeline)
+void report_wakers(Json *json, const Timeline *timeline, Frames *frames)
 {
 	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
-		write_parties(json, timeline, roles[i].key, roles[i].pick);
+		write_parties(json, timeline, frames, &roles[i]);
 	write_queue(json, timeline);
 }

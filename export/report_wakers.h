@@ -6,16 +6,17 @@
 #ifndef WALLPROF_REPORT_WAKERS_H
 #define WALLPROF_REPORT_WAKERS_H
 
+#include "frames.h"
 #include "json.h"
 #include "timeline.h"
 #include <stdio.h>
 
-void report_wakers_print(FILE *file, const Timeline *timeline);
+void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
- * The members "wakers": [{"name", "tid", and those of distribution_json()}], in falling order of
- * the time that was waited for them, and "run_queue": {"[leaf]": {…}}.
+ * The members "wakers": [{"name", "tid", "chain", and those of distribution_json()}], in falling
+ * order of the time that was waited for them, and "run_queue": {"[leaf]": {…}}.
  */
-void report_wakers(Json *json, const Timeline *timeline);
+void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 
 #endif

@@ -294,6 +294,24 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 	return timeline;
 }
 
+const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
+{
+	uint64_t ns = thread->intervals.items[interval].start_ns;
+	size_t low = 0, high = thread->waker_stacks.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->waker_stacks.items[middle].start_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < thread->waker_stacks.count && thread->waker_stacks.items[low].start_ns == ns
+		       ? &thread->waker_stacks.items[low]
+		       : NULL;
+}
+
 static void thread_free(Thread *thread)
 {
 	free(thread->name);
@@ -303,6 +321,7 @@ static void thread_free(Thread *thread)
 	vec_free(&thread->requests);
 	vec_free(&thread->request_waits);
 	vec_free(&thread->file_waits);
+	vec_free(&thread->waker_stacks);
 	vec_free(&thread->owners);
 }
 

@@ -97,6 +97,25 @@ typedef struct FileWait {
 	uint32_t inode;	   /* Timeline::inodes */
 } FileWait;
 
+/* What kind of interrupt ended a wait, by the functions of the kernel that it ran. */
+enum interrupt_source {
+	INTERRUPT_UNKNOWN = 0,
+	INTERRUPT_TIMER,
+	INTERRUPT_NETWORK,
+	INTERRUPT_BLOCK, /* a request to a block device completed */
+	INTERRUPT_IPI,	 /* another CPU asked for it */
+	INTERRUPT_RCU,
+	INTERRUPT_DEVICE, /* another device */
+	INTERRUPT_SOURCES
+};
+
+/* From where a wait was ended; of waits that were long enough for that to be recorded. */
+typedef struct WakerStack {
+	uint64_t start_ns; /* of the wait */
+	uint32_t user_stack, kernel_stack;
+	uint8_t source; /* enum interrupt_source (INTERVAL_WAKER_IRQ) */
+} WakerStack;
+
 /* What the kernel itself says a thread used in the window (differences of REC_STATS). */
 typedef struct KernelAccount {
 	bool known;			      /* both ends were received */
@@ -121,6 +140,7 @@ typedef struct Thread {
 	VEC(uint32_t) requests; /* those it submitted: Requests::list, in order of their end */
 	VEC(RequestWait) request_waits;	      /* in order of time */
 	VEC(FileWait) file_waits;	      /* likewise */
+	VEC(WakerStack) waker_stacks;	      /* likewise */
 	uint64_t ledger[STATE_COUNT];	      /* ns per state */
 	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
 	uint64_t switch_outs;	   /* recorded in the window, the final one (exit) not counted */
@@ -257,6 +277,9 @@ static inline uint64_t interval_end(const Thread *thread, size_t i)
  * else of its system call; INODE_NONE: none, or it is not known. A worker of io_uring: of its work.
  */
 uint32_t thread_wait_inode(const Thread *thread, size_t interval);
+
+/* From where the wait `interval` of a thread was ended, or NULL if that was not recorded. */
+const WakerStack *thread_waker_stack(const Thread *thread, size_t interval);
 
 /* The request that the wait `interval` of a thread ended with, or REQUEST_NONE. */
 uint32_t thread_wait_request(const Thread *thread, size_t interval);

@@ -256,7 +256,9 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 	facts.state = record->prev_state;
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
 	set_blocked(interval, &facts);
-	if (record->owner)
+	if (record->owner && record->h.flags & SWITCH_KERNEL_LOCK)
+		interval->rival = tasks_reference(builder, record->owner);
+	else if (record->owner)
 		interval->rival = tasks_of_process(builder, life, record->owner);
 	if (record->h.len >= sizeof(*record) && record->inode)
 		*vec_push(&life->thread.file_waits) = (FileWait){
@@ -367,6 +369,18 @@ static void end_wait(Life *life, Interval *wait, uint64_t ns, Waker waker)
 	set_waker(interval, waker);
 }
 
+static void keep_waker_stack(TimelineBuilder *builder, Life *life, const Interval *wait,
+			     const struct rec_waking *record)
+{
+	if (record->h.len < sizeof(*record) || (!record->kstack && !record->ustack))
+		return;
+	*vec_push(&life->thread.waker_stacks) = (WakerStack){
+		.start_ns = wait->start_ns,
+		.user_stack = stack_reference(builder, record->ustack),
+		.kernel_stack = stack_reference(builder, record->kstack),
+	};
+}
+
 void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking *record)
 {
 	Interval *last = chain_last(life);
@@ -377,6 +391,7 @@ void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking 
 	switch (last->state) {
 	case STATE_BLOCKED:
 		drop_early(builder, life, record->h.ns);
+		keep_waker_stack(builder, life, last, record);
 		end_wait(life, last, record->h.ns, waker_of(builder, record));
 		break;
 	case STATE_RUNNING:

@@ -121,6 +121,7 @@ static void life_free(Life *life)
 	vec_free(&life->thread.ticks);
 	vec_free(&life->thread.faults);
 	vec_free(&life->thread.file_waits);
+	vec_free(&life->thread.waker_stacks);
 	free(life);
 }
 
@@ -145,6 +146,7 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 		life->thread.ticks.items = NULL;
 		life->thread.faults.items = NULL;
 		life->thread.file_waits.items = NULL;
+		life->thread.waker_stacks.items = NULL;
 	}
 	for (size_t i = 0; i < timeline->tasks.count; i++) {
 		Task *task = &timeline->tasks.items[i];

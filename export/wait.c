@@ -142,11 +142,92 @@ static const char *task_name(const Timeline *timeline, uint32_t task, char name[
 	return *name ? name : "unknown";
 }
 
-const char *wait_waker(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
+const char *interrupt_label(enum interrupt_source source)
 {
-	if (interval->flags & INTERVAL_WAKER_IRQ)
-		return "interrupt";
-	return task_name(timeline, interval->waker, name);
+	static const char *const labels[INTERRUPT_SOURCES] = {
+		[INTERRUPT_UNKNOWN] = "interrupt",
+		[INTERRUPT_TIMER] = "timer interrupt",
+		[INTERRUPT_NETWORK] = "network interrupt",
+		[INTERRUPT_BLOCK] = "block device interrupt",
+		[INTERRUPT_IPI] = "inter-processor interrupt",
+		[INTERRUPT_RCU] = "interrupt of RCU",
+		[INTERRUPT_DEVICE] = "device interrupt",
+	};
+
+	return labels[source];
+}
+
+const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
+		       char name[COMM_LEN + 1])
+{
+	const Interval *interval = &thread->intervals.items[i];
+	const WakerStack *stack;
+
+	if (!(interval->flags & INTERVAL_WAKER_IRQ))
+		return task_name(timeline, interval->waker, name);
+	stack = thread_waker_stack(thread, i);
+	return interrupt_label(stack ? stack->source : INTERRUPT_UNKNOWN);
+}
+
+#define CHAIN_KERNEL 1 /* functions of each part of a chain */
+#define CHAIN_USER   4
+
+/* The innermost functions of a resolved part, appended to the text; returns it, grown. */
+static char *add_functions(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
+			   size_t most)
+{
+	for (size_t left = MIN(count, most); left > 0; left--) {
+		const Frame *frame = &frames->list.items[indexes[--count]];
+		char *longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "",
+					 strings_get(&frames->strings, frame->function),
+					 frame->kernel ? " (kernel)" : "");
+
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+/* Not the wake-up's own functions, which are the same for all. */
+static bool is_waking(const char *function)
+{
+	return !strncmp(function, "try_to_wake_up", 14) || !strncmp(function, "wake_up", 7) ||
+	       !strncmp(function, "__wake_up", 9) ||
+	       !strncmp(function, "default_wake_function", 21) ||
+	       !strncmp(function, "autoremove_wake_function", 24) || !strncmp(function, "ttwu_", 5);
+}
+
+static size_t without_waking(const Frames *frames, const uint32_t *indexes, size_t count)
+{
+	while (count > 0 && is_waking(strings_get(&frames->strings,
+						  frames->list.items[indexes[count - 1]].function)))
+		count--;
+	return count;
+}
+
+char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *thread, size_t i)
+{
+	const Interval *interval = &thread->intervals.items[i];
+	const WakerStack *stack = thread_waker_stack(thread, i);
+	uint32_t waker = interval->waker < timeline->tasks.count
+				 ? timeline->tasks.items[interval->waker].thread
+				 : THREAD_NONE;
+	const uint32_t *indexes;
+	size_t count;
+	char *text;
+
+	if (!stack)
+		return NULL;
+	count = frames_resolve(frames, timeline, 0, 0, STACK_NONE, stack->kernel_stack, false,
+			       &indexes);
+	count = without_waking(frames, indexes, count);
+	text = add_functions(xstrdup(""), frames, indexes, count, CHAIN_KERNEL);
+	if (stack->user_stack == STACK_NONE || waker >= timeline->threads.count)
+		return text;
+	count = frames_resolve(
+		frames, timeline, owner_ns_tgid(timeline, &timeline->threads.items[waker]),
+		interval_end(thread, i), stack->user_stack, STACK_NONE, false, &indexes);
+	return add_functions(text, frames, indexes, count, CHAIN_USER);
 }
 
 const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])

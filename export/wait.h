@@ -37,8 +37,21 @@ const char *wait_note(const Interval *interval);
  */
 uint32_t wait_inode(const Timeline *timeline, const Thread *thread, size_t i);
 
-/* Who ended the wait, "interrupt" included, or NULL if nobody knows. May point into name. */
-const char *wait_waker(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1]);
+/*
+ * Who ended the wait i of the thread, or NULL if nobody knows: "timer interrupt" or the like, if
+ * that was recorded, else "interrupt". May point into name.
+ */
+const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
+		       char name[COMM_LEN + 1]);
+
+/* "timer interrupt", …. */
+const char *interrupt_label(enum interrupt_source source);
+
+/*
+ * From where the wait i was ended, the innermost functions first: "futex_wake (kernel) ←
+ * pthread_mutex_unlock ← release". To be freed; NULL: that was not recorded.
+ */
+char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *thread, size_t i);
 
 /*
  * Who had the CPU while the thread was runnable: took it from it, or had it before it; NULL if

@@ -15,6 +15,7 @@ typedef struct Explainer {
 	Frames *frames;
 	Map rule_of_name; /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
 	StackSays *says;  /* by Timeline::stacks */
+	Map sources;	  /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;
 
 #define NAME_NOTHING UINT32_MAX - 1
@@ -69,14 +70,22 @@ static void keep_evidence(Explainer *explainer, const Functions *functions, uint
 		strings_intern(&explainer->timeline->evidence, text) + 1;
 }
 
-static void look(Explainer *explainer, uint32_t stack, StackSays *says)
+/* The kernel stack's functions; valid until the next call. */
+static Functions functions_of(Explainer *explainer, uint32_t stack)
 {
 	Functions functions;
-	size_t found = 0;
 
 	functions.count =
 		frames_resolve(explainer->frames, explainer->timeline, 0, 0, STACK_NONE, stack,
 			       /* exact_kernel_leaf= */ false, &functions.frames);
+	return functions;
+}
+
+static void look(Explainer *explainer, uint32_t stack, StackSays *says)
+{
+	Functions functions = functions_of(explainer, stack);
+	size_t found = 0;
+
 	for (size_t i = 0; i < functions.count; i++) {
 		uint32_t number = rule_of_name(explainer, function_name(explainer, &functions, i));
 		const KernelRule *rule = number < kernel_rule_count ? &kernel_rules[number] : NULL;
@@ -107,6 +116,47 @@ static void drop_requests(Thread *thread)
 			thread->request_waits.items[count++] = *wait;
 	}
 	thread->request_waits.count = count;
+}
+
+static enum interrupt_source source_of(Explainer *explainer, uint32_t stack)
+{
+	Functions functions = functions_of(explainer, stack);
+	enum interrupt_source source = INTERRUPT_UNKNOWN;
+
+	for (size_t i = 0; i < functions.count && source == INTERRUPT_UNKNOWN; i++)
+		source = kernel_interrupt(strings_get(&explainer->frames->strings,
+						      function_name(explainer, &functions, i)));
+	return source;
+}
+
+/* Which interrupts ended waits; the same for the same stack. */
+static void tell_interrupts(Explainer *explainer, Thread *thread)
+{
+	for (size_t i = 0; i < thread->waker_stacks.count; i++) {
+		WakerStack *waker = &thread->waker_stacks.items[i];
+		uint32_t known;
+
+		if (waker->kernel_stack == STACK_NONE)
+			continue;
+		known = map_get(&explainer->sources, waker->kernel_stack);
+		if (known == MAP_NONE) {
+			known = source_of(explainer, waker->kernel_stack);
+			map_set(&explainer->sources, waker->kernel_stack, known);
+		}
+		waker->source = known;
+	}
+}
+
+/* What was noted of a lock is about this wait only if it is one for a lock. */
+static void drop_holders(Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		Interval *wait = &thread->intervals.items[i];
+
+		if (wait->state == STATE_BLOCKED && wait->reason != REASON_MUTEX &&
+		    wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM)
+			wait->rival = THREAD_NONE;
+	}
 }
 
 /* To the kernel it looks like a page that was read from a disk. */
@@ -144,7 +194,9 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 		thread_explain(thread, i, reason, by);
 	}
 	drop_requests(thread);
+	drop_holders(thread);
 	tell_faults(thread);
+	tell_interrupts(explainer, thread);
 }
 
 void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
@@ -158,5 +210,6 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		explain_thread(&explainer, &timeline->threads.items[i]);
 	map_free(&explainer.rule_of_name);
+	map_free(&explainer.sources);
 	free(explainer.says);
 }

@@ -13,7 +13,7 @@ _Static_assert(sizeof(struct rec_switch) == 96, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, kstack) == SWITCH_SHORT_LEN, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, fd_kind) == 72, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, inode) == SWITCH_OUT_LEN, "REC_SWITCH");
-_Static_assert(sizeof(struct rec_waking) == 24, "REC_WAKING");
+_Static_assert(sizeof(struct rec_waking) == 40, "REC_WAKING");
 _Static_assert(sizeof(struct rec_task) == 72, "REC_TASK");
 _Static_assert(offsetof(struct rec_task, comm) == 48, "REC_TASK");
 _Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
@@ -45,7 +45,7 @@ _Static_assert(sizeof(struct capture_header) == 32, "file header");
 /* Length of the fixed part; 0 = a kind that this version does not know. */
 static const uint16_t fixed_len[256] = {
 	[REC_SWITCH] = SWITCH_SHORT_LEN,
-	[REC_WAKING] = sizeof(struct rec_waking),
+	[REC_WAKING] = WAKING_SHORT_LEN,
 	[REC_TASK] = sizeof(struct rec_task),
 	[REC_EXEC] = sizeof(struct rec_exec),
 	[REC_EXIT] = offsetof(struct rec_exit, start_boottime), /* older captures end there */

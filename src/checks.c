@@ -123,6 +123,7 @@ static bool start_all(const Options *options)
 				  .unwind_memory = options->unwind_memory,
 				  .kernel_stacks = options->kernel_stacks,
 				  .user_stacks = options->user_stacks,
+				  .waker_threshold_ns = options->waker_threshold_ns,
 				  .faults = {.source = options->fault_source,
 					     .threshold_ns = options->fault_threshold_ns},
 				  .best_fault_source = options->best_fault_source};

@@ -58,6 +58,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 			 const KernelFacts *kernel)
 {
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
+	skeleton->rodata->setting_waker_threshold_ns = options->waker_threshold_ns;
 	skeleton->rodata->setting_user_stacks = options->user_stacks;
 	skeleton->rodata->setting_max_stack = read_max_stack();
 	skeleton->rodata->setting_context_known = kernel->offsets_known;
@@ -96,14 +97,20 @@ static enum half half_of(const struct bpf_program *program)
 	return HALF_TICK;
 }
 
+static bool has_tracepoint(const KernelFacts *kernel, const char *type)
+{
+	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
+}
+
 /* Kernels are built without io_uring, too, without limits of cgroups, and without trampolines. */
 static bool is_missing(const struct bpf_program *program, const KernelFacts *kernel)
 {
 	const char *name = bpf_program__name(program);
 
 	if (!strcmp(name, "on_ring_work"))
-		return btf__find_by_name_kind(kernel->types, "btf_trace_io_uring_queue_async_work",
-					      BTF_KIND_TYPEDEF) < 0;
+		return !has_tracepoint(kernel, "btf_trace_io_uring_queue_async_work");
+	if (!strcmp(name, "on_contention"))
+		return !has_tracepoint(kernel, "btf_trace_contention_begin");
 	return !strcmp(name, "on_bio_limited") &&
 	       !trampolines_reach(kernel->types, "__blk_throtl_bio");
 }

@@ -144,6 +144,11 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	else
 		put(&meta, "fault_threshold_ns", "%llu",
 		    (unsigned long long)facts->faults.threshold_ns);
+	if (options->waker_threshold_ns == WAKER_THRESHOLD_NONE)
+		put(&meta, "waker_threshold_ns", "none");
+	else
+		put(&meta, "waker_threshold_ns", "%llu",
+		    (unsigned long long)options->waker_threshold_ns);
 	put(&meta, "unwind_memory", "%llu", (unsigned long long)options->unwind_memory);
 	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
 	return meta.error;

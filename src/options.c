@@ -36,6 +36,7 @@ enum long_option {
 	OPTION_FORMAT,
 	OPTION_FAULT_SOURCE,
 	OPTION_FAULT_THRESHOLD,
+	OPTION_WAKER_STACKS,
 	OPTION_VERSION,
 };
 
@@ -66,6 +67,7 @@ static const struct option long_options[] = {
 	{"format", required_argument, NULL, OPTION_FORMAT},
 	{"fault-source", required_argument, NULL, OPTION_FAULT_SOURCE},
 	{"fault-threshold", required_argument, NULL, OPTION_FAULT_THRESHOLD},
+	{"waker-stacks", required_argument, NULL, OPTION_WAKER_STACKS},
 	{},
 };
 
@@ -100,6 +102,8 @@ void options_print_help(void)
 	      "                           events, off\n"
 	      "      --fault-threshold T  record also those that took so long without a wait,\n"
 	      "                           such as 20us (0: all)\n"
+	      "      --waker-stacks T     stacks of who ends waits longer than T (default\n"
+	      "                           100us; 0: of all), or off\n"
 	      "      --unwind-memory SIZE for unwind tables, 8M to 512M (default 512M);\n"
 	      "                           if full, unused tables are dropped\n"
 	      "      --ring-size SIZE     of each of the three kernel buffers (default 16M)\n"
@@ -220,6 +224,17 @@ static int parse_fault_threshold(const char *text, Options *options)
 	return 0;
 }
 
+static int parse_waker_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "off"))
+		options->waker_threshold_ns = WAKER_THRESHOLD_NONE;
+	else if (!strcmp(text, "0"))
+		options->waker_threshold_ns = 0;
+	else if (parse_duration(text, &options->waker_threshold_ns))
+		return bad("--waker-stacks", text, "expected a time such as 100us, 0 or off");
+	return 0;
+}
+
 static int parse_format(const char *text, Options *options)
 {
 	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
@@ -293,6 +308,8 @@ static int parse_option(int option, Options *options)
 		return parse_fault_source(optarg, options);
 	case OPTION_FAULT_THRESHOLD:
 		return parse_fault_threshold(optarg, options);
+	case OPTION_WAKER_STACKS:
+		return parse_waker_stacks(optarg, options);
 	case OPTION_STACKS:
 		return parse_user_stacks(optarg, options);
 	case OPTION_UNWIND_MEMORY:
@@ -543,6 +560,7 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.kernel_stacks = KERNEL_STACKS_BLOCKED,
 		.best_fault_source = true,
 		.fault_threshold_ns = FAULT_THRESHOLD_NONE,
+		.waker_threshold_ns = 100 * NSEC_PER_USEC,
 		.user_stacks = USER_STACKS_TABLES,
 		.unwind_memory = UNWIND_MEMORY_MAX,
 	};

@@ -42,6 +42,7 @@ typedef struct Options {
 	bool best_fault_source; /* else: */
 	enum fault_source fault_source;
 	uint64_t fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
+	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 	uint64_t unwind_memory;	     /* bytes: whole chunks (unwind_memory.h) */
 	bool keep_capture;
 	bool defer_symbols;

@@ -53,6 +53,7 @@ static const struct {
 	{"on_request_completed", "tp_btf/block_rq_complete", "block I/O", true},
 	{"on_ring_work", "tp_btf/io_uring_queue_async_work", "block I/O of io_uring's workers",
 	 true},
+	{"on_contention", "tp_btf/contention_begin", "who has the kernel's locks", true},
 	{"on_switch", "tp_btf/sched_switch", "context switches", false},
 	{"on_waking", "tp_btf/sched_waking", "wake-ups", false},
 	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", false},

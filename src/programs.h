@@ -20,8 +20,9 @@ typedef struct ProgramsOptions {
 	enum user_stacks user_stacks;
 	uint64_t unwind_memory; /* bytes for the unwind tables and the processes' mappings */
 	FaultOptions faults;
-	bool best_fault_source; /* faults.source is to be the best that this kernel allows */
-	bool cost;		/* count the programs' run time */
+	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
+	bool best_fault_source;	     /* faults.source is to be the best that this kernel allows */
+	bool cost;		     /* count the programs' run time */
 } ProgramsOptions;
 
 typedef struct Programs Programs;

@@ -101,6 +101,7 @@ static int start_sources(Recording *recording)
 		.ring_size = options->ring_size,
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
+		.waker_threshold_ns = options->waker_threshold_ns,
 		.faults = {.source = options->fault_source,
 			   .threshold_ns = options->fault_threshold_ns},
 		.best_fault_source = options->best_fault_source,

@@ -11,6 +11,7 @@ LEAST_KINDS = 25
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
 TIMERS = {"sleep", "idle: signal", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
+HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
 # A thread of the kernel passes it on, or a process of any name is it.
 OTHERS = {"RCU grace period wait", "terminal wait", "vfork wait", "child process wait", "event wait"}
 
@@ -27,28 +28,30 @@ def longest(markers, kind, begin, end):
 
 
 def check_waker(kind, told):
-    wanted = ("interrupt" if kind in TIMERS else "holder" if kind in HOLDERS else "helper")
+    wanted = ("timer interrupt" if kind in TIMERS else "holder" if kind in HOLDERS else "helper")
     check(kind in OTHERS or told == wanted, f"[{kind}] was ended by {told}, should be {wanted}")
 
 
-def check_wait(recording, truth):
+def check_wait(recording, truth, share=0.02, absolute=MS):
     kind, begin, end = wait_of(truth)
     begin, end = recording.at(begin), recording.at(end)
     thread = recording.profile.thread(truth["tid"])
     leaves = thread.painted_by(by_leaf, begin, end)
     late = sum(ns for leaf, ns in leaves.items() if leaf.startswith("[runnable"))
-    check_timed(f"[{kind}]", leaves.get(f"[{kind}]", 0), end - begin - late, 0.02, MS)
+    check_timed(f"[{kind}]", leaves.get(f"[{kind}]", 0), end - begin - late, share, absolute)
     marker = longest(thread.markers(), kind, begin, end)
     check(marker, f"[{kind}] has no marker")
     evidence = thread.text(marker["data"].get("evidence")) or ""
     check(evidence.startswith("kernel stack"), f"[{kind}] rests on {evidence}")
     check_waker(kind, thread.text(marker["data"].get("wokenBy")))
+    holder = thread.text(marker["data"].get("heldBy"))
+    check(holder == HELD_BY.get(kind), f"[{kind}] is for a lock that {holder} has")
 
 
-def check_waits(recording):
+def check_waits(recording, share=0.02, absolute=MS):
     cases = [t for t in recording.truth.named("wait ") if wait_of(t)]
     for truth in cases:
-        check_wait(recording, truth)
+        check_wait(recording, truth, share, absolute)
     kinds = {wait_of(t)[0] for t in cases}
     check(len(kinds) >= LEAST_KINDS, f"only {len(kinds)} kinds of waits here: {sorted(kinds)}")
 
@@ -80,14 +83,17 @@ def functions_of(context, recording, name):
 
 
 def check_updates(context, recording, threads, updates):
-    """Below the function that updates a map: all of the waits, as long as the program says."""
+    """Below the function that updates a map: all of the waits, as long as the program says.
+
+    Each update waits for a grace period once; where these are expedited, for a lock of RCU's, too.
+    """
     waits = [end - begin for t in recording.truth.named("updater") for _, begin, end in t["waits"]]
     (below,) = functions_of(context, recording, "bpf_map_update_elem")
-    check(below["count"] == threads * updates and below["threads"] == threads,
+    check(below["count"] >= threads * updates and below["threads"] == threads,
           f"{below}, should be {threads} threads with {updates} waits each")
-    check_timed("a wait", below["mean_ns"], sum(waits) / len(waits), 0.02, 0)
+    check_timed("an update waits", below["total_ns"] / len(waits), sum(waits) / len(waits), 0.02, 0)
     group = recording.report["waits"][0]
-    check(group["reason"] == "[RCU grace period wait]"
+    check(group["reason"] == "[RCU grace period wait]" and group["count"] == threads * updates
           and (group["evidence"] or "").startswith("synchronize_rcu"), f"the largest is {group}")
     check("bpf_map_update_elem" in group["chain"], f"it is in {group['chain']}")
 

@@ -131,7 +131,13 @@ static void waking(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t wak
 		.h = header(scenario, sizeof(record), REC_WAKING, flags),
 		.tid = tid,
 		.waker_tid = waker,
+		.kstack = scenario->waker_kstack,
+		.ustack = scenario->waker_ustack,
 	};
+
+	if (!record.kstack && !record.ustack)
+		record.h.len = WAKING_SHORT_LEN;
+	scenario->waker_kstack = scenario->waker_ustack = 0;
 
 	emit(scenario, &record.h);
 }

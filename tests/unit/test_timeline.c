@@ -186,6 +186,38 @@ static void test_lock_holder(void **state)
 	}
 }
 
+/* From where a wait was ended, and none of those that woke a thread that was awake. */
+static void test_waker_stacks(void **state)
+{
+	(void)state;
+	const WakerStack *stack;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 10);
+	out(at(&s, 2), 10, S);
+	s.waker_kstack = 7;
+	s.waker_ustack = 8;
+	wake(at(&s, 5), 10, 99);
+	s.waker_kstack = 9;
+	wake(at(&s, 5), 10, 99);
+	in(at(&s, 6), 10, 0);
+	out(at(&s, 7), 10, S);
+	wake(at(&s, 8), 10, 99);
+	in(at(&s, 8), 10, 0);
+	scenario_finish(&s);
+
+	const Thread *thread = scenario_thread(&s, 10, 0);
+
+	assert_int_equal(thread->waker_stacks.count, 1);
+	stack = thread_waker_stack(thread, interval_at(thread, 2) - thread->intervals.items);
+	assert_non_null(stack);
+	assert_int_equal(s.timeline->stacks.items[stack->kernel_stack].id, 7);
+	assert_int_equal(s.timeline->stacks.items[stack->user_stack].id, 8);
+	assert_null(thread_waker_stack(thread, interval_at(thread, 7) - thread->intervals.items));
+	scenario_free(&s);
+}
+
 static void test_wait_with_waker(void **state)
 {
 	(void)state;
@@ -640,6 +672,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_preempted_and_yielding),
 	cmocka_unit_test(test_wait_with_waker),
 	cmocka_unit_test(test_rivals),
+	cmocka_unit_test(test_waker_stacks),
 	cmocka_unit_test(test_lock_holder),
 	cmocka_unit_test(test_woken_before_it_slept),
 	cmocka_unit_test(test_two_wakings),

@@ -52,6 +52,7 @@ static void forget(Fixture *fixture)
 	for (size_t i = 0; i < fixture->timeline.threads.count; i++) {
 		vec_free(&fixture->timeline.threads.items[i].intervals);
 		vec_free(&fixture->timeline.threads.items[i].request_waits);
+		vec_free(&fixture->timeline.threads.items[i].waker_stacks);
 	}
 	vec_free(&fixture->timeline.threads);
 	strings_free(&fixture->timeline.evidence);
@@ -211,6 +212,45 @@ static void test_request_of_a_lock(void **state)
 	forget(fixture);
 }
 
+/* What an interrupt is about is told by the innermost function that knows. */
+static void test_interrupts(void **state)
+{
+	static const struct {
+		const char *names;
+		enum interrupt_source source;
+	} stacks[] = {
+		{"try_to_wake_up hrtimer_wakeup __hrtimer_run_queues hrtimer_interrupt "
+		 "sysvec_apic_timer_interrupt",
+		 INTERRUPT_TIMER},
+		{"try_to_wake_up autoremove_wake_function sock_def_readable tcp_data_queue "
+		 "net_rx_action handle_softirqs common_interrupt",
+		 INTERRUPT_NETWORK},
+		{"try_to_wake_up wake_page_function folio_wake_bit bio_endio blk_mq_end_request "
+		 "virtblk_done vring_interrupt common_interrupt",
+		 INTERRUPT_BLOCK},
+		{"try_to_wake_up nobody_knows common_interrupt", INTERRUPT_DEVICE},
+		{"try_to_wake_up nobody_knows", INTERRUPT_UNKNOWN},
+	};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(stacks); i++) {
+		Thread *thread;
+		char name[COMM_LEN + 1];
+
+		wait_in(fixture, NULL, REASON_SLEEP, RULE_SYSCALL)->flags = INTERVAL_WAKER_IRQ;
+		thread = &fixture->timeline.threads.items[0];
+		*vec_push(&thread->waker_stacks) = (WakerStack){
+			.user_stack = STACK_NONE,
+			.kernel_stack = kernel_stack(fixture, stacks[i].names),
+		};
+		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+		assert_int_equal(thread->waker_stacks.items[0].source, stacks[i].source);
+		assert_string_equal(wait_waker(&fixture->timeline, thread, 0, name),
+				    interrupt_label(stacks[i].source));
+		forget(fixture);
+	}
+}
+
 static void test_rules_are_sound(void **state)
 {
 	(void)state;
@@ -232,11 +272,11 @@ static void test_rules_are_sound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_innermost_lock),	WITH_FIXTURE(test_grace_period),
-		WITH_FIXTURE(test_call_says_more),	WITH_FIXTURE(test_page_faults),
-		WITH_FIXTURE(test_primitives),		WITH_FIXTURE(test_nothing_known),
-		WITH_FIXTURE(test_seen_to_happen),	WITH_FIXTURE(test_request_of_a_lock),
-		cmocka_unit_test(test_rules_are_sound),
+		WITH_FIXTURE(test_innermost_lock), WITH_FIXTURE(test_grace_period),
+		WITH_FIXTURE(test_call_says_more), WITH_FIXTURE(test_page_faults),
+		WITH_FIXTURE(test_primitives),	   WITH_FIXTURE(test_nothing_known),
+		WITH_FIXTURE(test_seen_to_happen), WITH_FIXTURE(test_request_of_a_lock),
+		WITH_FIXTURE(test_interrupts),	   cmocka_unit_test(test_rules_are_sound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

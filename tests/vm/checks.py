@@ -10,8 +10,10 @@ import json
 import re
 import shlex
 import subprocess
+from types import SimpleNamespace
 
 import budget
+import test_reasons
 from harness import (CATEGORY_OF, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
                      Truth, Untimely, by_category, by_state, check, check_timed, expect_failure,
                      waited)
@@ -28,6 +30,7 @@ CASES = (
     ("burn", "burn --threads 4 --cpus 2 --ms 150", 0),
     ("chain", "chain --depth 3 --ms 20", 0),
     ("brief", "brief --ms 60", 0),
+    ("waits", "waits --ms 60 --seed SEED", 0),
     ("exit", "die --status 7", 7),
     ("abort", "die --signal 6", 128 + 6),
 )
@@ -68,7 +71,8 @@ def scripts(seed, tests, command):
     """{name: text} of what guests run, see init. tests: names of end-to-end tests, none = all.
     command: what to run in a shell instead, or None."""
     return {**SCRIPTS, "record": SCRIPTS["again"] + f"suites {seed} {' '.join(tests)}\n",
-            "cases": "".join(CASE.format(name, command) for name, command, _ in CASES) + LAST,
+            "cases": "".join(CASE.format(name, command.replace("SEED", str(seed)))
+                             for name, command, _ in CASES) + LAST,
             "run": f"cd /wallprof\nplain run sh -c {shlex.quote(command or 'true')}\n"}
 
 
@@ -228,7 +232,8 @@ def check_waits(case):
     """When a thread says that it waited, it is drawn as waiting for that."""
     for truth in case.truths:
         for told in truth.threads:
-            for kind in {kind for kind, _, _ in told["waits"]}:
+            # Those of the case "waits" are check_reasons'.
+            for kind in {kind for kind, _, _ in told["waits"] if kind in CATEGORY_OF}:
                 check_kind_of_wait(case, truth, told, kind)
 
 
@@ -249,6 +254,14 @@ def check_kind_of_wait(case, truth, told, kind):
                 + states.get("runnable", 0), wanted, SHARE, ABSOLUTE)
     if right < wanted / 2 - ABSOLUTE:
         raise Untimely(f"{what} {right / MS:.3f} ms, should be most of {wanted / MS:.3f}: {states}")
+
+
+def check_reasons(results):
+    """A wait of each kind has its reason, who ended it, and who had the lock."""
+    case = case_of(results, "waits")
+    (truth,) = case.truths
+    test_reasons.check_waits(SimpleNamespace(profile=case.profile, truth=truth,
+                                             at=functools.partial(case.at, truth)), SHARE, ABSOLUTE)
 
 
 def check_same_elsewhere(case, wallprof):
@@ -337,7 +350,7 @@ def check_wakers(case, name, category, shortest_ms, count, waker):
 
 def check_all_wakers(results):
     """A timer is an interrupt; who sends over loopback is no interrupt, but the sender."""
-    for case, *what in (("sleeps", "sleeper", CATEGORY_OF["sleep"], 25, 20, "interrupt"),
+    for case, *what in (("sleeps", "sleeper", CATEGORY_OF["sleep"], 25, 20, "timer interrupt"),
                         ("convoy", "convoy", CATEGORY_OF["mutex"], 10, 3, "convoy"),
                         ("latepoll", "client", CATEGORY_OF["network"], 40, 3, "server"),
                         ("pipe", "ask", CATEGORY_OF["pipe"], 30, 5, "answer")):
@@ -397,5 +410,6 @@ def tests_of(kernel, results, carried, wallprof):
         "attach": lambda: check_attached(Case(results / "attach"), wallprof),
         "carried": lambda: carried.check_same(Case(results / "carried")),
         "wakers": lambda: check_all_wakers(results),
+        "reasons": lambda: check_reasons(results),
         "negative": lambda: check_negative(kernel, results),
     }
