@@ -158,15 +158,21 @@ static bool set_up_unix(struct wait_state *state)
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, state->fd) == 0;
 }
 
-/* Until a blocking write would wait. */
+/* Until a blocking write would wait, and for a while nothing makes room by itself: TCP's buffers
+ * grow. */
 static bool fill(int fd)
 {
 	static const char block[4096];
 	int flags = fcntl(fd, F_GETFL);
+	unsigned int full = 0;
 
 	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-	while (write(fd, block, sizeof(block)) > 0)
-		;
+	while (full < 5) {
+		full++;
+		while (write(fd, block, sizeof(block)) > 0)
+			full = 0;
+		truth_sleep(2 * NSEC_PER_MSEC);
+	}
 	return fcntl(fd, F_SETFL, flags) == 0;
 }
 
@@ -246,11 +252,11 @@ static void release_byte(struct wait_state *state)
 /* More than half of what a socket or a pipe holds must be gone before it takes more. */
 static void release_room(struct wait_state *state)
 {
+	struct pollfd more = {.fd = state->fd[0], .events = POLLIN};
 	static char block[4096];
 
-	fcntl(state->fd[0], F_SETFL, O_NONBLOCK);
-	while (read(state->fd[0], block, sizeof(block)) > 0)
-		;
+	while (poll(&more, 1, 20) == 1)
+		truth_check(read(state->fd[0], block, sizeof(block)) > 0, "read");
 }
 
 static bool set_up_fifo(struct wait_state *state)
