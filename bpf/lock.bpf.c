@@ -3,25 +3,42 @@
  * lock.bpf.c - who has the lock of the kernel that a thread is about to wait for.
  *
  * contention_begin (since 5.19) comes when a lock is not free, be it that the thread spins for it
- * or sleeps; the switch-out that follows takes what is noted here. If it sleeps for another reason
- * before it contends again, the reader sees by its stack that it waits for no lock.
+ * or sleeps; the switch-out that follows takes what is noted here. If that is for another reason,
+ * the reader sees by system call and stack that it waits for no lock of the kernel.
  */
 #include "wallprof.bpf.h"
 
-/* uapi-like flags of the tracepoint: trace/events/lock.h */
+/* The tracepoint's flags: trace/events/lock.h */
 #define LCB_F_SPIN   (1U << 0)
+#define LCB_F_READ   (1U << 1)
+#define LCB_F_WRITE  (1U << 2)
 #define LCB_F_RT     (1U << 3)
 #define LCB_F_PERCPU (1U << 4)
 #define LCB_F_MUTEX  (1U << 5)
 /* The low bits of an owner's address are flags: kernel/locking/mutex.c, rwsem.c. */
 #define OWNER_FLAGS 7UL
+/* An rwsem that readers have: the last one that took it, which may have left it since. */
+#define READER_OWNED 1UL
 
-/* struct mutex and struct rw_semaphore, by address: their owners are at different places. */
+/* struct mutex and struct rw_semaphore have it at different places. 0: nobody, or many. */
 static __always_inline u64 owner_of(void *lock, u32 flags)
 {
+	u64 owner;
+
 	if (flags & LCB_F_MUTEX)
-		return BPF_CORE_READ((struct mutex *)lock, owner.counter);
-	return BPF_CORE_READ((struct rw_semaphore *)lock, owner.counter);
+		return BPF_CORE_READ((struct mutex *)lock, owner.counter) & ~OWNER_FLAGS;
+	owner = BPF_CORE_READ((struct rw_semaphore *)lock, owner.counter);
+	return owner & READER_OWNED ? 0 : owner & ~OWNER_FLAGS;
+}
+
+/* Others have no owner (semaphores), or do not sleep; with PREEMPT_RT neither of the two has one.
+ */
+static __always_inline bool has_owner(u32 flags)
+{
+	return bpf_core_field_exists(((struct mutex *)0)->owner) &&
+	       bpf_core_field_exists(((struct rw_semaphore *)0)->owner) &&
+	       flags & (LCB_F_MUTEX | LCB_F_READ | LCB_F_WRITE) &&
+	       !(flags & (LCB_F_SPIN | LCB_F_RT | LCB_F_PERCPU));
 }
 
 SEC("tp_btf/contention_begin")
@@ -30,9 +47,9 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 	struct task_struct *task = bpf_get_current_task_btf(), *owner;
 	u32 tid = 0;
 
-	if (!is_target(task->tgid) || flags & (LCB_F_SPIN | LCB_F_RT | LCB_F_PERCPU))
+	if (!has_owner(flags) || !is_target(task->tgid))
 		return 0;
-	owner = (struct task_struct *)(owner_of(lock, flags) & ~OWNER_FLAGS);
+	owner = (struct task_struct *)owner_of(lock, flags);
 	if (owner &&
 	    !bpf_probe_read_kernel(&tid, sizeof(tid),
 				   (void *)owner +

@@ -191,6 +191,8 @@ __noinline u64 lock_owner(u32 tid, u32 user_owner)
 	if (LOCK_OWNER_WAITER(word) != tid)
 		return user_owner;
 	lock_owners[tid & (SLEEPERS - 1)] = 0;
+	if (user_owner || !LOCK_OWNER_OWNER(word))
+		return user_owner;
 	return (u64)SWITCH_KERNEL_LOCK << 32 | LOCK_OWNER_OWNER(word);
 }
 

@@ -31,23 +31,30 @@ static uint32_t thread_of_task(const Timeline *timeline, uint32_t task)
 static bool is_there(const Timeline *timeline, Place place)
 {
 	return place.thread < timeline->threads.count &&
+	       place.ns <= timeline->threads.items[place.thread].end_ns &&
 	       interval_before(&timeline->threads.items[place.thread], place.ns) != SIZE_MAX;
 }
 
 /* ---- where a sleep came from --------------------------------------------------------------- */
 
-/* The request that ended the wait: the path is on the device since it was submitted. */
+/*
+ * The request that ended the wait: the path is on the device since it was submitted. Not if that
+ * was done for this thread while it slept already (by a worker of io_uring).
+ */
 static bool go_to_submitter(const Timeline *timeline, uint32_t thread, size_t wait,
 			    Place *ret_place)
 {
-	uint32_t number = thread_wait_request(&timeline->threads.items[thread], wait);
+	const Thread *sleeper = &timeline->threads.items[thread];
+	uint32_t number = thread_wait_request(sleeper, wait);
 	const Request *request;
 
 	if (number == REQUEST_NONE)
 		return false;
 	request = &timeline->requests.list.items[number];
 	*ret_place = (Place){request->thread, request_begin(request)};
-	return is_there(timeline, *ret_place);
+	return is_there(timeline, *ret_place) &&
+	       (request->thread != thread ||
+		ret_place->ns <= sleeper->intervals.items[wait].start_ns);
 }
 
 static bool go_to_waker(const Timeline *timeline, uint32_t thread, size_t wait, Place *ret_place)
@@ -75,9 +82,11 @@ static bool go_to_creator(const Timeline *timeline, uint32_t thread, Place *ret_
 
 static void count_outside(CriticalPath *path, const Interval *wait, uint64_t ns)
 {
-	if (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END))
+	if (wait->flags & INTERVAL_OPEN_END)
+		path->open_ns += ns;
+	else if (wait->flags & INTERVAL_WAKER_IRQ)
 		return;
-	if (wait->waker == THREAD_NONE)
+	else if (wait->waker == THREAD_NONE)
 		path->unknown_waker_ns += ns;
 	else
 		path->outside_ns += ns;
@@ -101,20 +110,25 @@ static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
 	*vec_push(&strip->owners) = to.thread;
 }
 
-/* The path goes through a sleep to somebody else. */
+/*
+ * The path goes through a sleep to somebody else. What is left of one that a request has cut was
+ * ended by nobody; a thread that is recorded, and woke the sleeper, is a better witness than a
+ * request of the sleeper's.
+ */
 static bool leave_sleep(Timeline *timeline, Place *at, size_t wait)
 {
 	Place next;
 
-	if (go_to_submitter(timeline, at->thread, wait, &next)) {
-		next.ns = MIN(next.ns, at->ns);
-		push_step(timeline, *at, wait, next.ns);
+	if (at->ns != interval_end(&timeline->threads.items[at->thread], wait))
+		return false;
+	if (go_to_waker(timeline, at->thread, wait, &next)) {
 		*at = next;
 		return true;
 	}
-	/* What is left of a sleep that a request has cut was ended by nobody. */
-	if (!go_to_waker(timeline, at->thread, wait, &next) || next.ns != at->ns)
+	if (!go_to_submitter(timeline, at->thread, wait, &next))
 		return false;
+	next.ns = MIN(next.ns, at->ns);
+	push_step(timeline, *at, wait, next.ns);
 	*at = next;
 	return true;
 }
@@ -150,8 +164,11 @@ static uint64_t walk(Timeline *timeline, Place at)
 		uint64_t ns = at.ns;
 
 		if (i == SIZE_MAX) {
-			if (moves++ >= MOVES_MAX || !go_to_creator(timeline, at.thread, &at))
+			Place creator;
+
+			if (moves++ >= MOVES_MAX || !go_to_creator(timeline, at.thread, &creator))
 				return ns;
+			at = creator;
 			continue;
 		}
 		if (thread->intervals.items[i].state != STATE_BLOCKED || moves >= MOVES_MAX ||
@@ -212,6 +229,7 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 		.is_main = true,
 	};
 	strip->start_ns = walk(timeline, (Place){thread, strip->end_ns});
+	timeline->path.unseen_ns = timeline_time(timeline, strip->start_ns);
 	reverse(strip);
 	for (size_t i = 0; i < strip->intervals.count; i++)
 		if (strip->intervals.items[i].state == STATE_RUNNING)

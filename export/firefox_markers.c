@@ -368,7 +368,7 @@ static void write_rival(Profile *profile, const Interval *interval)
 		key_unique(profile, "ranInstead", rival);
 		key_task(profile, "rival", interval->rival);
 	}
-	if (interval->state == STATE_RUNNABLE)
+	if (interval->state == STATE_RUNNABLE && !(interval->flags & INTERVAL_OPEN_END))
 		json_key_u64(&profile->json, "cpu", interval->cpu);
 }
 

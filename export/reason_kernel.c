@@ -52,7 +52,7 @@ const KernelRule kernel_rules[] = {
 	{"rcu_barrier_tasks", REASON_RCU, LEVEL_WAIT},
 	{"rcu_barrier_tasks_trace", REASON_RCU, LEVEL_WAIT},
 	{"rcu_sync_enter", REASON_RCU, LEVEL_WAIT},
-	{"__wait_rcu_gp", REASON_RCU, LEVEL_IO},
+	{"__wait_rcu_gp", REASON_RCU, LEVEL_PRIMITIVE},
 	/* fs/jbd2, and the logs of XFS and Btrfs */
 	{"jbd2_log_wait_commit", REASON_JOURNAL, LEVEL_WAIT},
 	{"wait_transaction_locked", REASON_JOURNAL, LEVEL_WAIT},
@@ -397,8 +397,21 @@ enum interrupt_source kernel_interrupt(const char *function)
 bool kernel_is_fault(const char *function)
 {
 	return !strcmp(function, "handle_mm_fault") || !strcmp(function, "exc_page_fault") ||
-	       !strcmp(function, "asm_exc_page_fault") || !strcmp(function, "do_user_addr_fault") ||
-	       !strcmp(function, "filemap_fault");
+	       !strcmp(function, "asm_exc_page_fault") || !strcmp(function, "do_user_addr_fault");
+}
+
+bool kernel_is_scheduling(const char *function)
+{
+	return !strncmp(function, "schedule", 8) || !strncmp(function, "__schedule", 10);
+}
+
+bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found)
+{
+	if (!found)
+		return true;
+	if (found->level == LEVEL_IO)
+		return rule->level == LEVEL_MEMORY;
+	return found->level == LEVEL_PRIMITIVE && rule->level != LEVEL_PRIMITIVE;
 }
 
 /* Whether what was told is one of the kinds that a rule cannot tell apart. */

@@ -12,12 +12,11 @@
 #include "timeline.h"
 #include <stddef.h>
 
-/* The lower, the more a rule says of why the thread sleeps; within one, the innermost frame counts.
- */
+/* What a function says of why a thread sleeps in it. */
 enum kernel_level {
-	LEVEL_WAIT,	 /* the function waits for just this */
-	LEVEL_MEMORY,	 /* what it waits for inside is done for want of memory */
+	LEVEL_WAIT,	 /* it waits for just this */
 	LEVEL_IO,	 /* a page, a buffer, a request */
+	LEVEL_MEMORY,	 /* what it waits for inside is done for want of memory */
 	LEVEL_PLACE,	 /* what was being done */
 	LEVEL_PRIMITIVE, /* how it sleeps: all that is left to say */
 	LEVEL_COUNT,
@@ -31,6 +30,16 @@ typedef struct KernelRule {
 
 extern const KernelRule kernel_rules[];
 extern const size_t kernel_rule_count;
+
+/*
+ * Whether a function that lies outside of another one, whose rule was found before (NULL: none
+ * was), says more of the wait. The innermost one counts, but for how it sleeps, which any other one
+ * explains; and for I/O that is done for want of memory.
+ */
+bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found);
+
+/* The scheduler's: a stack of nothing else below a worker's own function is that of an idle one. */
+bool kernel_is_scheduling(const char *function);
 
 /* The rule of a function by its name in a stack, or NULL. */
 const KernelRule *kernel_rule_of(const char *function);

@@ -72,37 +72,34 @@ static void print_others(FILE *file, const Timeline *timeline, WaitGroups *group
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
-static void print_function(FILE *file, FunctionWaits *function)
+typedef struct FunctionTable {
+	FILE *file;
+	bool begun;
+} FunctionTable;
+
+static void print_function(void *user, FunctionWaits *function)
 {
+	FunctionTable *table = user;
 	_cleanup_free_ char *name = printable(function->function);
 	Distribution *waits = &function->waits;
 
-	fprintf(file, "%12s %9zu %12s %12s %12s %12s %12s %12s %8zu  %s\n",
+	if (!table->begun)
+		fprintf(table->file, "\n%12s %9s %12s %12s %12s %12s %12s %12s %8s  %s\n", "waited",
+			"times", "shortest", "p25", "p50", "p75", "mean", "longest", "threads",
+			"below the function");
+	table->begun = true;
+	fprintf(table->file, "%12s %9zu %12s %12s %12s %12s %12s %12s %8zu  %s\n",
 		DURATION(waits->total_ns), waits->ns.count, DURATION(distribution_at(waits, 0)),
 		DURATION(distribution_at(waits, 0.25)), DURATION(distribution_at(waits, 0.5)),
 		DURATION(distribution_at(waits, 0.75)), DURATION(distribution_mean(waits)),
 		DURATION(distribution_at(waits, 1)), function->threads, name);
 }
 
-static size_t print_functions(FILE *file, WaitGroups *groups, const char *name, size_t most)
-{
-	FunctionWaits *list;
-	size_t count = wait_groups_by_function(groups, name, most, &list);
-
-	if (count > 0)
-		fprintf(file, "\n%12s %9s %12s %12s %12s %12s %12s %12s %8s  %s\n", "waited",
-			"times", "shortest", "p25", "p50", "p75", "mean", "longest", "threads",
-			"below the function");
-	for (size_t i = 0; i < count; i++)
-		print_function(file, &list[i]);
-	function_waits_free(list, count);
-	return count;
-}
-
 bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name)
 {
-	WaitGroups groups = wait_groups_make(timeline, frames);
-	bool found = print_functions(file, &groups, name, SIZE_MAX) > 0;
+	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ true);
+	FunctionTable table = {.file = file};
+	bool found = wait_groups_by_function(&groups, name, SIZE_MAX, print_function, &table) > 0;
 
 	wait_groups_free(&groups);
 	return found;
@@ -110,11 +107,12 @@ bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames,
 
 void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames)
 {
-	WaitGroups groups = wait_groups_make(timeline, frames);
+	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ false);
+	FunctionTable table = {.file = file};
 
 	print_groups(file, timeline, &groups);
 	print_others(file, timeline, &groups);
-	print_functions(file, &groups, NULL, FUNCTIONS_SHOWN);
+	wait_groups_by_function(&groups, NULL, FUNCTIONS_SHOWN, print_function, &table);
 	wait_groups_free(&groups);
 }
 
@@ -151,29 +149,30 @@ static void write_groups(Json *json, const Timeline *timeline, WaitGroups *group
 	json_end_array(json);
 }
 
-static void write_functions(Json *json, WaitGroups *groups, const char *name)
+static void write_function(void *user, FunctionWaits *function)
 {
-	FunctionWaits *list;
-	size_t count =
-		wait_groups_by_function(groups, name, name ? SIZE_MAX : FUNCTIONS_SHOWN, &list);
+	Json *json = user;
 
-	json_key_array(json, "functions");
-	for (size_t i = 0; i < count; i++) {
-		json_begin_object(json);
-		json_key_string(json, "function", list[i].function);
-		json_key_u64(json, "threads", list[i].threads);
-		distribution_json(json, &list[i].waits);
-		json_end_object(json);
-	}
-	json_end_array(json);
-	function_waits_free(list, count);
+	json_begin_object(json);
+	json_key_string(json, "function", function->function);
+	json_key_u64(json, "threads", function->threads);
+	distribution_json(json, &function->waits);
+	json_end_object(json);
 }
 
 void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function)
 {
-	WaitGroups groups = wait_groups_make(timeline, frames);
+	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ false), all = {};
 
 	write_groups(json, timeline, &groups);
-	write_functions(json, &groups, function);
+	json_key_array(json, "functions");
+	if (function) {
+		all = wait_groups_make(timeline, frames, /* with_idle= */ true);
+		wait_groups_by_function(&all, function, SIZE_MAX, write_function, json);
+		wait_groups_free(&all);
+	} else {
+		wait_groups_by_function(&groups, NULL, FUNCTIONS_SHOWN, write_function, json);
+	}
+	json_end_array(json);
 	wait_groups_free(&groups);
 }

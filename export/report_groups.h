@@ -13,14 +13,15 @@
 
 void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
 
-/* Only the functions of that name. Returns whether there are any. */
+/* Only the functions of that name, with what is idle. Returns whether anybody waited below one. */
 bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
 
 /*
  * The members "waits": [{"reason", "evidence" or null, "path" or null, "chain", "threads", and
  * those of distribution_json()}], "functions": [{"function", "threads", …}] (only those of
- * `function` if that is not NULL), "blocked_ns", "other_ns" (of that, named by the state alone).
- * All in falling order of total_ns.
+ * `function` if that is not NULL, with what is idle), "blocked_ns" (all of "waits", that is,
+ * without what is idle), "other_ns" (of that, named by the state alone). All in falling order of
+ * total_ns.
  */
 void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function);
 

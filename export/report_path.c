@@ -155,14 +155,18 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 	fputc('\n', file);
 	print_threads(file, timeline);
 	print_places(file, timeline, frames);
-	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns)
+	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns || path->open_ns)
 		fprintf(file, "\nof it\n");
+	print_gap(file, timeline, path->open_ns, "asleep to the end: nobody has ended that");
 	print_gap(file, timeline, path->outside_ns,
 		  "asleep until a task that was not recorded ended that: the chain leaves what is "
 		  "known");
 	print_gap(file, timeline, path->unknown_waker_ns,
 		  "asleep until nobody knows who ended that: the chain is lost there");
 	print_gap(file, timeline, path->lost_ns, "unknown, for events were lost");
+	if (path->unseen_ns)
+		fprintf(file, "\nof the first %s it is not known who was on the path\n",
+			DURATION(path->unseen_ns));
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -226,6 +230,8 @@ void report_path(Json *json, const Timeline *timeline, Frames *frames)
 	json_key_u64(json, "lost_ns", path->lost_ns);
 	json_key_u64(json, "outside_ns", path->outside_ns);
 	json_key_u64(json, "unknown_waker_ns", path->unknown_waker_ns);
+	json_key_u64(json, "open_ns", path->open_ns);
+	json_key_u64(json, "unseen_ns", path->unseen_ns);
 	write_parts(json, timeline);
 	json_key_object(json, "reasons");
 	for (size_t i = 0; i < REASON_COUNT; i++)

@@ -20,8 +20,9 @@ typedef struct Party {
 
 typedef VEC(Party) Parties;
 
-#define TASK_INTERRUPT (THREAD_NONE - 1)
-#define TASK_UNKNOWN   (THREAD_NONE - 2)
+#define TASK_UNKNOWN	       (THREAD_NONE - 1)
+#define TASK_INTERRUPT(source) (THREAD_NONE - 2 - (source)) /* enum interrupt_source */
+#define TASK_LEAST	       TASK_INTERRUPT(INTERRUPT_SOURCES - 1)
 
 typedef struct Sum {
 	const Timeline *timeline;
@@ -33,24 +34,32 @@ typedef struct Sum {
 } Sum;
 
 /* Whom an interval counts for; THREAD_NONE: nobody. */
-typedef uint32_t (*PartyPicker)(const Interval *interval);
+typedef uint32_t (*PartyPicker)(const Thread *thread, size_t i);
 
-static uint32_t pick_waker(const Interval *wait)
+static uint32_t pick_waker(const Thread *thread, size_t i)
 {
+	const Interval *wait = &thread->intervals.items[i];
+	const WakerStack *stack;
+
 	if (wait->state != STATE_BLOCKED || wait->flags & INTERVAL_OPEN_END)
 		return THREAD_NONE;
-	if (wait->flags & INTERVAL_WAKER_IRQ)
-		return TASK_INTERRUPT;
-	return wait->waker == THREAD_NONE ? TASK_UNKNOWN : wait->waker;
+	if (!(wait->flags & INTERVAL_WAKER_IRQ))
+		return wait->waker == THREAD_NONE ? TASK_UNKNOWN : wait->waker;
+	stack = thread_waker_stack(thread, i);
+	return TASK_INTERRUPT(stack ? stack->source : INTERRUPT_UNKNOWN);
 }
 
-static uint32_t pick_holder(const Interval *wait)
+static uint32_t pick_holder(const Thread *thread, size_t i)
 {
+	const Interval *wait = &thread->intervals.items[i];
+
 	return wait->state == STATE_BLOCKED ? wait->rival : THREAD_NONE;
 }
 
-static uint32_t pick_rival(const Interval *interval)
+static uint32_t pick_rival(const Thread *thread, size_t i)
 {
+	const Interval *interval = &thread->intervals.items[i];
+
 	return interval->state == STATE_RUNNABLE ? interval->rival : THREAD_NONE;
 }
 
@@ -119,7 +128,7 @@ static Sum sum_up(const Timeline *timeline, Frames *frames, const Role *role)
 
 		for (size_t i = 0; i < thread->intervals.count; i++) {
 			const Interval *interval = &thread->intervals.items[i];
-			uint32_t task = role->pick(interval);
+			uint32_t task = role->pick(thread, i);
 
 			if (task != THREAD_NONE &&
 			    reason_info[wait_reason(interval)].category != CATEGORY_IDLE)
@@ -148,17 +157,18 @@ static const char *party_chain(const Sum *sum, const Party *party)
 	return sum->chains.list.count > 0 ? strings_get(&sum->chains, party->chain) : "";
 }
 
-/* NUL-terminated, into name. */
-static void party_name(const Timeline *timeline, const Party *party, char name[COMM_LEN + 1])
+/* May point into name. */
+static const char *party_name(const Timeline *timeline, const Party *party, char name[COMM_LEN + 1])
 {
-	if (party->task >= timeline->tasks.count) {
-		strcpy(name, party->task == TASK_INTERRUPT ? "interrupts" : "unknown");
-		return;
-	}
+	if (party->task == TASK_UNKNOWN)
+		return "unknown";
+	if (party->task >= TASK_LEAST)
+		return interrupt_label(TASK_INTERRUPT(0) - party->task);
+	if (party->task >= timeline->tasks.count)
+		return "unknown";
 	memcpy(name, timeline->tasks.items[party->task].comm, COMM_LEN);
 	name[COMM_LEN] = '\0';
-	if (!*name)
-		strcpy(name, "unknown");
+	return *name ? name : "unknown";
 }
 
 /* 0: it is no task. */
@@ -198,8 +208,7 @@ static void print_parties(FILE *file, const Timeline *timeline, Frames *frames, 
 		char comm[COMM_LEN + 1];
 		uint32_t tid = party_tid(timeline, party);
 
-		party_name(timeline, party, comm);
-		_cleanup_free_ char *name = printable(comm);
+		_cleanup_free_ char *name = printable(party_name(timeline, party, comm));
 		_cleanup_free_ char *chain = printable(party_chain(&sum, party));
 		print_line(file, &party->waits, name);
 		if (tid)
@@ -269,9 +278,8 @@ static void write_parties(Json *json, const Timeline *timeline, Frames *frames, 
 		Party *party = &sum.list.items[i];
 		char comm[COMM_LEN + 1];
 
-		party_name(timeline, party, comm);
 		json_begin_object(json);
-		json_key_string(json, "name", comm);
+		json_key_string(json, "name", party_name(timeline, party, comm));
 		json_key_u64(json, "tid", party_tid(timeline, party));
 		json_key_string(json, "chain", party_chain(&sum, party));
 		distribution_json(json, &party->waits);

@@ -14,8 +14,9 @@
 void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
- * The members "wakers": [{"name", "tid", "chain", and those of distribution_json()}], in falling
- * order of the time that was waited for them, and "run_queue": {"[leaf]": {…}}.
+ * The members "wakers", "holders", "rivals": [{"name", "tid", "chain", and those of
+ * distribution_json()}], in falling order of the time that was waited for them, and "run_queue":
+ * {"[leaf]": {…}}. tid 0: no task, but an interrupt, or "unknown".
  */
 void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 

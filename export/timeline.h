@@ -188,6 +188,8 @@ typedef struct CriticalPath {
 	uint32_t end;		   /* the thread at whose end it ends (Timeline::threads) */
 	uint64_t lost_ns;	   /* of it: nobody knows what the thread on it did */
 	uint64_t outside_ns;	   /* asleep until somebody who is not recorded ended that */
+	uint64_t open_ns;	   /* still asleep at the end: nobody ended that */
+	uint64_t unseen_ns;	   /* before the strip: who was on the path is not known */
 	uint64_t unknown_waker_ns; /* … or nobody knows who */
 } CriticalPath;
 

@@ -257,7 +257,9 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
 	set_blocked(interval, &facts);
 	if (record->owner && record->h.flags & SWITCH_KERNEL_LOCK)
-		interval->rival = tasks_reference(builder, record->owner);
+		interval->rival = facts.syscall == __NR_futex
+					  ? THREAD_NONE
+					  : tasks_reference(builder, record->owner);
 	else if (record->owner)
 		interval->rival = tasks_of_process(builder, life, record->owner);
 	if (record->h.len >= sizeof(*record) && record->inode)
@@ -336,7 +338,9 @@ void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *si
 	drop_early(builder, life, side->ns);
 	set_reason(interval, reason_off_cpu(record), RULE_SCHEDULER);
 	interval->cpu = side->cpu;
-	interval->rival = rival_of(builder, side);
+	/* Who runs while a thread is throttled takes nothing from it. */
+	if (interval->reason != REASON_THROTTLED)
+		interval->rival = rival_of(builder, side);
 }
 
 /* ---- wakings ------------------------------------------------------------------- */
@@ -441,6 +445,7 @@ static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct re
 		first->cpu = record->task_cpu;
 	} else if (record->h.flags & SNAPSHOT_QUEUED || !record->state) {
 		first->state = STATE_RUNNABLE;
+		first->cpu = record->task_cpu;
 		set_reason(first, REASON_PREEMPTED, RULE_STATE);
 	} else if (record->state & TASK_DEAD) {
 		tasks_end(builder, life, 0);

@@ -165,7 +165,8 @@ const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
 
 	if (!(interval->flags & INTERVAL_WAKER_IRQ))
 		return task_name(timeline, interval->waker, name);
-	stack = thread_waker_stack(thread, i);
+	/* Who was woken has its waker's name twice, and its stack where the sleep is. */
+	stack = thread_waker_stack(thread, i > 0 && interval->reason == REASON_WOKEN ? i - 1 : i);
 	return interrupt_label(stack ? stack->source : INTERRUPT_UNKNOWN);
 }
 
@@ -178,9 +179,13 @@ static char *add_functions(char *text, const Frames *frames, const uint32_t *ind
 {
 	for (size_t left = MIN(count, most); left > 0; left--) {
 		const Frame *frame = &frames->list.items[indexes[--count]];
-		char *longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "",
-					 strings_get(&frames->strings, frame->function),
-					 frame->kernel ? " (kernel)" : "");
+		const char *function = strings_get(&frames->strings, frame->function);
+		char *longer;
+
+		if (*function == '[') /* what is said of the stack */
+			break;
+		longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "", function,
+				   frame->kernel ? " (kernel)" : "");
 
 		free(text);
 		text = longer;
@@ -216,7 +221,8 @@ char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *t
 	size_t count;
 	char *text;
 
-	if (!stack)
+	if (!stack || (waker == THREAD_NONE && interval->waker == THREAD_NONE &&
+		       !(interval->flags & INTERVAL_WAKER_IRQ)))
 		return NULL;
 	count = frames_resolve(frames, timeline, 0, 0, STACK_NONE, stack->kernel_stack, false,
 			       &indexes);

@@ -147,7 +147,7 @@ static int compare_groups(const void *a, const void *b)
 	return order ? order : (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames)
+WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_idle)
 {
 	WaitGroups groups = {.private = xcalloc(1, sizeof(*groups.private))};
 
@@ -160,7 +160,7 @@ WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames)
 
 			if (wait->state == STATE_BLOCKED &&
 			    interval_end(thread, i) > wait->start_ns &&
-			    reason_info[wait_reason(wait)].category != CATEGORY_IDLE)
+			    (with_idle || reason_info[wait_reason(wait)].category != CATEGORY_IDLE))
 				add_wait(&groups, timeline, t, i);
 		}
 	}
@@ -277,28 +277,25 @@ static bool is_wanted(const char *function, const char *name)
 }
 
 size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
-			       FunctionWaits **ret_list)
+			       FunctionVisitor visit, void *user)
 {
 	const struct WaitGroupsPrivate *private = groups->private;
 	FunctionTotals totals = totals_of(private);
 	size_t count = 0;
 
-	*ret_list = xcalloc(totals.count + 1, sizeof(**ret_list));
 	if (totals.count > 1)
 		qsort(totals.items, totals.count, sizeof(FunctionTotal), compare_totals);
 	for (size_t i = 0; i < totals.count && count < most; i++) {
 		const char *function = strings_get(&private->frames->strings, totals.items[i].name);
+		FunctionWaits below;
 
-		if (is_wanted(function, name))
-			(*ret_list)[count++] = waits_below(private, totals.items[i].name);
+		if (!is_wanted(function, name))
+			continue;
+		below = waits_below(private, totals.items[i].name);
+		visit(user, &below);
+		distribution_free(&below.waits);
+		count++;
 	}
 	vec_free(&totals);
 	return count;
-}
-
-void function_waits_free(FunctionWaits *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		distribution_free(&list[i].waits);
-	free(list);
 }

@@ -2,9 +2,9 @@
 /*
  * wait_groups.h - all waits of a timeline, added up by what they were for and where.
  *
- * Waits are blocked intervals; those that are idle (a server without work) are left out, for they
- * would be the largest of all. A group has one reason with one evidence, one file or none, and
- * one chain of the user functions nearest to the wait.
+ * Waits are blocked intervals; those that are idle (a server without work) are left out unless they
+ * are asked for, for they would be the largest of all. A group has one reason with one evidence,
+ * one file or none, and one chain of the user functions nearest to the wait.
  */
 #ifndef WALLPROF_WAIT_GROUPS_H
 #define WALLPROF_WAIT_GROUPS_H
@@ -38,16 +38,17 @@ typedef struct WaitGroups {
 	struct WaitGroupsPrivate *private;
 } WaitGroups;
 
-WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames);
+WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_idle);
 void wait_groups_free(WaitGroups *groups);
 
+typedef void (*FunctionVisitor)(void *user, FunctionWaits *waits);
+
 /*
- * Below the functions of user stacks: the `most` with the largest total, or only those of that name
- * if one is given (without C++'s arguments, or with them). Returns how many; ret_list and what is
- * in it are to be freed by function_waits_free().
+ * Shows the waits below functions of user stacks: of the `most` with the largest total, or only of
+ * those of that name if one is given (without C++'s arguments, or with them). What is shown is
+ * valid until the visitor returns. Returns how many there were.
  */
 size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
-			       FunctionWaits **ret_list);
-void function_waits_free(FunctionWaits *list, size_t count);
+			       FunctionVisitor visit, void *user);
 
 #endif

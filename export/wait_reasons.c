@@ -2,6 +2,7 @@
 #include "wait_reasons.h"
 #include "reason_kernel.h"
 #include "timeline_private.h"
+#include <asm/unistd_64.h>
 
 /* What the functions of one kernel stack say. */
 typedef struct StackSays {
@@ -49,6 +50,13 @@ static uint32_t function_name(const Explainer *explainer, const Functions *funct
 	return explainer->frames->list.items[functions->frames[functions->count - 1 - i]].function;
 }
 
+/* Where each system call comes by says nothing of this one. */
+static bool is_entry(const char *function)
+{
+	return !strcmp(function, "do_syscall_64") || !strcmp(function, "x64_sys_call") ||
+	       !strncmp(function, "entry_SYSCALL", 13);
+}
+
 /* "synchronize_rcu_normal ← map_update_elem": the rule's function, and the first that it serves. */
 static void keep_evidence(Explainer *explainer, const Functions *functions, uint32_t stack,
 			  size_t found, const KernelRule *rule)
@@ -65,7 +73,8 @@ static void keep_evidence(Explainer *explainer, const Functions *functions, uint
 		if (number >= kernel_rule_count || kernel_rules[number].reason != rule->reason)
 			caller = strings_get(names, name);
 	}
-	text = caller ? xasprintf("%s ← %s", function, caller) : xstrdup(function);
+	text = caller && !is_entry(caller) ? xasprintf("%s ← %s", function, caller)
+					   : xstrdup(function);
 	explainer->timeline->stacks.items[stack].evidence =
 		strings_intern(&explainer->timeline->evidence, text) + 1;
 }
@@ -81,38 +90,65 @@ static Functions functions_of(Explainer *explainer, uint32_t stack)
 	return functions;
 }
 
+/*
+ * From the leaf outwards, up to where a page fault begins, or memory was wanted: what lies outside
+ * of that is what the thread did, not what it waits for.
+ */
 static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 {
 	Functions functions = functions_of(explainer, stack);
+	bool idle = true, inside = true;
 	size_t found = 0;
 
-	for (size_t i = 0; i < functions.count; i++) {
-		uint32_t number = rule_of_name(explainer, function_name(explainer, &functions, i));
+	for (size_t i = 0; i < functions.count && inside; i++) {
+		uint32_t name = function_name(explainer, &functions, i);
+		uint32_t number = rule_of_name(explainer, name);
 		const KernelRule *rule = number < kernel_rule_count ? &kernel_rules[number] : NULL;
 
-		if (rule && (!says->rule || rule->level < says->rule->level)) {
+		if (number == NAME_FAULT) {
+			says->in_fault = says->rule;
+			inside = false;
+		}
+		if (rule && (rule->reason != REASON_IDLE_WORKER || idle) &&
+		    kernel_rule_replaces(rule, says->rule)) {
 			says->rule = rule;
-			says->in_fault = false;
 			found = i;
 		}
-		if (says->rule && number == NAME_FAULT)
-			says->in_fault = true;
+		inside &= !rule || rule->level != LEVEL_MEMORY;
+		idle &= kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
 	}
 	if (says->rule)
 		keep_evidence(explainer, &functions, stack, found, says->rule);
 }
 
-/* A request, too, may have completed on that CPU just when a lock was let go: it is not why. */
+/* Whether a request can have ended the wait, by what it was for. */
+static bool may_end_by_request(const Interval *wait)
+{
+	enum category category = reason_info[wait->reason].category;
+
+	if (wait->reason == REASON_DIRTY_THROTTLE)
+		return false; /* a timer does */
+	return category == CATEGORY_DISK || category == CATEGORY_FAULT ||
+	       wait->reason == REASON_IO_URING || reason_unexplained(wait->reason);
+}
+
+/* … and by who woke the thread, as far as that was recorded. */
+static bool may_be_woken_by_request(const WakerStack *waker)
+{
+	return !waker || (waker->source != INTERRUPT_TIMER && waker->source != INTERRUPT_NETWORK &&
+			  waker->source != INTERRUPT_RCU);
+}
+
+/* One that completed on the same CPU just when a lock was let go, or a timer struck, is not why. */
 static void drop_requests(Thread *thread)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < thread->request_waits.count; i++) {
 		const RequestWait *wait = &thread->request_waits.items[i];
-		enum category category =
-			reason_info[thread->intervals.items[wait->interval].reason].category;
 
-		if (category != CATEGORY_LOCK && category != CATEGORY_THREAD)
+		if (may_end_by_request(&thread->intervals.items[wait->interval]) &&
+		    may_be_woken_by_request(thread_waker_stack(thread, wait->interval)))
 			thread->request_waits.items[count++] = *wait;
 	}
 	thread->request_waits.count = count;
@@ -147,14 +183,20 @@ static void tell_interrupts(Explainer *explainer, Thread *thread)
 	}
 }
 
-/* What was noted of a lock is about this wait only if it is one for a lock. */
+/*
+ * What was noted of a lock is about this wait only if it is one for such a lock: of the program's
+ * own, or, in any other call, of the kernel's.
+ */
 static void drop_holders(Thread *thread)
 {
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		Interval *wait = &thread->intervals.items[i];
+		bool futex = wait->syscall == __NR_futex;
 
-		if (wait->state == STATE_BLOCKED && wait->reason != REASON_MUTEX &&
-		    wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM)
+		if (wait->state != STATE_BLOCKED || (wait->reason == REASON_MUTEX && futex))
+			continue;
+		if ((wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM) ||
+		    futex)
 			wait->rival = THREAD_NONE;
 	}
 }
@@ -193,10 +235,10 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 			by = wait->rule;
 		thread_explain(thread, i, reason, by);
 	}
+	tell_interrupts(explainer, thread);
 	drop_requests(thread);
 	drop_holders(thread);
 	tell_faults(thread);
-	tell_interrupts(explainer, thread);
 }
 
 void wait_reasons_by_stack(Timeline *timeline, Frames *frames)

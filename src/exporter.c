@@ -143,12 +143,12 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		tell_damage(capture_path, reader);
 	if (!error && !has_symbols)
 		error = resolve_late(reader, options, invoker, ret_loaded);
-	if (!error) {
+	if (error) {
+		log_error("reading %s failed: %s", capture_path, strerror(-error));
+	} else {
 		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
 		error = find_path(ret_loaded->timeline, options->critical_tid);
 	}
-	if (error)
-		log_error("reading %s failed: %s", capture_path, strerror(-error));
 	capture_reader_free(reader);
 	if (error)
 		exporter_unload(ret_loaded);

@@ -136,6 +136,10 @@ static int report(const Options *options, const Invoker *invoker)
 	bool found = true;
 	Loaded loaded;
 
+	if (options->function && options->critical_path) {
+		log_error("--function and --critical-path are two reports");
+		return EXIT_WALLPROF_FAILED;
+	}
 	if (exporter_load(options->input, options, invoker, &loaded))
 		return EXIT_FAILURE;
 	if (options->json)

@@ -151,6 +151,38 @@ static void test_waits_for_a_request(void **state)
 	scenario_free(&s);
 }
 
+/* A worker submitted it for the thread while that slept already: before, nothing is known of it. */
+static void test_request_of_a_worker(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 12);
+	s.next_out.fd_kind = 1;
+	out_call(at(&s, 3), 20, D, PREAD);
+	completes(at(&s, 8), 20, 5);
+	wake_by_irq(at(&s, 8), 20);
+	in(at(&s, 8), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AAAaaaaaAAAA");
+	scenario_free(&s);
+}
+
+/* Nobody has ended a sleep that lasts to the end. */
+static void test_asleep_at_the_end(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 10);
+	out_call(at(&s, 4), 20, S, __NR_epoll_wait);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AAAAaaaaaa");
+	assert_int_equal(s.timeline->path.open_ns, 6 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.unseen_ns, 0);
+	scenario_free(&s);
+}
+
 static void test_over_processes(void **state)
 {
 	Scenario s;
@@ -236,6 +268,8 @@ int main(void)
 		cmocka_unit_test(test_ended_from_outside),
 		cmocka_unit_test(test_waits_for_a_request),
 		cmocka_unit_test(test_over_processes),
+		cmocka_unit_test(test_request_of_a_worker),
+		cmocka_unit_test(test_asleep_at_the_end),
 		cmocka_unit_test(test_another_thread),
 		cmocka_unit_test(test_lost_on_the_way),
 		cmocka_unit_test(test_ticks_come_along),

@@ -147,6 +147,18 @@ static void test_page_faults(void **state)
 	       "__schedule schedule io_schedule folio_wait_bit_common shrink_folio_list "
 	       "try_to_free_pages alloc_pages handle_mm_fault exc_page_fault",
 	       REASON_FAULT, REASON_RECLAIM, "kernel stack: try_to_free_pages ← alloc_pages");
+	/* What the thread did outside of the fault is not what it waits for. */
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common filemap_fault __do_fault "
+	       "handle_mm_fault exc_page_fault asm_exc_page_fault _copy_from_iter "
+	       "tcp_sendmsg_locked tcp_sendmsg",
+	       REASON_NETWORK_SEND, REASON_FAULT,
+	       "kernel stack: folio_wait_bit_common ← filemap_fault");
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common shrink_folio_list "
+	       "try_to_free_pages alloc_skb_with_frags unix_stream_sendmsg",
+	       REASON_UNIX_SEND, REASON_RECLAIM,
+	       "kernel stack: try_to_free_pages ← alloc_skb_with_frags");
 	/* A lock is one, whoever takes it where. */
 	expect(*state, "__schedule schedule __mutex_lock try_to_free_pages exc_page_fault",
 	       REASON_UNINTERRUPTIBLE, REASON_KERNEL_MUTEX,
@@ -164,6 +176,20 @@ static void test_primitives(void **state)
 	       "kernel stack: wait_for_completion ← driver_read");
 	expect(*state, "__schedule schedule wait_for_completion exit_aio do_exit do_group_exit",
 	       REASON_UNINTERRUPTIBLE, REASON_EXIT, "kernel stack: do_exit ← do_group_exit");
+}
+
+/* A worker is idle only if it does nothing but sleep. */
+static void test_workers(void **state)
+{
+	expect(*state, "__schedule schedule schedule_timeout io_wq_worker ret_from_fork",
+	       REASON_OTHER, REASON_IDLE_WORKER, "kernel stack: io_wq_worker ← ret_from_fork");
+	expect(*state,
+	       "__schedule schedule schedule_timeout wait_for_completion xfs_buf_iowait "
+	       "io_issue_sqe io_worker_handle_work io_wq_worker",
+	       REASON_UNINTERRUPTIBLE, REASON_COMPLETION,
+	       "kernel stack: wait_for_completion ← xfs_buf_iowait");
+	expect(*state, "__schedule schedule driver_wait io_issue_sqe io_wq_worker ret_from_fork",
+	       REASON_DISK_OTHER, REASON_DISK_OTHER, "task state");
 }
 
 static void test_nothing_known(void **state)
@@ -210,6 +236,29 @@ static void test_request_of_a_lock(void **state)
 	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
 	assert_int_equal(thread->request_waits.count, 0);
 	forget(fixture);
+}
+
+/* A request does not end a pause that a timer ends. */
+static void test_request_of_a_timer(void **state)
+{
+	static const char *const wakers[] = {"try_to_wake_up hrtimer_wakeup hrtimer_interrupt",
+					     "try_to_wake_up wake_page_function bio_endio"};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(wakers); i++) {
+		Thread *thread;
+
+		wait_in(fixture, NULL, REASON_DISK_READ, RULE_STATE);
+		thread = &fixture->timeline.threads.items[0];
+		*vec_push(&thread->request_waits) = (RequestWait){0, 0};
+		*vec_push(&thread->waker_stacks) = (WakerStack){
+			.user_stack = STACK_NONE,
+			.kernel_stack = kernel_stack(fixture, wakers[i]),
+		};
+		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+		assert_int_equal(thread->request_waits.count, i);
+		forget(fixture);
+	}
 }
 
 /* What an interrupt is about is told by the innermost function that knows. */
@@ -272,11 +321,12 @@ static void test_rules_are_sound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_innermost_lock), WITH_FIXTURE(test_grace_period),
-		WITH_FIXTURE(test_call_says_more), WITH_FIXTURE(test_page_faults),
-		WITH_FIXTURE(test_primitives),	   WITH_FIXTURE(test_nothing_known),
-		WITH_FIXTURE(test_seen_to_happen), WITH_FIXTURE(test_request_of_a_lock),
-		WITH_FIXTURE(test_interrupts),	   cmocka_unit_test(test_rules_are_sound),
+		WITH_FIXTURE(test_innermost_lock),     WITH_FIXTURE(test_grace_period),
+		WITH_FIXTURE(test_call_says_more),     WITH_FIXTURE(test_page_faults),
+		WITH_FIXTURE(test_primitives),	       WITH_FIXTURE(test_nothing_known),
+		WITH_FIXTURE(test_seen_to_happen),     WITH_FIXTURE(test_workers),
+		WITH_FIXTURE(test_request_of_a_timer), WITH_FIXTURE(test_request_of_a_lock),
+		WITH_FIXTURE(test_interrupts),	       cmocka_unit_test(test_rules_are_sound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
