@@ -28,7 +28,10 @@ class LimitedCpu:
             root.mkdir()
             subprocess.run(["mount", "-t", "cgroup2", "none", root], check=True)
             self.left.callback(subprocess.run, ["umount", root], check=True)
-        (root / "cgroup.subtree_control").write_text("+cpu")
+        control = root / "cgroup.subtree_control"
+        if "cpu" not in control.read_text().split():
+            control.write_text("+cpu")
+            self.left.callback(control.write_text, "-cpu")
         return root
 
     def enter(self):
@@ -46,7 +49,7 @@ class LimitedCpu:
     def __enter__(self):
         try:
             self.enter()
-        except OSError as error:
+        except (OSError, subprocess.CalledProcessError) as error:
             self.left.close()
             raise Skip(f"no cgroup here can limit CPUs: {error}") from None
         return self

@@ -7,13 +7,14 @@ from harness import (MS, Recording, by_leaf, check, check_timed, expect_failure,
                      noticeable)
 from limited_cpu import PERIOD_US, LimitedCpu
 
-LEAST_KINDS = 25
+LEAST_KINDS = 34  # on every kernel that these tests know
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
 TIMERS = {"sleep", "idle: signal", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
+LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "idle: accept"}
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
-# A thread of the kernel passes it on, or a process of any name is it.
-OTHERS = {"RCU grace period wait", "terminal wait", "vfork wait", "child process wait", "event wait"}
+# A thread of the kernel passes it on.
+OTHERS = {"RCU grace period wait", "terminal wait"}
 
 
 def wait_of(truth):
@@ -27,9 +28,14 @@ def longest(markers, kind, begin, end):
     return max(found, key=lambda m: m["end"] - m["start"], default=None)
 
 
-def check_waker(kind, told):
-    wanted = ("timer interrupt" if kind in TIMERS else "holder" if kind in HOLDERS else "helper")
-    check(kind in OTHERS or told == wanted, f"[{kind}] was ended by {told}, should be {wanted}")
+def check_waker(kind, told, name, evidence):
+    """A child has its creator's name: the helper's, or that of the thread itself."""
+    wanted = ("timer interrupt" if kind in TIMERS or "timerfd" in evidence
+              else "holder" if kind in HOLDERS else name if kind == "vfork wait" else "helper")
+    # What a soft interrupt does for who sends, its thread may have to do on a busy machine.
+    passed_on = kind in LOOPBACK and (told or "").startswith("ksoftirqd")
+    check(kind in OTHERS or passed_on or told == wanted,
+          f"[{kind}] was ended by {told}, should be {wanted}")
 
 
 def check_wait(recording, truth, share=0.02, absolute=MS):
@@ -43,7 +49,7 @@ def check_wait(recording, truth, share=0.02, absolute=MS):
     check(marker, f"[{kind}] has no marker")
     evidence = thread.text(marker["data"].get("evidence")) or ""
     check(evidence.startswith("kernel stack"), f"[{kind}] rests on {evidence}")
-    check_waker(kind, thread.text(marker["data"].get("wokenBy")))
+    check_waker(kind, thread.text(marker["data"].get("wokenBy")), truth["name"], evidence)
     holder = thread.text(marker["data"].get("heldBy"))
     check(holder == HELD_BY.get(kind), f"[{kind}] is for a lock that {holder} has")
 
@@ -73,7 +79,7 @@ def test_negative(context):
         altered = copy.deepcopy(truth)
         change(altered["waits"][0])
         expect_failure(check_wait, recording, altered)
-    expect_failure(check_waker, "pipe read wait", "holder")
+    expect_failure(check_waker, "pipe read wait", "holder", "wait 7", "anon_pipe_read")
 
 
 def functions_of(context, recording, name):
@@ -138,7 +144,8 @@ def check_throttled(recording, throttled_ns):
     """One thread: what its cgroup was kept from running is what it waited."""
     told = sum(t["reasons"].get("[runnable: throttled]", 0) for t in recording.report["threads"]
                if t["name"] == "burner 0")
-    check_timed("throttled", told, throttled_ns, 0.05, PERIOD_US * 100)
+    # Once it may run again it has to wait for a CPU.
+    check_timed("throttled", told, throttled_ns, 0.1, PERIOD_US * 100)
 
 
 def test_throttled(context):
