@@ -150,6 +150,8 @@ static void write_names(Chrome *chrome)
 	}
 	if (timeline->path.strip.intervals.count > 0) {
 		name_it(chrome, "process_name", CHROME_PATH_PID, CHROME_PATH_PID, "Critical path");
+		name_it(chrome, "thread_name", CHROME_PATH_PID, CHROME_PATH_PID,
+			timeline->path.strip.name);
 		place_it(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID, place++);
 	}
 	write_device_names(chrome, &place);

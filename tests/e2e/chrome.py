@@ -5,7 +5,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from harness import check
+from harness import CRITICAL_PATH, check
 
 US = 1000  # ns
 # Slices are times in microseconds with three decimals: as floating-point numbers, nearly exact.
@@ -33,6 +33,12 @@ class Trace:
     def devices_pid(self):
         return next((e["pid"] for e in self.by_phase["M"] if e["name"] == "process_name"
                      and e["args"]["name"] == "Block devices"), None)
+
+    @property
+    def path_tid(self):
+        """Of the row of the critical path."""
+        return next((e["tid"] for e in self.by_phase["M"] if e["name"] == "process_name"
+                     and e["args"]["name"] == CRITICAL_PATH), None)
 
     def spans(self, name):
         """The beginnings of asynchronous spans of that name, by tid."""

@@ -24,6 +24,7 @@ BUILD = ROOT / "build"
 WALLPROF = BUILD / "wallprof"
 WORKLOADS = BUILD / "tests" / "workloads"
 MS = 1_000_000
+CRITICAL_PATH = "Critical path"
 STATES = ("running", "runnable", "blocked", "unknown")
 
 # A guest of the kernel matrix: what a clock says there is held to so much besides, for an
@@ -135,7 +136,9 @@ class Profile:
         self.meta = data["meta"]
         self.categories = [c["name"] for c in self.meta["categories"]]
         self.start_ns = round(self.meta["startTime"] * MS)  # since the epoch
-        self.threads = [Thread(self, t) for t in data["threads"]]
+        self.rows = [Thread(self, t) for t in data["threads"]]
+        # What is on the critical path is a thread's own row, too.
+        self.threads = [t for t in self.rows if t.process != CRITICAL_PATH]
 
     @classmethod
     def load(cls, path):

@@ -279,12 +279,12 @@ def test_writeback(context):
     check(thread_of(report, told)["io"]["written_bytes"] + written <= chunks * CHUNK,
           f"some are counted twice: {thread_of(report, told)}, {written}")
     worked, ledger = worked_ns(report, told), thread_of(report, told)
-    held_back = disk_waits(report, told, "[disk write wait]")
+    held_back = disk_waits(report, told, "[dirty-page throttling]")
     # It may be so when it writes down what is true, too. A guest's clock of CPU time loses some
     # at each switch.
     check(told["end_ns"] - told["begin_ns"] - worked - 20 * MS - noise(told["cpu_ns"]) <= held_back
           <= ledger["states"]["blocked"], f"held back: {held_back} ns, of {told} and {ledger}")
-    named = waited_for(report, "/slow/data", "[disk write wait]")
+    named = waited_for(report, "/slow/data", "[dirty-page throttling]")
     check(0.95 * held_back <= named <= held_back, f"{named} ns of {held_back} name the file")
 
 

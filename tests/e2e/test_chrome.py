@@ -25,7 +25,10 @@ def export(context, recording):
 def check_same_times(trace, recording):
     """Per thread: of each state and each category as the Firefox profile has it, to 0.1 %."""
     told = [t["tid"] for t in recording.report["threads"]]
-    check(set(told) == set(trace.names()), f"threads {set(told) ^ set(trace.names())}")
+    named = set(trace.names()) - {trace.path_tid}
+    check(set(told) == named, f"threads {set(told) ^ named}")
+    check_close("the critical path", sum(end - begin for begin, end, _ in trace.slices(trace.path_tid)),
+                recording.report["critical_path"]["length_ns"], 0.001, 100)
     for tid in told:
         thread = recording.profile.thread(tid)
         states, wanted = trace.ns_by_state(tid), thread.weight_by(by_state)

@@ -10,7 +10,8 @@ PROGRAM = BUILD / "tools" / "tar-extract"
 HOST_ONLY = "it makes loop devices"
 # A lock that another writer of the file has while it waits for the disk is told as such.
 DISK = {"[disk read wait]", "[disk write wait]", "[disk wait]", "[page-fault I/O wait]",
-        "[uninterruptible wait]"}
+        "[dirty-page throttling]", "[writeback throttling]", "[disk queue full]", "[journal wait]",
+        "[kernel rwsem wait]", "[kernel mutex wait]", "[uninterruptible wait]"}
 
 
 def check_named(report, archive, folder):

@@ -137,7 +137,7 @@ def test_convoy_with_busy_holder(context):
 def check_first_screen(recording, hold_ns):
     """Of what a person sees first, the convoy is there, in purple, and no idle pool."""
     profile = recording.profile
-    visible = [profile.threads[i] for i in profile.meta["initialVisibleThreads"]]
+    visible = [profile.rows[i] for i in profile.meta["initialVisibleThreads"]]
     convoy = [t for t in visible if t.weight_by(by_category).get("Lock", 0) >= 0.9 * hold_ns]
     check(len(convoy) >= 8, f"only {len(convoy)} threads of the convoy are visible")
     check(profile.color_of("Lock") == "purple", "a lock is not purple")
