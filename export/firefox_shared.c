@@ -88,7 +88,7 @@ uint32_t tables_lib(Tables *tables, uint32_t library)
 
 static void write_lib(Json *json, const Tables *tables, const LibRow *row)
 {
-	const Library *library = &tables->frames->libraries.items[row->library];
+	const Library *library = &tables->frames->libraries.items[row->lib];
 	const char *machine = timeline_meta(tables->timeline, "machine");
 	const char *path = library->path ? library->path : library->name;
 	char code_id[2 * UINT8_MAX + 1];

@@ -153,7 +153,7 @@ uint32_t frames_pseudo(Frames *frames, const char *name)
 	map_set(&frames->private->pseudo, string, frame);
 	*vec_push(&frames->list) = (Frame){
 		.function = string,
-		.library = LIBRARY_NONE,
+		.lib = LIBRARY_NONE,
 		.address = UINT64_MAX,
 		.function_start = UINT64_MAX,
 		.source = UINT32_MAX,
@@ -170,7 +170,7 @@ static uint64_t relative(uint64_t address, uint64_t base)
 /* What is known of an address before its frames are made. */
 typedef struct Origin {
 	const struct rec_symbol *symbol; /* NULL: no name */
-	uint32_t library;
+	uint32_t lib;
 	bool kernel;
 	uint64_t address; /* as looked up */
 	uint64_t base;
@@ -191,7 +191,7 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 		p = source + strlen(source) + 1;
 		*vec_push(&frames->list) = (Frame){
 			.function = strings_intern(&frames->strings, name),
-			.library = origin->library,
+			.lib = origin->lib,
 			.address = relative(origin->address, origin->base),
 			.function_start = relative(symbol->function, origin->base),
 			.function_size = symbol->function_size,
@@ -210,15 +210,15 @@ static void add_unnamed_frame(Frames *frames, const Origin *origin)
 	uint64_t address = relative(origin->address, origin->base);
 	_cleanup_free_ char *name = NULL;
 
-	if (origin->library == LIBRARY_NONE)
+	if (origin->lib == LIBRARY_NONE)
 		name = xasprintf("0x%" PRIx64, origin->address);
 	else
 		/* Kernel addresses are what people compare with kallsyms: absolute. */
 		name = xasprintf("0x%" PRIx64 " (%s)", origin->kernel ? origin->address : address,
-				 frames->libraries.items[origin->library].name);
+				 frames->libraries.items[origin->lib].name);
 	*vec_push(&frames->list) = (Frame){
 		.function = strings_intern(&frames->strings, name),
-		.library = origin->library,
+		.lib = origin->lib,
 		.address = address,
 		.function_start = address,
 		.source = UINT32_MAX,
@@ -229,18 +229,18 @@ static void add_unnamed_frame(Frames *frames, const Origin *origin)
 static const Place *intern_place(Frames *frames, const Origin *origin)
 {
 	struct FramesPrivate *private = frames->private;
-	uint64_t key = hash_mix(origin->library, origin->address);
+	uint64_t key = hash_mix(origin->lib, origin->address);
 	uint32_t same = map_get(&private->place_index, key);
 	Place *place;
 
 	for (uint32_t i = same; i != MAP_NONE; i = private->places.items[i].next)
-		if (private->places.items[i].library == origin->library &&
+		if (private->places.items[i].lib == origin->lib &&
 		    private->places.items[i].address == origin->address)
 			return &private->places.items[i];
 	map_set(&private->place_index, key, private->places.count);
 	place = vec_push(&private->places);
 	*place = (Place){
-		.library = origin->library,
+		.lib = origin->lib,
 		.address = origin->address,
 		.first = frames->list.count,
 		.next = same,
@@ -256,10 +256,10 @@ static const Place *intern_place(Frames *frames, const Origin *origin)
 const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
 	Location location = spaces_locate(frames->spaces, ns_tgid, ns, avma);
-	Origin origin = {.library = LIBRARY_NONE, .address = avma};
+	Origin origin = {.lib = LIBRARY_NONE, .address = avma};
 
 	if (location.file) {
-		origin.library = file_library(frames, location.file);
+		origin.lib = file_library(frames, location.file);
 		origin.address = location.svma;
 		origin.base = location.file->base_svma;
 		origin.symbol = frames_symbol(frames->private, location.file->id, location.svma);
@@ -272,7 +272,7 @@ const Place *frames_kernel_place(Frames *frames, uint64_t avma)
 	const struct rec_symbol *symbol = frames_symbol(frames->private, 0, avma);
 	Origin origin = {
 		.symbol = symbol,
-		.library = kernel_library(frames, symbol),
+		.lib = kernel_library(frames, symbol),
 		.kernel = true,
 		.address = avma,
 		.base = KERNEL_BASE,

@@ -26,7 +26,7 @@ typedef struct Library {
 /* One frame of a resolved stack; inlined calls have frames of their own. */
 typedef struct Frame {
 	uint32_t function; /* Strings: name, or "0x1234 (libfoo.so)" when unknown */
-	uint32_t library;  /* Frames::libraries, or LIBRARY_NONE */
+	uint32_t lib;	   /* Frames::libraries, or LIBRARY_NONE */
 	/*
 	 * Relative to the library; return addresses already less 1. Of the kernel: to
 	 * where its text region begins; without a library: AVMA.
@@ -75,10 +75,10 @@ size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid
 
 /* What is to be said about a user stack as frames_resolve() shows it. */
 typedef struct StackEnd {
-	uint8_t reason;	  /* enum stack_end */
-	bool guessed;	  /* some of its frames were found by frame pointers, not by tables */
-	bool from_copy;	  /* walked by the recorder */
-	uint32_t library; /* of the outermost frame, or LIBRARY_NONE */
+	uint8_t reason; /* enum stack_end */
+	bool guessed;	/* some of its frames were found by frame pointers, not by tables */
+	bool from_copy; /* walked by the recorder */
+	uint32_t lib;	/* of the outermost frame, or LIBRARY_NONE */
 } StackEnd;
 
 /* user_stack is one of timeline->stacks. */

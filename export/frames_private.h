@@ -12,7 +12,7 @@
 
 /* An address of a library and its frames, outermost first, in Frames::list. */
 typedef struct Place {
-	uint32_t library;
+	uint32_t lib;
 	uint64_t address; /* as looked up: SVMA, or AVMA of kernel and unknown */
 	uint32_t first, count;
 	uint32_t next; /* of the same hash, or MAP_NONE */

@@ -113,8 +113,8 @@ static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
 	frame = walked_frame(frames, walked, count - 1);
 	if (frame.named && !frame.nameless)
 		return is_root(strings_get(&frames->strings, frame.function));
-	return count > 1 && frame.library != LIBRARY_NONE &&
-	       is_libc(frames->libraries.items[frame.library].name);
+	return count > 1 && frame.lib != LIBRARY_NONE &&
+	       is_libc(frames->libraries.items[frame.lib].name);
 }
 
 /*
@@ -136,7 +136,7 @@ static size_t count_without_loop(Frames *frames, const Walked *walked)
 		return 1;
 	caller = walked_frame(frames, walked, first);
 	callee = walked_frame(frames, walked, first - 1);
-	if (caller.named && callee.named && caller.library == callee.library &&
+	if (caller.named && callee.named && caller.lib == callee.lib &&
 	    caller.function_start == callee.function_start)
 		return stack->count;
 	return first + 1;
@@ -200,7 +200,7 @@ static void push_walked(Frames *frames, const Walked *walked, size_t count, Stac
 		}
 		place = walked_place(frames, walked, i);
 		if (i == count - 1)
-			end->library = place->library;
+			end->lib = place->lib;
 		push_place(frames->private, place);
 	}
 }
@@ -242,7 +242,7 @@ static StackEnd chain_user(Frames *frames, const Timeline *timeline, const Stack
 	StackEnd end = {
 		.reason = stack_end(stack),
 		.from_copy = stack->flags & STACK_FROM_COPY,
-		.library = LIBRARY_NONE,
+		.lib = LIBRARY_NONE,
 	};
 	size_t count = walked.by_tables ? chain_by_tables(frames, &walked, &end)
 					: chain_by_frame_pointers(frames, &walked, &end);
@@ -336,7 +336,7 @@ static const Resolved *resolve(Frames *frames, const Timeline *timeline, const R
 		return known;
 	resolved.first = private->chains.count;
 	resolved.next = same;
-	resolved.end = (StackEnd){.reason = STACK_END_LOST, .library = LIBRARY_NONE};
+	resolved.end = (StackEnd){.reason = STACK_END_LOST, .lib = LIBRARY_NONE};
 	if (!stack->defined)
 		push_pseudo(frames,
 			    wanted->kind == CHAIN_USER ? "[stack lost]" : "[kernel stack lost]");

@@ -165,11 +165,11 @@ static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
 		const StackObject *object = &sums.objects.items[i];
 
 		json_begin_object(json);
-		if (object->library == LIBRARY_NONE) {
+		if (object->lib == LIBRARY_NONE) {
 			json_key_null(json, "name");
 			json_key_null(json, "path");
 		} else {
-			const Library *library = &frames->libraries.items[object->library];
+			const Library *library = &frames->libraries.items[object->lib];
 
 			json_key_string(json, "name", library->name);
 			json_key_string(json, "path", library->path);

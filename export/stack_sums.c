@@ -19,7 +19,7 @@ static StackObject *object_of(Counting *counting, uint32_t library)
 	if (number == MAP_NONE) {
 		number = counting->sums->objects.count;
 		map_set(&counting->object_index, key, number);
-		*vec_push(&counting->sums->objects) = (StackObject){.library = library};
+		*vec_push(&counting->sums->objects) = (StackObject){.lib = library};
 	}
 	return &counting->sums->objects.items[number];
 }
@@ -42,7 +42,7 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 	sums->counts[end.reason]++;
 	sums->guessed += end.guessed;
 	sums->from_copy += end.from_copy;
-	object_of(counting, end.library)->counts[end.reason]++;
+	object_of(counting, end.lib)->counts[end.reason]++;
 }
 
 /*
@@ -87,9 +87,9 @@ static const char *object_name(const Frames *frames, uint32_t library)
 static int compare_objects(const void *a, const void *b, void *frames)
 {
 	const StackObject *x = a, *y = b;
-	int order = strcmp(object_name(frames, x->library), object_name(frames, y->library));
+	int order = strcmp(object_name(frames, x->lib), object_name(frames, y->lib));
 
-	return order ? order : (x->library > y->library) - (x->library < y->library);
+	return order ? order : (x->lib > y->lib) - (x->lib < y->lib);
 }
 
 static int compare_shorts(const void *a, const void *b)
@@ -127,7 +127,7 @@ static void sort_out(StackSums *sums, Frames *frames)
 
 		for (size_t end = 0; end < STACK_ENDS; end++)
 			if (object->counts[end] && stack_end_words(end))
-				add_short(sums, object_name(frames, object->library), end,
+				add_short(sums, object_name(frames, object->lib), end,
 					  object->counts[end]);
 	}
 	if (sums->shorts.count)

@@ -11,7 +11,7 @@
 #include "timeline.h"
 
 typedef struct StackObject {
-	uint32_t library; /* of the outermost frames; LIBRARY_NONE: known of none */
+	uint32_t lib; /* of the outermost frames; LIBRARY_NONE: known of none */
 	uint64_t counts[STACK_ENDS];
 } StackObject;
 

@@ -97,7 +97,7 @@ static uint32_t native_symbol(Tables *tables, const Frame *frame, uint32_t name,
 	bool is_new;
 	uint32_t symbol;
 
-	if (!frame->named || frame->library == LIBRARY_NONE || !address_fits(frame->address) ||
+	if (!frame->named || frame->lib == LIBRARY_NONE || !address_fits(frame->address) ||
 	    !address_fits(frame->function_start))
 		return NONE;
 	symbol = map_number(&tables->native_index, pair(resource, frame->function_start), &is_new);
@@ -116,14 +116,14 @@ static uint32_t add_frame(Tables *tables, const Frame *frame, uint32_t outer)
 {
 	uint32_t name =
 		tables_string(tables, strings_get(&tables->frames->strings, frame->function));
-	uint32_t resource = frame->library == LIBRARY_NONE
+	uint32_t resource = frame->lib == LIBRARY_NONE
 				    ? (frame->address == UINT64_MAX ? state_resource(tables) : NONE)
-				    : library_resource(tables, frame->library);
+				    : library_resource(tables, frame->lib);
 	FrameRow row = {
 		.func = func_row(tables, name, resource, source_row(tables, frame->source)),
 		.native = NONE,
 		.line = frame->line,
-		.address = frame->library != LIBRARY_NONE && address_fits(frame->address)
+		.address = frame->lib != LIBRARY_NONE && address_fits(frame->address)
 				   ? (int32_t)frame->address
 				   : -1,
 		.inline_depth = frame->inline_depth,

@@ -8,7 +8,7 @@
 /* Indexes of rows that are "none" are UINT32_MAX in all of these. */
 
 typedef struct LibRow {
-	uint32_t library; /* Frames::libraries */
+	uint32_t lib; /* Frames::libraries */
 	char *debug_name;
 	char *breakpad_id;
 } LibRow;

@@ -20,7 +20,7 @@ static void test_user_stack(void **state)
 	assert_int_equal(frame->source, UINT32_MAX);
 	assert_true(frame->named);
 	assert_false(frame->kernel);
-	library = &fixture->frames->libraries.items[frame->library];
+	library = &fixture->frames->libraries.items[frame->lib];
 	assert_string_equal(library->name, "libfoo.so.1");
 	assert_string_equal(library->path, "/usr/lib/libfoo.so.1");
 	assert_false(library->kernel);
@@ -92,7 +92,7 @@ static void test_code_made_at_run_time(void **state)
 	frame = last_frame(fixture, stack, STACK_NONE, false);
 	assert_int_equal(frame->address, 0x90);
 	assert_int_equal(frame->function_start, 0x80);
-	library = &fixture->frames->libraries.items[frame->library];
+	library = &fixture->frames->libraries.items[frame->lib];
 	assert_string_equal(library->name, "jit-100.dump");
 }
 
@@ -168,7 +168,7 @@ static void test_pseudo(void **state)
 	const Frame *frame = &fixture->frames->list.items[number];
 
 	assert_true(frame->address == UINT64_MAX);
-	assert_int_equal(frame->library, LIBRARY_NONE);
+	assert_int_equal(frame->lib, LIBRARY_NONE);
 	assert_string_equal(strings_get(&fixture->frames->strings, frame->function),
 			    "[mutex wait]");
 }
@@ -198,12 +198,11 @@ static void test_kernel_stack(void **state)
 	assert_true(frame->kernel);
 	assert_int_equal(frame->address, 0x1000100);
 	assert_int_equal(frame->function_start, 0x1000100);
-	assert_true(fixture->frames->libraries.items[frame->library].kernel);
-	assert_string_equal(fixture->frames->libraries.items[frame->library].name,
-			    "[kernel.kallsyms]");
+	assert_true(fixture->frames->libraries.items[frame->lib].kernel);
+	assert_string_equal(fixture->frames->libraries.items[frame->lib].name, "[kernel.kallsyms]");
 	frame = last_frame(fixture, STACK_NONE, add_stack(fixture, 0, STACK_COMPLETE, pcs + 3, 1),
 			   false);
-	assert_string_equal(fixture->frames->libraries.items[frame->library].name, "[ext4]");
+	assert_string_equal(fixture->frames->libraries.items[frame->lib].name, "[ext4]");
 }
 
 /* Leaf first, names; "" has none. Returns the stack. */

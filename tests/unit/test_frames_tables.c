@@ -50,7 +50,7 @@ static void test_whole(void **state)
 		assert_int_equal(end.reason, STACK_COMPLETE);
 		assert_false(end.guessed);
 		assert_false(end.from_copy);
-		library = &fixture->frames->libraries.items[end.library];
+		library = &fixture->frames->libraries.items[end.lib];
 		assert_string_equal(library->name, "libfoo.so.1");
 	}
 	end = end_of(fixture, 50, add_walked(fixture, STACK_FROM_COPY, STACK_COMPLETE, whole, 5));
@@ -191,7 +191,7 @@ static void test_every_result(void **state)
 		*strchr(text, ';') = '\0';
 		stack = add_walked(fixture, 0, result, NULL, 0);
 		assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), text);
-		assert_int_equal(end_of(fixture, 50, stack).library, LIBRARY_NONE);
+		assert_int_equal(end_of(fixture, 50, stack).lib, LIBRARY_NONE);
 	}
 	/* Of a younger wallprof; 256 must not look like 0. */
 	for (int result = STACK_RESULTS; result <= 256; result += 256 - STACK_RESULTS) {
@@ -250,7 +250,7 @@ static void test_stale(void **state)
 	}
 	end = end_of(fixture, 99, stack);
 	assert_int_equal(end.reason, STACK_END_STALE);
-	assert_string_equal(fixture->frames->libraries.items[end.library].name, "libbar.so");
+	assert_string_equal(fixture->frames->libraries.items[end.lib].name, "libbar.so");
 	assert_int_equal(end_of(fixture, 29, stack).reason, STACK_COMPLETE);
 	/* The tables knew it. */
 	assert_string_equal(resolve(fixture, 99, known, STACK_NONE, false),
