@@ -173,19 +173,14 @@ const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
 #define CHAIN_KERNEL 1 /* functions of each part of a chain */
 #define CHAIN_USER   4
 
-/* The innermost functions of a resolved part, appended to the text; returns it, grown. */
-static char *add_functions(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
-			   size_t most)
+char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
+		size_t most)
 {
 	for (size_t left = MIN(count, most); left > 0; left--) {
 		const Frame *frame = &frames->list.items[indexes[--count]];
-		const char *function = strings_get(&frames->strings, frame->function);
-		char *longer;
-
-		if (*function == '[') /* what is said of the stack */
-			break;
-		longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "", function,
-				   frame->kernel ? " (kernel)" : "");
+		char *longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "",
+					 strings_get(&frames->strings, frame->function),
+					 frame->kernel ? " (kernel)" : "");
 
 		free(text);
 		text = longer;
@@ -221,19 +216,18 @@ char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *t
 	size_t count;
 	char *text;
 
-	if (!stack || (waker == THREAD_NONE && interval->waker == THREAD_NONE &&
-		       !(interval->flags & INTERVAL_WAKER_IRQ)))
+	if (!stack || (interval->waker == THREAD_NONE && !(interval->flags & INTERVAL_WAKER_IRQ)))
 		return NULL;
 	count = frames_resolve(frames, timeline, 0, 0, STACK_NONE, stack->kernel_stack, false,
 			       &indexes);
 	count = without_waking(frames, indexes, count);
-	text = add_functions(xstrdup(""), frames, indexes, count, CHAIN_KERNEL);
+	text = chain_add(xstrdup(""), frames, indexes, count, CHAIN_KERNEL);
 	if (stack->user_stack == STACK_NONE || waker >= timeline->threads.count)
 		return text;
 	count = frames_resolve(
 		frames, timeline, owner_ns_tgid(timeline, &timeline->threads.items[waker]),
 		interval_end(thread, i), stack->user_stack, STACK_NONE, false, &indexes);
-	return add_functions(text, frames, indexes, count, CHAIN_USER);
+	return chain_add(text, frames, indexes, count, CHAIN_USER);
 }
 
 const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])

@@ -48,6 +48,13 @@ const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
 const char *interrupt_label(enum interrupt_source source);
 
 /*
+ * Appends the innermost functions of a resolved stack (frames_resolve()), `most` of them, the
+ * innermost first: "read ← fill ← main". Takes the text, and returns it grown; to be freed.
+ */
+char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
+		size_t most);
+
+/*
  * From where the wait i was ended, the innermost functions first: "futex_wake (kernel) ←
  * pthread_mutex_unlock ← release". To be freed; NULL: that was not recorded.
  */

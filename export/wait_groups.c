@@ -42,30 +42,28 @@ static bool has_function(const StackWaits *stack, uint32_t name)
 	return false;
 }
 
-/* Reads the functions of a stack, the innermost first. */
+/* Reads the functions of a stack. One that calls itself counts once. */
 static void look(struct WaitGroupsPrivate *private, const Timeline *timeline, const StackRef *ref,
 		 StackWaits *stack)
 {
-	const uint32_t *indexes;
-	size_t count = 0, named = 0;
-	_cleanup_free_ char *chain = xstrdup("");
+	const uint32_t *indexes = NULL;
+	_cleanup_free_ char *chain = NULL;
+	Map seen = {};
+	size_t count = 0;
 
 	if (ref->user_stack != STACK_NONE)
 		count = frames_resolve(private->frames, timeline, ref->ns_tgid, ref->ns,
 				       ref->user_stack, STACK_NONE, false, &indexes);
-	while (count-- > 0) {
-		const Frame *frame = &private->frames->list.items[indexes[count]];
-		const char *name = strings_get(&private->frames->strings, frame->function);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t name = private->frames->list.items[indexes[i]].function;
 
-		if (!has_function(stack, frame->function))
-			*vec_push(&stack->functions) = frame->function;
-		if (named++ < CHAIN_FUNCTIONS) {
-			char *longer = xasprintf("%s%s%s", chain, *chain ? " ← " : "", name);
-
-			free(chain);
-			chain = longer;
-		}
+		if (map_get(&seen, name) != MAP_NONE)
+			continue;
+		map_set(&seen, name, 1);
+		*vec_push(&stack->functions) = name;
 	}
+	map_free(&seen);
+	chain = chain_add(xstrdup(""), private->frames, indexes, count, CHAIN_FUNCTIONS);
 	stack->chain = strings_intern(&private->chains, chain);
 }
 
