@@ -288,6 +288,26 @@ void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, i
 	emit(scenario, &record.h);
 }
 
+void read_completes(Scenario *scenario, uint32_t tid, int submitted, uint16_t cpu)
+{
+	struct rec_request record = {
+		.h = header(scenario, sizeof(record), REC_REQUEST,
+			    REQUEST_SUBMITTED | REQUEST_TARGET),
+		.device = SCENARIO_DEVICE,
+		.bytes = 4096,
+		.tid = tid,
+		.submit_ns = scenario_ns(submitted),
+		.issue_ns = scenario_ns(submitted) + 1000,
+		.inode = 5,
+		.file_device = SCENARIO_DEVICE | 1,
+		.offset = 8192,
+		.issues = 1,
+	};
+
+	record.h.cpu = cpu;
+	emit(scenario, &record.h);
+}
+
 void loss(Scenario *scenario, uint32_t kind, int from_ms, int to_ms)
 {
 	struct rec_loss record = {

@@ -67,6 +67,9 @@ void ends(Scenario *scenario, uint32_t tid, uint32_t tgid, int born_ms, uint64_t
 void exec_as(Scenario *scenario, uint32_t old_tid, uint32_t tid, uint32_t tgid);
 void stats(Scenario *scenario, uint32_t tid, uint64_t runtime);
 void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, int syscall);
+/* A read of 4096 bytes of file 5 at 8192, submitted by tid at so many ms, completes on a CPU. */
+#define SCENARIO_DEVICE (8u << 20)
+void read_completes(Scenario *scenario, uint32_t tid, int submitted, uint16_t cpu);
 /* Records of a kind were lost from … to …; noticed at the time of the event. */
 void loss(Scenario *scenario, uint32_t kind, int from_ms, int to_ms);
 

@@ -12,11 +12,10 @@
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 
-#define S      0x1 /* TASK_INTERRUPTIBLE */
-#define D      0x2 /* TASK_UNINTERRUPTIBLE */
-#define PREAD  17
-#define DEVICE (8u << 20)
-#define FIRST  20
+#define S     0x1 /* TASK_INTERRUPTIBLE */
+#define D     0x2 /* TASK_UNINTERRUPTIBLE */
+#define PREAD 17
+#define FIRST 20
 
 static void begin(Scenario *s, int length)
 {
@@ -113,26 +112,6 @@ static void test_ended_from_outside(void **state)
 	scenario_free(&s);
 }
 
-static void completes(const Scenario *s, uint32_t tid, int submitted)
-{
-	struct rec_request record = {
-		.h = {.len = sizeof(record),
-		      .kind = REC_REQUEST,
-		      .flags = REQUEST_SUBMITTED | REQUEST_TARGET,
-		      .ns = scenario_ns(s->ms)},
-		.device = DEVICE,
-		.bytes = 4096,
-		.tid = tid,
-		.submit_ns = scenario_ns(submitted),
-		.issue_ns = scenario_ns(submitted) + 1000,
-		.inode = 5,
-		.file_device = DEVICE | 1,
-		.issues = 1,
-	};
-
-	timeline_builder_add(s->builder, &record.h);
-}
-
 /* What was computed while the request was under way did not make the run longer. */
 static void test_waits_for_a_request(void **state)
 {
@@ -142,7 +121,7 @@ static void test_waits_for_a_request(void **state)
 	begin(&s, 12);
 	s.next_out.fd_kind = 1;
 	out_call(at(&s, 5), 20, D, PREAD);
-	completes(at(&s, 8), 20, 3);
+	read_completes(at(&s, 8), 20, 3, 0);
 	wake_by_irq(at(&s, 8), 20);
 	in(at(&s, 9), 20, 0);
 	scenario_finish(&s);
@@ -160,7 +139,7 @@ static void test_request_of_a_worker(void **state)
 	begin(&s, 12);
 	s.next_out.fd_kind = 1;
 	out_call(at(&s, 3), 20, D, PREAD);
-	completes(at(&s, 8), 20, 5);
+	read_completes(at(&s, 8), 20, 5, 0);
 	wake_by_irq(at(&s, 8), 20);
 	in(at(&s, 8), 20, 0);
 	scenario_finish(&s);

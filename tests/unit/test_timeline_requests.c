@@ -12,30 +12,6 @@
 #define D      0x2 /* TASK_UNINTERRUPTIBLE */
 #define PREAD  17
 #define PWRITE 18
-#define DEVICE (8u << 20)
-
-/* A read by a target that completes at the time of the event, on a CPU. */
-static void completes(const Scenario *s, uint32_t tid, int submitted, uint16_t cpu)
-{
-	struct rec_request record = {
-		.h = {.len = sizeof(record),
-		      .kind = REC_REQUEST,
-		      .flags = REQUEST_SUBMITTED | REQUEST_TARGET,
-		      .cpu = cpu,
-		      .ns = scenario_ns(s->ms)},
-		.device = DEVICE,
-		.bytes = 4096,
-		.tid = tid,
-		.submit_ns = scenario_ns(submitted),
-		.issue_ns = scenario_ns(submitted) + 1000,
-		.inode = 5,
-		.file_device = DEVICE | 1,
-		.offset = 8192,
-		.issues = 1,
-	};
-
-	timeline_builder_add(s->builder, &record.h);
-}
 
 static void begin(Scenario *s)
 {
@@ -50,7 +26,7 @@ static void wait_until_irq(Scenario *s)
 {
 	s->next_out.fd_kind = 1;
 	out_call(at(s, 3), 20, D, PREAD);
-	completes(at(s, 5), 20, 2, 0);
+	read_completes(at(s, 5), 20, 2, 0);
 	wake_by_irq(at(s, 5), 20);
 	in(at(s, 6), 20, 0);
 }
@@ -109,7 +85,7 @@ static void test_request_of_other(void **state)
 		s.next_out.fd_kind = 1;
 		s.next_out.h.flags = waits[i].iowait ? SWITCH_IOWAIT : 0;
 		out_call(at(&s, 3), 20, D, waits[i].call);
-		completes(at(&s, 5), 33, 2, 0);
+		read_completes(at(&s, 5), 33, 2, 0);
 		wake_by_irq(at(&s, 5), 20);
 		in(at(&s, 6), 20, 0);
 		scenario_finish(&s);
@@ -127,7 +103,7 @@ static void test_other_interrupts(void **state)
 
 		begin(&s);
 		s.next_out.fd_kind = 1;
-		completes(at(&s, other_cpu ? 5 : 2), 20, 1, other_cpu);
+		read_completes(at(&s, other_cpu ? 5 : 2), 20, 1, other_cpu);
 		out_call(at(&s, 3), 20, D, PREAD);
 		wake_by_irq(at(&s, 5), 20);
 		in(at(&s, 6), 20, 0);
@@ -148,7 +124,7 @@ static void test_woken_late(void **state)
 		begin(&s);
 		s.next_out.fd_kind = 1;
 		out_call(at(&s, 3), 20, D, PREAD);
-		completes(at(&s, 4), mine ? 20 : 33, 2, 0);
+		read_completes(at(&s, 4), mine ? 20 : 33, 2, 0);
 		wake_by_irq(at(&s, 7), 20);
 		in(at(&s, 8), 20, 0);
 		scenario_finish(&s);
@@ -170,7 +146,7 @@ static void test_woken_by_worker(void **state)
 		birth(at(&s, 1), 21, 20);
 		s.next_out.fd_kind = 1;
 		out_call(at(&s, 3), 20, D, PREAD);
-		completes(at(&s, 4), mine ? 20 : 33, 2, 1);
+		read_completes(at(&s, 4), mine ? 20 : 33, 2, 1);
 		wake(at(&s, 5), 20, worker ? 44 : 21);
 		in(at(&s, 6), 20, 0);
 		scenario_finish(&s);
@@ -197,9 +173,9 @@ static void test_completed_by_worker(void **state)
 		s.next_out.fd_kind = FD_FILE;
 		s.next_out.h.flags = iowait ? SWITCH_IOWAIT : 0;
 		s.next_out.inode = other_file ? 7 : 5;
-		s.next_out.file_device = DEVICE | 1;
+		s.next_out.file_device = SCENARIO_DEVICE | 1;
 		out_call(at(&s, 3), 20, D, PREAD);
-		completes(at(&s, just ? 7 : 4), 33, 2, 0);
+		read_completes(at(&s, just ? 7 : 4), 33, 2, 0);
 		wake(at(&s, 7), 20, 44);
 		in(at(&s, 8), 20, 0);
 		scenario_finish(&s);
@@ -226,7 +202,7 @@ static void fault_at(const Scenario *s, int start, uint64_t inode)
 	struct rec_fault record = {
 		.h = {.len = sizeof(record), .kind = REC_FAULT, .ns = scenario_ns(s->ms)},
 		.tid = 20,
-		.device = DEVICE | 1,
+		.device = SCENARIO_DEVICE | 1,
 		.inode = inode,
 		.start_ns = scenario_ns(start),
 		.memory = MEMORY_FILE,
@@ -251,10 +227,10 @@ static void test_file_of_wait(void **state)
 		begin(&s);
 		s.next_out.fd_kind = FD_FILE;
 		s.next_out.inode = told & OF_CALL ? 7 : 0;
-		s.next_out.file_device = DEVICE | 1;
+		s.next_out.file_device = SCENARIO_DEVICE | 1;
 		out_call(at(&s, 3), 20, D, PREAD);
 		if (told & OF_REQUEST)
-			completes(at(&s, 5), 20, 2, 0);
+			read_completes(at(&s, 5), 20, 2, 0);
 		wake_by_irq(at(&s, 5), 20);
 		in(at(&s, 6), 20, 0);
 		if (told & OF_FAULT)
@@ -281,7 +257,7 @@ static void test_other_waits(void **state)
 	(void)state;
 	begin(&s);
 	out_call(at(&s, 3), 20, 1, 230); /* clock_nanosleep */
-	completes(at(&s, 5), 20, 2, 0);
+	read_completes(at(&s, 5), 20, 2, 0);
 	wake_by_irq(at(&s, 5), 20);
 	in(at(&s, 6), 20, 0);
 	scenario_finish(&s);
@@ -299,8 +275,8 @@ static void test_number_used_again(void **state)
 	birth(at(&s, 4), 30, 30);
 	wake_new(at(&s, 4), 30, 20);
 	in(at(&s, 5), 30, 1);
-	completes(at(&s, 6), 30, 2, 1);
-	completes(at(&s, 7), 30, 6, 1);
+	read_completes(at(&s, 6), 30, 2, 1);
+	read_completes(at(&s, 7), 30, 6, 1);
 	scenario_finish(&s);
 	assert_int_equal(s.timeline->requests.list.items[0].thread, THREAD_NONE);
 	assert_int_not_equal(s.timeline->requests.list.items[1].thread, THREAD_NONE);
@@ -312,7 +288,7 @@ static void name_device(Requests *requests, const char *text, size_t size)
 	struct rec_device *record = xcalloc(1, sizeof(*record) + size);
 
 	record->h = (struct record){.len = sizeof(*record) + size, .kind = REC_DEVICE};
-	record->device = DEVICE;
+	record->device = SCENARIO_DEVICE;
 	record->size = size;
 	memcpy(record->text, text, size);
 	requests_add_device(requests, record);
@@ -321,7 +297,7 @@ static void name_device(Requests *requests, const char *text, size_t size)
 
 static void expect_device(const Requests *requests, const char *expected)
 {
-	_cleanup_free_ char *text = device_text(requests, DEVICE);
+	_cleanup_free_ char *text = device_text(requests, SCENARIO_DEVICE);
 
 	assert_string_equal(text, expected);
 }
