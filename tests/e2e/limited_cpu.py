@@ -3,8 +3,8 @@
 import os
 import subprocess
 from contextlib import ExitStack
-from pathlib import Path
 
+import cgroups
 from harness import Skip, needs_root, wait_until
 
 PERIOD_US = 50_000
@@ -13,29 +13,15 @@ PERIOD_US = 50_000
 class LimitedCpu:
     """In every PERIOD_US `quota_us`, all its threads together."""
 
-    OLD, NEW = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
-
     def __init__(self, context, quota_us):
         needs_root()
         self.context, self.quota_us, self.left = context, quota_us, ExitStack()
-        self.old = (self.OLD / "cgroup.procs").exists()
+        self.old = cgroups.old("cpu")
         self.group = None
 
-    def unified(self):
-        root = self.NEW
-        if not (root / "cgroup.controllers").exists():
-            root = self.context.path("cgroup")
-            root.mkdir()
-            subprocess.run(["mount", "-t", "cgroup2", "none", root], check=True)
-            self.left.callback(subprocess.run, ["umount", root], check=True)
-        control = root / "cgroup.subtree_control"
-        if "cpu" not in control.read_text().split():
-            control.write_text("+cpu")
-            self.left.callback(control.write_text, "-cpu")
-        return root
-
     def enter(self):
-        self.group = (self.OLD if self.old else self.unified()) / f"wallprof-cpu-{os.getpid()}"
+        root = self.old or cgroups.unified(self.context, self.left, "cpu")
+        self.group = root / f"wallprof-cpu-{os.getpid()}"
         self.group.mkdir()
         self.left.callback(self.group.rmdir)
         self.left.callback(wait_until, lambda: not (self.group / "cgroup.procs").read_text(),

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from block_io import LoopDisk
+import cgroups
 from harness import IN_GUEST, MS, Busy, Failure, Skip, Untimely, check_close, needs_command, needs_root, wait_until
 
 
@@ -66,8 +67,6 @@ def own_cgroup(controller):
 class Limited(SlowDisk):
     """A disk of which a cgroup gets so many bytes or operations a second; what runs in `with` is in it."""
 
-    OLD, NEW = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
-
     def __init__(self, context, path, size=sys.maxsize, operations=sys.maxsize):
         super().__init__(size, operations)
         needs_root()
@@ -77,25 +76,15 @@ class Limited(SlowDisk):
         self.number, self.name = disk.read_text().strip(), f"wallprof-{os.getpid()}"
         self.context, self.left = context, ExitStack()
 
-    def unified(self):
-        """Where cgroups with the controller of disks are."""
-        root = self.NEW
-        if not (root / "cgroup.controllers").exists():
-            root = self.context.path("cgroup")
-            root.mkdir()
-            subprocess.run(["mount", "-t", "cgroup2", "none", root], check=True)
-            self.left.callback(subprocess.run, ["umount", root], check=True)
-        (root / "cgroup.subtree_control").write_text("+io")
-        return root
-
     def enter(self):
-        if (self.OLD / "cgroup.procs").exists():
-            root, home = self.OLD, own_cgroup("blkio")
+        root = cgroups.old("blkio")
+        if root:
+            home = own_cgroup("blkio")
             limits = {"blkio.throttle.read_bps_device": f"{self.number} {self.bytes}",
                       "blkio.throttle.read_iops_device": f"{self.number} {min(self.operations, 1 << 30)}"}
             none = dict.fromkeys(limits, f"{self.number} 0")
         else:
-            root, home = self.unified(), own_cgroup("")
+            root, home = cgroups.unified(self.context, self.left, "io"), own_cgroup("")
             limits = {"io.max": f"{self.number} rbps={self.bytes} riops={min(self.operations, 1 << 30)}"}
             none = {"io.max": f"{self.number} rbps=max riops=max"}
         group, me = root / self.name, str(os.getpid())
@@ -159,7 +148,7 @@ def disk_below(path):
 class LimitedMount:
     """A file system on a loop device that reads and writes so many bytes a second, whoever asks."""
 
-    LIMITS = [Limited.OLD / f"blkio.throttle.{way}_bps_device" for way in ("read", "write")]
+    LIMITS = [cgroups.ROOT / "blkio" / f"blkio.throttle.{way}_bps_device" for way in ("read", "write")]
 
     def __init__(self, context, image_size):
         needs_root()

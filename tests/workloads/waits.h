@@ -14,7 +14,7 @@ struct wait_state {
 	int fd[2], other; /* as the case needs them */
 	void *page;	  /* that userfaultfd `other` has yet to bring */
 	pthread_t holder; /* who waits for that page, with a lock held */
-	char path[64];
+	char path[256];
 	union {
 		pthread_mutex_t mutex;
 		pthread_rwlock_t rwlock;

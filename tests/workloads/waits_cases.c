@@ -29,7 +29,11 @@
 
 bool make_file(struct wait_state *state)
 {
-	strcpy(state->path, "/tmp/waits-XXXXXX");
+	const char *beside = truth_file(), *slash = beside ? strrchr(beside, '/') : NULL;
+
+	/* In the folder of the truth, which whoever runs this clears away. */
+	snprintf(state->path, sizeof(state->path), "%.*swaits-XXXXXX",
+		 slash ? (int)(slash + 1 - beside) : 0, slash ? beside : "");
 	state->fd[0] = mkostemp(state->path, O_CLOEXEC);
 	return state->fd[0] >= 0;
 }
