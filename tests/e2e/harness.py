@@ -316,6 +316,7 @@ class Context:
         self.folder = Path(tempfile.mkdtemp(prefix="wp-"))
         self.folder.chmod(0o755)
         self.processes = []
+        self.patience_s = 120 * PATIENCE  # with a run of wallprof
 
     def close(self, keep):
         for process in self.processes:
@@ -352,7 +353,7 @@ class Context:
 
     def wallprof(self, *arguments, status=0, **settings):
         """Runs wallprof; checks its exit status unless status is None."""
-        settings.setdefault("timeout", 120 * PATIENCE)
+        settings.setdefault("timeout", self.patience_s)
         settings.setdefault("cwd", self.folder)
         done = subprocess.run([str(WALLPROF), *map(str, arguments)], capture_output=True,
                               text=True, **settings)
