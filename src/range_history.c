@@ -60,10 +60,10 @@ static void build_bounds(RangeHistory *history)
 	history->ranges = kept ? kept - 1 : 0;
 }
 
-/* The leaf that holds avma, or history->ranges. */
-static uint32_t find_leaf(const RangeHistory *history, uint64_t avma)
+/* How many bounds are not above avma. */
+static size_t count_bounds(const RangeHistory *history, uint64_t avma)
 {
-	size_t low = 0, high = history->bounds.count; /* bounds before low are <= avma */
+	size_t low = 0, high = history->bounds.count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -73,6 +73,14 @@ static uint32_t find_leaf(const RangeHistory *history, uint64_t avma)
 		else
 			high = middle;
 	}
+	return low;
+}
+
+/* The leaf that holds avma, or history->ranges. */
+static uint32_t find_leaf(const RangeHistory *history, uint64_t avma)
+{
+	size_t low = count_bounds(history, avma);
+
 	return low == 0 || low == history->bounds.count ? history->ranges : low - 1;
 }
 
@@ -190,6 +198,21 @@ const TimedRange *range_history_find(RangeHistory *history, uint64_t ns, uint64_
 		if (!found || range > found)
 			found = range;
 	}
+	return found;
+}
+
+/* Ranges that are not of that time yet, or gaps, are passed; more is not worth it. */
+#define PASSED_MAX 64
+
+const TimedRange *range_history_below(RangeHistory *history, uint64_t ns, uint64_t avma)
+{
+	const TimedRange *found = NULL;
+	size_t below;
+
+	build(history);
+	below = count_bounds(history, avma);
+	for (size_t passed = 0; below-- > 0 && passed < PASSED_MAX && !found; passed++)
+		found = range_history_find(history, ns, history->bounds.items[below]);
 	return found;
 }
 

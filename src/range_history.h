@@ -40,6 +40,12 @@ size_t range_history_count(RangeHistory *history, uint64_t ns);
 /* What covered avma at ns, or NULL. O(log n) a level of the tree, so O(log² n). */
 const TimedRange *range_history_find(RangeHistory *history, uint64_t ns, uint64_t avma);
 
+/*
+ * Of what covered something at ns, the range that has the last address that is not above avma; NULL:
+ * there is none, or too much that is gone by then lies in between. O(log² n).
+ */
+const TimedRange *range_history_below(RangeHistory *history, uint64_t ns, uint64_t avma);
+
 /* Calls visit for all that cover avma and are of ns or older, in no order. */
 void range_history_visit(RangeHistory *history, uint64_t ns, uint64_t avma,
 			 void (*visit)(void *user, const TimedRange *range), void *user);

@@ -375,6 +375,27 @@ Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t a
 	return (Location){.file = spaces_file(spaces, found->value), .svma = avma - found->bias};
 }
 
+Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+{
+	Process *process = find_process(spaces, ns_tgid);
+	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
+	const TimedRange *nearest = NULL;
+
+	while (number != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[number];
+		const TimedRange *found = range_history_below(&epoch->mappings, ns, avma);
+
+		if (found && (!nearest || found->start > nearest->start))
+			nearest = found;
+		ns = MIN(ns, epoch->mappings_from.ns);
+		number = epoch->mappings_from.epoch;
+	}
+	if (!nearest)
+		return (Location){};
+	return (Location){.file = spaces_file(spaces, nearest->value),
+			  .svma = avma - nearest->bias};
+}
+
 bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_t to_ns,
 		     uint64_t avma)
 {

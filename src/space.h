@@ -58,6 +58,13 @@ typedef struct Location {
 Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 
 /*
+ * The same of data: it may lie behind what is mapped of its file to be executed, which alone is
+ * recorded. So the file is the last one that lies below, and that avma is in it is not certain: a
+ * symbol that covers svma proves it. Code made at run time does not count.
+ */
+Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+
+/*
  * Whether who knew the mappings of ns_tgid only up to from_ns was wrong about avma at to_ns:
  * something else is mapped there than was (another file, or the file at another bias), or
  * there was an exec in between, after which nothing is as it was. What a process was forked

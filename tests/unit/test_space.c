@@ -72,6 +72,45 @@ static void test_bounds_and_bias(void **state)
 	spaces_free(spaces);
 }
 
+/* Data lies behind what is mapped to be executed: of the last file below, as it was then. */
+static void test_data(void **state)
+{
+	Spaces *spaces = with_files(3);
+	Location location;
+
+	(void)state;
+	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x5000, 0x7000, 0x4000));
+	give(spaces, make_mapping(10, 0, PROCESS, 2, 0x9000, 0xa000, 0x9000));
+	give(spaces, make_mapping(20, 0, PROCESS, 3, 0xb000, 0xc000, 0xb000));
+	assert_null(spaces_locate_data(spaces, PROCESS, 10, 0x4fff).file);
+	location = spaces_locate_data(spaces, PROCESS, 10, 0x8123);
+	assert_int_equal(location.file->id, 1);
+	assert_int_equal(location.svma, 0x4123);
+	assert_int_equal(spaces_locate_data(spaces, PROCESS, 10, 0x5123).file->id, 1);
+	assert_int_equal(spaces_locate_data(spaces, PROCESS, 19, 0xd000).file->id, 2);
+	assert_int_equal(spaces_locate_data(spaces, PROCESS, 20, 0xd000).file->id, 3);
+	assert_null(spaces_locate_data(spaces, PROCESS, 9, 0xd000).file);
+	assert_null(spaces_locate_data(spaces, CHILD, 20, 0xd000).file);
+	spaces_free(spaces);
+}
+
+/* What was mapped before the fork, and what each mapped since. */
+static void test_data_of_child(void **state)
+{
+	Spaces *spaces = with_files(3);
+
+	(void)state;
+	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x5000, 0x7000, 0));
+	give(spaces, make_space(20, SPACE_FORK, CHILD, PROCESS));
+	give(spaces, make_mapping(30, 0, CHILD, 2, 0x9000, 0xa000, 0));
+	give(spaces, make_mapping(30, 0, PROCESS, 3, 0xb000, 0xc000, 0));
+	assert_int_equal(spaces_locate_data(spaces, CHILD, 29, 0xd000).file->id, 1);
+	assert_int_equal(spaces_locate_data(spaces, CHILD, 30, 0xd000).file->id, 2);
+	assert_int_equal(spaces_locate_data(spaces, CHILD, 30, 0x8000).file->id, 1);
+	assert_int_equal(spaces_locate_data(spaces, PROCESS, 30, 0xd000).file->id, 3);
+	spaces_free(spaces);
+}
+
 static void test_empty_ranges_are_ignored(void **state)
 {
 	Spaces *spaces = with_files(1);
@@ -305,6 +344,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_bounds_and_bias),
+		cmocka_unit_test(test_data),
+		cmocka_unit_test(test_data_of_child),
 		cmocka_unit_test(test_empty_ranges_are_ignored),
 		cmocka_unit_test(test_replaced_in_part),
 		cmocka_unit_test(test_initial_holds_since_ever),
