@@ -29,17 +29,22 @@ static __always_inline u8 memory_without_file(struct vm_area_struct *vma)
 	return MEMORY_ANONYMOUS;
 }
 
+static __always_inline u8 memory_of(struct vm_area_struct *vma)
+{
+	if (!BPF_CORE_READ(vma, vm_file))
+		return memory_without_file(vma);
+	return BPF_CORE_READ(vma, vm_flags) & VM_SHARED ? MEMORY_SHARED : MEMORY_FILE;
+}
+
 /* What is mapped there. */
 static __always_inline void describe_memory(struct rec_fault *record, struct vm_area_struct *vma,
 					    u64 address)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 
-	if (!file) {
-		record->memory = memory_without_file(vma);
+	record->memory = memory_of(vma);
+	if (!file)
 		return;
-	}
-	record->memory = BPF_CORE_READ(vma, vm_flags) & VM_SHARED ? MEMORY_SHARED : MEMORY_FILE;
 	record->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	record->inode = BPF_CORE_READ(file, f_inode, i_ino);
 	record->generation = BPF_CORE_READ(file, f_inode, i_generation);

@@ -39,6 +39,14 @@ static __always_inline u8 socket_kind(struct socket *socket)
 	return family == AF_UNIX ? FD_UNIX : FD_SOCKET;
 }
 
+/* eventfd, epoll, … and, with an inode each, pidfd: files only by their mode (6.16 and later). */
+static __always_inline bool is_anonymous(struct file *file)
+{
+	u64 magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+
+	return magic == ANON_INODE_FS_MAGIC || magic == PID_FS_MAGIC;
+}
+
 /* Of an open file (struct file *). */
 __noinline int fd_file_kind(u64 address)
 {
@@ -46,6 +54,7 @@ __noinline int fd_file_kind(u64 address)
 
 	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
 	case S_IFREG:
+		return is_anonymous(file) ? FD_ANON : FD_FILE;
 	case S_IFDIR:
 	case S_IFBLK:
 		return FD_FILE;

@@ -233,11 +233,13 @@ struct rb_root {
 
 struct rb_root_cached {
 	struct rb_root rb_root;
+	struct rb_node *rb_leftmost;
 };
 
 /* The tree of what an epoll descriptor watches; its type is struct epoll_key in 7.2. */
 struct epoll_filefd {
 	struct file *file;
+	int fd;
 };
 
 struct epitem {
@@ -258,17 +260,53 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct in6_addr {
+	u8 s6_addr[16]; /* a union, which is all of it */
+};
+
 struct sock_common {
+	u32 skc_daddr; /* these four in unions; addresses and skc_dport in network order */
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr; /* CONFIG_IPV6 */
+	struct in6_addr skc_v6_rcv_saddr;
 };
+
+struct socket;
 
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_type;
+	u16 sk_protocol;
+	struct socket *sk_socket;
+	struct pid *sk_peer_pid;
 };
 
 struct socket {
 	struct sock *sk;
+};
+
+struct socket_alloc {
+	struct socket socket;
+	struct inode vfs_inode;
+};
+
+struct sockaddr_un {
+	unsigned short sun_family;
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len; /* of name, from its beginning */
+	struct sockaddr_un name[1];
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
 };
 
 typedef struct {
@@ -388,8 +426,10 @@ struct bpf_iter__task {
 #define TASK_DEAD      0x00000080
 
 /* include/uapi/linux/magic.h */
-#define TMPFS_MAGIC	0x01021994
-#define HUGETLBFS_MAGIC 0x958458f6
+#define TMPFS_MAGIC	    0x01021994
+#define HUGETLBFS_MAGIC	    0x958458f6
+#define ANON_INODE_FS_MAGIC 0x09041934
+#define PID_FS_MAGIC	    0x50494446
 
 /* include/linux/mm.h, mm_types.h */
 #define VM_EXEC	     0x00000004

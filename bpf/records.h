@@ -51,6 +51,9 @@ enum record_kind {
 	REC_FAULT = 19,
 	REC_INODE = 20,
 	REC_REQUEST = 21,
+	REC_SOCKET = 22,
+	REC_WATCH = 23,
+	REC_FUTEX = 24,
 
 	REC_BPF_MAX = 32, /* one past the last kind that BPF sends */
 
@@ -93,8 +96,8 @@ struct record {
  *
  * If prev is not a target (SWITCH_PREV clear), the record ends before `kstack`
  * (len == SWITCH_SHORT_LEN) and prev_seq/prev_state/syscall are 0. If prev does not wait in a call
- * on a file, directory or block device, nor is a worker of io_uring with such a one in hand, it
- * ends before `inode` (len == SWITCH_OUT_LEN).
+ * on one descriptor or for a length of time, nor is a worker of io_uring with an open file in hand,
+ * it ends before `inode` (len == SWITCH_OUT_LEN).
  */
 enum switch_flags {
 	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is told here */
@@ -133,9 +136,17 @@ struct rec_switch {
 	 * the process, if it is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
 	 */
 	u32 owner;
-	u64 inode;	 /* the file; 0 = not known */
-	u32 file_device; /* as in rec_inode */
-	u32 generation;	 /* of the inode, as in rec_inode */
+	/*
+	 * What the descriptor leads to: an open file by its inode, as in rec_inode. In a call that
+	 * only sleeps (nanosleep, clock_nanosleep, select without descriptors) the time that it was
+	 * given instead, ns.
+	 */
+	union {
+		u64 inode; /* 0 = not known */
+		u64 timeout_ns;
+	};
+	u32 file_device;
+	u32 generation;
 };
 #define SWITCH_SHORT_LEN 32
 #define SWITCH_OUT_LEN	 80
@@ -279,7 +290,14 @@ struct rec_snapshot {
 	u8 fd_count;
 	u16 task_cpu;
 	u16 reserved;
+	union { /* as in rec_switch; captures of older versions end before */
+		u64 inode;
+		u64 timeout_ns;
+	};
+	u32 file_device;
+	u32 generation;
 };
+#define SNAPSHOT_SHORT_LEN 80
 
 /* REC_SAMPLE: a timer tick that hit a target. */
 enum sample_flags {
@@ -418,25 +436,7 @@ struct rec_fault {
 	u32 generation; /* of the inode, as in rec_inode */
 };
 
-/*
- * REC_INODE: what a file is called, at the time of the record. The names lie in text one behind
- * the other, each with its NUL: the file's own first, then its directory's, and so on.
- */
-enum inode_flags {
-	INODE_WHOLE = 1 << 0,	/* up to the root of the mount namespace */
-	INODE_MOUNT = 1 << 1,	/* up to the root of its file system */
-	INODE_DELETED = 1 << 2, /* it has no name any more; this was the last */
-};
-
-struct rec_inode {
-	struct record h;
-	u32 device;	/* super_block::s_dev: major << 20 | minor */
-	u32 generation; /* inode::i_generation: another if the number is used again */
-	u64 inode;
-	u16 size; /* of text, bytes */
-	u16 reserved[3];
-	char text[];
-};
+/* INODE, SOCKET, WATCH, FUTEX: records_objects.h. */
 
 /*
  * REC_REQUEST: a request to a block device, sent when it completed; h.ns is then, h.cpu where.
@@ -607,6 +607,7 @@ struct rec_symbol {
 
 enum symbol_flags {
 	SYMBOL_NAMELESS = 1 << 0, /* the name was made from the function's place */
+	SYMBOL_DATA = 1 << 1,	  /* no function, but a variable: it begins at `function` */
 };
 
 /*
@@ -680,5 +681,7 @@ struct rec_device {
 	u16 reserved[3];
 	char text[];
 };
+
+#include "records_objects.h"
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "context.bpf.h"
 #include "fault.bpf.h"
+#include "object.bpf.h"
 #include "syscall.bpf.h"
 
 #define SENDFILE 40 /* reads what its second argument is a descriptor of */
@@ -18,18 +19,34 @@ static __always_inline u16 switch_seq(struct task_struct *task)
 }
 
 /*
- * Is it in a system call, and which? Not inlined: what it needs on the stack would lie
- * under the walk's calls.
+ * The system call that the current task is in, which is being switched out. A global function, as
+ * switch_object(): the verifier does not follow each of its ends through all that comes after it,
+ * and what it needs on the stack does not lie under other calls. What the object is to be found by
+ * is in the record meanwhile: the descriptor in `generation`.
  */
-static __noinline int switch_facts(struct task_struct *prev, bool blocks,
-				   struct syscall_facts *facts)
+__noinline int switch_call(struct rec_switch *record, u32 blocks)
 {
-	syscall_facts(prev, facts);
-	if (blocks && facts->number == FUTEX)
-		lock_facts(facts);
-	else if (blocks && facts->number >= 0)
-		descriptor_facts(prev, CURRENT_TASK, facts);
-	return facts->number >= 0;
+	struct task_struct *prev = bpf_get_current_task_btf();
+	struct syscall_facts facts;
+
+	if (!record)
+		return 0;
+	syscall_facts(prev, &facts);
+	if (blocks && facts.number == FUTEX)
+		lock_facts(&facts);
+	else if (blocks && facts.number >= 0)
+		descriptor_facts(prev, CURRENT_TASK, &facts);
+	record->h.flags |= facts.compat ? SWITCH_COMPAT : 0;
+	record->syscall = facts.number;
+	record->args[0] = facts.args[0];
+	record->args[1] = facts.args[1];
+	record->args[2] = facts.args[2];
+	record->fd_kind = facts.fd_kind;
+	record->fd_count = facts.fd_count;
+	record->owner = facts.owner;
+	record->timeout_ns = facts.timeout_ns;
+	record->generation = facts.fd;
+	return 0;
 }
 
 /* The file of what a worker of io_uring has in hand; 0 = none. */
@@ -46,27 +63,36 @@ static __always_inline u64 ring_file(struct task_struct *worker)
 	return work ? (u64)BPF_CORE_READ((struct io_kiocb *)request, file) : 0;
 }
 
-/* The file that a thread that waits is about, and what it is called. */
-static __noinline int switch_file(struct task_struct *prev, const struct syscall_facts *facts,
-				  struct rec_switch *record)
+/* The open file that a thread that waits is about; 0 = none. */
+static __always_inline u64 switch_file(struct task_struct *prev, const struct rec_switch *record,
+				       s32 fd)
 {
-	struct file *file = NULL;
-
 	if (prev->flags & PF_IO_WORKER)
-		file = (struct file *)ring_file(prev);
-	else if (facts->number == SENDFILE)
-		file = (struct file *)fd_file(files_of(prev), facts->args[1]);
-	else if (facts->fd_kind == FD_FILE && call_on_descriptor(facts->number))
-		file = (struct file *)fd_file(files_of(prev), facts->args[0]);
-	if (!file || fd_file_kind((u64)file) != FD_FILE)
+		return ring_file(prev);
+	if (record->syscall == SENDFILE)
+		return fd_file(files_of(prev), record->args[1]);
+	return fd >= 0 ? fd_file(files_of(prev), fd) : 0;
+}
+
+/* What the current task waits for, and what that is called. */
+__noinline int switch_object(struct rec_switch *record)
+{
+	struct task_struct *prev = bpf_get_current_task_btf();
+	struct object_key key = {};
+	u64 file;
+	s32 fd;
+
+	if (!record)
 		return 0;
-	record->inode = BPF_CORE_READ(file, f_inode, i_ino);
-	if (!record->inode)
+	fd = record->generation;
+	record->generation = 0;
+	file = switch_file(prev, record, fd);
+	if (!file)
 		return 0;
-	record->file_device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	record->generation = BPF_CORE_READ(file, f_inode, i_generation);
-	record->h.len = sizeof(*record);
-	inode_tell_file((u64)file);
+	object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL, &key);
+	record->inode = key.inode;
+	record->file_device = key.device;
+	record->generation = key.generation;
 	return 0;
 }
 
@@ -95,25 +121,16 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	 */
 	bool signalled = prev_state != 0 && prev->__state == 0;
 	bool blocks = prev_state != 0 && !preempt && !signalled;
-	struct syscall_facts facts;
-	bool in_call;
 
-	in_call = switch_facts(prev, blocks, &facts);
+	switch_call(record, blocks);
 	record->h.flags |= SWITCH_PREV | (preempt ? SWITCH_PREEMPT : 0) |
 			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
-			   (facts.compat ? SWITCH_COMPAT : 0) | (signalled ? SWITCH_SIGNALLED : 0);
+			   (signalled ? SWITCH_SIGNALLED : 0);
 	record->prev_seq = switch_seq(prev);
 	record->prev_state = prev_state;
-	record->syscall = facts.number;
-	record->args[0] = facts.args[0];
-	record->args[1] = facts.args[1];
-	record->args[2] = facts.args[2];
-	record->fd_kind = facts.fd_kind;
-	record->fd_count = facts.fd_count;
-	record->owner = facts.owner;
 	if (blocks) {
 		slept_since[prev->pid & (SLEEPERS - 1)] = SLEPT(prev->pid, ns);
-		switch_file(prev, &facts, record);
+		switch_object(record);
 	} else {
 		record->h.flags |= throttled_flag(prev);
 	}
@@ -124,7 +141,10 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
 	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
 		record->kstack = kernel_stack(ctx, ns);
-	record->ustack = user_stack(ctx, prev, in_call, ns);
+	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
+	/* After the walk, which may need to look for a mapping, too: that is possible once. */
+	if (blocks && record->syscall == FUTEX)
+		futex_tell(record->args[0]);
 }
 
 /* These two are not inlined: their records would lie on the stack under the walk's calls. */
@@ -219,11 +239,11 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	if (prev_state & TASK_DEAD)
 		emit_exit(prev, ns);
-	record.h.len = SWITCH_OUT_LEN;
 	fill_switch_out(ctx, &record, prev, preempt, prev_state, ns);
 	owner = lock_owner(prev->pid, record.owner);
 	record.owner = owner;
 	record.h.flags |= owner >> 32;
+	record.h.len = record.inode ? sizeof(record) : SWITCH_OUT_LEN;
 	emit(&sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);

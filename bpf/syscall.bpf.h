@@ -10,8 +10,11 @@
 
 struct syscall_facts {
 	u64 args[3];
-	u32 owner;  /* of the lock that is waited for; see rec_switch */
-	s16 number; /* -1 = none */
+	u64 fifth;	/* argument */
+	u64 timeout_ns; /* see rec_switch; 0 = none */
+	u32 owner;	/* of the lock that is waited for; see rec_switch */
+	s32 fd;		/* the one descriptor that the call is about, or that epoll waits for; -1 */
+	s16 number;	/* -1 = none */
 	u8 fd_kind;
 	u8 fd_count;
 	bool compat;
@@ -64,6 +67,9 @@ static __always_inline bool call_on_descriptor(u32 number)
 	case 45:  /* recvfrom */
 	case 46:  /* sendmsg */
 	case 47:  /* recvmsg */
+	case 48:  /* shutdown */
+	case 54:  /* setsockopt */
+	case 55:  /* getsockopt */
 	case 72:  /* fcntl */
 	case 73:  /* flock */
 	case 74:  /* fsync */
@@ -136,6 +142,8 @@ static __always_inline void poll_facts(struct task_struct *task, enum whose whos
 		if (read_user(task, whose, &entry, sizeof(entry),
 			      facts->args[0] + i * sizeof(entry)))
 			break;
+		if (facts->fd_count == 1)
+			facts->fd = entry.fd;
 		kind = fd_kind(files_of(task), entry.fd);
 		if (kind == FD_INET || facts->fd_kind == FD_NONE)
 			facts->fd_kind = kind;
@@ -189,14 +197,45 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 	}
 	facts->fd_count = count > 255 ? 255 : count;
 	/* A bit's place in its word is the number of ones below it. */
-	if (count == 1)
-		facts->fd_kind = fd_kind(files_of(task), word * 64 + count_bits(all - 1));
+	if (count != 1)
+		return;
+	facts->fd = word * 64 + count_bits(all - 1);
+	facts->fd_kind = fd_kind(files_of(task), facts->fd);
+}
+
+#define SELECT		23
+#define NANOSLEEP	35
+#define CLOCK_NANOSLEEP 230
+
+/* Where the time is that a call is given that only sleeps; 0: it is no such call. */
+static __always_inline u64 timeout_at(const struct syscall_facts *facts)
+{
+	switch (facts->number) {
+	case NANOSLEEP:
+		return facts->args[0];
+	case CLOCK_NANOSLEEP:
+		return facts->args[2];
+	case SELECT:
+		return facts->args[0] == 0 ? facts->fifth : 0;
+	}
+	return 0;
+}
+
+static __always_inline void timeout_facts(struct task_struct *task, enum whose whose,
+					  struct syscall_facts *facts)
+{
+	u64 from = timeout_at(facts), time[2]; /* s, and ns or (select) us */
+
+	if (from && !read_user(task, whose, time, sizeof(time), from))
+		facts->timeout_ns =
+			time[0] * 1000000000ULL + time[1] * (facts->number == SELECT ? 1000 : 1);
 }
 
 static __always_inline void epoll_facts(struct task_struct *task, struct syscall_facts *facts)
 {
 	int watches = fd_watches(files_of(task), facts->args[0]);
 
+	facts->fd = facts->args[0];
 	facts->fd_count = FD_WATCHES_COUNT(watches);
 	facts->fd_kind = FD_WATCHES_KIND(watches);
 }
@@ -231,9 +270,11 @@ static __always_inline void descriptor_facts(struct task_struct *task, enum whos
 					     struct syscall_facts *facts)
 {
 	if (call_on_descriptor(facts->number)) {
-		facts->fd_kind = fd_kind(files_of(task), facts->args[0]);
+		facts->fd = facts->args[0];
+		facts->fd_kind = fd_kind(files_of(task), facts->fd);
 		return;
 	}
+	timeout_facts(task, whose, facts);
 	switch (call_on_many(facts->number)) {
 	case MANY_POLL:
 		poll_facts(task, whose, facts);
@@ -257,6 +298,7 @@ static __always_inline void syscall_facts(struct task_struct *task, struct sysca
 
 	__builtin_memset(facts, 0, sizeof(*facts));
 	facts->number = -1;
+	facts->fd = -1;
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -271,6 +313,7 @@ static __always_inline void syscall_facts(struct task_struct *task, struct sysca
 	facts->args[0] = regs->di;
 	facts->args[1] = regs->si;
 	facts->args[2] = regs->dx;
+	facts->fifth = regs->r8;
 }
 
 #endif

@@ -3,7 +3,7 @@
  * task.bpf.c - names: exec and rename; and finding the tasks that already live when a
  * recording starts. Births and ends are told where tasks are switched (sched.bpf.c).
  */
-#include "stack.bpf.h"
+#include "object.bpf.h"
 #include "syscall.bpf.h"
 
 SEC("tp_btf/sched_process_exec")
@@ -143,10 +143,48 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 	return id;
 }
 
-static __always_inline void emit_snapshot(struct task_struct *task, u64 ns)
+/*
+ * As switch_call() and switch_object() of sched.bpf.c, of a task that is asleep. Not inlined, as
+ * what follows: what they need on the stack would lie under others' calls.
+ */
+static __noinline int snapshot_call(struct task_struct *task, struct rec_snapshot *record)
+{
+	struct syscall_facts facts;
+
+	syscall_facts(task, &facts);
+	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
+		descriptor_facts(task, ANY_TASK, &facts);
+	record->h.flags = facts.compat ? SNAPSHOT_COMPAT : 0;
+	record->args[0] = facts.args[0];
+	record->args[1] = facts.args[1];
+	record->args[2] = facts.args[2];
+	record->syscall = facts.number;
+	record->fd_kind = facts.fd_kind;
+	record->fd_count = facts.fd_count;
+	record->timeout_ns = facts.timeout_ns;
+	record->generation = facts.fd;
+	return 0;
+}
+
+static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record)
+{
+	struct object_key key = {};
+	s32 fd = record->generation;
+	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
+
+	record->generation = 0;
+	if (!file)
+		return 0;
+	object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL, &key);
+	record->inode = key.inode;
+	record->file_device = key.device;
+	record->generation = key.generation;
+	return 0;
+}
+
+static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 {
 	struct rec_snapshot record = {};
-	struct syscall_facts facts;
 	u8 flags = snapshot_at_end ? SNAPSHOT_END : 0;
 
 	record.seq = seq_of(task);
@@ -157,23 +195,26 @@ static __always_inline void emit_snapshot(struct task_struct *task, u64 ns)
 		flags |= SNAPSHOT_QUEUED;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		flags |= SNAPSHOT_IOWAIT;
-	syscall_facts(task, &facts);
-	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
-		descriptor_facts(task, ANY_TASK, &facts);
-	if (facts.compat)
-		flags |= SNAPSHOT_COMPAT;
+	snapshot_call(task, &record);
+	snapshot_object(task, &record);
+	flags |= record.h.flags;
 	record.tid = task->pid;
-	record.args[0] = facts.args[0];
-	record.args[1] = facts.args[1];
-	record.args[2] = facts.args[2];
-	record.syscall = facts.number;
-	record.fd_kind = facts.fd_kind;
-	record.fd_count = facts.fd_count;
 	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);
 	record.ns_after = bpf_ktime_get_ns();
 	record_init(&record.h, REC_SNAPSHOT, flags, sizeof(record), ns);
-	emit(&sched_ring, &record.h, sizeof(record));
+	return emit(&sched_ring, &record.h, sizeof(record));
+}
+
+static __noinline int emit_description(struct task_struct *task, u64 ns)
+{
+	return emit_task(task, 0, 0, ns);
+}
+
+static __noinline int emit_accounts(struct task_struct *task, u64 ns)
+{
+	emit_stats(task, ns);
+	return 0;
 }
 
 /* Tells every thread of every target: who it is, what it does, its accounts. */
@@ -186,9 +227,9 @@ int snapshot(struct bpf_iter__task *ctx)
 	if (!task || !is_target(task->tgid))
 		return 0;
 	ns = bpf_ktime_get_ns();
-	emit_task(task, 0, 0, ns);
+	emit_description(task, ns);
 	emit_snapshot(task, ns);
-	emit_stats(task, bpf_ktime_get_ns());
+	emit_accounts(task, bpf_ktime_get_ns());
 	/* So that the recorder's read returns now and then, and it can drain the rings. */
 	bpf_seq_write(ctx->meta->seq, "", 1);
 	return 0;

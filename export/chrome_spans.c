@@ -20,9 +20,9 @@ static void write_fault_data(Chrome *chrome, const Fault *fault)
 	json_key_string(json, "memory", fault_memory_label(fault));
 	if (fault_page_label(fault))
 		json_key_string(json, "page", fault_page_label(fault));
-	if (fault->inode != INODE_NONE) {
+	if (fault->file != OBJECT_NONE) {
 		json_key_string(json, "file",
-				chrome->timeline->inodes.list.items[fault->inode].path);
+				chrome->timeline->objects.list.items[fault->file].name);
 		if (fault->offset != OFFSET_UNKNOWN)
 			json_key_u64(json, "offset", fault->offset);
 	}
@@ -77,9 +77,9 @@ static void write_request_data(Chrome *chrome, const Request *request)
 	json_key_string(json, "device", device);
 	if (over)
 		json_key_string(json, "partOf", over);
-	if (request->inode != INODE_NONE)
-		json_key_string(json, "file", timeline->inodes.list.items[request->inode].path);
-	if (request->inode != INODE_NONE && request->offset != OFFSET_UNKNOWN)
+	if (request->file != OBJECT_NONE)
+		json_key_string(json, "file", timeline->objects.list.items[request->file].name);
+	if (request->file != OBJECT_NONE && request->offset != OFFSET_UNKNOWN)
 		json_key_u64(json, "offset", request->offset);
 	json_key_u64(json, "bytes", request->bytes);
 	json_key_u64(json, "sector", request->sector);

@@ -28,6 +28,11 @@ static void write_wait_request(Chrome *chrome, const Thread *thread, size_t wait
 		json_key_ms(&chrome->json, "onDeviceMs", request_device_ns(request));
 }
 
+static void write_object(Json *json, const Object *object)
+{
+	json_key_string(json, object->kind == OBJECT_FILE ? "file" : "object", object->name);
+}
+
 static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 {
 	const Interval *interval = &thread->intervals.items[slice->interval];
@@ -36,7 +41,7 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 	const char *note = wait_note(interval);
 	char name[COMM_LEN + 1], other[COMM_LEN + 1];
 	const char *waker = wait_waker(chrome->timeline, thread, slice->interval, name);
-	uint32_t inode = wait_inode(chrome->timeline, thread, slice->interval);
+	uint32_t object = wait_object(chrome->timeline, thread, slice->interval);
 	_cleanup_free_ char *chain =
 		wait_waker_chain(chrome->timeline, chrome->frames, thread, slice->interval);
 	Json *json = &chrome->json;
@@ -59,8 +64,8 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 		json_key_ms(json, "runQueueMs", delay);
 	if (note)
 		json_key_string(json, "note", note);
-	if (inode != INODE_NONE)
-		json_key_string(json, "file", chrome->timeline->inodes.list.items[inode].path);
+	if (object != OBJECT_NONE)
+		write_object(json, &chrome->timeline->objects.list.items[object]);
 	write_wait_request(chrome, thread, slice->interval);
 }
 

@@ -4,7 +4,7 @@
 
 static bool is_of_file(const Fault *fault)
 {
-	return fault->inode != INODE_NONE || fault->memory == MEMORY_FILE ||
+	return fault->file != OBJECT_NONE || fault->memory == MEMORY_FILE ||
 	       fault->memory == MEMORY_SHARED;
 }
 

@@ -379,15 +379,19 @@ static void write_cause(Profile *profile, const StackRef *ref)
 	json_end_object(&profile->json);
 }
 
-static void key_file(Profile *profile, uint32_t inode)
+static void key_object(Profile *profile, uint32_t number)
 {
-	if (inode != INODE_NONE)
-		key_unique(profile, "filename", profile->timeline->inodes.list.items[inode].path);
+	const Object *object;
+
+	if (number == OBJECT_NONE)
+		return;
+	object = &profile->timeline->objects.list.items[number];
+	key_unique(profile, object->kind == OBJECT_FILE ? "filename" : "object", object->name);
 }
 
 static void key_offset(Profile *profile, const Request *request)
 {
-	if (request->inode != INODE_NONE && request->offset != OFFSET_UNKNOWN)
+	if (request->file != OBJECT_NONE && request->offset != OFFSET_UNKNOWN)
 		json_key_u64(&profile->json, "offset", request->offset);
 }
 
@@ -418,7 +422,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 	StackRef ref = wait_stack(profile->timeline, thread, marker->index);
 	const char *note = wait_note(interval);
 	uint64_t delay = wait_delay_ns(thread, marker->index);
-	uint32_t inode = wait_inode(profile->timeline, thread, marker->index);
+	uint32_t object = wait_object(profile->timeline, thread, marker->index);
 	const Request *request;
 
 	json_key_string(&profile->json, "type", "Wait");
@@ -431,8 +435,8 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 	if (note)
 		key_unique(profile, "note", note);
 	request = write_wait_request(profile, thread, marker->index);
-	key_file(profile, inode);
-	if (request && request->inode == inode)
+	key_object(profile, object);
+	if (request && request->file == object)
 		key_offset(profile, request);
 	write_cause(profile, &ref);
 }
@@ -464,8 +468,8 @@ static void write_fault_data(Profile *profile, const Marker *marker)
 	key_unique(profile, "memory", fault_memory_label(fault));
 	if (fault_page_label(fault))
 		key_unique(profile, "page", fault_page_label(fault));
-	if (fault->inode != INODE_NONE) {
-		key_unique(profile, "file", timeline->inodes.list.items[fault->inode].path);
+	if (fault->file != OBJECT_NONE) {
+		key_unique(profile, "file", timeline->objects.list.items[fault->file].name);
 		if (fault->offset != OFFSET_UNKNOWN)
 			json_key_u64(&profile->json, "offset", fault->offset);
 	}
@@ -514,7 +518,7 @@ static void write_request_data(Profile *profile, const Marker *marker)
 	key_unique(profile, "operation", request_operation(request));
 	key_unique(profile, "source", device);
 	key_whole_device(profile, request);
-	key_file(profile, request->inode);
+	key_object(profile, request->file);
 	key_offset(profile, request);
 	json_key_u64(json, "bytes", request->bytes);
 	json_key_u64(json, "sector", request->sector);

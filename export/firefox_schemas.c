@@ -31,6 +31,7 @@ static const SchemaField wait_fields[] = {
 	{"device", "Device", "unique-string"},
 	{"filename", "File", "unique-string"},
 	{"offset", "At", "bytes"},
+	{"object", "For", "unique-string"},
 	{"held", "Held back by a cgroup's limit", "duration"},
 	{"onDevice", "On the device", "duration"},
 };
@@ -100,6 +101,7 @@ static const Schema schemas[] = {
 	{.name = "Wait",
 	 .description = "A thread was off the CPU.",
 	 .label = "{marker.data.reason}{marker.data.filename ? ': ' : ''}{marker.data.filename}"
+		  "{marker.data.object ? ': ' : ''}{marker.data.object}"
 		  "{marker.data.heldBy ? ', held by ' : ''}{marker.data.heldBy}"
 		  "{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}"
 		  "{marker.data.ranInstead ? ', ran: ' : ''}{marker.data.ranInstead}",

@@ -263,8 +263,28 @@ const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, ui
 		origin.address = location.svma;
 		origin.base = location.file->base_svma;
 		origin.symbol = frames_symbol(frames->private, location.file->id, location.svma);
+		if (origin.symbol && origin.symbol->h.flags & SYMBOL_DATA)
+			origin.symbol = NULL;
 	}
 	return intern_place(frames, &origin);
+}
+
+bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma,
+		     Variable *ret_variable)
+{
+	Location location = spaces_locate_data(frames->spaces, ns_tgid, ns, avma);
+	const struct rec_symbol *symbol =
+		location.file ? frames_symbol(frames->private, location.file->id, location.svma)
+			      : NULL;
+
+	if (!symbol || !(symbol->h.flags & SYMBOL_DATA))
+		return false;
+	*ret_variable = (Variable){
+		.name = symbol->text + sizeof(u32),
+		.library = library_name(location.file),
+		.offset = location.svma - symbol->function,
+	};
+	return true;
 }
 
 const Place *frames_kernel_place(Frames *frames, uint64_t avma)

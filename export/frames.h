@@ -85,6 +85,16 @@ typedef struct StackEnd {
 StackEnd frames_stack_end(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
 			  uint32_t user_stack);
 
+/* A variable of a program or library, and how far into it an address lies. */
+typedef struct Variable {
+	const char *name, *library; /* the frames' */
+	uint64_t offset;	    /* bytes */
+} Variable;
+
+/* What lies at avma in ns_tgid at ns; false: nothing that has a name. */
+bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma,
+		     Variable *ret_variable);
+
 /* A pseudo frame: no library, no address (list[i].address == UINT64_MAX). */
 uint32_t frames_pseudo(Frames *frames, const char *name);
 

@@ -7,7 +7,7 @@
 #define FILES_SHOWN 10
 
 typedef struct FaultSum {
-	uint32_t key; /* enum fault_class, or Timeline::inodes */
+	uint32_t key; /* enum fault_class, or Timeline::objects */
 	uint64_t count, ns, waited_ns, longest_ns;
 } FaultSum;
 
@@ -37,10 +37,10 @@ static int compare_sums(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* By file, to be freed; as many as there are in Timeline::inodes. */
+/* By file, to be freed; as many as there are in Timeline::objects. */
 static FaultSum *sum_files(const Timeline *timeline)
 {
-	size_t count = timeline->inodes.list.count;
+	size_t count = timeline->objects.list.count;
 	FaultSum *sums = xcalloc(MAX(count, (size_t)1), sizeof(*sums));
 
 	for (size_t i = 0; i < count; i++)
@@ -49,8 +49,8 @@ static FaultSum *sum_files(const Timeline *timeline)
 		const Thread *thread = &timeline->threads.items[i];
 
 		for (size_t j = 0; j < thread->faults.count; j++)
-			if (thread->faults.items[j].inode != INODE_NONE)
-				add(&sums[thread->faults.items[j].inode], &thread->faults.items[j]);
+			if (thread->faults.items[j].file != OBJECT_NONE)
+				add(&sums[thread->faults.items[j].file], &thread->faults.items[j]);
 	}
 	if (count > 1)
 		qsort(sums, count, sizeof(*sums), compare_sums);
@@ -68,13 +68,13 @@ static void print_sum(FILE *file, const FaultSum *sum, const char *name)
 static void print_files(FILE *file, const Timeline *timeline)
 {
 	_cleanup_free_ FaultSum *sums = sum_files(timeline);
-	size_t count = MIN(timeline->inodes.list.count, (size_t)FILES_SHOWN);
+	size_t count = MIN(timeline->objects.list.count, (size_t)FILES_SHOWN);
 
 	for (size_t i = 0; i < count && sums[i].count > 0; i++) {
 		if (i == 0)
 			fprintf(file, "\n%12s %12s %10s %12s  %s\n", "took", "waited", "times",
 				"longest", "page faults by file");
-		print_sum(file, &sums[i], timeline->inodes.list.items[sums[i].key].path);
+		print_sum(file, &sums[i], timeline->objects.list.items[sums[i].key].name);
 	}
 }
 
@@ -129,9 +129,9 @@ void report_faulted_files(Json *json, const Timeline *timeline)
 	_cleanup_free_ FaultSum *sums = sum_files(timeline);
 
 	json_key_array(json, "faulted_files");
-	for (size_t i = 0; i < timeline->inodes.list.count && sums[i].count > 0; i++) {
+	for (size_t i = 0; i < timeline->objects.list.count && sums[i].count > 0; i++) {
 		json_begin_object(json);
-		json_key_string(json, "path", timeline->inodes.list.items[sums[i].key].path);
+		json_key_string(json, "path", timeline->objects.list.items[sums[i].key].name);
 		write_sum(json, &sums[i]);
 		json_end_object(json);
 	}

@@ -30,8 +30,8 @@ static void print_line(FILE *file, Distribution *waits, size_t threads, const ch
 
 static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 {
-	const char *path = group->inode < timeline->inodes.list.count
-				   ? timeline->inodes.list.items[group->inode].path
+	const char *path = group->object < timeline->objects.list.count
+				   ? timeline->objects.list.items[group->object].name
 				   : NULL;
 	_cleanup_free_ char *of = printable(path);
 	_cleanup_free_ char *where = printable(group->chain);
@@ -49,7 +49,7 @@ static void print_groups(FILE *file, const Timeline *timeline, WaitGroups *group
 	size_t shown = MIN(groups->list.count, (size_t)GROUPS_SHOWN);
 
 	if (shown > 0)
-		print_head(file, "largest waits by reason, file and place");
+		print_head(file, "largest waits by reason, object and place");
 	for (size_t i = 0; i < shown; i++)
 		print_group(file, timeline, &groups->list.items[i]);
 }
@@ -137,10 +137,9 @@ static void write_groups(Json *json, const Timeline *timeline, WaitGroups *group
 		json_begin_object(json);
 		json_key_string(json, "reason", reason_info[group->reason].leaf);
 		key_or_null(json, "evidence", group->evidence);
-		key_or_null(json, "path",
-			    group->inode < timeline->inodes.list.count
-				    ? timeline->inodes.list.items[group->inode].path
-				    : NULL);
+		object_json(json, group->object < timeline->objects.list.count
+					  ? &timeline->objects.list.items[group->object]
+					  : NULL);
 		json_key_string(json, "chain", group->chain);
 		json_key_u64(json, "threads", group->threads.count);
 		distribution_json(json, &group->waits);

@@ -209,7 +209,7 @@ void report_json(FILE *file, const Timeline *timeline, Frames *frames, const cha
 	write_losses(&json, timeline);
 	report_faulted_files(&json, timeline);
 	report_requests(&json, timeline);
-	report_waited_files(&json, timeline);
+	report_waited_objects(&json, timeline);
 	report_groups(&json, timeline, frames, function);
 	report_wakers(&json, timeline, frames);
 	report_path(&json, timeline, frames);

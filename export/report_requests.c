@@ -6,7 +6,7 @@
 #define SHOWN 10
 
 typedef struct IoSum {
-	uint32_t key; /* BlockDevice, Timeline::inodes or Timeline::threads */
+	uint32_t key; /* BlockDevice, Timeline::objects or Timeline::threads */
 	uint64_t reads, read_bytes, writes, written_bytes, others, failed;
 	uint64_t queued_ns, device_ns; /* summed over its requests, which overlap */
 	uint64_t request_bytes;	       /* of its requests, whatever the kernel accounts to it */
@@ -117,7 +117,7 @@ static size_t device_key(const Timeline *timeline, const Request *request)
 static size_t file_key(const Timeline *timeline, const Request *request)
 {
 	(void)timeline;
-	return request->inode == INODE_NONE || request->over_device ? SIZE_MAX : request->inode;
+	return request->file == OBJECT_NONE || request->over_device ? SIZE_MAX : request->file;
 }
 
 static IoSum *sum_by(const Timeline *timeline, KeyOf key_of, size_t count)
@@ -211,7 +211,7 @@ static char *name_of_thread(const Timeline *timeline, const IoSum *sum)
 
 static char *name_of_file(const Timeline *timeline, const IoSum *sum)
 {
-	return xstrdup(timeline->inodes.list.items[sum->key].path);
+	return xstrdup(timeline->objects.list.items[sum->key].name);
 }
 
 /* While it had something to do. */
@@ -267,7 +267,7 @@ static uint64_t count_ownerless(const Requests *requests)
 
 void report_requests_print(FILE *file, const Timeline *timeline)
 {
-	size_t devices = timeline->requests.devices.count, files = timeline->inodes.list.count;
+	size_t devices = timeline->requests.devices.count, files = timeline->objects.list.count;
 	_cleanup_free_ IoSum *by_device = sum_by(timeline, device_key, devices);
 	_cleanup_free_ IoSum *by_file = sum_by(timeline, file_key, files);
 	_cleanup_free_ IoSum *by_thread = sum_threads(timeline);
@@ -333,7 +333,7 @@ static char *bare_device(const Timeline *timeline, const IoSum *sum)
 
 void report_requests(Json *json, const Timeline *timeline)
 {
-	size_t devices = timeline->requests.devices.count, files = timeline->inodes.list.count;
+	size_t devices = timeline->requests.devices.count, files = timeline->objects.list.count;
 	_cleanup_free_ IoSum *by_device = sum_by(timeline, device_key, devices);
 	_cleanup_free_ IoSum *by_file = sum_by(timeline, file_key, files);
 

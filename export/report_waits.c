@@ -9,7 +9,7 @@
 
 typedef struct WaitSum {
 	enum reason reason;
-	uint32_t inode; /* Timeline::inodes, or INODE_NONE: all of that reason */
+	uint32_t object; /* Timeline::objects, or OBJECT_NONE: all of that reason */
 	uint64_t ns, count, longest;
 	uint64_t request_ns; /* of it, waits that name a request; of files only */
 } WaitSum;
@@ -17,7 +17,7 @@ typedef struct WaitSum {
 typedef struct WaitSums {
 	WaitSum reasons[REASON_COUNT];
 	VEC(WaitSum) files; /* those for a file, by reason and file */
-	Map index;	    /* (reason, inode) -> files */
+	Map index;	    /* (reason, object) -> files */
 } WaitSums;
 
 static void add(WaitSum *sum, uint64_t ns)
@@ -27,15 +27,15 @@ static void add(WaitSum *sum, uint64_t ns)
 	sum->longest = MAX(sum->longest, ns);
 }
 
-static WaitSum *sum_of_file(WaitSums *sums, enum reason reason, uint32_t inode)
+static WaitSum *sum_of_file(WaitSums *sums, enum reason reason, uint32_t object)
 {
-	uint64_t key = (uint64_t)reason << 32 | inode;
+	uint64_t key = (uint64_t)reason << 32 | object;
 	uint32_t number = map_get(&sums->index, key);
 
 	if (number == MAP_NONE) {
 		number = sums->files.count;
 		map_set(&sums->index, key, number);
-		*vec_push(&sums->files) = (WaitSum){.reason = reason, .inode = inode};
+		*vec_push(&sums->files) = (WaitSum){.reason = reason, .object = object};
 	}
 	return &sums->files.items[number];
 }
@@ -47,17 +47,17 @@ static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *th
 		uint64_t end = interval_end(thread, i);
 		enum reason reason = wait_reason(interval);
 		WaitSum *of_file;
-		uint32_t inode;
+		uint32_t object;
 
 		/* What is unknown is in the ledger: nobody can say that it was a wait. */
 		if (interval->state == STATE_RUNNING || interval->state == STATE_UNKNOWN ||
 		    end <= interval->start_ns)
 			continue;
 		add(&sums->reasons[reason], end - interval->start_ns);
-		inode = wait_inode(timeline, thread, i);
-		if (inode == INODE_NONE)
+		object = wait_object(timeline, thread, i);
+		if (object == OBJECT_NONE)
 			continue;
-		of_file = sum_of_file(sums, reason, inode);
+		of_file = sum_of_file(sums, reason, object);
 		add(of_file, end - interval->start_ns);
 		if (thread_wait_request(thread, i) != REQUEST_NONE)
 			of_file->request_ns += end - interval->start_ns;
@@ -72,7 +72,7 @@ static int compare_sums(const void *a, const void *b)
 		return x->ns > y->ns ? -1 : 1;
 	if (x->reason != y->reason)
 		return x->reason < y->reason ? -1 : 1;
-	return x->inode < y->inode ? -1 : x->inode > y->inode;
+	return x->object < y->object ? -1 : x->object > y->object;
 }
 
 /* Sorted; Map index is of no use any more. */
@@ -81,7 +81,7 @@ static WaitSums sum_up(const Timeline *timeline)
 	WaitSums sums = {};
 
 	for (size_t i = 0; i < REASON_COUNT; i++)
-		sums.reasons[i] = (WaitSum){.reason = i, .inode = INODE_NONE};
+		sums.reasons[i] = (WaitSum){.reason = i, .object = OBJECT_NONE};
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		add_waits(&sums, timeline, &timeline->threads.items[i]);
 	map_free(&sums.index);
@@ -97,7 +97,7 @@ enum way { WAY_READ, WAY_WRITE, WAYS };
 
 /* Time in which there was a request for a file, or a thread waited for one. */
 typedef struct Span {
-	uint32_t inode;
+	uint32_t object;
 	enum way way;
 	uint64_t from_ns, to_ns;
 	uint64_t bytes;
@@ -110,7 +110,7 @@ static bool way_of(const Request *request, enum way *ret_way)
 {
 	*ret_way = request_is_write(request) ? WAY_WRITE : WAY_READ;
 	/* What lies below is counted where it was asked for. */
-	return request->inode != INODE_NONE && !request->over_device &&
+	return request->file != OBJECT_NONE && !request->over_device &&
 	       (request_is_read(request) || request_is_write(request));
 }
 
@@ -119,7 +119,7 @@ static void add_requests(Spans *spans, const Requests *requests)
 	for (size_t i = 0; i < requests->list.count; i++) {
 		const Request *request = &requests->list.items[i];
 		Span span = {
-			.inode = request->inode,
+			.object = request->file,
 			.from_ns = request_begin(request),
 			.to_ns = request->end_ns,
 			.bytes = request->bytes,
@@ -138,7 +138,7 @@ static void add_request_waits(Spans *spans, const Timeline *timeline, const Thre
 	for (size_t i = 0; i < thread->request_waits.count; i++) {
 		const RequestWait *wait = &thread->request_waits.items[i];
 		const Request *request = &timeline->requests.list.items[wait->request];
-		Span span = {.inode = request->inode};
+		Span span = {.object = request->file};
 
 		if (!way_of(request, &span.way))
 			continue;
@@ -152,8 +152,8 @@ static int compare_spans(const void *a, const void *b)
 {
 	const Span *x = a, *y = b;
 
-	if (x->inode != y->inode)
-		return x->inode < y->inode ? -1 : 1;
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
 	if (x->way != y->way)
 		return x->way < y->way ? -1 : 1;
 	return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
@@ -166,7 +166,7 @@ static size_t rate_of(const Spans *spans, size_t first, double *ret_rate)
 	bool vague = false;
 	size_t i = first;
 
-	for (; i < spans->count && spans->items[i].inode == spans->items[first].inode &&
+	for (; i < spans->count && spans->items[i].object == spans->items[first].object &&
 	       spans->items[i].way == spans->items[first].way;
 	     i++) {
 		const Span *span = &spans->items[i];
@@ -181,10 +181,10 @@ static size_t rate_of(const Spans *spans, size_t first, double *ret_rate)
 	return i;
 }
 
-/* MB/s of what is Timeline::inodes[i] at WAYS * i + way; 0: not known. To be freed. */
+/* MB/s of what is Timeline::objects[i] at WAYS * i + way; 0: not known. To be freed. */
 static double *file_rates(const Timeline *timeline)
 {
-	double *rates = xcalloc(WAYS * timeline->inodes.list.count + 1, sizeof(*rates));
+	double *rates = xcalloc(WAYS * timeline->objects.list.count + 1, sizeof(*rates));
 	Spans spans = {};
 
 	add_requests(&spans, &timeline->requests);
@@ -195,7 +195,7 @@ static double *file_rates(const Timeline *timeline)
 	for (size_t i = 0; i < spans.count;) {
 		const Span *span = &spans.items[i];
 
-		i = rate_of(&spans, i, &rates[WAYS * span->inode + span->way]);
+		i = rate_of(&spans, i, &rates[WAYS * span->object + span->way]);
 	}
 	vec_free(&spans);
 	return rates;
@@ -204,7 +204,7 @@ static double *file_rates(const Timeline *timeline)
 /* Of what the waits were for; 0 if that is neither reading nor writing, or mostly no request. */
 static double rate_of_waits(const WaitSum *sum, const double *rates)
 {
-	const double *of_file = &rates[WAYS * sum->inode];
+	const double *of_file = &rates[WAYS * sum->object];
 
 	if (sum->request_ns < sum->ns / 2)
 		return 0;
@@ -230,7 +230,7 @@ static void print_sum(FILE *file, const WaitSum *sum, const char *name)
 
 static void print_file(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
 {
-	_cleanup_free_ char *path = printable(timeline->inodes.list.items[sum->inode].path);
+	_cleanup_free_ char *path = printable(timeline->objects.list.items[sum->object].name);
 	_cleanup_free_ char *name =
 		rate > 0 ? xasprintf("  %s at %.1f MB/s", path, rate) : xasprintf("  %s", path);
 
@@ -260,8 +260,7 @@ static void print_files(FILE *file, const Timeline *timeline, const WaitSums *su
 		more++;
 	}
 	if (more > 0) {
-		_cleanup_free_ char *name =
-			xasprintf("  %zu other file%s", more, more == 1 ? "" : "s");
+		_cleanup_free_ char *name = xasprintf("  %zu other%s", more, more == 1 ? "" : "s");
 
 		print_sum(file, &others, name);
 	}
@@ -300,17 +299,17 @@ void report_waits_print(FILE *file, const Timeline *timeline)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-void report_waited_files(Json *json, const Timeline *timeline)
+void report_waited_objects(Json *json, const Timeline *timeline)
 {
 	WaitSums sums = sum_up(timeline);
 
-	json_key_array(json, "waited_files");
+	json_key_array(json, "waited_objects");
 	for (size_t i = 0; i < sums.files.count; i++) {
 		const WaitSum *sum = &sums.files.items[i];
 
 		json_begin_object(json);
 		json_key_string(json, "reason", reason_info[sum->reason].leaf);
-		json_key_string(json, "path", timeline->inodes.list.items[sum->inode].path);
+		object_json(json, &timeline->objects.list.items[sum->object]);
 		json_key_u64(json, "count", sum->count);
 		json_key_u64(json, "ns", sum->ns);
 		json_key_u64(json, "longest_ns", sum->longest);

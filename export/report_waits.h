@@ -18,7 +18,7 @@
  */
 void report_waits_print(FILE *file, const Timeline *timeline);
 
-/* The member "waited_files" of the whole report: by reason and file, the largest first. */
-void report_waited_files(Json *json, const Timeline *timeline);
+/* The member "waited_objects" of the whole report: by reason and file, the largest first. */
+void report_waited_objects(Json *json, const Timeline *timeline);
 
 #endif

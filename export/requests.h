@@ -25,7 +25,7 @@ typedef struct Request {
 	uint32_t opf;	      /* the kernel's operation and flags */
 	uint32_t device;      /* major << 20 | minor */
 	uint32_t over_device; /* the device whose request this is a part of, or 0 */
-	uint32_t inode;	      /* Timeline::inodes, or INODE_NONE */
+	uint32_t file;	      /* Timeline::objects, or OBJECT_NONE */
 	uint32_t user_stack;  /* of the submission; STACK_NONE: none was taken */
 	uint32_t task;	      /* who submitted it: Timeline::tasks, or THREAD_NONE */
 	uint32_t thread;      /* Timeline::threads, if that is one of them, or THREAD_NONE */

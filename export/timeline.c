@@ -241,7 +241,17 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 	case REC_FAULT:
 		return faults_add(builder, (const struct rec_fault *)record);
 	case REC_INODE:
-		return inodes_add(&builder->timeline->inodes, (const struct rec_inode *)record);
+		return objects_add_inode(&builder->timeline->objects,
+					 (const struct rec_inode *)record);
+	case REC_SOCKET:
+		return objects_add_socket(&builder->timeline->objects,
+					  (const struct rec_socket *)record);
+	case REC_WATCH:
+		return objects_add_watch(&builder->timeline->objects,
+					 (const struct rec_watch *)record);
+	case REC_FUTEX:
+		return objects_add_futex(&builder->timeline->objects,
+					 (const struct rec_futex *)record);
 	case REC_REQUEST:
 		return requests_add(builder, (const struct rec_request *)record);
 	case REC_STACK:
@@ -320,7 +330,7 @@ static void thread_free(Thread *thread)
 	vec_free(&thread->faults);
 	vec_free(&thread->requests);
 	vec_free(&thread->request_waits);
-	vec_free(&thread->file_waits);
+	vec_free(&thread->object_waits);
 	vec_free(&thread->waker_stacks);
 	vec_free(&thread->owners);
 }
@@ -347,7 +357,7 @@ void timeline_free(Timeline *timeline)
 	vec_free(&timeline->tasks);
 	vec_free(&timeline->stacks);
 	vec_free(&timeline->frames);
-	inodes_free(&timeline->inodes);
+	objects_free(&timeline->objects);
 	requests_free(&timeline->requests);
 	vec_free(&timeline->losses);
 	for (size_t i = 0; i < timeline->notes.count; i++)

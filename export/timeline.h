@@ -12,7 +12,7 @@
 #ifndef WALLPROF_TIMELINE_H
 #define WALLPROF_TIMELINE_H
 
-#include "inodes.h"
+#include "objects.h"
 #include "reason.h"
 #include "records.h"
 #include "requests.h"
@@ -76,7 +76,7 @@ typedef struct Fault {
 	uint32_t wait;		   /* its first blocked interval, or WAIT_NONE */
 	uint64_t address;
 	uint64_t offset;     /* of the page in the file, bytes, or OFFSET_UNKNOWN */
-	uint32_t inode;	     /* Timeline::inodes, or INODE_NONE */
+	uint32_t file;	     /* Timeline::objects, or OBJECT_NONE */
 	uint32_t user_stack; /* STACK_NONE: none was taken */
 	uint8_t flags;	     /* enum fault_flags */
 	uint8_t memory;	     /* enum fault_memory */
@@ -91,11 +91,11 @@ typedef struct RequestWait {
 	uint32_t request;  /* Requests::list */
 } RequestWait;
 
-/* The file that a wait's system call was about. */
-typedef struct FileWait {
+/* What a wait's system call was about. */
+typedef struct ObjectWait {
 	uint64_t start_ns; /* of the wait */
-	uint32_t inode;	   /* Timeline::inodes */
-} FileWait;
+	uint32_t object;   /* Timeline::objects */
+} ObjectWait;
 
 /* What kind of interrupt ended a wait, by the functions of the kernel that it ran. */
 enum interrupt_source {
@@ -139,7 +139,7 @@ typedef struct Thread {
 	VEC(Fault) faults;	/* in order of their start; no two overlap */
 	VEC(uint32_t) requests; /* those it submitted: Requests::list, in order of their end */
 	VEC(RequestWait) request_waits;	      /* in order of time */
-	VEC(FileWait) file_waits;	      /* likewise */
+	VEC(ObjectWait) object_waits;	      /* likewise */
 	VEC(WakerStack) waker_stacks;	      /* likewise */
 	uint64_t ledger[STATE_COUNT];	      /* ns per state */
 	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
@@ -213,7 +213,7 @@ typedef struct Timeline {
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
 	Strings evidence; /* why threads slept there, by kernel functions (wait_reasons.h) */
-	Inodes inodes;
+	Objects objects;
 	Requests requests;
 	CriticalPath path;
 	VEC(LossSpan) losses;
@@ -275,10 +275,11 @@ static inline uint64_t interval_end(const Thread *thread, size_t i)
 }
 
 /*
- * The file (Timeline::inodes) of the page fault that the wait `interval` of a thread lies in, or
- * else of its system call; INODE_NONE: none, or it is not known. A worker of io_uring: of its work.
+ * The file (Timeline::objects) of the page fault that the wait `interval` of a thread lies in, or
+ * else of its system call; OBJECT_NONE: none, or it is not known. A worker of io_uring: of its
+ * work.
  */
-uint32_t thread_wait_inode(const Thread *thread, size_t interval);
+uint32_t thread_wait_object(const Thread *thread, size_t interval);
 
 /* From where the wait `interval` of a thread was ended, or NULL if that was not recorded. */
 const WakerStack *thread_waker_stack(const Thread *thread, size_t interval);

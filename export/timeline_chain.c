@@ -252,6 +252,7 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 		     record->fd_count,
 		     {record->args[0], record->args[1], record->args[2]}};
 	ReasonFacts facts = call_facts(builder, life, &call, record->h.flags & SWITCH_COMPAT);
+	ObjectNumbers numbers = {};
 
 	facts.state = record->prev_state;
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
@@ -262,12 +263,9 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 					  : tasks_reference(builder, record->owner);
 	else if (record->owner)
 		interval->rival = tasks_of_process(builder, life, record->owner);
-	if (record->h.len >= sizeof(*record) && record->inode)
-		*vec_push(&life->thread.file_waits) = (FileWait){
-			.start_ns = interval->start_ns,
-			.inode = inodes_reference(&builder->timeline->inodes, record->file_device,
-						  record->inode, record->generation),
-		};
+	if (record->h.len >= sizeof(*record))
+		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
+	waits_add_object(builder, life, interval->start_ns, &facts, &numbers);
 }
 
 /* Wakings before it slept that woke nobody. */
@@ -420,6 +418,7 @@ static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
 		     record->fd_count,
 		     {record->args[0], record->args[1], record->args[2]}};
 	ReasonFacts facts = call_facts(builder, life, &call, record->h.flags & SNAPSHOT_COMPAT);
+	ObjectNumbers numbers = {};
 
 	facts.state = record->state;
 	facts.iowait = record->h.flags & SNAPSHOT_IOWAIT;
@@ -428,6 +427,9 @@ static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
 		interval->reason = REASON_UNSEEN;
 	interval->user_stack = stack_reference(builder, record->ustack);
 	interval->kernel_stack = stack_reference(builder, record->kstack);
+	if (record->h.len >= sizeof(*record))
+		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
+	waits_add_object(builder, life, record->h.ns, &facts, &numbers);
 }
 
 /* Nothing was switched since the hooks are in place, so the state is older than these. */

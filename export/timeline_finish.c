@@ -120,7 +120,7 @@ static void life_free(Life *life)
 	vec_free(&life->thread.intervals);
 	vec_free(&life->thread.ticks);
 	vec_free(&life->thread.faults);
-	vec_free(&life->thread.file_waits);
+	vec_free(&life->thread.object_waits);
 	vec_free(&life->thread.waker_stacks);
 	free(life);
 }
@@ -145,7 +145,7 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 		life->thread.intervals.items = NULL;
 		life->thread.ticks.items = NULL;
 		life->thread.faults.items = NULL;
-		life->thread.file_waits.items = NULL;
+		life->thread.object_waits.items = NULL;
 		life->thread.waker_stacks.items = NULL;
 	}
 	for (size_t i = 0; i < timeline->tasks.count; i++) {
@@ -277,6 +277,7 @@ void finish_timeline(TimelineBuilder *builder)
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
 	requests_finish(builder->timeline);
+	objects_finish(builder->timeline);
 	for (size_t i = 0; i < builder->lives.count; i++)
 		life_free(builder->lives.items[i]);
 }

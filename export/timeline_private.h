@@ -6,6 +6,7 @@
  *   timeline_tasks.c   which life of which process a tid means at a moment
  *   timeline_chain.c   the state chain of one life, as records come
  *   timeline_faults.c  page faults over it
+ *   timeline_objects.c what waits are for, and what that is called
  *   timeline_requests.c  requests to block devices, and the waits that they ended
  *   timeline_finish.c  what the losses leave of the chains; ledgers; the result
  *
@@ -120,6 +121,7 @@ typedef struct BuildProcess {
 	uint64_t group_dead_ns;
 	uint32_t last_life; /* whose exit that was */
 	uint32_t exit_code;
+	uint32_t exec_id;   /* of its program; see rec_task */
 	bool leader_exited; /* exit_code is the leader's */
 } BuildProcess;
 
@@ -225,6 +227,21 @@ void faults_finish(Thread *thread);
 
 /* Gives the wait i another reason. */
 void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule);
+
+/* ---- timeline_objects.c -------------------------------------------------- */
+
+/* What a switch or a snapshot tells of what a wait is for; see rec_switch. */
+typedef struct ObjectNumbers {
+	uint64_t inode; /* or timeout_ns; 0 = nothing was told */
+	uint32_t device, generation;
+} ObjectNumbers;
+
+/* Keeps what the wait of a life is for that begins at start_ns, of which ns is a moment. */
+void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const ReasonFacts *facts,
+		      const ObjectNumbers *numbers);
+
+/* Once the timeline's threads are final, and their waits explained: what objects are called. */
+void objects_finish(Timeline *timeline);
 
 /* ---- timeline_requests.c ------------------------------------------------- */
 

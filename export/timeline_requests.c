@@ -33,8 +33,8 @@ void requests_add(TimelineBuilder *builder, const struct rec_request *record)
 		.opf = record->opf,
 		.device = record->device,
 		.over_device = record->over_device,
-		.inode = inodes_reference(&timeline->inodes, record->file_device, record->inode,
-					  record->generation),
+		.file = objects_reference(&timeline->objects, OBJECT_FILE, record->file_device,
+					  record->inode, record->generation),
 		.user_stack = stack_reference(builder, record->ustack),
 		.task = flags & REQUEST_SUBMITTED ? tasks_reference(builder, record->tid)
 						  : THREAD_NONE,
@@ -92,21 +92,21 @@ static void find_thread(Timeline *timeline, uint32_t number)
 /* ---- the file of a wait -------------------------------------------------------------------- */
 
 /* Of the call that a wait that began at ns is in. */
-static uint32_t file_wait_inode(const Thread *thread, uint64_t ns)
+static uint32_t object_wait_object(const Thread *thread, uint64_t ns)
 {
-	size_t low = 0, high = thread->file_waits.count;
+	size_t low = 0, high = thread->object_waits.count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (thread->file_waits.items[middle].start_ns <= ns)
+		if (thread->object_waits.items[middle].start_ns <= ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low > 0 && thread->file_waits.items[low - 1].start_ns == ns)
-		return thread->file_waits.items[low - 1].inode;
-	return INODE_NONE;
+	if (low > 0 && thread->object_waits.items[low - 1].start_ns == ns)
+		return thread->object_waits.items[low - 1].object;
+	return OBJECT_NONE;
 }
 
 /* The fault that lasts at ns, or NULL. */
@@ -127,15 +127,15 @@ static const Fault *fault_at(const Thread *thread, uint64_t ns)
 	return NULL;
 }
 
-uint32_t thread_wait_inode(const Thread *thread, size_t interval)
+uint32_t thread_wait_object(const Thread *thread, size_t interval)
 {
 	const Interval *wait = &thread->intervals.items[interval];
 	const Fault *fault = fault_at(thread, wait->start_ns);
 
 	/* The program's memory, which the call only uses, may be another file's, or nobody's. */
 	if (fault)
-		return fault->inode;
-	return wait->rule == RULE_FAULT ? INODE_NONE : file_wait_inode(thread, wait->start_ns);
+		return fault->file;
+	return wait->rule == RULE_FAULT ? OBJECT_NONE : object_wait_object(thread, wait->start_ns);
 }
 
 /* ---- what waited for them ------------------------------------------------------------------ */
@@ -194,9 +194,9 @@ static bool may_wait_for_disk(const Interval *interval)
 /* Of a request for several files only the first is known. */
 static bool is_of_another_file(const Thread *thread, size_t wait, const Request *request)
 {
-	uint32_t told = thread_wait_inode(thread, wait);
+	uint32_t told = thread_wait_object(thread, wait);
 
-	return told != INODE_NONE && request->inode != INODE_NONE && told != request->inode &&
+	return told != OBJECT_NONE && request->file != OBJECT_NONE && told != request->file &&
 	       !(request->flags & REQUEST_MIXED);
 }
 
@@ -318,13 +318,13 @@ static void explain_faults(const Timeline *timeline, Thread *thread)
 		Fault *fault = &thread->faults.items[i];
 		uint32_t request;
 
-		if (fault->memory != MEMORY_UNKNOWN || fault->inode != INODE_NONE ||
+		if (fault->memory != MEMORY_UNKNOWN || fault->file != OBJECT_NONE ||
 		    fault->wait == WAIT_NONE)
 			continue;
 		request = thread_wait_request(thread, fault->wait);
 		if (request == REQUEST_NONE)
 			continue;
-		fault->inode = timeline->requests.list.items[request].inode;
+		fault->file = timeline->requests.list.items[request].file;
 		fault->offset = OFFSET_UNKNOWN;
 	}
 }
@@ -334,19 +334,19 @@ static void place_files(Timeline *timeline)
 {
 	const Requests *requests = &timeline->requests;
 
-	for (size_t i = 0; i < timeline->inodes.list.count; i++) {
-		Inode *inode = &timeline->inodes.list.items[i];
-		uint32_t place = map_get(&requests->device_of_number, inode->device);
+	for (size_t i = 0; i < timeline->objects.list.count; i++) {
+		Object *object = &timeline->objects.list.items[i];
+		uint32_t place = map_get(&requests->device_of_number, object->device);
 		_cleanup_free_ char *device = NULL;
 
-		if (!(inode->flags & INODE_MOUNT))
+		if (!(object->flags & INODE_MOUNT))
 			continue;
 		if (place != MAP_NONE && *requests->devices.items[place].mounted) {
-			inode_mounted(inode, requests->devices.items[place].mounted);
+			object_mounted(object, requests->devices.items[place].mounted);
 			continue;
 		}
-		device = device_text(requests, inode->device);
-		inode_not_mounted(inode, device);
+		device = device_text(requests, object->device);
+		object_not_mounted(object, device);
 	}
 }
 

@@ -282,6 +282,17 @@ static void account_outside(Life *life, uint64_t chain_end_ns)
 	}
 }
 
+/* What is noted of a wait goes by its start, which is another now. */
+static void move_notes(Thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	for (size_t i = 0; i < thread->object_waits.count; i++)
+		if (thread->object_waits.items[i].start_ns == from_ns)
+			thread->object_waits.items[i].start_ns = to_ns;
+	for (size_t i = 0; i < thread->waker_stacks.count; i++)
+		if (thread->waker_stacks.items[i].start_ns == from_ns)
+			thread->waker_stacks.items[i].start_ns = to_ns;
+}
+
 /* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
 static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
 {
@@ -298,8 +309,10 @@ static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
 		if (from_ns >= to_ns)
 			continue;
 		interval.flags &= ~MARKS_ALL;
-		if (interval.start_ns < from_ns)
+		if (interval.start_ns < from_ns) {
 			interval.flags |= INTERVAL_OPEN_START;
+			move_notes(thread, interval.start_ns, from_ns);
+		}
 		if (end_ns > to_ns || (alive && end_ns == chain_end_ns))
 			interval.flags |= INTERVAL_OPEN_END;
 		interval.start_ns = from_ns;

@@ -363,6 +363,7 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 	rename_to(&life->thread.name, record->comm, COMM_LEN - 1);
 	task_describe(&builder->timeline->tasks.items[life->thread.task], record);
 	process = process_of(builder, life);
+	process->exec_id = record->exec_id;
 	if (life->thread.is_main)
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	if (record->own_tid)
@@ -432,6 +433,7 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 		return;
 	rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	rename_to(&process->process.path, record->path, EXEC_PATH_LEN - 1);
+	process->exec_id = record->exec_id;
 	/* exec ends the other threads. */
 	for (size_t i = 0; i < process->lives.count; i++) {
 		Life *other = builder->lives.items[process->lives.items[i]];

@@ -118,19 +118,19 @@ const char *wait_note(const Interval *interval)
 	}
 }
 
-uint32_t wait_inode(const Timeline *timeline, const Thread *thread, size_t i)
+uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
-	uint32_t number = thread_wait_request(thread, i), told = thread_wait_inode(thread, i);
+	uint32_t number = thread_wait_request(thread, i), told = thread_wait_object(thread, i);
 	const Request *request;
 
 	if (interval->state != STATE_BLOCKED || number == REQUEST_NONE)
-		return interval->state == STATE_BLOCKED ? told : INODE_NONE;
+		return interval->state == STATE_BLOCKED ? told : OBJECT_NONE;
 	request = &timeline->requests.list.items[number];
 	/* Of a request for several files only the first is known. */
-	if (request->inode == INODE_NONE || (request->flags & REQUEST_MIXED && told != INODE_NONE))
+	if (request->file == OBJECT_NONE || (request->flags & REQUEST_MIXED && told != OBJECT_NONE))
 		return told;
-	return request->inode;
+	return request->file;
 }
 
 static const char *task_name(const Timeline *timeline, uint32_t task, char name[COMM_LEN + 1])

@@ -31,11 +31,11 @@ char *wait_evidence(const Timeline *timeline, const Interval *interval);
 const char *wait_note(const Interval *interval);
 
 /*
- * The file that the wait of interval i was for (Timeline::inodes): that of the request that ended
- * it or, if that is not known, of the page fault or of the system call that it lies in. INODE_NONE:
- * of none, or nobody knows.
+ * The file that the wait of interval i was for (Timeline::objects): that of the request that ended
+ * it or, if that is not known, of the page fault or of the system call that it lies in.
+ * OBJECT_NONE: of none, or nobody knows.
  */
-uint32_t wait_inode(const Timeline *timeline, const Thread *thread, size_t i);
+uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i);
 
 /*
  * Who ended the wait i of the thread, or NULL if nobody knows: "timer interrupt" or the like, if

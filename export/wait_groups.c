@@ -93,11 +93,11 @@ static uint32_t evidence_of(const Timeline *timeline, const Interval *wait)
 }
 
 static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const Interval *wait,
-			   uint32_t inode, uint32_t chain)
+			   uint32_t object, uint32_t chain)
 {
 	uint32_t evidence = evidence_of(timeline, wait);
 	uint64_t key = hash_mix((uint64_t)wait_reason(wait) << 32 | evidence,
-				(uint64_t)inode << 32 | chain);
+				(uint64_t)object << 32 | chain);
 	uint32_t number = map_get(&groups->private->group_index, key);
 
 	if (number == MAP_NONE) {
@@ -107,7 +107,7 @@ static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const I
 			.reason = wait_reason(wait),
 			.evidence =
 				evidence ? strings_get(&timeline->evidence, evidence - 1) : NULL,
-			.inode = inode,
+			.object = object,
 			.chain = strings_get(&groups->private->chains, chain),
 		};
 	}
@@ -121,7 +121,7 @@ static void add_wait(WaitGroups *groups, const Timeline *timeline, uint32_t numb
 	uint64_t ns = interval_end(thread, i) - wait->start_ns;
 	StackWaits *stack = stack_of(groups->private, timeline, thread, i);
 	WaitGroup *group =
-		group_of(groups, timeline, wait, wait_inode(timeline, thread, i), stack->chain);
+		group_of(groups, timeline, wait, wait_object(timeline, thread, i), stack->chain);
 
 	groups->total_ns += ns;
 	if (reason_unexplained(wait_reason(wait)))
@@ -142,7 +142,7 @@ static int compare_groups(const void *a, const void *b)
 	if (x->reason != y->reason)
 		return x->reason < y->reason ? -1 : 1;
 	order = strcmp(x->chain, y->chain);
-	return order ? order : (x->inode > y->inode) - (x->inode < y->inode);
+	return order ? order : (x->object > y->object) - (x->object < y->object);
 }
 
 WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_idle)

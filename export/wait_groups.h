@@ -18,7 +18,7 @@ typedef VEC(uint32_t) ThreadList; /* Timeline::threads, each once, in order */
 typedef struct WaitGroup {
 	enum reason reason;
 	const char *evidence; /* "synchronize_rcu_normal ← map_update_elem", or NULL */
-	uint32_t inode;	      /* Timeline::inodes, or INODE_NONE */
+	uint32_t object;      /* Timeline::objects, or OBJECT_NONE */
 	const char *chain;    /* "read_header ← extract ← main", or "" without a user stack */
 	Distribution waits;
 	ThreadList threads; /* that waited so */

@@ -20,12 +20,17 @@ _Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
 _Static_assert(offsetof(struct rec_exec, path) == 48, "REC_EXEC");
 _Static_assert(sizeof(struct rec_exit) == 48, "REC_EXIT");
 _Static_assert(sizeof(struct rec_stats) == 104, "REC_STATS");
-_Static_assert(sizeof(struct rec_snapshot) == 80, "REC_SNAPSHOT");
+_Static_assert(sizeof(struct rec_snapshot) == 96, "REC_SNAPSHOT");
 _Static_assert(offsetof(struct rec_snapshot, syscall) == 72, "REC_SNAPSHOT");
+_Static_assert(offsetof(struct rec_snapshot, inode) == SNAPSHOT_SHORT_LEN, "REC_SNAPSHOT");
 _Static_assert(sizeof(struct rec_sample) == 40, "REC_SAMPLE");
 _Static_assert(sizeof(struct rec_fault) == 72, "REC_FAULT");
 _Static_assert(sizeof(struct rec_inode) == 40, "REC_INODE");
 _Static_assert(sizeof(struct rec_request) == 112, "REC_REQUEST");
+_Static_assert(offsetof(struct rec_socket, text) == 88, "REC_SOCKET");
+_Static_assert(sizeof(struct watched) == 24, "REC_WATCH");
+_Static_assert(offsetof(struct rec_watch, watched) == 40, "REC_WATCH");
+_Static_assert(sizeof(struct rec_futex) == 56, "REC_FUTEX");
 _Static_assert(offsetof(struct rec_device, text) == 32, "REC_DEVICE");
 _Static_assert(offsetof(struct rec_stack, frames) == 40, "REC_STACK");
 _Static_assert(sizeof(struct rec_window) == 24, "REC_WINDOW");
@@ -50,11 +55,14 @@ static const uint16_t fixed_len[256] = {
 	[REC_EXEC] = sizeof(struct rec_exec),
 	[REC_EXIT] = offsetof(struct rec_exit, start_boottime), /* older captures end there */
 	[REC_STATS] = offsetof(struct rec_stats, read_bytes),	/* older captures end there */
-	[REC_SNAPSHOT] = sizeof(struct rec_snapshot),
+	[REC_SNAPSHOT] = SNAPSHOT_SHORT_LEN,
 	[REC_SAMPLE] = sizeof(struct rec_sample),
 	[REC_FAULT] = sizeof(struct rec_fault),
 	[REC_INODE] = offsetof(struct rec_inode, text),
 	[REC_REQUEST] = sizeof(struct rec_request),
+	[REC_SOCKET] = offsetof(struct rec_socket, text),
+	[REC_WATCH] = offsetof(struct rec_watch, watched),
+	[REC_FUTEX] = sizeof(struct rec_futex),
 	[REC_DEVICE] = offsetof(struct rec_device, text),
 	[REC_STACK] = sizeof(struct rec_stack),
 	[REC_META] = sizeof(struct rec_meta),
@@ -128,6 +136,10 @@ static bool check_tail(const struct record *record)
 		return ((const struct rec_stack *)record)->count <= tail / sizeof(u64);
 	case REC_INODE:
 		return ((const struct rec_inode *)record)->size <= tail;
+	case REC_SOCKET:
+		return ((const struct rec_socket *)record)->size <= tail;
+	case REC_WATCH:
+		return ((const struct rec_watch *)record)->count <= tail / sizeof(struct watched);
 	case REC_DEVICE:
 		return ((const struct rec_device *)record)->size <= tail;
 	case REC_META:

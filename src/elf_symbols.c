@@ -89,6 +89,51 @@ static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
 	return base;
 }
 
+/* Whether one of the addresses that are asked for lies in the symbol. */
+static bool holds_address(const ElfSymbols *symbols, const GElf_Sym *sym)
+{
+	size_t low = 0, high = symbols->address_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symbols->addresses[middle] < sym->st_value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < symbols->address_count &&
+	       symbols->addresses[low] - sym->st_value < sym->st_size;
+}
+
+static void add_function(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols *symbols)
+{
+	uint64_t limit;
+
+	if (!section_end(elf, sym->st_shndx, &limit))
+		return;
+	*vec_push(&symbols->candidates) = (ElfCandidate){
+		.symbol = {.start = sym->st_value, .size = sym->st_size, .name = name},
+		.limit = limit,
+		.source = GELF_ST_BIND(sym->st_info) == STB_LOCAL ? SYMBOL_LOCAL : SYMBOL_GLOBAL,
+		.underscores = leading_underscores(symbols->names.items + name),
+	};
+}
+
+static void add_symbol(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols *symbols)
+{
+	switch (GELF_ST_TYPE(sym->st_info)) {
+	case STT_FUNC:
+	case STT_GNU_IFUNC:
+		add_function(elf, sym, name, symbols);
+		return;
+	case STT_OBJECT:
+		if (holds_address(symbols, sym))
+			*vec_push(&symbols->data) = (ElfSymbol){
+				.start = sym->st_value, .size = sym->st_size, .name = name};
+	}
+}
+
 static void read_table(Elf *elf, Elf_Scn *section, size_t strings_index, ElfSymbols *symbols)
 {
 	Elf_Data *data, *strings;
@@ -101,26 +146,9 @@ static void read_table(Elf *elf, Elf_Scn *section, size_t strings_index, ElfSymb
 		return;
 	base = keep_names(symbols, strings);
 	for (int i = 0; gelf_getsym(data, i, &sym); i++) {
-		int type = GELF_ST_TYPE(sym.st_info);
-		const char *name;
-		uint64_t limit;
-
-		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF ||
-		    sym.st_name == 0 || sym.st_name >= strings->d_size ||
-		    !section_end(elf, sym.st_shndx, &limit))
-			continue;
-		name = symbols->names.items + base + sym.st_name;
-		if (!*name)
-			continue;
-		*vec_push(&symbols->candidates) = (ElfCandidate){
-			.symbol = {.start = sym.st_value,
-				   .size = sym.st_size,
-				   .name = base + sym.st_name},
-			.limit = limit,
-			.source = GELF_ST_BIND(sym.st_info) == STB_LOCAL ? SYMBOL_LOCAL
-									 : SYMBOL_GLOBAL,
-			.underscores = leading_underscores(name),
-		};
+		if (sym.st_shndx != SHN_UNDEF && sym.st_name > 0 && sym.st_name < strings->d_size &&
+		    symbols->names.items[base + sym.st_name])
+			add_symbol(elf, &sym, base + sym.st_name, symbols);
 	}
 }
 
@@ -216,9 +244,18 @@ const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
 	return NULL;
 }
 
+const ElfSymbol *elf_symbols_find_data(const ElfSymbols *symbols, uint64_t svma)
+{
+	for (size_t i = 0; i < symbols->data.count; i++)
+		if (svma - symbols->data.items[i].start < symbols->data.items[i].size)
+			return &symbols->data.items[i];
+	return NULL;
+}
+
 void elf_symbols_free(ElfSymbols *symbols)
 {
 	vec_free(&symbols->list);
+	vec_free(&symbols->data);
 	vec_free(&symbols->names);
 	vec_free(&symbols->candidates);
 }

@@ -40,12 +40,15 @@ typedef struct ElfCandidate {
  * fewer leading underscores before more.
  */
 typedef struct ElfSymbols {
-	VEC(ElfSymbol) list; /* settled */
+	VEC(ElfSymbol) list;	   /* settled */
+	VEC(ElfSymbol) data;	   /* variables that hold one of these: */
+	const uint64_t *addresses; /* SVMA, ascending; the caller's, to be set before all else */
+	size_t address_count;
 	VEC(char) names;
 	VEC(ElfCandidate) candidates; /* not settled yet */
 } ElfSymbols;
 
-/* Function symbols of .symtab and .dynsym. */
+/* Symbols of functions and of variables in .symtab and .dynsym. */
 void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf);
 /* Stubs of .plt, .plt.sec and .plt.got, as "name@plt". */
 void elf_symbols_add_plt(ElfSymbols *symbols, Elf *elf);
@@ -55,6 +58,8 @@ void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
 void elf_symbols_settle(ElfSymbols *symbols);
 /* The function that holds svma, or NULL. */
 const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma);
+/* The variable that holds svma, one of the addresses, or NULL. */
+const ElfSymbol *elf_symbols_find_data(const ElfSymbols *symbols, uint64_t svma);
 void elf_symbols_free(ElfSymbols *symbols);
 
 /* ---- for elf_plt.c and elf_fde.c ------------------------------------------ */

@@ -5,6 +5,7 @@
 #include "chrome.h"
 #include "critical_path.h"
 #include "firefox.h"
+#include "futexes.h"
 #include "interrupt.h"
 #include "output.h"
 #include "sources.h"
@@ -147,6 +148,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		log_error("reading %s failed: %s", capture_path, strerror(-error));
 	} else {
 		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
+		futexes_name(ret_loaded->timeline, ret_loaded->frames);
 		error = find_path(ret_loaded->timeline, options->critical_tid);
 	}
 	capture_reader_free(reader);

@@ -87,6 +87,8 @@ static void open_dwz(Object *object, Elf *elf)
 
 static void read_symbols(Object *object)
 {
+	object->symbols.addresses = object->request->addresses;
+	object->symbols.address_count = object->request->count;
 	elf_symbols_add_tables(&object->symbols, object->main.elf);
 	if (object->debug.elf)
 		elf_symbols_add_tables(&object->symbols, object->debug.elf);
@@ -139,6 +141,25 @@ static int emit(Object *object, const ElfSymbol *symbol, uint64_t function, uint
 	return object->host->emit(object->host->user, record);
 }
 
+/* Of what is no function: the variable there, if there is one. */
+static int emit_variable(Object *object, uint64_t address)
+{
+	const ElfSymbol *symbol = elf_symbols_find_data(&object->symbols, address);
+	_cleanup_free_ char *name = NULL;
+	struct rec_symbol *record;
+
+	if (!symbol)
+		return 0;
+	name = symbol_name(object, symbol);
+	symbol_record_begin(&object->record, address);
+	symbol_record_add(&object->record, name, "", 0);
+	record = symbol_record_finish(&object->record, NULL);
+	record->h.flags |= SYMBOL_DATA;
+	record->function = symbol->start;
+	record->function_size = symbol_record_size(symbol->size);
+	return object->host->emit(object->host->user, record);
+}
+
 static int emit_symbols(Object *object)
 {
 	const ObjectRequest *request = object->request;
@@ -149,8 +170,10 @@ static int emit_symbols(Object *object)
 	for (size_t i = 0; i < request->count && r == 0; i++) {
 		const ElfSymbol *symbol = elf_symbols_find(&object->symbols, request->addresses[i]);
 
-		if (!symbol)
+		if (!symbol) {
+			r = emit_variable(object, request->addresses[i]);
 			continue;
+		}
 		if (symbol != last) {
 			free(name);
 			name = symbol_name(object, symbol);

@@ -41,8 +41,8 @@ size_t range_history_count(RangeHistory *history, uint64_t ns);
 const TimedRange *range_history_find(RangeHistory *history, uint64_t ns, uint64_t avma);
 
 /*
- * Of what covered something at ns, the range that has the last address that is not above avma; NULL:
- * there is none, or too much that is gone by then lies in between. O(log² n).
+ * Of what covered something at ns, the range that has the last address that is not above avma;
+ * NULL: there is none, or too much that is gone by then lies in between. O(log² n).
  */
 const TimedRange *range_history_below(RangeHistory *history, uint64_t ns, uint64_t avma);
 

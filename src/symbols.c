@@ -25,6 +25,12 @@ typedef struct UserAddress {
 	uint64_t weight;
 } UserAddress;
 
+/* Of a variable. */
+typedef struct DataAddress {
+	uint32_t tgid;
+	uint64_t avma, ns;
+} DataAddress;
+
 /* A process's number in our PID namespace; reuse can give a tgid several. */
 typedef struct Alias {
 	uint32_t ns_tgid;
@@ -44,6 +50,7 @@ typedef struct Resolver {
 	VEC(Alias) aliases;
 	Map first_alias; /* tgid -> aliases */
 	VEC(SymbolTarget) targets;
+	VEC(DataAddress) data;
 	VEC(uint64_t) fileless; /* user addresses where no file is mapped that could name them */
 	Map fileless_known;
 } Resolver;
@@ -113,6 +120,14 @@ static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 		if (i == 0)
 			add_kernel(resolver, stack_lookup_address(pc, true));
 	}
+}
+
+/* What waits for it is named, if it is a variable of a file. */
+static void add_futex(Resolver *resolver, const struct rec_futex *futex)
+{
+	if (futex->memory != MEMORY_HEAP && futex->memory != MEMORY_STACK)
+		*vec_push(&resolver->data) =
+			(DataAddress){futex->tgid, futex->address, futex->h.ns};
 }
 
 /* A change of an address space, and its place in the file. */
@@ -186,6 +201,8 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
 		if (record->kind == REC_STACK) {
 			add_stack(resolver, (const struct rec_stack *)record);
+		} else if (record->kind == REC_FUTEX) {
+			add_futex(resolver, (const struct rec_futex *)record);
 		} else if (record->kind == REC_TASK) {
 			const struct rec_task *task = (const struct rec_task *)record;
 
@@ -254,12 +271,33 @@ static void find_user_targets(Resolver *resolver, const UserAddress *user)
 		add_fileless(resolver, user->avma);
 }
 
+static void find_data_target(Resolver *resolver, const DataAddress *data, uint32_t ns_tgid)
+{
+	Location location = spaces_locate_data(resolver->spaces, ns_tgid, data->ns, data->avma);
+	Place place = {.resolver = resolver};
+
+	if (location.file)
+		add_target(&place, location.file, location.svma);
+}
+
+static void find_data_targets(Resolver *resolver, const DataAddress *data)
+{
+	uint32_t alias = map_get(&resolver->first_alias, data->tgid);
+
+	if (alias == MAP_NONE)
+		find_data_target(resolver, data, data->tgid);
+	for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
+		find_data_target(resolver, data, resolver->aliases.items[alias].ns_tgid);
+}
+
 static void find_targets(Resolver *resolver)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < resolver->users.count; i++)
 		find_user_targets(resolver, &resolver->users.items[i]);
+	for (size_t i = 0; i < resolver->data.count; i++)
+		find_data_targets(resolver, &resolver->data.items[i]);
 	if (resolver->targets.count == 0)
 		return;
 	qsort(resolver->targets.items, resolver->targets.count, sizeof(SymbolTarget),
@@ -320,6 +358,7 @@ static void resolver_free(Resolver *resolver)
 	vec_free(&resolver->aliases);
 	map_free(&resolver->first_alias);
 	vec_free(&resolver->targets);
+	vec_free(&resolver->data);
 	vec_free(&resolver->fileless);
 	map_free(&resolver->fileless_known);
 }

@@ -111,8 +111,8 @@ def disk_waits(report, told, *leaves):
 
 def waited_for(report, path, leaf):
     """Of the time that threads waited in such a way so much was for this file."""
-    return sum(w["ns"] for w in report["waited_files"]
-               if w["reason"] == leaf and w["path"] == os.path.realpath(path))
+    return sum(w["ns"] for w in report["waited_objects"]
+               if w["reason"] == leaf and w["object"] == os.path.realpath(path))
 
 
 def check_waits(report, told, leaf, share):

@@ -19,16 +19,16 @@ def check_named(report, archive, folder):
     waited = sum(ns for thread in report["threads"] for reason, ns in thread["reasons"].items()
                  if reason in DISK)
     of = {True: 0, False: 0}
-    for wait in report["waited_files"]:
+    for wait in report["waited_objects"]:
         if wait["reason"] in DISK:
-            if wait["path"] == archive:
+            if wait["object"] == archive:
                 of[True] += wait["ns"]
-            elif wait["path"].startswith(folder + "/"):
+            elif wait["object"].startswith(folder + "/"):
                 of[False] += wait["ns"]
     check(of[True] > 0, "no wait for the archive")
     check(of[False] > 0, "no wait for what is written")
     check(0.95 * waited <= sum(of.values()) <= waited,
-          f"{of} of {waited} ns name a file of either kind: {report['waited_files'][:20]}")
+          f"{of} of {waited} ns name a file of either kind: {report['waited_objects'][:20]}")
 
 
 def outermost(profile, thread):

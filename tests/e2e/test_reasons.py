@@ -38,6 +38,24 @@ def check_waker(kind, told, name, evidence):
           f"[{kind}] was ended by {told}, should be {wanted}")
 
 
+def as_told(told, pid):
+    """What a profile calls what the kernel calls so (tests/workloads/waits_objects.c)."""
+    own = f" (waits {pid})"
+    if told.startswith("anon_inode:"):
+        return told.removeprefix("anon_inode:")
+    if told.startswith("socket:"):
+        return told.replace("socket:", "unix:") + own
+    return told + own if told.startswith("pipe:") or told.startswith("tcp ") else told
+
+
+def check_object(kind, marker, truth, pid, text):
+    told = text(marker["data"].get("object")) or text(marker["data"].get("filename"))
+    wanted = as_told(truth["object"], pid)
+    # Here threads change the mappings all the time, so what lies there may not be found.
+    check(not wanted or told in (wanted, wanted.removesuffix(" (anonymous memory)")),
+          f"[{kind}] was for {told}, should be {wanted}")
+
+
 def check_wait(recording, truth, share=0.02, absolute=MS):
     kind, begin, end = wait_of(truth)
     begin, end = recording.at(begin), recording.at(end)
@@ -52,6 +70,7 @@ def check_wait(recording, truth, share=0.02, absolute=MS):
     evidence = thread.text(marker["data"].get("evidence")) or ""
     check(evidence.startswith("kernel stack"), f"[{kind}] rests on {evidence}")
     check_waker(kind, thread.text(marker["data"].get("wokenBy")), truth["name"], evidence)
+    check_object(kind, marker, truth, recording.truth.pid, thread.text)
     holder = thread.text(marker["data"].get("heldBy"))
     check(holder == HELD_BY.get(kind), f"[{kind}] is for a lock that {holder} has")
 

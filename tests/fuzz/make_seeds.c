@@ -88,6 +88,7 @@ typedef struct Switch {
 	int16_t syscall;
 	uint64_t argument;
 	uint8_t fd_kind;
+	uint64_t inode;
 } Switch;
 
 static void put_switch(CaptureWriter *writer, uint64_t ns, Switch what)
@@ -110,6 +111,8 @@ static void put_switch(CaptureWriter *writer, uint64_t ns, Switch what)
 		record->args[1] = what.argument;
 		record->args[2] = 2;
 		record->fd_kind = what.fd_kind;
+		record->inode = what.inode;
+		record->file_device = DISK_NUMBER;
 	}
 	put(writer, record);
 }
@@ -251,19 +254,19 @@ static void put_life(CaptureWriter *writer)
 	put_sample(writer, MS(4), MAIN, SAMPLE_USER);
 	put_sample(writer, MS(5), MAIN, 0);
 	put_task(writer, MS(6), TASK_BIRTH, WORKER, "worker");
-	put_switch(writer, MS(10), (Switch){MAIN, WORKER, 2, 0, SLEEP, 0, FUTEX, 0, FD_NONE});
+	put_switch(writer, MS(10), (Switch){MAIN, WORKER, 2, 0, SLEEP, 0, FUTEX, 0, FD_NONE, 0});
 	put_sample(writer, MS(20), WORKER, SAMPLE_USER);
 	put(writer, waking);
-	put_switch(writer, MS(31), (Switch){WORKER, MAIN, 1, 2, 0, SWITCH_PREEMPT, -1, 0, 0});
+	put_switch(writer, MS(31), (Switch){WORKER, MAIN, 1, 2, 0, SWITCH_PREEMPT, -1, 0, 0, 0});
 	put_switch(writer, MS(40),
-		   (Switch){MAIN, WORKER, 3, 1, DISK, SWITCH_IOWAIT, READ, 0, FD_FILE});
+		   (Switch){MAIN, WORKER, 3, 1, DISK, SWITCH_IOWAIT, READ, 0, FD_FILE, 0});
 	put(writer, make_waking(MS(45), MAIN, FOREIGN));
-	put_switch(writer, MS(62), (Switch){0, MAIN, 0, 3, 0, 0, -1, 0, 0});
+	put_switch(writer, MS(62), (Switch){0, MAIN, 0, 3, 0, 0, -1, 0, 0, 0});
 	exit->tid = WORKER;
 	exit->tgid = MAIN;
 	put(writer, exit);
 	put_stats(writer, MS(69), WORKER, 30 * NSEC_PER_MSEC);
-	put_switch(writer, MS(69), (Switch){WORKER, 0, 2, 0, 0x80, 0, 231, 0, 0});
+	put_switch(writer, MS(69), (Switch){WORKER, 0, 2, 0, 0x80, 0, 231, 0, 0, 0});
 }
 
 static void write_capture(const char *name, bool attached, bool rounds, bool by_tables)
@@ -370,6 +373,83 @@ static void write_disk(void)
 	put_request(writer, MS(47), REQUEST_BIO, 2);
 	put_window(writer, MS(80), WINDOW_END);
 	put(writer, named);
+	put_stacks(writer);
+	fuzz_require(capture_writer_close(writer) == 0);
+}
+
+static void put_socket(CaptureWriter *writer, uint64_t inode, uint16_t family, const char *path,
+		       int flags)
+{
+	struct rec_socket *socket = make_record(
+		REC_SOCKET, flags, MS(39), offsetof(struct rec_socket, text), path, strlen(path));
+
+	socket->device = DISK_NUMBER;
+	socket->inode = inode;
+	socket->peer_inode = socket->peer_tgid = MAIN;
+	socket->family = family;
+	socket->local_port = 80;
+	socket->remote_port = inode;
+	socket->size = strlen(path);
+	put(writer, socket);
+}
+
+static void put_watch(CaptureWriter *writer, uint64_t inode, uint32_t count)
+{
+	struct watched watched[WATCHED_MAX] = {
+		{.inode = FILE_NUMBER, .device = DISK_NUMBER, .fd = 3, .kind = FD_INET}};
+	struct rec_watch *watch =
+		make_record(REC_WATCH, 0, MS(39), offsetof(struct rec_watch, watched), watched,
+			    count * sizeof(*watched));
+
+	watch->inode = inode;
+	watch->device = DISK_NUMBER;
+	watch->count = count;
+	put(writer, watch);
+}
+
+static void put_futex(CaptureWriter *writer, uint8_t memory)
+{
+	struct rec_futex *futex = make_record(REC_FUTEX, 0, MS(39), sizeof(*futex), NULL, 0);
+
+	futex->address = TEXT;
+	futex->tgid = MAIN;
+	futex->device = DISK_NUMBER;
+	futex->inode = FILE_NUMBER;
+	futex->memory = memory;
+	put(writer, futex);
+}
+
+/* A thread that waits for all kinds of things. */
+static void write_objects(void)
+{
+	static const Switch waits[] = {
+		{MAIN, 0, 2, 0, SLEEP, 0, READ, 0, FD_INET, FILE_NUMBER},
+		{MAIN, 0, 3, 0, SLEEP, 0, READ, 0, FD_UNIX, FILE_NUMBER + 1},
+		{MAIN, 0, 4, 0, SLEEP, 0, 232, 0, FD_INET, FILE_NUMBER + 2}, /* epoll_wait */
+		{MAIN, 0, 5, 0, SLEEP, 0, FUTEX, 0, FD_NONE, 0},
+		{MAIN, 0, 6, 0, SLEEP, 0, 230, 1, FD_NONE, MS(90)}, /* clock_nanosleep */
+		{MAIN, 0, 7, 0, SLEEP, 0, READ, 0, FD_PIPE, FILE_NUMBER + 3},
+	};
+	CaptureWriter *writer;
+	uint64_t ns = MS(40);
+
+	fuzz_require(capture_writer_new(open_seed("capture", "objects"), 1, &writer) == 0);
+	put_meta(writer);
+	put_task(writer, MS(0), 0, MAIN, "program");
+	put_window(writer, MS(0), WINDOW_START);
+	put_switch(writer, MS(0), (Switch){.next = MAIN, .next_seq = 1, .syscall = -1});
+	put_socket(writer, FILE_NUMBER, 2, "", SOCKET_LISTENS);
+	put_socket(writer, FILE_NUMBER + 1, 1, "/run/x", SOCKET_PEER_PATH);
+	put_watch(writer, FILE_NUMBER + 2, 6);
+	put_futex(writer, MEMORY_SHARED);
+	put_futex(writer, MEMORY_FILE);
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++, ns += MS(4)) {
+		put_switch(writer, ns, waits[i]);
+		put(writer, make_waking(ns + MS(2), MAIN, FOREIGN));
+		put_switch(writer, ns + MS(3),
+			   (Switch){0, MAIN, 0, waits[i].prev_seq, 0, 0, -1, 0, 0, 0});
+	}
+	put_window(writer, MS(80), WINDOW_END);
 	put_stacks(writer);
 	fuzz_require(capture_writer_close(writer) == 0);
 }
@@ -501,6 +581,7 @@ int main(int argc, char **argv)
 	write_capture("attached", /* attached= */ true, /* rounds= */ false,
 		      /* by_tables= */ false);
 	write_capture("tables", /* attached= */ false, /* rounds= */ true, /* by_tables= */ true);
+	write_objects();
 	write_shuffled();
 	write_disk();
 	write_cache();

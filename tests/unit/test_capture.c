@@ -297,7 +297,6 @@ static void test_malformed_records(void **state)
 
 	put(writer, NULL, make_record(200, 0, 0, 16, NULL, 0));
 	put(writer, NULL, make_record(REC_NONE, 0, 0, 16, NULL, 0));
-
 	put(writer, NULL, make_record(REC_STATS, 0, 0, 80, NULL, 0));
 	put(writer, NULL, make_record(REC_CODE, 0, 0, 48, NULL, 0));
 	put(writer, NULL, make_record(REC_SWITCH, SWITCH_PREV, 0, SWITCH_SHORT_LEN, NULL, 0));
@@ -317,6 +316,13 @@ static void test_malformed_records(void **state)
 	put_symbol(writer, "\1\0\0\0name\0src\0[mod]xxx", 21, 1, 24);
 	put_symbol(writer, "\1\0\0\0name\0src\0[mod]XXXXXX", 24, 1, 13);
 
+	record = make_record(REC_SOCKET, 0, 0, offsetof(struct rec_socket, text), "/run/x12", 8);
+	((struct rec_socket *)record)->size = 9;
+	put(writer, NULL, record);
+	record = make_record(REC_WATCH, 0, 0, offsetof(struct rec_watch, watched),
+			     &(struct watched){}, sizeof(struct watched));
+	((struct rec_watch *)record)->count = 2;
+	put(writer, NULL, record);
 	record = make_source("/a.c", "0123456789a", 11);
 	((struct rec_source *)record)->text_size = 12;
 	put(writer, NULL, record);
@@ -331,7 +337,7 @@ static void test_malformed_records(void **state)
 	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
 	assert_false(damaged);
 	assert_int_equal(counts.unknown, 2);
-	assert_int_equal(counts.malformed, 14);
+	assert_int_equal(counts.malformed, 16);
 	assert_int_equal(counts.records, 4);
 	vec_free(&stream);
 }

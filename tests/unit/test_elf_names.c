@@ -244,6 +244,76 @@ static void test_starts_are_those_of_nm(void **state)
 	remove_folder(folder);
 }
 
+/* ---- variables ----------------------------------------------------------------------------- */
+
+#define VARIABLES                                                                                  \
+	"int first = 1; static char table[40] = \"x\"; long zeros[5]; static int one;\n"           \
+	"int main(int argc, char **argv) { table[argc] = 1; one += argc; zeros[argc] = one;"       \
+	" return (int)zeros[1] + table[2] + first + argv[0][0]; }\n"
+
+/* First, last, and the byte behind each; its name is that of readelf, or another's. */
+static size_t count_wrong_variables(const char *path, const Extents *extents, char names[][32])
+{
+	uint64_t addresses[3 * extents->count];
+	Naming naming = {.addresses = addresses};
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < extents->count; i++) {
+		addresses[3 * i] = extents->items[i].start;
+		addresses[3 * i + 1] = extents->items[i].end - 1;
+		addresses[3 * i + 2] = extents->items[i].end;
+	}
+	naming.count = sort_addresses(addresses, 3 * extents->count);
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	for (size_t i = 0; i < extents->count; i++)
+		for (size_t k = 0; k < naming.count; k++) {
+			const struct rec_symbol *symbol = naming.answers[k];
+			bool inside = addresses[k] >= extents->items[i].start &&
+				      addresses[k] < extents->items[i].end;
+			bool named = symbol && !strcmp(name_at(&naming, k), names[i]);
+
+			wrong += named != inside ||
+				 (named && (!(symbol->h.flags & SYMBOL_DATA) ||
+					    symbol->function != extents->items[i].start));
+		}
+	free_naming(&naming);
+	return wrong;
+}
+
+static void test_variables(void **state)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	char names[8][32];
+	Extents extents = {};
+	char *folder;
+
+	(void)state;
+	if (!has_program("gcc") || !has_program("readelf"))
+		skip_because("no gcc or no readelf");
+	folder = make_folder();
+	path = xasprintf("%s/prog", folder);
+	write_file(folder, "a.c", VARIABLES);
+	run("cd '%s' && gcc -O1 a.c -o prog", folder);
+	text = output_of("readelf -sW '%s' | awk '/OBJECT/ && / (first|table|zeros|one)$/"
+			 " && !n[$8]++ {print $2, $3, $8}'",
+			 path);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		uint64_t start, size;
+
+		assert_int_equal(sscanf(line, "%" SCNx64 " %" SCNu64 " %31s", &start, &size,
+					names[extents.count]),
+				 3);
+		*vec_push(&extents) = (Extent){start, start + size};
+	}
+	assert_int_equal(extents.count, 4);
+	assert_int_equal(count_wrong_variables(path, &extents, names), 0);
+	/* The truth altered: one byte less. */
+	extents.items[0].end--;
+	assert_true(count_wrong_variables(path, &extents, names) > 0);
+	vec_free(&extents);
+	remove_folder(folder);
+}
+
 /*
  * Any bytes of a small library changed: named or refused, within bounds (the sanitizers watch).
  * Without DWARF: libdw 0.188 itself reads beyond a spoilt .debug_line, which is why it is caged.
@@ -300,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_plt),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_starts_are_those_of_nm),
+		cmocka_unit_test(test_variables),
 		cmocka_unit_test(test_spoilt_files),
 	};
 

@@ -197,7 +197,7 @@ static void test_io_by_thread(void **state)
 		.end_ns = HAND_START + 11 * MS,
 		.bytes = 4096,
 		.device = 8 << 20,
-		.inode = INODE_NONE,
+		.file = OBJECT_NONE,
 		.user_stack = STACK_NONE,
 		.task = reads->task,
 		.thread = 1,
@@ -221,7 +221,7 @@ static void test_io_by_thread(void **state)
  * Five files, of which the first is waited for 8 ms, and read at 4 MB in 2 of them and 2 more;
  * three are shown, the others summed up.
  */
-static void test_waited_files(void **state)
+static void test_waited_objects(void **state)
 {
 	Timeline *t = hand_new(200 * MS);
 	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
@@ -232,12 +232,12 @@ static void test_waited_files(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 5; i++) {
 		uint64_t ns = 10 * i * MS;
-		uint32_t inode = inodes_reference(&t->inodes, 8 << 20, 10 + i, 0);
+		uint32_t object = objects_reference(&t->objects, OBJECT_FILE, 8 << 20, 10 + i, 0);
 
 		hand_interval(t, thread, ns, STATE_BLOCKED, REASON_DISK_READ);
 		hand_interval(t, thread, ns + (8 - i) * MS, STATE_RUNNING, REASON_NONE);
-		*vec_push(&t->threads.items[thread].file_waits) =
-			(FileWait){HAND_START + ns, inode};
+		*vec_push(&t->threads.items[thread].object_waits) =
+			(ObjectWait){HAND_START + ns, object};
 	}
 	*vec_push(&t->requests.list) = (Request){
 		.submit_ns = HAND_START + 6 * MS,
@@ -257,7 +257,7 @@ static void test_waited_files(void **state)
 		"    8.000 ms          1     8.000 ms    inode 10 of device 8:0 at 400.0 MB/s\n"
 		"    7.000 ms          1     7.000 ms    inode 11 of device 8:0\n"
 		"    6.000 ms          1     6.000 ms    inode 12 of device 8:0\n"
-		"    9.000 ms          2     5.000 ms    2 other files\n");
+		"    9.000 ms          2     5.000 ms    2 others\n");
 	/* The kernel read it, for whom, and when that was asked for, is not known. */
 	t->requests.list.items[0].flags = REQUEST_KTHREAD;
 	check_contains(report_print, t, "  inode 10 of device 8:0\n");
@@ -269,7 +269,7 @@ static void test_waited_files(void **state)
 	check_contains(report_print, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
 	text = print(report_json_of_all, t);
 	node = node_read(text);
-	last = node_at(node_get(node, "waited_files"), 4);
+	last = node_at(node_get(node, "waited_objects"), 4);
 	assert_int_equal(node_int(node_get(last, "ns")), 4 * MS);
 	assert_int_equal(node_int(node_get(last, "count")), 1);
 	node_free(node);
@@ -477,7 +477,7 @@ int main(void)
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_io_by_thread),
 		cmocka_unit_test(test_largest_waits),
-		cmocka_unit_test(test_waited_files),
+		cmocka_unit_test(test_waited_objects),
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_json),

@@ -202,32 +202,29 @@ static void test_classes(void **state)
 		Fault fault;
 		enum fault_class class;
 	} cases[] = {
-		{{.inode = INODE_NONE,
+		{{.file = OBJECT_NONE,
 		  .memory = MEMORY_HEAP,
 		  .flags = FAULT_WRITE,
 		  .page = PAGE_ABSENT},
 		 FAULT_CLASS_FIRST_TOUCH},
-		{{.inode = INODE_NONE,
+		{{.file = OBJECT_NONE,
 		  .memory = MEMORY_HEAP,
 		  .flags = FAULT_WRITE,
 		  .page = PAGE_PROTECTED},
 		 FAULT_CLASS_COPY},
-		{{.inode = INODE_NONE, .memory = MEMORY_STACK, .flags = FAULT_WRITE},
+		{{.file = OBJECT_NONE, .memory = MEMORY_STACK, .flags = FAULT_WRITE},
 		 FAULT_CLASS_EITHER},
-		{{.inode = INODE_NONE, .memory = MEMORY_HEAP}, FAULT_CLASS_FIRST_TOUCH},
-		{{.inode = INODE_NONE, .memory = MEMORY_ANONYMOUS, .flags = FAULT_MAJOR},
+		{{.file = OBJECT_NONE, .memory = MEMORY_HEAP}, FAULT_CLASS_FIRST_TOUCH},
+		{{.file = OBJECT_NONE, .memory = MEMORY_ANONYMOUS, .flags = FAULT_MAJOR},
 		 FAULT_CLASS_SWAP},
-		{{.inode = INODE_NONE, .flags = FAULT_MAJOR}, FAULT_CLASS_UNKNOWN},
-		{{.inode = 0, .memory = MEMORY_FILE}, FAULT_CLASS_FILE},
-		{{.inode = 0, .memory = MEMORY_FILE, .flags = FAULT_MAJOR}, FAULT_CLASS_FILE_MAJOR},
-		{{.inode = 0, .memory = MEMORY_FILE, .flags = FAULT_WRITE, .page = PAGE_PROTECTED},
+		{{.file = OBJECT_NONE, .flags = FAULT_MAJOR}, FAULT_CLASS_UNKNOWN},
+		{{.file = 0, .memory = MEMORY_FILE}, FAULT_CLASS_FILE},
+		{{.file = 0, .memory = MEMORY_FILE, .flags = FAULT_MAJOR}, FAULT_CLASS_FILE_MAJOR},
+		{{.file = 0, .memory = MEMORY_FILE, .flags = FAULT_WRITE, .page = PAGE_PROTECTED},
 		 FAULT_CLASS_COPY},
-		{{.inode = 0,
-		  .memory = MEMORY_SHARED,
-		  .flags = FAULT_WRITE,
-		  .page = PAGE_PROTECTED},
+		{{.file = 0, .memory = MEMORY_SHARED, .flags = FAULT_WRITE, .page = PAGE_PROTECTED},
 		 FAULT_CLASS_WRITABLE},
-		{{.inode = 0, .memory = MEMORY_FILE, .flags = FAULT_FAILED | FAULT_MAJOR},
+		{{.file = 0, .memory = MEMORY_FILE, .flags = FAULT_FAILED | FAULT_MAJOR},
 		 FAULT_CLASS_FAILED},
 	};
 
@@ -236,7 +233,7 @@ static void test_classes(void **state)
 		assert_int_equal(fault_class(&cases[i].fault), cases[i].class);
 }
 
-static void name_inode(Inodes *inodes, uint64_t number, uint8_t flags, const char *names,
+static void name_inode(Objects *objects, uint64_t number, uint8_t flags, const char *names,
 		       size_t size)
 {
 	struct rec_inode *record = xcalloc(1, sizeof(*record) + size);
@@ -247,46 +244,47 @@ static void name_inode(Inodes *inodes, uint64_t number, uint8_t flags, const cha
 	record->inode = number;
 	record->size = size;
 	memcpy(record->text, names, size);
-	inodes_add(inodes, record);
+	objects_add_inode(objects, record);
 	free(record);
 }
 
-static const char *path_of(Inodes *inodes, uint64_t number)
+static const char *path_of(Objects *objects, uint64_t number)
 {
-	uint32_t place = inodes_reference(inodes, 8 << 20 | 1, number, 0); /* may move the list */
+	uint32_t place = objects_reference(objects, OBJECT_FILE, 8 << 20 | 1, number,
+					   0); /* may move the list */
 
-	return inodes->list.items[place].path;
+	return objects->list.items[place].name;
 }
 
 static void test_names(void **state)
 {
-	Inodes inodes = {};
+	Objects objects = {};
 
 	(void)state;
-	assert_int_equal(inodes_reference(&inodes, 8 << 20 | 1, 0, 0), INODE_NONE);
-	assert_string_equal(path_of(&inodes, 7), "inode 7 of device 8:1");
-	name_inode(&inodes, 7, INODE_WHOLE, "c\0bb\0a", 7);
-	assert_string_equal(path_of(&inodes, 7), "/a/bb/c");
-	name_inode(&inodes, 7, INODE_WHOLE | INODE_DELETED, "c", 2);
-	assert_string_equal(path_of(&inodes, 7), "/c (deleted)");
+	assert_int_equal(objects_reference(&objects, OBJECT_FILE, 8 << 20 | 1, 0, 0), OBJECT_NONE);
+	assert_string_equal(path_of(&objects, 7), "inode 7 of device 8:1");
+	name_inode(&objects, 7, INODE_WHOLE, "c\0bb\0a", 7);
+	assert_string_equal(path_of(&objects, 7), "/a/bb/c");
+	name_inode(&objects, 7, INODE_WHOLE | INODE_DELETED, "c", 2);
+	assert_string_equal(path_of(&objects, 7), "/c (deleted)");
 	/* Less of the path, or none, is no news. */
-	name_inode(&inodes, 7, 0, "c\0b", 4);
-	assert_string_equal(path_of(&inodes, 7), "/c (deleted)");
-	name_inode(&inodes, 8, 0, "", 0);
-	assert_string_equal(path_of(&inodes, 8), "inode 8 of device 8:1");
-	name_inode(&inodes, 8, 0, "c\0b", 4);
-	assert_string_equal(path_of(&inodes, 8), "…/b/c");
-	name_inode(&inodes, 9, INODE_MOUNT, "c\0b", 4);
-	inode_not_mounted(&inodes.list.items[2], "sda1");
-	assert_string_equal(path_of(&inodes, 9), "sda1:/b/c");
-	name_inode(&inodes, 10, INODE_MOUNT, "c\0b", 4);
-	inode_mounted(&inodes.list.items[3], "/srv");
-	assert_string_equal(path_of(&inodes, 10), "/srv/b/c");
+	name_inode(&objects, 7, 0, "c\0b", 4);
+	assert_string_equal(path_of(&objects, 7), "/c (deleted)");
+	name_inode(&objects, 8, 0, "", 0);
+	assert_string_equal(path_of(&objects, 8), "inode 8 of device 8:1");
+	name_inode(&objects, 8, 0, "c\0b", 4);
+	assert_string_equal(path_of(&objects, 8), "…/b/c");
+	name_inode(&objects, 9, INODE_MOUNT, "c\0b", 4);
+	object_not_mounted(&objects.list.items[2], "sda1");
+	assert_string_equal(path_of(&objects, 9), "sda1:/b/c");
+	name_inode(&objects, 10, INODE_MOUNT, "c\0b", 4);
+	object_mounted(&objects.list.items[3], "/srv");
+	assert_string_equal(path_of(&objects, 10), "/srv/b/c");
 	/* Another file with the number of one that is gone. */
-	assert_int_equal(inodes_reference(&inodes, 8 << 20 | 1, 7, 5), 4);
-	assert_string_equal(inodes.list.items[4].path, "inode 7 of device 8:1");
-	assert_int_equal(inodes.list.count, 5);
-	inodes_free(&inodes);
+	assert_int_equal(objects_reference(&objects, OBJECT_FILE, 8 << 20 | 1, 7, 5), 4);
+	assert_string_equal(objects.list.items[4].name, "inode 7 of device 8:1");
+	assert_int_equal(objects.list.count, 5);
+	objects_free(&objects);
 }
 
 int main(void)

@@ -187,14 +187,14 @@ static void test_completed_by_worker(void **state)
 static uint32_t inode_of_wait(const Scenario *s)
 {
 	const Thread *thread = scenario_thread(s, 20, 0);
-	uint32_t place = INODE_NONE;
+	uint32_t place = OBJECT_NONE;
 
 	for (size_t i = 0; i < thread->intervals.count; i++)
 		if (thread->intervals.items[i].state == STATE_BLOCKED)
-			place = wait_inode(s->timeline, thread, i);
+			place = wait_object(s->timeline, thread, i);
 		else
-			assert_int_equal(wait_inode(s->timeline, thread, i), INODE_NONE);
-	return place == INODE_NONE ? 0 : s->timeline->inodes.list.items[place].number;
+			assert_int_equal(wait_object(s->timeline, thread, i), OBJECT_NONE);
+	return place == OBJECT_NONE ? 0 : s->timeline->objects.list.items[place].number;
 }
 
 static void fault_at(const Scenario *s, int start, uint64_t inode)

@@ -23,6 +23,7 @@ struct TruthThread {
 	uint64_t begin_ns, end_ns, cpu_begin_ns, cpu_ns;
 	uint64_t schedstat_run_ns, schedstat_delay_ns;
 	uint64_t nvcsw, nivcsw; /* read by the main thread once this one is parked */
+	char object[TRUTH_OBJECT_SIZE];
 	Wait *waits;
 	size_t wait_count, wait_capacity;
 };
@@ -150,6 +151,11 @@ void truth_wait(TruthThread *thread, const char *kind, uint64_t begin_ns)
 	thread->waits[thread->wait_count++] = (Wait){kind, begin_ns, end_ns};
 }
 
+void truth_object(TruthThread *thread, const char *object)
+{
+	snprintf(thread->object, sizeof(thread->object), "%s", object);
+}
+
 static void read_schedstat(TruthThread *thread)
 {
 	char path[64];
@@ -231,7 +237,7 @@ static void print_thread(FILE *out, const TruthThread *t)
 	for (size_t i = 0; i < t->wait_count; i++)
 		fprintf(out, "%s[\"%s\",%lu,%lu]", i ? "," : "", t->waits[i].kind,
 			t->waits[i].begin_ns, t->waits[i].end_ns);
-	fputs("]}", out);
+	fprintf(out, "],\"object\":\"%s\"}", t->object);
 }
 
 /*

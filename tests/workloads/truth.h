@@ -51,6 +51,10 @@ void truth_spawn(void *(*function)(void *), uint64_t number);
  */
 void truth_wait(TruthThread *thread, const char *kind, uint64_t begin_ns);
 
+/* What the thread's last wait was for, as somebody else tells it; "": nobody does. */
+#define TRUTH_OBJECT_SIZE 256
+void truth_object(TruthThread *thread, const char *object);
+
 /*
  * Ends the account of a thread that is not the main one and keeps the thread
  * asleep until the process ends, so that its counts in /proc are final.

@@ -51,6 +51,7 @@ static void *wait_once(void *arg)
 	uint64_t number = (uint64_t)(uintptr_t)arg;
 	TruthThread *self = truth_begin("wait %lu", number);
 	Run run = {.kind = &wait_cases[number], .ns = (ms + random_part(number)) * NSEC_PER_MSEC};
+	char object[TRUTH_OBJECT_SIZE] = "";
 	uint64_t begin;
 
 	run.state.ns = run.ns;
@@ -59,6 +60,10 @@ static void *wait_once(void *arg)
 		fprintf(stderr, "waits: not here: %s: %m\n", run.kind->name);
 		truth_park(self);
 	}
+	/* Before anything is locked. */
+	if (run.kind->object)
+		run.kind->object(&run.state, object);
+	truth_object(self, object);
 	truth_check(pthread_create(&run.helper, NULL, help, &run) == 0, "pthread_create");
 	run.state.helper = run.helper;
 	while (sem_wait(&run.held) != 0)

@@ -3,6 +3,7 @@
 #ifndef WALLPROF_TEST_WAITS_H
 #define WALLPROF_TEST_WAITS_H
 
+#include "truth.h"
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,12 +28,16 @@ struct wait_state {
 	} sync;
 };
 
+/* Of what the wait is for, as /proc or the C library tells it; "" if nobody does. */
+typedef void (*WaitObject)(const struct wait_state *, char text[TRUTH_OBJECT_SIZE]);
+
 typedef struct WaitCase {
 	const char *name;		      /* the reason, as a profile tells it */
 	bool (*set_up)(struct wait_state *);  /* in the thread that will wait; false: not here */
 	void (*hold)(struct wait_state *);    /* in the helper, before the wait */
 	void (*wait)(struct wait_state *);    /* in the thread of the case */
 	void (*release)(struct wait_state *); /* in the helper, `ns` later */
+	WaitObject object;
 } WaitCase;
 
 extern const WaitCase wait_cases[];
@@ -69,6 +74,20 @@ void release_permission(struct wait_state *state);
 
 bool set_up_ring(struct wait_state *state);
 void wait_ring(struct wait_state *state);
+
+/* ---- waits_objects.c: what is waited for --------------------------------------------------- */
+
+void object_fd0(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_fd1(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_connection0(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_connection1(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_epoll(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_word(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_static(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_time(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+
+/* The mutex that object_static() tells of. */
+extern pthread_mutex_t known_mutex;
 
 /* ---- for both ------------------------------------------------------------------------------ */
 

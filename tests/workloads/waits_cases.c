@@ -65,6 +65,18 @@ static void release_mutex(struct wait_state *state)
 	pthread_mutex_unlock(&state->sync.mutex);
 }
 
+static void hold_known(struct wait_state *state)
+{
+	(void)state;
+	pthread_mutex_lock(&known_mutex);
+}
+
+static void release_known(struct wait_state *state)
+{
+	(void)state;
+	pthread_mutex_unlock(&known_mutex);
+}
+
 static bool set_up_rwlock(struct wait_state *state)
 {
 	return pthread_rwlock_init(&state->sync.rwlock, NULL) == 0;
@@ -552,44 +564,53 @@ static void release_queue(struct wait_state *state)
 }
 
 const WaitCase wait_cases[] = {
-	{"mutex wait", set_up_mutex, hold_mutex, hold_mutex, release_mutex},
-	{"rwlock wait", set_up_rwlock, hold_rwlock, wait_rwlock, release_rwlock},
-	{"condition variable wait", set_up_condition, NULL, wait_condition, release_condition},
-	{"thread join wait", NULL, NULL, wait_join, NULL},
-	{"futex wait", set_up_word, NULL, wait_word, release_word},
-	{"sleep", NULL, NULL, wait_sleep, NULL},
-	{"event wait", NULL, NULL, wait_timer, NULL},
-	{"pipe read wait", set_up_pipe, NULL, wait_read, release_byte},
-	{"pipe write wait", set_up_full_pipe, NULL, wait_write_byte, release_room},
-	{"pipe poll wait", set_up_pipe, NULL, wait_poll, release_byte},
-	{"pipe open wait", set_up_fifo, NULL, wait_fifo, release_fifo},
-	{"unix socket receive wait", set_up_unix, NULL, wait_read, release_byte},
-	{"unix socket send wait", set_up_full_unix, NULL, wait_write_byte, release_room},
-	{"unix socket poll wait", set_up_unix, NULL, wait_poll, release_byte},
-	{"network receive wait", make_connection, NULL, wait_read, release_byte},
-	{"network send wait", set_up_full_connection, NULL, wait_write_byte, release_room},
-	{"network poll wait", make_connection, NULL, wait_poll, release_byte},
-	{"idle: accept", set_up_listener, NULL, wait_accept, release_connect},
-	{"idle: epoll", set_up_epoll, NULL, wait_epoll, release_byte},
-	{"idle: poll", set_up_pipe, NULL, wait_poll_two, release_byte},
-	{"event wait", set_up_event, NULL, wait_event, release_event},
-	{"file event wait", set_up_watch, NULL, wait_watch, release_byte},
-	{"terminal wait", set_up_terminal, NULL, wait_read, release_line},
-	{"idle: signal", NULL, NULL, wait_signal, NULL},
-	{"child process wait", NULL, hold_child, wait_child, NULL},
-	{"vfork wait", NULL, NULL, wait_vfork, reap},
-	{"file lock wait", set_up_flock, hold_flock, wait_flock, release_flock},
-	{"file lock wait", set_up_flock, hold_range, wait_range, release_range},
-	{"IPC wait", set_up_messages, NULL, wait_message, release_message},
-	{"IPC wait", set_up_semaphores, NULL, wait_semaphore, release_semaphore},
-	{"IPC wait", set_up_queue, NULL, wait_queue, release_queue},
-	{"io_uring wait", set_up_ring, NULL, wait_ring, NULL},
-	{"userfaultfd wait", set_up_fault, NULL, wait_fault, release_page},
-	{"kernel rwsem wait", set_up_inode_lock, hold_by_write, wait_write_at, release_holder},
-	{"kernel mutex wait", set_up_pipe_lock, hold_by_write, wait_write, release_holder},
-	{"socket lock wait", set_up_socket_lock, hold_by_write, wait_socket_option, release_holder},
-	{"RCU grace period wait", set_up_grace_period, NULL, wait_grace_period, NULL},
-	{"seccomp supervisor wait", set_up_supervisor, NULL, wait_supervisor, release_supervisor},
-	{"file permission wait", set_up_permission, NULL, wait_open, release_permission},
+	{"mutex wait", set_up_mutex, hold_mutex, hold_mutex, release_mutex, object_word},
+	{"mutex wait", NULL, hold_known, hold_known, release_known, object_static},
+	{"rwlock wait", set_up_rwlock, hold_rwlock, wait_rwlock, release_rwlock, NULL},
+	{"condition variable wait", set_up_condition, NULL, wait_condition, release_condition,
+	 NULL},
+	{"thread join wait", NULL, NULL, wait_join, NULL, NULL},
+	{"futex wait", set_up_word, NULL, wait_word, release_word, object_word},
+	{"sleep", NULL, NULL, wait_sleep, NULL, object_time},
+	{"event wait", NULL, NULL, wait_timer, NULL, NULL},
+	{"pipe read wait", set_up_pipe, NULL, wait_read, release_byte, object_fd0},
+	{"pipe write wait", set_up_full_pipe, NULL, wait_write_byte, release_room, object_fd1},
+	{"pipe poll wait", set_up_pipe, NULL, wait_poll, release_byte, object_fd0},
+	{"pipe open wait", set_up_fifo, NULL, wait_fifo, release_fifo, NULL},
+	{"unix socket receive wait", set_up_unix, NULL, wait_read, release_byte, object_fd0},
+	{"unix socket send wait", set_up_full_unix, NULL, wait_write_byte, release_room,
+	 object_fd1},
+	{"unix socket poll wait", set_up_unix, NULL, wait_poll, release_byte, object_fd0},
+	{"network receive wait", make_connection, NULL, wait_read, release_byte,
+	 object_connection0},
+	{"network send wait", set_up_full_connection, NULL, wait_write_byte, release_room,
+	 object_connection1},
+	{"network poll wait", make_connection, NULL, wait_poll, release_byte, object_connection0},
+	{"idle: accept", set_up_listener, NULL, wait_accept, release_connect, object_connection0},
+	{"idle: epoll", set_up_epoll, NULL, wait_epoll, release_byte, object_epoll},
+	{"idle: poll", set_up_pipe, NULL, wait_poll_two, release_byte, NULL},
+	{"event wait", set_up_event, NULL, wait_event, release_event, object_fd0},
+	{"file event wait", set_up_watch, NULL, wait_watch, release_byte, object_fd0},
+	{"terminal wait", set_up_terminal, NULL, wait_read, release_line, object_fd0},
+	{"idle: signal", NULL, NULL, wait_signal, NULL, NULL},
+	{"child process wait", NULL, hold_child, wait_child, NULL, NULL},
+	{"vfork wait", NULL, NULL, wait_vfork, reap, NULL},
+	{"file lock wait", set_up_flock, hold_flock, wait_flock, release_flock, object_fd0},
+	{"file lock wait", set_up_flock, hold_range, wait_range, release_range, object_fd0},
+	{"IPC wait", set_up_messages, NULL, wait_message, release_message, NULL},
+	{"IPC wait", set_up_semaphores, NULL, wait_semaphore, release_semaphore, NULL},
+	{"IPC wait", set_up_queue, NULL, wait_queue, release_queue, NULL},
+	{"io_uring wait", set_up_ring, NULL, wait_ring, NULL, NULL},
+	{"userfaultfd wait", set_up_fault, NULL, wait_fault, release_page, NULL},
+	{"kernel rwsem wait", set_up_inode_lock, hold_by_write, wait_write_at, release_holder,
+	 object_fd0},
+	{"kernel mutex wait", set_up_pipe_lock, hold_by_write, wait_write, release_holder,
+	 object_fd1},
+	{"socket lock wait", set_up_socket_lock, hold_by_write, wait_socket_option, release_holder,
+	 object_connection1},
+	{"RCU grace period wait", set_up_grace_period, NULL, wait_grace_period, NULL, NULL},
+	{"seccomp supervisor wait", set_up_supervisor, NULL, wait_supervisor, release_supervisor,
+	 NULL},
+	{"file permission wait", set_up_permission, NULL, wait_open, release_permission, NULL},
 };
 const size_t wait_case_count = sizeof(wait_cases) / sizeof(*wait_cases);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * epoll.bpf.c - what an epoll descriptor watches.
+ *
+ * The kernel keeps it in a tree (fs/eventpoll.c), which is walked without its lock: what is changed
+ * meanwhile may be seen twice, or not. It is told again when the tree has another root, first
+ * leaf, or other children of the root; changes further down are not noticed.
+ */
+#include "object.bpf.h"
+
+#define STEPS_MAX 32 /* of the walk; as many nodes wait at most, and one more */
+
+struct watching {
+	struct stack_slot *slot; /* span: nodes to be visited; window: the files */
+	u32 waiting;
+	u32 count;
+};
+
+static __always_inline void push(struct watching *watching, struct rb_node *node)
+{
+	u32 at = watching->waiting;
+
+	barrier_var(at);
+	if (!node || at >= STEPS_MAX)
+		return;
+	watching->slot->span[at] = (u64)node;
+	watching->waiting = at + 1;
+}
+
+static long visit(u32 i, struct watching *watching)
+{
+	struct rec_watch *record = (struct rec_watch *)watching->slot->room;
+	u32 at = watching->waiting - 1, count = watching->count;
+	struct watched *watched;
+	struct rb_node *node;
+	struct epitem *item;
+
+	barrier_var(at);
+	barrier_var(count);
+	if (at >= STEPS_MAX || count >= WATCHED_MAX)
+		return 1;
+	node = (struct rb_node *)watching->slot->span[at];
+	watching->waiting = at;
+	item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
+	watching->slot->window[count] = (u64)BPF_CORE_READ(item, ffd.file);
+	watched = &record->watched[count];
+	watched->fd = BPF_CORE_READ(item, ffd.fd);
+	watched->reserved[0] = watched->reserved[1] = watched->reserved[2] = 0;
+	watching->count = count + 1;
+	push(watching, BPF_CORE_READ(node, rb_left));
+	push(watching, BPF_CORE_READ(node, rb_right));
+	return 0;
+}
+
+static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
+{
+	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
+}
+
+static __always_inline u64 mark_of(struct file *file)
+{
+	struct eventpoll *epoll = BPF_CORE_READ(file, private_data);
+	struct rb_node *root = root_of(epoll);
+	u64 mark = mix(anonymous_number(file), (u64)root);
+
+	mark = mix(mark, (u64)BPF_CORE_READ(epoll, rbr.rb_leftmost));
+	if (root) {
+		mark = mix(mark, (u64)BPF_CORE_READ(root, rb_left));
+		mark = mix(mark, (u64)BPF_CORE_READ(root, rb_right));
+	}
+	return mark | 1;
+}
+
+__noinline int watch_begin(u64 address)
+{
+	struct file *file = (struct file *)address;
+	struct watching watching = {};
+	struct rec_watch *record;
+	u64 mark = mark_of(file);
+
+	if (*sent_place(mark) == mark)
+		return -1;
+	watching.slot = slot_take_accounted(bpf_ktime_get_ns());
+	if (!watching.slot)
+		return -1;
+	push(&watching, root_of(BPF_CORE_READ(file, private_data)));
+	bpf_loop(STEPS_MAX, visit, &watching, 0);
+	record = (struct rec_watch *)watching.slot->room;
+	record->count = watching.count;
+	record->more = watching.waiting > 0;
+	watching.slot->word = mark; /* as it was when it was looked at */
+	return watching.slot->number;
+}
+
+static __always_inline int send(struct stack_slot *slot, struct file *file)
+{
+	struct rec_watch *record = (struct rec_watch *)slot->room;
+	u32 size = record->count;
+	struct object_key key;
+
+	barrier_var(size);
+	if (size > WATCHED_MAX)
+		return -1;
+	size = sizeof(*record) + size * sizeof(struct watched);
+	record_init(&record->h, REC_WATCH, 0, size, bpf_ktime_get_ns());
+	anonymous_key(file, &key);
+	record->inode = key.inode;
+	record->device = key.device;
+	record->generation = key.generation;
+	return emit(&bulk_ring, &record->h, size);
+}
+
+__noinline int watch_end(u64 address, u32 number)
+{
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+
+	if (!slot)
+		return 0;
+	if (!send(slot, (struct file *)address))
+		*sent_place(slot->word) = slot->word;
+	slot_release(slot);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

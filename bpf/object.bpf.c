@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * object.bpf.c - which open file a thread waits for.
+ */
+#include "object.bpf.h"
+
+extern int fd_file_kind(u64 file);
+
+/* "[eventfd]": what the kernel calls something that has no inode of its own. */
+static __always_inline void tell_anonymous(struct file *file, const struct object_key *key)
+{
+	u64 mark = mix(key->inode, key->device), *sent = sent_place(mark);
+	struct rec_inode *record;
+	struct stack_slot *slot;
+	long length;
+
+	if (*sent == mark)
+		return;
+	slot = slot_take_accounted(bpf_ktime_get_ns());
+	if (!slot)
+		return;
+	record = (struct rec_inode *)slot->room;
+	length = bpf_probe_read_kernel_str(record->text, ANONYMOUS_NAME_ROOM,
+					   BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	if (length > 0) {
+		record_init(&record->h, REC_INODE, INODE_NO_PATH,
+			    sizeof(*record) + ANONYMOUS_NAME_ROOM, bpf_ktime_get_ns());
+		record->device = key->device;
+		record->generation = key->generation;
+		record->inode = key->inode;
+		record->size = length;
+		record->reserved[0] = record->reserved[1] = record->reserved[2] = 0;
+		if (!emit(&bulk_ring, &record->h, sizeof(*record) + ANONYMOUS_NAME_ROOM))
+			*sent = mark;
+	}
+	slot_release(slot);
+}
+
+__noinline int object_tell(u64 address, struct object_key *ret_key)
+{
+	struct file *file = (struct file *)address;
+	int kind = fd_file_kind(address);
+
+	if (!ret_key)
+		return FD_NONE;
+	if (kind == FD_ANON) {
+		anonymous_key(file, ret_key);
+		tell_anonymous(file, ret_key);
+		return kind;
+	}
+	inode_key(BPF_CORE_READ(file, f_inode), ret_key);
+	if (kind == FD_FILE || kind == FD_CHAR || kind == FD_PIPE)
+		inode_tell_file(address);
+	else
+		socket_tell(address);
+	return kind;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * object.bpf.h - what a thread waits for: by which numbers it is known, and telling what it is.
+ *
+ * Kernel pointers are passed as numbers (fd.bpf.c says why).
+ */
+#ifndef WALLPROF_OBJECT_BPF_H
+#define WALLPROF_OBJECT_BPF_H
+
+#include "inode.bpf.h"
+
+#define ANONYMOUS_NAME_ROOM 32 /* "[timerfd]", and its NUL */
+
+/* As in rec_switch; inode 0: not known. */
+struct object_key {
+	u64 inode;
+	u32 device, generation;
+};
+
+/* object.bpf.c: an open file (struct file *), told once; returns its enum fd_kind. */
+extern int object_tell(u64 file, struct object_key *ret_key);
+/* socket.bpf.c: REC_SOCKET of one, if that was not done since it became what it is. */
+extern int socket_tell(u64 file);
+/*
+ * epoll.bpf.c: REC_WATCH of one, if that was not done since its list became what it is. In between
+ * whoever calls tells what is in the list: that is done by loops in no more functions than must be,
+ * for all that call each other share 512 bytes of stack. watch_begin() returns the number of the
+ * slot, or -1: it is told already.
+ */
+extern int watch_begin(u64 file);
+extern int watch_end(u64 file, u32 slot);
+/* futex.bpf.c: REC_FUTEX of a word that the current process waits for, if not done lately. */
+extern int futex_tell(u64 address);
+
+/* Of an epoll, eventfd, … (struct file *), which share one inode. Another's after it is closed. */
+static __always_inline u64 anonymous_number(struct file *file)
+{
+	u64 number = (u64)file ^ (u64)BPF_CORE_READ(file, private_data) << 20;
+
+	number *= 0x9e3779b97f4a7c15ULL;
+	return (number ^ number >> 32) | 1;
+}
+
+static __always_inline void inode_key(struct inode *inode, struct object_key *key)
+{
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	key->generation = BPF_CORE_READ(inode, i_generation);
+}
+
+static __always_inline void anonymous_key(struct file *file, struct object_key *key)
+{
+	key->inode = anonymous_number(file);
+	key->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	key->generation = 0;
+}
+
+/* Where it is noted that something was told; see inode_sent. */
+static __always_inline u64 *sent_place(u64 mark)
+{
+	return &inode_sent[(mark >> 20) & (INODE_SENT_SLOTS - 1)];
+}
+
+static __always_inline u64 mix(u64 a, u64 b)
+{
+	return (a ^ b) * 0x9e3779b97f4a7c15ULL;
+}
+
+static __always_inline void watched_tell(u32 number)
+{
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	struct rec_watch *record;
+
+	if (!slot)
+		return;
+	record = (struct rec_watch *)slot->room;
+	for (u32 i = 0; i < WATCHED_MAX; i++) {
+		struct object_key key = {};
+
+		if (i >= record->count)
+			break;
+		record->watched[i].kind = object_tell(slot->window[i], &key);
+		record->watched[i].inode = key.inode;
+		record->watched[i].device = key.device;
+		record->watched[i].generation = key.generation;
+	}
+}
+
+/* Tells an open file; of an epoll descriptor, which `watches`, also what it watches. */
+static __always_inline void object_tell_all(u64 file, bool watches, struct object_key *ret_key)
+{
+	int slot;
+
+	object_tell(file, ret_key);
+	if (!watches)
+		return;
+	slot = watch_begin(file);
+	if (slot < 0)
+		return;
+	watched_tell(slot);
+	watch_end(file, slot);
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * socket.bpf.c - where a socket leads to.
+ *
+ * Read without the socket's lock: one that is being connected is told half way, and then again.
+ */
+#include "object.bpf.h"
+
+#define AF_UNIX	   1
+#define AF_INET	   2
+#define AF_INET6   10
+#define TCP_LISTEN 10  /* net/tcp_states.h; AF_UNIX uses these, too */
+#define PATH_AT	   2   /* of a struct sockaddr_un */
+#define PATH_ROOM  112 /* its path's 108 bytes, in whole words */
+
+static __always_inline struct sock *sock_of(struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+
+	return BPF_CORE_READ(socket, sk);
+}
+
+/* Changes when the socket is bound, connected, or listens. */
+static __always_inline u64 mark_of(struct sock *sk, struct inode *inode)
+{
+	u64 mark = mix(BPF_CORE_READ(inode, i_ino), BPF_CORE_READ(inode, i_sb, s_dev));
+
+	mark = mix(mark, BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN);
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) != AF_UNIX)
+		return mix(mark, (u64)BPF_CORE_READ(sk, __sk_common.skc_daddr) << 32 |
+					 BPF_CORE_READ(sk, __sk_common.skc_dport) << 16 |
+					 BPF_CORE_READ(sk, __sk_common.skc_num));
+	if (!bpf_core_type_exists(struct unix_sock))
+		return mark;
+	mark = mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, addr));
+	return mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, peer));
+}
+
+static __always_inline void describe_inet(struct sock *sk, struct rec_socket *record)
+{
+	struct sock_common *common = &sk->__sk_common;
+
+	record->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	record->remote_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	if (record->family == AF_INET) {
+		bpf_core_read(record->local, 4, &common->skc_rcv_saddr);
+		bpf_core_read(record->remote, 4, &common->skc_daddr);
+	} else if (bpf_core_field_exists(common->skc_v6_daddr)) {
+		bpf_core_read(record->local, 16, &common->skc_v6_rcv_saddr);
+		bpf_core_read(record->remote, 16, &common->skc_v6_daddr);
+	}
+}
+
+/* The address that an end is bound to, if it is. */
+static __always_inline bool read_path(struct unix_sock *end, struct rec_socket *record)
+{
+	struct unix_address *address = BPF_CORE_READ(end, addr);
+	s32 length = address ? BPF_CORE_READ(address, len) : 0;
+
+	if (length <= PATH_AT || length > PATH_AT + 108 ||
+	    bpf_core_read(record->text, 108, &address->name[0].sun_path))
+		return false;
+	record->size = length - PATH_AT;
+	if (record->text[0] == '\0')
+		record->h.flags |= SOCKET_ABSTRACT;
+	return true;
+}
+
+static __always_inline u32 pid_number(struct pid *pid)
+{
+	int number = 0;
+
+	if (pid)
+		bpf_probe_read_kernel(&number, sizeof(number),
+				      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+					      bpf_core_field_offset(struct upid, nr));
+	return number;
+}
+
+static __always_inline void describe_unix(struct unix_sock *end, struct rec_socket *record)
+{
+	struct unix_sock *peer;
+	struct socket *socket;
+
+	record->peer_tgid = pid_number(BPF_CORE_READ((struct sock *)end, sk_peer_pid));
+	if (!bpf_core_type_exists(struct unix_sock))
+		return;
+	peer = (struct unix_sock *)BPF_CORE_READ(end, peer);
+	socket = peer ? BPF_CORE_READ((struct sock *)peer, sk_socket) : NULL;
+	if (socket)
+		record->peer_inode = BPF_CORE_READ((struct socket_alloc *)socket, vfs_inode.i_ino);
+	if (!read_path(end, record) && peer && read_path(peer, record))
+		record->h.flags |= SOCKET_PEER_PATH;
+}
+
+static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct inode *inode)
+{
+	struct rec_socket *record = (struct rec_socket *)slot->room;
+
+	__builtin_memset(record, 0, sizeof(*record) + PATH_ROOM);
+	record_init(&record->h, REC_SOCKET, 0, sizeof(*record) + PATH_ROOM, bpf_ktime_get_ns());
+	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	record->generation = BPF_CORE_READ(inode, i_generation);
+	record->inode = BPF_CORE_READ(inode, i_ino);
+	record->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	record->type = BPF_CORE_READ(sk, sk_type);
+	record->protocol = BPF_CORE_READ(sk, sk_protocol);
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN)
+		record->h.flags |= SOCKET_LISTENS;
+	if (record->family == AF_INET || record->family == AF_INET6)
+		describe_inet(sk, record);
+	else if (record->family == AF_UNIX)
+		describe_unix((struct unix_sock *)sk, record);
+	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
+}
+
+__noinline int socket_tell(u64 address)
+{
+	struct file *file = (struct file *)address;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct sock *sk = sock_of(file);
+	struct stack_slot *slot;
+	u64 mark, *sent;
+
+	if (!sk)
+		return 0;
+	mark = mark_of(sk, inode);
+	sent = sent_place(mark);
+	if (*sent == mark)
+		return 0;
+	slot = slot_take_accounted(bpf_ktime_get_ns());
+	if (!slot)
+		return 0;
+	if (!tell(slot, sk, inode))
+		*sent = mark;
+	slot_release(slot);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "object_text.h"
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#define WATCHED_NAMED 4
+
+static char *address_text(uint16_t family, const uint8_t *address, uint16_t port)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (!inet_ntop(family, address, text, sizeof(text)))
+		return xstrdup("?");
+	return xasprintf(family == AF_INET6 ? "[%s]:%u" : "%s:%u", text, port);
+}
+
+static const char *protocol_name(const struct rec_socket *socket)
+{
+	switch (socket->protocol) {
+	case IPPROTO_TCP:
+		return "tcp";
+	case IPPROTO_MPTCP:
+		return "mptcp";
+	case IPPROTO_UDP:
+		return "udp";
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return "icmp";
+	case IPPROTO_SCTP:
+		return "sctp";
+	default:
+		return socket->type == SOCK_RAW ? "raw IP" : "IP";
+	}
+}
+
+static char *inet_text(const struct rec_socket *socket)
+{
+	_cleanup_free_ char *local =
+		address_text(socket->family, socket->local, socket->local_port);
+	_cleanup_free_ char *remote =
+		address_text(socket->family, socket->remote, socket->remote_port);
+	const char *protocol = protocol_name(socket);
+
+	if (socket->h.flags & SOCKET_LISTENS)
+		return xasprintf("%s listening on %s", protocol, local);
+	if (socket->remote_port)
+		return xasprintf("%s %s → %s", protocol, local, remote);
+	if (socket->local_port)
+		return xasprintf("%s %s", protocol, local);
+	return xasprintf("%s socket:[%" PRIu64 "], not connected", protocol,
+			 (uint64_t)socket->inode);
+}
+
+/* As ss shows names without a file: a NUL is an @. */
+static char *unix_path(const struct rec_socket *socket)
+{
+	size_t size = socket->size;
+	char *path = xcalloc(1, size + 1);
+
+	memcpy(path, socket->text, size);
+	if (!(socket->h.flags & SOCKET_ABSTRACT))
+		return path;
+	for (size_t i = 0; i < size; i++)
+		if (path[i] == '\0')
+			path[i] = '@';
+	return path;
+}
+
+static char *unix_text(const struct rec_socket *socket)
+{
+	_cleanup_free_ char *path = unix_path(socket);
+
+	if (!*path)
+		return xasprintf("unix:[%" PRIu64 "]", (uint64_t)socket->inode);
+	return xasprintf("unix %s%s",
+			 socket->h.flags & SOCKET_LISTENS     ? "listening on "
+			 : socket->h.flags & SOCKET_PEER_PATH ? "to "
+							      : "",
+			 path);
+}
+
+char *socket_text(const struct rec_socket *socket)
+{
+	static const struct {
+		uint16_t family;
+		const char *name;
+	} others[] = {{AF_NETLINK, "netlink"}, {AF_PACKET, "packet"}, {AF_VSOCK, "vsock"}};
+
+	if (socket->family == AF_INET || socket->family == AF_INET6)
+		return inet_text(socket);
+	if (socket->family == AF_UNIX)
+		return unix_text(socket);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (socket->family == others[i].family)
+			return xasprintf("%s socket:[%" PRIu64 "]", others[i].name,
+					 (uint64_t)socket->inode);
+	return xasprintf("socket:[%" PRIu64 "] of family %u", (uint64_t)socket->inode,
+			 socket->family);
+}
+
+/* ---- epoll --------------------------------------------------------------------------------- */
+
+static enum object_kind kind_of_watched(const struct watched *watched)
+{
+	switch (watched->kind) {
+	case FD_PIPE:
+		return OBJECT_PIPE;
+	case FD_INET:
+	case FD_UNIX:
+	case FD_SOCKET:
+	case FD_LISTEN:
+		return OBJECT_SOCKET;
+	case FD_ANON:
+		return OBJECT_ANONYMOUS;
+	default:
+		return OBJECT_FILE;
+	}
+}
+
+static int compare_descriptors(const void *a, const void *b)
+{
+	const struct watched *x = a, *y = b;
+
+	return x->fd < y->fd ? -1 : x->fd > y->fd;
+}
+
+/* Takes the text. */
+static char *append(char *text, const char *separator, const char *more)
+{
+	char *longer = xasprintf("%s%s%s", text, separator, more);
+
+	free(text);
+	return longer;
+}
+
+static char *append_rest(char *text, const struct rec_watch *watch)
+{
+	_cleanup_free_ char *rest = NULL;
+
+	if (watch->count <= WATCHED_NAMED)
+		return watch->more ? append(text, " and ", "more") : text;
+	rest = xasprintf("%s%" PRIu32 " more", watch->more ? "at least " : "",
+			 (uint32_t)(watch->count - WATCHED_NAMED));
+	return append(text, " and ", rest);
+}
+
+char *watch_text(Objects *objects, const struct rec_watch *watch)
+{
+	size_t size = watch->count * sizeof(struct watched);
+	_cleanup_free_ struct watched *list = memcpy(xmalloc(size + 1), watch->watched, size);
+	char *text = xstrdup("epoll");
+
+	if (watch->count == 0)
+		return append(text, " of ", watch->more ? "something" : "nothing");
+	qsort(list, watch->count, sizeof(*list), compare_descriptors);
+	for (size_t i = 0; i < MIN(watch->count, (u32)WATCHED_NAMED); i++) {
+		uint32_t place =
+			objects_reference(objects, kind_of_watched(&list[i]), list[i].device,
+					  list[i].inode, list[i].generation);
+		const char *name =
+			place == OBJECT_NONE ? "[unknown]" : objects->list.items[place].name;
+
+		text = append(text, i == 0 ? " of " : ", ", name);
+	}
+	return append_rest(text, watch);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * objects.h - what waits, faults and requests are about: files (REC_INODE), sockets (REC_SOCKET),
+ * what epoll watches (REC_WATCH), words of memory (REC_FUTEX), lengths of time.
+ */
+#ifndef WALLPROF_OBJECTS_H
+#define WALLPROF_OBJECTS_H
+
+#include "json.h"
+#include "records.h"
+#include "util.h"
+
+#define OBJECT_NONE UINT32_MAX
+
+enum object_kind {
+	OBJECT_FILE = 0, /* with a path, be it a device or a named pipe */
+	OBJECT_PIPE,
+	OBJECT_SOCKET,
+	OBJECT_ANONYMOUS, /* eventfd, timerfd, signalfd, … */
+	OBJECT_EPOLL,
+	OBJECT_TIMER, /* number: ns that were to be slept */
+	OBJECT_FUTEX, /* number: the word's address; device: tgid; generation: exec_id */
+	OBJECT_KINDS
+};
+
+typedef struct Object {
+	uint8_t kind;	       /* enum object_kind */
+	uint8_t flags;	       /* enum inode_flags: what is known of a path; or */
+#define OBJECT_SHARED (1 << 7) /* a futex that other processes may wait for */
+	uint32_t device;       /* major << 20 | minor */
+	uint32_t generation;
+	uint64_t number;
+	/*
+	 * "/usr/lib/libc.so.6"; "sda1:/lib/libc.so.6"; "inode 123 of device 8:1";
+	 * "tcp 10.0.0.1:4711 → 10.0.0.2:80"; "pipe:[123]"; never NULL.
+	 */
+	char *name;
+	struct record *told; /* the last REC_SOCKET, REC_WATCH, or REC_FUTEX; may be NULL */
+} Object;
+
+/* All zeros is an empty one. */
+typedef struct Objects {
+	VEC(Object) list;
+	Map index;
+} Objects;
+
+void objects_free(Objects *objects);
+
+/*
+ * Take what a file is called, where a socket leads to, what epoll watches. The last word counts,
+ * unless it says less of a path than an earlier one.
+ */
+void objects_add_inode(Objects *objects, const struct rec_inode *record);
+void objects_add_socket(Objects *objects, const struct rec_socket *record);
+void objects_add_watch(Objects *objects, const struct rec_watch *record);
+void objects_add_futex(Objects *objects, const struct rec_futex *record);
+
+/*
+ * The place in the list of something, made if nothing was said of it yet; OBJECT_NONE for inode 0.
+ * OBJECT_FILE: anything with an inode, of which another kind may be known.
+ */
+uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t device,
+			   uint64_t number, uint32_t generation);
+/* The same of what has no inode. */
+uint32_t objects_timer(Objects *objects, uint64_t ns);
+uint32_t objects_timer_about(Objects *objects, uint64_t ns); /* to two digits */
+uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64_t address);
+
+/* Of a file whose path begins at the root of its file system (INODE_MOUNT): that root is there. */
+void object_mounted(Object *object, const char *path);
+/* Likewise: nobody knows where that root is. device: what the file system is on. */
+void object_not_mounted(Object *object, const char *device);
+
+/* The members "object", its name, and "object_kind": "file", "pipe", …; NULL: both null. */
+void object_json(Json *json, const Object *object);
+
+#endif
