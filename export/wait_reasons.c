@@ -7,7 +7,8 @@
 /* What the functions of one kernel stack say. */
 typedef struct StackSays {
 	const KernelRule *rule; /* NULL: nothing */
-	bool in_fault;
+	bool in_fault;		/* what the rule says is waited for by a page fault */
+	bool no_fault;		/* the thread was in none, whatever for */
 	bool looked;
 } StackSays;
 
@@ -90,6 +91,12 @@ static Functions functions_of(Explainer *explainer, uint32_t stack)
 	return functions;
 }
 
+static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *functions)
+{
+	return functions->count > 0 && timeline->stacks.items[stack].defined &&
+	       timeline->stacks.items[stack].result == STACK_COMPLETE;
+}
+
 /*
  * From the leaf outwards, up to where a page fault begins, or memory was wanted: what lies outside
  * of that is what the thread did, not what it waits for.
@@ -100,11 +107,15 @@ static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 	bool idle = true, inside = true;
 	size_t found = 0;
 
-	for (size_t i = 0; i < functions.count && inside; i++) {
+	says->no_fault = is_whole(explainer->timeline, stack, &functions);
+	for (size_t i = 0; i < functions.count; i++) {
 		uint32_t name = function_name(explainer, &functions, i);
 		uint32_t number = rule_of_name(explainer, name);
 		const KernelRule *rule = number < kernel_rule_count ? &kernel_rules[number] : NULL;
 
+		says->no_fault &= number != NAME_FAULT;
+		if (!inside)
+			continue;
 		if (number == NAME_FAULT) {
 			says->in_fault = says->rule;
 			inside = false;
@@ -201,6 +212,28 @@ static void drop_holders(Thread *thread)
 	}
 }
 
+/*
+ * Where page faults are told by tracepoints, some that are over look as if the thread were still in
+ * them (bpf/fault.bpf.c); its kernel stack knows better.
+ */
+static void drop_faults(const Explainer *explainer, Thread *thread)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < thread->faults.count; i++) {
+		const Fault *fault = &thread->faults.items[i];
+		const Interval *wait =
+			fault->wait == WAIT_NONE ? NULL : &thread->intervals.items[fault->wait];
+
+		if (fault->hook != FAULT_HOOK_SLEEP || !wait || wait->kernel_stack == STACK_NONE ||
+		    !explainer->says[wait->kernel_stack].no_fault)
+			thread->faults.items[count++] = *fault;
+		else if (wait->rule == RULE_FAULT)
+			thread_explain(thread, fault->wait, REASON_UNINTERRUPTIBLE, RULE_STATE);
+	}
+	thread->faults.count = count;
+}
+
 /* To the kernel it looks like a page that was read from a disk. */
 static void tell_faults(Thread *thread)
 {
@@ -238,6 +271,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);
 	drop_holders(thread);
+	drop_faults(explainer, thread);
 	tell_faults(thread);
 }
 

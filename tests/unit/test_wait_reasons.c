@@ -52,6 +52,7 @@ static void forget(Fixture *fixture)
 	for (size_t i = 0; i < fixture->timeline.threads.count; i++) {
 		vec_free(&fixture->timeline.threads.items[i].intervals);
 		vec_free(&fixture->timeline.threads.items[i].request_waits);
+		vec_free(&fixture->timeline.threads.items[i].faults);
 		vec_free(&fixture->timeline.threads.items[i].waker_stacks);
 	}
 	vec_free(&fixture->timeline.threads);
@@ -300,6 +301,41 @@ static void test_interrupts(void **state)
 	}
 }
 
+/* A fault by tracepoints that looks as if the wait lay in it, and a stack that knows better. */
+static void test_fault_that_is_over(void **state)
+{
+	static const char in_call[] = "__schedule schedule fcntl_setlk do_fcntl",
+			  in_fault[] = "__schedule schedule io_schedule folio_wait_bit_common "
+				       "filemap_fault handle_mm_fault exc_page_fault",
+			  not_known[] = "__schedule schedule nobody_knows";
+	static const struct {
+		const char *names;
+		enum fault_hook hook;
+		bool kept;
+		enum reason reason;
+	} cases[] = {
+		{in_call, FAULT_HOOK_SLEEP, false, REASON_FILE_LOCK},
+		{not_known, FAULT_HOOK_SLEEP, false, REASON_UNINTERRUPTIBLE},
+		{in_fault, FAULT_HOOK_SLEEP, true, REASON_FAULT},
+		{NULL, FAULT_HOOK_SLEEP, true, REASON_FAULT},
+		{in_call, FAULT_HOOK_FUNCTION, true, REASON_FILE_LOCK},
+	};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Thread *thread;
+
+		wait_in(fixture, cases[i].names, REASON_FAULT, RULE_FAULT);
+		thread = &fixture->timeline.threads.items[0];
+		*vec_push(&thread->faults) =
+			(Fault){.end_ns = 10, .file = OBJECT_NONE, .hook = cases[i].hook};
+		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+		assert_int_equal(thread->faults.count, cases[i].kept);
+		assert_int_equal(thread->intervals.items[0].reason, cases[i].reason);
+		forget(fixture);
+	}
+}
+
 static void test_rules_are_sound(void **state)
 {
 	(void)state;
@@ -321,12 +357,13 @@ static void test_rules_are_sound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_innermost_lock),     WITH_FIXTURE(test_grace_period),
-		WITH_FIXTURE(test_call_says_more),     WITH_FIXTURE(test_page_faults),
-		WITH_FIXTURE(test_primitives),	       WITH_FIXTURE(test_nothing_known),
-		WITH_FIXTURE(test_seen_to_happen),     WITH_FIXTURE(test_workers),
-		WITH_FIXTURE(test_request_of_a_timer), WITH_FIXTURE(test_request_of_a_lock),
-		WITH_FIXTURE(test_interrupts),	       cmocka_unit_test(test_rules_are_sound),
+		WITH_FIXTURE(test_innermost_lock),	WITH_FIXTURE(test_grace_period),
+		WITH_FIXTURE(test_call_says_more),	WITH_FIXTURE(test_page_faults),
+		WITH_FIXTURE(test_primitives),		WITH_FIXTURE(test_nothing_known),
+		WITH_FIXTURE(test_seen_to_happen),	WITH_FIXTURE(test_workers),
+		WITH_FIXTURE(test_request_of_a_timer),	WITH_FIXTURE(test_request_of_a_lock),
+		WITH_FIXTURE(test_interrupts),		WITH_FIXTURE(test_fault_that_is_over),
+		cmocka_unit_test(test_rules_are_sound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
