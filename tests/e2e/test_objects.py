@@ -4,6 +4,7 @@
 Python does it, and tells the numbers and addresses by fstat(), getsockname() and getpeername().
 """
 import json
+import sys
 from pathlib import Path
 
 from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, check, check_timed, expect_failure,
@@ -93,7 +94,7 @@ def test_ends(context):
     delay = context.random.randint(60, 90) * MS
     script, told, output = (context.path(name) for name in ("ends.py", "told.json", "p.json.gz"))
     script.write_text(SCRIPT)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", "/usr/bin/python3", script, told,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
                      context.folder, delay / 1e9)
     report, objects = read_report(context, f"{output}.capture"), json.loads(told.read_text())
     for reason, name in objects:
@@ -112,10 +113,11 @@ def test_begun_before(context):
     script = "import os, sys\nr, w = os.pipe()\nprint(os.fstat(r).st_ino, flush=True)\nos.read(r, 1)"
     number, output = context.path("number"), context.path("p.json.gz")
     with open(number, "w") as file:
-        process = context.start(["/usr/bin/python3", "-c", script], stdout=file)
+        process = context.start([sys.executable, "-c", script], stdout=file)
     wait_until(lambda: number.read_text().endswith("\n"), "the script has a pipe")
     wait_until(lambda: is_asleep(process.pid), "the script waits")
     context.wallprof("-q", "--keep-capture", "-o", output, "-p", process.pid, "-d", "300ms")
     report = read_report(context, f"{output}.capture")
-    name = f"pipe:[{number.read_text().strip()}] (python3 {process.pid})"
+    comm = Path(f"/proc/{process.pid}/comm").read_text().strip()
+    name = f"pipe:[{number.read_text().strip()}] ({comm} {process.pid})"
     check_object(report, "[pipe read wait]", name, 300 * MS)
