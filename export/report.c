@@ -3,6 +3,7 @@
 #include "labels.h"
 #include "report_faults.h"
 #include "report_groups.h"
+#include "report_ledger.h"
 #include "report_path.h"
 #include "report_places.h"
 #include "report_requests.h"
@@ -216,26 +217,6 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 
 /* ---- the report -------------------------------------------------------------------- */
 
-static void print_threads(FILE *file, const Timeline *timeline)
-{
-	fprintf(file, "\n%8s %8s %12s %12s %12s %12s %12s %9s  %s\n", "pid", "tid", "lifetime",
-		"running", "runnable", "blocked", "unknown", "switches", "thread");
-	for (size_t i = 0; i < timeline->threads.count; i++) {
-		const Thread *thread = &timeline->threads.items[i];
-		const Process *process = &timeline->processes.items[thread->process];
-		_cleanup_free_ char *name = printable(thread->name);
-		_cleanup_free_ char *of = printable(process->name);
-
-		fprintf(file, "%8u %8u %12s %12s %12s %12s %12s %9" PRIu64 "  %s", process->ns_tgid,
-			thread->ns_tid, DURATION(thread_lifetime(thread)),
-			DURATION(thread->ledger[STATE_RUNNING]),
-			DURATION(thread->ledger[STATE_RUNNABLE]),
-			DURATION(thread->ledger[STATE_BLOCKED]),
-			DURATION(thread->ledger[STATE_UNKNOWN]), thread->switch_outs, name);
-		fprintf(file, strcmp(name, of) ? " (%s)\n" : "\n", of);
-	}
-}
-
 static void print_spans(FILE *file, const Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->losses.count; i++) {
@@ -299,5 +280,5 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	fputc('\n', file);
 	print_places(file, timeline, frames);
 	report_path_line(file, timeline);
-	print_threads(file, timeline);
+	report_ledger_print(file, timeline);
 }

@@ -4,26 +4,12 @@
 #include "report.h"
 #include "report_faults.h"
 #include "report_groups.h"
+#include "report_ledger.h"
 #include "report_path.h"
 #include "report_requests.h"
 #include "report_waits.h"
 #include "report_wakers.h"
 #include "stack_sums.h"
-
-static void write_states(Json *json, const Thread *thread)
-{
-	json_key_object(json, "states");
-	json_key_u64(json, "running", thread->ledger[STATE_RUNNING]);
-	json_key_u64(json, "runnable", thread->ledger[STATE_RUNNABLE]);
-	json_key_u64(json, "blocked", thread->ledger[STATE_BLOCKED]);
-	json_key_u64(json, "unknown", thread->ledger[STATE_UNKNOWN]);
-	json_end_object(json);
-	json_key_object(json, "reasons");
-	for (size_t i = 0; i < REASON_COUNT; i++)
-		if (thread->reason_ledger[i] > 0)
-			json_key_u64(json, reason_info[i].leaf, thread->reason_ledger[i]);
-	json_end_object(json);
-}
 
 static void write_kernel(Json *json, const KernelAccount *kernel)
 {
@@ -55,8 +41,7 @@ static void write_thread(Json *json, const Timeline *timeline, const Thread *thr
 	json_key_u64(json, "pid", process->ns_tgid);
 	json_key_string(json, "name", thread->name ? thread->name : "");
 	json_key_string(json, "process", process->name ? process->name : "");
-	json_key_u64(json, "lifetime_ns", thread->end_ns - MIN(thread->start_ns, thread->end_ns));
-	write_states(json, thread);
+	report_ledger_of_thread(json, thread);
 	json_key_u64(json, "switch_outs", thread->switch_outs);
 	write_kernel(json, &thread->kernel);
 	report_faults_of_thread(json, thread);
@@ -101,6 +86,7 @@ static void write_process(Json *json, const Timeline *timeline, const Process *p
 	json_key_u64(json, "end_ns", process->end_ns - MIN(process->end_ns, timeline->start_ns));
 	write_exit(json, process);
 	json_key_u64(json, "threads", process->threads.count);
+	report_ledger_of_process(json, timeline, process);
 	json_end_object(json);
 }
 

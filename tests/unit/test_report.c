@@ -348,6 +348,41 @@ static uint64_t member(const Node *node, const char *outer, const char *key)
 	return node_int(node_get(node_get(node, outer), key));
 }
 
+/* A process has what its threads have. */
+static void test_process_ledger(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+	uint32_t make, cc1;
+	char *text;
+	Node *node;
+
+	(void)state;
+	make = hand_process(t, 7, "make", 0, 100 * MS);
+	cc1 = hand_process(t, 8, "cc1", 0, 100 * MS);
+	hand_simple_thread(t, make, 7, "make", STATE_BLOCKED, REASON_CHILD);
+	hand_simple_thread(t, cc1, 8, "cc1", STATE_RUNNING, REASON_NONE);
+	hand_simple_thread(t, cc1, 9, "helper", STATE_BLOCKED, REASON_MUTEX);
+	hand_finish(t);
+	check_contains(
+		report_print, t,
+		"     pid  threads     lifetime      running     runnable      blocked      "
+		"unknown  switches  process\n"
+		"       7        1   100.000 ms          0 s          0 s   100.000 ms          "
+		"0 s         0  make\n"
+		"       8        2   200.000 ms   100.000 ms          0 s   100.000 ms          "
+		"0 s         0  cc1\n");
+	text = print(report_json_of_all, t);
+	node = node_read(text);
+	const Node *process = node_at(node_get(node, "processes"), 1);
+	assert_int_equal(node_int(node_get(process, "lifetime_ns")), 200 * MS);
+	assert_int_equal(member(process, "states", "running"), 100 * MS);
+	assert_int_equal(member(process, "states", "blocked"), 100 * MS);
+	assert_int_equal(member(process, "reasons", "[mutex wait]"), 100 * MS);
+	node_free(node);
+	free(text);
+	timeline_free(t);
+}
+
 static void test_json_processes(void **state)
 {
 	Timeline *t = hand_new(100 * MS);
@@ -422,7 +457,7 @@ static void test_json(void **state)
 	assert_int_equal(node_int(node_get(total, "sent")), 1000);
 	assert_int_equal(node_int(node_get(total, "received")), 958);
 	assert_int_equal(node_int(node_get(total, "lost")), 42);
-	assert_int_equal(node_get(node, "totals")->count, 13);
+	assert_int_equal(node_get(node, "totals")->count, 16);
 	const Node *loss = node_at(node_get(node, "losses"), 0);
 	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
 	assert_int_equal(node_int(node_get(loss, "cpu")), 3);
@@ -445,9 +480,10 @@ static void test_leaves_are_unique(void **state)
 
 static void test_labels(void **state)
 {
-	static const char *const kinds[] = {
-		"switch", "waking", "task",	  "exec",	"exit",	     "stats",  "snapshot",
-		"sample", "stack",  "stack copy", "page fault", "file name", "request"};
+	static const char *const kinds[] = {"switch",  "waking",     "task",	   "exec",
+					    "exit",    "stats",	     "snapshot",   "sample",
+					    "stack",   "stack copy", "page fault", "file name",
+					    "request", "socket",     "epoll list", "futex"};
 	size_t found = 0;
 
 	(void)state;
@@ -481,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_process_ledger),
 		cmocka_unit_test(test_json_processes),
 		cmocka_unit_test(test_leaves_are_unique),
 		cmocka_unit_test(test_labels),
