@@ -125,6 +125,14 @@ class LittleDirty:
     LIMITS = {"dirty_background_bytes": 1 << 20, "dirty_bytes": 2 << 20}
     SYSCTL = Path("/proc/sys/vm")
 
+    def most(self):
+        """What may be left to write: the kernel counts what is dirty, and what is being written, for each
+        CPU apart, and sums up when so many pages have come together (mm/vmstat.c,
+        calculate_normal_threshold)."""
+        cpus, memory = os.cpu_count(), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        apart = min(125, 2 * cpus.bit_length() * (1 + (memory >> 27).bit_length()))
+        return self.LIMITS["dirty_bytes"] + 2 * cpus * apart * os.sysconf("SC_PAGE_SIZE")
+
     def __enter__(self):
         # Either a number of bytes holds or a ratio; the other is 0.
         self.before = {}

@@ -183,7 +183,7 @@ static bool fill(int fd)
 	unsigned int full = 0;
 
 	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-	while (full < 5) {
+	while (full < 15) {
 		full++;
 		while (write(fd, block, sizeof(block)) > 0)
 			full = 0;
