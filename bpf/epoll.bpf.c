@@ -8,7 +8,7 @@
  */
 #include "object.bpf.h"
 
-#define STEPS_MAX 32 /* of the walk; as many nodes wait at most, and one more */
+#define STEPS_MAX 32 /* of the walk: each adds one, and two nodes at most that wait */
 
 struct watching {
 	struct stack_slot *slot; /* span: nodes to be visited; window: the files */
@@ -57,18 +57,38 @@ static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
 	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
 }
 
+/* With what is watched there: its memory is used again as soon as it is not watched any more. */
+static __always_inline u64 mix_node(u64 mark, struct rb_node *node)
+{
+	struct epitem *item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
+	struct file *file = node ? BPF_CORE_READ(item, ffd.file) : NULL;
+
+	mark = mix(mark, (u64)node);
+	return file ? mix(mix(mark, (u64)file), BPF_CORE_READ(file, f_inode, i_ino)) : mark;
+}
+
 static __always_inline u64 mark_of(struct file *file)
 {
 	struct eventpoll *epoll = BPF_CORE_READ(file, private_data);
 	struct rb_node *root = root_of(epoll);
-	u64 mark = mix(anonymous_number(file), (u64)root);
+	u64 mark = mix_node(anonymous_number(file), root);
 
-	mark = mix(mark, (u64)BPF_CORE_READ(epoll, rbr.rb_leftmost));
+	mark = mix_node(mark, BPF_CORE_READ(epoll, rbr.rb_leftmost));
 	if (root) {
-		mark = mix(mark, (u64)BPF_CORE_READ(root, rb_left));
-		mark = mix(mark, (u64)BPF_CORE_READ(root, rb_right));
+		mark = mix_node(mark, BPF_CORE_READ(root, rb_left));
+		mark = mix_node(mark, BPF_CORE_READ(root, rb_right));
 	}
 	return mark | 1;
+}
+
+/* The call says that it is one, but the descriptor may be another's by now. */
+static __always_inline bool is_epoll(struct file *file)
+{
+	char name[sizeof("[eventpo")] = {};
+
+	bpf_probe_read_kernel_str(name, sizeof(name),
+				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	return *(u64 *)name == *(const u64 *)"[eventpo";
 }
 
 __noinline int watch_begin(u64 address)
@@ -76,8 +96,11 @@ __noinline int watch_begin(u64 address)
 	struct file *file = (struct file *)address;
 	struct watching watching = {};
 	struct rec_watch *record;
-	u64 mark = mark_of(file);
+	u64 mark;
 
+	if (!is_epoll(file))
+		return -1;
+	mark = mark_of(file);
 	if (*sent_place(mark) == mark)
 		return -1;
 	watching.slot = slot_take_accounted(bpf_ktime_get_ns());

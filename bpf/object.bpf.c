@@ -6,6 +6,17 @@
 
 extern int fd_file_kind(u64 file);
 
+/* A pidfd's entry is nameless, and only told so by the kernel (fs/pidfs.c). Returns its length. */
+static __always_inline long anonymous_name(struct file *file, char *to)
+{
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == PID_FS_MAGIC) {
+		__builtin_memcpy(to, "[pidfd]", sizeof("[pidfd]"));
+		return sizeof("[pidfd]");
+	}
+	return bpf_probe_read_kernel_str(to, ANONYMOUS_NAME_ROOM,
+					 BPF_CORE_READ(file, f_path.dentry, d_name.name));
+}
+
 /* "[eventfd]": what the kernel calls something that has no inode of its own. */
 static __always_inline void tell_anonymous(struct file *file, const struct object_key *key)
 {
@@ -20,8 +31,8 @@ static __always_inline void tell_anonymous(struct file *file, const struct objec
 	if (!slot)
 		return;
 	record = (struct rec_inode *)slot->room;
-	length = bpf_probe_read_kernel_str(record->text, ANONYMOUS_NAME_ROOM,
-					   BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	__builtin_memset(record->text, 0, ANONYMOUS_NAME_ROOM);
+	length = anonymous_name(file, record->text);
 	if (length > 0) {
 		record_init(&record->h, REC_INODE, INODE_NO_PATH,
 			    sizeof(*record) + ANONYMOUS_NAME_ROOM, bpf_ktime_get_ns());
@@ -41,7 +52,7 @@ __noinline int object_tell(u64 address, struct object_key *ret_key)
 	struct file *file = (struct file *)address;
 	int kind = fd_file_kind(address);
 
-	if (!ret_key)
+	if (!ret_key || kind == FD_NONE)
 		return FD_NONE;
 	if (kind == FD_ANON) {
 		anonymous_key(file, ret_key);

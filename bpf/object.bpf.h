@@ -11,11 +11,22 @@
 
 #define ANONYMOUS_NAME_ROOM 32 /* "[timerfd]", and its NUL */
 
-/* As in rec_switch; inode 0: not known. */
+/* As in rec_switch and rec_snapshot; inode 0: not known. */
 struct object_key {
 	u64 inode;
 	u32 device, generation;
 };
+#define OBJECT_KEY(record) ((struct object_key *)&(record)->inode)
+_Static_assert(__builtin_offsetof(struct rec_switch, file_device) -
+				       __builtin_offsetof(struct rec_switch, inode) ==
+			       __builtin_offsetof(struct object_key, device) &&
+		       __builtin_offsetof(struct rec_switch, generation) -
+				       __builtin_offsetof(struct rec_switch, inode) ==
+			       __builtin_offsetof(struct object_key, generation) &&
+		       __builtin_offsetof(struct rec_snapshot, generation) -
+				       __builtin_offsetof(struct rec_snapshot, inode) ==
+			       __builtin_offsetof(struct object_key, generation),
+	       "a key lies in either");
 
 /* object.bpf.c: an open file (struct file *), told once; returns its enum fd_kind. */
 extern int object_tell(u64 file, struct object_key *ret_key);
@@ -86,19 +97,21 @@ static __always_inline void watched_tell(u32 number)
 	}
 }
 
-/* Tells an open file; of an epoll descriptor, which `watches`, also what it watches. */
-static __always_inline void object_tell_all(u64 file, bool watches, struct object_key *ret_key)
+/* Tells an open file, as object_tell(); of an epoll descriptor, which `watches`, what it watches.
+ */
+static __always_inline int object_tell_all(u64 file, bool watches, struct object_key *ret_key)
 {
-	int slot;
+	int kind, slot;
 
-	object_tell(file, ret_key);
-	if (!watches)
-		return;
+	kind = object_tell(file, ret_key);
+	if (!watches || kind != FD_ANON)
+		return kind;
 	slot = watch_begin(file);
 	if (slot < 0)
-		return;
+		return kind;
 	watched_tell(slot);
 	watch_end(file, slot);
+	return kind;
 }
 
 #endif

@@ -138,8 +138,8 @@ struct rec_switch {
 	u32 owner;
 	/*
 	 * What the descriptor leads to: an open file by its inode, as in rec_inode. In a call that
-	 * only sleeps (nanosleep, clock_nanosleep, select without descriptors) the time that it was
-	 * given instead, ns.
+	 * only sleeps (nanosleep, clock_nanosleep, select and the like of nothing) the time that it
+	 * was given instead, ns.
 	 */
 	union {
 		u64 inode; /* 0 = not known */

@@ -11,8 +11,6 @@
 #include "object.bpf.h"
 #include "syscall.bpf.h"
 
-#define SENDFILE 40 /* reads what its second argument is a descriptor of */
-
 static __always_inline u16 switch_seq(struct task_struct *task)
 {
 	return task->nvcsw + task->nivcsw;
@@ -64,13 +62,10 @@ static __always_inline u64 ring_file(struct task_struct *worker)
 }
 
 /* The open file that a thread that waits is about; 0 = none. */
-static __always_inline u64 switch_file(struct task_struct *prev, const struct rec_switch *record,
-				       s32 fd)
+static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 {
 	if (prev->flags & PF_IO_WORKER)
 		return ring_file(prev);
-	if (record->syscall == SENDFILE)
-		return fd_file(files_of(prev), record->args[1]);
 	return fd >= 0 ? fd_file(files_of(prev), fd) : 0;
 }
 
@@ -78,21 +73,19 @@ static __always_inline u64 switch_file(struct task_struct *prev, const struct re
 __noinline int switch_object(struct rec_switch *record)
 {
 	struct task_struct *prev = bpf_get_current_task_btf();
-	struct object_key key = {};
 	u64 file;
-	s32 fd;
+	int kind;
 
 	if (!record)
 		return 0;
-	fd = record->generation;
+	file = switch_file(prev, record->generation);
 	record->generation = 0;
-	file = switch_file(prev, record, fd);
 	if (!file)
 		return 0;
-	object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL, &key);
-	record->inode = key.inode;
-	record->file_device = key.device;
-	record->generation = key.generation;
+	kind = object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
+			       OBJECT_KEY(record));
+	if (prev->flags & PF_IO_WORKER)
+		record->fd_kind = kind;
 	return 0;
 }
 

@@ -11,7 +11,8 @@
 #define AF_INET6   10
 #define TCP_LISTEN 10  /* net/tcp_states.h; AF_UNIX uses these, too */
 #define PATH_AT	   2   /* of a struct sockaddr_un */
-#define PATH_ROOM  112 /* its path's 108 bytes, in whole words */
+#define PATH_MAX   108 /* bytes of its path */
+#define PATH_ROOM  112 /* in whole words */
 
 static __always_inline struct sock *sock_of(struct file *file)
 {
@@ -26,6 +27,13 @@ static __always_inline u64 mark_of(struct sock *sk, struct inode *inode)
 	u64 mark = mix(BPF_CORE_READ(inode, i_ino), BPF_CORE_READ(inode, i_sb, s_dev));
 
 	mark = mix(mark, BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN);
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6 &&
+	    bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
+		u64 half[2] = {};
+
+		bpf_core_read(half, sizeof(half), &sk->__sk_common.skc_v6_daddr);
+		mark = mix(mix(mark, half[0]), half[1]);
+	}
 	if (BPF_CORE_READ(sk, __sk_common.skc_family) != AF_UNIX)
 		return mix(mark, (u64)BPF_CORE_READ(sk, __sk_common.skc_daddr) << 32 |
 					 BPF_CORE_READ(sk, __sk_common.skc_dport) << 16 |
@@ -51,16 +59,19 @@ static __always_inline void describe_inet(struct sock *sk, struct rec_socket *re
 	}
 }
 
-/* The address that an end is bound to, if it is. */
+/* The address that an end is bound to, if it is. No more is read: behind it is other memory. */
 static __always_inline bool read_path(struct unix_sock *end, struct rec_socket *record)
 {
 	struct unix_address *address = BPF_CORE_READ(end, addr);
-	s32 length = address ? BPF_CORE_READ(address, len) : 0;
+	u32 length = address ? BPF_CORE_READ(address, len) : 0;
 
-	if (length <= PATH_AT || length > PATH_AT + 108 ||
-	    bpf_core_read(record->text, 108, &address->name[0].sun_path))
+	length -= PATH_AT;
+	barrier_var(length);
+	if (length == 0 || length > PATH_MAX)
 		return false;
-	record->size = length - PATH_AT;
+	if (bpf_core_read(record->text, length, &address->name[0].sun_path))
+		return false;
+	record->size = length;
 	if (record->text[0] == '\0')
 		record->h.flags |= SOCKET_ABSTRACT;
 	return true;
@@ -107,11 +118,14 @@ static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct
 	record->protocol = BPF_CORE_READ(sk, sk_protocol);
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN)
 		record->h.flags |= SOCKET_LISTENS;
+	if (record->family == AF_UNIX) {
+		describe_unix((struct unix_sock *)sk, record);
+		return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
+	}
+	record->h.len = sizeof(*record);
 	if (record->family == AF_INET || record->family == AF_INET6)
 		describe_inet(sk, record);
-	else if (record->family == AF_UNIX)
-		describe_unix((struct unix_sock *)sk, record);
-	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
+	return emit(&bulk_ring, &record->h, sizeof(*record));
 }
 
 __noinline int socket_tell(u64 address)

@@ -128,6 +128,8 @@ static __always_inline long read_user(struct task_struct *task, enum whose whose
 	return bpf_probe_read_user(to, size, (void *)from);
 }
 
+#define SENDFILE 40 /* it reads what its second argument is a descriptor of */
+
 /* Of several descriptors, an Internet socket tells most about what is waited for. */
 static __always_inline void poll_facts(struct task_struct *task, enum whose whose,
 				       struct syscall_facts *facts)
@@ -206,6 +208,9 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 #define SELECT		23
 #define NANOSLEEP	35
 #define CLOCK_NANOSLEEP 230
+#define PSELECT6	270
+#define PPOLL		271
+#define LONG_TIME_S	(1ULL << 33) /* centuries */
 
 /* Where the time is that a call is given that only sleeps; 0: it is no such call. */
 static __always_inline u64 timeout_at(const struct syscall_facts *facts)
@@ -216,7 +221,10 @@ static __always_inline u64 timeout_at(const struct syscall_facts *facts)
 	case CLOCK_NANOSLEEP:
 		return facts->args[2];
 	case SELECT:
+	case PSELECT6:
 		return facts->args[0] == 0 ? facts->fifth : 0;
+	case PPOLL:
+		return facts->args[1] == 0 ? facts->args[2] : 0;
 	}
 	return 0;
 }
@@ -226,7 +234,7 @@ static __always_inline void timeout_facts(struct task_struct *task, enum whose w
 {
 	u64 from = timeout_at(facts), time[2]; /* s, and ns or (select) us */
 
-	if (from && !read_user(task, whose, time, sizeof(time), from))
+	if (from && !read_user(task, whose, time, sizeof(time), from) && time[0] < LONG_TIME_S)
 		facts->timeout_ns =
 			time[0] * 1000000000ULL + time[1] * (facts->number == SELECT ? 1000 : 1);
 }
@@ -270,8 +278,8 @@ static __always_inline void descriptor_facts(struct task_struct *task, enum whos
 					     struct syscall_facts *facts)
 {
 	if (call_on_descriptor(facts->number)) {
-		facts->fd = facts->args[0];
-		facts->fd_kind = fd_kind(files_of(task), facts->fd);
+		facts->fd = facts->args[facts->number == SENDFILE];
+		facts->fd_kind = fd_kind(files_of(task), facts->args[0]);
 		return;
 	}
 	timeout_facts(task, whose, facts);

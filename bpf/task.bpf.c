@@ -168,17 +168,13 @@ static __noinline int snapshot_call(struct task_struct *task, struct rec_snapsho
 
 static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record)
 {
-	struct object_key key = {};
 	s32 fd = record->generation;
 	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
 
 	record->generation = 0;
-	if (!file)
-		return 0;
-	object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL, &key);
-	record->inode = key.inode;
-	record->file_device = key.device;
-	record->generation = key.generation;
+	if (file)
+		object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
+				OBJECT_KEY(record));
 	return 0;
 }
 

@@ -2,19 +2,43 @@
 #include "futexes.h"
 #include <inttypes.h>
 
-/* In wallprof's PID namespace; 0: nothing is known of the process. */
-static uint32_t process_number(const Timeline *timeline, const struct rec_futex *futex)
+/* Processes by their numbers, of which one may have been several processes'. */
+typedef struct Numbers {
+	Map first;	/* tgid -> Timeline::processes */
+	uint32_t *next; /* of the same number */
+} Numbers;
+
+#define SAME_MAX 64 /* processes of one number that are looked at */
+
+static Numbers numbers_make(const Timeline *timeline)
 {
-	uint32_t number = 0;
+	Numbers numbers = {.next = xcalloc(timeline->processes.count + 1, sizeof(*numbers.next))};
+
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		uint32_t tgid = timeline->processes.items[i].tgid;
+
+		numbers.next[i] = map_get(&numbers.first, tgid);
+		map_set(&numbers.first, tgid, i);
+	}
+	return numbers;
+}
+
+/* In wallprof's PID namespace, of who had the number at ns; 0: nothing is known of the process. */
+static uint32_t number_at(const Timeline *timeline, const Numbers *numbers, uint32_t tgid,
+			  uint64_t ns)
+{
+	uint32_t found = 0, i = map_get(&numbers->first, tgid);
 
 	/* One that began before the window has its start as its own. */
-	for (size_t i = 0; i < timeline->processes.count; i++) {
+	for (size_t looked = 0; i != MAP_NONE && looked < SAME_MAX; looked++) {
 		const Process *process = &timeline->processes.items[i];
 
-		if (process->tgid == futex->tgid && (!number || process->start_ns <= futex->h.ns))
-			number = process->ns_tgid;
+		found = process->ns_tgid;
+		if (process->start_ns <= ns)
+			break;
+		i = numbers->next[i];
 	}
-	return number;
+	return found;
 }
 
 static const char *base_name(const char *path)
@@ -35,17 +59,23 @@ static const char *file_path(Timeline *timeline, const struct rec_futex *futex)
 		       : timeline->objects.list.items[place].name;
 }
 
-/* To be freed; NULL: it is not known. */
-static char *place_text(Timeline *timeline, Frames *frames, const struct rec_futex *futex)
+/* The variable at the word, to be freed; NULL: there is none that has a name. */
+static char *variable_text(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t address)
 {
-	uint32_t ns_tgid = process_number(timeline, futex);
-	const char *path = file_path(timeline, futex);
 	Variable variable;
 
-	if (frames_variable(frames, ns_tgid, futex->h.ns, futex->address, &variable))
-		return variable.offset ? xasprintf("%s: %s+0x%" PRIx64, variable.library,
-						   variable.name, variable.offset)
-				       : xasprintf("%s: %s", variable.library, variable.name);
+	if (!frames_variable(frames, ns_tgid, ns, address, &variable))
+		return NULL;
+	return variable.offset ? xasprintf("%s: %s+0x%" PRIx64, variable.library, variable.name,
+					   variable.offset)
+			       : xasprintf("%s: %s", variable.library, variable.name);
+}
+
+/* The memory that it lies in, to be freed; NULL: it is not known. */
+static char *memory_text(Timeline *timeline, const struct rec_futex *futex)
+{
+	const char *path = file_path(timeline, futex);
+
 	switch (futex->memory) {
 	case MEMORY_HEAP:
 		return xstrdup("heap");
@@ -62,24 +92,38 @@ static char *place_text(Timeline *timeline, Frames *frames, const struct rec_fut
 	}
 }
 
+/* Of what no record tells the process waited for it since before the window. */
+static char *place_text(Timeline *timeline, Frames *frames, const Numbers *numbers,
+			const Object *object)
+{
+	const struct rec_futex *futex = (const struct rec_futex *)object->told;
+	uint64_t ns = futex ? futex->h.ns : timeline->start_ns;
+	uint32_t ns_tgid = number_at(timeline, numbers, object->device, ns);
+	char *variable = NULL;
+
+	if (!futex || (futex->memory != MEMORY_STACK && futex->memory != MEMORY_SHARED))
+		variable = variable_text(frames, ns_tgid, ns, object->number);
+	return variable || !futex ? variable : memory_text(timeline, futex);
+}
+
 void futexes_name(Timeline *timeline, Frames *frames)
 {
-	size_t count = timeline->objects.list.count; /* files may be added */
+	Numbers numbers = numbers_make(timeline);
+	size_t count = timeline->objects.list.count; /* files may be added, and the list move */
 
 	for (size_t i = 0; i < count; i++) {
-		const Object *object = &timeline->objects.list.items[i];
-		bool shared = object->flags & OBJECT_SHARED;
+		Object object = timeline->objects.list.items[i];
 		_cleanup_free_ char *place = NULL;
-		char *name;
 
-		if (object->kind != OBJECT_FUTEX || !object->told)
+		if (object.kind != OBJECT_FUTEX)
 			continue;
-		place = place_text(timeline, frames, (const struct rec_futex *)object->told);
-		if (!place && !shared)
+		place = place_text(timeline, frames, &numbers, &object);
+		if (!place)
 			continue;
-		name = xasprintf("0x%" PRIx64 " (%s%s%s)", object->number, shared ? "shared" : "",
-				 shared && place ? ", " : "", place ? place : "");
-		free(timeline->objects.list.items[i].name);
-		timeline->objects.list.items[i].name = name;
+		free(object.name);
+		timeline->objects.list.items[i].name =
+			xasprintf("0x%" PRIx64 " (%s)", object.number, place);
 	}
+	map_free(&numbers.first);
+	free(numbers.next);
 }

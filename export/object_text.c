@@ -146,6 +146,16 @@ static char *append_rest(char *text, const struct rec_watch *watch)
 	return append(text, " and ", rest);
 }
 
+/* One that watches others itself has no long name: it may be watched by these. */
+static const char *watched_name(const Objects *objects, uint32_t place)
+{
+	const Object *object = place == OBJECT_NONE ? NULL : &objects->list.items[place];
+
+	if (!object)
+		return "[unknown]";
+	return object->kind == OBJECT_EPOLL ? "[eventpoll]" : object->name;
+}
+
 char *watch_text(Objects *objects, const struct rec_watch *watch)
 {
 	size_t size = watch->count * sizeof(struct watched);
@@ -159,10 +169,7 @@ char *watch_text(Objects *objects, const struct rec_watch *watch)
 		uint32_t place =
 			objects_reference(objects, kind_of_watched(&list[i]), list[i].device,
 					  list[i].inode, list[i].generation);
-		const char *name =
-			place == OBJECT_NONE ? "[unknown]" : objects->list.items[place].name;
-
-		text = append(text, i == 0 ? " of " : ", ", name);
+		text = append(text, i == 0 ? " of " : ", ", watched_name(objects, place));
 	}
 	return append_rest(text, watch);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "objects.h"
 #include <string.h>
+#include <sys/socket.h>
 
 #define DEVICE_MAJOR(device) ((device) >> 20)
 #define DEVICE_MINOR(device) ((device)&0xfffff)
@@ -117,7 +118,8 @@ uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t dev
 		return OBJECT_NONE;
 	place = refer(objects, &wanted);
 	object = &objects->list.items[place];
-	if (kind == OBJECT_FILE || object->kind == kind)
+	if (kind == OBJECT_FILE || object->kind == kind ||
+	    (kind == OBJECT_ANONYMOUS && object->kind == OBJECT_EPOLL))
 		return place;
 	object->kind = kind;
 	if (!object->flags) { /* it has no path */
@@ -127,8 +129,18 @@ uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t dev
 	return place;
 }
 
+/* Has no more than three digits: whoever asks for more asks for what is left of something. */
+static bool is_round(uint64_t ns)
+{
+	while (ns >= 1000 && ns % 10 == 0)
+		ns /= 10;
+	return ns < 1000;
+}
+
 uint32_t objects_timer(Objects *objects, uint64_t ns)
 {
+	if (!is_round(ns))
+		return objects_timer_about(objects, ns);
 	return refer(objects, &(Object){.kind = OBJECT_TIMER, .number = ns});
 }
 
@@ -201,7 +213,8 @@ static bool leads_somewhere(const struct record *record)
 {
 	const struct rec_socket *socket = (const struct rec_socket *)record;
 
-	return record->kind == REC_SOCKET && (socket->remote_port || socket->peer_inode);
+	return record->kind == REC_SOCKET &&
+	       ((socket->remote_port && socket->local_port) || socket->peer_inode);
 }
 
 /* Keeps the last word that was told of something, but of a socket that was closed since. */
@@ -218,12 +231,38 @@ static void keep_told(Objects *objects, uint32_t place, const struct record *rec
 	object->told = memcpy(xmalloc(record->len), record, record->len);
 }
 
+/* "::ffff:10.0.0.1", as a socket of IPv6 has an address of IPv4. */
+static bool is_mapped(const u8 address[16])
+{
+	static const u8 prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(address, prefix, sizeof(prefix));
+}
+
+static void unmap(u8 address[16])
+{
+	memmove(address, address + 12, 4);
+	memset(address + 4, 0, 12);
+}
+
+/* A connection is of one family, whatever its sockets are, so that its ends are known by it. */
+static void settle_family(struct rec_socket *socket)
+{
+	if (socket->family != AF_INET6 || !is_mapped(socket->local) || !is_mapped(socket->remote))
+		return;
+	socket->family = AF_INET;
+	unmap(socket->local);
+	unmap(socket->remote);
+}
+
 void objects_add_socket(Objects *objects, const struct rec_socket *record)
 {
-	keep_told(objects,
-		  objects_reference(objects, OBJECT_SOCKET, record->device, record->inode,
-				    record->generation),
-		  &record->h);
+	uint32_t place = objects_reference(objects, OBJECT_SOCKET, record->device, record->inode,
+					   record->generation);
+
+	keep_told(objects, place, &record->h);
+	if (place != OBJECT_NONE && objects->list.items[place].told->kind == REC_SOCKET)
+		settle_family((struct rec_socket *)objects->list.items[place].told);
 }
 
 void objects_add_watch(Objects *objects, const struct rec_watch *record)

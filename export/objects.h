@@ -13,7 +13,7 @@
 #define OBJECT_NONE UINT32_MAX
 
 enum object_kind {
-	OBJECT_FILE = 0, /* with a path, be it a device or a named pipe */
+	OBJECT_FILE = 0, /* a directory or a device, too; or not known to be anything else */
 	OBJECT_PIPE,
 	OBJECT_SOCKET,
 	OBJECT_ANONYMOUS, /* eventfd, timerfd, signalfd, … */
@@ -24,10 +24,9 @@ enum object_kind {
 };
 
 typedef struct Object {
-	uint8_t kind;	       /* enum object_kind */
-	uint8_t flags;	       /* enum inode_flags: what is known of a path; or */
-#define OBJECT_SHARED (1 << 7) /* a futex that other processes may wait for */
-	uint32_t device;       /* major << 20 | minor */
+	uint8_t kind;	 /* enum object_kind */
+	uint8_t flags;	 /* enum inode_flags: what is known of a path */
+	uint32_t device; /* major << 20 | minor */
 	uint32_t generation;
 	uint64_t number;
 	/*
@@ -62,7 +61,8 @@ void objects_add_futex(Objects *objects, const struct rec_futex *record);
 uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t device,
 			   uint64_t number, uint32_t generation);
 /* The same of what has no inode. */
-uint32_t objects_timer(Objects *objects, uint64_t ns);
+uint32_t objects_timer(Objects *objects,
+		       uint64_t ns); /* as it is, if that is a round figure; else */
 uint32_t objects_timer_about(Objects *objects, uint64_t ns); /* to two digits */
 uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64_t address);
 

@@ -114,6 +114,7 @@ typedef struct WakerStack {
 	uint64_t start_ns; /* of the wait */
 	uint32_t user_stack, kernel_stack;
 	uint8_t source; /* enum interrupt_source (INTERVAL_WAKER_IRQ) */
+	bool by_signal; /* a signal ended the wait, not what it was for */
 } WakerStack;
 
 /* What the kernel itself says a thread used in the window (differences of REC_STATS). */
@@ -253,6 +254,12 @@ static inline const Thread *timeline_strip(const Timeline *timeline, size_t numb
 	return number < timeline->threads.count ? &timeline->threads.items[number]
 						: &timeline->path.strip;
 }
+
+/*
+ * Adds to the names of pipes and sockets the processes that were seen at their ends; once, and when
+ * the waits' reasons are final (wait_reasons.h).
+ */
+void objects_name_users(Timeline *timeline);
 
 /* How many numbers timeline_strip() takes. */
 static inline size_t timeline_strips(const Timeline *timeline)

@@ -9,8 +9,7 @@
 #include <inttypes.h>
 #include <sys/socket.h>
 
-#define TIMER_ABSTIME	   1   /* linux/time.h */
-#define FUTEX_PRIVATE_FLAG 128 /* linux/futex.h */
+#define TIMER_ABSTIME 1 /* linux/time.h */
 
 /* ---- of a wait ----------------------------------------------------------------------------- */
 
@@ -46,6 +45,8 @@ static uint64_t clock_at(const Timeline *timeline, uint64_t clock, uint64_t ns)
 {
 	switch (clock) {
 	case CLOCK_REALTIME:
+		if (!timeline->realtime_start_ns)
+			return 0; /* before the window was told */
 		return timeline->realtime_start_ns + (ns - timeline->start_ns);
 	case CLOCK_MONOTONIC:
 		return ns;
@@ -58,7 +59,7 @@ static uint64_t clock_at(const Timeline *timeline, uint64_t clock, uint64_t ns)
 static uint32_t until_moment(Timeline *timeline, const ReasonFacts *facts, uint64_t ns,
 			     uint64_t until_ns)
 {
-	uint64_t from_ns = clock_at(timeline, facts->args[0], ns);
+	uint64_t from_ns = clock_at(timeline, (uint32_t)facts->args[0], ns);
 
 	return from_ns && until_ns > from_ns
 		       ? objects_timer_about(&timeline->objects, until_ns - from_ns)
@@ -69,14 +70,22 @@ static uint32_t until_moment(Timeline *timeline, const ReasonFacts *facts, uint6
 static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns,
 		       uint64_t timeout_ns, uint32_t *ret_object)
 {
+	int32_t timeout_ms;
+
 	*ret_object = OBJECT_NONE;
 	switch (facts->syscall) {
 	case __NR_poll:
 		if ((uint32_t)facts->args[1])
 			return false;
-		timeout_ns = (int32_t)facts->args[2] > 0 ? facts->args[2] * NSEC_PER_MSEC : 0;
+		timeout_ms = facts->args[2];
+		timeout_ns = timeout_ms > 0 ? timeout_ms * NSEC_PER_MSEC : 0;
+		break;
+	case __NR_ppoll:
+		if ((uint32_t)facts->args[1])
+			return false;
 		break;
 	case __NR_select:
+	case __NR_pselect6:
 		if ((uint32_t)facts->args[0])
 			return false;
 		break;
@@ -98,17 +107,13 @@ static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns
 
 static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts)
 {
-	Objects *objects = &builder->timeline->objects;
 	const BuildProcess *process;
-	uint32_t object;
 
 	if (life->process == INDEX_NONE)
 		return OBJECT_NONE;
 	process = &builder->processes.items[life->process];
-	object = objects_futex(objects, process->process.tgid, process->exec_id, facts->args[0]);
-	if (!(facts->args[1] & FUTEX_PRIVATE_FLAG))
-		objects->list.items[object].flags |= OBJECT_SHARED;
-	return object;
+	return objects_futex(&builder->timeline->objects, process->process.tgid, process->exec_id,
+			     facts->args[0]);
 }
 
 void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const ReasonFacts *facts,
@@ -159,10 +164,26 @@ static void add_users(Users *users, const Users *others)
 /* Who writes to a pipe, or to a socket of this machine alone, wakes who reads there himself. */
 static bool woken_by_other_end(const Object *object)
 {
-	const struct rec_socket *socket = (const struct rec_socket *)object->told;
-
 	return object->kind == OBJECT_PIPE ||
-	       (object->kind == OBJECT_SOCKET && socket && socket->family == AF_UNIX);
+	       (object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET &&
+		((const struct rec_socket *)object->told)->family == AF_UNIX);
+}
+
+/* Not for a lock, memory, or to be let go on. */
+static bool is_for_data(const Interval *wait)
+{
+	enum category category = reason_info[wait->reason].category;
+
+	return category == CATEGORY_PIPE || category == CATEGORY_NETWORK ||
+	       category == CATEGORY_IDLE;
+}
+
+/* Whoever sent a signal is not at the other end; as far as it is known from where it was woken. */
+static bool by_signal(const Thread *thread, const Interval *wait)
+{
+	const WakerStack *stack = thread_waker_stack(thread, wait - thread->intervals.items);
+
+	return stack && stack->by_signal;
 }
 
 static void add_users_of_wait(const Timeline *timeline, const Thread *thread, const Interval *wait,
@@ -176,7 +197,8 @@ static void add_users_of_wait(const Timeline *timeline, const Thread *thread, co
 	if (object->kind != OBJECT_PIPE && object->kind != OBJECT_SOCKET)
 		return;
 	add_user(&users[number], thread->process);
-	if (woken_by_other_end(object) && other < timeline->threads.count)
+	if (woken_by_other_end(object) && is_for_data(wait) && !by_signal(thread, wait) &&
+	    other < timeline->threads.count)
 		add_user(&users[number], timeline->threads.items[other].process);
 }
 
@@ -205,7 +227,7 @@ static Users *find_users(const Timeline *timeline)
 	return users;
 }
 
-/* The other end of a connection, if both were seen; OBJECT_NONE. */
+/* Sockets by what tells which is the other end of one. */
 typedef struct Ends {
 	Map of_address; /* hash of both addresses of TCP and the like -> Timeline::objects */
 	Map of_inode;	/* AF_UNIX: hash of device and inode -> Timeline::objects */
@@ -232,7 +254,9 @@ static const struct rec_socket *socket_of(const Timeline *timeline, size_t numbe
 {
 	const Object *object = &timeline->objects.list.items[number];
 
-	return object->kind == OBJECT_SOCKET ? (const struct rec_socket *)object->told : NULL;
+	return object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET
+		       ? (const struct rec_socket *)object->told
+		       : NULL;
 }
 
 static Ends find_ends(const Timeline *timeline)
@@ -250,6 +274,7 @@ static Ends find_ends(const Timeline *timeline)
 	return ends;
 }
 
+/* OBJECT_NONE: it was not seen. */
 static uint32_t other_end(const Ends *ends, const struct rec_socket *socket)
 {
 	uint32_t found = MAP_NONE;
@@ -285,20 +310,23 @@ static char *append_users(char *text, const Timeline *timeline, const Users *use
 }
 
 /* Of a socket of this machine whose other end was not seen: who was there when it was connected. */
-static void add_credentials(const Timeline *timeline, const struct rec_socket *socket, Users *users)
+static void add_credentials(const Map *process_of_tgid, const struct rec_socket *socket,
+			    Users *users)
 {
-	if (socket->family != AF_UNIX || !socket->peer_tgid || users->count > 1)
-		return;
-	for (size_t i = 0; i < timeline->processes.count; i++)
-		if (timeline->processes.items[i].tgid == socket->peer_tgid)
-			add_user(users, i);
+	uint32_t process = map_get(process_of_tgid, socket->peer_tgid);
+
+	if (socket->family == AF_UNIX && users->count <= 1 && process != MAP_NONE)
+		add_user(users, process);
 }
 
-static void name_users(Timeline *timeline)
+void objects_name_users(Timeline *timeline)
 {
 	Users *users = find_users(timeline);
 	Ends ends = find_ends(timeline);
+	Map process_of_tgid = {};
 
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		map_set(&process_of_tgid, timeline->processes.items[i].tgid, i);
 	for (size_t i = 0; i < timeline->objects.list.count; i++) {
 		const struct rec_socket *socket = socket_of(timeline, i);
 		Object *object = &timeline->objects.list.items[i];
@@ -308,11 +336,12 @@ static void name_users(Timeline *timeline)
 		if (other != OBJECT_NONE)
 			add_users(&all, &users[other]);
 		if (socket)
-			add_credentials(timeline, socket, &all);
+			add_credentials(&process_of_tgid, socket, &all);
 		object->name = append_users(object->name, timeline, &all);
 	}
 	map_free(&ends.of_address);
 	map_free(&ends.of_inode);
+	map_free(&process_of_tgid);
 	free(users);
 }
 
@@ -322,16 +351,18 @@ static void name_told(Timeline *timeline)
 	for (size_t i = 0; i < timeline->objects.list.count; i++) {
 		Object *object = &timeline->objects.list.items[i];
 
-		if (object->kind != OBJECT_SOCKET || !object->told)
+		if (object->kind != OBJECT_SOCKET || !object->told ||
+		    object->told->kind != REC_SOCKET)
 			continue;
 		free(object->name);
 		object->name = socket_text((const struct rec_socket *)object->told);
 	}
-	for (size_t i = 0; i < timeline->objects.list.count; i++) {
+	for (size_t i = 0, count = timeline->objects.list.count; i < count; i++) {
 		const struct record *told = timeline->objects.list.items[i].told;
 		char *name;
 
-		if (timeline->objects.list.items[i].kind != OBJECT_EPOLL || !told)
+		if (timeline->objects.list.items[i].kind != OBJECT_EPOLL || !told ||
+		    told->kind != REC_WATCH)
 			continue;
 		name = watch_text(&timeline->objects, (const struct rec_watch *)told);
 		free(timeline->objects.list.items[i].name);
@@ -342,5 +373,4 @@ static void name_told(Timeline *timeline)
 void objects_finish(Timeline *timeline)
 {
 	name_told(timeline);
-	name_users(timeline);
 }

@@ -92,7 +92,7 @@ static void find_thread(Timeline *timeline, uint32_t number)
 /* ---- the file of a wait -------------------------------------------------------------------- */
 
 /* Of the call that a wait that began at ns is in. */
-static uint32_t object_wait_object(const Thread *thread, uint64_t ns)
+static uint32_t call_object(const Thread *thread, uint64_t ns)
 {
 	size_t low = 0, high = thread->object_waits.count;
 
@@ -135,7 +135,9 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval)
 	/* The program's memory, which the call only uses, may be another file's, or nobody's. */
 	if (fault)
 		return fault->file;
-	return wait->rule == RULE_FAULT ? OBJECT_NONE : object_wait_object(thread, wait->start_ns);
+	return reason_info[wait->reason].category == CATEGORY_FAULT
+		       ? OBJECT_NONE
+		       : call_object(thread, wait->start_ns);
 }
 
 /* ---- what waited for them ------------------------------------------------------------------ */

@@ -124,8 +124,15 @@ uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i)
 	uint32_t number = thread_wait_request(thread, i), told = thread_wait_object(thread, i);
 	const Request *request;
 
-	if (interval->state != STATE_BLOCKED || number == REQUEST_NONE)
-		return interval->state == STATE_BLOCKED ? told : OBJECT_NONE;
+	if (interval->state != STATE_BLOCKED)
+		return OBJECT_NONE;
+	/* sendfile: what is sent is not what the network is waited for. */
+	if (told != OBJECT_NONE &&
+	    reason_info[wait_reason(interval)].category == CATEGORY_NETWORK &&
+	    timeline->objects.list.items[told].kind == OBJECT_FILE)
+		told = OBJECT_NONE;
+	if (number == REQUEST_NONE)
+		return told;
 	request = &timeline->requests.list.items[number];
 	/* Of a request for several files only the first is known. */
 	if (request->file == OBJECT_NONE || (request->flags & REQUEST_MIXED && told != OBJECT_NONE))

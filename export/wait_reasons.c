@@ -104,7 +104,7 @@ static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *
 static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 {
 	Functions functions = functions_of(explainer, stack);
-	bool idle = true, inside = true;
+	bool idle = true, inside = true, named = false;
 	size_t found = 0;
 
 	says->no_fault = is_whole(explainer->timeline, stack, &functions);
@@ -114,6 +114,7 @@ static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 		const KernelRule *rule = number < kernel_rule_count ? &kernel_rules[number] : NULL;
 
 		says->no_fault &= number != NAME_FAULT;
+		named |= kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
 		if (!inside)
 			continue;
 		if (number == NAME_FAULT) {
@@ -128,6 +129,7 @@ static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 		inside &= !rule || rule->level != LEVEL_MEMORY;
 		idle &= kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
 	}
+	says->no_fault &= named;
 	if (says->rule)
 		keep_evidence(explainer, &functions, stack, found, says->rule);
 }
@@ -176,7 +178,21 @@ static enum interrupt_source source_of(Explainer *explainer, uint32_t stack)
 	return source;
 }
 
-/* Which interrupts ended waits; the same for the same stack. */
+static bool is_signal(Explainer *explainer, uint32_t stack)
+{
+	Functions functions = functions_of(explainer, stack);
+
+	for (size_t i = 0; i < functions.count; i++)
+		if (!strcmp(strings_get(&explainer->frames->strings,
+					function_name(explainer, &functions, i)),
+			    "signal_wake_up_state"))
+			return true;
+	return false;
+}
+
+#define BY_SIGNAL 0x100 /* beside an enum interrupt_source */
+
+/* Which interrupts ended waits, and which signals; the same for the same stack. */
 static void tell_interrupts(Explainer *explainer, Thread *thread)
 {
 	for (size_t i = 0; i < thread->waker_stacks.count; i++) {
@@ -187,10 +203,12 @@ static void tell_interrupts(Explainer *explainer, Thread *thread)
 			continue;
 		known = map_get(&explainer->sources, waker->kernel_stack);
 		if (known == MAP_NONE) {
-			known = source_of(explainer, waker->kernel_stack);
+			known = source_of(explainer, waker->kernel_stack) |
+				(is_signal(explainer, waker->kernel_stack) ? BY_SIGNAL : 0);
 			map_set(&explainer->sources, waker->kernel_stack, known);
 		}
-		waker->source = known;
+		waker->source = known & ~BY_SIGNAL;
+		waker->by_signal = known & BY_SIGNAL;
 	}
 }
 
@@ -212,28 +230,6 @@ static void drop_holders(Thread *thread)
 	}
 }
 
-/*
- * Where page faults are told by tracepoints, some that are over look as if the thread were still in
- * them (bpf/fault.bpf.c); its kernel stack knows better.
- */
-static void drop_faults(const Explainer *explainer, Thread *thread)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < thread->faults.count; i++) {
-		const Fault *fault = &thread->faults.items[i];
-		const Interval *wait =
-			fault->wait == WAIT_NONE ? NULL : &thread->intervals.items[fault->wait];
-
-		if (fault->hook != FAULT_HOOK_SLEEP || !wait || wait->kernel_stack == STACK_NONE ||
-		    !explainer->says[wait->kernel_stack].no_fault)
-			thread->faults.items[count++] = *fault;
-		else if (wait->rule == RULE_FAULT)
-			thread_explain(thread, fault->wait, REASON_UNINTERRUPTIBLE, RULE_STATE);
-	}
-	thread->faults.count = count;
-}
-
 /* To the kernel it looks like a page that was read from a disk. */
 static void tell_faults(Thread *thread)
 {
@@ -245,21 +241,55 @@ static void tell_faults(Thread *thread)
 	}
 }
 
+/* What the stack says that a wait has; NULL: it has none. */
+static const StackSays *says_of(Explainer *explainer, const Interval *wait)
+{
+	StackSays *says;
+
+	if (wait->state != STATE_BLOCKED || wait->kernel_stack == STACK_NONE)
+		return NULL;
+	says = &explainer->says[wait->kernel_stack];
+	if (!says->looked)
+		look(explainer, wait->kernel_stack, says);
+	says->looked = true;
+	return says;
+}
+
+/*
+ * Where page faults are told by tracepoints, some that are over look as if the thread were still in
+ * them (bpf/fault.bpf.c); its kernel stack knows better.
+ */
+static void drop_faults(Explainer *explainer, Thread *thread)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < thread->faults.count; i++) {
+		const Fault *fault = &thread->faults.items[i];
+		const Interval *wait =
+			fault->wait == WAIT_NONE ? NULL : &thread->intervals.items[fault->wait];
+		const StackSays *says = wait ? says_of(explainer, wait) : NULL;
+
+		if (fault->hook != FAULT_HOOK_SLEEP || !says || !says->no_fault)
+			thread->faults.items[count++] = *fault;
+		else if (wait->rule == RULE_FAULT)
+			thread_explain(thread, fault->wait,
+				       wait->sleep == SLEEP_FOR_DISK ? REASON_DISK_OTHER
+								     : REASON_UNINTERRUPTIBLE,
+				       RULE_STATE);
+	}
+	thread->faults.count = count;
+}
+
 static void explain_thread(Explainer *explainer, Thread *thread)
 {
+	drop_faults(explainer, thread);
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		const Interval *wait = &thread->intervals.items[i];
+		const StackSays *says = says_of(explainer, wait);
 		enum reason_rule by;
 		enum reason reason;
-		StackSays *says;
 
-		if (wait->state != STATE_BLOCKED || wait->kernel_stack == STACK_NONE)
-			continue;
-		says = &explainer->says[wait->kernel_stack];
-		if (!says->looked)
-			look(explainer, wait->kernel_stack, says);
-		says->looked = true;
-		if (!says->rule)
+		if (!says || !says->rule)
 			continue;
 		reason = kernel_reason(says->rule, wait->reason, says->in_fault, &by);
 		/* A page fault or a request is what was seen to happen. */
@@ -271,7 +301,6 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);
 	drop_holders(thread);
-	drop_faults(explainer, thread);
 	tell_faults(thread);
 }
 

@@ -15,6 +15,8 @@
 #define UNDERSCORES_MAX 8
 /* How many symbols back a search looks for one that holds others (nested labels). */
 #define NESTED_MAX 16
+/* Variables that hold one of the addresses: more of them no program waits for. */
+#define DATA_MAX 4096
 
 uint64_t elf_end_of(uint64_t start, uint64_t length)
 {
@@ -128,7 +130,7 @@ static void add_symbol(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols *s
 		add_function(elf, sym, name, symbols);
 		return;
 	case STT_OBJECT:
-		if (holds_address(symbols, sym))
+		if (symbols->data.count < DATA_MAX && holds_address(symbols, sym))
 			*vec_push(&symbols->data) = (ElfSymbol){
 				.start = sym->st_value, .size = sym->st_size, .name = name};
 	}
@@ -244,12 +246,26 @@ const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
 	return NULL;
 }
 
+/* The smallest; of one place the one that is called so, not a name of the library's own. */
+static bool is_better(const ElfSymbols *symbols, const ElfSymbol *a, const ElfSymbol *b)
+{
+	if (!b || a->size != b->size)
+		return !b || a->size < b->size;
+	return leading_underscores(symbols->names.items + a->name) <
+	       leading_underscores(symbols->names.items + b->name);
+}
+
 const ElfSymbol *elf_symbols_find_data(const ElfSymbols *symbols, uint64_t svma)
 {
-	for (size_t i = 0; i < symbols->data.count; i++)
-		if (svma - symbols->data.items[i].start < symbols->data.items[i].size)
-			return &symbols->data.items[i];
-	return NULL;
+	const ElfSymbol *best = NULL;
+
+	for (size_t i = 0; i < symbols->data.count; i++) {
+		const ElfSymbol *symbol = &symbols->data.items[i];
+
+		if (svma - symbol->start < symbol->size && is_better(symbols, symbol, best))
+			best = symbol;
+	}
+	return best;
 }
 
 void elf_symbols_free(ElfSymbols *symbols)

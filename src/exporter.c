@@ -148,6 +148,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		log_error("reading %s failed: %s", capture_path, strerror(-error));
 	} else {
 		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
+		objects_name_users(ret_loaded->timeline);
 		futexes_name(ret_loaded->timeline, ret_loaded->frames);
 		error = find_path(ret_loaded->timeline, options->critical_tid);
 	}

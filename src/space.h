@@ -60,7 +60,7 @@ Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t a
 /*
  * The same of data: it may lie behind what is mapped of its file to be executed, which alone is
  * recorded. So the file is the last one that lies below, and that avma is in it is not certain: a
- * symbol that covers svma proves it. Code made at run time does not count.
+ * symbol that covers svma makes it likely. Code made at run time does not count.
  */
 Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 

@@ -51,6 +51,8 @@ typedef struct Resolver {
 	Map first_alias; /* tgid -> aliases */
 	VEC(SymbolTarget) targets;
 	VEC(DataAddress) data;
+	Map data_known; /* hash -> data */
+	Map tgid_of_tid;
 	VEC(uint64_t) fileless; /* user addresses where no file is mapped that could name them */
 	Map fileless_known;
 } Resolver;
@@ -122,12 +124,34 @@ static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 	}
 }
 
-/* What waits for it is named, if it is a variable of a file. */
+/* A word that a process waits for is named, if it is a variable of a file. Each once. */
+static void add_data(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t ns)
+{
+	uint64_t key = hash_mix(tgid, avma);
+	uint32_t known = map_get(&resolver->data_known, key);
+
+	if (known != MAP_NONE && resolver->data.items[known].tgid == tgid &&
+	    resolver->data.items[known].avma == avma && resolver->data.items[known].ns == ns)
+		return;
+	map_set(&resolver->data_known, key, resolver->data.count);
+	*vec_push(&resolver->data) = (DataAddress){tgid, avma, ns};
+}
+
 static void add_futex(Resolver *resolver, const struct rec_futex *futex)
 {
-	if (futex->memory != MEMORY_HEAP && futex->memory != MEMORY_STACK)
-		*vec_push(&resolver->data) =
-			(DataAddress){futex->tgid, futex->address, futex->h.ns};
+	if (futex->memory != MEMORY_SHARED && futex->memory != MEMORY_STACK)
+		add_data(resolver, futex->tgid, futex->address, futex->h.ns);
+}
+
+#define FUTEX 202 /* x86-64's system call */
+
+/* Of who waits since before the window there is no other record. */
+static void add_asleep(Resolver *resolver, const struct rec_snapshot *snapshot)
+{
+	uint32_t tgid = map_get(&resolver->tgid_of_tid, snapshot->tid);
+
+	if (snapshot->syscall == FUTEX && tgid != MAP_NONE)
+		add_data(resolver, tgid, snapshot->args[0], snapshot->h.ns);
 }
 
 /* A change of an address space, and its place in the file. */
@@ -207,6 +231,9 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 			const struct rec_task *task = (const struct rec_task *)record;
 
 			add_alias(resolver, task->tgid, task->ns_tgid);
+			map_set(&resolver->tgid_of_tid, task->tid, task->tgid);
+		} else if (record->kind == REC_SNAPSHOT) {
+			add_asleep(resolver, (const struct rec_snapshot *)record);
 		} else if (record->kind == REC_MAPPING || record->kind == REC_SPACE) {
 			struct record *copy = memcpy(xmalloc(record->len), record, record->len);
 
@@ -359,6 +386,8 @@ static void resolver_free(Resolver *resolver)
 	map_free(&resolver->first_alias);
 	vec_free(&resolver->targets);
 	vec_free(&resolver->data);
+	map_free(&resolver->data_known);
+	map_free(&resolver->tgid_of_tid);
 	vec_free(&resolver->fileless);
 	map_free(&resolver->fileless_known);
 }

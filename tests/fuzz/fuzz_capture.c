@@ -7,6 +7,7 @@
 #include "capture.h"
 #include "critical_path.h"
 #include "frames.h"
+#include "futexes.h"
 #include "fuzz.h"
 #include "timeline.h"
 #include "wait_reasons.h"
@@ -83,6 +84,8 @@ static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 	fuzz_require(got == 0 && late == capture_reader_counts(reader)->late);
 	loaded->timeline = timeline_builder_finish(builder);
 	wait_reasons_by_stack(loaded->timeline, loaded->frames);
+	objects_name_users(loaded->timeline);
+	futexes_name(loaded->timeline, loaded->frames);
 	critical_path_find(loaded->timeline, critical_path_thread(loaded->timeline, 0));
 	return *capture_reader_counts(reader);
 }

@@ -5,6 +5,7 @@
 #include "critical_path.h"
 #include "firefox.h"
 #include "frames.h"
+#include "futexes.h"
 #include "fuzz.h"
 #include "report.h"
 #include "report_path.h"
@@ -45,6 +46,8 @@ static void read_and_tell(CaptureReader *reader)
 	}
 	timeline = timeline_builder_finish(builder);
 	wait_reasons_by_stack(timeline, frames);
+	objects_name_users(timeline);
+	futexes_name(timeline, frames);
 	critical_path_find(timeline, critical_path_thread(timeline, 0));
 	tell(timeline, frames);
 	timeline_free(timeline);
