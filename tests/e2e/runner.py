@@ -4,7 +4,7 @@
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
 under the sanitizers), vm (the kernel matrix), fuzz (fuzz.py), and one for each test_*.py beside
 this file.
-Suites that hold no times to account say so (UNTIMED), and may have other work beside them.
+Suites that hold no times to account say so (UNTIMED), and may have other work beside them: each other.
 In a guest of that matrix (--guest) only the last ones, as far as they need a kernel.
 """
 import argparse
@@ -233,8 +233,9 @@ def main():
             runner.run_kernels(options.long)
         finally:
             room.release()
-        for suite in untimed:
-            runner.run_module(suite)
+        with ThreadPoolExecutor(os.cpu_count()) as suites_at_once:
+            for done in [suites_at_once.submit(runner.run_module, suite) for suite in untimed]:
+                done.result()
         fuzzing.result()
     # These hold times to account: nothing else runs beside them.
     for suite in suites:

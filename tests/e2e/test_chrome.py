@@ -11,6 +11,7 @@ from harness import (MS, ROOT, WORKLOADS, Skip, Viewer, by_category, by_state, c
                      expect_failure, needs_command, needs_root, read_report)
 
 HOST_ONLY = "the same capture gives the same bytes anywhere"
+UNTIMED = True
 
 RUNNING = ("User", "Kernel")
 OFF = ("Running", "Unknown (events lost)")
