@@ -114,7 +114,9 @@ def check_pipeline(slow, fast):
     middle = sum(t["ns"] for t in path["threads"] if t["name"] == "middle")
     check(middle >= 0.95 * path["length_ns"] - noise(path["length_ns"]),
           f"middle has {middle / MS:.1f} of {path['length_ns'] / MS:.1f} ms")
-    check_timed("shorter by", wall(slow) - wall(fast), path["reasons"].get("[sleep]", 0), 0.05, MS)
+    # An emulated CPU takes milliseconds to sleep and to go on, which is saved, too.
+    check_timed("shorter by", wall(slow) - wall(fast), path["reasons"].get("[sleep]", 0),
+                0.25 if IN_GUEST else 0.05, MS)
 
 
 def pipelines(context):
