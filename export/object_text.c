@@ -102,23 +102,6 @@ char *socket_text(const struct rec_socket *socket)
 
 /* ---- epoll --------------------------------------------------------------------------------- */
 
-static enum object_kind kind_of_watched(const struct watched *watched)
-{
-	switch (watched->kind) {
-	case FD_PIPE:
-		return OBJECT_PIPE;
-	case FD_INET:
-	case FD_UNIX:
-	case FD_SOCKET:
-	case FD_LISTEN:
-		return OBJECT_SOCKET;
-	case FD_ANON:
-		return OBJECT_ANONYMOUS;
-	default:
-		return OBJECT_FILE;
-	}
-}
-
 static int compare_descriptors(const void *a, const void *b)
 {
 	const struct watched *x = a, *y = b;
@@ -167,7 +150,7 @@ char *watch_text(Objects *objects, const struct rec_watch *watch)
 	qsort(list, watch->count, sizeof(*list), compare_descriptors);
 	for (size_t i = 0; i < MIN(watch->count, (u32)WATCHED_NAMED); i++) {
 		uint32_t place =
-			objects_reference(objects, kind_of_watched(&list[i]), list[i].device,
+			objects_reference(objects, object_kind_of(list[i].kind), list[i].device,
 					  list[i].inode, list[i].generation);
 		text = append(text, i == 0 ? " of " : ", ", watched_name(objects, place));
 	}

@@ -17,6 +17,23 @@ void objects_free(Objects *objects)
 	map_free(&objects->index);
 }
 
+enum object_kind object_kind_of(enum fd_kind kind)
+{
+	switch (kind) {
+	case FD_PIPE:
+		return OBJECT_PIPE;
+	case FD_INET:
+	case FD_UNIX:
+	case FD_SOCKET:
+	case FD_LISTEN:
+		return OBJECT_SOCKET;
+	case FD_ANON:
+		return OBJECT_ANONYMOUS;
+	default:
+		return OBJECT_FILE;
+	}
+}
+
 void object_json(Json *json, const Object *object)
 {
 	static const char *const kinds[OBJECT_KINDS] = {

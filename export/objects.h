@@ -45,6 +45,9 @@ typedef struct Objects {
 
 void objects_free(Objects *objects);
 
+/* What a descriptor of that kind leads to. */
+enum object_kind object_kind_of(enum fd_kind kind);
+
 /*
  * Take what a file is called, where a socket leads to, what epoll watches. The last word counts,
  * unless it says less of a path than an earlier one.

@@ -25,19 +25,7 @@ static enum object_kind kind_of_call(const ReasonFacts *facts)
 		return OBJECT_EPOLL;
 	if (facts->syscall == __NR_sendfile)
 		return OBJECT_FILE; /* what is sent, not where to */
-	switch (facts->fd_kind) {
-	case FD_PIPE:
-		return OBJECT_PIPE;
-	case FD_INET:
-	case FD_UNIX:
-	case FD_SOCKET:
-	case FD_LISTEN:
-		return OBJECT_SOCKET;
-	case FD_ANON:
-		return OBJECT_ANONYMOUS;
-	default:
-		return OBJECT_FILE;
-	}
+	return object_kind_of(facts->fd_kind);
 }
 
 /* What a clock showed at ns, a moment of CLOCK_MONOTONIC; 0: it is not known. */
