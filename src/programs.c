@@ -119,27 +119,53 @@ static bool is_follower(const struct bpf_program *program)
 	return false;
 }
 
+/* Without these a wait or a request is recorded all the same, and less is known of it. */
+static bool is_dispensable(const char *program)
+{
+	static const char *const programs[] = {"on_bio_limited", "on_contention", "on_ring_work"};
+
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+		if (!strcmp(program, programs[i]))
+			return true;
+	return false;
+}
+
+static const char *purpose_of(const char *program)
+{
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
+		if (!strcmp(program, hooks[i].program))
+			return hooks[i].purpose;
+	return program;
+}
+
+static int attach_follower(Programs *programs, struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+	const char *name = bpf_program__name(program);
+	struct bpf_link *link = bpf_program__attach(program);
+	int error = -errno;
+
+	if (link) {
+		*vec_push(&programs->followers) = link;
+		return 0;
+	}
+	if (is_dispensable(name)) {
+		log_warn("not recorded: %s (attaching %s failed: %s)", purpose_of(name), section,
+			 strerror(-error));
+		return 0;
+	}
+	log_error("attaching %s failed: %s", section, strerror(-error));
+	return error;
+}
+
 static int attach_followers_of(Programs *programs, struct wallprof *half)
 {
 	struct bpf_program *program;
+	int error = 0;
 
-	bpf_object__for_each_program(program, half->obj)
-	{
-		struct bpf_link *link;
-
-		if (!is_follower(program))
-			continue;
-		link = bpf_program__attach(program);
-		if (!link) {
-			int error = -errno;
-
-			log_error("attaching %s failed: %s", bpf_program__section_name(program),
-				  strerror(-error));
-			return error;
-		}
-		*vec_push(&programs->followers) = link;
-	}
-	return 0;
+	bpf_object__for_each_program(program, half->obj) if (is_follower(program) && !error) error =
+		attach_follower(programs, program);
+	return error;
 }
 
 static int attach_followers(Programs *programs)
