@@ -18,7 +18,7 @@ const volatile u64 setting_waker_threshold_ns = WAKER_THRESHOLD_NONE;
 u64 target_bits[TARGET_WORDS];
 u64 stack_sent[STACK_SENT_SLOTS];
 u64 foreign_sent[FOREIGN_SENT_SLOTS];
-u64 inode_sent[INODE_SENT_SLOTS];
+u64 name_sent[NAME_SENT_SLOTS];
 u64 slept_since[SLEEPERS];
 u64 lock_owners[SLEEPERS];
 struct fault_counts fault_counts;

@@ -107,7 +107,7 @@ static __always_inline u64 mark_of(struct inode *inode, struct dentry *dentry)
 static __always_inline void tell_once(struct inode *inode, u64 dentry, u64 mount)
 {
 	u64 mark = mark_of(inode, (struct dentry *)dentry);
-	u64 *sent = &inode_sent[(mark >> 20) & (INODE_SENT_SLOTS - 1)];
+	u64 *sent = &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];
 	struct stack_slot *slot;
 
 	/* One that was sent without its mount is sent again with it, but not the other way round.

@@ -66,10 +66,10 @@ static __always_inline void anonymous_key(struct file *file, struct object_key *
 	key->generation = 0;
 }
 
-/* Where it is noted that something was told; see inode_sent. */
+/* Where it is noted that something was told; see name_sent. */
 static __always_inline u64 *sent_place(u64 mark)
 {
-	return &inode_sent[(mark >> 20) & (INODE_SENT_SLOTS - 1)];
+	return &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];
 }
 
 static __always_inline u64 mix(u64 a, u64 b)

@@ -12,7 +12,7 @@
 #define TARGET_WORDS	   (1 << 16) /* one bit for each of PID_MAX_LIMIT = 2^22 numbers */
 #define STACK_SENT_SLOTS   (1 << 16)
 #define FOREIGN_SENT_SLOTS (1 << 12)
-#define INODE_SENT_SLOTS   (1 << 15) /* of all that has a name: files, sockets, futexes, … */
+#define NAME_SENT_SLOTS	   (1 << 15) /* of all that has a name: files, sockets, futexes, … */
 #define SCRATCH_SLOTS	   4	     /* stacks under construction per CPU: programs nest */
 #define ACCOUNT_KINDS	   REC_BPF_MAX
 #define ACCOUNT_CAUSES	   2 /* LOSS_RING_FULL, LOSS_SCRATCH_BUSY */

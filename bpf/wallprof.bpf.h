@@ -40,7 +40,7 @@ extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE
 extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
-extern u64 inode_sent[INODE_SENT_SLOTS];
+extern u64 name_sent[NAME_SENT_SLOTS];
 extern u64 slept_since[SLEEPERS];
 extern u64 lock_owners[SLEEPERS];
 extern struct fault_counts fault_counts;
