@@ -119,6 +119,7 @@ static uint32_t refer(Objects *objects, const Object *wanted)
 	object = vec_push(&objects->list);
 	*object = *wanted;
 	object->name = number_text(object);
+	object->alike = place;
 	map_set(&objects->index, key, place);
 	return place;
 }
@@ -312,4 +313,40 @@ void object_not_mounted(Object *object, const char *device)
 	free(object->name);
 	object->name = path;
 	object->flags ^= INODE_MOUNT;
+}
+
+/* ---- what is called the same --------------------------------------------------------------- */
+
+static int compare_names(const Object *x, const Object *y)
+{
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int compare_called(const void *a, const void *b)
+{
+	const Object *x = *(const Object *const *)a, *y = *(const Object *const *)b;
+	int order = compare_names(x, y);
+
+	return order ? order : (x > y) - (x < y);
+}
+
+void objects_find_alike(Objects *objects)
+{
+	size_t count = objects->list.count;
+	_cleanup_free_ Object **sorted = xcalloc(count + 1, sizeof(*sorted));
+	const Object *first = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = &objects->list.items[i];
+	if (count > 1)
+		qsort(sorted, count, sizeof(*sorted), compare_called);
+	for (size_t i = 0; i < count; i++) {
+		if (!first || compare_names(first, sorted[i]))
+			first = sorted[i];
+		sorted[i]->alike = first - objects->list.items;
+	}
 }

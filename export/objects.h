@@ -35,6 +35,7 @@ typedef struct Object {
 	 */
 	char *name;
 	struct record *told; /* the last REC_SOCKET, REC_WATCH, or REC_FUTEX; may be NULL */
+	uint32_t alike;	     /* the first one that is called the same, see objects_find_alike */
 } Object;
 
 /* All zeros is an empty one. */
@@ -73,6 +74,19 @@ uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64
 void object_mounted(Object *object, const char *path);
 /* Likewise: nobody knows where that root is. device: what the file system is on. */
 void object_not_mounted(Object *object, const char *device);
+
+/*
+ * What is of one kind, device (or process) and name is one to whoever reads of it: a file that is
+ * made anew for each transaction, all eventfds. To be called when all have their names; until then
+ * each is its own `alike`.
+ */
+void objects_find_alike(Objects *objects);
+
+/* OBJECT_NONE of none. */
+static inline uint32_t objects_alike(const Objects *objects, uint32_t object)
+{
+	return object == OBJECT_NONE ? OBJECT_NONE : objects->list.items[object].alike;
+}
 
 /* The members "object", its name, and "object_kind": "file", "pipe", …; NULL: both null. */
 void object_json(Json *json, const Object *object);

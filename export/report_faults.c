@@ -48,9 +48,13 @@ static FaultSum *sum_files(const Timeline *timeline)
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
 
-		for (size_t j = 0; j < thread->faults.count; j++)
-			if (thread->faults.items[j].file != OBJECT_NONE)
-				add(&sums[thread->faults.items[j].file], &thread->faults.items[j]);
+		for (size_t j = 0; j < thread->faults.count; j++) {
+			const Fault *fault = &thread->faults.items[j];
+			uint32_t object = objects_alike(&timeline->objects, fault->file);
+
+			if (object != OBJECT_NONE)
+				add(&sums[object], fault);
+		}
 	}
 	if (count > 1)
 		qsort(sums, count, sizeof(*sums), compare_sums);

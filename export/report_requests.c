@@ -116,8 +116,9 @@ static size_t device_key(const Timeline *timeline, const Request *request)
 
 static size_t file_key(const Timeline *timeline, const Request *request)
 {
-	(void)timeline;
-	return request->file == OBJECT_NONE || request->over_device ? SIZE_MAX : request->file;
+	return request->file == OBJECT_NONE || request->over_device
+		       ? SIZE_MAX
+		       : objects_alike(&timeline->objects, request->file);
 }
 
 static IoSum *sum_by(const Timeline *timeline, KeyOf key_of, size_t count)

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #define REASONS_SHOWN 10
-#define FILES_SHOWN   3 /* of each */
+#define OBJECTS_SHOWN 3 /* of each */
 
 typedef struct WaitSum {
 	enum reason reason;
@@ -16,8 +16,8 @@ typedef struct WaitSum {
 
 typedef struct WaitSums {
 	WaitSum reasons[REASON_COUNT];
-	VEC(WaitSum) files; /* those for a file, by reason and file */
-	Map index;	    /* (reason, object) -> files */
+	VEC(WaitSum) objects; /* those for an object, by reason and object */
+	Map index;	      /* (reason, object) -> objects */
 } WaitSums;
 
 static void add(WaitSum *sum, uint64_t ns)
@@ -27,17 +27,17 @@ static void add(WaitSum *sum, uint64_t ns)
 	sum->longest = MAX(sum->longest, ns);
 }
 
-static WaitSum *sum_of_file(WaitSums *sums, enum reason reason, uint32_t object)
+static WaitSum *sum_of_object(WaitSums *sums, enum reason reason, uint32_t object)
 {
 	uint64_t key = (uint64_t)reason << 32 | object;
 	uint32_t number = map_get(&sums->index, key);
 
 	if (number == MAP_NONE) {
-		number = sums->files.count;
+		number = sums->objects.count;
 		map_set(&sums->index, key, number);
-		*vec_push(&sums->files) = (WaitSum){.reason = reason, .object = object};
+		*vec_push(&sums->objects) = (WaitSum){.reason = reason, .object = object};
 	}
-	return &sums->files.items[number];
+	return &sums->objects.items[number];
 }
 
 static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *thread)
@@ -46,7 +46,7 @@ static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *th
 		const Interval *interval = &thread->intervals.items[i];
 		uint64_t end = interval_end(thread, i);
 		enum reason reason = wait_reason(interval);
-		WaitSum *of_file;
+		WaitSum *of_object;
 		uint32_t object;
 
 		/* What is unknown is in the ledger: nobody can say that it was a wait. */
@@ -57,10 +57,10 @@ static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *th
 		object = wait_object(timeline, thread, i);
 		if (object == OBJECT_NONE)
 			continue;
-		of_file = sum_of_file(sums, reason, object);
-		add(of_file, end - interval->start_ns);
+		of_object = sum_of_object(sums, reason, object);
+		add(of_object, end - interval->start_ns);
 		if (thread_wait_request(thread, i) != REQUEST_NONE)
-			of_file->request_ns += end - interval->start_ns;
+			of_object->request_ns += end - interval->start_ns;
 	}
 }
 
@@ -86,8 +86,8 @@ static WaitSums sum_up(const Timeline *timeline)
 		add_waits(&sums, timeline, &timeline->threads.items[i]);
 	map_free(&sums.index);
 	qsort(sums.reasons, REASON_COUNT, sizeof(WaitSum), compare_sums);
-	if (sums.files.count > 1)
-		qsort(sums.files.items, sums.files.count, sizeof(WaitSum), compare_sums);
+	if (sums.objects.count > 1)
+		qsort(sums.objects.items, sums.objects.count, sizeof(WaitSum), compare_sums);
 	return sums;
 }
 
@@ -114,12 +114,11 @@ static bool way_of(const Request *request, enum way *ret_way)
 	       (request_is_read(request) || request_is_write(request));
 }
 
-static void add_requests(Spans *spans, const Requests *requests)
+static void add_requests(Spans *spans, const Timeline *timeline)
 {
-	for (size_t i = 0; i < requests->list.count; i++) {
-		const Request *request = &requests->list.items[i];
+	for (size_t i = 0; i < timeline->requests.list.count; i++) {
+		const Request *request = &timeline->requests.list.items[i];
 		Span span = {
-			.object = request->file,
 			.from_ns = request_begin(request),
 			.to_ns = request->end_ns,
 			.bytes = request->bytes,
@@ -128,8 +127,10 @@ static void add_requests(Spans *spans, const Requests *requests)
 			.vague = request->flags & (REQUEST_KTHREAD | REQUEST_MIXED),
 		};
 
-		if (way_of(request, &span.way))
-			*vec_push(spans) = span;
+		if (!way_of(request, &span.way))
+			continue;
+		span.object = objects_alike(&timeline->objects, request->file);
+		*vec_push(spans) = span;
 	}
 }
 
@@ -138,10 +139,11 @@ static void add_request_waits(Spans *spans, const Timeline *timeline, const Thre
 	for (size_t i = 0; i < thread->request_waits.count; i++) {
 		const RequestWait *wait = &thread->request_waits.items[i];
 		const Request *request = &timeline->requests.list.items[wait->request];
-		Span span = {.object = request->file};
+		Span span = {};
 
 		if (!way_of(request, &span.way))
 			continue;
+		span.object = objects_alike(&timeline->objects, request->file);
 		span.from_ns = thread->intervals.items[wait->interval].start_ns;
 		span.to_ns = interval_end(thread, wait->interval);
 		*vec_push(spans) = span;
@@ -187,7 +189,7 @@ static double *file_rates(const Timeline *timeline)
 	double *rates = xcalloc(WAYS * timeline->objects.list.count + 1, sizeof(*rates));
 	Spans spans = {};
 
-	add_requests(&spans, &timeline->requests);
+	add_requests(&spans, timeline);
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		add_request_waits(&spans, timeline, &timeline->threads.items[i]);
 	if (spans.count > 1)
@@ -228,7 +230,7 @@ static void print_sum(FILE *file, const WaitSum *sum, const char *name)
 		DURATION(sum->longest), name);
 }
 
-static void print_file(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
+static void print_object(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
 {
 	_cleanup_free_ char *path = printable(timeline->objects.list.items[sum->object].name);
 	_cleanup_free_ char *name =
@@ -237,20 +239,20 @@ static void print_file(FILE *file, const Timeline *timeline, const WaitSum *sum,
 	print_sum(file, sum, name);
 }
 
-/* The first files of a reason, and what the others have of it. */
-static void print_files(FILE *file, const Timeline *timeline, const WaitSums *sums,
-			enum reason reason, const double *rates)
+/* The first objects of a reason, and what the others have of it. */
+static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *sums,
+			  enum reason reason, const double *rates)
 {
 	WaitSum others = {};
 	size_t shown = 0, more = 0;
 
-	for (size_t i = 0; i < sums->files.count; i++) {
-		const WaitSum *sum = &sums->files.items[i];
+	for (size_t i = 0; i < sums->objects.count; i++) {
+		const WaitSum *sum = &sums->objects.items[i];
 
 		if (sum->reason != reason)
 			continue;
-		if (shown < FILES_SHOWN) {
-			print_file(file, timeline, sum, rate_of_waits(sum, rates));
+		if (shown < OBJECTS_SHOWN) {
+			print_object(file, timeline, sum, rate_of_waits(sum, rates));
 			shown++;
 			continue;
 		}
@@ -282,7 +284,7 @@ static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *
 			fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest",
 				title);
 		print_sum(file, sum, info->leaf);
-		print_files(file, timeline, sums, sum->reason, rates);
+		print_objects(file, timeline, sums, sum->reason, rates);
 	}
 }
 
@@ -294,7 +296,7 @@ void report_waits_print(FILE *file, const Timeline *timeline)
 	print_largest(file, timeline, &sums, /* idle= */ false, rates, "largest waits");
 	print_largest(file, timeline, &sums, /* idle= */ true, rates,
 		      "idle, not counted among them");
-	vec_free(&sums.files);
+	vec_free(&sums.objects);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -304,8 +306,8 @@ void report_waited_objects(Json *json, const Timeline *timeline)
 	WaitSums sums = sum_up(timeline);
 
 	json_key_array(json, "waited_objects");
-	for (size_t i = 0; i < sums.files.count; i++) {
-		const WaitSum *sum = &sums.files.items[i];
+	for (size_t i = 0; i < sums.objects.count; i++) {
+		const WaitSum *sum = &sums.objects.items[i];
 
 		json_begin_object(json);
 		json_key_string(json, "reason", reason_info[sum->reason].leaf);
@@ -316,5 +318,5 @@ void report_waited_objects(Json *json, const Timeline *timeline)
 		json_end_object(json);
 	}
 	json_end_array(json);
-	vec_free(&sums.files);
+	vec_free(&sums.objects);
 }

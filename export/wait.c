@@ -118,7 +118,7 @@ const char *wait_note(const Interval *interval)
 	}
 }
 
-uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i)
+static uint32_t object_of(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
 	uint32_t number = thread_wait_request(thread, i), told = thread_wait_object(thread, i);
@@ -138,6 +138,11 @@ uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i)
 	if (request->file == OBJECT_NONE || (request->flags & REQUEST_MIXED && told != OBJECT_NONE))
 		return told;
 	return request->file;
+}
+
+uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i)
+{
+	return objects_alike(&timeline->objects, object_of(timeline, thread, i));
 }
 
 static const char *task_name(const Timeline *timeline, uint32_t task, char name[COMM_LEN + 1])

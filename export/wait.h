@@ -31,9 +31,10 @@ char *wait_evidence(const Timeline *timeline, const Interval *interval);
 const char *wait_note(const Interval *interval);
 
 /*
- * The file that the wait of interval i was for (Timeline::objects): that of the request that ended
+ * What the wait of interval i was for (Timeline::objects): that of the request that ended
  * it or, if that is not known, of the page fault or of the system call that it lies in.
  * OBJECT_NONE: of none, or nobody knows.
+ * Of those that are called the same it is the first (Object::alike).
  */
 uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i);
 

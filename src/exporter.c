@@ -150,6 +150,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
 		objects_name_users(ret_loaded->timeline);
 		futexes_name(ret_loaded->timeline, ret_loaded->frames);
+		objects_find_alike(&ret_loaded->timeline->objects);
 		error = find_path(ret_loaded->timeline, options->critical_tid);
 	}
 	capture_reader_free(reader);

@@ -92,15 +92,21 @@ static void set_object(Scenario *s, enum fd_kind kind, uint64_t inode)
 	s->next_out.file_device = DEVICE;
 }
 
-static void name_inode(Scenario *s, uint64_t inode, uint8_t flags, const char *name)
+static void name_inode_of(Scenario *s, uint32_t device, uint64_t inode, uint8_t flags,
+			  const char *name)
 {
 	struct rec_inode *record = make_record(
 		REC_INODE, flags, 1, offsetof(struct rec_inode, text), name, strlen(name) + 1);
 
-	record->device = DEVICE;
+	record->device = device;
 	record->inode = inode;
 	record->size = strlen(name) + 1;
 	give(s, &record->h);
+}
+
+static void name_inode(Scenario *s, uint64_t inode, uint8_t flags, const char *name)
+{
+	name_inode_of(s, DEVICE, inode, flags, name);
 }
 
 /* ---- kinds --------------------------------------------------------------------------------- */
@@ -483,6 +489,34 @@ static void test_begun_before(void **state)
 	scenario_free(&s);
 }
 
+/* ---- what is called the same --------------------------------------------------------------- */
+
+/* A file that is made anew for each transaction is one; one of another file system is not. */
+static void test_alike(void **state)
+{
+	const Object *objects;
+	Scenario s;
+
+	(void)state;
+	begin(&s);
+	name_inode(&s, 7, INODE_WHOLE, "journal");
+	name_inode(&s, 8, INODE_WHOLE, "journal");
+	name_inode(&s, 9, INODE_WHOLE, "table");
+	name_inode_of(&s, DEVICE + 1, 7, INODE_WHOLE, "journal");
+	set_object(&s, FD_FILE, 8);
+	wait_once(&s, READ);
+	objects = s.timeline->objects.list.items;
+	assert_int_equal(objects[1].number, 8);
+	assert_ptr_equal(waited_for(&s, 20), &objects[1]);
+	objects_find_alike(&s.timeline->objects);
+	objects = s.timeline->objects.list.items;
+	assert_ptr_equal(waited_for(&s, 20), &objects[0]);
+	assert_int_equal(objects_alike(&s.timeline->objects, 2), 2);
+	assert_int_equal(objects_alike(&s.timeline->objects, 3), 3);
+	assert_int_equal(objects_alike(&s.timeline->objects, OBJECT_NONE), OBJECT_NONE);
+	scenario_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_both_ends),      cmocka_unit_test(test_unix_ends),
 		cmocka_unit_test(test_closed_socket),  cmocka_unit_test(test_epoll),
 		cmocka_unit_test(test_epoll_of_epoll), cmocka_unit_test(test_begun_before),
+		cmocka_unit_test(test_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
