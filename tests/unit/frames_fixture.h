@@ -29,22 +29,7 @@ static inline void give(const Fixture *fixture, struct record *record)
 static inline void give_symbol(const Fixture *fixture, uint32_t file, uint64_t address,
 			       uint64_t function, const char *name, const char *module)
 {
-	char text[256] = {};
-	size_t length = sizeof(u32) + strlen(name) + 2;
-	struct rec_symbol *symbol;
-
-	strcpy(text + sizeof(u32), name);
-	if (module)
-		strcpy(text + length, module);
-	symbol = make_record(REC_SYMBOL, 0, 0, offsetof(struct rec_symbol, text), text,
-			     length + (module ? strlen(module) + 1 : 0));
-	symbol->file = file;
-	symbol->count = 1;
-	symbol->address = address;
-	symbol->function = function;
-	symbol->function_size = 64;
-	symbol->lib = module ? length : 0;
-	give(fixture, &symbol->h);
+	give(fixture, make_symbol(0, file, address, function, name, module));
 }
 
 static inline uint32_t add_stack(Fixture *fixture, int flags, int result, const uint64_t *pcs,

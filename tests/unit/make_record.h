@@ -92,6 +92,28 @@ static inline struct record *make_space(uint64_t ns, int flags, uint32_t ns_tgid
 	return &space->h;
 }
 
+/* A name without a line; module: of the kernel's, or NULL. */
+static inline struct record *make_symbol(int flags, uint32_t file, uint64_t address,
+					 uint64_t function, const char *name, const char *module)
+{
+	char text[256] = {};
+	size_t length = sizeof(u32) + strlen(name) + 2;
+	struct rec_symbol *symbol;
+
+	strcpy(text + sizeof(u32), name);
+	if (module)
+		strcpy(text + length, module);
+	symbol = make_record(REC_SYMBOL, flags, 0, offsetof(struct rec_symbol, text), text,
+			     length + (module ? strlen(module) + 1 : 0));
+	symbol->file = file;
+	symbol->count = 1;
+	symbol->address = address;
+	symbol->function = function;
+	symbol->function_size = 64;
+	symbol->lib = module ? length : 0;
+	return &symbol->h;
+}
+
 static inline struct record *make_task(uint32_t tid, uint32_t tgid, uint32_t ns_tgid)
 {
 	struct rec_task *task = make_record(REC_TASK, 0, 1, sizeof(*task), NULL, 0);
