@@ -6,6 +6,7 @@ from harness import Profile, check, expect_failure
 from test_unwind import STACKS
 
 HOST_ONLY = "it needs the programs"
+UNTIMED = True
 MAKES_CODE = ("node", "gdb")  # V8; Guile
 
 

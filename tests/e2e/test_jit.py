@@ -10,6 +10,7 @@ from harness import (ABSOLUTE, MS, SHARE, WORKLOADS, Profile, Skip, by_state, ch
                      check_close, check_timed, expect_failure, host_only, needs_command, needs_root,
                      unless_stolen, without_stolen)
 
+UNTIMED = True
 NAMES = ("jit_first", "jit_second", "jit_third")
 
 # Burns CPU time in one function and says how much; argv: file of the truth, milliseconds.

@@ -115,16 +115,19 @@ def functions_of(context, recording, name):
 def check_updates(context, recording, threads, updates):
     """Below the function that updates a map: all of the waits, as long as the program says.
 
-    Each update waits for a grace period once; where these are expedited, for a lock of RCU's, too.
+    Each update waits for a grace period once; where these are expedited, for a lock of RCU's, too, and
+    once in a while the period has passed by then.
     """
     waits = [end - begin for t in recording.truth.named("updater") for _, begin, end in t["waits"]]
     (below,) = functions_of(context, recording, "bpf_map_update_elem")
-    check(below["count"] >= threads * updates and below["threads"] == threads,
+    group, wanted = recording.report["waits"][0], threads * updates
+    evidence = group["evidence"] or ""
+    least = wanted - (threads // 4 if evidence.startswith("synchronize_rcu_expedited") else 0)
+    check(below["count"] >= least and below["threads"] == threads,
           f"{below}, should be {threads} threads with {updates} waits each")
     check_timed("an update waits", below["total_ns"] / len(waits), sum(waits) / len(waits), 0.02, 0)
-    group = recording.report["waits"][0]
-    check(group["reason"] == "[RCU grace period wait]" and group["count"] == threads * updates
-          and (group["evidence"] or "").startswith("synchronize_rcu"), f"the largest is {group}")
+    check(group["reason"] == "[RCU grace period wait]" and evidence.startswith("synchronize_rcu")
+          and least <= group["count"] <= wanted, f"the largest is {group}")
     check("bpf_map_update_elem" in group["chain"], f"it is in {group['chain']}")
 
 

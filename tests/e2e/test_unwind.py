@@ -15,6 +15,7 @@ from libraries import FLAGS, make_library, make_many, make_thrower
 from object_files import run
 from roots import Roots
 
+UNTIMED = True
 SOURCES = ROOT / "tests" / "workloads"
 STACKS = ("--stacks", "dwarf")
 
