@@ -10,7 +10,6 @@ from harness import (MS, ROOT, Profile, Viewer, check, check_close, expect_failu
                      without_stolen)
 
 HOST_ONLY = "it needs a compiler"
-UNTIMED = True
 
 SOURCES = ("lines.c", "lines.h")
 NOBODY = 65534

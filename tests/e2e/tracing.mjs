@@ -107,9 +107,10 @@ async function connect(address) {
 }
 
 async function look(call, url) {
-  const { targetId } = await call('Target.createTarget', { url });
+  const { targetId } = await call('Target.createTarget', { url: 'about:blank' });
   const { sessionId } = await call('Target.attachToTarget', { targetId, flatten: true });
   await call('Page.enable', {}, sessionId);
+  await call('Page.navigate', { url }, sessionId); // returns when the page's own context is there
   const { result, exceptionDetails } = await call('Runtime.evaluate',
     { expression: `new Promise((done) => document.readyState === 'complete' ? done()
         : addEventListener('load', done)).then(${READ})`, awaitPromise: true, returnByValue: true },
