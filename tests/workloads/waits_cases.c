@@ -328,14 +328,17 @@ static bool set_up_event(struct wait_state *state)
 	return state->fd[0] >= 0;
 }
 
+/* Other threads open and close files meanwhile: the second one watched is to have a higher number. */
 static bool set_up_epoll(struct wait_state *state)
 {
 	struct epoll_event event = {.events = EPOLLIN};
+	int second;
 
 	state->other = epoll_create1(EPOLL_CLOEXEC);
 	return set_up_pipe(state) &&
 	       epoll_ctl(state->other, EPOLL_CTL_ADD, state->fd[0], &event) == 0 &&
-	       epoll_ctl(state->other, EPOLL_CTL_ADD, eventfd(0, EFD_CLOEXEC), &event) == 0;
+	       (second = fcntl(eventfd(0, EFD_CLOEXEC), F_DUPFD_CLOEXEC, state->fd[0] + 1)) >= 0 &&
+	       epoll_ctl(state->other, EPOLL_CTL_ADD, second, &event) == 0;
 }
 
 static void wait_epoll(struct wait_state *state)
