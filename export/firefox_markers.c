@@ -436,7 +436,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 		key_unique(profile, "note", note);
 	request = write_wait_request(profile, thread, marker->index);
 	key_object(profile, object);
-	if (request && request->file == object)
+	if (request && objects_alike(&profile->timeline->objects, request->file) == object)
 		key_offset(profile, request);
 	write_cause(profile, &ref);
 }

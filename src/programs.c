@@ -27,43 +27,52 @@ struct Programs {
 	ProgramsTimes times;
 };
 
+enum hook_need {
+	HOOK_NEEDED,
+	HOOK_OPTIONAL,	  /* its kind of event may be missing as a whole */
+	HOOK_DISPENSABLE, /* as that; without it the event is recorded, and less is known of it */
+};
+
 static const struct {
 	const char *program;
 	const char *hook;
 	const char *purpose;
-	bool optional;
+	enum hook_need need;
 } hooks[] = {
-	{"on_fault_begin", "fentry/handle_mm_fault", "page faults", true},
-	{"on_fault_end", "fexit/handle_mm_fault", "page faults", true},
-	{"on_fault_end_stack", "fexit/handle_mm_fault", "page faults, with stacks", true},
-	{"on_file_fault", "fexit/filemap_fault", "what page faults found of files", true},
-	{"on_fault_user", "tp_btf/page_fault_user", "page faults", true},
-	{"on_fault_kernel", "tp_btf/page_fault_kernel", "page faults", true},
-	{"on_fault_accounted", "perf_event/page-faults-maj", "page faults", true},
+	{"on_fault_begin", "fentry/handle_mm_fault", "page faults", HOOK_OPTIONAL},
+	{"on_fault_end", "fexit/handle_mm_fault", "page faults", HOOK_OPTIONAL},
+	{"on_fault_end_stack", "fexit/handle_mm_fault", "page faults, with stacks", HOOK_OPTIONAL},
+	{"on_file_fault", "fexit/filemap_fault", "what page faults found of files", HOOK_OPTIONAL},
+	{"on_fault_user", "tp_btf/page_fault_user", "page faults", HOOK_OPTIONAL},
+	{"on_fault_kernel", "tp_btf/page_fault_kernel", "page faults", HOOK_OPTIONAL},
+	{"on_fault_accounted", "perf_event/page-faults-maj", "page faults", HOOK_OPTIONAL},
 	{"on_fault_accounted_stack", "perf_event/page-faults-min", "page faults, with stacks",
-	 true},
-	{"on_bio_queued", "tp_btf/block_bio_queue", "block I/O", true},
-	{"on_bio_limited", "fentry/__blk_throtl_bio", "block I/O that a cgroup limits", true},
-	{"on_bio_remapped", "tp_btf/block_bio_remap", "block I/O of md and dm", true},
-	{"on_bio_split", "tp_btf/block_split", "block I/O", true},
-	{"on_bio_completed", "tp_btf/block_bio_complete", "block I/O of md, dm and zram", true},
-	{"on_request_inserted", "tp_btf/block_rq_insert", "block I/O", true},
-	{"on_request_merged", "tp_btf/block_rq_merge", "block I/O", true},
-	{"on_request_issued", "tp_btf/block_rq_issue", "block I/O", true},
-	{"on_request_completed", "tp_btf/block_rq_complete", "block I/O", true},
+	 HOOK_OPTIONAL},
+	{"on_bio_queued", "tp_btf/block_bio_queue", "block I/O", HOOK_OPTIONAL},
+	{"on_bio_limited", "fentry/__blk_throtl_bio", "block I/O that a cgroup limits",
+	 HOOK_DISPENSABLE},
+	{"on_bio_remapped", "tp_btf/block_bio_remap", "block I/O of md and dm", HOOK_OPTIONAL},
+	{"on_bio_split", "tp_btf/block_split", "block I/O", HOOK_OPTIONAL},
+	{"on_bio_completed", "tp_btf/block_bio_complete", "block I/O of md, dm and zram",
+	 HOOK_OPTIONAL},
+	{"on_request_inserted", "tp_btf/block_rq_insert", "block I/O", HOOK_OPTIONAL},
+	{"on_request_merged", "tp_btf/block_rq_merge", "block I/O", HOOK_OPTIONAL},
+	{"on_request_issued", "tp_btf/block_rq_issue", "block I/O", HOOK_OPTIONAL},
+	{"on_request_completed", "tp_btf/block_rq_complete", "block I/O", HOOK_OPTIONAL},
 	{"on_ring_work", "tp_btf/io_uring_queue_async_work", "block I/O of io_uring's workers",
-	 true},
-	{"on_contention", "tp_btf/contention_begin", "who has the kernel's locks", true},
-	{"on_switch", "tp_btf/sched_switch", "context switches", false},
-	{"on_waking", "tp_btf/sched_waking", "wake-ups", false},
-	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", false},
-	{"on_exec", "tp_btf/sched_process_exec", "exec", false},
-	{"on_rename", "tp_btf/task_rename", "thread names", false},
-	{"on_tick", "perf_event/cpu-clock", "CPU samples", false},
-	{"mark_target", "iter/task", "finding targets", false},
-	{"mark_command", "iter/task", "finding the command", false},
-	{"mark_descendants", "iter/task", "finding processes of targets", false},
-	{"snapshot", "iter.s/task", "threads asleep at the start", false},
+	 HOOK_DISPENSABLE},
+	{"on_contention", "tp_btf/contention_begin", "who has the kernel's locks",
+	 HOOK_DISPENSABLE},
+	{"on_switch", "tp_btf/sched_switch", "context switches", HOOK_NEEDED},
+	{"on_waking", "tp_btf/sched_waking", "wake-ups", HOOK_NEEDED},
+	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", HOOK_NEEDED},
+	{"on_exec", "tp_btf/sched_process_exec", "exec", HOOK_NEEDED},
+	{"on_rename", "tp_btf/task_rename", "thread names", HOOK_NEEDED},
+	{"on_tick", "perf_event/cpu-clock", "CPU samples", HOOK_NEEDED},
+	{"mark_target", "iter/task", "finding targets", HOOK_NEEDED},
+	{"mark_command", "iter/task", "finding the command", HOOK_NEEDED},
+	{"mark_descendants", "iter/task", "finding processes of targets", HOOK_NEEDED},
+	{"snapshot", "iter.s/task", "threads asleep at the start", HOOK_NEEDED},
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
@@ -119,38 +128,22 @@ static bool is_follower(const struct bpf_program *program)
 	return false;
 }
 
-/* Without these a wait or a request is recorded all the same, and less is known of it. */
-static bool is_dispensable(const char *program)
-{
-	static const char *const programs[] = {"on_bio_limited", "on_contention", "on_ring_work"};
-
-	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
-		if (!strcmp(program, programs[i]))
-			return true;
-	return false;
-}
-
-static const char *purpose_of(const char *program)
-{
-	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
-		if (!strcmp(program, hooks[i].program))
-			return hooks[i].purpose;
-	return program;
-}
-
 static int attach_follower(Programs *programs, struct bpf_program *program)
 {
 	const char *section = bpf_program__section_name(program);
 	const char *name = bpf_program__name(program);
 	struct bpf_link *link = bpf_program__attach(program);
 	int error = -errno;
+	size_t i = 0;
 
 	if (link) {
 		*vec_push(&programs->followers) = link;
 		return 0;
 	}
-	if (is_dispensable(name)) {
-		log_warn("not recorded: %s (attaching %s failed: %s)", purpose_of(name), section,
+	while (i < ARRAY_LEN(hooks) && strcmp(name, hooks[i].program) != 0)
+		i++;
+	if (i < ARRAY_LEN(hooks) && hooks[i].need == HOOK_DISPENSABLE) {
+		log_warn("not recorded: %s (attaching %s failed: %s)", hooks[i].purpose, section,
 			 strerror(-error));
 		return 0;
 	}
@@ -680,7 +673,7 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 		Probe probe = {.program = hooks[i].program,
 			       .hook = hooks[i].hook,
 			       .purpose = hooks[i].purpose,
-			       .optional = hooks[i].optional,
+			       .optional = hooks[i].need != HOOK_NEEDED,
 			       .error = error};
 
 		if (!error)

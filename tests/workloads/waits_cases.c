@@ -328,7 +328,8 @@ static bool set_up_event(struct wait_state *state)
 	return state->fd[0] >= 0;
 }
 
-/* Other threads open and close files meanwhile: the second one watched is to have a higher number. */
+/* Other threads open and close files meanwhile: the second one watched is to have a higher number.
+ */
 static bool set_up_epoll(struct wait_state *state)
 {
 	struct epoll_event event = {.events = EPOLLIN};
