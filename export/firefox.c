@@ -11,7 +11,7 @@ static void key_time(Profile *profile, const char *key, bool known, uint64_t ns)
 	if (known)
 		json_ms(&profile->json, timeline_time(profile->timeline, ns));
 	else
-		json_null(&profile->json);
+		json_put_null(&profile->json);
 }
 
 static void write_thread(Profile *profile, const Track *track)

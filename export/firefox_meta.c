@@ -17,7 +17,7 @@ static void write_categories(Json *json)
 		json_key_string(json, "name", category_info[i].name);
 		json_key_string(json, "color", category_info[i].color);
 		json_key_array(json, "subcategories");
-		json_string(json, SUBCATEGORY_ALL);
+		json_put_string(json, SUBCATEGORY_ALL);
 		json_end_array(json);
 		json_end_object(json);
 	}
@@ -96,7 +96,7 @@ static void entry_ms(Json *json, const char *label, uint64_t ns)
 static void entry_string(Json *json, const char *label, const char *value)
 {
 	entry_begin(json, label, "string");
-	json_string(json, value);
+	json_put_string(json, value);
 	json_end_object(json);
 }
 

@@ -148,10 +148,10 @@ static void write_schema(Json *json, const Schema *schema)
 	json_key_string(json, "tableLabel", schema->label);
 	json_key_string(json, "chartLabel", schema->label);
 	json_key_array(json, "display");
-	json_string(json, "marker-chart");
-	json_string(json, "marker-table");
+	json_put_string(json, "marker-chart");
+	json_put_string(json, "marker-table");
 	if (schema->place)
-		json_string(json, schema->place);
+		json_put_string(json, schema->place);
 	json_end_array(json);
 	json_key_array(json, "fields");
 	for (size_t i = 0; i < schema->count; i++) {

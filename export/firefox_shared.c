@@ -113,7 +113,7 @@ static void write_lib(Json *json, const Tables *tables, const LibRow *row)
 static void json_index(Json *json, uint32_t index)
 {
 	if (index == NONE)
-		json_null(json);
+		json_put_null(json);
 	else
 		json_u64(json, index);
 }
@@ -155,8 +155,8 @@ static void write_frames(Json *json, const Tables *tables)
 	COLUMN(json, "nativeSymbol", &tables->frame_rows, json_index(json, row->native));
 	COLUMN(json, "innerWindowID", &tables->frame_rows, json_u64(json, 0));
 	COLUMN(json, "line", &tables->frame_rows, json_index(json, row->line ? row->line : NONE));
-	COLUMN(json, "column", &tables->frame_rows, json_null(json));
-	COLUMN(json, "originalLocation", &tables->frame_rows, json_null(json));
+	COLUMN(json, "column", &tables->frame_rows, json_put_null(json));
+	COLUMN(json, "originalLocation", &tables->frame_rows, json_put_null(json));
 	table_end(json, tables->frame_rows.count);
 }
 
@@ -169,9 +169,9 @@ static void write_funcs(Json *json, const Tables *tables)
 	COLUMN(json, "resource", &tables->funcs,
 	       json_s64(json, row->resource == NONE ? -1 : (int64_t)row->resource));
 	COLUMN(json, "source", &tables->funcs, json_index(json, row->source));
-	COLUMN(json, "lineNumber", &tables->funcs, json_null(json));
-	COLUMN(json, "columnNumber", &tables->funcs, json_null(json));
-	COLUMN(json, "originalLocation", &tables->funcs, json_null(json));
+	COLUMN(json, "lineNumber", &tables->funcs, json_put_null(json));
+	COLUMN(json, "columnNumber", &tables->funcs, json_put_null(json));
+	COLUMN(json, "originalLocation", &tables->funcs, json_put_null(json));
 	table_end(json, tables->funcs.count);
 }
 
@@ -179,7 +179,7 @@ static void write_resources(Json *json, const Tables *tables)
 {
 	json_key_object(json, "resourceTable");
 	COLUMN(json, "name", &tables->resources, json_u64(json, row->name));
-	COLUMN(json, "host", &tables->resources, json_null(json));
+	COLUMN(json, "host", &tables->resources, json_put_null(json));
 	COLUMN(json, "type", &tables->resources,
 	       json_u64(json, row->lib == NONE ? RESOURCE_NONE : RESOURCE_LIB));
 	COLUMN(json, "lib", &tables->resources, json_index(json, row->lib));
@@ -206,17 +206,17 @@ static void write_text(Json *json, const Frames *frames, const SourceRow *row)
 	if (text)
 		json_text(json, text->text, text->size);
 	else
-		json_null(json);
+		json_put_null(json);
 }
 
 static void write_sources(Json *json, const Tables *tables)
 {
 	json_key_object(json, "sources");
-	COLUMN(json, "id", &tables->sources, json_null(json));
+	COLUMN(json, "id", &tables->sources, json_put_null(json));
 	COLUMN(json, "filename", &tables->sources, json_u64(json, row->filename));
 	COLUMN(json, "startLine", &tables->sources, json_u64(json, 1));
 	COLUMN(json, "startColumn", &tables->sources, json_u64(json, 1));
-	COLUMN(json, "sourceMapURL", &tables->sources, json_null(json));
+	COLUMN(json, "sourceMapURL", &tables->sources, json_put_null(json));
 	COLUMN(json, "content", &tables->sources, write_text(json, tables->frames, row));
 	table_end(json, tables->sources.count);
 
@@ -246,7 +246,7 @@ void tables_write(Tables *tables, Json *json)
 	write_sources(json, tables);
 	json_key_array(json, "stringArray");
 	for (size_t i = 0; i < tables->strings.list.count; i++)
-		json_string(json, strings_get(&tables->strings, i));
+		json_put_string(json, strings_get(&tables->strings, i));
 	json_end_array(json);
 	json_end_object(json);
 }

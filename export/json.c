@@ -89,7 +89,7 @@ void json_bool(Json *json, bool value)
 		json_literal(json, "false", 5);
 }
 
-void json_null(Json *json)
+void json_put_null(Json *json)
 {
 	json_literal(json, "null", 4);
 }
@@ -193,7 +193,7 @@ void json_text(Json *json, const char *s, size_t size)
 	out->used++;
 }
 
-void json_string(Json *json, const char *s)
+void json_put_string(Json *json, const char *s)
 {
 	json_text(json, s, strlen(s));
 }
@@ -236,7 +236,7 @@ void json_end_array(Json *json)
 
 void json_key(Json *json, const char *key)
 {
-	json_string(json, key);
+	json_put_string(json, key);
 	*output_reserve(json->out, 1) = ':';
 	json->out->used++;
 	json->comma = false;
@@ -275,13 +275,13 @@ void json_key_bool(Json *json, const char *key, bool value)
 void json_key_null(Json *json, const char *key)
 {
 	json_key(json, key);
-	json_null(json);
+	json_put_null(json);
 }
 
 void json_key_string(Json *json, const char *key, const char *value)
 {
 	json_key(json, key);
-	json_string(json, value);
+	json_put_string(json, value);
 }
 
 void json_key_object(Json *json, const char *key)

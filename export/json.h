@@ -56,8 +56,9 @@ static inline void json_ms(Json *json, uint64_t ns)
 
 void json_s64(Json *json, int64_t value);
 void json_bool(Json *json, bool value);
-void json_null(Json *json);
-void json_string(Json *json, const char *s);
+/* Not json_null() and json_string(): libjansson, which is in the same program, has these. */
+void json_put_null(Json *json);
+void json_put_string(Json *json, const char *s);
 /* The same of size bytes with a NUL behind them; a NUL among them becomes U+FFFD. */
 void json_text(Json *json, const char *s, size_t size);
 

@@ -172,7 +172,7 @@ static void write_notes(Json *json, const Timeline *timeline)
 {
 	json_key_array(json, "notes");
 	for (size_t i = 0; i < timeline->notes.count; i++)
-		json_string(json, timeline->notes.items[i]);
+		json_put_string(json, timeline->notes.items[i]);
 	json_end_array(json);
 }
 

@@ -85,7 +85,7 @@ void json_track_pid(Json *json, TrackId id)
 	char text[ID_TEXT_SIZE];
 
 	id_text(text, id);
-	json_string(json, text);
+	json_put_string(json, text);
 }
 
 void json_track_tid(Json *json, TrackId id)

@@ -41,7 +41,7 @@ static void write_nested(Json *json)
 	json_end_array(json);
 	json_begin_object(json);
 	json_end_object(json);
-	json_null(json);
+	json_put_null(json);
 	json_end_array(json);
 	json_key_bool(json, "b", true);
 	json_key_bool(json, "c", false);
@@ -109,7 +109,7 @@ static void test_signed(void **state)
 
 static void write_escapes(Json *json)
 {
-	json_string(json, "a\"b\\c\n\t\x01\x1f/\x7f\xc3\xa9");
+	json_put_string(json, "a\"b\\c\n\t\x01\x1f/\x7f\xc3\xa9");
 }
 
 static void test_escapes(void **state)
@@ -182,7 +182,7 @@ static void write_random_bytes(Json *json)
 		for (size_t k = 0; k < sizeof(bytes) - 1; k++)
 			bytes[k] = 1 + rand() % 255;
 		bytes[sizeof(bytes) - 1] = '\0';
-		json_string(json, bytes);
+		json_put_string(json, bytes);
 	}
 	json_end_array(json);
 }
