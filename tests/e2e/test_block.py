@@ -43,6 +43,45 @@ def make_file(context, chunks):
     return path
 
 
+ANEW = """import os, sys
+path, count, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+for i in range(count):
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+    os.write(fd, os.urandom(size))
+    os.fsync(fd)
+    os.close(fd)
+    os.unlink(path)
+"""
+
+
+def check_made_anew(profile, report, path, count, size):
+    """The waits, bytes and requests of all files that had that name, under it."""
+    synced = [o for o in report["waited_objects"] if o["object"] == path and o["reason"] == "[fsync wait]"]
+    check(len(synced) == 1 and synced[0]["count"] >= count, f"{len(synced)} rows of {count} files: {synced}")
+    unseen = noted(report, "not seen to complete")
+    check(file_of(report, path)["write_bytes"] >= (count - unseen) * size, f"{file_of(report, path)}")
+    told = [m["data"]["offset"] for thread in profile.threads for m in thread.markers()
+            if m["data"].get("type") == "Wait" and "offset" in m["data"]
+            and thread.text(m["data"].get("filename")) == path]
+    check(len(told) >= count / 2, f"{len(told)} waits for {count} files have an offset")
+
+
+def test_made_anew(context):
+    """As a database's journal is: each transaction has another file of that name."""
+    needs_root()
+    path, count, size = str(context.path("journal")), context.random.randint(10, 30), 65536
+    output = context.path("p.json.gz")
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, "-c", ANEW, path, count, size)
+    profile, report = Profile.load(output), read_report(context, f"{output}.capture")
+    check_made_anew(profile, report, path, count, size)
+    more = synced_count(report, path) + 1
+    expect_failure(check_made_anew, profile, report, path, more, size)
+
+
+def synced_count(report, path):
+    return max(o["count"] for o in report["waited_objects"] if o["object"] == path)
+
+
 def test_cold(context):
     """Through the page cache, and ahead: the file is told by its pages."""
     needs_root()
