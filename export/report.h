@@ -9,6 +9,7 @@
 #define WALLPROF_REPORT_H
 
 #include "frames.h"
+#include "output.h"
 #include "timeline.h"
 #include <stdio.h>
 
@@ -36,6 +37,6 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  * report_wakers.h, report_path.h, report_requests.h, report_faults.h, report_waits.h. Times are
  * nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does not keep is null.
  */
-void report_json(FILE *file, const Timeline *timeline, Frames *frames, const char *function);
+void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function);
 
 #endif

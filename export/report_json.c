@@ -176,9 +176,8 @@ static void write_notes(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
-void report_json(FILE *file, const Timeline *timeline, Frames *frames, const char *function)
+void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function)
 {
-	Output *output = output_for_stream(file);
 	Json json = {.out = output};
 
 	json_begin_object(&json);
@@ -204,5 +203,4 @@ void report_json(FILE *file, const Timeline *timeline, Frames *frames, const cha
 	json_key_u64(&json, "contradictions", timeline->contradictions);
 	json_end_object(&json);
 	output_write(output, "\n", 1);
-	output_close(output);
 }

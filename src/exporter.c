@@ -8,6 +8,7 @@
 #include "futexes.h"
 #include "interrupt.h"
 #include "output.h"
+#include "report.h"
 #include "sources.h"
 #include "symbols.h"
 #include "wait_reasons.h"
@@ -177,27 +178,49 @@ static int write_format(Output *output, const Loaded *loaded, const Options *opt
 	return firefox_write(output, loaded->timeline, loaded->frames, &firefox);
 }
 
-int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
-		   const char *output_path, const Invoker *invoker)
+static int write_summary(Output *output, const Loaded *loaded, const Options *options)
+{
+	(void)options;
+	report_json(output, loaded->timeline, loaded->frames, /* function= */ NULL);
+	return 0;
+}
+
+typedef int (*Write)(Output *output, const Loaded *loaded, const Options *options);
+
+static int write_file(const char *path, Write write, const Loaded *loaded, const Options *options,
+		      const char *capture_path, const Invoker *invoker)
 {
 	Output *output;
-	int error = output_open(output_path, &output);
+	int error = output_open(path, &output);
 
 	if (error) {
-		log_error("cannot write %s: %s", output_path, strerror(-error));
+		log_error("cannot write %s: %s", path, strerror(-error));
 		return error;
 	}
 	interrupt_unfinished(output_temp_path(output));
 	if (invoker->change && fchown(output_fd(output), invoker->uid, invoker->gid))
-		log_warn("%s stays root's: %s", output_path, strerror(errno));
-	error = write_format(output, loaded, options);
+		log_warn("%s stays root's: %s", path, strerror(errno));
+	error = write(output, loaded, options);
 	if (error)
 		output_discard(output);
 	else
 		error = output_close(output);
 	interrupt_release();
 	if (error)
-		log_error("writing %s failed: %s; the recording is in %s", output_path,
-			  strerror(-error), capture_path);
+		log_error("writing %s failed: %s; the recording is in %s", path, strerror(-error),
+			  capture_path);
 	return error;
+}
+
+int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
+		   const char *output_path, const Invoker *invoker)
+{
+	return write_file(output_path, write_format, loaded, options, capture_path, invoker);
+}
+
+int exporter_write_summary(const Loaded *loaded, const Options *options, const char *capture_path,
+			   const Invoker *invoker)
+{
+	return write_file(options->json_summary, write_summary, loaded, options, capture_path,
+			  invoker);
 }

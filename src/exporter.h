@@ -29,4 +29,8 @@ void exporter_unload(Loaded *loaded);
 int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker);
 
+/* The same for options->json_summary: what `report --json` prints. */
+int exporter_write_summary(const Loaded *loaded, const Options *options, const char *capture_path,
+			   const Invoker *invoker);
+
 #endif

@@ -8,6 +8,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#define START_SIGNAL SIGUSR1
+
 /* Signals know no user pointer, so this is global by nature. */
 static struct {
 	sigset_t given_mask;
@@ -32,6 +34,7 @@ void interrupt_begin(void)
 	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
 	sigset_t signals = our_signals();
 
+	sigaddset(&signals, START_SIGNAL);
 	sigprocmask(SIG_BLOCK, &signals, &state.given_mask);
 	/* Ignored, it would reap the command before its status is read. */
 	sigaction(SIGCHLD, &standard, &state.given_child);
@@ -50,6 +53,17 @@ int interrupt_open(void)
 	sigset_t signals = our_signals();
 	int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 
+	return fd < 0 ? -errno : fd;
+}
+
+int interrupt_open_start(void)
+{
+	sigset_t signals;
+	int fd;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, START_SIGNAL);
+	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -31,7 +31,7 @@ void invoker_find(bool as_root, Invoker *ret_invoker)
 	}
 }
 
-static int become(const Invoker *invoker)
+int invoker_become(const Invoker *invoker)
 {
 	if (!invoker->change)
 		return 0;
@@ -57,7 +57,7 @@ run_child(char *const argv[], const Invoker *invoker, int go_fd, int error_fd)
 	/* End of file without a byte: wallprof gave up or died before it was ready. */
 	if (TEMP_FAILURE_RETRY(read(go_fd, &go, 1)) != 1)
 		_exit(125);
-	error = become(invoker);
+	error = invoker_become(invoker);
 	if (!error) {
 		interrupt_restore();
 		execvp(argv[0], argv);

@@ -29,6 +29,12 @@ typedef struct Invoker {
 
 void invoker_find(bool as_root, Invoker *ret_invoker);
 
+/*
+ * Makes this process that user's for good, environment included, if it is to be changed. Returns 0
+ * or a positive errno.
+ */
+int invoker_become(const Invoker *invoker);
+
 /* Forks a child that waits for launch_go. argv ends in NULL. Returns 0 or a negative errno. */
 int launch_prepare(char *const argv[], const Invoker *invoker, Launch *ret_launch);
 

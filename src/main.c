@@ -6,6 +6,7 @@
 #include "doctor_unwind.h"
 #include "exporter.h"
 #include "interrupt.h"
+#include "open.h"
 #include "options.h"
 #include "record.h"
 #include "report.h"
@@ -44,6 +45,13 @@ static int check_output(const char *path)
 	return 0;
 }
 
+static int check_outputs(const Options *options)
+{
+	int error = check_output(options->output);
+
+	return error || !options->json_summary ? error : check_output(options->json_summary);
+}
+
 /* The command's exit status is ours, whatever became of the profile, unless it never ran. */
 static int exit_status(const RecordResult *result, bool failed)
 {
@@ -67,6 +75,14 @@ static void end_with_command(RecordResult *result)
 	result->command_status = EXIT_INTERRUPTED;
 }
 
+/* Of a recording that did not begin. A command that is to be recorded later may run already. */
+static int status_of_failure(RecordResult *result)
+{
+	interrupt_release();
+	end_with_command(result);
+	return exit_status(result, true);
+}
+
 static int record_only(const Options *options, const Invoker *invoker)
 {
 	RecordResult result;
@@ -76,7 +92,7 @@ static int record_only(const Options *options, const Invoker *invoker)
 		return EXIT_WALLPROF_FAILED;
 	error = record_run(options, invoker, options->output, &result);
 	if (error && !result.started)
-		return result.command_status ? result.command_status : EXIT_WALLPROF_FAILED;
+		return status_of_failure(&result);
 	interrupt_release();
 	if (!error && !options->command)
 		puts(options->output);
@@ -93,6 +109,8 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 	if (error)
 		return error;
 	error = exporter_write(&loaded, options, capture, options->output, invoker);
+	if (!error && options->json_summary)
+		error = exporter_write_summary(&loaded, options, capture, invoker);
 	if (!error && summary && log_level >= LOG_NORMAL)
 		report_summary(stderr, loaded.timeline, loaded.frames, options->output);
 	exporter_unload(&loaded);
@@ -103,13 +121,13 @@ static int profile(const Options *options, const Invoker *invoker)
 {
 	_cleanup_free_ char *capture = xasprintf("%s.capture", options->output);
 	RecordResult result;
-	int error = check_output(options->output);
+	int error = check_outputs(options);
 
 	if (error)
 		return EXIT_WALLPROF_FAILED;
 	error = record_run(options, invoker, capture, &result);
 	if (!result.started)
-		return result.command_status ? result.command_status : EXIT_WALLPROF_FAILED;
+		return status_of_failure(&result);
 	/* A recording that a full disk cut short is still worth seeing. */
 	if (export_capture(options, invoker, capture, /* summary= */ true))
 		return exit_status(&result, true);
@@ -124,7 +142,7 @@ static int profile(const Options *options, const Invoker *invoker)
 static int export_only(const Options *options, const Invoker *invoker)
 {
 	interrupt_guard(/* capture_path= */ NULL);
-	if (check_output(options->output) ||
+	if (check_outputs(options) ||
 	    export_capture(options, invoker, options->input, /* summary= */ false))
 		return EXIT_FAILURE;
 	puts(options->output);
@@ -142,15 +160,19 @@ static int report(const Options *options, const Invoker *invoker)
 	}
 	if (exporter_load(options->input, options, invoker, &loaded))
 		return EXIT_FAILURE;
-	if (options->json)
-		report_json(stdout, loaded.timeline, loaded.frames, options->function);
-	else if (options->function)
+	if (options->json) {
+		Output *output = output_for_stream(stdout);
+
+		report_json(output, loaded.timeline, loaded.frames, options->function);
+		output_close(output);
+	} else if (options->function) {
 		found = report_function_print(stdout, loaded.timeline, loaded.frames,
 					      options->function);
-	else if (options->critical_path)
+	} else if (options->critical_path) {
 		report_path_print(stdout, loaded.timeline, loaded.frames);
-	else
+	} else {
 		report_print(stdout, loaded.timeline, loaded.frames);
+	}
 	exporter_unload(&loaded);
 	if (!found) {
 		log_error("nobody waited below a function called %s", options->function);
@@ -184,6 +206,9 @@ int main(int argc, char **argv)
 		break;
 	case VERB_REPORT:
 		status = report(&options, &invoker);
+		break;
+	case VERB_OPEN:
+		status = open_run(&options, &invoker) ? EXIT_FAILURE : EXIT_SUCCESS;
 		break;
 	case VERB_DOCTOR:
 		status = (options.unwind ? doctor_unwind(options.unwind) : doctor_run(&options))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "options.h"
+#include "option_table.h"
 #include "unwind_memory.h"
 #include "util.h"
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -12,64 +14,61 @@
 #define DEFAULT_CAPTURE	  "wallprof.capture"
 #define DEFAULT_FREQUENCY 999
 #define DEFAULT_RING_SIZE (16ULL << 20)
-#define MIN_RING_SIZE	  4096
-#define MAX_RING_SIZE	  (1ULL << 30)
 
-#define SHORT_OPTIONS "+o:F:p:d:vqh" /* "+": the command's own options begin where it does */
+#define ENVIRONMENT	"WALLPROF_OPTIONS"
+#define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
+#define OPTIONS_MAX	64
+#define HELP_COLUMN	27
+#define FIRST_PORT	3000
+#define LAST_PORT	3099
+#define SILENCE_NS	(3600 * NSEC_PER_SEC)
+#define VERBS_EXPORTS	(VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_EXPORT))
+#define VERBS_OF_A_FILE (VERB_BIT(VERB_EXPORT) | VERB_BIT(VERB_REPORT) | VERB_BIT(VERB_OPEN))
 
-enum long_option {
-	OPTION_RING_SIZE = 256,
-	OPTION_KERNEL_STACKS,
-	OPTION_STACKS,
-	OPTION_UNWIND_MEMORY,
-	OPTION_KEEP_CAPTURE,
-	OPTION_DEFER_SYMBOLS,
-	OPTION_NO_DEBUGINFOD,
-	OPTION_NO_SOURCE,
-	OPTION_COST,
-	OPTION_CPU_GRAPH,
-	OPTION_JSON,
-	OPTION_FUNCTION,
-	OPTION_CRITICAL_PATH,
-	OPTION_UNWIND,
-	OPTION_AS_ROOT,
-	OPTION_FORMAT,
-	OPTION_FAULT_SOURCE,
-	OPTION_FAULT_THRESHOLD,
-	OPTION_WAKER_STACKS,
-	OPTION_VERSION,
+static const struct {
+	const char *word;
+	enum verb verb;
+} verbs[] = {
+	{"record", VERB_RECORD}, {"export", VERB_EXPORT}, {"report", VERB_REPORT},
+	{"open", VERB_OPEN},	 {"doctor", VERB_DOCTOR},
 };
 
-static const struct option long_options[] = {
-	{"output", required_argument, NULL, 'o'},
-	{"frequency", required_argument, NULL, 'F'},
-	{"pid", required_argument, NULL, 'p'},
-	{"duration", required_argument, NULL, 'd'},
-	{"verbose", no_argument, NULL, 'v'},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{"ring-size", required_argument, NULL, OPTION_RING_SIZE},
-	{"kernel-stacks", required_argument, NULL, OPTION_KERNEL_STACKS},
-	{"stacks", required_argument, NULL, OPTION_STACKS},
-	{"unwind-memory", required_argument, NULL, OPTION_UNWIND_MEMORY},
-	{"keep-capture", no_argument, NULL, OPTION_KEEP_CAPTURE},
-	{"defer-symbols", no_argument, NULL, OPTION_DEFER_SYMBOLS},
-	{"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
-	{"no-source", no_argument, NULL, OPTION_NO_SOURCE},
-	{"cost", no_argument, NULL, OPTION_COST},
-	{"cpu-graph", no_argument, NULL, OPTION_CPU_GRAPH},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"function", required_argument, NULL, OPTION_FUNCTION},
-	{"critical-path", optional_argument, NULL, OPTION_CRITICAL_PATH},
-	{"unwind", required_argument, NULL, OPTION_UNWIND},
-	{"as-root", no_argument, NULL, OPTION_AS_ROOT},
-	{"format", required_argument, NULL, OPTION_FORMAT},
-	{"fault-source", required_argument, NULL, OPTION_FAULT_SOURCE},
-	{"fault-threshold", required_argument, NULL, OPTION_FAULT_THRESHOLD},
-	{"waker-stacks", required_argument, NULL, OPTION_WAKER_STACKS},
-	{},
-};
+/* ---- the help ------------------------------------------------------------------ */
+
+/* "  -o, --output FILE", "      --critical-path[=TID]", padded to where the help begins. */
+static void print_names(const OptionInfo *info)
+{
+	const char *argument = info->argument ?: "";
+	bool optional = *argument == '[';
+	int columns = printf(info->letter ? "  -%c, " : "      ", info->letter);
+
+	columns += printf("--%s", info->name);
+	if (optional)
+		columns += printf("[=%.*s]", (int)strcspn(argument + 1, "]"), argument + 1);
+	else if (info->argument)
+		columns += printf(" %s", argument);
+	/* "…" is three bytes, and one column. */
+	for (const char *c = argument; (c = strstr(c, "…")); c++)
+		columns -= 2;
+	if (info->help)
+		printf("%*s", MAX(HELP_COLUMN - columns, 1), "");
+}
+
+static void print_option(const OptionInfo *info)
+{
+	print_names(info);
+	for (const char *line = info->help; line;) {
+		size_t length = strcspn(line, "\n");
+
+		printf("%.*s", (int)length, line);
+		line += length;
+		if (!*line)
+			break;
+		printf("\n%*s", HELP_COLUMN, "");
+		line++;
+	}
+	putchar('\n');
+}
 
 void options_print_help(void)
 {
@@ -80,344 +79,206 @@ void options_print_help(void)
 	      "  wallprof record …                            only record: write a capture\n"
 	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
 	      "  wallprof report [--json] CAPTURE             print where the time went\n"
+	      "  wallprof open PROFILE                        show it in the viewer\n"
 	      "  wallprof doctor                              what this kernel and user allow\n"
 	      "  wallprof doctor --unwind PID|FILE            how much of its code has unwind "
 	      "tables\n"
 	      "\n"
-	      "The profile (default wallprof.json.gz; .json is not compressed) opens at\n"
-	      "https://profiler.firefox.com: drop the file there. One that ends in .trace.json\n"
-	      "or .trace.json.gz is a Chrome trace, for Perfetto and chrome://tracing.\n"
-	      "\n"
-	      "  -o, --output FILE        where to write\n"
-	      "      --format F           firefox or chrome, whatever the name of the file\n"
-	      "  -F, --frequency HZ       CPU samples a second (default 999)\n"
-	      "  -p, --pid PID[,PID…]     record these processes and their descendants\n"
-	      "  -d, --duration TIME      stop after 10, 10s, 500ms, 2m\n"
-	      "  -q, --quiet              only errors\n"
-	      "  -v, --verbose            more\n"
-	      "      --kernel-stacks W    all, blocked (default: not of preempted tasks), none\n"
-	      "      --stacks W           user stacks: dwarf (default: by unwind tables),\n"
-	      "                           fp (by frame pointers), none\n"
-	      "      --fault-source W     how page faults are seen: auto (default), fentry,\n"
-	      "                           events, off\n"
-	      "      --fault-threshold T  record also those that took so long without a wait,\n"
-	      "                           such as 20us (0: all)\n"
-	      "      --waker-stacks T     stacks of who ends waits longer than T (default\n"
-	      "                           100us; 0: of all), or off\n"
-	      "      --unwind-memory SIZE for unwind tables, 8M to 512M (default 512M);\n"
-	      "                           if full, unused tables are dropped\n"
-	      "      --ring-size SIZE     of each of the three kernel buffers (default 16M)\n"
-	      "      --keep-capture       keep FILE.capture beside the profile\n"
-	      "      --defer-symbols      leave names to the export on this machine\n"
-	      "      --no-debuginfod      fetch no debug information (DEBUGINFOD_URLS)\n"
-	      "      --no-source          leave the text of source files out\n"
-	      "      --cpu-graph          draw CPU use instead of thread states\n"
-	      "      --cost               say what recording cost\n"
-	      "      --as-root            under sudo: run the command as root all the same\n"
-	      "      --json               report as JSON\n"
-	      "      --function NAME      report only the waits below that function\n"
-	      "      --critical-path[=TID] report only what set how long the run took, or\n"
-	      "                           when that thread ended\n"
-	      "  -h, --help\n"
-	      "      --version\n",
+	      "The profile (default wallprof.json.gz; .json is not compressed) is opened by\n"
+	      "`wallprof open`, or dropped on https://profiler.firefox.com. One that ends in\n"
+	      ".trace.json or .trace.json.gz is a Chrome trace, for Perfetto and\n"
+	      "chrome://tracing, too.\n"
+	      "\n",
+	      stdout);
+	for (size_t i = 0; i < option_count; i++)
+		print_option(&option_table[i]);
+	fputs("\n"
+	      "Options in WALLPROF_OPTIONS are taken before those of the command line.\n",
 	      stdout);
 }
 
-static int bad(const char *option, const char *value, const char *expected)
+/* ---- reading ------------------------------------------------------------------- */
+
+/* An option as it was given. All are read before the first is taken: first the verb must be known.
+ */
+typedef struct Given {
+	const OptionInfo *info;
+	const char *value; /* NULL = none */
+} Given;
+
+typedef VEC(Given) GivenList;
+
+/* getopt_long()'s own tables. */
+typedef struct Getopt {
+	struct option longs[OPTIONS_MAX + 1];
+	char shorts[2 * OPTIONS_MAX + 2];
+} Getopt;
+
+static Getopt make_getopt(void)
 {
-	log_error("%s '%s': %s", option, value, expected);
-	return -EINVAL;
+	Getopt table = {.shorts = "+"}; /* the command's own options begin where it does */
+	char *end = table.shorts + 1;
+
+	for (size_t i = 0; i < option_count && i < OPTIONS_MAX; i++) {
+		const OptionInfo *info = &option_table[i];
+
+		table.longs[i] = (struct option){
+			.name = info->name,
+			.has_arg = !info->argument	    ? no_argument
+				   : *info->argument == '[' ? optional_argument
+							    : required_argument,
+			.val = OPTION_FIRST + i,
+		};
+		if (!info->letter)
+			continue;
+		*end++ = info->letter;
+		if (info->argument)
+			*end++ = ':';
+	}
+	return table;
 }
 
-static int parse_pids(const char *text, Options *options)
+static const OptionInfo *info_of(int option)
 {
-	_cleanup_free_ char *copy = xstrdup(text);
-	char *rest = copy;
+	if (option >= OPTION_FIRST)
+		return &option_table[option - OPTION_FIRST];
+	for (size_t i = 0; i < option_count; i++)
+		if (option_table[i].letter == option)
+			return &option_table[i];
+	return NULL; /* getopt has said what is wrong */
+}
 
-	for (char *word; (word = strsep(&rest, ","));) {
-		uint64_t pid;
+/* Options up to the next operand. */
+static int read_options(int argc, char **argv, GivenList *given)
+{
+	Getopt table = make_getopt();
+	int option;
 
-		if (parse_u64(word, &pid) || pid == 0 || pid > INT32_MAX)
-			return bad("--pid", text, "expected process numbers separated by commas");
-		options->pids =
-			xrealloc(options->pids, (options->pid_count + 1) * sizeof(*options->pids));
-		options->pids[options->pid_count++] = pid;
+	while ((option = getopt_long(argc, argv, table.shorts, table.longs, NULL)) != -1) {
+		const OptionInfo *info = info_of(option);
+
+		if (!info)
+			return -EINVAL;
+		*vec_push(given) = (Given){info, optarg};
 	}
 	return 0;
 }
 
-static int parse_tid(const char *text, Options *options)
+static int take_option(const Given *given, Options *options)
 {
-	uint64_t tid;
-
-	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
-		return bad("--critical-path", text, "expected the number of a thread");
-	options->critical_tid = tid;
+	if (given->info->take)
+		return given->info->take(given->value, options);
+	*(bool *)((char *)options + given->info->flag) = true;
 	return 0;
 }
 
-static int parse_frequency(const char *text, Options *options)
+static int check_option(const OptionInfo *info, enum verb verb)
 {
-	uint64_t frequency;
-
-	if (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000)
-		return bad("--frequency", text, "expected 1 to 100000 samples a second");
-	options->frequency = frequency;
-	return 0;
-}
-
-/* The kernel wants a power of two; what the capture tells is what was used. */
-static int parse_ring_size(const char *text, Options *options)
-{
-	uint64_t wanted, size = MIN_RING_SIZE;
-
-	if (parse_size(text, &wanted) || wanted < MIN_RING_SIZE || wanted > MAX_RING_SIZE)
-		return bad("--ring-size", text, "expected 4K to 1G, such as 16M");
-	while (size < wanted)
-		size *= 2;
-	if (size != wanted)
-		log_verbose("--ring-size %s is rounded up to %llu bytes", text,
-			    (unsigned long long)size);
-	options->ring_size = size;
-	return 0;
-}
-
-static int parse_kernel_stacks(const char *text, Options *options)
-{
-	if (!strcmp(text, "all"))
-		options->kernel_stacks = KERNEL_STACKS_ALL;
-	else if (!strcmp(text, "blocked"))
-		options->kernel_stacks = KERNEL_STACKS_BLOCKED;
-	else if (!strcmp(text, "none"))
-		options->kernel_stacks = KERNEL_STACKS_NONE;
-	else
-		return bad("--kernel-stacks", text, "expected all, blocked or none");
-	return 0;
-}
-
-static int parse_fault_source(const char *text, Options *options)
-{
-	static const char *const sources[] = {
-		[FAULT_SOURCE_OFF] = "off",
-		[FAULT_SOURCE_FENTRY] = "fentry",
-		[FAULT_SOURCE_EVENTS] = "events",
-	};
-
-	options->best_fault_source = !strcmp(text, "auto");
-	if (options->best_fault_source)
+	if (info->verbs & VERB_BIT(verb))
 		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-		if (!strcmp(text, sources[i])) {
-			options->fault_source = i;
-			return 0;
-		}
-	}
-	return bad("--fault-source", text, "expected auto, fentry, events or off");
-}
-
-static int parse_fault_threshold(const char *text, Options *options)
-{
-	if (!strcmp(text, "0"))
-		options->fault_threshold_ns = 0;
-	else if (parse_duration(text, &options->fault_threshold_ns))
-		return bad("--fault-threshold", text, "expected a time such as 20us, or 0");
-	return 0;
-}
-
-static int parse_waker_stacks(const char *text, Options *options)
-{
-	if (!strcmp(text, "off"))
-		options->waker_threshold_ns = WAKER_THRESHOLD_NONE;
-	else if (!strcmp(text, "0"))
-		options->waker_threshold_ns = 0;
-	else if (parse_duration(text, &options->waker_threshold_ns))
-		return bad("--waker-stacks", text, "expected a time such as 100us, 0 or off");
-	return 0;
-}
-
-static int parse_format(const char *text, Options *options)
-{
-	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
-		options->format = FORMAT_FIREFOX;
-	else if (!strcmp(text, "chrome"))
-		options->format = FORMAT_CHROME;
-	else
-		return bad("--format", text, "expected firefox (also called gecko) or chrome");
-	return 0;
-}
-
-static int parse_user_stacks(const char *text, Options *options)
-{
-	if (!strcmp(text, "dwarf"))
-		options->user_stacks = USER_STACKS_TABLES;
-	else if (!strcmp(text, "fp"))
-		options->user_stacks = USER_STACKS_FRAME_POINTERS;
-	else if (!strcmp(text, "none"))
-		options->user_stacks = USER_STACKS_NONE;
-	else
-		return bad("--stacks", text, "expected dwarf, fp or none");
-	return 0;
-}
-
-/* In whole chunks, of which no more are taken than the size allows. */
-static int parse_unwind_memory(const char *text, Options *options)
-{
-	uint64_t size;
-
-	if (parse_size(text, &size) || size < UNWIND_MEMORY_MIN || size > UNWIND_MEMORY_MAX)
-		return bad("--unwind-memory", text, "expected 8M to 512M, such as 64M");
-	options->unwind_memory = size - size % UNWIND_MEMORY_MIN;
-	if (options->unwind_memory != size)
-		log_verbose("--unwind-memory %s is rounded down to %llu bytes", text,
-			    (unsigned long long)options->unwind_memory);
-	return 0;
-}
-
-static int parse_option(int option, Options *options)
-{
-	switch (option) {
-	case 'o':
-		options->output = optarg;
-		return *optarg ? 0 : bad("--output", optarg, "expected a file");
-	case 'F':
-		return parse_frequency(optarg, options);
-	case 'p':
-		return parse_pids(optarg, options);
-	case 'd':
-		if (parse_duration(optarg, &options->duration_ns) || !options->duration_ns)
-			return bad("--duration", optarg,
-				   "expected a time such as 10, 10s or 500ms");
-		return 0;
-	case 'v':
-		log_level = LOG_VERBOSE;
-		return 0;
-	case 'q':
-		log_level = LOG_QUIET;
-		return 0;
-	case 'h':
-		options->verb = VERB_HELP;
-		return 0;
-	case OPTION_VERSION:
-		options->verb = VERB_VERSION;
-		return 0;
-	case OPTION_RING_SIZE:
-		return parse_ring_size(optarg, options);
-	case OPTION_KERNEL_STACKS:
-		return parse_kernel_stacks(optarg, options);
-	case OPTION_FAULT_SOURCE:
-		return parse_fault_source(optarg, options);
-	case OPTION_FAULT_THRESHOLD:
-		return parse_fault_threshold(optarg, options);
-	case OPTION_WAKER_STACKS:
-		return parse_waker_stacks(optarg, options);
-	case OPTION_STACKS:
-		return parse_user_stacks(optarg, options);
-	case OPTION_UNWIND_MEMORY:
-		return parse_unwind_memory(optarg, options);
-	case OPTION_KEEP_CAPTURE:
-		options->keep_capture = true;
-		return 0;
-	case OPTION_DEFER_SYMBOLS:
-		options->defer_symbols = true;
-		return 0;
-	case OPTION_NO_DEBUGINFOD:
-		options->no_debuginfod = true;
-		return 0;
-	case OPTION_NO_SOURCE:
-		options->no_source = true;
-		return 0;
-	case OPTION_COST:
-		options->cost = true;
-		return 0;
-	case OPTION_CPU_GRAPH:
-		options->cpu_graph = true;
-		return 0;
-	case OPTION_UNWIND:
-		options->unwind = optarg;
-		return 0;
-	case OPTION_JSON:
-		options->json = true;
-		return 0;
-	case OPTION_FUNCTION:
-		options->function = optarg;
-		return 0;
-	case OPTION_CRITICAL_PATH:
-		options->critical_path = true;
-		return optarg ? parse_tid(optarg, options) : 0;
-	case OPTION_AS_ROOT:
-		options->as_root = true;
-		return 0;
-	case OPTION_FORMAT:
-		return parse_format(optarg, options);
-	}
-	/* getopt has said what is wrong. */
-	return -EINVAL;
-}
-
-#define VERB_BIT(verb)	(1U << (verb))
-#define VERBS_RECORDING (VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_RECORD))
-#define VERBS_EXPORTING (VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_EXPORT))
-#define VERBS_ALL	UINT32_MAX
-
-static const struct {
-	const char *word;
-	enum verb verb;
-} verbs[] = {
-	{"record", VERB_RECORD},
-	{"export", VERB_EXPORT},
-	{"report", VERB_REPORT},
-	{"doctor", VERB_DOCTOR},
-};
-
-/* Which verbs an option is for. */
-static uint32_t verbs_of_option(int option)
-{
-	switch (option) {
-	case 'o':
-	case OPTION_NO_SOURCE:
-		return VERBS_RECORDING | VERBS_EXPORTING;
-	case 'F':
-	case 'p':
-	case 'd':
-	case OPTION_RING_SIZE:
-	case OPTION_KERNEL_STACKS:
-	case OPTION_STACKS:
-	case OPTION_UNWIND_MEMORY:
-	case OPTION_DEFER_SYMBOLS:
-	case OPTION_COST:
-	case OPTION_AS_ROOT:
-		return VERBS_RECORDING;
-	case OPTION_KEEP_CAPTURE:
-		return VERB_BIT(VERB_PROFILE);
-	case OPTION_CPU_GRAPH:
-	case OPTION_FORMAT:
-		return VERBS_EXPORTING;
-	case OPTION_JSON:
-	case OPTION_FUNCTION:
-	case OPTION_CRITICAL_PATH:
-		return VERB_BIT(VERB_REPORT);
-	case OPTION_UNWIND:
-		return VERB_BIT(VERB_DOCTOR);
-	}
-	return VERBS_ALL;
-}
-
-static int check_option(int option, enum verb verb)
-{
-	const struct option *entry = long_options;
-
-	if (verb == VERB_HELP || verb == VERB_VERSION || verbs_of_option(option) & VERB_BIT(verb))
-		return 0;
-	while (entry->val != option)
-		entry++;
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		if (verbs[i].verb == verb)
-			log_error("--%s has no meaning for %s", entry->name, verbs[i].word);
-	if (verb == VERB_PROFILE)
-		log_error("--%s belongs to wallprof %s", entry->name,
-			  option == OPTION_UNWIND ? "doctor" : "report");
+			log_error("--%s has no meaning for %s", info->name, verbs[i].word);
+	for (size_t i = 0; i < ARRAY_LEN(verbs) && verb == VERB_PROFILE; i++)
+		if (info->verbs & VERB_BIT(verbs[i].verb))
+			log_error("--%s belongs to wallprof %s", info->name, verbs[i].word);
 	return -EINVAL;
 }
+
+/* `--help` and `--version` make all else needless. */
+static bool takes_over(const GivenList *given)
+{
+	for (size_t i = 0; i < given->count; i++)
+		if (!strcmp(given->items[i].info->name, "help") ||
+		    !strcmp(given->items[i].info->name, "version"))
+			return true;
+	return false;
+}
+
+/* ---- the environment ----------------------------------------------------------- */
+
+/* Cuts off the next word in place: quotes hold blanks, a backslash the character behind it. */
+static char *next_word(char **rest)
+{
+	char *from = *rest, *to, *word, quote = '\0';
+
+	while (isspace((unsigned char)*from))
+		from++;
+	if (!*from)
+		return NULL;
+	for (word = to = from; *from && (quote || !isspace((unsigned char)*from)); from++) {
+		if (quote ? *from == quote : *from == '"' || *from == '\'')
+			quote = quote ? '\0' : *from;
+		else if (*from == '\\' && quote != '\'' && from[1])
+			*to++ = *++from;
+		else
+			*to++ = *from;
+	}
+	*rest = *from ? from + 1 : from;
+	*to = '\0';
+	return word;
+}
+
+/* What is asked for once, and would be done each time. */
+static int check_habit(const OptionInfo *info)
+{
+	static const char *const names[] = {"pid", "help", "version", "unwind"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strcmp(info->name, names[i]) != 0)
+			continue;
+		log_error(ENVIRONMENT ": --%s belongs to the command line", info->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The words live as long as the program. */
+static int read_environment(GivenList *given)
+{
+	static char name[] = "wallprof: " ENVIRONMENT;
+	const char *text = getenv(ENVIRONMENT);
+	char *rest = text ? xstrdup(text) : NULL;
+	VEC(char *) words = {};
+	int error;
+
+	if (!rest)
+		return 0;
+	*vec_push(&words) = name;
+	for (char *word; (word = next_word(&rest));)
+		*vec_push(&words) = word;
+	*vec_push(&words) = NULL;
+	error = read_options(words.count - 1, words.items, given);
+	if (!error && words.items[optind]) {
+		log_error(ENVIRONMENT " has '%s': expected options alone", words.items[optind]);
+		error = -EINVAL;
+	}
+	for (size_t i = 0; i < given->count && !error; i++)
+		error = check_habit(given->items[i].info);
+	optind = 0; /* the next words are others */
+	vec_free(&words);
+	return error;
+}
+
+/*
+ * What has no meaning for the verb is for another one. Where a profile is to be written is not
+ * where a capture is.
+ */
+static int take_environment(const GivenList *given, Options *options)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < given->count && !error; i++) {
+		const OptionInfo *info = given->items[i].info;
+
+		if (info->verbs & VERB_BIT(options->verb) &&
+		    !(options->verb == VERB_RECORD && info->letter == 'o'))
+			error = take_option(&given->items[i], options);
+	}
+	return error;
+}
+
+/* ---- the line ------------------------------------------------------------------ */
 
 /*
  * The first operand, unless "--" stands before it, may be a verb; the options go on
@@ -457,11 +318,13 @@ static int choose_format(Options *options)
 	bool trace = ends_with(options->output, ".trace.json") ||
 		     ends_with(options->output, ".trace.json.gz");
 
-	if (!(VERBS_EXPORTING & VERB_BIT(options->verb)))
+	if (!(VERBS_EXPORTS & VERB_BIT(options->verb)))
 		return 0;
-	if (!ends_with(options->output, ".json") && !ends_with(options->output, ".json.gz"))
-		return bad("--output", options->output,
-			   "a profile's name ends in .json or .json.gz");
+	if (!ends_with(options->output, ".json") && !ends_with(options->output, ".json.gz")) {
+		log_error("--output '%s': a profile's name ends in .json or .json.gz",
+			  options->output);
+		return -EINVAL;
+	}
 	if (options->format == FORMAT_BY_NAME)
 		options->format = trace ? FORMAT_CHROME : FORMAT_FIREFOX;
 	if (options->format == FORMAT_CHROME && options->cpu_graph) {
@@ -496,8 +359,11 @@ static int take_operands(int count, char **operands, Options *options)
 		return check_recording_options(options);
 	case VERB_EXPORT:
 	case VERB_REPORT:
+	case VERB_OPEN:
 		if (!options->input || count) {
-			log_error("expected one capture, got %d", !!options->input + count);
+			log_error("expected one %s, got %d",
+				  options->verb == VERB_OPEN ? "profile" : "capture",
+				  !!options->input + count);
 			return -EINVAL;
 		}
 		return 0;
@@ -514,43 +380,51 @@ static int take_operands(int count, char **operands, Options *options)
 	return -EINVAL;
 }
 
-typedef VEC(int) Seen;
-
-/* Options up to the next operand. */
-static int parse_options(int argc, char **argv, Options *options, Seen *seen)
+static int read_line(int argc, char **argv, Options *options, GivenList *given)
 {
-	int option, error;
+	int error = read_options(argc, argv, given);
 
-	while ((option = getopt_long(argc, argv, SHORT_OPTIONS, long_options, NULL)) != -1) {
-		error = parse_option(option, options);
-		if (error)
-			return error;
-		*vec_push(seen) = option;
+	if (!error && !takes_over(given) && take_verb(argc, argv, options))
+		error = read_options(argc, argv, given);
+	/* These take options behind their file, too. */
+	if (!error && VERBS_OF_A_FILE & VERB_BIT(options->verb) && optind < argc) {
+		options->input = argv[optind++];
+		error = read_options(argc, argv, given);
 	}
-	return 0;
+	return error;
 }
 
-static int parse_line(int argc, char **argv, Options *options, Seen *seen)
+static int take_line(const GivenList *given, Options *options)
 {
-	int error = parse_options(argc, argv, options, seen);
+	bool over = takes_over(given);
+	int error = 0;
 
-	if (!error && options->verb == VERB_PROFILE && take_verb(argc, argv, options))
-		error = parse_options(argc, argv, options, seen);
-	/* export and report take options behind their capture, too. */
-	if (!error && (options->verb == VERB_EXPORT || options->verb == VERB_REPORT) &&
-	    optind < argc) {
-		options->input = argv[optind++];
-		error = parse_options(argc, argv, options, seen);
-	}
-	for (size_t i = 0; i < seen->count && !error; i++)
-		error = check_option(seen->items[i], options->verb);
+	for (size_t i = 0; i < given->count && !error && !over; i++)
+		error = check_option(given->items[i].info, options->verb);
+	for (size_t i = 0; i < given->count && !error; i++)
+		error = take_option(&given->items[i], options);
+	return error;
+}
+
+static int parse(int argc, char **argv, Options *options)
+{
+	GivenList habits = {}, given = {};
+	int error = read_environment(&habits);
+
+	if (!error)
+		error = read_line(argc, argv, options, &given);
+	if (!error)
+		error = take_environment(&habits, options);
+	if (!error)
+		error = take_line(&given, options);
+	vec_free(&habits);
+	vec_free(&given);
 	return error;
 }
 
 int options_parse(int argc, char **argv, Options *ret_options)
 {
 	Options *options = ret_options;
-	Seen seen = {};
 	int error;
 
 	*options = (Options){
@@ -563,9 +437,11 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.waker_threshold_ns = 100 * NSEC_PER_USEC,
 		.user_stacks = USER_STACKS_TABLES,
 		.unwind_memory = UNWIND_MEMORY_MAX,
+		.first_port = FIRST_PORT,
+		.last_port = LAST_PORT,
+		.silence_ns = SILENCE_NS,
 	};
-	error = parse_line(argc, argv, options, &seen);
-	vec_free(&seen);
+	error = parse(argc, argv, options);
 	if (error)
 		return error;
 	if (!options->output)

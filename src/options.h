@@ -15,10 +15,13 @@ enum verb {
 	VERB_RECORD,
 	VERB_EXPORT,
 	VERB_REPORT,
+	VERB_OPEN,
 	VERB_DOCTOR,
 	VERB_HELP,
 	VERB_VERSION,
 };
+
+#define DELAY_SIGNAL UINT64_MAX
 
 enum format {
 	FORMAT_BY_NAME, /* as the output's name says */
@@ -30,11 +33,12 @@ typedef struct Options {
 	enum verb verb;
 	enum format format; /* of the profile; never FORMAT_BY_NAME once the line was read */
 	const char *output; /* profile, or capture with `record`; never NULL */
-	const char *input;  /* capture, for export and report */
+	const char *input;  /* capture, for export and report; profile, for open */
 	char **command;	    /* NULL-terminated; NULL = attach */
 	pid_t *pids;
 	size_t pid_count;
 	uint64_t duration_ns; /* 0 = until the command ends or a signal */
+	uint64_t delay_ns;    /* before the window begins; DELAY_SIGNAL: until SIGUSR1 */
 	unsigned int frequency;
 	uint64_t ring_size; /* a power of two */
 	enum kernel_stacks kernel_stacks;
@@ -51,9 +55,14 @@ typedef struct Options {
 	bool cost;
 	bool cpu_graph;
 	bool json;
-	const char *function; /* report: of whose waits alone; NULL = all */
-	bool critical_path;   /* report: nothing else */
+	const char *json_summary; /* where the report is written as JSON besides; NULL = nowhere */
+	const char *function;	  /* report: of whose waits alone; NULL = all */
+	bool critical_path;	  /* report: nothing else */
 	pid_t critical_tid; /* the thread at whose end the critical path ends; 0 = the command's */
+	const char *viewer; /* open: URL, or a folder that is served, too; NULL = the public one */
+	uint16_t first_port, last_port; /* open: the first free one of these */
+	uint64_t silence_ns;		/* open: ends after so long without a request; 0 = never */
+	bool no_browser;		/* open: only print the URL */
 	const char *unwind; /* doctor: of what the unwind tables are asked; NULL = not */
 	bool as_root;
 } Options;

@@ -2,8 +2,9 @@
 /*
  * record.c - the order of things in a recording:
  *
- * checks, capture file, BPF programs (no targets yet), side-band, then the targets are
- * marked and described by the task iterator, then the window begins. At its end the
+ * checks, capture file, BPF programs (no targets yet), side-band, then (after a delay, in which the
+ * command runs already) the targets are marked and described by the task iterator, then the window
+ * begins. At its end the
  * iterator describes them once more, the programs are detached, and what remains in
  * the rings is drained; then the symbols are added.
  */
@@ -27,6 +28,8 @@
 
 /* Rings are drained this often, so they must hold what happens meanwhile. */
 #define DRAIN_INTERVAL_MS 25
+/* How long it takes until a signal begins a recording. */
+#define SIGNAL_STEP_MS 5
 /* The side-band wakes us for every mapping; this bounds how often. */
 #define SIDEBAND_COALESCE_NS NSEC_PER_MSEC
 #define PROGRESS_INTERVAL_NS (NSEC_PER_SEC / 2)
@@ -38,12 +41,18 @@
 
 /* ---- the window ---------------------------------------------------------------- */
 
+/* What is recorded ran before, unseen. */
+static bool is_attached(const Recording *recording)
+{
+	return !recording->launched || recording->options->delay_ns;
+}
+
 static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
 {
 	struct rec_window record = {
 		.h = {.len = sizeof(record),
 		      .kind = REC_WINDOW,
-		      .flags = flags | (recording->launched ? 0 : WINDOW_ATTACHED),
+		      .flags = flags | (is_attached(recording) ? WINDOW_ATTACHED : 0),
 		      .ns = ns},
 	};
 
@@ -85,6 +94,19 @@ static int exec_failed(Recording *recording, int exec_error)
 	return -ENOEXEC;
 }
 
+static int let_command_go(Recording *recording)
+{
+	int error;
+
+	recording->launched_running = true;
+	error = launch_go(&recording->launch);
+	if (error)
+		return exec_failed(recording, error);
+	recording->result->command_pid = recording->launch.pid;
+	recording->result->command_running = true;
+	return 0;
+}
+
 /* Begins the window and lets the command go. Returns 0 or a negative errno after saying why. */
 static int start_window(Recording *recording)
 {
@@ -101,15 +123,9 @@ static int start_window(Recording *recording)
 		return error;
 	}
 	start_timer(recording);
-	if (recording->launched) {
-		recording->launched_running = true;
-		error = launch_go(&recording->launch);
-		if (error)
-			return exec_failed(recording, error);
-		recording->result->command_pid = recording->launch.pid;
-		recording->result->command_running = true;
-	}
-	return name_capture(recording);
+	if (recording->launched && !recording->launched_running)
+		error = let_command_go(recording);
+	return error ? error : name_capture(recording);
 }
 
 static void take_signals(Recording *recording)
@@ -163,6 +179,66 @@ static bool take_event(Recording *recording, int fd)
 	}
 	return false;
 }
+
+/* ---- the delay ----------------------------------------------------------------- */
+
+/* In ms, at least 1 and at most a drain's interval; 0: the time has come. */
+static int delay_left(const Recording *recording, uint64_t begin_ns, int start_fd)
+{
+	uint64_t passed = now_ns() - begin_ns, delay = recording->options->delay_ns;
+
+	if (delay == DELAY_SIGNAL)
+		return interrupt_take(start_fd, NULL) ? 0 : SIGNAL_STEP_MS;
+	if (passed >= delay)
+		return 0;
+	return MIN((delay - passed) / NSEC_PER_MSEC + 1, (uint64_t)DRAIN_INTERVAL_MS);
+}
+
+/* Nobody is recorded yet; what the side-band tells of others is let go. */
+static int pass_time(Recording *recording, int start_fd)
+{
+	uint64_t begin_ns = now_ns();
+	int error = 0, left;
+
+	while (!error && !recording->done &&
+	       (left = delay_left(recording, begin_ns, start_fd)) > 0) {
+		struct epoll_event events[16];
+		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events), left);
+
+		for (int i = 0; i < count; i++)
+			take_event(recording, events[i].data.fd);
+		error = recording_drain(recording);
+	}
+	if (!error && recording->done) {
+		log_error("%s before the recording began (--delay)",
+			  recording->result->interrupted ? "interrupted"
+			  : recording->launched		 ? "the command ended"
+							 : "the processes ended");
+		error = -ECANCELED;
+	}
+	return error;
+}
+
+static int pass_delay(Recording *recording)
+{
+	_cleanup_close_ int start_fd = -1;
+	int error = 0;
+
+	if (!recording->options->delay_ns)
+		return 0;
+	start_fd = interrupt_open_start();
+	if (start_fd < 0) {
+		log_error("setting up signals failed: %s", strerror(-start_fd));
+		return start_fd;
+	}
+	if (recording->launched)
+		error = let_command_go(recording);
+	if (!error && recording->options->delay_ns == DELAY_SIGNAL)
+		log_info("SIGUSR1 begins the recording: kill -USR1 %d", getpid());
+	return error ? error : pass_time(recording, start_fd);
+}
+
+/* ---- meanwhile ----------------------------------------------------------------- */
 
 /* A live line, on a terminal that is not the command's. */
 static void show_progress(Recording *recording)
@@ -518,8 +594,12 @@ bool record_wait(RecordResult *result, bool block)
 
 static int run(Recording *recording)
 {
-	int error = recording_set_up(recording);
+	int error = recording_open(recording);
 
+	if (!error)
+		error = pass_delay(recording);
+	if (!error)
+		error = recording_find_targets(recording);
 	if (!error)
 		error = start_window(recording);
 	if (error)

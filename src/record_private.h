@@ -48,10 +48,16 @@ typedef struct Recording {
 } Recording;
 
 /*
- * Checks, opens, loads, forks, marks, describes. Returns 0 or a negative errno after
- * saying what failed; then nothing runs, and the caller tears down.
+ * Checks, opens, loads, forks. Returns 0 or a negative errno after saying what failed; then nothing
+ * runs, and the caller tears down.
  */
-int recording_set_up(Recording *recording);
+int recording_open(Recording *recording);
+
+/*
+ * Marks and describes what is to be recorded, and makes its unwind tables: from here on all is
+ * told. Returns as recording_open().
+ */
+int recording_find_targets(Recording *recording);
 
 /* A RecordSink into the capture. */
 int recording_write(void *recording, const struct record *record);

@@ -192,14 +192,13 @@ static int mark_targets(Recording *recording)
 	const Options *options = recording->options;
 	int error = 0;
 
-	if (recording->launched) {
+	if (recording->launched)
 		error = programs_mark_command(recording->programs, recording->launch.pid);
-	} else {
-		for (size_t i = 0; i < options->pid_count && !error; i++)
-			error = programs_mark(recording->programs, options->pids[i]);
-		if (!error)
-			error = programs_mark_descendants(recording->programs);
-	}
+	for (size_t i = 0; i < options->pid_count && !error; i++)
+		error = programs_mark(recording->programs, options->pids[i]);
+	/* A command that waits to be let go has none yet. */
+	if (!error && (!recording->launched || recording->launched_running))
+		error = programs_mark_descendants(recording->programs);
 	if (error)
 		log_error("finding the processes to record failed: %s", strerror(-error));
 	return error;
@@ -322,23 +321,27 @@ static int open_everything(Recording *recording)
 	return error;
 }
 
-int recording_set_up(Recording *recording)
+int recording_open(Recording *recording)
 {
 	int error = open_everything(recording);
 
 	if (error)
 		return error;
 	error = write_metadata(recording);
-	if (error) {
+	if (error)
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
-		return error;
-	}
-	error = mark_targets(recording);
+	return error;
+}
+
+int recording_find_targets(Recording *recording)
+{
+	int error = mark_targets(recording);
+
 	if (!error)
 		error = programs_start_ticks(recording->programs, recording->options->frequency);
 	if (!error)
 		error = describe_targets(recording);
-	if (!error && recording->unwinder && recording->launched)
+	if (!error && recording->unwinder && recording->launched && !recording->launched_running)
 		expect_program(recording);
 	if (!error && recording->unwinder)
 		error = prepare_tables(recording);

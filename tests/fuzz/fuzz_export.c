@@ -25,9 +25,9 @@ static void tell(const Timeline *timeline, Frames *frames)
 	fuzz_require(null);
 	report_print(null, timeline, frames);
 	report_summary(null, timeline, frames, "x.json");
-	report_json(null, timeline, frames, NULL);
 	report_path_print(null, timeline, frames);
 	output = output_for_stream(null);
+	report_json(output, timeline, frames, NULL);
 	fuzz_require(firefox_write(output, timeline, frames, &options) == 0);
 	fuzz_require(chrome_write(output, timeline, frames, &chrome_options) == 0);
 	fuzz_require(output_close(output) == 0);

@@ -10,7 +10,10 @@ typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
 
 static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *frames)
 {
-	report_json(stream, timeline, frames, /* function= */ NULL);
+	Output *output = output_for_stream(stream);
+
+	report_json(output, timeline, frames, /* function= */ NULL);
+	output_close(output);
 }
 
 static char *print(Printer printer, const Timeline *timeline)

@@ -31,7 +31,10 @@ enum kind {
 
 static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *frames)
 {
-	report_json(stream, timeline, frames, /* function= */ NULL);
+	Output *output = output_for_stream(stream);
+
+	report_json(output, timeline, frames, /* function= */ NULL);
+	output_close(output);
 }
 
 static const struct {

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "option_table.h"
+#include "unwind_memory.h"
+#include "util.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIN_RING_SIZE 4096
+#define MAX_RING_SIZE (1ULL << 30)
+
+static int bad(const char *option, const char *value, const char *expected)
+{
+	log_error("--%s '%s': %s", option, value, expected);
+	return -EINVAL;
+}
+
+/* ---- values -------------------------------------------------------------------- */
+
+static int take_output(const char *text, Options *options)
+{
+	options->output = text;
+	return *text ? 0 : bad("output", text, "expected a file");
+}
+
+static int take_format(const char *text, Options *options)
+{
+	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
+		options->format = FORMAT_FIREFOX;
+	else if (!strcmp(text, "chrome"))
+		options->format = FORMAT_CHROME;
+	else
+		return bad("format", text, "expected firefox (also called gecko) or chrome");
+	return 0;
+}
+
+static int take_frequency(const char *text, Options *options)
+{
+	uint64_t frequency;
+
+	if (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000)
+		return bad("frequency", text, "expected 1 to 100000 samples a second");
+	options->frequency = frequency;
+	return 0;
+}
+
+static int take_pids(const char *text, Options *options)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, ","));) {
+		uint64_t pid;
+
+		if (parse_u64(word, &pid) || pid == 0 || pid > INT32_MAX)
+			return bad("pid", text, "expected process numbers separated by commas");
+		options->pids =
+			xrealloc(options->pids, (options->pid_count + 1) * sizeof(*options->pids));
+		options->pids[options->pid_count++] = pid;
+	}
+	return 0;
+}
+
+static int take_duration(const char *text, Options *options)
+{
+	if (parse_duration(text, &options->duration_ns) || !options->duration_ns)
+		return bad("duration", text, "expected a time such as 10, 10s or 500ms");
+	return 0;
+}
+
+static int take_delay(const char *text, Options *options)
+{
+	if (!strcmp(text, "signal"))
+		options->delay_ns = DELAY_SIGNAL;
+	else if (strcmp(text, "0") != 0 && parse_duration(text, &options->delay_ns))
+		return bad("delay", text, "expected a time such as 500ms, or signal");
+	return 0;
+}
+
+static int take_quiet(const char *text, Options *options)
+{
+	(void)text;
+	(void)options;
+	log_level = LOG_QUIET;
+	return 0;
+}
+
+static int take_verbose(const char *text, Options *options)
+{
+	(void)text;
+	(void)options;
+	log_level = LOG_VERBOSE;
+	return 0;
+}
+
+static int take_kernel_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "all"))
+		options->kernel_stacks = KERNEL_STACKS_ALL;
+	else if (!strcmp(text, "blocked"))
+		options->kernel_stacks = KERNEL_STACKS_BLOCKED;
+	else if (!strcmp(text, "none"))
+		options->kernel_stacks = KERNEL_STACKS_NONE;
+	else
+		return bad("kernel-stacks", text, "expected all, blocked or none");
+	return 0;
+}
+
+static int take_user_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "dwarf"))
+		options->user_stacks = USER_STACKS_TABLES;
+	else if (!strcmp(text, "fp"))
+		options->user_stacks = USER_STACKS_FRAME_POINTERS;
+	else if (!strcmp(text, "none"))
+		options->user_stacks = USER_STACKS_NONE;
+	else
+		return bad("stacks", text, "expected dwarf, fp or none");
+	return 0;
+}
+
+static int take_fault_source(const char *text, Options *options)
+{
+	static const char *const sources[] = {
+		[FAULT_SOURCE_OFF] = "off",
+		[FAULT_SOURCE_FENTRY] = "fentry",
+		[FAULT_SOURCE_EVENTS] = "events",
+	};
+
+	options->best_fault_source = !strcmp(text, "auto");
+	if (options->best_fault_source)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+		if (!strcmp(text, sources[i])) {
+			options->fault_source = i;
+			return 0;
+		}
+	}
+	return bad("fault-source", text, "expected auto, fentry, events or off");
+}
+
+static int take_fault_threshold(const char *text, Options *options)
+{
+	if (!strcmp(text, "0"))
+		options->fault_threshold_ns = 0;
+	else if (parse_duration(text, &options->fault_threshold_ns))
+		return bad("fault-threshold", text, "expected a time such as 20us, or 0");
+	return 0;
+}
+
+static int take_waker_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "off"))
+		options->waker_threshold_ns = WAKER_THRESHOLD_NONE;
+	else if (!strcmp(text, "0"))
+		options->waker_threshold_ns = 0;
+	else if (parse_duration(text, &options->waker_threshold_ns))
+		return bad("waker-stacks", text, "expected a time such as 100us, 0 or off");
+	return 0;
+}
+
+/* In whole chunks, of which no more are taken than the size allows. */
+static int take_unwind_memory(const char *text, Options *options)
+{
+	uint64_t size;
+
+	if (parse_size(text, &size) || size < UNWIND_MEMORY_MIN || size > UNWIND_MEMORY_MAX)
+		return bad("unwind-memory", text, "expected 8M to 512M, such as 64M");
+	options->unwind_memory = size - size % UNWIND_MEMORY_MIN;
+	if (options->unwind_memory != size)
+		log_verbose("--unwind-memory %s is rounded down to %llu bytes", text,
+			    (unsigned long long)options->unwind_memory);
+	return 0;
+}
+
+/* The kernel wants a power of two; what the capture tells is what was used. */
+static int take_ring_size(const char *text, Options *options)
+{
+	uint64_t wanted, size = MIN_RING_SIZE;
+
+	if (parse_size(text, &wanted) || wanted < MIN_RING_SIZE || wanted > MAX_RING_SIZE)
+		return bad("ring-size", text, "expected 4K to 1G, such as 16M");
+	while (size < wanted)
+		size *= 2;
+	if (size != wanted)
+		log_verbose("--ring-size %s is rounded up to %llu bytes", text,
+			    (unsigned long long)size);
+	options->ring_size = size;
+	return 0;
+}
+
+static int take_json_summary(const char *text, Options *options)
+{
+	options->json_summary = text;
+	return *text ? 0 : bad("json-summary", text, "expected a file");
+}
+
+static int take_function(const char *text, Options *options)
+{
+	options->function = text;
+	return 0;
+}
+
+static int take_critical_path(const char *text, Options *options)
+{
+	uint64_t tid;
+
+	options->critical_path = true;
+	if (!text)
+		return 0;
+	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
+		return bad("critical-path", text, "expected the number of a thread");
+	options->critical_tid = tid;
+	return 0;
+}
+
+static int take_viewer(const char *text, Options *options)
+{
+	options->viewer = text;
+	return *text ? 0 : bad("viewer", text, "expected a URL or a folder");
+}
+
+/* "3000", or "3000-3099". */
+static int take_port(const char *text, Options *options)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *dash = strchr(copy, '-');
+	uint64_t first, last;
+
+	if (dash)
+		*dash = '\0';
+	if (parse_u64(copy, &first) || parse_u64(dash ? dash + 1 : copy, &last) || first == 0 ||
+	    last < first || last > UINT16_MAX)
+		return bad("port", text, "expected 1 to 65535, or a range such as 3000-3099");
+	options->first_port = first;
+	options->last_port = last;
+	return 0;
+}
+
+static int take_silence(const char *text, Options *options)
+{
+	if (!strcmp(text, "0"))
+		options->silence_ns = 0;
+	else if (parse_duration(text, &options->silence_ns))
+		return bad("silence", text, "expected a time such as 10m, or 0");
+	return 0;
+}
+
+static int take_unwind(const char *text, Options *options)
+{
+	options->unwind = text;
+	return 0;
+}
+
+static int take_help(const char *text, Options *options)
+{
+	(void)text;
+	options->verb = VERB_HELP;
+	return 0;
+}
+
+static int take_version(const char *text, Options *options)
+{
+	(void)text;
+	options->verb = VERB_VERSION;
+	return 0;
+}
+
+/* ---- the table ----------------------------------------------------------------- */
+
+#define PROFILE	  VERB_BIT(VERB_PROFILE)
+#define EXPORT	  VERB_BIT(VERB_EXPORT)
+#define REPORT	  VERB_BIT(VERB_REPORT)
+#define OPEN	  VERB_BIT(VERB_OPEN)
+#define DOCTOR	  VERB_BIT(VERB_DOCTOR)
+#define RECORDING (PROFILE | VERB_BIT(VERB_RECORD))
+#define EXPORTING (PROFILE | EXPORT)
+#define ALL	  UINT32_MAX
+#define FLAG(x)	  NULL, offsetof(Options, x)
+
+/* In the order of the help. */
+const OptionInfo option_table[] = {
+	{"output", 'o', "FILE", RECORDING | EXPORT, "where to write", take_output, 0},
+	{"format", 0, "F", EXPORTING, "firefox or chrome, whatever the name of the file",
+	 take_format, 0},
+	{"frequency", 'F', "HZ", RECORDING, "CPU samples a second (default 999)", take_frequency,
+	 0},
+	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
+	 take_pids, 0},
+	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", take_duration, 0},
+	{"delay", 0, "TIME", RECORDING,
+	 "begin so long after the command, or with `signal` at\n"
+	 "SIGUSR1",
+	 take_delay, 0},
+	{"quiet", 'q', NULL, ALL, "only errors", take_quiet, 0},
+	{"verbose", 'v', NULL, ALL, "more", take_verbose, 0},
+	{"kernel-stacks", 0, "W", RECORDING, "all, blocked (default: not of preempted tasks), none",
+	 take_kernel_stacks, 0},
+	{"stacks", 0, "W", RECORDING,
+	 "user stacks: dwarf (default: by unwind tables),\n"
+	 "fp (by frame pointers), none",
+	 take_user_stacks, 0},
+	{"fault-source", 0, "W", RECORDING,
+	 "how page faults are seen: auto (default), fentry,\n"
+	 "events, off",
+	 take_fault_source, 0},
+	{"fault-threshold", 0, "T", RECORDING,
+	 "record also those that took so long without a wait,\n"
+	 "such as 20us (0: all)",
+	 take_fault_threshold, 0},
+	{"waker-stacks", 0, "T", RECORDING,
+	 "stacks of who ends waits longer than T (default\n"
+	 "100us; 0: of all), or off",
+	 take_waker_stacks, 0},
+	{"unwind-memory", 0, "SIZE", RECORDING,
+	 "for unwind tables, 8M to 512M (default 512M);\n"
+	 "if full, unused tables are dropped",
+	 take_unwind_memory, 0},
+	{"ring-size", 0, "SIZE", RECORDING, "of each of the three kernel buffers (default 16M)",
+	 take_ring_size, 0},
+	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
+	 FLAG(keep_capture)},
+	{"defer-symbols", 0, NULL, RECORDING, "leave names to the export on this machine",
+	 FLAG(defer_symbols)},
+	{"no-debuginfod", 0, NULL, ALL, "fetch no debug information (DEBUGINFOD_URLS)",
+	 FLAG(no_debuginfod)},
+	{"no-source", 0, NULL, RECORDING | EXPORT, "leave the text of source files out",
+	 FLAG(no_source)},
+	{"cpu-graph", 0, NULL, EXPORTING, "draw CPU use instead of thread states", FLAG(cpu_graph)},
+	{"cost", 0, NULL, RECORDING, "say what recording cost", FLAG(cost)},
+	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root all the same",
+	 FLAG(as_root)},
+	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", take_json_summary,
+	 0},
+	{"json", 0, NULL, REPORT, "report as JSON", FLAG(json)},
+	{"function", 0, "NAME", REPORT, "report only the waits below that function", take_function,
+	 0},
+	{"critical-path", 0, "[TID]", REPORT,
+	 "report only what set how long the run took, or\n"
+	 "when that thread ended",
+	 take_critical_path, 0},
+	{"viewer", 0, "URL|DIR", OPEN, "instead of profiler.firefox.com; DIR: served, too",
+	 take_viewer, 0},
+	{"port", 0, "N[-M]", OPEN, "the first free one is taken (default 3000-3099)", take_port, 0},
+	{"silence", 0, "TIME", OPEN,
+	 "end when nobody has asked for so long (default 1 h;\n"
+	 "0: never)",
+	 take_silence, 0},
+	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(no_browser)},
+	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", take_unwind, 0},
+	{"help", 'h', NULL, ALL, NULL, take_help, 0},
+	{"version", 0, NULL, ALL, NULL, take_version, 0},
+};
+const size_t option_count = ARRAY_LEN(option_table);
+_Static_assert(ARRAY_LEN(option_table) <= OPTIONS_MAX, "getopt's table has no room");
