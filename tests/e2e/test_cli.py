@@ -128,6 +128,22 @@ def test_summary(context):
         check(word in done.stderr, f"the summary does not say {word!r}: {done.stderr}")
 
 
+def test_json_summary(context):
+    """What the report says, with the profile, and of a capture likewise."""
+    output, summary = context.path("p.json.gz"), context.path("s.json")
+    done = run(context, "-q", "--keep-capture", "--json-summary", summary, "-o", output, "--", "true")
+    check(done.returncode == 0 and done.stdout == "", f"{done.returncode}: {done.stdout}{done.stderr}")
+    said = run(context, "report", "--json", f"{output}.capture").stdout
+    check(summary.read_text() == said and said.startswith("{"), "it is not what the report says")
+    packed = context.path("s.json.gz")
+    run(context, "export", "--json-summary", packed, "-o", output, f"{output}.capture")
+    check(gzip.decompress(packed.read_bytes()).decode() == said, "the export's is another one")
+    witness = context.path("witness")
+    check_refused(run(context, "--json-summary", "/no/such/folder/s.json", "-o", output, "--", "touch", witness), 125,
+                  "/no/such/folder/s.json")
+    check(not witness.exists(), "the command ran all the same")
+
+
 def test_default_output(context):
     run(context, "-q", "--", "true")
     check_left(context, "wallprof.json.gz")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What goes with a program: options from the environment, the manual page, completion."""
+import os
+import re
+import subprocess
+
+from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_command
+
+HOST_ONLY = "it is about no kernel"
+UNTIMED = True
+
+MANUAL = ROOT / "docs" / "wallprof.1"
+BASH, ZSH = ROOT / "tools" / "completion" / "wallprof.bash", ROOT / "tools" / "completion" / "_wallprof"
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
+# With compgen(1), but without what only works while a line is edited.
+ASK = """. "$0"; compopt() { :; }
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _wallprof; printf '%s\\n' "${COMPREPLY[@]}" """
+
+
+def options_of(text):
+    return set(OPTION.findall(text))
+
+
+def helped(context):
+    return options_of(context.wallprof("--help").stdout)
+
+
+def check_told(options, told, where):
+    check(options == told, f"{where} lacks {sorted(options - told)} and has {sorted(told - options)}")
+
+
+def options_section(manual):
+    """What the page has a paragraph of, as it stands in the file."""
+    (section,) = re.findall(r"^\.SH OPTIONS\n(.*?)^\.SH ", manual, re.M | re.S)
+    return "\n".join(re.findall(r"^\.TP\n(.*)$", section, re.M))
+
+
+def test_all_are_documented(context):
+    options = helped(context)
+    check(len(options) > 20, f"--help has {sorted(options)}")
+    manual = options_section(MANUAL.read_text()).replace("\\-", "-")
+    check_told(options, options_of(manual), "the manual page")
+    for path in (BASH, ZSH):
+        check_told(options, options_of(path.read_text()), path.name)
+    expect_failure(check_told, options | {"no-such-option"}, options, "")
+
+
+def test_manual_page_is_well_formed(context):
+    needs_command("man")
+    done = subprocess.run(["man", "--warnings", "-l", MANUAL], capture_output=True, text=True,
+                          env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
+    check(done.returncode == 0 and not done.stderr, f"man says {done.stderr!r}")
+    check("CRITICAL" in done.stdout.upper() and "EXIT STATUS" in done.stdout, "its sections are missing")
+
+
+def completed(*words):
+    needs_command("bash")
+    done = subprocess.run(["bash", "-c", ASK, BASH, "wallprof", *words], capture_output=True, text=True)
+    check(done.returncode == 0 and not done.stderr, f"{words}: {done.stderr}")
+    return set(done.stdout.split())
+
+
+def test_completion(context):
+    context.path("one.capture").touch()
+    for words, wanted in ((("--fault-source", ""), {"auto", "fentry", "events", "off"}),
+                          (("--fault-source", "=", "e"), {"events"}),
+                          (("report", "--j"), {"--json"}),
+                          (("report", "x", "--cr"), {"--critical-path"}),
+                          (("export", "--fo"), {"--format"}),
+                          (("record", "--fo"), set()),
+                          (("doctor", "--un"), {"--unwind"}), (("open", "--po"), {"--port"}),
+                          (("report", str(context.path("one"))), {str(context.path("one.capture"))})):
+        check(completed(*words) == wanted, f"{words}: {completed(*words)}, should be {wanted}")
+    for words, wanted in ((("",), {"record", "export", "report", "open", "doctor", "ls"}),
+                          (("-p", str(os.getpid())), {str(os.getpid())}), (("-o", "x", "rec"), {"record"}),
+                          (("--", "l"), {"ls"}), (("-q", "-F", "99", "l"), {"ls"}),
+                          (("record", "-o", "x", "l"), {"ls"})):
+        check(completed(*words) >= wanted, f"{words}: not all of {wanted}")
+
+
+def defined(path, *options):
+    """Names that a program or library has for others."""
+    done = subprocess.run(["nm", "--defined-only", *options, path], capture_output=True, text=True)
+    return {line.split()[2].split("@")[0] for line in done.stdout.splitlines()
+            if len(line.split()) == 3 and line.split()[1] in "TWi"}
+
+
+def check_own_names(mine, libraries):
+    """A function of a library's name would be called in its place, by the library too."""
+    for library in libraries:
+        shared = mine & defined(library, "-D")
+        check(not shared, f"also in {library}: {sorted(shared)[:10]}")
+
+
+def test_names_are_our_own(_context):
+    needs_command("nm")
+    told = subprocess.run(["ldd", WALLPROF], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"(/\S+) \(0x", told)
+    check(any("libjansson" in library for library in libraries), f"{libraries}")
+    mine = {name for name in defined(WALLPROF) if not name.startswith("_")}
+    check(len(mine) > 500, f"only {len(mine)} names")
+    check_own_names(mine, libraries)
+    expect_failure(check_own_names, mine | {"json_string"}, libraries)
+
+
+def with_options(context, text, *arguments, **settings):
+    return context.wallprof(*arguments, env={**os.environ, "WALLPROF_OPTIONS": text}, **settings)
+
+
+def test_environment(context):
+    """They come first, so the command line has the last word; what another verb's are does no harm."""
+    spaced = context.path("a b.json")
+    with_options(context, f"-q -o '{spaced}' --json", "--", "true")
+    check(Profile.load(spaced).threads, "nothing in the file that WALLPROF_OPTIONS names")
+    with_options(context, "-q\t--output wrong.json -F 10", "-o", "right.json", "-F20", "--keep-capture", "--", "true")
+    check(context.path("right.json").exists() and not context.path("wrong.json").exists(),
+          "the command line has not the last word")
+    report = with_options(context, "--frequency=7 --json", "report", "right.json.capture").stdout
+    check(report.startswith("{"), f"no JSON: {report[:100]}")
+    with_options(context, "-q -o p.json.gz --as-root", "record", "--", "true")
+    check(context.path("wallprof.capture").exists() and not context.path("p.json.gz").exists(),
+          "a capture where a profile is to be")
+    for text, word in (("--no-such-option", "no-such-option"), ("-F x", "'x'"), ("true", "'true'"),
+                       ("-F", "WALLPROF_OPTIONS"), ("-p 1", "--pid"), ("--help", "--help")):
+        done = with_options(context, text, "--", "true", status=125)
+        check(word in done.stderr, f"{text}: {done.stderr!r}")

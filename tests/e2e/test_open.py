@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`wallprof open`: the profile reaches the viewer, and nobody else anything."""
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import unquote
+
+from harness import WALLPROF, Viewer, check, expect_failure, needs_command, needs_root, wait_until
+
+HOST_ONLY = "it is about no kernel"
+UNTIMED = True
+
+PUBLIC = r"https://profiler\.firefox\.com"
+PROFILE_URL = re.compile(r"http://127\.0\.0\.1:(\d+)/([a-z2-7]{32})/(.+)$")
+NOBODY = 65534
+ALLOWED = "access-control-allow-origin"
+
+
+class Opened:
+    """A server, and what its URL says."""
+
+    def __init__(self, context, path, *options, viewer=PUBLIC, **settings):
+        self.process = context.start([WALLPROF, "open", "--no-browser", *map(str, options), str(path)],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
+        self.page = self.process.stdout.readline().strip()
+        before, _, after = self.page.partition("/from-url/")
+        part, _, api = after.partition("/?symbolServer=")
+        check(re.fullmatch(viewer, before) and part, f"the URL is {self.page!r}")
+        self.url = unquote(part)
+        check(self.url.startswith(unquote(api) + "/") and api, f"the API is at {api}")
+        match = PROFILE_URL.match(self.url)
+        check(match, f"the profile's URL is {self.url!r}")
+        self.port, self.secret, self.name = int(match[1]), match[2], match[3]
+        self.path = f"/{self.secret}/{self.name}"
+
+    def ask(self, path=None, method="GET", body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request(method, path or self.path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+        answer = connection.getresponse()
+        answer.data = answer.read()
+        connection.close()
+        return answer
+
+    def end(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        return self.process.wait(timeout=20)
+
+
+def profile_of(context, name="p.json.gz"):
+    path = context.path(name)
+    context.wallprof("-q", "--keep-capture", "-o", path, "--", "true")
+    return path
+
+
+def check_answer(answer, status, allowed=True):
+    check(answer.status == status, f"status {answer.status}, should be {status}")
+    got = answer.getheader(ALLOWED)
+    check(got == ("*" if allowed else None), f"{ALLOWED} is {got}")
+
+
+def test_profile(context):
+    for name, encoding in (("p.json.gz", "gzip"), ("a b%.json", None)):
+        path = profile_of(context, name)
+        opened = Opened(context, path)
+        answer = opened.ask()
+        check_answer(answer, 200)
+        check(answer.data == path.read_bytes(), "the profile is another one")
+        check(answer.getheader("content-encoding") == encoding, f"it is encoded as {answer.headers}")
+        check(answer.getheader("content-type").startswith("application/json"), str(answer.headers))
+        check(unquote(opened.name) == name, f"it is called {opened.name}")
+        head = opened.ask(method="HEAD")
+        check_answer(head, 200)
+        check(int(head.getheader("content-length")) == path.stat().st_size and not head.data, "HEAD")
+        path.write_bytes(b"{}")  # as if it were recorded anew
+        check(opened.ask().data == b"{}", "an old profile")
+        path.unlink()
+        check_answer(opened.ask(), 404)
+        check(opened.end() == 0, "Ctrl-C is no error")
+    expect_failure(check_answer, answer, 201)
+
+
+def test_others_learn_nothing(context):
+    """No page of another origin, no other name, no other machine."""
+    opened = Opened(context, profile_of(context))
+    other = chr((ord(opened.secret[-1]) - ord("a") + 1) % 26 + ord("a"))
+    for path in ("/", "/index.html", f"/{opened.name}", "/" + "a" * 32 + "/" + opened.name,
+                 f"/{opened.secret[:-1]}{other}/{opened.name}", f"/{opened.secret[:-1]}/{opened.name}",
+                 f"/{opened.secret}x/{opened.name}", f"//{opened.secret}/{opened.name}"):
+        check_answer(opened.ask(path), 404, allowed=False)
+    for path in (f"/{opened.secret}", f"/{opened.secret}/", f"{opened.path}/", f"/{opened.secret}/../p.json.gz",
+                 f"/{opened.secret}/p.json.gz.capture"):
+        check(opened.ask(path).status == 404, f"{path} is something")
+    for host in ("example.com", f"example.com:{opened.port}", "127.0.0.1", "127.0.0.1:1", "",
+                 f"127.0.0.1:{opened.port}.example.com"):
+        check_answer(opened.ask(Host=host), 403, allowed=False)
+    for host in (f"localhost:{opened.port}", f"LOCALHOST:{opened.port}"):
+        check_answer(opened.ask(Host=host), 200)
+    for method in ("PUT", "DELETE"):
+        check_answer(opened.ask(method=method, body=b"x" * 100000), 405)
+    check_answer(opened.ask(method="POST", body=b"x" * 100000), 404)
+    for method in ("POST", "PUT", "DELETE"):
+        check_answer(opened.ask("/", method=method, body=b"x"), 405, allowed=False)
+    listening = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+                 if line.split()[3] == "0A" and line.split()[1].endswith(f":{opened.port:04X}")}
+    check(listening == {f"0100007F:{opened.port:04X}"}, f"it listens on {listening}")
+    check_answer(opened.ask(), 200)
+
+
+FETCH = """import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)
+connection.request("GET", sys.argv[2])
+print(connection.getresponse().status)"""
+
+
+def fetched_by(opened, **settings):
+    """What another process is answered: a status, or nothing."""
+    return subprocess.run([sys.executable, "-c", FETCH, str(opened.port), opened.path], capture_output=True,
+                          text=True, **settings).stdout.strip()
+
+
+def test_other_users(context):
+    """Who reads the URL out of a browser's arguments, and runs as somebody else."""
+    needs_root()
+    opened = Opened(context, profile_of(context))
+    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    check(fetched_by(opened) == "200", "wallprof's own user is refused")
+    check(fetched_by(opened, **nobody) == "", "another user is answered")
+    context.path("p.json.gz").chmod(0o644)
+    theirs = Opened(context, context.path("p.json.gz"),
+                    env={**os.environ, "SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)})
+    status = Path(f"/proc/{theirs.process.pid}/status").read_text()
+    for name, wanted in (("Uid", f"{NOBODY}"), ("Gid", f"{NOBODY}"), ("CapEff", "0" * 16), ("CapPrm", "0" * 16)):
+        values = set(re.search(rf"^{name}:\s(.*)$", status, re.M)[1].split())
+        check(values == {wanted}, f"under sudo its {name} is {values}")
+    check(fetched_by(theirs, **nobody) == "200", "the user who called sudo is refused")
+    context.path("p.json.gz").chmod(0o600)
+    check(fetched_by(theirs, **nobody) == "404", "it reads what that user may not")
+
+
+def test_preflight(context):
+    """Of the Fetch standard, and of Private Network Access."""
+    opened = Opened(context, profile_of(context))
+    answer = opened.ask(method="OPTIONS", Origin="https://profiler.firefox.com",
+                        Access_Control_Request_Method="GET", Access_Control_Request_Headers="user-agent, x-y",
+                        Access_Control_Request_Private_Network="true")
+    check_answer(answer, 204)
+    for name, wanted in (("allow-headers", "user-agent, x-y"), ("allow-private-network", "true")):
+        got = answer.getheader(f"access-control-{name}")
+        check(got == wanted, f"{name} is {got}")
+    check("GET" in answer.getheader("access-control-allow-methods"), str(answer.headers))
+    plain = opened.ask(method="OPTIONS")
+    check_answer(plain, 204)
+    check(plain.getheader("access-control-allow-headers") is None and "GET" in plain.getheader("allow"),
+          str(plain.headers))
+    check_answer(opened.ask("/", method="OPTIONS", Access_Control_Request_Method="GET"), 405, allowed=False)
+
+
+def send(opened, data, patience=5):
+    """Returns what comes back of bytes that may be no request."""
+    with socket.create_connection(("127.0.0.1", opened.port), timeout=patience) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            return connection.recv(1 << 16)
+        except OSError:
+            return b""
+
+
+def test_hostile_requests(context):
+    opened, rng = Opened(context, profile_of(context)), context.random
+    host = b"Host: 127.0.0.1:%d\r\n" % opened.port
+    path = opened.path.encode()
+    for data in (b"", b"\r\n" * 1000, b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                 b"GET " + b"/a" * 100000 + b" HTTP/1.1\r\n" + host + b"\r\n",
+                 b"GET " + path + b" HTTP/1.1\r\n" + host + b"X: y\r\n" * 20000 + b"\r\n",
+                 b"GET " + path + b" HTTP/1.1\r\n\r\n", b"GET " + path + b" HTTP/1.0\r\n\r\n",
+                 b"POST " + path + b" HTTP/1.1\r\n" + host + b"Content-Length: 99999999999999999999\r\n\r\n",
+                 b"POST " + path + b" HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n",
+                 b"POST " + path + b" HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+                 b"GET http://example.com" + path + b" HTTP/1.1\r\nHost: example.com\r\n\r\n",
+                 *(rng.randbytes(rng.randint(1, 3000)) for _ in range(100)),
+                 *(bytes(rng.choice(b"GET /HTP1.\r\n:%0a") for _ in range(200)) for _ in range(100))):
+        got = send(opened, data)
+        check(not re.match(rb"HTTP/1\.\d 2", got), f"{data[:80]!r} gets {got[:80]!r}")
+    check_answer(opened.ask(), 200)
+    # More than it takes, which say nothing: they do not keep it from its end.
+    idle = [socket.create_connection(("127.0.0.1", opened.port)) for _ in range(50)]
+    check(opened.process.poll() is None, "the server is gone")
+    check(opened.end(signal.SIGTERM) == 0, "SIGTERM is no error")
+    for connection in idle:
+        connection.close()
+
+
+def test_ends_by_itself(context):
+    """When nobody asks who knows the secret."""
+    opened = Opened(context, profile_of(context), "--silence", "4s")
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        check_answer(opened.ask(), 200)
+        time.sleep(0.2)
+    check(opened.process.poll() is None, "it ended though it was asked")
+    while opened.process.poll() is None and time.monotonic() < end + 20:
+        try:
+            opened.ask("/")
+        except OSError:
+            break
+        time.sleep(0.2)
+    check(opened.process.wait(timeout=10) == 0, "silence is no error")
+    check(end + 2 < time.monotonic() < end + 15, "it ended too early, or went on though nobody asked")
+
+
+def test_ports(context):
+    path = profile_of(context)
+    first = Opened(context, path)
+    second = Opened(context, path, "--port", f"{first.port}-{first.port + 20}")
+    check(first.port < second.port <= first.port + 20, f"ports {first.port} and {second.port}")
+    check(first.secret != second.secret, "both have one secret")
+    done = context.wallprof("open", "--no-browser", "--port", first.port, path, status=1)
+    check(str(first.port) in done.stderr and "--port" in done.stderr, done.stderr)
+    for port in ("0", "65536", "9-8", "x", "1-", "-1"):
+        context.wallprof("open", f"--port={port}", path, status=125)
+
+
+def test_no_profile(context):
+    path = profile_of(context)
+    context.path("text").write_text("no profile\n")
+    for name, word in ((f"{path}.capture", "wallprof export"), (context.path("text"), "no profile"),
+                       (context.path("gone"), "No such file"), (context.folder, "directory")):
+        done = context.wallprof("open", "--no-browser", name, status=1)
+        check(word in done.stderr and not done.stdout, f"{name}: {done.stderr}")
+    context.wallprof("open", status=125)
+
+
+def test_browser(context):
+    """$BROWSER is started with the page, and lives on; without one there is the URL alone."""
+    path, script, seen = profile_of(context), context.path("browser"), context.path("seen")
+    script.write_text(f'#!/bin/sh\necho noise\necho "$1 $(cut -d" " -f5 /proc/$$/stat)" >{seen}\n')
+    script.chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+    process = context.start([WALLPROF, "open", path], stdout=subprocess.PIPE, text=True,
+                            env={**environment, "BROWSER": f"no-such-browser:{script}"})
+    page = process.stdout.readline().strip()
+    wait_until(lambda: seen.exists() and seen.read_text().endswith("\n"), "the browser is started")
+    given, group = seen.read_text().split()
+    check(given == page, f"it is given {given!r}, not {page!r}")
+    check(int(group) != os.getpgid(process.pid), "Ctrl-C would end the browser")
+    process.send_signal(signal.SIGINT)
+    check(process.wait(timeout=20) == 0 and process.stdout.read() == "", "the browser's words are on stdout")
+    seen.unlink()
+    for options, browser in ((["--no-browser"], {"BROWSER": str(script)}), ([], {}),
+                             ([], {"BROWSER": "", "DISPLAY": ":0"})):
+        process = context.start([WALLPROF, "open", *options, path], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env={**environment, **browser})
+        process.stdout.readline()
+        time.sleep(0.5)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        check(not children and not seen.exists(), f"a browser all the same: {options} {browser}")
+        process.send_signal(signal.SIGINT)
+        check(process.wait(timeout=20) == 0, process.stderr.read())
+
+
+def test_own_viewer(context):
+    """A folder with a viewer's files is served beside the profile, and nothing outside of it."""
+    folder, path = context.path("viewer"), profile_of(context)
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<!doctype html>viewer\n")
+    (folder / "assets" / "a.js").write_text("1;\n")
+    context.path("outside").write_text("not for you\n")
+    (folder / "link").symlink_to(context.path("outside"))
+    (folder / "up").symlink_to("..")
+    opened = Opened(context, path, "--viewer", folder, viewer=r"http://127\.0\.0\.1:\d+")
+    page = opened_page(opened)
+    for url, text, kind in (("/", "viewer", "text/html"), (page, "viewer", "text/html"),
+                            ("/assets/a.js", "1;", "text/javascript"), ("/no/such/page", "viewer", "text/html")):
+        answer = opened.ask(url)
+        check_answer(answer, 200, allowed=False)
+        check(text in answer.data.decode() and answer.getheader("content-type").startswith(kind),
+              f"{url}: {answer.data!r} {answer.headers}")
+    for url in ("/link", "/up/outside", "/../outside", "/assets/../../outside", "/%2e%2e/outside",
+                "/up/" + path.name):
+        check(b"not for you" not in opened.ask(url).data and opened.ask(url).data[:1] != b"\x1f", f"{url} leads out")
+    check_answer(opened.ask(), 200)
+    (folder / "index.html").unlink()
+    done = context.wallprof("open", "--no-browser", "--viewer", folder, path, status=1)
+    check(str(folder) in done.stderr, done.stderr)
+    context.wallprof("open", "--no-browser", "--viewer", context.path("no-folder"), path, status=1)
+    own = Opened(context, path, "--viewer", "http://viewer.example/", viewer=r"http://viewer\.example")
+    check_answer(own.ask(), 200)
+
+
+def opened_page(opened):
+    """The page's path, as the browser asks for it."""
+    return "/from-url/" + opened.page.split("/from-url/", 1)[1]
+
+
+# ---- names, sources, assembly --------------------------------------------------------------------
+
+
+def post(opened, call, question):
+    body = question if isinstance(question, bytes) else json.dumps(question).encode()
+    answer = opened.ask(f"/{opened.secret}/{call}", "POST", body)
+    check_answer(answer, 200)
+    return json.loads(answer.data)
+
+
+class Program:
+    """A recorded program with inlined calls, as the profile names it."""
+
+    def __init__(self, context):
+        needs_command("gcc")
+        needs_command("addr2line")
+        self.source, self.binary = context.path("work.c"), context.path("work")
+        self.source.write_text(WORK)
+        subprocess.run(["gcc", "-O2", "-g", "-o", self.binary, self.source], check=True)
+        self.profile = context.path("p.json")
+        context.wallprof("-q", "--keep-capture", "-o", self.profile, "--", self.binary)
+        libs = json.loads(self.profile.read_text())["libs"]
+        (self.lib,) = [lib for lib in libs if lib["path"] == str(self.binary)]
+        symbols = subprocess.run(["nm", "-S", self.binary], check=True, capture_output=True, text=True).stdout
+        (self.start, self.size), = [(int(line.split()[0], 16), int(line.split()[1], 16))
+                                    for line in symbols.splitlines() if line.endswith(" hot")]
+
+    def asked(self, **more):
+        return {"debugName": self.lib["debugName"], "debugId": self.lib["breakpadId"], **more}
+
+    def addresses(self):
+        """Of the function's instructions, as objdump has them."""
+        done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={self.start}",
+                               f"--stop-address={self.start + self.size}", self.binary],
+                              check=True, capture_output=True, text=True).stdout
+        return [int(m[1], 16) for m in re.finditer(r"^ *([0-9a-f]+):\t", done, re.M)]
+
+    def addr2line(self, address):
+        """[(function, file, line)], innermost first."""
+        done = subprocess.run(["addr2line", "-f", "-i", "-e", self.binary, hex(address)], check=True,
+                              capture_output=True, text=True).stdout.splitlines()
+        places = [place.split(" ")[0].rsplit(":", 1) for place in done[1::2]]
+        return [(name, file, int(line) if line.isdigit() else 0)
+                for name, (file, line) in zip(done[::2], places)]
+
+
+WORK = """#include <stdlib.h>
+#include <time.h>
+static inline __attribute__((always_inline)) unsigned step(unsigned x)
+{
+	return x * 1664525 + 1013904223;
+}
+static inline __attribute__((always_inline)) unsigned steps(unsigned x)
+{
+	for (int i = 0; i < 100; i++)
+		x = step(x) ^ x >> 3;
+	return x;
+}
+__attribute__((noinline)) unsigned hot(unsigned x)
+{
+	for (int i = 0; i < 1000; i++)
+		x += steps(x);
+	return x;
+}
+int main(void)
+{
+	unsigned x = 1;
+	clock_t end = clock() + CLOCKS_PER_SEC / 20;
+
+	while (clock() < end)
+		x = hot(x);
+	return x == 7;
+}
+"""
+
+
+def frames_of(frame):
+    """[(function, file, line)] of an answer, innermost first."""
+    return [(f["function"], f.get("file"), f.get("line", 0)) for f in [*frame.get("inlines", []), frame]]
+
+
+def check_symbols(answer, program, addresses):
+    (result,) = answer["results"]
+    key = f"{program.lib['debugName']}/{program.lib['breakpadId']}"
+    check(result["found_modules"] == {key: True} and not result["module_errors"], str(result)[:500])
+    (stack,) = result["stacks"]
+    check(len(stack) == len(addresses), f"{len(stack)} frames")
+    for number, (frame, address) in enumerate(zip(stack, addresses)):
+        check(frame["frame"] == number and int(frame["module_offset"], 16) == address
+              and frame["module"] == program.lib["debugName"], str(frame))
+        check(int(frame["function_offset"], 16) == address - program.start
+              and int(frame["function_size"], 16) == program.size, str(frame))
+        check(frames_of(frame) == program.addr2line(address),
+              f"{address:#x}: {frames_of(frame)}, addr2line has {program.addr2line(address)}")
+
+
+def test_symbolicate(context):
+    program = Program(context)
+    opened, addresses = Opened(context, program.profile), program.addresses()
+    check(len(addresses) > 5, f"{len(addresses)} instructions")
+    question = {"jobs": [{"memoryMap": [[program.lib["debugName"], program.lib["breakpadId"]]],
+                          "stacks": [[[0, a] for a in addresses]]}]}
+    for _ in range(2):  # the second time they are remembered
+        check_symbols(post(opened, "symbolicate/v5", question), program, addresses)
+    check(any(len(program.addr2line(a)) == 3 for a in addresses), "nothing is inlined in what is inlined")
+    expect_failure(check_symbols, post(opened, "symbolicate/v5", question), program,
+                   [addresses[0], *addresses[:-1]])
+    unknown = {"jobs": [{"memoryMap": [["libfoo.so", "0" * 33]], "stacks": [[[0, 1]], []]}]}
+    (result,) = post(opened, "symbolicate/v5", unknown)["results"]
+    check(result["found_modules"] == {"libfoo.so/" + "0" * 33: False} and len(result["stacks"]) == 2
+          and "function" not in result["stacks"][0][0], str(result))
+    subprocess.run(["gcc", "-O0", "-o", program.binary, program.source], check=True)
+    (result,) = post(opened, "symbolicate/v5", question)["results"]
+    check(set(result["found_modules"].values()) == {False} and "recorded" in str(result["module_errors"]),
+          f"names of another file: {str(result)[:300]}")
+
+
+def test_source(context):
+    """Only of files that the debug information names."""
+    program = Program(context)
+    opened, address = Opened(context, program.profile), hex(program.start)
+    answer = post(opened, "source/v1", program.asked(moduleOffset=address, file=str(program.source)))
+    check(answer.get("source") == WORK and answer["file"] == str(program.source), str(answer)[:300])
+    for path in ("/etc/passwd", str(program.binary), f"{context.folder}/./work.c", "work.c", ""):
+        answer = post(opened, "source/v1", program.asked(moduleOffset=address, file=path))
+        check("source" not in answer and answer["error"], f"{path} is given away: {str(answer)[:200]}")
+    for asked in ({}, {"moduleOffset": "0x0"}, program.asked(file=str(program.source)),
+                  program.asked(moduleOffset="1", file="x"), program.asked(moduleOffset="0x", file="x"),
+                  program.asked(moduleOffset="0x-1", file="x"),
+                  {**program.asked(moduleOffset=address, file=str(program.source)), "debugId": "0" * 33},
+                  program.asked(moduleOffset="0xfffffffffff", file=str(program.source))):
+        check("error" in post(opened, "source/v1", asked), f"{asked} is answered")
+
+
+def test_assembly(context):
+    """The same instructions as objdump's."""
+    program = Program(context)
+    opened = Opened(context, program.profile)
+    asked = program.asked(name="hot", codeId=program.lib["codeId"], startAddress=hex(program.start))
+    for size, whole in ((program.size, False), (1, True)):
+        answer = post(opened, "asm/v1", {**asked, "size": hex(size), "continueUntilFunctionEnd": whole})
+        check(answer.get("arch") == "x86_64" and int(answer["size"], 16) == program.size
+              and int(answer["startAddress"], 16) == program.start, str(answer)[:300])
+        offsets = [program.start + offset for offset, _ in answer["instructions"]]
+        check(offsets == program.addresses(), f"instructions at {offsets}, objdump's at {program.addresses()}")
+    texts = [text for _, text in answer["instructions"]]
+    check(any(text.startswith("imul") for text in texts) and texts[-1] == "ret", f"they are {texts}")
+    targets = [int(m[1], 16) for text in texts if (m := re.match(r"j\w+ 0x([0-9a-f]+)$", text))]
+    check(targets and set(targets) <= set(program.addresses()), f"they jump to {targets}")
+    for changes in ({"startAddress": "0xffffffffff"}, {"debugId": "0" * 33}, {"size": "x"}, {"startAddress": None}):
+        check("error" in post(opened, "asm/v1", {**asked, "size": "0x10", **changes}), f"{changes} is answered")
+    large = post(opened, "asm/v1", {**asked, "size": "0x7fffffffffffffff"})
+    check(int(large["size"], 16) <= 1 << 20, "all that is asked for is taken apart")
+
+
+def test_hostile_questions(context):
+    """The reader of questions, with what no viewer asks."""
+    program, rng = Program(context), context.random
+    opened = Opened(context, program.profile)
+    module = [program.lib["debugName"], program.lib["breakpadId"]]
+    for question in (b"", b"{", b"[]", b"null", b"\xff\xfe", b"{" * 100000, b"[" * 4000000, b"{\"jobs\":1}",
+                     {"jobs": [1]}, {"jobs": [{}] * 100}, {"jobs": [{"memoryMap": [module], "stacks": 1}]},
+                     {"jobs": [{"memoryMap": [module], "stacks": [[[1, 1]]]}]},
+                     {"jobs": [{"memoryMap": [module], "stacks": [[[-1, 1]]]}]},
+                     {"jobs": [{"memoryMap": [module], "stacks": [[[0, -1]]]}]},
+                     {"jobs": [{"memoryMap": [module], "stacks": [[[0, 1.5]]]}]},
+                     {"jobs": [{"memoryMap": [module], "stacks": [[[0]]]}]},
+                     {"jobs": [{"memoryMap": [[1, 2]], "stacks": []}]},
+                     {"jobs": [{"memoryMap": [module], "stacks": [[[0, a] for a in range(50001)]]}]}):
+        for call in ("symbolicate/v5", "source/v1", "asm/v1"):
+            check("error" in post(opened, call, question), f"{call} answers {str(question)[:80]}")
+    good = json.dumps({"jobs": [{"memoryMap": [module], "stacks": [[[0, program.start]]]}]}).encode()
+    for _ in range(200):
+        broken = bytearray(good)
+        for _ in range(rng.randint(1, 4)):
+            broken[rng.randrange(len(broken))] = rng.randrange(256)
+        post(opened, rng.choice(["symbolicate/v5", "source/v1", "asm/v1"]), bytes(broken))
+    check(opened.ask(f"/{opened.secret}/symbolicate/v5", "POST", b" " * (5 << 20)).status == 413,
+          "there is no bound")
+    check_answer(opened.ask(f"/{opened.secret}/symbolicate/v6", "POST", b"{}"), 404)
+    check("results" in post(opened, "symbolicate/v5", good), "it answers no more")
+
+
+def test_viewer_reads_it(context):
+    """The independent reader, over HTTP; the same as from the file."""
+    path = profile_of(context)
+    opened = Opened(context, path)
+    with Viewer(context) as viewer:
+        viewer.load(opened.url)
+        from_url = viewer.thread_handles()
+    with Viewer(context) as viewer:
+        viewer.load(path)
+        check(viewer.thread_handles() == from_url and from_url, f"{from_url} from the URL")
+
+
+def test_viewer_shows_assembly(context):
+    """By the page's own URL, as a browser opens it: each instruction with its time."""
+    program = Program(context)
+    opened = Opened(context, program.profile)
+    with Viewer(context) as viewer:
+        viewer.load(opened.page)
+        (thread,) = [h for h in viewer.thread_handles().values()]
+        viewer.query("thread", "select", thread)
+        functions = viewer.query("thread", "functions", "--thread", thread, "--limit", 0)["functions"]
+        (hot,) = [f for f in functions if f["name"] == "hot"]
+        answer = viewer.query("function", "annotate", hot["functionHandle"], "--mode", "asm", "--context", "file")
+    (shown,) = answer["asmAnnotations"]
+    check(shown["functionSize"] == program.size and not shown["fetchError"], str(shown)[:300])
+    addresses = [i["address"] for i in shown["instructions"]]
+    check(addresses == program.addresses(), f"instructions at {addresses}, objdump's at {program.addresses()}")
+    total, of_all = sum(i["selfSamples"] for i in shown["instructions"]), hot["totalSamples"]
+    check(total > 20 and abs(total - of_all) < 0.1 * of_all + 3, f"{total} ms at its instructions, {of_all} in all")
