@@ -58,7 +58,7 @@ static __always_inline void submitter_of(struct rec_request *record, struct task
 
 	record->tid = task->pid;
 	record->h.flags |= REQUEST_SUBMITTED;
-	if (is_target(task->tgid)) {
+	if (is_target(task)) {
 		record->h.flags |= REQUEST_TARGET;
 		if (!(task->flags & PF_IO_WORKER) || !take_ring_work(record, task))
 			record->ustack =

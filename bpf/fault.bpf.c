@@ -82,7 +82,7 @@ int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, 
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	open = fault_slot(task);
 	if (!open)
@@ -144,7 +144,7 @@ static __always_inline int fault_returned(void *ctx, struct vm_area_struct *vma,
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	open = fault_slot(task);
 	if (!open || open->tid != (u32)task->pid || open->address != address) {
@@ -186,7 +186,7 @@ int BPF_PROG(on_file_fault, struct vm_fault *fault, unsigned int result)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	open = fault_slot(task);
 	if (!open || open->tid != (u32)task->pid || open->page != PAGE_UNKNOWN)
@@ -209,7 +209,7 @@ static __always_inline int fault_raised(u64 address, struct pt_regs *regs, u64 e
 	struct open_fault *open;
 
 	/* Whoever may not sleep, as a program that reads user memory, gets an error at once. */
-	if (!is_target(task->tgid) || task->pagefault_disabled)
+	if (!is_target(task) || task->pagefault_disabled)
 		return 0;
 	open = fault_slot(task);
 	if (open && open->tid == (u32)task->pid && open->raised)
@@ -277,7 +277,7 @@ static __always_inline int fault_accounted(struct fault_event *event, bool with_
 	bool major = bpf_get_attach_cookie(event) == FAULT_COOKIE_MAJOR;
 	struct open_fault *open;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	open = fault_slot(task);
 	if (!open || open->tid != (u32)task->pid || open->address != event->addr) {

@@ -321,6 +321,38 @@ struct thread_info {
 	u32 status;
 } __attribute__((preserve_access_index));
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self; /* at its beginning */
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+/* Of a set of cgroups, one in each hierarchy: */
+struct css_set {
+	struct list_head cgrp_links;
+};
+
+struct cgrp_cset_link {
+	struct cgroup *cgrp;
+	struct list_head cgrp_link;
+};
+
 struct task_io_accounting {
 	u64 read_bytes; /* with CONFIG_TASK_IO_ACCOUNTING */
 	u64 write_bytes;
@@ -357,6 +389,7 @@ struct task_struct {
 	void *worker_private; /* of PF_IO_WORKER: struct io_worker */
 	u64 self_exec_id;
 	struct mm_struct *mm;
+	struct css_set *cgroups; /* CONFIG_CGROUPS */
 };
 
 struct io_wq_work;

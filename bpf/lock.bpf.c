@@ -47,14 +47,14 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 	struct task_struct *task = bpf_get_current_task_btf(), *owner;
 	u32 tid = 0;
 
-	if (!has_owner(flags) || !is_target(task->tgid))
+	if (!has_owner(flags) || !is_target(task))
 		return 0;
 	owner = (struct task_struct *)owner_of(lock, flags);
 	if (owner &&
 	    !bpf_probe_read_kernel(&tid, sizeof(tid),
 				   (void *)owner +
 					   bpf_core_field_offset(struct task_struct, pid)) &&
-	    !is_target(BPF_CORE_READ(owner, tgid)))
+	    !is_target_number(setting_threads ? tid : (u32)BPF_CORE_READ(owner, tgid)))
 		describe_foreign(owner, bpf_ktime_get_ns());
 	lock_owners[task->pid & (SLEEPERS - 1)] = LOCK_OWNER(task->pid, tid);
 	return 0;

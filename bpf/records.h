@@ -87,7 +87,8 @@ struct record {
 };
 
 /*
- * REC_SWITCH: one sched_switch in which prev or next (or both) is a target.
+ * REC_SWITCH: one sched_switch in which prev or next (or both) is a target; of the whole system
+ * (WINDOW_SYSTEM), every one.
  *
  * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it
  * before the tracepoint, so the switch-in that ends a wait carries the number
@@ -201,6 +202,7 @@ enum task_flags {
 	TASK_KTHREAD = 1 << 2,
 	TASK_IO_WORKER = 1 << 3, /* kernel-made worker thread of the process (io_uring) */
 	TASK_RENAME = 1 << 4,
+	TASK_JOINED = 1 << 5, /* it lived before, and is recorded from now on */
 };
 
 struct rec_task {
@@ -501,6 +503,7 @@ enum window_flags {
 	WINDOW_START = 1 << 0,
 	WINDOW_END = 1 << 1,
 	WINDOW_ATTACHED = 1 << 2, /* attached to running processes (else a command) */
+	WINDOW_SYSTEM = 1 << 3,	  /* all processes are recorded, and every switch */
 };
 
 struct rec_window {

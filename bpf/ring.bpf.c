@@ -15,7 +15,7 @@ int BPF_PROG(on_ring_work, struct io_kiocb *request)
 	u64 key = (u64)request + bpf_core_field_offset(struct io_kiocb, work);
 	struct ring_work work = {};
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	work.tid = task->pid;
 	work.ustack = user_stack(ctx, task, /* in_syscall= */ true, bpf_ktime_get_ns());

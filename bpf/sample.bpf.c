@@ -23,7 +23,7 @@ int on_tick(struct tick_context *ctx)
 	u64 ns = bpf_ktime_get_ns();
 	bool user_mode;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	user_mode = ctx->regs[TICK_REG_CS] & 3;
 	record_init(&record.h, REC_SAMPLE, user_mode ? SAMPLE_USER : 0, sizeof(record), ns);

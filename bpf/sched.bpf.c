@@ -6,6 +6,7 @@
  * sched_switch has had its fourth argument, prev_state, since 5.18; prev->__state itself may
  * already have been set back by a waker.
  */
+#include "cgroup.bpf.h"
 #include "context.bpf.h"
 #include "fault.bpf.h"
 #include "object.bpf.h"
@@ -213,11 +214,11 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	bool out = is_target(prev->tgid), in = is_target(next->tgid);
+	bool out = is_target(prev), in = is_target(next);
 	struct rec_switch record;
 	u64 ns, owner;
 
-	if (!out && !in)
+	if (!out && !in && !setting_whole_system)
 		return 0;
 	ns = bpf_ktime_get_ns();
 	__builtin_memset(&record, 0, sizeof(record));
@@ -228,6 +229,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	record.syscall = -1;
 	if (!out) {
 		emit(&sched_ring, &record.h, SWITCH_SHORT_LEN);
+		if (setting_whole_system && !in)
+			describe_rival(as_number(next), ns);
 		return describe_rival(as_number(prev), ns);
 	}
 	if (prev_state & TASK_DEAD)
@@ -240,7 +243,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	emit(&sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);
-	if (!in && (preempt || !prev_state))
+	if (!in && (setting_whole_system || preempt || !prev_state))
 		return describe_rival(as_number(next), ns);
 	return 0;
 }
@@ -249,7 +252,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 static __always_inline void describe_waker(struct task_struct *waker, u8 flags, u64 ns)
 {
-	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && waker->pid && !is_target(waker->tgid))
+	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && waker->pid && !is_target(waker))
 		describe_foreign(waker, ns);
 }
 
@@ -274,7 +277,7 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
 		record->kstack = interrupted_kernel_stack(ctx, record->h.ns);
 	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
-	    is_target(waker->tgid))
+	    is_target(waker))
 		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
 }
 
@@ -285,7 +288,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	struct rec_waking record = {};
 	u64 ns;
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	ns = bpf_ktime_get_ns();
 	record_init(&record.h, REC_WAKING, waking_context(), WAKING_SHORT_LEN, ns);
@@ -326,6 +329,19 @@ static __always_inline void fork_tables(struct task_struct *task)
 }
 
 /*
+ * Whether a new process is recorded. Of the whole system all are but wallprof and what is of it, so
+ * a stranger's child is theirs, or a program that the kernel itself runs.
+ */
+static __always_inline bool joins_at_birth(struct task_struct *task, struct task_struct *creator)
+{
+	if (setting_threads || (u32)creator->tgid == own_tgid)
+		return false;
+	if (creator->flags & PF_KTHREAD)
+		return task->flags & PF_KTHREAD ? setting_kernel_threads : setting_whole_system;
+	return is_target(creator) || is_in_cgroup(task);
+}
+
+/*
  * A birth, told here and not at sched_process_fork: that tracepoint runs preemptibly from 7.0 on,
  * and the kernel leaves a program out where it is already running on that CPU. This
  * one runs with interrupts off, for every new task (workers of io_uring and vhost do not
@@ -337,16 +353,16 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	struct task_struct *creator = bpf_get_current_task_btf();
 	bool worker = task->flags & (PF_IO_WORKER | PF_USER_WORKER);
 
-	if (task->tgid != creator->tgid) {
-		/* A new process: its number may be a reused one. */
-		if (!is_target(creator->tgid)) {
-			if (is_target(task->tgid))
-				target_remove(task->tgid);
+	if (task->tgid != creator->tgid || setting_threads) {
+		/* Its number may be a reused one. */
+		if (!joins_at_birth(task, creator)) {
+			if (is_target(task))
+				target_remove(task);
 			return 0;
 		}
-		target_add(task->tgid);
+		target_add(task);
 		fork_tables(task);
-	} else if (!is_target(task->tgid)) {
+	} else if (!is_target(task)) {
 		return 0;
 	}
 	if ((u32)task->tgid == command_tgid)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * task.bpf.c - names: exec and rename; and finding the tasks that already live when a
- * recording starts. Births and ends are told where tasks are switched (sched.bpf.c).
+ * task.bpf.c - names: exec and rename; and finding who is to be recorded when a recording starts.
+ * Births and ends are told where tasks are switched (sched.bpf.c).
  */
-#include "object.bpf.h"
-#include "syscall.bpf.h"
+#include "cgroup.bpf.h"
+#include "stack.bpf.h"
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
@@ -12,7 +12,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct rec_exec record = {};
 	struct stack_slot *slot;
 
-	if (!is_target(task->tgid))
+	/* A thread that is not the leader has taken the leader's number. */
+	if (setting_threads && is_target_number(old_pid))
+		target_add(task);
+	if (!is_target(task))
 		return 0;
 	record_init(&record.h, REC_EXEC, 0, sizeof(record), bpf_ktime_get_ns());
 	record.tid = task->pid;
@@ -38,7 +41,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
 	struct rec_task record = {};
 
-	if (!is_target(task->tgid))
+	if (!is_target(task))
 		return 0;
 	record_init(&record.h, REC_TASK, TASK_RENAME, sizeof(record), bpf_ktime_get_ns());
 	record.tid = task->pid;
@@ -57,17 +60,27 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 
 /* ---- iterators: run by the recorder, in its own context ---------------------- */
 
-/* Marks the process that the iterator was opened on; also learns where wallprof lives. */
+/* Opened on wallprof's own process, by itself. */
+SEC("iter/task")
+int learn_who_we_are(struct bpf_iter__task *ctx)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+
+	pid_ns_level = BPF_CORE_READ(self, thread_pid, level);
+	own_tgid = self->tgid;
+	return 0;
+}
+
+/* Marks the process that the iterator was opened on, or a thread of it. */
 SEC("iter/task")
 int mark_target(struct bpf_iter__task *ctx)
 {
-	struct task_struct *self = bpf_get_current_task_btf();
 	struct task_struct *task = ctx->task;
 
-	if (!task)
+	if (!task || (setting_threads && ns_pid(task) != wanted_tid))
 		return 0;
-	pid_ns_level = BPF_CORE_READ(self, thread_pid, level);
-	target_add(task->tgid);
+	wanted_found = 1;
+	target_add(task);
 	return 0;
 }
 
@@ -75,159 +88,72 @@ int mark_target(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int mark_command(struct bpf_iter__task *ctx)
 {
-	struct task_struct *self = bpf_get_current_task_btf();
 	struct task_struct *task = ctx->task;
 
 	if (!task)
 		return 0;
-	pid_ns_level = BPF_CORE_READ(self, thread_pid, level);
 	command_tgid = task->tgid;
 	__sync_fetch_and_add(&command_threads, 1);
-	target_add(task->tgid);
+	target_add(task);
 	return 0;
 }
 
 #define ANCESTORS_LOOKED_AT 64
 
-/* Marks processes that have a target among their ancestors. */
-SEC("iter/task")
-int mark_descendants(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task, *ancestor;
+enum ancestry { ANCESTRY_NONE, ANCESTRY_TARGET, ANCESTRY_OURS };
 
-	if (!task || task->pid != task->tgid || is_target(task->tgid))
-		return 0;
-	if ((u32)task->tgid == bpf_get_current_pid_tgid() >> 32)
-		return 0; /* wallprof itself, when its shell is recorded */
-	ancestor = BPF_CORE_READ(task, real_parent);
+/* The nearest ancestor that is a target or wallprof. */
+static __always_inline enum ancestry ancestry_of(struct task_struct *task)
+{
+	struct task_struct *ancestor = BPF_CORE_READ(task, real_parent);
+
 	for (int i = 0; i < ANCESTORS_LOOKED_AT; i++) {
 		u32 tgid = BPF_CORE_READ(ancestor, tgid);
 
 		if (tgid <= 1)
 			break;
-		if (is_target(tgid)) {
-			target_add(task->tgid);
-			break;
-		}
+		if (tgid == own_tgid)
+			return ANCESTRY_OURS;
+		if (is_target_number(tgid))
+			return ANCESTRY_TARGET;
 		ancestor = BPF_CORE_READ(ancestor, real_parent);
 	}
-	return 0;
+	return ANCESTRY_NONE;
 }
 
-static __always_inline u16 seq_of(struct task_struct *task)
-{
-	return task->nvcsw + task->nivcsw;
-}
-
-/*
- * The kernel stack of a task that sleeps. A running task's stack is garbage, so it
- * counts only if the task was off CPU before and after and did not switch.
- */
-static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
-{
-	struct stack_slot *slot;
-	u16 seq = seq_of(task);
-	long bytes;
-	u64 id;
-
-	if (setting_kernel_stacks == KERNEL_STACKS_NONE || task->on_cpu)
-		return 0;
-	slot = slot_take_accounted(ns);
-	if (!slot)
-		return 0;
-	bytes = bpf_get_task_stack(task, slot->stack.frames, frames_size(), 0);
-	if (task->on_cpu || seq_of(task) != seq)
-		bytes = 0;
-	id = slot_finish(slot, bytes, 0, 0, 0, ns);
-	slot_release(slot);
-	return id;
-}
-
-/*
- * As switch_call() and switch_object() of sched.bpf.c, of a task that is asleep. Not inlined, as
- * what follows: what they need on the stack would lie under others' calls.
- */
-static __noinline int snapshot_call(struct task_struct *task, struct rec_snapshot *record)
-{
-	struct syscall_facts facts;
-
-	syscall_facts(task, &facts);
-	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
-		descriptor_facts(task, ANY_TASK, &facts);
-	record->h.flags = facts.compat ? SNAPSHOT_COMPAT : 0;
-	record->args[0] = facts.args[0];
-	record->args[1] = facts.args[1];
-	record->args[2] = facts.args[2];
-	record->syscall = facts.number;
-	record->fd_kind = facts.fd_kind;
-	record->fd_count = facts.fd_count;
-	record->timeout_ns = facts.timeout_ns;
-	record->generation = facts.fd;
-	return 0;
-}
-
-static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record)
-{
-	s32 fd = record->generation;
-	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
-
-	record->generation = 0;
-	if (file)
-		object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
-				OBJECT_KEY(record));
-	return 0;
-}
-
-static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
-{
-	struct rec_snapshot record = {};
-	u8 flags = snapshot_at_end ? SNAPSHOT_END : 0;
-
-	record.seq = seq_of(task);
-	record.state = task->__state;
-	if (task->on_cpu)
-		flags |= SNAPSHOT_ON_CPU;
-	else if (task->on_rq)
-		flags |= SNAPSHOT_QUEUED;
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-		flags |= SNAPSHOT_IOWAIT;
-	snapshot_call(task, &record);
-	snapshot_object(task, &record);
-	flags |= record.h.flags;
-	record.tid = task->pid;
-	if (!snapshot_at_end)
-		record.kstack = sleeping_stack(task, ns);
-	record.ns_after = bpf_ktime_get_ns();
-	record_init(&record.h, REC_SNAPSHOT, flags, sizeof(record), ns);
-	return emit(&sched_ring, &record.h, sizeof(record));
-}
-
-static __noinline int emit_description(struct task_struct *task, u64 ns)
-{
-	return emit_task(task, 0, 0, ns);
-}
-
-static __noinline int emit_accounts(struct task_struct *task, u64 ns)
-{
-	emit_stats(task, ns);
-	return 0;
-}
-
-/* Tells every thread of every target: who it is, what it does, its accounts. */
-SEC("iter.s/task")
-int snapshot(struct bpf_iter__task *ctx)
+/* Marks processes that have a target among their ancestors, but for wallprof's own. */
+SEC("iter/task")
+int mark_descendants(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	u64 ns;
 
-	if (!task || !is_target(task->tgid))
+	if (!task || task->pid != task->tgid || is_target(task) || (u32)task->tgid == own_tgid)
 		return 0;
-	ns = bpf_ktime_get_ns();
-	emit_description(task, ns);
-	emit_snapshot(task, ns);
-	emit_accounts(task, bpf_ktime_get_ns());
-	/* So that the recorder's read returns now and then, and it can drain the rings. */
-	bpf_seq_write(ctx->meta->seq, "", 1);
+	if (ancestry_of(task) == ANCESTRY_TARGET)
+		target_add(task);
+	return 0;
+}
+
+/*
+ * Marks whom nobody named: all processes, those of a cgroup, threads of the kernel. Not wallprof,
+ * nor what it has started, but for the command, which is marked already.
+ */
+SEC("iter/task")
+int mark_unnamed(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	if (task->flags & PF_KTHREAD) {
+		if (setting_kernel_threads)
+			target_add(task);
+		return 0;
+	}
+	if (is_target(task) || (u32)task->tgid == own_tgid)
+		return 0;
+	if ((setting_whole_system || is_in_cgroup(task)) && ancestry_of(task) != ANCESTRY_OURS)
+		target_add(task);
 	return 0;
 }
 

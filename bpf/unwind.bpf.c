@@ -6,6 +6,7 @@
  * not once per frame, which alone makes kernels from 6.12 on accept the walk.
  */
 #include "unwind.bpf.h"
+#include "stack_copy.bpf.h"
 #include "syscall.bpf.h"
 #include "unwind_process.bpf.h"
 
@@ -358,39 +359,6 @@ static __always_inline bool is_exec_call(struct task_struct *task, struct pt_reg
 	return regs->orig_ax == CALL_EXECVE || regs->orig_ax == CALL_EXECVEAT;
 }
 
-static __always_inline void take_registers(struct walk *walk, struct pt_regs *regs)
-{
-	walk->regs[0] = regs->ax;
-	walk->regs[1] = regs->dx;
-	walk->regs[2] = regs->cx;
-	walk->regs[3] = walk->bx = regs->bx;
-	walk->regs[4] = regs->si;
-	walk->regs[5] = regs->di;
-	walk->regs[6] = walk->bp = regs->bp;
-	walk->regs[7] = walk->sp = regs->sp;
-	walk->regs[8] = regs->r8;
-	walk->regs[9] = regs->r9;
-	walk->regs[10] = regs->r10;
-	walk->regs[11] = regs->r11;
-	walk->regs[12] = regs->r12;
-	walk->regs[13] = regs->r13;
-	walk->regs[14] = regs->r14;
-	walk->regs[15] = regs->r15;
-	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
-	/*
-	 * In a system call it is where that returns to. One that has ended has a result in place of
-	 * what entry put there: then it may be a signal handler, or a new program, that begins at
-	 * pc.
-	 */
-	walk->exact = (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
-	walk->inner = true;
-	walk->bp_lost = walk->bx_lost = walk->guessed = false;
-	walk->bp_own = walk->bx_own = true;
-	walk->bp_word = walk->bx_word = 0;
-	walk->used = 0;
-	walk->mapping.start = walk->mapping.last = 0;
-}
-
 /* A copy: the entry may be replaced while the walk goes on. */
 static __always_inline void take_process(struct stack_slot *slot, struct task_struct *task)
 {
@@ -504,33 +472,12 @@ __noinline int unwind_walk(struct stack_slot *slot)
 
 /* ---- a copy, for the recorder to walk ---------------------------------------------- */
 
-#define PAGE_SIZE (1UL << PAGE_SHIFT)
-
-/* Page by page, for what lies above the stack may not be there. */
-static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
-{
-	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
-
-	barrier_var(size); /* or clang adds by `or`, of which the verifier knows less */
-	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
-		return 0;
-	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
-		if (size > COPY_SIZE - PAGE_SIZE)
-			break;
-		if (bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
-			break;
-		size += PAGE_SIZE;
-		barrier_var(size);
-	}
-	return size;
-}
-
 __noinline int unwind_copy(struct stack_slot *slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct rec_stack_copy *copy;
-	u32 length, number;
+	u32 number;
 
 	if (!slot)
 		return 0;
@@ -539,22 +486,10 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	if (!copy)
 		return 0;
 	take_registers(&slot->walk, regs);
-	copy->id = slot->stack.id;
-	copy->tgid = task->tgid;
-	copy->exec_id = task->self_exec_id;
 	copy->start_boottime = process_start();
 	copy->tables_ns = slot->process.tables_ns;
-	__builtin_memcpy(copy->regs, slot->walk.regs, sizeof(copy->regs));
-	copy->reserved = 0;
-	copy->size = copy_stack(copy, slot->walk.sp);
-	length = offsetof(struct rec_stack_copy, stack) + copy->size;
-	if (length > sizeof(*copy))
-		return 0;
-	length &= ~7;
-	record_init(&copy->h, REC_STACK_COPY, slot->stack.h.flags, length, slot->stack.h.ns);
-	__sync_fetch_and_add(&unwind_troubles.copies, 1);
-	emit(&copy_ring, &copy->h, length);
-	return 0;
+	copy->size = copy_stack(task, CURRENT_TASK, copy, slot->walk.sp);
+	return send_copy(slot, copy, task, slot->stack.h.ns);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -7,8 +7,7 @@
 
 #include "unwind.bpf.h"
 
-#define EBUSY  16
-#define ENOSYS 38
+#define EBUSY 16
 
 struct found_vma {
 	struct unwind_object_key key;

@@ -34,6 +34,12 @@ extern const volatile bool setting_context_known;
 extern const volatile u8 setting_fault_source;	      /* enum fault_source */
 extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
+/* Who is recorded beside those that are marked. */
+extern const volatile bool setting_whole_system;   /* all processes, and all switches */
+extern const volatile bool setting_kernel_threads; /* these, too */
+extern const volatile bool setting_threads;	   /* what is marked are threads alone */
+extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
+extern const volatile u32 setting_cgroup_hierarchy;
 
 /* ---- state shared with user space (mapped there) --------------------------- */
 
@@ -46,6 +52,9 @@ extern u64 lock_owners[SLEEPERS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
 extern u32 pid_ns_level;    /* wallprof's PID namespace */
+extern u32 own_tgid;	    /* wallprof's */
+extern u32 wanted_tid;	    /* with setting_threads: the one to mark, in wallprof's namespace, */
+extern u32 wanted_found;    /* and whether it was there */
 extern u32 command_tgid;    /* the launched command, or 0 */
 extern u64 command_threads; /* how many of its threads still live */
 extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
@@ -267,24 +276,39 @@ extern struct copies_map copies SEC(".maps");
 /* ---- targets ------------------------------------------------------------------ */
 
 /*
- * A bitmap over process numbers: the test is two loads without a helper call, so a
- * switch between two other tasks costs next to nothing. A number that is reused
- * passes through sched_wakeup_new, which sets or clears its bit.
+ * A bitmap over process numbers (with setting_threads, over those of threads): the test is two
+ * loads without a helper call, so a switch between two other tasks costs next to nothing. A number
+ * that is reused passes through sched_wakeup_new, which sets or clears its bit.
  */
-static __always_inline bool is_target(u32 tgid)
+static __always_inline bool is_target_number(u32 number)
 {
-	return target_bits[(tgid / 64) & (TARGET_WORDS - 1)] >> (tgid % 64) & 1;
+	return target_bits[(number / 64) & (TARGET_WORDS - 1)] >> (number % 64) & 1;
 }
 
-static __always_inline void target_add(u32 tgid)
+static __always_inline u32 target_number(struct task_struct *task)
 {
-	__sync_fetch_and_or(&target_bits[(tgid / 64) & (TARGET_WORDS - 1)], 1ULL << (tgid % 64));
+	return setting_threads ? task->pid : task->tgid;
 }
 
-static __always_inline void target_remove(u32 tgid)
+static __always_inline bool is_target(struct task_struct *task)
 {
-	__sync_fetch_and_and(&target_bits[(tgid / 64) & (TARGET_WORDS - 1)],
-			     ~(1ULL << (tgid % 64)));
+	return is_target_number(target_number(task));
+}
+
+static __always_inline void target_add(struct task_struct *task)
+{
+	u32 number = target_number(task);
+
+	__sync_fetch_and_or(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
+			    1ULL << (number % 64));
+}
+
+static __always_inline void target_remove(struct task_struct *task)
+{
+	u32 number = target_number(task);
+
+	__sync_fetch_and_and(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
+			     ~(1ULL << (number % 64)));
 }
 
 /* ---- emitting records --------------------------------------------------------- */

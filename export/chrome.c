@@ -122,6 +122,25 @@ static void write_device_names(Chrome *chrome, uint64_t *place)
 	}
 }
 
+static void write_cpu_names(Chrome *chrome, uint64_t *place)
+{
+	const Timeline *timeline = chrome->timeline;
+
+	if (timeline->cpus.count == 0)
+		return;
+	name_it(chrome, "process_name", CHROME_CPUS_PID, CHROME_CPUS_TID, "CPUs");
+	place_it(chrome, "process_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID, *place);
+	for (size_t i = 0; i < timeline->cpus.count; i++) {
+		_cleanup_free_ char *name = xasprintf("CPU %zu", i);
+
+		if (timeline->cpus.items[i].runs.count == 0)
+			continue;
+		name_it(chrome, "thread_name", CHROME_CPUS_PID, CHROME_CPUS_TID + i, name);
+		place_it(chrome, "thread_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID + i,
+			 (*place)++);
+	}
+}
+
 /* In the order in which the Firefox profile has them: what matters most is at the top. */
 static void write_names(Chrome *chrome)
 {
@@ -154,6 +173,7 @@ static void write_names(Chrome *chrome)
 			timeline->path.strip.name);
 		place_it(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID, place++);
 	}
+	write_cpu_names(chrome, &place);
 	write_device_names(chrome, &place);
 	name_it(chrome, "process_name", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, "System");
 	place_it(chrome, "process_sort_index", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, place);
@@ -253,6 +273,8 @@ static void write_samples(Chrome *chrome)
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
 
+		if (chrome->left_out >> STATE_RUNNING & 1)
+			break;
 		for (size_t j = 0; j < thread->ticks.count; j += chrome->ticks_a_sample) {
 			const Tick *tick = &thread->ticks.items[j];
 			StackRef ref = tick_stack(timeline, thread, tick);
@@ -310,6 +332,7 @@ static void write_events(Chrome *chrome)
 		chrome_write_faults(chrome, &timeline->threads.items[i]);
 	}
 	chrome_write_path(chrome);
+	chrome_write_cpus(chrome);
 	chrome_write_requests(chrome);
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		write_end_of_process(chrome, &timeline->processes.items[i]);
@@ -344,6 +367,10 @@ static void write_other_data(Chrome *chrome)
 		json_key_ms(json, "page faults left out if shorter than, ms", chrome->fault_ns);
 	if (chrome->request_ns)
 		json_key_ms(json, "requests left out if shorter than, ms", chrome->request_ns);
+	if (chrome->cpu_runs_left_out) {
+		json_key_ms(json, "runs on CPUs left out if shorter than, ms", chrome->cpu_run_ns);
+		json_key_u64(json, "runs on CPUs left out", chrome->cpu_runs_left_out);
+	}
 	if (chrome->ticks_a_sample > 1)
 		json_key_u64(json, "ticks for which one sample stands", chrome->ticks_a_sample);
 	if (chrome->folded) {
@@ -366,6 +393,8 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 		.fold_ns = slices_fit(timeline, budget),
 		.fault_ns = faults_fit(timeline, budget / 4),
 		.request_ns = requests_fit(&timeline->requests, budget / 4),
+		.left_out = options ? options->left_out : 0,
+		.cpu_run_ns = cpu_runs_fit(timeline, budget / 4),
 		.ticks_a_sample = ticks_a_sample(timeline, budget),
 	};
 

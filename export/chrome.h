@@ -23,6 +23,7 @@
 
 typedef struct ChromeOptions {
 	uint64_t slice_budget; /* of samples, too; 0 = CHROME_SLICE_BUDGET */
+	uint32_t left_out;     /* states (1 << enum thread_state) that are not shown */
 } ChromeOptions;
 
 /* A viewer in a browser holds the file as one string, of half a gigabyte at most. */

@@ -14,6 +14,8 @@
 #define CHROME_SYSTEM_PID    (CHROME_FIRST_FREE_ID - 1)
 #define CHROME_DEVICES_PID   (CHROME_FIRST_FREE_ID - 2)
 #define CHROME_PATH_PID	     (CHROME_FIRST_FREE_ID - 3)
+#define CHROME_CPUS_PID	     (CHROME_FIRST_FREE_ID - 4)
+#define CHROME_CPUS_TID	     (3u << 30) /* and its number */
 #define CHROME_DEVICES_TID   (1u << 31) /* and its place in the list of devices */
 #define CHROME_EVENTS_LOST   "Events lost"
 #define CHROME_RUNNING	     "Running"
@@ -26,9 +28,10 @@ typedef struct Chrome {
 	Tables *tables;
 	uint32_t *pids, *tids; /* of Timeline::processes and ::threads */
 	/* What is shorter is folded, or left out. */
-	uint64_t fold_ns, fault_ns, request_ns;
+	uint64_t fold_ns, fault_ns, request_ns, cpu_run_ns;
+	uint32_t left_out;	 /* states */
 	uint64_t ticks_a_sample; /* of so many ticks of a thread one stands for all */
-	uint64_t flows, folded, faults;
+	uint64_t flows, folded, faults, cpu_runs_left_out;
 } Chrome;
 
 /* Begins an event with what all have; whoever calls ends the object. */
@@ -42,6 +45,10 @@ void chrome_write_thread(Chrome *chrome, const Thread *thread);
 
 /* chrome_path.c: the critical path, if there is one. */
 void chrome_write_path(Chrome *chrome);
+
+/* chrome_cpus.c: who had which CPU, if that was recorded; how short runs are left out. */
+uint64_t cpu_runs_fit(const Timeline *timeline, uint64_t budget);
+void chrome_write_cpus(Chrome *chrome);
 
 /* chrome_spans.c: what overlaps. Faults of a thread; all requests; what was lost. */
 void chrome_write_faults(Chrome *chrome, const Thread *thread);

@@ -210,6 +210,8 @@ static void visit_slice(void *user, const Thread *thread, const Slice *slice)
 {
 	Chrome *chrome = user;
 
+	if (chrome->left_out >> thread->intervals.items[slice->interval].state & 1)
+		return;
 	write_slice(chrome, thread, slice);
 	write_state(chrome, thread, slice);
 	write_flow(chrome, thread, slice);

@@ -18,6 +18,7 @@
 
 typedef struct FirefoxOptions {
 	bool cpu_graph;		/* height by CPU use: waits are blank */
+	uint32_t left_out;	/* states (1 << enum thread_state) that are not shown */
 	uint64_t row_budget;	/* 0 = the default */
 	uint64_t marker_budget; /* 0 = the default */
 } FirefoxOptions;

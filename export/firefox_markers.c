@@ -163,6 +163,11 @@ static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor vis
 	return count;
 }
 
+static bool is_left_out(const Profile *profile, enum thread_state state)
+{
+	return profile->options->left_out >> state & 1;
+}
+
 static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane,
 			    MarkerVisitor visit)
 {
@@ -170,7 +175,8 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
-		if (!is_marked(thread, i, profile->markers.threshold_ns))
+		if (!is_marked(thread, i, profile->markers.threshold_ns) ||
+		    is_left_out(profile, thread->intervals.items[i].state))
 			continue;
 		visit(profile, &(Marker){
 				       .kind = thread->intervals.items[i].state == STATE_UNKNOWN
@@ -183,7 +189,10 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 			       });
 		count++;
 	}
-	count += walk_faults(profile, thread, visit) + walk_requests(profile, thread, visit);
+	/* Most of a fault is its wait. */
+	if (!is_left_out(profile, STATE_BLOCKED))
+		count += walk_faults(profile, thread, visit);
+	count += walk_requests(profile, thread, visit);
 	if (thread->is_main && in_lane) {
 		visit(profile, &(Marker){
 				       .kind = MARKER_PROCESS,

@@ -37,6 +37,8 @@ static char *title(const Timeline *timeline)
 	const char *command = timeline_meta(timeline, "command");
 	const char *slash;
 
+	if (timeline->whole_system && !command)
+		return xstrdup("whole system (wallprof)");
 	if (!command || !*command) {
 		const char *name =
 			timeline->processes.count ? timeline->processes.items[0].name : NULL;
@@ -200,6 +202,10 @@ static void write_folding(Json *json, const Profile *profile)
 	entry_ms(json, "intervals added up below", profile->rows.fold_ns);
 	entry_u64(json, "intervals added up", profile->rows.folded);
 	entry_ms(json, "time in intervals added up", profile->rows.folded_ns);
+	if (profile->cpus.fold_ns) {
+		entry_ms(json, "runs on CPUs added up below", profile->cpus.fold_ns);
+		entry_u64(json, "runs on CPUs added up", profile->cpus.folded);
+	}
 	entry_ms(json, "waits and unknown stretches without a marker below",
 		 profile->markers.threshold_ns);
 	entry_u64(json, "waits and unknown stretches with a marker", profile->markers.shown);

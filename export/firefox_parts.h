@@ -3,6 +3,7 @@
 #ifndef WALLPROF_FIREFOX_PARTS_H
 #define WALLPROF_FIREFOX_PARTS_H
 
+#include "cpu_rows.h"
 #include "firefox.h"
 #include "firefox_rows.h"
 #include "json.h"
@@ -24,6 +25,7 @@ typedef struct Profile {
 	Tables *tables;
 	Tracks tracks;
 	RowPlan rows;
+	CpuPlan cpus;
 	MarkerPlan markers;
 } Profile;
 

@@ -388,6 +388,28 @@ static void walk_running(Walk *walk, size_t i)
 	}
 }
 
+/* Nothing is told of it but that there is something. */
+static void walk_left_out(Walk *walk, size_t i)
+{
+	uint64_t start = walk->thread->intervals.items[i].start_ns;
+	uint64_t end = interval_end(walk->thread, i), from, edge;
+	StackRef ref = {
+		.user_stack = STACK_NONE, .kernel_stack = STACK_NONE, .leaf = LEAF_LEFT_OUT};
+	uint32_t stack = stack_of(walk, &ref);
+
+	if (end - start < walk->plan->fold_ns) {
+		fold_interval(walk, stack, start, end);
+		return;
+	}
+	from = begin_interval(walk, stack, start, end);
+	edge = edge_distance(end - from);
+	show(walk, begin_band(walk, from, edge), walk->running_ns, 0, stack);
+	end_band(walk, &(Held){.end_ns = end,
+			       .edge_ns = edge,
+			       .running_ns = walk->running_ns,
+			       .stack = stack});
+}
+
 void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
 	       RowVisitor visit, void *user)
 {
@@ -409,7 +431,9 @@ void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_s
 
 		if (interval_end(walk.thread, i) <= interval->start_ns)
 			continue;
-		if (interval->state == STATE_RUNNING)
+		if (plan->left_out >> interval->state & 1)
+			walk_left_out(&walk, i);
+		else if (interval->state == STATE_RUNNING)
 			walk_running(&walk, i);
 		else
 			walk_wait(&walk, i);

@@ -30,6 +30,7 @@ typedef struct RowPlan {
 	uint64_t fold_ns;	    /* 0: nothing is folded */
 	uint64_t rows;		    /* estimated; exact if nothing is folded */
 	uint64_t folded, folded_ns; /* intervals */
+	uint32_t left_out;	    /* states (1 << enum thread_state) that weigh nothing */
 	/* Per thread: the last tick that lies in a running interval (SIZE_MAX: none) and the
 	 * running time. A tick's weight is the running time since the one before. */
 	struct TickEnd {

@@ -69,6 +69,9 @@ static uint64_t write_column(Profile *profile, const Track *track, const char *n
 	Column column = {.profile = profile};
 
 	json_key_array(&profile->json, name);
+	if (track->cpu != CPU_NONE)
+		cpu_rows_walk(profile->tables, &profile->cpus, track->cpu, with_stacks, visit,
+			      &column);
 	for (size_t i = 0; i < track->threads.count; i++) {
 		uint32_t thread = track->threads.items[i];
 
@@ -77,7 +80,8 @@ static uint64_t write_column(Profile *profile, const Track *track, const char *n
 				 timeline_strip(timeline, track->threads.items[i - 1])->end_ns,
 				 timeline_strip(timeline, thread)->start_ns, with_stacks, visit);
 		rows_walk(profile->tables, &profile->rows, thread, with_stacks, visit, &column);
-		column.base_running_ns += profile->rows.tick_ends[thread].running_ns;
+		if (!(profile->rows.left_out >> STATE_RUNNING & 1))
+			column.base_running_ns += profile->rows.tick_ends[thread].running_ns;
 	}
 	json_end_array(&profile->json);
 	return column.rows;

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "output.h"
+#include "packer.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#define BUFFER_SIZE (256 * 1024)
-/*
- * Numbers compress to within a few per cent of level 6 at the lowest levels, at
- * several times the speed.
- */
-#define GZIP_LEVEL    2
-#define GZIP_WINDOW   (15 + 16) /* largest window, gzip header */
+#define BUFFER_SIZE   (256 * 1024)
 #define TEMP_ATTEMPTS 100
 
 struct OutputSink {
@@ -22,28 +16,8 @@ struct OutputSink {
 	FILE *stream;
 	char *path;	 /* where the file goes in the end */
 	char *temp_path; /* NULL: written in place */
-	z_stream *zip;
-	unsigned char *packed;
+	Packer *packer;	 /* NULL: written as it is */
 };
-
-static int zip_write(struct OutputSink *sink, const void *data, size_t size, int mode)
-{
-	int status;
-
-	sink->zip->next_in = (Bytef *)data;
-	sink->zip->avail_in = size;
-	do {
-		sink->zip->next_out = sink->packed;
-		sink->zip->avail_out = BUFFER_SIZE;
-		status = deflate(sink->zip, mode);
-		if (status == Z_STREAM_ERROR)
-			return -EIO;
-		int r = write_all(sink->fd, sink->packed, BUFFER_SIZE - sink->zip->avail_out);
-		if (r < 0)
-			return r;
-	} while (sink->zip->avail_out == 0);
-	return 0;
-}
 
 static int sink_write(struct OutputSink *sink, const void *data, size_t size)
 {
@@ -51,8 +25,8 @@ static int sink_write(struct OutputSink *sink, const void *data, size_t size)
 		errno = EIO;
 		return fwrite(data, 1, size, sink->stream) == size ? 0 : -errno;
 	}
-	if (sink->zip)
-		return zip_write(sink, data, size, Z_NO_FLUSH);
+	if (sink->packer)
+		return packer_write(sink->packer, sink->fd, data, size, /* last= */ false);
 	return write_all(sink->fd, data, size);
 }
 
@@ -113,19 +87,6 @@ static int open_sink(struct OutputSink *sink, const char *path)
 	return sink->path ? open_temp(sink) : -errno;
 }
 
-static int open_zip(struct OutputSink *sink)
-{
-	sink->zip = xcalloc(1, sizeof(*sink->zip));
-	sink->packed = xmalloc(BUFFER_SIZE);
-	if (deflateInit2(sink->zip, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 9, Z_DEFAULT_STRATEGY) !=
-	    Z_OK) {
-		free(sink->zip);
-		sink->zip = NULL;
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 /* Closes and frees; keep decides whether the file takes its place. */
 static int sink_free(struct OutputSink *sink, int error, bool keep)
 {
@@ -137,26 +98,25 @@ static int sink_free(struct OutputSink *sink, int error, bool keep)
 		if (!keep || error < 0)
 			unlink(sink->temp_path);
 	}
-	if (sink->zip)
-		deflateEnd(sink->zip);
-	free(sink->zip);
-	free(sink->packed);
+	packer_free(sink->packer);
 	free(sink->temp_path);
 	free(sink->path);
 	free(sink);
 	return error;
 }
 
-int output_open(const char *path, Output **ret_output)
+int output_open(const char *path, int level, Output **ret_output)
 {
 	struct OutputSink *sink = xcalloc(1, sizeof(*sink));
-	size_t length = strlen(path);
+	enum packing packing = packing_of(path);
 	int r;
 
 	sink->fd = -1;
 	r = open_sink(sink, path);
-	if (r == 0 && length >= 3 && strcmp(path + length - 3, ".gz") == 0)
-		r = open_zip(sink);
+	if (r == 0 && packing != PACKING_NONE) {
+		sink->packer = packer_new(packing, level);
+		r = sink->packer ? 0 : -ENOMEM;
+	}
 	if (r < 0)
 		return sink_free(sink, r, false);
 	*ret_output = output_new(sink);
@@ -207,8 +167,9 @@ static int output_free(Output *output, bool keep)
 int output_close(Output *output)
 {
 	output_flush(output);
-	if (output->error == 0 && output->sink->zip)
-		output->error = zip_write(output->sink, "", 0, Z_FINISH);
+	if (output->error == 0 && output->sink->packer)
+		output->error = packer_write(output->sink->packer, output->sink->fd, "", 0,
+					     /* last= */ true);
 	if (output->error == 0 && output->sink->stream && fflush(output->sink->stream) != 0)
 		output->error = -errno;
 	return output_free(output, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * output.h - where an export goes: a file, plain or gzip by its suffix, or a
+ * output.h - where an export goes: a file, plain or compressed by its suffix (packer.h), or a
  * stdio stream.
  *
  * A file is written under a temporary name beside its place and renamed when
@@ -25,10 +25,10 @@ typedef struct Output {
 } Output;
 
 /*
- * Opens path for writing; gzip if it ends in ".gz". Returns 0 or a negative
+ * Opens path for writing; level: of its compression, see packer_new(). Returns 0 or a negative
  * errno, so that a bad path is known before any work is done for it.
  */
-int output_open(const char *path, Output **ret_output);
+int output_open(const char *path, int level, Output **ret_output);
 
 /* Writes plain text to a stream, which stays open and the caller's. */
 Output *output_for_stream(FILE *stream);

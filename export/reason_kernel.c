@@ -8,6 +8,9 @@
 #include "util.h"
 #include <string.h>
 
+/* What calls the function that a thread of the kernel was made for (kernel/kthread.c). */
+#define KERNEL_THREAD_FUNCTION "kthread"
+
 const KernelRule kernel_rules[] = {
 	/* kernel/futex: which kind is told by operation and value */
 	{"futex_do_wait", REASON_FUTEX, LEVEL_WAIT},
@@ -247,6 +250,14 @@ const KernelRule kernel_rules[] = {
 	{"kthread_worker_fn", REASON_IDLE_WORKER, LEVEL_PLACE},
 	{"smpboot_thread_fn", REASON_IDLE_WORKER, LEVEL_PLACE},
 	{"kjournald2", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"rcu_gp_fqs_loop", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"nocb_gp_wait", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"nocb_cb_wait", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"rcu_tasks_one_gp", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"kswapd_try_to_sleep", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"irq_wait_for_interrupt", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"devtmpfs_work_loop", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{KERNEL_THREAD_FUNCTION, REASON_IDLE_WORKER, LEVEL_PLACE},
 	/* events and queues */
 	{"inotify_read", REASON_FILE_EVENT, LEVEL_WAIT},
 	{"fanotify_read", REASON_FILE_EVENT, LEVEL_WAIT},
@@ -398,6 +409,11 @@ bool kernel_is_fault(const char *function)
 {
 	return !strcmp(function, "handle_mm_fault") || !strcmp(function, "exc_page_fault") ||
 	       !strcmp(function, "asm_exc_page_fault") || !strcmp(function, "do_user_addr_fault");
+}
+
+size_t kernel_idle_depth(const KernelRule *rule)
+{
+	return !strcmp(rule->function, KERNEL_THREAD_FUNCTION);
 }
 
 bool kernel_is_scheduling(const char *function)

@@ -41,6 +41,12 @@ bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found);
 /* The scheduler's: a stack of nothing else below a worker's own function is that of an idle one. */
 bool kernel_is_scheduling(const char *function);
 
+/*
+ * How many functions, besides the scheduler's, lie inside of that of a rule for REASON_IDLE_WORKER
+ * at most if the worker is idle: of any thread of the kernel it is the one that it was made for.
+ */
+size_t kernel_idle_depth(const KernelRule *rule);
+
 /* The rule of a function by its name in a stack, or NULL. */
 const KernelRule *kernel_rule_of(const char *function);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report.h"
 #include "labels.h"
+#include "report_cpus.h"
 #include "report_faults.h"
 #include "report_groups.h"
 #include "report_ledger.h"
@@ -91,14 +92,16 @@ static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 	places_free(&places);
 }
 
-static void print_ledger(FILE *file, const Sums *sums)
+static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 {
 	fprintf(file, "ledger: running %s + runnable %s + blocked %s + unknown %s = lifetime %s\n",
 		DURATION(sums->ledger[STATE_RUNNING]), DURATION(sums->ledger[STATE_RUNNABLE]),
 		DURATION(sums->ledger[STATE_BLOCKED]), DURATION(sums->ledger[STATE_UNKNOWN]),
 		DURATION(sums->lifetime));
 	if (sums->known == 0) {
-		fputs("kernel: its own account was not received\n", file);
+		fputs(timeline->cut ? "kernel: its own account is of the whole recording\n"
+				    : "kernel: its own account was not received\n",
+		      file);
 		return;
 	}
 	fprintf(file, "kernel: of %zu thread%s: sum_exec_runtime %s (running here %s)", sums->known,
@@ -210,7 +213,7 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 
 	print_times(file, timeline, frames);
 	print_places(file, timeline, frames);
-	print_ledger(file, &sums);
+	print_ledger(file, timeline, &sums);
 	print_losses(file, timeline);
 	fprintf(file, "open: %s, load %s there\n", VIEWER_ADDRESS, path);
 }
@@ -268,7 +271,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	fprintf(file, "window: %s, kernel %s\n", DURATION(timeline->end_ns - timeline->start_ns),
 		release);
 	print_times(file, timeline, frames);
-	print_ledger(file, &sums);
+	print_ledger(file, timeline, &sums);
 	print_losses(file, timeline);
 	print_spans(file, timeline);
 	print_stacks(file, timeline, frames);
@@ -280,5 +283,6 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	fputc('\n', file);
 	print_places(file, timeline, frames);
 	report_path_line(file, timeline);
+	report_cpus_print(file, timeline);
 	report_ledger_print(file, timeline);
 }

@@ -2,6 +2,7 @@
 #include "json.h"
 #include "labels.h"
 #include "report.h"
+#include "report_cpus.h"
 #include "report_faults.h"
 #include "report_groups.h"
 #include "report_ledger.h"
@@ -190,6 +191,7 @@ void report_json(Output *output, const Timeline *timeline, Frames *frames, const
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		write_process(&json, timeline, &timeline->processes.items[i]);
 	json_end_array(&json);
+	report_cpus(&json, timeline);
 	write_totals(&json, timeline);
 	write_losses(&json, timeline);
 	report_faulted_files(&json, timeline);

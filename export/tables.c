@@ -175,6 +175,12 @@ static uint32_t push_stack(Tables *tables, uint32_t prefix, uint32_t frame)
 	return stack;
 }
 
+uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
+			     enum category category)
+{
+	return push_stack(tables, prefix, pseudo_row(tables, name, category));
+}
+
 /*
  * The pseudo frame that a stack ends with, or NONE. A tick in the kernel whose
  * kernel frames are missing must not look like user code; a stack is never empty.
@@ -191,6 +197,8 @@ static uint32_t leaf_row(Tables *tables, const StackRef *ref, uint32_t last)
 			       : pseudo_row(tables, "[kernel]", CATEGORY_KERNEL);
 	case LEAF_NOT_ALIVE:
 		return pseudo_row(tables, "[not alive]", CATEGORY_IDLE);
+	case LEAF_LEFT_OUT:
+		return pseudo_row(tables, "[left out]", CATEGORY_IDLE);
 	default:
 		return pseudo_row(tables, reason_info[ref->leaf - LEAF_REASON].leaf,
 				  reason_info[ref->leaf - LEAF_REASON].category);

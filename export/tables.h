@@ -18,6 +18,7 @@ enum leaf {
 	LEAF_TICK_USER,	  /* a tick in user mode */
 	LEAF_TICK_KERNEL, /* a tick in the kernel */
 	LEAF_NOT_ALIVE,	  /* between two threads that share a row */
+	LEAF_LEFT_OUT,	  /* a state that was not asked for */
 	LEAF_REASON,	  /* LEAF_REASON + enum reason: a wait */
 	LEAF_COUNT = LEAF_REASON + REASON_COUNT,
 };
@@ -41,6 +42,12 @@ uint32_t tables_string(Tables *tables, const char *s);
 
 /* Index in stackTable. */
 uint32_t tables_stack(Tables *tables, const StackRef *ref);
+/*
+ * The same of a stack that ends with a frame of no code, whose text may hold any bytes, under
+ * another one (UINT32_MAX: it is the root).
+ */
+uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
+			     enum category category);
 uint32_t tables_stack_count(const Tables *tables);
 /* The stack without its leaf; UINT32_MAX if that was its root. */
 uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack);

@@ -88,6 +88,8 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		if (life)
 			chain_switch_in(builder, life, &side);
 	}
+	if (builder->timeline->whole_system)
+		cpus_switch(builder, record);
 }
 
 static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
@@ -132,7 +134,9 @@ static void start_window(TimelineBuilder *builder, const struct rec_window *reco
 	timeline->start_ns = record->h.ns;
 	timeline->realtime_start_ns = record->realtime_ns;
 	timeline->attached = record->h.flags & WINDOW_ATTACHED;
+	timeline->whole_system = record->h.flags & WINDOW_SYSTEM;
 	builder->start_known = true;
+	filter_window(builder);
 	timeline->events = timeline->orphan_ticks = 0;
 	for (size_t i = 0; i < builder->lives.count; i++) {
 		Thread *thread = &builder->lives.items[i]->thread;
@@ -147,7 +151,7 @@ static void add_window(TimelineBuilder *builder, const struct rec_window *record
 	if (record->h.flags & WINDOW_START && !builder->start_known)
 		start_window(builder, record);
 	if (record->h.flags & WINDOW_END && !builder->end_known) {
-		builder->timeline->end_ns = record->h.ns;
+		builder->timeline->end_ns = MIN(builder->timeline->end_ns, record->h.ns);
 		builder->end_known = true;
 	}
 }
@@ -359,6 +363,9 @@ void timeline_free(Timeline *timeline)
 	vec_free(&timeline->frames);
 	objects_free(&timeline->objects);
 	requests_free(&timeline->requests);
+	for (size_t i = 0; i < timeline->cpus.count; i++)
+		vec_free(&timeline->cpus.items[i].runs);
+	vec_free(&timeline->cpus);
 	vec_free(&timeline->losses);
 	for (size_t i = 0; i < timeline->notes.count; i++)
 		free(timeline->notes.items[i]);

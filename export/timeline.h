@@ -194,6 +194,19 @@ typedef struct CriticalPath {
 	uint64_t unknown_waker_ns; /* … or nobody knows who */
 } CriticalPath;
 
+#define CPU_IDLE    (UINT32_MAX - 1)
+#define CPU_UNKNOWN UINT32_MAX /* switches of it were lost */
+
+/* Who had a CPU, from start_ns to the start of the next run (the last one: of the window's end). */
+typedef struct CpuRun {
+	uint64_t start_ns;
+	uint32_t task; /* Timeline::tasks, or one of the above */
+} CpuRun;
+
+typedef struct Cpu {
+	VEC(CpuRun) runs; /* none: the kernel told of no switch on it */
+} Cpu;
+
 typedef struct LossSpan {
 	uint32_t kind;	/* enum record_kind */
 	uint32_t cause; /* enum loss_cause */
@@ -206,8 +219,10 @@ typedef struct Timeline {
 	uint64_t start_ns, end_ns;  /* the window */
 	uint64_t realtime_start_ns; /* CLOCK_REALTIME at start_ns */
 	bool attached;		    /* to running processes; else a command */
+	bool whole_system;	    /* all processes were recorded */
 	bool complete;		    /* REC_END was there */
-	uint32_t command_thread;    /* the command's main thread; THREAD_NONE when attached */
+	bool cut;		    /* less than what was recorded */
+	uint32_t command_thread;    /* the command's main thread; THREAD_NONE: there is none */
 	VEC(Process) processes;	    /* in order of appearance */
 	VEC(Thread) threads;
 	VEC(Task) tasks;
@@ -217,6 +232,7 @@ typedef struct Timeline {
 	Objects objects;
 	Requests requests;
 	CriticalPath path;
+	VEC(Cpu) cpus; /* by number, if the whole system was recorded; else empty */
 	VEC(LossSpan) losses;
 	VEC(char *) notes; /* sentences that whoever reads the profile should see */
 	struct {
@@ -233,6 +249,22 @@ typedef struct Timeline {
 typedef struct TimelineBuilder TimelineBuilder;
 
 TimelineBuilder *timeline_builder_new(void);
+
+/*
+ * What of a capture is wanted. What is left out is as if it had not been recorded: who is not taken
+ * is a stranger, known by name where others refer to him.
+ */
+typedef struct TimelineFilter {
+	uint64_t from_ns, to_ns; /* of the recorded window, since its start; to_ns 0: its end */
+	/*
+	 * Numbers and names (fnmatch(3)) separated by commas; NULL: all. Of a process also the last
+	 * part of its program's path.
+	 */
+	const char *processes, *threads;
+} TimelineFilter;
+
+/* Before the first record; the strings stay the caller's until timeline_builder_finish(). */
+void timeline_builder_filter(TimelineBuilder *builder, const TimelineFilter *filter);
 
 /* Records in order of time (capture_read_sorted). Others than it needs are ignored. */
 void timeline_builder_add(TimelineBuilder *builder, const struct record *record);
@@ -293,6 +325,12 @@ const WakerStack *thread_waker_stack(const Thread *thread, size_t interval);
 
 /* The request that the wait `interval` of a thread ended with, or REQUEST_NONE. */
 uint32_t thread_wait_request(const Thread *thread, size_t interval);
+
+/* End of run i of a CPU. */
+static inline uint64_t cpu_run_end(const Timeline *timeline, const Cpu *cpu, size_t i)
+{
+	return i + 1 < cpu->runs.count ? cpu->runs.items[i + 1].start_ns : timeline->end_ns;
+}
 
 /* A moment as profiles have it: ns since the start of the window. */
 static inline uint64_t timeline_time(const Timeline *timeline, uint64_t ns)

@@ -12,7 +12,7 @@ static void set_window(TimelineBuilder *builder)
 	if (!builder->start_known && builder->first_ns != NS_NEVER)
 		timeline->start_ns = builder->first_ns;
 	if (!builder->end_known)
-		timeline->end_ns = builder->last_ns;
+		timeline->end_ns = MIN(timeline->end_ns, builder->last_ns);
 	timeline->end_ns = MAX(timeline->end_ns, timeline->start_ns);
 }
 
@@ -68,10 +68,13 @@ static uint64_t inside(uint64_t final, uint64_t base, uint64_t outside)
 	return difference(difference(final, base), outside);
 }
 
-static void set_account(Life *life)
+static void set_account(const TimelineBuilder *builder, Life *life)
 {
 	const KernelAccount *base = &life->base, *final = &life->final;
 
+	/* They are about the whole of what was recorded. */
+	if (builder->timeline->cut)
+		return;
 	if (!life->final_known || !(life->base_known || life->born))
 		return;
 	life->thread.kernel = (KernelAccount){
@@ -134,10 +137,10 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 		Life *life = builder->lives.items[i];
 
 		ret_numbers[i] = THREAD_NONE;
-		if (!finish_life(builder, life))
+		if (!finish_life(builder, life) || !filter_takes(builder, life))
 			continue;
 		adopt_undescribed(builder, life);
-		set_account(life);
+		set_account(builder, life);
 		faults_finish(&life->thread);
 		ret_numbers[i] = timeline->threads.count;
 		*vec_push(&timeline->threads) = life->thread;
@@ -177,10 +180,28 @@ static void list_threads(TimelineBuilder *builder, BuildProcess *built, const ui
 	}
 }
 
-static void describe_process(Timeline *timeline, BuildProcess *built)
+/* Threads of it that are not in the timeline may live on. */
+static bool is_partial(const TimelineBuilder *builder)
 {
+	return builder->filter.threads || timeline_meta(builder->timeline, "attached_tids");
+}
+
+/* Of a process whose leader is not recorded: known as a stranger, or else by another thread. */
+static const char *leader_name(const TimelineBuilder *builder, const Process *process)
+{
+	const Timeline *timeline = builder->timeline;
+	uint32_t task = map_get(&builder->task_of_tid, process->tgid);
+
+	if (task != MAP_NONE && timeline->tasks.items[task].comm[0])
+		return timeline->tasks.items[task].comm;
+	return timeline->threads.items[process->threads.items[0]].name;
+}
+
+static void describe_process(const TimelineBuilder *builder, BuildProcess *built)
+{
+	const Timeline *timeline = builder->timeline;
 	Process *process = &built->process;
-	bool all_exited = true;
+	bool all_exited = !is_partial(builder) || built->group_dead;
 
 	process->start_ns = NS_NEVER;
 	for (size_t i = 0; i < process->threads.count; i++) {
@@ -194,7 +215,7 @@ static void describe_process(Timeline *timeline, BuildProcess *built)
 	process->exited_in_window = all_exited;
 	process->exit_code = built->exit_code;
 	if (!process->name)
-		process->name = xstrdup(timeline->threads.items[process->threads.items[0]].name);
+		process->name = xstrdup(leader_name(builder, process));
 }
 
 static uint32_t parent_number(const TimelineBuilder *builder, const BuildProcess *process,
@@ -226,7 +247,7 @@ static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numb
 			free(built->process.path);
 			continue;
 		}
-		describe_process(timeline, built);
+		describe_process(builder, built);
 		numbers[i] = timeline->processes.count;
 		*vec_push(&timeline->processes) = built->process;
 	}
@@ -250,7 +271,7 @@ static void set_command_thread(Timeline *timeline)
 	const char *text = timeline_meta(timeline, "command_tid");
 	uint64_t ns_tid;
 
-	if (timeline->attached || !text || parse_u64(text, &ns_tid))
+	if (!text || parse_u64(text, &ns_tid))
 		return;
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
@@ -276,6 +297,7 @@ void finish_timeline(TimelineBuilder *builder)
 	move_threads(builder, numbers);
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
+	cpus_finish(builder->timeline);
 	requests_finish(builder->timeline);
 	objects_finish(builder->timeline);
 	for (size_t i = 0; i < builder->lives.count; i++)

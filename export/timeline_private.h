@@ -5,9 +5,11 @@
  *   timeline.c         takes records apart; definitions, losses, totals
  *   timeline_tasks.c   which life of which process a tid means at a moment
  *   timeline_chain.c   the state chain of one life, as records come
+ *   timeline_cpus.c    who had which CPU
  *   timeline_faults.c  page faults over it
  *   timeline_objects.c what waits are for, and what that is called
  *   timeline_requests.c  requests to block devices, and the waits that they ended
+ *   timeline_filter.c  what of it was asked for
  *   timeline_finish.c  what the losses leave of the chains; ledgers; the result
  *
  * Losses are reported after the fact, so the chain is first built as if nothing
@@ -122,6 +124,7 @@ typedef struct BuildProcess {
 	uint32_t last_life; /* whose exit that was */
 	uint32_t exit_code;
 	uint32_t exec_id;   /* of its program; see rec_task */
+	bool kernel;	    /* all threads of the kernel */
 	bool leader_exited; /* exit_code is the leader's */
 } BuildProcess;
 
@@ -142,6 +145,7 @@ struct TimelineBuilder {
 	bool start_known, end_known;
 	uint64_t first_ns, last_ns; /* of all events */
 	Spans lost_switches, lost_wakings;
+	TimelineFilter filter;
 };
 
 /* Whether what happens at ns is counted. */
@@ -218,6 +222,14 @@ void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snaps
 /* The number of a stack id, or STACK_NONE for 0 (timeline.c). */
 uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 
+/* ---- timeline_cpus.c ----------------------------------------------------- */
+
+/* Of a recording of the whole system: what a switch says of its CPU. */
+void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record);
+
+/* Once the window and the losses are known. */
+void cpus_finish(Timeline *timeline);
+
 /* ---- timeline_faults.c --------------------------------------------------- */
 
 void faults_add(TimelineBuilder *builder, const struct rec_fault *record);
@@ -265,6 +277,14 @@ bool resolve_final_lost(const TimelineBuilder *builder, const Life *life);
  * in the window at all.
  */
 bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone);
+
+/* ---- timeline_filter.c --------------------------------------------------- */
+
+/* Is a life, all of which is known, to be in the timeline? */
+bool filter_takes(const TimelineBuilder *builder, const Life *life);
+
+/* Makes the window that was recorded the one that is asked for. */
+void filter_window(TimelineBuilder *builder);
 
 /* ---- timeline_finish.c --------------------------------------------------- */
 

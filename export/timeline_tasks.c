@@ -14,6 +14,9 @@
 /* The final accounts come with the final switch; a later life's come later. */
 #define FINAL_STATS_NS (1 * NSEC_PER_MSEC)
 
+#define KTHREADD       2 /* the number of the thread that makes all threads of the kernel */
+#define KERNEL_PROCESS "kernel threads"
+
 static Life *life_at(const TimelineBuilder *builder, uint32_t index)
 {
 	return index == INDEX_NONE ? NULL : builder->lives.items[index];
@@ -298,6 +301,7 @@ static BuildProcess *process_new(TimelineBuilder *builder, const struct rec_task
 		.parent = map_get(&builder->process_of_tgid, record->parent_tgid),
 		.first_ns = record->h.ns,
 		.limit_ns = NS_NEVER,
+		.kernel = record->h.flags & TASK_KTHREAD,
 	};
 	map_set(&builder->process_of_tgid, record->tgid, index);
 	return process;
@@ -364,7 +368,9 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 	task_describe(&builder->timeline->tasks.items[life->thread.task], record);
 	process = process_of(builder, life);
 	process->exec_id = record->exec_id;
-	if (life->thread.is_main)
+	if (process->kernel)
+		rename_to(&process->process.name, KERNEL_PROCESS, strlen(KERNEL_PROCESS));
+	else if (life->thread.is_main)
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	if (record->own_tid)
 		map_set(&builder->life_of_own, own_key(life, record->own_tid), life->index);
@@ -394,14 +400,10 @@ static void task_born(TimelineBuilder *builder, const struct rec_task *record)
 	life_describe(builder, life, record);
 }
 
-void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
+static void describe(TimelineBuilder *builder, const struct rec_task *record)
 {
 	Life *life;
 
-	if (record->h.flags & TASK_FOREIGN) {
-		foreign_describe(builder, record);
-		return;
-	}
 	if (record->h.flags & TASK_BIRTH) {
 		task_born(builder, record);
 		return;
@@ -411,6 +413,25 @@ void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
 	if (other_start(life, record))
 		life = life_found(builder, record->tid, record->h.ns);
 	life_describe(builder, life, record);
+}
+
+/* Each thread of the kernel is a process to the kernel. To who reads of them they are one. */
+static void describe_kernel_thread(TimelineBuilder *builder, const struct rec_task *record)
+{
+	struct rec_task of_kernel = *record;
+
+	of_kernel.tgid = of_kernel.ns_tgid = KTHREADD;
+	describe(builder, &of_kernel);
+}
+
+void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
+{
+	if (record->h.flags & TASK_FOREIGN)
+		foreign_describe(builder, record);
+	else if (record->h.flags & TASK_KTHREAD)
+		describe_kernel_thread(builder, record);
+	else
+		describe(builder, record);
 }
 
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
@@ -471,7 +492,7 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 	life->exit_ns = record->h.ns;
 	life->exit_code = record->exit_code;
 	life_leave_process(builder, life);
-	if (!process)
+	if (!process || process->kernel)
 		return;
 	if (!process->leader_exited)
 		process->exit_code = record->exit_code;

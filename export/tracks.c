@@ -2,6 +2,7 @@
 #include "tracks.h"
 
 #define VISIBLE_COUNT 12
+#define CPUS_VISIBLE  16 /* of more, none is seen at first */
 #define ID_TEXT_SIZE  40
 
 /*
@@ -260,6 +261,7 @@ static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t threa
 		.tid = tracks->tids[thread],
 		.is_main = t->is_main,
 		.device = DEVICE_NONE,
+		.cpu = CPU_NONE,
 		.start_ns = t->start_ns,
 		.process_start_ns = process->start_ns,
 		.process_end_ns = process->end_ns,
@@ -385,12 +387,38 @@ static void add_path(Tracks *tracks, const Timeline *timeline)
 		.is_main = true,
 		.is_path = true,
 		.device = DEVICE_NONE,
+		.cpu = CPU_NONE,
 		.start_ns = strip->start_ns,
 		.end_ns = strip->end_ns,
 		.process_start_ns = strip->start_ns,
 		.process_end_ns = strip->end_ns,
 	};
 	*vec_push(&track->threads) = timeline->threads.count;
+}
+
+#define CPUS_PID_LIFE 3
+
+static void add_cpus(Tracks *tracks, const Timeline *timeline)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < timeline->cpus.count; i++) {
+		if (timeline->cpus.items[i].runs.count == 0)
+			continue;
+		*vec_push(&tracks->list) = (Track){
+			.name = xasprintf("CPU %zu", i),
+			.process_name = xstrdup("CPUs"),
+			.pid = {.life = CPUS_PID_LIFE},
+			.tid = {.host = true, .life = i + 1},
+			.is_main = first,
+			.device = DEVICE_NONE,
+			.cpu = i,
+			.start_ns = timeline->start_ns,
+			.end_ns = timeline->end_ns,
+			.process_start_ns = timeline->start_ns,
+		};
+		first = false;
+	}
 }
 
 /* Numbers that no process has: "0" is System's. */
@@ -410,6 +438,7 @@ static void add_devices(Tracks *tracks, const Timeline *timeline)
 			.tid = {.life = i + 1},
 			.is_main = first,
 			.device = i,
+			.cpu = CPU_NONE,
 			.start_ns = timeline->start_ns,
 			.end_ns = timeline->end_ns,
 			.process_start_ns = timeline->start_ns,
@@ -426,6 +455,7 @@ static void add_system(Tracks *tracks, const Timeline *timeline)
 		.is_main = true,
 		.is_system = true,
 		.device = DEVICE_NONE,
+		.cpu = CPU_NONE,
 		.start_ns = timeline->start_ns,
 		.end_ns = timeline->end_ns,
 		.process_start_ns = timeline->start_ns,
@@ -434,17 +464,31 @@ static void add_system(Tracks *tracks, const Timeline *timeline)
 
 /* ---- the first screen --------------------------------------------------------- */
 
+static bool is_thread_track(const Track *track)
+{
+	return track->device == DEVICE_NONE && track->cpu == CPU_NONE && !track->is_path;
+}
+
 static uint32_t best_track(const Tracks *tracks, const bool *taken)
 {
 	uint32_t best = TRACK_NONE;
 
 	for (size_t i = 0; i < tracks_system(tracks); i++)
-		if (!taken[i] && tracks->list.items[i].device == DEVICE_NONE &&
-		    !tracks->list.items[i].is_path &&
+		if (!taken[i] && is_thread_track(&tracks->list.items[i]) &&
 		    (best == TRACK_NONE ||
 		     tracks->list.items[i].score > tracks->list.items[best].score))
 			best = i;
 	return best;
+}
+
+static bool is_shown_always(const Track *track, const Timeline *timeline)
+{
+	if (track->cpu != CPU_NONE)
+		return timeline->cpus.count <= CPUS_VISIBLE;
+	if (!is_thread_track(track))
+		return true;
+	return !track->is_lane && track->threads.count > 0 &&
+	       track->threads.items[0] == timeline->command_thread;
 }
 
 static void choose_visible(Tracks *tracks, const Timeline *timeline)
@@ -464,8 +508,7 @@ static void choose_visible(Tracks *tracks, const Timeline *timeline)
 	for (size_t i = 0; i < tracks->list.count; i++) {
 		const Track *track = &tracks->list.items[i];
 
-		if (shown[i] || track->device != DEVICE_NONE || track->is_path ||
-		    (!track->is_lane && track->threads.items[0] == timeline->command_thread))
+		if (shown[i] || is_shown_always(track, timeline))
 			*vec_push(&tracks->visible) = i;
 	}
 	free(shown);
@@ -493,6 +536,7 @@ void tracks_init(Tracks *tracks, const Timeline *timeline)
 	vec_free(&groups);
 	free(pids);
 	add_path(tracks, timeline);
+	add_cpus(tracks, timeline);
 	add_devices(tracks, timeline);
 	add_system(tracks, timeline);
 	choose_visible(tracks, timeline);

@@ -4,8 +4,8 @@
  * tracks on the screen), in which order, and which of them are seen first.
  *
  * A track is one thread; or a lane, into which threads of short-lived processes
- * of one name are packed one after another; or a block device that requests went to; or the
- * critical path.
+ * of one name are packed one after another; or a block device that requests went to; or a CPU; or
+ * the critical path.
  */
 #ifndef WALLPROF_TRACKS_H
 #define WALLPROF_TRACKS_H
@@ -15,6 +15,7 @@
 
 #define TRACK_NONE  UINT32_MAX
 #define DEVICE_NONE UINT32_MAX
+#define CPU_NONE    UINT32_MAX
 
 /* A pid or tid as the profile has it: unique, and a plain number wherever possible. */
 typedef struct TrackId {
@@ -29,6 +30,7 @@ typedef struct Track {
 	bool is_main, is_lane, is_system, is_path;
 	uint32_t device;	   /* Requests::devices, of a row of the process "Block devices", or
 				      DEVICE_NONE */
+	uint32_t cpu;		   /* Timeline::cpus, of a row of the process "CPUs", or CPU_NONE */
 	VEC(uint32_t) threads;	   /* timeline_strip(), in order of time, not overlapping */
 	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last */
 	uint64_t process_start_ns, process_end_ns;
@@ -38,8 +40,8 @@ typedef struct Track {
 
 typedef struct Tracks {
 	VEC(Track)
-	list;	       /* the last one is "System", before it are the block devices, and before
-			  these the critical path */
+	list;	       /* the last one is "System", before it are the block devices, before
+			  these the CPUs, and before these the critical path */
 	TrackId *tids; /* of each of Timeline::threads */
 	VEC(uint32_t) visible;
 	uint32_t selected;

@@ -104,8 +104,8 @@ static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *
 static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 {
 	Functions functions = functions_of(explainer, stack);
-	bool idle = true, inside = true, named = false;
-	size_t found = 0;
+	bool inside = true, named = false;
+	size_t found = 0, depth = 0;
 
 	says->no_fault = is_whole(explainer->timeline, stack, &functions);
 	for (size_t i = 0; i < functions.count; i++) {
@@ -121,13 +121,14 @@ static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 			says->in_fault = says->rule;
 			inside = false;
 		}
-		if (rule && (rule->reason != REASON_IDLE_WORKER || idle) &&
+		if (rule &&
+		    (rule->reason != REASON_IDLE_WORKER || depth <= kernel_idle_depth(rule)) &&
 		    kernel_rule_replaces(rule, says->rule)) {
 			says->rule = rule;
 			found = i;
 		}
 		inside &= !rule || rule->level != LEVEL_MEMORY;
-		idle &= kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
+		depth += !kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
 	}
 	says->no_fault &= named;
 	if (says->rule)

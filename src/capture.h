@@ -27,9 +27,9 @@ typedef struct CaptureWriter CaptureWriter;
 
 /*
  * Begins a capture on fd, an empty file (which it takes over, also on failure).
- * level is zstd's. Returns 0 or a negative errno.
+ * level is zstd's, in so many threads. Returns 0 or a negative errno.
  */
-int capture_writer_new(int fd, int level, CaptureWriter **ret_writer);
+int capture_writer_new(int fd, int level, unsigned int threads, CaptureWriter **ret_writer);
 
 /*
  * Appends one record (record->len bytes, a multiple of 8). Returns 0 or the
@@ -39,6 +39,12 @@ int capture_writer_new(int fd, int level, CaptureWriter **ret_writer);
  * none (the writer goes on).
  */
 int capture_write(CaptureWriter *writer, const struct record *record);
+
+/*
+ * Appends all that another capture holds, which begins where fd does; its frames are not unpacked.
+ * Returns as capture_write().
+ */
+int capture_append_frames(CaptureWriter *writer, int fd);
 
 /* Compresses and writes what is buffered as a frame of its own. */
 int capture_flush(CaptureWriter *writer);

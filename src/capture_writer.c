@@ -49,7 +49,16 @@ static void writer_free(CaptureWriter *writer)
 	free(writer);
 }
 
-int capture_writer_new(int fd, int level, CaptureWriter **ret_writer)
+/* A library without threads does it in one. */
+static int set_threads(ZSTD_CCtx *zstd, unsigned int threads)
+{
+	if (threads == 1 || ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_nbWorkers, threads)))
+		return 0;
+	return ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_jobSize, FRAME_TARGET)) ? -EINVAL
+											: 0;
+}
+
+int capture_writer_new(int fd, int level, unsigned int threads, CaptureWriter **ret_writer)
 {
 	struct capture_header header = {
 		.magic = CAPTURE_SKIPPABLE_MAGIC,
@@ -61,12 +70,13 @@ int capture_writer_new(int fd, int level, CaptureWriter **ret_writer)
 	int r;
 
 	writer->fd = fd;
-	writer->capacity = FRAME_TARGET;
+	/* Each thread has as much at a time as one alone. */
+	writer->capacity = MIN((size_t)FRAME_TARGET * threads, (size_t)CAPTURE_FRAME_MAX);
 	writer->buffer = xmalloc(writer->capacity);
 	writer->frame_capacity = ZSTD_compressBound(writer->capacity);
 	writer->frame = xmalloc(writer->frame_capacity);
 	writer->zstd = ZSTD_createCCtx();
-	if (!writer->zstd ||
+	if (!writer->zstd || set_threads(writer->zstd, threads) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, level)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
 		r = writer->zstd ? -EINVAL : -ENOMEM;
@@ -130,6 +140,22 @@ int capture_write(CaptureWriter *writer, const struct record *record)
 	memcpy(writer->buffer + writer->used, record, len);
 	writer->used += len;
 	return 0;
+}
+
+int capture_append_frames(CaptureWriter *writer, int fd)
+{
+	off_t offset = sizeof(struct capture_header);
+	int error = capture_flush(writer);
+	ssize_t got = 1;
+
+	while (!error && got > 0) {
+		got = pread(fd, writer->frame, writer->frame_capacity, offset);
+		if (got < 0)
+			return -errno;
+		offset += got;
+		error = append(writer, writer->frame, got);
+	}
+	return error;
 }
 
 uint64_t capture_writer_file_bytes(const CaptureWriter *writer)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "checks.h"
+#include "privileges.h"
 #include "programs.h"
 #include "trampolines.h"
 #include "util.h"
@@ -15,21 +16,6 @@
 #define OLDEST_MAJOR   6
 #define OLDEST_MINOR   1
 #define OLDEST_RELEASE "6.1"
-
-static uint64_t effective_capabilities(void)
-{
-	FILE *status = fopen("/proc/self/status", "re");
-	uint64_t capabilities = 0;
-	char line[256];
-
-	if (!status)
-		return 0;
-	while (fgets(line, sizeof(line), status))
-		if (sscanf(line, "CapEff: %" SCNx64, &capabilities) == 1)
-			break;
-	fclose(status);
-	return capabilities;
-}
 
 static bool has_capability(uint64_t capabilities, int capability)
 {
@@ -55,7 +41,7 @@ static bool kernel_is_new_enough(const struct utsname *uts)
 
 static void run_checks(Check checks[CHECK_COUNT])
 {
-	uint64_t capabilities = effective_capabilities();
+	uint64_t capabilities = privileges_effective();
 	bool admin = has_capability(capabilities, CAP_SYS_ADMIN);
 	struct utsname uts;
 
@@ -192,7 +178,7 @@ int doctor_run(const Options *options)
 		programs_probe(print_hook, &failed);
 	if (!failed && !start_all(options)) /* which said why */
 		failed++;
-	print_extras(effective_capabilities());
+	print_extras(privileges_effective());
 	printf(failed ? "wallprof cannot record here: see the lines with \"no\"\n"
 		      : "wallprof can record here\n");
 	return failed ? -ENOSYS : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "debuginfod.h"
 #include "as_invoker.h"
+#include "privileges.h"
 #include "sandbox.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -70,6 +71,8 @@ static void run_child(int socket, const uint8_t *build_id, size_t length, const 
 	if (dup2(socket, SOCKET) < 0 || close_range(SOCKET + 1, ~0U, 0))
 		_exit(1);
 	fd = become_invoker(invoker);
+	if (fd == 0)
+		fd = privileges_keep(0);
 	if (fd == 0)
 		fd = ask(build_id, length);
 	answer = fd < 0 ? -fd : 0;

@@ -27,10 +27,17 @@ static int read_all(CaptureReader *reader, const Options *options, Loaded *loade
 		    bool *ret_has_symbols)
 {
 	TimelineBuilder *builder = timeline_builder_new();
+	TimelineFilter filter = {
+		.from_ns = options->from_ns,
+		.to_ns = options->to_ns,
+		.processes = options->processes,
+		.threads = options->threads,
+	};
 	const struct record *record;
 	int got;
 
 	*ret_has_symbols = false;
+	timeline_builder_filter(builder, &filter);
 	loaded->frames = frames_new();
 	while ((got = capture_read_sorted(reader, &record)) > 0) {
 		if (record->kind == REC_END && record->flags & END_SYMBOLS)
@@ -115,6 +122,16 @@ static void tell_damage(const char *capture_path, const CaptureReader *reader)
 			 counts->late);
 }
 
+/* A name that was misspelt is not answered with nothing. */
+static int check_found(const Timeline *timeline, const Options *options)
+{
+	if (timeline->threads.count > 0 ||
+	    !(options->from_ns || options->to_ns || options->processes || options->threads))
+		return 0;
+	log_error("there is no thread left in this recording (--from, --to, --process, --thread)");
+	return -ESRCH;
+}
+
 static int find_path(Timeline *timeline, pid_t tid)
 {
 	uint32_t thread = critical_path_thread(timeline, tid);
@@ -152,7 +169,9 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		objects_name_users(ret_loaded->timeline);
 		futexes_name(ret_loaded->timeline, ret_loaded->frames);
 		objects_find_alike(&ret_loaded->timeline->objects);
-		error = find_path(ret_loaded->timeline, options->critical_tid);
+		error = check_found(ret_loaded->timeline, options);
+		if (!error)
+			error = find_path(ret_loaded->timeline, options->critical_tid);
 	}
 	capture_reader_free(reader);
 	if (error)
@@ -171,10 +190,11 @@ void exporter_unload(Loaded *loaded)
 
 static int write_format(Output *output, const Loaded *loaded, const Options *options)
 {
-	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph};
+	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph, .left_out = options->left_out};
+	ChromeOptions chrome = {.left_out = options->left_out};
 
 	if (options->format == FORMAT_CHROME)
-		return chrome_write(output, loaded->timeline, loaded->frames, NULL);
+		return chrome_write(output, loaded->timeline, loaded->frames, &chrome);
 	return firefox_write(output, loaded->timeline, loaded->frames, &firefox);
 }
 
@@ -191,7 +211,7 @@ static int write_file(const char *path, Write write, const Loaded *loaded, const
 		      const char *capture_path, const Invoker *invoker)
 {
 	Output *output;
-	int error = output_open(path, &output);
+	int error = output_open(path, options->compression, &output);
 
 	if (error) {
 		log_error("cannot write %s: %s", path, strerror(-error));

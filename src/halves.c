@@ -65,6 +65,11 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_preempt_count_offset = kernel->offsets.preempt_count;
 	skeleton->rodata->setting_irq_regs_offset = kernel->offsets.irq_regs;
 	skeleton->rodata->setting_hardirq_mask = kernel->offsets.hardirq_mask;
+	skeleton->rodata->setting_whole_system = options->scope.whole_system;
+	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;
+	skeleton->rodata->setting_threads = options->scope.threads;
+	skeleton->rodata->setting_cgroup = options->scope.cgroup.id;
+	skeleton->rodata->setting_cgroup_hierarchy = options->scope.cgroup.hierarchy;
 }
 
 struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
@@ -115,6 +120,12 @@ static bool is_missing(const struct bpf_program *program, const KernelFacts *ker
 	       !trampolines_reach(kernel->types, "__blk_throtl_bio");
 }
 
+static bool is_needless(const struct bpf_program *program, const ProgramsOptions *options)
+{
+	return !options->scope.cgroup.id &&
+	       !strcmp(bpf_program__name(program), "on_cgroup_entered");
+}
+
 int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
 		KernelFacts *kernel, struct wallprof *ret_halves[static HALVES])
 {
@@ -129,6 +140,7 @@ int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size
 		bpf_object__for_each_program(program, ret_halves[i]->obj) bpf_program__set_autoload(
 			program,
 			half_of(program) == i && !is_missing(program, kernel) &&
+				!is_needless(program, options) &&
 				!fault_hooks_leave_out(faults, bpf_program__name(program)));
 		ret_halves[i]->rodata->setting_fault_source = faults->source;
 		ret_halves[i]->rodata->setting_fault_threshold_ns = faults->threshold_ns;

@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define START_SIGNAL SIGUSR1
+#define SECOND_SIGNAL SIGUSR1
 
 /* Signals know no user pointer, so this is global by nature. */
 static struct {
@@ -34,7 +34,7 @@ void interrupt_begin(void)
 	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
 	sigset_t signals = our_signals();
 
-	sigaddset(&signals, START_SIGNAL);
+	sigaddset(&signals, SECOND_SIGNAL);
 	sigprocmask(SIG_BLOCK, &signals, &state.given_mask);
 	/* Ignored, it would reap the command before its status is read. */
 	sigaction(SIGCHLD, &standard, &state.given_child);
@@ -56,13 +56,13 @@ int interrupt_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int interrupt_open_start(void)
+int interrupt_open_second(void)
 {
 	sigset_t signals;
 	int fd;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, START_SIGNAL);
+	sigaddset(&signals, SECOND_SIGNAL);
 	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }

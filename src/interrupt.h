@@ -23,8 +23,11 @@ void interrupt_restore(void);
 /* A signalfd for SIGINT and SIGTERM, or a negative errno. The caller closes it. */
 int interrupt_open(void);
 
-/* Likewise for SIGUSR1, which begins a recording that waits for it. It does nothing else. */
-int interrupt_open_start(void);
+/*
+ * Likewise for SIGUSR1, which begins a recording that waits for it, or ends that of a flight
+ * recorder. It does nothing else.
+ */
+int interrupt_open_second(void);
 
 /* Whether one came; *ret_from_terminal (may be NULL): the command has had it too. */
 bool interrupt_take(int fd, bool *ret_from_terminal);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "launch.h"
 #include "interrupt.h"
+#include "privileges.h"
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,9 @@ run_child(char *const argv[], const Invoker *invoker, int go_fd, int error_fd)
 	if (TEMP_FAILURE_RETRY(read(go_fd, &go, 1)) != 1)
 		_exit(125);
 	error = invoker_become(invoker);
+	/* Nor may it be found where only wallprof may look. */
+	if (!error && privileges_of_file() && privileges_keep(0))
+		error = EPERM;
 	if (!error) {
 		interrupt_restore();
 		execvp(argv[0], argv);

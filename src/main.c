@@ -8,6 +8,7 @@
 #include "interrupt.h"
 #include "open.h"
 #include "options.h"
+#include "privileges.h"
 #include "record.h"
 #include "report.h"
 #include "report_groups.h"
@@ -129,7 +130,7 @@ static int profile(const Options *options, const Invoker *invoker)
 	if (!result.started)
 		return status_of_failure(&result);
 	/* A recording that a full disk cut short is still worth seeing. */
-	if (export_capture(options, invoker, capture, /* summary= */ true))
+	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true))
 		return exit_status(&result, true);
 	if (!options->keep_capture && !error)
 		unlink(capture);
@@ -185,6 +186,15 @@ static int report(const Options *options, const Invoker *invoker)
 	return EXIT_SUCCESS;
 }
 
+static bool takes_rights(const Options *options)
+{
+	uint64_t pid;
+
+	if (options->verb == VERB_DOCTOR)
+		return !options->unwind || parse_u64(options->unwind, &pid) == 0;
+	return options->verb == VERB_PROFILE || options->verb == VERB_RECORD;
+}
+
 int main(int argc, char **argv)
 {
 	Options options;
@@ -192,6 +202,9 @@ int main(int argc, char **argv)
 	int status = EXIT_FAILURE;
 
 	if (options_parse(argc, argv, &options))
+		return EXIT_WALLPROF_FAILED;
+	/* What only reads files takes none. */
+	if (!takes_rights(&options) && privileges_keep(0))
 		return EXIT_WALLPROF_FAILED;
 	invoker_find(options.as_root, &invoker);
 	switch (options.verb) {
@@ -225,5 +238,6 @@ int main(int argc, char **argv)
 		break;
 	}
 	free(options.pids);
+	free(options.tids);
 	return status;
 }

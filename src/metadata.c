@@ -82,6 +82,20 @@ static char *cpu_model(void)
 	return model ? model : xstrdup("");
 }
 
+static void put_numbers(MetaSink *sink, const char *key, const pid_t *numbers, size_t count)
+{
+	_cleanup_free_ char *text = xstrdup("");
+
+	for (size_t i = 0; i < count; i++) {
+		char *longer = xasprintf("%s%s%d", text, i ? "," : "", numbers[i]);
+
+		free(text);
+		text = longer;
+	}
+	if (count)
+		put(sink, key, "%s", text);
+}
+
 static void put_targets(MetaSink *sink, const MetadataFacts *facts)
 {
 	const Options *options = facts->options;
@@ -91,17 +105,13 @@ static void put_targets(MetaSink *sink, const MetadataFacts *facts)
 
 		put(sink, "command", "%s", command);
 		put(sink, "command_tid", "%d", facts->command_pid);
-		return;
 	}
-	_cleanup_free_ char *pids = xstrdup("");
-
-	for (size_t i = 0; i < options->pid_count; i++) {
-		char *longer = xasprintf("%s%s%d", pids, i ? "," : "", options->pids[i]);
-
-		free(pids);
-		pids = longer;
-	}
-	put(sink, "attached_pids", "%s", pids);
+	put_numbers(sink, "attached_pids", options->pids, options->pid_count);
+	put_numbers(sink, "attached_tids", options->tids, options->tid_count);
+	if (options->cgroup)
+		put(sink, "cgroup", "%s", options->cgroup);
+	if (options->kernel_threads)
+		put(sink, "kernel_threads", "yes");
 }
 
 static void put_machine(MetaSink *sink)

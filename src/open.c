@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "open.h"
 #include "interrupt.h"
+#include "packer.h"
+#include "privileges.h"
 #include "server.h"
 #include "server_files.h"
 #include "util.h"
 #include <errno.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,8 +163,13 @@ static int check_viewer(const char *viewer)
 static int check_profile(const char *path)
 {
 	ServedFile file;
-	int error = served_profile(path, &file);
+	int error;
 
+	if (packing_of(path) == PACKING_ZSTD) {
+		log_error("%s: the viewer reads no zstd: unpack it first (zstd -d)", path);
+		return -EMEDIUMTYPE;
+	}
+	error = served_profile(path, &file);
 	if (!error)
 		close(file.fd);
 	else if (error == -EMEDIUMTYPE)
@@ -202,14 +207,11 @@ static int start(const Options *options, Server **ret_server)
  */
 static int give_up_rights(const Invoker *invoker)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
 	int error = -invoker_become(invoker);
 
-	if (!error && geteuid() != 0 && syscall(SYS_capset, &header, none))
-		error = -errno;
-	if (error)
-		log_error("giving up rights that are not needed failed: %s", strerror(-error));
+	if (!error)
+		return privileges_keep(0);
+	log_error("giving up rights that are not needed failed: %s", strerror(-error));
 	return error;
 }
 

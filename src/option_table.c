@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "option_table.h"
+#include "packer.h"
+#include "timeline.h"
 #include "unwind_memory.h"
 #include "util.h"
 #include <errno.h>
@@ -8,6 +10,7 @@
 
 #define MIN_RING_SIZE 4096
 #define MAX_RING_SIZE (1ULL << 30)
+#define THREADS_MAX   64
 
 static int bad(const char *option, const char *value, const char *expected)
 {
@@ -44,21 +47,41 @@ static int take_frequency(const char *text, Options *options)
 	return 0;
 }
 
-static int take_pids(const char *text, Options *options)
+/* Adds to what was given before. */
+static int take_numbers(const char *text, pid_t **numbers, size_t *count)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *rest = copy;
 
 	for (char *word; (word = strsep(&rest, ","));) {
-		uint64_t pid;
+		uint64_t number;
 
-		if (parse_u64(word, &pid) || pid == 0 || pid > INT32_MAX)
-			return bad("pid", text, "expected process numbers separated by commas");
-		options->pids =
-			xrealloc(options->pids, (options->pid_count + 1) * sizeof(*options->pids));
-		options->pids[options->pid_count++] = pid;
+		if (parse_u64(word, &number) || number == 0 || number > INT32_MAX)
+			return -EINVAL;
+		*numbers = xrealloc(*numbers, (*count + 1) * sizeof(**numbers));
+		(*numbers)[(*count)++] = number;
 	}
 	return 0;
+}
+
+static int take_pids(const char *text, Options *options)
+{
+	if (take_numbers(text, &options->pids, &options->pid_count))
+		return bad("pid", text, "expected process numbers separated by commas");
+	return 0;
+}
+
+static int take_tids(const char *text, Options *options)
+{
+	if (take_numbers(text, &options->tids, &options->tid_count))
+		return bad("tid", text, "expected thread numbers separated by commas");
+	return 0;
+}
+
+static int take_cgroup(const char *text, Options *options)
+{
+	options->cgroup = text;
+	return *text ? 0 : bad("cgroup", text, "expected a cgroup");
 }
 
 static int take_duration(const char *text, Options *options)
@@ -74,6 +97,13 @@ static int take_delay(const char *text, Options *options)
 		options->delay_ns = DELAY_SIGNAL;
 	else if (strcmp(text, "0") != 0 && parse_duration(text, &options->delay_ns))
 		return bad("delay", text, "expected a time such as 500ms, or signal");
+	return 0;
+}
+
+static int take_flight(const char *text, Options *options)
+{
+	if (parse_duration(text, &options->flight_ns) || !options->flight_ns)
+		return bad("flight-recorder", text, "expected a time such as 30s");
 	return 0;
 }
 
@@ -214,6 +244,91 @@ static int take_critical_path(const char *text, Options *options)
 	return 0;
 }
 
+static int take_compression(const char *text, Options *options)
+{
+	uint64_t level;
+
+	if (parse_u64(text, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX)
+		return bad("compression", text,
+			   "expected a level: 1 to 9 for gzip, to 19 for zstd");
+	options->compression = level;
+	return 0;
+}
+
+/* "3", or "3,4": a level, and in how many threads. */
+static int take_capture_compression(const char *text, Options *options)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *comma = strchr(copy, ',');
+	uint64_t level, threads = 1;
+
+	if (comma)
+		*comma = '\0';
+	if (parse_u64(copy, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX ||
+	    (comma && (parse_u64(comma + 1, &threads) || threads < 1 || threads > THREADS_MAX)))
+		return bad("capture-compression", text,
+			   "expected a level from 1 to 19, or level "
+			   "and threads, such as 3,4");
+	options->capture_compression = level;
+	options->capture_threads = threads;
+	return 0;
+}
+
+static int take_from(const char *text, Options *options)
+{
+	if (strcmp(text, "0") != 0 && parse_duration(text, &options->from_ns))
+		return bad("from", text, "expected a time since the beginning, such as 1.5s");
+	return 0;
+}
+
+static int take_to(const char *text, Options *options)
+{
+	if (parse_duration(text, &options->to_ns) || !options->to_ns)
+		return bad("to", text, "expected a time since the beginning, such as 2.5s");
+	return 0;
+}
+
+static int take_processes(const char *text, Options *options)
+{
+	options->processes = text;
+	return *text ? 0 : bad("process", text, "expected numbers or names");
+}
+
+static int take_threads(const char *text, Options *options)
+{
+	options->threads = text;
+	return *text ? 0 : bad("thread", text, "expected numbers or names");
+}
+
+static int take_states(const char *text, Options *options)
+{
+	static const struct {
+		const char *name;
+		enum thread_state state;
+	} states[] = {
+		{"running", STATE_RUNNING},
+		{"runnable", STATE_RUNNABLE},
+		{"blocked", STATE_BLOCKED},
+		{"unknown", STATE_UNKNOWN},
+	};
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *rest = copy;
+
+	options->left_out = (1 << STATE_COUNT) - 1;
+	for (char *word; (word = strsep(&rest, ","));) {
+		size_t i = 0;
+
+		while (i < ARRAY_LEN(states) && strcmp(word, states[i].name) != 0)
+			i++;
+		if (i == ARRAY_LEN(states))
+			return bad("state", text,
+				   "expected running, runnable, blocked or unknown, "
+				   "separated by commas");
+		options->left_out &= ~(1u << states[i].state);
+	}
+	return 0;
+}
+
 static int take_viewer(const char *text, Options *options)
 {
 	options->viewer = text;
@@ -275,6 +390,7 @@ static int take_version(const char *text, Options *options)
 #define DOCTOR	  VERB_BIT(VERB_DOCTOR)
 #define RECORDING (PROFILE | VERB_BIT(VERB_RECORD))
 #define EXPORTING (PROFILE | EXPORT)
+#define READING	  (EXPORT | REPORT)
 #define ALL	  UINT32_MAX
 #define FLAG(x)	  NULL, offsetof(Options, x)
 
@@ -287,11 +403,18 @@ const OptionInfo option_table[] = {
 	 0},
 	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
 	 take_pids, 0},
+	{"tid", 't', "TID[,TID…]", RECORDING, "record these threads alone", take_tids, 0},
+	{"all", 'a', NULL, RECORDING, "record all processes", FLAG(whole_system)},
+	{"cgroup", 0, "PATH", RECORDING, "record the processes in a cgroup and below it",
+	 take_cgroup, 0},
+	{"kthreads", 0, NULL, RECORDING, "record the kernel's threads, too", FLAG(kernel_threads)},
 	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", take_duration, 0},
 	{"delay", 0, "TIME", RECORDING,
 	 "begin so long after the command, or with `signal` at\n"
 	 "SIGUSR1",
 	 take_delay, 0},
+	{"flight-recorder", 0, "TIME", RECORDING, "keep only the last part, so long", take_flight,
+	 0},
 	{"quiet", 'q', NULL, ALL, "only errors", take_quiet, 0},
 	{"verbose", 'v', NULL, ALL, "more", take_verbose, 0},
 	{"kernel-stacks", 0, "W", RECORDING, "all, blocked (default: not of preempted tasks), none",
@@ -318,6 +441,10 @@ const OptionInfo option_table[] = {
 	 take_unwind_memory, 0},
 	{"ring-size", 0, "SIZE", RECORDING, "of each of the three kernel buffers (default 16M)",
 	 take_ring_size, 0},
+	{"compression", 0, "LEVEL", EXPORTING, "of the profile: 1 to 9 for .gz, to 19 for .zst",
+	 take_compression, 0},
+	{"capture-compression", 0, "L[,T]", RECORDING,
+	 "of the capture: level 1 (default) to 19, in T threads", take_capture_compression, 0},
 	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
 	 FLAG(keep_capture)},
 	{"defer-symbols", 0, NULL, RECORDING, "leave names to the export on this machine",
@@ -332,6 +459,13 @@ const OptionInfo option_table[] = {
 	 FLAG(as_root)},
 	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", take_json_summary,
 	 0},
+	{"from", 0, "TIME", READING, "leave out what was before that time of the window", take_from,
+	 0},
+	{"to", 0, "TIME", READING, "leave out what was after that time of the window", take_to, 0},
+	{"process", 0, "P[,P…]", READING, "only these: numbers, or names such as 'cc*'",
+	 take_processes, 0},
+	{"thread", 0, "T[,T…]", READING, "only these, likewise", take_threads, 0},
+	{"state", 0, "S[,S…]", EXPORT, "only running, runnable, blocked, unknown", take_states, 0},
 	{"json", 0, NULL, REPORT, "report as JSON", FLAG(json)},
 	{"function", 0, "NAME", REPORT, "report only the waits below that function", take_function,
 	 0},

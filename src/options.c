@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "options.h"
 #include "option_table.h"
+#include "packer.h"
 #include "unwind_memory.h"
 #include "util.h"
 #include <ctype.h>
@@ -19,6 +20,7 @@
 #define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
 #define OPTIONS_MAX	64
 #define HELP_COLUMN	27
+#define CAPTURE_LEVEL	1
 #define FIRST_PORT	3000
 #define LAST_PORT	3099
 #define SILENCE_NS	(3600 * NSEC_PER_SEC)
@@ -76,6 +78,7 @@ void options_print_help(void)
 	      "\n"
 	      "  wallprof [OPTIONS] [--] COMMAND [ARG…]       record a command, write a profile\n"
 	      "  wallprof [OPTIONS] -p PID[,PID…] [-d TIME]   record running processes\n"
+	      "  wallprof [OPTIONS] -a [-d TIME]              record the whole system\n"
 	      "  wallprof record …                            only record: write a capture\n"
 	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
 	      "  wallprof report [--json] CAPTURE             print where the time went\n"
@@ -222,7 +225,8 @@ static char *next_word(char **rest)
 /* What is asked for once, and would be done each time. */
 static int check_habit(const OptionInfo *info)
 {
-	static const char *const names[] = {"pid", "help", "version", "unwind"};
+	static const char *const names[] = {"pid",  "tid",     "all",	"cgroup",
+					    "help", "version", "unwind"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(info->name, names[i]) != 0)
@@ -315,14 +319,23 @@ static const char *default_output(const Options *options)
 /* The suffix chooses compression and format, so one that means nothing is a mistake. */
 static int choose_format(Options *options)
 {
-	bool trace = ends_with(options->output, ".trace.json") ||
-		     ends_with(options->output, ".trace.json.gz");
+	enum packing packing = packing_of(options->output);
+	static const char *const endings[] = {
+		[PACKING_NONE] = "", [PACKING_GZIP] = ".gz", [PACKING_ZSTD] = ".zst"};
+	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
+	_cleanup_free_ char *of_trace = xasprintf(".trace%s", profile);
+	bool trace = ends_with(options->output, of_trace);
 
 	if (!(VERBS_EXPORTS & VERB_BIT(options->verb)))
 		return 0;
-	if (!ends_with(options->output, ".json") && !ends_with(options->output, ".json.gz")) {
-		log_error("--output '%s': a profile's name ends in .json or .json.gz",
+	if (!ends_with(options->output, profile)) {
+		log_error("--output '%s': a profile's name ends in .json, .json.gz or .json.zst",
 			  options->output);
+		return -EINVAL;
+	}
+	if (packing == PACKING_GZIP && options->compression > PACKER_GZIP_LEVEL_MAX) {
+		log_error("--compression %d: gzip has levels 1 to %d (.json.zst has more)",
+			  options->compression, PACKER_GZIP_LEVEL_MAX);
 		return -EINVAL;
 	}
 	if (options->format == FORMAT_BY_NAME)
@@ -334,15 +347,37 @@ static int choose_format(Options *options)
 	return 0;
 }
 
+static int check_range(const Options *options)
+{
+	if (!options->to_ns || options->to_ns > options->from_ns)
+		return 0;
+	log_error("--from is not before --to");
+	return -EINVAL;
+}
+
 static int check_recording_options(const Options *options)
 {
-	if (options->command && options->pid_count) {
-		log_error("give a command or --pid, not both");
+	int ways = !!options->pid_count + !!options->tid_count + !!options->cgroup +
+		   options->whole_system;
+
+	if (ways > 1) {
+		log_error("give one of --pid, --tid, --cgroup and --all");
 		return -EINVAL;
 	}
-	if (!options->command && !options->pid_count) {
-		log_error("nothing to record: give a command (wallprof -- COMMAND) or --pid PID; "
-			  "wallprof --help tells more");
+	if (options->tid_count && options->kernel_threads) {
+		log_error("--kthreads has no meaning beside --tid");
+		return -EINVAL;
+	}
+	/* The whole system may be recorded for as long as a command takes. */
+	if (options->command && ways && !options->whole_system) {
+		log_error("give a command or --%s, not both", options->pid_count   ? "pid"
+							      : options->tid_count ? "tid"
+										   : "cgroup");
+		return -EINVAL;
+	}
+	if (!options->command && !ways) {
+		log_error("nothing to record: give a command (wallprof -- COMMAND), --pid PID or "
+			  "--all; wallprof --help tells more");
 		return -EINVAL;
 	}
 	return 0;
@@ -366,7 +401,7 @@ static int take_operands(int count, char **operands, Options *options)
 				  !!options->input + count);
 			return -EINVAL;
 		}
-		return 0;
+		return check_range(options);
 	case VERB_DOCTOR:
 		if (count) {
 			log_error("doctor takes no operands, got '%s'", operands[0]);
@@ -437,6 +472,8 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.waker_threshold_ns = 100 * NSEC_PER_USEC,
 		.user_stacks = USER_STACKS_TABLES,
 		.unwind_memory = UNWIND_MEMORY_MAX,
+		.capture_compression = CAPTURE_LEVEL,
+		.capture_threads = 1,
 		.first_port = FIRST_PORT,
 		.last_port = LAST_PORT,
 		.silence_ns = SILENCE_NS,

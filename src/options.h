@@ -34,10 +34,16 @@ typedef struct Options {
 	enum format format; /* of the profile; never FORMAT_BY_NAME once the line was read */
 	const char *output; /* profile, or capture with `record`; never NULL */
 	const char *input;  /* capture, for export and report; profile, for open */
-	char **command;	    /* NULL-terminated; NULL = attach */
+	char **command;	    /* NULL-terminated; NULL = attach. Beside whole_system: how long */
 	pid_t *pids;
 	size_t pid_count;
+	pid_t *tids; /* threads, without the others of their processes */
+	size_t tid_count;
+	bool whole_system;
+	bool kernel_threads;  /* beside those that are chosen */
+	const char *cgroup;   /* NULL = none */
 	uint64_t duration_ns; /* 0 = until the command ends or a signal */
+	uint64_t flight_ns;   /* of which only the last so much is kept; 0 = all */
 	uint64_t delay_ns;    /* before the window begins; DELAY_SIGNAL: until SIGUSR1 */
 	unsigned int frequency;
 	uint64_t ring_size; /* a power of two */
@@ -48,6 +54,13 @@ typedef struct Options {
 	uint64_t fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 	uint64_t unwind_memory;	     /* bytes: whole chunks (unwind_memory.h) */
+	uint64_t from_ns, to_ns;     /* of the window, since its start; to_ns 0: its end */
+	const char *processes;	     /* numbers and patterns, separated by commas; NULL = all */
+	const char *threads;
+	uint32_t left_out;	 /* states (1 << enum thread_state) that are not exported */
+	int compression;	 /* level of the profile's; 0 = by default */
+	int capture_compression; /* level of the capture's (zstd), in so many threads */
+	unsigned int capture_threads;
 	bool keep_capture;
 	bool defer_symbols;
 	bool no_debuginfod;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "programs.h"
-#include "halves.h"
+#include "programs_private.h"
 #include "rings.h"
 #include "trampolines.h"
 #include "util.h"
@@ -10,22 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* Threads described between two drains: 256 bytes each, so a small ring holds them. */
-#define SNAPSHOT_PIECE 64
-
-struct Programs {
-	KernelFacts kernel; /* until the programs are loaded */
-	struct wallprof *halves[HALVES];
-	Rings *rings;
-	struct cpu_account *accounts;
-	UnwindMemory *unwind_memory;
-	size_t cpu_count;
-	FaultOptions faults;
-	BpfLinks followers, ticks;
-	int stats_fd;
-	ProgramsTimes times;
-};
 
 enum hook_need {
 	HOOK_NEEDED,
@@ -69,7 +53,11 @@ static const struct {
 	{"on_exec", "tp_btf/sched_process_exec", "exec", HOOK_NEEDED},
 	{"on_rename", "tp_btf/task_rename", "thread names", HOOK_NEEDED},
 	{"on_tick", "perf_event/cpu-clock", "CPU samples", HOOK_NEEDED},
+	{"on_cgroup_entered", "tp_btf/cgroup_attach_task", "processes that enter a cgroup",
+	 HOOK_OPTIONAL},
+	{"learn_who_we_are", "iter/task", "telling wallprof from others", HOOK_NEEDED},
 	{"mark_target", "iter/task", "finding targets", HOOK_NEEDED},
+	{"mark_unnamed", "iter/task", "finding all processes, or those of a cgroup", HOOK_NEEDED},
 	{"mark_command", "iter/task", "finding the command", HOOK_NEEDED},
 	{"mark_descendants", "iter/task", "finding processes of targets", HOOK_NEEDED},
 	{"snapshot", "iter.s/task", "threads asleep at the start", HOOK_NEEDED},
@@ -260,6 +248,9 @@ static int start(Programs *programs, const ProgramsOptions *options)
 
 	programs->cpu_count = libbpf_num_possible_cpus();
 	programs->faults = options->faults;
+	programs->snapshot_piece =
+		MIN(MAX(options->ring_size / (2 * sizeof(struct rec_stack_copy)), 1),
+		    (uint64_t)SNAPSHOT_PIECE_MAX);
 	error = open_programs(programs, options);
 	if (error)
 		return error;
@@ -280,7 +271,9 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_error("mapping the BPF programs' accounts failed: %s", strerror(-error));
 		return error;
 	}
-	return attach_followers(programs);
+	/* Before anybody can be taken for a stranger. */
+	error = programs_learn_who_we_are(programs);
+	return error ? error : attach_followers(programs);
 }
 
 int programs_start(const ProgramsOptions *options, Programs **ret_programs)
@@ -297,64 +290,6 @@ int programs_start(const ProgramsOptions *options, Programs **ret_programs)
 	}
 	*ret_programs = programs;
 	return 0;
-}
-
-/*
- * Runs an iterator to its end; pid 0 = over all tasks. One that writes a byte per task
- * comes in pieces of a buffer's length; between may be NULL.
- */
-static int run_iterator(struct bpf_program *program, pid_t pid, int (*between)(void *user),
-			void *user)
-{
-	union bpf_iter_link_info info = {.task.pid = pid};
-	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
-		    .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(program, pid ? &options : NULL);
-	char buffer[SNAPSHOT_PIECE];
-	ssize_t got;
-	int fd, error = 0;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0)
-		error = -errno;
-	do {
-		got = error ? 0 : read(fd, buffer, sizeof(buffer));
-		if (got < 0 && errno != EAGAIN && errno != EINTR)
-			error = -errno;
-		else if (!error && between)
-			error = between(user);
-	} while (got && !error);
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return error;
-}
-
-int programs_mark(Programs *programs, pid_t pid)
-{
-	return run_iterator(programs->halves[HALF_TICK]->progs.mark_target, pid, NULL, NULL);
-}
-
-int programs_mark_command(Programs *programs, pid_t pid)
-{
-	int error = run_iterator(programs->halves[HALF_TICK]->progs.mark_command, pid, NULL, NULL);
-
-	if (!error && !programs->halves[HALF_SWITCH]->bss->command_tgid)
-		return -ESRCH;
-	return error;
-}
-
-int programs_mark_descendants(Programs *programs)
-{
-	return run_iterator(programs->halves[HALF_TICK]->progs.mark_descendants, 0, NULL, NULL);
-}
-
-int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
-{
-	programs->halves[HALF_SWITCH]->bss->snapshot_at_end = at_end;
-	return run_iterator(programs->halves[HALF_TICK]->progs.snapshot, 0, between, user);
 }
 
 FaultOptions programs_faults(const Programs *programs)

@@ -5,6 +5,7 @@
 #ifndef WALLPROF_PROGRAMS_H
 #define WALLPROF_PROGRAMS_H
 
+#include "cgroup.h"
 #include "fault_hooks.h"
 #include "loss.h"
 #include "shared.h"
@@ -14,7 +15,16 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+/* Who is recorded besides those that are marked; the whole of what is not false or 0. */
+typedef struct ProgramsScope {
+	bool whole_system;
+	bool kernel_threads;
+	bool threads; /* threads are marked, and not processes */
+	Cgroup cgroup;
+} ProgramsScope;
+
 typedef struct ProgramsOptions {
+	ProgramsScope scope;
 	uint64_t ring_size; /* bytes of each ring: a power of two, at least a page */
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
@@ -36,10 +46,14 @@ int programs_start(const ProgramsOptions *options, Programs **ret_programs);
 /* Marks process pid (as seen from here) and its threads as targets. Returns 0, -ESRCH, or -errno.
  */
 int programs_mark(Programs *programs, pid_t pid);
+/* If threads are marked: the same of one. */
+int programs_mark_thread(Programs *programs, pid_t tid);
 /* The same for the command that wallprof launched. */
 int programs_mark_command(Programs *programs, pid_t pid);
 /* Marks all processes that descend from targets. */
 int programs_mark_descendants(Programs *programs);
+/* Marks whom the scope names, and not one by one. */
+int programs_mark_unnamed(Programs *programs);
 
 /* Starts the timer ticks. Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
@@ -58,6 +72,9 @@ ProgramsTimes programs_times(const Programs *programs);
  * pieces; `between` is called after each piece, and at the end, to drain the rings.
  */
 int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user);
+/* The same of one process. */
+int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void *user),
+			      void *user);
 
 /* The hooks in use, separated by commas; to be freed. */
 char *programs_hooks(const Programs *programs);

@@ -11,12 +11,14 @@
 #include "record.h"
 #include "block_devices.h"
 #include "interrupt.h"
+#include "privileges.h"
 #include "record_private.h"
 #include "sources.h"
 #include "symbols.h"
 #include "util.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +46,8 @@
 /* What is recorded ran before, unseen. */
 static bool is_attached(const Recording *recording)
 {
-	return !recording->launched || recording->options->delay_ns;
+	return !recording->launched || recording->options->delay_ns ||
+	       recording->options->whole_system;
 }
 
 static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
@@ -52,12 +55,13 @@ static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
 	struct rec_window record = {
 		.h = {.len = sizeof(record),
 		      .kind = REC_WINDOW,
-		      .flags = flags | (is_attached(recording) ? WINDOW_ATTACHED : 0),
+		      .flags = flags | (is_attached(recording) ? WINDOW_ATTACHED : 0) |
+			       (recording->options->whole_system ? WINDOW_SYSTEM : 0),
 		      .ns = ns},
 	};
 
 	record.realtime_ns = ns + realtime_offset_ns();
-	return capture_write(recording->writer, &record.h);
+	return recording_write(recording, &record.h);
 }
 
 static void start_timer(Recording *recording)
@@ -69,6 +73,19 @@ static void start_timer(Recording *recording)
 
 	if (recording->options->duration_ns)
 		timerfd_settime(recording->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+static int watch_enough(Recording *recording)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	event.data.fd = recording->enough_fd = interrupt_open_second();
+	if (recording->enough_fd < 0)
+		return recording->enough_fd;
+	while (interrupt_take(recording->enough_fd, NULL)) /* one that came too early */
+		;
+	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->enough_fd, &event) ? -errno
+											   : 0;
 }
 
 /* The capture gets its name: from here on it is worth keeping. */
@@ -110,20 +127,24 @@ static int let_command_go(Recording *recording)
 /* Begins the window and lets the command go. Returns 0 or a negative errno after saying why. */
 static int start_window(Recording *recording)
 {
-	int error;
+	int error = 0;
 
 	if (interrupt_take(recording->signal_fd, NULL)) {
 		log_error("interrupted before the recording began");
 		return -EINTR;
 	}
 	recording->window_start_ns = now_ns();
-	error = write_window(recording, WINDOW_START, recording->window_start_ns);
+	/* Where a flight recorder's begins is known only when it ends. */
+	if (!recording->flight)
+		error = write_window(recording, WINDOW_START, recording->window_start_ns);
 	if (error) {
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
 		return error;
 	}
 	start_timer(recording);
-	if (recording->launched && !recording->launched_running)
+	if (recording->flight)
+		error = watch_enough(recording);
+	if (!error && recording->launched && !recording->launched_running)
 		error = let_command_go(recording);
 	return error ? error : name_capture(recording);
 }
@@ -167,7 +188,7 @@ static bool take_event(Recording *recording, int fd)
 {
 	if (fd == recording->signal_fd) {
 		take_signals(recording);
-	} else if (fd == recording->timer_fd) {
+	} else if (fd == recording->timer_fd || fd == recording->enough_fd) {
 		recording->done = true;
 	} else if (fd == recording->command_fd) {
 		recording->result->command_running = false;
@@ -226,7 +247,7 @@ static int pass_delay(Recording *recording)
 
 	if (!recording->options->delay_ns)
 		return 0;
-	start_fd = interrupt_open_start();
+	start_fd = interrupt_open_second();
 	if (start_fd < 0) {
 		log_error("setting up signals failed: %s", strerror(-start_fd));
 		return start_fd;
@@ -325,163 +346,51 @@ static int drain_between(void *recording)
 	return recording_drain(recording);
 }
 
-/* What is missing, of which `subject`, in the capture and on the screen. */
-static int note_trouble(Recording *recording, const char *subject, uint64_t count, const char *what)
+static int begin_kept(void *user, uint64_t ns)
 {
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ struct rec_note *note = NULL;
-	size_t length;
+	Recording *recording = user;
 
-	if (count == 0)
-		return 0;
-	text = xasprintf("%s: %" PRIu64 " %s", subject, count, what);
-	log_warn("%s", text);
-	length = (sizeof(*note) + strlen(text) + 1 + 7) & ~7UL;
-	note = xcalloc(1, length);
-	note->h = (struct record){.len = length, .kind = REC_NOTE, .ns = now_ns()};
-	strcpy(note->text, text);
-	return capture_write(recording->writer, &note->h);
+	recording->window_start_ns = ns;
+	return write_window(recording, WINDOW_START, ns);
 }
 
-static void tell_known_again(Recording *recording)
+/* From here on the capture is written to directly. */
+static int finish_flight(Recording *recording, uint64_t end_ns)
 {
-	uint64_t known[AGAIN_KINDS] = {};
-	size_t cpus;
-	const struct cpu_account *accounts = programs_accounts(recording->programs, &cpus);
+	int error = flight_finish(recording->flight, recording->window_start_ns, end_ns, begin_kept,
+				  recording);
 
-	for (size_t cpu = 0; cpu < cpus; cpu++)
-		for (size_t kind = 0; kind < AGAIN_KINDS; kind++)
-			known[kind] += accounts[cpu].known_again[kind];
-	log_verbose("%" PRIu64 " user stacks and %" PRIu64
-		    " kernel stacks were those of an earlier wait of the thread, and not walked",
-		    known[AGAIN_USER], known[AGAIN_KERNEL]);
-}
-
-static int finish_unwinding(Recording *recording)
-{
-	int error = unwinder_finish(recording->unwinder);
-	UnwinderCounts counts = unwinder_counts(recording->unwinder);
-	struct {
-		uint64_t count;
-		const char *what;
-	} troubles[] = {
-		{counts.tables.no_room, "times there was no room for a file's table: stacks end in "
-					"its code (more: --unwind-memory)"},
-		{counts.tables.unread, "files have none: what reads them failed"},
-		{counts.tables.debug_unused, "files lack call frame information, and their debug "
-					     "files could not be used (-v: why)"},
-		{counts.tables.evicted,
-		 "tables of files no longer mapped were dropped to make room"},
-		{counts.tables.objects_lost, "files had no room in the list of known ones"},
-		{counts.memory.rows_without_rule, "rows had no room for their rule"},
-		{counts.publish_failed, "processes had no room for their mappings"},
-		{counts.troubles.process_lost, "processes had no room at their birth"},
-		{counts.corrected,
-		 "times the kernel did not tell of an exec and what it mapped, which was read from "
-		 "/proc 0.1 s later: stacks until then may be cut"},
-		{sideband_late(recording->sideband),
-		 "times the kernel told of a mapping, fork or exec later than others had been "
-		 "taken: stacks just before may be wrong"},
-		{sideband_unread(recording->sideband),
-		 "processes were not read again before the end, after the kernel had not told of "
-		 "all that they mapped: their last stacks may be wrong"},
-		{counts.troubles.torn, "times a process's mappings changed while they were read"},
-	};
-
-	loss_add(recording->losses, REC_STACK_COPY, LOSS_UNWALKED, counts.copies.dropped,
-		 counts.copies.dropped_since_ns);
-	tell_known_again(recording);
-	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
-		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
-		    " times; %" PRIu64 " stacks copied, %" PRIu64
-		    " of them whole; the kernel could not be asked %" PRIu64
-		    " times, and its answer not be kept %" PRIu64 " times",
-		    counts.tables.ready, counts.tables.wanted, counts.memory.cells_used,
-		    counts.memory.rules, counts.published, counts.copies.taken,
-		    counts.copies.walked, counts.troubles.vma_busy, counts.troubles.seed_lost);
-	log_verbose("unwind tables: %" PRIu64
-		    " mappings published with one after %.2f ms (median), "
-		    "%.2f ms (99 %%), %.2f ms (longest)",
-		    counts.delays->count, delays_quantile(counts.delays, 500) / 1e6,
-		    delays_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
-	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
-		error = note_trouble(recording, "unwind tables", troubles[i].count,
-				     troubles[i].what);
+	flight_free(recording->flight);
+	recording->flight = NULL;
 	return error;
 }
 
-/* Without the events of minor faults nothing tells that one did not complete. */
-static int tell_faults(Recording *recording)
+/* After an error: what was kept until then is what there is. */
+static void save_flight(Recording *recording)
 {
-	FaultOptions faults = programs_faults(recording->programs);
-	struct fault_counts counts = programs_fault_counts(recording->programs);
-	int error = 0;
+	uint64_t end = now_ns();
 
-	if (faults.threshold_ns != FAULT_THRESHOLD_NONE || faults.source == FAULT_SOURCE_FENTRY)
-		error = note_trouble(recording, "page faults", counts.open,
-				     "did not complete (a signal, an error), and are not told");
-	if (!error)
-		error = note_trouble(recording, "page faults", counts.unmatched,
-				     "were not seen to begin, and are not told");
-	return error;
-}
-
-static int tell_requests(Recording *recording)
-{
-	static const struct {
-		const char *program, *what;
-	} unseen[] = {
-		{"on_bio_queued", "requests were submitted unseen: whose they are is not known "
-				  "(the program was busy)"},
-		{"on_bio_limited",
-		 "requests that a cgroup's limit may have held back were submitted "
-		 "unseen: whose those are is not known (the program was busy)"},
-		{"on_request_issued", "requests were given to the driver unseen: their time on the "
-				      "device is told as time "
-				      "in the queue (the program was busy)"},
-		{"on_bio_remapped", "requests that md or dm made of others were not told from "
-				    "these: they are counted twice (the program was busy)"},
-		{"on_bio_split", "requests were cut unseen: whose a part is may not be known (the "
-				 "program was busy)"},
-	};
-	struct request_counts counts = programs_request_counts(recording->programs);
-	int error =
-		note_trouble(recording, "block I/O", counts.crowded,
-			     "requests were under way beside too many others, and are not told");
-
-	if (!error)
-		error = note_trouble(recording, "block I/O", counts.not_handed,
-				     "requests were left to workers of io_uring unseen: they are "
-				     "told as the workers' own");
-	if (!error)
-		error = note_trouble(recording, "block I/O", counts.unfinished,
-				     "requests were not seen to complete, and are not told");
-	if (!error)
-		error = note_trouble(recording, "block I/O", counts.under_way,
-				     "requests were still under way at the end, and are not told");
-	for (size_t i = 0; i < ARRAY_LEN(unseen) && !error; i++)
-		error = note_trouble(recording, "block I/O",
-				     programs_left_out(recording->programs, unseen[i].program),
-				     unseen[i].what);
-	return error;
+	if (!finish_flight(recording, end))
+		write_window(recording, WINDOW_END, end);
 }
 
 static int close_window(Recording *recording)
 {
 	uint64_t end = window_end(recording);
-	int error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
-				      recording);
+	int error;
+
+	recording->iterating = true;
+	error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
+				  recording);
 
 	programs_stop(recording->programs);
 	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);
 	if (!error)
 		error = recording_drain_last(recording);
-	if (!error && recording->unwinder)
-		error = finish_unwinding(recording);
+	if (!error && recording->flight)
+		error = finish_flight(recording, end);
 	if (!error)
-		error = tell_faults(recording);
-	if (!error)
-		error = tell_requests(recording);
+		error = recording_tell_troubles(recording);
 	if (!error)
 		error = block_devices_write(recording_write, recording);
 	if (!error)
@@ -569,7 +478,7 @@ static int finish_capture(Recording *recording)
 		end.h.flags = END_SYMBOLS;
 	}
 	if (!error)
-		error = capture_write(recording->writer, &end.h);
+		error = recording_write(recording, &end.h);
 	return error;
 }
 
@@ -607,6 +516,11 @@ static int run(Recording *recording)
 	error = record_window(recording);
 	if (!error)
 		error = close_window(recording);
+	if (error && recording->flight)
+		save_flight(recording);
+	/* The names of the kernel's functions take one more look. */
+	if (!error)
+		error = privileges_keep(1ULL << CAP_SYSLOG);
 	/* Two signals may be needed to give up, and one may have ended the window. */
 	interrupt_guard(recording->capture_path);
 	if (!recording->result->command_running)
@@ -628,8 +542,10 @@ static void tear_down(Recording *recording)
 	vec_free(&recording->target_fds);
 	vec_free(&recording->new_processes);
 	map_free(&recording->ns_tgids);
+	map_free(&recording->threads);
 	map_free(&recording->starts);
 	sideband_close(recording->sideband);
+	flight_free(recording->flight);
 	unwinder_free(recording->unwinder);
 	files_free(recording->files);
 	loss_meter_free(recording->losses);
@@ -637,6 +553,7 @@ static void tear_down(Recording *recording)
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);
 	closep(&recording->timer_fd);
+	closep(&recording->enough_fd);
 	closep(&recording->command_fd);
 	if (recording->temp_path) {
 		interrupt_unfinished(NULL);
@@ -655,6 +572,7 @@ int record_run(const Options *options, const Invoker *invoker, const char *captu
 		.result = ret_result,
 		.epoll_fd = -1,
 		.timer_fd = -1,
+		.enough_fd = -1,
 		.command_fd = -1,
 	};
 	int error, close_error = 0;

@@ -5,11 +5,15 @@
 /* After a crash everything up to the last flush can be read. */
 #define FLUSH_INTERVAL_NS NSEC_PER_SEC
 
+static int recording_put(Recording *recording, const struct record *record)
+{
+	return recording->flight ? flight_write(recording->flight, record)
+				 : capture_write(recording->writer, record);
+}
+
 int recording_write(void *user, const struct record *record)
 {
-	Recording *recording = user;
-
-	return capture_write(recording->writer, record);
+	return recording_put(user, record);
 }
 
 int recording_write_mapping(void *user, const struct record *record)
@@ -18,7 +22,7 @@ int recording_write_mapping(void *user, const struct record *record)
 
 	if (recording->unwinder)
 		unwinder_take(recording->unwinder, record);
-	return capture_write(recording->writer, record);
+	return recording_put(recording, record);
 }
 
 static bool is_for_unwinder(const struct record *record)
@@ -37,11 +41,17 @@ static void take_task(Recording *recording, const struct rec_task *task)
 {
 	if (task->h.flags & TASK_FOREIGN)
 		return;
+	if (recording->scope.threads && map_get(&recording->threads, task->tid) == MAP_NONE) {
+		map_set(&recording->threads, task->tid, 0);
+		recording->threads_left++;
+	}
+	if (task->h.flags & TASK_KTHREAD) /* it maps nothing */
+		return;
 	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
 	if (task->tid == task->tgid)
 		map_set(&recording->starts, task->tgid, start_mark(task->start_boottime));
 	if (sideband_add_process(recording->sideband, task->ns_tgid, task->h.ns) &&
-	    recording->before_window)
+	    (recording->before_window || task->h.flags & TASK_JOINED))
 		*vec_push(&recording->new_processes) = task->ns_tgid;
 }
 
@@ -49,6 +59,8 @@ static void take_exit(Recording *recording, const struct rec_exit *exit)
 {
 	uint32_t ns_tgid = map_get(&recording->ns_tgids, exit->tgid);
 
+	if (recording->scope.threads && map_get(&recording->threads, exit->tid) != MAP_NONE)
+		recording->done |= --recording->threads_left == 0;
 	/* Another process may have the number already. */
 	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE &&
 	    map_get(&recording->starts, exit->tgid) == start_mark(exit->process_start_boottime))
@@ -71,7 +83,7 @@ static int take_bpf_record(void *user, const struct record *record)
 		unwinder_take(recording->unwinder, record);
 	if (record->kind == REC_STACK_COPY)
 		return 0;
-	return capture_write(recording->writer, record);
+	return recording_put(recording, record);
 }
 
 /* What the unwinder has found to be told in part only, by BPF's word. */
@@ -95,6 +107,8 @@ static int drain(Recording *recording, bool last)
 	error = programs_drain(recording->programs, take_bpf_record, recording);
 	if (!error)
 		error = sideband_process(recording->sideband, last);
+	if (!error && !last && !recording->iterating)
+		error = recording_take_joined(recording);
 	if (!error && recording->unwinder)
 		error = round_of_unwinder(recording);
 	/* The youngest mappings, and those that are found in the place of lost ones, come later. */
@@ -103,7 +117,9 @@ static int drain(Recording *recording, bool last)
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)
-		error = capture_write(recording->writer, &round.h);
+		error = recording_put(recording, &round.h);
+	if (!error && recording->flight)
+		error = flight_round(recording->flight);
 	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
 		recording->last_flush_ns = begin;
 		error = capture_flush(recording->writer);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * record_private.h - one recording, as its three stages share it:
+ * record_private.h - one recording, as the parts of it share it:
  *
- *   record_setup.c  everything up to the moment before the window begins
- *   record_drain.c  from the kernel's buffers into the capture
- *   record.c        the window, and what comes after it
+ *   record_setup.c     everything up to the moment before the window begins, but for
+ *   record_targets.c   whom it is about
+ *   record_drain.c     from the kernel's buffers into the capture
+ *   record.c           the window, and what comes after it
+ *   record_troubles.c  what it does not have
  */
 #ifndef WALLPROF_RECORD_PRIVATE_H
 #define WALLPROF_RECORD_PRIVATE_H
 
 #include "capture.h"
 #include "files.h"
+#include "flight.h"
 #include "launch.h"
 #include "loss.h"
 #include "programs.h"
@@ -25,21 +28,27 @@ typedef struct Recording {
 	char *temp_path; /* of the capture, until the window begins */
 	RecordResult *result;
 	CaptureWriter *writer;
+	Flight *flight; /* until the end, if only the last part is kept; else NULL */
 	Programs *programs;
 	LossMeter *losses;
 	Files *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: no stacks by unwind tables */
 	Launch launch;
+	ProgramsScope scope;
 	bool launched;	       /* a child waits to become the command */
 	bool launched_running; /* it was let go */
 	int epoll_fd, signal_fd, timer_fd;
+	int enough_fd;		     /* a flight recorder's: for the signal that ends it, or -1 */
 	int command_fd;		     /* pidfd of the command */
 	VEC(int) target_fds;	     /* pidfds of attached processes that still live */
 	Map ns_tgids;		     /* tgid -> ns_tgid, of processes that are recorded */
 	Map starts;		     /* tgid -> start_mark() of the process that has it */
-	VEC(uint32_t) new_processes; /* described since the last look, as ns_tgid */
-	bool before_window;	     /* their mappings must be read from /proc */
+	VEC(uint32_t) new_processes; /* whose mappings must be read from /proc, as ns_tgid */
+	bool before_window;	     /* those of all who are described now */
+	bool iterating;		     /* an iterator is being run: no other one may be */
+	Map threads;		     /* tid -> nothing, of threads that are recorded alone; */
+	size_t threads_left;	     /* so many still live */
 	uint64_t window_start_ns;
 	uint64_t last_flush_ns;
 	uint64_t last_progress_ns; /* 0 = no live line */
@@ -54,10 +63,22 @@ typedef struct Recording {
 int recording_open(Recording *recording);
 
 /*
+ * Whoever was named: opened, so that its number cannot be used again unnoticed. Returns as
+ * recording_open().
+ */
+int recording_open_targets(Recording *recording);
+
+/*
  * Marks and describes what is to be recorded, and makes its unwind tables: from here on all is
  * told. Returns as recording_open().
  */
 int recording_find_targets(Recording *recording);
+
+/* Describes those that have joined since the last time. Returns 0 or a negative errno. */
+int recording_take_joined(Recording *recording);
+
+/* Once the programs are stopped and all is drained. Returns 0 or a negative errno. */
+int recording_tell_troubles(Recording *recording);
 
 /* A RecordSink into the capture. */
 int recording_write(void *recording, const struct record *record);

@@ -3,7 +3,6 @@
 #include "checks.h"
 #include "interrupt.h"
 #include "metadata.h"
-#include "proc_status.h"
 #include "record_private.h"
 #include "util.h"
 #include <errno.h>
@@ -15,41 +14,6 @@
 #include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-#define COMPRESSION_LEVEL 1
-/* How long the window may wait for the unwind tables of what runs already. */
-#define PREPARE_NS	 (2 * NSEC_PER_SEC)
-#define PREPARE_SLICE_NS (10 * NSEC_PER_MSEC)
-
-/* ---- targets that run already ------------------------------------------------- */
-
-/*
- * Opened before anything starts, so that no number can be used again unnoticed, and
- * none is missed when its process ends.
- */
-static int open_targets(Recording *recording)
-{
-	const Options *options = recording->options;
-
-	for (size_t i = 0; i < options->pid_count; i++) {
-		pid_t pid = options->pids[i], tgid = proc_status_number(pid, "Tgid:");
-		int fd = pidfd_open(pid, 0), error = -errno;
-
-		if (fd >= 0) {
-			*vec_push(&recording->target_fds) = fd;
-			continue;
-		}
-		if (tgid && tgid != pid)
-			log_error("%d is a thread of process %d: record that (-p %d)", pid, tgid,
-				  tgid);
-		else if (error == -ESRCH)
-			log_error("no process has the number %d (ps -e lists them)", pid);
-		else
-			log_error("process %d cannot be followed: %s", pid, strerror(-error));
-		return error;
-	}
-	return 0;
-}
 
 /* ---- the capture's file ---------------------------------------------------------- */
 
@@ -75,7 +39,8 @@ static int open_capture(Recording *recording)
 	interrupt_unfinished(recording->temp_path);
 	if (invoker->change && fchown(fd, invoker->uid, invoker->gid))
 		log_warn("%s stays root's: %s", recording->capture_path, strerror(errno));
-	error = capture_writer_new(fd, COMPRESSION_LEVEL, &recording->writer);
+	error = capture_writer_new(fd, recording->options->capture_compression,
+				   recording->options->capture_threads, &recording->writer);
 	if (error)
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
 	return error;
@@ -94,10 +59,28 @@ static int start_unwinder(Recording *recording)
 	return error;
 }
 
+static int start_flight(Recording *recording)
+{
+	const Options *options = recording->options;
+	FlightOptions flight = {
+		.keep_ns = options->flight_ns,
+		.capture_path = recording->capture_path,
+		.level = options->capture_compression,
+		.threads = options->capture_threads,
+		.capture = recording->writer,
+	};
+	int error = options->flight_ns ? flight_new(&flight, &recording->flight) : 0;
+
+	if (error)
+		log_error("cannot write beside %s: %s", recording->capture_path, strerror(-error));
+	return error;
+}
+
 static int start_sources(Recording *recording)
 {
 	const Options *options = recording->options;
 	ProgramsOptions programs = {
+		.scope = recording->scope,
 		.ring_size = options->ring_size,
 		.kernel_stacks = options->kernel_stacks,
 		.user_stacks = options->user_stacks,
@@ -185,107 +168,6 @@ static int open_events(Recording *recording)
 	return error;
 }
 
-/* ---- finding and describing the targets ---------------------------------------------- */
-
-static int mark_targets(Recording *recording)
-{
-	const Options *options = recording->options;
-	int error = 0;
-
-	if (recording->launched)
-		error = programs_mark_command(recording->programs, recording->launch.pid);
-	for (size_t i = 0; i < options->pid_count && !error; i++)
-		error = programs_mark(recording->programs, options->pids[i]);
-	/* A command that waits to be let go has none yet. */
-	if (!error && (!recording->launched || recording->launched_running))
-		error = programs_mark_descendants(recording->programs);
-	if (error)
-		log_error("finding the processes to record failed: %s", strerror(-error));
-	return error;
-}
-
-static int drain_between(void *recording)
-{
-	return recording_drain(recording);
-}
-
-static int add_initial_mappings(Recording *recording, pid_t pid)
-{
-	size_t count;
-	int error = files_read_process(recording->files, pid, /* ns= */ 0, &count);
-
-	if (error == -ENOENT || error == -ESRCH) /* it ended meanwhile */
-		return 0;
-	if (error == -EACCES || error == -EPERM) {
-		log_warn("mappings of process %d may not be read: its addresses stay without names "
-			 "(CAP_SYS_PTRACE)",
-			 pid);
-		return 0;
-	}
-	return error;
-}
-
-/* So that the state of every thread at the start is known. */
-static int describe_targets(Recording *recording)
-{
-	int error;
-
-	recording->before_window = true;
-	error = programs_snapshot(recording->programs, /* at_end= */ false, drain_between,
-				  recording);
-	recording->before_window = false;
-	for (size_t i = 0; i < recording->new_processes.count && !error; i++)
-		error = add_initial_mappings(recording, recording->new_processes.items[i]);
-	if (error)
-		log_error("describing the processes to record failed: %s", strerror(-error));
-	return error;
-}
-
-static void expect_file(Recording *recording, const char *path)
-{
-	uint32_t file;
-
-	if (!files_add_path(recording->files, path, &file))
-		unwinder_expect(recording->unwinder, file);
-}
-
-/* The command's own file, as execvp(3) will find it: its unwind table is made before it runs. */
-static void expect_program(Recording *recording)
-{
-	const char *name = recording->options->command[0], *folders = getenv("PATH");
-
-	if (strchr(name, '/')) {
-		expect_file(recording, name);
-		return;
-	}
-	while (folders && *folders) {
-		size_t length = strcspn(folders, ":");
-		_cleanup_free_ char *path =
-			xasprintf("%.*s/%s", (int)length, length ? folders : ".", name);
-
-		if (!access(path, X_OK)) {
-			expect_file(recording, path);
-			return;
-		}
-		folders += length + (folders[length] == ':');
-	}
-}
-
-/* The tables of what runs already. Ticks and switches come meanwhile. */
-static int prepare_tables(Recording *recording)
-{
-	uint64_t deadline = now_ns() + PREPARE_NS;
-	bool ready = false;
-	int error = 0;
-
-	unwinder_prepared(recording->unwinder);
-	while (!error && !ready && now_ns() < deadline) {
-		ready = unwinder_wait(recording->unwinder, now_ns() + PREPARE_SLICE_NS);
-		error = recording_drain(recording);
-	}
-	return error;
-}
-
 static int write_metadata(Recording *recording)
 {
 	_cleanup_free_ char *hooks = programs_hooks(recording->programs);
@@ -305,9 +187,11 @@ static int open_everything(Recording *recording)
 	int error = check_recording_allowed();
 
 	if (!error)
-		error = open_targets(recording);
+		error = recording_open_targets(recording);
 	if (!error)
 		error = open_capture(recording);
+	if (!error)
+		error = start_flight(recording);
 	if (!error)
 		error = start_sources(recording);
 	if (!error && recording->options->command)
@@ -330,20 +214,5 @@ int recording_open(Recording *recording)
 	error = write_metadata(recording);
 	if (error)
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
-	return error;
-}
-
-int recording_find_targets(Recording *recording)
-{
-	int error = mark_targets(recording);
-
-	if (!error)
-		error = programs_start_ticks(recording->programs, recording->options->frequency);
-	if (!error)
-		error = describe_targets(recording);
-	if (!error && recording->unwinder && recording->launched && !recording->launched_running)
-		expect_program(recording);
-	if (!error && recording->unwinder)
-		error = prepare_tables(recording);
 	return error;
 }

@@ -189,8 +189,9 @@ static bool enter(pid_t parent, int *socket, int *fds, size_t count, const Sandb
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		return false;
 	reset_signals();
-	return keep_only(socket, fds, count) && set_limits(limits) && drop_privileges() &&
-	       !prctl(PR_SET_PDEATHSIG, SIGKILL) && /* a change of user has undone it */
+	/* A change of user undoes two of these; nobody may look in between. */
+	return keep_only(socket, fds, count) && set_limits(limits) && !prctl(PR_SET_DUMPABLE, 0) &&
+	       drop_privileges() && !prctl(PR_SET_PDEATHSIG, SIGKILL) &&
 	       !prctl(PR_SET_DUMPABLE, 0) && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
 	       install_filter();
 }

@@ -274,7 +274,7 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 	int flags = attached ? WINDOW_ATTACHED : 0;
 	CaptureWriter *writer;
 
-	fuzz_require(capture_writer_new(open_seed("capture", name), 1, &writer) == 0);
+	fuzz_require(capture_writer_new(open_seed("capture", name), 1, 1, &writer) == 0);
 	put_meta(writer);
 	put_task(writer, MS(0), 0, MAIN, "program");
 	put_task(writer, MS(0), TASK_FOREIGN, FOREIGN, "other");
@@ -358,7 +358,7 @@ static void write_disk(void)
 
 	named->device = DISK_NUMBER;
 	named->size = sizeof(device);
-	fuzz_require(capture_writer_new(open_seed("capture", "disk"), 1, &writer) == 0);
+	fuzz_require(capture_writer_new(open_seed("capture", "disk"), 1, 1, &writer) == 0);
 	put_meta(writer);
 	put_task(writer, MS(0), 0, MAIN, "program");
 	put_window(writer, MS(0), WINDOW_START);
@@ -433,7 +433,7 @@ static void write_objects(void)
 	CaptureWriter *writer;
 	uint64_t ns = MS(40);
 
-	fuzz_require(capture_writer_new(open_seed("capture", "objects"), 1, &writer) == 0);
+	fuzz_require(capture_writer_new(open_seed("capture", "objects"), 1, 1, &writer) == 0);
 	put_meta(writer);
 	put_task(writer, MS(0), 0, MAIN, "program");
 	put_window(writer, MS(0), WINDOW_START);
@@ -460,7 +460,7 @@ static void write_shuffled(void)
 	CaptureWriter *writer;
 	unsigned int seed = 1;
 
-	fuzz_require(capture_writer_new(open_seed("capture", "shuffled"), 1, &writer) == 0);
+	fuzz_require(capture_writer_new(open_seed("capture", "shuffled"), 1, 1, &writer) == 0);
 	put_window(writer, MS(0), WINDOW_START);
 	for (int i = 0; i < 100; i++)
 		put_sample(writer, MS(fuzz_random(&seed, 3000)), MAIN, SAMPLE_USER);
@@ -570,6 +570,36 @@ static void write_messages(void)
 	vec_free(&bytes);
 }
 
+/* The first byte says what of: fuzz_api.c. */
+static void write_questions(void)
+{
+	static const char *const seeds[] = {
+		/* 'f' and 'i': modulo 3 the first call */
+		"f{\"jobs\":[{\"memoryMap\":[[\"self\",\"00000000000000000000000000000000A\"],["
+		"\"none\","
+		"\"11111111111111111111111111111111A\"]],\"stacks\":[[[0,4096],[0,1],[1,7]],[[1,99]"
+		"]]}]}",
+		"i{\"memoryMap\":[[\"gone\",\"22222222222222222222222222222222A\"]],\"stacks\":[[["
+		"0,1]]]}",
+		"g{\"debugName\":\"self\",\"debugId\":\"00000000000000000000000000000000A\","
+		"\"moduleOffset\":\"0x1000\",\"file\":\"/etc/passwd\"}",
+		"h{\"debugName\":\"self\",\"debugId\":\"00000000000000000000000000000000A\","
+		"\"name\":\"self\","
+		"\"codeId\":\"00\",\"startAddress\":\"0x1000\",\"size\":\"0x40\","
+		"\"continueUntilFunctionEnd\":true}",
+		"P{\"meta\":{\"a\":[1,{}]},\"libs\":[{\"arch\":\"x86_64\",\"name\":\"p\",\"path\":"
+		"\"/p\","
+		"\"debugName\":\"p\",\"debugPath\":\"/"
+		"p\",\"breakpadId\":\"AB0A\",\"codeId\":\"ab\"}]}",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(seeds); i++) {
+		_cleanup_free_ char *name = xasprintf("%zu", i);
+
+		write_seed("api", name, seeds[i], strlen(seeds[i]));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -587,5 +617,6 @@ int main(int argc, char **argv)
 	write_cache();
 	write_tables();
 	write_messages();
+	write_questions();
 	return 0;
 }

@@ -65,7 +65,7 @@ static int set_up(void **state)
 	int fd;
 
 	fixture->path = make_temporary(&fd);
-	assert_int_equal(capture_writer_new(fd, 1, &writer), 0);
+	assert_int_equal(capture_writer_new(fd, 1, 1, &writer), 0);
 	fixture->file_ends[0] = capture_writer_file_bytes(writer);
 	for (int frame = 1; frame <= 3; frame++) {
 		put(writer, &fixture->stream,
@@ -270,7 +270,7 @@ static CaptureWriter *begin(const Fixture *fixture)
 	CaptureWriter *writer;
 
 	assert_true(fd >= 0);
-	assert_int_equal(capture_writer_new(fd, 1, &writer), 0);
+	assert_int_equal(capture_writer_new(fd, 1, 1, &writer), 0);
 	return writer;
 }
 
@@ -506,7 +506,7 @@ static void test_no_room_at_all(void **state)
 	CaptureWriter *writer;
 
 	(void)state;
-	assert_int_equal(capture_writer_new(open("/dev/full", O_WRONLY), 1, &writer), -ENOSPC);
+	assert_int_equal(capture_writer_new(open("/dev/full", O_WRONLY), 1, 1, &writer), -ENOSPC);
 }
 
 /* ---- order of time --------------------------------------------------------- */

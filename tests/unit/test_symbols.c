@@ -59,7 +59,7 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(fixture->cache));
 	setenv("XDG_CACHE_HOME", fixture->cache, 1);
 	fixture->path = make_temporary(&fd);
-	assert_int_equal(capture_writer_new(fd, 1, &fixture->writer), 0);
+	assert_int_equal(capture_writer_new(fd, 1, 1, &fixture->writer), 0);
 	*state = fixture;
 	return 0;
 }

@@ -38,6 +38,34 @@ static void test_order_and_first_screen(void **state)
 	done(&profile, t);
 }
 
+/* Each CPU has a row; of many, none is seen at first. */
+static void test_cpus(void **state)
+{
+	(void)state;
+	for (size_t count = 16; count <= 17; count++) {
+		Timeline *t = hand_new(100 * MS);
+		uint32_t process = hand_process(t, 10, "command", 0, 100 * MS);
+
+		hand_simple_thread(t, process, 10, "command", STATE_RUNNING, REASON_NONE);
+		t->command_thread = 0;
+		for (size_t i = 0; i < count; i++) {
+			Cpu *cpu = vec_push(&t->cpus);
+
+			*cpu = (Cpu){};
+			*vec_push(&cpu->runs) = (CpuRun){HAND_START, CPU_IDLE};
+			*vec_push(&cpu->runs) = (CpuRun){HAND_START + 40 * MS, 0};
+		}
+		hand_finish(t);
+		Profile profile = make_profile(t, NULL);
+		const Node *visible = node_get(profile.meta, "initialVisibleThreads");
+		assert_int_equal(thread_count(&profile), 1 + count + 1);
+		assert_string_equal(node_string(node_get(thread_at(&profile, 1), "name")), "CPU 0");
+		assert_int_equal(sample_count(thread_at(&profile, 1)), 4);
+		assert_int_equal(visible->count, 1 + (count > 16 ? 0 : count) + 1);
+		done(&profile, t);
+	}
+}
+
 /* The command's main thread is shown even if twelve others are busier. */
 static void test_main_thread_is_visible(void **state)
 {
@@ -157,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_first_screen),
+		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_main_thread_is_visible),
 		cmocka_unit_test(test_short_processes_share_lanes),
 		cmocka_unit_test(test_a_crowd_shares_lanes),

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cgroup.bpf.c - whether a task is in the cgroup that is recorded, or below it, and those that
+ * enter it (that program is loaded only if there is one).
+ */
+#include "cgroup.bpf.h"
+
+#define HIERARCHIES_LOOKED_AT 32
+#define CGROUP_DEPTH	      32
+
+/* A cgroup's state of its own lies at its beginning, and has that of the cgroup above. */
+static __always_inline bool is_below(struct cgroup *cgroup)
+{
+	for (u32 i = 0; i < CGROUP_DEPTH && cgroup; i++) {
+		if (BPF_CORE_READ(cgroup, kn, id) == setting_cgroup)
+			return true;
+		cgroup = (struct cgroup *)BPF_CORE_READ(cgroup, self.parent);
+	}
+	return false;
+}
+
+/* Ids are those of one hierarchy; there are several where cgroup v1 is in use. */
+static __always_inline bool is_of_hierarchy(struct cgroup *cgroup)
+{
+	return (u32)BPF_CORE_READ(cgroup, root, hierarchy_id) == setting_cgroup_hierarchy;
+}
+
+/*
+ * The list changes only when a hierarchy is mounted or a set of cgroups made; nothing is believed
+ * that is read from it meanwhile but that it is a list.
+ */
+__noinline int cgroup_has(u64 css_set)
+{
+	struct list_head *first =
+		(void *)css_set + bpf_core_field_offset(struct css_set, cgrp_links);
+	struct list_head *at = first;
+
+	for (u32 i = 0; i < HIERARCHIES_LOOKED_AT; i++) {
+		struct cgrp_cset_link *link;
+		struct cgroup *cgroup;
+
+		at = BPF_CORE_READ(at, next);
+		if (!at || at == first)
+			return 0;
+		link = (void *)at - bpf_core_field_offset(struct cgrp_cset_link, cgrp_link);
+		cgroup = BPF_CORE_READ(link, cgrp);
+		if (cgroup && is_of_hierarchy(cgroup))
+			return is_below(cgroup);
+	}
+	return 0;
+}
+
+/* Whoever enters is recorded from here on; the recorder looks at its threads and mappings. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_entered, struct cgroup *cgroup, const char *path, struct task_struct *task)
+{
+	u32 kthread = task->flags & PF_KTHREAD;
+
+	if (is_target(task) || (kthread && !setting_kernel_threads) ||
+	    (u32)task->tgid == own_tgid || !is_of_hierarchy(cgroup) || !is_below(cgroup))
+		return 0;
+	target_add(task);
+	emit_task(task, TASK_JOINED, 0, bpf_ktime_get_ns());
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * snapshot.bpf.c - what each thread does when a recording starts, and again when it ends: run by
+ * the recorder over all tasks, in its own context.
+ */
+#include "object.bpf.h"
+#include "stack.bpf.h"
+#include "stack_copy.bpf.h"
+#include "syscall.bpf.h"
+
+static __always_inline u16 seq_of(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
+/*
+ * The kernel stack of a task that sleeps. A running task's stack is garbage, so it
+ * counts only if the task was off CPU before and after and did not switch.
+ */
+static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
+{
+	struct stack_slot *slot;
+	u16 seq = seq_of(task);
+	long bytes;
+	u64 id;
+
+	if (setting_kernel_stacks == KERNEL_STACKS_NONE || task->on_cpu)
+		return 0;
+	slot = slot_take_accounted(ns);
+	if (!slot)
+		return 0;
+	bytes = bpf_get_task_stack(task, slot->stack.frames, frames_size(), 0);
+	if (task->on_cpu || seq_of(task) != seq)
+		bytes = 0;
+	id = slot_finish(slot, bytes, 0, 0, 0, ns);
+	slot_release(slot);
+	return id;
+}
+
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	return setting_user_stacks == USER_STACKS_TABLES && !task->on_cpu &&
+	       !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER | PF_EXITING));
+}
+
+/* To which the recorder finds the rest: not one mapping of the process is known to BPF yet. */
+static __always_inline u64 send_leaf(struct stack_slot *slot, struct task_struct *task, u64 ns)
+{
+	struct rec_stack *stack = &slot->stack;
+
+	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
+	stack->tgid = task->tgid;
+	stack->tables_ns = ns;
+	stack->frames[0] = slot->walk.pc;
+	stack->count = 1;
+	stack->result = STACK_NO_TABLE;
+	return slot_send(slot, ns * 0x9e3779b97f4a7c15ULL ^ task->pid, ns);
+}
+
+/*
+ * The user stack of a task that sleeps, as a copy that the recorder walks when it knows what the
+ * process maps. As the kernel's, it counts only if the task did not switch meanwhile.
+ */
+static __noinline u64 sleeping_user_stack(struct task_struct *task, u64 ns)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct rec_stack_copy *copy;
+	struct stack_slot *slot;
+	u16 seq = seq_of(task);
+	u32 number;
+	u64 id = 0;
+
+	if (!has_user_stack(task) || user_cs(regs) != USER_CS)
+		return 0;
+	slot = slot_take_accounted(ns);
+	if (!slot)
+		return 0;
+	number = slot->number;
+	copy = bpf_map_lookup_elem(&copies, &number);
+	if (copy) {
+		take_registers(&slot->walk, regs);
+		copy->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
+		copy->tables_ns = ns;
+		copy->size = copy_stack(task, ANY_TASK, copy, slot->walk.sp);
+		if (copy->size && !task->on_cpu && seq_of(task) == seq)
+			id = send_leaf(slot, task, ns);
+		if (id)
+			send_copy(slot, copy, task, ns);
+	}
+	slot_release(slot);
+	return id;
+}
+
+/*
+ * As switch_call() and switch_object() of sched.bpf.c, of a task that is asleep. Not inlined, as
+ * what follows: what they need on the stack would lie under others' calls.
+ */
+static __noinline int snapshot_call(struct task_struct *task, struct rec_snapshot *record)
+{
+	struct syscall_facts facts;
+
+	syscall_facts(task, &facts);
+	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
+		descriptor_facts(task, ANY_TASK, &facts);
+	record->h.flags = facts.compat ? SNAPSHOT_COMPAT : 0;
+	record->args[0] = facts.args[0];
+	record->args[1] = facts.args[1];
+	record->args[2] = facts.args[2];
+	record->syscall = facts.number;
+	record->fd_kind = facts.fd_kind;
+	record->fd_count = facts.fd_count;
+	record->timeout_ns = facts.timeout_ns;
+	record->generation = facts.fd;
+	return 0;
+}
+
+static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record)
+{
+	s32 fd = record->generation;
+	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
+
+	record->generation = 0;
+	if (file)
+		object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
+				OBJECT_KEY(record));
+	return 0;
+}
+
+static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
+{
+	struct rec_snapshot record = {};
+	u8 flags = snapshot_at_end ? SNAPSHOT_END : 0;
+
+	record.seq = seq_of(task);
+	record.state = task->__state;
+	if (task->on_cpu)
+		flags |= SNAPSHOT_ON_CPU;
+	else if (task->on_rq)
+		flags |= SNAPSHOT_QUEUED;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		flags |= SNAPSHOT_IOWAIT;
+	snapshot_call(task, &record);
+	snapshot_object(task, &record);
+	flags |= record.h.flags;
+	record.tid = task->pid;
+	if (!snapshot_at_end) {
+		record.kstack = sleeping_stack(task, ns);
+		record.ustack = sleeping_user_stack(task, ns);
+	}
+	record.ns_after = bpf_ktime_get_ns();
+	record_init(&record.h, REC_SNAPSHOT, flags, sizeof(record), ns);
+	return emit(&sched_ring, &record.h, sizeof(record));
+}
+
+static __noinline int emit_description(struct task_struct *task, u64 ns)
+{
+	return emit_task(task, 0, 0, ns);
+}
+
+static __noinline int describe_leader(struct task_struct *task, u64 ns)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	if (!is_target_number(task->tgid))
+		describe_foreign(leader, ns);
+	return 0;
+}
+
+static __noinline int emit_accounts(struct task_struct *task, u64 ns)
+{
+	emit_stats(task, ns);
+	return 0;
+}
+
+/* Tells every thread of every target: who it is, what it does, its accounts. */
+SEC("iter.s/task")
+int snapshot(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u64 ns;
+
+	if (!task || !is_target(task))
+		return 0;
+	ns = bpf_ktime_get_ns();
+	/* Of a thread that is recorded alone: who its process is. */
+	if (setting_threads)
+		describe_leader(task, ns);
+	emit_description(task, ns);
+	emit_snapshot(task, ns);
+	emit_accounts(task, bpf_ktime_get_ns());
+	/* So that the recorder's read returns now and then, and it can drain the rings. */
+	bpf_seq_write(ctx->meta->seq, "", 1);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stack_copy.bpf.h - registers and stack of a task, where a walk begins, or what the recorder is
+ * sent to walk itself (struct rec_stack_copy).
+ */
+#ifndef WALLPROF_STACK_COPY_BPF_H
+#define WALLPROF_STACK_COPY_BPF_H
+
+#include "syscall.bpf.h"
+
+#define ENOSYS 38
+
+static __always_inline void take_registers(struct walk *walk, struct pt_regs *regs)
+{
+	walk->regs[0] = regs->ax;
+	walk->regs[1] = regs->dx;
+	walk->regs[2] = regs->cx;
+	walk->regs[3] = walk->bx = regs->bx;
+	walk->regs[4] = regs->si;
+	walk->regs[5] = regs->di;
+	walk->regs[6] = walk->bp = regs->bp;
+	walk->regs[7] = walk->sp = regs->sp;
+	walk->regs[8] = regs->r8;
+	walk->regs[9] = regs->r9;
+	walk->regs[10] = regs->r10;
+	walk->regs[11] = regs->r11;
+	walk->regs[12] = regs->r12;
+	walk->regs[13] = regs->r13;
+	walk->regs[14] = regs->r14;
+	walk->regs[15] = regs->r15;
+	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
+	/*
+	 * In a system call it is where that returns to. One that has ended has a result in place of
+	 * what entry put there: then it may be a signal handler, or a new program, that begins at
+	 * pc.
+	 */
+	walk->exact = (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
+	walk->inner = true;
+	walk->bp_lost = walk->bx_lost = walk->guessed = false;
+	walk->bp_own = walk->bx_own = true;
+	walk->bp_word = walk->bx_word = 0;
+	walk->used = 0;
+	walk->mapping.start = walk->mapping.last = 0;
+}
+
+#define PAGE_SIZE (1UL << PAGE_SHIFT)
+
+/*
+ * Page by page, for what lies above the stack may not be there. Returns the bytes, 0 if there are
+ * none.
+ */
+static __always_inline u32 copy_stack(struct task_struct *task, enum whose whose,
+				      struct rec_stack_copy *copy, u64 sp)
+{
+	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
+
+	barrier_var(size); /* or clang adds by `or`, of which the verifier knows less */
+	if (read_user(task, whose, copy->stack, size, sp))
+		return 0;
+	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
+		if (size > COPY_SIZE - PAGE_SIZE)
+			break;
+		if (read_user(task, whose, copy->stack + size, PAGE_SIZE, sp + size))
+			break;
+		size += PAGE_SIZE;
+		barrier_var(size);
+	}
+	return size;
+}
+
+/*
+ * Sends the copy that belongs to slot->stack, whose id it gets, and slot->walk.regs; when its
+ * process began, tables_ns and the stack are in it already.
+ */
+static __always_inline int send_copy(struct stack_slot *slot, struct rec_stack_copy *copy,
+				     struct task_struct *task, u64 ns)
+{
+	u32 length;
+
+	copy->id = slot->stack.id;
+	copy->tgid = task->tgid;
+	copy->exec_id = task->self_exec_id;
+	__builtin_memcpy(copy->regs, slot->walk.regs, sizeof(copy->regs));
+	copy->reserved = 0;
+	length = offsetof(struct rec_stack_copy, stack) + copy->size;
+	if (length > sizeof(*copy))
+		return 0;
+	length &= ~7;
+	record_init(&copy->h, REC_STACK_COPY, slot->stack.h.flags, length, ns);
+	__sync_fetch_and_add(&unwind_troubles.copies, 1);
+	emit(&copy_ring, &copy->h, length);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cpu_rows.h"
+
+/* As far inside of a run's ends as the rows of a thread's intervals are. */
+#define EDGE_NS 500
+
+/* What was folded of a task since it was last shown. */
+typedef struct Rest {
+	uint32_t task;
+	uint64_t ns;
+} Rest;
+
+typedef struct CpuWalk {
+	Tables *tables;
+	const Timeline *timeline;
+	uint64_t fold_ns;
+	bool with_stacks;
+	RowVisitor visit;
+	void *user;
+	uint64_t running_ns;
+	Map rest_of_task; /* -> rests */
+	VEC(Rest) rests;
+} CpuWalk;
+
+static const char *or_unknown(const char *name)
+{
+	return name && *name ? name : "unknown";
+}
+
+char *cpu_run_text(const Timeline *timeline, uint32_t task)
+{
+	const Task *who;
+
+	if (task == CPU_IDLE || task == CPU_UNKNOWN)
+		return xstrdup(task == CPU_IDLE ? "idle" : "unknown");
+	who = &timeline->tasks.items[task];
+	return xstrdup(or_unknown(who->thread == THREAD_NONE
+					  ? who->comm
+					  : timeline->threads.items[who->thread].name));
+}
+
+static const char *process_text(const Timeline *timeline, const Task *task)
+{
+	const Thread *thread;
+
+	if (task->thread == THREAD_NONE)
+		return task->kernel ? "kernel threads" : or_unknown(task->comm);
+	thread = &timeline->threads.items[task->thread];
+	return or_unknown(timeline->processes.items[thread->process].name);
+}
+
+static uint32_t stack_of(CpuWalk *walk, uint32_t number)
+{
+	_cleanup_free_ char *name = cpu_run_text(walk->timeline, number), *leaf = NULL;
+	const Task *task;
+	enum category category;
+	uint32_t stack;
+
+	if (number == CPU_IDLE)
+		return tables_pseudo_stack(walk->tables, UINT32_MAX, "[idle]", CATEGORY_IDLE);
+	if (number == CPU_UNKNOWN)
+		return tables_pseudo_stack(walk->tables, UINT32_MAX, "[events lost]",
+					   CATEGORY_UNKNOWN);
+	task = &walk->timeline->tasks.items[number];
+	category = task->kernel ? CATEGORY_KERNEL : CATEGORY_USER;
+	stack = tables_pseudo_stack(walk->tables, UINT32_MAX, process_text(walk->timeline, task),
+				    category);
+	leaf = xasprintf("%s (%u)", name, task->ns_tid ? task->ns_tid : task->tid);
+	return tables_pseudo_stack(walk->tables, stack, leaf, category);
+}
+
+static void show(CpuWalk *walk, uint32_t task, uint64_t ns, uint64_t weight_ns)
+{
+	Row row = {.ns = ns, .weight_ns = weight_ns};
+
+	if (task != CPU_IDLE && task != CPU_UNKNOWN)
+		walk->running_ns += weight_ns;
+	row.running_ns = walk->running_ns;
+	if (walk->with_stacks)
+		row.stack = stack_of(walk, task);
+	walk->visit(walk->user, &row);
+}
+
+static void fold(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t ns)
+{
+	uint32_t number = map_get(&walk->rest_of_task, task);
+	Rest *rest;
+
+	if (number == MAP_NONE) {
+		number = walk->rests.count;
+		map_set(&walk->rest_of_task, task, number);
+		*vec_push(&walk->rests) = (Rest){.task = task};
+	}
+	rest = &walk->rests.items[number];
+	rest->ns += ns;
+	if (rest->ns < walk->fold_ns)
+		return;
+	show(walk, task, start_ns + ns / 2, rest->ns);
+	rest->ns = 0;
+}
+
+static void show_run(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t end_ns)
+{
+	uint64_t ns = end_ns - start_ns;
+
+	if (ns < walk->fold_ns) {
+		fold(walk, task, start_ns, ns);
+	} else if (ns < 4 * EDGE_NS) {
+		show(walk, task, start_ns + ns / 2, ns);
+	} else {
+		show(walk, task, start_ns + EDGE_NS, ns / 2);
+		show(walk, task, end_ns - EDGE_NS, ns - ns / 2);
+	}
+}
+
+void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, bool with_stacks,
+		   RowVisitor visit, void *user)
+{
+	const Timeline *timeline = tables_timeline(tables);
+	const Cpu *runs = &timeline->cpus.items[cpu];
+	CpuWalk walk = {
+		.tables = tables,
+		.timeline = timeline,
+		.fold_ns = plan->fold_ns,
+		.with_stacks = with_stacks,
+		.visit = visit,
+		.user = user,
+	};
+
+	for (size_t i = 0; i < runs->runs.count; i++) {
+		uint64_t end_ns = cpu_run_end(timeline, runs, i);
+
+		if (end_ns > runs->runs.items[i].start_ns)
+			show_run(&walk, runs->runs.items[i].task, runs->runs.items[i].start_ns,
+				 end_ns);
+	}
+	for (size_t i = 0; i < walk.rests.count; i++)
+		if (walk.rests.items[i].ns > 0)
+			show(&walk, walk.rests.items[i].task, timeline->end_ns,
+			     walk.rests.items[i].ns);
+	map_free(&walk.rest_of_task);
+	vec_free(&walk.rests);
+}
+
+/* Rows by the plan, but for what each task has left at the end. */
+static uint64_t estimate(CpuPlan *plan, const Timeline *timeline)
+{
+	uint64_t rows = 0, folded_ns = 0;
+
+	plan->folded = 0;
+	for (size_t c = 0; c < timeline->cpus.count; c++) {
+		const Cpu *cpu = &timeline->cpus.items[c];
+
+		for (size_t i = 0; i < cpu->runs.count; i++) {
+			uint64_t ns = cpu_run_end(timeline, cpu, i) - cpu->runs.items[i].start_ns;
+
+			if (ns >= plan->fold_ns) {
+				rows += 2;
+				continue;
+			}
+			plan->folded++;
+			folded_ns += ns;
+		}
+	}
+	return rows + (plan->fold_ns ? folded_ns / plan->fold_ns : 0);
+}
+
+void cpu_plan_fit(CpuPlan *plan, const Timeline *timeline, uint64_t budget)
+{
+	uint64_t window = timeline->end_ns - timeline->start_ns;
+
+	*plan = (CpuPlan){};
+	while (estimate(plan, timeline) > budget && plan->fold_ns < window)
+		plan->fold_ns = plan->fold_ns ? plan->fold_ns * 2 : 4 * EDGE_NS;
+}

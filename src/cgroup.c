@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cgroup.h"
+#include "util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define LINE_SIZE 4096
+
+/* A folder as it is, or below a place where cgroups are mounted by custom. */
+static int open_folder(const char *path)
+{
+	static const char *const places[] = {"", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/",
+					     "/sys/fs/cgroup/systemd/"};
+	struct statfs fs;
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		_cleanup_free_ char *folder = xasprintf("%s%s", places[i], path);
+		int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0 && !fstatfs(fd, &fs) &&
+		    (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -ENOENT;
+}
+
+/* Is it among the words of a list that commas separate? */
+static bool has_word(const char *list, const char *word, size_t length)
+{
+	while (*list) {
+		size_t size = strcspn(list, ",\n");
+
+		if (size == length && !strncmp(list, word, length))
+			return true;
+		list += size + (list[size] != '\0');
+	}
+	return false;
+}
+
+/* /proc/self/cgroup: "4:cpu,cpuacct:/path". Returns the number of the controller's line, or 0. */
+static uint32_t hierarchy_of(const char *controllers)
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[LINE_SIZE];
+	uint32_t found = 0;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		unsigned int number;
+		int at = 0;
+
+		if (sscanf(line, "%u:%n", &number, &at) != 1 || !at || !number)
+			continue;
+		line[at + strcspn(line + at, ":")] = '\0';
+		/* The mount has options beside: the first of the line's controllers is enough. */
+		if (line[at] && has_word(controllers, line + at, strcspn(line + at, ",")))
+			found = number;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Of version 1 each hierarchy is a mount, whose options, the last field in mountinfo (see
+ * proc_pid_mountinfo(5)), name its controllers.
+ */
+static uint32_t mounted_hierarchy(dev_t device)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[LINE_SIZE];
+	uint32_t found = 0;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		const char *options = strrchr(line, ' ');
+		unsigned int first, second;
+
+		if (options && sscanf(line, "%*d %*d %u:%u", &first, &second) == 2 &&
+		    first == major(device) && second == minor(device))
+			found = hierarchy_of(options + 1);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+int cgroup_find(const char *path, Cgroup *ret_cgroup)
+{
+	_cleanup_close_ int fd = open_folder(path);
+	struct stat status;
+	struct statfs fs;
+
+	if (fd < 0) {
+		log_error("no cgroup %s (a folder below /sys/fs/cgroup, or what "
+			  "/proc/PID/cgroup says behind the last colon)",
+			  path);
+		return fd;
+	}
+	if (fstat(fd, &status) || fstatfs(fd, &fs))
+		return -errno;
+	/* A folder's inode is its cgroup's id where inodes have 64 bits (kernfs_id_ino()). */
+	*ret_cgroup = (Cgroup){.id = status.st_ino};
+	if (fs.f_type == CGROUP2_SUPER_MAGIC)
+		return 0;
+	ret_cgroup->hierarchy = mounted_hierarchy(status.st_dev);
+	if (ret_cgroup->hierarchy)
+		return 0;
+	log_error("cgroup %s: /proc/self/mountinfo and /proc/self/cgroup do not tell which "
+		  "hierarchy it is of",
+		  path);
+	return -ENODEV;
+}

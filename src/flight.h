@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * flight.h - a recording of which only the last part is kept.
+ *
+ * Events go into segments, files without a name beside the capture, of which the oldest is let go
+ * as soon as those after it are long enough; what it leaves of threads that still live is carried
+ * on (flight_carry.h). What events refer to, stacks, mappings, names, goes into the capture at
+ * once. At the end the segments are appended to that: a capture like any other.
+ */
+#ifndef WALLPROF_FLIGHT_H
+#define WALLPROF_FLIGHT_H
+
+#include "capture.h"
+
+typedef struct Flight Flight;
+
+typedef struct FlightOptions {
+	uint64_t keep_ns;	  /* so much at the end */
+	const char *capture_path; /* segments lie in its folder */
+	int level;		  /* of zstd, in so many threads */
+	unsigned int threads;
+	CaptureWriter *capture; /* stays the caller's */
+} FlightOptions;
+
+/* Returns 0 or a negative errno. The options' strings are not kept. */
+int flight_new(const FlightOptions *options, Flight **ret_flight);
+void flight_free(Flight *flight);
+
+/* In the place of capture_write(). */
+int flight_write(Flight *flight, const struct record *record);
+
+/* Once in each round of draining. Returns 0 or the error of a segment that cannot be written. */
+int flight_round(Flight *flight);
+
+/*
+ * Appends what was kept to the capture. *ret_start_ns: where its window begins, not before
+ * start_ns and at most keep_ns before end_ns; `start` writes the record of that in its place.
+ */
+int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
+		  int (*start)(void *user, uint64_t ns), void *user);
+
+#endif

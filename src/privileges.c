@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "privileges.h"
+#include "util.h"
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+typedef struct __user_cap_data_struct Words[_LINUX_CAPABILITY_U32S_3];
+
+static int get(Words words)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	return syscall(SYS_capget, &header, words) ? -errno : 0;
+}
+
+uint64_t privileges_effective(void)
+{
+	Words words = {};
+
+	if (get(words))
+		return 0;
+	return (uint64_t)words[1].effective << 32 | words[0].effective;
+}
+
+int privileges_keep(uint64_t kept)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	Words words = {};
+	int error;
+
+	if (geteuid() == 0)
+		return 0;
+	error = get(words);
+	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		uint32_t mask = kept >> 32 * i;
+
+		words[i].permitted &= mask;
+		words[i].effective = words[i].permitted;
+		words[i].inheritable = 0; /* and with them the ambient ones */
+	}
+	if (!error && syscall(SYS_capset, &header, words))
+		error = -errno;
+	if (error)
+		log_error("giving up rights that are not needed failed: %s", strerror(-error));
+	return error;
+}
+
+bool privileges_of_file(void)
+{
+	return getauxval(AT_SECURE);
+}

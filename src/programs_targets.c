@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "proc_status.h"
+#include "programs_private.h"
+#include "util.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <unistd.h>
+
+#define PROGRAM(programs, name) ((programs)->halves[HALF_TICK]->progs.name)
+
+/*
+ * Runs an iterator to its end, over the threads of a process, or (pid 0) over all tasks. One that
+ * writes a byte per task comes in pieces; between may be NULL.
+ */
+static int run_iterator(const Programs *programs, struct bpf_program *program, pid_t pid,
+			int (*between)(void *user), void *user)
+{
+	union bpf_iter_link_info info = {.task = {.pid = pid}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
+		    .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(program, pid ? &options : NULL);
+	char buffer[SNAPSHOT_PIECE_MAX];
+	ssize_t got;
+	int fd, error = 0;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		error = -errno;
+	do {
+		got = error ? 0 : read(fd, buffer, programs->snapshot_piece);
+		if (got < 0 && errno != EAGAIN && errno != EINTR)
+			error = -errno;
+		else if (!error && between)
+			error = between(user);
+	} while (got && !error);
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return error;
+}
+
+int programs_learn_who_we_are(Programs *programs)
+{
+	return run_iterator(programs, PROGRAM(programs, learn_who_we_are), getpid(), NULL, NULL);
+}
+
+int programs_mark(Programs *programs, pid_t pid)
+{
+	return run_iterator(programs, PROGRAM(programs, mark_target), pid, NULL, NULL);
+}
+
+/*
+ * Iterators over one thread find none but leaders before 6.12 (and before 6.1.115 and the like). So
+ * it goes over the process, and BPF compares.
+ */
+int programs_mark_thread(Programs *programs, pid_t tid)
+{
+	struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
+	pid_t pid = proc_status_number(tid, "Tgid:");
+	int error;
+
+	state->wanted_tid = tid;
+	state->wanted_found = 0;
+	error = pid ? run_iterator(programs, PROGRAM(programs, mark_target), pid, NULL, NULL)
+		    : -ESRCH;
+	return error || state->wanted_found ? error : -ESRCH;
+}
+
+int programs_mark_command(Programs *programs, pid_t pid)
+{
+	int error = run_iterator(programs, PROGRAM(programs, mark_command), pid, NULL, NULL);
+
+	if (!error && !programs->halves[HALF_SWITCH]->bss->command_tgid)
+		return -ESRCH;
+	return error;
+}
+
+int programs_mark_descendants(Programs *programs)
+{
+	return run_iterator(programs, PROGRAM(programs, mark_descendants), 0, NULL, NULL);
+}
+
+int programs_mark_unnamed(Programs *programs)
+{
+	struct bpf_program *program = PROGRAM(programs, mark_unnamed);
+	int error = run_iterator(programs, program, 0, NULL, NULL);
+
+	/* Once more: a process may have a number that was passed, of a parent that was not. */
+	return error ? error : run_iterator(programs, program, 0, NULL, NULL);
+}
+
+int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
+{
+	programs->halves[HALF_SWITCH]->bss->snapshot_at_end = at_end;
+	return run_iterator(programs, PROGRAM(programs, snapshot), 0, between, user);
+}
+
+int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
+{
+	return run_iterator(programs, PROGRAM(programs, snapshot), pid, between, user);
+}
