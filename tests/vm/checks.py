@@ -62,7 +62,8 @@ SCRIPTS = {
 # Of the suites (tests/e2e), what every run of the matrix has; all of it in a long one.
 SELECTION = ("block.limited", "block.throttled_map", "block.throttled_sync", "cli.missing_privilege",
              "faults.all", "faults.without_ftrace", "layers.striped", "record.pid_namespace",
-             "strip.fork_and_exec", "strip.main_thread_ends_first", "unwind.exec_in_place", "unwind.number_used_again",
+             "strip.fork_and_exec", "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through",
+             "unwind.exec_in_place", "unwind.number_used_again",
              "unwind.signal", "unwind.vfork", "workloads.negative")
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 

@@ -18,7 +18,7 @@ ROOT = HERE.parents[1]
 APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "mount", "poweroff", "rm",
            "rmdir", "sh", "sleep", "sync", "tar", "taskset", "touch", "true", "umount", "uname")
 # What the end-to-end tests call besides, and the packages that it is in.
-TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf",
+TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf", "setpriv": "util-linux",
          "redis-server": "redis-server", "unshare": "util-linux", "zstd": "zstd"}
 SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm", "tools")
 # Parts of Python's library that are large and that no test imports.

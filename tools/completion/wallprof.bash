@@ -3,9 +3,10 @@
 
 _wallprof_takes_value() {
 	case $1 in
-	--viewer | --output | -o | --pid | -p | --unwind | --format | --kernel-stacks | --stacks | --fault-source) ;;
+	--viewer | --output | -o | --pid | -p | --tid | -t | --cgroup | --unwind | --format | --kernel-stacks | --stacks | --fault-source) ;;
 	--waker-stacks | --frequency | -F | --duration | -d | --fault-threshold | --unwind-memory | --ring-size) ;;
-	--delay | --json-summary | --function | --port | --silence) ;;
+	--delay | --json-summary | --function | --port | --silence | --compression | --capture-compression) ;;
+	--flight-recorder | --from | --to | --process | --thread | --state) ;;
 	*) return 1 ;;
 	esac
 }
@@ -16,6 +17,8 @@ _wallprof_values() {
 	--viewer) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -W "https://profiler.firefox.com" -- "$2") ;;
 	--output | -o | --json-summary) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
 	--pid | -p) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$2") ;;
+	--tid | -t) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*/task/[0-9]* | sed 's,[0-9]*/task/,,g')" -- "$2") ;;
+	--cgroup) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "${2:-/sys/fs/cgroup/}") ;;
 	--unwind)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -W "$(cd /proc && echo [0-9]*)" -- "$2")
@@ -25,21 +28,24 @@ _wallprof_values() {
 	--stacks) mapfile -t COMPREPLY < <(compgen -W "dwarf fp none" -- "$2") ;;
 	--fault-source) mapfile -t COMPREPLY < <(compgen -W "auto fentry events off" -- "$2") ;;
 	--delay) mapfile -t COMPREPLY < <(compgen -W "1s signal" -- "$2") ;;
+	--state) mapfile -t COMPREPLY < <(compgen -W "running runnable blocked unknown" -- "$2") ;;
 	--waker-stacks) mapfile -t COMPREPLY < <(compgen -W "0 100us off" -- "$2") ;;
 	*) _wallprof_takes_value "$1" ;;
 	esac
 }
 
 _wallprof_options() {
+	local reading="--from --process --thread --to"
 	local all="--help --no-debuginfod --quiet --verbose --version"
-	local recording="--as-root --cost --defer-symbols --delay --duration --fault-source --fault-threshold --frequency
-		--kernel-stacks --no-source --output --pid --ring-size --stacks --unwind-memory --waker-stacks"
+	local recording="--all --as-root --capture-compression --cgroup --cost --defer-symbols --delay --duration --fault-source --fault-threshold
+		--flight-recorder --frequency --kernel-stacks --kthreads --no-source --output --pid --ring-size --stacks --tid --unwind-memory
+		--waker-stacks"
 
 	case $1 in
-	"") echo "$all" "$recording" --cpu-graph --format --json-summary --keep-capture ;;
+	"") echo "$all" "$recording" --compression --cpu-graph --format --json-summary --keep-capture ;;
 	record) echo "$all" "$recording" ;;
-	export) echo "$all" --cpu-graph --format --json-summary --no-source --output ;;
-	report) echo "$all" --critical-path --function --json ;;
+	export) echo "$all" "$reading" --compression --cpu-graph --format --json-summary --no-source --output --state ;;
+	report) echo "$all" "$reading" --critical-path --function --json ;;
 	open) echo "$all" --no-browser --port --silence --viewer ;;
 	doctor) echo "$all" --unwind ;;
 	esac

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is recorded is not disturbed by it, whatever state it is in; and nothing of it is left."""
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from harness import (PATIENCE, Recording, check, check_hidden, expect_failure, host_only, is_long,
+                     needs_command, needs_root, wait_until)
+
+# Works for a moment every 2 ms, and tells the longest pauses between two of them that were, each second.
+HEART = """
+import sys, time
+gaps, last, told = [], time.monotonic(), time.monotonic()
+while True:
+    time.sleep(0.002)
+    now = time.monotonic()
+    gaps.append(now - last)
+    last = now
+    if now - told > 0.5:
+        print(*("%.6f" % gap for gap in gaps), flush=True)
+        gaps, told = [], now
+"""
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def record(context, pid, duration="200ms"):
+    output = context.path("p.json.gz")
+    context.wallprof("-q", "--keep-capture", "-o", output, "-p", pid, "-d", duration)
+    recording = Recording(context, output)
+    check_hidden(recording.report["contradictions"])
+    return recording
+
+
+def check_only(recording, tid, reason):
+    """One thread, which did nothing else."""
+    ledger = recording.ledger(tid)
+    told = ledger["reasons"].get(reason, 0)
+    check(told >= 0.95 * ledger["lifetime_ns"] > 0, f"{ledger}: not {reason}")
+
+
+def test_stopped(context):
+    target = context.start(["sleep", "60"])
+    time.sleep(0.1)
+    target.send_signal(signal.SIGSTOP)
+    wait_until(lambda: state_of(target.pid) == "T", "it is stopped")
+    recording = record(context, target.pid)
+    check_only(recording, target.pid, "[stopped]")
+    expect_failure(check_only, recording, target.pid, "[sleep]")
+    check(state_of(target.pid) == "T", "it goes on")
+    target.send_signal(signal.SIGCONT)
+    wait_until(lambda: state_of(target.pid) == "S", "it goes on")
+    check("[stopped]" not in record(context, target.pid).ledger(target.pid)["reasons"], "it is said to be stopped")
+
+
+def test_over(context):
+    """A process that nobody has waited for yet, and one that is about to end."""
+    parent = context.start([sys.executable, "-c", "import os, time\nif os.fork() == 0: os._exit(3)\ntime.sleep(60)"])
+    wait_until(lambda: "Z" in states_of_children(parent.pid), "there is a zombie")
+    zombie = next(pid for pid in children(parent.pid) if state_of(pid) == "Z")
+    done = context.wallprof("-o", context.path("z.json"), "-p", zombie, "-d", "1s", status=125)
+    check("has ended" in done.stderr, done.stderr)
+    short = context.start(["sleep", "0.3"])
+    begin = time.monotonic()
+    recording = record(context, short.pid, "60s")
+    check(time.monotonic() - begin < 30, "it did not end with the process")
+    check(recording.ledger(short.pid)["reasons"].get("[sleep]", 0) > 0, "it did not sleep")
+
+
+def children(pid):
+    return [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def states_of_children(pid):
+    return [state_of(child) for child in children(pid)]
+
+
+def test_execs(context):
+    """A process that becomes another program all the time."""
+    loop = "i=${1:-0}; [ $i -ge 2000 ] || exec sh -c \"$0\" \"$0\" $((i+1))"
+    target = context.start(["sh", "-c", loop, loop, "0"])
+    recording = record(context, target.pid, "300ms")
+    ledger = recording.ledger(target.pid)
+    check(sum(ledger["states"].values()) == ledger["lifetime_ns"], f"{ledger}")
+    check(ledger["process"] == "sh", f"{ledger}")
+
+
+@host_only("a guest's memory is small")
+def test_many_threads(context):
+    """1,000 threads that sleep all the time, each with where."""
+    target = context.start(context.workload("sleeps", threads=1000, rounds=1, ms=120000))
+    tasks = Path(f"/proc/{target.pid}/task")
+    wait_until(lambda: len(list(tasks.iterdir())) == 1001, "all threads are there")
+    time.sleep(0.5)
+    recording = record(context, target.pid, "500ms")
+    threads = [t for t in recording.profile.threads if t.name.startswith("sleeper")]
+    check(len(threads) == 1000, f"{len(threads)} threads")
+    told = [t.tid for t in threads if "sleeper" in t.frames_of(len(t.times) // 2)]
+    check(len(told) == 1000, f"of {1000 - len(told)} it is not known where they sleep")
+
+
+def test_kernel_thread(context):
+    needs_root()
+    found = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit()
+             and (p / "comm").read_text().strip() == "ksoftirqd/0"]
+    check(len(found) == 1, f"{found}")
+    recording = record(context, found[0])
+    told = [(t["name"], t["process"]) for t in recording.report["threads"]]
+    check(told == [("ksoftirqd/0", "kernel threads")], f"{told}")
+
+
+def test_container(context):
+    """In mount and PID namespaces of its own, of which the names come all the same."""
+    needs_root()
+    needs_command("unshare")
+    place = context.path("place")
+    place.mkdir()
+    inside = (f"mount -t tmpfs none {place} && cp {context.workload('sleeps')[0]} {place}/inside && "
+              f"exec {place}/inside --threads 1 --rounds 1 --ms 60000")
+    outer = context.start(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inside])
+    wait_until(lambda: children(outer.pid) and Path(f"/proc/{children(outer.pid)[0]}/comm").read_text() == "sleeps\n",
+               "it has begun")
+    pid = children(outer.pid)[0]
+    wait_until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) == 2, "its thread is there")
+    time.sleep(0.2 * PATIENCE)
+    recording = record(context, pid)
+    names = {name for t in recording.profile.threads if t.times for name in t.frames_of(len(t.times) // 2)}
+    check({"sleeper", "truth_sleep", "main"} <= names, f"{sorted(names)}")
+
+
+class Heart:
+    """A process whose pauses are counted, and whose state is looked at all the time."""
+
+    def __init__(self, context):
+        self.process = context.start([sys.executable, "-c", HEART], stdout=subprocess.PIPE, text=True)
+        self.gaps, self.seen, self.going = [], set(), True
+        self.threads = [threading.Thread(target=self.listen), threading.Thread(target=self.look)]
+        for thread in self.threads:
+            thread.start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            self.gaps += [float(word) for word in line.split()]
+
+    def look(self):
+        status = Path(f"/proc/{self.process.pid}/status")
+        while self.going:
+            try:
+                text = status.read_text()
+            except (FileNotFoundError, ProcessLookupError):
+                return
+            self.seen.add((re.search(r"^State:\t(\S)", text, re.M)[1], re.search(r"^TracerPid:\t(\d+)", text, re.M)[1]))
+            time.sleep(0.001)
+
+    def take(self):
+        time.sleep(0.6)
+        gaps, self.gaps = sorted(self.gaps), []
+        return gaps
+
+    def end(self):
+        self.going = False
+        self.process.kill()
+        for thread in self.threads:
+            thread.join()
+        self.process.wait()
+
+    def belongings(self):
+        """Descriptors, mappings and what they take, KiB."""
+        proc = Path(f"/proc/{self.process.pid}")
+        maps = (proc / "maps").read_text()
+        rss = int(re.search(r"^VmRSS:\s+(\d+)", (proc / "status").read_text(), re.M)[1])
+        return len(list((proc / "fd").iterdir())), maps.count("\n"), rss
+
+
+def quantile(gaps, share):
+    return gaps[min(int(share * len(gaps)), len(gaps) - 1)]
+
+
+def check_undisturbed(alone, attached):
+    """Nothing stops it; but loading takes CPUs, which it may have to wait for as for any other program's sake."""
+    for share, room in ((0.5, 0.0002), (0.99, 0.008), (1, 0.05)):
+        check(quantile(attached, share) <= 1.2 * quantile(alone, share) + room,
+              f"of {share}: {quantile(attached, share) * 1000:.3f} ms, and {quantile(alone, share) * 1000:.3f} alone")
+
+
+def check_states(seen):
+    check(seen and all(state in "RSD" and tracer == "0" for state, tracer in seen), f"it was {seen}")
+
+
+def programs():
+    listing = subprocess.run(["bpftool", "prog", "show"], capture_output=True, text=True)
+    return {line.split(":")[0] for line in listing.stdout.splitlines() if line[:1].isdigit()}
+
+
+@host_only("a guest's clock is not its own")
+def test_undisturbed(context):
+    """Attached to again and again."""
+    needs_root()
+    needs_command("bpftool")
+    heart, left = Heart(context), programs()
+    try:
+        time.sleep(3)
+        alone, before = heart.take(), heart.belongings()
+        times = 200 if is_long() else 15
+        for _ in range(times):
+            context.wallprof("record", "-q", "--defer-symbols", "-o", context.path("c"), "-p", heart.process.pid,
+                             "-d", "30ms")
+        attached, after = heart.take(), heart.belongings()
+    finally:
+        heart.end()
+    check(len(alone) > 500 and len(attached) > 500, f"{len(alone)} and {len(attached)} beats")
+    check_undisturbed(alone, attached)
+    expect_failure(check_undisturbed, alone, [3 * gap + 0.003 for gap in alone])
+    check_states(heart.seen)
+    expect_failure(check_states, heart.seen | {("t", "1")})
+    check(after[:2] == before[:2] and after[2] - before[2] <= 256, f"descriptors, mappings, KiB: {before}, then {after}")
+    wait_until(lambda: not programs() - left, "the programs are gone")
+    print(f"# pauses of a heart in {times} times: median {quantile(attached, 0.5) * 1000:.3f} ms, 99 % "
+          f"{quantile(attached, 0.99) * 1000:.3f} ms, longest {attached[-1] * 1000:.3f} ms; alone "
+          f"{quantile(alone, 0.5) * 1000:.3f}, {quantile(alone, 0.99) * 1000:.3f}, {alone[-1] * 1000:.3f}", flush=True)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The flight recorder: only the last part is kept, and that is as if it alone had been recorded."""
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from harness import (MS, PATIENCE, WALLPROF, Recording, check, check_close, check_timed, expect_failure, noise,
+                     wait_until)
+
+KEEP_MS = 1000
+
+
+def check_kept(recording, keep_ns, shift_ns=0):
+    """The last part of what the workload says of its threads."""
+    check_timed("the window", recording.profile.window_ns, keep_ns, 0.01, 10 * MS)
+    for truth in recording.truth.named("sleeper"):
+        waits = [(max(recording.at(begin) + shift_ns, 0), recording.at(end) + shift_ns)
+                 for kind, begin, end in truth["waits"] if kind == "sleep"]
+        wanted = sum(end - begin for begin, end in waits if end > begin)
+        ledger = recording.ledger(truth["tid"])
+        check_timed(f"{truth['name']}, asleep", ledger["reasons"].get("[sleep]", 0), wanted, 0.02, 2 * MS)
+        check(ledger["states"]["unknown"] == 0, f"{truth['name']}: {ledger['states']}")
+        check(ledger["process"] == "sleeps", f"it is {ledger['process']}'s")
+
+
+def check_main(recording):
+    """It has waited since long before the window, for what is known from then."""
+    ledger = recording.ledger(recording.truth.pid)
+    waited = ledger["reasons"].get("[condition variable wait]", 0)
+    check_close("the main thread's wait", waited, ledger["lifetime_ns"], 0.1, 20 * MS)
+    main = recording.profile.thread(recording.truth.pid)
+    names = main.frames_of(len(main.times) // 3)
+    check("truth_finish" in names and "main" in names, f"it waits in {names}")
+
+
+def test_command(context):
+    recording = context.record("sleeps", "--flight-recorder", f"{KEEP_MS}ms", undisturbed=False, threads=3, rounds=150,
+                               ms=20, step_us=300)
+    whole = max(t["end_ns"] for t in recording.truth.threads) - min(t["begin_ns"] for t in recording.truth.threads)
+    check(whole > 2.5 * KEEP_MS * MS, "the workload was over too soon to be worth it")
+    check_kept(recording, KEEP_MS * MS)
+    expect_failure(check_kept, recording, 2 * KEEP_MS * MS + noise(KEEP_MS * MS))
+    expect_failure(check_kept, recording, KEEP_MS * MS, shift_ns=400 * MS + noise(KEEP_MS * MS))
+    check_main(recording)
+    check([p.name for p in context.folder.iterdir()].count("p.json.gz.capture") == 1, "no capture")
+    check(not [p for p in context.folder.iterdir() if p.name.startswith(".wallprof")], "a segment is left behind")
+
+
+def test_short(context):
+    """What is shorter is kept whole."""
+    recording = context.record("sleeps", "--flight-recorder", "1h", undisturbed=False, threads=2, rounds=4, ms=20)
+    check_kept(recording, recording.profile.window_ns)
+    check(recording.profile.window_ns > 80 * MS, f"a window of {recording.profile.window_ns}")
+
+
+def test_signal(context):
+    """SIGUSR1 ends it, and the command goes on."""
+    output, told = context.path("p.json.gz"), context.path("told")
+    recorder = context.start([WALLPROF, "-q", "--keep-capture", "--flight-recorder", "300ms", "-o", output, "--", "sh",
+                              "-c", f"for i in $(seq {30 * PATIENCE}); do sleep 0.1; done; echo over >{told}"],
+                             stderr=subprocess.PIPE)
+    wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
+    time.sleep(1 * PATIENCE)
+    recorder.send_signal(signal.SIGUSR1)
+    wait_until(output.exists, "the profile is there")
+    check(not told.exists(), "it waited for the command's end")
+    recording = Recording(context, output)
+    check_timed("the window", recording.profile.window_ns, 300 * MS, 0.02, 30 * MS)
+    names = [p["name"] for p in recording.report["processes"]]
+    check("sh" in names and 1 <= names.count("sleep") <= 5, f"{names}")
+    check(recorder.wait(timeout=context.patience_s) == 0, recorder.stderr.read())
+    check(told.exists(), "the command was ended, too")
+
+
+def resident(pid):
+    return int(next(line for line in Path(f"/proc/{pid}/status").read_text().split("\n")
+                    if line.startswith("VmRSS")).split()[1]) << 10
+
+
+def test_bounded(context):
+    """However long it goes on, neither memory nor disk grow by it."""
+    target = context.start(context.workload("sleeps", threads=20, rounds=10000, ms=1, step_us=10))
+    recorder = context.start([WALLPROF, "-q", "--flight-recorder", "400ms", "-o", context.path("p.json"), "-p",
+                              str(target.pid)])
+    wait_until(lambda: context.path("p.json.capture").exists(), "the recording begins")
+    time.sleep(2 * PATIENCE)
+    segments = Path(f"/proc/{recorder.pid}/fd")
+    before = resident(recorder.pid), count_segments(segments)
+    time.sleep(3 * PATIENCE)
+    after = resident(recorder.pid), count_segments(segments)
+    check(after[0] - before[0] < 8 << 20 and after[1] <= before[1] + 3 <= 16, f"{before}, then {after}")
+    recorder.send_signal(signal.SIGINT)
+    check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+
+
+def count_segments(folder):
+    return sum("(deleted)" in os.readlink(fd) for fd in folder.iterdir() if fd.is_symlink())

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recording by a user who is not root, with a few capabilities; and nothing beyond recording by these."""
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from harness import (BUILD, MS, WALLPROF, Profile, check, check_close, check_hidden, expect_failure, needs_command,
+                     needs_root, noise)
+
+UNTIMED = True
+USER = 65534
+NEEDED = ("bpf", "perfmon", "sys_ptrace", "dac_read_search")
+
+
+def as_user(capabilities, command, **settings):
+    """Runs it as a user who has these, by way of whoever started it."""
+    needs_command("setpriv")
+    wanted = "-all" + "".join(f",+{c}" for c in capabilities)
+    settings = {"capture_output": True, "text": True, "timeout": 120, **settings}
+    return subprocess.run(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
+                           f"--inh-caps={wanted}", f"--ambient-caps={wanted}", *map(str, command)], **settings)
+
+
+class Place:
+    """A folder of that user's, and a copy of wallprof, which may not be where he can read it."""
+
+    def __init__(self, context):
+        needs_root()
+        self.folder = context.path("theirs")
+        self.folder.mkdir()
+        os.chown(self.folder, USER, USER)
+        self.program = self.folder / "wallprof"
+        shutil.copy(WALLPROF, self.program)
+        self.environment = {**os.environ, "HOME": str(self.folder), "XDG_CACHE_HOME": str(self.folder / "cache")}
+        self.workload = self.folder / "burn"
+        shutil.copy(BUILD / "tests/workloads/burn", self.workload)
+
+    def record(self, capabilities, *arguments, status=0):
+        done = as_user(capabilities, [self.program, "-q", "--keep-capture", "-o", self.folder / "p.json.gz", *arguments],
+                       env=self.environment, cwd=self.folder)
+        check(done.returncode == status, f"status {done.returncode}: {done.stderr}")
+        return done
+
+    def report(self, capabilities=()):
+        done = as_user(capabilities, [self.program, "report", "--json", self.folder / "p.json.gz.capture"],
+                       env=self.environment, cwd=self.folder)
+        check(done.returncode == 0, done.stderr)
+        return json.loads(done.stdout)
+
+
+def check_recording(place, truth, function):
+    """All that is asked of root's recordings."""
+    report, profile = place.report(), Profile.load(place.folder / "p.json.gz")
+    check_hidden(report["contradictions"])
+    for thread in truth["threads"]:
+        ledger = next(t for t in report["threads"] if t["tid"] == thread["tid"])
+        check(sum(ledger["states"].values()) == ledger["lifetime_ns"], f"{ledger}")
+    names = {name for t in profile.threads for i in range(len(t.times)) for name in t.frames_of(i)}
+    check(function in names, f"{function} is not among {sorted(names)[:40]}")
+
+
+def test_capabilities(context):
+    """A command, a process of another user, and what is made of it, without being root."""
+    place = Place(context)
+    place.record(NEEDED, "--", place.workload, "--threads", 2, "--ms", 200, "--truth", place.folder / "truth")
+    truth = json.loads((place.folder / "truth").read_text())
+    check_recording(place, truth, "main")
+    expect_failure(check_recording, place, truth, "no_such_function")
+    owners = {path.name: path.stat().st_uid for path in place.folder.iterdir() if path.name.startswith("p.json")}
+    check(owners and set(owners.values()) == {USER}, f"whose files are {owners}?")
+    target = context.start(context.workload("sleeps", threads=2, rounds=1, ms=60000))
+    time.sleep(0.3)
+    place.record(NEEDED, "-p", target.pid, "-d", "300ms")
+    check_recording(place, {"threads": []}, "truth_sleep")
+    check_close("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))
+
+
+def test_missing(context):
+    """Without one of them it is said which, or what is missing for the want of it."""
+    place = Place(context)
+    for missing, words in (("bpf", "CAP_BPF"), ("perfmon", "CAP_PERFMON")):
+        done = place.record([c for c in NEEDED if c != missing], "--", "true", status=125)
+        check(words in done.stderr, f"without {missing}: {done.stderr}")
+    # Newer kernels show whoever has CAP_PERFMON what others map.
+    target = context.start(context.workload("sleeps", threads=1, rounds=1, ms=60000))
+    less = ("bpf", "perfmon")
+    maps = as_user(less, ["cat", f"/proc/{target.pid}/maps"])
+    done = as_user(less, [place.program, "record", "-o", place.folder / "c", "-p", target.pid, "-d", "100ms"],
+                   env=place.environment, cwd=place.folder)
+    check(done.returncode == 0, done.stderr)
+    check(maps.returncode == 0 or "CAP_SYS_PTRACE" in done.stderr, f"of another user's process: {done.stderr}")
+
+
+def command_status(place, program, *arguments):
+    """What /proc says of the process that a command of the user's is."""
+    done = as_user((), [program, "-q", "-o", place.folder / "p.json", *arguments, "--", "cat", "/proc/self/status"],
+                   env=place.environment, cwd=place.folder)
+    check(done.returncode == 0, done.stderr)
+    return dict(line.split(":\t", 1) for line in done.stdout.strip().split("\n"))
+
+
+def test_file_capabilities(context):
+    """The program has them, and neither the command nor the files of others are its user's by that."""
+    place = Place(context)
+    needs_command("setcap")
+    subprocess.run(["setcap", ",".join(f"cap_{c}" for c in (*NEEDED, "syslog")) + "+ep", place.program], check=True)
+    status = command_status(place, place.program)
+    check(status["CapEff"] == status["CapPrm"] == "0000000000000000" and int(status["Uid"].split()[0]) == USER,
+          f"the command has {status}")
+    hidden = context.path("hidden")
+    hidden.mkdir(mode=0o700)
+    secret = hidden / "secret.c"
+    secret.write_text("int main(void) { volatile unsigned long i = 0; while (i < 300000000) i++; return 0; }\n")
+    subprocess.run(["gcc", "-g", "-o", place.folder / "spin", secret], check=True)
+    done = as_user((), [place.program, "-q", "--keep-capture", "-o", place.folder / "p.json.gz", "--",
+                        place.folder / "spin"], env=place.environment, cwd=place.folder)
+    check(done.returncode == 0, done.stderr)
+    profile = Profile.load(place.folder / "p.json.gz")
+    shared = profile.data["shared"]
+    names = [shared["stringArray"][n] for n in shared["sources"]["filename"]]
+    texts = [t for n, t in zip(names, shared["sources"]["content"]) if n.endswith("secret.c")]
+    check(texts == [None], f"what root alone may read is in the profile, or its name is not: {names} {texts}")
+    shutil.copy(place.folder / "p.json.gz.capture", hidden / "theirs.capture")
+    for verb in ("report", "export"):
+        done = as_user((), [place.program, verb, hidden / "theirs.capture"], env=place.environment, cwd=place.folder)
+        check(done.returncode == 1 and "Permission denied" in done.stderr, f"{verb}: {done.stderr}{done.stdout[:200]}")
+
+
+def test_install(context):
+    """`meson install` gives them to the program if it is told to."""
+    for command in ("meson", "setcap", "getcap"):
+        needs_command(command)
+    script = Path(__file__).parents[2] / "tools/set-capabilities"
+    place = Place(context)
+    bin_folder = context.path("root") / "usr/bin"
+    bin_folder.mkdir(parents=True)
+    shutil.copy(place.program, bin_folder / "wallprof")
+    subprocess.run([script, "/usr/bin/wallprof"], env={**os.environ, "DESTDIR": str(context.path("root"))}, check=True)
+    told = subprocess.run(["getcap", bin_folder / "wallprof"], capture_output=True, text=True, check=True).stdout
+    check(all(f"cap_{c}" in told for c in (*NEEDED, "syslog")), told)

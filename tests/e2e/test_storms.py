@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""More processes, threads and execs than any program has use for: bounded memory, exact loss, a file that opens."""
+import os
+import subprocess
+
+from harness import (WALLPROF, Profile, Viewer, check, check_hidden, expect_failure, is_long, most_broken,
+                     read_report)
+
+HOST_ONLY = "a guest's memory is small"
+UNTIMED = True
+MEMORY = 200 << 20
+FILE = 300 << 20
+
+
+def record(context, *command):
+    """What the command prints, the report, and how much memory recording took."""
+    capture = context.path("c.capture")
+    recorder = subprocess.Popen([WALLPROF, "record", "-q", "--defer-symbols", "-o", capture, "--",
+                                 *map(str, command)], stdout=subprocess.PIPE, text=True, cwd=context.folder)
+    printed = recorder.stdout.read()
+    _, status, usage = os.wait4(recorder.pid, 0)
+    recorder.returncode = os.waitstatus_to_exitcode(status)
+    check(recorder.returncode == 0, f"status {recorder.returncode}: {printed}")
+    report = read_report(context, capture)
+    if report["contradictions"] > most_broken(report):
+        check_hidden(report["contradictions"])
+    return int(printed), report, usage.ru_maxrss << 10
+
+
+def check_all_there(count, seen, lost):
+    """Who is not in the report is counted as lost."""
+    check(count - lost <= seen <= count, f"{seen} of {count}, and {lost} lost")
+
+
+def check_memory(taken):
+    check(taken <= MEMORY, f"recording took {taken >> 20} MB")
+
+
+def check_opens(context):
+    output = context.path("c.json")
+    context.wallprof("export", "-q", "-o", output, context.path("c.capture"))
+    check(output.stat().st_size < FILE, f"{output.stat().st_size >> 20} MB of JSON")
+    if Viewer.is_installed():
+        with Viewer(context) as viewer:
+            viewer.load(output)
+    return Profile.load(output)
+
+
+def many(count, long_count):
+    return long_count if is_long() else count
+
+
+def lost_of(report, *kinds):
+    return sum(report["totals"][kind]["lost"] for kind in kinds)
+
+
+def test_processes(context):
+    count, report, memory = record(context, context.workload("storm")[0], "processes", many(3000, 10000))
+    named = [p for p in report["processes"] if p["name"] == "storm"]
+    lost = lost_of(report, "task")
+    check_all_there(count, len(named), lost)
+    expect_failure(check_all_there, count + 1 + lost, len(named), lost)
+    codes = {p["exit_status"] for p in named}
+    check(len(codes) >= 5 or lost, f"how they ended: {codes}")
+    check_memory(memory)
+    check_opens(context)
+
+
+def test_threads(context):
+    count, report, memory = record(context, context.workload("storm")[0], "threads", many(4000, 20000))
+    lost = lost_of(report, "task")
+    check_all_there(count, len(report["threads"]), lost)
+    check(all(sum(t["states"].values()) == t["lifetime_ns"] for t in report["threads"]), "a life does not add up")
+    check_memory(memory)
+    profile = check_opens(context)
+    check(len(profile.threads) >= count - lost, f"{len(profile.threads)} threads in the profile")
+
+
+def test_execs(context):
+    count, report, memory = record(context, context.workload("storm")[0], "execs", many(300, 2000))
+    check(len(report["processes"]) == 1 and len(report["threads"]) == 1, f"{len(report['processes'])} processes")
+    check(report["totals"]["exec"]["received"] + lost_of(report, "exec") == count + 1,
+          f"{report['totals']['exec']} for {count} execs and the first")
+    check_memory(memory)
+    check_opens(context)
+
+
+def test_altered(context):
+    expect_failure(check_memory, MEMORY + 1)
+    expect_failure(check_all_there, 10, 8, 1)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who is recorded: the whole system and its CPUs, threads of the kernel, a cgroup, threads alone."""
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import cgroups
+from harness import (MS, PATIENCE, Recording, check, check_close, check_hidden, expect_failure, needs_root, noise,
+                     wait_until)
+
+# Bound to a CPU, it computes for so many ms of its own CPU time at each SIGUSR1, and says how much it was.
+SPINNER = """
+import os, signal, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+print("ready", flush=True)
+while True:
+    signal.sigwait({signal.SIGUSR1})
+    begin = time.process_time_ns()
+    while time.process_time_ns() < begin + int(sys.argv[2]) * 1000000:
+        pass
+    print(time.process_time_ns() - begin, flush=True)
+"""
+
+
+def spinner(context, cpu, ms):
+    process = context.start([sys.executable, "-c", SPINNER, str(cpu), str(ms)], stdout=subprocess.PIPE, text=True)
+    check(process.stdout.readline() == "ready\n", "the spinner does not start")
+    return process
+
+
+def check_cpus(report, process, cpu, ran_ns):
+    """The process ran so long, on that CPU alone; and each CPU's sums are the window."""
+    for row in report["cpus"]:
+        told = sum(task["ns"] for task in row["tasks"])
+        check(told == row["busy_ns"], f"CPU {row['cpu']}: {told} ns of tasks are {row['busy_ns']} busy")
+        check(row["busy_ns"] + row["idle_ns"] + row["unknown_ns"] == report["window_ns"],
+              f"CPU {row['cpu']}: {row} is not the window, {report['window_ns']}")
+    runs = {row["cpu"]: task["ns"] for row in report["cpus"] for task in row["tasks"]
+            if task["tid"] == process.pid}
+    check(set(runs) == {cpu}, f"it ran on CPU {cpu}, and was seen on {runs}")
+    check_close("what it ran", runs[cpu], ran_ns, 0.02, 2 * MS + noise(ran_ns))
+
+
+def check_strip(profile, report):
+    """The profile draws each CPU as the report has it."""
+    rows = {row.name: row for row in profile.rows if row.process == "CPUs"}
+    check(len(rows) == len(report["cpus"]), f"rows {list(rows)} for {len(report['cpus'])} CPUs")
+    for cpu in report["cpus"]:
+        row = rows[f"CPU {cpu['cpu']}"]
+        for what in (row.weight_by, row.painted_by):
+            sums = what(lambda category, _: "idle" if category == "Idle" else "busy")
+            check_close(f"{row.name}, idle", sums.get("idle", 0), cpu["idle_ns"], 0.005, MS)
+        weights = row.weight_by(lambda _, leaf: leaf)
+        for task in cpu["tasks"][:5]:
+            check_close(f"{row.name}, {task['name']}", weights[f"{task['name']} ({task['tid']})"], task["ns"],
+                        0.001, 1000)
+
+
+def record_system(context, *arguments):
+    output = context.path("p.json.gz")
+    context.wallprof("-q", "--keep-capture", "-o", output, *arguments)
+    recording = Recording(context, output)
+    check_hidden(recording.report["contradictions"])
+    return recording
+
+
+def test_cpus(context):
+    """A process that nobody named, on the CPU that it is bound to, for as long as it says."""
+    cpu, ms = context.random.choice(sorted(os.sched_getaffinity(0))), context.random.randint(100, 400)
+    process = spinner(context, cpu, ms)
+    recording = record_system(context, "-a", "--", "sh", "-c",
+                              f"sleep 0.1; kill -USR1 {process.pid}; sleep {0.5 + ms * PATIENCE / 500}")
+    ran_ns, report = int(process.stdout.readline()), recording.report
+    check_cpus(report, process, cpu, ran_ns)
+    expect_failure(check_cpus, report, process, cpu, ran_ns + max(ran_ns // 10, 10 * MS) + noise(ran_ns))
+    expect_failure(check_cpus, report, process, cpu + 1, ran_ns)
+    check_strip(recording.profile, report)
+    ledger = recording.ledger(process.pid)
+    check_close("its thread", ledger["states"]["running"], ran_ns, 0.02, 2 * MS + noise(ran_ns))
+    names = {p["name"] for p in report["processes"]}
+    check("wallprof" not in names and "sleep" in names, f"recorded: {sorted(names)}")
+    check(recording.profile.meta["product"].startswith("sh -c"), recording.profile.meta["product"])
+
+
+def test_idle(context):
+    """What is idle is what the kernel calls so, as exactly as that is told."""
+    before, begin = idle_ticks(), time.monotonic()
+    recording = record_system(context, "-a", "-d", "1s")
+    took, ticks = time.monotonic() - begin, idle_ticks() - before
+    idle = sum(cpu["idle_ns"] for cpu in recording.report["cpus"])
+    told = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    outside = (took - 1) * len(recording.report["cpus"]) * 1_000_000_000  # before and after the window
+    check(told - outside - 100 * MS * PATIENCE <= idle <= told + 50 * MS * PATIENCE,
+          f"{idle / MS} ms idle, and {told / MS} in all {took} s")
+    check_close("the window", recording.profile.window_ns, 1000 * MS, 0.01, noise(1000 * MS))
+    check(not any(p["pid"] == 2 for p in recording.report["processes"]), "threads of the kernel are recorded")
+
+
+def idle_ticks():
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[4]) + int(fields[5])
+
+
+def is_kernel_thread(pid):
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[6]) & 0x200000
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_kernel_threads(context):
+    """They are one process, of the threads that /proc has, idle but for their work."""
+    before = {int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and is_kernel_thread(p.name)}
+    recording = record_system(context, "-a", "--kthreads", "-d", "500ms")
+    threads = {t["tid"]: t for t in recording.report["threads"] if t["process"] == "kernel threads"}
+    check(len(before & set(threads)) >= 0.9 * len(before) > 0,
+          f"{len(threads)} threads of the kernel, and {len(before)} in /proc")
+    strangers = [t for tid, t in threads.items() if tid not in before and is_kernel_thread(tid) == 0
+                 and Path(f"/proc/{tid}").exists()]
+    check(not strangers, f"not of the kernel: {strangers}")
+    idle = sum(t["reasons"].get("[idle: worker]", 0) for t in threads.values())
+    blocked = sum(t["states"]["blocked"] for t in threads.values())
+    check(idle >= 0.9 * blocked, f"{idle / MS} ms of {blocked / MS} idle: "
+          + str(sorted({reason for t in threads.values() for reason in t["reasons"]})))
+
+
+def test_thread(context):
+    """Of a process, some threads; until the last of them ends."""
+    target = context.start(context.workload("sleeps", threads=4, rounds=1, ms=round(1500 * PATIENCE), step_us=200000,
+                                            truth=context.path("truth.json")))
+    tasks = Path(f"/proc/{target.pid}/task")
+    wait_until(lambda: len(list(tasks.iterdir())) == 5, "all threads are there")
+    tids = sorted(int(t.name) for t in tasks.iterdir())
+    chosen = [tid for tid in tids if (tasks / str(tid) / "comm").read_text().strip() in ("sleeper 1", "sleeper 2")]
+    begin = time.monotonic()
+    recording = record_system(context, "-t", ",".join(map(str, chosen)))
+    took = time.monotonic() - begin
+    check(sorted(t["tid"] for t in recording.report["threads"]) == chosen,
+          f"{[t['tid'] for t in recording.report['threads']]}, and asked for were {chosen}")
+    for thread in recording.report["threads"]:
+        check(thread["process"] == "sleeps" and thread["reasons"].get("[sleep]", 0) > 0, f"{thread}")
+        check(sum(thread["states"].values()) == thread["lifetime_ns"], f"{thread}")
+    check(took < 20 * PATIENCE, f"it did not end with its threads, but after {took} s")
+    target.wait()
+
+
+def sleeping_functions(recording, tid):
+    thread = recording.profile.thread(tid)
+    return [f for f in thread.frames_of(len(thread.times) // 2) if not f.startswith("[")]
+
+
+def check_sleeper(recording, tid, functions):
+    """In that order, from the one that waits outwards."""
+    frames = sleeping_functions(recording, tid)
+    rest = iter(frames)
+    check(all(function in rest for function in functions), f"{functions} are not the stack {frames}")
+
+
+def test_sleeps_through(context):
+    """Of a thread that sleeps all the time, it is known where."""
+    target = context.start(context.workload("sleeps", threads=3, rounds=1, ms=60000))
+    tasks = Path(f"/proc/{target.pid}/task")
+    wait_until(lambda: len(list(tasks.iterdir())) == 4, "all threads are there")
+    time.sleep(0.2 * PATIENCE)
+    for _ in range(3):
+        recording = record_system(context, "-p", target.pid, "-d", "200ms")
+        for tid in (int(t.name) for t in tasks.iterdir()):
+            main = tid == target.pid
+            check_sleeper(recording, tid, ["truth_finish", "main"] if main else ["truth_sleep", "sleeper"])
+            expect_failure(check_sleeper, recording, tid, ["sleeper", "truth_sleep"])
+            expect_failure(check_sleeper, recording, tid, ["truth_sleep", "main"])
+
+
+def test_cgroup(context):
+    """Who is in it when it begins, who enters, and their children; nobody else."""
+    needs_root()
+    with ExitStack() as left:
+        root = cgroups.old("pids") or cgroups.unified(context, left, "pids")
+        group = root / f"wallprof-{os.getpid()}"
+        (group / "below").mkdir(parents=True)
+        left.callback(group.rmdir)
+        left.callback((group / "below").rmdir)
+        inside, enters, outside = (spinner(context, 0, 20) for _ in range(3))
+        left.callback(end, [inside, enters, outside])
+        (group / "cgroup.procs").write_text(str(inside.pid))
+        script = (f"sleep 0.3; echo {enters.pid} >{group}/below/cgroup.procs; sleep 0.2;"
+                  f"kill -USR1 {inside.pid} {enters.pid} {outside.pid};"
+                  f"sh -c 'echo $$ >{group}/cgroup.procs; sh -c \"exit 0\"; sleep 0.1'")
+        helper = context.start(["sh", "-c", script])
+        recording = record_system(context, "--cgroup", group, "-d", f"{3 * PATIENCE}s")
+        helper.wait()
+        check_members(recording, [inside, enters], [outside, helper])
+        expect_failure(check_members, recording, [inside, outside], [])
+        expect_failure(check_members, recording, [inside], [enters])
+        for process in (inside, enters):
+            ran_ns = int(process.stdout.readline())
+            check_close("its thread", recording.ledger(process.pid)["states"]["running"], ran_ns, 0.05,
+                        3 * MS + noise(ran_ns))
+        outside.stdout.readline()
+
+
+def check_members(recording, members, others):
+    pids = {p["pid"]: p["name"] for p in recording.report["processes"]}
+    check(all(m.pid in pids for m in members), f"{[m.pid for m in members]} are not all among {pids}")
+    check(not any(o.pid in pids for o in others), f"of {[o.pid for o in others]} some are among {pids}")
+    strangers = {name for name in pids.values()} - {"sh", "sleep", "python3", Path(sys.executable).name}
+    check(not strangers, f"nobody asked for {strangers}")
+    check(sorted(pids.values()).count("sh") >= 2, f"the one that entered, and its child: {pids}")
+
+
+def end(processes):
+    for process in processes:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def test_refused(context):
+    """What cannot be is said at once."""
+    for arguments, word in ((["-a", "-p", "1"], "one of"), (["-t", "1", "--", "true"], "--tid"),
+                            (["--cgroup", "/nowhere"], "no cgroup"), (["--cgroup", "/tmp"], "no cgroup"),
+                            (["-t", "4194303"], "no thread"), (["-t", "x"], "thread numbers"), ([], "--all")):
+        done = context.wallprof(*arguments, status=125)
+        check(word in done.stderr, f"{arguments}: {done.stderr}")
+    check(not list(context.folder.iterdir()), f"left behind: {list(context.folder.iterdir())}")
