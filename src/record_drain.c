@@ -67,6 +67,22 @@ static void take_exit(Recording *recording, const struct rec_exit *exit)
 		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
 }
 
+static bool is_leader(const struct record *record)
+{
+	const struct rec_task *task = (const struct rec_task *)record;
+
+	return record->kind == REC_TASK && record->flags & TASK_FOREIGN && task->tid == task->tgid;
+}
+
+/* Of threads that are recorded alone: what the process maps is known by its leader. */
+static void take_leader(Recording *recording, const struct rec_task *task)
+{
+	struct rec_task leader = *task;
+
+	leader.h.flags &= ~TASK_FOREIGN;
+	unwinder_take(recording->unwinder, &leader.h);
+}
+
 /*
  * Drains do not parse, with two exceptions: the side-band is told whose mappings are wanted, and
  * the unwinder follows births and ends. Copies of stacks go no further.
@@ -81,6 +97,8 @@ static int take_bpf_record(void *user, const struct record *record)
 		take_exit(recording, (const struct rec_exit *)record);
 	if (recording->unwinder && is_for_unwinder(record))
 		unwinder_take(recording->unwinder, record);
+	if (recording->unwinder && recording->scope.threads && is_leader(record))
+		take_leader(recording, (const struct rec_task *)record);
 	if (record->kind == REC_STACK_COPY)
 		return 0;
 	return recording_put(recording, record);

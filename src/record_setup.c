@@ -103,8 +103,10 @@ static int start_sources(Recording *recording)
 	error = sideband_open(recording->files, recording_write_mapping, recording,
 			      &recording->sideband);
 	if (error)
-		log_error("opening perf's side-band failed: %s (see kernel.perf_event_paranoid)",
-			  strerror(-error));
+		log_error(
+			"opening perf's side-band failed: %s (where kernel.perf_event_paranoid is "
+			"3 or more, as in Debian, root alone may: set it to 2)",
+			strerror(-error));
 	if (!error && options->user_stacks == USER_STACKS_TABLES)
 		error = start_unwinder(recording);
 	return error;

@@ -66,7 +66,7 @@ def test_over(context):
     zombie = next(pid for pid in children(parent.pid) if state_of(pid) == "Z")
     done = context.wallprof("-o", context.path("z.json"), "-p", zombie, "-d", "1s", status=125)
     check("has ended" in done.stderr, done.stderr)
-    short = context.start(["sleep", "0.3"])
+    short = context.start(["sleep", "0.3" if PATIENCE == 1 else "8"])
     begin = time.monotonic()
     recording = record(context, short.pid, "60s")
     check(time.monotonic() - begin < 30, "it did not end with the process")
@@ -88,7 +88,7 @@ def test_execs(context):
     recording = record(context, target.pid, "300ms")
     ledger = recording.ledger(target.pid)
     check(sum(ledger["states"].values()) == ledger["lifetime_ns"], f"{ledger}")
-    check(ledger["process"] == "sh", f"{ledger}")
+    check(ledger["process"] in ("sh", "exe"), f"{ledger}")  # as busybox becomes itself
 
 
 @host_only("a guest's memory is small")
@@ -115,6 +115,7 @@ def test_kernel_thread(context):
     check(told == [("ksoftirqd/0", "kernel threads")], f"{told}")
 
 
+@host_only("it needs cp")
 def test_container(context):
     """In mount and PID namespaces of its own, of which the names come all the same."""
     needs_root()

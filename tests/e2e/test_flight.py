@@ -81,7 +81,7 @@ def resident(pid):
 
 def test_bounded(context):
     """However long it goes on, neither memory nor disk grow by it."""
-    target = context.start(context.workload("sleeps", threads=20, rounds=10000, ms=1, step_us=10))
+    target = context.start(context.workload("sleeps", threads=20, rounds=1000000, ms=1, step_us=10))
     recorder = context.start([WALLPROF, "-q", "--flight-recorder", "400ms", "-o", context.path("p.json"), "-p",
                               str(target.pid)])
     wait_until(lambda: context.path("p.json.capture").exists(), "the recording begins")
