@@ -36,6 +36,8 @@ u32 command_tgid;
 u64 command_threads;
 u64 command_end_ns;
 u8 snapshot_at_end;
+u64 snapshot_ns;
+u32 stacks_sent[SLEEPERS];
 struct unwind_object vdso_object;
 struct unwind_troubles unwind_troubles;
 u64 unwind_epoch;

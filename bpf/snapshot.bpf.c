@@ -43,52 +43,132 @@ static __always_inline bool has_user_stack(struct task_struct *task)
 	       !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER | PF_EXITING));
 }
 
+/* Where a copy is made; how far it is stands in the copy, of which the verifier believes nothing.
+ */
+struct copying {
+	struct task_struct *task;
+	struct rec_stack_copy *copy;
+	u64 sp;
+};
+
+static long copy_page(u32 index, void *context)
+{
+	struct copying *copying = context;
+	struct rec_stack_copy *copy = copying->copy;
+	u64 size = copy->size;
+
+	if (size > COPY_SIZE - PAGE_SIZE ||
+	    bpf_copy_from_user_task(copy->stack + size, PAGE_SIZE, (void *)(copying->sp + size),
+				    copying->task, 0))
+		return 1;
+	copy->size = size + PAGE_SIZE;
+	return 0;
+}
+
+/* As copy_stack(), in a loop that the verifier goes through once; size 0: there was nothing. */
+static __always_inline void copy_sleeping_stack(struct task_struct *task,
+						struct rec_stack_copy *copy, u64 sp)
+{
+	struct copying copying = {.task = task, .copy = copy, .sp = sp};
+	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
+
+	barrier_var(size);
+	copy->size = 0;
+	if (bpf_copy_from_user_task(copy->stack, size, (void *)sp, task, 0))
+		return;
+	copy->size = size;
+	bpf_loop(COPY_SIZE / PAGE_SIZE - 1, copy_page, &copying, 0);
+}
+
+/* The two iterators know each other's stack by it: of a thread that has not switched in between. */
+static __always_inline u64 sleeping_id(struct task_struct *task)
+{
+	return ((u64)task->pid << 32 | seq_of(task)) * 0x9e3779b97f4a7c15ULL ^ snapshot_ns;
+}
+
+static __always_inline u32 sent_mark(struct task_struct *task)
+{
+	return task->pid ^ (u32)seq_of(task) << 22;
+}
+
 /* To which the recorder finds the rest: not one mapping of the process is known to BPF yet. */
-static __always_inline u64 send_leaf(struct stack_slot *slot, struct task_struct *task, u64 ns)
+static __always_inline int send_leaf(struct stack_slot *slot, struct task_struct *task, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
+	u32 size = sizeof(*stack) + sizeof(stack->frames[0]);
 
-	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
+	record_init(&stack->h, REC_STACK, STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC),
+		    size, ns);
+	stack->id = sleeping_id(task);
 	stack->tgid = task->tgid;
 	stack->tables_ns = ns;
 	stack->frames[0] = slot->walk.pc;
 	stack->count = 1;
 	stack->result = STACK_NO_TABLE;
-	return slot_send(slot, ns * 0x9e3779b97f4a7c15ULL ^ task->pid, ns);
+	return emit(&bulk_ring, &stack->h, size);
 }
 
 /*
  * The user stack of a task that sleeps, as a copy that the recorder walks when it knows what the
  * process maps. As the kernel's, it counts only if the task did not switch meanwhile.
  */
-static __noinline u64 sleeping_user_stack(struct task_struct *task, u64 ns)
+static __always_inline void copy_stack_of(struct task_struct *task, struct stack_slot *slot, u64 ns)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct rec_stack_copy *copy;
-	struct stack_slot *slot;
+	u32 number = slot->number;
 	u16 seq = seq_of(task);
-	u32 number;
-	u64 id = 0;
 
-	if (!has_user_stack(task) || user_cs(regs) != USER_CS)
+	copy = bpf_map_lookup_elem(&copies, &number);
+	if (!copy)
+		return;
+	take_registers(&slot->walk, (struct pt_regs *)bpf_task_pt_regs(task));
+	copy->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
+	copy->tables_ns = ns;
+	copy_sleeping_stack(task, copy, slot->walk.sp);
+	if (!copy->size || task->on_cpu || seq_of(task) != seq || send_leaf(slot, task, ns))
+		return;
+	stacks_sent[task->pid & (SLEEPERS - 1)] = sent_mark(task);
+	send_copy(slot, copy, task, ns);
+}
+
+/* Of a thread that is recorded alone: who its process is. */
+static __always_inline int describe_leader(struct task_struct *task, u64 ns)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	if (!is_target_number(task->tgid))
+		describe_foreign(leader, ns);
+	return 0;
+}
+
+/* Before snapshot(): by itself, for the verifier of 6.1 would be too long at both. */
+SEC("iter.s/task")
+int snapshot_stacks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct stack_slot *slot;
+	u64 ns;
+
+	if (!task || !is_target(task))
+		return 0;
+	ns = bpf_ktime_get_ns();
+	if (setting_threads)
+		describe_leader(task, ns);
+	if (!has_user_stack(task) || user_cs((struct pt_regs *)bpf_task_pt_regs(task)) != USER_CS)
 		return 0;
 	slot = slot_take_accounted(ns);
 	if (!slot)
 		return 0;
-	number = slot->number;
-	copy = bpf_map_lookup_elem(&copies, &number);
-	if (copy) {
-		take_registers(&slot->walk, regs);
-		copy->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
-		copy->tables_ns = ns;
-		copy->size = copy_stack(task, ANY_TASK, copy, slot->walk.sp);
-		if (copy->size && !task->on_cpu && seq_of(task) == seq)
-			id = send_leaf(slot, task, ns);
-		if (id)
-			send_copy(slot, copy, task, ns);
-	}
+	copy_stack_of(task, slot, ns);
 	slot_release(slot);
-	return id;
+	bpf_seq_write(ctx->meta->seq, "", 1); /* as in snapshot() */
+	return 0;
+}
+
+/* What snapshot_stacks() has sent of it; 0 = nothing, or it has switched since. */
+static __always_inline u64 sleeping_user_stack(struct task_struct *task)
+{
+	return stacks_sent[task->pid & (SLEEPERS - 1)] == sent_mark(task) ? sleeping_id(task) : 0;
 }
 
 /*
@@ -131,6 +211,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	struct rec_snapshot record = {};
 	u8 flags = snapshot_at_end ? SNAPSHOT_END : 0;
 
+	record.ustack = sleeping_user_stack(task);
 	record.seq = seq_of(task);
 	record.state = task->__state;
 	if (task->on_cpu)
@@ -143,10 +224,8 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	snapshot_object(task, &record);
 	flags |= record.h.flags;
 	record.tid = task->pid;
-	if (!snapshot_at_end) {
+	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);
-		record.ustack = sleeping_user_stack(task, ns);
-	}
 	record.ns_after = bpf_ktime_get_ns();
 	record_init(&record.h, REC_SNAPSHOT, flags, sizeof(record), ns);
 	return emit(&sched_ring, &record.h, sizeof(record));
@@ -155,15 +234,6 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 static __noinline int emit_description(struct task_struct *task, u64 ns)
 {
 	return emit_task(task, 0, 0, ns);
-}
-
-static __noinline int describe_leader(struct task_struct *task, u64 ns)
-{
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-
-	if (!is_target_number(task->tgid))
-		describe_foreign(leader, ns);
-	return 0;
 }
 
 static __noinline int emit_accounts(struct task_struct *task, u64 ns)
@@ -182,9 +252,6 @@ int snapshot(struct bpf_iter__task *ctx)
 	if (!task || !is_target(task))
 		return 0;
 	ns = bpf_ktime_get_ns();
-	/* Of a thread that is recorded alone: who its process is. */
-	if (setting_threads)
-		describe_leader(task, ns);
 	emit_description(task, ns);
 	emit_snapshot(task, ns);
 	emit_accounts(task, bpf_ktime_get_ns());

@@ -46,21 +46,20 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 #define PAGE_SIZE (1UL << PAGE_SHIFT)
 
 /*
- * Page by page, for what lies above the stack may not be there. Returns the bytes, 0 if there are
- * none.
+ * That of the current task: page by page, for what lies above the stack may not be there. Returns
+ * the bytes, 0 if there are none.
  */
-static __always_inline u32 copy_stack(struct task_struct *task, enum whose whose,
-				      struct rec_stack_copy *copy, u64 sp)
+static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
 {
 	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
 
 	barrier_var(size); /* or clang adds by `or`, of which the verifier knows less */
-	if (read_user(task, whose, copy->stack, size, sp))
+	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
 		return 0;
 	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
 		if (size > COPY_SIZE - PAGE_SIZE)
 			break;
-		if (read_user(task, whose, copy->stack + size, PAGE_SIZE, sp + size))
+		if (bpf_probe_read_user(copy->stack + size, PAGE_SIZE, (void *)(sp + size)))
 			break;
 		size += PAGE_SIZE;
 		barrier_var(size);

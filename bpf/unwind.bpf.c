@@ -488,7 +488,7 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	take_registers(&slot->walk, regs);
 	copy->start_boottime = process_start();
 	copy->tables_ns = slot->process.tables_ns;
-	copy->size = copy_stack(task, CURRENT_TASK, copy, slot->walk.sp);
+	copy->size = copy_stack(copy, slot->walk.sp);
 	return send_copy(slot, copy, task, slot->stack.h.ns);
 }
 

@@ -59,6 +59,8 @@ extern u32 command_tgid;    /* the launched command, or 0 */
 extern u64 command_threads; /* how many of its threads still live */
 extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
 extern u8 snapshot_at_end;
+extern u64 snapshot_ns;
+extern u32 stacks_sent[SLEEPERS]; /* by snapshot_stacks() */
 extern struct unwind_object vdso_object;
 extern struct unwind_troubles unwind_troubles;
 extern u64 unwind_epoch; /* see unwind_head */

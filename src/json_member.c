@@ -38,7 +38,8 @@ static void take_string(Skimmer *skimmer, char c)
 
 static bool is_wanted_key(const Skimmer *skimmer)
 {
-	return skimmer->is_key && skimmer->key_length == strlen(skimmer->name) &&
+	return skimmer->is_key && skimmer->key_length <= sizeof(skimmer->key) &&
+	       skimmer->key_length == strlen(skimmer->name) &&
 	       !memcmp(skimmer->key, skimmer->name, skimmer->key_length);
 }
 

@@ -60,6 +60,7 @@ static const struct {
 	{"mark_unnamed", "iter/task", "finding all processes, or those of a cgroup", HOOK_NEEDED},
 	{"mark_command", "iter/task", "finding the command", HOOK_NEEDED},
 	{"mark_descendants", "iter/task", "finding processes of targets", HOOK_NEEDED},
+	{"snapshot_stacks", "iter.s/task", "stacks of threads asleep at the start", HOOK_NEEDED},
 	{"snapshot", "iter.s/task", "threads asleep at the start", HOOK_NEEDED},
 };
 

@@ -91,13 +91,27 @@ int programs_mark_unnamed(Programs *programs)
 	return error ? error : run_iterator(programs, program, 0, NULL, NULL);
 }
 
+/* First the stacks, to which what follows refers. */
+static int take_snapshot(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
+{
+	struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
+	int error = 0;
+
+	state->snapshot_ns = now_ns();
+	if (!state->snapshot_at_end)
+		error = run_iterator(programs, PROGRAM(programs, snapshot_stacks), pid, between,
+				     user);
+	return error ? error
+		     : run_iterator(programs, PROGRAM(programs, snapshot), pid, between, user);
+}
+
 int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
 {
 	programs->halves[HALF_SWITCH]->bss->snapshot_at_end = at_end;
-	return run_iterator(programs, PROGRAM(programs, snapshot), 0, between, user);
+	return take_snapshot(programs, /* pid= */ 0, between, user);
 }
 
 int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {
-	return run_iterator(programs, PROGRAM(programs, snapshot), pid, between, user);
+	return take_snapshot(programs, pid, between, user);
 }
