@@ -59,7 +59,7 @@ def check_made_anew(profile, report, path, count, size):
     synced = [o for o in report["waited_objects"] if o["object"] == path and o["reason"] == "[fsync wait]"]
     check(len(synced) == 1 and synced[0]["count"] >= count, f"{len(synced)} rows of {count} files: {synced}")
     unseen = noted(report, "not seen to complete")
-    check(file_of(report, path)["write_bytes"] >= (count - unseen) * size, f"{file_of(report, path)}")
+    check(file_of(report, path)["written_bytes"] >= (count - unseen) * size, f"{file_of(report, path)}")
     told = [m["data"]["offset"] for thread in profile.threads for m in thread.markers()
             if m["data"].get("type") == "Wait" and "offset" in m["data"]
             and thread.text(m["data"].get("filename")) == path]
