@@ -4,7 +4,8 @@
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
 under the sanitizers), vm (the kernel matrix), fuzz (fuzz.py), and one for each test_*.py beside
 this file.
-Suites that hold no times to account say so (UNTIMED), and may have other work beside them: each other.
+Suites that hold no times to account say so (UNTIMED), and may have other work beside them: each other,
+and the kernel matrix.
 In a guest of that matrix (--guest) only the last ones, as far as they need a kernel.
 """
 import argparse
@@ -15,8 +16,10 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
 import traceback
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
@@ -90,6 +93,15 @@ class Runner:
     def run_module(self, suite):
         for name, function in tests_of(suite):
             self.run(name, function)
+
+    def run_modules(self, left):
+        """As many as are left when others take from the same list."""
+        while left:
+            try:
+                suite = left.popleft()
+            except IndexError:
+                return
+            self.run_module(suite)
 
     def unit_tests(self, suite, build):
         """(name, test) of the cmocka programs that this build folder has."""
@@ -207,6 +219,13 @@ def run_guest(runner, suites):
         runner.run(name, function)
 
 
+def run_beside_kernels(runner, room, left):
+    """On the other CPU, and where the machines want both, they have them: a thread has a priority of its own."""
+    fuzz.run(runner, room)
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), fuzz.NICE)
+    runner.run_modules(left)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--long", action="store_true", help="every suite on every kernel, "
@@ -225,18 +244,19 @@ def main():
         sys.exit(runner.summary())
     runner.run_units()
     untimed = [suite for suite in suites if getattr(importlib.import_module(suite), "UNTIMED", False)]
+    left = deque(untimed)
     # An emulated machine keeps one CPU busy.
     room = Semaphore(fuzz.AT_A_TIME - 1)
     with ThreadPoolExecutor(1) as pool:
-        fuzzing = pool.submit(fuzz.run, runner, room)
+        beside = pool.submit(run_beside_kernels, runner, room, left)
         try:
             runner.run_kernels(options.long)
         finally:
             room.release()
         with ThreadPoolExecutor(os.cpu_count()) as suites_at_once:
-            for done in [suites_at_once.submit(runner.run_module, suite) for suite in untimed]:
+            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(os.cpu_count())]:
                 done.result()
-        fuzzing.result()
+        beside.result()
     # These hold times to account: nothing else runs beside them.
     for suite in suites:
         if suite not in untimed:

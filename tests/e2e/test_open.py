@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -174,7 +175,7 @@ def test_hostile_requests(context):
     opened, rng = Opened(context, profile_of(context)), context.random
     host = b"Host: 127.0.0.1:%d\r\n" % opened.port
     path = opened.path.encode()
-    for data in (b"", b"\r\n" * 1000, b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+    requests = (b"", b"\r\n" * 1000, b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
                  b"GET " + b"/a" * 100000 + b" HTTP/1.1\r\n" + host + b"\r\n",
                  b"GET " + path + b" HTTP/1.1\r\n" + host + b"X: y\r\n" * 20000 + b"\r\n",
                  b"GET " + path + b" HTTP/1.1\r\n\r\n", b"GET " + path + b" HTTP/1.0\r\n\r\n",
@@ -183,8 +184,10 @@ def test_hostile_requests(context):
                  b"POST " + path + b" HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
                  b"GET http://example.com" + path + b" HTTP/1.1\r\nHost: example.com\r\n\r\n",
                  *(rng.randbytes(rng.randint(1, 3000)) for _ in range(100)),
-                 *(bytes(rng.choice(b"GET /HTP1.\r\n:%0a") for _ in range(200)) for _ in range(100))):
-        got = send(opened, data)
+                 *(bytes(rng.choice(b"GET /HTP1.\r\n:%0a") for _ in range(200)) for _ in range(100)))
+    with ThreadPoolExecutor(16) as senders:  # some of them keep their sender waiting
+        answers = list(senders.map(lambda data: send(opened, data), requests))
+    for data, got in zip(requests, answers):
         check(not re.match(rb"HTTP/1\.\d 2", got), f"{data[:80]!r} gets {got[:80]!r}")
     check_answer(opened.ask(), 200)
     # More than it takes, which say nothing: they do not keep it from its end.
