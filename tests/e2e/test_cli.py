@@ -8,6 +8,8 @@ import subprocess
 from budget import check_programs
 from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_root, read_report
 
+UNTIMED = True
+
 
 def run(context, *arguments, **settings):
     return context.wallprof(*arguments, status=None, **settings)

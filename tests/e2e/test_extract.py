@@ -8,6 +8,7 @@ from slow_disk import LimitedMount, LittleDirty
 
 PROGRAM = BUILD / "tools" / "tar-extract"
 HOST_ONLY = "it makes loop devices"
+UNTIMED = True
 # A lock that another writer of the file has while it waits for the disk is told as such.
 DISK = {"[disk read wait]", "[disk write wait]", "[disk wait]", "[page-fault I/O wait]",
         "[dirty-page throttling]", "[writeback throttling]", "[disk queue full]", "[journal wait]",

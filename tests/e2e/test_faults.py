@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from harness import (IN_GUEST, MS, WORKLOADS, Profile, Skip, check, check_causes, check_timed,
-                     expect_failure, fewer, needs_root, read_report)
+                     expect_failure, fewer, is_long, needs_root, read_report)
 
 PAGE = 4096
 # What a fault of each kind of the workload is called, and how the kernel counts it.
@@ -169,7 +169,7 @@ def check_storm(report, told):
 
 def test_storm(context):
     """200,000 a second, or as many as the machine can."""
-    count = fewer(context.random.randint(400_000, 600_000))
+    count = fewer(context.random.randint(400_000, 600_000) // (1 if is_long() else 3))
     for source in sources(context):
         _, report, told = record_faults(context, source, {"storm": count}, *ALL)
         check_storm(report, told["storm"])

@@ -85,10 +85,10 @@ def test_bounded(context):
     recorder = context.start([WALLPROF, "-q", "--flight-recorder", "400ms", "-o", context.path("p.json"), "-p",
                               str(target.pid)])
     wait_until(lambda: context.path("p.json.capture").exists(), "the recording begins")
-    time.sleep(2 * PATIENCE)
+    time.sleep(1.5 * PATIENCE)
     segments = Path(f"/proc/{recorder.pid}/fd")
     before = resident(recorder.pid), count_segments(segments)
-    time.sleep(3 * PATIENCE)
+    time.sleep(2 * PATIENCE)
     after = resident(recorder.pid), count_segments(segments)
     check(after[0] - before[0] < 8 << 20 and after[1] <= before[1] + 3 <= 16, f"{before}, then {after}")
     recorder.send_signal(signal.SIGINT)

@@ -76,7 +76,8 @@ def test_stock_by_libdwfl(context):
         print(f"# {name} against libdwfl: {dict(found)}", flush=True)
         # What node makes at run time has no tables; of others, a few frames need a register
         # that only the leaf has. How many are cut short in all is test_complete's.
-        check_found(found, f"{name}: {text}", cut_share=1 if name == "node" else 0.03)
+        # Threads of python3 are seen at their birth, too (see above).
+        check_found(found, f"{name}: {text}", cut_share={"node": 1, "python3": 0.1}.get(name, 0.03))
         stops += found["stops"]
     check(stops >= 1000, f"{stops} stops only")
 
