@@ -219,10 +219,12 @@ def run_guest(runner, suites):
         runner.run(name, function)
 
 
-def run_beside_kernels(runner, room, left):
-    """On the other CPU, and where the machines want both, they have them: a thread has a priority of its own."""
+def run_beside_kernels(runner, room, left, thread):
+    """On the other CPU, and where the machines want both, they have them: a thread has a policy of its own,
+    and what it starts has that, too."""
+    thread.append(threading.get_native_id())
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     fuzz.run(runner, room)
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), fuzz.NICE)
     runner.run_modules(left)
 
 
@@ -248,14 +250,16 @@ def main():
     # An emulated machine keeps one CPU busy.
     room = Semaphore(fuzz.AT_A_TIME - 1)
     with ThreadPoolExecutor(1) as pool:
-        beside = pool.submit(run_beside_kernels, runner, room, left)
+        thread = []
+        beside = pool.submit(run_beside_kernels, runner, room, left, thread)
         try:
             runner.run_kernels(options.long)
         finally:
             room.release()
-        workers = os.cpu_count() + 1  # they wait as much as they compute
-        with ThreadPoolExecutor(workers) as suites_at_once:
-            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]:
+            for number in thread:
+                os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
+        with ThreadPoolExecutor(os.cpu_count()) as suites_at_once:
+            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(os.cpu_count())]:
                 done.result()
         beside.result()
     # These hold times to account: nothing else runs beside them.

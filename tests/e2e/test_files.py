@@ -53,17 +53,13 @@ def test_packing(context):
 
 
 def test_capture_levels(context):
-    """A capture that took more work is smaller, and holds the same."""
-    sizes = {}
+    """A capture holds the same whatever work was put in; tests/unit/test_capture_levels.c compares sizes."""
     for level in ("1", "19", "3,4"):
         output = context.path(f"{level}.json")
         context.wallprof("-q", "--keep-capture", "--capture-compression", level, "-o", output, "--",
                          *context.workload("sleeps", threads=8, rounds=400, ms=1, step_us=10))
-        capture = context.path(f"{level}.json.capture")
-        report = read_report(context, capture)
+        report = read_report(context, context.path(f"{level}.json.capture"))
         check(len(report["threads"]) == 9 and report["totals"]["switch"]["lost"] == 0, f"level {level}: {report}")
-        sizes[level] = capture.stat().st_size / report["totals"]["switch"]["received"]
-    check(sizes["19"] < sizes["1"], f"bytes a switch: {sizes}")
     for level in ("0", "20", "3,0", "3,x"):
         context.wallprof("--capture-compression", level, "--", "true", status=125)
 
@@ -84,8 +80,9 @@ def check_range(recording, begin, end, report):
         check(sum(thread["states"].values()) == thread["lifetime_ns"], f"{thread}")
         # To the thread it goes on until it has a CPU again.
         late = sum(thread["states"].get(state, 0) for state in ("runnable", "running"))
-        check_close(f"{truth['name']}, asleep", thread["reasons"].get("[sleep]", 0), wanted - late / 2, 0.03,
-                    2 * MS + late / 2 + noise(wanted))
+        asleep = thread["reasons"].get("[sleep]", 0)
+        check(wanted - late - 3 * MS - noise(wanted) <= asleep <= wanted + 3 * MS + noise(wanted),
+              f"{truth['name']}: {asleep / MS} ms asleep, and {late / MS} on its way; it says {wanted / MS}")
 
 
 def test_range(context):
