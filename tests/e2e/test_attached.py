@@ -183,11 +183,12 @@ def quantile(gaps, share):
     return gaps[min(int(share * len(gaps)), len(gaps) - 1)]
 
 
-def check_undisturbed(alone, attached):
-    """Nothing stops it; but loading takes CPUs, which it may have to wait for as for any other program's sake."""
-    for share, room in ((0.5, 0.0002), (0.99, 0.008), (1, 0.05)):
-        check(quantile(attached, share) <= 1.2 * quantile(alone, share) + room,
-              f"of {share}: {quantile(attached, share) * 1000:.3f} ms, and {quantile(alone, share) * 1000:.3f} alone")
+def check_undisturbed(control, attached):
+    """Its pauses are those that it has when another process is attached to: it waits for a CPU while programs are
+    loaded, and for nothing else. The longest is one of thousands, and depends on chance."""
+    for share, room in ((0.5, 0.0002), (0.99, 0.002), (1, 0.03)):
+        check(quantile(attached, share) <= 1.2 * quantile(control, share) + room,
+              f"of {share}: {quantile(attached, share) * 1000:.3f} ms, {quantile(control, share) * 1000:.3f} if not to it")
 
 
 def check_states(seen):
@@ -204,24 +205,28 @@ def test_undisturbed(context):
     """Attached to again and again."""
     needs_root()
     needs_command("bpftool")
-    heart, left = Heart(context), programs()
+    heart, other, left = Heart(context), context.start(["sleep", "600"]), programs()
     try:
         time.sleep(2)
-        alone, before = heart.take(), heart.belongings()
+        alone, before, control, attached = heart.take(), heart.belongings(), [], []
         times = 200 if is_long() else 10
-        for _ in range(times):
-            context.wallprof("record", "-q", "--defer-symbols", "-o", context.path("c"), "-p", heart.process.pid,
-                             "-d", "30ms")
-        attached, after = heart.take(), heart.belongings()
+        for _ in range(5):
+            for gaps, pid in ((control, other.pid), (attached, heart.process.pid)):
+                for _ in range(times // 5):
+                    context.wallprof("record", "-q", "--defer-symbols", "-o", context.path("c"), "-p", pid, "-d", "30ms")
+                gaps += heart.take()
+        control.sort()
+        attached.sort()
+        after = heart.belongings()
     finally:
         heart.end()
     check(len(alone) > 300 and len(attached) > 300, f"{len(alone)} and {len(attached)} beats")
-    check_undisturbed(alone, attached)
-    expect_failure(check_undisturbed, alone, [3 * gap + 0.003 for gap in alone])
+    check_undisturbed(control, attached)
+    expect_failure(check_undisturbed, control, [gap + 0.005 for gap in attached])
     check_states(heart.seen)
     expect_failure(check_states, heart.seen | {("t", "1")})
     check(after[:2] == before[:2] and after[2] - before[2] <= 256, f"descriptors, mappings, KiB: {before}, then {after}")
     wait_until(lambda: not programs() - left, "the programs are gone")
-    print(f"# pauses of a heart in {times} times: median {quantile(attached, 0.5) * 1000:.3f} ms, 99 % "
-          f"{quantile(attached, 0.99) * 1000:.3f} ms, longest {attached[-1] * 1000:.3f} ms; alone "
-          f"{quantile(alone, 0.5) * 1000:.3f}, {quantile(alone, 0.99) * 1000:.3f}, {alone[-1] * 1000:.3f}", flush=True)
+    told = [f"{what} {quantile(gaps, 0.5) * 1000:.3f}, {quantile(gaps, 0.99) * 1000:.3f}, {gaps[-1] * 1000:.3f} ms"
+            for what, gaps in (("attached to", attached), ("to another", control), ("alone", alone))]
+    print(f"# pauses of a heart (median, 99 %, longest), {times} times each: " + "; ".join(told), flush=True)

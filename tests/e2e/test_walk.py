@@ -38,7 +38,7 @@ def check_found(found, text, cut_share=0.0):
     judged = found["stops"] - found["unread"]
     check(found["different"] == 0, f"{found}: {text}")
     check(judged > 0 and found["equal"] + found["both_cut"] + found["libdwfl_cut"]
-          + found["libdwfl_guesses"]
+          + found["libdwfl_guesses"] + found["births"]
           >= (1 - cut_share) * judged, f"too few reach their end: {found}: {text}")
 
 
@@ -60,9 +60,7 @@ def test_fixtures_by_libdwfl(context):
         command = [WORKLOADS / fixture[0], *fixture[1:]]
         found, text = collect(lambda: stop_by_libdwfl(context, command, 40, 4000), 20)
         check(found["stops"] >= 10, f"{fixture}: hardly a stop")
-        # A thread at its birth is in clone's wrapper, whose rules are for the caller's side; BPF
-        # knows it by its registers.
-        check_found(found, f"{fixture}: {text}", cut_share=0.2 if "threads" in fixture else 0.0)
+        check_found(found, f"{fixture}: {text}")
         everything.update(found)
     print(f"# fixtures against libdwfl: {dict(everything)}", flush=True)
 
@@ -76,8 +74,7 @@ def test_stock_by_libdwfl(context):
         print(f"# {name} against libdwfl: {dict(found)}", flush=True)
         # What node makes at run time has no tables; of others, a few frames need a register
         # that only the leaf has. How many are cut short in all is test_complete's.
-        # Threads of python3 are seen at their birth, too (see above).
-        check_found(found, f"{name}: {text}", cut_share={"node": 1, "python3": 0.1}.get(name, 0.03))
+        check_found(found, f"{name}: {text}", cut_share=1 if name == "node" else 0.03)
         stops += found["stops"]
     check(stops >= 1000, f"{stops} stops only")
 

@@ -36,6 +36,7 @@ enum found {
 	FOUND_EQUAL,
 	FOUND_BOTH_CUT,	   /* both end at the same frame, without having come to the outermost */
 	FOUND_CUT,	   /* ours ends early, and says so */
+	FOUND_BIRTH,	   /* it does at a thread's birth, which BPF knows by registers */
 	FOUND_GUESSED,	   /* equal up to where ours says that it guesses */
 	FOUND_THEIRS_CUT,  /* libdwfl ends early, with an error */
 	FOUND_THEIRS_GOES, /* where there is no CFI libdwfl goes on, by frame pointers */
@@ -47,6 +48,7 @@ static const char *const found_names[FOUNDS] = {
 	[FOUND_EQUAL] = "equal",
 	[FOUND_BOTH_CUT] = "both_cut",
 	[FOUND_CUT] = "cut",
+	[FOUND_BIRTH] = "births",
 	[FOUND_GUESSED] = "guessed",
 	[FOUND_THEIRS_CUT] = "libdwfl_cut",
 	[FOUND_THEIRS_GOES] = "libdwfl_guesses",
@@ -200,6 +202,19 @@ static void print_stack(const char *who, Oracle *oracle, const Stack *stack)
 	fputc('\n', stderr);
 }
 
+#define CALL_CLONE  56
+#define CALL_CLONE3 435
+
+/*
+ * On its way out of clone with an empty stack: the wrapper's rules are for the caller's side. BPF
+ * does not walk there at all (is_new_thread() in bpf/unwind.bpf.c).
+ */
+static bool is_birth(const uint64_t regs[DWARF_REGS + 1], int64_t syscall)
+{
+	return regs[0] == 0 && /* rax */
+	       (syscall == CALL_CLONE || syscall == CALL_CLONE3);
+}
+
 static void judge(Oracle *oracle, pid_t tid, const uint64_t regs[DWARF_REGS + 1], int64_t syscall)
 {
 	bool in_syscall = is_in_syscall(oracle->tables, syscall, regs[DWARF_RETURN]);
@@ -211,6 +226,8 @@ static void judge(Oracle *oracle, pid_t tid, const uint64_t regs[DWARF_REGS + 1]
 	oracle->ours.result = process_tables_walk(oracle->tables, regs, in_syscall,
 						  oracle->ours.frames, FRAMES, &oracle->ours.count);
 	found = compare(oracle);
+	if (found == FOUND_CUT && oracle->ours.count == 1 && is_birth(regs, syscall))
+		found = FOUND_BIRTH;
 	oracle->found[found]++;
 	oracle->frames += oracle->theirs.count;
 	if (found == FOUND_CUT)
