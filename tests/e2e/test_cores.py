@@ -8,7 +8,7 @@ import json
 import subprocess
 from collections import Counter, namedtuple
 
-from harness import WORKLOADS, Failure, check, expect_failure
+from harness import WORKLOADS, Failure, check, expect_failure, is_long
 from libraries import make_thrower
 from object_files import run
 from test_walk import ORACLE, check_found, check_gdb, run_gdb
@@ -16,6 +16,7 @@ from test_walk import ORACLE, check_found, check_gdb, run_gdb
 HOST_ONLY = "it needs gdb"
 UNTIMED = True
 CORES = 3  # of one run of a program
+SOME = 8  # programs, drawn at random, but for the long run
 WANTED = 3  # threads that are where they should be, of each program
 
 # wanted: a function that is on the stack there. until: one that the program has come to when cores begin
@@ -104,6 +105,8 @@ def test_fixtures(context):
     # Within libgcc's unwinder a few instructions' rules are wrong: see test_unwind.
     thrown = Fixture((), "dive", cut_share=0.3)
     fixtures.append((thrown, (make_thrower(context.folder), "300", "20")))
+    if not is_long():
+        fixtures = context.random.sample(fixtures, SOME)
     for fixture, command in fixtures:
         libdwfl, gdb = compare_cores(context, fixture, command)
         print(f"# cores of {' '.join(map(str, command))}: libdwfl {dict(libdwfl)}, gdb {dict(gdb)}",

@@ -7,6 +7,7 @@ what that harness has for guests; counts are exact as ever.
 """
 import functools
 import json
+import random
 import re
 import shlex
 import subprocess
@@ -59,19 +60,28 @@ SCRIPTS = {
                       "/carried.capture\n"]),
     "refuse": "plain refuse wallprof -o /results/p.json -- touch /results/witness\n",
 }
-# Of the suites (tests/e2e), what every run of the matrix has; all of it in a long one.
-SELECTION = ("block.limited", "block.throttled_map", "block.throttled_sync", "cli.missing_privilege",
-             "faults.all", "faults.without_ftrace", "layers.striped", "record.pid_namespace",
-             "strip.fork_and_exec", "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through",
-             "unwind.exec_in_place", "unwind.number_used_again",
-             "unwind.signal", "unwind.vfork", "workloads.negative")
+# Of the suites (tests/e2e), what every run of the matrix has on each kernel, and what it has on one of them,
+# by the seed; all of it on each in a long one.
+EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "faults.without_ftrace",
+              "layers.striped", "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through",
+              "workloads.negative")
+SOMEWHERE = ("block.limited", "block.throttled_map", "record.pid_namespace", "strip.fork_and_exec",
+             "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork")
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
 
+def selection(seed, kernels):
+    """{kernel: names of end-to-end tests} of a run that is not a long one."""
+    dealt = random.Random(seed).sample(SOMEWHERE, len(SOMEWHERE))
+    return {kernel: (*EVERYWHERE, *dealt[i::len(kernels)]) for i, kernel in enumerate(kernels)}
+
+
 def scripts(seed, tests, command):
-    """{name: text} of what guests run, see init. tests: names of end-to-end tests, none = all.
+    """{name: text} of what guests run, see init. tests: {kernel: names of end-to-end tests, none = all}.
     command: what to run in a shell instead, or None."""
-    return {**SCRIPTS, "record": SCRIPTS["again"] + f"suites {seed} {' '.join(tests)}\n",
+    return {**SCRIPTS,
+            **{f"record-{kernel}": SCRIPTS["again"] + f"suites {seed} {' '.join(names)}\n"
+               for kernel, names in tests.items()},
             "cases": "".join(CASE.format(name, command.replace("SEED", str(seed)))
                              for name, command, _ in CASES) + LAST,
             "run": f"cd /wallprof\nplain run sh -c {shlex.quote(command or 'true')}\n"}
