@@ -35,6 +35,7 @@ u32 wanted_found;
 u32 command_tgid;
 u64 command_threads;
 u64 command_end_ns;
+u8 tables_pending;
 u8 snapshot_at_end;
 u64 snapshot_ns;
 u32 stacks_sent[SLEEPERS];

@@ -39,7 +39,7 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 
 static __always_inline bool has_user_stack(struct task_struct *task)
 {
-	return setting_user_stacks == USER_STACKS_TABLES && !task->on_cpu &&
+	return setting_user_stacks == USER_STACKS_TABLES && !tables_pending && !task->on_cpu &&
 	       !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER | PF_EXITING));
 }
 

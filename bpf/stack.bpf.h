@@ -170,8 +170,11 @@ static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_str
 		return stack->id;
 	unwind_walk(slot);
 	stack->tgid = task->tgid;
-	if (is_copy_wanted(stack->result))
+	if (is_copy_wanted(stack->result)) {
+		if (tables_pending)
+			return 0;
 		unique = ns * 0x9e3779b97f4a7c15ULL ^ task->pid;
+	}
 	id = slot_send(slot,
 		       seed ^ unique ^ stack->tables_ns ^ (u64)stack->result << 24 ^
 			       (u64)stack->h.flags << 16,

@@ -58,6 +58,7 @@ extern u32 wanted_found;    /* and whether it was there */
 extern u32 command_tgid;    /* the launched command, or 0 */
 extern u64 command_threads; /* how many of its threads still live */
 extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
+extern u8 tables_pending;   /* of what runs already: what can't be walked is not copied yet */
 extern u8 snapshot_at_end;
 extern u64 snapshot_ns;
 extern u32 stacks_sent[SLEEPERS]; /* by snapshot_stacks() */

@@ -231,9 +231,13 @@ static void print_spans(FILE *file, const Timeline *timeline)
 		fprintf(file, "      %" PRIu64 " %s", loss->count, label ? label : "other records");
 		if (on_cpu)
 			fprintf(file, " on CPU %u", loss->cpu);
-		fprintf(file, ", %s long, at %s: %s\n",
-			DURATION(loss->to_ns - MIN(loss->from_ns, loss->to_ns)), DURATION(from),
-			loss_cause_label(loss->cause));
+		fprintf(file, ", %s long, ",
+			DURATION(loss->to_ns - MIN(loss->from_ns, loss->to_ns)));
+		if (loss->to_ns < timeline->start_ns)
+			fputs("before the window", file);
+		else
+			fprintf(file, "at %s", DURATION(from));
+		fprintf(file, ": %s\n", loss_cause_label(loss->cause));
 	}
 }
 

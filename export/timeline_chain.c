@@ -456,6 +456,17 @@ static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct re
 	}
 }
 
+/* There are two at the start: the second has the stack of who fell asleep before there were tables.
+ */
+static void add_stack(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+{
+	Interval *last = chain_last(life);
+
+	if (last->state == STATE_BLOCKED && last->user_stack == STACK_NONE &&
+	    life->seq == record->seq)
+		last->user_stack = stack_reference(builder, record->ustack);
+}
+
 void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
 {
 	if (life->ended)
@@ -470,5 +481,7 @@ void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snaps
 		life->end_flags = record->h.flags;
 	} else if (!life->seq_known) {
 		apply_snapshot(builder, life, record);
+	} else {
+		add_stack(builder, life, record);
 	}
 }

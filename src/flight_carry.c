@@ -122,12 +122,23 @@ static void take_exec(FlightCarry *carry, const struct rec_exec *record)
 	keep(thread, CARRIED_EXEC, &record->h, record->h.len);
 }
 
+/* Of a thread that fell asleep before there were tables. */
+static void complete_stack(struct rec_switch *state, const struct rec_snapshot *record)
+{
+	if (!state->ustack && state->prev_seq == record->seq)
+		state->ustack = record->ustack;
+}
+
 static void take_snapshot(FlightCarry *carry, const struct rec_snapshot *record)
 {
 	CarriedThread *thread = thread_of(carry, record->tid);
 
-	if (!thread->records[CARRIED_STATE])
+	struct record *state = thread->records[CARRIED_STATE];
+
+	if (!state || state->kind == REC_SNAPSHOT)
 		keep(thread, CARRIED_STATE, &record->h, record->h.len);
+	else if (state->flags & SWITCH_PREV)
+		complete_stack((struct rec_switch *)state, record);
 }
 
 void flight_carry_take(FlightCarry *carry, const struct record *record)

@@ -272,6 +272,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_error("mapping the BPF programs' accounts failed: %s", strerror(-error));
 		return error;
 	}
+	programs->halves[HALF_SWITCH]->bss->tables_pending = true; /* see programs_tables_ready() */
 	/* Before anybody can be taken for a stranger. */
 	error = programs_learn_who_we_are(programs);
 	return error ? error : attach_followers(programs);

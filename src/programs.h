@@ -58,6 +58,12 @@ int programs_mark_unnamed(Programs *programs);
 /* Starts the timer ticks. Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
 
+/*
+ * From the start until then a stack that can't be walked is not copied, and those of threads asleep
+ * are not in a snapshot: the tables of what runs already are still being made.
+ */
+void programs_tables_ready(Programs *programs);
+
 /* How long the start took; with programs_start_ticks(), all of it. */
 typedef struct ProgramsTimes {
 	uint64_t load_ns;   /* opening and loading all programs, their maps, and the tables'

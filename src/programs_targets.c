@@ -91,6 +91,11 @@ int programs_mark_unnamed(Programs *programs)
 	return error ? error : run_iterator(programs, program, 0, NULL, NULL);
 }
 
+void programs_tables_ready(Programs *programs)
+{
+	programs->halves[HALF_SWITCH]->bss->tables_pending = false;
+}
+
 /* First the stacks, to which what follows refers. */
 static int take_snapshot(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {

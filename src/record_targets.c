@@ -157,7 +157,8 @@ static int add_mappings_of_all(Recording *recording)
 	return error;
 }
 
-/* So that the state of every thread at the start is known. */
+/* So that the state of every thread at the start is known, and who they are for whom tables are
+ * wanted. */
 static int describe_targets(Recording *recording)
 {
 	int error;
@@ -243,6 +244,15 @@ static int prepare_tables(Recording *recording)
 	return error;
 }
 
+/* Is anybody recorded who runs already, so that threads may be asleep? */
+static bool has_running(const Recording *recording)
+{
+	const Options *options = recording->options;
+
+	return options->pid_count || options->tid_count || has_unnamed(&recording->scope) ||
+	       recording->launched_running;
+}
+
 int recording_find_targets(Recording *recording)
 {
 	int error = mark_targets(recording);
@@ -255,5 +265,9 @@ int recording_find_targets(Recording *recording)
 		expect_program(recording);
 	if (!error && recording->unwinder)
 		error = prepare_tables(recording);
+	programs_tables_ready(recording->programs);
+	/* Once more, with the stacks of those who sleep. */
+	if (!error && recording->unwinder && has_running(recording))
+		error = describe_targets(recording);
 	return error;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is recorded is not disturbed by it, whatever state it is in; and nothing of it is left."""
+import os
 import re
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from harness import (PATIENCE, Recording, check, check_hidden, expect_failure, host_only, is_long,
+from harness import (PATIENCE, Recording, Skip, check, check_hidden, expect_failure, host_only, is_long,
                      needs_command, needs_root, wait_until)
 
 # Works for a moment every 2 ms, and tells the longest pauses between two of them that were, each second.
@@ -79,6 +80,52 @@ def children(pid):
 
 def states_of_children(pid):
     return [state_of(child) for child in children(pid)]
+
+
+def attach_cold(context, target):
+    """No table is known from earlier, so it takes a while until they are there."""
+    output, cache = context.path("p.json.gz"), context.path(f"cache-{target.pid}")
+    context.wallprof("-q", "--keep-capture", "-o", output, "-p", target.pid, "-d", "200ms",
+                     env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    check(list(cache.rglob("*")), "nothing was written to the cache")
+    recording = Recording(context, output)
+    check_hidden(recording.report["contradictions"])
+    return recording
+
+
+def check_asleep(recording, tids, function):
+    """What each thread waited in as the window began."""
+    for tid in tids:
+        frames = recording.profile.thread(tid).frames_of(0)
+        check("truth_sleep" in frames and function in frames, f"{tid} slept in {frames}")
+
+
+def check_stacks_kept(report):
+    check(report["totals"]["stack copy"]["lost"] == 0, f"{report['totals']}: {report['losses']}")
+
+
+def test_while_tables_are_made(context):
+    """Who falls asleep meanwhile has its stack, and who is busy does not crowd out others."""
+    library = max(Path("/usr/lib/x86_64-linux-gnu").glob("libLLVM-*.so*"), default=None)
+    if not library:
+        raise Skip("there is no libLLVM, whose table takes a while")
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    count = 60
+    sleeper = context.start(context.workload("sleeps", threads=count, rounds=1000, ms=600, step_us=10000),
+                            env=environment)
+    busy = context.start(context.workload("pingpong", rounds=1 << 40), env=environment)
+    tasks = Path(f"/proc/{sleeper.pid}/task")
+    wait_until(lambda: len(list(tasks.iterdir())) == count + 1, "all threads are there")
+    time.sleep(3 * PATIENCE)
+    recording = attach_cold(context, sleeper)
+    tids = [int(t.name) for t in tasks.iterdir() if t.name != str(sleeper.pid)]
+    check_asleep(recording, tids, "sleeper")
+    expect_failure(check_asleep, recording, tids, "main")
+    report = attach_cold(context, busy).report
+    check(report["totals"]["switch"]["received"] > 1000, f"it was not busy: {report['totals']}")
+    check_stacks_kept(report)
+    report["totals"]["stack copy"]["lost"] = 1
+    expect_failure(check_stacks_kept, report)
 
 
 def test_execs(context):

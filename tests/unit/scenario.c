@@ -282,9 +282,11 @@ void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, i
 		.seq = *seq_of(scenario, tid),
 		.state = state,
 		.ns_after = scenario_ns(scenario->ms) + NSEC_PER_MSEC / 4,
+		.ustack = scenario->snapshot_ustack,
 		.syscall = syscall,
 	};
 
+	scenario->snapshot_ustack = 0;
 	emit(scenario, &record.h);
 }
 

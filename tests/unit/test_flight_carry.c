@@ -65,6 +65,19 @@ static void switches(Model *model, uint32_t i, bool in, uint16_t state)
 	push(model, record);
 }
 
+/* Asleep, with a stack that its switch-out had not; or just before that, when it is somebody
+ * else's. */
+static void is_looked_at(Model *model, uint32_t i)
+{
+	struct rec_snapshot *record = make_record(REC_SNAPSHOT, 0, 0, sizeof(*record), NULL, 0);
+
+	record->tid = 100 + i;
+	record->seq = model->threads[i].seq - (random() % 3 == 0);
+	record->state = 1;
+	record->ustack = 7 + i;
+	push(model, record);
+}
+
 static void ends(Model *model, uint32_t i)
 {
 	struct rec_exit *exit = make_record(REC_EXIT, 0, 0, sizeof(*exit), NULL, 0);
@@ -90,6 +103,10 @@ static void step(Model *model)
 		model->threads[i].doing = DOING_RUN;
 		return;
 	case DOING_WAIT:
+		if (random() % 4 == 0) {
+			is_looked_at(model, i);
+			return;
+		}
 		push(model, make_waking(0, 100 + i, 100 + random() % THREADS));
 		model->threads[i].doing = DOING_WANT;
 		return;
@@ -157,7 +174,8 @@ static bool same_thread(const Thread *a, const Thread *b)
 		const Interval *x = &a->intervals.items[i], *y = &b->intervals.items[i];
 
 		if (x->start_ns != y->start_ns || x->state != y->state || x->cpu != y->cpu ||
-		    (x->kernel_stack == STACK_NONE) != (y->kernel_stack == STACK_NONE))
+		    (x->kernel_stack == STACK_NONE) != (y->kernel_stack == STACK_NONE) ||
+		    (x->user_stack == STACK_NONE) != (y->user_stack == STACK_NONE))
 			return false;
 	}
 	return true;

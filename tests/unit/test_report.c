@@ -168,6 +168,10 @@ static void test_losses(void **state)
 	check_contains(print_summary, t, "cut off");
 	check_contains(report_print, t,
 		       "42 switch on CPU 3, 2.000 ms long, at 1.000 ms: ring full");
+	t->losses.items[0].from_ns -= 6 * MS;
+	t->losses.items[0].to_ns -= 6 * MS;
+	check_contains(report_print, t,
+		       "42 switch on CPU 3, 2.000 ms long, before the window: ring full");
 	timeline_free(t);
 }
 

@@ -236,6 +236,39 @@ static void test_snapshot_overtaken(void **state)
 	scenario_free(&s);
 }
 
+/* Looked at once more when tables are there: who fell asleep since has its stack, and no other's.
+ */
+static void test_second_snapshot(void **state)
+{
+	Scenario s;
+	const Thread *thread;
+
+	(void)state;
+	scenario_begin_early(&s, 8, true);
+	for (uint32_t tid = 10; tid < 13; tid++) {
+		described(at(&s, -6), tid, tid, "a");
+		snapshot(at(&s, -6), tid, SNAPSHOT_ON_CPU, 0, -1);
+		out(at(&s, -4), tid, S);
+	}
+	s.snapshot_ustack = 70;
+	snapshot(at(&s, -2), 10, 0, S, -1);
+	scenario_set_seq(&s, 11, 7); /* read before it fell asleep, or after it was woken */
+	s.snapshot_ustack = 71;
+	snapshot(at(&s, -2), 11, 0, S, -1);
+	scenario_set_seq(&s, 11, 1);
+	snapshot(at(&s, -2), 12, 0, S, -1);
+	scenario_window_start(&s);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "BBBBBBBB");
+	thread = scenario_thread(&s, 10, 0);
+	assert_int_equal(s.timeline->stacks.items[thread->intervals.items[0].user_stack].id, 70);
+	for (uint32_t tid = 11; tid < 13; tid++)
+		assert_int_equal(scenario_thread(&s, tid, 0)->intervals.items[0].user_stack,
+				 STACK_NONE);
+	assert_int_equal(s.timeline->contradictions, 0);
+	scenario_free(&s);
+}
+
 /* Threads that were gone before the window, or came after it, are not in the timeline. */
 static void test_outside_the_window(void **state)
 {
@@ -489,6 +522,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_strips_differ),
 	cmocka_unit_test(test_undescribed_thread),
 	cmocka_unit_test(test_late_descriptions),
+	cmocka_unit_test(test_second_snapshot),
 	cmocka_unit_test(test_lost_birth),
 	cmocka_unit_test(test_ticks),
 	cmocka_unit_test(test_open_waits),
