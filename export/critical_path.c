@@ -266,6 +266,8 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 		return last_thread(
 			timeline,
 			&timeline->processes.items[timeline->threads.items[command].process]);
+	if (timeline->whole_system) /* none of them is what anybody waited for */
+		return THREAD_NONE;
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		if (timeline->processes.items[i].threads.count > 0)
 			return timeline->processes.items[i].threads.items[0];

@@ -27,7 +27,7 @@ void critical_path_find(Timeline *timeline, uint32_t thread);
 /*
  * The thread (Timeline::threads) with that number, the last one that had it; tid 0: the one with
  * which the command's process ended, or else the first process's leader. THREAD_NONE if there is
- * none.
+ * none, or a whole system was recorded without a command.
  */
 uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
 

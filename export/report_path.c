@@ -148,7 +148,11 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 	const CriticalPath *path = &timeline->path;
 
 	if (path->strip.intervals.count == 0) {
-		fputs("critical path: none, nothing was recorded of the thread\n", file);
+		fputs(timeline->whole_system
+			      ? "critical path: none of a whole system; --critical-path=TID has a "
+				"thread's\n"
+			      : "critical path: none, nothing was recorded of the thread\n",
+		      file);
 		return;
 	}
 	print_title(file, timeline);

@@ -33,9 +33,13 @@ static uint64_t lifetime(uint64_t start_ns, uint64_t end_ns)
 	return end_ns > start_ns ? end_ns - start_ns : 0;
 }
 
-/* What a user looks for first: neither idling, sleeping nor waiting for another thread. */
-static uint64_t thread_score(const Thread *thread)
+/*
+ * What a user looks for first: neither idling, sleeping nor waiting for another thread. Of a whole
+ * system, daemons that wait for others all the time come last, too.
+ */
+static uint64_t thread_score(const Timeline *timeline, const Thread *thread)
 {
+	bool of_daemons = timeline->whole_system && timeline->command_thread == THREAD_NONE;
 	uint64_t score = thread->ledger[STATE_RUNNING] + thread->ledger[STATE_RUNNABLE];
 
 	for (size_t i = 0; i < REASON_COUNT; i++) {
@@ -43,9 +47,11 @@ static uint64_t thread_score(const Thread *thread)
 		case CATEGORY_DISK:
 		case CATEGORY_FAULT:
 		case CATEGORY_LOCK:
+			score += thread->reason_ledger[i];
+			break;
 		case CATEGORY_NETWORK:
 		case CATEGORY_PIPE:
-			score += thread->reason_ledger[i];
+			score += of_daemons ? 0 : thread->reason_ledger[i];
 			break;
 		default:
 			break;
@@ -150,7 +156,8 @@ static uint64_t process_score(const Timeline *timeline, uint32_t process)
 	uint64_t best = 0;
 
 	for (size_t i = 0; i < p->threads.count; i++)
-		best = MAX(best, thread_score(&timeline->threads.items[p->threads.items[i]]));
+		best = MAX(best,
+			   thread_score(timeline, &timeline->threads.items[p->threads.items[i]]));
 	return best;
 }
 
@@ -245,7 +252,7 @@ static void track_add_thread(Track *track, const Timeline *timeline, uint32_t th
 	*vec_push(&track->threads) = thread;
 	track->end_ns = t->end_ns;
 	track->ended = t->exited_in_window;
-	track->score += thread_score(t);
+	track->score += thread_score(timeline, t);
 }
 
 static Track *add_track(Tracks *tracks, const Timeline *timeline, uint32_t thread, TrackId pid)

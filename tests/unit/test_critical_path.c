@@ -195,6 +195,12 @@ static void test_another_thread(void **state)
 	scenario_finish(&s);
 	expect_path(&s, 21, "AAAAAABB..");
 	assert_int_equal(critical_path_thread(s.timeline, 4711), THREAD_NONE);
+	/* Nobody's, if a whole system was recorded for no command's sake. */
+	s.timeline->command_thread = THREAD_NONE;
+	assert_int_not_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
+	s.timeline->whole_system = true;
+	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
+	assert_int_not_equal(critical_path_thread(s.timeline, 21 + 1000), THREAD_NONE);
 	scenario_free(&s);
 }
 

@@ -38,6 +38,31 @@ static void test_order_and_first_screen(void **state)
 	done(&profile, t);
 }
 
+/* Of a whole system, who works comes before daemons that wait for others; not of a server that was
+ * attached to. */
+static void test_selected_of_a_system(void **state)
+{
+	(void)state;
+	for (int system = 0; system < 2; system++) {
+		Timeline *t = hand_new(100 * MS);
+		uint32_t daemon = hand_process(t, 10, "daemon", 0, 100 * MS);
+		uint32_t worker = hand_process(t, 20, "worker", 0, 100 * MS), half;
+
+		t->whole_system = system;
+		hand_simple_thread(t, daemon, 10, "daemon", STATE_BLOCKED, REASON_PIPE_READ);
+		half = hand_thread(t, worker, 20, "worker", 0, 100 * MS);
+		hand_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
+		hand_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
+		hand_finish(t);
+		Profile profile = make_profile(t, NULL);
+		const Node *selected = node_get(profile.meta, "initialSelectedThreads");
+		const Node *thread = thread_at(&profile, node_int(node_at(selected, 0)));
+
+		assert_string_equal(node_get(thread, "tid")->text, system ? "20" : "10");
+		done(&profile, t);
+	}
+}
+
 /* Each CPU has a row; of many, none is seen at first. */
 static void test_cpus(void **state)
 {
@@ -185,6 +210,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_and_first_screen),
+		cmocka_unit_test(test_selected_of_a_system),
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_main_thread_is_visible),
 		cmocka_unit_test(test_short_processes_share_lanes),
