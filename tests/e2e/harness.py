@@ -14,7 +14,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hidden import hidden_tasks
@@ -312,7 +314,7 @@ class Context:
     """What a test gets: a folder of its own, its random numbers, and wallprof."""
 
     def __init__(self, seed, name):
-        self.random = random.Random(f"{seed} {name}")
+        self.name, self.random = name, random.Random(f"{seed} {name}")
         self.folder = Path(tempfile.mkdtemp(prefix="wp-"))
         self.folder.chmod(0o755)
         self.processes = []
@@ -409,13 +411,12 @@ class Recording:
         self.report = read_report(context, self.capture)
         self.truth = Truth(truth) if truth and Path(truth).exists() else None
         self.allowed_ns = 0  # for time stolen from the CPUs, of which no thread's clock knows
-        self.check_loads()
+        self.keep_for_viewer()
 
-    def check_loads(self):
-        """Every profile that a test makes must open in the viewer's own reader."""
+    def keep_for_viewer(self):
+        """Every profile that a test makes must open in the viewer's own reader: when all tests are over."""
         if Viewer.is_installed():
-            with Viewer(self.context) as viewer:
-                viewer.load(self.output)
+            to_open.keep(self.context.name, self.output)
 
     def ledger(self, tid):
         found = [t for t in self.report["threads"] if t["tid"] == tid]
@@ -451,14 +452,13 @@ class Viewer:
         paths = [os.environ.get(name) for name in ("WALLPROF_NODE", "WALLPROF_VIEWER")]
         return all(path and Path(path).exists() for path in paths)
 
-    def __init__(self, context):
+    def __init__(self):
         self.node, self.script = os.environ.get("WALLPROF_NODE"), os.environ.get("WALLPROF_VIEWER")
         if not self.is_installed():
             raise Skip("profiler-cli is not installed (tools/test installs it with npm)")
         # Its socket lies here, and the name of a socket may have 107 bytes.
         self.folder = tempfile.mkdtemp(prefix="pq", dir="/tmp")
         self.environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": self.folder}
-        self.context = context
 
     def __enter__(self):
         return self
@@ -497,6 +497,41 @@ class Viewer:
         """ns by category."""
         answer = self.query("thread", "samples", "--thread", handle, "--include-idle")
         return {c["name"]: c["samples"] * MS for c in answer["categoryBreakdown"]["categories"]}
+
+
+class ToOpen:
+    """Profiles that tests have made, by another name, so that they stay when the tests' folders go."""
+
+    def __init__(self):
+        self.folder, self.list, self.lock = None, [], threading.Lock()
+
+    def keep(self, test, path):
+        with self.lock:
+            self.folder = self.folder or tempfile.mkdtemp(prefix="wp-profiles-")
+            copy = Path(self.folder, f"{len(self.list)}-{path.name}")
+            self.list.append((test, copy))
+        os.link(path, copy)
+
+    def open_all(self):
+        """Yields (test, None, or why its profile does not open)."""
+        with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
+            yield from pool.map(self._open, self.list)
+        if self.folder:
+            shutil.rmtree(self.folder)
+        self.__init__()
+
+    @staticmethod
+    def _open(kept):
+        test, path = kept
+        try:
+            with Viewer() as viewer:
+                viewer.load(path)
+        except Failure as failure:
+            return test, str(failure)
+        return test, None
+
+
+to_open = ToOpen()
 
 
 def stolen_ns():

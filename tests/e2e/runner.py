@@ -189,6 +189,18 @@ class Runner:
             print(line, flush=True)
         return bool(match) and match[1] != "skip"
 
+    def open_profiles(self):
+        """In another reader, all that tests have made."""
+        failed = len(self.failed)
+        count = 0
+        for test, why in harness.to_open.open_all():
+            count += 1
+            if why:
+                self.fails(f"{test}.opens", why)
+        if count and len(self.failed) == failed:
+            print(f"# {count} profiles were opened", flush=True)
+            self.passes("viewer.opens_all")
+
     def summary(self):
         for name in self.failed:
             print(f"failed: {name}")
@@ -258,14 +270,16 @@ def main():
             room.release()
             for number in thread:
                 os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
-        with ThreadPoolExecutor(os.cpu_count()) as suites_at_once:
-            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(os.cpu_count())]:
+        workers = os.cpu_count() + 1  # many of them wait more than they compute
+        with ThreadPoolExecutor(workers) as suites_at_once:
+            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]:
                 done.result()
         beside.result()
     # These hold times to account: nothing else runs beside them.
     for suite in suites:
         if suite not in untimed:
             runner.run_module(suite)
+    runner.open_profiles()
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())

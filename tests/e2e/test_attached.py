@@ -256,7 +256,7 @@ def test_undisturbed(context):
     try:
         time.sleep(2)
         alone, before, control, attached = heart.take(), heart.belongings(), [], []
-        times = 200 if is_long() else 10
+        times = 200 if is_long() else 5
         for _ in range(5):
             for gaps, pid in ((control, other.pid), (attached, heart.process.pid)):
                 for _ in range(times // 5):

@@ -152,7 +152,7 @@ def check_imported(markers, slices):
 def test_firefox_importer(context):
     """The viewer's importer of such traces, which is not ours, finds the same waits."""
     trace, recording = record_sleeps(context)
-    with Viewer(context) as viewer:
+    with Viewer() as viewer:
         viewer.load(context.path("p.trace.json.gz"))
         handles = viewer.thread_handles()
         for tid in (t["tid"] for t in recording.truth.threads):

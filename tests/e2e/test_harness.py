@@ -92,11 +92,24 @@ def test_reading(context):
 def test_viewer_agrees(context):
     path = context.path("p.json")
     path.write_text(json.dumps(profile()))
-    with Viewer(context) as viewer:
+    with Viewer() as viewer:
         viewer.load(path)
         sums = viewer.categories(viewer.thread_handles()[7])
     check_close("User", sums["User"], 4 * MS, 0, 1)
     check_close("Sleep", sums["Sleep (timer)"], 6 * MS, 0, 1)
+
+
+def test_profiles_are_opened(context):
+    """All that were kept, after the tests' own files are gone; and one that is none is told by its test's name."""
+    kept = harness.ToOpen()
+    for name, text in (("good", json.dumps(profile())), ("bad", json.dumps(profile())[:-40])):
+        path = context.path(f"{name}.json")
+        path.write_text(text)
+        kept.keep(name, path)
+        path.unlink()
+    told = dict(kept.open_all())
+    check(told.pop("good") is None and "does not load" in told.pop("bad") and not told, f"{told}")
+    check(not kept.list and kept.folder is None, "something is left")
 
 
 def test_hidden_switches(_context):

@@ -487,10 +487,10 @@ def test_viewer_reads_it(context):
     """The independent reader, over HTTP; the same as from the file."""
     path = profile_of(context)
     opened = Opened(context, path)
-    with Viewer(context) as viewer:
+    with Viewer() as viewer:
         viewer.load(opened.url)
         from_url = viewer.thread_handles()
-    with Viewer(context) as viewer:
+    with Viewer() as viewer:
         viewer.load(path)
         check(viewer.thread_handles() == from_url and from_url, f"{from_url} from the URL")
 
@@ -499,7 +499,7 @@ def test_viewer_shows_assembly(context):
     """By the page's own URL, as a browser opens it: each instruction with its time."""
     program = Program(context)
     opened = Opened(context, program.profile)
-    with Viewer(context) as viewer:
+    with Viewer() as viewer:
         viewer.load(opened.page)
         (main,) = [t.tid for t in Profile.load(program.profile).threads if t.name == "work"]
         thread = viewer.thread_handles()[main]

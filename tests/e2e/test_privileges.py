@@ -2,11 +2,13 @@
 """Recording by a user who is not root, with a few capabilities; and nothing beyond recording by these."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import unquote
 
 from harness import (BUILD, MS, WALLPROF, Profile, check, check_close, check_hidden, expect_failure, needs_command,
                      needs_root, noise)
@@ -97,6 +99,48 @@ def record_with_capabilities(context, place):
     place.record(NEEDED, "-p", target.pid, "-d", "300ms")
     check_recording(place, {"threads": []}, "truth_sleep")
     check_close("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))
+
+
+def served_to_user(context, place, call, question):
+    """What his own wallprof answers to a question of the viewer's."""
+    server = context.start(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", place.program, "open",
+                            "--no-browser", place.folder / "p.json.gz"], stdout=subprocess.PIPE, text=True,
+                           env=place.environment)
+    api = unquote(server.stdout.readline().strip().partition("/?symbolServer=")[2])
+    done = as_user((), ["curl", "-sS", "-X", "POST", "--data", json.dumps(question), f"{api}/{call}"])
+    check(done.returncode == 0, done.stderr)
+    return json.loads(done.stdout)
+
+
+def check_assembly(answer, binary, start, size):
+    """The same instructions as objdump's."""
+    done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={start}", f"--stop-address={start + size}",
+                           binary], check=True, capture_output=True, text=True).stdout
+    wanted = [int(m[1], 16) for m in re.finditer(r"^ *([0-9a-f]+):\t", done, re.M)]
+    got = [start + offset for offset, _ in answer.get("instructions", [])]
+    check(got == wanted and wanted, f"instructions at {got}, objdump's at {wanted}: {str(answer)[:300]}")
+
+
+def test_opened(context):
+    """What he has recorded he opens, and sees the instructions that took the time."""
+    needs_command("curl")
+    needs_command("objdump")
+    with ExitStack() as left:
+        place = Place(context)
+        allowed(place, left)
+        place.record(NEEDED, "--", place.workload, "--threads", "1", "--ms", "100")
+    names = {name for t in Profile.load(place.folder / "p.json.gz").threads for i in range(len(t.times))
+             for name in t.frames_of(i)}
+    check("truth_burn" in names, f"{names}")
+    lib, = [lib for lib in Profile.load(place.folder / "p.json.gz").data["libs"] if lib["path"] == str(place.workload)]
+    symbols = subprocess.run(["nm", "-S", place.workload], check=True, capture_output=True, text=True).stdout
+    (start, size), = [(int(line.split()[0], 16), int(line.split()[1], 16)) for line in symbols.splitlines()
+                      if line.endswith(" truth_burn")]
+    answer = served_to_user(context, place, "asm/v1",
+                            {"debugName": lib["debugName"], "debugId": lib["breakpadId"], "codeId": lib["codeId"],
+                             "name": "truth_burn", "startAddress": hex(start), "size": hex(size)})
+    check_assembly(answer, place.workload, start, size)
+    expect_failure(check_assembly, answer, place.workload, start, size - 1)
 
 
 def test_missing(context):

@@ -103,8 +103,8 @@ def check_source_view(work, inlined, lines):
     check(quiet < 12, f"lines that do next to nothing are shown with {quiet} ms")
 
 
-def view(context, output, lines):
-    with Viewer(context) as viewer:
+def view(output, lines):
+    with Viewer() as viewer:
         viewer.load(output)
         thread = viewer.thread_handles()[lines.truth["tid"]]
         return annotated(viewer, thread, "work"), annotated(viewer, thread, "burn_inlined")
@@ -124,7 +124,7 @@ def test_source_view(context):
     for options in (["-O1"], ["-O2"]):
         def record(options=options):
             output, lines = run_lines(context, *options)
-            return *view(context, output, lines), lines
+            return *view(output, lines), lines
 
         def checks(found, allowed_ns):
             found[-1].allowed_ns = allowed_ns

@@ -50,7 +50,7 @@ def check_opens(context):
     context.wallprof("export", "-q", "-o", output, context.path("c.capture"))
     check(output.stat().st_size < FILE, f"{output.stat().st_size >> 20} MB of JSON")
     if Viewer.is_installed():
-        with Viewer(context) as viewer:
+        with Viewer() as viewer:
             viewer.load(output)
     return Profile.load(output)
 

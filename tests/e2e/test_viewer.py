@@ -6,9 +6,9 @@ from harness import (MS, STATES, Viewer, by_state, check, check_close, expect_fa
 UNTIMED = True
 
 
-def check_viewer(context, recording):
+def check_viewer(recording):
     """profiler-cli loads the file, and its sums per thread are the ledger."""
-    with Viewer(context) as viewer:
+    with Viewer() as viewer:
         viewer.load(recording.output)
         handles = viewer.thread_handles()
         for ledger in recording.report["threads"][:20]:
@@ -29,7 +29,7 @@ def check_viewer(context, recording):
 def test_profiler_cli(context):
     for name, options in (("sleeps", {"threads": 5}), ("convoy", {}), ("latepoll", {}),
                           ("pingpong", {"rounds": 5000}), ("burn", {"threads": 3}), ("brief", {})):
-        check_viewer(context, context.record(name, **options))
+        check_viewer(context.record(name, **options))
     recording = context.record("burn", threads=1, ms=100)
     recording.ledger(recording.truth.named("burner")[0]["tid"])["states"]["running"] += 10 * MS
-    expect_failure(check_viewer, context, recording)
+    expect_failure(check_viewer, recording)
