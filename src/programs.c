@@ -531,14 +531,14 @@ void programs_free(Programs *programs)
 
 /* ---- doctor ------------------------------------------------------------------- */
 
-static uint32_t verified_instructions(const struct bpf_program *program)
+static struct bpf_prog_info info_of(const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {};
 	uint32_t length = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
-		return 0;
-	return info.verified_insns;
+		info = (struct bpf_prog_info){};
+	return info;
 }
 
 static int probe_attaching(struct bpf_program *program)
@@ -567,45 +567,100 @@ static bool is_trampoline(const struct bpf_program *program)
 	return !strncmp(section, "fentry/", 7) || !strncmp(section, "fexit/", 6);
 }
 
-static void probe_one(Probe *probe, KernelFacts *kernel)
+/* Loads one hook's program, or (NULL) all hooks'. Returns NULL with errno set if it cannot be. */
+static struct wallprof *load_hooks(const char *name, KernelFacts *kernel)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
 	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus(), kernel);
-	struct bpf_program *program, *probed = NULL;
-	uint64_t begin;
+	struct bpf_program *program;
+	int error;
+
+	if (!skeleton)
+		return NULL;
+	bpf_object__for_each_program(program, skeleton->obj)
+	{
+		bpf_program__set_autoload(program, name == NULL);
+	}
+	if (name)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, name),
+					  true);
+	error = wallprof__load(skeleton);
+	if (!error)
+		return skeleton;
+	wallprof__destroy(skeleton);
+	errno = -error;
+	return NULL;
+}
+
+/*
+ * How long the program took the kernel: from when its load began, which the kernel tells, until
+ * that of the next one (they are loaded one after the other), or all of it ended. In the clock that
+ * counts while the machine sleeps.
+ */
+static uint64_t load_time(const struct wallprof *skeleton, const struct bpf_program *program,
+			  uint64_t end_ns)
+{
+	uint64_t begin_ns = info_of(program).load_time, next_ns = end_ns;
+	struct bpf_program *other;
+
+	bpf_object__for_each_program(other, skeleton->obj)
+	{
+		uint64_t ns = bpf_program__fd(other) < 0 ? 0 : info_of(other).load_time;
+
+		if (ns > begin_ns && ns < next_ns)
+			next_ns = ns;
+	}
+	return next_ns - MIN(begin_ns, next_ns);
+}
+
+static void probe_loaded(Probe *probe, const struct wallprof *skeleton, uint64_t end_ns)
+{
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(skeleton->obj, probe->program);
+
+	probe->load_ns = load_time(skeleton, program, end_ns);
+	probe->verified_insns = info_of(program).verified_insns;
+	probe->error = probe_attaching(program);
+	if (!probe->error && is_trampoline(program) && !trampolines_are_run())
+		probe->error = -EOPNOTSUPP;
+}
+
+static uint64_t boottime_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+static void probe_one(Probe *probe, KernelFacts *kernel)
+{
+	struct wallprof *skeleton = load_hooks(probe->program, kernel);
 
 	if (!skeleton) {
 		probe->error = -errno;
 		return;
 	}
-	bpf_object__for_each_program(program, skeleton->obj)
-	{
-		bool wanted = !strcmp(bpf_program__name(program), probe->program);
-
-		bpf_program__set_autoload(program, wanted);
-		if (wanted)
-			probed = program;
-	}
-	begin = now_ns();
-	probe->error = wallprof__load(skeleton);
-	probe->load_ns = now_ns() - begin;
-	if (!probe->error) {
-		probe->verified_insns = verified_instructions(probed);
-		probe->error = probe_attaching(probed);
-		if (!probe->error && is_trampoline(probed) && !trampolines_are_run())
-			probe->error = -EOPNOTSUPP;
-	}
+	probe_loaded(probe, skeleton, boottime_ns());
 	wallprof__destroy(skeleton);
 }
 
+/* All at once, if the kernel takes them all; else one by one. */
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 {
+	struct wallprof *all = NULL;
+	uint64_t end_ns;
 	KernelFacts kernel;
 	int error;
 
-	libbpf_set_print(log_level >= LOG_VERBOSE ? print_libbpf : print_nothing);
+	libbpf_set_print(print_nothing);
 	error = kernel_facts_read(&kernel);
+	if (!error)
+		all = load_hooks(NULL, &kernel);
+	end_ns = boottime_ns();
+	if (log_level >= LOG_VERBOSE)
+		libbpf_set_print(print_libbpf);
 	for (size_t i = 0; i < ARRAY_LEN(hooks); i++) {
 		Probe probe = {.program = hooks[i].program,
 			       .hook = hooks[i].hook,
@@ -613,9 +668,13 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 			       .optional = hooks[i].need != HOOK_NEEDED,
 			       .error = error};
 
-		if (!error)
+		if (all)
+			probe_loaded(&probe, all, end_ns);
+		else if (!error)
 			probe_one(&probe, &kernel);
 		visit(user, &probe);
 	}
+	if (all)
+		wallprof__destroy(all);
 	kernel_facts_close(&kernel);
 }

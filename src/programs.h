@@ -128,10 +128,11 @@ typedef struct Probe {
 	bool optional;		 /* without it less is recorded, or otherwise */
 	int error;		 /* 0, or why it cannot be loaded and attached */
 	uint32_t verified_insns; /* instructions the verifier processed, repeated ones too */
-	uint64_t load_ns;	 /* of an object with this program alone */
+	uint64_t load_ns; /* of this program alone: the verifier's time, and the translator's */
 } Probe;
 
-/* For `doctor`: tries to load and attach each program by itself. */
+/* For `doctor`: tries to load the programs, all at once or else each by itself, and to attach each.
+ */
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user);
 
 #endif

@@ -511,5 +511,7 @@ def test_viewer_shows_assembly(context):
     check(shown["functionSize"] == program.size and not shown["fetchError"], str(shown)[:300])
     addresses = [i["address"] for i in shown["instructions"]]
     check(addresses == program.addresses(), f"instructions at {addresses}, objdump's at {program.addresses()}")
-    total, of_all = sum(i["selfSamples"] for i in shown["instructions"]), hot["totalSamples"]
+    # Less what it waited for a CPU, which is no instruction's; what is inlined in it is a function of its own there.
+    of_all = sum(f["selfSamples"] for f in functions if f["name"] in ("hot", "steps", "step"))
+    total = sum(i["selfSamples"] for i in shown["instructions"])
     check(total > 20 and abs(total - of_all) < 0.1 * of_all + 3, f"{total} ms at its instructions, {of_all} in all")

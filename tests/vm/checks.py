@@ -53,13 +53,12 @@ ATTACHED = "sleeps --threads 4 --rounds 1 --ms 60000"
 
 # What guests run, by the name of the script (see init).
 SCRIPTS = {
-    "again": "".join(["plain doctor wallprof doctor -v\n",
-                      "record together /bin/sh /cases\n",
-                      f"attach attach {ATTACHED}\n",
-                      "plain carried wallprof export -o /results/carried/profile.json "
-                      "/carried.capture\n"]),
+    "together": "record together /bin/sh /cases\n",
+    "attach": f"attach attach {ATTACHED}\n",
     "refuse": "plain refuse wallprof -o /results/p.json -- touch /results/witness\n",
 }
+RECORDINGS = "".join(["plain doctor wallprof doctor -v\n", SCRIPTS["together"], SCRIPTS["attach"],
+                      "plain carried wallprof export -o /results/carried/profile.json /carried.capture\n"])
 # Of the suites (tests/e2e), what every run of the matrix has on each kernel, and what it has on one of them,
 # by the seed; all of it on each in a long one.
 EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "faults.without_ftrace",
@@ -80,7 +79,7 @@ def scripts(seed, tests, command):
     """{name: text} of what guests run, see init. tests: {kernel: names of end-to-end tests, none = all}.
     command: what to run in a shell instead, or None."""
     return {**SCRIPTS,
-            **{f"record-{kernel}": SCRIPTS["again"] + f"suites {seed} {' '.join(names)}\n"
+            **{f"record-{kernel}": RECORDINGS + f"suites {seed} {' '.join(names)}\n"
                for kernel, names in tests.items()},
             "cases": "".join(CASE.format(name, command.replace("SEED", str(seed)))
                              for name, command, _ in CASES) + LAST,
@@ -410,6 +409,11 @@ def check_refused(results):
     case.check_status(125)
     check("Linux 6.1 or later" in case.log, f"it only says {case.log.strip()!r}")
     check(not (results / "witness").exists(), "the command ran all the same")
+
+
+def script_of(test):
+    """The script that makes once more what the test is about."""
+    return "attach" if test == "attach" else "together"
 
 
 def tests_of(kernel, results, carried, wallprof):
