@@ -174,14 +174,15 @@ def test_rivals(context):
 
 
 def check_throttled(recording, throttled_ns):
-    """One thread: what its cgroup was kept from running is what it waited.
+    """One thread, and before and after it the main one: what the cgroup was kept from running is what they waited.
 
     It may have lost its CPU to another, or have been woken, just before: then that is what it is told as.
     """
-    reasons = Counter()
-    for thread in recording.report["threads"]:
-        if thread["name"] == "burner 0":
-            reasons.update(thread["reasons"])
+    burner, = recording.truth.named("burner")
+    reasons = Counter(recording.ledger(burner["tid"])["reasons"])
+    main = recording.profile.thread(recording.truth.pid)
+    for begin, end in ((0, recording.at(burner["begin_ns"])), (recording.at(burner["end_ns"]), recording.profile.window_ns)):
+        reasons.update(main.painted_by(by_leaf, begin, end))
     told = reasons["[runnable: throttled]"]
     runnable = sum(ns for leaf, ns in reasons.items() if leaf.startswith("[runnable"))
     check_timed("throttled", told, min(max(told, 0.5 * throttled_ns), throttled_ns), 0.1,
@@ -196,7 +197,7 @@ def test_throttled(context):
                          *limited.command(context.workload("burn", threads=1, ms=hit(100),
                                                            truth=context.path("truth.json"))))
         throttled_ns = limited.throttled_ns()
-    recording = Recording(context, output)
+    recording = Recording(context, output, context.path("truth.json"))
     check(throttled_ns > 2 * PERIOD_US * 1000, f"throttled for {throttled_ns / MS:.1f} ms only")
     check_throttled(recording, throttled_ns)
     expect_failure(check_throttled, recording, noticeable(2 * throttled_ns, throttled_ns))
