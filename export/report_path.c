@@ -148,7 +148,7 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 	const CriticalPath *path = &timeline->path;
 
 	if (path->strip.intervals.count == 0) {
-		fputs(timeline->whole_system
+		fputs(timeline->whole_system && !path->strip.name /* none was looked for */
 			      ? "critical path: none of a whole system; --critical-path=TID has a "
 				"thread's\n"
 			      : "critical path: none, nothing was recorded of the thread\n",

@@ -122,23 +122,29 @@ static void take_exec(FlightCarry *carry, const struct rec_exec *record)
 	keep(thread, CARRIED_EXEC, &record->h, record->h.len);
 }
 
-/* Of a thread that fell asleep before there were tables. */
-static void complete_stack(struct rec_switch *state, const struct rec_snapshot *record)
+/* The second snapshot at the start has the stack of who fell asleep before there were tables. */
+static void complete_stack(struct record *state, const struct rec_snapshot *record)
 {
-	if (!state->ustack && state->prev_seq == record->seq)
-		state->ustack = record->ustack;
+	struct rec_snapshot *earlier = (struct rec_snapshot *)state;
+	struct rec_switch *out = (struct rec_switch *)state;
+
+	if (state->kind == REC_SNAPSHOT) {
+		if (!earlier->ustack && earlier->seq == record->seq)
+			earlier->ustack = record->ustack;
+	} else if (state->flags & SWITCH_PREV) {
+		if (!out->ustack && out->prev_seq == record->seq)
+			out->ustack = record->ustack;
+	}
 }
 
 static void take_snapshot(FlightCarry *carry, const struct rec_snapshot *record)
 {
 	CarriedThread *thread = thread_of(carry, record->tid);
 
-	struct record *state = thread->records[CARRIED_STATE];
-
-	if (!state || state->kind == REC_SNAPSHOT)
+	if (!thread->records[CARRIED_STATE])
 		keep(thread, CARRIED_STATE, &record->h, record->h.len);
-	else if (state->flags & SWITCH_PREV)
-		complete_stack((struct rec_switch *)state, record);
+	else if (!(record->h.flags & SNAPSHOT_END))
+		complete_stack(thread->records[CARRIED_STATE], record);
 }
 
 void flight_carry_take(FlightCarry *carry, const struct record *record)

@@ -526,7 +526,7 @@ class ToOpen:
         try:
             with Viewer() as viewer:
                 viewer.load(path)
-        except Failure as failure:
+        except (Failure, subprocess.TimeoutExpired) as failure:
             return test, str(failure)
         return test, None
 
