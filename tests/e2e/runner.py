@@ -118,9 +118,10 @@ class Runner:
         return [(f"{suite}.{test['name']}", test) for test in tests]
 
     def run_units(self):
-        """Many of them wait more than they compute."""
+        """Many of them wait more than they compute; first those that take long."""
         tests = [test for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))
                  for test in self.unit_tests(suite, harness.ROOT / build)]
+        tests.sort(key=lambda test: -test[1]["priority"])
         with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
             for done in [pool.submit(self.run_cmocka, *test) for test in tests]:
                 done.result()

@@ -139,7 +139,7 @@ static inline Sample *read_samples(const Profile *profile, const Node *thread)
 	const Node *names = shared(profile, "funcTable", "name");
 	Sample *list = xcalloc(sample_count(thread), sizeof(*list));
 
-	for (size_t i = 0; i < sample_count(thread); i++) {
+	for (size_t i = 0, count = sample_count(thread); i < count; i++) {
 		size_t frame = node_int(node_at(frames, node_int(node_at(stacks, i))));
 
 		list[i] = (Sample){
@@ -236,7 +236,7 @@ static inline Sums sum_weights(const Profile *profile, const Node *thread)
 {
 	Sums sums = {};
 
-	for (size_t i = 0; i < sample_count(thread); i++) {
+	for (size_t i = 0, count = sample_count(thread); i < count; i++) {
 		Sample sample = sample_at(profile, thread, i);
 
 		add_sample(&sums, &sample, sample.weight_ns);
@@ -346,8 +346,10 @@ static inline uint64_t weight_of_leaf(const Profile *profile, const char *leaf, 
 	uint64_t sum = 0;
 
 	for (size_t t = 0; t < thread_count(profile); t++) {
-		for (size_t i = 0; i < sample_count(thread_at(profile, t)); i++) {
-			Sample sample = sample_at(profile, thread_at(profile, t), i);
+		const Node *thread = thread_at(profile, t);
+
+		for (size_t i = 0, count = sample_count(thread); i < count; i++) {
+			Sample sample = sample_at(profile, thread, i);
 
 			if (sample.category == category && strcmp(sample.leaf, leaf) == 0)
 				sum += sample.weight_ns;

@@ -303,12 +303,19 @@ static void check_counts(const Counts *counts, const char *compiler, const char 
 	assert_int_equal(counts->wrong, 0);
 }
 
+/* The sanitizers see a third of them in each run: it is the compilers that take time. */
+#ifdef __SANITIZE_ADDRESS__
+#define EACH 3
+#else
+#define EACH 1
+#endif
+
 static void test_as_addr2line(void **state)
 {
-	size_t compared = 0;
+	size_t compared = 0, first = random_below(EACH);
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(variants); i++) {
+	for (size_t i = first; i < ARRAY_LEN(variants); i += EACH) {
 		_cleanup_free_ char *path = NULL;
 		char *folder;
 		Counts counts;

@@ -295,7 +295,7 @@ static void test_changing_memory(void **state)
 
 	fixture->options.workers = 1;
 	fixture->look = look_twice;
-	for (int round = 0; round < 40; round++) {
+	for (int round = 0; round < 20; round++) {
 		start_service(fixture);
 		want(fixture, 1, 'x');
 		want(fixture, 2, 'g');
