@@ -57,6 +57,10 @@ a: .cfi_startproc
  nop
  .cfi_escape 0x0f, 6, 0x92, 7, 8, 6, 0x38, 0x1c
  nop
+ .cfi_escape 0x0f, 11, 0x77, 8, 0x09, 0xf8, 0x22, 0x10, 8, 0x22, 0x11, 0x78, 0x22
+ nop
+ .cfi_escape 0x0f, 3, 0x77, 8, 0x96, 0x0f, 4, 0x77, 8, 0x38, 0x1e, 0x0f, 1, 0x30
+ nop
  .cfi_escape 0x0c, 6, 16, 0x0e, 24, 0x0d, 7, 0x12, 6, 0x7e, 0x13, 0x7d
  nop
  .cfi_escape 0x05, 6, 2, 0x11, 6, 2, 0x2f, 6, 2, 0x06, 6, 0x07, 6, 0x08, 6, 0x09, 6, 3
@@ -183,12 +187,47 @@ def make_unwind(work, seeds, objects):
     run("gcc", "-nostdlib", "-static", assembly, "-o", seeds / "assembly")
     (work / "bare.s").write_text(bare_assembly())
     run("gcc", "-nostdlib", "-static", work / "bare.s", "-o", seeds / "bare")
+    for number, section in enumerate(cfi_sections()):
+        for which, kind in enumerate(("eh", "debug")):
+            (seeds / f"{kind}-{number}").write_bytes(bytes([which]) + section)
     for name, object_name, section, which in (
             ("eh", "plain", ".eh_frame", 0), ("eh-cxx", "cxx", ".eh_frame", 0),
             ("eh-hand", "assembly", ".eh_frame", 0), ("debug", "debug-frame", ".debug_frame", 1)):
         raw = work / f"{name}.raw"
         run("objcopy", f"--dump-section={section}={raw}", seeds / object_name, work / "unused")
         (seeds / name).write_bytes(bytes([which]) + raw.read_bytes())
+
+
+def cfi_entry(body, wide=False):
+    return (struct.pack("<IQ", 0xffffffff, len(body)) if wide else struct.pack("<I", len(body))) + body
+
+
+def cfi_section(letters, data=b"", fde=b"", version=1, more=b"", wide=False):
+    """A CIE whose augmentation has this data, and an FDE that begins with what fde says."""
+    zeros, program = bytes(8 if wide else 4), b"\x0c\x07\x08\x90\x01"
+    sized = struct.pack("B", len(data)) + data if letters.startswith(b"z") else data
+    cie = cfi_entry(zeros + bytes([version]) + letters + b"\0" + more + b"\x01\x78\x10" + sized + program, wide)
+    distance = (len(cie) + (12 if wide else 4)).to_bytes(len(zeros), "little")
+    return cie + cfi_entry(distance + fde + b"\0\x41\x0e\x10", wide)
+
+
+def cfi_sections():
+    """Each way to write a pointer and each letter of an augmentation, allowed or not."""
+    for encoding, size in ((0x00, 8), (0x02, 2), (0x0a, 2), (0x03, 4), (0x0b, 4), (0x0c, 8), (0x1b, 4), (0x3b, 4),
+                           (0x50, 15), (0x9b, 4), (0x05, 4), (0xff, 4)):
+        pointer = (0x40).to_bytes(size, "little")
+        yield cfi_section(b"zR", bytes([encoding]), pointer + pointer)
+        yield cfi_section(b"zPLR", bytes([encoding]) + pointer + b"\x1b\x1b", bytes(4) + b"\x40\0\0\0")
+    for encoding in (0x01, 0x09):
+        for number in (b"\x40", b"\xc0\x80\x00", b"\xff" * 12 + b"\x01", b"\xc0"):
+            yield cfi_section(b"zR", bytes([encoding]), number + b"\x10")
+    for letters, version, more, wide in (
+            (b"zS", 1, b"", False), (b"zBR", 1, b"", False), (b"zX", 1, b"", False), (b"eh", 1, b"", False),
+            (b"", 3, b"", True), (b"", 4, b"\x08\0", False), (b"", 4, b"\x04\0", False), (b"", 2, b"", False),
+            (b"z", 1, b"\xff", False)):
+        yield cfi_section(letters, b"\0", bytes(8) + b"\x40" + bytes(7), version, more, wide)
+    yield from (cfi_entry(b"\0\0\0\0\x01zR"), cfi_entry(b"\0"), b"\xf5\xff\xff\xff", b"\x40\0\0\0\0",
+                cfi_entry(b"\0\0\0\0\x01\0\x81"))
 
 
 def make_maps(seeds):
@@ -223,6 +262,18 @@ def record(wallprof, path):
     subprocess.run([wallprof, "record", "-q", "-o", path, "--", "true"], capture_output=True)
 
 
+def damage(seeds):
+    """A capture that is cut, changed, of another version, and goes on with what no version has."""
+    whole = (seeds / "command").read_bytes()
+    notes = struct.pack("<II", 0x184D2A55, 8)
+    for name, content in (
+            ("cut", whole[:-20]), ("header", whole[:10]), ("version", whole[:16] + b"\xff" + whole[17:]),
+            ("changed", whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]), ("notes", whole + notes + bytes(8)),
+            ("notes-cut", whole + notes), ("unsized", whole + b"\x28\xb5\x2f\xfd\x04\0" + bytes(12)),
+            ("no-frame", whole + b"\xff" * 18), ("huge", whole + b"\x28\xb5\x2f\xfd\xe4" + b"\x7f" * 13)):
+        (seeds / f"damaged-{name}").write_bytes(content)
+
+
 def make_all(wallprof, make_seeds, work, seeds):
     """seeds/TARGET is made for each target; work is for what is made on the way."""
     for target in ("object", "maps", "jit", "unwind"):
@@ -235,4 +286,5 @@ def make_all(wallprof, make_seeds, work, seeds):
     # Built as the targets are, and would leave its counts of lines where the tests were begun.
     subprocess.run([make_seeds, seeds], check=True, capture_output=True,
                    env={**os.environ, "LLVM_PROFILE_FILE": "/dev/null"})
+    damage(seeds / "capture")
     record(wallprof, seeds / "capture" / "recorded")
