@@ -6,76 +6,15 @@
 #include "util.h"
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum hook_need {
-	HOOK_NEEDED,
-	HOOK_OPTIONAL,	  /* its kind of event may be missing as a whole */
-	HOOK_DISPENSABLE, /* as that; without it the event is recorded, and less is known of it */
-};
-
-static const struct {
-	const char *program;
-	const char *hook;
-	const char *purpose;
-	enum hook_need need;
-} hooks[] = {
-	{"on_fault_begin", "fentry/handle_mm_fault", "page faults", HOOK_OPTIONAL},
-	{"on_fault_end", "fexit/handle_mm_fault", "page faults", HOOK_OPTIONAL},
-	{"on_fault_end_stack", "fexit/handle_mm_fault", "page faults, with stacks", HOOK_OPTIONAL},
-	{"on_file_fault", "fexit/filemap_fault", "what page faults found of files", HOOK_OPTIONAL},
-	{"on_fault_user", "tp_btf/page_fault_user", "page faults", HOOK_OPTIONAL},
-	{"on_fault_kernel", "tp_btf/page_fault_kernel", "page faults", HOOK_OPTIONAL},
-	{"on_fault_accounted", "perf_event/page-faults-maj", "page faults", HOOK_OPTIONAL},
-	{"on_fault_accounted_stack", "perf_event/page-faults-min", "page faults, with stacks",
-	 HOOK_OPTIONAL},
-	{"on_bio_queued", "tp_btf/block_bio_queue", "block I/O", HOOK_OPTIONAL},
-	{"on_bio_limited", "fentry/__blk_throtl_bio", "block I/O that a cgroup limits",
-	 HOOK_DISPENSABLE},
-	{"on_bio_remapped", "tp_btf/block_bio_remap", "block I/O of md and dm", HOOK_OPTIONAL},
-	{"on_bio_split", "tp_btf/block_split", "block I/O", HOOK_OPTIONAL},
-	{"on_bio_completed", "tp_btf/block_bio_complete", "block I/O of md, dm and zram",
-	 HOOK_OPTIONAL},
-	{"on_request_inserted", "tp_btf/block_rq_insert", "block I/O", HOOK_OPTIONAL},
-	{"on_request_merged", "tp_btf/block_rq_merge", "block I/O", HOOK_OPTIONAL},
-	{"on_request_issued", "tp_btf/block_rq_issue", "block I/O", HOOK_OPTIONAL},
-	{"on_request_completed", "tp_btf/block_rq_complete", "block I/O", HOOK_OPTIONAL},
-	{"on_ring_work", "tp_btf/io_uring_queue_async_work", "block I/O of io_uring's workers",
-	 HOOK_DISPENSABLE},
-	{"on_contention", "tp_btf/contention_begin", "who has the kernel's locks",
-	 HOOK_DISPENSABLE},
-	{"on_switch", "tp_btf/sched_switch", "context switches", HOOK_NEEDED},
-	{"on_waking", "tp_btf/sched_waking", "wake-ups", HOOK_NEEDED},
-	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", HOOK_NEEDED},
-	{"on_exec", "tp_btf/sched_process_exec", "exec", HOOK_NEEDED},
-	{"on_rename", "tp_btf/task_rename", "thread names", HOOK_NEEDED},
-	{"on_tick", "perf_event/cpu-clock", "CPU samples", HOOK_NEEDED},
-	{"on_cgroup_entered", "tp_btf/cgroup_attach_task", "processes that enter a cgroup",
-	 HOOK_OPTIONAL},
-	{"learn_who_we_are", "iter/task", "telling wallprof from others", HOOK_NEEDED},
-	{"mark_target", "iter/task", "finding targets", HOOK_NEEDED},
-	{"mark_unnamed", "iter/task", "finding all processes, or those of a cgroup", HOOK_NEEDED},
-	{"mark_command", "iter/task", "finding the command", HOOK_NEEDED},
-	{"mark_descendants", "iter/task", "finding processes of targets", HOOK_NEEDED},
-	{"snapshot_stacks", "iter.s/task", "stacks of threads asleep at the start", HOOK_NEEDED},
-	{"snapshot", "iter.s/task", "threads asleep at the start", HOOK_NEEDED},
-};
-
-static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+int programs_print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	if (level == LIBBPF_DEBUG || log_level < LOG_VERBOSE)
 		return 0;
 	return vfprintf(stderr, format, args);
-}
-
-static int print_nothing(enum libbpf_print_level level __attribute__((unused)),
-			 const char *format __attribute__((unused)),
-			 va_list args __attribute__((unused)))
-{
-	return 0;
 }
 
 static void explain_load_failure(int error)
@@ -123,16 +62,15 @@ static int attach_follower(Programs *programs, struct bpf_program *program)
 	const char *name = bpf_program__name(program);
 	struct bpf_link *link = bpf_program__attach(program);
 	int error = -errno;
-	size_t i = 0;
+	const Hook *hook;
 
 	if (link) {
 		*vec_push(&programs->followers) = link;
 		return 0;
 	}
-	while (i < ARRAY_LEN(hooks) && strcmp(name, hooks[i].program) != 0)
-		i++;
-	if (i < ARRAY_LEN(hooks) && hooks[i].need == HOOK_DISPENSABLE) {
-		log_warn("not recorded: %s (attaching %s failed: %s)", hooks[i].purpose, section,
+	hook = programs_hook_of(name);
+	if (hook && hook->need == HOOK_DISPENSABLE) {
+		log_warn("not recorded: %s (attaching %s failed: %s)", hook->purpose, section,
 			 strerror(-error));
 		return 0;
 	}
@@ -145,8 +83,11 @@ static int attach_followers_of(Programs *programs, struct wallprof *half)
 	struct bpf_program *program;
 	int error = 0;
 
-	bpf_object__for_each_program(program, half->obj) if (is_follower(program) && !error) error =
-		attach_follower(programs, program);
+	bpf_object__for_each_program(program, half->obj)
+	{
+		if (is_follower(program) && !error)
+			error = attach_follower(programs, program);
+	}
 	return error;
 }
 
@@ -284,7 +225,7 @@ int programs_start(const ProgramsOptions *options, Programs **ret_programs)
 	int error;
 
 	programs->stats_fd = programs->kernel.needed_fd = -1;
-	libbpf_set_print(print_libbpf);
+	libbpf_set_print(programs_print_libbpf);
 	error = start(programs, options);
 	if (error) {
 		programs_free(programs);
@@ -406,15 +347,9 @@ void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_n
 		add_misses(programs->halves[i], losses, since_ns);
 }
 
-static SoftwareEvent tick(unsigned int frequency)
-{
-	return (SoftwareEvent){.config = PERF_COUNT_SW_CPU_CLOCK,
-			       .period = NSEC_PER_SEC / frequency};
-}
-
 int programs_start_ticks(Programs *programs, unsigned int frequency)
 {
-	SoftwareEvent event = tick(frequency);
+	SoftwareEvent event = programs_tick(frequency);
 	uint64_t begin = now_ns();
 	int error = software_event_attach(programs->halves[HALF_TICK]->progs.on_tick, &event,
 					  programs->cpu_count, &programs->ticks);
@@ -466,17 +401,10 @@ uint64_t programs_command_end(const Programs *programs)
 	return __atomic_load_n(&state->command_end_ns, __ATOMIC_ACQUIRE);
 }
 
-static void destroy_links(BpfLinks *links)
-{
-	for (size_t i = 0; i < links->count; i++)
-		bpf_link__destroy(links->items[i]);
-	vec_free(links);
-}
-
 void programs_stop(Programs *programs)
 {
-	destroy_links(&programs->ticks);
-	destroy_links(&programs->followers);
+	bpf_links_destroy(&programs->ticks);
+	bpf_links_destroy(&programs->followers);
 }
 
 /* Returns the nanoseconds that they ran. */
@@ -527,154 +455,4 @@ void programs_free(Programs *programs)
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
 	free(programs);
-}
-
-/* ---- doctor ------------------------------------------------------------------- */
-
-static struct bpf_prog_info info_of(const struct bpf_program *program)
-{
-	struct bpf_prog_info info = {};
-	uint32_t length = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
-		info = (struct bpf_prog_info){};
-	return info;
-}
-
-static int probe_attaching(struct bpf_program *program)
-{
-	SoftwareEvent event = tick(100);
-	BpfLinks links = {};
-	struct bpf_link *link;
-	int error;
-
-	if (bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT) {
-		error = software_event_attach(program, &event, 1, &links);
-		destroy_links(&links);
-		return error;
-	}
-	link = bpf_program__attach(program);
-	if (!link)
-		return -errno;
-	bpf_link__destroy(link);
-	return 0;
-}
-
-static bool is_trampoline(const struct bpf_program *program)
-{
-	const char *section = bpf_program__section_name(program);
-
-	return !strncmp(section, "fentry/", 7) || !strncmp(section, "fexit/", 6);
-}
-
-/* Loads one hook's program, or (NULL) all hooks'. Returns NULL with errno set if it cannot be. */
-static struct wallprof *load_hooks(const char *name, KernelFacts *kernel)
-{
-	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
-				   .user_stacks = USER_STACKS_TABLES};
-	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus(), kernel);
-	struct bpf_program *program;
-	int error;
-
-	if (!skeleton)
-		return NULL;
-	bpf_object__for_each_program(program, skeleton->obj)
-	{
-		bpf_program__set_autoload(program, name == NULL);
-	}
-	if (name)
-		bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, name),
-					  true);
-	error = wallprof__load(skeleton);
-	if (!error)
-		return skeleton;
-	wallprof__destroy(skeleton);
-	errno = -error;
-	return NULL;
-}
-
-/*
- * How long the program took the kernel: from when its load began, which the kernel tells, until
- * that of the next one (they are loaded one after the other), or all of it ended. In the clock that
- * counts while the machine sleeps.
- */
-static uint64_t load_time(const struct wallprof *skeleton, const struct bpf_program *program,
-			  uint64_t end_ns)
-{
-	uint64_t begin_ns = info_of(program).load_time, next_ns = end_ns;
-	struct bpf_program *other;
-
-	bpf_object__for_each_program(other, skeleton->obj)
-	{
-		uint64_t ns = bpf_program__fd(other) < 0 ? 0 : info_of(other).load_time;
-
-		if (ns > begin_ns && ns < next_ns)
-			next_ns = ns;
-	}
-	return next_ns - MIN(begin_ns, next_ns);
-}
-
-static void probe_loaded(Probe *probe, const struct wallprof *skeleton, uint64_t end_ns)
-{
-	struct bpf_program *program =
-		bpf_object__find_program_by_name(skeleton->obj, probe->program);
-
-	probe->load_ns = load_time(skeleton, program, end_ns);
-	probe->verified_insns = info_of(program).verified_insns;
-	probe->error = probe_attaching(program);
-	if (!probe->error && is_trampoline(program) && !trampolines_are_run())
-		probe->error = -EOPNOTSUPP;
-}
-
-static uint64_t boottime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
-static void probe_one(Probe *probe, KernelFacts *kernel)
-{
-	struct wallprof *skeleton = load_hooks(probe->program, kernel);
-
-	if (!skeleton) {
-		probe->error = -errno;
-		return;
-	}
-	probe_loaded(probe, skeleton, boottime_ns());
-	wallprof__destroy(skeleton);
-}
-
-/* All at once, if the kernel takes them all; else one by one. */
-void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
-{
-	struct wallprof *all = NULL;
-	uint64_t end_ns;
-	KernelFacts kernel;
-	int error;
-
-	libbpf_set_print(print_nothing);
-	error = kernel_facts_read(&kernel);
-	if (!error)
-		all = load_hooks(NULL, &kernel);
-	end_ns = boottime_ns();
-	if (log_level >= LOG_VERBOSE)
-		libbpf_set_print(print_libbpf);
-	for (size_t i = 0; i < ARRAY_LEN(hooks); i++) {
-		Probe probe = {.program = hooks[i].program,
-			       .hook = hooks[i].hook,
-			       .purpose = hooks[i].purpose,
-			       .optional = hooks[i].need != HOOK_NEEDED,
-			       .error = error};
-
-		if (all)
-			probe_loaded(&probe, all, end_ns);
-		else if (!error)
-			probe_one(&probe, &kernel);
-		visit(user, &probe);
-	}
-	if (all)
-		wallprof__destroy(all);
-	kernel_facts_close(&kernel);
 }

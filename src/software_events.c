@@ -53,3 +53,10 @@ int software_event_attach(struct bpf_program *program, const SoftwareEvent *even
 	}
 	return result;
 }
+
+void bpf_links_destroy(BpfLinks *links)
+{
+	for (size_t i = 0; i < links->count; i++)
+		bpf_link__destroy(links->items[i]);
+	vec_free(links);
+}

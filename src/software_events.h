@@ -22,10 +22,13 @@ typedef struct SoftwareEvent {
 
 /*
  * Opens the event on each CPU of cpu_count that is online and attaches the program there; the links
- * are added to those given, the caller's to destroy. Returns 0 or a negative errno, -ENODEV
+ * are added to those given, for bpf_links_destroy(). Returns 0 or a negative errno, -ENODEV
  * if no CPU is online.
  */
 int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
 			  BpfLinks *links);
+
+/* Detaches them all. */
+void bpf_links_destroy(BpfLinks *links);
 
 #endif
