@@ -187,8 +187,8 @@ def make_unwind(work, seeds, objects):
     run("gcc", "-nostdlib", "-static", assembly, "-o", seeds / "assembly")
     (work / "bare.s").write_text(bare_assembly())
     run("gcc", "-nostdlib", "-static", work / "bare.s", "-o", seeds / "bare")
-    for number, section in enumerate(cfi_sections()):
-        for which, kind in enumerate(("eh", "debug")):
+    for which, kind in enumerate(("eh", "debug")):
+        for number, section in enumerate(cfi_sections(debug=which == 1)):
             (seeds / f"{kind}-{number}").write_bytes(bytes([which]) + section)
     for name, object_name, section, which in (
             ("eh", "plain", ".eh_frame", 0), ("eh-cxx", "cxx", ".eh_frame", 0),
@@ -202,32 +202,34 @@ def cfi_entry(body, wide=False):
     return (struct.pack("<IQ", 0xffffffff, len(body)) if wide else struct.pack("<I", len(body))) + body
 
 
-def cfi_section(letters, data=b"", fde=b"", version=1, more=b"", wide=False):
-    """A CIE whose augmentation has this data, and an FDE that begins with what fde says."""
-    zeros, program = bytes(8 if wide else 4), b"\x0c\x07\x08\x90\x01"
+def cfi_section(debug, letters, data=b"", fde=b"", version=1, more=b"", wide=False):
+    """A CIE whose augmentation has this data, and an FDE that begins with what fde says. debug: as in
+    .debug_frame, where the CIE's own number is all ones, and the FDE has its place and not how far it is back."""
+    width, program = 8 if wide else 4, b"\x0c\x07\x08\x90\x01"
     sized = struct.pack("B", len(data)) + data if letters.startswith(b"z") else data
-    cie = cfi_entry(zeros + bytes([version]) + letters + b"\0" + more + b"\x01\x78\x10" + sized + program, wide)
-    distance = (len(cie) + (12 if wide else 4)).to_bytes(len(zeros), "little")
-    return cie + cfi_entry(distance + fde + b"\0\x41\x0e\x10", wide)
+    cie = cfi_entry((b"\xff" if debug else b"\0") * width + bytes([version]) + letters + b"\0" + more + b"\x01\x78\x10" + sized + program, wide)
+    place = (0 if debug else len(cie) + (12 if wide else 4)).to_bytes(width, "little")
+    return cie + cfi_entry(place + fde + b"\0\x41\x0e\x10", wide)
 
 
-def cfi_sections():
+def cfi_sections(debug):
     """Each way to write a pointer and each letter of an augmentation, allowed or not."""
     for encoding, size in ((0x00, 8), (0x02, 2), (0x0a, 2), (0x03, 4), (0x0b, 4), (0x0c, 8), (0x1b, 4), (0x3b, 4),
                            (0x50, 15), (0x9b, 4), (0x05, 4), (0xff, 4)):
         pointer = (0x40).to_bytes(size, "little")
-        yield cfi_section(b"zR", bytes([encoding]), pointer + pointer)
-        yield cfi_section(b"zPLR", bytes([encoding]) + pointer + b"\x1b\x1b", bytes(4) + b"\x40\0\0\0")
+        yield cfi_section(debug, b"zR", bytes([encoding]), pointer + pointer)
+        yield cfi_section(debug, b"zPLR", bytes([encoding]) + pointer + b"\x1b\x1b", bytes(4) + b"\x40\0\0\0")
     for encoding in (0x01, 0x09):
         for number in (b"\x40", b"\xc0\x80\x00", b"\xff" * 12 + b"\x01", b"\xc0"):
-            yield cfi_section(b"zR", bytes([encoding]), number + b"\x10")
+            yield cfi_section(debug, b"zR", bytes([encoding]), number + b"\x10")
     for letters, version, more, wide in (
             (b"zS", 1, b"", False), (b"zBR", 1, b"", False), (b"zX", 1, b"", False), (b"eh", 1, b"", False),
             (b"", 3, b"", True), (b"", 4, b"\x08\0", False), (b"", 4, b"\x04\0", False), (b"", 2, b"", False),
             (b"z", 1, b"\xff", False)):
-        yield cfi_section(letters, b"\0", bytes(8) + b"\x40" + bytes(7), version, more, wide)
-    yield from (cfi_entry(b"\0\0\0\0\x01zR"), cfi_entry(b"\0"), b"\xf5\xff\xff\xff", b"\x40\0\0\0\0",
-                cfi_entry(b"\0\0\0\0\x01\0\x81"))
+        yield cfi_section(debug, letters, b"\0", bytes(8) + b"\x40" + bytes(7), version, more, wide)
+    number = (b"\xff" if debug else b"\0") * 4
+    yield from (cfi_entry(number + b"\x01zR"), cfi_entry(b"\0"), b"\xf5\xff\xff\xff", b"\x40\0\0\0\0",
+                cfi_entry(number + b"\x01\0\x81"))
 
 
 def make_maps(seeds):

@@ -476,7 +476,7 @@ class Viewer:
         for told in Path(self.folder).glob("s.json"):
             try:
                 os.kill(json.loads(told.read_text())["pid"], signal.SIGTERM)
-            except ProcessLookupError:
+            except (ProcessLookupError, ValueError):  # it is over, or ends before it has written that
                 pass
 
     def load(self, path):
@@ -487,7 +487,7 @@ class Viewer:
                 break
             wait_until(lambda: any(Path(self.folder).glob("*")), "the daemon is there")
             time.sleep(1)
-            self.stop()
+            self.call("stop", "s")  # which waits for its end: the next one has its name
         check(done.returncode == 0 and "Session started" in done.stdout,
               f"profiler-cli does not load {path}: {done.stdout}{done.stderr}")
 

@@ -4,8 +4,8 @@ import copy
 import json
 from collections import Counter
 
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Recording, Untimely, by_leaf, check,
-                     check_timed, expect_failure, hit, noise, noticeable)
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Failure, Recording, Untimely, by_leaf,
+                     check, check_timed, expect_failure, hit, noise, noticeable)
 from limited_cpu import PERIOD_US, LimitedCpu
 
 LEAST_KINDS = 34  # on every kernel that these tests know
@@ -19,6 +19,15 @@ HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex 
 ON_THE_WAY = {"running", "[kernel rwsem wait]", "[mutex wait]"}
 # A thread of the kernel passes it on.
 OTHERS = {"RCU grace period wait", "terminal wait"}
+
+
+class Misnamed(Failure):
+    """Who ended a wait, or had the lock, is called otherwise."""
+
+
+def check_name(right, message):
+    if not right:
+        raise Misnamed(message)
 
 
 def wait_of(truth):
@@ -38,8 +47,8 @@ def check_waker(kind, told, name, evidence):
               else "holder" if kind in HOLDERS else name if kind == "vfork wait" else "helper")
     # What a soft interrupt does for who sends, its thread may have to do on a busy machine.
     passed_on = kind in LOOPBACK and (told or "").startswith("ksoftirqd")
-    check(kind in OTHERS or passed_on or told == wanted,
-          f"[{kind}] was ended by {told}, should be {wanted}")
+    check_name(kind in OTHERS or passed_on or told == wanted,
+               f"[{kind}] was ended by {told}, should be {wanted}")
 
 
 def as_told(told, pid):
@@ -79,7 +88,7 @@ def check_wait(recording, truth, share=0.02, absolute=MS):
     check_waker(kind, thread.text(marker["data"].get("wokenBy")), truth["name"], evidence)
     check_object(kind, marker, truth, recording.truth.pid, thread.text)
     holder = thread.text(marker["data"].get("heldBy"))
-    check(holder == HELD_BY.get(kind), f"[{kind}] is for a lock that {holder} has")
+    check_name(holder == HELD_BY.get(kind), f"[{kind}] is for a lock that {holder} has")
 
 
 def check_waits(recording, share=0.02, absolute=MS):

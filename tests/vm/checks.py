@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import budget
 import test_reasons
-from harness import (CATEGORY_OF, Failure, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
+from harness import (CATEGORY_OF, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
                      Truth, Untimely, by_category, by_state, check, check_timed, expect_failure,
                      waited)
 
@@ -272,7 +272,7 @@ def check_kind_of_wait(case, truth, told, kind):
 def check_reasons(results):
     """A wait of each kind has its reason, who ended it, and who had the lock.
 
-    That is told by name: where the record of a name is told as lost (check_nothing_lost), it is tried again.
+    Who it was is told by name: where the record of a name is told as lost (check_nothing_lost), it is tried again.
     """
     case = case_of(results, "waits")
     (truth,) = case.truths
@@ -280,7 +280,7 @@ def check_reasons(results):
     lost = case.report["totals"]["task"]["lost"]
     try:
         test_reasons.check_waits(recording, SHARE, ABSOLUTE)
-    except Failure as failure:
+    except test_reasons.Misnamed as failure:
         if not lost:
             raise
         raise Untimely(f"{failure}; lost, as the report says: {lost} records of tasks") from failure
