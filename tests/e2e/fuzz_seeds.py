@@ -207,7 +207,8 @@ def cfi_section(debug, letters, data=b"", fde=b"", version=1, more=b"", wide=Fal
     .debug_frame, where the CIE's own number is all ones, and the FDE has its place and not how far it is back."""
     width, program = 8 if wide else 4, b"\x0c\x07\x08\x90\x01"
     sized = struct.pack("B", len(data)) + data if letters.startswith(b"z") else data
-    cie = cfi_entry((b"\xff" if debug else b"\0") * width + bytes([version]) + letters + b"\0" + more + b"\x01\x78\x10" + sized + program, wide)
+    number = (b"\xff" if debug else b"\0") * width
+    cie = cfi_entry(number + bytes([version]) + letters + b"\0" + more + b"\x01\x78\x10" + sized + program, wide)
     place = (0 if debug else len(cie) + (12 if wide else 4)).to_bytes(width, "little")
     return cie + cfi_entry(place + fde + b"\0\x41\x0e\x10", wide)
 

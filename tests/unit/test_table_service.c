@@ -292,10 +292,11 @@ static void test_changing_memory(void **state)
 {
 	Fixture *fixture = *state;
 	size_t tables = 0, refused = 0;
+	int rounds = is_long_run() ? 40 : 20;
 
 	fixture->options.workers = 1;
 	fixture->look = look_twice;
-	for (int round = 0; round < 20; round++) {
+	for (int round = 0; round < rounds; round++) {
 		start_service(fixture);
 		want(fixture, 1, 'x');
 		want(fixture, 2, 'g');

@@ -17,6 +17,12 @@
 
 #include <cmocka.h>
 
+/* Nothing is to be left out for its time: `tools/test --long`. */
+static inline bool is_long_run(void)
+{
+	return getenv("WALLPROF_LONG") != NULL;
+}
+
 /* Below limit; another sequence for each WALLPROF_SEED. */
 static inline uint64_t random_below(uint64_t limit)
 {
