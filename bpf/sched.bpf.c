@@ -351,7 +351,6 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
 	struct task_struct *creator = bpf_get_current_task_btf();
-	bool worker = task->flags & (PF_IO_WORKER | PF_USER_WORKER);
 
 	if (task->tgid != creator->tgid || setting_threads) {
 		/* Its number may be a reused one. */
@@ -367,8 +366,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	}
 	if ((u32)task->tgid == command_tgid)
 		__sync_fetch_and_add(&command_threads, 1);
-	emit_task(task, TASK_BIRTH | (worker ? TASK_IO_WORKER : 0), creator->pid,
-		  bpf_ktime_get_ns());
+	emit_task(task, TASK_BIRTH, creator->pid, bpf_ktime_get_ns());
 	emit_waking_new(task, bpf_ktime_get_ns());
 	return 0;
 }

@@ -418,6 +418,7 @@ static __always_inline u32 own_pid(struct task_struct *task)
 static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
 {
 	struct rec_task record = {};
+	u32 task_flags;
 
 	record_init(&record.h, REC_TASK, flags, sizeof(record), ns);
 	record.tid = BPF_CORE_READ(task, pid);
@@ -429,8 +430,11 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	record.start_boottime = BPF_CORE_READ(task, start_boottime);
 	record.exec_id = BPF_CORE_READ(task, self_exec_id);
 	record.own_tid = own_pid(task);
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+	task_flags = BPF_CORE_READ(task, flags);
+	if (task_flags & PF_KTHREAD)
 		record.h.flags |= TASK_KTHREAD;
+	if (task_flags & (PF_IO_WORKER | PF_USER_WORKER))
+		record.h.flags |= TASK_IO_WORKER;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 	return emit(&sched_ring, &record.h, sizeof(record));
 }

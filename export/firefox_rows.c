@@ -58,7 +58,10 @@ typedef struct Walk {
 	Paint paint;
 } Walk;
 
-/* The user frames of the switch-out at the end of running interval i. */
+/*
+ * The user frames of the switch-out at the end of running interval i. Who has none is known to
+ * have been in the kernel, and no more: the frames of a switch-out are those of its wait.
+ */
 static StackRef switch_out_stack(const Walk *walk, size_t i)
 {
 	const Thread *owner = interval_owner(walk->timeline, walk->thread, i);
@@ -68,7 +71,7 @@ static StackRef switch_out_stack(const Walk *walk, size_t i)
 		.ns_tgid = walk->timeline->processes.items[owner->process].ns_tgid,
 		.user_stack = walk->thread->intervals.items[i].user_stack,
 		.kernel_stack = STACK_NONE,
-		.leaf = LEAF_USER,
+		.leaf = owner->kernel_only ? LEAF_KERNEL : LEAF_USER,
 	};
 }
 

@@ -191,7 +191,7 @@ static uint32_t leaf_row(Tables *tables, const StackRef *ref, uint32_t last)
 	case LEAF_USER:
 	case LEAF_TICK_USER:
 		return last == NONE ? pseudo_row(tables, "[no stack]", CATEGORY_USER) : NONE;
-	case LEAF_TICK_KERNEL:
+	case LEAF_KERNEL:
 		return last != NONE && tables->frame_rows.items[last].category == CATEGORY_KERNEL
 			       ? NONE
 			       : pseudo_row(tables, "[kernel]", CATEGORY_KERNEL);
@@ -213,8 +213,8 @@ static uint32_t build_stack(Tables *tables, const StackRef *ref)
 
 	if (ref->user_stack != STACK_NONE || ref->kernel_stack != STACK_NONE)
 		count = frames_resolve(tables->frames, tables->timeline, ref->ns_tgid, ref->ns,
-				       ref->user_stack, ref->kernel_stack,
-				       ref->leaf == LEAF_TICK_KERNEL, &indexes);
+				       ref->user_stack, ref->kernel_stack, ref->leaf == LEAF_KERNEL,
+				       &indexes);
 	for (size_t i = 0; i < count; i++) {
 		last = frame_row(tables, indexes[i], outer);
 		if (tables->frame_rows.items[last].inline_depth == 0)

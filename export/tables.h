@@ -14,12 +14,12 @@
 
 /* What stands at the leaf end of a stack, beyond its own frames. */
 enum leaf {
-	LEAF_USER,	  /* running, told by the user frames of a switch-out */
-	LEAF_TICK_USER,	  /* a tick in user mode */
-	LEAF_TICK_KERNEL, /* a tick in the kernel */
-	LEAF_NOT_ALIVE,	  /* between two threads that share a row */
-	LEAF_LEFT_OUT,	  /* a state that was not asked for */
-	LEAF_REASON,	  /* LEAF_REASON + enum reason: a wait */
+	LEAF_USER,	/* running, told by the user frames of a switch-out */
+	LEAF_TICK_USER, /* a tick in user mode */
+	LEAF_KERNEL,	/* in the kernel: a tick, or a thread that is never elsewhere */
+	LEAF_NOT_ALIVE, /* between two threads that share a row */
+	LEAF_LEFT_OUT,	/* a state that was not asked for */
+	LEAF_REASON,	/* LEAF_REASON + enum reason: a wait */
 	LEAF_COUNT = LEAF_REASON + REASON_COUNT,
 };
 

@@ -134,7 +134,8 @@ typedef struct Thread {
 	char *name;		   /* last name it had */
 	uint64_t start_ns, end_ns; /* inside the window */
 	bool born_in_window, exited_in_window;
-	bool is_main; /* the process's leader */
+	bool is_main;	  /* the process's leader */
+	bool kernel_only; /* the kernel's own, or its worker for the process: never in user mode */
 	VEC(Interval) intervals;
 	VEC(Tick) ticks;
 	VEC(Fault) faults;	/* in order of their start; no two overlap */

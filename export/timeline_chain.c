@@ -228,7 +228,7 @@ static ReasonFacts call_facts(const TimelineBuilder *builder, Life *life, const 
 		.fd_kind = real->fd_kind,
 		.fd_count = real->fd_count,
 		.only_thread = tasks_only_thread(builder, life),
-		.kernel_thread = life->kernel_thread,
+		.kernel_thread = life->thread.kernel_only,
 	};
 }
 

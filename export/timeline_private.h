@@ -73,9 +73,8 @@ typedef struct Life {
 	uint32_t previous_count; /* and how many there are in a row */
 
 	bool described; /* a REC_TASK was seen */
-	bool kernel_thread;
-	bool born;    /* its birth was seen: its chain starts there */
-	bool exiting; /* REC_EXIT was seen, and its time: */
+	bool born;	/* its birth was seen: its chain starts there */
+	bool exiting;	/* REC_EXIT was seen, and its time: */
 	uint64_t exit_ns;
 	bool ended;    /* its final switch-out was seen, or it is known to be gone */
 	bool replaced; /* ended because exec gave its number to another thread */

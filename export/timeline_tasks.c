@@ -359,7 +359,7 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 	if (life->process == INDEX_NONE)
 		life_join_process(builder, life, record);
 	life->described = true;
-	life->kernel_thread |= record->h.flags & (TASK_KTHREAD | TASK_IO_WORKER);
+	life->thread.kernel_only |= record->h.flags & (TASK_KTHREAD | TASK_IO_WORKER);
 	if (record->start_boottime)
 		life->start_boottime = record->start_boottime;
 	life->thread.ns_tid = record->ns_tid;

@@ -67,7 +67,7 @@ StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *
 		.ns_tgid = owner_ns_tgid(timeline, thread),
 		.user_stack = tick->user_stack,
 		.kernel_stack = tick->user_mode ? STACK_NONE : tick->kernel_stack,
-		.leaf = tick->user_mode ? LEAF_TICK_USER : LEAF_TICK_KERNEL,
+		.leaf = tick->user_mode ? LEAF_TICK_USER : LEAF_KERNEL,
 	};
 }
 

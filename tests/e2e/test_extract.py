@@ -47,10 +47,14 @@ def check_workers(profile, report, name, root):
     """Threads of that name are never somewhere unknown. Of one that has not run yet there is nothing, nor
     of one whose switches this machine hides (tests/e2e/hidden.py), which is told as a contradiction; and
     one that has just been made, and has not touched its stack, says that this could not be read, one that
-    ends that its process does."""
+    ends that its process does. Of a worker of the kernel that no tick hit no more is known than that it ran
+    in the kernel, where it always does; and out of a retpoline the kernel itself does not unwind
+    (arch/x86/lib/retpoline.S: UNWIND_HINT_UNDEFINED)."""
+    in_kernel = root == "ret_from_fork"
     nowhere = ("[runnable: ", "[unknown: events lost", "[truncated: unreadable stack]",
-               "[truncated: process is ending]",
-               *(("[no stack]",) if report["contradictions"] else ()))
+               "[truncated: process is ending]", *(("[kernel]",) if in_kernel else ()),
+               "__x86_indirect_thunk_", "__pi___x86_indirect_thunk_",
+               *(("[no stack]",) if report["contradictions"] and not in_kernel else ()))
     workers = [t for t in profile.threads if t.name.startswith(name)]
     check(workers, f"no thread is called {name}")
     for worker in workers:

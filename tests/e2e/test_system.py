@@ -113,10 +113,17 @@ def is_kernel_thread(pid):
         return False
 
 
+def check_in_kernel(recording, tids):
+    """They ran, and in user mode never."""
+    categories = {c for tid in tids for c in recording.profile.thread(tid).sample_categories}
+    check("Kernel" in categories and "User" not in categories, f"they were in {categories}")
+
+
 def test_kernel_threads(context):
     """They are one process, of the threads that /proc has, idle but for their work."""
     before = {int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and is_kernel_thread(p.name)}
-    recording = record_system(context, "-a", "--kthreads", "-d", "500ms")
+    recording = record_system(context, "-a", "--kthreads", "--", "sh", "-c",
+                              "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.4")
     threads = {t["tid"]: t for t in recording.report["threads"] if t["process"] == "kernel threads"}
     check(len(before & set(threads)) >= 0.9 * len(before) > 0,
           f"{len(threads)} threads of the kernel, and {len(before)} in /proc")
@@ -127,6 +134,8 @@ def test_kernel_threads(context):
     blocked = sum(t["states"]["blocked"] for t in threads.values())
     check(idle >= 0.9 * blocked, f"{idle / MS} ms of {blocked / MS} idle: "
           + str(sorted({reason for t in threads.values() for reason in t["reasons"]})))
+    check_in_kernel(recording, set(threads))
+    expect_failure(check_in_kernel, recording, {t["tid"] for t in recording.report["threads"]})
 
 
 def test_thread(context):
