@@ -235,7 +235,7 @@ static void *load_second(void *argument)
 	return (void *)(intptr_t)wallprof__load(skeleton);
 }
 
-int halves_load(struct wallprof *const halves[static HALVES])
+int halves_load(struct wallprof *const halves[static HALVES], bool at_once)
 {
 	void *result = NULL;
 	pthread_t thread;
@@ -244,7 +244,7 @@ int halves_load(struct wallprof *const halves[static HALVES])
 
 	if (error)
 		return error;
-	threaded = !pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
+	threaded = at_once && !pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
 	error = wallprof__load(halves[HALF_SWITCH]);
 	if (threaded)
 		pthread_join(thread, &result);

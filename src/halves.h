@@ -31,10 +31,10 @@ int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size
 		KernelFacts *kernel, struct wallprof *ret_halves[static HALVES]);
 
 /*
- * Makes the maps that HALF_SWITCH does not have yet (bpf_map__reuse_fd()), and loads both.
- * Returns 0 or a negative errno.
+ * Makes the maps that HALF_SWITCH does not have yet (bpf_map__reuse_fd()), and loads both;
+ * at_once: side by side. Returns 0 or a negative errno.
  */
-int halves_load(struct wallprof *const halves[static HALVES]);
+int halves_load(struct wallprof *const halves[static HALVES], bool at_once);
 
 void halves_close(struct wallprof *halves[static HALVES]);
 

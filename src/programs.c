@@ -142,7 +142,7 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	if (!error)
 		error = use_rings(programs);
 	if (!error)
-		error = halves_load(programs->halves);
+		error = halves_load(programs->halves, !options->one_cpu);
 	if (!error)
 		error = unwind_memory_ready(programs->unwind_memory);
 	if (!error)
@@ -169,7 +169,7 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 			  "(sysctl kernel.ftrace_enabled=1)");
 		return -EOPNOTSUPP;
 	}
-	programs->rings = rings_new(sizes);
+	programs->rings = rings_new(sizes, !options->one_cpu);
 	error = kernel_facts_read(&programs->kernel);
 	if (!error && options->best_fault_source)
 		programs->faults.source = fault_hooks_best(programs->kernel.types);
@@ -190,6 +190,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 
 	programs->cpu_count = libbpf_num_possible_cpus();
 	programs->faults = options->faults;
+	programs->one_cpu = options->one_cpu;
 	programs->snapshot_piece =
 		MIN(MAX(options->ring_size / (2 * sizeof(struct rec_stack_copy)), 1),
 		    (uint64_t)SNAPSHOT_PIECE_MAX);
@@ -441,17 +442,30 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 		window_ns ? 100.0 * sum / window_ns : 0);
 }
 
+void programs_unload(Programs *programs)
+{
+	programs_stop(programs);
+	if (programs->accounts)
+		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
+	programs->accounts = NULL;
+	if (programs->one_cpu && programs->halves[HALF_SWITCH])
+		large_maps_hold(&programs->held, programs->halves[HALF_SWITCH]->obj);
+	if (programs->unwind_memory) /* it is counted there for the programs */
+		unwind_memory_set_epoch(programs->unwind_memory, NULL);
+	halves_close(programs->halves);
+	rings_free(programs->rings);
+	programs->rings = NULL;
+}
+
 void programs_free(Programs *programs)
 {
 	if (!programs)
 		return;
-	programs_stop(programs);
-	if (programs->accounts)
-		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
+	programs_unload(programs);
 	kernel_facts_close(&programs->kernel);
-	halves_close(programs->halves);
-	rings_free(programs->rings);
-	unwind_memory_free(programs->unwind_memory);
+	large_maps_wait(&programs->held);
+	unwind_memory_free(programs->unwind_memory, /* in_turn= */ programs->one_cpu);
+	large_maps_release(&programs->held);
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
 	free(programs);

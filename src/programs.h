@@ -33,6 +33,9 @@ typedef struct ProgramsOptions {
 	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 	bool best_fault_source;	     /* faults.source is to be the best that this kernel allows */
 	bool cost;		     /* count the programs' run time */
+	/* What runs already is not to be disturbed: one CPU at a time is kept busy by beginning
+	 * and ending, which take longer so. */
+	bool one_cpu;
 } ProgramsOptions;
 
 typedef struct Programs Programs;
@@ -120,6 +123,14 @@ void programs_stop(Programs *programs);
 /* What the programs cost (ProgramsOptions::cost): a line each. */
 void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns);
 
+/*
+ * Once nothing is asked of them any more: they go, and with them what they counted. Their tables
+ * stay until programs_free(), and so does all large memory if ProgramsOptions::one_cpu.
+ */
+void programs_unload(Programs *programs);
+
+/* With ProgramsOptions::one_cpu not before the kernel is done with the programs: best some 300 ms
+ * after programs_unload(). */
 void programs_free(Programs *programs);
 
 /* What `doctor` learns of one BPF program. */

@@ -11,6 +11,7 @@
 #define WALLPROF_PROGRAMS_PRIVATE_H
 
 #include "halves.h"
+#include "large_maps.h"
 #include "rings.h"
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
@@ -30,6 +31,8 @@ struct Programs {
 	size_t cpu_count;
 	FaultOptions faults;
 	size_t snapshot_piece;
+	bool one_cpu; /* as in ProgramsOptions */
+	LargeMaps held;
 	BpfLinks followers, ticks;
 	int stats_fd;
 	ProgramsTimes times;

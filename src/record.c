@@ -518,6 +518,7 @@ static int run(Recording *recording)
 		error = close_window(recording);
 	if (error && recording->flight)
 		save_flight(recording);
+	programs_unload(recording->programs);
 	/* The names of the kernel's functions take one more look. */
 	if (!error)
 		error = privileges_keep(1ULL << CAP_SYSLOG);

@@ -90,6 +90,7 @@ static int start_sources(Recording *recording)
 		.best_fault_source = options->best_fault_source,
 		.unwind_memory = options->unwind_memory,
 		.cost = options->cost,
+		.one_cpu = !options->command || options->whole_system,
 	};
 	struct cpu_account *accounts;
 	size_t cpu_count;

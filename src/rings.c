@@ -36,7 +36,7 @@ static void *make(void *argument)
 	return NULL;
 }
 
-Rings *rings_new(const uint32_t sizes[static RINGS])
+Rings *rings_new(const uint32_t sizes[static RINGS], bool aside)
 {
 	Rings *rings = xcalloc(1, sizeof(*rings));
 
@@ -44,7 +44,7 @@ Rings *rings_new(const uint32_t sizes[static RINGS])
 		rings->sizes[i] = sizes[i];
 		rings->fds[i] = -1;
 	}
-	rings->is_making = !pthread_create(&rings->maker, NULL, make, rings);
+	rings->is_making = aside && !pthread_create(&rings->maker, NULL, make, rings);
 	if (!rings->is_making)
 		make(rings);
 	return rings;

@@ -20,10 +20,10 @@ enum ring {
 typedef struct Rings Rings;
 
 /*
- * Begins to make them, of so many bytes each (a power of two, at least a page). A thread does
- * it: the kernel clears all their pages, which takes it some 10 ms.
+ * Makes them, of so many bytes each (a power of two, at least a page). The kernel clears all their
+ * pages, which takes it some 10 ms; aside: a thread is begun that does it.
  */
-Rings *rings_new(const uint32_t sizes[static RINGS]);
+Rings *rings_new(const uint32_t sizes[static RINGS], bool aside);
 
 /*
  * Waits until they are made, and lets these maps, whose object is not loaded yet, be them.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_memory.h"
+#include "large_maps.h"
 #include "util.h"
 #include "walk_user.h"
 #include <bpf/bpf.h>
@@ -204,7 +205,7 @@ int unwind_memory_new(uint64_t size, UnwindMemory **ret_memory)
 	if (!error)
 		error = open_rules(memory);
 	if (error) {
-		unwind_memory_free(memory);
+		unwind_memory_free(memory, /* in_turn= */ false);
 		return error;
 	}
 	*ret_memory = memory;
@@ -216,13 +217,16 @@ void unwind_memory_set_epoch(UnwindMemory *memory, uint64_t *epoch)
 	memory->epoch = epoch;
 }
 
-void unwind_memory_free(UnwindMemory *memory)
+void unwind_memory_free(UnwindMemory *memory, bool in_turn)
 {
 	if (!memory)
 		return;
 	unwind_memory_ready(memory);
 	if (memory->cells)
 		munmap(memory->cells, CHUNKS_MAX * CHUNK_BYTES);
+	for (uint32_t i = 0; in_turn && i < memory->chunk_count; i++)
+		if (!bpf_map_delete_elem(memory->chunks_fd, &i))
+			large_maps_pause(CHUNK_BYTES);
 	if (memory->rules.items)
 		munmap(memory->rules.items, RULES_MAX * sizeof(struct unwind_rule));
 	closep(&memory->chunks_fd);

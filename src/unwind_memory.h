@@ -38,8 +38,8 @@ int unwind_memory_rules_fd(const UnwindMemory *memory);
 int unwind_memory_ready(UnwindMemory *memory);
 /* Counts there what was removed, for the programs (unwind_epoch); NULL: nowhere. */
 void unwind_memory_set_epoch(UnwindMemory *memory, uint64_t *epoch);
-/* Not before the programs are gone that read it. */
-void unwind_memory_free(UnwindMemory *memory);
+/* Not before the programs are gone that read it. in_turn: its chunks one by one (large_maps.h). */
+void unwind_memory_free(UnwindMemory *memory, bool in_turn);
 
 /* A table that lies there; table 0: none. */
 typedef struct TablePlace {

@@ -258,16 +258,24 @@ static void test_random(void **state)
 	assert_int_equal(unwind_memory_counts(memory).chunks, counts.chunks);
 	assert_int_equal(unwind_memory_counts(memory).cells_used, counts.cells);
 	vec_free(&pieces);
-	unwind_memory_free(memory);
+	unwind_memory_free(memory, false);
 }
 
 /* ---- growth -------------------------------------------------------------------------------- */
+
+static bool has_chunk(int chunks_fd, uint32_t number)
+{
+	uint32_t id;
+
+	return !bpf_map_lookup_elem(chunks_fd, &number, &id);
+}
 
 static void test_across_chunks(void **state)
 {
 	UnwindMemory *memory = begin();
 	uint32_t rows = CHUNK_CELLS * CELL_ROWS, edge = rows - 48;
 	TablePlace place;
+	int chunks_fd;
 
 	(void)state;
 	assert_int_equal(unwind_memory_counts(memory).chunks, 0);
@@ -283,7 +291,11 @@ static void test_across_chunks(void **state)
 		assert_int_equal(kernel_cell(memory, cell).rows[(place.row + i) % CELL_ROWS].pc,
 				 2 * i);
 	}
-	unwind_memory_free(memory);
+	chunks_fd = dup(unwind_memory_chunks_fd(memory));
+	assert_true(has_chunk(chunks_fd, 0) && has_chunk(chunks_fd, 1));
+	unwind_memory_free(memory, true);
+	assert_false(has_chunk(chunks_fd, 0) || has_chunk(chunks_fd, 1));
+	close(chunks_fd);
 }
 
 /* A mapping that names a table which is not there, as a torn one could, or an old one. */
@@ -317,7 +329,7 @@ static void test_no_such_table(void **state)
 	/* What is gone already takes nothing else with it. */
 	unwind_memory_remove_table(memory, place);
 	assert_int_equal(rule_at(memory, other, 0), 50);
-	unwind_memory_free(memory);
+	unwind_memory_free(memory, false);
 }
 
 /* What can't be had even with all chunks makes none. */
@@ -332,7 +344,7 @@ static void test_too_large(void **state)
 	assert_int_equal(unwind_memory_add_run(memory, &one, LIMIT, &place), -ENOSPC);
 	assert_int_equal(unwind_memory_counts(memory).chunks, 0);
 	assert_int_equal(unwind_memory_counts(memory).cells_used, 2);
-	unwind_memory_free(memory);
+	unwind_memory_free(memory, false);
 }
 
 /* All of it: tables but for a sixteenth, which is left to mappings, and not a cell more. */
@@ -370,7 +382,7 @@ static void test_full(void **state)
 		assert_int_equal(again.row, first.row);
 		assert_int_equal(unwind_memory_spare(memory), 0); /* the run is in its share */
 		vec_free(&run);
-		unwind_memory_free(memory);
+		unwind_memory_free(memory, false);
 	}
 }
 
@@ -392,7 +404,7 @@ static void test_rules_shared(void **state)
 		assert_int_equal(rule_at(memory, second, 2 * i), 105 + i % 10);
 	}
 	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 0);
-	unwind_memory_free(memory);
+	unwind_memory_free(memory, false);
 }
 
 static void test_too_many_rules(void **state)
@@ -420,7 +432,7 @@ static void test_too_many_rules(void **state)
 		}
 	}
 	assert_int_equal(rule_at(memory, first, 2 * (room + 7)), 7);
-	unwind_memory_free(memory);
+	unwind_memory_free(memory, false);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -452,17 +464,17 @@ static void test_nothing_left(void **state)
 	size_t descriptors, mappings;
 
 	(void)state;
-	unwind_memory_free(memory); /* what the C library keeps for good is there now */
+	unwind_memory_free(memory, false); /* what the C library keeps for good is there now */
 	descriptors = open_descriptors();
 	mappings = special_mappings();
 	memory = begin();
 	add_table(memory, 2 * CHUNK_CELLS * CELL_ROWS, 3, 0);
 	assert_true(open_descriptors() > descriptors);
 	assert_true(special_mappings() >= mappings + 4);
-	unwind_memory_free(memory);
+	unwind_memory_free(memory, false);
 	assert_int_equal(open_descriptors(), descriptors);
 	assert_int_equal(special_mappings(), mappings);
-	unwind_memory_free(NULL);
+	unwind_memory_free(NULL, false);
 }
 
 int main(void)
