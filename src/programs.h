@@ -33,8 +33,9 @@ typedef struct ProgramsOptions {
 	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
 	bool best_fault_source;	     /* faults.source is to be the best that this kernel allows */
 	bool cost;		     /* count the programs' run time */
-	/* What runs already is not to be disturbed: one CPU at a time is kept busy by beginning
-	 * and ending, which take longer so. */
+	/* What runs already is not to be disturbed: loading keeps one CPU busy at a time, and so
+	 * does unloading. Both take longer. (A command that goes on when its recording ends
+	 * sees all freed at once.) */
 	bool one_cpu;
 } ProgramsOptions;
 
@@ -124,13 +125,16 @@ void programs_stop(Programs *programs);
 void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns);
 
 /*
- * Once nothing is asked of them any more: they go, and with them what they counted. Their tables
- * stay until programs_free(), and so does all large memory if ProgramsOptions::one_cpu.
+ * Once nothing is asked of them any more: they go, and with them what they counted, their accounts
+ * and all of programs_unwind_maps() but its memory, which stays until programs_free(). So do the
+ * other large maps if ProgramsOptions::one_cpu.
  */
 void programs_unload(Programs *programs);
 
-/* With ProgramsOptions::one_cpu not before the kernel is done with the programs: best some 300 ms
- * after programs_unload(). */
+/*
+ * With ProgramsOptions::one_cpu it waits until the kernel is done with the programs, 300 ms after
+ * programs_unload(), and then for each large map.
+ */
 void programs_free(Programs *programs);
 
 /* What `doctor` learns of one BPF program. */

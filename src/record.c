@@ -6,7 +6,7 @@
  * command runs already) the targets are marked and described by the task iterator, then the window
  * begins. At its end the
  * iterator describes them once more, the programs are detached, and what remains in
- * the rings is drained; then the symbols are added.
+ * the rings is drained; then the programs are unloaded, and the symbols are added.
  */
 #include "record.h"
 #include "block_devices.h"
@@ -550,7 +550,6 @@ static void tear_down(Recording *recording)
 	unwinder_free(recording->unwinder);
 	files_free(recording->files);
 	loss_meter_free(recording->losses);
-	programs_free(recording->programs);
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);
 	closep(&recording->timer_fd);
@@ -589,6 +588,8 @@ int record_run(const Options *options, const Invoker *invoker, const char *captu
 	tear_down(&recording);
 	if (recording.writer)
 		close_error = capture_writer_close(recording.writer);
+	/* This may take a while, in which the capture is whole. */
+	programs_free(recording.programs);
 	if (close_error && !error)
 		log_error("writing %s failed: %s", capture_path, strerror(-close_error));
 	return error ? error : close_error;
