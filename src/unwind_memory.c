@@ -224,9 +224,12 @@ void unwind_memory_free(UnwindMemory *memory, bool in_turn)
 	unwind_memory_ready(memory);
 	if (memory->cells)
 		munmap(memory->cells, CHUNKS_MAX * CHUNK_BYTES);
-	for (uint32_t i = 0; in_turn && i < memory->chunk_count; i++)
-		if (!bpf_map_delete_elem(memory->chunks_fd, &i))
+	for (uint32_t i = 0; in_turn && i < memory->chunk_count; i++) {
+		if (bpf_map_delete_elem(memory->chunks_fd, &i))
+			log_verbose("chunk %u goes with the others: %s", i, strerror(errno));
+		else
 			large_maps_pause(CHUNK_BYTES);
+	}
 	if (memory->rules.items)
 		munmap(memory->rules.items, RULES_MAX * sizeof(struct unwind_rule));
 	closep(&memory->chunks_fd);

@@ -220,7 +220,7 @@ def run_node(context, option, wrap=lambda command: command):
     command = ["node", option, "-e", HOT, "--", "truth.json", str(ms)]
 
     def record():
-        context.wallprof("-q", "-o", "p.json.gz", "--", *wrap(command))
+        context.wallprof("-q", "--keep-capture", "-o", "p.json.gz", "--", *wrap(command))
         truth = json.loads(context.path("truth.json").read_text())
         Path(f"/tmp/perf-{truth['pid']}.map").unlink(missing_ok=True)
         return Profile.load(context.path("p.json.gz")), truth
