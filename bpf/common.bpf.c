@@ -19,6 +19,7 @@ const volatile bool setting_kernel_threads = false;
 const volatile bool setting_threads = false;
 const volatile u64 setting_cgroup = 0;
 const volatile u32 setting_cgroup_hierarchy = 0;
+const volatile struct kernel_type_ids setting_type_ids = {};
 
 u64 target_bits[TARGET_WORDS];
 u64 stack_sent[STACK_SENT_SLOTS];

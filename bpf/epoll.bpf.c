@@ -57,30 +57,6 @@ static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
 	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
 }
 
-/* With what is watched there: its memory is used again as soon as it is not watched any more. */
-static __always_inline u64 mix_node(u64 mark, struct rb_node *node)
-{
-	struct epitem *item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
-	struct file *file = node ? BPF_CORE_READ(item, ffd.file) : NULL;
-
-	mark = mix(mark, (u64)node);
-	return file ? mix(mix(mark, (u64)file), BPF_CORE_READ(file, f_inode, i_ino)) : mark;
-}
-
-static __always_inline u64 mark_of(struct file *file)
-{
-	struct eventpoll *epoll = BPF_CORE_READ(file, private_data);
-	struct rb_node *root = root_of(epoll);
-	u64 mark = mix_node(anonymous_number(file), root);
-
-	mark = mix_node(mark, BPF_CORE_READ(epoll, rbr.rb_leftmost));
-	if (root) {
-		mark = mix_node(mark, BPF_CORE_READ(root, rb_left));
-		mark = mix_node(mark, BPF_CORE_READ(root, rb_right));
-	}
-	return mark | 1;
-}
-
 /* The call says that it is one, but the descriptor may be another's by now. */
 static __always_inline bool is_epoll(struct file *file)
 {
@@ -96,12 +72,10 @@ __noinline int watch_begin(u64 address)
 	struct file *file = (struct file *)address;
 	struct watching watching = {};
 	struct rec_watch *record;
-	u64 mark;
+	u64 mark, room = 0;
 
-	if (!is_epoll(file))
-		return -1;
-	mark = mark_of(file);
-	if (*sent_place(mark) == mark)
+	mark = fd_epoll_mark(address, &room);
+	if (*sent_place(mark) == mark || !is_epoll(file))
 		return -1;
 	watching.slot = slot_take_accounted(bpf_ktime_get_ns());
 	if (!watching.slot)
@@ -115,31 +89,29 @@ __noinline int watch_begin(u64 address)
 	return watching.slot->number;
 }
 
-static __always_inline int send(struct stack_slot *slot, struct file *file)
+static __always_inline int send(struct stack_slot *slot, const struct object_key *key)
 {
 	struct rec_watch *record = (struct rec_watch *)slot->room;
 	u32 size = record->count;
-	struct object_key key;
 
 	barrier_var(size);
 	if (size > WATCHED_MAX)
 		return -1;
 	size = sizeof(*record) + size * sizeof(struct watched);
 	record_init(&record->h, REC_WATCH, 0, size, bpf_ktime_get_ns());
-	anonymous_key(file, &key);
-	record->inode = key.inode;
-	record->device = key.device;
-	record->generation = key.generation;
+	record->inode = key->inode;
+	record->device = key->device;
+	record->generation = key->generation;
 	return emit(&bulk_ring, &record->h, size);
 }
 
-__noinline int watch_end(u64 address, u32 number)
+__noinline int watch_end(const struct object_key *key, u32 number)
 {
 	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
 
 	if (!slot)
 		return 0;
-	if (!send(slot, (struct file *)address))
+	if (key && !send(slot, key))
 		*sent_place(slot->word) = slot->word;
 	slot_release(slot);
 	return 0;

@@ -3,12 +3,15 @@
  * fd.bpf.c - what a descriptor of a task is.
  *
  * Global functions, so that the verifier walks them once and not at each call. They take the
- * address of the task's files_struct as a number (before 6.9 a global function can
- * take no kernel pointer) and read by
- * bpf_probe_read_kernel, which survives a file that is being closed: the answer is
- * then FD_NONE or the kind of what stands there now.
+ * addresses of the kernel's objects as numbers (before 6.9 a global function can take no kernel
+ * pointer), and read what may be closed meanwhile: the answer is then FD_NONE, or the kind of what
+ * stands there now. They give numbers, too: what is written to memory is one, to the verifier.
+ *
+ * Nobody else reads by READ(): bpftool 7.1 cannot link two objects that call the same function of
+ * the kernel's.
  */
-#include "wallprof.bpf.h"
+#include "fd.bpf.h"
+#include "read.bpf.h"
 
 /* uapi: linux/stat.h, linux/socket.h, net/tcp_states.h */
 #define S_IFMT	   00170000
@@ -23,17 +26,13 @@
 #define AF_INET6   10
 #define TCP_LISTEN 10
 
-static __always_inline u8 socket_kind(struct socket *socket)
+static __always_inline int kind_of_socket(struct socket *socket)
 {
-	struct sock *sk = BPF_CORE_READ(socket, sk);
-	u16 family;
+	u16 family = READ(socket, sk, __sk_common.skc_family);
 
-	if (!sk)
-		return FD_SOCKET;
 	/* AF_UNIX sockets use TCP's state numbers too. */
-	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN)
+	if (READ(socket, sk, __sk_common.skc_state) == TCP_LISTEN)
 		return FD_LISTEN;
-	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family == AF_INET || family == AF_INET6)
 		return FD_INET;
 	return family == AF_UNIX ? FD_UNIX : FD_SOCKET;
@@ -42,17 +41,14 @@ static __always_inline u8 socket_kind(struct socket *socket)
 /* eventfd, epoll, … and, with an inode each, pidfd: files only by their mode (6.16 and later). */
 static __always_inline bool is_anonymous(struct file *file)
 {
-	u64 magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	u64 magic = READ(file, f_inode, i_sb, s_magic);
 
 	return magic == ANON_INODE_FS_MAGIC || magic == PID_FS_MAGIC;
 }
 
-/* Of an open file (struct file *). */
-__noinline int fd_file_kind(u64 address)
+static __always_inline int kind_of(struct file *file)
 {
-	struct file *file = (struct file *)address;
-
-	switch (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) {
+	switch (READ(file, f_inode, i_mode) & S_IFMT) {
 	case S_IFREG:
 		return is_anonymous(file) ? FD_ANON : FD_FILE;
 	case S_IFDIR:
@@ -63,26 +59,52 @@ __noinline int fd_file_kind(u64 address)
 	case S_IFIFO:
 		return FD_PIPE;
 	case S_IFSOCK:
-		return socket_kind(BPF_CORE_READ(file, private_data));
+		return kind_of_socket(READ(file, private_data));
 	case 0:
 		return FD_ANON;
 	}
 	return FD_NONE;
 }
 
+/* Of an epoll, eventfd, … which share one inode. Another's after it is closed. */
+static __always_inline u64 anonymous_number(struct file *file, u64 address)
+{
+	u64 number = address ^ (u64)BPF_CORE_READ(file, private_data) << 20;
+
+	number *= 0x9e3779b97f4a7c15ULL;
+	return (number ^ number >> 32) | 1;
+}
+
+__noinline int fd_file_kind(u64 address, struct object_key *ret_key)
+{
+	struct file *file = (struct file *)address;
+	int kind = kind_of(file);
+
+	if (!ret_key || kind == FD_NONE)
+		return FD_NONE;
+	ret_key->device = READ(file, f_inode, i_sb, s_dev);
+	if (kind == FD_ANON) {
+		ret_key->inode = anonymous_number(file, address);
+		ret_key->generation = 0;
+	} else {
+		ret_key->inode = READ(file, f_inode, i_ino);
+		ret_key->generation = READ(file, f_inode, i_generation);
+	}
+	return kind;
+}
+
+/* A number, as the helper gives it. */
 static __always_inline struct file *file_of(struct files_struct *files, u32 fd)
 {
-	struct fdtable *fdt = BPF_CORE_READ(files, fdt);
 	struct file **slots, *file = NULL;
 
-	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
+	if (fd >= READ(files, fdt, max_fds))
 		return NULL;
-	slots = BPF_CORE_READ(fdt, fd);
+	slots = READ(files, fdt, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
 	return file;
 }
 
-/* The open file, as a number; 0 = none. */
 __noinline u64 fd_file(u64 files, u32 fd)
 {
 	return (u64)file_of((struct files_struct *)files, fd);
@@ -92,31 +114,110 @@ __noinline int fd_kind(u64 files, u32 fd)
 {
 	struct file *file = file_of((struct files_struct *)files, fd);
 
-	return file ? fd_file_kind((u64)file) : FD_NONE;
+	return file ? kind_of(file) : FD_NONE;
 }
 
-/*
- * What an epoll descriptor watches: FD_WATCHES(count, kind of the one at the root of its tree).
- * count is 0, 1, or 2 for several.
- */
+static __always_inline struct epitem *item_of(struct rb_node *node)
+{
+	return (void *)node - bpf_core_field_offset(struct epitem, rbn);
+}
+
+/* The kind is that of the one at the root of the tree; the count is 0, 1, or 2 for several. */
 __noinline int fd_watches(u64 files, u32 fd)
 {
 	struct file *file = file_of((struct files_struct *)files, fd);
 	struct eventpoll *epoll;
 	struct rb_node *root;
-	struct epitem *item;
 	u32 count;
 
 	if (!file)
 		return FD_WATCHES(2, FD_NONE);
-	epoll = BPF_CORE_READ(file, private_data);
-	root = BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
+	epoll = READ(file, private_data);
+	root = READ(epoll, rbr.rb_root.rb_node);
 	if (!root)
 		return FD_WATCHES(0, FD_NONE);
-	item = (void *)root - bpf_core_field_offset(struct epitem, rbn);
-	count = BPF_CORE_READ(root, rb_left) || BPF_CORE_READ(root, rb_right) ? 2 : 1;
-	file = BPF_CORE_READ(item, ffd.file);
-	return FD_WATCHES(count, file ? fd_file_kind((u64)file) : FD_NONE);
+	count = READ(root, rb_left) || READ(root, rb_right) ? 2 : 1;
+	return FD_WATCHES(count, kind_of(READ(item_of(root), ffd.file)));
+}
+
+/* Another file may have the number since, and this one may have another name. */
+__noinline u64 fd_name_mark(u64 inode_address, u64 dentry_address)
+{
+	struct dentry *dentry = (struct dentry *)dentry_address;
+	struct inode *inode = (struct inode *)inode_address;
+	u64 mark = mix(READ(inode, i_ino), READ(inode, i_generation));
+
+	mark = mix(mark, READ(inode, i_sb, s_dev));
+	return mix(mark, READ(dentry, d_name.hash_len)) | 1;
+}
+
+static __always_inline u64 mix_addresses(u64 mark, struct sock *sk)
+{
+	if (READ(sk, __sk_common.skc_family) == AF_INET6 &&
+	    bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
+		u64 half[2] = {};
+
+		bpf_core_read(half, sizeof(half), &sk->__sk_common.skc_v6_daddr);
+		mark = mix(mix(mark, half[0]), half[1]);
+	}
+	return mix(mark, (u64)READ(sk, __sk_common.skc_daddr) << 32 |
+				 READ(sk, __sk_common.skc_dport) << 16 |
+				 READ(sk, __sk_common.skc_num));
+}
+
+__noinline u64 fd_socket_mark(u64 address)
+{
+	struct file *file = (struct file *)address;
+	struct socket *socket = READ(file, private_data);
+	struct sock *sk = READ(socket, sk);
+	u64 mark = mix(READ(file, f_inode, i_ino), READ(file, f_inode, i_sb, s_dev));
+
+	if (!sk)
+		return 0;
+	mark = mix(mark, READ(sk, __sk_common.skc_state) == TCP_LISTEN);
+	if (READ(sk, __sk_common.skc_family) != AF_UNIX)
+		return mix_addresses(mark, sk) | 1;
+	if (!bpf_core_type_exists(struct unix_sock))
+		return mark | 1;
+	mark = mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, addr));
+	return mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, peer)) | 1;
+}
+
+/* What is read from memory is no pointer to the verifier. */
+static __always_inline u64 mix_pointer(u64 mark, const void *pointer, volatile u64 *room)
+{
+	*room = (u64)pointer;
+	return mix(mark, *room);
+}
+
+/* With what is watched there: its memory is used again as soon as it is not watched any more. */
+static __always_inline u64 mix_node(u64 mark, struct rb_node *node, u64 *room)
+{
+	struct file *file;
+
+	if (!node)
+		return mix(mark, 0);
+	file = READ(item_of(node), ffd.file);
+	mark = mix_pointer(mix_pointer(mark, node, room), file, room);
+	return mix(mark, READ(file, f_inode, i_ino));
+}
+
+__noinline u64 fd_epoll_mark(u64 address, u64 *room)
+{
+	struct file *file = (struct file *)address;
+	struct eventpoll *epoll = READ(file, private_data);
+	struct rb_node *root = READ(epoll, rbr.rb_root.rb_node);
+	u64 mark = anonymous_number(file, address);
+
+	if (!room)
+		return 0;
+	mark = mix_node(mark, root, room);
+	mark = mix_node(mark, READ(epoll, rbr.rb_leftmost), room);
+	if (root) {
+		mark = mix_node(mark, READ(root, rb_left), room);
+		mark = mix_node(mark, READ(root, rb_right), room);
+	}
+	return mark | 1;
 }
 
 char LICENSE[] SEC("license") = "GPL";

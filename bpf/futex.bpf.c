@@ -19,12 +19,11 @@ static long look(struct task_struct *task, struct vm_area_struct *vma, struct lo
 
 static __always_inline void describe_file(u64 file, struct rec_futex *record)
 {
-	struct object_key key;
+	struct inode *inode = BPF_CORE_READ((struct file *)file, f_inode);
 
-	inode_key(BPF_CORE_READ((struct file *)file, f_inode), &key);
-	record->inode = key.inode;
-	record->device = key.device;
-	record->generation = key.generation;
+	record->inode = BPF_CORE_READ(inode, i_ino);
+	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	record->generation = BPF_CORE_READ(inode, i_generation);
 	inode_tell_file(file);
 }
 

@@ -90,24 +90,12 @@ static __always_inline int tell_names(struct stack_slot *slot, struct inode *ino
 }
 
 /*
- * What tells a file, and what it is called, from others: another one may have its number, and it
- * may have another name, since it was sent. Never 0, and even numbers are for names without a
- * mount.
+ * Sends what it is called, unless that was done lately. Where that is noted, even numbers are for
+ * names without a mount.
  */
-static __always_inline u64 mark_of(struct inode *inode, struct dentry *dentry)
-{
-	u64 mark = BPF_CORE_READ(inode, i_ino) ^ (u64)BPF_CORE_READ(inode, i_generation) << 32;
-
-	mark = mark * 0x9e3779b97f4a7c15ULL ^ BPF_CORE_READ(inode, i_sb, s_dev);
-	mark = mark * 0x9e3779b97f4a7c15ULL ^ BPF_CORE_READ(dentry, d_name.hash_len);
-	return mark * 0x9e3779b97f4a7c15ULL | 1;
-}
-
-/* Sends what it is called, unless that was done lately. */
 static __always_inline void tell_once(struct inode *inode, u64 dentry, u64 mount)
 {
-	u64 mark = mark_of(inode, (struct dentry *)dentry);
-	u64 *sent = &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];
+	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_place(mark);
 	struct stack_slot *slot;
 
 	/* One that was sent without its mount is sent again with it, but not the other way round.

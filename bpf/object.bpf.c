@@ -4,8 +4,6 @@
  */
 #include "object.bpf.h"
 
-extern int fd_file_kind(u64 file);
-
 /* A pidfd's entry is nameless, and only told so by the kernel (fs/pidfs.c). Returns its length. */
 static __always_inline long anonymous_name(struct file *file, char *to)
 {
@@ -49,18 +47,15 @@ static __always_inline void tell_anonymous(struct file *file, const struct objec
 
 __noinline int object_tell(u64 address, struct object_key *ret_key)
 {
-	struct file *file = (struct file *)address;
-	int kind = fd_file_kind(address);
+	int kind = FD_NONE;
 
+	if (ret_key)
+		kind = fd_file_kind(address, ret_key);
 	if (!ret_key || kind == FD_NONE)
 		return FD_NONE;
-	if (kind == FD_ANON) {
-		anonymous_key(file, ret_key);
-		tell_anonymous(file, ret_key);
-		return kind;
-	}
-	inode_key(BPF_CORE_READ(file, f_inode), ret_key);
-	if (kind == FD_FILE || kind == FD_CHAR || kind == FD_PIPE)
+	if (kind == FD_ANON)
+		tell_anonymous((struct file *)address, ret_key);
+	else if (kind == FD_FILE || kind == FD_CHAR || kind == FD_PIPE)
 		inode_tell_file(address);
 	else
 		socket_tell(address);

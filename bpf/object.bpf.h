@@ -11,11 +11,6 @@
 
 #define ANONYMOUS_NAME_ROOM 32 /* "[timerfd]", and its NUL */
 
-/* As in rec_switch and rec_snapshot; inode 0: not known. */
-struct object_key {
-	u64 inode;
-	u32 device, generation;
-};
 #define OBJECT_KEY(record) ((struct object_key *)&(record)->inode)
 _Static_assert(__builtin_offsetof(struct rec_switch, file_device) -
 				       __builtin_offsetof(struct rec_switch, inode) ==
@@ -39,43 +34,9 @@ extern int socket_tell(u64 file);
  * slot, or -1: it is told already.
  */
 extern int watch_begin(u64 file);
-extern int watch_end(u64 file, u32 slot);
+extern int watch_end(const struct object_key *key, u32 slot);
 /* futex.bpf.c: REC_FUTEX of a word that the current process waits for, if not done lately. */
 extern int futex_tell(u64 address);
-
-/* Of an epoll, eventfd, … (struct file *), which share one inode. Another's after it is closed. */
-static __always_inline u64 anonymous_number(struct file *file)
-{
-	u64 number = (u64)file ^ (u64)BPF_CORE_READ(file, private_data) << 20;
-
-	number *= 0x9e3779b97f4a7c15ULL;
-	return (number ^ number >> 32) | 1;
-}
-
-static __always_inline void inode_key(struct inode *inode, struct object_key *key)
-{
-	key->inode = BPF_CORE_READ(inode, i_ino);
-	key->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	key->generation = BPF_CORE_READ(inode, i_generation);
-}
-
-static __always_inline void anonymous_key(struct file *file, struct object_key *key)
-{
-	key->inode = anonymous_number(file);
-	key->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
-	key->generation = 0;
-}
-
-/* Where it is noted that something was told; see name_sent. */
-static __always_inline u64 *sent_place(u64 mark)
-{
-	return &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];
-}
-
-static __always_inline u64 mix(u64 a, u64 b)
-{
-	return (a ^ b) * 0x9e3779b97f4a7c15ULL;
-}
 
 static __always_inline void watched_tell(u32 number)
 {
@@ -110,7 +71,7 @@ static __always_inline int object_tell_all(u64 file, bool watches, struct object
 	if (slot < 0)
 		return kind;
 	watched_tell(slot);
-	watch_end(file, slot);
+	watch_end(ret_key, slot);
 	return kind;
 }
 

@@ -22,6 +22,11 @@
 #define FD_WATCHES_COUNT(answer) ((answer) >> 8 & 0xff)
 #define FD_WATCHES_KIND(answer)	 ((answer)&0xff)
 
+/* The kernel's types that are read through plain pointers (read.bpf.h), by their ids in its BTF. */
+struct kernel_type_ids {
+	u32 file, files_struct, inode, dentry, socket, sock, eventpoll, epitem, rb_node;
+};
+
 enum kernel_stacks {
 	KERNEL_STACKS_NONE = 0,
 	KERNEL_STACKS_BLOCKED = 1, /* at switch-outs that block, not for preempted tasks */

@@ -21,29 +21,6 @@ static __always_inline struct sock *sock_of(struct file *file)
 	return BPF_CORE_READ(socket, sk);
 }
 
-/* Changes when the socket is bound, connected, or listens. */
-static __always_inline u64 mark_of(struct sock *sk, struct inode *inode)
-{
-	u64 mark = mix(BPF_CORE_READ(inode, i_ino), BPF_CORE_READ(inode, i_sb, s_dev));
-
-	mark = mix(mark, BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN);
-	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6 &&
-	    bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
-		u64 half[2] = {};
-
-		bpf_core_read(half, sizeof(half), &sk->__sk_common.skc_v6_daddr);
-		mark = mix(mix(mark, half[0]), half[1]);
-	}
-	if (BPF_CORE_READ(sk, __sk_common.skc_family) != AF_UNIX)
-		return mix(mark, (u64)BPF_CORE_READ(sk, __sk_common.skc_daddr) << 32 |
-					 BPF_CORE_READ(sk, __sk_common.skc_dport) << 16 |
-					 BPF_CORE_READ(sk, __sk_common.skc_num));
-	if (!bpf_core_type_exists(struct unix_sock))
-		return mark;
-	mark = mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, addr));
-	return mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, peer));
-}
-
 static __always_inline void describe_inet(struct sock *sk, struct rec_socket *record)
 {
 	struct sock_common *common = &sk->__sk_common;
@@ -131,21 +108,17 @@ static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct
 __noinline int socket_tell(u64 address)
 {
 	struct file *file = (struct file *)address;
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct sock *sk = sock_of(file);
 	struct stack_slot *slot;
-	u64 mark, *sent;
+	struct inode *inode;
+	u64 mark = fd_socket_mark(address), *sent = sent_place(mark);
 
-	if (!sk)
+	if (!mark || *sent == mark)
 		return 0;
-	mark = mark_of(sk, inode);
-	sent = sent_place(mark);
-	if (*sent == mark)
-		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
 	slot = slot_take_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return 0;
-	if (!tell(slot, sk, inode))
+	if (!tell(slot, sock_of(file), inode))
 		*sent = mark;
 	slot_release(slot);
 	return 0;

@@ -6,7 +6,7 @@
 #ifndef WALLPROF_SYSCALL_BPF_H
 #define WALLPROF_SYSCALL_BPF_H
 
-#include "wallprof.bpf.h"
+#include "fd.bpf.h"
 
 struct syscall_facts {
 	u64 args[3];
@@ -36,12 +36,6 @@ static __always_inline u16 user_cs(struct pt_regs *regs)
 		return BPF_CORE_READ(fred, cs);
 	return BPF_CORE_READ(regs, cs);
 }
-
-/* fd.bpf.c */
-extern u64 fd_file(u64 files, u32 fd);
-extern int fd_file_kind(u64 file);
-extern int fd_kind(u64 files, u32 fd);
-extern int fd_watches(u64 files, u32 fd);
 
 /* As a number, which bpf_probe_read_kernel gives and a plain load would not. */
 static __always_inline u64 files_of(struct task_struct *task)

@@ -40,6 +40,7 @@ extern const volatile bool setting_kernel_threads; /* these, too */
 extern const volatile bool setting_threads;	   /* what is marked are threads alone */
 extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
+extern const volatile struct kernel_type_ids setting_type_ids; /* all 0: see read.bpf.h */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
 

@@ -65,6 +65,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_preempt_count_offset = kernel->offsets.preempt_count;
 	skeleton->rodata->setting_irq_regs_offset = kernel->offsets.irq_regs;
 	skeleton->rodata->setting_hardirq_mask = kernel->offsets.hardirq_mask;
+	skeleton->rodata->setting_type_ids = kernel->type_ids;
 	skeleton->rodata->setting_whole_system = options->scope.whole_system;
 	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;
 	skeleton->rodata->setting_threads = options->scope.threads;

@@ -35,6 +35,40 @@ static int write_all_types(const KernelFacts *facts)
 	return 0;
 }
 
+/* All or none, and none where the kernel could not make pointers of them. */
+static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_ids)
+{
+	struct kernel_type_ids ids = {};
+	const struct {
+		const char *name;
+		uint32_t *id;
+	} wanted[] = {
+		{"file", &ids.file},	       {"files_struct", &ids.files_struct},
+		{"inode", &ids.inode},	       {"dentry", &ids.dentry},
+		{"socket", &ids.socket},       {"sock", &ids.sock},
+		{"epitem", &ids.epitem},       {"rb_node", &ids.rb_node},
+		{"eventpoll", &ids.eventpoll},
+	};
+	size_t found = 0;
+
+	for (uint32_t id = 1; id < btf__type_cnt(types); id++) {
+		const struct btf_type *type = btf__type_by_id(types, id);
+		const char *name = btf__name_by_offset(types, type->name_off);
+
+		for (size_t i = 0; btf_is_struct(type) && i < ARRAY_LEN(wanted); i++) {
+			if (*wanted[i].id || strcmp(name, wanted[i].name))
+				continue;
+			*wanted[i].id = id;
+			found++;
+		}
+	}
+	if (found == ARRAY_LEN(wanted) &&
+	    btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0)
+		*ret_ids = ids;
+	else
+		log_verbose("this kernel's memory is read by calls only");
+}
+
 int kernel_facts_read(KernelFacts *ret_facts)
 {
 	KernelFacts *facts = ret_facts;
@@ -48,6 +82,7 @@ int kernel_facts_read(KernelFacts *ret_facts)
 	facts->types = btf__load_vmlinux_btf();
 	if (!facts->types)
 		return -errno;
+	find_type_ids(facts->types, &facts->type_ids);
 	facts->offsets_known = percpu_offsets(facts->types, &facts->offsets);
 	if (!facts->offsets_known)
 		log_verbose("this kernel does not tell interrupts from tasks as wakers");

@@ -6,6 +6,7 @@
 #define WALLPROF_KERNEL_FACTS_H
 
 #include "percpu.h"
+#include "shared.h"
 
 struct btf;
 
@@ -13,6 +14,7 @@ typedef struct KernelFacts {
 	struct btf *types; /* all of them */
 	bool offsets_known;
 	PercpuOffsets offsets;
+	struct kernel_type_ids type_ids; /* all 0: of no use with this kernel; see bpf/read.bpf.h */
 	/*
 	 * The types that the programs look into, for bpf_object_open_opts::btf_custom_path; NULL:
 	 * there is no room for such a file, and libbpf is to look for itself.
