@@ -28,10 +28,11 @@
 
 static __always_inline int kind_of_socket(struct socket *socket)
 {
-	u16 family = READ(socket, sk, __sk_common.skc_family);
+	struct sock *sk = READ(socket, sk);
+	u16 family = READ(sk, __sk_common.skc_family);
 
 	/* AF_UNIX sockets use TCP's state numbers too. */
-	if (READ(socket, sk, __sk_common.skc_state) == TCP_LISTEN)
+	if (READ(sk, __sk_common.skc_state) == TCP_LISTEN)
 		return FD_LISTEN;
 	if (family == AF_INET || family == AF_INET6)
 		return FD_INET;
@@ -78,17 +79,18 @@ static __always_inline u64 anonymous_number(struct file *file, u64 address)
 __noinline int fd_file_kind(u64 address, struct object_key *ret_key)
 {
 	struct file *file = (struct file *)address;
+	struct inode *inode = READ(file, f_inode);
 	int kind = kind_of(file);
 
 	if (!ret_key || kind == FD_NONE)
 		return FD_NONE;
-	ret_key->device = READ(file, f_inode, i_sb, s_dev);
+	ret_key->device = READ(inode, i_sb, s_dev);
 	if (kind == FD_ANON) {
 		ret_key->inode = anonymous_number(file, address);
 		ret_key->generation = 0;
 	} else {
-		ret_key->inode = READ(file, f_inode, i_ino);
-		ret_key->generation = READ(file, f_inode, i_generation);
+		ret_key->inode = READ(inode, i_ino);
+		ret_key->generation = READ(inode, i_generation);
 	}
 	return kind;
 }
@@ -137,7 +139,8 @@ __noinline int fd_watches(u64 files, u32 fd)
 	if (!root)
 		return FD_WATCHES(0, FD_NONE);
 	count = READ(root, rb_left) || READ(root, rb_right) ? 2 : 1;
-	return FD_WATCHES(count, kind_of(READ(item_of(root), ffd.file)));
+	file = READ(item_of(root), ffd.file);
+	return FD_WATCHES(count, file ? kind_of(file) : FD_NONE);
 }
 
 /* Another file may have the number since, and this one may have another name. */
@@ -145,7 +148,7 @@ __noinline u64 fd_name_mark(u64 inode_address, u64 dentry_address)
 {
 	struct dentry *dentry = (struct dentry *)dentry_address;
 	struct inode *inode = (struct inode *)inode_address;
-	u64 mark = mix(READ(inode, i_ino), READ(inode, i_generation));
+	u64 mark = mix(READ(inode, i_ino), (u64)READ(inode, i_generation) << 32);
 
 	mark = mix(mark, READ(inode, i_sb, s_dev));
 	return mix(mark, READ(dentry, d_name.hash_len)) | 1;

@@ -2,20 +2,27 @@
 /*
  * read.bpf.h - reading the kernel's memory through pointers that were numbers.
  *
- * By bpf_rdonly_cast() (6.2 and later) a number becomes a pointer to a type of the kernel's, and
- * what is read through it are plain loads, which survive wrong addresses as the helper does. A call
- * of the helper costs ten to twenty times as much where the kernel guards each return (retbleed,
- * SRSO), and what a thread waits for takes dozens of reads.
+ * By bpf_rdonly_cast() a number becomes a pointer to a type of the kernel's, and what is read
+ * through it are plain loads, which survive wrong addresses as the helper does, and give 0, too. A
+ * call of the helper takes 20 ns and more where the kernel guards each return (SRSO), and what a
+ * thread waits for takes dozens of reads.
  *
- * Nothing that is read so is trusted, and the verifier searches no list for it (wallprof.bpf.h,
- * "describing tasks").
+ * Such pointers are untrusted, so the verifier does not search its list of what may be trusted for
+ * each of them (wallprof.bpf.h, "describing tasks").
+ *
+ * For kernels that have no such function there is a second object, with READ_BY_CALLS: libbpf would
+ * look for it in all modules, which takes rights that wallprof may not have.
  */
 #ifndef WALLPROF_READ_BPF_H
 #define WALLPROF_READ_BPF_H
 
 #include "wallprof.bpf.h"
 
-extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
+#ifdef READ_BY_CALLS
+#define READ(...) BPF_CORE_READ(__VA_ARGS__)
+#else
+
+extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym;
 
 /* clang-format off */
 #define TYPE_ID_OF(pointer)                                                                        \
@@ -39,12 +46,10 @@ extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
 
 /*
  * BPF_CORE_READ(), of three fields at most. What it gives if that is a pointer may be read through,
- * compared with NULL or offset; to be used as a number it has to be read by BPF_CORE_READ().
+ * compared with NULL or offset; as a number it has to come from BPF_CORE_READ(), or from memory.
  */
 #define READ(pointer, ...)                                                                         \
-	(setting_type_ids.file                                                                     \
-		 ? READ_PLAIN((typeof(pointer))bpf_rdonly_cast(pointer, TYPE_ID_OF(pointer)),      \
-			      __VA_ARGS__)                                                         \
-		 : BPF_CORE_READ(pointer, __VA_ARGS__))
+	READ_PLAIN((typeof(pointer))bpf_rdonly_cast(pointer, TYPE_ID_OF(pointer)), __VA_ARGS__)
 
+#endif
 #endif

@@ -171,16 +171,10 @@ static __noinline int emit_end(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/*
- * Who has the CPU that a target could use: who is taken for it, or who ran there before it (struct
- * task_struct *). A global function: the verifier goes through it once, and not at both calls.
- */
-__noinline int describe_rival(u64 address, u64 ns)
+/* A global function: the verifier goes through it once, and not at both calls. */
+__noinline int describe_number(u64 address, u64 ns)
 {
-	struct task_struct *task = (struct task_struct *)address;
-
-	if (BPF_CORE_READ(task, pid))
-		describe_foreign(task, ns);
+	describe_foreign((struct task_struct *)address, ns);
 	return 0;
 }
 
@@ -191,6 +185,12 @@ static __always_inline u64 as_number(struct task_struct *task)
 
 	bpf_probe_read_kernel(&number, sizeof(number), &task);
 	return number;
+}
+
+/* Who has the CPU that a target could use: who is taken for it, or who ran there before it. */
+static __always_inline int describe_rival(struct task_struct *task, u64 ns)
+{
+	return is_described(task) ? 0 : describe_number(as_number(task), ns);
 }
 
 /*
@@ -230,8 +230,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!out) {
 		emit(&sched_ring, &record.h, SWITCH_SHORT_LEN);
 		if (setting_whole_system && !in)
-			describe_rival(as_number(next), ns);
-		return describe_rival(as_number(prev), ns);
+			describe_rival(next, ns);
+		return describe_rival(prev, ns);
 	}
 	if (prev_state & TASK_DEAD)
 		emit_exit(prev, ns);
@@ -244,7 +244,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);
 	if (!in && (setting_whole_system || preempt || !prev_state))
-		return describe_rival(as_number(next), ns);
+		return describe_rival(next, ns);
 	return 0;
 }
 
@@ -252,7 +252,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 static __always_inline void describe_waker(struct task_struct *waker, u8 flags, u64 ns)
 {
-	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && waker->pid && !is_target(waker))
+	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && !is_target(waker) &&
+	    !is_described(waker))
 		describe_foreign(waker, ns);
 }
 

@@ -40,7 +40,7 @@ extern const volatile bool setting_kernel_threads; /* these, too */
 extern const volatile bool setting_threads;	   /* what is marked are threads alone */
 extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
-extern const volatile struct kernel_type_ids setting_type_ids; /* all 0: see read.bpf.h */
+extern const volatile struct kernel_type_ids setting_type_ids; /* see read.bpf.h */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
 
@@ -440,14 +440,26 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	return emit(&sched_ring, &record.h, sizeof(record));
 }
 
-/*
- * A thread that is not a target, and that others name, must be described, once. What was sent is
- * remembered in a table indexed by pid; the start time tells a reused number.
- */
+/* In foreign_sent, indexed by pid; the start time tells a reused number. */
+static __always_inline u64 foreign_mark(u32 pid, u64 start_boottime)
+{
+	return (u64)pid << 32 | (u32)(start_boottime >> 10);
+}
+
+/* Is there nothing to describe? Asked of a pointer that the verifier trusts, by plain loads. */
+static __always_inline bool is_described(struct task_struct *task)
+{
+	u32 pid = task->pid;
+
+	return pid == 0 || foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)] ==
+				   foreign_mark(pid, task->start_boottime);
+}
+
+/* A thread that is not a target, and that others name, must be described, once. */
 static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
 {
 	u32 pid = BPF_CORE_READ(task, pid);
-	u64 mark = (u64)pid << 32 | (u32)(BPF_CORE_READ(task, start_boottime) >> 10);
+	u64 mark = foreign_mark(pid, BPF_CORE_READ(task, start_boottime));
 	u64 *sent = &foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)];
 
 	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "halves.h"
+#include "halves_calls.h"
 #include "trampolines.h"
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -73,11 +74,29 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_cgroup_hierarchy = options->scope.cgroup.hierarchy;
 }
 
+/* wallprof__open_opts() of the other object. */
+static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options)
+{
+	struct wallprof *skeleton = xcalloc(1, sizeof(*skeleton));
+	int error = wallprof__create_skeleton(skeleton);
+
+	if (!error) {
+		skeleton->skeleton->data = halves_calls_elf(&skeleton->skeleton->data_sz);
+		error = bpf_object__open_skeleton(skeleton->skeleton, options);
+	}
+	if (!error)
+		return skeleton;
+	wallprof__destroy(skeleton);
+	errno = -error;
+	return NULL;
+}
+
 struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
 				   KernelFacts *kernel)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open_options, .btf_custom_path = kernel->needed_path);
-	struct wallprof *skeleton = wallprof__open_opts(&open_options);
+	struct wallprof *skeleton = kernel->type_ids.file ? wallprof__open_opts(&open_options)
+							  : open_by_calls(&open_options);
 	int error;
 
 	if (!skeleton)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -35,23 +36,38 @@ static int write_all_types(const KernelFacts *facts)
 	return 0;
 }
 
-/* All or none, and none where the kernel could not make pointers of them. */
+/*
+ * bpf_rdonly_cast() is there since 6.2, but until 6.5 the verifier refuses loads of what is not the
+ * first in a union (33937607efa0): it is used from the oldest kernel on that it is tested with.
+ */
+static bool makes_pointers(const struct btf *types)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		return false;
+	return (major > 6 || (major == 6 && minor >= 12)) &&
+	       btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+}
+
+/* All or none. */
 static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_ids)
 {
 	struct kernel_type_ids ids = {};
 	const struct {
 		const char *name;
-		uint32_t *id;
+		u32 *id;
 	} wanted[] = {
 		{"file", &ids.file},	       {"files_struct", &ids.files_struct},
 		{"inode", &ids.inode},	       {"dentry", &ids.dentry},
 		{"socket", &ids.socket},       {"sock", &ids.sock},
-		{"epitem", &ids.epitem},       {"rb_node", &ids.rb_node},
-		{"eventpoll", &ids.eventpoll},
+		{"eventpoll", &ids.eventpoll}, {"epitem", &ids.epitem},
+		{"rb_node", &ids.rb_node},
 	};
 	size_t found = 0;
 
-	for (uint32_t id = 1; id < btf__type_cnt(types); id++) {
+	for (u32 id = 1; id < btf__type_cnt(types) && found < ARRAY_LEN(wanted); id++) {
 		const struct btf_type *type = btf__type_by_id(types, id);
 		const char *name = btf__name_by_offset(types, type->name_off);
 
@@ -62,8 +78,7 @@ static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_i
 			found++;
 		}
 	}
-	if (found == ARRAY_LEN(wanted) &&
-	    btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0)
+	if (found == ARRAY_LEN(wanted) && makes_pointers(types))
 		*ret_ids = ids;
 	else
 		log_verbose("this kernel's memory is read by calls only");

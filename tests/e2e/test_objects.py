@@ -4,6 +4,7 @@
 Python does it, and tells the numbers and addresses by fstat(), getsockname() and getpeername().
 """
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -121,3 +122,102 @@ def test_begun_before(context):
     comm = Path(f"/proc/{process.pid}/comm").read_text().strip()
     name = f"pipe:[{number.read_text().strip()}] ({comm} {process.pid})"
     check_object(report, "[pipe read wait]", name, 300 * MS)
+
+
+TOLD_AGAIN = """
+import fcntl, json, os, select, socket, sys, time
+
+path, folder, delay = sys.argv[1], sys.argv[2], float(sys.argv[3])
+
+def number(fd):
+    return os.fstat(fd).st_ino
+
+def wait(wait, end):
+    child = os.fork()
+    if child == 0:
+        time.sleep(delay)
+        end()
+        os._exit(0)
+    wait()
+    os.waitpid(child, 0)
+
+pipes = [os.pipe() for _ in range(3)]
+named = ["pipe:[%d]" % number(reader) for reader, _ in pipes]
+first = pipes[0]
+epoll = select.epoll()
+for reader, _ in pipes:
+    epoll.register(reader, select.EPOLLIN)
+    wait(epoll.poll, lambda: os.write(first[1], b"x"))
+    os.read(first[0], 1)
+
+here, there = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+here.bind(("127.0.0.1", 0))
+there.bind(("127.0.0.1", 0))
+send = lambda: there.sendto(b"x", here.getsockname())
+wait(lambda: here.recv(1), send)
+here.connect(there.getsockname())
+wait(lambda: here.recv(1), send)
+
+server = socket.socket(socket.AF_INET6)
+server.bind(("::1", 0))
+server.listen()
+client = socket.create_connection(server.getsockname()[:2])
+accepted = server.accept()[0]
+wait(lambda: accepted.recv(1), lambda: client.send(b"x"))
+
+locked = folder + "/locked"
+for _ in range(2):
+    held = open(locked, "w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    child = os.fork()
+    if child == 0:
+        held.close()
+        mine = open(locked)
+        fcntl.flock(mine, fcntl.LOCK_EX)
+        os._exit(0)
+    time.sleep(delay)
+    held.close()
+    os.waitpid(child, 0)
+    os.unlink(locked)
+
+address = lambda name: "%s:%d" % name[:2]
+six = lambda name: "[%s]:%d" % name[:2]
+with open(path, "w") as file:
+    json.dump({"epoll": named,
+               "udp": [address(here.getsockname()), address(there.getsockname())],
+               "tcp6": [six(accepted.getsockname()), six(accepted.getpeername())],
+               "locked": locked}, file)
+"""
+
+
+def check_parts(report, reason, parts, ns):
+    """Waits for something whose name has these parts."""
+    found = [w for w in report["waited_objects"] if w["reason"] == reason and all(p in w["object"] for p in parts)]
+    check(len(found) == 1, f"{reason} for {parts} is not among {report['waited_objects']}")
+    check_timed(f"{reason} for {parts}", found[0]["ns"], ns, *TOLERANCE)
+
+
+def test_told_again(context):
+    """What becomes another thing, under a number or a name that it had, is told again: an epoll
+    descriptor that watches one more, a socket that is connected, a file made anew."""
+    delay = context.random.randint(60, 90) * MS
+    script, told, output = (context.path(name) for name in ("again.py", "told.json", "p.json.gz"))
+    script.write_text(TOLD_AGAIN)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+                     context.folder, delay / 1e9)
+    report, names = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    for reason, parts, times in (("[pipe poll wait]", names["epoll"], 1), ("[poll wait]", names["epoll"], 2),
+                                 ("[network receive wait]", names["udp"], 2),
+                                 ("[network receive wait]", names["tcp6"], 1),
+                                 ("[file lock wait]", [names["locked"]], 2)):
+        check_parts(report, reason, parts, times * delay)
+    expect_failure(check_parts, report, "[poll wait]", [*names["epoll"], names["locked"]], 2 * delay)
+
+
+def test_how_memory_is_read(context):
+    """By plain loads where the kernel allows it; the calls that older ones need go unnoticed
+    else."""
+    release = tuple(map(int, os.uname().release.split("-")[0].split(".")[:2]))
+    done = context.wallprof("record", "-v", "-o", context.path("capture"), "--", "true")
+    by_calls = "memory is read by calls only" in done.stderr
+    check(by_calls == (release < (6, 12)), f"Linux {release}: {done.stderr}")
