@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sample.bpf.c - the timer tick: a perf event on the cpu-clock of every CPU.
+ * sample.bpf.c - the timer tick: a perf event on the cpu-clock of every CPU, which rests where no
+ * target is seen (ticks.c).
  */
 #include "stack.bpf.h"
 
@@ -19,12 +20,15 @@ SEC("perf_event")
 int on_tick(struct tick_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu_account *account = cpu_account();
 	struct rec_sample record = {};
 	u64 ns = bpf_ktime_get_ns();
 	bool user_mode;
 
 	if (!is_target(task))
 		return 0;
+	if (account)
+		account->target_ns = ns;
 	user_mode = ctx->regs[TICK_REG_CS] & 3;
 	record_init(&record.h, REC_SAMPLE, user_mode ? SAMPLE_USER : 0, sizeof(record), ns);
 	record.tid = task->pid;

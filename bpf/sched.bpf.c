@@ -210,17 +210,35 @@ __noinline u64 lock_owner(u32 tid, u32 user_owner)
 	return (u64)SWITCH_KERNEL_LOCK << 32 | LOCK_OWNER_OWNER(word);
 }
 
+/*
+ * A target gets this CPU. Where ticks rest, the recorder is to be woken (what emit_and() is told),
+ * and once is enough. A global function: the verifier would follow its ways through all that comes.
+ */
+__noinline u64 target_has_cpu(u64 ns)
+{
+	struct cpu_account *account = cpu_account();
+
+	if (!account)
+		return BPF_RB_NO_WAKEUP;
+	account->target_ns = ns;
+	if (account->ticks_rest != TICKS_REST)
+		return BPF_RB_NO_WAKEUP;
+	account->ticks_rest = ns;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
 	bool out = is_target(prev), in = is_target(next);
 	struct rec_switch record;
-	u64 ns, owner;
+	u64 ns, owner, wake;
 
 	if (!out && !in && !setting_whole_system)
 		return 0;
 	ns = bpf_ktime_get_ns();
+	wake = in ? target_has_cpu(ns) : BPF_RB_NO_WAKEUP;
 	__builtin_memset(&record, 0, sizeof(record));
 	record_init(&record.h, REC_SWITCH, in ? SWITCH_NEXT : 0, SWITCH_SHORT_LEN, ns);
 	record.prev_tid = prev->pid;
@@ -228,7 +246,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	record.next_seq = in ? switch_seq(next) : 0;
 	record.syscall = -1;
 	if (!out) {
-		emit(&sched_ring, &record.h, SWITCH_SHORT_LEN);
+		emit_and(wake, &sched_ring, &record.h, SWITCH_SHORT_LEN);
 		if (setting_whole_system && !in)
 			describe_rival(next, ns);
 		return describe_rival(prev, ns);
@@ -240,7 +258,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	record.owner = owner;
 	record.h.flags |= owner >> 32;
 	record.h.len = record.inode ? sizeof(record) : SWITCH_OUT_LEN;
-	emit(&sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
+	emit_and(wake, &sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, ns);
 	if (!in && (setting_whole_system || preempt || !prev_state))

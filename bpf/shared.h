@@ -107,6 +107,9 @@ struct request_counts {
 /* Stacks that were not walked, for they are those that the thread had before. */
 enum again_kind { AGAIN_USER, AGAIN_KERNEL, AGAIN_KINDS };
 
+/* What the recorder says of one CPU's ticks (ticks.c), instead of when a target was seen there. */
+enum ticks_rest { TICKS_COME, TICKS_REST };
+
 /* One CPU's account of what was sent and lost. first/last_lost_ns: see loss.c. */
 struct cpu_account {
 	u64 sent[ACCOUNT_KINDS];
@@ -114,6 +117,8 @@ struct cpu_account {
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder sets it back to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
 	u64 known_again[AGAIN_KINDS];
+	u64 target_ns;	/* when a target was last switched to here, or hit by a tick */
+	u64 ticks_rest; /* enum ticks_rest; or else since when a target has had none here */
 };
 
 /* ---- memory of the unwind tables ------------------------------------------------ */

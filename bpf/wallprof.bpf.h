@@ -351,10 +351,10 @@ static __always_inline void account_lost(struct cpu_account *account, u32 kind, 
 
 /*
  * Writes a finished record. Never held between reserve and submit: on 7.x a program
- * preempted there would stop the consumer of the whole ring. No wake-up: the
- * recorder comes by itself. Returns 0 if it was written; a loss is accounted.
+ * preempted there would stop the consumer of the whole ring. `wake`: BPF_RB_NO_WAKEUP or
+ * BPF_RB_FORCE_WAKEUP, of the recorder. Returns 0 if it was written; a loss is accounted.
  */
-static __always_inline int emit(void *ring, struct record *record, u32 len)
+static __always_inline int emit_and(u64 wake, void *ring, struct record *record, u32 len)
 {
 	struct cpu_account *account = cpu_account();
 	u32 kind = record->kind;
@@ -363,10 +363,16 @@ static __always_inline int emit(void *ring, struct record *record, u32 len)
 	if (!account)
 		return -1;
 	__sync_fetch_and_add(&account->sent[kind & (ACCOUNT_KINDS - 1)], 1);
-	error = bpf_ringbuf_output(ring, record, len, BPF_RB_NO_WAKEUP);
+	error = bpf_ringbuf_output(ring, record, len, wake);
 	if (error)
 		account_lost(account, kind, LOSS_RING_FULL, record->ns);
 	return error;
+}
+
+/* The same without a wake-up: the recorder comes by itself. */
+static __always_inline int emit(void *ring, struct record *record, u32 len)
+{
+	return emit_and(BPF_RB_NO_WAKEUP, ring, record, len);
 }
 
 /* ---- describing tasks ----------------------------------------------------------- */

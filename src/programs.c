@@ -352,15 +352,33 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 {
 	SoftwareEvent event = programs_tick(frequency);
 	uint64_t begin = now_ns();
-	int error = software_event_attach(programs->halves[HALF_TICK]->progs.on_tick, &event,
-					  programs->cpu_count, &programs->ticks);
+	size_t cpus;
+	int error = ticks_start(programs->halves[HALF_TICK]->progs.on_tick, &event,
+				programs->accounts, programs->cpu_count, &programs->ticks, &cpus);
 
 	if (error)
-		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency,
-			  programs->ticks.count, strerror(-error),
+		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, cpus,
+			  strerror(-error),
 			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
 	programs->times.attach_ns += now_ns() - begin;
 	return error;
+}
+
+void programs_review_ticks(Programs *programs)
+{
+	if (programs->ticks)
+		ticks_review(programs->ticks);
+}
+
+void programs_tick_everywhere(Programs *programs)
+{
+	if (programs->ticks)
+		ticks_everywhere(programs->ticks);
+}
+
+TicksCounts programs_ticks_counts(const Programs *programs)
+{
+	return programs->ticks_counts;
 }
 
 ProgramsTimes programs_times(const Programs *programs)
@@ -372,6 +390,11 @@ int programs_drain(Programs *programs, int (*take)(void *user, const struct reco
 		   void *user)
 {
 	return rings_drain(programs->rings, take, user);
+}
+
+int programs_wake_fd(const Programs *programs)
+{
+	return bpf_map__fd(programs->halves[HALF_SWITCH]->maps.sched_ring);
 }
 
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
@@ -404,7 +427,10 @@ uint64_t programs_command_end(const Programs *programs)
 
 void programs_stop(Programs *programs)
 {
-	bpf_links_destroy(&programs->ticks);
+	if (programs->ticks)
+		programs->ticks_counts = ticks_counts(programs->ticks);
+	ticks_stop(programs->ticks);
+	programs->ticks = NULL;
 	bpf_links_destroy(&programs->followers);
 }
 

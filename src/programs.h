@@ -9,6 +9,7 @@
 #include "fault_hooks.h"
 #include "loss.h"
 #include "shared.h"
+#include "ticks.h"
 #include "unwind_tables.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,8 +60,16 @@ int programs_mark_descendants(Programs *programs);
 /* Marks whom the scope names, and not one by one. */
 int programs_mark_unnamed(Programs *programs);
 
-/* Starts the timer ticks. Returns 0 or a negative errno, logged. */
+/* Starts the timer ticks (ticks.h). Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
+/* To be called often: they come only where targets run. */
+void programs_review_ticks(Programs *programs);
+/* Somebody has become a target who may be running, unseen. */
+void programs_tick_everywhere(Programs *programs);
+/* Once they are stopped: what was missed where they rested. */
+TicksCounts programs_ticks_counts(const Programs *programs);
+/* Readable when a target has come to a CPU where ticks rest, if asked for its edges (EPOLLET). */
+int programs_wake_fd(const Programs *programs);
 
 /*
  * From the start until then a stack that can't be walked is not copied, and those of threads asleep

@@ -13,6 +13,7 @@
 #include "halves.h"
 #include "large_maps.h"
 #include "rings.h"
+#include "ticks.h"
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 
@@ -33,7 +34,9 @@ struct Programs {
 	size_t snapshot_piece;
 	bool one_cpu; /* as in ProgramsOptions */
 	LargeMaps held;
-	BpfLinks followers, ticks;
+	BpfLinks followers;
+	Ticks *ticks;		  /* NULL: not begun yet */
+	TicksCounts ticks_counts; /* of those that were stopped */
 	int stats_fd;
 	ProgramsTimes times;
 };

@@ -195,8 +195,8 @@ static bool take_event(Recording *recording, int fd)
 		recording->done = true;
 	} else if (is_target_fd(recording, fd)) {
 		take_target_end(recording, fd);
-	} else {
-		return true;
+	} else { /* what wakes for the ticks needs no more than a drain, which comes now */
+		return fd != programs_wake_fd(recording->programs);
 	}
 	return false;
 }

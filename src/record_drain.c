@@ -41,6 +41,8 @@ static void take_task(Recording *recording, const struct rec_task *task)
 {
 	if (task->h.flags & TASK_FOREIGN)
 		return;
+	if (task->h.flags & TASK_JOINED)
+		programs_tick_everywhere(recording->programs);
 	if (recording->scope.threads && map_get(&recording->threads, task->tid) == MAP_NONE) {
 		map_set(&recording->threads, task->tid, 0);
 		recording->threads_left++;
@@ -121,6 +123,7 @@ static int drain(Recording *recording, bool last)
 	struct rec_round round = {.h = {.len = sizeof(round), .kind = REC_ROUND}};
 	int error;
 
+	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, take_bpf_record, recording);
 	if (!error)

@@ -142,11 +142,16 @@ static int prepare_command(Recording *recording)
 	return error;
 }
 
-static int watch(int epoll_fd, int fd)
+static int watch_for(uint32_t events, int epoll_fd, int fd)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+	struct epoll_event event = {.events = events, .data.fd = fd};
 
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch(int epoll_fd, int fd)
+{
+	return watch_for(EPOLLIN, epoll_fd, fd);
 }
 
 static int open_events(Recording *recording)
@@ -160,6 +165,9 @@ static int open_events(Recording *recording)
 	error = watch(recording->epoll_fd, recording->signal_fd);
 	if (!error)
 		error = watch(recording->epoll_fd, recording->timer_fd);
+	if (!error)
+		error = watch_for(EPOLLIN | EPOLLET, recording->epoll_fd,
+				  programs_wake_fd(recording->programs));
 	if (!error)
 		error = sideband_add_to_epoll(recording->sideband, recording->epoll_fd);
 	if (!error && recording->unwinder)

@@ -149,10 +149,26 @@ static int tell_requests(Recording *recording)
 	return error;
 }
 
+/* What is missing since they rested. */
+static int tell_ticks(Recording *recording)
+{
+	TicksCounts counts = programs_ticks_counts(recording->programs);
+	uint64_t samples = counts.missed_ns / (NSEC_PER_SEC / recording->options->frequency);
+
+	log_verbose("CPU samples: began again %" PRIu64
+		    " times on a CPU where no target had run, after %.3f ms at a time",
+		    counts.begun, counts.begun ? counts.missed_ns / 1e6 / counts.begun : 0);
+	return note_trouble(recording, "CPU samples", samples,
+			    "may be missing, of threads that came to a CPU where none had run for "
+			    "a second: their times are right");
+}
+
 int recording_tell_troubles(Recording *recording)
 {
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
+	if (!error)
+		error = tell_ticks(recording);
 	if (!error)
 		error = tell_faults(recording);
 	if (!error)

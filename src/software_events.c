@@ -18,8 +18,8 @@ static int open_event(const SoftwareEvent *event, int cpu)
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static int attach_on(struct bpf_program *program, const SoftwareEvent *event, int cpu,
-		     BpfLinks *links)
+int software_event_attach_on(struct bpf_program *program, const SoftwareEvent *event, int cpu,
+			     struct bpf_link **ret_link)
 {
 	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = event->cookie);
 	int fd = open_event(event, cpu), error;
@@ -33,8 +33,8 @@ static int attach_on(struct bpf_program *program, const SoftwareEvent *event, in
 		close(fd);
 		return error;
 	}
-	*vec_push(links) = link;
-	return 0;
+	*ret_link = link;
+	return fd;
 }
 
 int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
@@ -43,12 +43,14 @@ int software_event_attach(struct bpf_program *program, const SoftwareEvent *even
 	int result = -ENODEV;
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
-		int error = attach_on(program, event, cpu, links);
+		struct bpf_link *link;
+		int fd = software_event_attach_on(program, event, cpu, &link);
 
-		if (error == -ENODEV) /* not online */
+		if (fd == -ENODEV) /* not online */
 			continue;
-		if (error)
-			return error;
+		if (fd < 0)
+			return fd;
+		*vec_push(links) = link;
 		result = 0;
 	}
 	return result;

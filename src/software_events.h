@@ -21,6 +21,13 @@ typedef struct SoftwareEvent {
 } SoftwareEvent;
 
 /*
+ * Opens the event on that CPU and attaches the program. Returns the event's descriptor, which
+ * belongs to the link, or a negative errno, -ENODEV if the CPU is not online.
+ */
+int software_event_attach_on(struct bpf_program *program, const SoftwareEvent *event, int cpu,
+			     struct bpf_link **ret_link);
+
+/*
  * Opens the event on each CPU of cpu_count that is online and attaches the program there; the links
  * are added to those given, for bpf_links_destroy(). Returns 0 or a negative errno, -ENODEV
  * if no CPU is online.
