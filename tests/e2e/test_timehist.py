@@ -15,23 +15,55 @@ from hidden import hidden_tasks
 
 # "   19048.822571 [0000]  convoy 0[11066/11064]      0.000      0.000      0.000"
 LINE = re.compile(r"^ *([\d.]+) +\[\d+\] +(.*)\[(\d+)(?:/\d+)?\] +([\d.]+) +([\d.]+) +([\d.]+)")
+# "41.007143708:  sched:sched_waking: comm=burn pid=423 prio=120 target_cpu=001"
+EVENT = re.compile(r"^ *([\d.]+): +sched:sched_(waking|switch): (.*)")
+WAKING = re.compile(r" pid=(\d+) prio=")
+SWITCH = re.compile(r" prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> .* next_pid=(\d+) ")
 # A thread came to a CPU at `ns`, after it had been off it for so long, `delay` of it since it was woken.
 Run = namedtuple("Run", "ns off delay")
 NEAR_NS = 2 * SWITCH_NS
 SAME_NS = 100
+ROUNDED_NS = 3000  # by timehist, whose times are of microseconds
 LEAST_SHARE = 0.9
 ATTEMPTS = 5
 
 
+def ask_perf(*arguments):
+    return subprocess.run(["perf", *arguments], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def woken_early(data):
+    """{tid: [ns]}, when it came to a CPU after it had been woken even before it had left one to sleep."""
+    woken, slept, comes = set(), set(), defaultdict(list)  # since it came or went; and then slept all the same
+    for match in filter(None, map(EVENT.match, ask_perf("script", "-i", data, "--ns", "-F", "time,event,trace"))):
+        if match[2] == "waking":
+            woken.add(int(WAKING.search(f" {match[3]}")[1]))
+            continue
+        before, state, after = SWITCH.search(f" {match[3]} ").groups()
+        if state[0] != "R" and int(before) in woken:
+            slept.add(int(before))
+        if int(after) in slept:
+            comes[int(after)].append(float(match[1]) * 1e9)
+        slept.discard(int(after))
+        woken -= {int(before), int(after)}
+    return comes
+
+
+def with_early(runs, early):
+    """Of such a wake-up timehist knows no more once the thread has left its CPU, and tells no delay, although the
+    thread has waited for nothing but a CPU since."""
+    return [run._replace(delay=run.off) if run.delay == 0 and
+            any(abs(ns - run.ns) < ROUNDED_NS for ns in early) else run for run in runs]
+
+
 def perf_runs(data):
     """{tid: [Run]}. A line is of a switch-out, and has how long the thread ran before it."""
-    lines = subprocess.run(["perf", "sched", "timehist", "-i", data], capture_output=True,
-                           text=True, check=True).stdout.splitlines()
+    lines, early = ask_perf("sched", "timehist", "-i", data), woken_early(data)
     runs = defaultdict(list)
     for match in filter(None, map(LINE.match, lines)):
         off, delay, run = (float(match[i]) * MS for i in (4, 5, 6))
         runs[int(match[3])].append(Run(float(match[1]) * 1e9 - run, off, delay))
-    return runs
+    return defaultdict(list, {tid: with_early(found, early[tid]) for tid, found in runs.items()})
 
 
 def our_runs(recording, tid):
@@ -73,7 +105,9 @@ def check_threads(recording, perf):
         told += len(perf[thread["tid"]])
         compared += len(pairs)
         for what in ("off", "delay"):
-            check_close(f"{thread['name']}: {what}", sum(getattr(ours, what) for ours, _ in pairs),
+            worst = max(pairs, key=lambda pair: abs(getattr(pair[0], what) - getattr(pair[1], what)), default=None)
+            check_close(f"{thread['name']}: {what} (ours and perf's, where they differ most: {worst})",
+                        sum(getattr(ours, what) for ours, _ in pairs),
                         sum(getattr(run, what) for _, run in pairs), 0.01,
                         len(pairs) * SWITCH_NS)
     return told, compared
