@@ -319,6 +319,7 @@ struct signal_struct {
 
 struct thread_info {
 	u32 status;
+	u32 cpu; /* CONFIG_SMP: where it runs, is queued, or ran last */
 } __attribute__((preserve_access_index));
 
 struct kernfs_node {

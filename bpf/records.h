@@ -290,7 +290,7 @@ struct rec_snapshot {
 	s16 syscall;
 	u8 fd_kind;
 	u8 fd_count;
-	u16 task_cpu;
+	u16 task_cpu; /* where it runs, is queued, or ran last */
 	u16 reserved;
 	union { /* as in rec_switch; captures of older versions end before */
 		u64 inode;

@@ -23,6 +23,7 @@ int on_tick(struct tick_context *ctx)
 	struct cpu_account *account = cpu_account();
 	struct rec_sample record = {};
 	u64 ns = bpf_ktime_get_ns();
+	const struct pt_regs *regs;
 	bool user_mode;
 
 	if (!is_target(task))
@@ -34,7 +35,9 @@ int on_tick(struct tick_context *ctx)
 	record.tid = task->pid;
 	if (!user_mode && setting_kernel_stacks != KERNEL_STACKS_NONE)
 		record.kstack = interrupted_kernel_stack(ctx, ns);
-	record.ustack = user_stack(ctx, task, !user_mode, ns);
+	/* In the kernel it may be for a page fault or an interrupt, too. */
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
 	emit(&bulk_ring, &record.h, sizeof(record));
 	return 0;
 }

@@ -214,6 +214,8 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	record.ustack = sleeping_user_stack(task);
 	record.seq = seq_of(task);
 	record.state = task->__state;
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		record.task_cpu = BPF_CORE_READ(task, thread_info.cpu);
 	if (task->on_cpu)
 		flags |= SNAPSHOT_ON_CPU;
 	else if (task->on_rq)

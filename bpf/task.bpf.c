@@ -39,22 +39,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
-	struct rec_task record = {};
-
-	if (!is_target(task))
-		return 0;
-	record_init(&record.h, REC_TASK, TASK_RENAME, sizeof(record), bpf_ktime_get_ns());
-	record.tid = task->pid;
-	record.tgid = task->tgid;
-	record.ns_tid = ns_pid(task);
-	record.ns_tgid = ns_pid(BPF_CORE_READ(task, group_leader));
-	record.parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
-	record.start_boottime = task->start_boottime;
-	record.exec_id = task->self_exec_id;
-	record.own_tid = own_pid(task);
 	/* The tracepoint fires before task->comm changes. */
-	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), comm);
-	emit(&sched_ring, &record.h, sizeof(record));
+	if (is_target(task))
+		emit_task_named(task, comm, TASK_RENAME, 0, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -422,7 +422,9 @@ static __always_inline u32 own_pid(struct task_struct *task)
 	return nr;
 }
 
-static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
+/* `comm` is kernel memory: what it is called, or is about to be. */
+static __always_inline int emit_task_named(struct task_struct *task, const char *comm, u8 flags,
+					   u32 creator, u64 ns)
 {
 	struct rec_task record = {};
 	u32 task_flags;
@@ -442,8 +444,13 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 		record.h.flags |= TASK_KTHREAD;
 	if (task_flags & (PF_IO_WORKER | PF_USER_WORKER))
 		record.h.flags |= TASK_IO_WORKER;
-	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
+	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), comm);
 	return emit(&sched_ring, &record.h, sizeof(record));
+}
+
+static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
+{
+	return emit_task_named(task, task->comm, flags, creator, ns);
 }
 
 /* In foreign_sent, indexed by pid; the start time tells a reused number. */

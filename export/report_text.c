@@ -10,12 +10,7 @@ char *printable(const char *name)
 
 	if (!text)
 		text = xstrdup(name ? name : "");
-	for (unsigned char *p = (unsigned char *)text; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
-		else if (*p == 0xc2 && p[1] < 0xa0) /* U+0080 … U+009F are control characters too */
-			p[0] = p[1] = '?';
-	}
+	mask_controls(text);
 	return text;
 }
 

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* include/linux/blk_types.h: the same from 6.1 to 7.3. */
+/*
+ * include/linux/blk_types.h, the same from 6.1 to 7.3 but for what zoned devices are appended: that
+ * was 13 before 6.8, and is "other" then.
+ */
 #define REQ_OP_MASK 0xff
 enum {
 	REQ_OP_READ = 0,

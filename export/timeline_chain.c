@@ -432,13 +432,16 @@ static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
 	waits_add_object(builder, life, record->h.ns, &facts, &numbers);
 }
 
-/* Nothing was switched since the hooks are in place, so the state is older than these. */
+/*
+ * Nothing was switched since the hooks are in place, or since it is recorded: so the state is
+ * older than that.
+ */
 static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
 {
 	Interval *first = chain_last(life);
 
 	if (!life->born)
-		first->start_ns = 0;
+		first->start_ns = tasks_recorded_since(builder, life);
 	life->seq_known = true;
 	life->seq = record->seq;
 	life->snapshot_until = record->ns_after;

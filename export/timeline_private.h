@@ -117,8 +117,9 @@ typedef struct BuildProcess {
 	uint32_t parent; /* TimelineBuilder::processes, or INDEX_NONE */
 	uint32_t alive;	 /* lives that neither exit nor have ended */
 	uint64_t first_ns;
-	uint64_t limit_ns; /* its number was used again then */
-	bool group_dead;   /* its last thread has exited */
+	uint64_t joined_ns; /* it is recorded only since then, though it lived before; or 0 */
+	uint64_t limit_ns;  /* its number was used again then */
+	bool group_dead;    /* its last thread has exited */
 	uint64_t group_dead_ns;
 	uint32_t last_life; /* whose exit that was */
 	uint32_t exit_code;
@@ -181,6 +182,9 @@ Life *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side);
 Life *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
 /* The life that a tick hit, or NULL. */
 Life *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns);
+
+/* Since when the life is recorded, if it lived before the window and joined in it; or 0. */
+uint64_t tasks_recorded_since(const TimelineBuilder *builder, const Life *life);
 
 void tasks_task(TimelineBuilder *builder, const struct rec_task *record);
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record);

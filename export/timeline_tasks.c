@@ -367,6 +367,8 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 	rename_to(&life->thread.name, record->comm, COMM_LEN - 1);
 	task_describe(&builder->timeline->tasks.items[life->thread.task], record);
 	process = process_of(builder, life);
+	if (record->h.flags & TASK_JOINED)
+		process->joined_ns = record->h.ns;
 	process->exec_id = record->exec_id;
 	if (process->kernel)
 		rename_to(&process->process.name, KERNEL_PROCESS, strlen(KERNEL_PROCESS));
@@ -422,6 +424,13 @@ static void describe_kernel_thread(TimelineBuilder *builder, const struct rec_ta
 
 	of_kernel.tgid = of_kernel.ns_tgid = KTHREADD;
 	describe(builder, &of_kernel);
+}
+
+uint64_t tasks_recorded_since(const TimelineBuilder *builder, const Life *life)
+{
+	const BuildProcess *process = process_of(builder, life);
+
+	return process ? process->joined_ns : 0;
 }
 
 void tasks_task(TimelineBuilder *builder, const struct rec_task *record)

@@ -22,6 +22,8 @@
 #define BATCH_NS (NSEC_PER_SEC / 4)
 /* What a capture without rounds may make us hold before we give up on its order. */
 #define HELD_MAX (256u << 20)
+/* Of an event in all three lists, each of which may be half empty. */
+#define ENTRY_COST (3 * sizeof(Entry) * 3 / 2)
 
 #define RADIX_BITS	   11
 #define RADIX_SIZE	   (1u << RADIX_BITS)
@@ -40,7 +42,7 @@ struct CaptureSorter {
 	Entries ready;	 /* in order of time, from next on */
 	Entries spare;	 /* the radix sort's other half */
 	size_t next;
-	size_t held; /* bytes of frames that pending and ready keep in memory */
+	size_t held; /* bytes of what pending and ready keep in memory, themselves included */
 	uint64_t released_ns;
 	uint64_t last_ns;
 	CaptureFrame *last_frame; /* of the record returned last */
@@ -187,11 +189,13 @@ static void hold(CaptureSorter *sorter, const struct record *record, CaptureFram
 {
 	if (frame->awaited++ == 0)
 		sorter->held += frame->size;
+	sorter->held += ENTRY_COST;
 	*vec_push(&sorter->pending) = (Entry){.ns = record->ns, .record = record, .frame = frame};
 }
 
 static void let_go(CaptureSorter *sorter, CaptureFrame *frame)
 {
+	sorter->held -= ENTRY_COST;
 	if (--frame->awaited > 0)
 		return;
 	sorter->held -= frame->size;

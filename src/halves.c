@@ -42,11 +42,24 @@ static uint32_t process_limit(void)
 	return MIN(pid_max, PROCESSES_MAX);
 }
 
+/*
+ * A kernel's list by least use gives each CPU LRU_BATCH of a map's places at a time, and takes
+ * living ones for that when there are no others (kernel/bpf/bpf_lru_list.h).
+ */
+#define LRU_BATCH 128
+
+static void size_lru_map(struct bpf_map *map, size_t cpu_count)
+{
+	bpf_map__set_max_entries(map, MAX(bpf_map__max_entries(map), 2 * LRU_BATCH * cpu_count));
+}
+
 static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options, size_t cpu_count)
 {
 	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
 	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
 	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
+	size_lru_map(skeleton->maps.open_bios, cpu_count);
+	size_lru_map(skeleton->maps.ring_works, cpu_count);
 	if (options->user_stacks == USER_STACKS_TABLES)
 		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
 	else

@@ -243,7 +243,7 @@ FaultOptions programs_faults(const Programs *programs)
 
 struct fault_counts programs_fault_counts(const Programs *programs)
 {
-	return programs->halves[HALF_TICK]->bss->fault_counts;
+	return programs->halves[HALF_SWITCH]->bss->fault_counts;
 }
 
 /* Given to the driver, and not seen to complete since. */
@@ -264,7 +264,7 @@ static uint64_t count_under_way(const struct bpf_map *requests)
 
 struct request_counts programs_request_counts(const Programs *programs)
 {
-	const struct wallprof *half = programs->halves[HALF_TICK];
+	const struct wallprof *half = programs->halves[HALF_SWITCH];
 	struct request_counts counts = half->bss->request_counts;
 
 	counts.under_way = count_under_way(half->maps.open_requests);

@@ -13,16 +13,23 @@
 
 enum log_level log_level = LOG_NORMAL;
 
-/* Paths and names are a recorded program's to choose: none of them may steer a terminal. */
+void mask_controls(char *text)
+{
+	for (unsigned char *p = (unsigned char *)text; *p; p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			*p = '?';
+		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+			p[0] = p[1] = '?';
+	}
+}
+
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
 	char *text;
 
 	if (vasprintf(&text, fmt, args) < 0)
 		return;
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == '\x7f')
-			*p = '?';
+	mask_controls(text);
 	fflush(stdout);
 	flockfile(stderr);
 	fputs("wallprof: ", stderr);

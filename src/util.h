@@ -34,6 +34,12 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Printed with -v only. */
 void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Makes '?' of what could steer a terminal, in place: control characters, those of U+0080 to U+009F
+ * included. Of all that a recorded program has named and that goes to one.
+ */
+void mask_controls(char *text);
+
 /* ---- memory: running out ends the program with a message ---------------- */
 
 void *xmalloc(size_t size);

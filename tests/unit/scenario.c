@@ -115,6 +115,11 @@ void renamed(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm)
 	task(scenario, TASK_RENAME, tid, tgid, comm);
 }
 
+void joined(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm)
+{
+	task(scenario, TASK_JOINED, tid, tgid, comm);
+}
+
 void foreign(Scenario *scenario, uint32_t tid, const char *comm)
 {
 	task(scenario, TASK_FOREIGN, tid, tid, comm);

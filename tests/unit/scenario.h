@@ -50,6 +50,8 @@ void scenario_set_seq(Scenario *scenario, uint32_t tid, uint16_t seq);
 void birth(Scenario *scenario, uint32_t tid, uint32_t tgid);
 void described(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
 void renamed(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
+/* It lived before, and is recorded from now on. */
+void joined(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm);
 void foreign(Scenario *scenario, uint32_t tid, const char *comm);
 void kernel_thread(Scenario *scenario, uint32_t tid, const char *comm);
 void wake_new(Scenario *scenario, uint32_t tid, uint32_t waker);

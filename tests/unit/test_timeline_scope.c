@@ -125,6 +125,34 @@ static void test_stranger(void **state)
 	scenario_free(&s);
 }
 
+/* ---- who joins --------------------------------------------------------------------------------
+ */
+
+/*
+ * A process that enters a recorded cgroup is recorded from there on: its threads are described only
+ * a while later, and what one did before it joined nobody knows.
+ */
+static void test_joined(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 10, true);
+	described(at(&s, 0), 10, 10, "first");
+	snapshot(at(&s, 0), 10, 0, S, -1);
+	joined(at(&s, 4), 20, 20, "joins");
+	out(at(&s, 5), 20, S);
+	described(at(&s, 6), 20, 20, "joins");
+	snapshot(at(&s, 6), 20, 0, S, -1);
+	described(at(&s, 6), 21, 20, "sleeps");
+	snapshot(at(&s, 6), 21, 0, S, -1);
+	scenario_finish(&s);
+	expect_strip(&s, 10, "BBBBBBBBBB");
+	expect_strip(&s, 20, "....?BBBBB");
+	expect_strip(&s, 21, "....BBBBBB");
+	scenario_free(&s);
+}
+
 /* ---- threads of the kernel ------------------------------------------------------------------- */
 
 static void kthread(Scenario *s, uint32_t tid, const char *comm)
@@ -310,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_range_without_end),
 		cmocka_unit_test(test_who),
 		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_kernel_threads),
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_cpu_gap),
