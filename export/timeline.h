@@ -208,6 +208,7 @@ typedef struct Cpu {
 	VEC(CpuRun) runs; /* none: the kernel told of no switch on it */
 } Cpu;
 
+/* What was lost between two times, of one kind on one CPU; it may be of several moments. */
 typedef struct LossSpan {
 	uint32_t kind;	/* enum record_kind */
 	uint32_t cause; /* enum loss_cause */

@@ -298,6 +298,7 @@ void finish_timeline(TimelineBuilder *builder)
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
 	cpus_finish(builder->timeline);
+	losses_finish(builder->timeline);
 	requests_finish(builder->timeline);
 	objects_finish(builder->timeline);
 	for (size_t i = 0; i < builder->lives.count; i++)

@@ -7,6 +7,7 @@
  *   timeline_chain.c   the state chain of one life, as records come
  *   timeline_cpus.c    who had which CPU
  *   timeline_faults.c  page faults over it
+ *   timeline_losses.c  which losses are told
  *   timeline_objects.c what waits are for, and what that is called
  *   timeline_requests.c  requests to block devices, and the waits that they ended
  *   timeline_filter.c  what of it was asked for
@@ -242,6 +243,12 @@ void faults_finish(Thread *thread);
 
 /* Gives the wait i another reason. */
 void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule);
+
+/* ---- timeline_losses.c --------------------------------------------------- */
+
+/* Once what is unknown because of them is decided: makes one of those that are close to each other.
+ */
+void losses_finish(Timeline *timeline);
 
 /* ---- timeline_objects.c -------------------------------------------------- */
 
