@@ -11,6 +11,7 @@
 #ifndef WALLPROF_OUTPUT_H
 #define WALLPROF_OUTPUT_H
 
+#include "launch.h"
 #include "util.h"
 #include <stdio.h>
 
@@ -25,19 +26,17 @@ typedef struct Output {
 } Output;
 
 /*
- * Opens path for writing; level: of its compression, see packer_new(). Returns 0 or a negative
- * errno, so that a bad path is known before any work is done for it.
+ * Opens path for writing; level: of its compression, see packer_new(); invoker: see
+ * new_file_open(). Returns 0 or a negative errno, so that a bad path is known before any work is
+ * done for it.
  */
-int output_open(const char *path, int level, Output **ret_output);
+int output_open(const char *path, int level, const Invoker *invoker, Output **ret_output);
 
 /* Writes plain text to a stream, which stays open and the caller's. */
 Output *output_for_stream(FILE *stream);
 
 /* The temporary name that the output has until it is closed, or NULL if it has none. */
 const char *output_temp_path(const Output *output);
-
-/* The descriptor behind output_open(), for fchown(); -1 for a stream. */
-int output_fd(const Output *output);
 
 void output_write(Output *output, const void *data, size_t size);
 

@@ -211,15 +211,13 @@ static int write_file(const char *path, Write write, const Loaded *loaded, const
 		      const char *capture_path, const Invoker *invoker)
 {
 	Output *output;
-	int error = output_open(path, options->compression, &output);
+	int error = output_open(path, options->compression, invoker, &output);
 
 	if (error) {
 		log_error("cannot write %s: %s", path, strerror(-error));
 		return error;
 	}
 	interrupt_unfinished(output_temp_path(output));
-	if (invoker->change && fchown(output_fd(output), invoker->uid, invoker->gid))
-		log_warn("%s stays root's: %s", path, strerror(errno));
 	error = write(output, loaded, options);
 	if (error)
 		output_discard(output);

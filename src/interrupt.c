@@ -19,6 +19,14 @@ static struct {
 	char message[8192];
 } state;
 
+/* Who called wallprof with nohup(1) wants it to outlive the terminal. */
+static bool hangup_counts(void)
+{
+	struct sigaction action;
+
+	return !sigaction(SIGHUP, NULL, &action) && action.sa_handler != SIG_IGN;
+}
+
 static sigset_t our_signals(void)
 {
 	sigset_t signals;
@@ -26,6 +34,8 @@ static sigset_t our_signals(void)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	if (hangup_counts())
+		sigaddset(&signals, SIGHUP);
 	return signals;
 }
 
@@ -116,6 +126,8 @@ static void install(void (*handler)(int), int flags)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	if (hangup_counts())
+		sigaction(SIGHUP, &action, NULL);
 	sigprocmask(SIG_UNBLOCK, &signals, NULL);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * interrupt.h - what SIGINT and SIGTERM do, from start to end.
+ * interrupt.h - what SIGINT, SIGTERM and SIGHUP (unless it is ignored) do, from start to end.
  *
  * The first one ends the recording, and the profile is still written; the second gives
  * up the export, but keeps the capture and says where it is. During a recording they
@@ -20,7 +20,7 @@ void interrupt_begin(void);
 /* In the child, before exec: everything as wallprof itself was given it. */
 void interrupt_restore(void);
 
-/* A signalfd for SIGINT and SIGTERM, or a negative errno. The caller closes it. */
+/* A signalfd for these three, or a negative errno. The caller closes it. */
 int interrupt_open(void);
 
 /*

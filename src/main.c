@@ -46,11 +46,77 @@ static int check_output(const char *path)
 	return 0;
 }
 
-static int check_outputs(const Options *options)
+/* What a path will name once there is a file; NULL if its folder cannot be found. */
+static char *place_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash ? strndup(path, slash - path + 1) : strdup(".");
+	_cleanup_free_ char *real = folder ? realpath(folder, NULL) : NULL;
+
+	return real ? xasprintf("%s/%s", real, slash ? slash + 1 : path) : NULL;
+}
+
+static bool is_same_file(const char *path, const char *other)
+{
+	_cleanup_free_ char *place = place_of(path), *other_place = place_of(other);
+	struct stat st, other_st;
+
+	if (!stat(path, &st) && !stat(other, &other_st))
+		return S_ISREG(st.st_mode) && st.st_dev == other_st.st_dev &&
+		       st.st_ino == other_st.st_ino;
+	return place && other_place && !strcmp(place, other_place);
+}
+
+/* Each file that is written is another one, and not the capture. */
+static int check_distinct(const Options *options, const char *capture)
+{
+	const char *summary = options->json_summary;
+	const char *written[] = {options->output, summary};
+
+	if (summary && is_same_file(options->output, summary)) {
+		log_error("the profile and --json-summary have the same file: %s", summary);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+		if (written[i] && is_same_file(written[i], capture)) {
+			log_error("%s is the capture, and would be written over", written[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int check_outputs(const Options *options, const char *capture)
 {
 	int error = check_output(options->output);
 
-	return error || !options->json_summary ? error : check_output(options->json_summary);
+	if (!error && options->json_summary)
+		error = check_output(options->json_summary);
+	return error ? error : check_distinct(options, capture);
+}
+
+/*
+ * Where the recording is until its profile is written. A file that has the name already is
+ * somebody's who kept it, or all that is left of a recording whose profile was given up: it stays
+ * as it is, unless it is asked for.
+ */
+static char *capture_path(const Options *options)
+{
+	char *path = xasprintf("%s.capture", options->output);
+
+	if (options->keep_capture || access(path, F_OK))
+		return path;
+	free(path);
+	return xasprintf("%s.%d.capture", options->output, getpid());
+}
+
+/* On stdout, where it is all that there is. */
+static bool print_path(const char *path)
+{
+	if (puts(path) >= 0 && !fflush(stdout))
+		return true;
+	log_error("writing to stdout failed: %s (the file is %s)", strerror(errno), path);
+	return false;
 }
 
 /* The command's exit status is ours, whatever became of the profile, unless it never ran. */
@@ -95,8 +161,8 @@ static int record_only(const Options *options, const Invoker *invoker)
 	if (error && !result.started)
 		return status_of_failure(&result);
 	interrupt_release();
-	if (!error && !options->command)
-		puts(options->output);
+	if (!error && !options->command && !print_path(options->output))
+		error = -EIO;
 	end_with_command(&result);
 	return exit_status(&result, error);
 }
@@ -120,9 +186,9 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 
 static int profile(const Options *options, const Invoker *invoker)
 {
-	_cleanup_free_ char *capture = xasprintf("%s.capture", options->output);
+	_cleanup_free_ char *capture = capture_path(options);
 	RecordResult result;
-	int error = check_outputs(options);
+	int error = check_outputs(options, capture);
 
 	if (error)
 		return EXIT_WALLPROF_FAILED;
@@ -130,12 +196,15 @@ static int profile(const Options *options, const Invoker *invoker)
 	if (!result.started)
 		return status_of_failure(&result);
 	/* A recording that a full disk cut short is still worth seeing. */
-	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true))
+	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
+		interrupt_release();
+		end_with_command(&result);
 		return exit_status(&result, true);
+	}
 	if (!options->keep_capture && !error)
 		unlink(capture);
-	if (!options->command)
-		puts(options->output);
+	if (!options->command && !print_path(options->output))
+		error = -EIO;
 	end_with_command(&result);
 	return exit_status(&result, error);
 }
@@ -143,11 +212,10 @@ static int profile(const Options *options, const Invoker *invoker)
 static int export_only(const Options *options, const Invoker *invoker)
 {
 	interrupt_guard(/* capture_path= */ NULL);
-	if (check_outputs(options) ||
+	if (check_outputs(options, options->input) ||
 	    export_capture(options, invoker, options->input, /* summary= */ false))
 		return EXIT_FAILURE;
-	puts(options->output);
-	return EXIT_SUCCESS;
+	return print_path(options->output) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int report(const Options *options, const Invoker *invoker)

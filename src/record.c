@@ -91,15 +91,13 @@ static int watch_enough(Recording *recording)
 /* The capture gets its name: from here on it is worth keeping. */
 static int name_capture(Recording *recording)
 {
-	if (rename(recording->temp_path, recording->capture_path)) {
-		int error = -errno;
+	int error = new_file_place(&recording->capture_file);
 
+	if (error) {
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
 		return error;
 	}
 	interrupt_unfinished(NULL);
-	free(recording->temp_path);
-	recording->temp_path = NULL;
 	recording->result->started = true;
 	return 0;
 }
@@ -549,17 +547,15 @@ static void tear_down(Recording *recording)
 	flight_free(recording->flight);
 	unwinder_free(recording->unwinder);
 	files_free(recording->files);
+	online_cpus_close(recording->online_cpus);
 	loss_meter_free(recording->losses);
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);
 	closep(&recording->timer_fd);
 	closep(&recording->enough_fd);
 	closep(&recording->command_fd);
-	if (recording->temp_path) {
-		interrupt_unfinished(NULL);
-		unlink(recording->temp_path);
-		free(recording->temp_path);
-	}
+	interrupt_unfinished(NULL);
+	new_file_discard(&recording->capture_file);
 }
 
 int record_run(const Options *options, const Invoker *invoker, const char *capture_path,
@@ -570,6 +566,7 @@ int record_run(const Options *options, const Invoker *invoker, const char *captu
 		.invoker = invoker,
 		.capture_path = capture_path,
 		.result = ret_result,
+		.capture_file.fd = -1,
 		.epoll_fd = -1,
 		.timer_fd = -1,
 		.enough_fd = -1,

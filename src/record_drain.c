@@ -143,6 +143,8 @@ static int drain(Recording *recording, bool last)
 		error = flight_round(recording->flight);
 	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
 		recording->last_flush_ns = begin;
+		if (recording->online_cpus)
+			online_cpus_look(recording->online_cpus);
 		error = capture_flush(recording->writer);
 	}
 	return error;

@@ -16,6 +16,8 @@
 #include "flight.h"
 #include "launch.h"
 #include "loss.h"
+#include "new_file.h"
+#include "online_cpus.h"
 #include "programs.h"
 #include "record.h"
 #include "sideband.h"
@@ -25,12 +27,13 @@ typedef struct Recording {
 	const Options *options;
 	const Invoker *invoker;
 	const char *capture_path;
-	char *temp_path; /* of the capture, until the window begins */
+	NewFile capture_file; /* has its name once the window begins */
 	RecordResult *result;
 	CaptureWriter *writer;
 	Flight *flight; /* until the end, if only the last part is kept; else NULL */
 	Programs *programs;
 	LossMeter *losses;
+	OnlineCpus *online_cpus; /* or NULL */
 	Files *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: no stacks by unwind tables */

@@ -18,29 +18,25 @@
 /* ---- the capture's file ---------------------------------------------------------- */
 
 /*
- * Under a temporary name until the window begins: a recording that fails to start must
+ * Without its name until the window begins: a recording that fails to start must
  * not cost an older capture.
  */
 static int open_capture(Recording *recording)
 {
-	const Invoker *invoker = recording->invoker;
-	int fd, error;
+	int error = new_file_open(recording->capture_path, recording->invoker,
+				  &recording->capture_file);
 
-	recording->temp_path = xasprintf("%s.tmp-%d", recording->capture_path, getpid());
-	fd = open(recording->temp_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0) {
-		error = -errno;
+	if (error) {
 		log_error("cannot write %s: %s (choose another place with -o)",
-			  recording->capture_path, strerror(-error));
-		free(recording->temp_path);
-		recording->temp_path = NULL;
+			  recording->capture_path,
+			  error == -ENOTSUP ? "it is not a regular file" : strerror(-error));
 		return error;
 	}
-	interrupt_unfinished(recording->temp_path);
-	if (invoker->change && fchown(fd, invoker->uid, invoker->gid))
-		log_warn("%s stays root's: %s", recording->capture_path, strerror(errno));
-	error = capture_writer_new(fd, recording->options->capture_compression,
+	interrupt_unfinished(recording->capture_file.temp_path);
+	error = capture_writer_new(recording->capture_file.fd,
+				   recording->options->capture_compression,
 				   recording->options->capture_threads, &recording->writer);
+	recording->capture_file.fd = -1;
 	if (error)
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
 	return error;
@@ -100,6 +96,7 @@ static int start_sources(Recording *recording)
 		return error;
 	accounts = programs_accounts(recording->programs, &cpu_count);
 	recording->losses = loss_meter_new(accounts, cpu_count);
+	recording->online_cpus = online_cpus_open();
 	recording->files = files_new(recording_write_mapping, recording);
 	error = sideband_open(recording->files, recording_write_mapping, recording,
 			      &recording->sideband);

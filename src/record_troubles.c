@@ -163,10 +163,22 @@ static int tell_ticks(Recording *recording)
 			    "a second: their times are right");
 }
 
+static int tell_cpus(Recording *recording)
+{
+	if (!recording->online_cpus)
+		return 0;
+	online_cpus_look(recording->online_cpus);
+	return note_trouble(recording, "CPUs", online_cpus_changes(recording->online_cpus),
+			    "times one went offline or came online: on those that came, or came "
+			    "back, there are no CPU samples, and what was mapped is not known");
+}
+
 int recording_tell_troubles(Recording *recording)
 {
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
+	if (!error)
+		error = tell_cpus(recording);
 	if (!error)
 		error = tell_ticks(recording);
 	if (!error)

@@ -403,7 +403,7 @@ static void test_output_error_is_returned(void **state)
 	Output *output;
 
 	(void)state;
-	assert_int_equal(output_open("/dev/full", 0, &output), 0);
+	assert_int_equal(output_open("/dev/full", 0, NULL, &output), 0);
 	assert_int_equal(firefox_write(output, t, frames, NULL), -ENOSPC);
 	output_discard(output);
 	frames_free(frames);

@@ -230,11 +230,11 @@ static void check_file(const char *path, bool gzip)
 {
 	Output *output;
 	struct stat st;
-	mode_t mask = umask(027);
+	mode_t mask = umask(022);
 	unsigned char magic[2];
 	int fd;
 
-	assert_int_equal(output_open(path, 0, &output), 0);
+	assert_int_equal(output_open(path, 0, NULL, &output), 0);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(access(output_temp_path(output), F_OK), 0);
 	for (size_t i = 0; i < 100000; i++)
@@ -242,7 +242,7 @@ static void check_file(const char *path, bool gzip)
 	assert_int_equal(output_close(output), 0);
 	umask(mask);
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(st.st_mode & 0777, 0600);
 	char *text = read_file(path);
 	assert_int_equal(strlen(text), 900000);
 	assert_memory_equal(text + 899991, "abcdefgh\n", 9);
@@ -268,12 +268,12 @@ static void test_replaces_when_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		assert_int_equal(output_open("y", 0, &output), 0);
+		assert_int_equal(output_open("y", 0, NULL, &output), 0);
 		output_write(output, "first\n", 6);
 		assert_int_equal(output_close(output), 0);
 	}
 	assert_int_equal(symlink("y", "link"), 0);
-	assert_int_equal(output_open("link", 0, &output), 0);
+	assert_int_equal(output_open("link", 0, NULL, &output), 0);
 	output_write(output, "second\n", 7);
 	text = read_file("y");
 	assert_string_equal(text, "first\n");
@@ -282,7 +282,7 @@ static void test_replaces_when_whole(void **state)
 	text = read_file("y");
 	assert_string_equal(text, "first\n");
 	free(text);
-	assert_int_equal(output_open("link", 0, &output), 0);
+	assert_int_equal(output_open("link", 0, NULL, &output), 0);
 	output_write(output, "third\n", 6);
 	assert_int_equal(output_close(output), 0);
 	text = read_file("y");
@@ -297,9 +297,9 @@ static void test_bad_paths(void **state)
 	Output *output;
 
 	(void)state;
-	assert_int_equal(output_open("missing/x", 0, &output), -ENOENT);
-	assert_int_equal(output_open(".", 0, &output), -EISDIR);
-	assert_int_equal(output_open("", 0, &output), -ENOENT);
+	assert_int_equal(output_open("missing/x", 0, NULL, &output), -ENOENT);
+	assert_int_equal(output_open(".", 0, NULL, &output), -EISDIR);
+	assert_int_equal(output_open("", 0, NULL, &output), -ENOENT);
 }
 
 /* /dev/full is written in place and is always full. */
@@ -312,7 +312,7 @@ static void test_full_disk(void **state)
 		Output *output;
 
 		assert_int_equal(symlink("/dev/full", names[i]), 0);
-		assert_int_equal(output_open(names[i], 0, &output), 0);
+		assert_int_equal(output_open(names[i], 0, NULL, &output), 0);
 		assert_null(output_temp_path(output));
 		for (size_t k = 0; k < 100000; k++)
 			output_write(output, "abcdefgh\n", 9);
@@ -333,7 +333,7 @@ static void test_no_half_file(void **state)
 	limit = before;
 	limit.rlim_cur = 300000;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	assert_int_equal(output_open("z", 0, &output), 0);
+	assert_int_equal(output_open("z", 0, NULL, &output), 0);
 	for (size_t k = 0; k < 100000; k++)
 		output_write(output, "abcdefgh\n", 9);
 	assert_int_equal(output->error, -EFBIG);
