@@ -100,7 +100,8 @@ int cgroup_find(const char *path, Cgroup *ret_cgroup)
 
 	if (fd < 0) {
 		log_error("no cgroup %s (a folder below /sys/fs/cgroup, or what "
-			  "/proc/PID/cgroup says behind the last colon)",
+			  "/proc/PID/cgroup says behind the last colon: of version 2, or of "
+			  "systemd's)",
 			  path);
 		return fd;
 	}

@@ -2,6 +2,7 @@
 #include "files.h"
 #include "identifier.h"
 #include "proc_maps.h"
+#include "proc_status.h"
 #include "regular_file.h"
 #include "sources.h"
 #include "vdso.h"
@@ -76,6 +77,7 @@ static uint32_t hold_root(Files *files, uint32_t ns_tgid)
 	Root root = {.fd = -1};
 	char path[64];
 
+	ns_tgid = proc_living_thread(ns_tgid);
 	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
 	if (!find_root(path, &root) || same_root(&root, &files->own_root))
 		return NO_ROOT;
@@ -193,19 +195,25 @@ static int open_in_root(const Files *files, const HeldFile *held, const char *pa
  * map_files names the very file that is mapped, also if it was deleted or lies in
  * another mount namespace; but only while the process lives.
  */
+static int open_mapped(const MappingSeen *mapping, struct stat *ret_stat)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+		 proc_living_thread(mapping->ns_tgid), mapping->start, mapping->end);
+	return open_regular(path, 0, ret_stat);
+}
+
 static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
 {
 	struct stat st;
-	char path[64];
 	size_t length = strlen(mapping->path);
 	static const char deleted[] = " (deleted)";
 
 	if (length >= sizeof(deleted) &&
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, mapping->ns_tgid,
-		 mapping->start, mapping->end);
-	if (!try_file(files, held, open_regular(path, 0, &st), &st, mapping) &&
+	if (!try_file(files, held, open_mapped(mapping, &st), &st, mapping) &&
 	    !try_file(files, held, open_in_root(files, held, mapping->path, &st), &st, mapping))
 		held->flags |= FILE_UNREADABLE;
 }
@@ -260,12 +268,8 @@ static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
 static void hold_dump(Files *files, const MappingSeen *mapping)
 {
 	struct stat st;
-	char path[64];
-	int fd;
+	int fd = open_mapped(mapping, &st);
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, mapping->ns_tgid,
-		 mapping->start, mapping->end);
-	fd = open_regular(path, 0, &st);
 	if (fd < 0)
 		fd = open_regular_in(root_fd(files, hold_root(files, mapping->ns_tgid)),
 				     mapping->path, &st);
@@ -368,7 +372,7 @@ int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_cou
 	int error = 0;
 
 	*ret_count = 0;
-	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", ns_tgid);
+	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", proc_living_thread(ns_tgid));
 	maps = fopen(maps_path, "re");
 	if (!maps)
 		return -errno;

@@ -25,23 +25,10 @@ static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
 /* When the process began, CLOCK_REALTIME, to a tick of the kernel's; 0 if it is not known. */
 static uint64_t start_of(uint32_t ns_tgid)
 {
-	unsigned long long ticks = 0;
+	uint64_t ticks = proc_start_ticks(ns_tgid);
 	uint64_t tick_ns = NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
-	char path[64], line[1024];
-	const char *name_end = NULL;
-	FILE *stat;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", ns_tgid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return 0;
-	line[fread(line, 1, sizeof(line) - 1, stat)] = '\0';
-	fclose(stat);
-	name_end = strrchr(line, ')'); /* the name may hold anything, ')' too */
-	if (!name_end || sscanf(name_end + 1,
-				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-				"%*d %*d %*d %llu",
-				&ticks) != 1)
+	if (!ticks)
 		return 0;
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + ticks * tick_ns;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proc_status.h"
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 pid_t proc_status_number(pid_t pid, const char *name)
 {
@@ -24,4 +27,57 @@ pid_t proc_status_number(pid_t pid, const char *name)
 	if (status)
 		fclose(status);
 	return number;
+}
+
+uint64_t proc_start_ticks(pid_t pid)
+{
+	unsigned long long ticks = 0;
+	char path[64], line[1024];
+	const char *name_end;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return 0;
+	line[fread(line, 1, sizeof(line) - 1, stat)] = '\0';
+	fclose(stat);
+	name_end = strrchr(line, ')'); /* the name may hold anything, ')' too */
+	if (!name_end || sscanf(name_end + 1,
+				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+				"%*d %*d %*d %llu",
+				&ticks) != 1)
+		return 0;
+	return ticks;
+}
+
+/* A zombie has no program any more; nor has a thread of the kernel. */
+static bool has_program(pid_t tid)
+{
+	char path[64], byte;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", tid);
+	return readlink(path, &byte, 1) >= 0 || errno != ENOENT;
+}
+
+pid_t proc_living_thread(pid_t pid)
+{
+	struct dirent *entry;
+	pid_t found = pid;
+	char path[64];
+	DIR *threads;
+
+	if (has_program(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	threads = opendir(path);
+	while (threads && found == pid && (entry = readdir(threads))) {
+		pid_t tid = strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && has_program(tid))
+			found = tid;
+	}
+	if (threads)
+		closedir(threads);
+	return found;
 }

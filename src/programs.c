@@ -370,10 +370,10 @@ void programs_review_ticks(Programs *programs)
 		ticks_review(programs->ticks);
 }
 
-void programs_tick_everywhere(Programs *programs)
+void programs_tick_everywhere(Programs *programs, uint64_t since_ns)
 {
 	if (programs->ticks)
-		ticks_everywhere(programs->ticks);
+		ticks_everywhere(programs->ticks, since_ns);
 }
 
 TicksCounts programs_ticks_counts(const Programs *programs)
@@ -427,8 +427,10 @@ uint64_t programs_command_end(const Programs *programs)
 
 void programs_stop(Programs *programs)
 {
-	if (programs->ticks)
+	if (programs->ticks) {
+		ticks_review(programs->ticks); /* who has come since the last one */
 		programs->ticks_counts = ticks_counts(programs->ticks);
+	}
 	ticks_stop(programs->ticks);
 	programs->ticks = NULL;
 	bpf_links_destroy(&programs->followers);

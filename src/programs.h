@@ -64,8 +64,8 @@ int programs_mark_unnamed(Programs *programs);
 int programs_start_ticks(Programs *programs, unsigned int frequency);
 /* To be called often: they come only where targets run. */
 void programs_review_ticks(Programs *programs);
-/* Somebody has become a target who may be running, unseen. */
-void programs_tick_everywhere(Programs *programs);
+/* Somebody has become a target then who may be running, unseen. */
+void programs_tick_everywhere(Programs *programs, uint64_t since_ns);
 /* Once they are stopped: what was missed where they rested. */
 TicksCounts programs_ticks_counts(const Programs *programs);
 /* Readable when a target has come to a CPU where ticks rest, if asked for its edges (EPOLLET). */

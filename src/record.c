@@ -135,6 +135,9 @@ static int start_window(Recording *recording)
 	/* Where a flight recorder's begins is known only when it ends. */
 	if (!recording->flight)
 		error = write_window(recording, WINDOW_START, recording->window_start_ns);
+	/* Whoever is there is in the file, should it be cut off at once. */
+	if (!error)
+		error = capture_flush(recording->writer);
 	if (error) {
 		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
 		return error;
@@ -162,21 +165,20 @@ static void take_signals(Recording *recording)
 
 static void take_target_end(Recording *recording, int fd)
 {
-	for (size_t i = 0; i < recording->target_fds.count; i++) {
-		if (recording->target_fds.items[i] != fd)
+	for (size_t i = 0; i < recording->named.count; i++) {
+		if (recording->named.items[i].fd != fd)
 			continue;
 		close(fd);
-		recording->target_fds.items[i] =
-			recording->target_fds.items[--recording->target_fds.count];
-		recording->done |= recording->target_fds.count == 0;
+		recording->named.items[i] = recording->named.items[--recording->named.count];
+		recording->done |= recording->named.count == 0;
 		return;
 	}
 }
 
 static bool is_target_fd(const Recording *recording, int fd)
 {
-	for (size_t i = 0; i < recording->target_fds.count; i++)
-		if (recording->target_fds.items[i] == fd)
+	for (size_t i = 0; i < recording->named.count; i++)
+		if (recording->named.items[i].fd == fd)
 			return true;
 	return false;
 }
@@ -536,9 +538,9 @@ static void tear_down(Recording *recording)
 {
 	if (recording->launched && !recording->launched_running)
 		launch_cancel(&recording->launch);
-	for (size_t i = 0; i < recording->target_fds.count; i++)
-		close(recording->target_fds.items[i]);
-	vec_free(&recording->target_fds);
+	for (size_t i = 0; i < recording->named.count; i++)
+		close(recording->named.items[i].fd);
+	vec_free(&recording->named);
 	vec_free(&recording->new_processes);
 	map_free(&recording->ns_tgids);
 	map_free(&recording->threads);

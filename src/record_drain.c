@@ -42,7 +42,7 @@ static void take_task(Recording *recording, const struct rec_task *task)
 	if (task->h.flags & TASK_FOREIGN)
 		return;
 	if (task->h.flags & TASK_JOINED)
-		programs_tick_everywhere(recording->programs);
+		programs_tick_everywhere(recording->programs, task->h.ns);
 	if (recording->scope.threads && map_get(&recording->threads, task->tid) == MAP_NONE) {
 		map_set(&recording->threads, task->tid, 0);
 		recording->threads_left++;
@@ -126,6 +126,8 @@ static int drain(Recording *recording, bool last)
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, take_bpf_record, recording);
+	/* Again: the record of a switch that should have woken us for it may be drained by now. */
+	programs_review_ticks(recording->programs);
 	if (!error)
 		error = sideband_process(recording->sideband, last);
 	if (!error && !last && !recording->iterating)

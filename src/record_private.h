@@ -23,6 +23,14 @@
 #include "sideband.h"
 #include "unwinder.h"
 
+/* A process that was named, or a thread. */
+typedef struct NamedTarget {
+	int fd; /* pidfd of the process */
+	pid_t pid;
+	pid_t tid;	/* 0: all of the process; else this thread of it, */
+	uint64_t start; /* proc_start_ticks() of it */
+} NamedTarget;
+
 typedef struct Recording {
 	const Options *options;
 	const Invoker *invoker;
@@ -44,7 +52,7 @@ typedef struct Recording {
 	int epoll_fd, signal_fd, timer_fd;
 	int enough_fd;		     /* a flight recorder's: for the signal that ends it, or -1 */
 	int command_fd;		     /* pidfd of the command */
-	VEC(int) target_fds;	     /* pidfds of attached processes that still live */
+	VEC(NamedTarget) named;	     /* who was named and still lives */
 	Map ns_tgids;		     /* tgid -> ns_tgid, of processes that are recorded */
 	Map starts;		     /* tgid -> start_mark() of the process that has it */
 	VEC(uint32_t) new_processes; /* whose mappings must be read from /proc, as ns_tgid */

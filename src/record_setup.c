@@ -171,8 +171,8 @@ static int open_events(Recording *recording)
 		error = watch(recording->epoll_fd, unwinder_fd(recording->unwinder));
 	if (!error && recording->launched)
 		error = watch(recording->epoll_fd, recording->command_fd);
-	for (size_t i = 0; i < recording->target_fds.count && !error; i++)
-		error = watch(recording->epoll_fd, recording->target_fds.items[i]);
+	for (size_t i = 0; i < recording->named.count && !error; i++)
+		error = watch(recording->epoll_fd, recording->named.items[i].fd);
 	return error;
 }
 

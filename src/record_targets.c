@@ -26,8 +26,8 @@ static bool has_ended(int fd)
 	return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* Of a process that is to be recorded, or whose thread is. */
-static int open_process(Recording *recording, pid_t pid)
+/* Of a process that is to be recorded, or whose thread is (0: none). */
+static int open_process(Recording *recording, pid_t pid, pid_t tid)
 {
 	int fd = pidfd_open(pid, 0), error = fd < 0 ? -errno : 0;
 
@@ -38,7 +38,8 @@ static int open_process(Recording *recording, pid_t pid)
 		return -ESRCH;
 	}
 	if (fd >= 0)
-		*vec_push(&recording->target_fds) = fd;
+		*vec_push(&recording->named) = (NamedTarget){
+			.fd = fd, .pid = pid, .tid = tid, .start = proc_start_ticks(tid ?: pid)};
 	else if (error == -ESRCH)
 		log_error("no process has the number %d (ps -e lists them)", pid);
 	else
@@ -51,7 +52,7 @@ static int open_named_process(Recording *recording, pid_t pid)
 	pid_t tgid = proc_status_number(pid, "Tgid:");
 
 	if (!tgid || tgid == pid)
-		return open_process(recording, pid);
+		return open_process(recording, pid, /* tid= */ 0);
 	log_error("%d is a thread of process %d: record that (-p %d), or the thread alone (-t %d)",
 		  pid, tgid, tgid, pid);
 	return -EINVAL;
@@ -62,7 +63,7 @@ static int open_named_thread(Recording *recording, pid_t tid)
 	pid_t tgid = proc_status_number(tid, "Tgid:");
 
 	if (tgid)
-		return open_process(recording, tgid);
+		return open_process(recording, tgid, tid);
 	log_error("no thread has the number %d (ps -eL lists them)", tid);
 	return -ESRCH;
 }
@@ -97,6 +98,22 @@ static bool has_unnamed(const ProgramsScope *scope)
 	return scope->whole_system || scope->kernel_threads || scope->cgroup.id;
 }
 
+/*
+ * A delay may have passed since it was named: then it may have ended, and others have its number.
+ * If it is the last one, its descriptor tells, or else there is no thread to be described.
+ */
+static int mark_named(Recording *recording, const NamedTarget *target)
+{
+	int error;
+
+	if (has_ended(target->fd) ||
+	    (target->tid && proc_start_ticks(target->tid) != target->start))
+		return 0;
+	error = target->tid ? programs_mark_thread(recording->programs, target->tid)
+			    : programs_mark(recording->programs, target->pid);
+	return error == -ESRCH ? 0 : error;
+}
+
 static int mark_targets(Recording *recording)
 {
 	const Options *options = recording->options;
@@ -104,10 +121,8 @@ static int mark_targets(Recording *recording)
 
 	if (recording->launched)
 		error = programs_mark_command(recording->programs, recording->launch.pid);
-	for (size_t i = 0; i < options->pid_count && !error; i++)
-		error = programs_mark(recording->programs, options->pids[i]);
-	for (size_t i = 0; i < options->tid_count && !error; i++)
-		error = programs_mark_thread(recording->programs, options->tids[i]);
+	for (size_t i = 0; i < recording->named.count && !error; i++)
+		error = mark_named(recording, &recording->named.items[i]);
 	if (!error && has_unnamed(&recording->scope))
 		error = programs_mark_unnamed(recording->programs);
 	/* A command that waits to be let go has none yet. */

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 
 #define FIRST_PATIENCE_NS NSEC_PER_SEC
+#define LEAST_PERIODS	  3 /* a target that is never switched is seen by ticks alone */
 
 /* Of one CPU. */
 typedef struct Timer {
@@ -30,7 +31,7 @@ int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
 		Timer timer = {.account = &accounts[cpu],
-			       .patience_ns = FIRST_PATIENCE_NS,
+			       .patience_ns = MAX(FIRST_PATIENCE_NS, LEAST_PERIODS * event->period),
 			       .begun_ns = now_ns()};
 
 		timer.fd = software_event_attach_on(program, event, cpu, &timer.link);
@@ -113,13 +114,20 @@ void ticks_review(Ticks *ticks)
 	}
 }
 
-void ticks_everywhere(Ticks *ticks)
+void ticks_everywhere(Ticks *ticks, uint64_t since_ns)
 {
+	bool rested = false;
+
 	for (size_t i = 0; i < ticks->timers.count; i++) {
+		rested |= ticks->timers.items[i].rests;
 		if (ticks->timers.items[i].rests)
 			begin(&ticks->timers.items[i]);
 		ticks->timers.items[i].begun_ns = now_ns();
 	}
+	if (!rested)
+		return;
+	ticks->counts.begun++;
+	ticks->counts.missed_ns += now_ns() - since_ns;
 }
 
 TicksCounts ticks_counts(const Ticks *ticks)

@@ -30,8 +30,8 @@ int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
 /* To be called often: lets them rest, and begins them where a target has come. */
 void ticks_review(Ticks *ticks);
 
-/* Begins them everywhere: somebody has become a target who may be running. */
-void ticks_everywhere(Ticks *ticks);
+/* Begins them everywhere: somebody has become a target then, who may be running. */
+void ticks_everywhere(Ticks *ticks, uint64_t since_ns);
 
 /* What resting has cost. */
 typedef struct TicksCounts {

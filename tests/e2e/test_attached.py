@@ -101,6 +101,17 @@ def check_asleep(recording, tids, function):
         check("truth_sleep" in frames and function in frames, f"{tid} slept in {frames}")
 
 
+def test_main_thread_is_over(context):
+    """The others go on, below whose numbers alone /proc still has what the process maps."""
+    target = context.start(context.workload("die", ms=1, linger_ms=60_000))
+    wait_until(lambda: state_of(target.pid) == "Z", "its main thread has ended")
+    recording = record(context, target.pid)
+    tids = {thread["tid"] for thread in recording.report["threads"]} - {target.pid}
+    check(len(tids) == 1, f"recorded {tids}")
+    check_asleep(recording, tids, "bystander")
+    expect_failure(check_asleep, recording, tids, "main")
+
+
 def check_stacks_kept(report):
     check(report["totals"]["stack copy"]["lost"] == 0, f"{report['totals']}: {report['losses']}")
 

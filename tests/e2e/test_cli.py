@@ -2,11 +2,16 @@
 """What a person meets at the command line: results, errors, and what is left behind."""
 import gzip
 import hashlib
+import os
 import shutil
+import signal
+import stat
 import subprocess
+import time
+from pathlib import Path
 
 from budget import check_programs
-from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_root, read_report
+from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_root, read_report, wait_until
 
 UNTIMED = True
 
@@ -65,6 +70,112 @@ def test_output_cannot_be_written(context):
 def test_output_device_is_full(context):
     done = run(context, "-o", "/dev/full", "--", "true")
     check(done.returncode != 0, "a full disk is no success")
+
+
+def identity(path):
+    st = path.lstat()
+    return st.st_ino, st.st_mode, st.st_uid, st.st_size
+
+
+def test_output_is_no_file(context):
+    """A device or a pipe stays what it is; a capture needs a file."""
+    needs_root()
+    device, pipe = context.path("null"), context.path("pipe")
+    os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    os.mkfifo(pipe)
+    for path in (device, pipe):
+        before = identity(path)
+        check_refused(run(context, "record", "-o", path, "--", "touch", context.path("witness")), 125,
+                      "not a regular file")
+        check(identity(path) == before, f"{path} is another")
+    check_left(context, "null", "pipe")
+
+
+def test_link_as_output(context):
+    """It stays a link, and under sudo leads to no file of somebody else's, whatever was planted."""
+    needs_root()
+    as_nobody = {"env": {**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534", "SUDO_USER": "nobody"}}
+    context.folder.chmod(0o777)
+    theirs, link, ours = context.path("theirs"), context.path("link.capture"), context.path("ours.capture")
+    theirs.write_text("precious")
+    link.symlink_to("theirs")
+    check_refused(run(context, "record", "-o", link, "--", "true", **as_nobody), 125, "not permitted")
+    check(theirs.read_text() == "precious", "it was written over")
+    planted = f'for i in $(seq 0 9); do ln -s theirs "ours.capture.tmp-$$-$i"; done; exec "$0" "$@"'
+    done = subprocess.run(["sh", "-c", planted, WALLPROF, "record", "-q", "-o", ours, "--", "true"],
+                          cwd=context.folder, **as_nobody)
+    check(done.returncode == 0 and ours.stat().st_uid == 65534, f"{done.returncode}, of {ours.stat().st_uid}")
+    check(theirs.read_text() == "precious" and theirs.stat().st_uid == 0, "a link that was planted was followed")
+    ours.rename(context.path("moved.capture"))
+    ours.symlink_to("moved.capture")
+    run(context, "record", "-q", "-o", ours, "--", "true")
+    check(ours.is_symlink() and context.path("moved.capture").stat().st_mode & 0o777 == 0o600, "not in its place")
+
+
+def test_outputs_are_distinct(context):
+    capture, profile = context.path("c.capture.json"), context.path("p.json")
+    run(context, "record", "-q", "-o", capture, "--", "true")
+    before = capture.read_bytes()
+    for arguments in (["-o", capture], ["-o", profile, "--json-summary", capture],
+                      ["-o", profile, "--json-summary", f"{context.folder}/./p.json"]):
+        check_refused(run(context, "export", *arguments, capture), 1)
+    check_refused(run(context, "--keep-capture", "-o", profile, "--json-summary", f"{profile}.capture", "--", "true"),
+                  125, "p.json.capture")
+    check(capture.read_bytes() == before, "the capture was written over")
+    check_left(context, "c.capture.json")
+
+
+def test_kept_capture(context):
+    """One that is there already is somebody's, and stays."""
+    kept = context.path("p.json.capture")
+    kept.write_text("precious")
+    check(run(context, "-q", "-o", "p.json", "--", "true").returncode == 0, "it failed")
+    check(kept.read_text() == "precious", "it was written over")
+    check_left(context, "p.json", "p.json.capture")
+    run(context, "-q", "--keep-capture", "-o", "p.json", "--", "true")
+    check(kept.read_bytes() != b"precious", "asked for, it was not written")
+
+
+def test_hangup(context):
+    """The terminal goes: what was recorded until then is written, but not if nohup(1) asks to go on."""
+    for ignored, least_s in ((False, 0), (True, 3)):
+        output, begin = context.path(f"p{ignored}.json"), time.monotonic()
+        recorder = context.start([WALLPROF, "-q", "-o", output, "--", "sleep", "3"], start_new_session=True,
+                                 preexec_fn=lambda how=ignored: signal.signal(
+                                     signal.SIGHUP, signal.SIG_IGN if how else signal.SIG_DFL))
+        wait_until(lambda at=output: Path(f"{at}.capture").exists(), "the recording has begun")
+        recorder.send_signal(signal.SIGHUP)
+        status = recorder.wait(timeout=context.patience_s)
+        check(status == (0 if ignored else 130), f"status {status}")
+        check(time.monotonic() - begin >= least_s, "it did not go on")
+        check(len(Profile.load(output).threads) > 0, "nothing was recorded")
+
+
+def test_output_cannot_be_told(context):
+    capture = context.path("c.capture")
+    run(context, "record", "-q", "-o", capture, "--", "true")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([WALLPROF, "export", "-o", context.path("p.json"), capture], stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 1 and "stdout" in done.stderr, f"{done.returncode}: {done.stderr}")
+
+
+def test_disk_full_while_the_command_runs(context):
+    """The recording and its profile fail; the command is waited for, and its status is the answer."""
+    needs_root()
+    disk = context.path("disk")
+    disk.mkdir()
+    check(subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk]).returncode == 0, "no tmpfs")
+    try:
+        begin = time.monotonic()
+        done = run(context, "-o", disk / "p.json", "--", "sh", "-c",
+                   f"{' '.join(context.workload('pingpong', rounds=300000))}; sleep 2; exit 7")
+        took = time.monotonic() - begin
+        print(f"# {took:.1f} s, status {done.returncode}: {done.stderr.strip()[-200:]}", flush=True)
+        check(done.returncode == 7 and took > 2, f"status {done.returncode} after {took} s")
+        check("No space left" in done.stderr and "no longer recorded" in done.stderr, done.stderr)
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_missing_privilege(context):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recordings that begin later than what they are of."""
+import os
 import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
-from harness import (MS, PATIENCE, WALLPROF, Recording, check, check_close, check_timed, expect_failure,
-                     noise, noticeable, wait_until)
+from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_close, check_timed, expect_failure,
+                     needs_root, noise, noticeable, wait_until)
 
 SETUP_NS = 2_000 * MS * PATIENCE  # finding the threads, and tables for what runs already
 
@@ -79,3 +81,64 @@ def test_nothing_left(context):
     check(not list(context.folder.iterdir()), f"left behind: {list(context.folder.iterdir())}")
     for text in ("soon", "-1", ""):
         context.wallprof("--delay", text, "--", "true", status=125)
+
+
+def delayed(context, *targets):
+    """A recording that waits for its signal, and has its targets."""
+    recorder = context.start([WALLPROF, "--keep-capture", "--delay", "signal", "-d", "300ms", "-o",
+                              context.path("p.json.gz"), *map(str, targets)], stderr=subprocess.PIPE, text=True)
+    line = recorder.stderr.readline()
+    check("kill -USR1" in line, f"it says {line!r}")
+    return recorder
+
+
+def recorded(context, recorder):
+    """The names of those that it has recorded since."""
+    recorder.send_signal(signal.SIGUSR1)
+    check(recorder.wait(timeout=context.patience_s) == 0, recorder.stderr.read())
+    return {t["tid"] for t in Recording(context, context.path("p.json.gz")).report["threads"]}
+
+
+def end(process):
+    process.kill()
+    process.wait()
+
+
+NUMBER = Path("/proc/sys/kernel/ns_last_pid")
+
+
+def start_with_number(context, number):
+    """Another process that has this number."""
+    for _ in range(50):
+        NUMBER.write_text(str(number - 1))
+        other = context.start(["sleep", "60"])
+        if other.pid == number:
+            return other
+        end(other)
+    raise Skip(f"number {number} cannot be had again")
+
+
+def check_recorded(tids, *wanted):
+    check(tids == set(wanted), f"recorded {tids}, should be {wanted}")
+
+
+def test_number_used_again(context):
+    """Whoever has the number of one that ended in the delay is a stranger."""
+    needs_root()
+    if not os.access(NUMBER, os.W_OK):
+        raise Skip("this kernel gives no numbers on demand")
+    first, second = (context.start(["sleep", "60"]) for _ in range(2))
+    recorder = delayed(context, "-p", f"{first.pid},{second.pid}")
+    end(first)
+    stranger = start_with_number(context, first.pid)
+    tids = recorded(context, recorder)
+    check_recorded(tids, second.pid)
+    expect_failure(check_recorded, tids, second.pid, stranger.pid)
+
+
+def test_thread_ends(context):
+    """One of several that were named, in the delay."""
+    first, second = (context.start(["sleep", "60"]) for _ in range(2))
+    recorder = delayed(context, "-t", f"{first.pid},{second.pid}")
+    end(first)
+    check_recorded(recorded(context, recorder), second.pid)
