@@ -40,6 +40,7 @@ u8 tables_pending;
 u8 snapshot_at_end;
 u64 snapshot_ns;
 u32 stacks_sent[SLEEPERS];
+u64 owners_found[SLEEPERS];
 struct unwind_object vdso_object;
 struct unwind_troubles unwind_troubles;
 u64 unwind_epoch;

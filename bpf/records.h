@@ -298,8 +298,12 @@ struct rec_snapshot {
 	};
 	u32 file_device;
 	u32 generation;
+	u32 owner; /* as in rec_switch, of a lock in user memory; captures of older versions end
+		      before */
+	u32 reserved2;
 };
-#define SNAPSHOT_SHORT_LEN 80
+#define SNAPSHOT_SHORT_LEN  80
+#define SNAPSHOT_OBJECT_LEN 96
 
 /* REC_SAMPLE: a timer tick that hit a target. */
 enum sample_flags {

@@ -3,6 +3,7 @@
  * snapshot.bpf.c - what each thread does when a recording starts, and again when it ends: run by
  * the recorder over all tasks, in its own context.
  */
+#include "futex.bpf.h"
 #include "object.bpf.h"
 #include "stack.bpf.h"
 #include "stack_copy.bpf.h"
@@ -131,6 +132,35 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
 	send_copy(slot, copy, task, ns);
 }
 
+/*
+ * What a sleeping thread's word of memory is, and who has the lock if it is one's. That is read
+ * here, where memory may be waited for that is not there at once.
+ */
+static __noinline int find_owner(struct task_struct *task)
+{
+	struct syscall_facts facts;
+	u32 owner = 0;
+	u64 address;
+
+	syscall_facts(task, &facts);
+	if (facts.number != FUTEX)
+		return 0;
+	futex_tell_of(task, facts.args[0]);
+	address = lock_owner_address(&facts);
+	if (address && !bpf_copy_from_user_task(&owner, sizeof(owner), (void *)address, task, 0))
+		owners_found[task->pid & (SLEEPERS - 1)] =
+			(u64)sent_mark(task) << 32 | (owner & FUTEX_TID);
+	return 0;
+}
+
+/* Who find_owner() has found; 0 = nobody, or the thread has switched since. */
+static __always_inline u32 found_owner(struct task_struct *task)
+{
+	u64 found = owners_found[task->pid & (SLEEPERS - 1)];
+
+	return found >> 32 == sent_mark(task) ? (u32)found : 0;
+}
+
 /* Of a thread that is recorded alone: who its process is. */
 static __always_inline int describe_leader(struct task_struct *task, u64 ns)
 {
@@ -154,6 +184,8 @@ int snapshot_stacks(struct bpf_iter__task *ctx)
 	ns = bpf_ktime_get_ns();
 	if (setting_threads)
 		describe_leader(task, ns);
+	if (!task->on_cpu)
+		find_owner(task);
 	if (!has_user_stack(task) || user_cs((struct pt_regs *)bpf_task_pt_regs(task)) != USER_CS)
 		return 0;
 	slot = slot_take_accounted(ns);
@@ -226,6 +258,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	snapshot_object(task, &record);
 	flags |= record.h.flags;
 	record.tid = task->pid;
+	record.owner = found_owner(task);
 	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);
 	record.ns_after = bpf_ktime_get_ns();

@@ -254,17 +254,26 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
 #define MUTEX_WAITED   2
 #define MUTEX_OWNER_AT 8
 
-/* Whoever has what the current task waits for. It is up to the reader whether that is a thread. */
-static __always_inline void lock_facts(struct syscall_facts *facts)
+/*
+ * Where whoever has what is waited for is written, in the low bits (FUTEX_TID): beside the word, or
+ * in it. It is up to the reader whether that is a thread. 0: nowhere.
+ */
+static __always_inline u64 lock_owner_address(const struct syscall_facts *facts)
 {
 	u32 command = facts->args[1] & FUTEX_COMMAND;
 
 	if ((command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
 	    (u32)facts->args[2] == MUTEX_WAITED)
-		bpf_probe_read_user(&facts->owner, sizeof(facts->owner),
-				    (void *)facts->args[0] + MUTEX_OWNER_AT);
-	else if ((command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2) &&
-		 !bpf_probe_read_user(&facts->owner, sizeof(facts->owner), (void *)facts->args[0]))
+		return facts->args[0] + MUTEX_OWNER_AT;
+	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ? facts->args[0] : 0;
+}
+
+/* Of the current task. */
+static __always_inline void lock_facts(struct syscall_facts *facts)
+{
+	u64 address = lock_owner_address(facts);
+
+	if (address && !bpf_probe_read_user(&facts->owner, sizeof(facts->owner), (void *)address))
 		facts->owner &= FUTEX_TID;
 }
 

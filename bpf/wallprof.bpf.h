@@ -62,7 +62,8 @@ extern u64 command_end_ns;  /* the latest final switch-out of one of its threads
 extern u8 tables_pending;   /* of what runs already: what can't be walked is not copied yet */
 extern u8 snapshot_at_end;
 extern u64 snapshot_ns;
-extern u32 stacks_sent[SLEEPERS]; /* by snapshot_stacks() */
+extern u32 stacks_sent[SLEEPERS];  /* by snapshot_stacks() */
+extern u64 owners_found[SLEEPERS]; /* likewise; of locks */
 extern struct unwind_object vdso_object;
 extern struct unwind_troubles unwind_troubles;
 extern u64 unwind_epoch; /* see unwind_head */

@@ -427,9 +427,20 @@ static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
 		interval->reason = REASON_UNSEEN;
 	interval->user_stack = stack_reference(builder, record->ustack);
 	interval->kernel_stack = stack_reference(builder, record->kstack);
-	if (record->h.len >= sizeof(*record))
+	if (record->h.len >= SNAPSHOT_OBJECT_LEN)
 		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, record->h.ns, &facts, &numbers);
+}
+
+/* The owner may be described later than the thread that waits for it: then by the second snapshot.
+ */
+static void add_owner(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+{
+	Interval *last = chain_last(life);
+
+	if (record->h.len >= sizeof(*record) && record->owner && last->state == STATE_BLOCKED &&
+	    last->rival == THREAD_NONE)
+		last->rival = tasks_of_process(builder, life, record->owner);
 }
 
 /*
@@ -456,18 +467,21 @@ static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct re
 		tasks_end(builder, life, 0);
 	} else {
 		set_asleep(builder, life, first, record);
+		add_owner(builder, life, record);
 	}
 }
 
 /* There are two at the start: the second has the stack of who fell asleep before there were tables.
  */
-static void add_stack(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+static void complete_wait(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
 {
 	Interval *last = chain_last(life);
 
-	if (last->state == STATE_BLOCKED && last->user_stack == STACK_NONE &&
-	    life->seq == record->seq)
+	if (last->state != STATE_BLOCKED || life->seq != record->seq)
+		return;
+	if (last->user_stack == STACK_NONE)
 		last->user_stack = stack_reference(builder, record->ustack);
+	add_owner(builder, life, record);
 }
 
 void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
@@ -485,6 +499,6 @@ void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snaps
 	} else if (!life->seq_known) {
 		apply_snapshot(builder, life, record);
 	} else {
-		add_stack(builder, life, record);
+		complete_wait(builder, life, record);
 	}
 }

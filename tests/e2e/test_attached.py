@@ -28,6 +28,27 @@ while True:
 """
 
 
+# One thread has a mutex of glibc, and keeps it; another one waits for it. Tells their numbers.
+HANGS = """
+import ctypes, threading, time
+libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+def wait():
+    libc.pthread_mutex_lock(mutex)
+def hold():
+    wait()
+    told.append(threading.get_native_id())
+    waiter.start()
+    time.sleep(60)
+told, waiter = [], threading.Thread(target=wait, daemon=True)
+holder = threading.Thread(target=hold, daemon=True)
+holder.start()
+while waiter.native_id is None:
+    time.sleep(0.01)
+print(told[0], waiter.native_id, flush=True)
+time.sleep(60)
+"""
+
+
 def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
@@ -110,6 +131,26 @@ def test_main_thread_is_over(context):
     check(len(tids) == 1, f"recorded {tids}")
     check_asleep(recording, tids, "bystander")
     expect_failure(check_asleep, recording, tids, "main")
+
+
+def check_holder(report, tid, ns):
+    told = {(holder["tid"], holder["total_ns"]) for holder in report["holders"]}
+    check(told == {(tid, ns)}, f"the lock is held by {told}, should be by {tid}, all {ns} ns")
+
+
+def test_hangs(context):
+    """Who has the lock that a thread has waited for since before the recording."""
+    target = context.start([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True)
+    holder, waiter = map(int, target.stdout.readline().split())
+    wait_until(lambda: state_of(waiter) == "S", "it waits")
+    time.sleep(0.1 * PATIENCE)
+    for stacks in ("dwarf", "none"):
+        output = context.path(f"{stacks}.json.gz")
+        context.wallprof("-q", "--keep-capture", "--stacks", stacks, "-o", output, "-p", target.pid, "-d", "300ms")
+        recording = Recording(context, output)
+        check_only(recording, waiter, "[mutex wait]")
+        check_holder(recording.report, holder, recording.profile.window_ns)
+        expect_failure(check_holder, recording.report, waiter, recording.profile.window_ns)
 
 
 def check_stacks_kept(report):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is lost is counted to the last record, shown, and never made up."""
+import os
+import re
 import signal
 import time
+from pathlib import Path
 
-from harness import (MS, PATIENCE, SWITCH_NS, WALLPROF, Recording, by_state, check, check_unexplained,
+from harness import (IN_GUEST, MS, PATIENCE, SWITCH_NS, WALLPROF, Recording, Skip, by_state, check, check_unexplained,
                      expect_failure, fewer, noise, wait_until)
 
 
@@ -88,3 +91,31 @@ def test_no_loss_by_default(context):
     if report["contradictions"] == 0:
         for thread in report["threads"]:
             check(thread["states"].get("unknown", 0) == 0, f"{thread['name']} has unknown time")
+
+
+CPU = Path("/sys/devices/system/cpu/cpu1/online")
+
+
+def check_cpus_told(report, times):
+    told = [int(m[1]) for m in (re.match(r"CPUs: (\d+) times one went offline", note) for note in report["notes"]) if m]
+    check(told == ([times] if times else []), f"{told} changes are told, should be {times}: {report['notes']}")
+
+
+def test_cpu_comes_back(context):
+    """Its samples and mappings are missing from then on, and that is said."""
+    if not IN_GUEST or not os.access(CPU, os.W_OK):
+        raise Skip("a CPU is taken away from guests alone")
+    output = context.path("p.json.gz")
+    recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "--",
+                              *context.workload("sleeps", threads=1, rounds=1, ms=12000)])
+    wait_until(lambda: Path(f"{output}.capture").exists(), "the recording has begun")
+    try:
+        for online in ("0", "1"):
+            time.sleep(3)
+            CPU.write_text(online)
+    finally:
+        CPU.write_text("1")
+    check(recorder.wait(timeout=context.patience_s) == 0, "the recording failed")
+    report = Recording(context, output).report
+    check_cpus_told(report, 2)
+    expect_failure(check_cpus_told, report, 0)
