@@ -63,9 +63,9 @@ RECORDINGS = "".join(["plain doctor wallprof doctor -v\n", SCRIPTS["together"], 
 # by the seed; all of it on each in a long one.
 EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "faults.without_ftrace",
               "privileges.capabilities", "system.cgroup", "system.sleeps_through", "workloads.negative")
-SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "layers.striped", "loss.cpu_comes_back", "record.pid_namespace", "strip.fork_and_exec",
-             "strip.main_thread_ends_first", "ticks.followed", "unwind.exec_in_place",
-             "unwind.number_used_again", "unwind.signal", "unwind.vfork")
+SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "layers.striped", "loss.cpu_comes_back",
+             "record.pid_namespace", "strip.fork_and_exec", "strip.main_thread_ends_first", "ticks.followed",
+             "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork")
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
 
