@@ -153,12 +153,15 @@ static __noinline int find_owner(struct task_struct *task)
 	return 0;
 }
 
-/* Who find_owner() has found; 0 = nobody, or the thread has switched since. */
-static __always_inline u32 found_owner(struct task_struct *task)
+/*
+ * Who find_owner() has found; 0 = nobody, or the thread has switched since. A global function: the
+ * verifier of 6.1 would follow both ways through all that comes.
+ */
+__noinline u32 found_owner(u32 tid, u32 mark)
 {
-	u64 found = owners_found[task->pid & (SLEEPERS - 1)];
+	u64 found = owners_found[tid & (SLEEPERS - 1)];
 
-	return found >> 32 == sent_mark(task) ? (u32)found : 0;
+	return found >> 32 == mark ? (u32)found : 0;
 }
 
 /* Of a thread that is recorded alone: who its process is. */
@@ -258,7 +261,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	snapshot_object(task, &record);
 	flags |= record.h.flags;
 	record.tid = task->pid;
-	record.owner = found_owner(task);
+	record.owner = found_owner(task->pid, sent_mark(task));
 	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);
 	record.ns_after = bpf_ktime_get_ns();
