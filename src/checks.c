@@ -62,7 +62,8 @@ static void run_checks(Check checks[CHECK_COUNT])
 		.what = "CAP_BPF",
 		.ok = admin || has_capability(capabilities, CAP_BPF),
 		.remedy = "run as root, or give the program the capability: setcap "
-			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog+ep",
+			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,"
+			  "cap_checkpoint_restore,cap_syslog+ep",
 	};
 	checks[CHECK_CAP_PERFMON] = (Check){
 		.what = "CAP_PERFMON",

@@ -2,6 +2,7 @@
 #include "doctor_unwind.h"
 #include "debug_files.h"
 #include "identifier.h"
+#include "mapped_file.h"
 #include "proc_maps.h"
 #include "regular_file.h"
 #include "table_service.h"
@@ -18,6 +19,7 @@
 typedef struct Object {
 	char *path;
 	ElfIdentity identity;
+	int unopened;	  /* why the file could not be opened, or 0 */
 	int error;	  /* why there is no table */
 	int debug;	  /* as TableReady has it */
 	char *debug_path; /* of the debug file that was found last; NULL = none */
@@ -80,11 +82,11 @@ static int find_debug(void *user, uint32_t id, const char *debuglink)
 	return fd;
 }
 
-/* fd is closed. Returns 0 or a negative errno. */
+/* fd: of the file, which is closed, or why there is none. Returns 0 or a negative errno. */
 static int add_object(Doctor *doctor, const char *path, int fd)
 {
 	_cleanup_close_ int file = fd;
-	Object object = {.path = xstrdup(path)};
+	Object object = {.path = xstrdup(path), .unopened = MIN(fd, 0)};
 	uint32_t number = doctor->objects.count;
 	int error = file < 0 ? file : identifier_ask(doctor->identifier, file, &object.identity);
 
@@ -102,9 +104,22 @@ static int add_object(Doctor *doctor, const char *path, int fd)
 	return 0;
 }
 
-static void add_mapping(Doctor *doctor, const char *pid, const ProcMapping *mapping)
+/* A MappedFits. */
+static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat *st)
 {
-	char path[96];
+	const ProcMapping *mapping = user;
+
+	(void)fd;
+	return way == MAPPED_BY_LINK || st->st_ino == mapping->inode ? 0 : -ESTALE;
+}
+
+static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
+{
+	MappedPlace place = {.ns_tgid = ns_tgid,
+			     .start = mapping->start,
+			     .end = mapping->end,
+			     .root_fd = doctor->root_fd,
+			     .path = mapping->path};
 	struct stat st;
 
 	if (*mapping->path != '/') {
@@ -115,9 +130,22 @@ static void add_mapping(Doctor *doctor, const char *pid, const ProcMapping *mapp
 	}
 	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
 		return;
-	snprintf(path, sizeof(path), "/proc/%s/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
-		 mapping->end);
-	add_object(doctor, mapping->path, open_regular(path, 0, &st));
+	add_object(doctor, mapping->path, mapped_file_open(&place, is_mapped, mapping, &st));
+}
+
+/* Something can be said of a process if one of its files could be opened, or it has none. */
+static int check_opened(const Doctor *doctor, const char *pid)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < doctor->objects.count; i++) {
+		error = doctor->objects.items[i].unopened;
+		if (!error)
+			return 0;
+	}
+	if (error)
+		log_error("process %s: none of its files could be read", pid);
+	return error;
 }
 
 static int add_process(Doctor *doctor, const char *pid)
@@ -139,7 +167,7 @@ static int add_process(Doctor *doctor, const char *pid)
 		ProcMapping mapping;
 
 		if (proc_maps_parse(line, &mapping) && mapping.exec)
-			add_mapping(doctor, pid, &mapping);
+			add_mapping(doctor, strtoul(pid, NULL, 10), &mapping);
 	}
 	free(line);
 	fclose(maps);
@@ -196,11 +224,21 @@ static void print_coverage(const Object *object)
 	       percent * (none - gaps - foreign), object->path);
 }
 
+static const char *trouble_text(const Object *object)
+{
+	if (!object->unopened)
+		return table_error_text(object->error);
+	if (object->unopened == -EPERM)
+		return "it was deleted or replaced since it was mapped, and can only be read with "
+		       "CAP_CHECKPOINT_RESTORE";
+	return strerror(-object->unopened);
+}
+
 static void print_object(const Object *object)
 {
 	if (object->error)
 		printf("%8s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-",
-		       object->path, table_error_text(object->error));
+		       object->path, trouble_text(object));
 	else
 		print_coverage(object);
 	print_debug_file(object);
@@ -231,6 +269,7 @@ int doctor_unwind(const char *what)
 	if (!error) {
 		table_service_wait(doctor.service, now_ns() + PATIENCE_NS, take_table, &doctor);
 		print_all(&doctor);
+		error = check_opened(&doctor, what);
 	}
 	table_service_free(doctor.service);
 	identifier_free(doctor.identifier);

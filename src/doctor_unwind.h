@@ -6,7 +6,9 @@
 #ifndef WALLPROF_DOCTOR_UNWIND_H
 #define WALLPROF_DOCTOR_UNWIND_H
 
-/* what: a path, or else a process number. Prints to stdout. Returns 0 or a negative errno, logged.
+/*
+ * what: a path, or else a process number. Prints to stdout. Returns 0 or a negative errno, logged;
+ * so if no file of the process could be opened.
  */
 int doctor_unwind(const char *what);
 

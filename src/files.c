@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "files.h"
 #include "identifier.h"
+#include "mapped_file.h"
 #include "proc_maps.h"
 #include "proc_status.h"
 #include "regular_file.h"
@@ -20,6 +21,7 @@
 
 typedef struct HeldFile {
 	int fd;	    /* -1: could not be opened, or no file */
+	int error;  /* why it could not be opened, a negative errno */
 	char *path; /* in its root; NULL if fd is -1 */
 	uint8_t flags;
 	uint32_t root; /* of the processes that map it; Files::roots, or NO_ROOT: our own */
@@ -152,32 +154,32 @@ static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
 	return !mapping->inode || st->st_ino == mapping->inode;
 }
 
-/* Takes over fd. */
-static bool try_file(const Files *files, HeldFile *held, int fd, const struct stat *st,
-		     const MappingSeen *mapping)
-{
-	ElfIdentity identity = {};
-	struct rlimit limit;
+/* A mapping, and what is found out of the file that may be behind it. */
+typedef struct Candidate {
+	const Files *files;
+	const MappingSeen *mapping;
+	ElfIdentity identity;
+} Candidate;
 
-	if (fd < 0)
-		return false;
+/* A MappedFits. */
+static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat *st)
+{
+	Candidate *candidate = user;
+	struct rlimit limit;
+	int error;
+
+	(void)way;
 	/* Numbers are given from below, so this tells how many are left for all that is to come. */
-	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur) {
-		close(fd);
-		return false;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur)
+		return -EMFILE;
+	error = identifier_ask(candidate->files->identifier, fd, &candidate->identity);
+	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
+		error = -ESTALE;
+	if (error) {
+		elf_identity_free(&candidate->identity);
+		candidate->identity = (ElfIdentity){};
 	}
-	if (identifier_ask(files->identifier, fd, &identity) ||
-	    !is_same_file(st, mapping, &identity)) {
-		elf_identity_free(&identity);
-		close(fd);
-		return false;
-	}
-	held->fd = fd;
-	held->path = xstrdup(mapping->path);
-	held->identity = identity;
-	held->size = st->st_size;
-	held->mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec;
-	return true;
+	return error;
 }
 
 static int root_fd(const Files *files, uint32_t root)
@@ -191,31 +193,38 @@ static int open_in_root(const Files *files, const HeldFile *held, const char *pa
 	return open_regular_in(root_fd(files, held->root), path, ret_stat);
 }
 
-/*
- * map_files names the very file that is mapped, also if it was deleted or lies in
- * another mount namespace; but only while the process lives.
- */
-static int open_mapped(const MappingSeen *mapping, struct stat *ret_stat)
+static MappedPlace place_of(const Files *files, const MappingSeen *mapping, uint32_t root)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
-		 proc_living_thread(mapping->ns_tgid), mapping->start, mapping->end);
-	return open_regular(path, 0, ret_stat);
+	return (MappedPlace){.ns_tgid = mapping->ns_tgid,
+			     .start = mapping->start,
+			     .end = mapping->end,
+			     .root_fd = root_fd(files, root),
+			     .path = mapping->path};
 }
 
 static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
 {
-	struct stat st;
+	Candidate candidate = {.files = files, .mapping = mapping};
+	MappedPlace place = place_of(files, mapping, held->root);
 	size_t length = strlen(mapping->path);
 	static const char deleted[] = " (deleted)";
+	struct stat st;
+	int fd;
 
 	if (length >= sizeof(deleted) &&
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
-	if (!try_file(files, held, open_mapped(mapping, &st), &st, mapping) &&
-	    !try_file(files, held, open_in_root(files, held, mapping->path, &st), &st, mapping))
+	fd = mapped_file_open(&place, is_mapped, &candidate, &st);
+	if (fd < 0) {
+		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
+		return;
+	}
+	held->fd = fd;
+	held->path = xstrdup(mapping->path);
+	held->identity = candidate.identity;
+	held->size = st.st_size;
+	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
 }
 
 static int emit_file(Files *files, uint32_t id, const HeldFile *held, const MappingSeen *mapping)
@@ -265,14 +274,21 @@ static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
 	return &files->ids.items[number];
 }
 
+/* A MappedFits: a jitdump has no identity, and is checked when it is read; no program is one. */
+static int may_be_dump(void *user, enum mapped_way way, int fd, const struct stat *st)
+{
+	(void)user;
+	(void)fd;
+	(void)st;
+	return way == MAPPED_BY_EXE ? -ENOEXEC : 0;
+}
+
 static void hold_dump(Files *files, const MappingSeen *mapping)
 {
+	MappedPlace place = place_of(files, mapping, hold_root(files, mapping->ns_tgid));
 	struct stat st;
-	int fd = open_mapped(mapping, &st);
+	int fd = mapped_file_open(&place, may_be_dump, NULL, &st);
 
-	if (fd < 0)
-		fd = open_regular_in(root_fd(files, hold_root(files, mapping->ns_tgid)),
-				     mapping->path, &st);
 	if (fd >= 0)
 		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
 }
@@ -435,6 +451,15 @@ int files_open_source(void *user, uint32_t file, const char *path, struct stat *
 	if (geteuid() != 0)
 		return -EACCES;
 	return *path == '/' ? open_in_root(user, held, path, ret_stat) : -ENOENT;
+}
+
+uint64_t files_unopened(const Files *files, int error)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < files->list.count; i++)
+		count += files->list.items[i].error == error;
+	return count;
 }
 
 FileView files_view(const Files *files, uint32_t id)

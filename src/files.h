@@ -50,6 +50,9 @@ int files_add_path(Files *files, const char *path, uint32_t *ret_id);
  */
 int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count);
 
+/* How many could not be opened for that reason, as mapped_file_open() tells it. */
+uint64_t files_unopened(const Files *files, int error);
+
 /* A SymbolsOpen (symbols.h) over the held files. */
 int files_open(void *files, const MappedFile *file);
 /* An OpenBeside (debug_files.h): in the root folder of the processes that mapped the file. */

@@ -5,6 +5,7 @@
  */
 #include "record_private.h"
 #include "util.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -173,10 +174,30 @@ static int tell_cpus(Recording *recording)
 			    "back, there are no CPU samples, and what was mapped is not known");
 }
 
+/* Whoever records as root has all files. */
+static int tell_files(Recording *recording)
+{
+	int error =
+		note_trouble(recording, "mapped files", files_unopened(recording->files, -EPERM),
+			     "were deleted or replaced since, and cannot be read without "
+			     "CAP_CHECKPOINT_RESTORE: their functions have no names, and "
+			     "stacks end there");
+
+	if (!error)
+		error = note_trouble(recording, "mapped files",
+				     files_unopened(recording->files, -EACCES),
+				     "cannot be read without CAP_SYS_PTRACE and "
+				     "CAP_DAC_READ_SEARCH: their functions have no names, and "
+				     "stacks end there");
+	return error;
+}
+
 int recording_tell_troubles(Recording *recording)
 {
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
+	if (!error)
+		error = tell_files(recording);
 	if (!error)
 		error = tell_cpus(recording);
 	if (!error)

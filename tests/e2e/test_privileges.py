@@ -11,11 +11,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from harness import (BUILD, MS, WALLPROF, Profile, check, check_close, check_hidden, expect_failure, needs_command,
-                     needs_root, noise)
+                     needs_root, noise, wait_until)
 
 UNTIMED = True
 USER = 65534
 NEEDED = ("bpf", "perfmon", "sys_ptrace", "dac_read_search")
+FOR_DELETED = "checkpoint_restore"  # what it takes to open files that no path leads to any more
 
 
 def as_user(capabilities, command, **settings):
@@ -49,6 +50,11 @@ class Place:
         done = as_user(capabilities, [self.program, "-q", "--keep-capture", "-o", self.folder / "p.json.gz", *arguments],
                        env=self.environment, cwd=self.folder)
         check(done.returncode == status, f"status {done.returncode}: {done.stderr}")
+        return done
+
+    def doctor(self, capabilities, *arguments, status=0):
+        done = as_user(capabilities, [self.program, "doctor", *arguments], env=self.environment, cwd=self.folder)
+        check(done.returncode == status, f"status {done.returncode}: {done.stdout}{done.stderr}")
         return done
 
     def report(self, capabilities=()):
@@ -165,6 +171,90 @@ def record_without(context, place):
     check(maps.returncode == 0 or "CAP_SYS_PTRACE" in done.stderr, f"of another user's process: {done.stderr}")
 
 
+HERE = """void spin_there(void);
+__attribute__((noinline)) void spin_here(void) { for (;;) spin_there(); }
+int main(void) { spin_here(); return 0; }
+"""
+THERE = """void spin_there(void) { for (volatile int i = 0; i < 1000000; i++); }
+"""
+SPINNING = ["spin_there", "spin_here", "main"]
+
+
+class Spinner:
+    """A process of root's whose program is deleted, and whose library may be replaced, while it runs."""
+
+    def __init__(self, context, folder):
+        needs_command("gcc")
+        self.program, self.library = folder / "spinner", folder / "libthere.so"
+        self.compile(self.library, THERE, "-shared", "-fPIC")
+        self.compile(self.program, HERE, "-Wl,-rpath," + str(folder), self.library)
+        self.process = context.start([self.program])
+        self.pid = self.process.pid
+        wait_until(lambda: str(self.library) in Path(f"/proc/{self.pid}/maps").read_text(), "it has its library")
+        self.program.unlink()
+
+    @staticmethod
+    def compile(path, text, *options):
+        subprocess.run(["gcc", "-O1", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", path,
+                        "-x", "c", "-", "-x", "none", *options], input=text, text=True, check=True)
+
+    def replace_library(self):
+        other = self.library.with_name("other")
+        self.compile(other, THERE + "int other;", "-shared", "-fPIC")
+        other.rename(self.library)
+
+
+def check_spinning(place, words):
+    """Whole stacks, with all names; `words` are what is told to be missing."""
+    thread, = [t for t in Profile.load(place.folder / "p.json.gz").threads if t.name == "spinner"]
+    stacks = [names for i in range(len(thread.times)) for names in [thread.frames_of(i)] if SPINNING[0] in names]
+    check(stacks, f"{SPINNING[0]} is not in {thread.frames_of(0)}")
+    for names in stacks:
+        check([n for n in names if n in SPINNING] == SPINNING and not any(n.startswith("[truncated") for n in names),
+              f"a stack is {names}")
+    notes = [note for note in place.report()["notes"] if "mapped files" in note]
+    check(len(notes) == len(words) and all(w in n for w, n in zip(words, notes)), f"told is {notes}")
+
+
+def test_deleted(context):
+    """Files that no path leads to any more: what the kernel refuses is told, with the capability it takes."""
+    with ExitStack() as left:
+        place = Place(context)
+        allowed(place, left)
+        spinner = Spinner(context, context.folder)
+        def record(capabilities):
+            place.record(capabilities, "-p", spinner.pid, "-d", "300ms")
+        record(NEEDED)  # /proc has its program by another way
+        check_spinning(place, [])
+        text = place.doctor(NEEDED, "--unwind", spinner.pid).stdout
+        check(re.search(r"^ *[1-9][0-9.]+% .*spinner", text, re.M), f"of the program: {text}")
+        spinner.replace_library()
+        record(NEEDED)
+        expect_failure(check_spinning, place, ["CAP_CHECKPOINT_RESTORE"])
+        note, = [note for note in place.report()["notes"] if "mapped files" in note]
+        check("CAP_CHECKPOINT_RESTORE" in note and ": 1 " in note, f"told is {note}")
+        text = place.doctor(NEEDED, "--unwind", spinner.pid).stdout
+        check(re.search(r" - .*libthere.so.*: .*CAP_CHECKPOINT_RESTORE", text), f"of the library: {text}")
+        check(re.search(r"^ *[1-9][0-9.]+% .*libc", text, re.M), f"of what can be read: {text}")
+        record((*NEEDED, FOR_DELETED))
+        check_spinning(place, [])
+        text = place.doctor((*NEEDED, FOR_DELETED), "--unwind", spinner.pid).stdout
+        check(re.search(r"^ *[1-9][0-9.]+% .*libthere.so", text, re.M) and "CAP_" not in text, f"of all: {text}")
+
+
+def test_nothing_to_unwind(context):
+    """A process none of whose files can be opened."""
+    place = Place(context)
+    program = context.path("static")
+    Spinner.compile(program, "int main(void) { for (;;); }", "-static")
+    program.chmod(0o711)
+    pid = context.start([program]).pid
+    wait_until(lambda: os.readlink(f"/proc/{pid}/exe") == str(program), "it is executed")
+    done = place.doctor(("sys_ptrace",), "--unwind", pid, status=1)
+    check("Permission denied" in done.stdout and "none of its files" in done.stderr, f"{done}")
+    place.doctor(("sys_ptrace", "dac_read_search"), "--unwind", pid)
+
+
 def command_status(place, program, *arguments):
     """What /proc says of the process that a command of the user's is."""
     done = as_user((), [program, "-q", "-o", place.folder / "p.json", *arguments, "--", "cat", "/proc/self/status"],
@@ -177,7 +267,7 @@ def test_file_capabilities(context):
     """The program has them, and neither the command nor the files of others are its user's by that."""
     place = Place(context)
     needs_command("setcap")
-    subprocess.run(["setcap", ",".join(f"cap_{c}" for c in (*NEEDED, "syslog")) + "+ep", place.program], check=True)
+    subprocess.run(["setcap", ",".join(f"cap_{c}" for c in (*NEEDED, FOR_DELETED, "syslog")) + "+ep", place.program], check=True)
     status = command_status(place, place.program)
     check(status["CapEff"] == status["CapPrm"] == "0000000000000000" and int(status["Uid"].split()[0]) == USER,
           f"the command has {status}")
@@ -211,4 +301,4 @@ def test_install(context):
     shutil.copy(place.program, bin_folder / "wallprof")
     subprocess.run([script, "/usr/bin/wallprof"], env={**os.environ, "DESTDIR": str(context.path("root"))}, check=True)
     told = subprocess.run(["getcap", bin_folder / "wallprof"], capture_output=True, text=True, check=True).stdout
-    check(all(f"cap_{c}" in told for c in (*NEEDED, "syslog")), told)
+    check(all(f"cap_{c}" in told for c in (*NEEDED, FOR_DELETED, "syslog")), told)
