@@ -2,6 +2,7 @@
 #include "checks.h"
 #include "privileges.h"
 #include "programs.h"
+#include "sideband.h"
 #include "trampolines.h"
 #include "util.h"
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -28,7 +30,14 @@ typedef struct Check {
 	const char *remedy;
 } Check;
 
-enum { CHECK_KERNEL, CHECK_BTF, CHECK_CAP_BPF, CHECK_CAP_PERFMON, CHECK_COUNT };
+enum {
+	CHECK_KERNEL,
+	CHECK_BTF,
+	CHECK_CAP_BPF,
+	CHECK_CAP_PERFMON,
+	CHECK_EVENTS, /* last: it fails without CAP_PERFMON, too */
+	CHECK_COUNT
+};
 
 static bool kernel_is_new_enough(const struct utsname *uts)
 {
@@ -37,6 +46,22 @@ static bool kernel_is_new_enough(const struct utsname *uts)
 	if (sscanf(uts->release, "%d.%d", &major, &minor) != 2)
 		return false;
 	return major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR);
+}
+
+#define EVENTS_REMEDY                                                                              \
+	"the kernel refuses them (where kernel.perf_event_paranoid is 3 or more, as in Debian, "   \
+	"root alone may open them): run as root, or sysctl kernel.perf_event_paranoid=2"
+
+/* Root who lacks one cannot be helped by being root. */
+static const char *capability_remedy(void)
+{
+	if (geteuid() == 0)
+		return "root has no such right here, as in a container: start that with --cap-add "
+		       "BPF --cap-add PERFMON --cap-add SYS_PTRACE --cap-add DAC_READ_SEARCH "
+		       "--cap-add CHECKPOINT_RESTORE --cap-add SYSLOG";
+	return "run as root, or give the program what recording takes: setcap "
+	       "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,"
+	       "cap_syslog+ep";
 }
 
 static void run_checks(Check checks[CHECK_COUNT])
@@ -61,14 +86,17 @@ static void run_checks(Check checks[CHECK_COUNT])
 	checks[CHECK_CAP_BPF] = (Check){
 		.what = "CAP_BPF",
 		.ok = admin || has_capability(capabilities, CAP_BPF),
-		.remedy = "run as root, or give the program the capability: setcap "
-			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,"
-			  "cap_checkpoint_restore,cap_syslog+ep",
+		.remedy = capability_remedy(),
 	};
 	checks[CHECK_CAP_PERFMON] = (Check){
 		.what = "CAP_PERFMON",
 		.ok = admin || has_capability(capabilities, CAP_PERFMON),
-		.remedy = "run as root, or give the program the capability (see CAP_BPF)",
+		.remedy = checks[CHECK_CAP_BPF].ok ? capability_remedy() : "see CAP_BPF",
+	};
+	checks[CHECK_EVENTS] = (Check){
+		.what = "perf events of all processes",
+		.ok = !sideband_probe(),
+		.remedy = checks[CHECK_CAP_PERFMON].ok ? EVENTS_REMEDY : "see CAP_PERFMON",
 	};
 }
 
@@ -79,12 +107,21 @@ int check_recording_allowed(void)
 
 	run_checks(checks);
 	for (int i = 0; i < CHECK_COUNT; i++) {
-		if (checks[i].ok)
+		if (checks[i].ok || (i == CHECK_EVENTS && error))
 			continue;
 		log_error("missing: %s: %s", checks[i].what, checks[i].remedy);
 		error = i >= CHECK_CAP_BPF ? -EPERM : -ENOSYS;
 	}
 	return error;
+}
+
+void explain_file_limit(int error)
+{
+	struct rlimit limit;
+
+	if (error == -EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
+		log_error("no more than %ju files may be open at once: raise that (ulimit -n)",
+			  (uintmax_t)limit.rlim_cur);
 }
 
 static void print_hook(void *user, const Probe *probe)
@@ -117,8 +154,11 @@ static bool start_all(const Options *options)
 	ProgramsTimes times;
 	Programs *programs;
 	bool good;
+	int error;
 
-	if (programs_start(&wanted, &programs))
+	error = programs_start(&wanted, &programs);
+	explain_file_limit(error);
+	if (error)
 		return false;
 	good = !programs_start_ticks(programs, options->frequency);
 	times = programs_times(programs);
@@ -129,10 +169,8 @@ static bool start_all(const Options *options)
 	return good;
 }
 
-/* What is good to have, but not needed to record. */
-static void print_extras(uint64_t capabilities)
+static void print_kallsyms(void)
 {
-	bool admin = has_capability(capabilities, CAP_SYS_ADMIN);
 	FILE *kallsyms = fopen("/proc/kallsyms", "re");
 	uint64_t address = 0;
 
@@ -146,13 +184,33 @@ static void print_extras(uint64_t capabilities)
 		printf("no   %-32s names of kernel functions: hidden (kernel.kptr_restrict, or "
 		       "CAP_SYSLOG missing)\n",
 		       "/proc/kallsyms");
-	if (admin || has_capability(capabilities, CAP_SYS_PTRACE))
-		printf("yes  %-32s %s\n", "CAP_SYS_PTRACE",
-		       "files and maps of other users' processes");
-	else
-		printf("no   %-32s files and maps of other users' processes: their names may be "
-		       "missing\n",
-		       "CAP_SYS_PTRACE");
+}
+
+/* What is good to have, but not needed to record. */
+static void print_extras(uint64_t capabilities)
+{
+	static const struct {
+		const char *name;
+		int capability, or_else; /* which do as well */
+		const char *purpose, *without;
+	} rights[] = {
+		{"CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_ADMIN,
+		 "files and maps of other users' processes", "their names may be missing"},
+		{"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
+		 "files that this user may not read", "their functions have no names"},
+		{"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
+		 "files that were deleted or replaced since they were mapped",
+		 "their functions have no names, and stacks end there"},
+	};
+
+	print_kallsyms();
+	for (size_t i = 0; i < ARRAY_LEN(rights); i++) {
+		bool has = has_capability(capabilities, rights[i].capability) ||
+			   has_capability(capabilities, rights[i].or_else);
+
+		printf("%-4s %-32s %s%s%s\n", has ? "yes" : "no", rights[i].name, rights[i].purpose,
+		       has ? "" : ": ", has ? "" : rights[i].without);
+	}
 	if (!trampolines_are_run())
 		printf("no   %-32s fentry and fexit programs: the kernel does not run them while "
 		       "that is 0\n",

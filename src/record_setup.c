@@ -101,10 +101,12 @@ static int start_sources(Recording *recording)
 	error = sideband_open(recording->files, recording_write_mapping, recording,
 			      &recording->sideband);
 	if (error)
-		log_error(
-			"opening perf's side-band failed: %s (where kernel.perf_event_paranoid is "
-			"3 or more, as in Debian, root alone may: set it to 2)",
-			strerror(-error));
+		log_error("opening perf's side-band failed: %s",
+			  error == -ENOBUFS
+				  ? "the memory that this user may lock for events is used up (end "
+				    "other profilers, or raise kernel.perf_event_mlock_kb or "
+				    "ulimit -l)"
+				  : strerror(-error));
 	if (!error && options->user_stacks == USER_STACKS_TABLES)
 		error = start_unwinder(recording);
 	return error;
@@ -217,6 +219,7 @@ int recording_open(Recording *recording)
 {
 	int error = open_everything(recording);
 
+	explain_file_limit(error);
 	if (error)
 		return error;
 	error = write_metadata(recording);

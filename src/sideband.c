@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -127,6 +128,16 @@ static int open_event(int cpu)
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+int sideband_probe(void)
+{
+	int fd = open_event(MAX(sched_getcpu(), 0));
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 static int open_ring(Sideband *sideband, size_t cpu)
 {
 	struct cpu_ring *ring = &sideband->rings[cpu];
@@ -137,8 +148,8 @@ static int open_ring(Sideband *sideband, size_t cpu)
 		return errno == ENODEV ? 0 : -errno; /* a CPU that is not online */
 	memory = mmap(NULL, (DATA_PAGES + 1) * sideband->page_size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED, ring->fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
+	if (memory == MAP_FAILED) /* EPERM there has nothing to do with what the event shows */
+		return errno == EPERM ? -ENOBUFS : -errno;
 	ring->memory = memory;
 	return 0;
 }

@@ -14,7 +14,13 @@
 
 typedef struct Sideband Sideband;
 
-/* Returns 0 or a negative errno. files and sink stay the caller's. */
+/* Whether this kernel and these privileges allow such events: 0 or a negative errno. */
+int sideband_probe(void);
+
+/*
+ * Returns 0 or a negative errno (-ENOBUFS: what memory this user may lock for such events is used
+ * up). files and sink stay the caller's.
+ */
 int sideband_open(Files *files, RecordSink sink, void *user, Sideband **ret_sideband);
 void sideband_close(Sideband *sideband);
 

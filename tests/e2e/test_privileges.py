@@ -255,6 +255,50 @@ def test_nothing_to_unwind(context):
     place.doctor(("sys_ptrace", "dac_read_search"), "--unwind", pid)
 
 
+def check_doctor(text, line, has):
+    """Whether doctor says that it has what `line` begins with."""
+    check(re.search(rf"^{'yes' if has else 'no '}  {line}", text, re.M), f"{line}: {text}")
+
+
+def test_doctor(context):
+    """Each right has a line of its own; recording goes on without some of them."""
+    with ExitStack() as left:
+        place = Place(context)
+        if place.paranoid >= 3:
+            check_doctor(place.doctor(NEEDED, status=1).stdout, "perf events .*perf_event_paranoid", False)
+        allowed(place, left)
+        for lacked, status, words in ((("perfmon",), 1, ("CAP_PERFMON", "perf events")),
+                                      ((FOR_DELETED, "dac_read_search"), 0, ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"))):
+            everything = (*NEEDED, FOR_DELETED, "syslog")
+            text = place.doctor([c for c in everything if c not in lacked], status=status).stdout
+            full = place.doctor(everything).stdout
+            for word in words:
+                check_doctor(text, word, False)
+                check_doctor(full, word, True)
+                expect_failure(check_doctor, text, word, True)
+
+
+def test_limits(context):
+    """What is said to be missing is what is missing: nobody is told to become root who is, or has no need to."""
+    with ExitStack() as left:
+        place = Place(context)
+        allowed(place, left)
+        contained = ["setpriv", "--bounding-set=-bpf,-sys_admin", "--inh-caps=-all"]
+        few_files, memory = ["prlimit", "--nofile=40"], Path("/proc/sys/kernel/perf_event_mlock_kb")
+        def told(command, words, **settings):
+            done = subprocess.run([*command, WALLPROF, "-o", place.folder / "p.json", "--", "true"], capture_output=True,
+                                  text=True, timeout=120, **settings)
+            check(done.returncode == 125 and all(w in done.stderr for w in words), f"{command}: {done}")
+            return done.stderr
+        check("run as root" not in told(contained, ["CAP_BPF", "--cap-add BPF"]), "root is told to run as root")
+        told(few_files, ["ulimit -n", "40"])
+        left.callback(memory.write_text, memory.read_text())
+        memory.write_text("0")
+        done = as_user(NEEDED, ["prlimit", "--memlock=0", place.program, "-o", place.folder / "p.json", "--", "true"],
+                       env=place.environment, cwd=place.folder)
+        check(done.returncode == 125 and "perf_event_mlock_kb" in done.stderr and "paranoid" not in done.stderr, f"{done}")
+
+
 def command_status(place, program, *arguments):
     """What /proc says of the process that a command of the user's is."""
     done = as_user((), [program, "-q", "-o", place.folder / "p.json", *arguments, "--", "cat", "/proc/self/status"],
@@ -302,3 +346,5 @@ def test_install(context):
     subprocess.run([script, "/usr/bin/wallprof"], env={**os.environ, "DESTDIR": str(context.path("root"))}, check=True)
     told = subprocess.run(["getcap", bin_folder / "wallprof"], capture_output=True, text=True, check=True).stdout
     check(all(f"cap_{c}" in told for c in (*NEEDED, FOR_DELETED, "syslog")), told)
+    advised = re.search(r"setcap (\S+)", place.doctor((), status=1).stdout)[1]
+    check(advised in script.read_text(), f"doctor advises {advised}")
