@@ -48,18 +48,6 @@ static json_t *refusal(const char *why)
 	return json_pack("{s:s}", "error", why);
 }
 
-static const char *trouble_text(int error)
-{
-	switch (error) {
-	case -ESTALE:
-		return "the file is not the one that was recorded";
-	case -ENOEXEC:
-		return "the file is no program or library";
-	default:
-		return strerror(-error);
-	}
-}
-
 /* Of the profile as it is now: it may have been recorded anew. */
 static int read_libs(Api *api)
 {
@@ -165,7 +153,7 @@ static json_t *answer_source(Api *api, const json_t *asked)
 	error = served_symbols_ask(api->identifier, lib, &address, 1, deadline(), &symbols);
 	symbol = error ? NULL : served_symbols_find(&symbols, address);
 	if (error)
-		answer = refusal(trouble_text(error));
+		answer = refusal(served_trouble(error));
 	else if (!symbol || !names_source(symbol, path))
 		answer = refusal("the debug information of that address does not name the file");
 	else
@@ -224,7 +212,7 @@ static json_t *answer_code(Api *api, const json_t *asked)
 	error = served_code_ask(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
 	snprintf(start_text, sizeof(start_text), "0x%" PRIx64, start);
 	snprintf(size_text, sizeof(size_text), "0x%" PRIx32, code.size);
-	answer = error ? refusal(trouble_text(error))
+	answer = error ? refusal(served_trouble(error))
 		       : json_pack("{s:s, s:s, s:s, s:[s], s:o}", "startAddress", start_text,
 				   "size", size_text, "arch", "x86_64", "syntax", "Intel",
 				   "instructions", instructions_json(&code));

@@ -108,17 +108,16 @@ static void ask(Identifier *identifier, uint64_t deadline_ns, Module *module)
 {
 	size_t count = 0;
 
-	if (module->addresses.count == 0)
+	module->error = module->lib ? 0 : -ENOENT;
+	if (module->error || module->addresses.count == 0)
 		return;
 	qsort(module->addresses.items, module->addresses.count, sizeof(uint64_t),
 	      compare_addresses);
 	for (size_t i = 0; i < module->addresses.count; i++)
 		if (i == 0 || module->addresses.items[i] != module->addresses.items[count - 1])
 			module->addresses.items[count++] = module->addresses.items[i];
-	module->error =
-		module->lib ? served_symbols_ask(identifier, module->lib, module->addresses.items,
-						 count, deadline_ns, &module->symbols)
-			    : -ENOENT;
+	module->error = served_symbols_ask(identifier, module->lib, module->addresses.items, count,
+					   deadline_ns, &module->symbols);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
@@ -211,14 +210,6 @@ static json_t *answer_stacks(const Modules *modules, const json_t *asked)
 	return stacks;
 }
 
-static const char *trouble_of(const Module *module)
-{
-	if (!module->lib)
-		return "the profile has no such library";
-	return module->error == -ESTALE ? "the file is not the one that was recorded"
-					: strerror(-module->error);
-}
-
 static json_t *answer_job(const Modules *modules, const json_t *stacks)
 {
 	json_t *found = json_object(), *errors = json_object();
@@ -231,7 +222,9 @@ static json_t *answer_job(const Modules *modules, const json_t *stacks)
 		if (module->error)
 			json_object_set_new(errors, key,
 					    json_pack("[{s:s, s:s}]", "name", "NotFound", "message",
-						      trouble_of(module)));
+						      module->lib
+							      ? served_trouble(module->error)
+							      : "the profile has no such library"));
 	}
 	return json_pack("{s:o, s:o, s:o}", "stacks", answer_stacks(modules, stacks),
 			 "found_modules", found, "module_errors", errors);

@@ -25,8 +25,8 @@ typedef struct ServedCode {
 /*
  * Of `size` bytes at a library-relative address: less, where the file has less. Jumps and calls
  * name their targets as library-relative addresses; bytes that are no instruction are told as
- * ".byte". Returns 0, -ESTALE if the file is not the one that was recorded, -ENOENT if there is no
- * code, -EIO if it could not be taken apart, or why it cannot be read. To be freed in any case.
+ * ".byte". Returns 0, -ENOENT if there is no code, -EIO if it could not be taken apart, or what
+ * served_lib_open() returns. To be freed in any case.
  */
 int served_code_ask(Identifier *identifier, const ServedLib *lib, uint64_t relative, uint32_t size,
 		    ServedCode *ret_code);

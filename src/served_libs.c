@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "served_libs.h"
 #include "json_member.h"
+#include "regular_file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
 #include <strings.h>
@@ -21,11 +21,12 @@ static ssize_t more_of_profile(void *file, char *buffer, size_t size)
 /* What is no compressed text is read as it is, too. */
 static int read_text(const char *profile, char **ret_text)
 {
-	int fd = open(profile, O_RDONLY | O_CLOEXEC | O_NOCTTY), error;
+	struct stat st;
+	int fd = open_regular(profile, 0, &st), error;
 	gzFile file;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	file = gzdopen(fd, "r");
 	if (!file) {
 		close(fd);
@@ -58,7 +59,7 @@ static void add_lib(ServedLibs *libs, const json_t *row)
 	const char *path = json_string_value(json_object_get(row, "path"));
 	ServedLib *lib;
 
-	if (!name || !id || !path || *path != '/')
+	if (!name || !id || !path)
 		return;
 	lib = vec_push(libs);
 	*lib = (ServedLib){

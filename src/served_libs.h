@@ -9,7 +9,7 @@
 
 typedef struct ServedLib {
 	char *debug_name, *debug_id; /* as the viewer asks for it */
-	char *path;
+	char *path; /* or what stands there for code of no file, as "[kernel.kallsyms]" */
 	uint8_t build_id[20];
 	uint8_t build_id_len; /* 0 = unknown: then nobody can say whether the file is still that one
 			       */

@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "served_symbols.h"
+#include "regular_file.h"
 #include "symbol_files.h"
 #include "symbols.h"
+#include "vdso.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+static bool is_vdso(const ServedLib *lib)
+{
+	return !strcmp(lib->path, "[vdso]");
+}
+
+static int open_lib(const ServedLib *lib)
+{
+	struct stat st;
+
+	if (is_vdso(lib))
+		return vdso_open();
+	if (!strcmp(lib->path, "[kernel.kallsyms]"))
+		return -ENOTSUP;
+	if (*lib->path != '/' || lib->path[1] == '/') /* "[ext4]", "[heap]", "//anon" */
+		return -ENXIO;
+	return lib->build_id_len ? open_regular(lib->path, 0, &st) : -ENODATA;
+}
 
 int served_lib_open(Identifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity)
 {
-	int fd = open(lib->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	int error;
+	int fd = open_lib(lib), error;
 
 	*ret_identity = (ElfIdentity){};
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		error = -ENOEXEC;
-	else
-		error = identifier_ask(identifier, fd, ret_identity);
-	if (!error && (lib->build_id_len == 0 || ret_identity->build_id_len != lib->build_id_len ||
+		return fd;
+	error = identifier_ask(identifier, fd, ret_identity);
+	if (!error && (ret_identity->build_id_len != lib->build_id_len ||
 		       memcmp(ret_identity->build_id, lib->build_id, lib->build_id_len) != 0))
 		error = -ESTALE;
 	if (error) {
@@ -33,12 +46,36 @@ int served_lib_open(Identifier *identifier, const ServedLib *lib, ElfIdentity *r
 	return fd;
 }
 
+const char *served_trouble(int error)
+{
+	switch (error) {
+	case -ESTALE:
+		return "the file is not the one that was recorded";
+	case -ENODATA:
+		return "the file has no build id: whether it is still the one that was recorded "
+		       "cannot be told";
+	case -ENOTSUP:
+		return "the kernel's code is not served";
+	case -ENXIO:
+		return "that code is in no file: the kernel's modules, and what a program made at "
+		       "run time, are not served";
+	case -ENOEXEC:
+	case -EINVAL:
+		return "the file is no program or library";
+	case -ETIME:
+		return "there was no time left for it";
+	default:
+		return strerror(-error);
+	}
+}
+
 static struct rec_file *make_file(const ServedLib *lib, uint64_t base_svma)
 {
 	size_t length = (offsetof(struct rec_file, path) + strlen(lib->path) + 1 + 7) & ~7UL;
 	struct rec_file *file = xcalloc(1, length);
 
-	file->h = (struct record){.len = length, .kind = REC_FILE};
+	file->h = (struct record){
+		.len = length, .kind = REC_FILE, .flags = is_vdso(lib) ? FILE_VDSO : 0};
 	file->id = 1;
 	file->build_id_len = lib->build_id_len;
 	memcpy(file->build_id, lib->build_id, lib->build_id_len);

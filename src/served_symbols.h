@@ -21,8 +21,7 @@ typedef struct ServedSymbols {
 
 /*
  * relative: library-relative, ascending, each once; deadline_ns: of CLOCK_MONOTONIC, for all of it.
- * Returns 0; -ESTALE if the file is not the one that was recorded; or why it cannot be read. To be
- * freed in any case.
+ * Returns 0, or a negative errno as served_lib_open(). To be freed in any case.
  */
 int served_symbols_ask(Identifier *identifier, const ServedLib *lib, const uint64_t *relative,
 		       size_t count, uint64_t deadline_ns, ServedSymbols *ret_symbols);
@@ -31,7 +30,14 @@ void served_symbols_free(ServedSymbols *symbols);
 /* NULL: nothing is known of it. */
 const struct rec_symbol *served_symbols_find(const ServedSymbols *symbols, uint64_t relative);
 
-/* The file opened for reading, if it is the one that was recorded; or a negative errno. */
+/*
+ * The file opened for reading, or a copy of the vDSO, if it is the one that was recorded. Or a
+ * negative errno: -ESTALE if it is not; -ENODATA if nobody can say, for want of a build id; -ENXIO
+ * and -ENOTSUP if there is no file (the kernel's code); or why it cannot be read.
+ */
 int served_lib_open(Identifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity);
+
+/* Such an error in words. */
+const char *served_trouble(int error);
 
 #endif

@@ -6,7 +6,6 @@
 #include "vdso.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,23 +73,12 @@ static bool is_untouched(const MappedFile *file, int fd)
 	       st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec == file->mtime_ns;
 }
 
-static int open_vdso(void)
-{
-	size_t size;
-	const void *image = vdso_image(&size);
-	int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
-
-	if (fd >= 0 && write_all(fd, image, size) < 0)
-		closep(&fd);
-	return image ? fd : -ENOENT;
-}
-
 static int open_object(const Batch *batch, const MappedFile *file)
 {
 	int fd;
 
 	if (file->flags & FILE_VDSO)
-		return open_vdso();
+		return vdso_open();
 	if (file->flags & FILE_UNREADABLE)
 		return -ENOENT;
 	fd = batch->sink->open(batch->sink->open_user, file);

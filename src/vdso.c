@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "vdso.h"
+#include "util.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* The mapping's size is only told by /proc/self/maps. */
 static size_t mapping_size(uint64_t address)
@@ -33,6 +36,22 @@ const void *vdso_image(size_t *ret_size)
 
 	*ret_size = address ? mapping_size(address) : 0;
 	return *ret_size ? (const void *)address : NULL;
+}
+
+int vdso_open(void)
+{
+	size_t size;
+	const void *image = vdso_image(&size);
+	int fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1, error;
+
+	if (fd < 0)
+		return image ? -errno : -ENOENT;
+	error = write_all(fd, image, size);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	return fd;
 }
 
 int vdso_identify(ElfIdentity *ret_identity)

@@ -11,6 +11,9 @@
 /* The image in this process's memory, or NULL; *ret_size bytes of it may be read. */
 const void *vdso_image(size_t *ret_size);
 
+/* The image as a file in memory, which the caller closes; or a negative errno. */
+int vdso_open(void);
+
 /* Identity of that image. Returns 0 or a negative errno (and an empty identity). */
 int vdso_identify(ElfIdentity *ret_identity);
 

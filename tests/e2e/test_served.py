@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `wallprof open` says of code that is in no file, or in one that may be another, and of profiles that are."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import check, expect_failure, needs_command
+from test_open import WORK, Opened, Program, post
+from test_privileges import check_assembly
+
+HOST_ONLY = "it is about no kernel"
+UNTIMED = True
+
+CLOCK = """import time
+end = time.monotonic() + 0.2
+while time.monotonic() < end:
+    pass
+"""
+
+
+def libs_of(context, name, command):
+    path = context.path(name)
+    context.wallprof("-q", "-o", path, "--", *command)
+    return path, {lib["name"]: lib for lib in json.loads(path.read_text())["libs"]}
+
+
+def asked(lib, **more):
+    return {"debugName": lib["debugName"], "debugId": lib["breakpadId"], **more}
+
+
+def assembly(opened, lib, start, size):
+    return post(opened, "asm/v1", asked(lib, startAddress=hex(start), size=hex(size)))
+
+
+def symbols_of(opened, *modules):
+    """What is answered of (library, address or None) pairs, each address a stack of its own."""
+    stacks = [[[i, address] for i, (_, address) in enumerate(modules) if address is not None]]
+    (result,) = post(opened, "symbolicate/v5", {"jobs": [{
+        "memoryMap": [[lib["debugName"], lib["breakpadId"]] for lib, _ in modules], "stacks": stacks}]})["results"]
+    return result
+
+
+def own_vdso(path):
+    """A copy of the kernel's, out of this process, and where a function of it is."""
+    line, = [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith("[vdso]")]
+    begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+    with open("/proc/self/mem", "rb") as memory:
+        memory.seek(begin)
+        path.write_bytes(memory.read(end - begin))
+    symbols = subprocess.run(["nm", "-D", "-S", path], check=True, capture_output=True, text=True).stdout
+    return next((int(s[0], 16), int(s[1], 16)) for s in map(str.split, symbols.splitlines())
+                if s[-1].startswith("__vdso_clock_gettime"))
+
+
+def test_vdso(context):
+    """Code of the kernel's that every process has, without a file."""
+    needs_command("objdump")
+    path, libs = libs_of(context, "p.json", [sys.executable, "-c", CLOCK])
+    check("[vdso]" in libs, f"it is not in the profile: {list(libs)}")
+    opened, binary = Opened(context, path), context.path("vdso")
+    start, size = own_vdso(binary)
+    answer = assembly(opened, libs["[vdso]"], start, size)
+    check_assembly(answer, binary, start, size)
+    expect_failure(check_assembly, answer, binary, start, size // 2)
+    result = symbols_of(opened, (libs["[vdso]"], start))
+    check("clock_gettime" in result["stacks"][0][0].get("function", ""), str(result))
+    profile = json.loads(path.read_text())
+    row = next(lib for lib in profile["libs"] if lib["name"] == "[vdso]")
+    row["codeId"] = "00" * 20
+    path.write_text(json.dumps(profile))
+    check("recorded" in assembly(opened, libs["[vdso]"], start, size)["error"], "another kernel's is taken for this one's")
+
+
+def test_reasons(context):
+    """Why something is not answered is told as it is."""
+    program = Program(context)
+    bare = context.path("bare")
+    subprocess.run(["gcc", "-O2", "-g", "-Wl,--build-id=none", "-o", bare, "-x", "c", "-"], input=WORK, text=True, check=True)
+    path, libs = libs_of(context, "p.json", ["sh", "-c", f"{bare}; sleep 0.01; {program.binary}"])
+    profile = json.loads(path.read_text())
+    profile["libs"] += [{**libs["[kernel.kallsyms]"], "debugName": name, "path": name} for name in ("[ext4]", "//anon", "")]
+    path.write_text(json.dumps(profile))
+    libs = {lib["debugName"]: lib for lib in profile["libs"]}
+    opened = Opened(context, path)
+    for name, words in (("bare", "no build id"), ("[kernel.kallsyms]", "kernel's code is not served"), ("[ext4]", "in no file"),
+                        ("//anon", "in no file"), ("", "in no file")):
+        errors = (assembly(opened, libs[name], 0x1100, 16).get("error", ""),
+                  str(symbols_of(opened, (libs[name], 0x1100))["module_errors"]),
+                  post(opened, "source/v1", asked(libs[name], moduleOffset="0x1100", file="x")).get("error", ""))
+        check(all(words in error for error in errors), f"{name}: {errors}")
+    os.truncate(program.binary, 0)
+    error = assembly(opened, libs["work"], program.start, 16).get("error", "")
+    check("no program" in error, f"an empty file: {error}")
+
+
+def test_not_asked(context):
+    """A library that the profile lacks is not found, whether an address of it is asked or not."""
+    path, libs = libs_of(context, "p.json", ["true"])
+    opened = Opened(context, path)
+    known = next(lib for name, lib in libs.items() if name.startswith("ld-"))
+    lacking = {**known, "debugName": "libfoo.so"}
+    for address in (None, 0x1000):
+        result = symbols_of(opened, (known, address), (lacking, address))
+        check(list(result["found_modules"].values()) == [True, False], f"asked for {address}: {result}")
