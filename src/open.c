@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "open.h"
 #include "interrupt.h"
-#include "packer.h"
 #include "privileges.h"
 #include "server.h"
 #include "server_files.h"
+#include "unpacked.h"
 #include "util.h"
 #include <errno.h>
 #include <poll.h>
@@ -120,6 +120,9 @@ static void tell_browser_end(pid_t *browser)
 	*browser = -1;
 	if (WIFEXITED(status) && WEXITSTATUS(status) >= CANNOT_RUN)
 		log_warn("no browser could be started: open the URL yourself");
+	else if (WIFEXITED(status) && WEXITSTATUS(status))
+		log_warn("the browser failed (status %d): open the URL yourself",
+			 WEXITSTATUS(status));
 }
 
 /* ---- serving ------------------------------------------------------------------------------- */
@@ -160,31 +163,58 @@ static int check_viewer(const char *viewer)
 	return -EINVAL;
 }
 
-static int check_profile(const char *path)
+/* What is served. */
+typedef struct Profile {
+	char *path, *name; /* the latter of its URL */
+	int fd;		   /* of what was unpacked, to which the path leads; or -1 */
+} Profile;
+
+static char *name_of(const char *path, bool unpacked)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = xstrdup(slash ? slash + 1 : path);
+	size_t length = strlen(name);
+
+	if (unpacked && length > 4 && !strcmp(name + length - 4, ".zst"))
+		name[length - 4] = '\0';
+	return name;
+}
+
+/* The viewer reads no zstd: that is unpacked once, and anything else read anew for each request. */
+static int find_profile(const char *given, Profile *profile)
 {
 	ServedFile file;
-	int error;
+	int error = unpacked_open(given, &profile->fd);
 
-	if (packing_of(path) == PACKING_ZSTD) {
-		log_error("%s: the viewer reads no zstd: unpack it first (zstd -d)", path);
-		return -EMEDIUMTYPE;
-	}
-	error = served_profile(path, &file);
+	if (error)
+		return error;
+	profile->name = name_of(given, profile->fd >= 0);
+	profile->path =
+		profile->fd < 0 ? xstrdup(given) : xasprintf("/proc/self/fd/%d", profile->fd);
+	error = served_profile(profile->path, &file);
 	if (!error)
 		close(file.fd);
 	else if (error == -EMEDIUMTYPE)
 		log_error("%s is no profile: what `wallprof record` writes needs `wallprof export`",
-			  path);
+			  given);
 	else
-		log_error("cannot read %s: %s", path, strerror(-error));
+		log_error("cannot read %s: %s", given, strerror(-error));
 	return error;
 }
 
-static int start(const Options *options, Server **ret_server)
+static void free_profile(Profile *profile)
+{
+	closep(&profile->fd);
+	free(profile->path);
+	free(profile->name);
+}
+
+static int start(const Options *options, const Profile *profile, Server **ret_server)
 {
 	bool local = options->viewer && is_folder(options->viewer);
 	ServerOptions serving = {
-		.profile = options->input,
+		.profile = profile->path,
+		.name = profile->name,
 		.viewer = local ? options->viewer : NULL,
 		.first_port = options->first_port,
 		.last_port = options->last_port,
@@ -215,19 +245,47 @@ static int give_up_rights(const Invoker *invoker)
 	return error;
 }
 
-int open_run(const Options *options, const Invoker *invoker)
+/* Whoever cannot read the URL has no use for the rest. */
+static int print_url(const char *url)
 {
-	_cleanup_close_ int signal_fd = -1;
+	int error = puts(url) < 0 || fflush(stdout) ? -errno : 0;
+
+	if (error)
+		log_error("cannot write the URL: %s", strerror(-error));
+	return error;
+}
+
+static int show(const Options *options, const Profile *profile, int signal_fd)
+{
 	_cleanup_free_ char *url = NULL;
 	pid_t browser = -1;
 	Server *server;
-	int error;
+	int error = start(options, profile, &server);
 
-	error = give_up_rights(invoker);
+	if (error)
+		return error;
+	url = page_url(options->viewer, server);
+	error = print_url(url);
+	if (!error) {
+		if (!options->no_browser && has_browser())
+			browser = start_browser(url);
+		log_info("serving %s until Ctrl-C", options->input);
+		error = serve(server, signal_fd, options->silence_ns, browser);
+	}
+	server_stop(server);
+	return error;
+}
+
+int open_run(const Options *options, const Invoker *invoker)
+{
+	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
+	_cleanup_close_ int signal_fd = -1;
+	int error = give_up_rights(invoker);
+
 	if (!error)
 		error = check_viewer(options->viewer);
 	if (!error)
-		error = check_profile(options->input);
+		error = find_profile(options->input, &profile);
 	if (error)
 		return error;
 	interrupt_begin();
@@ -236,16 +294,5 @@ int open_run(const Options *options, const Invoker *invoker)
 		log_error("setting up signals failed: %s", strerror(-signal_fd));
 		return signal_fd;
 	}
-	error = start(options, &server);
-	if (error)
-		return error;
-	url = page_url(options->viewer, server);
-	puts(url);
-	fflush(stdout);
-	if (!options->no_browser && has_browser())
-		browser = start_browser(url);
-	log_info("serving %s until Ctrl-C", options->input);
-	error = serve(server, signal_fd, options->silence_ns, browser);
-	server_stop(server);
-	return error;
+	return show(options, &profile, signal_fd);
 }

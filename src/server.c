@@ -402,13 +402,11 @@ static int open_viewer(Server *server, const char *folder)
 int server_start(const ServerOptions *options, Server **ret_server)
 {
 	Server *server = xcalloc(1, sizeof(*server));
-	const char *slash = strrchr(options->profile, '/');
-	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *name = escaped(options->name);
 	int error;
 
 	server->profile = options->profile;
-	server->name = xstrdup(slash ? slash + 1 : options->profile);
-	name = escaped(server->name);
+	server->name = xstrdup(options->name);
 	server->api = api_new(options->profile);
 	server->viewer_fd = -1;
 	error = make_secret(server);

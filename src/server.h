@@ -17,6 +17,7 @@ typedef struct Server Server;
 
 typedef struct ServerOptions {
 	const char *profile; /* the file; read anew for each request */
+	const char *name;    /* of the profile, in its URL */
 	const char *viewer;  /* a folder with index.html; NULL = none */
 	uint16_t first_port, last_port;
 } ServerOptions;

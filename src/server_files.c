@@ -36,15 +36,13 @@ static int take_plain_file(int fd, ServedFile *ret_file)
  */
 static int look_into(ServedFile *file)
 {
-	unsigned char head[4] = {};
+	unsigned char head[2] = {};
 
 	if (pread(file->fd, head, sizeof(head), 0) < 0)
 		return -errno;
 	file->type = JSON;
 	if (head[0] == 0x1f && head[1] == 0x8b)
 		file->encoding = "gzip";
-	else if (!memcmp(head, "\x28\xb5\x2f\xfd", 4))
-		file->encoding = "zstd";
 	else if (head[0] != '{' && head[0] != '[')
 		return -EMEDIUMTYPE;
 	return 0;

@@ -266,6 +266,26 @@ def test_browser(context):
         check(process.wait(timeout=20) == 0, process.stderr.read())
 
 
+def test_browser_fails(context):
+    """As xdg-open tells that there is no desktop."""
+    path, script = profile_of(context), context.path("browser")
+    for status, words in ((0, ""), (3, "status 3"), (126, "no browser could be started")):
+        script.write_text(f"#!/bin/sh\nexit {status}\n")
+        script.chmod(0o755)
+        process = context.start([WALLPROF, "open", "--silence", "2s", path], stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, "BROWSER": str(script)})
+        check(process.wait(timeout=20) == 0, f"status {process.returncode}")
+        said = process.stderr.read()
+        check(words in said and ("URL yourself" in said) == bool(words), f"of status {status}: {said}")
+
+
+def test_url_is_lost(context):
+    with open("/dev/full", "w") as full:
+        process = context.start([WALLPROF, "open", profile_of(context)], stdout=full, stderr=subprocess.PIPE, text=True)
+        check(process.wait(timeout=20) == 1, f"status {process.returncode}")
+    check("No space left" in process.stderr.read(), "it is not told why")
+
+
 def test_own_viewer(context):
     """A folder with a viewer's files is served beside the profile, and nothing outside of it."""
     folder, path = context.path("viewer"), profile_of(context)

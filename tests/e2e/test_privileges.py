@@ -268,7 +268,8 @@ def test_doctor(context):
             check_doctor(place.doctor(NEEDED, status=1).stdout, "perf events .*perf_event_paranoid", False)
         allowed(place, left)
         for lacked, status, words in ((("perfmon",), 1, ("CAP_PERFMON", "perf events")),
-                                      ((FOR_DELETED, "dac_read_search"), 0, ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"))):
+                                      ((FOR_DELETED, "dac_read_search"), 0,
+                                       ("CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"))):
             everything = (*NEEDED, FOR_DELETED, "syslog")
             text = place.doctor([c for c in everything if c not in lacked], status=status).stdout
             full = place.doctor(everything).stdout
@@ -285,9 +286,9 @@ def test_limits(context):
         allowed(place, left)
         contained = ["setpriv", "--bounding-set=-bpf,-sys_admin", "--inh-caps=-all"]
         few_files, memory = ["prlimit", "--nofile=40"], Path("/proc/sys/kernel/perf_event_mlock_kb")
-        def told(command, words, **settings):
-            done = subprocess.run([*command, WALLPROF, "-o", place.folder / "p.json", "--", "true"], capture_output=True,
-                                  text=True, timeout=120, **settings)
+        def told(command, words):
+            done = subprocess.run([*command, WALLPROF, "-o", place.folder / "p.json", "--", "true"],
+                                  capture_output=True, text=True, timeout=120)
             check(done.returncode == 125 and all(w in done.stderr for w in words), f"{command}: {done}")
             return done.stderr
         check("run as root" not in told(contained, ["CAP_BPF", "--cap-add BPF"]), "root is told to run as root")
@@ -296,7 +297,8 @@ def test_limits(context):
         memory.write_text("0")
         done = as_user(NEEDED, ["prlimit", "--memlock=0", place.program, "-o", place.folder / "p.json", "--", "true"],
                        env=place.environment, cwd=place.folder)
-        check(done.returncode == 125 and "perf_event_mlock_kb" in done.stderr and "paranoid" not in done.stderr, f"{done}")
+        check(done.returncode == 125 and "perf_event_mlock_kb" in done.stderr and "paranoid" not in done.stderr,
+              f"{done}")
 
 
 def command_status(place, program, *arguments):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `wallprof open` says of code that is in no file, or in one that may be another, and of profiles that are."""
+"""`wallprof open`: code in no file, or in one that may be another; profiles that are packed, or become others."""
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from harness import check, expect_failure, needs_command
-from test_open import WORK, Opened, Program, post
+from harness import Viewer, check, expect_failure, needs_command
+from test_open import WORK, Opened, Program, check_answer, post
 from test_privileges import check_assembly
 
 HOST_ONLY = "it is about no kernel"
@@ -18,6 +18,7 @@ end = time.monotonic() + 0.2
 while time.monotonic() < end:
     pass
 """
+WAIT = ["sh", "-c", "sleep 0.01; true"]
 
 
 def libs_of(context, name, command):
@@ -70,22 +71,25 @@ def test_vdso(context):
     row = next(lib for lib in profile["libs"] if lib["name"] == "[vdso]")
     row["codeId"] = "00" * 20
     path.write_text(json.dumps(profile))
-    check("recorded" in assembly(opened, libs["[vdso]"], start, size)["error"], "another kernel's is taken for this one's")
+    error = assembly(opened, libs["[vdso]"], start, size)["error"]
+    check("recorded" in error, f"another kernel's is taken for this one's: {error}")
 
 
 def test_reasons(context):
     """Why something is not answered is told as it is."""
     program = Program(context)
     bare = context.path("bare")
-    subprocess.run(["gcc", "-O2", "-g", "-Wl,--build-id=none", "-o", bare, "-x", "c", "-"], input=WORK, text=True, check=True)
+    subprocess.run(["gcc", "-O2", "-g", "-Wl,--build-id=none", "-o", bare, "-x", "c", "-"], input=WORK, text=True,
+                   check=True)
     path, libs = libs_of(context, "p.json", ["sh", "-c", f"{bare}; sleep 0.01; {program.binary}"])
     profile = json.loads(path.read_text())
-    profile["libs"] += [{**libs["[kernel.kallsyms]"], "debugName": name, "path": name} for name in ("[ext4]", "//anon", "")]
+    profile["libs"] += [{**libs["[kernel.kallsyms]"], "debugName": name, "path": name}
+                        for name in ("[ext4]", "//anon", "")]
     path.write_text(json.dumps(profile))
     libs = {lib["debugName"]: lib for lib in profile["libs"]}
     opened = Opened(context, path)
-    for name, words in (("bare", "no build id"), ("[kernel.kallsyms]", "kernel's code is not served"), ("[ext4]", "in no file"),
-                        ("//anon", "in no file"), ("", "in no file")):
+    for name, words in (("bare", "no build id"), ("[kernel.kallsyms]", "kernel's code is not served"),
+                        ("[ext4]", "in no file"), ("//anon", "in no file"), ("", "in no file")):
         errors = (assembly(opened, libs[name], 0x1100, 16).get("error", ""),
                   str(symbols_of(opened, (libs[name], 0x1100))["module_errors"]),
                   post(opened, "source/v1", asked(libs[name], moduleOffset="0x1100", file="x")).get("error", ""))
@@ -97,10 +101,65 @@ def test_reasons(context):
 
 def test_not_asked(context):
     """A library that the profile lacks is not found, whether an address of it is asked or not."""
-    path, libs = libs_of(context, "p.json", ["true"])
-    opened = Opened(context, path)
-    known = next(lib for name, lib in libs.items() if name.startswith("ld-"))
+    path, libs = libs_of(context, "p.json", WAIT)
+    opened, known = Opened(context, path), libs["libc.so.6"]
     lacking = {**known, "debugName": "libfoo.so"}
     for address in (None, 0x1000):
         result = symbols_of(opened, (known, address), (lacking, address))
         check(list(result["found_modules"].values()) == [True, False], f"asked for {address}: {result}")
+
+
+def check_unpacked(opened, plain, name):
+    answer = opened.ask()
+    check_answer(answer, 200)
+    check(answer.data == plain and answer.getheader("content-encoding") is None,
+          f"{len(answer.data)} bytes, {answer.headers}")
+    check(opened.name == name, f"it is called {opened.name}")
+
+
+def test_zstd(context):
+    """No viewer reads it: it is unpacked, whatever its name, and all that is asked goes by what was in it."""
+    packed, capture, again = (context.path(n) for n in ("p.json.zst", "p.json.zst.capture", "p.json"))
+    context.wallprof("-q", "--keep-capture", "-o", packed, "--", *WAIT)
+    context.wallprof("-q", "export", "-o", again, capture)
+    plain, other = again.read_bytes(), context.path("z.json")
+    other.write_bytes(packed.read_bytes() * 2)  # frames may follow each other, as they do from other programs
+    opened = Opened(context, packed)
+    check_unpacked(opened, plain, "p.json")
+    expect_failure(check_unpacked, opened, plain + b" ", "p.json")
+    packed.unlink()
+    check_unpacked(opened, plain, "p.json")
+    lib, = [lib for lib in json.loads(plain)["libs"] if lib["name"] == "libc.so.6"]
+    check("instructions" in assembly(opened, lib, 0x30000, 16), "its libraries are not found")
+    check_unpacked(Opened(context, other), plain * 2, "z.json")
+    with Viewer() as viewer:
+        viewer.load(opened.url)
+        from_url = viewer.thread_handles()
+        viewer.stop()
+    with Viewer() as viewer:
+        viewer.load(again)
+        check(viewer.thread_handles() == from_url and from_url, f"{from_url} from the URL")
+
+
+def test_damaged_zstd(context):
+    packed, bad = context.path("p.json.zst"), context.path("bad.json.zst")
+    context.wallprof("-q", "-o", packed, "--", "true")
+    data = packed.read_bytes()
+    middle = context.random.randrange(20, len(data) - 20)
+    for broken in (data[:5], data[:middle], data[:-1], data[:middle] + bytes([data[middle] ^ 0xff]) + data[middle + 1:],
+                   data + data[:9], data + b"{}"):
+        bad.write_bytes(broken)
+        done = context.wallprof("open", "--no-browser", bad, status=1)
+        check(f"{bad} is damaged: " in done.stderr and not done.stdout, f"{len(broken)} bytes: {done}")
+    environment = {**os.environ, "TMPDIR": str(context.path("no-folder"))}
+    check_answer(Opened(context, packed, env=environment).ask(), 200)  # in memory
+
+
+def test_becomes_fifo(context):
+    """What stands at the profile's path may be another thing by the next question, which waits for nobody."""
+    path, libs = libs_of(context, "p.json", WAIT)
+    opened, lib = Opened(context, path), libs["libc.so.6"]
+    path.unlink()
+    os.mkfifo(path)
+    check("error" in assembly(opened, lib, 0x1000, 16), "a FIFO has libraries")
+    check_answer(opened.ask(), 404)
