@@ -146,7 +146,7 @@ static int serve(Server *server, int signal_fd, uint64_t silence_ns, pid_t brows
 			return 0;
 		server_run(server);
 		tell_browser_end(&browser);
-		if (silence_ns && now_ns() - server_asked_ns(server) > silence_ns) {
+		if (silence_ns && server_silence_ns(server) > silence_ns) {
 			log_info("nobody has asked for the profile for %.0f s: the end",
 				 silence_ns / 1e9);
 			return 0;

@@ -30,7 +30,8 @@ struct Server {
 	char secret[SECRET_BYTES * 8 / 5 + 1];
 	char *name; /* of the profile, as a decoded path has it */
 	char *origin, *url, *api_url;
-	uint64_t asked_ns;
+	unsigned int asking; /* requests of those who know the secret that are not over */
+	uint64_t asked_ns;   /* when the last one was, or the server began */
 };
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -175,7 +176,8 @@ static const char *below_secret(const Server *server, const char *path)
 /* One request, from its headers to its end. */
 typedef struct Request {
 	VEC(char) body;
-	bool asks; /* whoever sends it knows the secret: its body is wanted */
+	bool knows; /* whoever sends it knows the secret */
+	bool asks;  /* something of the API, too: its body is wanted */
 	bool too_long;
 } Request;
 
@@ -194,7 +196,6 @@ static Answer answer_secret(Server *server, struct MHD_Connection *connection, c
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
 	Answer answer;
 
-	server->asked_ns = now_ns();
 	if (!strcmp(method, "OPTIONS"))
 		answer = preflight(connection);
 	else if (!strcmp(method, "POST"))
@@ -224,14 +225,15 @@ static Answer answer_request(Server *server, struct MHD_Connection *connection, 
 	return viewer_answer(server, path + strspn(path, "/"));
 }
 
-static Request *begin_request(const Server *server, struct MHD_Connection *connection,
-			      const char *path, const char *method)
+static Request *begin_request(Server *server, struct MHD_Connection *connection, const char *path,
+			      const char *method)
 {
 	Request *request = xcalloc(1, sizeof(*request));
 	const char *below = below_secret(server, path);
 
-	request->asks = !strcmp(method, "POST") && below && api_is_path(below) &&
-			is_our_host(server, asked_header(connection, "Host"));
+	request->knows = below && is_our_host(server, asked_header(connection, "Host"));
+	request->asks = request->knows && !strcmp(method, "POST") && api_is_path(below);
+	server->asking += request->knows;
 	return request;
 }
 
@@ -278,12 +280,16 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 			enum MHD_RequestTerminationCode code)
 {
 	Request *request = *state;
+	Server *server = user;
 
-	(void)user;
 	(void)connection;
 	(void)code;
 	if (!request)
 		return;
+	if (request->knows) {
+		server->asking--;
+		server->asked_ns = now_ns();
+	}
 	vec_free(&request->body);
 	free(request);
 	*state = NULL;
@@ -291,30 +297,50 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 
 /* ---- who may connect ------------------------------------------------------------------------ */
 
+/* linux/tcp_states.h */
+#define ESTABLISHED 1
+
 /*
- * Whose socket is the other end? /proc/net/tcp has it (proc(5)): what others on this machine find
- * out of the URL, as from a browser's arguments, is of no use to them.
+ * In /proc/net/tcp or tcp6 (proc(5)), which writes addresses as `client` is written. Only a socket
+ * that is connected has an owner there: what is left of one that was closed is told as root's.
  */
-static bool find_owner(const struct sockaddr_in *peer, uint16_t our_port, uid_t *ret_uid)
+static bool find_socket(const char *table, const char *client, uint16_t port, uint16_t our_port,
+			uid_t *ret_uid)
 {
 	_cleanup_free_ char *line = NULL;
-	FILE *file = fopen("/proc/net/tcp", "re");
+	FILE *file = fopen(table, "re");
 	size_t room = 0;
 	bool found = false;
 
 	while (file && !found && getline(&line, &room, file) > 0) {
-		unsigned int address, port, to_port, uid;
+		unsigned int from_port, to_port, state, uid;
+		char address[33];
 
-		found = sscanf(line, " %*d: %8x:%4x %*8x:%4x %*x %*x:%*x %*x:%*x %*x %u", &address,
-			       &port, &to_port, &uid) == 4 &&
-			address == peer->sin_addr.s_addr && port == ntohs(peer->sin_port) &&
-			to_port == our_port;
+		found = sscanf(line,
+			       " %*d: %32[0-9A-F]:%4x %*32[0-9A-F]:%4x %2x %*x:%*x %*x:%*x %*x %u",
+			       address, &from_port, &to_port, &state, &uid) == 5 &&
+			!strcmp(address, client) && from_port == port && to_port == our_port &&
+			state == ESTABLISHED;
 		if (found)
 			*ret_uid = uid;
 	}
 	if (file)
 		fclose(file);
 	return found;
+}
+
+/*
+ * Whose socket is the other end? What others on this machine find out of the URL, as from a
+ * browser's arguments, is of no use to them.
+ */
+static bool find_owner(const struct sockaddr_in *peer, uint16_t our_port, uid_t *ret_uid)
+{
+	uint16_t port = ntohs(peer->sin_port);
+	char mapped[33], *client = mapped + 24;
+
+	snprintf(mapped, sizeof(mapped), "0000000000000000FFFF0000%08X", peer->sin_addr.s_addr);
+	return find_socket("/proc/net/tcp", client, port, our_port, ret_uid) ||
+	       find_socket("/proc/net/tcp6", mapped, port, our_port, ret_uid);
 }
 
 static enum MHD_Result may_connect(void *user, const struct sockaddr *address, socklen_t length)
@@ -375,7 +401,7 @@ static int listen_on(Server *server, uint16_t port)
 	server->port = port;
 	server->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL, port, may_connect, server, take_request, server,
-		MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_NOTIFY_COMPLETED, end_request, NULL,
+		MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_SECONDS,
@@ -476,7 +502,7 @@ void server_run(Server *server)
 	MHD_run(server->daemon);
 }
 
-uint64_t server_asked_ns(const Server *server)
+uint64_t server_silence_ns(const Server *server)
 {
-	return server->asked_ns;
+	return server->asking ? 0 : now_ns() - server->asked_ns;
 }

@@ -43,7 +43,10 @@ int server_patience(const Server *server);
 /* Takes and answers what has come. Does not block. */
 void server_run(Server *server);
 
-/* When something was asked for last by who knows the secret; CLOCK_MONOTONIC. */
-uint64_t server_asked_ns(const Server *server);
+/*
+ * How long ago who knows the secret last had an answer, to its end; 0 while one is under way, which
+ * it is for 120 s at most without a byte being taken.
+ */
+uint64_t server_silence_ns(const Server *server);
 
 #endif

@@ -216,6 +216,63 @@ def test_ends_by_itself(context):
     check(end + 1 < time.monotonic() < end + 13, "it ended too early, or went on though nobody asked")
 
 
+def test_slow_reader(context):
+    """Who is being answered has not fallen silent, however long it takes."""
+    path = context.path("large.json")
+    path.write_text("[" + "1," * (20 << 20) + "1]")  # more than the sockets' buffers
+    opened, got = Opened(context, path, "--silence", "2s"), 0
+    with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as connection:
+        connection.sendall(f"GET {opened.path} HTTP/1.1\r\nHost: 127.0.0.1:{opened.port}\r\nConnection: close\r\n\r\n"
+                           .encode())
+        got = len(connection.recv(1000))
+        time.sleep(4)
+        check(opened.process.poll() is None, "it ended while it was read")
+        while data := connection.recv(1 << 20):
+            got += len(data)
+    check(got > path.stat().st_size, f"{got} bytes have come of {path.stat().st_size}")
+    begin = time.monotonic()
+    check(opened.process.wait(timeout=20) == 0 and time.monotonic() - begin > 1, "the end of the answer does not count")
+
+
+CLIENT = """import socket, sys
+family, address, port, path, closes = sys.argv[1:]
+connection = socket.socket(getattr(socket, family))
+connection.settimeout(20)
+connection.connect((address, int(port)))
+connection.sendall(f"GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\n\\r\\n".encode())
+if closes == "no":
+    print(connection.recv(12).decode())
+"""
+
+
+def asked_by(opened, family, address, closes, **settings):
+    done = subprocess.run(["/usr/bin/python3", "-c", CLIENT, family, address, str(opened.port), opened.path, closes],
+                          capture_output=True, text=True, **settings)
+    return done.stdout.strip()
+
+
+def test_whose_connection(context):
+    """By whatever socket, and whether it is there still: another user's remains his."""
+    needs_root()
+    path = profile_of(context)
+    opened, nobody = Opened(context, path), {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    for family, address in (("AF_INET", "127.0.0.1"), ("AF_INET6", "::ffff:127.0.0.1")):
+        got = asked_by(opened, family, address, "no")
+        check(got == "HTTP/1.1 200", f"wallprof's own user by {address}: {got!r}")
+        got = asked_by(opened, family, address, "no", **nobody)
+        check(got == "", f"another user by {address}: {got!r}")
+    path.unlink()  # which is told of each request that is taken
+    opened.process.send_signal(signal.SIGSTOP)
+    asked_by(opened, "AF_INET", "127.0.0.1", "yes", **nobody)
+    wait_until(lambda: not re.search(rf":{opened.port:04X} .* {NOBODY} ", Path("/proc/net/tcp").read_text()),
+               "his socket has no owner any more")
+    opened.process.send_signal(signal.SIGCONT)
+    time.sleep(0.5)
+    opened.end()
+    said = opened.process.stderr.read()
+    check("cannot read" not in said, f"who had closed his connection was taken for root: {said}")
+
+
 def test_ports(context):
     path = profile_of(context)
     first = Opened(context, path)
