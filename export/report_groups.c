@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_groups.h"
+#include "functions.h"
 #include "reason_kernel.h"
 #include "report_text.h"
 #include "wait.h"
@@ -80,7 +81,8 @@ typedef struct FunctionTable {
 static void print_function(void *user, FunctionWaits *function)
 {
 	FunctionTable *table = user;
-	_cleanup_free_ char *name = printable(function->function);
+	_cleanup_free_ char *text = function_text(function->function, function->library);
+	_cleanup_free_ char *name = printable(text);
 	Distribution *waits = &function->waits;
 
 	if (!table->begun)
@@ -154,6 +156,7 @@ static void write_function(void *user, FunctionWaits *function)
 
 	json_begin_object(json);
 	json_key_string(json, "function", function->function);
+	key_or_null(json, "library", function->library);
 	json_key_u64(json, "threads", function->threads);
 	distribution_json(json, &function->waits);
 	json_end_object(json);

@@ -18,10 +18,10 @@ bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames,
 
 /*
  * The members "waits": [{"reason", "evidence" or null, "path" or null, "chain", "threads", and
- * those of distribution_json()}], "functions": [{"function", "threads", …}] (only those of
- * `function` if that is not NULL, with what is idle), "blocked_ns" (all of "waits", that is,
- * without what is idle), "other_ns" (of that, named by the state alone). All in falling order of
- * total_ns.
+ * those of distribution_json()}], "functions": [{"function", "library" or null, "threads",
+ * …}] (only those called `function` if that is not NULL, with what is idle), "blocked_ns" (all of
+ * "waits", that is, without what is idle), "other_ns" (of that, named by the state alone). All in
+ * falling order of total_ns.
  */
 void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function);
 

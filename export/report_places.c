@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report_places.h"
+#include "functions.h"
 #include "report_text.h"
 
 static void add_row(void *user, const Row *row)
@@ -60,14 +61,10 @@ char *place_name(const Places *places, const Place *place)
 {
 	const char *function = tables_leaf_name(places->tables, place->stack);
 	const char *library = tables_leaf_library(places->tables, place->stack);
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = place->category == CATEGORY_KERNEL
+					    ? xasprintf("%s (kernel)", function)
+					    : function_text(function, library);
 
-	if (place->category == CATEGORY_KERNEL)
-		text = xasprintf("%s (kernel)", function);
-	else if (!library || !strncmp(function, "0x", 2)) /* whose name tells the library already */
-		text = xstrdup(function);
-	else
-		text = xasprintf("%s (%s)", function, library);
 	return printable(text);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "wait.h"
+#include "functions.h"
 #include "labels.h"
 
 enum reason wait_reason(const Interval *interval)
@@ -185,13 +186,23 @@ const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
 #define CHAIN_KERNEL 1 /* functions of each part of a chain */
 #define CHAIN_USER   4
 
+/* What is called by its address says in what. */
+static const char *library_if_nameless(const Frames *frames, const Frame *frame)
+{
+	return frame->nameless && frame->lib != LIBRARY_NONE
+		       ? frames->libraries.items[frame->lib].name
+		       : NULL;
+}
+
 char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
 		size_t most)
 {
 	for (size_t left = MIN(count, most); left > 0; left--) {
 		const Frame *frame = &frames->list.items[indexes[--count]];
-		char *longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "",
-					 strings_get(&frames->strings, frame->function),
+		_cleanup_free_ char *function =
+			function_text(strings_get(&frames->strings, frame->function),
+				      library_if_nameless(frames, frame));
+		char *longer = xasprintf("%s%s%s%s", text, *text ? " ← " : "", function,
 					 frame->kernel ? " (kernel)" : "");
 
 		free(text);

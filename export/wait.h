@@ -50,7 +50,8 @@ const char *interrupt_label(enum interrupt_source source);
 
 /*
  * Appends the innermost functions of a resolved stack (frames_resolve()), `most` of them, the
- * innermost first: "read ← fill ← main". Takes the text, and returns it grown; to be freed.
+ * innermost first: "read ← fun_1139 (dash) ← main". Takes the text, and returns it grown; to be
+ * freed.
  */
 char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
 		size_t most);

@@ -4,6 +4,7 @@
  * asked of functions is then asked of stacks.
  */
 #include "wait_groups.h"
+#include "functions.h"
 #include "reason_kernel.h"
 #include "wait.h"
 
@@ -12,13 +13,14 @@
 /* One user stack of one process, and the waits in it. */
 typedef struct StackWaits {
 	uint32_t chain;		 /* Strings */
-	VEC(uint32_t) functions; /* Frames::strings, each once */
+	VEC(uint32_t) functions; /* WaitGroupsPrivate::functions, each once */
 	Distribution waits;
 	ThreadList threads;
 } StackWaits;
 
 struct WaitGroupsPrivate {
 	Frames *frames;
+	Functions functions;
 	Strings chains;
 	Map stack_index; /* (process, user stack) -> stacks */
 	VEC(StackWaits) stacks;
@@ -34,10 +36,10 @@ static void add_thread(ThreadList *list, uint32_t thread)
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
-static bool has_function(const StackWaits *stack, uint32_t name)
+static bool has_function(const StackWaits *stack, uint32_t function)
 {
 	for (size_t i = 0; i < stack->functions.count; i++)
-		if (stack->functions.items[i] == name)
+		if (stack->functions.items[i] == function)
 			return true;
 	return false;
 }
@@ -55,12 +57,13 @@ static void look(struct WaitGroupsPrivate *private, const Timeline *timeline, co
 		count = frames_resolve(private->frames, timeline, ref->ns_tgid, ref->ns,
 				       ref->user_stack, STACK_NONE, false, &indexes);
 	for (size_t i = 0; i < count; i++) {
-		uint32_t name = private->frames->list.items[indexes[i]].function;
+		uint32_t function = functions_number(&private->functions,
+						     &private->frames->list.items[indexes[i]]);
 
-		if (map_get(&seen, name) != MAP_NONE)
+		if (map_get(&seen, function) != MAP_NONE)
 			continue;
-		map_set(&seen, name, 1);
-		*vec_push(&stack->functions) = name;
+		map_set(&seen, function, 1);
+		*vec_push(&stack->functions) = function;
 	}
 	map_free(&seen);
 	chain = chain_add(xstrdup(""), private->frames, indexes, count, CHAIN_FUNCTIONS);
@@ -150,6 +153,7 @@ WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_
 	WaitGroups groups = {.private = xcalloc(1, sizeof(*groups.private))};
 
 	groups.private->frames = frames;
+	groups.private->functions.frames = frames;
 	for (uint32_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];
 
@@ -185,13 +189,14 @@ void wait_groups_free(WaitGroups *groups)
 	map_free(&private->stack_index);
 	map_free(&private->group_index);
 	strings_free(&private->chains);
+	functions_free(&private->functions);
 	free(private);
 }
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
 typedef struct FunctionTotal {
-	uint32_t name; /* Frames::strings */
+	uint32_t function; /* WaitGroupsPrivate::functions */
 	uint64_t ns;
 } FunctionTotal;
 
@@ -212,7 +217,7 @@ static FunctionTotals totals_of(const struct WaitGroupsPrivate *private)
 				number = totals.count;
 				map_set(&index, stack->functions.items[k], number);
 				*vec_push(&totals) =
-					(FunctionTotal){.name = stack->functions.items[k]};
+					(FunctionTotal){.function = stack->functions.items[k]};
 			}
 			totals.items[number].ns += stack->waits.total_ns;
 		}
@@ -227,7 +232,7 @@ static int compare_totals(const void *a, const void *b)
 
 	if (x->ns != y->ns)
 		return x->ns > y->ns ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
+	return (x->function > y->function) - (x->function < y->function);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -237,15 +242,18 @@ static int compare_threads(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32_t name)
+static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32_t function)
 {
-	FunctionWaits below = {.function = strings_get(&private->frames->strings, name)};
+	FunctionWaits below = {
+		.function = functions_name(&private->functions, function),
+		.library = functions_library(&private->functions, function),
+	};
 	ThreadList threads = {};
 
 	for (size_t i = 0; i < private->stacks.count; i++) {
 		const StackWaits *stack = &private->stacks.items[i];
 
-		if (!has_function(stack, name))
+		if (!has_function(stack, function))
 			continue;
 		distribution_add_all(&below.waits, &stack->waits);
 		for (size_t k = 0; k < stack->threads.count; k++)
@@ -259,19 +267,11 @@ static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32
 	return below;
 }
 
-/* "add" is also "add(int)". */
-static bool is_called(const char *function, const char *name)
-{
-	size_t length = strlen(name);
-
-	return !strncmp(function, name, length) &&
-	       (function[length] == '\0' || function[length] == '(');
-}
-
 /* Not what was made up for the reader: "[truncated: …]". */
-static bool is_wanted(const char *function, const char *name)
+static bool is_wanted(const Functions *functions, uint32_t function, const char *name)
 {
-	return name ? is_called(function, name) : *function != '[';
+	return name ? functions_called(functions, function, name)
+		    : *functions_name(functions, function) != '[';
 }
 
 size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
@@ -284,12 +284,11 @@ size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most
 	if (totals.count > 1)
 		qsort(totals.items, totals.count, sizeof(FunctionTotal), compare_totals);
 	for (size_t i = 0; i < totals.count && count < most; i++) {
-		const char *function = strings_get(&private->frames->strings, totals.items[i].name);
 		FunctionWaits below;
 
-		if (!is_wanted(function, name))
+		if (!is_wanted(&private->functions, totals.items[i].function, name))
 			continue;
-		below = waits_below(private, totals.items[i].name);
+		below = waits_below(private, totals.items[i].function);
 		visit(user, &below);
 		distribution_free(&below.waits);
 		count++;

@@ -24,9 +24,10 @@ typedef struct WaitGroup {
 	ThreadList threads; /* that waited so */
 } WaitGroup;
 
-/* The waits that lie below one function, in whatever thread. */
+/* The waits that lie below one function of one library, in whatever thread. */
 typedef struct FunctionWaits {
 	const char *function;
+	const char *library; /* NULL: none, or unknown memory */
 	Distribution waits;
 	size_t threads;
 } FunctionWaits;
@@ -45,8 +46,8 @@ typedef void (*FunctionVisitor)(void *user, FunctionWaits *waits);
 
 /*
  * Shows the waits below functions of user stacks: of the `most` with the largest total, or only of
- * those of that name if one is given (without C++'s arguments, or with them). What is shown is
- * valid until the visitor returns. Returns how many there were.
+ * those that are called so (functions_called()) if a name is given. What is shown is valid until
+ * the visitor returns. Returns how many there were.
  */
 size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most,
 			       FunctionVisitor visit, void *user);

@@ -157,6 +157,77 @@ static void test_functions(void **state)
 	forget(fixture);
 }
 
+/* A stack of one function called by its address, in file 1 or the one mapped behind it. */
+static uint32_t nameless_stack(Fixture *fixture, uint32_t file)
+{
+	uint64_t pc = AVMA + (file == 1 ? 0 : 0x20000) + 0x1139;
+
+	give(fixture, make_symbol(SYMBOL_NAMELESS, file, pc - AVMA - (file == 1 ? 0 : 0x20000),
+				  0x1139, "fun_1139", NULL));
+	return add_stack(fixture, STACK_USER, STACK_COMPLETE, &pc, 1);
+}
+
+static void expect_library(void *user, FunctionWaits *function)
+{
+	const char **libraries = user;
+
+	assert_string_equal(function->function, "fun_1139");
+	while (*libraries && strcmp(*libraries, function->library) != 0)
+		libraries++;
+	assert_non_null(*libraries);
+}
+
+/* What is called by its address is a function of one file, and says of which. */
+static void test_same_name(void **state)
+{
+	Fixture *fixture = *state;
+	const char *both[] = {"libfoo.so.1", "libbar.so", NULL}, *bar[] = {"libbar.so", NULL};
+	WaitGroups groups;
+	uint32_t foo, in_bar;
+
+	give(fixture,
+	     make_mapping(10, 0, PROCESS, 2, AVMA + 0x20000, AVMA + 0x30000, AVMA + 0x20000));
+	foo = nameless_stack(fixture, 1);
+	in_bar = nameless_stack(fixture, 2);
+	add_thread(fixture);
+	wait_for(fixture, 30, REASON_DISK_READ, foo);
+	wait_for(fixture, 20, REASON_DISK_READ, in_bar);
+	groups = wait_groups_make(&fixture->timeline, fixture->frames, false);
+	assert_int_equal(groups.list.count, 2);
+	expect_group(&groups.list.items[0], REASON_DISK_READ, "fun_1139 (libfoo.so.1)", 1, 30, 1);
+	expect_group(&groups.list.items[1], REASON_DISK_READ, "fun_1139 (libbar.so)", 1, 20, 1);
+	assert_int_equal(
+		wait_groups_by_function(&groups, "fun_1139", SIZE_MAX, expect_library, both), 2);
+	assert_int_equal(wait_groups_by_function(&groups, "fun_1139 (libbar.so)", SIZE_MAX,
+						 expect_library, bar),
+			 1);
+	expect_function(&groups, "fun_1139 (libbar.so)", 1, 1, 20, 1);
+	expect_function(&groups, "fun_1139 (lib)", 0, 0, 0, 0);
+	wait_groups_free(&groups);
+	forget(fixture);
+}
+
+/* The same file in two places (two containers' copies) is one. */
+static void test_same_file_twice(void **state)
+{
+	Fixture *fixture = *state;
+	uint64_t other = AVMA + 0x20000 + 0x500;
+	WaitGroups groups;
+
+	give(fixture, make_file(3, 0, "/usr/lib/libfoo.so.1", BASE));
+	give(fixture,
+	     make_mapping(10, 0, PROCESS, 3, AVMA + 0x20000, AVMA + 0x30000, AVMA + 0x20000));
+	add_thread(fixture);
+	wait_for(fixture, 30, REASON_DISK_READ, user_stack(fixture, "work"));
+	give_symbol(fixture, 3, 0x500, 0x500, "work", NULL);
+	wait_for(fixture, 20, REASON_DISK_READ,
+		 add_stack(fixture, STACK_USER, STACK_COMPLETE, &other, 1));
+	groups = wait_groups_make(&fixture->timeline, fixture->frames, false);
+	expect_function(&groups, "work", 1, 2, 50, 1);
+	wait_groups_free(&groups);
+	forget(fixture);
+}
+
 static void test_no_waits(void **state)
 {
 	Fixture *fixture = *state;
@@ -170,8 +241,8 @@ static void test_no_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_groups),
-		WITH_FIXTURE(test_functions),
+		WITH_FIXTURE(test_groups),    WITH_FIXTURE(test_functions),
+		WITH_FIXTURE(test_same_name), WITH_FIXTURE(test_same_file_twice),
 		WITH_FIXTURE(test_no_waits),
 	};
 
