@@ -104,6 +104,18 @@ static void add_waking(TimelineBuilder *builder, const struct rec_waking *record
 	chain_waking(builder, life, record);
 }
 
+/* Whoever runs when all has ended runs since the last switch on that CPU. */
+static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *record)
+{
+	/* In captures of older versions there is no CPU. */
+	bool has_cpu = timeline_meta(builder->timeline, "cpus_online");
+	uint8_t both = SNAPSHOT_END | SNAPSHOT_ON_CPU;
+
+	if (builder->timeline->whole_system && has_cpu && (record->h.flags & both) == both)
+		cpus_seen(builder, record->task_cpu, record->tid);
+	chain_snapshot(builder, tasks_life(builder, record->tid, record->h.ns), record);
+}
+
 static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
 {
 	Timeline *timeline = builder->timeline;
@@ -112,6 +124,8 @@ static void add_sample(TimelineBuilder *builder, const struct rec_sample *record
 	if (!in_window(builder, record->h.ns))
 		return;
 	timeline->events++;
+	if (timeline->whole_system)
+		cpus_seen(builder, record->h.cpu, record->tid);
 	life = tasks_life_tick(builder, record->tid, record->h.cpu, record->h.ns);
 	if (!life || (life->thread.ticks.count &&
 		      life->thread.ticks.items[life->thread.ticks.count - 1].ns > record->h.ns)) {
@@ -236,10 +250,7 @@ static void add_event(TimelineBuilder *builder, const struct record *record)
 	case REC_STATS:
 		return tasks_stats(builder, (const struct rec_stats *)record);
 	case REC_SNAPSHOT:
-		return chain_snapshot(
-			builder,
-			tasks_life(builder, ((const struct rec_snapshot *)record)->tid, record->ns),
-			(const struct rec_snapshot *)record);
+		return add_snapshot(builder, (const struct rec_snapshot *)record);
 	case REC_SAMPLE:
 		return add_sample(builder, (const struct rec_sample *)record);
 	case REC_FAULT:

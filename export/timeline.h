@@ -205,7 +205,7 @@ typedef struct CpuRun {
 } CpuRun;
 
 typedef struct Cpu {
-	VEC(CpuRun) runs; /* none: the kernel told of no switch on it */
+	VEC(CpuRun) runs; /* none: it was offline, or nobody knows of it */
 } Cpu;
 
 /* What was lost between two times, of one kind on one CPU; it may be of several moments. */

@@ -5,8 +5,13 @@
  * A switch tells who had the CPU before it and who has it from then on. If that is not whom the
  * switch before it had left there, one between them is missing (or the task has taken another
  * number meanwhile, by exec), and nobody knows who had it.
+ *
+ * A CPU without a switch had the same task all the time, or none: whoever a tick or a snapshot saw
+ * there; else it was idle, if the recorder says that it was at some time (META cpus_idle).
  */
 #include "timeline_private.h"
+
+#define CPUS_MAX 8192 /* of a kernel for x86-64 */
 
 static Cpu *cpu_at(Timeline *timeline, uint16_t number)
 {
@@ -25,14 +30,25 @@ static uint32_t tid_of(const Timeline *timeline, uint32_t task)
 	return task == CPU_IDLE ? 0 : timeline->tasks.items[task].tid;
 }
 
+/* If it had the CPU before the first switch, it had it since the window began. */
+void cpus_seen(TimelineBuilder *builder, uint16_t number, uint32_t tid)
+{
+	Cpu *cpu = cpu_at(builder->timeline, number);
+
+	if (cpu->runs.count == 0)
+		*vec_push(&cpu->runs) = (CpuRun){builder->timeline->start_ns, who(builder, tid)};
+}
+
 void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 {
 	Timeline *timeline = builder->timeline;
 	Cpu *cpu = cpu_at(timeline, record->h.cpu);
 	CpuRun *last;
 
-	if (record->h.ns > timeline->end_ns)
+	if (record->h.ns > timeline->end_ns) {
+		cpus_seen(builder, record->h.cpu, record->prev_tid);
 		return;
+	}
 	/* The window is told before the last events that came before it. */
 	if (record->h.ns <= timeline->start_ns) {
 		cpu->runs.count = 0;
@@ -40,10 +56,7 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 			(CpuRun){timeline->start_ns, who(builder, record->next_tid)};
 		return;
 	}
-	/* The first switch ends what was there since the window began. */
-	if (cpu->runs.count == 0)
-		*vec_push(&cpu->runs) =
-			(CpuRun){timeline->start_ns, who(builder, record->prev_tid)};
+	cpus_seen(builder, record->h.cpu, record->prev_tid);
 	last = &cpu->runs.items[cpu->runs.count - 1];
 	if (last->task != CPU_UNKNOWN && tid_of(timeline, last->task) != record->prev_tid)
 		last->task = CPU_UNKNOWN;
@@ -91,10 +104,37 @@ static void cut(Timeline *timeline, Cpu *cpu)
 		cpu->runs.count--;
 }
 
+/* Gives all of the window of CPUs without a run, "0-3,8", to one task. */
+static void give_windows(Timeline *timeline, const char *list, uint32_t task)
+{
+	_cleanup_free_ char *copy = xstrdup(list ? list : "");
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, ","));) {
+		char *dash = strchr(word, '-');
+		uint64_t first, last;
+
+		if (dash)
+			*dash++ = '\0';
+		if (parse_u64(word, &first) || parse_u64(dash ? dash : word, &last))
+			continue;
+		for (uint64_t i = first; i <= last && i < CPUS_MAX; i++) {
+			Cpu *cpu = cpu_at(timeline, i);
+
+			if (cpu->runs.count == 0)
+				*vec_push(&cpu->runs) = (CpuRun){timeline->start_ns, task};
+		}
+	}
+}
+
 void cpus_finish(Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->cpus.count; i++)
 		cut(timeline, &timeline->cpus.items[i]);
+	if (timeline->whole_system) {
+		give_windows(timeline, timeline_meta(timeline, "cpus_idle"), CPU_IDLE);
+		give_windows(timeline, timeline_meta(timeline, "cpus_online"), CPU_UNKNOWN);
+	}
 	for (size_t i = 0; i < timeline->losses.count; i++)
 		if (is_of_cpu(timeline, &timeline->losses.items[i]))
 			doubt(timeline, &timeline->losses.items[i]);

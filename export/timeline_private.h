@@ -231,6 +231,9 @@ uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 /* Of a recording of the whole system: what a switch says of its CPU. */
 void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record);
 
+/* A task was seen to have a CPU, by a tick or a snapshot. */
+void cpus_seen(TimelineBuilder *builder, uint16_t number, uint32_t tid);
+
 /* Once the window and the losses are known. */
 void cpus_finish(Timeline *timeline);
 

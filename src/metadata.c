@@ -50,18 +50,21 @@ static char *join_command(char **words)
 	return text;
 }
 
+/* "" if there is none; to be freed. */
 static char *first_line(const char *path)
 {
 	FILE *file = fopen(path, "re");
-	char line[256] = "";
+	char *line = NULL;
+	size_t size = 0;
 
-	if (file) {
-		if (!fgets(line, sizeof(line), file))
-			*line = '\0';
-		fclose(file);
+	if (!file || getline(&line, &size, file) <= 0) {
+		free(line);
+		line = xstrdup("");
 	}
 	line[strcspn(line, "\n")] = '\0';
-	return xstrdup(line);
+	if (file)
+		fclose(file);
+	return line;
 }
 
 static char *cpu_model(void)
@@ -117,6 +120,7 @@ static void put_targets(MetaSink *sink, const MetadataFacts *facts)
 static void put_machine(MetaSink *sink)
 {
 	_cleanup_free_ char *boot_id = first_line("/proc/sys/kernel/random/boot_id");
+	_cleanup_free_ char *online = first_line("/sys/devices/system/cpu/online");
 	_cleanup_free_ char *model = cpu_model();
 	struct sysinfo memory = {};
 	struct utsname uts;
@@ -128,8 +132,17 @@ static void put_machine(MetaSink *sink)
 	put(sink, "hostname", "%s", uts.nodename);
 	put(sink, "boot_id", "%s", boot_id);
 	put(sink, "cpus", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+	put(sink, "cpus_online", "%s", online);
 	put(sink, "cpu_model", "%s", model);
 	put(sink, "memory", "%llu", (unsigned long long)memory.totalram * memory.mem_unit);
+}
+
+int metadata_write_one(const char *key, const char *value, RecordSink sink, void *user)
+{
+	MetaSink meta = {.sink = sink, .user = user};
+
+	put(&meta, key, "%s", value);
+	return meta.error;
 }
 
 int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)

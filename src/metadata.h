@@ -19,4 +19,7 @@ typedef struct MetadataFacts {
 
 int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user);
 
+/* What is known later. */
+int metadata_write_one(const char *key, const char *value, RecordSink sink, void *user);
+
 #endif

@@ -11,6 +11,7 @@
 #include "record.h"
 #include "block_devices.h"
 #include "interrupt.h"
+#include "metadata.h"
 #include "privileges.h"
 #include "record_private.h"
 #include "sources.h"
@@ -131,6 +132,8 @@ static int start_window(Recording *recording)
 		log_error("interrupted before the recording began");
 		return -EINTR;
 	}
+	if (recording->options->whole_system)
+		recording->idle_cpus = idle_cpus_begin();
 	recording->window_start_ns = now_ns();
 	/* Where a flight recorder's begins is known only when it ends. */
 	if (!recording->flight)
@@ -374,11 +377,21 @@ static void save_flight(Recording *recording)
 		write_window(recording, WINDOW_END, end);
 }
 
+static int write_idle_cpus(Recording *recording, uint64_t end_ns)
+{
+	_cleanup_free_ char *list =
+		idle_cpus_list(recording->idle_cpus, end_ns - recording->window_start_ns);
+
+	return *list ? metadata_write_one("cpus_idle", list, recording_write, recording) : 0;
+}
+
 static int close_window(Recording *recording)
 {
 	uint64_t end = window_end(recording);
 	int error;
 
+	if (recording->idle_cpus)
+		idle_cpus_end(recording->idle_cpus);
 	recording->iterating = true;
 	error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
 				  recording);
@@ -393,6 +406,8 @@ static int close_window(Recording *recording)
 		error = recording_tell_troubles(recording);
 	if (!error)
 		error = block_devices_write(recording_write, recording);
+	if (!error)
+		error = write_idle_cpus(recording, end);
 	if (!error)
 		error = write_window(recording, WINDOW_END, end);
 	if (!error)
@@ -550,6 +565,7 @@ static void tear_down(Recording *recording)
 	unwinder_free(recording->unwinder);
 	files_free(recording->files);
 	online_cpus_close(recording->online_cpus);
+	idle_cpus_close(recording->idle_cpus);
 	loss_meter_free(recording->losses);
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);

@@ -14,6 +14,7 @@
 #include "capture.h"
 #include "files.h"
 #include "flight.h"
+#include "idle_cpus.h"
 #include "launch.h"
 #include "loss.h"
 #include "new_file.h"
@@ -42,6 +43,7 @@ typedef struct Recording {
 	Programs *programs;
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */
+	IdleCpus *idle_cpus;	 /* of the whole system; or NULL */
 	Files *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: no stacks by unwind tables */

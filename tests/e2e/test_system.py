@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import cgroups
-from harness import (MS, PATIENCE, WALLPROF, Recording, check, check_close, check_hidden, check_timed, expect_failure, needs_root, noise,
+from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_close, check_hidden, check_timed, expect_failure, needs_root, noise,
                      wait_until)
 
 # Bound to a CPU, it computes for so many ms of its own CPU time at each SIGUSR1, and says how much it was.
@@ -85,6 +85,49 @@ def test_cpus(context):
     names = {p["name"] for p in report["processes"]}
     check("wallprof" not in names and "sleep" in names, f"recorded: {sorted(names)}")
     check(recording.profile.meta["product"].startswith("sh -c"), recording.profile.meta["product"])
+
+
+ALONE = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+print("ready", flush=True)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    pass
+"""
+
+
+def check_rows(report, alone, cpus):
+    """Each CPU has a row that is the whole window, and the last one is of the process alone."""
+    check([row["cpu"] for row in report["cpus"]] == cpus, f"rows {[row['cpu'] for row in report['cpus']]}, of {cpus}")
+    for row in report["cpus"]:
+        check(row["busy_ns"] + row["idle_ns"] + row["unknown_ns"] == report["window_ns"], f"{row}")
+    most = max(report["cpus"][-1]["tasks"], key=lambda task: task["ns"], default={"tid": 0, "ns": 0})
+    check(most["tid"] == alone and most["ns"] >= 0.9 * report["window_ns"],
+          f"CPU {cpus[-1]}: {report['cpus'][-1]}, and {alone} had it")
+
+
+def test_no_switch(context):
+    """A CPU that one task has all the time is told, too, though nothing is ever switched to there."""
+    needs_root()
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise Skip("the recorder would have no CPU")
+    runtime = Path("/proc/sys/kernel/sched_rt_runtime_us")
+    before = runtime.read_text()
+    with ExitStack() as left:
+        runtime.write_text("-1")
+        left.callback(runtime.write_text, before)
+        process = context.start([sys.executable, "-c", ALONE, str(cpus[-1]), str(1.5 * PATIENCE)],
+                                stdout=subprocess.PIPE, text=True)
+        left.callback(end, [process])
+        check(process.stdout.readline() == "ready\n", "it does not start")
+        recording = record_system(context, "-a", "-d", "300ms")
+    check_rows(recording.report, process.pid, cpus)
+    expect_failure(check_rows, recording.report, process.pid, cpus[:-1])
+    expect_failure(check_rows, recording.report, process.pid + 1, cpus)
+    check_strip(recording.profile, recording.report)
 
 
 def test_idle(context):

@@ -201,15 +201,20 @@ static void test_kernel_threads(void **state)
 /* ---- CPUs --------------------------------------------------------------------------------------
  */
 
-static void begin_system(Scenario *s, int length)
+static void begin_window(Scenario *s)
 {
 	struct rec_window record = {
 		.h = {sizeof(record), REC_WINDOW, WINDOW_START | WINDOW_ATTACHED | WINDOW_SYSTEM, 0,
 		      scenario_ns(0)},
 	};
 
-	scenario_begin_early(s, length, true);
 	timeline_builder_add(s->builder, &record.h);
+}
+
+static void begin_system(Scenario *s, int length)
+{
+	scenario_begin_early(s, length, true);
+	begin_window(s);
 }
 
 static void switches(Scenario *s, uint32_t prev, uint32_t next, uint16_t cpu)
@@ -315,6 +320,77 @@ static void test_cpu_before(void **state)
 	scenario_free(&s);
 }
 
+static void says(Scenario *s, const char *text)
+{
+	size_t length = (sizeof(struct rec_meta) + strlen(text) + 1 + 7) & ~7UL;
+	_cleanup_free_ struct rec_meta *record = xcalloc(1, length);
+
+	record->h = (struct record){.len = length, .kind = REC_META};
+	strcpy(record->text, text);
+	timeline_builder_add(s->builder, &record->h);
+}
+
+static void runs_at_end(Scenario *s, uint32_t tid, uint16_t cpu)
+{
+	struct rec_snapshot record = {
+		.h = {sizeof(record), REC_SNAPSHOT, SNAPSHOT_END | SNAPSHOT_ON_CPU, 0,
+		      scenario_ns(s->ms)},
+		.tid = tid,
+		.task_cpu = cpu,
+		.syscall = -1,
+	};
+
+	timeline_builder_add(s->builder, &record.h);
+}
+
+/*
+ * CPUs on which nothing was switched to: whoever a tick or the last snapshot saw there had it,
+ * what the kernel says was idle was, and of others nobody knows. One that is offline is none.
+ */
+static void test_cpu_without_switch(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	begin_system(&s, 10);
+	says(&s, "cpus_online=0-2,4-6");
+	described(at(&s, 0), 41, 41, "spinner");
+	described(at(&s, 0), 42, 42, "quiet");
+	switches(at(&s, 2), 40, 0, 0);
+	tick(at(&s, 5), 41, 1);
+	runs_at_end(at(&s, 10), 42, 2);
+	says(&s, "cpus_idle=0,1,4,6");
+	loss(at(&s, 9), REC_SWITCH, 4, 5);
+	scenario_finish(&s);
+	assert_int_equal(s.timeline->cpus.count, 7);
+	expect_cpu(&s, 0, "00????????"); /* that is where the loss was */
+	expect_cpu(&s, 1, "1111111111");
+	expect_cpu(&s, 2, "2222222222");
+	expect_cpu(&s, 3, "");
+	expect_cpu(&s, 4, "iiiiiiiiii");
+	expect_cpu(&s, 5, "??????????");
+	expect_cpu(&s, 6, "iiiiiiiiii");
+	scenario_free(&s);
+}
+
+/* Of a part of the window, the switches around it tell who had the CPU. */
+static void test_cpu_without_switch_in_range(void **state)
+{
+	(void)state;
+	TimelineFilter filter = {.from_ns = 4 * NSEC_PER_MSEC, .to_ns = 7 * NSEC_PER_MSEC};
+	Scenario s;
+
+	scenario_begin_early(&s, 10, true);
+	timeline_builder_filter(s.builder, &filter);
+	begin_window(&s);
+	says(&s, "cpus_online=0-1");
+	switches(at(&s, 8), 43, 0, 1);
+	scenario_finish(&s);
+	expect_cpu(&s, 0, "???");
+	expect_cpu(&s, 1, "333");
+	scenario_free(&s);
+}
+
 /* What comes behind the window's end is not in it. */
 static void test_cpu_end(void **state)
 {
@@ -341,6 +417,8 @@ int main(void)
 		cmocka_unit_test(test_joined),
 		cmocka_unit_test(test_kernel_threads),
 		cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_cpu_without_switch),
+		cmocka_unit_test(test_cpu_without_switch_in_range),
 		cmocka_unit_test(test_cpu_gap),
 		cmocka_unit_test(test_cpu_loss),
 		cmocka_unit_test(test_cpu_before),
