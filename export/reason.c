@@ -48,6 +48,7 @@ const char *const reason_rule_text[RULE_COUNT] = {
 	[RULE_FAULT] = "page fault",
 	[RULE_REQUEST] = "the request that ended it",
 	[RULE_LOSS] = "events lost",
+	[RULE_NUMBERS] = "numbers of switches",
 };
 
 const ReasonInfo reason_info[REASON_COUNT] = {
@@ -147,6 +148,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_UNSEEN] = {"[asleep since before the recording]",
 			   "Asleep since before the recording", CATEGORY_OTHER_WAIT},
 	[REASON_LOST] = {"[unknown: events lost]", "Events lost", CATEGORY_UNKNOWN},
+	[REASON_NOT_TRACED] = {"[unknown: a switch not seen]", "Switch not seen", CATEGORY_UNKNOWN},
 };
 
 /* What a system call can wait for. */

@@ -126,6 +126,7 @@ enum reason {
 	REASON_UNSEEN, /* asleep since before it could be looked at */
 	/* unknown */
 	REASON_LOST,
+	REASON_NOT_TRACED, /* the numbers of switches tell of one that the kernel did not trace */
 	REASON_COUNT,
 };
 
@@ -141,6 +142,7 @@ enum reason_rule {
 	RULE_FAULT,
 	RULE_REQUEST,
 	RULE_LOSS,
+	RULE_NUMBERS,
 	RULE_COUNT,
 };
 extern const char *const reason_rule_text[RULE_COUNT]; /* "system call and arguments" */

@@ -124,6 +124,29 @@ static uint64_t lost_of_kind(const Timeline *timeline, uint32_t kind)
 	return MAX(in_spans, total);
 }
 
+/* Of all threads, because switches were not traced. */
+static uint64_t untraced_ns(const Timeline *timeline)
+{
+	uint64_t ns = 0;
+
+	for (size_t t = 0; t < timeline->threads.count; t++) {
+		const Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++)
+			if (thread->intervals.items[i].state == STATE_UNKNOWN &&
+			    thread->intervals.items[i].reason == REASON_NOT_TRACED)
+				ns += interval_end(thread, i) - thread->intervals.items[i].start_ns;
+	}
+	return ns;
+}
+
+static void print_untraced(FILE *file, const Timeline *timeline)
+{
+	fprintf(file, "%" PRIu64 " switch%s not seen (%s unknown)\n", timeline->contradictions,
+		timeline->contradictions == 1 ? " was" : "es were",
+		DURATION(untraced_ns(timeline)));
+}
+
 static void print_losses(FILE *file, const Timeline *timeline)
 {
 	const char *separator = " ";
@@ -140,12 +163,16 @@ static void print_losses(FILE *file, const Timeline *timeline)
 			fprintf(file, " of %" PRIu64, timeline->totals[kind].sent);
 		separator = ", ";
 	}
-	fputs(*separator == ' ' ? " nothing\n" : " (shown as unknown and as markers)\n", file);
+	if (*separator == ',')
+		fputs(" (shown as unknown and as markers)\n", file);
+	else
+		fputs(timeline->contradictions ? " nothing counted, but " : " nothing\n", file);
+	if (timeline->contradictions && *separator == ',')
+		fputs("      besides, ", file);
+	if (timeline->contradictions)
+		print_untraced(file, timeline);
 	if (!timeline->complete)
 		fputs("      the recording was cut off: what came after is not here\n", file);
-	if (timeline->contradictions > 0)
-		fprintf(file, "      %" PRIu64 " contradictions with no loss reported\n",
-			timeline->contradictions);
 	for (size_t i = 0; i < timeline->notes.count; i++) {
 		_cleanup_free_ char *note = printable(timeline->notes.items[i]);
 

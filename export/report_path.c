@@ -167,7 +167,7 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 		  "known");
 	print_gap(file, timeline, path->unknown_waker_ns,
 		  "asleep until nobody knows who ended that: the chain is lost there");
-	print_gap(file, timeline, path->lost_ns, "unknown, for events were lost");
+	print_gap(file, timeline, path->lost_ns, "unknown: events were lost, or not seen");
 	if (path->unseen_ns)
 		fprintf(file, "\nof the first %s it is not known who was on the path\n",
 			DURATION(path->unseen_ns));

@@ -242,10 +242,13 @@ typedef struct Timeline {
 	} totals[REC_BPF_MAX];
 	Strings meta_keys; /* settings and machine: meta_values.items[i] belongs to key i */
 	VEC(char *) meta_values;
-	uint64_t events;	 /* switches (each side), wakings, samples in the window */
-	uint64_t orphan_ticks;	 /* ticks outside any running interval */
-	uint64_t contradictions; /* chains broken with no loss reported: a bug or a kernel surprise
-				  */
+	uint64_t events;       /* switches (each side), wakings, samples in the window */
+	uint64_t orphan_ticks; /* ticks outside any running interval */
+	/*
+	 * Chains broken with no loss reported (REASON_NOT_TRACED): a switch that the kernel did not
+	 * trace, or a bug.
+	 */
+	uint64_t contradictions;
 } Timeline;
 
 typedef struct TimelineBuilder TimelineBuilder;

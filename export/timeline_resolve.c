@@ -77,7 +77,7 @@ static void cut_back(Decided *decided, uint64_t ns)
 	}
 }
 
-static void push_unknown(Decided *decided, uint64_t ns)
+static void push_unknown(Decided *decided, uint64_t ns, enum reason reason)
 {
 	if (decided->count && decided->items[decided->count - 1].state == STATE_UNKNOWN)
 		return;
@@ -89,6 +89,7 @@ static void push_unknown(Decided *decided, uint64_t ns)
 		.rival = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_UNKNOWN,
+		.reason = reason,
 	};
 }
 
@@ -126,7 +127,7 @@ static void resolve_unwoken(Decided *decided, uint64_t ns)
 	if (doubt_ns == NS_NEVER)
 		return;
 	cut_back(decided, doubt_ns);
-	push_unknown(decided, doubt_ns);
+	push_unknown(decided, doubt_ns, REASON_LOST);
 }
 
 /*
@@ -138,6 +139,7 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 {
 	TimelineBuilder *builder = decided->builder;
 	size_t proven = decided->count - 1;
+	enum reason reason = REASON_LOST;
 	uint64_t from_ns, lost_ns, doubt_ns;
 
 	while (proven && decided->items[proven].flags & MARK_WAKING)
@@ -146,6 +148,7 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 	lost_ns = spans_first(&builder->lost_switches, from_ns, ns);
 	if (lost_ns == NS_NEVER) {
 		builder->timeline->contradictions += in_window(builder, ns);
+		reason = REASON_NOT_TRACED;
 		lost_ns = only_switch_in ? decided->items[decided->count - 1].start_ns : from_ns;
 	}
 	cut_back(decided, lost_ns);
@@ -156,7 +159,7 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 			cut_back(decided, lost_ns);
 		}
 	}
-	push_unknown(decided, lost_ns);
+	push_unknown(decided, lost_ns, reason);
 }
 
 static void resolve_marks(TimelineBuilder *builder, Life *life)
@@ -293,6 +296,13 @@ static void move_notes(Thread *thread, uint64_t from_ns, uint64_t to_ns)
 			thread->waker_stacks.items[i].start_ns = to_ns;
 }
 
+static void explain_unknown(Interval *interval)
+{
+	if (interval->reason != REASON_NOT_TRACED)
+		interval->reason = REASON_LOST;
+	interval->rule = interval->reason == REASON_LOST ? RULE_LOSS : RULE_NUMBERS;
+}
+
 /* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
 static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
 {
@@ -316,10 +326,8 @@ static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
 		if (end_ns > to_ns || (alive && end_ns == chain_end_ns))
 			interval.flags |= INTERVAL_OPEN_END;
 		interval.start_ns = from_ns;
-		if (interval.state == STATE_UNKNOWN) {
-			interval.reason = REASON_LOST;
-			interval.rule = RULE_LOSS;
-		}
+		if (interval.state == STATE_UNKNOWN)
+			explain_unknown(&interval);
 		account(thread, &interval, to_ns - from_ns);
 		if (count && interval.state == STATE_UNKNOWN &&
 		    items[count - 1].state == STATE_UNKNOWN)

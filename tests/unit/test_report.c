@@ -105,7 +105,7 @@ static void test_summary(void **state)
 	check_contains(print_summary, t, "lost: nothing\n");
 	check_contains(print_summary, t,
 		       "https://profiler.firefox.com, load dir/out.json.gz there");
-	check_lacks(print_summary, t, "contradictions");
+	check_lacks(print_summary, t, "not seen");
 	check_lacks(print_summary, t, "cut off");
 	timeline_free(t);
 }
@@ -164,7 +164,7 @@ static void test_losses(void **state)
 	(void)state;
 	add_losses(t);
 	check_contains(print_summary, t, "lost: 42 switch of 1000, 5 mapping (shown as unknown");
-	check_contains(print_summary, t, "2 contradictions");
+	check_contains(print_summary, t, "as markers)\n      besides, 2 switches were not seen (");
 	check_contains(print_summary, t, "cut off");
 	check_contains(report_print, t,
 		       "42 switch on CPU 3, 2.000 ms long, at 1.000 ms: ring full");
@@ -172,6 +172,22 @@ static void test_losses(void **state)
 	t->losses.items[0].to_ns -= 6 * MS;
 	check_contains(report_print, t,
 		       "42 switch on CPU 3, 2.000 ms long, before the window: ring full");
+	timeline_free(t);
+}
+
+/* A chain that is broken with nothing lost is told where it says that nothing was. */
+static void test_not_traced(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	t->contradictions = 1;
+	t->threads.items[1].intervals.items[0].state = STATE_UNKNOWN;
+	t->threads.items[1].intervals.items[0].reason = REASON_NOT_TRACED;
+	check_contains(
+		print_summary, t,
+		"lost: nothing counted, but 1 switch was not seen (100.000 ms unknown)\nopen:");
+	check_contains(print_summary, t, "[unknown: a switch not seen]");
 	timeline_free(t);
 }
 
@@ -517,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_times_without_ticks),
 		cmocka_unit_test(test_no_run_delay),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_not_traced),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_io_by_thread),
 		cmocka_unit_test(test_largest_waits),

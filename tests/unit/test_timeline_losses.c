@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which losses are told, when there are very many. */
+/* Which losses are told, when there are very many; what is unknown because of them. */
 #include "scenario.h"
 #include "timeline_private.h"
 #include <setjmp.h>
@@ -85,9 +85,41 @@ static void test_few(void **state)
 	timeline_free(timeline);
 }
 
+static enum reason reason_of_unknown(const Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++)
+		if (thread->intervals.items[i].state == STATE_UNKNOWN)
+			return thread->intervals.items[i].reason;
+	return REASON_NONE;
+}
+
+/* What is unknown says whether anything was lost, or the kernel did not trace a switch. */
+static void test_why_unknown(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	for (int reported = 0; reported < 2; reported++) {
+		scenario_begin(&s, 12, true);
+		described(at(&s, 0), 10, 10, "app");
+		snapshot(at(&s, 0), 10, SNAPSHOT_ON_CPU, 0, -1);
+		out(at(&s, 2), 10, 1);
+		wake(at(&s, 4), 10, 12);
+		in(lost_at(&s, 5), 10, 0);
+		out(at(&s, 8), 10, 1);
+		if (reported)
+			loss(at(&s, 9), REC_SWITCH, 5, 6);
+		scenario_finish(&s);
+		assert_int_equal(reason_of_unknown(scenario_thread(&s, 10, 0)),
+				 reported ? REASON_LOST : REASON_NOT_TRACED);
+		scenario_free(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_why_unknown),
 		cmocka_unit_test(test_overload),
 		cmocka_unit_test(test_far_apart),
 		cmocka_unit_test(test_few),
