@@ -22,12 +22,16 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames);
  */
 void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path);
 
+#define REPORT_FORMAT 1 /* raised when a member means something else, or is no more */
+
 /*
- * {"window_ns", "threads": [{"tid", "pid", "name", "process", "lifetime_ns",
- *   "states": {"running", "runnable", "blocked", "unknown"}, "reasons": {"[leaf]": ns},
- *   "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw"} or null}],
+ * {"format", "wallprof" (the version that recorded), "kernel", "command" (null: attached),
+ *  "start_time" (of the window: "2026-11-24T15:41:52.123456789Z", or null), "complete" (false: the
+ *  recording was cut off), "window_ns", "threads": [{"tid", "pid", "name", "process",
+ * "lifetime_ns", "states": {"running", "runnable", "blocked", "unknown"}, "reasons": {"[leaf]":
+ * ns}, "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw"} or null}],
  *  "totals": {"switch": {"sent", "received", "lost"}, …},
- *  "losses": [{"kind", "cpu", "count", "from_ns", "to_ns"}],
+ *  "losses": [{"kind", "cause", "cpu", "count", "from_ns", "to_ns"}],
  *  "stacks": {"walked", "whole", "guessed", "stale", "from_copy", "results": {"complete": count,
  * …}, "objects": [{"name", "path", "results": {"gap": count, …}}]}, "contradictions"}
  *
@@ -35,7 +39,8 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  * their outermost frames lie in (name and path null: it is known of none), with what is
  * not 0. Further members: report_groups.h (function: of whom alone "functions" tells, or NULL),
  * report_wakers.h, report_path.h, report_requests.h, report_faults.h, report_waits.h. Times are
- * nanoseconds, those of losses CLOCK_MONOTONIC. A run_delay that the kernel does not keep is null.
+ * nanoseconds, moments since the window's beginning: of what was lost before it they are negative.
+ * A run_delay that the kernel does not keep is null.
  */
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function);
 

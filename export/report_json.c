@@ -11,6 +11,7 @@
 #include "report_waits.h"
 #include "report_wakers.h"
 #include "stack_sums.h"
+#include <time.h>
 
 static void write_kernel(Json *json, const KernelAccount *kernel)
 {
@@ -108,6 +109,7 @@ static void write_totals(Json *json, const Timeline *timeline)
 	json_end_object(json);
 }
 
+/* Relative to the window, as all times are: what was lost before it is negative. */
 static void write_losses(Json *json, const Timeline *timeline)
 {
 	json_key_array(json, "losses");
@@ -117,10 +119,11 @@ static void write_losses(Json *json, const Timeline *timeline)
 
 		json_begin_object(json);
 		json_key_string(json, "kind", label ? label : "other");
+		json_key_string(json, "cause", loss_cause_label(loss->cause));
 		json_key_u64(json, "cpu", loss->cpu);
 		json_key_u64(json, "count", loss->count);
-		json_key_u64(json, "from_ns", loss->from_ns);
-		json_key_u64(json, "to_ns", loss->to_ns);
+		json_key_s64(json, "from_ns", (int64_t)(loss->from_ns - timeline->start_ns));
+		json_key_s64(json, "to_ns", (int64_t)(loss->to_ns - timeline->start_ns));
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -177,12 +180,48 @@ static void write_notes(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
+/* Without quotes it would be more than a double holds. */
+static void write_start(Json *json, const Timeline *timeline)
+{
+	time_t seconds = timeline->realtime_start_ns / NSEC_PER_SEC;
+	unsigned int rest = timeline->realtime_start_ns % NSEC_PER_SEC;
+	char text[64];
+	struct tm utc;
+
+	if (!timeline->realtime_start_ns || !gmtime_r(&seconds, &utc)) {
+		json_key_null(json, "start_time");
+		return;
+	}
+	snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%09uZ", utc.tm_year + 1900,
+		 utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, rest);
+	json_key_string(json, "start_time", text);
+}
+
+static void write_recording(Json *json, const Timeline *timeline)
+{
+	static const char *const keys[][2] = {
+		{"wallprof", "version"}, {"kernel", "kernel"}, {"command", "command"}};
+
+	json_key_u64(json, "format", REPORT_FORMAT);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const char *value = timeline_meta(timeline, keys[i][1]);
+
+		if (value)
+			json_key_string(json, keys[i][0], value);
+		else
+			json_key_null(json, keys[i][0]);
+	}
+	write_start(json, timeline);
+	json_key_bool(json, "complete", timeline->complete);
+	json_key_u64(json, "window_ns", timeline->end_ns - timeline->start_ns);
+}
+
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function)
 {
 	Json json = {.out = output};
 
 	json_begin_object(&json);
-	json_key_u64(&json, "window_ns", timeline->end_ns - timeline->start_ns);
+	write_recording(&json, timeline);
 	json_key_array(&json, "threads");
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		write_thread(&json, timeline, &timeline->threads.items[i]);

@@ -485,8 +485,43 @@ static void test_json(void **state)
 	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
 	assert_int_equal(node_int(node_get(loss, "cpu")), 3);
 	assert_int_equal(node_int(node_get(loss, "count")), 42);
-	assert_int_equal(node_int(node_get(loss, "from_ns")), HAND_START + MS);
-	assert_int_equal(node_int(node_get(loss, "to_ns")), HAND_START + 3 * MS);
+	assert_string_equal(node_string(node_get(loss, "cause")), "ring full");
+	assert_int_equal(node_int(node_get(loss, "from_ns")), MS);
+	assert_int_equal(node_int(node_get(loss, "to_ns")), 3 * MS);
+	node_free(node);
+	free(text);
+	timeline_free(t);
+}
+
+/* What was recorded, when, by whom, and whether that is all of it. */
+static void test_json_recording(void **state)
+{
+	Timeline *t = make_timeline();
+	char *text;
+	Node *node;
+
+	(void)state;
+	hand_meta(t, "version", "0.1.0");
+	t->complete = false;
+	text = print(report_json_of_all, t);
+	node = node_read(text);
+	assert_int_equal(node_int(node_get(node, "format")), REPORT_FORMAT);
+	assert_string_equal(node_string(node_get(node, "wallprof")), "0.1.0");
+	assert_string_equal(node_string(node_get(node, "kernel")), "6.1.0");
+	assert_string_equal(node_string(node_get(node, "command")), "app --fast");
+	assert_string_equal(node_string(node_get(node, "start_time")),
+			    "2026-11-20T12:00:00.123456789Z");
+	assert_int_equal(node_get(node, "complete")->type, 'f');
+	node_free(node);
+	free(text);
+	timeline_free(t);
+	t = hand_new(0);
+	t->realtime_start_ns = 0;
+	text = print(report_json_of_all, t);
+	node = node_read(text);
+	assert_int_equal(node_get(node, "command")->type, 'n');
+	assert_int_equal(node_get(node, "start_time")->type, 'n');
+	assert_int_equal(node_get(node, "complete")->type, 't');
 	node_free(node);
 	free(text);
 	timeline_free(t);
@@ -529,21 +564,14 @@ static void test_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_summary),
-		cmocka_unit_test(test_times_without_ticks),
-		cmocka_unit_test(test_no_run_delay),
-		cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_not_traced),
-		cmocka_unit_test(test_report),
-		cmocka_unit_test(test_io_by_thread),
-		cmocka_unit_test(test_largest_waits),
-		cmocka_unit_test(test_waited_objects),
-		cmocka_unit_test(test_control_characters),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_process_ledger),
-		cmocka_unit_test(test_json_processes),
-		cmocka_unit_test(test_leaves_are_unique),
+		cmocka_unit_test(test_summary),	       cmocka_unit_test(test_times_without_ticks),
+		cmocka_unit_test(test_no_run_delay),   cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_not_traced),     cmocka_unit_test(test_report),
+		cmocka_unit_test(test_io_by_thread),   cmocka_unit_test(test_largest_waits),
+		cmocka_unit_test(test_waited_objects), cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_empty),	       cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_recording), cmocka_unit_test(test_process_ledger),
+		cmocka_unit_test(test_json_processes), cmocka_unit_test(test_leaves_are_unique),
 		cmocka_unit_test(test_labels),
 	};
 
