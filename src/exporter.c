@@ -122,13 +122,19 @@ static void tell_damage(const char *capture_path, const CaptureReader *reader)
 			 counts->late);
 }
 
-/* A name that was misspelt is not answered with nothing. */
-static int check_found(const Timeline *timeline, const Options *options)
+/* Neither a name that was misspelt nor a recorder that was killed at once is answered with nothing.
+ */
+static int check_found(const Timeline *timeline, const Options *options, const char *capture_path)
 {
-	if (timeline->threads.count > 0 ||
-	    !(options->from_ns || options->to_ns || options->processes || options->threads))
+	bool part = options->from_ns || options->to_ns || options->processes || options->threads;
+
+	if (timeline->threads.count > 0 || (timeline->complete && !part))
 		return 0;
-	log_error("there is no thread left in this recording (--from, --to, --process, --thread)");
+	if (part)
+		log_error("there is no thread left in this recording (--from, --to, --process, "
+			  "--thread)");
+	else
+		log_error("%s: nothing was recorded before it was cut off", capture_path);
 	return -ESRCH;
 }
 
@@ -169,7 +175,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		objects_name_users(ret_loaded->timeline);
 		futexes_name(ret_loaded->timeline, ret_loaded->frames);
 		objects_find_alike(&ret_loaded->timeline->objects);
-		error = check_found(ret_loaded->timeline, options);
+		error = check_found(ret_loaded->timeline, options, capture_path);
 		if (!error)
 			error = find_path(ret_loaded->timeline, options->critical_tid);
 	}

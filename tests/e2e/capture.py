@@ -5,6 +5,8 @@ import subprocess
 
 SWITCH, STACK = 1, 17
 SWITCH_PREV, FROM_COPY = 1, 8
+META, END = 33, 42
+HEADER_LENGTH = 32
 RECORD = struct.Struct("<IBBHQ")  # length, kind, flags, cpu, ns
 
 
@@ -19,3 +21,12 @@ def records(path, kinds):
         if kind in kinds:
             yield kind, flags, ns, view[at:at + length]
         at += length
+
+
+def keep(path, kinds, into):
+    """Writes a capture of these kinds' records alone."""
+    plain = into.with_suffix(".records")
+    plain.write_bytes(b"".join(bytes(record) for *_, record in records(path, kinds)))
+    frame = subprocess.run(["zstd", "-cq", plain], check=True, stdout=subprocess.PIPE).stdout
+    into.write_bytes(path.read_bytes()[:HEADER_LENGTH] + frame)
+    plain.unlink()

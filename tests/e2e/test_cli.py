@@ -10,8 +10,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import capture
 from budget import check_programs
-from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_root, read_report, wait_until
+from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_command, needs_root, read_report, wait_until
 
 UNTIMED = True
 
@@ -292,6 +293,23 @@ def test_captures_that_are_none(context):
             check_refused(run(context, *verb, random), 1, "random")
     check_refused(run(context, "report", context.path("missing")), 1, "missing")
     check_left(context, "random")
+
+
+def test_nothing_recorded(context):
+    """Of a recorder that was killed before it wrote what happened there is no report."""
+    needs_command("zstd")
+    whole, begun, ended = (context.path(f"{name}.capture") for name in ("whole", "begun", "ended"))
+    context.wallprof("record", "-q", "-o", whole, "--", "true")
+    report = read_report(context, whole)
+    check(report["complete"] and report["command"] == "true", f"{report['complete']}: {report['command']}")
+    capture.keep(whole, {capture.META}, begun)
+    for verb in (["export", "-o", context.path("p.json")], ["report"], ["report", "--json"]):
+        check_refused(run(context, *verb, begun), 1, "begun", "cut off")
+    check_left(context, "whole.capture", "begun.capture")
+    # What happened, but not that it ended: that is told.
+    capture.keep(whole, set(range(128)) - {capture.END}, ended)
+    check(not read_report(context, ended)["complete"], "it is not whole")
+    check("cut off" in run(context, "report", ended).stdout, "the report does not tell")
 
 
 def test_doctor(context):
