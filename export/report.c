@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report.h"
 #include "labels.h"
+#include "packer.h"
 #include "report_cpus.h"
 #include "report_faults.h"
 #include "report_groups.h"
@@ -14,8 +15,9 @@
 #include "stack_sums.h"
 #include <inttypes.h>
 
-#define SUMMARY_PLACES 5
-#define VIEWER_ADDRESS "https://profiler.firefox.com"
+#define SUMMARY_PLACES	 5
+#define PROFILER_ADDRESS "https://profiler.firefox.com"
+#define PERFETTO_ADDRESS "https://ui.perfetto.dev"
 
 typedef struct Sums {
 	uint64_t lifetime, ledger[STATE_COUNT];
@@ -214,9 +216,10 @@ static void print_times(FILE *file, const Timeline *timeline, Frames *frames)
 	uint64_t user, kernel, waited, unknown;
 
 	if (timeline->command_thread >= timeline->threads.count) {
-		fprintf(file, "real %s, %zu threads in %zu processes\n",
+		fprintf(file, "real %s, %zu thread%s in %zu process%s\n",
 			DURATION(timeline->end_ns - timeline->start_ns), timeline->threads.count,
-			timeline->processes.count);
+			timeline->threads.count == 1 ? "" : "s", timeline->processes.count,
+			timeline->processes.count == 1 ? "" : "es");
 		return;
 	}
 	thread = &timeline->threads.items[timeline->command_thread];
@@ -233,16 +236,29 @@ static void print_times(FILE *file, const Timeline *timeline, Frames *frames)
 	fputs(" (main thread)\n", file);
 }
 
-void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path)
+static void print_open(FILE *file, const char *output_path, bool is_trace)
+{
+	_cleanup_free_ char *word = shell_word(output_path);
+	_cleanup_free_ char *path = printable(word);
+	const char *address = is_trace ? PERFETTO_ADDRESS : PROFILER_ADDRESS;
+
+	fprintf(file, "open: wallprof open %s, or ", path);
+	if (packing_of(output_path) == PACKING_ZSTD)
+		fprintf(file, "zstd -d %s and load that at %s\n", path, address);
+	else
+		fprintf(file, "load it at %s\n", address);
+}
+
+void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path,
+		    bool is_trace)
 {
 	Sums sums = sum_up(timeline);
-	_cleanup_free_ char *path = printable(output_path);
 
 	print_times(file, timeline, frames);
 	print_places(file, timeline, frames);
 	print_ledger(file, timeline, &sums);
 	print_losses(file, timeline);
-	fprintf(file, "open: %s, load %s there\n", VIEWER_ADDRESS, path);
+	print_open(file, output_path, is_trace);
 }
 
 /* ---- the report -------------------------------------------------------------------- */

@@ -18,9 +18,10 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
  * What a user reads when a run has ended: where the time went, whether the account is whole,
- * and how to open output_path.
+ * and how to open output_path, which is a Chrome trace or a Firefox profile.
  */
-void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path);
+void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path,
+		    bool is_trace);
 
 #define REPORT_FORMAT 1 /* raised when a member means something else, or is no more */
 

@@ -179,7 +179,8 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 	if (!error && options->json_summary)
 		error = exporter_write_summary(&loaded, options, capture, invoker);
 	if (!error && summary && log_level >= LOG_NORMAL)
-		report_summary(stderr, loaded.timeline, loaded.frames, options->output);
+		report_summary(stderr, loaded.timeline, loaded.frames, options->output,
+			       options->format == FORMAT_CHROME);
 	exporter_unload(&loaded);
 	return error;
 }

@@ -34,15 +34,14 @@ put(MetaSink *sink, const char *key, const char *format, ...)
 		sink->error = sink->sink(sink->user, &record->h);
 }
 
-/* Words joined by spaces, those with white space in single quotes. */
+/* Words joined by spaces, as a shell reads them. */
 static char *join_command(char **words)
 {
 	char *text = xstrdup("");
 
 	for (; *words; words++) {
-		bool quote = !**words || strpbrk(*words, " \t\n'\"");
-		char *longer = xasprintf("%s%s%s%s%s", text, *text ? " " : "", quote ? "'" : "",
-					 *words, quote ? "'" : "");
+		_cleanup_free_ char *word = shell_word(*words);
+		char *longer = xasprintf("%s%s%s", text, *text ? " " : "", word);
 
 		free(text);
 		text = longer;

@@ -23,6 +23,33 @@ void mask_controls(char *text)
 	}
 }
 
+/* What means nothing to a shell wherever it stands. */
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x80 || isalnum(c) || strchr("%+,-./:=@_", c);
+}
+
+char *shell_word(const char *word)
+{
+	const char *c = word;
+	char *text, *to;
+
+	while (*c && is_plain(*c))
+		c++;
+	if (*word && !*c)
+		return xstrdup(word);
+	to = text = xmalloc(4 * strlen(word) + 3);
+	*to++ = '\'';
+	for (c = word; *c; c++) {
+		/* Between single quotes there is no way to write one. */
+		if (*c == '\'')
+			to = stpcpy(to, "'\\'");
+		*to++ = *c;
+	}
+	strcpy(to, "'");
+	return text;
+}
+
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
 	char *text;

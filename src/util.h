@@ -40,6 +40,9 @@ void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 void mask_controls(char *text);
 
+/* The word as a shell reads it: in quotes if it needs them. To be freed. */
+char *shell_word(const char *word);
+
 /* ---- memory: running out ends the program with a message ---------------- */
 
 void *xmalloc(size_t size);

@@ -24,7 +24,7 @@ static void tell(const Timeline *timeline, Frames *frames)
 		null = fopen("/dev/null", "we");
 	fuzz_require(null);
 	report_print(null, timeline, frames);
-	report_summary(null, timeline, frames, "x.json");
+	report_summary(null, timeline, frames, "x.json", /* is_trace= */ false);
 	report_path_print(null, timeline, frames);
 	output = output_for_stream(null);
 	report_json(output, timeline, frames, NULL);

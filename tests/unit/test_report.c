@@ -33,7 +33,7 @@ static char *print(Printer printer, const Timeline *timeline)
 
 static void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
 {
-	report_summary(file, timeline, frames, "dir/out.json.gz");
+	report_summary(file, timeline, frames, "dir/out.json.gz", /* is_trace= */ false);
 }
 
 static void check_contains(Printer printer, const Timeline *timeline, const char *expected)
@@ -104,9 +104,35 @@ static void test_summary(void **state)
 		       "run_delay 12.3 us (runnable here 0 s)");
 	check_contains(print_summary, t, "lost: nothing\n");
 	check_contains(print_summary, t,
-		       "https://profiler.firefox.com, load dir/out.json.gz there");
+		       "\nopen: wallprof open dir/out.json.gz, or load it at "
+		       "https://profiler.firefox.com\n");
 	check_lacks(print_summary, t, "not seen");
 	check_lacks(print_summary, t, "cut off");
+	timeline_free(t);
+}
+
+static void print_trace(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	report_summary(file, timeline, frames, "my out.trace.json", /* is_trace= */ true);
+}
+
+static void print_packed(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	report_summary(file, timeline, frames, "out.json.zst", /* is_trace= */ false);
+}
+
+/* How it is opened is right for each format, and can be pasted. */
+static void test_open(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	check_contains(print_trace, t,
+		       "\nopen: wallprof open 'my out.trace.json', or load it at "
+		       "https://ui.perfetto.dev\n");
+	check_contains(print_packed, t,
+		       "\nopen: wallprof open out.json.zst, or zstd -d out.json.zst and load that "
+		       "at https://profiler.firefox.com\n");
 	timeline_free(t);
 }
 
@@ -122,7 +148,7 @@ static void test_times_without_ticks(void **state)
 	check_contains(print_summary, t, "= user and sys 15.000 ms + waited 85.000 ms");
 	check_contains(print_summary, t, "kernel: its own account was not received");
 	t->command_thread = THREAD_NONE;
-	check_contains(print_summary, t, "real 100.000 ms, 2 threads in 1 processes");
+	check_contains(print_summary, t, "real 100.000 ms, 2 threads in 1 process\n");
 	timeline_free(t);
 }
 
@@ -564,14 +590,23 @@ static void test_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_summary),	       cmocka_unit_test(test_times_without_ticks),
-		cmocka_unit_test(test_no_run_delay),   cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_not_traced),     cmocka_unit_test(test_report),
-		cmocka_unit_test(test_io_by_thread),   cmocka_unit_test(test_largest_waits),
-		cmocka_unit_test(test_waited_objects), cmocka_unit_test(test_control_characters),
-		cmocka_unit_test(test_empty),	       cmocka_unit_test(test_json),
-		cmocka_unit_test(test_json_recording), cmocka_unit_test(test_process_ledger),
-		cmocka_unit_test(test_json_processes), cmocka_unit_test(test_leaves_are_unique),
+		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_times_without_ticks),
+		cmocka_unit_test(test_no_run_delay),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_not_traced),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_io_by_thread),
+		cmocka_unit_test(test_largest_waits),
+		cmocka_unit_test(test_waited_objects),
+		cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_recording),
+		cmocka_unit_test(test_process_ledger),
+		cmocka_unit_test(test_json_processes),
+		cmocka_unit_test(test_leaves_are_unique),
 		cmocka_unit_test(test_labels),
 	};
 
