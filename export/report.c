@@ -65,6 +65,38 @@ static Sums sum_up(const Timeline *timeline)
 
 /* ---- parts of both texts --------------------------------------------------------- */
 
+static void print_place(FILE *file, uint64_t ns, uint64_t all_ns, const char *name)
+{
+	fprintf(file, "  %5.1f %%  %10s  %s\n", 100.0 * ns / all_ns, DURATION(ns), name);
+}
+
+/* all_ns: what is not idle. */
+static void print_largest_places(FILE *file, const Places *places, uint64_t all_ns)
+{
+	size_t shown = 0, left = 0;
+	uint64_t left_ns = 0;
+
+	for (size_t i = 0; i < places->list.count; i++) {
+		const Place *place = &places->list.items[i];
+
+		if (place->category == CATEGORY_IDLE || place->ns == 0)
+			continue;
+		if (shown == SUMMARY_PLACES) {
+			left_ns += place->ns;
+			left++;
+			continue;
+		}
+		_cleanup_free_ char *name = place_name(places, place);
+		print_place(file, place->ns, all_ns, name);
+		shown++;
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+
+		print_place(file, left_ns, all_ns, text);
+	}
+}
+
 static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	Sums sums = sum_up(timeline);
@@ -81,16 +113,7 @@ static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 		fprintf(file, " (and %s idle, not counted here)", DURATION(idle));
 	fputc('\n', file);
 	places_sort(&places);
-	for (size_t i = 0, shown = 0; i < places.list.count && shown < SUMMARY_PLACES; i++) {
-		const Place *place = &places.list.items[i];
-
-		if (place->category == CATEGORY_IDLE || place->ns == 0)
-			continue;
-		_cleanup_free_ char *name = place_name(&places, place);
-		fprintf(file, "  %5.1f %%  %10s  %s\n", 100.0 * place->ns / (sums.lifetime - idle),
-			DURATION(place->ns), name);
-		shown++;
-	}
+	print_largest_places(file, &places, sums.lifetime - idle);
 	places_free(&places);
 }
 

@@ -72,13 +72,27 @@ static void print_sum(FILE *file, const FaultSum *sum, const char *name)
 static void print_files(FILE *file, const Timeline *timeline)
 {
 	_cleanup_free_ FaultSum *sums = sum_files(timeline);
-	size_t count = MIN(timeline->objects.list.count, (size_t)FILES_SHOWN);
+	FaultSum others = {};
+	size_t left = 0;
 
-	for (size_t i = 0; i < count && sums[i].count > 0; i++) {
+	for (size_t i = 0; i < timeline->objects.list.count && sums[i].count > 0; i++) {
 		if (i == 0)
 			fprintf(file, "\n%12s %12s %10s %12s  %s\n", "took", "waited", "times",
 				"longest", "page faults by file");
-		print_sum(file, &sums[i], timeline->objects.list.items[sums[i].key].name);
+		if (i < FILES_SHOWN) {
+			print_sum(file, &sums[i], timeline->objects.list.items[sums[i].key].name);
+			continue;
+		}
+		others.count += sums[i].count;
+		others.ns += sums[i].ns;
+		others.waited_ns += sums[i].waited_ns;
+		others.longest_ns = MAX(others.longest_ns, sums[i].longest_ns);
+		left++;
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ true);
+
+		print_sum(file, &others, text);
 	}
 }
 

@@ -10,6 +10,7 @@
 #define GROUPS_SHOWN	10
 #define INDENT		22 /* of the place below a wait */
 #define OTHERS_SHOWN	5
+#define OBJECTS_APART	3 /* at one place; more are one line */
 #define FUNCTIONS_SHOWN 30
 #define GROUPS_WRITTEN	1000 /* to JSON */
 
@@ -29,46 +30,78 @@ static void print_line(FILE *file, Distribution *waits, size_t threads, const ch
 		DURATION(distribution_at(waits, 1)), threads, what);
 }
 
+/* ", /etc/passwd", ", 150 files", ""; to be freed. */
+static char *object_text_of(const Timeline *timeline, const WaitGroup *group)
+{
+	const Object *object;
+
+	if (group->object >= timeline->objects.list.count)
+		return xstrdup("");
+	object = &timeline->objects.list.items[group->object];
+	if (group->objects > 1)
+		return xasprintf(", %zu %s", group->objects,
+				 object->kind == OBJECT_FILE ? "files" : "objects");
+	_cleanup_free_ char *name = printable(object->name);
+	return xasprintf(", %s", name);
+}
+
 static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 {
-	const char *path = group->object < timeline->objects.list.count
-				   ? timeline->objects.list.items[group->object].name
-				   : NULL;
-	_cleanup_free_ char *of = printable(path);
+	_cleanup_free_ char *of = object_text_of(timeline, group);
 	_cleanup_free_ char *where = printable(group->chain);
 	_cleanup_free_ char *what =
-		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
-			  group->evidence ? group->evidence : "", path ? ", " : "", of);
+		xasprintf("%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
+			  group->evidence ? group->evidence : "", of);
 
 	print_line(file, &group->waits, group->threads.count, what);
 	if (*where)
 		fprintf(file, "%*s  in %s\n", INDENT, "", where);
 }
 
+/* The largest, and the sum of what they leave; only of those that nothing explains, or of all. */
+static void print_list(FILE *file, const Timeline *timeline, WaitGroups *groups, size_t most,
+		       bool unexplained)
+{
+	WaitGroup others = {};
+	size_t shown = 0, left = 0;
+
+	for (size_t i = 0; i < groups->list.count; i++) {
+		WaitGroup *group = &groups->list.items[i];
+
+		if (unexplained && !reason_unexplained(group->reason))
+			continue;
+		if (shown < most) {
+			print_group(file, timeline, group);
+			shown++;
+		} else {
+			wait_group_add(&others, group);
+			left++;
+		}
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+
+		print_line(file, &others.waits, others.threads.count, text);
+	}
+	distribution_free(&others.waits);
+	vec_free(&others.threads);
+}
+
 static void print_groups(FILE *file, const Timeline *timeline, WaitGroups *groups)
 {
-	size_t shown = MIN(groups->list.count, (size_t)GROUPS_SHOWN);
-
-	if (shown > 0)
-		print_head(file, "largest waits by reason, object and place");
-	for (size_t i = 0; i < shown; i++)
-		print_group(file, timeline, &groups->list.items[i]);
+	if (groups->list.count == 0)
+		return;
+	print_head(file, "largest waits by reason, object and place");
+	print_list(file, timeline, groups, GROUPS_SHOWN, /* unexplained= */ false);
 }
 
 static void print_others(FILE *file, const Timeline *timeline, WaitGroups *groups)
 {
-	size_t shown = 0;
-
 	if (groups->other_ns == 0)
 		return;
 	fprintf(file, "\nnamed by the task state alone: %s, %.2f %% of the waits\n",
 		DURATION(groups->other_ns), 100.0 * groups->other_ns / groups->total_ns);
-	for (size_t i = 0; i < groups->list.count && shown < OTHERS_SHOWN; i++) {
-		if (!reason_unexplained(groups->list.items[i].reason))
-			continue;
-		print_group(file, timeline, &groups->list.items[i]);
-		shown++;
-	}
+	print_list(file, timeline, groups, OTHERS_SHOWN, /* unexplained= */ true);
 }
 
 /* ---- functions ----------------------------------------------------------------------------- */
@@ -112,6 +145,7 @@ void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames)
 	WaitGroups groups = wait_groups_make(timeline, frames, /* with_idle= */ false);
 	FunctionTable table = {.file = file};
 
+	wait_groups_merge_objects(&groups, OBJECTS_APART);
 	print_groups(file, timeline, &groups);
 	print_others(file, timeline, &groups);
 	wait_groups_by_function(&groups, NULL, FUNCTIONS_SHOWN, print_function, &table);

@@ -96,51 +96,83 @@ void report_path_line(FILE *file, const Timeline *timeline)
 	vec_free(&parts);
 }
 
+static void print_part(FILE *file, const Timeline *timeline, const Part *part, const char *name)
+{
+	fprintf(file, "%12s %5.1f %% %12s %12s %12s %9" PRIu64 "  %s\n", DURATION(part->ns),
+		share(timeline, part->ns), DURATION(part->states[STATE_RUNNING]),
+		DURATION(part->states[STATE_RUNNABLE]), DURATION(part->states[STATE_BLOCKED]),
+		part->times, name);
+}
+
+static void add_part(Part *others, const Part *part)
+{
+	others->ns += part->ns;
+	others->times += part->times;
+	for (size_t s = 0; s < STATE_COUNT; s++)
+		others->states[s] += part->states[s];
+}
+
 static void print_threads(FILE *file, const Timeline *timeline)
 {
 	Parts parts = parts_of(timeline);
+	Part others = {};
 
 	fprintf(file, "\n%12s %7s %12s %12s %12s %9s  %s\n", "on the path", "share", "running",
 		"runnable", "waiting", "times", "thread");
-	for (size_t i = 0; i < parts.count && i < THREADS_SHOWN; i++) {
+	for (size_t i = 0; i < parts.count; i++) {
 		const Part *part = &parts.items[i];
 		const Thread *thread = &timeline->threads.items[part->thread];
-		_cleanup_free_ char *name = printable(thread->name);
+		_cleanup_free_ char *name = printable(thread->name), *text = NULL;
 
-		fprintf(file, "%12s %5.1f %% %12s %12s %12s %9" PRIu64 "  %s (%u)\n",
-			DURATION(part->ns), share(timeline, part->ns),
-			DURATION(part->states[STATE_RUNNING]),
-			DURATION(part->states[STATE_RUNNABLE]),
-			DURATION(part->states[STATE_BLOCKED]), part->times, name, thread->ns_tid);
+		if (i >= THREADS_SHOWN) {
+			add_part(&others, part);
+			continue;
+		}
+		text = xasprintf("%s (%u)", name, thread->ns_tid);
+		print_part(file, timeline, part, text);
 	}
-	if (parts.count > THREADS_SHOWN)
-		fprintf(file, "%*s  %zu other threads\n", 68, "", parts.count - THREADS_SHOWN);
+	if (parts.count > THREADS_SHOWN) {
+		_cleanup_free_ char *text =
+			others_text(parts.count - THREADS_SHOWN, /* files= */ false);
+
+		print_part(file, timeline, &others, text);
+	}
 	vec_free(&parts);
+}
+
+static void print_share(FILE *file, const Timeline *timeline, uint64_t ns, const char *what)
+{
+	if (ns > 0)
+		fprintf(file, "%12s %5.1f %%  %s\n", DURATION(ns), share(timeline, ns), what);
 }
 
 static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 {
+	uint64_t left_ns = 0;
+	size_t left = 0;
 	Places places;
 
 	places_init(&places, timeline, frames);
 	places_add(&places, timeline->threads.count);
 	places_sort(&places);
 	fprintf(file, "\n%12s %7s  %s\n", "on the path", "share", "where");
-	for (size_t i = 0; i < places.list.count && i < PLACES_SHOWN; i++) {
+	for (size_t i = 0; i < places.list.count && places.list.items[i].ns > 0; i++) {
 		const Place *place = &places.list.items[i];
 		_cleanup_free_ char *name = place_name(&places, place);
 
-		if (place->ns > 0)
-			fprintf(file, "%12s %5.1f %%  %s\n", DURATION(place->ns),
-				share(timeline, place->ns), name);
+		if (i >= PLACES_SHOWN) {
+			left_ns += place->ns;
+			left++;
+			continue;
+		}
+		print_share(file, timeline, place->ns, name);
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+
+		print_share(file, timeline, left_ns, text);
 	}
 	places_free(&places);
-}
-
-static void print_gap(FILE *file, const Timeline *timeline, uint64_t ns, const char *what)
-{
-	if (ns > 0)
-		fprintf(file, "%12s %5.1f %%  %s\n", DURATION(ns), share(timeline, ns), what);
 }
 
 void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
@@ -161,13 +193,14 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_places(file, timeline, frames);
 	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns || path->open_ns)
 		fprintf(file, "\nof it\n");
-	print_gap(file, timeline, path->open_ns, "asleep to the end: nobody has ended that");
-	print_gap(file, timeline, path->outside_ns,
-		  "asleep until a task that was not recorded ended that: the chain leaves what is "
-		  "known");
-	print_gap(file, timeline, path->unknown_waker_ns,
-		  "asleep until nobody knows who ended that: the chain is lost there");
-	print_gap(file, timeline, path->lost_ns, "unknown: events were lost, or not seen");
+	print_share(file, timeline, path->open_ns, "asleep to the end: nobody has ended that");
+	print_share(
+		file, timeline, path->outside_ns,
+		"asleep until a task that was not recorded ended that: the chain leaves what is "
+		"known");
+	print_share(file, timeline, path->unknown_waker_ns,
+		    "asleep until nobody knows who ended that: the chain is lost there");
+	print_share(file, timeline, path->lost_ns, "unknown: events were lost, or not seen");
 	if (path->unseen_ns)
 		fprintf(file, "\nof the first %s it is not known who was on the path\n",
 			DURATION(path->unseen_ns));

@@ -221,10 +221,34 @@ static double megabytes_per_second(const IoSum *sum)
 	return sum->busy_ns ? (double)sum->request_bytes * NSEC_PER_SEC / sum->busy_ns / 1e6 : 0;
 }
 
+/*
+ * The sum of those that are not shown, `left` of them. When they were busy overlaps.
+ */
+static void print_others(FILE *file, const IoSum *sums, size_t left, bool files)
+{
+	_cleanup_free_ char *text = others_text(left, files);
+	IoSum others = {};
+
+	for (size_t i = 0; i < left; i++) {
+		others.waited_ns += sums[i].waited_ns;
+		others.reads += sums[i].reads;
+		others.read_bytes += sums[i].read_bytes;
+		others.writes += sums[i].writes;
+		others.written_bytes += sums[i].written_bytes;
+	}
+	fprintf(file, "%12s %8" PRIu64 " %10.1f %8" PRIu64 " %12.1f %12s %8s  %s\n",
+		DURATION(others.waited_ns), others.reads, others.read_bytes / 1e6, others.writes,
+		others.written_bytes / 1e6, "", "", text);
+}
+
 static void print_table(FILE *file, const Timeline *timeline, const IoSum *sums, size_t count,
 			const char *title, char *(*name_of)(const Timeline *, const IoSum *))
 {
-	for (size_t i = 0; i < MIN(count, (size_t)SHOWN) && !is_empty(&sums[i]); i++) {
+	size_t used = 0;
+
+	while (used < count && !is_empty(&sums[used]))
+		used++;
+	for (size_t i = 0; i < MIN(used, (size_t)SHOWN); i++) {
 		_cleanup_free_ char *name = name_of(timeline, &sums[i]);
 		_cleanup_free_ char *text = printable(name);
 
@@ -236,6 +260,8 @@ static void print_table(FILE *file, const Timeline *timeline, const IoSum *sums,
 			sums[i].writes, sums[i].written_bytes / 1e6, DURATION(sums[i].busy_ns),
 			megabytes_per_second(&sums[i]), text);
 	}
+	if (used > SHOWN)
+		print_others(file, sums + SHOWN, used - SHOWN, name_of == name_of_file);
 }
 
 static void print_held(FILE *file, const Requests *requests)

@@ -14,6 +14,14 @@ char *printable(const char *name)
 	return text;
 }
 
+char *others_text(size_t count, bool files)
+{
+	const char *plural = count == 1 ? "" : "s";
+
+	return files ? xasprintf("%zu other file%s", count, plural)
+		     : xasprintf("%zu other%s", count, plural);
+}
+
 const char *duration(char text[TEXT_SIZE], uint64_t ns)
 {
 	if (ns >= NSEC_PER_SEC)

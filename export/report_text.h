@@ -5,12 +5,17 @@
 #ifndef WALLPROF_REPORT_TEXT_H
 #define WALLPROF_REPORT_TEXT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TEXT_SIZE 32
 
 /* A name that was made up by somebody else, fit for a terminal; to be freed. NULL: "". */
 char *printable(const char *name);
+
+/* "3 others", or "3 other files": the line with what a table does not show; to be freed. */
+char *others_text(size_t count, bool files);
 
 /* "1.234 ms", into text, which is returned. */
 const char *duration(char text[TEXT_SIZE], uint64_t ns);

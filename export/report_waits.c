@@ -230,6 +230,13 @@ static void print_sum(FILE *file, const WaitSum *sum, const char *name)
 		DURATION(sum->longest), name);
 }
 
+static void add_sum(WaitSum *others, const WaitSum *sum)
+{
+	others->ns += sum->ns;
+	others->count += sum->count;
+	others->longest = MAX(others->longest, sum->longest);
+}
+
 static void print_object(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
 {
 	_cleanup_free_ char *path = printable(timeline->objects.list.items[sum->object].name);
@@ -245,6 +252,7 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 {
 	WaitSum others = {};
 	size_t shown = 0, more = 0;
+	bool files = true;
 
 	for (size_t i = 0; i < sums->objects.count; i++) {
 		const WaitSum *sum = &sums->objects.items[i];
@@ -256,13 +264,13 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 			shown++;
 			continue;
 		}
-		others.ns += sum->ns;
-		others.count += sum->count;
-		others.longest = MAX(others.longest, sum->longest);
+		add_sum(&others, sum);
+		files &= timeline->objects.list.items[sum->object].kind == OBJECT_FILE;
 		more++;
 	}
 	if (more > 0) {
-		_cleanup_free_ char *name = xasprintf("  %zu other%s", more, more == 1 ? "" : "s");
+		_cleanup_free_ char *text = others_text(more, files);
+		_cleanup_free_ char *name = xasprintf("  %s", text);
 
 		print_sum(file, &others, name);
 	}
@@ -272,19 +280,30 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *sums, bool idle,
 			  const double *rates, const char *title)
 {
-	size_t shown = 0;
+	WaitSum others = {};
+	size_t shown = 0, left = 0;
 
-	for (size_t i = 0; i < REASON_COUNT && shown < REASONS_SHOWN; i++) {
+	for (size_t i = 0; i < REASON_COUNT; i++) {
 		const WaitSum *sum = &sums->reasons[i];
 		const ReasonInfo *info = &reason_info[sum->reason];
 
 		if (sum->ns == 0 || (info->category == CATEGORY_IDLE) != idle)
 			continue;
+		if (shown == REASONS_SHOWN) {
+			add_sum(&others, sum);
+			left++;
+			continue;
+		}
 		if (shown++ == 0)
 			fprintf(file, "\n%12s %10s %12s  %s\n", "waited", "times", "longest",
 				title);
 		print_sum(file, sum, info->leaf);
 		print_objects(file, timeline, sums, sum->reason, rates);
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+
+		print_sum(file, &others, text);
 	}
 }
 

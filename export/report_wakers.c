@@ -196,6 +196,23 @@ static void print_head(FILE *file, const char *title)
 		"p99", "longest", title);
 }
 
+/* The sum of those that are not shown. */
+static void print_others(FILE *file, const Sum *sum, size_t shown)
+{
+	Distribution others = {};
+
+	if (sum->list.count > shown) {
+		_cleanup_free_ char *text =
+			others_text(sum->list.count - shown, /* files= */ false);
+
+		for (size_t i = shown; i < sum->list.count; i++)
+			distribution_add_all(&others, &sum->list.items[i].waits);
+		print_line(file, &others, text);
+		fputc('\n', file);
+	}
+	distribution_free(&others);
+}
+
 static void print_parties(FILE *file, const Timeline *timeline, Frames *frames, const Role *role)
 {
 	Sum sum = sum_up(timeline, frames, role);
@@ -217,6 +234,7 @@ static void print_parties(FILE *file, const Timeline *timeline, Frames *frames, 
 		if (*chain)
 			fprintf(file, "%*s  in %s\n", INDENT, "", chain);
 	}
+	print_others(file, &sum, shown);
 	sum_free(&sum);
 }
 

@@ -111,6 +111,7 @@ static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const I
 			.evidence =
 				evidence ? strings_get(&timeline->evidence, evidence - 1) : NULL,
 			.object = object,
+			.objects = object != OBJECT_NONE,
 			.chain = strings_get(&groups->private->chains, chain),
 		};
 	}
@@ -171,14 +172,97 @@ WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_
 	return groups;
 }
 
+static int compare_threads(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* In order, each once. */
+static void settle_threads(ThreadList *list)
+{
+	size_t kept = 0;
+
+	if (list->count > 1)
+		qsort(list->items, list->count, sizeof(uint32_t), compare_threads);
+	for (size_t i = 0; i < list->count; i++)
+		if (kept == 0 || list->items[kept - 1] != list->items[i])
+			list->items[kept++] = list->items[i];
+	list->count = kept;
+}
+
+void wait_group_add(WaitGroup *group, const WaitGroup *from)
+{
+	distribution_add_all(&group->waits, &from->waits);
+	vec_append(&group->threads, from->threads.items, from->threads.count);
+	settle_threads(&group->threads);
+	group->objects += from->objects;
+}
+
+/* ---- groups that differ by their objects alone --------------------------------------------- */
+
+/* The texts are interned. */
+static uint64_t place_key(const WaitGroup *group)
+{
+	return hash_mix(hash_mix((uintptr_t)group->chain, (uintptr_t)group->evidence),
+			group->reason);
+}
+
+/* How many groups with an object there are at each place. */
+static Map count_objects(const WaitGroups *groups)
+{
+	Map counts = {};
+
+	for (size_t i = 0; i < groups->list.count; i++) {
+		uint64_t key = place_key(&groups->list.items[i]);
+		uint32_t count = map_get(&counts, key);
+
+		if (groups->list.items[i].objects > 0)
+			map_set(&counts, key, count == MAP_NONE ? 1 : count + 1);
+	}
+	return counts;
+}
+
+static void group_free(WaitGroup *group)
+{
+	distribution_free(&group->waits);
+	vec_free(&group->threads);
+}
+
+void wait_groups_merge_objects(WaitGroups *groups, size_t most)
+{
+	Map counts = count_objects(groups), merged = {}; /* place -> the group of all there */
+	size_t kept = 0;
+
+	for (size_t i = 0; i < groups->list.count; i++) {
+		WaitGroup *group = &groups->list.items[i];
+		uint64_t key = place_key(group);
+		bool many = group->objects > 0 && map_get(&counts, key) > most;
+		uint32_t number = many ? map_get(&merged, key) : MAP_NONE;
+
+		if (number != MAP_NONE) {
+			wait_group_add(&groups->list.items[number], group);
+			group_free(group);
+			continue;
+		}
+		if (many)
+			map_set(&merged, key, kept);
+		groups->list.items[kept++] = *group;
+	}
+	groups->list.count = kept;
+	map_free(&counts);
+	map_free(&merged);
+	if (kept > 1)
+		qsort(groups->list.items, kept, sizeof(WaitGroup), compare_groups);
+}
+
 void wait_groups_free(WaitGroups *groups)
 {
 	struct WaitGroupsPrivate *private = groups->private;
 
-	for (size_t i = 0; i < groups->list.count; i++) {
-		distribution_free(&groups->list.items[i].waits);
-		vec_free(&groups->list.items[i].threads);
-	}
+	for (size_t i = 0; i < groups->list.count; i++)
+		group_free(&groups->list.items[i]);
 	vec_free(&groups->list);
 	for (size_t i = 0; i < private->stacks.count; i++) {
 		vec_free(&private->stacks.items[i].functions);
@@ -235,13 +319,6 @@ static int compare_totals(const void *a, const void *b)
 	return (x->function > y->function) - (x->function < y->function);
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32_t function)
 {
 	FunctionWaits below = {
@@ -259,10 +336,8 @@ static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32
 		for (size_t k = 0; k < stack->threads.count; k++)
 			*vec_push(&threads) = stack->threads.items[k];
 	}
-	if (threads.count > 1)
-		qsort(threads.items, threads.count, sizeof(uint32_t), compare_threads);
-	for (size_t i = 0; i < threads.count; i++)
-		below.threads += i == 0 || threads.items[i] != threads.items[i - 1];
+	settle_threads(&threads);
+	below.threads = threads.count;
 	vec_free(&threads);
 	return below;
 }

@@ -18,7 +18,8 @@ typedef VEC(uint32_t) ThreadList; /* Timeline::threads, each once, in order */
 typedef struct WaitGroup {
 	enum reason reason;
 	const char *evidence; /* "synchronize_rcu_normal ← map_update_elem", or NULL */
-	uint32_t object;      /* Timeline::objects, or OBJECT_NONE */
+	uint32_t object;      /* Timeline::objects, or OBJECT_NONE; of several: the first */
+	size_t objects;	      /* how many: 1, but for those that were merged, and OBJECT_NONE */
 	const char *chain;    /* "read_header ← extract ← main", or "" without a user stack */
 	Distribution waits;
 	ThreadList threads; /* that waited so */
@@ -41,6 +42,15 @@ typedef struct WaitGroups {
 
 WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_idle);
 void wait_groups_free(WaitGroups *groups);
+
+/*
+ * Makes one group of those that differ by their objects alone, where these are more than `most`:
+ * each file of a folder is read at the same place.
+ */
+void wait_groups_merge_objects(WaitGroups *groups, size_t most);
+
+/* Adds the waits and threads of `from`, which stays as it is. */
+void wait_group_add(WaitGroup *group, const WaitGroup *from);
 
 typedef void (*FunctionVisitor)(void *user, FunctionWaits *waits);
 

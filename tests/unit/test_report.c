@@ -306,7 +306,7 @@ static void test_waited_objects(void **state)
 		"    8.000 ms          1     8.000 ms    inode 10 of device 8:0 at 400.0 MB/s\n"
 		"    7.000 ms          1     7.000 ms    inode 11 of device 8:0\n"
 		"    6.000 ms          1     6.000 ms    inode 12 of device 8:0\n"
-		"    9.000 ms          2     5.000 ms    2 others\n");
+		"    9.000 ms          2     5.000 ms    2 other files\n");
 	/* The kernel read it, for whom, and when that was asked for, is not known. */
 	t->requests.list.items[0].flags = REQUEST_KTHREAD;
 	check_contains(report_print, t, "  inode 10 of device 8:0\n");
@@ -360,6 +360,9 @@ static void test_largest_waits(void **state)
 	assert_non_null(strstr(idle, "   18.000 ms          1    18.000 ms  [idle: accept]\n"));
 	*idle = '\0';
 	assert_null(strstr(waits, "[idle"));
+	/* What is not shown is summed up, so that each table is whole. */
+	assert_non_null(strstr(waits, "    7.000 ms          1     7.000 ms  1 other\n"));
+	assert_non_null(strstr(places + 1, "81.000 ms  8 others\n"));
 	for (size_t i = 3; i < ARRAY_LEN(reasons); i++) {
 		bool found = strstr(waits, reason_info[reasons[i]].leaf);
 

@@ -228,6 +228,55 @@ static void test_same_file_twice(void **state)
 	forget(fixture);
 }
 
+/* The last wait was for that file. */
+static void of_file(Fixture *fixture, uint64_t inode)
+{
+	Timeline *timeline = &fixture->timeline;
+	Thread *thread = &timeline->threads.items[timeline->threads.count - 1];
+	uint64_t start_ns = thread->intervals.items[thread->intervals.count - 1].start_ns;
+
+	*vec_push(&thread->object_waits) = (ObjectWait){
+		start_ns, objects_reference(&timeline->objects, OBJECT_FILE, 8 << 20, inode, 0)};
+}
+
+/* A file each: more than three at one place are one line, of all threads; others stay as they are.
+ */
+static void test_many_objects(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t reading = user_stack(fixture, "read main");
+	uint32_t other = user_stack(fixture, "map main");
+	WaitGroups groups;
+
+	for (int thread = 0; thread < 2; thread++) {
+		add_thread(fixture);
+		for (uint64_t i = 0; i < 4; i++) {
+			wait_for(fixture, 5 + i, REASON_DISK_READ, reading);
+			of_file(fixture, 10 + 4 * thread + i);
+		}
+	}
+	wait_for(fixture, 3, REASON_DISK_READ, reading); /* of no file that is known */
+	for (uint64_t i = 0; i < 3; i++) {
+		wait_for(fixture, 1, REASON_DISK_READ, other);
+		of_file(fixture, 10 + i);
+	}
+	groups = wait_groups_make(&fixture->timeline, fixture->frames, false);
+	assert_int_equal(groups.list.count, 8 + 1 + 3);
+	wait_groups_merge_objects(&groups, 3);
+	assert_int_equal(groups.list.count, 1 + 1 + 3);
+	expect_group(&groups.list.items[0], REASON_DISK_READ, "read ← main", 8, 52, 2);
+	assert_int_equal(groups.list.items[0].objects, 8);
+	expect_group(&groups.list.items[1], REASON_DISK_READ, "read ← main", 1, 3, 1);
+	assert_int_equal(groups.list.items[1].objects, 0);
+	expect_group(&groups.list.items[2], REASON_DISK_READ, "map ← main", 1, 1, 1);
+	assert_int_equal(groups.list.items[2].objects, 1);
+	wait_groups_free(&groups);
+	for (size_t i = 0; i < fixture->timeline.threads.count; i++)
+		vec_free(&fixture->timeline.threads.items[i].object_waits);
+	objects_free(&fixture->timeline.objects);
+	forget(fixture);
+}
+
 static void test_no_waits(void **state)
 {
 	Fixture *fixture = *state;
@@ -241,9 +290,9 @@ static void test_no_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_groups),    WITH_FIXTURE(test_functions),
-		WITH_FIXTURE(test_same_name), WITH_FIXTURE(test_same_file_twice),
-		WITH_FIXTURE(test_no_waits),
+		WITH_FIXTURE(test_groups),	 WITH_FIXTURE(test_functions),
+		WITH_FIXTURE(test_same_name),	 WITH_FIXTURE(test_same_file_twice),
+		WITH_FIXTURE(test_many_objects), WITH_FIXTURE(test_no_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
