@@ -4,6 +4,7 @@
 #include "packer.h"
 #include "report_cpus.h"
 #include "report_faults.h"
+#include "report_functions.h"
 #include "report_groups.h"
 #include "report_ledger.h"
 #include "report_path.h"
@@ -97,24 +98,19 @@ static void print_largest_places(FILE *file, const Places *places, uint64_t all_
 	}
 }
 
-static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
+/* Of all threads; sorts them. */
+static void print_places(FILE *file, const Timeline *timeline, Places *places)
 {
 	Sums sums = sum_up(timeline);
-	Places places;
-	uint64_t idle;
+	uint64_t idle = places_time(places, CATEGORY_IDLE);
 
-	places_init(&places, timeline, frames);
-	for (size_t i = 0; i < timeline->threads.count; i++)
-		places_add(&places, i);
-	idle = places_time(&places, CATEGORY_IDLE);
 	fprintf(file, "where the time of %zu thread%s went: %s", timeline->threads.count,
 		timeline->threads.count == 1 ? "" : "s", DURATION(sums.lifetime - idle));
 	if (idle > 0)
 		fprintf(file, " (and %s idle, not counted here)", DURATION(idle));
 	fputc('\n', file);
-	places_sort(&places);
-	print_largest_places(file, &places, sums.lifetime - idle);
-	places_free(&places);
+	places_sort(places);
+	print_largest_places(file, places, sums.lifetime - idle);
 }
 
 static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
@@ -276,9 +272,13 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 		    bool is_trace)
 {
 	Sums sums = sum_up(timeline);
+	Places places;
 
 	print_times(file, timeline, frames);
-	print_places(file, timeline, frames);
+	places_init(&places, timeline, frames);
+	places_add_all(&places);
+	print_places(file, timeline, &places);
+	places_free(&places);
 	print_ledger(file, timeline, &sums);
 	print_losses(file, timeline);
 	print_open(file, output_path, is_trace);
@@ -335,6 +335,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	_cleanup_free_ char *command = printable(timeline_meta(timeline, "command"));
 	_cleanup_free_ char *release = printable(kernel ? kernel : "unknown");
 	Sums sums = sum_up(timeline);
+	Places places;
 
 	if (*command)
 		fprintf(file, "command: %s\n", command);
@@ -350,8 +351,12 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	report_wakers_print(file, timeline, frames);
 	report_faults_print(file, timeline);
 	report_requests_print(file, timeline);
+	places_init(&places, timeline, frames);
+	places_add_all(&places);
+	report_functions_print(file, &places);
 	fputc('\n', file);
-	print_places(file, timeline, frames);
+	print_places(file, timeline, &places);
+	places_free(&places);
 	report_path_line(file, timeline);
 	report_cpus_print(file, timeline);
 	report_ledger_print(file, timeline);

@@ -13,7 +13,10 @@
 #include "timeline.h"
 #include <stdio.h>
 
-/* Ledger, losses, stacks that are not whole, the largest waits, where the time went, threads. */
+/*
+ * Ledger, losses, stacks that are not whole, the largest waits, the functions that ran most, where
+ * the time went, threads.
+ */
 void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
@@ -39,9 +42,9 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  * Stacks are counted by the ticks and switch-outs that have a user stack; objects are those that
  * their outermost frames lie in (name and path null: it is known of none), with what is
  * not 0. Further members: report_groups.h (function: of whom alone "functions" tells, or NULL),
- * report_wakers.h, report_path.h, report_requests.h, report_faults.h, report_waits.h. Times are
- * nanoseconds, moments since the window's beginning: of what was lost before it they are negative.
- * A run_delay that the kernel does not keep is null.
+ * report_functions.h, report_wakers.h, report_path.h, report_requests.h, report_faults.h,
+ * report_waits.h. Times are nanoseconds, moments since the window's beginning: of what was lost
+ * before it they are negative. A run_delay that the kernel does not keep is null.
  */
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function);
 

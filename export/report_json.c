@@ -4,6 +4,7 @@
 #include "report.h"
 #include "report_cpus.h"
 #include "report_faults.h"
+#include "report_functions.h"
 #include "report_groups.h"
 #include "report_ledger.h"
 #include "report_path.h"
@@ -219,6 +220,7 @@ static void write_recording(Json *json, const Timeline *timeline)
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function)
 {
 	Json json = {.out = output};
+	Places places;
 
 	json_begin_object(&json);
 	write_recording(&json, timeline);
@@ -237,6 +239,10 @@ void report_json(Output *output, const Timeline *timeline, Frames *frames, const
 	report_requests(&json, timeline);
 	report_waited_objects(&json, timeline);
 	report_groups(&json, timeline, frames, function);
+	places_init(&places, timeline, frames);
+	places_add_all(&places);
+	report_functions(&json, &places);
+	places_free(&places);
 	report_wakers(&json, timeline, frames);
 	report_path(&json, timeline, frames);
 	write_stacks(&json, timeline, frames);

@@ -17,6 +17,9 @@ static void add_row(void *user, const Row *row)
 		*vec_push(&places->list) = (Place){function, row->stack, category, 0};
 	}
 	places->list.items[number].ns += row->weight_ns;
+	while (places->stack_ns.count <= row->stack)
+		*vec_push(&places->stack_ns) = 0;
+	places->stack_ns.items[row->stack] += row->weight_ns;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -39,11 +42,20 @@ void places_add(Places *places, uint32_t thread)
 	rows_walk(places->tables, &places->plan, thread, true, add_row, places);
 }
 
+void places_add_all(Places *places)
+{
+	const Timeline *timeline = tables_timeline(places->tables);
+
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		places_add(places, i);
+}
+
 void places_free(Places *places)
 {
 	row_plan_free(&places->plan);
 	map_free(&places->index);
 	vec_free(&places->list);
+	vec_free(&places->stack_ns);
 	tables_free(places->tables);
 }
 
@@ -57,15 +69,19 @@ uint64_t places_time(const Places *places, enum category category)
 	return ns;
 }
 
-char *place_name(const Places *places, const Place *place)
+char *place_text(const char *function, const char *library, bool kernel)
 {
-	const char *function = tables_leaf_name(places->tables, place->stack);
-	const char *library = tables_leaf_library(places->tables, place->stack);
-	_cleanup_free_ char *text = place->category == CATEGORY_KERNEL
-					    ? xasprintf("%s (kernel)", function)
-					    : function_text(function, library);
+	_cleanup_free_ char *text =
+		kernel ? xasprintf("%s (kernel)", function) : function_text(function, library);
 
 	return printable(text);
+}
+
+char *place_name(const Places *places, const Place *place)
+{
+	return place_text(tables_leaf_name(places->tables, place->stack),
+			  tables_leaf_library(places->tables, place->stack),
+			  place->category == CATEGORY_KERNEL);
 }
 
 void places_sort(Places *places)
