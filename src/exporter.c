@@ -213,16 +213,19 @@ static int write_summary(Output *output, const Loaded *loaded, const Options *op
 
 typedef int (*Write)(Output *output, const Loaded *loaded, const Options *options);
 
+/* path: NULL for stdout. */
 static int write_file(const char *path, Write write, const Loaded *loaded, const Options *options,
 		      const char *capture_path, const Invoker *invoker)
 {
 	Output *output;
-	int error = output_open(path, options->compression, invoker, &output);
+	int error = path ? output_open(path, options->compression, invoker, &output) : 0;
 
 	if (error) {
 		log_error("cannot write %s: %s", path, strerror(-error));
 		return error;
 	}
+	if (!path)
+		output = output_for_stream(stdout);
 	interrupt_unfinished(output_temp_path(output));
 	error = write(output, loaded, options);
 	if (error)
@@ -231,8 +234,8 @@ static int write_file(const char *path, Write write, const Loaded *loaded, const
 		error = output_close(output);
 	interrupt_release();
 	if (error)
-		log_error("writing %s failed: %s; the recording is in %s", path, strerror(-error),
-			  capture_path);
+		log_error("writing %s failed: %s; the recording is in %s", path ? path : "stdout",
+			  strerror(-error), capture_path);
 	return error;
 }
 

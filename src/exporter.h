@@ -25,7 +25,8 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		  Loaded *ret_loaded);
 void exporter_unload(Loaded *loaded);
 
-/* Writes the profile. Returns 0 or a negative errno after saying what is wrong. */
+/* Writes the profile; output_path: NULL for stdout. Returns 0 or a negative errno after saying what
+ * is wrong. */
 int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker);
 

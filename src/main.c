@@ -71,9 +71,10 @@ static bool is_same_file(const char *path, const char *other)
 static int check_distinct(const Options *options, const char *capture)
 {
 	const char *summary = options->json_summary;
-	const char *written[] = {options->output, summary};
+	const char *output = options_to_stdout(options) ? NULL : options->output;
+	const char *written[] = {output, summary};
 
-	if (summary && is_same_file(options->output, summary)) {
+	if (output && summary && is_same_file(output, summary)) {
 		log_error("the profile and --json-summary have the same file: %s", summary);
 		return -EINVAL;
 	}
@@ -88,7 +89,7 @@ static int check_distinct(const Options *options, const char *capture)
 
 static int check_outputs(const Options *options, const char *capture)
 {
-	int error = check_output(options->output);
+	int error = options_to_stdout(options) ? 0 : check_output(options->output);
 
 	if (!error && options->json_summary)
 		error = check_output(options->json_summary);
@@ -175,7 +176,8 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 
 	if (error)
 		return error;
-	error = exporter_write(&loaded, options, capture, options->output, invoker);
+	error = exporter_write(&loaded, options, capture,
+			       options_to_stdout(options) ? NULL : options->output, invoker);
 	if (!error && options->json_summary)
 		error = exporter_write_summary(&loaded, options, capture, invoker);
 	if (!error && summary && log_level >= LOG_NORMAL)
@@ -216,7 +218,8 @@ static int export_only(const Options *options, const Invoker *invoker)
 	if (check_outputs(options, options->input) ||
 	    export_capture(options, invoker, options->input, /* summary= */ false))
 		return EXIT_FAILURE;
-	return print_path(options->output) ? EXIT_SUCCESS : EXIT_FAILURE;
+	return options_to_stdout(options) || print_path(options->output) ? EXIT_SUCCESS
+									 : EXIT_FAILURE;
 }
 
 static int report(const Options *options, const Invoker *invoker)

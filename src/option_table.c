@@ -396,7 +396,8 @@ static int take_version(const char *text, Options *options)
 
 /* In the order of the help. */
 const OptionInfo option_table[] = {
-	{"output", 'o', "FILE", RECORDING | EXPORT, "where to write", take_output, 0},
+	{"output", 'o', "FILE", RECORDING | EXPORT, "where to write (export: - is stdout)",
+	 take_output, 0},
 	{"format", 0, "F", EXPORTING, "firefox or chrome, whatever the name of the file",
 	 take_format, 0},
 	{"frequency", 'F', "HZ", RECORDING, "CPU samples a second (default 999)", take_frequency,

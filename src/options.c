@@ -200,16 +200,19 @@ static bool takes_over(const GivenList *given)
 
 /* ---- the environment ----------------------------------------------------------- */
 
-/* Cuts off the next word in place: quotes hold blanks, a backslash the character behind it. */
-static char *next_word(char **rest)
+/*
+ * Cuts off the next word in place: quotes hold blanks, a backslash the character behind it. Returns
+ * 1, 0 if there is none, or -EINVAL if a quote has no end.
+ */
+static int next_word(char **rest, char **ret_word)
 {
-	char *from = *rest, *to, *word, quote = '\0';
+	char *from = *rest, *to, quote = '\0';
 
 	while (isspace((unsigned char)*from))
 		from++;
 	if (!*from)
-		return NULL;
-	for (word = to = from; *from && (quote || !isspace((unsigned char)*from)); from++) {
+		return 0;
+	for (*ret_word = to = from; *from && (quote || !isspace((unsigned char)*from)); from++) {
 		if (quote ? *from == quote : *from == '"' || *from == '\'')
 			quote = quote ? '\0' : *from;
 		else if (*from == '\\' && quote != '\'' && from[1])
@@ -219,7 +222,7 @@ static char *next_word(char **rest)
 	}
 	*rest = *from ? from + 1 : from;
 	*to = '\0';
-	return word;
+	return quote ? -EINVAL : 1;
 }
 
 /* What is asked for once, and would be done each time. */
@@ -231,36 +234,41 @@ static int check_habit(const OptionInfo *info)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(info->name, names[i]) != 0)
 			continue;
-		log_error(ENVIRONMENT ": --%s belongs to the command line", info->name);
+		log_error("--%s belongs to the command line", info->name);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* The words live as long as the program. */
-static int read_environment(GivenList *given)
-{
-	static char name[] = "wallprof: " ENVIRONMENT;
-	const char *text = getenv(ENVIRONMENT);
-	char *rest = text ? xstrdup(text) : NULL;
-	VEC(char *) words = {};
-	int error;
+typedef VEC(char *) Words;
 
-	if (!rest)
-		return 0;
-	*vec_push(&words) = name;
-	for (char *word; (word = next_word(&rest));)
-		*vec_push(&words) = word;
-	*vec_push(&words) = NULL;
-	error = read_options(words.count - 1, words.items, given);
-	if (!error && words.items[optind]) {
-		log_error(ENVIRONMENT " has '%s': expected options alone", words.items[optind]);
+static int split(char *text, Words *words)
+{
+	char *word;
+	int found;
+
+	while ((found = next_word(&text, &word)) > 0)
+		*vec_push(words) = word;
+	if (found < 0)
+		log_error("a quote is not closed: %s", word);
+	*vec_push(words) = NULL;
+	return found;
+}
+
+/* The words live as long as the program. */
+static int read_words(const Words *words, GivenList *given)
+{
+	int error, end_of_line = optind;
+
+	optind = 0; /* these words are others */
+	error = read_options(words->count - 1, words->items, given);
+	if (!error && words->items[optind]) {
+		log_error("'%s' is no option, and nothing else can be there", words->items[optind]);
 		error = -EINVAL;
 	}
 	for (size_t i = 0; i < given->count && !error; i++)
 		error = check_habit(given->items[i].info);
-	optind = 0; /* the next words are others */
-	vec_free(&words);
+	optind = end_of_line;
 	return error;
 }
 
@@ -268,7 +276,7 @@ static int read_environment(GivenList *given)
  * What has no meaning for the verb is for another one. Where a profile is to be written is not
  * where a capture is.
  */
-static int take_environment(const GivenList *given, Options *options)
+static int take_habits(const GivenList *given, Options *options)
 {
 	int error = 0;
 
@@ -279,6 +287,30 @@ static int take_environment(const GivenList *given, Options *options)
 		    !(options->verb == VERB_RECORD && info->letter == 'o'))
 			error = take_option(&given->items[i], options);
 	}
+	return error;
+}
+
+/* Options that are taken before those of the line, which is read already. */
+static int take_environment(Options *options)
+{
+	static char name[] = "wallprof: " ENVIRONMENT; /* for getopt's own messages */
+	const char *text = getenv(ENVIRONMENT);
+	GivenList given = {};
+	Words words = {};
+	int error;
+
+	if (!text)
+		return 0;
+	log_about(ENVIRONMENT);
+	*vec_push(&words) = name;
+	error = split(xstrdup(text), &words);
+	if (!error)
+		error = read_words(&words, &given);
+	if (!error)
+		error = take_habits(&given, options);
+	log_about(NULL);
+	vec_free(&words);
+	vec_free(&given);
 	return error;
 }
 
@@ -309,6 +341,11 @@ static bool ends_with(const char *text, const char *suffix)
 	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
 }
 
+bool options_to_stdout(const Options *options)
+{
+	return options->verb == VERB_EXPORT && !strcmp(options->output, "-");
+}
+
 static const char *default_output(const Options *options)
 {
 	if (options->verb == VERB_RECORD)
@@ -316,7 +353,30 @@ static const char *default_output(const Options *options)
 	return options->format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
 }
 
-/* The suffix chooses compression and format, so one that means nothing is a mistake. */
+static bool is_given(const GivenList *given, const char *name)
+{
+	for (size_t i = 0; i < given->count; i++)
+		if (!strcmp(given->items[i].info->name, name))
+			return true;
+	return false;
+}
+
+/* A habit that has no meaning for what is asked for on the line is passed over. */
+static void pass_over(Options *options, const GivenList *line)
+{
+	const char *summary = options->json_summary;
+	bool gzip = packing_of(options->output) == PACKING_GZIP ||
+		    (summary && packing_of(summary) == PACKING_GZIP);
+
+	if (options->format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
+		options->cpu_graph = false;
+	if (gzip && options->compression > PACKER_GZIP_LEVEL_MAX && !is_given(line, "compression"))
+		options->compression = 0;
+	if (options->tid_count && !is_given(line, "kthreads"))
+		options->kernel_threads = false;
+}
+
+/* The suffix chooses the format, unless that is given; so one that means nothing is a mistake. */
 static int choose_format(Options *options)
 {
 	enum packing packing = packing_of(options->output);
@@ -324,27 +384,60 @@ static int choose_format(Options *options)
 		[PACKING_NONE] = "", [PACKING_GZIP] = ".gz", [PACKING_ZSTD] = ".zst"};
 	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
 	_cleanup_free_ char *of_trace = xasprintf(".trace%s", profile);
-	bool trace = ends_with(options->output, of_trace);
 
-	if (!(VERBS_EXPORTS & VERB_BIT(options->verb)))
+	if (options->format != FORMAT_BY_NAME)
 		return 0;
-	if (!ends_with(options->output, profile)) {
-		log_error("--output '%s': a profile's name ends in .json, .json.gz or .json.zst",
+	if (!ends_with(options->output, profile) && !options_to_stdout(options)) {
+		log_error("--output '%s': a profile's name ends in .json, .json.gz or .json.zst "
+			  "(or say which --format)",
 			  options->output);
 		return -EINVAL;
 	}
-	if (packing == PACKING_GZIP && options->compression > PACKER_GZIP_LEVEL_MAX) {
-		log_error("--compression %d: gzip has levels 1 to %d (.json.zst has more)",
-			  options->compression, PACKER_GZIP_LEVEL_MAX);
-		return -EINVAL;
-	}
-	if (options->format == FORMAT_BY_NAME)
-		options->format = trace ? FORMAT_CHROME : FORMAT_FIREFOX;
+	options->format = ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
+	return 0;
+}
+
+static int check_level(const Options *options, const char *path)
+{
+	if (!path || packing_of(path) != PACKING_GZIP ||
+	    options->compression <= PACKER_GZIP_LEVEL_MAX)
+		return 0;
+	log_error("--compression %d: gzip has levels 1 to %d, for %s, too (.json.zst has more)",
+		  options->compression, PACKER_GZIP_LEVEL_MAX, path);
+	return -EINVAL;
+}
+
+static int check_format(const Options *options)
+{
+	int error = check_level(options, options->output);
+
+	if (!error)
+		error = check_level(options, options->json_summary);
+	if (error)
+		return error;
 	if (options->format == FORMAT_CHROME && options->cpu_graph) {
 		log_error("--cpu-graph has no meaning for a Chrome trace");
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* Where to, and what. */
+static int settle_output(Options *options, const GivenList *line)
+{
+	int error = 0;
+
+	if (!options->output)
+		options->output = default_output(options);
+	else if (!is_given(line, "output"))
+		log_about(ENVIRONMENT);
+	if (VERBS_EXPORTS & VERB_BIT(options->verb))
+		error = choose_format(options);
+	log_about(NULL);
+	pass_over(options, line);
+	if (!error && VERBS_EXPORTS & VERB_BIT(options->verb))
+		error = check_format(options);
+	return error;
 }
 
 static int check_range(const Options *options)
@@ -443,17 +536,16 @@ static int take_line(const GivenList *given, Options *options)
 
 static int parse(int argc, char **argv, Options *options)
 {
-	GivenList habits = {}, given = {};
-	int error = read_environment(&habits);
+	GivenList line = {};
+	int error = read_line(argc, argv, options, &line);
 
+	if (!error && !takes_over(&line))
+		error = take_environment(options);
 	if (!error)
-		error = read_line(argc, argv, options, &given);
+		error = take_line(&line, options);
 	if (!error)
-		error = take_environment(&habits, options);
-	if (!error)
-		error = take_line(&given, options);
-	vec_free(&habits);
-	vec_free(&given);
+		error = settle_output(options, &line);
+	vec_free(&line);
 	return error;
 }
 
@@ -479,10 +571,5 @@ int options_parse(int argc, char **argv, Options *ret_options)
 		.silence_ns = SILENCE_NS,
 	};
 	error = parse(argc, argv, options);
-	if (error)
-		return error;
-	if (!options->output)
-		options->output = default_output(options);
-	error = choose_format(options);
 	return error ? error : take_operands(argc - optind, argv + optind, options);
 }

@@ -32,7 +32,7 @@ enum format {
 typedef struct Options {
 	enum verb verb;
 	enum format format; /* of the profile; never FORMAT_BY_NAME once the line was read */
-	const char *output; /* profile, or capture with `record`; never NULL */
+	const char *output; /* profile, or capture with `record`; never NULL; options_to_stdout() */
 	const char *input;  /* capture, for export and report; profile, for open */
 	char **command;	    /* NULL-terminated; NULL = attach. Beside whole_system: how long */
 	pid_t *pids;
@@ -85,6 +85,9 @@ typedef struct Options {
  * saying what is wrong.
  */
 int options_parse(int argc, char **argv, Options *ret_options);
+
+/* Whether an export is written to stdout: `-o -`. */
+bool options_to_stdout(const Options *options);
 
 void options_print_help(void);
 

@@ -50,6 +50,13 @@ char *shell_word(const char *word)
 	return text;
 }
 
+static const char *log_subject;
+
+void log_about(const char *subject)
+{
+	log_subject = subject;
+}
+
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
 	char *text;
@@ -61,6 +68,8 @@ static void log_line(const char *prefix, const char *fmt, va_list args)
 	flockfile(stderr);
 	fputs("wallprof: ", stderr);
 	fputs(prefix, stderr);
+	if (log_subject)
+		fprintf(stderr, "%s: ", log_subject);
 	fputs(text, stderr);
 	fputc('\n', stderr);
 	funlockfile(stderr);

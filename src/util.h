@@ -26,6 +26,9 @@
 enum log_level { LOG_QUIET = -1, LOG_NORMAL = 0, LOG_VERBOSE = 1 };
 extern enum log_level log_level;
 
+/* What all messages are about from here on, "WALLPROF_OPTIONS"; NULL: nothing of its own. */
+void log_about(const char *subject);
+
 /* Always printed. */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Printed unless -q. */

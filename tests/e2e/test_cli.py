@@ -258,6 +258,38 @@ def test_json_summary(context):
     check(not witness.exists(), "the command ran all the same")
 
 
+def test_summary_is_not_packed_so(context):
+    """A level that only the profile's packing has is refused before anything is written."""
+    context.wallprof("record", "-q", "-o", "c", "--", "true")
+    done = run(context, "export", "--compression", "15", "-o", "p.json.zst", "--json-summary", "s.json.gz", "c")
+    check_refused(done, 125, "s.json.gz", "1 to 9")
+    check_left(context, "c")
+    context.wallprof("export", "--compression", "15", "-o", "p.json.zst", "--json-summary", "s.json.zst", "c")
+    check_left(context, "c", "p.json.zst", "s.json.zst")
+
+
+def test_export_to_stdout(context):
+    """Nothing but the profile is there, in the format that is asked for; and any name will do then."""
+    context.wallprof("record", "-q", "-o", "c", "--", "true")
+    for arguments, suffix in (([], "json"), (["--format", "firefox"], "json"), (["--format", "chrome"], "trace.json")):
+        context.wallprof("export", "-o", f"p.{suffix}", "c")
+        wanted = context.path(f"p.{suffix}").read_text()
+        done = run(context, "export", *arguments, "-o", "-", "c")
+        check(done.returncode == 0 and done.stdout == wanted, f"{arguments}: {done.stdout[:80]!r} {done.stderr!r}")
+        if arguments:
+            context.wallprof("export", *arguments, "-o", "any.name", "c")
+            check(context.path("any.name").read_text() == wanted, f"{arguments}: any.name is another one")
+            context.wallprof("export", *arguments, "-o", "any.gz", "c")
+            check(gzip.decompress(context.path("any.gz").read_bytes()).decode() == wanted, f"{arguments}: any.gz")
+    check_refused(run(context, "export", "-o", "any.name", "c"), 125, "any.name", "--format")
+    check_refused(run(context, "-o", "-", "--", "true"), 125, "'-'")
+    check_left(context, "c", "p.json", "p.trace.json", "any.name", "any.gz")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([WALLPROF, "export", "-o", "-", "c"], cwd=context.folder, stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 1 and "stdout" in done.stderr, f"to a full disk: {done.returncode} {done.stderr!r}")
+
+
 def test_default_output(context):
     run(context, "-q", "--", "true")
     check_left(context, "wallprof.json.gz")

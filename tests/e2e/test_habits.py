@@ -121,6 +121,22 @@ def test_environment(context):
     check(context.path("wallprof.capture").exists() and not context.path("p.json.gz").exists(),
           "a capture where a profile is to be")
     for text, word in (("--no-such-option", "no-such-option"), ("-F x", "'x'"), ("true", "'true'"),
-                       ("-F", "WALLPROF_OPTIONS"), ("-p 1", "--pid"), ("--help", "--help")):
+                       ("-F", "argument"), ("-p 1", "--pid"), ("--help", "--help"),
+                       ("-q -o 'p.json", "not closed"), ("-o p.xml", "ends in")):
         done = with_options(context, text, "--", "true", status=125)
-        check(word in done.stderr, f"{text}: {done.stderr!r}")
+        check(word in done.stderr and "WALLPROF_OPTIONS" in done.stderr, f"{text}: {done.stderr!r}")
+    done = with_options(context, "-F 10", "-F", "x", "--", "true", status=125)
+    check("WALLPROF_OPTIONS" not in done.stderr, f"what the line has wrong: {done.stderr!r}")
+
+
+def test_environment_has_no_meaning_here(context):
+    """Habits that mean nothing for what is written are passed over; on the line they are mistakes."""
+    context.wallprof("record", "-q", "-o", "c", "--", "true")
+    for habits, name in (("--cpu-graph", "p.trace.json"), ("--compression 15", "p.json.gz")):
+        with_options(context, habits, "export", "-q", "-o", name, "c")
+        context.wallprof("export", *habits.split(), "-o", name, "c", status=125)
+    with_options(context, "--kthreads", "-q", "-t", os.getpid(), "-d", "1ms")
+    for options in ("--hepl", "'", "--help"):
+        for wanted in ("--help", "--version"):
+            done = with_options(context, options, wanted)
+            check("wallprof" in done.stdout and not done.stderr, f"{options} and {wanted}: {done.stderr!r}")
