@@ -73,10 +73,9 @@ static bool go_to_creator(const Timeline *timeline, uint32_t thread, Place *ret_
 {
 	const Thread *born = &timeline->threads.items[thread];
 
-	if (!born->born_in_window || born->intervals.count == 0)
+	if (!born->born_in_window)
 		return false;
-	*ret_place =
-		(Place){thread_of_task(timeline, born->intervals.items[0].waker), born->start_ns};
+	*ret_place = (Place){thread_of_task(timeline, born->creator), born->start_ns};
 	return ret_place->thread != thread && is_there(timeline, *ret_place);
 }
 

@@ -71,10 +71,15 @@ static double share(const Timeline *timeline, uint64_t ns)
 static void print_title(FILE *file, const Timeline *timeline)
 {
 	const Thread *end = &timeline->threads.items[timeline->path.end];
+	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
+	uint64_t rest_ns = window_ns - MIN(window_ns, length_of(timeline));
 	_cleanup_free_ char *name = printable(end->name);
 
-	fprintf(file, "critical path: %s, backwards from the end of %s (%u)",
-		DURATION(length_of(timeline)), name, end->ns_tid);
+	fprintf(file, "critical path: %s", DURATION(length_of(timeline)));
+	if (rest_ns > window_ns / 1000)
+		fprintf(file, " (%s, %.1f %% of the window, are not on it)", DURATION(rest_ns),
+			100.0 * rest_ns / window_ns);
+	fprintf(file, ", backwards from the end of %s (%u)", name, end->ns_tid);
 }
 
 void report_path_line(FILE *file, const Timeline *timeline)

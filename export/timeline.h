@@ -131,6 +131,7 @@ typedef struct Thread {
 	uint32_t tid, ns_tid;
 	uint32_t process;	   /* Timeline::processes */
 	uint32_t task;		   /* Timeline::tasks */
+	uint32_t creator;	   /* likewise: who made it; THREAD_NONE: not known */
 	char *name;		   /* last name it had */
 	uint64_t start_ns, end_ns; /* inside the window */
 	bool born_in_window, exited_in_window;

@@ -61,12 +61,17 @@ static void set_waker(Interval *interval, Waker waker)
 
 /* ---- birth -------------------------------------------------------------------- */
 
-static void set_newborn(TimelineBuilder *builder, Life *life, Interval *first, uint32_t creator)
+static void set_creator(TimelineBuilder *builder, Life *life, uint32_t creator)
+{
+	if (creator)
+		life->thread.creator = tasks_reference(builder, creator);
+}
+
+static void set_newborn(Life *life, Interval *first)
 {
 	first->state = STATE_RUNNABLE;
 	set_reason(first, REASON_WOKEN, RULE_SCHEDULER);
-	if (creator)
-		first->waker = tasks_reference(builder, creator);
+	first->waker = life->thread.creator;
 	if (life->thread.intervals.count == 1) {
 		life->seq_known = true;
 		life->seq = 0;
@@ -77,16 +82,18 @@ void chain_begin(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t cre
 {
 	Interval *first = chain_push(life, ns, STATE_UNKNOWN);
 
+	set_creator(builder, life, creator);
 	if (life->born)
-		set_newborn(builder, life, first, creator);
+		set_newborn(life, first);
 }
 
 void chain_begin_late(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator)
 {
 	Interval *first = &life->thread.intervals.items[0];
 
+	set_creator(builder, life, creator);
 	if (life->thread.intervals.count == 1 ? first->state == STATE_UNKNOWN : life->seq_at_birth)
-		set_newborn(builder, life, first, creator);
+		set_newborn(life, first);
 	life->born = true;
 	life->first_ns = ns;
 	first->start_ns = ns;
@@ -390,6 +397,8 @@ void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking 
 	if (life->ended)
 		return;
 	life->woken = true;
+	if (record->h.flags & WAKING_NEW && life->thread.creator == THREAD_NONE)
+		life->thread.creator = waker_of(builder, record).task;
 	switch (last->state) {
 	case STATE_BLOCKED:
 		drop_early(builder, life, record->h.ns);

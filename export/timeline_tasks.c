@@ -120,6 +120,7 @@ static Life *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 
 	life->index = builder->lives.count;
 	life->thread.tid = tid;
+	life->thread.creator = THREAD_NONE;
 	life->process = INDEX_NONE;
 	life->previous = INDEX_NONE;
 	life->first_ns = ns;

@@ -92,8 +92,11 @@ static void task(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t tgid,
 		.ns_tid = tid + 1000,
 		.ns_tgid = tgid + 1000,
 		.own_tid = tid + 2000,
+		.creator_tid = scenario->next_creator,
 		.start_boottime = flags & TASK_BIRTH ? scenario_ns(scenario->ms) : 0,
 	};
+
+	scenario->next_creator = 0;
 
 	snprintf(record.comm, sizeof(record.comm), "%s", comm);
 	emit(scenario, &record.h);

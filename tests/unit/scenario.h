@@ -29,6 +29,7 @@ typedef struct Scenario {
 	} threads[SCENARIO_THREADS];
 	size_t thread_count;
 	struct rec_switch next_out; /* what the next switch-out tells beside its state */
+	uint32_t next_creator;	    /* whom the next birth's record names; 0: nobody */
 	uint32_t ran_before;	    /* who had the CPU before the next switch-in, 0: nobody */
 	uint64_t waker_kstack, waker_ustack; /* that the next waking tells */
 	uint64_t snapshot_ustack;	     /* that the next snapshot tells */

@@ -4,6 +4,7 @@
  * if it ran.
  */
 #include "critical_path.h"
+#include "report_path.h"
 #include "scenario.h"
 #include <asm/unistd_64.h>
 #include <setjmp.h>
@@ -221,6 +222,63 @@ static void test_lost_on_the_way(void **state)
 	scenario_free(&s);
 }
 
+static void expect_line(const Scenario *s, const char *wanted)
+{
+	char *text;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	report_path_line(stream, s->timeline);
+	fclose(stream);
+	if (!strstr(text, wanted))
+		fail_msg("no \"%s\" in %s", wanted, text);
+	free(text);
+}
+
+/* Of a thread's first switch-in nothing is known, but who created it is. */
+static void test_hidden_beginning(void **state)
+{
+	(void)state;
+	for (int by_record = 0; by_record < 2; by_record++) {
+		Scenario s;
+
+		begin(&s, 12);
+		s.next_creator = by_record ? 20 : 0;
+		birth(at(&s, 2), 21, FIRST);
+		wake_new(by_record ? lost_at(&s, 2) : at(&s, 2), 21, 20);
+		in(lost_at(&s, 3), 21, 1);
+		out_call(at(&s, 3), 20, S, __NR_futex);
+		out_preempted(at(&s, 5), 21);
+		in(at(&s, 5), 21, 1);
+		wake(at(&s, 8), 20, 21);
+		in(at(&s, 8), 20, 0);
+		scenario_finish(&s);
+		expect_path(&s, 20, "AAbbbBBBAAAA");
+		assert_int_equal(s.timeline->path.lost_ns, 3 * NSEC_PER_MSEC);
+		assert_int_equal(s.timeline->path.unseen_ns, 0);
+		expect_line(&s, "critical path: 12.000 ms, backwards");
+		scenario_free(&s);
+	}
+}
+
+/* The shares of a path that does not reach back to the window's start are not those of the window.
+ */
+static void test_part_of_the_window(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 10);
+	birth(at(&s, 2), 21, FIRST);
+	wake_new(lost_at(&s, 2), 21, 20);
+	in(at(&s, 3), 21, 1);
+	scenario_finish(&s);
+	expect_path(&s, 21, "..bBBBBBBB");
+	expect_line(&s, "critical path: 8.000 ms (2.000 ms, 20.0 % of the window, are not on it), "
+			"backwards");
+	scenario_free(&s);
+}
+
 static void test_ticks_come_along(void **state)
 {
 	Scenario s;
@@ -257,6 +315,8 @@ int main(void)
 		cmocka_unit_test(test_asleep_at_the_end),
 		cmocka_unit_test(test_another_thread),
 		cmocka_unit_test(test_lost_on_the_way),
+		cmocka_unit_test(test_hidden_beginning),
+		cmocka_unit_test(test_part_of_the_window),
 		cmocka_unit_test(test_ticks_come_along),
 	};
 
