@@ -47,6 +47,26 @@ static __always_inline bool is_anonymous(struct file *file)
 	return magic == ANON_INODE_FS_MAGIC || magic == PID_FS_MAGIC;
 }
 
+/* uapi: linux/major.h, and what it has no name for; as in the kernel's dev_t. */
+#define MINOR_BITS	  20
+#define TTY_MAJOR	  4 /* consoles and serial lines */
+#define TTYAUX_MAJOR	  5 /* /dev/tty, /dev/console, /dev/ptmx */
+#define PTY_FIRST_MAJOR	  128
+#define PTY_LAST_MAJOR	  143
+#define ACM_TTY_MAJOR	  166
+#define USB_TTY_MAJOR	  188
+#define LOW_DENSITY_MAJOR 204 /* serial lines of other chips */
+#define HVC_MAJOR	  229 /* of a hypervisor */
+
+static __always_inline bool is_terminal(struct file *file)
+{
+	u32 major = READ(file, f_inode, i_rdev) >> MINOR_BITS;
+
+	return major == TTY_MAJOR || major == TTYAUX_MAJOR ||
+	       (major >= PTY_FIRST_MAJOR && major <= PTY_LAST_MAJOR) || major == ACM_TTY_MAJOR ||
+	       major == USB_TTY_MAJOR || major == LOW_DENSITY_MAJOR || major == HVC_MAJOR;
+}
+
 static __always_inline int kind_of(struct file *file)
 {
 	switch (READ(file, f_inode, i_mode) & S_IFMT) {
@@ -56,7 +76,7 @@ static __always_inline int kind_of(struct file *file)
 	case S_IFBLK:
 		return FD_FILE;
 	case S_IFCHR:
-		return FD_CHAR;
+		return is_terminal(file) ? FD_TTY : FD_CHAR;
 	case S_IFIFO:
 		return FD_PIPE;
 	case S_IFSOCK:

@@ -55,7 +55,7 @@ __noinline int object_tell(u64 address, struct object_key *ret_key)
 		return FD_NONE;
 	if (kind == FD_ANON)
 		tell_anonymous((struct file *)address, ret_key);
-	else if (kind == FD_FILE || kind == FD_CHAR || kind == FD_PIPE)
+	else if (kind == FD_FILE || kind == FD_CHAR || kind == FD_TTY || kind == FD_PIPE)
 		inode_tell_file(address);
 	else
 		socket_tell(address);

@@ -160,13 +160,14 @@ struct rec_switch {
 enum fd_kind {
 	FD_NONE = 0, /* the call has no descriptor, or it could not be read */
 	FD_FILE = 1, /* regular file, directory or block device */
-	FD_CHAR = 2, /* character device: terminal, /dev/null, … */
+	FD_CHAR = 2, /* character device that is no terminal: /dev/net/tun, /dev/kmsg, … */
 	FD_PIPE = 3,
 	FD_INET = 4,   /* AF_INET, AF_INET6 socket */
 	FD_UNIX = 5,   /* AF_UNIX socket */
 	FD_SOCKET = 6, /* any other socket */
 	FD_LISTEN = 7, /* listening socket, any family */
 	FD_ANON = 8,   /* anonymous inode: eventfd, timerfd, signalfd, epoll, … */
+	FD_TTY = 9,    /* terminal, by its device's number */
 };
 
 /* REC_WAKING: sched_waking or sched_wakeup_new of a target. */

@@ -287,6 +287,8 @@ static enum reason classify_read(uint8_t fd_kind, enum reason otherwise)
 {
 	switch (fd_kind) {
 	case FD_CHAR:
+		return REASON_DEVICE;
+	case FD_TTY:
 		return REASON_TERMINAL;
 	case FD_PIPE:
 		return REASON_PIPE_READ;
@@ -305,6 +307,8 @@ static enum reason classify_write(uint8_t fd_kind, enum reason otherwise)
 {
 	switch (fd_kind) {
 	case FD_CHAR:
+		return REASON_DEVICE;
+	case FD_TTY:
 		return REASON_TERMINAL;
 	case FD_PIPE:
 		return REASON_PIPE_WRITE;
@@ -323,6 +327,8 @@ static enum reason classify_poll_one(const ReasonFacts *facts)
 {
 	switch (facts->fd_kind) {
 	case FD_CHAR:
+		return REASON_DEVICE;
+	case FD_TTY:
 		return REASON_TERMINAL;
 	case FD_PIPE:
 		return REASON_PIPE_POLL;
@@ -454,6 +460,7 @@ static bool is_diskless(uint8_t fd_kind)
 	case FD_UNIX:
 	case FD_SOCKET:
 	case FD_ANON:
+	case FD_TTY:
 		return true;
 	}
 	return false;

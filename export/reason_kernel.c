@@ -172,6 +172,8 @@ const KernelRule kernel_rules[] = {
 	{"rawv6_recvmsg", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"ping_recvmsg", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"packet_recvmsg", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
+	{"tun_ring_recv", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
+	{"tun_do_read", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"tls_rx_rec_wait", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"vsock_connectible_recvmsg", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"sk_stream_wait_memory", REASON_NETWORK_SEND, LEVEL_WAIT},
@@ -453,6 +455,7 @@ static bool confirms(enum reason by_stack, enum reason told)
 		switch (told) {
 		case REASON_SLEEP:
 		case REASON_TERMINAL:
+		case REASON_DEVICE:
 		case REASON_EVENT:
 		case REASON_PIPE_POLL:
 		case REASON_UNIX_POLL:

@@ -18,7 +18,7 @@ HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex 
 # case here does), or of malloc, is as slow.
 ON_THE_WAY = {"running", "[kernel rwsem wait]", "[mutex wait]"}
 # A thread of the kernel passes it on.
-OTHERS = {"RCU grace period wait", "terminal wait"}
+OTHERS = {"RCU grace period wait", "terminal wait", "device wait"}
 
 
 class Misnamed(Failure):

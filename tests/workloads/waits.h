@@ -48,6 +48,10 @@ void wait_join(struct wait_state *state);
 
 /* ---- waits_kernel.c: locks of the kernel, and what needs root ------------------------------ */
 
+/* The kernel's log, past its end. */
+bool set_up_log(struct wait_state *state);
+void release_log(struct wait_state *state);
+
 bool set_up_fault(struct wait_state *state);
 void wait_fault(struct wait_state *state);
 void release_page(struct wait_state *state);

@@ -596,6 +596,8 @@ const WaitCase wait_cases[] = {
 	{"event wait", set_up_event, NULL, wait_event, release_event, object_fd0},
 	{"file event wait", set_up_watch, NULL, wait_watch, release_byte, object_fd0},
 	{"terminal wait", set_up_terminal, NULL, wait_read, release_line, object_fd0},
+	{"terminal wait", set_up_terminal, NULL, wait_poll, release_line, object_fd0},
+	{"device wait", set_up_log, NULL, wait_poll, release_log, object_fd0},
 	{"idle: signal", NULL, NULL, wait_signal, NULL, NULL},
 	{"child process wait", NULL, hold_child, wait_child, NULL, NULL},
 	{"vfork wait", NULL, NULL, wait_vfork, reap, NULL},

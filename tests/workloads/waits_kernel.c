@@ -23,6 +23,22 @@
 
 #define PAGE 4096
 
+/* ---- a device that is no terminal ---------------------------------------------------------- */
+
+bool set_up_log(struct wait_state *state)
+{
+	state->fd[0] = open("/dev/kmsg", O_RDONLY | O_CLOEXEC);
+	state->fd[1] = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	return state->fd[0] >= 0 && state->fd[1] >= 0 && lseek(state->fd[0], 0, SEEK_END) == 0;
+}
+
+void release_log(struct wait_state *state)
+{
+	static const char line[] = "<7>waits: a line\n";
+
+	truth_check(write(state->fd[1], line, sizeof(line) - 1) > 0, "log");
+}
+
 /* ---- a page that is brought late ----------------------------------------------------------- */
 
 bool set_up_fault(struct wait_state *state)
