@@ -45,6 +45,8 @@ const char *const reason_rule_text[RULE_COUNT] = {
 	[RULE_SCHEDULER] = "scheduler",
 	[RULE_KERNEL] = "kernel stack",
 	[RULE_KERNEL_AND_CALL] = "kernel stack and system call",
+	[RULE_USER] = "user stack",
+	[RULE_KERNEL_AND_USER] = "kernel stack and user stack",
 	[RULE_FAULT] = "page fault",
 	[RULE_REQUEST] = "the request that ended it",
 	[RULE_LOSS] = "events lost",
@@ -67,6 +69,10 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_FILE_LOCK] = {"[file lock wait]", "File lock wait", CATEGORY_LOCK},
 	[REASON_CONDVAR] = {"[condition variable wait]", "Condition variable wait",
 			    CATEGORY_THREAD},
+	[REASON_SEMAPHORE] = {"[semaphore wait]", "Semaphore wait", CATEGORY_THREAD},
+	[REASON_CONDVAR_OR_SEMAPHORE] = {"[condition variable or semaphore wait]",
+					 "Condition variable or semaphore wait", CATEGORY_THREAD},
+	[REASON_BARRIER] = {"[barrier wait]", "Barrier wait", CATEGORY_THREAD},
 	[REASON_JOIN] = {"[thread join wait]", "Thread join wait", CATEGORY_THREAD},
 	[REASON_CHILD] = {"[child process wait]", "Child process wait", CATEGORY_THREAD},
 	[REASON_VFORK] = {"[vfork wait]", "vfork wait", CATEGORY_THREAD},
@@ -251,7 +257,8 @@ static enum call call_of(int syscall)
  * What glibc and Rust's std pass (by strace): a lock waits for the word to
  * change from 2 ("locked, with waiters"), an rwlock from 3, a condition variable
  * or a semaphore from 0, and a join for the thread's number, which the kernel
- * clears and wakes as a shared futex.
+ * clears and wakes as a shared futex. So may anybody else: names of functions know
+ * better (reason_user.h).
  */
 static enum reason classify_futex(const ReasonFacts *facts)
 {
@@ -270,7 +277,7 @@ static enum reason classify_futex(const ReasonFacts *facts)
 		break;
 	case FUTEX_WAIT_BITSET:
 		if (word == 0)
-			return REASON_CONDVAR;
+			return REASON_CONDVAR_OR_SEMAPHORE;
 		if (word == 2)
 			return REASON_MUTEX;
 		if (word == 3)
@@ -279,8 +286,7 @@ static enum reason classify_futex(const ReasonFacts *facts)
 	default:
 		return REASON_FUTEX;
 	}
-	/* Thread numbers stay below PID_MAX_LIMIT. */
-	return shared && word > 3 && word <= 1 << 22 ? REASON_JOIN : REASON_FUTEX;
+	return shared && facts->joins ? REASON_JOIN : REASON_FUTEX;
 }
 
 static enum reason classify_read(uint8_t fd_kind, enum reason otherwise)

@@ -54,7 +54,10 @@ enum reason {
 	REASON_MUTEX,
 	REASON_RWLOCK,
 	REASON_FILE_LOCK,
-	REASON_CONDVAR, /* condition variable or semaphore */
+	REASON_CONDVAR,
+	REASON_SEMAPHORE,
+	REASON_CONDVAR_OR_SEMAPHORE, /* by the value alone */
+	REASON_BARRIER,
 	REASON_JOIN,
 	REASON_CHILD, /* wait4, waitid */
 	REASON_VFORK,
@@ -139,6 +142,8 @@ enum reason_rule {
 	RULE_SCHEDULER,	      /* runnable: preempted, yielded, woken */
 	RULE_KERNEL,	      /* functions of the kernel */
 	RULE_KERNEL_AND_CALL, /* these give the kind, call and arguments say which */
+	RULE_USER,	      /* functions of the program's and its libraries */
+	RULE_KERNEL_AND_USER, /* functions of the kernel give the kind, these say which */
 	RULE_FAULT,
 	RULE_REQUEST,
 	RULE_LOSS,
@@ -160,6 +165,7 @@ typedef struct ReasonFacts {
 	int16_t syscall; /* -1 none; the last real one if it was restart_syscall */
 	uint64_t args[3];
 	uint8_t fd_kind, fd_count;
+	bool joins;	    /* args[2] is the number of another thread of its process */
 	bool only_thread;   /* of a process of a launched command: never idle */
 	bool kernel_thread; /* kernel or io_uring worker: neither calls nor page faults */
 } ReasonFacts;

@@ -5,6 +5,7 @@
  * like is not: who waits is in the stack.
  */
 #include "reason_kernel.h"
+#include "reason_user.h"
 #include "util.h"
 #include <string.h>
 
@@ -437,8 +438,7 @@ static bool confirms(enum reason by_stack, enum reason told)
 {
 	switch (by_stack) {
 	case REASON_FUTEX:
-		return told == REASON_MUTEX || told == REASON_RWLOCK || told == REASON_CONDVAR ||
-		       told == REASON_JOIN;
+		return reason_of_futex(told);
 	case REASON_DISK_OTHER:
 	case REASON_FAULT:
 		return told == REASON_DISK_READ || told == REASON_DISK_WRITE ||

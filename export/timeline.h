@@ -180,7 +180,7 @@ typedef struct StackDef {
 	uint64_t tables_ns; /* see rec_stack; 0 = the walk asked no mappings */
 	uint16_t count;
 	uint16_t result;   /* enum stack_result */
-	uint32_t evidence; /* of a kernel stack: its number in Timeline::evidence, plus 1; 0 none */
+	uint32_t evidence; /* its number in Timeline::evidence, plus 1; 0 none */
 	uint8_t flags;	   /* enum stack_flags */
 	bool defined;	   /* false: its REC_STACK was lost */
 } StackDef;
@@ -231,7 +231,7 @@ typedef struct Timeline {
 	VEC(Task) tasks;
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
-	Strings evidence; /* why threads slept there, by kernel functions (wait_reasons.h) */
+	Strings evidence; /* why threads slept there, by functions (wait_reasons.h) */
 	Objects objects;
 	Requests requests;
 	CriticalPath path;

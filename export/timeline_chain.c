@@ -221,8 +221,7 @@ void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *sid
 	chain_push(life, side->ns, STATE_RUNNING)->cpu = side->cpu;
 }
 
-static ReasonFacts call_facts(const TimelineBuilder *builder, Life *life, const Call *call,
-			      bool compat)
+static ReasonFacts call_facts(TimelineBuilder *builder, Life *life, const Call *call, bool compat)
 {
 	bool restarted = call->syscall == __NR_restart_syscall && !compat;
 	const Call *real = restarted && life->last_call.syscall >= 0 ? &life->last_call : call;
@@ -234,6 +233,8 @@ static ReasonFacts call_facts(const TimelineBuilder *builder, Life *life, const 
 		.args = {real->args[0], real->args[1], real->args[2]},
 		.fd_kind = real->fd_kind,
 		.fd_count = real->fd_count,
+		.joins = !compat && real->syscall == __NR_futex &&
+			 tasks_of_process(builder, life, real->args[2]) != THREAD_NONE,
 		.only_thread = tasks_only_thread(builder, life),
 		.kernel_thread = life->thread.kernel_only,
 	};

@@ -80,6 +80,18 @@ static char *call_text(int syscall)
 	return label ? xstrdup(label) : xasprintf("system call %d", syscall);
 }
 
+/* The functions that a reason rests on; NULL: none. */
+static const char *functions_text(const Timeline *timeline, const Interval *wait)
+{
+	bool user = wait->rule == RULE_USER || wait->rule == RULE_KERNEL_AND_USER;
+	uint32_t stack = user ? wait->user_stack : wait->kernel_stack, evidence;
+
+	if (stack >= timeline->stacks.count)
+		return NULL;
+	evidence = timeline->stacks.items[stack].evidence;
+	return evidence ? strings_get(&timeline->evidence, evidence - 1) : NULL;
+}
+
 char *wait_evidence(const Timeline *timeline, const Interval *interval)
 {
 	const char *rule = interval->rule < RULE_COUNT ? reason_rule_text[interval->rule] : NULL;
@@ -92,12 +104,7 @@ char *wait_evidence(const Timeline *timeline, const Interval *interval)
 		return xstrdup(rule);
 	if (interval->syscall >= 0)
 		call = call_text(interval->syscall);
-	if (interval->kernel_stack < timeline->stacks.count) {
-		uint32_t evidence = timeline->stacks.items[interval->kernel_stack].evidence;
-
-		if (evidence)
-			functions = strings_get(&timeline->evidence, evidence - 1);
-	}
+	functions = functions_text(timeline, interval);
 	if (functions && call)
 		return xasprintf("%s: %s, %s", rule, functions, call);
 	if (!functions && !call)

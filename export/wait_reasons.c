@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "wait_reasons.h"
 #include "reason_kernel.h"
+#include "reason_user.h"
 #include "timeline_private.h"
 #include <asm/unistd_64.h>
 
@@ -17,6 +18,8 @@ typedef struct Explainer {
 	Frames *frames;
 	Map rule_of_name; /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
 	StackSays *says;  /* by Timeline::stacks */
+	uint8_t *futexes; /* likewise: what the user stacks tell, enum reason plus 1; 0: not looked
+			   */
 	Map sources;	  /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;
 
@@ -89,6 +92,65 @@ static Functions functions_of(Explainer *explainer, uint32_t stack)
 		frames_resolve(explainer->frames, explainer->timeline, 0, 0, STACK_NONE, stack,
 			       /* exact_kernel_leaf= */ false, &functions.frames);
 	return functions;
+}
+
+/* Likewise the user stack's; its names are those of when the stack was first seen. */
+static Functions user_functions_of(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	const Timeline *timeline = explainer->timeline;
+	Functions functions = {};
+
+	if (thread->process < timeline->processes.count)
+		functions.count = frames_resolve(explainer->frames, timeline,
+						 timeline->processes.items[thread->process].ns_tgid,
+						 wait->start_ns, wait->user_stack, STACK_NONE,
+						 /* exact_kernel_leaf= */ false, &functions.frames);
+	return functions;
+}
+
+/* What a futex is by the user stack, which keeps the function that tells; REASON_NONE: unknown. */
+static enum reason look_for_futex(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	Timeline *timeline = explainer->timeline;
+	enum reason reason = REASON_NONE;
+	const char *teller = NULL;
+	bool weak = true;
+
+	for (size_t i = 0; i < functions.count && weak; i++) {
+		const char *function = strings_get(&explainer->frames->strings,
+						   function_name(explainer, &functions, i));
+		bool is_weak;
+		enum reason told = user_reason_of(function, &is_weak);
+
+		if (told == REASON_NONE || (is_weak && reason != REASON_NONE))
+			continue;
+		reason = told;
+		weak = is_weak;
+		teller = function;
+	}
+	if (teller)
+		timeline->stacks.items[wait->user_stack].evidence =
+			strings_intern(&timeline->evidence, teller) + 1;
+	return reason;
+}
+
+static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint8_t *known;
+
+	if (wait->state != STATE_BLOCKED || wait->syscall != __NR_futex ||
+	    wait->user_stack == STACK_NONE || !reason_of_futex(wait->reason))
+		return;
+	known = &explainer->futexes[wait->user_stack];
+	if (!*known)
+		*known = look_for_futex(explainer, thread, wait) + 1;
+	if (*known - 1 != REASON_NONE)
+		thread_explain(thread, i, *known - 1,
+			       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
+				       ? RULE_KERNEL_AND_USER
+				       : RULE_USER);
 }
 
 static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *functions)
@@ -281,23 +343,28 @@ static void drop_faults(Explainer *explainer, Thread *thread)
 	thread->faults.count = count;
 }
 
+static void explain_by_kernel(Explainer *explainer, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	const StackSays *says = says_of(explainer, wait);
+	enum reason_rule by;
+	enum reason reason;
+
+	if (!says || !says->rule)
+		return;
+	reason = kernel_reason(says->rule, wait->reason, says->in_fault, &by);
+	/* A page fault or a request is what was seen to happen. */
+	if (reason == wait->reason && (wait->rule == RULE_FAULT || wait->rule == RULE_REQUEST))
+		by = wait->rule;
+	thread_explain(thread, i, reason, by);
+}
+
 static void explain_thread(Explainer *explainer, Thread *thread)
 {
 	drop_faults(explainer, thread);
 	for (size_t i = 0; i < thread->intervals.count; i++) {
-		const Interval *wait = &thread->intervals.items[i];
-		const StackSays *says = says_of(explainer, wait);
-		enum reason_rule by;
-		enum reason reason;
-
-		if (!says || !says->rule)
-			continue;
-		reason = kernel_reason(says->rule, wait->reason, says->in_fault, &by);
-		/* A page fault or a request is what was seen to happen. */
-		if (reason == wait->reason &&
-		    (wait->rule == RULE_FAULT || wait->rule == RULE_REQUEST))
-			by = wait->rule;
-		thread_explain(thread, i, reason, by);
+		explain_by_kernel(explainer, thread, i);
+		explain_futex(explainer, thread, i);
 	}
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);
@@ -311,6 +378,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 		.timeline = timeline,
 		.frames = frames,
 		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackSays)),
+		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 	};
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
@@ -318,4 +386,5 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	map_free(&explainer.rule_of_name);
 	map_free(&explainer.sources);
 	free(explainer.says);
+	free(explainer.futexes);
 }

@@ -8,7 +8,7 @@ from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Failure, Recordi
                      check, check_timed, expect_failure, hit, noise, noticeable)
 from limited_cpu import PERIOD_US, LimitedCpu
 
-LEAST_KINDS = 34  # on every kernel that these tests know
+LEAST_KINDS = 37  # on every kernel that these tests know
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
 TIMERS = {"sleep", "idle: signal", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}

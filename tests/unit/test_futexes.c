@@ -202,15 +202,47 @@ static void test_number_used_again(void **state)
 	expect(c, "0x405000 (other: queue)");
 }
 
+/* A shared word that holds a thread's number is one that a join waits for; another is anybody's. */
+static void test_join(void **state)
+{
+	static const struct {
+		uint32_t value;
+		enum reason reason;
+	} cases[] = {{PROCESS + 1 + 2000, REASON_JOIN}, {7, REASON_FUTEX}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Scenario s;
+
+		scenario_begin(&s, 20, false);
+		described(at(&s, -1), PROCESS, PROCESS, "app");
+		in(at(&s, 0), PROCESS, 0);
+		birth(at(&s, 1), PROCESS + 1, PROCESS);
+		wake_new(at(&s, 1), PROCESS + 1, PROCESS);
+		s.next_out.args[0] = WORD;
+		s.next_out.args[2] = cases[i].value;
+		out_call(at(&s, 3), PROCESS, S, SYS_futex);
+		scenario_finish(&s);
+		assert_int_equal(scenario_thread(&s, PROCESS, 0)->intervals.items[1].reason,
+				 cases[i].reason);
+		scenario_free(&s);
+	}
+}
+
 #define WITH_CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_CASE(test_variable),	 WITH_CASE(test_within_variable),
-		WITH_CASE(test_variable_untold), WITH_CASE(test_stack),
-		WITH_CASE(test_shared),		 WITH_CASE(test_function_is_no_variable),
-		cmocka_unit_test(test_memory),	 WITH_CASE(test_number_used_again),
+		WITH_CASE(test_variable),
+		WITH_CASE(test_within_variable),
+		WITH_CASE(test_variable_untold),
+		WITH_CASE(test_stack),
+		WITH_CASE(test_shared),
+		WITH_CASE(test_function_is_no_variable),
+		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_memory),
+		WITH_CASE(test_number_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

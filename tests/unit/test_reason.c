@@ -24,7 +24,7 @@ struct example {
 	enum reason_rule rule;
 	uint64_t args[3];
 	uint8_t fd_kind, fd_count;
-	bool iowait, only_thread, kernel_thread;
+	bool iowait, only_thread, kernel_thread, joins;
 };
 
 #define WAIT(s, n, r, by, ...)                                                                     \
@@ -43,6 +43,7 @@ static void check(const struct example *examples, size_t count)
 			.args = {example->args[0], example->args[1], example->args[2]},
 			.fd_kind = example->fd_kind,
 			.fd_count = example->fd_count,
+			.joins = example->joins,
 			.only_thread = example->only_thread,
 			.kernel_thread = example->kernel_thread,
 		};
@@ -63,11 +64,12 @@ static void test_futexes(void **state)
 	static const struct example examples[] = {
 		/* As glibc 2.36 calls it, by strace. */
 		WAIT(S, __NR_futex, REASON_MUTEX, RULE_ARGUMENTS, .args = {1, 0 | PRIVATE, 2}),
-		WAIT(S, __NR_futex, REASON_CONDVAR, RULE_ARGUMENTS,
+		WAIT(S, __NR_futex, REASON_CONDVAR_OR_SEMAPHORE, RULE_ARGUMENTS,
 		     .args = {1, 9 | PRIVATE | REALTIME, 0}),
 		WAIT(S, __NR_futex, REASON_RWLOCK, RULE_ARGUMENTS,
 		     .args = {1, 9 | PRIVATE | REALTIME, 3}),
-		WAIT(S, __NR_futex, REASON_JOIN, RULE_ARGUMENTS, .args = {1, 9 | REALTIME, 31337}),
+		WAIT(S, __NR_futex, REASON_JOIN, RULE_ARGUMENTS, .args = {1, 9 | REALTIME, 31337},
+		     .joins = true),
 		WAIT(S, __NR_futex, REASON_MUTEX, RULE_ARGUMENTS, .args = {1, 6 | PRIVATE, 0}),
 		WAIT(S, __NR_futex, REASON_MUTEX, RULE_ARGUMENTS, .args = {1, 13 | PRIVATE, 0}),
 		WAIT(S, __NR_futex, REASON_CONDVAR, RULE_ARGUMENTS, .args = {1, 11 | PRIVATE, 7}),
@@ -75,7 +77,9 @@ static void test_futexes(void **state)
 		WAIT(S, __NR_futex, REASON_MUTEX, RULE_ARGUMENTS, .args = {1, 9 | PRIVATE, 2}),
 		/* Shared between processes. */
 		WAIT(S, __NR_futex, REASON_MUTEX, RULE_ARGUMENTS, .args = {1, 0, 2}),
-		WAIT(S, __NR_futex, REASON_JOIN, RULE_ARGUMENTS, .args = {1, 0, 31337}),
+		WAIT(S, __NR_futex, REASON_JOIN, RULE_ARGUMENTS, .args = {1, 0, 31337},
+		     .joins = true),
+		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 0, 7}),
 		/* Somebody's own protocol. */
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 0 | PRIVATE, 31337}),
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 9 | PRIVATE, 31337}),

@@ -2,8 +2,10 @@
 /* Stacks as kernels 6.1, 6.12, 6.18 and 7.3 have them, innermost function first. */
 #include "frames_fixture.h"
 #include "reason_kernel.h"
+#include "reason_user.h"
 #include "wait.h"
 #include "wait_reasons.h"
+#include <asm/unistd_64.h>
 
 #define KERNEL_TEXT 0xffffffff81000000
 #define FRAMES_MAX  16
@@ -336,6 +338,85 @@ static void test_fault_that_is_over(void **state)
 	}
 }
 
+/* A user stack of the functions in `names`, separated by blanks. */
+static uint32_t user_stack(Fixture *fixture, const char *names)
+{
+	static uint64_t next = BASE;
+	_cleanup_free_ char *copy = xstrdup(names);
+	uint64_t pcs[FRAMES_MAX];
+	uint16_t count = 0;
+	char *rest;
+
+	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+		assert_true(count < FRAMES_MAX);
+		next += 0x10;
+		pcs[count] = AVMA + next + (count > 0); /* where a call returns to */
+		count++;
+		give_symbol(fixture, 1, next, next, name, NULL);
+	}
+	return add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, count);
+}
+
+/* What is told as one kind by operation and value, and is waited for by futex() in functions. */
+static void expect_futex(Fixture *fixture, const char *kernel, const char *user, enum reason told,
+			 enum reason wanted, const char *evidence)
+{
+	Interval *wait = wait_in(fixture, kernel, told, RULE_ARGUMENTS);
+	_cleanup_free_ char *text = NULL;
+
+	*vec_push(&fixture->timeline.processes) = (Process){.tgid = PROCESS, .ns_tgid = PROCESS};
+	wait->user_stack = user_stack(fixture, user);
+	wait->syscall = __NR_futex;
+	wait->start_ns = 20; /* when the library is there */
+	fixture->timeline.threads.items[0].end_ns = 30;
+	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+	text = wait_evidence(&fixture->timeline, wait);
+	if (wait->reason != wanted || strcmp(text, evidence) != 0)
+		fail_msg("%s: is %s by %s, should be %s by %s", user,
+			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, evidence);
+	vec_free(&fixture->timeline.processes);
+	forget(fixture);
+}
+
+#define FUTEX_STACK "__schedule schedule futex_do_wait __futex_wait futex_wait do_futex"
+
+static void test_futexes_by_user_stack(void **state)
+{
+	expect_futex(
+		*state, FUTEX_STACK, "syscall std::__detail::__platform_wait<int>(int) main",
+		REASON_MUTEX, REASON_FUTEX,
+		"kernel stack and user stack: std::__detail::__platform_wait<int>(int), futex");
+	expect_futex(*state, FUTEX_STACK, "syscall main", REASON_MUTEX, REASON_FUTEX,
+		     "kernel stack and user stack: syscall, futex");
+	/* Rust's locks call the kernel so, too. */
+	expect_futex(*state, FUTEX_STACK,
+		     "syscall std::sys::sync::mutex::futex::Mutex::lock_contended", REASON_MUTEX,
+		     REASON_MUTEX,
+		     "kernel stack and user stack: "
+		     "std::sys::sync::mutex::futex::Mutex::lock_contended, futex");
+	expect_futex(*state, FUTEX_STACK, "__new_sem_wait_slow64.constprop.0 PyThread_acquire_lock",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_SEMAPHORE,
+		     "kernel stack and user stack: __new_sem_wait_slow64.constprop.0, futex");
+	/* The mutex that a condition variable gives back is waited for. */
+	expect_futex(*state, NULL, "futex_wait __GI___lll_lock_wait pthread_cond_wait main",
+		     REASON_MUTEX, REASON_MUTEX, "user stack: __GI___lll_lock_wait, futex");
+	expect_futex(*state, NULL, "pthread_cond_wait@@GLIBC_2.3.2 main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_CONDVAR,
+		     "user stack: pthread_cond_wait@@GLIBC_2.3.2, futex");
+	expect_futex(*state, FUTEX_STACK, "futex_wait pthread_barrier_wait main", REASON_MUTEX,
+		     REASON_BARRIER, "kernel stack and user stack: pthread_barrier_wait, futex");
+	expect_futex(*state, FUTEX_STACK, "__pthread_clockjoin_ex main", REASON_FUTEX, REASON_JOIN,
+		     "kernel stack and user stack: __pthread_clockjoin_ex, futex");
+	/* Nobody's names. */
+	expect_futex(*state, FUTEX_STACK, "my_sem_wait pthread_mutex_lockers main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_CONDVAR_OR_SEMAPHORE,
+		     "kernel stack and system call: futex_do_wait ← do_futex, futex");
+	/* What the thread waits for is no futex, though its function calls that as well. */
+	expect_futex(*state, "__schedule schedule rwsem_down_read_slowpath down_read do_futex",
+		     "pthread_mutex_lock main", REASON_UNINTERRUPTIBLE, REASON_KERNEL_RWSEM,
+		     "kernel stack: rwsem_down_read_slowpath ← down_read, futex");
+}
+
 static void test_rules_are_sound(void **state)
 {
 	(void)state;
@@ -357,12 +438,19 @@ static void test_rules_are_sound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_innermost_lock),	WITH_FIXTURE(test_grace_period),
-		WITH_FIXTURE(test_call_says_more),	WITH_FIXTURE(test_page_faults),
-		WITH_FIXTURE(test_primitives),		WITH_FIXTURE(test_nothing_known),
-		WITH_FIXTURE(test_seen_to_happen),	WITH_FIXTURE(test_workers),
-		WITH_FIXTURE(test_request_of_a_timer),	WITH_FIXTURE(test_request_of_a_lock),
-		WITH_FIXTURE(test_interrupts),		WITH_FIXTURE(test_fault_that_is_over),
+		WITH_FIXTURE(test_innermost_lock),
+		WITH_FIXTURE(test_grace_period),
+		WITH_FIXTURE(test_call_says_more),
+		WITH_FIXTURE(test_page_faults),
+		WITH_FIXTURE(test_primitives),
+		WITH_FIXTURE(test_nothing_known),
+		WITH_FIXTURE(test_seen_to_happen),
+		WITH_FIXTURE(test_workers),
+		WITH_FIXTURE(test_request_of_a_timer),
+		WITH_FIXTURE(test_request_of_a_lock),
+		WITH_FIXTURE(test_futexes_by_user_stack),
+		WITH_FIXTURE(test_interrupts),
+		WITH_FIXTURE(test_fault_that_is_over),
 		cmocka_unit_test(test_rules_are_sound),
 	};
 

@@ -5,6 +5,7 @@
 
 #include "truth.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,8 @@ struct wait_state {
 			pthread_cond_t changed;
 			bool done;
 		} condition;
+		sem_t semaphore;
+		pthread_barrier_t barrier;
 		uint32_t word;
 	} sync;
 };
@@ -45,6 +48,23 @@ extern const size_t wait_case_count;
 
 /* Waits for the helper itself, which must not be joined twice. */
 void wait_join(struct wait_state *state);
+
+/* ---- waits_futex.c: which kind of futex it is ---------------------------------------------- */
+
+bool set_up_semaphore(struct wait_state *state);
+void wait_posted(struct wait_state *state);
+void post_semaphore(struct wait_state *state);
+
+bool set_up_barrier(struct wait_state *state);
+void wait_barrier(struct wait_state *state);
+
+bool set_up_count(struct wait_state *state);
+void wait_count(struct wait_state *state);
+void release_count(struct wait_state *state);
+
+bool set_up_shared(struct wait_state *state);
+void wait_shared(struct wait_state *state);
+void release_shared(struct wait_state *state);
 
 /* ---- waits_kernel.c: locks of the kernel, and what needs root ------------------------------ */
 

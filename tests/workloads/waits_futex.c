@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Kinds of futexes that operation and value do not tell apart. */
+#include "truth.h"
+#include "waits.h"
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool set_up_semaphore(struct wait_state *state)
+{
+	return sem_init(&state->sync.semaphore, 0, 0) == 0;
+}
+
+void wait_posted(struct wait_state *state)
+{
+	truth_check(sem_wait(&state->sync.semaphore) == 0, "sem_wait");
+}
+
+void post_semaphore(struct wait_state *state)
+{
+	truth_check(sem_post(&state->sync.semaphore) == 0, "sem_post");
+}
+
+bool set_up_barrier(struct wait_state *state)
+{
+	return pthread_barrier_init(&state->sync.barrier, NULL, 2) == 0;
+}
+
+void wait_barrier(struct wait_state *state)
+{
+	pthread_barrier_wait(&state->sync.barrier);
+}
+
+/* As C++'s std::latch: to be counted down from 2, which is not a mutex that somebody has. */
+#define COUNT 2
+/* Of several processes; not the number of one of the threads. */
+#define SHARED 7
+
+bool set_up_count(struct wait_state *state)
+{
+	state->sync.word = COUNT;
+	return true;
+}
+
+void wait_count(struct wait_state *state)
+{
+	while (__atomic_load_n(&state->sync.word, __ATOMIC_SEQ_CST) == COUNT)
+		syscall(SYS_futex, &state->sync.word, FUTEX_WAIT_PRIVATE, COUNT, NULL);
+}
+
+void release_count(struct wait_state *state)
+{
+	__atomic_store_n(&state->sync.word, 0, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &state->sync.word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+bool set_up_shared(struct wait_state *state)
+{
+	state->sync.word = SHARED;
+	return true;
+}
+
+void wait_shared(struct wait_state *state)
+{
+	while (__atomic_load_n(&state->sync.word, __ATOMIC_SEQ_CST) == SHARED)
+		syscall(SYS_futex, &state->sync.word, FUTEX_WAIT, SHARED, NULL);
+}
+
+void release_shared(struct wait_state *state)
+{
+	__atomic_store_n(&state->sync.word, 0, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &state->sync.word, FUTEX_WAKE, 1);
+}
