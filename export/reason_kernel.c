@@ -260,6 +260,7 @@ const KernelRule kernel_rules[] = {
 	{"kswapd_try_to_sleep", REASON_IDLE_WORKER, LEVEL_PLACE},
 	{"irq_wait_for_interrupt", REASON_IDLE_WORKER, LEVEL_PLACE},
 	{"devtmpfs_work_loop", REASON_IDLE_WORKER, LEVEL_PLACE},
+	{"kthreadd", REASON_IDLE_WORKER, LEVEL_PLACE},
 	{KERNEL_THREAD_FUNCTION, REASON_IDLE_WORKER, LEVEL_PLACE},
 	/* events and queues */
 	{"inotify_read", REASON_FILE_EVENT, LEVEL_WAIT},
@@ -306,6 +307,8 @@ const KernelRule kernel_rules[] = {
 	{"snd_pcm_drain", REASON_DEVICE, LEVEL_WAIT},
 	{"usb_start_wait_urb", REASON_DEVICE, LEVEL_WAIT},
 	{"hidraw_read", REASON_DEVICE, LEVEL_WAIT},
+	{"virtballoon_free_page_report", REASON_DEVICE, LEVEL_WAIT},
+	{"page_reporting_process", REASON_DEVICE, LEVEL_PLACE},
 	{"kvm_vcpu_block", REASON_IDLE_GUEST, LEVEL_WAIT},
 	{"kvm_vcpu_halt", REASON_IDLE_GUEST, LEVEL_WAIT},
 	/* the kernel's own work */

@@ -193,6 +193,14 @@ static void test_workers(void **state)
 	       "kernel stack: wait_for_completion ← xfs_buf_iowait");
 	expect(*state, "__schedule schedule driver_wait io_issue_sqe io_wq_worker ret_from_fork",
 	       REASON_DISK_OTHER, REASON_DISK_OTHER, "task state");
+	/* Who makes the kernel's threads. */
+	expect(*state, "__schedule schedule kthreadd ret_from_fork ret_from_fork_asm", REASON_OTHER,
+	       REASON_IDLE_WORKER, "kernel stack: kthreadd ← ret_from_fork");
+	expect(*state,
+	       "__schedule schedule virtballoon_free_page_report page_reporting_process "
+	       "process_one_work worker_thread kthread",
+	       REASON_UNINTERRUPTIBLE, REASON_DEVICE,
+	       "kernel stack: virtballoon_free_page_report ← process_one_work");
 }
 
 static void test_nothing_known(void **state)
