@@ -128,8 +128,9 @@ struct rec_switch {
 	u64 ustack;
 	u64 args[3]; /* first three arguments of the system call */
 	u8 fd_kind;  /* enum fd_kind of the descriptor the call is about */
-	u8 fd_count; /* poll, select: how many descriptors (255: as many or more, or
-			unreadable); epoll: how many it watches (2: two or more) */
+	u8 fd_count; /* poll, select: how many descriptors (255: as many or more, or unreadable;
+			poll: up to POLL_LOOKED_AT, those below 0 not counted); epoll: how many it
+			watches (2: two or more) */
 	u16 reserved;
 	/*
 	 * A wait for a lock in user memory (futex): who has it, by what glibc's mutex and the
@@ -152,10 +153,12 @@ struct rec_switch {
 #define SWITCH_SHORT_LEN 32
 #define SWITCH_OUT_LEN	 80
 
+#define POLL_LOOKED_AT 4
+
 /*
  * What a descriptor is. For calls whose first argument is a descriptor, that
- * one; for poll and ppoll the most telling of the first four (an Internet socket
- * before anything else).
+ * one; for poll and ppoll, of the first POLL_LOOKED_AT: an Internet socket, if there is one,
+ * else what they all are, or FD_NONE.
  */
 enum fd_kind {
 	FD_NONE = 0, /* the call has no descriptor, or it could not be read */

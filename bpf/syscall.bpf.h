@@ -25,7 +25,6 @@ struct pollfd {
 	short events;
 	short revents;
 };
-#define POLL_LOOKED_AT 4
 
 /* pt_regs::cs became 16 bits wide, in a union with FRED's flags, in 6.9. */
 static __always_inline u16 user_cs(struct pt_regs *regs)
@@ -124,28 +123,43 @@ static __always_inline long read_user(struct task_struct *task, enum whose whose
 
 #define SENDFILE 40 /* it reads what its second argument is a descriptor of */
 
-/* Of several descriptors, an Internet socket tells most about what is waited for. */
+/*
+ * Of several descriptors, an Internet socket tells most about what is waited for; else what they
+ * all are. Those below 0 are none.
+ */
 static __always_inline void poll_facts(struct task_struct *task, enum whose whose,
 				       struct syscall_facts *facts)
 {
-	facts->fd_count = facts->args[1] > 255 ? 255 : facts->args[1];
+	u32 listed = facts->args[1] > 255 ? 255 : facts->args[1], skipped = 0;
+
+	facts->fd_count = listed;
 	for (u32 i = 0; i < POLL_LOOKED_AT; i++) {
 		struct pollfd entry;
 		u8 kind;
 
-		if (i >= facts->fd_count)
+		if (i >= listed)
 			break;
 		if (read_user(task, whose, &entry, sizeof(entry),
-			      facts->args[0] + i * sizeof(entry)))
-			break;
-		if (facts->fd_count == 1)
-			facts->fd = entry.fd;
+			      facts->args[0] + i * sizeof(entry))) {
+			facts->fd_kind = facts->fd_kind == FD_INET ? FD_INET : FD_NONE;
+			facts->fd = -1;
+			return;
+		}
+		if (entry.fd < 0) {
+			skipped++;
+			continue;
+		}
 		kind = fd_kind(files_of(task), entry.fd);
-		if (kind == FD_INET || facts->fd_kind == FD_NONE)
+		if (i == skipped || kind == FD_INET)
 			facts->fd_kind = kind;
-		if (kind == FD_INET)
-			break;
+		else if (facts->fd_kind != FD_INET && facts->fd_kind != kind)
+			facts->fd_kind = FD_NONE;
+		facts->fd = entry.fd;
 	}
+	if (listed <= POLL_LOOKED_AT)
+		facts->fd_count = listed - skipped;
+	if (facts->fd_count != 1)
+		facts->fd = -1;
 }
 
 static __always_inline u32 count_bits(u64 word)

@@ -92,6 +92,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_UNIX_POLL] = {"[unix socket poll wait]", "Unix socket poll wait", CATEGORY_PIPE},
 	[REASON_IPC] = {"[IPC wait]", "IPC wait", CATEGORY_PIPE},
 	[REASON_SLEEP] = {"[sleep]", "Sleep", CATEGORY_SLEEP},
+	[REASON_TIMER] = {"[timer wait]", "Timer wait", CATEGORY_SLEEP},
 	[REASON_TERMINAL] = {"[terminal wait]", "Terminal wait", CATEGORY_OTHER_WAIT},
 	[REASON_EVENT] = {"[event wait]", "Event wait", CATEGORY_THREAD},
 	[REASON_IDLE_POLL] = {"[idle: poll]", "Idle: poll", CATEGORY_IDLE},
@@ -359,13 +360,13 @@ static enum reason classify_poll_many(const ReasonFacts *facts, enum reason idle
 
 static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rule)
 {
-	uint64_t count = facts->fd_count ? facts->fd_count : (uint32_t)facts->args[1];
-
-	*rule = RULE_ARGUMENTS;
-	if (count == 0)
+	*rule = facts->args[1] ? RULE_DESCRIPTOR : RULE_ARGUMENTS;
+	if (facts->fd_count == 0)
 		return REASON_SLEEP;
-	*rule = RULE_DESCRIPTOR;
-	return count == 1 ? classify_poll_one(facts) : classify_poll_many(facts, REASON_IDLE_POLL);
+	/* Of so few it is known what all are. */
+	if (facts->fd_count == 1 || (facts->only_thread && facts->fd_count <= POLL_LOOKED_AT))
+		return classify_poll_one(facts);
+	return classify_poll_many(facts, REASON_IDLE_POLL);
 }
 
 /* The arguments tell only the highest descriptor; how many there are is counted in BPF. */
@@ -381,7 +382,9 @@ static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *r
 
 static enum reason classify_epoll(const ReasonFacts *facts, enum reason_rule *rule)
 {
-	*rule = facts->fd_count ? RULE_DESCRIPTOR : RULE_SYSCALL;
+	*rule = RULE_DESCRIPTOR;
+	if (facts->fd_count == 0)
+		return REASON_SLEEP;
 	return facts->fd_count == 1 ? classify_poll_one(facts)
 				    : classify_poll_many(facts, REASON_IDLE_EPOLL);
 }

@@ -74,8 +74,9 @@ enum reason {
 	REASON_UNIX_POLL,
 	REASON_IPC, /* System V and POSIX messages and semaphores */
 	REASON_SLEEP,
+	REASON_TIMER, /* timerfd */
 	REASON_TERMINAL,
-	REASON_EVENT,	  /* eventfd, timerfd, signalfd read */
+	REASON_EVENT,	  /* eventfd, signalfd, … */
 	REASON_IDLE_POLL, /* several descriptors or a listening socket */
 	REASON_IDLE_EPOLL,
 	REASON_IDLE_ACCEPT,

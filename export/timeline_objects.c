@@ -63,13 +63,13 @@ static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns
 	*ret_object = OBJECT_NONE;
 	switch (facts->syscall) {
 	case __NR_poll:
-		if ((uint32_t)facts->args[1])
+		if (facts->fd_count)
 			return false;
 		timeout_ms = facts->args[2];
 		timeout_ns = timeout_ms > 0 ? timeout_ms * NSEC_PER_MSEC : 0;
 		break;
 	case __NR_ppoll:
-		if ((uint32_t)facts->args[1])
+		if (facts->fd_count)
 			return false;
 		break;
 	case __NR_select:

@@ -153,6 +153,23 @@ static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 				       : RULE_USER);
 }
 
+/* A timerfd that is polled is told by what it is called: to poll it is an event like others. */
+static void explain_timer(const Explainer *explainer, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t object;
+	const char *name;
+
+	if (wait->state != STATE_BLOCKED || wait->reason != REASON_EVENT)
+		return;
+	object = thread_wait_object(thread, i);
+	if (object == OBJECT_NONE)
+		return;
+	name = explainer->timeline->objects.list.items[object].name;
+	if (!strcmp(name, "[timerfd]") || !strcmp(name, "epoll of [timerfd]"))
+		thread_explain(thread, i, REASON_TIMER, wait->rule);
+}
+
 static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *functions)
 {
 	return functions->count > 0 && timeline->stacks.items[stack].defined &&
@@ -365,6 +382,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		explain_by_kernel(explainer, thread, i);
 		explain_futex(explainer, thread, i);
+		explain_timer(explainer, thread, i);
 	}
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);

@@ -2,15 +2,16 @@
 """What each wait was for and who ended it: a thread for each kind (tests/workloads/waits.c)."""
 import copy
 import json
+import sys
 from collections import Counter
 
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Failure, Recording, Untimely, by_leaf,
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, Failure, Profile, Recording, Untimely, by_leaf,
                      check, check_timed, expect_failure, hit, noise, noticeable)
 from limited_cpu import PERIOD_US, LimitedCpu
 
 LEAST_KINDS = 37  # on every kernel that these tests know
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
-TIMERS = {"sleep", "idle: signal", "io_uring wait"}
+TIMERS = {"sleep", "timer wait", "idle: signal", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
 LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "idle: accept"}
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
@@ -41,9 +42,9 @@ def longest(markers, kind, begin, end):
     return max(found, key=lambda m: m["end"] - m["start"], default=None)
 
 
-def check_waker(kind, told, name, evidence):
+def check_waker(kind, told, name):
     """A child has its creator's name: the helper's, or that of the thread itself."""
-    wanted = ("timer interrupt" if kind in TIMERS or "timerfd" in evidence
+    wanted = ("timer interrupt" if kind in TIMERS
               else "holder" if kind in HOLDERS else name if kind == "vfork wait" else "helper")
     # What a soft interrupt does for who sends, its thread may have to do on a busy machine.
     passed_on = kind in LOOPBACK and (told or "").startswith("ksoftirqd")
@@ -85,7 +86,7 @@ def check_wait(recording, truth, share=0.02, absolute=MS):
     check(marker, f"[{kind}] has no marker")
     evidence = thread.text(marker["data"].get("evidence")) or ""
     check(evidence.startswith("kernel stack"), f"[{kind}] rests on {evidence}")
-    check_waker(kind, thread.text(marker["data"].get("wokenBy")), truth["name"], evidence)
+    check_waker(kind, thread.text(marker["data"].get("wokenBy")), truth["name"])
     check_object(kind, marker, truth, recording.truth.pid, thread.text)
     holder = thread.text(marker["data"].get("heldBy"))
     check_name(holder == HELD_BY.get(kind), f"[{kind}] is for a lock that {holder} has")
@@ -118,7 +119,37 @@ def test_negative(context):
         altered = copy.deepcopy(truth)
         change(altered["waits"][0])
         expect_failure(check_wait, recording, altered)
-    expect_failure(check_waker, "pipe read wait", "holder", "wait 7", "anon_pipe_read")
+    expect_failure(check_waker, "pipe read wait", "holder", "wait 7")
+
+
+# A command of one thread, for whom its child ends a poll after 50 ms: of two pipes, of a pipe and a Unix socket.
+POLLS = """import os, select, socket, time
+two, mixed = [os.pipe(), os.pipe()], [os.pipe(), [s.detach() for s in socket.socketpair()]]
+if os.fork() == 0:
+    for ends in two, mixed:
+        time.sleep(0.05)
+        os.write(ends[0][1], b"x")
+    os._exit(0)
+for ends in two, mixed:
+    poll = select.poll()
+    for end in ends:
+        poll.register(end[0], select.POLLIN)
+    poll.poll()
+"""
+
+
+def check_polls(context, wanted):
+    output = context.path("polls.json.gz")
+    context.wallprof("-q", "-o", output, "--", sys.executable, "-c", POLLS)
+    waits = [m["name"] for t in Profile.load(output).threads for m in t.markers()
+             if m["name"].lower().endswith("poll wait") and m["end"] - m["start"] > 20 * MS]
+    check(waits == wanted, f"they are {waits}, should be {wanted}")
+
+
+def test_polls(context):
+    """Several descriptors of one kind are named by it."""
+    check_polls(context, ["Pipe poll wait", "Poll wait"])
+    expect_failure(check_polls, context, ["Poll wait", "Poll wait"])
 
 
 def functions_of(context, recording, name):

@@ -292,6 +292,7 @@ void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, i
 		.ns_after = scenario_ns(scenario->ms) + NSEC_PER_MSEC / 4,
 		.ustack = scenario->snapshot_ustack,
 		.syscall = syscall,
+		.fd_count = 2,
 	};
 
 	scenario->snapshot_ustack = 0;

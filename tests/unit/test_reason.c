@@ -177,8 +177,8 @@ static void test_descriptors(void **state)
 			WAIT(S, __NR_recvmsg, kinds[i].receive, RULE_DESCRIPTOR, .fd_kind = kind),
 			WAIT(S, __NR_poll, kinds[i].poll, RULE_DESCRIPTOR, .args = {1, 1},
 			     .fd_kind = kind, .fd_count = 1),
-			WAIT(S, __NR_ppoll, kinds[i].poll, RULE_DESCRIPTOR, .args = {1, 1},
-			     .fd_kind = kind),
+			WAIT(S, __NR_ppoll, kinds[i].poll, RULE_DESCRIPTOR, .args = {1, 4},
+			     .fd_kind = kind, .fd_count = 1),
 		};
 
 		check(examples, ARRAY_LEN(examples));
@@ -204,9 +204,10 @@ static void test_idle(void **state)
 		     .fd_kind = FD_LISTEN, .fd_count = 1),
 		WAIT(S, __NR_epoll_wait, REASON_IDLE_EPOLL, RULE_DESCRIPTOR, .args = {4},
 		     .fd_kind = FD_INET, .fd_count = 2),
-		WAIT(S, __NR_epoll_wait, REASON_IDLE_EPOLL, RULE_SYSCALL, .args = {4},
-		     .fd_kind = FD_ANON),
-		WAIT(S, __NR_epoll_pwait2, REASON_IDLE_EPOLL, RULE_SYSCALL, .args = {4}),
+		WAIT(S, __NR_epoll_wait, REASON_IDLE_EPOLL, RULE_DESCRIPTOR, .args = {4},
+		     .fd_kind = FD_ANON, .fd_count = 2),
+		WAIT(S, __NR_epoll_pwait2, REASON_IDLE_EPOLL, RULE_DESCRIPTOR, .args = {4},
+		     .fd_count = 2),
 		WAIT(S, __NR_io_uring_enter, REASON_IDLE_POLL, RULE_SYSCALL, .args = {4}),
 		WAIT(S, __NR_accept4, REASON_IDLE_ACCEPT, RULE_SYSCALL, .args = {4},
 		     .fd_kind = FD_LISTEN),
@@ -217,6 +218,8 @@ static void test_idle(void **state)
 		WAIT(S, __NR_poll, REASON_SLEEP, RULE_ARGUMENTS, .args = {0, 0}),
 		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {0}),
 		WAIT(S, __NR_select, REASON_SLEEP, RULE_ARGUMENTS, .args = {8}),
+		WAIT(S, __NR_poll, REASON_SLEEP, RULE_DESCRIPTOR, .args = {1, 1, 50}),
+		WAIT(S, __NR_epoll_wait, REASON_SLEEP, RULE_DESCRIPTOR, .args = {4}),
 		WAIT(S, __NR_select, REASON_POLL_OTHER, RULE_DESCRIPTOR, .args = {1},
 		     .fd_kind = FD_FILE, .fd_count = 1),
 		/* Requests are under way. */
@@ -241,24 +244,42 @@ static void test_only_thread_never_idle(void **state)
 		 .only_thread = true},
 		{S,
 		 __NR_poll,
+		 REASON_PIPE_POLL,
+		 RULE_DESCRIPTOR,
+		 {1, 2},
+		 FD_PIPE,
+		 2,
+		 .only_thread = true},
+		/* Of different kinds; and more than were looked at. */
+		{S,
+		 __NR_poll,
+		 REASON_POLL_OTHER,
+		 RULE_DESCRIPTOR,
+		 {1, 2},
+		 FD_NONE,
+		 2,
+		 .only_thread = true},
+		{S,
+		 __NR_poll,
+		 REASON_POLL_OTHER,
+		 RULE_DESCRIPTOR,
+		 {1, 5},
+		 FD_PIPE,
+		 5,
+		 .only_thread = true},
+		{S,
+		 __NR_epoll_wait,
 		 REASON_POLL_OTHER,
 		 RULE_DESCRIPTOR,
 		 {1, 2},
 		 FD_PIPE,
 		 2,
 		 .only_thread = true},
-		{S,
-		 __NR_epoll_wait,
-		 REASON_POLL_OTHER,
-		 RULE_SYSCALL,
-		 {1, 2},
-		 FD_ANON,
-		 .only_thread = true},
 	};
 
 	check(examples, ARRAY_LEN(examples));
 	for (int number = 0; number < 500; number++) {
-		for (int kind = FD_NONE; kind <= FD_ANON; kind++) {
+		for (int kind = FD_NONE; kind <= FD_TTY; kind++) {
 			for (int count = 0; count < 4; count++) {
 				ReasonFacts facts = {
 					.state = S,

@@ -346,6 +346,35 @@ static void test_fault_that_is_over(void **state)
 	}
 }
 
+/* To poll a timerfd is to wait for a time, as to read one is. */
+static void test_timers(void **state)
+{
+	static const struct {
+		const char *object;
+		enum reason reason;
+	} cases[] = {{"[timerfd]", REASON_TIMER},
+		     {"epoll of [timerfd]", REASON_TIMER},
+		     {"[eventfd]", REASON_EVENT},
+		     {"epoll of [timerfd] and 2 more", REASON_EVENT}};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Interval *wait = wait_in(fixture, NULL, REASON_EVENT, RULE_DESCRIPTOR);
+		Thread *thread = fixture->timeline.threads.items;
+
+		*vec_push(&fixture->timeline.objects.list) =
+			(Object){.name = (char *)cases[i].object};
+		*vec_push(&thread->object_waits) = (ObjectWait){.object = 0};
+		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+		assert_int_equal(wait->reason, cases[i].reason);
+		vec_free(&fixture->timeline.objects.list);
+		vec_free(&thread->object_waits);
+		forget(fixture);
+	}
+	expect(fixture, "__schedule schedule timerfd_read_iter vfs_read", REASON_EVENT,
+	       REASON_TIMER, "kernel stack: timerfd_read_iter ← vfs_read");
+}
+
 /* A user stack of the functions in `names`, separated by blanks. */
 static uint32_t user_stack(Fixture *fixture, const char *names)
 {
@@ -456,6 +485,7 @@ int main(void)
 		WITH_FIXTURE(test_workers),
 		WITH_FIXTURE(test_request_of_a_timer),
 		WITH_FIXTURE(test_request_of_a_lock),
+		WITH_FIXTURE(test_timers),
 		WITH_FIXTURE(test_futexes_by_user_stack),
 		WITH_FIXTURE(test_interrupts),
 		WITH_FIXTURE(test_fault_that_is_over),

@@ -151,15 +151,38 @@ static void wait_sleep(struct wait_state *state)
 	truth_sleep(state->ns);
 }
 
-static void wait_timer(struct wait_state *state)
+static int start_timer(const struct wait_state *state)
 {
 	struct itimerspec once = {.it_value = {.tv_nsec = (long)state->ns}};
 	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	uint64_t count;
 
 	timerfd_settime(fd, 0, &once, NULL);
+	return fd;
+}
+
+static void wait_timer(struct wait_state *state)
+{
+	int fd = start_timer(state);
+	uint64_t count;
+
 	truth_check(read(fd, &count, sizeof(count)) == sizeof(count), "timerfd");
 	close(fd);
+}
+
+static void poll_timer(struct wait_state *state)
+{
+	struct pollfd one = {.fd = start_timer(state), .events = POLLIN};
+
+	truth_check(poll(&one, 1, -1) == 1, "poll of a timerfd");
+	close(one.fd);
+}
+
+/* Descriptors below 0 are none. */
+static void wait_poll_nothing(struct wait_state *state)
+{
+	struct pollfd none[] = {{.fd = -1}, {.fd = -2}};
+
+	truth_check(poll(none, 2, (int)(state->ns / NSEC_PER_MSEC)) == 0, "poll of nothing");
 }
 
 /* ---- what is read and written -------------------------------------------------------------- */
@@ -580,7 +603,9 @@ const WaitCase wait_cases[] = {
 	{"futex wait", set_up_count, NULL, wait_count, release_count, NULL},
 	{"futex wait", set_up_shared, NULL, wait_shared, release_shared, NULL},
 	{"sleep", NULL, NULL, wait_sleep, NULL, object_time},
-	{"event wait", NULL, NULL, wait_timer, NULL, NULL},
+	{"timer wait", NULL, NULL, wait_timer, NULL, NULL},
+	{"timer wait", NULL, NULL, poll_timer, NULL, NULL},
+	{"sleep", NULL, NULL, wait_poll_nothing, NULL, object_time},
 	{"pipe read wait", set_up_pipe, NULL, wait_read, release_byte, object_fd0},
 	{"pipe write wait", set_up_full_pipe, NULL, wait_write_byte, release_room, object_fd1},
 	{"pipe poll wait", set_up_pipe, NULL, wait_poll, release_byte, object_fd0},
