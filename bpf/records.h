@@ -623,7 +623,8 @@ enum symbol_flags {
 
 /*
  * REC_LOSS: `count` records of `lost_kind` are missing that were due between from_ns and to_ns, on
- * CPU h.cpu if the cause is one of the first three.
+ * CPU h.cpu if the cause is one of the first three. count 0: so many as nobody knows, before the
+ * window of a flight recorder; they only tell whose earlier records prove nothing.
  */
 struct rec_loss {
 	struct record h;

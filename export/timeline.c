@@ -203,14 +203,15 @@ static void add_loss(TimelineBuilder *builder, const struct rec_loss *record)
 	struct span span = {MIN(record->from_ns, record->to_ns),
 			    MAX(record->from_ns, record->to_ns)};
 
-	*vec_push(&builder->timeline->losses) = (LossSpan){
-		.kind = record->lost_kind,
-		.cause = record->cause,
-		.cpu = record->h.cpu,
-		.count = record->count,
-		.from_ns = span.from_ns,
-		.to_ns = span.to_ns,
-	};
+	if (record->count > 0)
+		*vec_push(&builder->timeline->losses) = (LossSpan){
+			.kind = record->lost_kind,
+			.cause = record->cause,
+			.cpu = record->h.cpu,
+			.count = record->count,
+			.from_ns = span.from_ns,
+			.to_ns = span.to_ns,
+		};
 	if (record->lost_kind == REC_SWITCH)
 		*vec_push(&builder->lost_switches) = span;
 	else if (record->lost_kind == REC_WAKING)

@@ -4,6 +4,7 @@
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,13 +171,22 @@ static void drop_oldest(Flight *flight)
 		flight->segments.count * sizeof(Segment));
 }
 
+/* A thread, by its number as we see it. What has left only its number behind lives, too. */
+static bool is_alive(uint32_t ns_tid)
+{
+	return kill(ns_tid, 0) == 0 || errno != ESRCH;
+}
+
 static int let_go(Flight *flight)
 {
 	int error = carry_on(flight, &flight->segments.items[0]);
+	uint64_t settled_ns;
 
 	drop_oldest(flight);
-	return error ? error
-		     : settle(flight, MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS);
+	settled_ns = MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
+	flight_carry_ask(flight->carry, now_ns(), is_alive);
+	flight_carry_sweep(flight->carry, settled_ns);
+	return error ? error : settle(flight, settled_ns);
 }
 
 static int end_segment(Flight *flight)
@@ -221,6 +231,7 @@ int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
 
 	if (end_ns > keep_ns)
 		start_ns = MAX(start_ns, end_ns - keep_ns);
+	flight_carry_sweep(flight->carry, start_ns);
 	error = flight_carry_write(flight->carry, flight->settled_ns, write_carried, capture);
 	if (!error)
 		error = settle(flight, oldest);

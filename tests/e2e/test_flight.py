@@ -74,6 +74,32 @@ def test_signal(context):
     check(told.exists(), "the command was ended, too")
 
 
+def check_dead(recording, names):
+    """Of the threads of these processes, which are over, nothing is said to be known."""
+    for thread in recording.report["threads"]:
+        states = thread["states"]
+        check(thread["process"] not in names or sum(states.values()) == states["unknown"],
+              f"{thread['process']} is over, and its {thread['name']} was {states}")
+
+
+def test_lost_exits(context):
+    """Of who ended while the recorder stood still it is not told that they go on."""
+    output = context.path("p.json.gz")
+    pingpong = " ".join(context.workload("pingpong", rounds=1000000))
+    recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder", f"{KEEP_MS}ms",
+                              "-o", output, "--", "sh", "-c", f"{pingpong} & sleep {PATIENCE}; kill $!; sleep {4 * PATIENCE}"])
+    wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
+    time.sleep(0.5 * PATIENCE)
+    recorder.send_signal(signal.SIGSTOP)
+    time.sleep(1 * PATIENCE)
+    recorder.send_signal(signal.SIGCONT)
+    check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+    recording = Recording(context, output)
+    check(recording.report["totals"]["exit"]["lost"] > 0, "no exit was lost, so nothing was tested")
+    check_dead(recording, ("pingpong", "ask"))
+    expect_failure(check_dead, recording, ("sh",))
+
+
 def resident(pid):
     return int(next(line for line in Path(f"/proc/{pid}/status").read_text().split("\n")
                     if line.startswith("VmRSS")).split()[1]) << 10

@@ -21,8 +21,10 @@ typedef struct Model {
 	struct {
 		enum doing doing;
 		uint16_t seq;
+		uint32_t tid;
 	} threads[THREADS];
 	uint64_t ns;
+	bool new_numbers; /* none is used again */
 } Model;
 
 static void push(Model *model, void *record)
@@ -33,9 +35,11 @@ static void push(Model *model, void *record)
 
 static void is_born(Model *model, uint32_t i)
 {
-	struct rec_task *task = (struct rec_task *)make_task(100 + i, 100 + i, 0);
-	struct rec_waking *waking = (struct rec_waking *)make_waking(0, 100 + i, 1);
+	uint32_t tid = model->threads[i].tid + (model->new_numbers ? THREADS : 0);
+	struct rec_task *task = (struct rec_task *)make_task(tid, tid, 0);
+	struct rec_waking *waking = (struct rec_waking *)make_waking(0, tid, 1);
 
+	model->threads[i].tid = tid;
 	task->h.flags = TASK_BIRTH;
 	task->start_boottime = model->ns;
 	snprintf(task->comm, COMM_LEN, "t%u", i);
@@ -50,13 +54,14 @@ static void is_born(Model *model, uint32_t i)
 static void is_found(Model *model, uint32_t i)
 {
 	struct rec_snapshot *snapshot = make_record(REC_SNAPSHOT, 0, 0, sizeof(*snapshot), NULL, 0);
-	struct rec_task *task = (struct rec_task *)make_task(100 + i, 100 + i, 0);
+	uint32_t tid = model->threads[i].tid;
+	struct rec_task *task = (struct rec_task *)make_task(tid, tid, 0);
 
 	snprintf(task->comm, COMM_LEN, "t%u", i);
 	push(model, task);
 	model->threads[i].seq = random() % 1000;
 	model->threads[i].doing = DOING_WAIT;
-	snapshot->tid = 100 + i;
+	snapshot->tid = tid;
 	snapshot->seq = model->threads[i].seq;
 	snapshot->state = 1;
 	snapshot->syscall = -1;
@@ -73,10 +78,10 @@ static void switches(Model *model, uint32_t i, bool in, uint16_t state)
 	record->prev_state = state;
 	record->kstack = 7 + i;
 	if (in) {
-		record->next_tid = 100 + i;
+		record->next_tid = model->threads[i].tid;
 		record->next_seq = model->threads[i].seq;
 	} else {
-		record->prev_tid = 100 + i;
+		record->prev_tid = model->threads[i].tid;
 		record->prev_seq = ++model->threads[i].seq;
 	}
 	push(model, record);
@@ -88,7 +93,7 @@ static void is_looked_at(Model *model, uint32_t i)
 {
 	struct rec_snapshot *record = make_record(REC_SNAPSHOT, 0, 0, sizeof(*record), NULL, 0);
 
-	record->tid = 100 + i;
+	record->tid = model->threads[i].tid;
 	record->seq = model->threads[i].seq - (random() % 3 == 0);
 	record->state = 1;
 	record->ustack = 7 + i;
@@ -99,8 +104,9 @@ static void ends(Model *model, uint32_t i)
 {
 	struct rec_exit *exit = make_record(REC_EXIT, 0, 0, sizeof(*exit), NULL, 0);
 
-	exit->tid = 100 + i;
-	exit->tgid = 100 + i;
+	exit->h.flags = EXIT_GROUP_DEAD;
+	exit->tid = model->threads[i].tid;
+	exit->tgid = model->threads[i].tid;
 	push(model, exit);
 	switches(model, i, false, 0x80);
 	model->threads[i].doing = DOING_NOTHING;
@@ -124,7 +130,7 @@ static void step(Model *model)
 			is_looked_at(model, i);
 			return;
 		}
-		push(model, make_waking(0, 100 + i, 100 + random() % THREADS));
+		push(model, make_waking(0, model->threads[i].tid, 100 + random() % THREADS));
 		model->threads[i].doing = DOING_WANT;
 		return;
 	case DOING_RUN:
@@ -152,11 +158,15 @@ static void add_window(TimelineBuilder *builder, uint8_t flags, uint64_t ns)
 	timeline_builder_add(builder, &record.h);
 }
 
-/* The window begins at record `cut`; what comes before it is carried, or told. */
+/*
+ * The window begins at record `cut`; what comes before it is carried, or told. What is carried is
+ * not older than some records before.
+ */
 static Timeline *make_timeline(const Model *model, size_t cut, bool carried)
 {
 	TimelineBuilder *builder = timeline_builder_new();
 	FlightCarry *carry = flight_carry_new();
+	uint64_t start_ns = model->records.items[cut]->ns - STEP_NS / 2;
 
 	for (size_t i = 0; i < cut; i++) {
 		if (carried)
@@ -164,9 +174,12 @@ static Timeline *make_timeline(const Model *model, size_t cut, bool carried)
 		else
 			timeline_builder_add(builder, model->records.items[i]);
 	}
-	assert_int_equal(flight_carry_write(carry, 0, add, builder), 0);
+	flight_carry_sweep(carry, start_ns);
+	assert_int_equal(
+		flight_carry_write(carry, start_ns - (1 + random() % 40) * STEP_NS, add, builder),
+		0);
 	flight_carry_free(carry);
-	add_window(builder, WINDOW_START, model->records.items[cut]->ns - STEP_NS / 2);
+	add_window(builder, WINDOW_START, start_ns);
 	for (size_t i = cut; i < model->records.count; i++)
 		timeline_builder_add(builder, model->records.items[i]);
 	add_window(builder, WINDOW_END, model->ns + STEP_NS);
@@ -218,24 +231,69 @@ static void model_free(Model *model)
 	vec_free(&model->records);
 }
 
-static size_t compare_one(unsigned int seed, size_t forgotten)
+/* Of the last so many records those of switches, wakings and exits are lost, and that is told. */
+static void lose(Model *model, size_t count)
 {
-	Model model = {.ns = NSEC_PER_SEC};
+	static const uint8_t kinds[] = {REC_SWITCH, REC_WAKING, REC_EXIT};
+	uint64_t from_ns = model->records.items[model->records.count - count]->ns;
+
+	for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+		struct rec_loss *loss = make_record(REC_LOSS, 0, 0, sizeof(*loss), NULL, 0);
+
+		for (size_t i = model->records.count - count; i < model->records.count; i++)
+			if (model->records.items[i]->kind == kinds[kind]) {
+				model->records.items[i]->kind = REC_NONE;
+				loss->count++;
+			}
+		loss->lost_kind = kinds[kind];
+		loss->from_ns = from_ns;
+		loss->to_ns = model->ns;
+		if (loss->count > 0)
+			push(model, loss);
+		else
+			free(loss);
+	}
+}
+
+/* Nothing is told of losses any more. */
+static void hush(Model *model)
+{
+	for (size_t i = 0; i < model->records.count; i++)
+		if (model->records.items[i]->kind == REC_LOSS)
+			model->records.items[i]->kind = REC_NONE;
+}
+
+typedef struct Settings {
+	size_t forgotten; /* this record before the window is not carried; 0 = all are */
+	size_t losses;
+	bool hushed; /* they are not carried */
+} Settings;
+
+static size_t compare_one(unsigned int seed, Settings settings)
+{
+	Model model = {.ns = NSEC_PER_SEC, .new_numbers = settings.losses > 0};
 	Timeline *whole, *carried;
 	size_t cut, found;
 
 	srandom(seed);
+	for (uint32_t i = 0; i < THREADS; i++)
+		model.threads[i].tid = 100 + i;
 	for (uint32_t i = 0; i < THREADS / 3; i++)
 		is_found(&model, i);
-	for (size_t i = 0; i < EVENTS; i++)
+	for (size_t i = 0; i < EVENTS; i++) {
 		step(&model);
+		if (settings.losses > 0 && random() % (EVENTS / settings.losses) == 0)
+			lose(&model, 1 + random() % MIN(model.records.count, 40));
+	}
 	cut = 50 + random() % (model.records.count - 100);
 	/* Records of one moment stay together. */
 	while (model.records.items[cut]->ns == model.records.items[cut - 1]->ns)
 		cut++;
 	whole = make_timeline(&model, cut, false);
-	if (forgotten)
-		model.records.items[cut - forgotten]->kind = REC_NONE;
+	if (settings.forgotten)
+		model.records.items[cut - settings.forgotten]->kind = REC_NONE;
+	if (settings.hushed)
+		hush(&model);
 	carried = make_timeline(&model, cut, true);
 	found = differences(whole, carried);
 	timeline_free(whole);
@@ -248,26 +306,160 @@ static void test_same(void **state)
 {
 	(void)state;
 	for (unsigned int seed = 1; seed <= 300; seed++)
-		if (compare_one(seed, 0) > 0)
-			fail_msg("seed %u: %zu threads differ", seed, compare_one(seed, 0));
+		if (compare_one(seed, (Settings){}) > 0)
+			fail_msg("seed %u: %zu threads differ", seed,
+				 compare_one(seed, (Settings){}));
 }
 
-/* The comparison itself: a record that is not carried is missed. */
+/* With losses before the window no more is known in it than from all that was recorded. */
+static void test_lost(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 1; seed <= 600; seed++) {
+		Settings settings = {.losses = 1 + seed % 8};
+
+		if (compare_one(seed, settings) > 0)
+			fail_msg("seed %u: %zu threads differ", seed, compare_one(seed, settings));
+	}
+}
+
+/* The comparison itself: a record that is not carried is missed, and so is a loss. */
 static void test_forgotten(void **state)
 {
 	(void)state;
-	size_t seen = 0;
+	size_t seen = 0, seen_lost = 0;
 
-	for (unsigned int seed = 1; seed <= 50; seed++)
-		seen += compare_one(seed, 1) > 0;
+	for (unsigned int seed = 1; seed <= 50; seed++) {
+		seen += compare_one(seed, (Settings){.forgotten = 1}) > 0;
+		seen_lost += compare_one(seed, (Settings){.losses = 8, .hushed = true}) > 0;
+	}
 	assert_in_range(seen, 40, 50);
+	assert_in_range(seen_lost, 20, 50);
+}
+
+/* ---- who is left --------------------------------------------------------------- */
+
+static void take(FlightCarry *carry, void *record, uint64_t ns)
+{
+	((struct record *)record)->ns = ns;
+	flight_carry_take(carry, record);
+	free(record);
+}
+
+static void take_thread(FlightCarry *carry, uint32_t tid, uint32_t tgid, uint64_t ns)
+{
+	struct rec_switch *in = make_record(REC_SWITCH, SWITCH_NEXT, 0, sizeof(*in), NULL, 0);
+
+	in->next_tid = tid;
+	take(carry, make_task(tid, tgid, tid), ns);
+	take(carry, in, ns);
+}
+
+static void take_loss(FlightCarry *carry, uint64_t ns)
+{
+	struct rec_loss *loss = make_record(REC_LOSS, 0, 0, sizeof(*loss), NULL, 0);
+
+	loss->lost_kind = REC_SWITCH;
+	loss->count = 1;
+	loss->from_ns = loss->to_ns = ns;
+	take(carry, loss, ns);
+}
+
+static int count_task(void *user, const struct record *record)
+{
+	*(size_t *)user += record->kind == REC_TASK;
+	return 0;
+}
+
+static size_t count_left(FlightCarry *carry, uint64_t ns)
+{
+	size_t count = 0;
+
+	flight_carry_sweep(carry, ns);
+	assert_int_equal(flight_carry_write(carry, 0, count_task, &count), 0);
+	return count;
+}
+
+static bool lives_but_7(uint32_t ns_tid)
+{
+	return ns_tid != 7;
+}
+
+/* Nobody asks who has been seen since; and who is not there may be in what is kept. */
+static void test_missing(void **state)
+{
+	FlightCarry *carry = flight_carry_new();
+
+	(void)state;
+	take_thread(carry, 6, 6, 100);
+	take_thread(carry, 7, 7, 100);
+	flight_carry_ask(carry, 200, lives_but_7);
+	assert_int_equal(count_left(carry, 300), 2);
+	take_loss(carry, 150);
+	flight_carry_ask(carry, 200, lives_but_7);
+	assert_int_equal(count_left(carry, 199), 2);
+	take_thread(carry, 7, 7, 180);
+	assert_int_equal(count_left(carry, 300), 2);
+	take_loss(carry, 190);
+	flight_carry_ask(carry, 400, lives_but_7);
+	assert_int_equal(count_left(carry, 399), 2);
+	assert_int_equal(count_left(carry, 400), 1);
+	flight_carry_free(carry);
+}
+
+/* What comes of the threads of process 6 by a record; a thread that begins later lives on. */
+static size_t left_of_process(void *record)
+{
+	FlightCarry *carry = flight_carry_new();
+	size_t count;
+
+	take_thread(carry, 6, 6, 100);
+	take_thread(carry, 7, 6, 100);
+	take_thread(carry, 8, 6, 100);
+	take_thread(carry, 9, 9, 100);
+	take(carry, record, 200);
+	take_thread(carry, 10, 6, 300);
+	count = count_left(carry, 400);
+	flight_carry_free(carry);
+	return count;
+}
+
+static void test_process_ends(void **state)
+{
+	struct rec_exit *exit = make_record(REC_EXIT, 0, 0, sizeof(*exit), NULL, 0);
+	struct rec_exit *last = make_record(REC_EXIT, EXIT_GROUP_DEAD, 0, sizeof(*last), NULL, 0);
+	struct rec_exec *exec = make_record(REC_EXEC, 0, 0, sizeof(*exec), NULL, 0);
+	struct rec_task *again = (struct rec_task *)make_task(6, 6, 6);
+
+	(void)state;
+	exit->tid = last->tid = 8;
+	exit->tgid = last->tgid = exec->tid = exec->tgid = 6;
+	again->h.flags = TASK_BIRTH;
+	assert_int_equal(left_of_process(exit), 4);  /* 6, 7, 9, 10 */
+	assert_int_equal(left_of_process(last), 2);  /* 9, 10 */
+	assert_int_equal(left_of_process(exec), 3);  /* 6, 9, 10 */
+	assert_int_equal(left_of_process(again), 3); /* likewise */
+}
+
+/* What the recorder itself could not keep is as lost. */
+static void test_missed(void **state)
+{
+	FlightCarry *carry = flight_carry_new();
+
+	(void)state;
+	take_thread(carry, 7, 7, 100);
+	flight_carry_miss(carry, 150);
+	flight_carry_ask(carry, 200, lives_but_7);
+	assert_int_equal(count_left(carry, 200), 0);
+	flight_carry_free(carry);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_same),	     cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_forgotten),    cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_process_ends), cmocka_unit_test(test_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
