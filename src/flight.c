@@ -14,8 +14,11 @@
 #define SEGMENT_PARTS  8
 #define SEGMENT_MIN_NS (250 * NSEC_PER_MSEC)
 #define SEGMENT_MAX_NS (5 * NSEC_PER_SEC)
-/* Of what was compressed: to read a segment again must not take long. */
+/* Of what was compressed. */
 #define SEGMENT_MAX_BYTES (16u << 20)
+/* The rings hold what happens meanwhile, and the next round comes at once. */
+#define SLICE_NS	(3 * NSEC_PER_MSEC)
+#define RECORDS_AT_ONCE 256 /* between two looks at the clock: some 30 us */
 /* By how much a record can be older than the segment that it is in: two rounds, and a pause. */
 #define LATE_NS NSEC_PER_SEC
 
@@ -31,6 +34,7 @@ struct Flight {
 	uint64_t settled_ns;   /* what is older is in the capture, but for what is carried */
 	VEC(Segment) segments; /* the oldest first; into the last one is written by */
 	CaptureWriter *writer;
+	CaptureReader *reader; /* of the oldest one, while it is let go; or NULL */
 	FlightCarry *carry;
 };
 
@@ -100,6 +104,7 @@ void flight_free(Flight *flight)
 		return;
 	if (flight->writer)
 		capture_writer_close(flight->writer);
+	capture_reader_free(flight->reader);
 	for (size_t i = 0; i < flight->segments.count; i++)
 		close(flight->segments.items[i].fd);
 	vec_free(&flight->segments);
@@ -135,21 +140,46 @@ int flight_write(Flight *flight, const struct record *record)
 	return capture_write(is_event(record) ? flight->writer : flight->options.capture, record);
 }
 
-/* Reads what is to be let go, for what has to be carried on. */
-static int carry_on(Flight *flight, const Segment *segment)
+/* ---- letting go ------------------------------------------------------------------ */
+
+static void begin_reading(Flight *flight)
 {
-	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", segment->fd);
-	const struct record *record;
-	CaptureReader *reader;
+	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", flight->segments.items[0].fd);
 	const char *message;
-	int error = capture_reader_open(path, &reader, &message);
+	int error = capture_reader_open(path, &flight->reader, &message);
 
 	if (error)
-		return error;
-	while ((error = capture_read_sorted(reader, &record)) > 0)
-		flight_carry_take(flight->carry, record);
-	capture_reader_free(reader);
-	return error;
+		log_verbose("cannot read what is let go again: %s", strerror(-error));
+}
+
+/*
+ * Reads what is to be let go, for what has to be carried on. In the order of the file: to sort it
+ * would take more memory, and longer at a time. Returns whether it is over.
+ */
+static bool read_until(Flight *flight, uint64_t until_ns)
+{
+	const struct record *record;
+
+	while (now_ns() < until_ns) {
+		for (size_t i = 0; i < RECORDS_AT_ONCE; i++) {
+			if (capture_read(flight->reader, &record) <= 0)
+				return true;
+			flight_carry_take(flight->carry, record);
+		}
+	}
+	return false;
+}
+
+/* What could not be read is as good as lost. */
+static void end_reading(Flight *flight)
+{
+	uint64_t end_ns =
+		flight->segments.count > 1 ? flight->segments.items[1].begin_ns : now_ns();
+
+	if (!flight->reader || capture_reader_damage(flight->reader))
+		flight_carry_miss(flight->carry, end_ns);
+	capture_reader_free(flight->reader);
+	flight->reader = NULL;
 }
 
 /* What is older than that has been written: a reader need not keep it to put it in order. */
@@ -177,16 +207,31 @@ static bool is_alive(uint32_t ns_tid)
 	return kill(ns_tid, 0) == 0 || errno != ESRCH;
 }
 
+/* What the oldest segment has is carried on. */
 static int let_go(Flight *flight)
 {
-	int error = carry_on(flight, &flight->segments.items[0]);
 	uint64_t settled_ns;
 
+	end_reading(flight);
 	drop_oldest(flight);
 	settled_ns = MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
 	flight_carry_ask(flight->carry, now_ns(), is_alive);
 	flight_carry_sweep(flight->carry, settled_ns);
-	return error ? error : settle(flight, settled_ns);
+	return settle(flight, settled_ns);
+}
+
+/* Whether those after the oldest are long enough. */
+static bool is_due(const Flight *flight, uint64_t now)
+{
+	return flight->segments.count > 1 && now - MIN(flight->segments.items[1].begin_ns, now) >
+						     flight->options.keep_ns + LATE_NS;
+}
+
+static int let_go_some(Flight *flight, uint64_t until_ns)
+{
+	if (!flight->reader)
+		begin_reading(flight);
+	return !flight->reader || read_until(flight, until_ns) ? let_go(flight) : 0;
 }
 
 static int end_segment(Flight *flight)
@@ -197,22 +242,30 @@ static int end_segment(Flight *flight)
 	return error;
 }
 
+static int next_segment(Flight *flight)
+{
+	int error = end_segment(flight);
+
+	return error ? error : begin_segment(flight);
+}
+
 int flight_round(Flight *flight)
 {
-	uint64_t now = now_ns(), wanted = flight->options.keep_ns + LATE_NS;
-	int error;
+	uint64_t now = now_ns();
+	int error = 0;
 
-	if (now - flight->segments.items[flight->segments.count - 1].begin_ns <
-		    flight->segment_ns &&
-	    capture_writer_file_bytes(flight->writer) < SEGMENT_MAX_BYTES)
-		return 0;
-	error = end_segment(flight);
-	if (!error)
-		error = begin_segment(flight);
-	while (!error && flight->segments.count > 1 &&
-	       now - MIN(flight->segments.items[1].begin_ns, now) > wanted)
-		error = let_go(flight);
+	if (now - flight->segments.items[flight->segments.count - 1].begin_ns >=
+		    flight->segment_ns ||
+	    capture_writer_file_bytes(flight->writer) >= SEGMENT_MAX_BYTES)
+		error = next_segment(flight);
+	if (!error && is_due(flight, now))
+		error = let_go_some(flight, now + SLICE_NS);
 	return error;
+}
+
+bool flight_is_busy(const Flight *flight)
+{
+	return flight->reader || is_due(flight, now_ns());
 }
 
 static int write_carried(void *user, const struct record *record)
@@ -225,10 +278,15 @@ int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
 {
 	CaptureWriter *capture = flight->options.capture;
 	uint64_t keep_ns = flight->options.keep_ns;
-	uint64_t oldest = MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
+	uint64_t oldest;
 	/* What the last segment has, it has; the others are whole. */
-	int last_error = flight->writer ? end_segment(flight) : 0, error;
+	int last_error = flight->writer ? end_segment(flight) : 0, error = 0;
 
+	if (flight->reader)
+		error = let_go_some(flight, UINT64_MAX);
+	if (error)
+		return error;
+	oldest = MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
 	if (end_ns > keep_ns)
 		start_ns = MAX(start_ns, end_ns - keep_ns);
 	flight_carry_sweep(flight->carry, start_ns);

@@ -29,8 +29,14 @@ void flight_free(Flight *flight);
 /* In the place of capture_write(). */
 int flight_write(Flight *flight, const struct record *record);
 
-/* Once in each round of draining. Returns 0 or the error of a segment that cannot be written. */
+/*
+ * Once in each round of draining. What is let go is read in slices of some milliseconds. Returns 0
+ * or the error of a segment that cannot be written.
+ */
 int flight_round(Flight *flight);
+
+/* Whether the next round is to come at once. */
+bool flight_is_busy(const Flight *flight);
 
 /*
  * Appends what was kept to the capture. *ret_start_ns: where its window begins, not before

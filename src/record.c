@@ -294,6 +294,13 @@ static void coalesce(const Recording *recording)
 	ppoll(&tables, 1, &pause, NULL);
 }
 
+static int wait_ms(const Recording *recording, bool sideband_keeps)
+{
+	bool busy = recording->flight && flight_is_busy(recording->flight);
+
+	return sideband_keeps || busy ? 0 : DRAIN_INTERVAL_MS;
+}
+
 static int record_window(Recording *recording)
 {
 	int error = 0;
@@ -305,7 +312,7 @@ static int record_window(Recording *recording)
 		bool sideband = false;
 		bool kept = sideband_wait_ns(recording->sideband);
 		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events),
-				       kept ? 0 : DRAIN_INTERVAL_MS);
+				       wait_ms(recording, kept));
 
 		if (count < 0 && errno != EINTR)
 			return -errno;

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Segments: what is let go is read in slices. The clock is the test's. */
+#include "capture.h"
+#include "flight.h"
+#include "make_record.h"
+#include "test_tools.h"
+
+#include <fcntl.h>
+
+#define KEEP_NS	  NSEC_PER_SEC
+#define THREAD	  100
+#define LOOK_NS	  (10 * NSEC_PER_USEC) /* passes with each look at the clock */
+#define LET_GO_NS (3 * NSEC_PER_SEC)   /* after so long a segment goes */
+
+static uint64_t present_ns;
+
+uint64_t __wrap_now_ns(void);
+uint64_t __wrap_now_ns(void)
+{
+	return present_ns += LOOK_NS;
+}
+
+typedef struct Fixture {
+	char *folder, *path;
+	CaptureWriter *writer;
+	Flight *flight;
+	uint64_t start_ns; /* where the kept part begins; 0 = nobody said so */
+} Fixture;
+
+static int setup(void **state)
+{
+	Fixture *fixture = xcalloc(1, sizeof(*fixture));
+	FlightOptions options = {.keep_ns = KEEP_NS, .level = 1, .threads = 1};
+	int fd;
+
+	present_ns = 10 * NSEC_PER_SEC;
+	fixture->folder = xstrdup("/tmp/wallprof-flight-XXXXXX");
+	assert_non_null(mkdtemp(fixture->folder));
+	fixture->path = xasprintf("%s/capture", fixture->folder);
+	fd = open(fixture->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(capture_writer_new(fd, 1, 1, &fixture->writer), 0);
+	options.capture_path = fixture->path;
+	options.capture = fixture->writer;
+	assert_int_equal(flight_new(&options, &fixture->flight), 0);
+	*state = fixture;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	Fixture *fixture = *state;
+
+	flight_free(fixture->flight);
+	unlink(fixture->path);
+	rmdir(fixture->folder);
+	free(fixture->folder);
+	free(fixture->path);
+	free(fixture);
+	return 0;
+}
+
+/* The thread is switched out; what differs cannot be compressed. Returns flight_write()'s. */
+static int write_switch(Fixture *fixture, uint16_t seq)
+{
+	struct rec_switch record = {
+		.h = {.len = sizeof(record), .kind = REC_SWITCH, .flags = SWITCH_PREV},
+		.prev_tid = THREAD,
+		.prev_seq = seq,
+		.args = {random() ^ random() << 31, random() ^ random() << 31},
+	};
+
+	record.h.ns = present_ns;
+	return flight_write(fixture->flight, &record.h);
+}
+
+static void write_switches(Fixture *fixture, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(write_switch(fixture, i), 0);
+}
+
+static int start(void *user, uint64_t ns)
+{
+	Fixture *fixture = user;
+	struct rec_window record = {
+		.h = {.len = sizeof(record), .kind = REC_WINDOW, .flags = WINDOW_START, .ns = ns}};
+
+	fixture->start_ns = ns;
+	return capture_write(fixture->writer, &record.h);
+}
+
+/* What the capture has of the thread in the end. */
+typedef struct Kept {
+	size_t switches;
+	uint16_t first_seq, last_seq;
+} Kept;
+
+static Kept read_kept(Fixture *fixture)
+{
+	const struct record *record;
+	CaptureReader *reader;
+	const char *message;
+	Kept kept = {};
+
+	assert_int_equal(capture_reader_open(fixture->path, &reader, &message), 0);
+	while (capture_read(reader, &record) > 0) {
+		const struct rec_switch *switched = (const struct rec_switch *)record;
+
+		if (record->kind != REC_SWITCH)
+			continue;
+		if (kept.switches++ == 0)
+			kept.first_seq = switched->prev_seq;
+		kept.last_seq = switched->prev_seq;
+	}
+	assert_null(capture_reader_damage(reader));
+	capture_reader_free(reader);
+	return kept;
+}
+
+static Kept finish(Fixture *fixture)
+{
+	assert_int_equal(flight_finish(fixture->flight, 0, present_ns, start, fixture), 0);
+	assert_int_equal(capture_writer_close(fixture->writer), 0);
+	return read_kept(fixture);
+}
+
+/* A segment with many records, which is to go. */
+static void make_old_segment(Fixture *fixture, size_t count)
+{
+	write_switches(fixture, count);
+	present_ns += NSEC_PER_SEC;
+	assert_int_equal(flight_round(fixture->flight), 0);
+	assert_false(flight_is_busy(fixture->flight));
+	present_ns += LET_GO_NS;
+}
+
+/* However much there is to read, a round takes little of it. */
+static void test_slices(void **state)
+{
+	Fixture *fixture = *state;
+	size_t rounds = 0;
+	Kept kept;
+
+	make_old_segment(fixture, 200000);
+	assert_true(flight_is_busy(fixture->flight));
+	for (; flight_is_busy(fixture->flight); rounds++) {
+		uint64_t begin_ns = present_ns;
+
+		assert_int_equal(flight_round(fixture->flight), 0);
+		assert_in_range(present_ns - begin_ns, 0, 4 * NSEC_PER_MSEC);
+		assert_in_range(rounds, 0, 100);
+	}
+	/* 256 records a look, and no more than 3 ms of looks a round. */
+	assert_in_range(rounds, 3, 4);
+	kept = finish(fixture);
+	assert_int_equal(kept.switches, 2); /* the last two are carried */
+	assert_int_equal(kept.last_seq, (uint16_t)199999);
+}
+
+/* One that ends meanwhile has carried on all of it. */
+static void test_end_between(void **state)
+{
+	Fixture *fixture = *state;
+	Kept kept;
+
+	make_old_segment(fixture, 200000);
+	assert_int_equal(flight_round(fixture->flight), 0);
+	assert_true(flight_is_busy(fixture->flight));
+	kept = finish(fixture);
+	assert_int_equal(kept.switches, 2);
+	assert_int_equal(kept.last_seq, (uint16_t)199999);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_slices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_between, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
