@@ -313,7 +313,8 @@ def test_file_capabilities(context):
     """The program has them, and neither the command nor the files of others are its user's by that."""
     place = Place(context)
     needs_command("setcap")
-    subprocess.run(["setcap", ",".join(f"cap_{c}" for c in (*NEEDED, FOR_DELETED, "syslog")) + "+ep", place.program], check=True)
+    rights = ",".join(f"cap_{c}" for c in (*NEEDED, FOR_DELETED, "syslog"))
+    subprocess.run(["setcap", f"{rights}+ep", place.program], check=True)
     status = command_status(place, place.program)
     check(status["CapEff"] == status["CapPrm"] == "0000000000000000" and int(status["Uid"].split()[0]) == USER,
           f"the command has {status}")
