@@ -3,6 +3,7 @@
  * chrome_path.c - the critical path: a row of its own, with a slice for each stretch of one thread.
  */
 #include "chrome_private.h"
+#include "critical_path.h"
 
 #define CRITICAL_PATH "Critical path"
 
@@ -10,11 +11,10 @@ static void write_slice(Chrome *chrome, size_t first, size_t end)
 {
 	const Thread *strip = &chrome->timeline->path.strip;
 	uint32_t owner = strip->owners.items[first];
-	const Thread *thread = &chrome->timeline->threads.items[owner];
 	uint64_t from_ns = strip->intervals.items[first].start_ns;
 	Json *json = &chrome->json;
 
-	chrome_begin(chrome, "X", thread->name && *thread->name ? thread->name : "unknown",
+	chrome_begin(chrome, "X", critical_path_stretch_name(chrome->timeline, first),
 		     CHROME_PATH_PID, CHROME_PATH_PID);
 	json_key_string(json, "cat", CRITICAL_PATH);
 	chrome_key_time(chrome, from_ns);
@@ -32,9 +32,7 @@ void chrome_write_path(Chrome *chrome)
 	const Thread *strip = &chrome->timeline->path.strip;
 
 	for (size_t i = 0, end; i < strip->intervals.count; i = end) {
-		for (end = i + 1; end < strip->intervals.count; end++)
-			if (strip->owners.items[end] != strip->owners.items[i])
-				break;
+		end = critical_path_stretch(strip, i);
 		if (interval_end(strip, end - 1) - strip->intervals.items[i].start_ns >=
 		    chrome->fold_ns)
 			write_slice(chrome, i, end);

@@ -93,11 +93,10 @@ static void count_outside(CriticalPath *path, const Interval *wait, uint64_t ns)
 
 /* ---- the walk ------------------------------------------------------------------------------ */
 
-/* From from_ns on, interval i of the thread was on the path. Latest first; reversed at the end. */
-static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
+/* From from_ns to to.ns. Latest first; reversed at the end. */
+static void push_interval(Timeline *timeline, Place to, Interval interval, uint64_t from_ns)
 {
 	Thread *strip = &timeline->path.strip;
-	Interval interval = timeline->threads.items[to.thread].intervals.items[i];
 
 	if (from_ns >= to.ns)
 		return;
@@ -109,6 +108,34 @@ static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
 	*vec_push(&strip->owners) = to.thread;
 }
 
+/* From from_ns on, interval i of the thread was on the path. */
+static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
+{
+	push_interval(timeline, to, timeline->threads.items[to.thread].intervals.items[i], from_ns);
+}
+
+/*
+ * Up to end_ns the request was under way, and nobody asleep for it: whoever submitted it did
+ * something else, or others. The stack is that of the submission.
+ */
+static void push_device(Timeline *timeline, const Request *request, uint64_t from_ns,
+			uint64_t end_ns)
+{
+	push_interval(timeline, (Place){request->thread, end_ns},
+		      (Interval){
+			      .user_stack = request->user_stack,
+			      .kernel_stack = STACK_NONE,
+			      .waker = THREAD_NONE,
+			      .rival = THREAD_NONE,
+			      .syscall = -1,
+			      .state = STATE_BLOCKED,
+			      .sleep = SLEEP_FOR_DISK,
+			      .reason = REASON_ON_DEVICE,
+			      .rule = RULE_REQUEST,
+		      },
+		      from_ns);
+}
+
 /*
  * The path goes through a sleep to somebody else. What is left of one that a request has cut was
  * ended by nobody; a thread that is recorded, and woke the sleeper, is a better witness than a
@@ -116,9 +143,11 @@ static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
  */
 static bool leave_sleep(Timeline *timeline, Place *at, size_t wait)
 {
+	const Thread *sleeper = &timeline->threads.items[at->thread];
+	uint64_t asleep_ns = sleeper->intervals.items[wait].start_ns;
 	Place next;
 
-	if (at->ns != interval_end(&timeline->threads.items[at->thread], wait))
+	if (at->ns != interval_end(sleeper, wait))
 		return false;
 	if (go_to_waker(timeline, at->thread, wait, &next)) {
 		*at = next;
@@ -127,7 +156,9 @@ static bool leave_sleep(Timeline *timeline, Place *at, size_t wait)
 	if (!go_to_submitter(timeline, at->thread, wait, &next))
 		return false;
 	next.ns = MIN(next.ns, at->ns);
-	push_step(timeline, *at, wait, next.ns);
+	push_step(timeline, *at, wait, MAX(next.ns, asleep_ns));
+	push_device(timeline, &timeline->requests.list.items[thread_wait_request(sleeper, wait)],
+		    next.ns, asleep_ns);
 	*at = next;
 	return true;
 }
@@ -271,4 +302,25 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 		if (timeline->processes.items[i].threads.count > 0)
 			return timeline->processes.items[i].threads.items[0];
 	return THREAD_NONE;
+}
+
+size_t critical_path_stretch(const Thread *strip, size_t i)
+{
+	bool on_device = strip->intervals.items[i].reason == REASON_ON_DEVICE;
+	size_t end = i + 1;
+
+	while (end < strip->intervals.count && strip->owners.items[end] == strip->owners.items[i] &&
+	       (strip->intervals.items[end].reason == REASON_ON_DEVICE) == on_device)
+		end++;
+	return end;
+}
+
+const char *critical_path_stretch_name(const Timeline *timeline, size_t i)
+{
+	const Thread *strip = &timeline->path.strip;
+	const char *name = interval_owner(timeline, strip, i)->name;
+
+	if (strip->intervals.items[i].reason == REASON_ON_DEVICE)
+		return reason_info[REASON_ON_DEVICE].leaf;
+	return name && *name ? name : "unknown";
 }

@@ -6,9 +6,9 @@
  * it was on the path. Where it was asleep the path goes to who woke it, at the moment of the
  * waking, and on from there: what that thread had done before is what the sleeper had to wait for.
  * Where a request to a block device ended the sleep, the path lies on the device since the request
- * was submitted, and goes on with who submitted it. At its birth a thread hands over to its
- * creator. A timer, the network or a task that is not recorded end a sleep from outside: the sleep
- * itself is then on the path.
+ * was submitted (REASON_ON_DEVICE: before the sleep), and goes on with who submitted it. At its
+ * birth a thread hands over to its creator. A timer, the network or a task that is not recorded end
+ * a sleep from outside: the sleep itself is then on the path.
  *
  * So at each moment of the run exactly one thread is on the path: to shorten the run, what is on it
  * must become shorter. O(intervals on the path).
@@ -30,5 +30,14 @@ void critical_path_find(Timeline *timeline, uint32_t thread);
  * none, or a whole system was recorded without a command.
  */
 uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
+
+/*
+ * Where the stretch of the path ends that begins with interval i: those of one thread, or of one
+ * thread's request. An interval's number, or how many there are.
+ */
+size_t critical_path_stretch(const Thread *strip, size_t i);
+
+/* What a stretch is called that begins with interval i: its thread's name, or "[on the device]". */
+const char *critical_path_stretch_name(const Timeline *timeline, size_t i);
 
 #endif

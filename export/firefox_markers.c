@@ -7,6 +7,7 @@
  * The viewer groups them by name and files each name under the category of its
  * first marker: a name has one category.
  */
+#include "critical_path.h"
 #include "fault.h"
 #include "firefox_parts.h"
 #include "labels.h"
@@ -227,9 +228,7 @@ static uint64_t walk_path(Profile *profile, MarkerVisitor visit)
 			.index = i,
 		};
 
-		for (end = i + 1; end < strip->intervals.count; end++)
-			if (strip->owners.items[end] != strip->owners.items[i])
-				break;
+		end = critical_path_stretch(strip, i);
 		marker.end_ns = interval_end(strip, end - 1);
 		if (marker.end_ns - marker.start_ns < least_ns)
 			continue;
@@ -620,10 +619,9 @@ static void write_process_data(Profile *profile, const Marker *marker)
 static void write_path_data(Profile *profile, const Marker *marker)
 {
 	uint32_t owner = marker->thread->owners.items[marker->index];
-	const Thread *thread = &profile->timeline->threads.items[owner];
 
 	json_key_string(&profile->json, "type", "OnPath");
-	key_unique(profile, "name", thread->name && *thread->name ? thread->name : "unknown");
+	key_unique(profile, "name", critical_path_stretch_name(profile->timeline, marker->index));
 	json_key(&profile->json, "thread");
 	json_track_tid(&profile->json, profile->tracks.tids[owner]);
 }

@@ -149,6 +149,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_KERNEL_WORK] = {"[kernel work wait]", "Kernel work wait", CATEGORY_OTHER_WAIT},
 	[REASON_COMPLETION] = {"[kernel completion wait]", "Kernel completion wait",
 			       CATEGORY_OTHER_WAIT},
+	[REASON_ON_DEVICE] = {"[on the device]", "On the device", CATEGORY_DISK},
 	[REASON_UNINTERRUPTIBLE] = {"[uninterruptible wait]", "Uninterruptible wait",
 				    CATEGORY_OTHER_WAIT},
 	[REASON_OTHER] = {"[other wait]", "Other wait", CATEGORY_OTHER_WAIT},

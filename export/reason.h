@@ -124,6 +124,9 @@ enum reason {
 	REASON_KERNEL_TIMER,
 	REASON_KERNEL_WORK,
 	REASON_COMPLETION,
+	/* of the critical path alone: a request is under way, and its thread not yet asleep for it
+	 */
+	REASON_ON_DEVICE,
 	/* said by no more than the state */
 	REASON_UNINTERRUPTIBLE, /* D without a better rule */
 	REASON_OTHER,

@@ -128,6 +128,13 @@ static void test_waits_for_a_request(void **state)
 	scenario_finish(&s);
 	expect_path(&s, 20, "AAAaaaaaaAAA");
 	assert_int_equal(s.timeline->path.strip.ledger[STATE_BLOCKED], 5 * NSEC_PER_MSEC);
+	/* Asleep for it from 5 on: until then its own row says that it ran. */
+	assert_int_equal(s.timeline->path.strip.reason_ledger[REASON_ON_DEVICE], 2 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.strip.intervals.items[1].reason, REASON_ON_DEVICE);
+	assert_int_equal(critical_path_stretch(&s.timeline->path.strip, 1), 2);
+	assert_string_equal(critical_path_stretch_name(s.timeline, 1), "[on the device]");
+	assert_int_equal(critical_path_stretch(&s.timeline->path.strip, 2), 5);
+	assert_string_equal(critical_path_stretch_name(s.timeline, 2), "born");
 	scenario_free(&s);
 }
 
