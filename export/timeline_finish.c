@@ -5,6 +5,54 @@
  */
 #include "timeline_private.h"
 
+/* A number that the recorder told of a task; 0: none. */
+static uint64_t told_number(const Timeline *timeline, const char *key)
+{
+	const char *text = timeline_meta(timeline, key);
+	uint64_t number;
+
+	return text && !parse_u64(text, &number) ? number : 0;
+}
+
+static const Life *command_life(const TimelineBuilder *builder)
+{
+	uint64_t tid = told_number(builder->timeline, "command_tid");
+
+	for (size_t i = 0; tid && i < builder->lives.count; i++)
+		if (builder->lives.items[i]->thread.ns_tid == tid)
+			return builder->lives.items[i];
+	return NULL;
+}
+
+/*
+ * The command is let go by the recorder, for which it waits at a pipe when the window begins. That
+ * is no wait of the program's: the window begins at that wake-up.
+ */
+static void skip_launch(TimelineBuilder *builder)
+{
+	Timeline *timeline = builder->timeline;
+	uint64_t recorder = told_number(timeline, "recorder_pid");
+	const Life *life = command_life(builder);
+	size_t i = 1;
+
+	if (!recorder || !life)
+		return;
+	while (i < life->thread.intervals.count &&
+	       life->thread.intervals.items[i].start_ns <= timeline->start_ns)
+		i++;
+	if (i == life->thread.intervals.count)
+		return;
+
+	const Interval *wait = &life->thread.intervals.items[i - 1], *woken = wait + 1;
+
+	if (wait->state == STATE_BLOCKED && wait->start_ns <= timeline->start_ns &&
+	    woken->flags & MARK_WAKING && woken->start_ns < timeline->end_ns &&
+	    wait->waker != THREAD_NONE && timeline->tasks.items[wait->waker].ns_tgid == recorder) {
+		timeline->realtime_start_ns += woken->start_ns - timeline->start_ns;
+		timeline->start_ns = woken->start_ns;
+	}
+}
+
 static void set_window(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
@@ -14,6 +62,7 @@ static void set_window(TimelineBuilder *builder)
 	if (!builder->end_known)
 		timeline->end_ns = MIN(timeline->end_ns, builder->last_ns);
 	timeline->end_ns = MAX(timeline->end_ns, timeline->start_ns);
+	skip_launch(builder);
 }
 
 /* ---- ends ------------------------------------------------------------------------ */
@@ -268,10 +317,9 @@ static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numb
 
 static void set_command_thread(Timeline *timeline)
 {
-	const char *text = timeline_meta(timeline, "command_tid");
-	uint64_t ns_tid;
+	uint64_t ns_tid = told_number(timeline, "command_tid");
 
-	if (!text || parse_u64(text, &ns_tid))
+	if (!ns_tid)
 		return;
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];

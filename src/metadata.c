@@ -107,6 +107,7 @@ static void put_targets(MetaSink *sink, const MetadataFacts *facts)
 
 		put(sink, "command", "%s", command);
 		put(sink, "command_tid", "%d", facts->command_pid);
+		put(sink, "recorder_pid", "%d", getpid());
 	}
 	put_numbers(sink, "attached_pids", options->pids, options->pid_count);
 	put_numbers(sink, "attached_tids", options->tids, options->tid_count);

@@ -518,6 +518,38 @@ static void test_cut_off_capture(void **state)
 	scenario_free(&s);
 }
 
+/* What a command waits for wallprof to let it go is before the window; for anybody else it is not.
+ */
+static void test_launch(void **state)
+{
+	static const struct {
+		const char *recorder;
+		int starts_ms;
+	} cases[] = {{"recorder_pid=1099", 2}, {"recorder_pid=1098", 0}, {"none=", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Scenario s;
+
+		scenario_begin_early(&s, 10, false);
+		add_meta(&s, "command_tid=1010");
+		add_meta(&s, cases[i].recorder);
+		foreign(at(&s, -4), 99, "wallprof");
+		described(at(&s, -3), 10, 10, "sh");
+		snapshot(at(&s, -3), 10, 0, S, __NR_read);
+		scenario_window_start(&s);
+		wake(at(&s, 2), 10, 99);
+		in(at(&s, 3), 10, 0);
+		exec_as(at(&s, 4), 10, 10, 10);
+		scenario_finish(&s);
+		assert_int_equal(s.timeline->start_ns, scenario_ns(cases[i].starts_ms));
+		assert_int_equal(s.timeline->realtime_start_ns - s.timeline->start_ns,
+				 1700000000 * NSEC_PER_SEC - scenario_ns(0));
+		expect_strip(&s, 10, cases[i].starts_ms ? "..rRRRRRRR" : "BBrRRRRRRR");
+		scenario_free(&s);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_strips_differ),
 	cmocka_unit_test(test_undescribed_thread),
@@ -535,6 +567,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_stacks),
 	cmocka_unit_test(test_stacks_from_copies),
 	cmocka_unit_test(test_cut_off_capture),
+	cmocka_unit_test(test_launch),
 };
 
 int main(void)
