@@ -42,12 +42,28 @@ int capture_write(CaptureWriter *writer, const struct record *record);
 
 /*
  * Appends all that another capture holds, which begins where fd does; its frames are not unpacked.
- * Returns as capture_write().
+ * What is appended is taken out of that file, so that a disk need not hold it twice. Returns as
+ * capture_write(); what was appended until then may end within a frame.
  */
 int capture_append_frames(CaptureWriter *writer, int fd);
 
 /* Compresses and writes what is buffered as a frame of its own. */
 int capture_flush(CaptureWriter *writer);
+
+/*
+ * Forgets a failure, and writes the frame again that could not be written. The record whose writing
+ * failed is to be written again by the caller. Returns as capture_write().
+ */
+int capture_writer_try_again(CaptureWriter *writer);
+
+/*
+ * The file ends again where it did when capture_writer_file_bytes() was that. What is buffered
+ * stays so. Returns 0 or a negative errno.
+ */
+int capture_writer_cut(CaptureWriter *writer, uint64_t file_bytes);
+
+/* Forgets what is buffered, and a failure. */
+void capture_writer_discard(CaptureWriter *writer);
 
 /* Bytes in the file. */
 uint64_t capture_writer_file_bytes(const CaptureWriter *writer);

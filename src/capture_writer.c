@@ -10,23 +10,35 @@
 #include "capture_format.h"
 #include "util.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
 
 /* Large enough for zstd to find what repeats, small enough to lose when killed. */
 #define FRAME_TARGET (1u << 20)
+/* So much room a full disk must have for what moves from one file to another. */
+#define COPY_SIZE (128u << 10)
 
 struct CaptureWriter {
 	int fd;
-	int error; /* the first one; sticky */
+	int error; /* the first one; sticky until it is tried again */
 	ZSTD_CCtx *zstd;
 	uint8_t *buffer;
 	size_t used, capacity;
 	uint8_t *frame;
 	size_t frame_capacity;
+	size_t unwritten; /* bytes of it that could not be written */
 	uint64_t file_bytes;
 };
+
+int capture_writer_cut(CaptureWriter *writer, uint64_t file_bytes)
+{
+	if (ftruncate(writer->fd, file_bytes) < 0 || lseek(writer->fd, file_bytes, SEEK_SET) < 0)
+		return -errno;
+	writer->file_bytes = file_bytes;
+	return 0;
+}
 
 static int append(CaptureWriter *writer, const void *data, size_t size)
 {
@@ -36,7 +48,7 @@ static int append(CaptureWriter *writer, const void *data, size_t size)
 		return 0;
 	}
 	/* If this fails too, the reader finds a torn frame and stops before it. */
-	if (ftruncate(writer->fd, writer->file_bytes) < 0)
+	if (capture_writer_cut(writer, writer->file_bytes) < 0)
 		log_verbose("cannot cut off the unfinished frame: %s", strerror(errno));
 	return writer->error;
 }
@@ -91,6 +103,14 @@ int capture_writer_new(int fd, int level, unsigned int threads, CaptureWriter **
 	return 0;
 }
 
+static int write_frame(CaptureWriter *writer, size_t size)
+{
+	int r = append(writer, writer->frame, size);
+
+	writer->unwritten = r < 0 ? size : 0;
+	return r;
+}
+
 int capture_flush(CaptureWriter *writer)
 {
 	size_t size;
@@ -105,7 +125,19 @@ int capture_flush(CaptureWriter *writer)
 		return writer->error;
 	}
 	writer->used = 0;
-	return append(writer, writer->frame, size);
+	return write_frame(writer, size);
+}
+
+int capture_writer_try_again(CaptureWriter *writer)
+{
+	writer->error = 0;
+	return writer->unwritten ? write_frame(writer, writer->unwritten) : 0;
+}
+
+void capture_writer_discard(CaptureWriter *writer)
+{
+	writer->used = writer->unwritten = 0;
+	writer->error = 0;
 }
 
 static int make_room(CaptureWriter *writer, size_t len)
@@ -142,6 +174,12 @@ int capture_write(CaptureWriter *writer, const struct record *record)
 	return 0;
 }
 
+/* What was copied is given back at once; where that cannot be, it is when the caller closes it. */
+static void give_back(int fd, off_t offset, off_t length)
+{
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+}
+
 int capture_append_frames(CaptureWriter *writer, int fd)
 {
 	off_t offset = sizeof(struct capture_header);
@@ -149,11 +187,14 @@ int capture_append_frames(CaptureWriter *writer, int fd)
 	ssize_t got = 1;
 
 	while (!error && got > 0) {
-		got = pread(fd, writer->frame, writer->frame_capacity, offset);
+		got = pread(fd, writer->frame, MIN(writer->frame_capacity, (size_t)COPY_SIZE),
+			    offset);
 		if (got < 0)
 			return -errno;
-		offset += got;
 		error = append(writer, writer->frame, got);
+		if (!error)
+			give_back(fd, offset, got);
+		offset += got;
 	}
 	return error;
 }

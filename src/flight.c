@@ -32,6 +32,11 @@ struct Flight {
 	char *folder;
 	uint64_t segment_ns;
 	uint64_t settled_ns;   /* what is older is in the capture, but for what is carried */
+	uint64_t kept_ns;      /* what is older was given up; 0 = nothing was */
+	uint64_t given_up;     /* so often */
+	uint64_t empty_bytes;  /* of a segment without records */
+	uint64_t file_bytes;   /* of the last segment, when it was last looked at: */
+	uint64_t frame_ns;     /* what is younger is not in the file yet */
 	VEC(Segment) segments; /* the oldest first; into the last one is written by */
 	CaptureWriter *writer;
 	CaptureReader *reader; /* of the oldest one, while it is let go; or NULL */
@@ -72,6 +77,8 @@ static int begin_segment(Flight *flight)
 		close(fd);
 		return error;
 	}
+	flight->empty_bytes = flight->file_bytes = capture_writer_file_bytes(flight->writer);
+	flight->frame_ns = now_ns();
 	*vec_push(&flight->segments) = (Segment){fd, now_ns()};
 	return 0;
 }
@@ -135,11 +142,6 @@ static bool is_event(const struct record *record)
 	return false;
 }
 
-int flight_write(Flight *flight, const struct record *record)
-{
-	return capture_write(is_event(record) ? flight->writer : flight->options.capture, record);
-}
-
 /* ---- letting go ------------------------------------------------------------------ */
 
 static void begin_reading(Flight *flight)
@@ -182,17 +184,6 @@ static void end_reading(Flight *flight)
 	flight->reader = NULL;
 }
 
-/* What is older than that has been written: a reader need not keep it to put it in order. */
-static int settle(Flight *flight, uint64_t ns)
-{
-	struct rec_round round = {.h = {.len = sizeof(round), .kind = REC_ROUND, .ns = ns}};
-
-	if (ns <= flight->settled_ns)
-		return 0;
-	flight->settled_ns = ns;
-	return capture_write(flight->options.capture, &round.h);
-}
-
 static void drop_oldest(Flight *flight)
 {
 	close(flight->segments.items[0].fd);
@@ -207,17 +198,126 @@ static bool is_alive(uint32_t ns_tid)
 	return kill(ns_tid, 0) == 0 || errno != ESRCH;
 }
 
-/* What the oldest segment has is carried on. */
-static int let_go(Flight *flight)
+/* What it has is carried on. */
+static void let_oldest_go(Flight *flight)
 {
-	uint64_t settled_ns;
-
 	end_reading(flight);
 	drop_oldest(flight);
-	settled_ns = MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
 	flight_carry_ask(flight->carry, now_ns(), is_alive);
-	flight_carry_sweep(flight->carry, settled_ns);
-	return settle(flight, settled_ns);
+}
+
+static bool read_oldest(Flight *flight, uint64_t until_ns)
+{
+	if (!flight->reader)
+		begin_reading(flight);
+	return !flight->reader || read_until(flight, until_ns);
+}
+
+/* ---- a full disk ------------------------------------------------------------------ */
+
+static bool is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT;
+}
+
+/* What the segment has that is being written. */
+static bool empty_last(Flight *flight)
+{
+	if (capture_writer_file_bytes(flight->writer) == flight->empty_bytes)
+		return false;
+	read_oldest(flight, UINT64_MAX);
+	end_reading(flight);
+	flight->kept_ns = flight->frame_ns;
+	return capture_writer_cut(flight->writer, flight->empty_bytes) == 0;
+}
+
+static void give_oldest_up(Flight *flight)
+{
+	read_oldest(flight, UINT64_MAX);
+	let_oldest_go(flight);
+	flight->kept_ns =
+		flight->segments.count > 0 ? flight->segments.items[0].begin_ns : now_ns();
+}
+
+/*
+ * Makes room by the oldest part, all of which is read now, be it that the rings fill up meanwhile.
+ * Returns whether there was any.
+ */
+static bool give_up(Flight *flight)
+{
+	if (flight->segments.count == 0)
+		return false;
+	if (flight->segments.count > 1 || !flight->writer)
+		give_oldest_up(flight);
+	else if (!empty_last(flight))
+		return false;
+	flight->given_up++;
+	return true;
+}
+
+/* After an error of the writer. Returns 0 when what failed has been written. */
+static int make_room(Flight *flight, CaptureWriter *writer, int error)
+{
+	while (is_full(error) && give_up(flight))
+		error = capture_writer_try_again(writer);
+	return error;
+}
+
+static int write_record(Flight *flight, CaptureWriter *writer, const struct record *record)
+{
+	int error = capture_write(writer, record);
+
+	if (!is_full(error))
+		return error;
+	error = make_room(flight, writer, error);
+	return error ? error : capture_write(writer, record);
+}
+
+/* ---- segments --------------------------------------------------------------------- */
+
+int flight_write(Flight *flight, const struct record *record)
+{
+	int error;
+
+	if (!is_event(record))
+		return write_record(flight, flight->options.capture, record);
+	error = write_record(flight, flight->writer, record);
+	if (capture_writer_file_bytes(flight->writer) != flight->file_bytes) {
+		flight->file_bytes = capture_writer_file_bytes(flight->writer);
+		flight->frame_ns = now_ns();
+	}
+	return error;
+}
+
+int flight_flush(Flight *flight)
+{
+	CaptureWriter *capture = flight->options.capture;
+
+	return make_room(flight, capture, capture_flush(capture));
+}
+
+/* What is older than that has been written: a reader need not keep it to put it in order. */
+static struct rec_round settled(uint64_t ns)
+{
+	return (struct rec_round){
+		.h = {.len = sizeof(struct rec_round), .kind = REC_ROUND, .ns = ns}};
+}
+
+/* What the oldest segment can have that is older than its begin. */
+static uint64_t oldest_ns(const Flight *flight)
+{
+	return MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
+}
+
+static int settle(Flight *flight)
+{
+	struct rec_round round = settled(oldest_ns(flight));
+
+	flight_carry_sweep(flight->carry, round.h.ns);
+	if (round.h.ns <= flight->settled_ns)
+		return 0;
+	flight->settled_ns = round.h.ns;
+	return write_record(flight, flight->options.capture, &round.h);
 }
 
 /* Whether those after the oldest are long enough. */
@@ -227,26 +327,25 @@ static bool is_due(const Flight *flight, uint64_t now)
 						     flight->options.keep_ns + LATE_NS;
 }
 
-static int let_go_some(Flight *flight, uint64_t until_ns)
-{
-	if (!flight->reader)
-		begin_reading(flight);
-	return !flight->reader || read_until(flight, until_ns) ? let_go(flight) : 0;
-}
-
 static int end_segment(Flight *flight)
 {
-	int error = capture_writer_close(flight->writer);
+	int error = make_room(flight, flight->writer, capture_flush(flight->writer));
+	int close_error = capture_writer_close(flight->writer);
 
 	flight->writer = NULL;
-	return error;
+	return error ? error : close_error;
 }
 
 static int next_segment(Flight *flight)
 {
 	int error = end_segment(flight);
 
-	return error ? error : begin_segment(flight);
+	if (error)
+		return error;
+	do
+		error = begin_segment(flight);
+	while (is_full(error) && give_up(flight));
+	return error;
 }
 
 int flight_round(Flight *flight)
@@ -258,9 +357,10 @@ int flight_round(Flight *flight)
 		    flight->segment_ns ||
 	    capture_writer_file_bytes(flight->writer) >= SEGMENT_MAX_BYTES)
 		error = next_segment(flight);
-	if (!error && is_due(flight, now))
-		error = let_go_some(flight, now + SLICE_NS);
-	return error;
+	if (error || !is_due(flight, now) || !read_oldest(flight, now + SLICE_NS))
+		return error;
+	let_oldest_go(flight);
+	return settle(flight);
 }
 
 bool flight_is_busy(const Flight *flight)
@@ -268,36 +368,101 @@ bool flight_is_busy(const Flight *flight)
 	return flight->reader || is_due(flight, now_ns());
 }
 
+uint64_t flight_given_up(const Flight *flight)
+{
+	return flight->given_up;
+}
+
+/* ---- the end ---------------------------------------------------------------------- */
+
+/* What is appended to the capture, and from where on. */
+typedef struct Appending {
+	uint64_t start_ns; /* of the window, if there is all of it */
+	int (*start)(void *user, uint64_t ns);
+	void *user;
+	uint64_t file_bytes; /* of the capture before */
+	bool begun;	     /* the oldest segment is not whole any more, or there were others */
+} Appending;
+
 static int write_carried(void *user, const struct record *record)
 {
 	return capture_write(user, record);
 }
 
-int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
-		  int (*start)(void *user, uint64_t ns), void *user)
+static int append_segments(Flight *flight, Appending *appending)
 {
 	CaptureWriter *capture = flight->options.capture;
-	uint64_t keep_ns = flight->options.keep_ns;
-	uint64_t oldest;
-	/* What the last segment has, it has; the others are whole. */
-	int last_error = flight->writer ? end_segment(flight) : 0, error = 0;
+	int error = capture_flush(capture);
 
-	if (flight->reader)
-		error = let_go_some(flight, UINT64_MAX);
-	if (error)
-		return error;
-	oldest = MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
-	if (end_ns > keep_ns)
-		start_ns = MAX(start_ns, end_ns - keep_ns);
+	while (!error && flight->segments.count > 0) {
+		uint64_t file_bytes = capture_writer_file_bytes(capture);
+
+		error = capture_append_frames(capture, flight->segments.items[0].fd);
+		appending->begun |= capture_writer_file_bytes(capture) > file_bytes;
+		if (!error)
+			drop_oldest(flight);
+	}
+	return error;
+}
+
+static int append_all(Flight *flight, Appending *appending)
+{
+	CaptureWriter *capture = flight->options.capture;
+	uint64_t start_ns = MAX(appending->start_ns, flight->kept_ns);
+	struct rec_round round = settled(oldest_ns(flight));
+	int error;
+
 	flight_carry_sweep(flight->carry, start_ns);
 	error = flight_carry_write(flight->carry, flight->settled_ns, write_carried, capture);
 	if (!error)
-		error = settle(flight, oldest);
+		error = capture_write(capture, &round.h);
 	if (!error)
-		error = start(user, start_ns);
-	while (!error && flight->segments.count > 0) {
-		error = capture_append_frames(capture, flight->segments.items[0].fd);
-		drop_oldest(flight); /* so that a disk need not hold it twice */
+		error = appending->start(appending->user, start_ns);
+	return error ? error : append_segments(flight, appending);
+}
+
+/*
+ * There was no room for all: what was appended goes, and if that was nothing the oldest segment.
+ * Returns whether anything is left.
+ */
+static bool take_back(Flight *flight, Appending *appending)
+{
+	CaptureWriter *capture = flight->options.capture;
+
+	capture_writer_discard(capture);
+	if (capture_writer_cut(capture, appending->file_bytes) || flight->segments.count < 2)
+		return false;
+	if (appending->begun) {
+		drop_oldest(flight);
+		flight->kept_ns = flight->segments.items[0].begin_ns;
+		flight_carry_miss(flight->carry, flight->kept_ns);
+	} else {
+		give_oldest_up(flight);
 	}
+	appending->begun = false;
+	flight->given_up++;
+	return true;
+}
+
+int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
+		  int (*start)(void *user, uint64_t ns), void *user)
+{
+	Appending appending = {.start_ns = start_ns, .start = start, .user = user};
+	/* What the last segment has, it has; the others are whole. */
+	int last_error = flight->writer ? end_segment(flight) : 0;
+	int error = flight_flush(flight);
+
+	if (error || flight->segments.count == 0)
+		return error ? error : last_error;
+	if (flight->reader) {
+		read_oldest(flight, UINT64_MAX);
+		let_oldest_go(flight);
+	}
+	if (end_ns > flight->options.keep_ns)
+		appending.start_ns = MAX(start_ns, end_ns - flight->options.keep_ns);
+	appending.file_bytes = capture_writer_file_bytes(flight->options.capture);
+	do
+		error = append_all(flight, &appending);
+	while (is_full(error) && take_back(flight, &appending));
 	return error ? error : last_error;
 }

@@ -6,6 +6,9 @@
  * as soon as those after it are long enough; what it leaves of threads that still live is carried
  * on (flight_carry.h). What events refer to, stacks, mappings, names, goes into the capture at
  * once. At the end the segments are appended to that: a capture like any other.
+ *
+ * When the disk is full, the oldest segments are given up before their time. An error is one only
+ * when there is none left.
  */
 #ifndef WALLPROF_FLIGHT_H
 #define WALLPROF_FLIGHT_H
@@ -26,8 +29,9 @@ typedef struct FlightOptions {
 int flight_new(const FlightOptions *options, Flight **ret_flight);
 void flight_free(Flight *flight);
 
-/* In the place of capture_write(). */
+/* In the place of capture_write(), and of capture_flush(). */
 int flight_write(Flight *flight, const struct record *record);
+int flight_flush(Flight *flight);
 
 /*
  * Once in each round of draining. What is let go is read in slices of some milliseconds. Returns 0
@@ -38,9 +42,14 @@ int flight_round(Flight *flight);
 /* Whether the next round is to come at once. */
 bool flight_is_busy(const Flight *flight);
 
+/* How often the oldest part was given up, since the disk was full. */
+uint64_t flight_given_up(const Flight *flight);
+
 /*
- * Appends what was kept to the capture. *ret_start_ns: where its window begins, not before
- * start_ns and at most keep_ns before end_ns; `start` writes the record of that in its place.
+ * Appends what was kept to the capture. `start` writes the record of where its window begins in its
+ * place: not before start_ns, and at most keep_ns before end_ns. On a full disk the oldest
+ * part is left out, and `start` may be called again, for a later time. Returns 0 or a negative
+ * errno: of a full disk (-ENOSPC, -EDQUOT) if there was no room for anything.
  */
 int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
 		  int (*start)(void *user, uint64_t ns), void *user);

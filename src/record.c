@@ -370,6 +370,9 @@ static int finish_flight(Recording *recording, uint64_t end_ns)
 	int error = flight_finish(recording->flight, recording->window_start_ns, end_ns, begin_kept,
 				  recording);
 
+	recording->given_up = flight_given_up(recording->flight);
+	recording->kept_ns = end_ns - MIN(recording->window_start_ns, end_ns);
+	recording->nothing_kept = error == -ENOSPC || error == -EDQUOT;
 	flight_free(recording->flight);
 	recording->flight = NULL;
 	return error;
@@ -551,8 +554,10 @@ static int run(Recording *recording)
 	if (!error)
 		error = finish_capture(recording);
 	if (error)
-		log_error("recording failed: %s; what was recorded until then is kept in %s",
-			  strerror(-error), recording->capture_path);
+		log_error("recording failed: %s; %s %s", strerror(-error),
+			  recording->nothing_kept ? "there was no room for any of the events in"
+						  : "what was recorded until then is kept in",
+			  recording->capture_path);
 	return error;
 }
 

@@ -11,6 +11,12 @@ static int recording_put(Recording *recording, const struct record *record)
 				 : capture_write(recording->writer, record);
 }
 
+static int recording_flush(Recording *recording)
+{
+	return recording->flight ? flight_flush(recording->flight)
+				 : capture_flush(recording->writer);
+}
+
 int recording_write(void *user, const struct record *record)
 {
 	return recording_put(user, record);
@@ -147,7 +153,7 @@ static int drain(Recording *recording, bool last)
 		recording->last_flush_ns = begin;
 		if (recording->online_cpus)
 			online_cpus_look(recording->online_cpus);
-		error = capture_flush(recording->writer);
+		error = recording_flush(recording);
 	}
 	return error;
 }

@@ -39,7 +39,9 @@ typedef struct Recording {
 	NewFile capture_file; /* has its name once the window begins */
 	RecordResult *result;
 	CaptureWriter *writer;
-	Flight *flight; /* until the end, if only the last part is kept; else NULL */
+	Flight *flight;		    /* until the end, if only the last part is kept; else NULL */
+	uint64_t given_up, kept_ns; /* flight_given_up(), and how long what is left is */
+	bool nothing_kept;	    /* there was no room for it */
 	Programs *programs;
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */

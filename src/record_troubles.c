@@ -192,12 +192,27 @@ static int tell_files(Recording *recording)
 	return error;
 }
 
+/* Where more was left than was to be kept, nobody need know. */
+static int tell_given_up(Recording *recording)
+{
+	_cleanup_free_ char *what =
+		xasprintf("times the disk was full, and the oldest part was given up: only the "
+			  "last %.3f s are kept",
+			  recording->kept_ns / 1e9);
+
+	if (recording->kept_ns >= recording->options->flight_ns)
+		return 0;
+	return note_trouble(recording, "flight recorder", recording->given_up, what);
+}
+
 int recording_tell_troubles(Recording *recording)
 {
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
 	if (!error)
 		error = tell_files(recording);
+	if (!error)
+		error = tell_given_up(recording);
 	if (!error)
 		error = tell_cpus(recording);
 	if (!error)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The flight recorder: only the last part is kept, and that is as if it alone had been recorded."""
+import errno
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from harness import (MS, PATIENCE, WALLPROF, Recording, check, check_close, check_timed, expect_failure, noise,
-                     unless_stolen, wait_until)
+from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_close, check_timed, expect_failure,
+                     needs_root, noise, noticeable, read_report, unless_stolen, wait_until)
 
 KEEP_MS = 1000
 
@@ -98,6 +99,53 @@ def test_lost_exits(context):
     check(recording.report["totals"]["exit"]["lost"] > 0, "no exit was lost, so nothing was tested")
     check_dead(recording, ("pingpong", "ask"))
     expect_failure(check_dead, recording, ("sh",))
+
+
+def fill(path):
+    """All the room that there is on a disk."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError as error:
+            check(error.errno == errno.ENOSPC, f"{error}")
+
+
+def record_on_full_disk(context, disk):
+    """Of many threads, on a disk of 16 MB that others fill."""
+    output = disk / "f.capture"
+    target = context.start(context.workload("sleeps", threads=20, rounds=1000000, ms=1, step_us=10))
+    recorder = context.start([WALLPROF, "record", "--flight-recorder", f"{KEEP_MS}ms", "-o", output, "-p", str(target.pid)],
+                             stderr=subprocess.PIPE, text=True)
+    wait_until(output.exists, "the recording begins")
+    time.sleep(2.5 * PATIENCE)
+    fill(disk / "filler")
+    time.sleep(1 * PATIENCE)
+    recorder.send_signal(signal.SIGINT)
+    told = recorder.communicate(timeout=context.patience_s)[1]
+    check(recorder.returncode == 0, f"status {recorder.returncode}: {told}")
+    return read_report(context, output)
+
+
+def check_window(report, ns):
+    check(len(report["threads"]) == 21, f"{len(report['threads'])} threads")
+    check_timed("the window", report["window_ns"], ns, 0.01, 10 * MS)
+
+
+def test_full_disk(context):
+    """It gives up its oldest part, of which it has more than is wanted, and ends in order."""
+    needs_root()
+    disk = context.path("disk")
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "small", str(disk)], capture_output=True, text=True)
+    if done.returncode:
+        raise Skip(f"no tmpfs: {done.stderr.strip()}")
+    try:
+        report = record_on_full_disk(context, disk)
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+    check_window(report, KEEP_MS * MS)
+    expect_failure(check_window, report, KEEP_MS * MS + noticeable(100 * MS, KEEP_MS * MS))
 
 
 def resident(pid):
