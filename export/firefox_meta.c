@@ -24,13 +24,6 @@ static void write_categories(Json *json)
 	json_end_array(json);
 }
 
-static bool meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)
-{
-	const char *text = timeline_meta(timeline, key);
-
-	return text && parse_u64(text, ret_number) == 0;
-}
-
 /* The command without its directory, or the first process of those attached to. */
 static char *title(const Timeline *timeline)
 {
@@ -65,7 +58,7 @@ static void write_machine(Json *json, const Timeline *timeline)
 	json_key_string(json, "oscpu", system);
 	json_key_string(json, "platform", "Linux");
 	json_key_string(json, "abi", machine ? machine : "");
-	if (meta_number(timeline, "cpus", &cpus))
+	if (timeline_meta_number(timeline, "cpus", &cpus))
 		json_key_u64(json, "logicalCPUs", cpus);
 	if (command)
 		json_key_string(json, "arguments", command);
@@ -255,7 +248,7 @@ static void write_screen(Json *json, const Tracks *tracks)
 static void write_times(Json *json, const Timeline *timeline)
 {
 	uint64_t frequency;
-	bool known = meta_number(timeline, "frequency", &frequency) && frequency > 0 &&
+	bool known = timeline_meta_number(timeline, "frequency", &frequency) && frequency > 0 &&
 		     frequency <= NSEC_PER_SEC;
 
 	json_key_ms(json, "interval", known ? NSEC_PER_SEC / frequency : INTERVAL_NS);

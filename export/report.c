@@ -134,6 +134,27 @@ static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 	fputc('\n', file);
 }
 
+/* The kernel counts it in 10 ms. */
+#define STOLEN_UNIT_NS (10 * NSEC_PER_MSEC)
+
+/* Of the whole recording: if it is surely more than a hundredth of what CPUs there are. */
+static void print_stolen(FILE *file, const Timeline *timeline)
+{
+	uint64_t start_ns, end_ns, cpus, all_ns;
+
+	if (timeline->cut || !timeline_meta_number(timeline, "stolen_at_start_ns", &start_ns) ||
+	    !timeline_meta_number(timeline, "stolen_at_end_ns", &end_ns) ||
+	    !timeline_meta_number(timeline, "cpus", &cpus))
+		return;
+	all_ns = cpus * (timeline->end_ns - timeline->start_ns);
+	if (end_ns < start_ns || end_ns - start_ns <= all_ns / 100 + STOLEN_UNIT_NS)
+		return;
+	fprintf(file,
+		"stolen: the hypervisor took %s, %.1f %% of the CPUs' time; what it took from a "
+		"thread that ran is in running here, but not in sum_exec_runtime\n",
+		DURATION(end_ns - start_ns), 100.0 * (end_ns - start_ns) / all_ns);
+}
+
 /* Totals come at the end of a recording; of one that was cut off only the spans are known. */
 static uint64_t lost_of_kind(const Timeline *timeline, uint32_t kind)
 {
@@ -280,6 +301,7 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 	print_places(file, timeline, &places);
 	places_free(&places);
 	print_ledger(file, timeline, &sums);
+	print_stolen(file, timeline);
 	print_losses(file, timeline);
 	print_open(file, output_path, is_trace);
 }
@@ -343,6 +365,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 		release);
 	print_times(file, timeline, frames);
 	print_ledger(file, timeline, &sums);
+	print_stolen(file, timeline);
 	print_losses(file, timeline);
 	print_spans(file, timeline);
 	print_stacks(file, timeline, frames);

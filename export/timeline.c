@@ -392,3 +392,10 @@ const char *timeline_meta(const Timeline *timeline, const char *key)
 			return timeline->meta_values.items[i];
 	return NULL;
 }
+
+bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)
+{
+	const char *text = timeline_meta(timeline, key);
+
+	return text && parse_u64(text, ret_number) == 0;
+}

@@ -346,5 +346,7 @@ static inline uint64_t timeline_time(const Timeline *timeline, uint64_t ns)
 
 /* "kernel", "command", … : the value of a REC_META key, or NULL. */
 const char *timeline_meta(const Timeline *timeline, const char *key);
+/* Sets *ret_number to the value of a key if that is a number, and returns whether it is. */
+bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number);
 
 #endif

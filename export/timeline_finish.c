@@ -5,20 +5,13 @@
  */
 #include "timeline_private.h"
 
-/* A number that the recorder told of a task; 0: none. */
-static uint64_t told_number(const Timeline *timeline, const char *key)
-{
-	const char *text = timeline_meta(timeline, key);
-	uint64_t number;
-
-	return text && !parse_u64(text, &number) ? number : 0;
-}
-
 static const Life *command_life(const TimelineBuilder *builder)
 {
-	uint64_t tid = told_number(builder->timeline, "command_tid");
+	uint64_t tid;
 
-	for (size_t i = 0; tid && i < builder->lives.count; i++)
+	if (!timeline_meta_number(builder->timeline, "command_tid", &tid))
+		return NULL;
+	for (size_t i = 0; i < builder->lives.count; i++)
 		if (builder->lives.items[i]->thread.ns_tid == tid)
 			return builder->lives.items[i];
 	return NULL;
@@ -31,11 +24,11 @@ static const Life *command_life(const TimelineBuilder *builder)
 static void skip_launch(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
-	uint64_t recorder = told_number(timeline, "recorder_pid");
 	const Life *life = command_life(builder);
+	uint64_t recorder;
 	size_t i = 1;
 
-	if (!recorder || !life)
+	if (!life || !timeline_meta_number(timeline, "recorder_pid", &recorder))
 		return;
 	while (i < life->thread.intervals.count &&
 	       life->thread.intervals.items[i].start_ns <= timeline->start_ns)
@@ -317,9 +310,9 @@ static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numb
 
 static void set_command_thread(Timeline *timeline)
 {
-	uint64_t ns_tid = told_number(timeline, "command_tid");
+	uint64_t ns_tid;
 
-	if (!ns_tid)
+	if (!timeline_meta_number(timeline, "command_tid", &ns_tid))
 		return;
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];

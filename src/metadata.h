@@ -22,4 +22,10 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user);
 /* What is known later. */
 int metadata_write_one(const char *key, const char *value, RecordSink sink, void *user);
 
+/*
+ * What a hypervisor has taken from all CPUs since the machine runs (/proc/stat), under that key; to
+ * be called where the window begins and where it ends.
+ */
+int metadata_write_stolen(const char *key, RecordSink sink, void *user);
+
 #endif

@@ -123,10 +123,23 @@ static int let_command_go(Recording *recording)
 	return 0;
 }
 
+/* Where a flight recorder's window begins is known only when it ends. */
+static int write_window_start(Recording *recording)
+{
+	int error = recording->flight ? 0
+				      : metadata_write_stolen("stolen_at_start_ns", recording_write,
+							      recording);
+
+	recording->window_start_ns = now_ns();
+	return error || recording->flight
+		       ? error
+		       : write_window(recording, WINDOW_START, recording->window_start_ns);
+}
+
 /* Begins the window and lets the command go. Returns 0 or a negative errno after saying why. */
 static int start_window(Recording *recording)
 {
-	int error = 0;
+	int error;
 
 	if (interrupt_take(recording->signal_fd, NULL)) {
 		log_error("interrupted before the recording began");
@@ -134,10 +147,7 @@ static int start_window(Recording *recording)
 	}
 	if (recording->options->whole_system)
 		recording->idle_cpus = idle_cpus_begin();
-	recording->window_start_ns = now_ns();
-	/* Where a flight recorder's begins is known only when it ends. */
-	if (!recording->flight)
-		error = write_window(recording, WINDOW_START, recording->window_start_ns);
+	error = write_window_start(recording);
 	/* Whoever is there is in the file, should it be cut off at once. */
 	if (!error)
 		error = capture_flush(recording->writer);
@@ -398,13 +408,16 @@ static int write_idle_cpus(Recording *recording, uint64_t end_ns)
 static int close_window(Recording *recording)
 {
 	uint64_t end = window_end(recording);
-	int error;
+	int error = 0;
 
 	if (recording->idle_cpus)
 		idle_cpus_end(recording->idle_cpus);
+	if (!recording->flight)
+		error = metadata_write_stolen("stolen_at_end_ns", recording_write, recording);
 	recording->iterating = true;
-	error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
-				  recording);
+	if (!error)
+		error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
+					  recording);
 
 	programs_stop(recording->programs);
 	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);

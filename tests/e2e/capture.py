@@ -3,7 +3,7 @@
 import struct
 import subprocess
 
-SWITCH, STACK = 1, 17
+SWITCH, STACK, META = 1, 17, 33
 SWITCH_PREV, FROM_COPY = 1, 8
 META, END = 33, 42
 HEADER_LENGTH = 32

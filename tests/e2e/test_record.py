@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+from capture import META, records
 from harness import (MS, PATIENCE, WALLPROF, Profile, Recording, Skip, alive, check,
                      check_close, check_timed, expect_failure, needs_command, needs_root, noticeable,
                      read_report, wait_until)
@@ -145,6 +146,28 @@ def test_duration_with_a_command(context):
     context.wallprof("-q", "--keep-capture", "-d", "200ms", "-o", output, "--",
                      *context.workload("die", ms=700, status=9), status=9)
     check_window(Recording(context, output).report["window_ns"], 200 * MS)
+
+
+def stolen_ns():
+    """What a hypervisor has taken from all CPUs, as the kernel counts it."""
+    with open("/proc/stat") as file:
+        return int(file.readline().split()[8]) * (10**9 // os.sysconf("SC_CLK_TCK"))
+
+
+def check_stolen(facts, before, after):
+    told = [int(facts[f"stolen_at_{when}_ns"]) for when in ("start", "end")]
+    check(before <= told[0] <= told[1] <= after, f"stolen at start and end: {told}, of {before} to {after}")
+
+
+def test_stolen(context):
+    """What a hypervisor took is told at both ends of the window."""
+    output, before = context.path("p.json.gz"), stolen_ns()
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", "sleep", "0.1")
+    after = stolen_ns()
+    facts = dict(bytes(record[16:]).split(b"\0")[0].decode().split("=", 1)
+                 for _, _, _, record in records(f"{output}.capture", {META}))
+    check_stolen(facts, before, after)
+    expect_failure(check_stolen, facts, after + 1, after + 1)
 
 
 def has_workload(context, capture):

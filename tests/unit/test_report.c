@@ -136,6 +136,33 @@ static void test_open(void **state)
 	timeline_free(t);
 }
 
+/* What a hypervisor took is told where it is more than the kernel's 10 ms and 1 % of the CPUs'
+ * time. */
+static void test_stolen(void **state)
+{
+	static const struct {
+		const char *at_end;
+		bool told;
+	} cases[] = {{"1040000000", true}, {"1010000000", false}, {"900000000", false}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Timeline *t = make_timeline();
+
+		hand_meta(t, "cpus", "4");
+		hand_meta(t, "stolen_at_start_ns", "1000000000");
+		check_lacks(print_summary, t, "stolen:");
+		hand_meta(t, "stolen_at_end_ns", cases[i].at_end);
+		if (cases[i].told)
+			check_contains(print_summary, t,
+				       "stolen: the hypervisor took 40.000 ms, 10.0 % of the CPUs' "
+				       "time");
+		else
+			check_lacks(print_summary, t, "stolen:");
+		timeline_free(t);
+	}
+}
+
 /* Without ticks the kernel's own split is used; without that there is none. */
 static void test_times_without_ticks(void **state)
 {
@@ -593,23 +620,15 @@ static void test_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_summary),
-		cmocka_unit_test(test_open),
-		cmocka_unit_test(test_times_without_ticks),
-		cmocka_unit_test(test_no_run_delay),
-		cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_not_traced),
-		cmocka_unit_test(test_report),
-		cmocka_unit_test(test_io_by_thread),
-		cmocka_unit_test(test_largest_waits),
-		cmocka_unit_test(test_waited_objects),
-		cmocka_unit_test(test_control_characters),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_json_recording),
-		cmocka_unit_test(test_process_ledger),
-		cmocka_unit_test(test_json_processes),
-		cmocka_unit_test(test_leaves_are_unique),
+		cmocka_unit_test(test_summary),	       cmocka_unit_test(test_open),
+		cmocka_unit_test(test_stolen),	       cmocka_unit_test(test_times_without_ticks),
+		cmocka_unit_test(test_no_run_delay),   cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_not_traced),     cmocka_unit_test(test_report),
+		cmocka_unit_test(test_io_by_thread),   cmocka_unit_test(test_largest_waits),
+		cmocka_unit_test(test_waited_objects), cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_empty),	       cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_recording), cmocka_unit_test(test_process_ledger),
+		cmocka_unit_test(test_json_processes), cmocka_unit_test(test_leaves_are_unique),
 		cmocka_unit_test(test_labels),
 	};
 
