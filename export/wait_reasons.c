@@ -247,6 +247,18 @@ static void drop_requests(Thread *thread)
 	thread->request_waits.count = count;
 }
 
+/* Where neither the call nor the stack says which it is (metadata, exec): what ended it does. */
+static void tell_reads(const Timeline *timeline, Thread *thread)
+{
+	for (size_t i = 0; i < thread->request_waits.count; i++) {
+		const RequestWait *wait = &thread->request_waits.items[i];
+
+		if (thread->intervals.items[wait->interval].reason == REASON_DISK_OTHER &&
+		    request_is_read(&timeline->requests.list.items[wait->request]))
+			thread_explain(thread, wait->interval, REASON_DISK_READ, RULE_REQUEST);
+	}
+}
+
 static enum interrupt_source source_of(Explainer *explainer, uint32_t stack)
 {
 	Functions functions = functions_of(explainer, stack);
@@ -386,6 +398,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	}
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);
+	tell_reads(explainer->timeline, thread);
 	drop_holders(thread);
 	tell_faults(thread);
 }

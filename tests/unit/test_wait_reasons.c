@@ -272,6 +272,34 @@ static void test_request_of_a_timer(void **state)
 	}
 }
 
+/* A wait for the disk, of which the call does not say whether it reads, ends with a request that
+ * does. */
+static void test_request_that_reads(void **state)
+{
+	static const struct {
+		uint32_t operation; /* REQ_OP_… */
+		enum reason told, reason;
+	} cases[] = {{0, REASON_DISK_OTHER, REASON_DISK_READ},
+		     {1, REASON_DISK_OTHER, REASON_DISK_OTHER},
+		     {0, REASON_DISK_SYNC, REASON_DISK_SYNC}};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const Interval *wait = wait_in(fixture,
+					       "__schedule schedule io_schedule bit_wait_io "
+					       "__wait_on_buffer ext4_read_inode ext4_lookup",
+					       cases[i].told, RULE_SYSCALL);
+		Thread *thread = &fixture->timeline.threads.items[0];
+
+		*vec_push(&thread->request_waits) = (RequestWait){0, 0};
+		*vec_push(&fixture->timeline.requests.list) = (Request){.opf = cases[i].operation};
+		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+		assert_int_equal(wait->reason, cases[i].reason);
+		vec_free(&fixture->timeline.requests.list);
+		forget(fixture);
+	}
+}
+
 /* What an interrupt is about is told by the innermost function that knows. */
 static void test_interrupts(void **state)
 {
@@ -485,6 +513,7 @@ int main(void)
 		WITH_FIXTURE(test_workers),
 		WITH_FIXTURE(test_request_of_a_timer),
 		WITH_FIXTURE(test_request_of_a_lock),
+		WITH_FIXTURE(test_request_that_reads),
 		WITH_FIXTURE(test_timers),
 		WITH_FIXTURE(test_futexes_by_user_stack),
 		WITH_FIXTURE(test_interrupts),
