@@ -363,7 +363,12 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 		fprintf(file, "command: %s\n", command);
 	fprintf(file, "window: %s, kernel %s\n", DURATION(timeline->end_ns - timeline->start_ns),
 		release);
+	places_init(&places, timeline, frames);
+	places_add_all(&places);
+	/* The answer first: it is for a terminal. */
 	print_times(file, timeline, frames);
+	print_places(file, timeline, &places);
+	report_path_line(file, timeline);
 	print_ledger(file, timeline, &sums);
 	print_stolen(file, timeline);
 	print_losses(file, timeline);
@@ -374,13 +379,8 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	report_wakers_print(file, timeline, frames);
 	report_faults_print(file, timeline);
 	report_requests_print(file, timeline);
-	places_init(&places, timeline, frames);
-	places_add_all(&places);
 	report_functions_print(file, &places);
-	fputc('\n', file);
-	print_places(file, timeline, &places);
 	places_free(&places);
-	report_path_line(file, timeline);
 	report_cpus_print(file, timeline);
 	report_ledger_print(file, timeline);
 }

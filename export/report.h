@@ -14,8 +14,8 @@
 #include <stdio.h>
 
 /*
- * Ledger, losses, stacks that are not whole, the largest waits, the functions that ran most, where
- * the time went, threads.
+ * Where the time went, and the critical path; ledger, losses, stacks that are not whole; then the
+ * tables: the largest waits, the functions that ran most, processes and threads.
  */
 void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
