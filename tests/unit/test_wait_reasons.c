@@ -10,22 +10,29 @@
 #define KERNEL_TEXT 0xffffffff81000000
 #define FRAMES_MAX  16
 
-/* A kernel stack of the functions in `names`, separated by blanks. */
-static uint32_t kernel_stack(Fixture *fixture, const char *names)
+/* A stack of the functions in `names`, separated by blanks. */
+static uint32_t stack_of(Fixture *fixture, const char *names, bool user)
 {
-	static uint64_t next = KERNEL_TEXT;
+	static uint64_t next_of[] = {KERNEL_TEXT, BASE};
 	_cleanup_free_ char *copy = xstrdup(names);
-	uint64_t pcs[FRAMES_MAX];
+	uint64_t pcs[FRAMES_MAX], *next = &next_of[user];
 	uint16_t count = 0;
 	char *rest;
 
 	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
 		assert_true(count < FRAMES_MAX);
-		next += 0x100;
-		pcs[count++] = next + 1;
-		give_symbol(fixture, 0, next, next, name, NULL);
+		*next += 0x100;
+		/* Where a call returns to; a user stack begins with what is executed. */
+		pcs[count] = (user ? AVMA : 0) + *next + (count > 0 || !user);
+		count++;
+		give_symbol(fixture, user, *next, *next, name, NULL);
 	}
-	return add_stack(fixture, 0, STACK_COMPLETE, pcs, count);
+	return add_stack(fixture, user ? STACK_USER : 0, STACK_COMPLETE, pcs, count);
+}
+
+static uint32_t kernel_stack(Fixture *fixture, const char *names)
+{
+	return stack_of(fixture, names, /* user= */ false);
 }
 
 /* A thread with one wait of 10 ns; returns it. */
@@ -403,25 +410,6 @@ static void test_timers(void **state)
 	       REASON_TIMER, "kernel stack: timerfd_read_iter ← vfs_read");
 }
 
-/* A user stack of the functions in `names`, separated by blanks. */
-static uint32_t user_stack(Fixture *fixture, const char *names)
-{
-	static uint64_t next = BASE;
-	_cleanup_free_ char *copy = xstrdup(names);
-	uint64_t pcs[FRAMES_MAX];
-	uint16_t count = 0;
-	char *rest;
-
-	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-		assert_true(count < FRAMES_MAX);
-		next += 0x10;
-		pcs[count] = AVMA + next + (count > 0); /* where a call returns to */
-		count++;
-		give_symbol(fixture, 1, next, next, name, NULL);
-	}
-	return add_stack(fixture, STACK_USER, STACK_COMPLETE, pcs, count);
-}
-
 /* What is told as one kind by operation and value, and is waited for by futex() in functions. */
 static void expect_futex(Fixture *fixture, const char *kernel, const char *user, enum reason told,
 			 enum reason wanted, const char *evidence)
@@ -430,7 +418,7 @@ static void expect_futex(Fixture *fixture, const char *kernel, const char *user,
 	_cleanup_free_ char *text = NULL;
 
 	*vec_push(&fixture->timeline.processes) = (Process){.tgid = PROCESS, .ns_tgid = PROCESS};
-	wait->user_stack = user_stack(fixture, user);
+	wait->user_stack = stack_of(fixture, user, /* user= */ true);
 	wait->syscall = __NR_futex;
 	wait->start_ns = 20; /* when the library is there */
 	fixture->timeline.threads.items[0].end_ns = 30;
