@@ -139,6 +139,24 @@ __noinline int fd_kind(u64 files, u32 fd)
 	return file ? kind_of(file) : FD_NONE;
 }
 
+/* An Internet socket tells most about what is waited for; else what they all are. */
+static __always_inline u32 kind_of_all(u32 kinds)
+{
+	if (kinds & 1U << FD_INET)
+		return FD_INET;
+	for (u32 kind = 0; kind <= FD_LAST; kind++)
+		if (kinds == 1U << kind)
+			return kind;
+	return FD_NONE;
+}
+
+__noinline u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd)
+{
+	u32 count = listed <= POLL_LOOKED_AT ? listed - skipped : listed;
+
+	return FD_POLLED(count, kind_of_all(kinds), count == 1 ? fd : ~0U);
+}
+
 static __always_inline struct epitem *item_of(struct rb_node *node)
 {
 	return (void *)node - bpf_core_field_offset(struct epitem, rbn);

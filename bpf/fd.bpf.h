@@ -19,6 +19,15 @@ struct object_key {
 extern u64 fd_file(u64 files, u32 fd);
 /* enum fd_kind of a descriptor, of a file; and what that is known by. */
 extern int fd_kind(u64 files, u32 fd);
+/*
+ * FD_POLLED() of a poll's list; see struct polling. In one place with one answer, for the verifier
+ * would follow what depends on it through all that comes.
+ */
+extern u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd);
+#define FD_POLLED(count, kind, fd) ((u64)(fd) << 32 | (u64)(kind) << 8 | (count))
+#define FD_POLLED_COUNT(polled)	   ((u8)(polled))
+#define FD_POLLED_KIND(polled)	   ((u8)((polled) >> 8))
+#define FD_POLLED_FD(polled)	   ((s32)((polled) >> 32)) /* -1 unless it is the only one */
 extern int fd_file_kind(u64 file, struct object_key *ret_key);
 /* FD_WATCHES() of a descriptor that is epoll's. */
 extern int fd_watches(u64 files, u32 fd);

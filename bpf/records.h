@@ -171,6 +171,7 @@ enum fd_kind {
 	FD_LISTEN = 7, /* listening socket, any family */
 	FD_ANON = 8,   /* anonymous inode: eventfd, timerfd, signalfd, epoll, … */
 	FD_TTY = 9,    /* terminal, by its device's number */
+	FD_LAST = FD_TTY,
 };
 
 /* REC_WAKING: sched_waking or sched_wakeup_new of a target. */

@@ -123,43 +123,65 @@ static __always_inline long read_user(struct task_struct *task, enum whose whose
 
 #define SENDFILE 40 /* it reads what its second argument is a descriptor of */
 
+/* A poll's list, as far as it was gone through. */
+struct polling {
+	struct task_struct *task;
+	u64 files, list;
+	u32 listed, skipped; /* how long it is; how many of those that were looked at are none */
+	u32 kinds;	     /* the bits of the kinds of the others, */
+	s32 fd;		     /* and the last one of them */
+};
+
+/* Without branches but those that end it. Descriptors below 0 are none. */
+static __always_inline long look_at_polled(u32 i, struct polling *polling, enum whose whose)
+{
+	struct pollfd entry;
+	s32 none;
+
+	if (i >= polling->listed)
+		return 1;
+	if (read_user(polling->task, whose, &entry, sizeof(entry),
+		      polling->list + i * sizeof(entry))) {
+		polling->kinds |= 1U << FD_NONE;
+		return 1;
+	}
+	none = entry.fd >> 31; /* all ones, or 0 */
+	polling->skipped -= none;
+	polling->kinds |= (u32)(none + 1) << (fd_kind(polling->files, entry.fd) & 31);
+	polling->fd = (polling->fd & none) | (entry.fd & ~none);
+	return 0;
+}
+
+static long look_at_polled_of(u32 i, void *polling)
+{
+	return look_at_polled(i, polling, ANY_TASK);
+}
+
 /*
- * Of several descriptors, an Internet socket tells most about what is waited for; else what they
- * all are. Those below 0 are none.
+ * Of another task in a loop that the verifier goes through once: that of 6.1 would follow each way
+ * through it through all of a snapshot's program.
  */
 static __always_inline void poll_facts(struct task_struct *task, enum whose whose,
 				       struct syscall_facts *facts)
 {
-	u32 listed = facts->args[1] > 255 ? 255 : facts->args[1], skipped = 0;
+	struct polling polling = {
+		.task = task,
+		.files = files_of(task),
+		.list = facts->args[0],
+		.listed = facts->args[1] > 255 ? 255 : facts->args[1],
+		.fd = -1,
+	};
+	u64 polled;
 
-	facts->fd_count = listed;
-	for (u32 i = 0; i < POLL_LOOKED_AT; i++) {
-		struct pollfd entry;
-		u8 kind;
-
-		if (i >= listed)
-			break;
-		if (read_user(task, whose, &entry, sizeof(entry),
-			      facts->args[0] + i * sizeof(entry))) {
-			facts->fd_kind = facts->fd_kind == FD_INET ? FD_INET : FD_NONE;
-			facts->fd = -1;
-			return;
-		}
-		if (entry.fd < 0) {
-			skipped++;
-			continue;
-		}
-		kind = fd_kind(files_of(task), entry.fd);
-		if (i == skipped || kind == FD_INET)
-			facts->fd_kind = kind;
-		else if (facts->fd_kind != FD_INET && facts->fd_kind != kind)
-			facts->fd_kind = FD_NONE;
-		facts->fd = entry.fd;
-	}
-	if (listed <= POLL_LOOKED_AT)
-		facts->fd_count = listed - skipped;
-	if (facts->fd_count != 1)
-		facts->fd = -1;
+	if (whose == ANY_TASK)
+		bpf_loop(POLL_LOOKED_AT, look_at_polled_of, &polling, 0);
+	else
+		for (u32 i = 0; i < POLL_LOOKED_AT && !look_at_polled(i, &polling, whose); i++)
+			;
+	polled = fd_polled(polling.listed, polling.skipped, polling.kinds, polling.fd);
+	facts->fd_kind = FD_POLLED_KIND(polled);
+	facts->fd_count = FD_POLLED_COUNT(polled);
+	facts->fd = FD_POLLED_FD(polled);
 }
 
 static __always_inline u32 count_bits(u64 word)

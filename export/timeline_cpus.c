@@ -101,14 +101,15 @@ static void cut(const Timeline *timeline, Cpu *cpu)
 {
 	size_t before = 0;
 
+	if (cpu->runs.count == 0)
+		return;
 	while (before + 1 < cpu->runs.count &&
 	       cpu->runs.items[before + 1].start_ns <= timeline->start_ns)
 		before++;
 	cpu->runs.count -= before;
 	memmove(cpu->runs.items, cpu->runs.items + before,
 		cpu->runs.count * sizeof(*cpu->runs.items));
-	if (cpu->runs.count > 0)
-		cpu->runs.items[0].start_ns = MAX(cpu->runs.items[0].start_ns, timeline->start_ns);
+	cpu->runs.items[0].start_ns = MAX(cpu->runs.items[0].start_ns, timeline->start_ns);
 	while (cpu->runs.count > 0 &&
 	       cpu->runs.items[cpu->runs.count - 1].start_ns >= timeline->end_ns)
 		cpu->runs.count--;
