@@ -376,9 +376,9 @@ void programs_tick_everywhere(Programs *programs, uint64_t since_ns)
 		ticks_everywhere(programs->ticks, since_ns);
 }
 
-TicksCounts programs_ticks_counts(const Programs *programs)
+TicksCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns)
 {
-	return programs->ticks_counts;
+	return programs->ticks ? ticks_counts(programs->ticks, since_ns) : (TicksCounts){};
 }
 
 ProgramsTimes programs_times(const Programs *programs)
@@ -429,10 +429,8 @@ void programs_stop(Programs *programs)
 {
 	if (programs->ticks) {
 		ticks_review(programs->ticks); /* who has come since the last one */
-		programs->ticks_counts = ticks_counts(programs->ticks);
+		ticks_stop(programs->ticks);
 	}
-	ticks_stop(programs->ticks);
-	programs->ticks = NULL;
 	bpf_links_destroy(&programs->followers);
 }
 
@@ -473,6 +471,8 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 void programs_unload(Programs *programs)
 {
 	programs_stop(programs);
+	ticks_free(programs->ticks);
+	programs->ticks = NULL;
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	programs->accounts = NULL;

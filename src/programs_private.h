@@ -35,8 +35,7 @@ struct Programs {
 	bool one_cpu; /* as in ProgramsOptions */
 	LargeMaps held;
 	BpfLinks followers;
-	Ticks *ticks;		  /* NULL: not begun yet */
-	TicksCounts ticks_counts; /* of those that were stopped */
+	Ticks *ticks; /* NULL: not begun yet */
 	int stats_fd;
 	ProgramsTimes times;
 };

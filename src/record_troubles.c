@@ -150,10 +150,10 @@ static int tell_requests(Recording *recording)
 	return error;
 }
 
-/* What is missing since they rested. */
+/* What is missing since they rested, of what is kept. */
 static int tell_ticks(Recording *recording)
 {
-	TicksCounts counts = programs_ticks_counts(recording->programs);
+	TicksCounts counts = programs_ticks_counts(recording->programs, recording->window_start_ns);
 	uint64_t samples = counts.missed_ns / (NSEC_PER_SEC / recording->options->frequency);
 
 	log_verbose("CPU samples: began again %" PRIu64

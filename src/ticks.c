@@ -3,10 +3,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #define FIRST_PATIENCE_NS NSEC_PER_SEC
 #define LEAST_PERIODS	  3 /* a target that is never switched is seen by ticks alone */
+#define GAPS_MAX	  4096
 
 /* Of one CPU. */
 typedef struct Timer {
@@ -19,9 +21,16 @@ typedef struct Timer {
 	uint64_t seen_ns; /* if it rests: the account's target_ns then */
 } Timer;
 
+/* They did not come although a target had. */
+typedef struct Gap {
+	uint64_t from_ns, to_ns;
+} Gap;
+
 struct Ticks {
 	VEC(Timer) timers;
-	TicksCounts counts;
+	VEC(Gap) gaps;	     /* in order of their ends */
+	TicksCounts earlier; /* those that are not in it any more: */
+	uint64_t earlier_ns; /* the last one's end */
 };
 
 int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
@@ -39,13 +48,13 @@ int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
 			*vec_push(&ticks->timers) = timer;
 		} else if (timer.fd != -ENODEV) { /* that is: not online */
 			*ret_cpus = ticks->timers.count;
-			ticks_stop(ticks);
+			ticks_free(ticks);
 			return timer.fd;
 		}
 	}
 	*ret_cpus = ticks->timers.count;
 	if (ticks->timers.count == 0) {
-		ticks_stop(ticks);
+		ticks_free(ticks);
 		return -ENODEV;
 	}
 	*ret_ticks = ticks;
@@ -88,6 +97,26 @@ static uint64_t came_ns(const Timer *timer)
 	return told_ns == TICKS_REST ? seen_ns : told_ns;
 }
 
+static void forget_half(Ticks *ticks)
+{
+	size_t half = ticks->gaps.count / 2;
+
+	for (size_t i = 0; i < half; i++)
+		ticks->earlier.missed_ns +=
+			ticks->gaps.items[i].to_ns - ticks->gaps.items[i].from_ns;
+	ticks->earlier.begun += half;
+	ticks->earlier_ns = ticks->gaps.items[half - 1].to_ns;
+	ticks->gaps.count -= half;
+	memmove(ticks->gaps.items, ticks->gaps.items + half, ticks->gaps.count * sizeof(Gap));
+}
+
+static void add_gap(Ticks *ticks, uint64_t from_ns, uint64_t to_ns)
+{
+	if (ticks->gaps.count == GAPS_MAX)
+		forget_half(ticks);
+	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns};
+}
+
 /* Whoever comes back after so long will do so again, and the next time finds the timer running. */
 static void begin_if_wanted(Ticks *ticks, Timer *timer)
 {
@@ -98,8 +127,7 @@ static void begin_if_wanted(Ticks *ticks, Timer *timer)
 	if (came > gone)
 		timer->patience_ns = MAX(timer->patience_ns, 2 * (came - gone));
 	begin(timer);
-	ticks->counts.begun++;
-	ticks->counts.missed_ns += timer->begun_ns - MIN(came, timer->begun_ns);
+	add_gap(ticks, came, timer->begun_ns);
 }
 
 void ticks_review(Ticks *ticks)
@@ -124,23 +152,37 @@ void ticks_everywhere(Ticks *ticks, uint64_t since_ns)
 			begin(&ticks->timers.items[i]);
 		ticks->timers.items[i].begun_ns = now_ns();
 	}
-	if (!rested)
-		return;
-	ticks->counts.begun++;
-	ticks->counts.missed_ns += now_ns() - since_ns;
+	if (rested)
+		add_gap(ticks, since_ns, now_ns());
 }
 
-TicksCounts ticks_counts(const Ticks *ticks)
+TicksCounts ticks_counts(const Ticks *ticks, uint64_t since_ns)
 {
-	return ticks->counts;
+	TicksCounts counts = ticks->earlier_ns > since_ns ? ticks->earlier : (TicksCounts){};
+
+	for (size_t i = 0; i < ticks->gaps.count; i++) {
+		Gap gap = ticks->gaps.items[i];
+
+		if (gap.to_ns <= since_ns)
+			continue;
+		counts.begun++;
+		counts.missed_ns += gap.to_ns - MAX(gap.from_ns, since_ns);
+	}
+	return counts;
 }
 
 void ticks_stop(Ticks *ticks)
 {
-	if (!ticks)
-		return;
 	for (size_t i = 0; i < ticks->timers.count; i++)
 		bpf_link__destroy(ticks->timers.items[i].link);
 	vec_free(&ticks->timers);
+}
+
+void ticks_free(Ticks *ticks)
+{
+	if (!ticks)
+		return;
+	ticks_stop(ticks);
+	vec_free(&ticks->gaps);
 	free(ticks);
 }

@@ -39,9 +39,11 @@ typedef struct TicksCounts {
 	uint64_t missed_ns; /* between its coming and then, together: so much may lack samples */
 } TicksCounts;
 
-TicksCounts ticks_counts(const Ticks *ticks);
+/* From since_ns on; of what is long ago, all. */
+TicksCounts ticks_counts(const Ticks *ticks, uint64_t since_ns);
 
-/* Detaches the program. */
+/* Detaches the program. The counts stay. */
 void ticks_stop(Ticks *ticks);
+void ticks_free(Ticks *ticks);
 
 #endif

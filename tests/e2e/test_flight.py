@@ -101,6 +101,29 @@ def test_lost_exits(context):
     expect_failure(check_dead, recording, ("sh",))
 
 
+def noted_samples(context, *arguments):
+    """Whether samples are told to be missing of a program that begins to run again, after more than a
+    second, while the recorder stands still; it then goes on for longer than what is kept."""
+    output = context.path("t.capture")
+    command = f"sleep {2 * PATIENCE}; exec {' '.join(context.workload('sleeps', threads=1, rounds=300 * PATIENCE, ms=10))}"
+    recorder = context.start([WALLPROF, "record", "-q", *arguments, "-o", output, "--", "sh", "-c", command])
+    wait_until(output.exists, "the recording begins")
+    time.sleep(1.6 * PATIENCE)
+    recorder.send_signal(signal.SIGSTOP)
+    time.sleep(0.8 * PATIENCE)
+    recorder.send_signal(signal.SIGCONT)
+    check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+    notes = read_report(context, output)["notes"]
+    output.unlink()
+    return any(note.startswith("CPU samples:") and int(note.split()[2]) >= 10 for note in notes)
+
+
+def test_samples_missed(context):
+    """Only those are told that are missing in what is kept."""
+    check(noted_samples(context), "none was missed, so nothing is tested")
+    check(not noted_samples(context, "--flight-recorder", f"{KEEP_MS}ms"), "they were missed before")
+
+
 def fill(path):
     """All the room that there is on a disk."""
     with open(path, "wb", buffering=0) as file:
