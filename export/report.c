@@ -113,6 +113,12 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 	print_largest_places(file, places, sums.lifetime - idle);
 }
 
+/* The window may be no more than a part of what was recorded. */
+static bool is_part(const Timeline *timeline)
+{
+	return timeline->cut || timeline_meta(timeline, "flight_recorder_ns");
+}
+
 static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 {
 	fprintf(file, "ledger: running %s + runnable %s + blocked %s + unknown %s = lifetime %s\n",
@@ -120,8 +126,8 @@ static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 		DURATION(sums->ledger[STATE_BLOCKED]), DURATION(sums->ledger[STATE_UNKNOWN]),
 		DURATION(sums->lifetime));
 	if (sums->known == 0) {
-		fputs(timeline->cut ? "kernel: its own account is of the whole recording\n"
-				    : "kernel: its own account was not received\n",
+		fputs(is_part(timeline) ? "kernel: its own account is of the whole recording\n"
+					: "kernel: its own account was not received\n",
 		      file);
 		return;
 	}
@@ -155,15 +161,42 @@ static void print_stolen(FILE *file, const Timeline *timeline)
 		DURATION(end_ns - start_ns), 100.0 * (end_ns - start_ns) / all_ns);
 }
 
+/* Of which part of a recording losses are told. */
+enum part { PART_ALL, PART_SHOWN, PART_REST };
+
 /* Totals come at the end of a recording; of one that was cut off only the spans are known. */
-static uint64_t lost_of_kind(const Timeline *timeline, uint32_t kind)
+static uint64_t lost_of_kind(const Timeline *timeline, uint32_t kind, enum part part)
 {
 	uint64_t in_spans = 0, total = kind < REC_BPF_MAX ? timeline->totals[kind].lost : 0;
+	uint64_t shown = timeline_lost(timeline, kind);
 
 	for (size_t i = 0; i < timeline->losses.count; i++)
 		if (timeline->losses.items[i].kind == kind)
 			in_spans += timeline->losses.items[i].count;
-	return MAX(in_spans, total);
+	total = MAX(in_spans, total);
+	if (part == PART_ALL)
+		return total;
+	return part == PART_SHOWN ? shown : total - MIN(shown, total);
+}
+
+/* Returns whether there are any. */
+static bool print_lost_kinds(FILE *file, const Timeline *timeline, enum part part,
+			     const char *heading)
+{
+	const char *separator = heading;
+
+	for (uint32_t kind = 0; kind <= REC_MAPPING; kind++) {
+		const char *label = record_kind_label(kind);
+		uint64_t lost = label ? lost_of_kind(timeline, kind, part) : 0;
+
+		if (lost == 0)
+			continue;
+		fprintf(file, "%s%" PRIu64 " %s", separator, lost, label);
+		if (part == PART_ALL && kind < REC_BPF_MAX && timeline->totals[kind].sent > 0)
+			fprintf(file, " of %" PRIu64, timeline->totals[kind].sent);
+		separator = ", ";
+	}
+	return separator != heading;
 }
 
 /* Of all threads, because switches were not traced. */
@@ -191,28 +224,21 @@ static void print_untraced(FILE *file, const Timeline *timeline)
 
 static void print_losses(FILE *file, const Timeline *timeline)
 {
-	const char *separator = " ";
+	bool part = is_part(timeline), any;
 
 	fputs("lost:", file);
-	for (uint32_t kind = 0; kind <= REC_MAPPING; kind++) {
-		const char *label = record_kind_label(kind);
-		uint64_t lost = label ? lost_of_kind(timeline, kind) : 0;
-
-		if (lost == 0)
-			continue;
-		fprintf(file, "%s%" PRIu64 " %s", separator, lost, label);
-		if (kind < REC_BPF_MAX && timeline->totals[kind].sent > 0)
-			fprintf(file, " of %" PRIu64, timeline->totals[kind].sent);
-		separator = ", ";
-	}
-	if (*separator == ',')
+	any = print_lost_kinds(file, timeline, part ? PART_SHOWN : PART_ALL, " ");
+	if (any)
 		fputs(" (shown as unknown and as markers)\n", file);
 	else
 		fputs(timeline->contradictions ? " nothing counted, but " : " nothing\n", file);
-	if (timeline->contradictions && *separator == ',')
+	if (timeline->contradictions && any)
 		fputs("      besides, ", file);
 	if (timeline->contradictions)
 		print_untraced(file, timeline);
+	if (part && print_lost_kinds(file, timeline, PART_REST,
+				     "      in the rest of the recording, not shown here: "))
+		fputc('\n', file);
 	if (!timeline->complete)
 		fputs("      the recording was cut off: what came after is not here\n", file);
 	for (size_t i = 0; i < timeline->notes.count; i++) {

@@ -34,7 +34,8 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  *  recording was cut off), "window_ns", "threads": [{"tid", "pid", "name", "process",
  * "lifetime_ns", "states": {"running", "runnable", "blocked", "unknown"}, "reasons": {"[leaf]":
  * ns}, "switch_outs", "kernel": {"sum_exec_runtime", "run_delay", "nvcsw", "nivcsw"} or null}],
- *  "totals": {"switch": {"sent", "received", "lost"}, …},
+ *  "totals": {"switch": {"sent", "received", "lost" (in the whole recording, of which a flight
+ * recorder, or --from and --to, leave a part), "lost_in_window"}, …},
  *  "losses": [{"kind", "cause", "cpu", "count", "from_ns", "to_ns"}],
  *  "stacks": {"walked", "whole", "guessed", "stale", "from_copy", "results": {"complete": count,
  * …}, "objects": [{"name", "path", "results": {"gap": count, …}}]}, "contradictions"}

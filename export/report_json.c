@@ -105,6 +105,7 @@ static void write_totals(Json *json, const Timeline *timeline)
 		json_key_u64(json, "sent", timeline->totals[kind].sent);
 		json_key_u64(json, "received", timeline->totals[kind].received);
 		json_key_u64(json, "lost", timeline->totals[kind].lost);
+		json_key_u64(json, "lost_in_window", timeline_lost(timeline, kind));
 		json_end_object(json);
 	}
 	json_end_object(json);

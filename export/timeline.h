@@ -349,4 +349,7 @@ const char *timeline_meta(const Timeline *timeline, const char *key);
 /* Sets *ret_number to the value of a key if that is a number, and returns whether it is. */
 bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number);
 
+/* Of a kind of records, how many losses tell that overlap the window. */
+uint64_t timeline_lost(const Timeline *timeline, uint32_t kind);
+
 #endif

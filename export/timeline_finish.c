@@ -117,7 +117,7 @@ static void set_account(const TimelineBuilder *builder, Life *life)
 	/* They are about the whole of what was recorded. */
 	if (builder->timeline->cut)
 		return;
-	if (!life->final_known || !(life->base_known || life->born))
+	if (!life->final_known || !(life->base_known || life->thread.born_in_window))
 		return;
 	life->thread.kernel = (KernelAccount){
 		.known = true,

@@ -70,3 +70,17 @@ void losses_finish(Timeline *timeline)
 		timeline->losses.count = count;
 	}
 }
+
+uint64_t timeline_lost(const Timeline *timeline, uint32_t kind)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < timeline->losses.count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+
+		if (loss->kind == kind && loss->to_ns >= timeline->start_ns &&
+		    loss->from_ns <= timeline->end_ns)
+			count += loss->count;
+	}
+	return count;
+}

@@ -535,6 +535,19 @@ static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *recor
 	return life;
 }
 
+/*
+ * What the life had before it is in the timeline. Within the window that is told only of who joined
+ * there; of whom a flight recorder has let go the first account is gone, and the next one no base.
+ */
+static bool is_base(const TimelineBuilder *builder, const Life *life, uint64_t ns)
+{
+	uint64_t start_ns = builder->timeline->start_ns;
+
+	if (ns <= start_ns || !builder->start_known)
+		return true;
+	return !life->base_known && !life->born && tasks_recorded_since(builder, life) > start_ns;
+}
+
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 {
 	bool has_bytes = record->h.len >= sizeof(*record);
@@ -553,8 +566,7 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 		.write_bytes = has_bytes ? record->write_bytes : 0,
 	};
 
-	if (record->h.ns <= builder->timeline->start_ns || !builder->start_known ||
-	    (!life->base_known && !life->born)) {
+	if (is_base(builder, life, record->h.ns)) {
 		life->base = account;
 		life->base_known = true;
 		life->base_ns = record->h.ns;

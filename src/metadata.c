@@ -174,6 +174,8 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 		    (unsigned long long)options->waker_threshold_ns);
 	put(&meta, "unwind_memory", "%llu", (unsigned long long)options->unwind_memory);
 	put(&meta, "ring_size", "%llu", (unsigned long long)options->ring_size);
+	if (options->flight_ns)
+		put(&meta, "flight_recorder_ns", "%llu", (unsigned long long)options->flight_ns);
 	return meta.error;
 }
 

@@ -228,6 +228,29 @@ static void test_losses(void **state)
 	timeline_free(t);
 }
 
+/* Of a part of a recording, what was lost in it and what elsewhere are told apart. */
+static void test_losses_elsewhere(void **state)
+{
+	Timeline *t = make_timeline();
+
+	(void)state;
+	add_losses(t);
+	t->threads.items[0].kernel.known = false;
+	hand_meta(t, "flight_recorder_ns", "100000000");
+	t->totals[REC_SWITCH].lost = 50;
+	check_contains(print_summary, t, "lost: 42 switch, 5 mapping (shown as unknown");
+	check_contains(print_summary, t,
+		       "      in the rest of the recording, not shown here: 8 switch\n");
+	check_contains(print_summary, t, "kernel: its own account is of the whole recording\n");
+	t->contradictions = 0;
+	t->losses.items[0].from_ns = t->losses.items[0].to_ns = HAND_START - MS;
+	t->losses.items[1].from_ns = t->losses.items[1].to_ns = HAND_START - MS;
+	check_contains(print_summary, t,
+		       "lost: nothing\n      in the rest of the recording, not shown here: "
+		       "50 switch, 5 mapping\n");
+	timeline_free(t);
+}
+
 /* A chain that is broken with nothing lost is told where it says that nothing was. */
 static void test_not_traced(void **state)
 {
@@ -510,6 +533,7 @@ static void test_json(void **state)
 
 	(void)state;
 	add_losses(t);
+	t->totals[REC_SWITCH].lost++;
 	text = print(report_json_of_all, t);
 	node = node_read(text);
 	assert_int_equal(node_int(node_get(node, "window_ns")), 100 * MS);
@@ -535,7 +559,8 @@ static void test_json(void **state)
 	const Node *total = node_get(node_get(node, "totals"), "switch");
 	assert_int_equal(node_int(node_get(total, "sent")), 1000);
 	assert_int_equal(node_int(node_get(total, "received")), 958);
-	assert_int_equal(node_int(node_get(total, "lost")), 42);
+	assert_int_equal(node_int(node_get(total, "lost")), 43);
+	assert_int_equal(node_int(node_get(total, "lost_in_window")), 42);
 	assert_int_equal(node_get(node, "totals")->count, 16);
 	const Node *loss = node_at(node_get(node, "losses"), 0);
 	assert_string_equal(node_string(node_get(loss, "kind")), "switch");
@@ -620,15 +645,25 @@ static void test_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_summary),	       cmocka_unit_test(test_open),
-		cmocka_unit_test(test_stolen),	       cmocka_unit_test(test_times_without_ticks),
-		cmocka_unit_test(test_no_run_delay),   cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_not_traced),     cmocka_unit_test(test_report),
-		cmocka_unit_test(test_io_by_thread),   cmocka_unit_test(test_largest_waits),
-		cmocka_unit_test(test_waited_objects), cmocka_unit_test(test_control_characters),
-		cmocka_unit_test(test_empty),	       cmocka_unit_test(test_json),
-		cmocka_unit_test(test_json_recording), cmocka_unit_test(test_process_ledger),
-		cmocka_unit_test(test_json_processes), cmocka_unit_test(test_leaves_are_unique),
+		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_stolen),
+		cmocka_unit_test(test_times_without_ticks),
+		cmocka_unit_test(test_no_run_delay),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_losses_elsewhere),
+		cmocka_unit_test(test_not_traced),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_io_by_thread),
+		cmocka_unit_test(test_largest_waits),
+		cmocka_unit_test(test_waited_objects),
+		cmocka_unit_test(test_control_characters),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_recording),
+		cmocka_unit_test(test_process_ledger),
+		cmocka_unit_test(test_json_processes),
+		cmocka_unit_test(test_leaves_are_unique),
 		cmocka_unit_test(test_labels),
 	};
 

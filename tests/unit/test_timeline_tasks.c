@@ -269,6 +269,38 @@ static void test_second_snapshot(void **state)
 	scenario_free(&s);
 }
 
+/* Of whom the first account came only within the window, and who lived before, nothing is known. */
+static void test_no_base(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin_early(&s, 6, true);
+	birth(at(&s, -9), 10, 10);
+	described(at(&s, -5), 20, 20, "earlier");
+	described(at(&s, -5), 21, 20, "with base");
+	in(at(&s, -5), 20, 0);
+	in(at(&s, -5), 21, 0);
+	in(at(&s, -5), 10, 0);
+	stats(at(&s, -4), 21, 1000);
+	scenario_window_start(&s);
+	birth(at(&s, 1), 11, 10);
+	in(at(&s, 2), 11, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		static const uint32_t tids[] = {10, 11, 20, 21};
+
+		exiting(at(&s, 4), tids[i], tids[i], 0, 0);
+		dead(&s, tids[i]);
+		stats(&s, tids[i], 9000);
+	}
+	scenario_finish(&s);
+	assert_false(scenario_thread(&s, 10, 0)->kernel.known);
+	assert_true(scenario_thread(&s, 11, 0)->kernel.known);
+	assert_false(scenario_thread(&s, 20, 0)->kernel.known);
+	assert_true(scenario_thread(&s, 21, 0)->kernel.known);
+	scenario_free(&s);
+}
+
 /* Threads that were gone before the window, or came after it, are not in the timeline. */
 static void test_outside_the_window(void **state)
 {
@@ -559,6 +591,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_ticks),
 	cmocka_unit_test(test_open_waits),
 	cmocka_unit_test(test_snapshot_overtaken),
+	cmocka_unit_test(test_no_base),
 	cmocka_unit_test(test_outside_the_window),
 	cmocka_unit_test(test_nobody_in_the_window),
 	cmocka_unit_test(test_command),
