@@ -87,8 +87,9 @@ def test_lost_exits(context):
     """Of who ended while the recorder stood still it is not told that they go on."""
     output = context.path("p.json.gz")
     pingpong = " ".join(context.workload("pingpong", rounds=1000000))
-    recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder", f"{KEEP_MS}ms",
-                              "-o", output, "--", "sh", "-c", f"{pingpong} & sleep {PATIENCE}; kill $!; sleep {4 * PATIENCE}"])
+    command = f"{pingpong} & sleep {PATIENCE}; kill $!; sleep {4 * PATIENCE}"
+    recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder",
+                              f"{KEEP_MS}ms", "-o", output, "--", "sh", "-c", command])
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
     time.sleep(0.5 * PATIENCE)
     recorder.send_signal(signal.SIGSTOP)
@@ -105,7 +106,8 @@ def noted_samples(context, *arguments):
     """Whether samples are told to be missing of a program that begins to run again, after more than a
     second, while the recorder stands still; it then goes on for longer than what is kept."""
     output = context.path("t.capture")
-    command = f"sleep {2 * PATIENCE}; exec {' '.join(context.workload('sleeps', threads=1, rounds=300 * PATIENCE, ms=10))}"
+    runs = " ".join(context.workload("sleeps", threads=1, rounds=300 * PATIENCE, ms=10))
+    command = f"sleep {2 * PATIENCE}; exec {runs}"
     recorder = context.start([WALLPROF, "record", "-q", *arguments, "-o", output, "--", "sh", "-c", command])
     wait_until(output.exists, "the recording begins")
     time.sleep(1.6 * PATIENCE)
@@ -138,7 +140,8 @@ def record_on_full_disk(context, disk):
     """Of many threads, on a disk of 16 MB that others fill."""
     output = disk / "f.capture"
     target = context.start(context.workload("sleeps", threads=20, rounds=1000000, ms=1, step_us=10))
-    recorder = context.start([WALLPROF, "record", "--flight-recorder", f"{KEEP_MS}ms", "-o", output, "-p", str(target.pid)],
+    recorder = context.start([WALLPROF, "record", "--flight-recorder", f"{KEEP_MS}ms", "-o", output, "-p",
+                              str(target.pid)],
                              stderr=subprocess.PIPE, text=True)
     wait_until(output.exists, "the recording begins")
     time.sleep(2.5 * PATIENCE)
@@ -160,7 +163,8 @@ def test_full_disk(context):
     needs_root()
     disk = context.path("disk")
     disk.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "small", str(disk)], capture_output=True, text=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "small", str(disk)],
+                          capture_output=True, text=True)
     if done.returncode:
         raise Skip(f"no tmpfs: {done.stderr.strip()}")
     try:
