@@ -166,6 +166,7 @@ static void add_window(TimelineBuilder *builder, const struct rec_window *record
 		start_window(builder, record);
 	if (record->h.flags & WINDOW_END && !builder->end_known) {
 		builder->timeline->end_ns = MIN(builder->timeline->end_ns, record->h.ns);
+		builder->recorded_end_ns = record->h.ns;
 		builder->end_known = true;
 	}
 }

@@ -17,6 +17,18 @@ static const Life *command_life(const TimelineBuilder *builder)
 	return NULL;
 }
 
+/* What was asked for of the window is counted from its beginning. */
+static void move_start(TimelineBuilder *builder, uint64_t ns)
+{
+	Timeline *timeline = builder->timeline;
+
+	timeline->realtime_start_ns += ns;
+	timeline->start_ns += ns;
+	if (builder->filter.to_ns)
+		timeline->end_ns = MIN(timeline->end_ns + ns, builder->recorded_end_ns);
+	timeline->end_ns = MAX(timeline->end_ns, timeline->start_ns);
+}
+
 /*
  * The command is let go by the recorder, for which it waits at a pipe when the window begins. That
  * is no wait of the program's: the window begins at that wake-up.
@@ -25,25 +37,23 @@ static void skip_launch(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
 	const Life *life = command_life(builder);
-	uint64_t recorder;
+	uint64_t recorder, recorded_ns = timeline->start_ns - builder->filter.from_ns;
 	size_t i = 1;
 
 	if (!life || !timeline_meta_number(timeline, "recorder_pid", &recorder))
 		return;
 	while (i < life->thread.intervals.count &&
-	       life->thread.intervals.items[i].start_ns <= timeline->start_ns)
+	       life->thread.intervals.items[i].start_ns <= recorded_ns)
 		i++;
 	if (i == life->thread.intervals.count)
 		return;
 
 	const Interval *wait = &life->thread.intervals.items[i - 1], *woken = wait + 1;
 
-	if (wait->state == STATE_BLOCKED && wait->start_ns <= timeline->start_ns &&
+	if (wait->state == STATE_BLOCKED && wait->start_ns <= recorded_ns &&
 	    woken->flags & MARK_WAKING && woken->start_ns < timeline->end_ns &&
-	    wait->waker != THREAD_NONE && timeline->tasks.items[wait->waker].ns_tgid == recorder) {
-		timeline->realtime_start_ns += woken->start_ns - timeline->start_ns;
-		timeline->start_ns = woken->start_ns;
-	}
+	    wait->waker != THREAD_NONE && timeline->tasks.items[wait->waker].ns_tgid == recorder)
+		move_start(builder, woken->start_ns - recorded_ns);
 }
 
 static void set_window(TimelineBuilder *builder)

@@ -145,6 +145,7 @@ struct TimelineBuilder {
 	Map life_of_own; /* (process, number in its innermost PID namespace) -> lives */
 	bool start_known, end_known;
 	uint64_t first_ns, last_ns; /* of all events */
+	uint64_t recorded_end_ns;   /* of the window that was recorded; NS_NEVER: not known */
 	Spans lost_switches, lost_wakings;
 	TimelineFilter filter;
 };

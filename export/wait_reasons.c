@@ -135,6 +135,30 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 	return reason;
 }
 
+/*
+ * Was the C library entered by a function that it does not export? Without its symbol table only
+ * exports have names. A semaphore is waited for in one of those, to which the exported one only
+ * jumps; a condition variable in the exported one itself.
+ */
+static bool entered_by_nameless(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	const Frames *frames = explainer->frames;
+	const Frame *entry = NULL;
+
+	for (size_t i = 0; i < functions.count; i++) {
+		const Frame *frame = &frames->list.items[functions.frames[functions.count - 1 - i]];
+
+		if (frame->lib == LIBRARY_NONE)
+			return false;
+		if (entry && frame->lib != entry->lib)
+			return !strncmp(frames->libraries.items[entry->lib].name, "libc.so", 7) &&
+			       entry->nameless;
+		entry = frame;
+	}
+	return false;
+}
+
 static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
@@ -146,6 +170,12 @@ static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 	known = &explainer->futexes[wait->user_stack];
 	if (!*known)
 		*known = look_for_futex(explainer, thread, wait) + 1;
+	if (*known - 1 == REASON_NONE && wait->reason == REASON_CONDVAR_OR_SEMAPHORE &&
+	    entered_by_nameless(explainer, thread, wait))
+		*known = REASON_SEMAPHORE + 1;
+	/* At its end a wait for a condition variable is one for the mutex, as its value says. */
+	if (wait->reason == REASON_MUTEX && *known - 1 == REASON_CONDVAR)
+		return;
 	if (*known - 1 != REASON_NONE)
 		thread_explain(thread, i, *known - 1,
 			       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL

@@ -89,13 +89,13 @@ def test_lost_exits(context):
     pingpong = " ".join(context.workload("pingpong", rounds=1000000))
     command = f"{pingpong} & sleep {PATIENCE}; kill $!; sleep {4 * PATIENCE}"
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "--ring-size", "64K", "--flight-recorder",
-                              f"{KEEP_MS}ms", "-o", output, "--", "sh", "-c", command])
+                              f"{KEEP_MS}ms", "-o", output, "--", "sh", "-c", command], stderr=subprocess.PIPE, text=True)
     wait_until(lambda: context.path("p.json.gz.capture").exists(), "the recording begins")
     time.sleep(0.5 * PATIENCE)
     recorder.send_signal(signal.SIGSTOP)
     time.sleep(1 * PATIENCE)
     recorder.send_signal(signal.SIGCONT)
-    check(recorder.wait(timeout=context.patience_s) == 0, "it failed")
+    check(recorder.wait(timeout=context.patience_s) == 0, f"status {recorder.returncode}: {recorder.stderr.read()}")
     recording = Recording(context, output)
     check(recording.report["totals"]["exit"]["lost"] > 0, "no exit was lost, so nothing was tested")
     check_dead(recording, ("pingpong", "ask"))

@@ -37,8 +37,9 @@ def path_of(names):
 def perf_paths(context, command, name):
     """Of the user stacks that perf has."""
     data = context.path(name)
-    run = subprocess.run(["perf", "record", "-q", "-o", data, "-e", "cpu-clock:u", "-F", FREQUENCY,
-                          "--call-graph", "dwarf,65528", "--", *command], capture_output=True,
+    # Without build ids: perf 6.1 may smash its stack over them.
+    run = subprocess.run(["perf", "record", "-q", "--no-buildid", "--no-buildid-cache", "-o", data, "-e",
+                          "cpu-clock:u", "-F", FREQUENCY, "--call-graph", "dwarf,65528", "--", *command], capture_output=True,
                          text=True)
     check(run.returncode == 0, f"perf record: {run.stderr[-500:]}")
     script = subprocess.run(["perf", "script", "-i", data, "--no-inline", "-F",
