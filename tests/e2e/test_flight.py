@@ -51,7 +51,7 @@ def test_command(context):
 
 def test_short(context):
     """What is shorter is kept whole."""
-    recording = context.record("sleeps", "--flight-recorder", "1h", undisturbed=False, threads=2, rounds=4, ms=20)
+    recording = context.record("sleeps", "--flight-recorder", "1h", threads=2, rounds=4, ms=20)
     check_kept(recording, recording.profile.window_ns)
     check(recording.profile.window_ns > 80 * MS, f"a window of {recording.profile.window_ns}")
 
