@@ -159,9 +159,20 @@ static bool entered_by_nameless(Explainer *explainer, const Thread *thread, cons
 	return false;
 }
 
+/* The same, or REASON_CONDVAR_OR_SEMAPHORE: if the value says one of these it is a semaphore. */
+static enum reason futex_by_stack(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	enum reason told = look_for_futex(explainer, thread, wait);
+
+	if (told == REASON_NONE && entered_by_nameless(explainer, thread, wait))
+		return REASON_CONDVAR_OR_SEMAPHORE;
+	return told;
+}
+
 static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
+	enum reason told;
 	uint8_t *known;
 
 	if (wait->state != STATE_BLOCKED || wait->syscall != __NR_futex ||
@@ -169,18 +180,17 @@ static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 		return;
 	known = &explainer->futexes[wait->user_stack];
 	if (!*known)
-		*known = look_for_futex(explainer, thread, wait) + 1;
-	if (*known - 1 == REASON_NONE && wait->reason == REASON_CONDVAR_OR_SEMAPHORE &&
-	    entered_by_nameless(explainer, thread, wait))
-		*known = REASON_SEMAPHORE + 1;
+		*known = futex_by_stack(explainer, thread, wait) + 1;
+	told = *known - 1;
+	if (told == REASON_CONDVAR_OR_SEMAPHORE)
+		told = wait->reason == told ? REASON_SEMAPHORE : REASON_NONE;
 	/* At its end a wait for a condition variable is one for the mutex, as its value says. */
-	if (wait->reason == REASON_MUTEX && *known - 1 == REASON_CONDVAR)
+	if (told == REASON_NONE || (wait->reason == REASON_MUTEX && told == REASON_CONDVAR))
 		return;
-	if (*known - 1 != REASON_NONE)
-		thread_explain(thread, i, *known - 1,
-			       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
-				       ? RULE_KERNEL_AND_USER
-				       : RULE_USER);
+	thread_explain(thread, i, told,
+		       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
+			       ? RULE_KERNEL_AND_USER
+			       : RULE_USER);
 }
 
 /* A timerfd that is polled is told by what it is called: to poll it is an event like others. */
