@@ -10,17 +10,10 @@ typedef struct Place {
 /* The interval that ends at ns or has it inside; SIZE_MAX: the thread was not there yet. */
 static size_t interval_before(const Thread *thread, uint64_t ns)
 {
-	size_t low = 0, high = thread->intervals.count;
+	size_t at = partition_point(middle, thread->intervals.count,
+				    thread->intervals.items[middle].start_ns < ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->intervals.items[middle].start_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 ? low - 1 : SIZE_MAX;
+	return at > 0 ? at - 1 : SIZE_MAX;
 }
 
 static uint32_t thread_of_task(const Timeline *timeline, uint32_t task)
@@ -226,18 +219,11 @@ static void copy_ticks(const Timeline *timeline, Thread *strip, size_t i)
 {
 	const Thread *thread = &timeline->threads.items[strip->owners.items[i]];
 	uint64_t from_ns = strip->intervals.items[i].start_ns, to_ns = interval_end(strip, i);
-	size_t low = 0, high = thread->ticks.count;
+	size_t at = partition_point(middle, thread->ticks.count,
+				    thread->ticks.items[middle].ns < from_ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->ticks.items[middle].ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < thread->ticks.count && thread->ticks.items[low].ns < to_ns; low++) {
-		Tick tick = thread->ticks.items[low];
+	for (; at < thread->ticks.count && thread->ticks.items[at].ns < to_ns; at++) {
+		Tick tick = thread->ticks.items[at];
 
 		tick.owner = strip->owners.items[i];
 		*vec_push(&strip->ticks) = tick;

@@ -182,17 +182,8 @@ static const struct {
 
 const char *syscall_label(int syscall)
 {
-	size_t low = 0, high = ARRAY_LEN(syscalls);
+	size_t at = partition_point(middle, ARRAY_LEN(syscalls), syscalls[middle].number < syscall);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (syscalls[middle].number == syscall)
-			return syscalls[middle].name;
-		if (syscalls[middle].number < syscall)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return at < ARRAY_LEN(syscalls) && syscalls[at].number == syscall ? syscalls[at].name
+									  : NULL;
 }

@@ -324,18 +324,11 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
 {
 	uint64_t ns = thread->intervals.items[interval].start_ns;
-	size_t low = 0, high = thread->waker_stacks.count;
+	size_t at = partition_point(middle, thread->waker_stacks.count,
+				    thread->waker_stacks.items[middle].start_ns < ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->waker_stacks.items[middle].start_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < thread->waker_stacks.count && thread->waker_stacks.items[low].start_ns == ns
-		       ? &thread->waker_stacks.items[low]
+	return at < thread->waker_stacks.count && thread->waker_stacks.items[at].start_ns == ns
+		       ? &thread->waker_stacks.items[at]
 		       : NULL;
 }
 

@@ -66,17 +66,7 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 /* The first run that ends after ns. */
 static size_t run_at(const Timeline *timeline, const Cpu *cpu, uint64_t ns)
 {
-	size_t low = 0, high = cpu->runs.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (cpu_run_end(timeline, cpu, middle) <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(middle, cpu->runs.count, cpu_run_end(timeline, cpu, middle) <= ns);
 }
 
 /* Within the span of a loss there may have been switches that came back to where they began. */

@@ -37,17 +37,10 @@ static int compare_faults(const void *a, const void *b)
 /* The interval that ns lies in; a thread has one at least. */
 static size_t interval_at(const Thread *thread, uint64_t ns)
 {
-	size_t low = 0, high = thread->intervals.count;
+	size_t next = partition_point(middle, thread->intervals.count,
+				      thread->intervals.items[middle].start_ns <= ns);
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->intervals.items[middle].start_ns <= ns)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return MAX(next, 1u) - 1;
 }
 
 /*

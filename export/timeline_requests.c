@@ -94,36 +94,22 @@ static void find_thread(Timeline *timeline, uint32_t number)
 /* Of the call that a wait that began at ns is in. */
 static uint32_t call_object(const Thread *thread, uint64_t ns)
 {
-	size_t low = 0, high = thread->object_waits.count;
+	size_t next = partition_point(middle, thread->object_waits.count,
+				      thread->object_waits.items[middle].start_ns <= ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->object_waits.items[middle].start_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low > 0 && thread->object_waits.items[low - 1].start_ns == ns)
-		return thread->object_waits.items[low - 1].object;
+	if (next > 0 && thread->object_waits.items[next - 1].start_ns == ns)
+		return thread->object_waits.items[next - 1].object;
 	return OBJECT_NONE;
 }
 
 /* The fault that lasts at ns, or NULL. */
 static const Fault *fault_at(const Thread *thread, uint64_t ns)
 {
-	size_t low = 0, high = thread->faults.count;
+	size_t next = partition_point(middle, thread->faults.count,
+				      thread->faults.items[middle].end_ns <= ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->faults.items[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < thread->faults.count && thread->faults.items[low].start_ns <= ns)
-		return &thread->faults.items[low];
+	if (next < thread->faults.count && thread->faults.items[next].start_ns <= ns)
+		return &thread->faults.items[next];
 	return NULL;
 }
 
@@ -172,17 +158,10 @@ static void completions_free(Completions *completions)
 static uint32_t last_until(const Timeline *timeline, const uint32_t *numbers, size_t count,
 			   uint64_t ns)
 {
-	size_t low = 0, high = count;
+	size_t next = partition_point(middle, count,
+				      timeline->requests.list.items[numbers[middle]].end_ns <= ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (timeline->requests.list.items[numbers[middle]].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 ? numbers[low - 1] : REQUEST_NONE;
+	return next > 0 ? numbers[next - 1] : REQUEST_NONE;
 }
 
 static bool may_wait_for_disk(const Interval *interval)
@@ -378,18 +357,11 @@ void requests_finish(Timeline *timeline)
 
 uint32_t thread_wait_request(const Thread *thread, size_t interval)
 {
-	size_t low = 0, high = thread->request_waits.count;
+	size_t at = partition_point(middle, thread->request_waits.count,
+				    thread->request_waits.items[middle].interval < interval);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->request_waits.items[middle].interval < interval)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < thread->request_waits.count &&
-	    thread->request_waits.items[low].interval == interval)
-		return thread->request_waits.items[low].request;
+	if (at < thread->request_waits.count &&
+	    thread->request_waits.items[at].interval == interval)
+		return thread->request_waits.items[at].request;
 	return REQUEST_NONE;
 }

@@ -37,19 +37,11 @@ void spans_prepare(Spans *spans)
 /* When, within [from_ns, to_ns], something was lost first; NS_NEVER if nothing was. */
 static uint64_t spans_first(const Spans *spans, uint64_t from_ns, uint64_t to_ns)
 {
-	size_t low = 0, high = spans->count;
+	size_t at = partition_point(middle, spans->count, spans->items[middle].to_ns < from_ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (spans->items[middle].to_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == spans->count || spans->items[low].from_ns > to_ns)
+	if (at == spans->count || spans->items[at].from_ns > to_ns)
 		return NS_NEVER;
-	return MAX(spans->items[low].from_ns, from_ns);
+	return MAX(spans->items[at].from_ns, from_ns);
 }
 
 /* ---- marks ---------------------------------------------------------------------- */

@@ -56,19 +56,12 @@ static void sort_places(CachedObject *object)
 
 const struct rec_symbol *cached_object_find(const CachedObject *object, uint64_t address)
 {
-	size_t low = 0, high = object->places.count;
+	size_t at = partition_point(middle, object->places.count,
+				    address_at(object, object->places.items[middle]) < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (address_at(object, object->places.items[middle]) < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == object->places.count || address_at(object, object->places.items[low]) != address)
+	if (at == object->places.count || address_at(object, object->places.items[at]) != address)
 		return NULL;
-	return (const struct rec_symbol *)(object->records.items + object->places.items[low]);
+	return (const struct rec_symbol *)(object->records.items + object->places.items[at]);
 }
 
 void cached_object_add(CachedObject *object, const struct rec_symbol *symbol)

@@ -99,19 +99,12 @@ static void read_units(Finder *finder)
 
 static uint32_t unit_of(const Finder *finder, uint64_t address)
 {
-	size_t low = 0, high = finder->ranges.count;
+	size_t next = partition_point(middle, finder->ranges.count,
+				      finder->ranges.items[middle].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (finder->ranges.items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 0; back < MIN(low, (size_t)NESTED_MAX); back++)
-		if (address < finder->ranges.items[low - 1 - back].end)
-			return finder->ranges.items[low - 1 - back].unit;
+	for (size_t back = 0; back < MIN(next, (size_t)NESTED_MAX); back++)
+		if (address < finder->ranges.items[next - 1 - back].end)
+			return finder->ranges.items[next - 1 - back].unit;
 	return NONE;
 }
 
@@ -234,15 +227,10 @@ static uint32_t call_source(Finder *finder, Dwarf_Die *call)
 /* The first of the subset that is at or behind address. */
 static size_t lower_bound(const Finder *finder, Subset subset, uint64_t address)
 {
-	while (subset.first < subset.end) {
-		size_t middle = subset.first + (subset.end - subset.first) / 2;
+	const uint32_t *picked = finder->picked.items + subset.first;
 
-		if (finder->addresses[finder->picked.items[middle]] < address)
-			subset.first = middle + 1;
-		else
-			subset.end = middle;
-	}
-	return subset.first;
+	return subset.first + partition_point(middle, subset.end - subset.first,
+					      finder->addresses[picked[middle]] < address);
 }
 
 static int compare_numbers(const void *a, const void *b)

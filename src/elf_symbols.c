@@ -94,18 +94,10 @@ static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
 /* Whether one of the addresses that are asked for lies in the symbol. */
 static bool holds_address(const ElfSymbols *symbols, const GElf_Sym *sym)
 {
-	size_t low = 0, high = symbols->address_count;
+	size_t at = partition_point(middle, symbols->address_count,
+				    symbols->addresses[middle] < sym->st_value);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->addresses[middle] < sym->st_value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < symbols->address_count &&
-	       symbols->addresses[low] - sym->st_value < sym->st_size;
+	return at < symbols->address_count && symbols->addresses[at] - sym->st_value < sym->st_size;
 }
 
 static void add_function(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols *symbols)
@@ -227,18 +219,11 @@ void elf_symbols_settle(ElfSymbols *symbols)
 
 const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
 {
-	size_t low = 0, high = symbols->list.count; /* those before low start at or before svma */
+	size_t next = partition_point(middle, symbols->list.count,
+				      symbols->list.items[middle].start <= svma);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->list.items[middle].start <= svma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t back = 0; back < MIN(low, (size_t)NESTED_MAX); back++) {
-		const ElfSymbol *symbol = &symbols->list.items[low - 1 - back];
+	for (size_t back = 0; back < MIN(next, (size_t)NESTED_MAX); back++) {
+		const ElfSymbol *symbol = &symbols->list.items[next - 1 - back];
 
 		if (svma - symbol->start < symbol->size)
 			return symbol;

@@ -351,23 +351,16 @@ bool jit_table_line(const JitTable *table, const JitPiece *piece, uint64_t avma,
 {
 	const Code *code = &table->codes.items[piece->code];
 	uint64_t offset = avma - piece->start;
-	size_t low = 0, high = code->line_count;
 	const Line *lines;
+	size_t next;
 
 	if (code->line_count == 0)
 		return false;
 	lines = table->lines.items + code->first_line;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (lines[middle].offset <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || lines[low - 1].line == 0)
+	next = partition_point(middle, code->line_count, lines[middle].offset <= offset);
+	if (next == 0 || lines[next - 1].line == 0)
 		return false;
-	*ret_source = strings_get(&table->strings, lines[low - 1].source);
-	*ret_line = lines[low - 1].line;
+	*ret_source = strings_get(&table->strings, lines[next - 1].source);
+	*ret_line = lines[next - 1].line;
 	return true;
 }

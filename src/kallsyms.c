@@ -169,20 +169,13 @@ void kallsyms_free(Kallsyms *kallsyms)
 
 bool kallsyms_find(const Kallsyms *kallsyms, uint64_t avma, KernelSymbol *ret_symbol)
 {
-	size_t low = 0, high = kallsyms->functions.count;
+	size_t next = partition_point(middle, kallsyms->functions.count,
+				      kallsyms->functions.items[middle].start <= avma);
 	const Entry *entry;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (kallsyms->functions.items[middle].start <= avma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	if (next == 0)
 		return false;
-	entry = &kallsyms->functions.items[low - 1];
+	entry = &kallsyms->functions.items[next - 1];
 	if (avma - entry->start >= (entry->size ? entry->size : UNKNOWN_END_MAX))
 		return false;
 	*ret_symbol = (KernelSymbol){

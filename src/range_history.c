@@ -63,17 +63,8 @@ static void build_bounds(RangeHistory *history)
 /* How many bounds are not above avma. */
 static size_t count_bounds(const RangeHistory *history, uint64_t avma)
 {
-	size_t low = 0, high = history->bounds.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (history->bounds.items[middle] <= avma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(middle, history->bounds.count,
+			       history->bounds.items[middle] <= avma);
 }
 
 /* The leaf that holds avma, or history->ranges. */
@@ -147,36 +138,18 @@ static void build(RangeHistory *history)
 
 size_t range_history_count(RangeHistory *history, uint64_t ns)
 {
-	size_t low = 0, high;
-
 	build(history);
-	high = history->list.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (history->list.items[middle].from_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return partition_point(middle, history->list.count,
+			       history->list.items[middle].from_ns <= ns);
 }
 
 /* How many entries of a node's list are below `until`. */
 static uint32_t count_below(const RangeHistory *history, uint32_t node, size_t until)
 {
 	uint32_t first = history->node_starts[node];
-	uint32_t low = first, high = history->node_starts[node + 1];
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (history->lists[middle] < until)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - first;
+	return partition_point(middle, history->node_starts[node + 1] - first,
+			       history->lists[first + middle] < until);
 }
 
 const TimedRange *range_history_find(RangeHistory *history, uint64_t ns, uint64_t avma)

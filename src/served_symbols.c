@@ -157,17 +157,10 @@ void served_symbols_free(ServedSymbols *symbols)
 const struct rec_symbol *served_symbols_find(const ServedSymbols *symbols, uint64_t relative)
 {
 	uint64_t address = symbols->base_svma + relative;
-	size_t low = 0, high = symbols->list.count;
+	size_t at = partition_point(middle, symbols->list.count,
+				    symbols->list.items[middle]->address < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->list.items[middle]->address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < symbols->list.count && symbols->list.items[low]->address == address
-		       ? symbols->list.items[low]
+	return at < symbols->list.count && symbols->list.items[at]->address == address
+		       ? symbols->list.items[at]
 		       : NULL;
 }

@@ -288,19 +288,13 @@ static void settle(Spaces *spaces)
 /* The epoch that the process was in at ns; the first one if ns is before all. */
 static uint32_t epoch_at(const Spaces *spaces, const Process *process, uint64_t ns)
 {
-	size_t low = 1, high = process->epochs.count;
+	const uint32_t *epochs = process->epochs.items;
+	size_t next = partition_point(middle, process->epochs.count,
+				      spaces->epochs.items[epochs[middle]].from_ns <= ns);
 
-	if (high == 0)
+	if (process->epochs.count == 0)
 		return EPOCH_NONE; /* nothing but code is known of it */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (spaces->epochs.items[process->epochs.items[middle]].from_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return process->epochs.items[low - 1];
+	return epochs[MAX(next, 1u) - 1];
 }
 
 uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns)

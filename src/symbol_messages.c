@@ -17,18 +17,11 @@
 
 static size_t address_index(const SymbolJob *job, uint64_t address)
 {
-	size_t low = 0, high = job->request.count;
+	size_t at = partition_point(middle, job->request.count,
+				    job->request.addresses[middle] < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (job->request.addresses[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < job->request.count && job->request.addresses[low] == address ? low
-										  : SYMBOL_NO_PLACE;
+	return at < job->request.count && job->request.addresses[at] == address ? at
+										: SYMBOL_NO_PLACE;
 }
 
 static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)

@@ -503,19 +503,12 @@ Image *images_find(const Images *images, uint32_t tgid, uint64_t start_boottime,
 
 const ImageMapping *image_find(const Image *image, uint64_t avma)
 {
-	size_t low = 0, high = image->mappings.count;
+	size_t next = partition_point(middle, image->mappings.count,
+				      image->mappings.items[middle].start <= avma);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (image->mappings.items[middle].start <= avma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || image->mappings.items[low - 1].last < avma)
+	if (next == 0 || image->mappings.items[next - 1].last < avma)
 		return NULL;
-	return &image->mappings.items[low - 1];
+	return &image->mappings.items[next - 1];
 }
 
 void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),

@@ -47,17 +47,9 @@ static void join_ranges(UnwindRanges *ranges)
 
 const UnwindRange *unwind_ranges_find(const UnwindRanges *ranges, uint64_t address)
 {
-	size_t low = 0, high = ranges->count; /* those before low begin at or before the address */
+	size_t next = partition_point(middle, ranges->count, ranges->items[middle].from <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->items[middle].from <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && address < ranges->items[low - 1].to ? &ranges->items[low - 1] : NULL;
+	return next > 0 && address < ranges->items[next - 1].to ? &ranges->items[next - 1] : NULL;
 }
 
 /* offset: of the bytes in the file. */

@@ -309,15 +309,8 @@ bool unwind_table_valid(const UnwindTable *table)
 
 const struct unwind_row *unwind_table_find(const UnwindTable *table, uint32_t pc)
 {
-	size_t low = 0, high = table->rows.count; /* those before low begin at or before pc */
+	size_t next =
+		partition_point(middle, table->rows.count, table->rows.items[middle].pc <= pc);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (table->rows.items[middle].pc <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return &table->rows.items[low - 1];
+	return &table->rows.items[next - 1];
 }

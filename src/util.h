@@ -113,6 +113,25 @@ int write_all(int fd, const void *data, size_t size);
 		(v)->items = NULL;                                                                 \
 		(v)->count = (v)->capacity = 0;                                                    \
 	})
+/*
+ * How many of `n` items, which are in order, come before what is looked for: the condition, which
+ * tells of the item at place i whether it does, is asked for about log2(n) of them. It can hold no
+ * other partition_point.
+ *
+ *	size_t at = partition_point(i, foos.count, foos.items[i].start < wanted);
+ */
+#define partition_point(i, n, condition)                                                           \
+	({                                                                                         \
+		size_t first_ = 0, behind_ = (n);                                                  \
+		while (first_ < behind_) {                                                         \
+			size_t i = first_ + (behind_ - first_) / 2;                                \
+			if (condition)                                                             \
+				first_ = i + 1;                                                    \
+			else                                                                       \
+				behind_ = i;                                                       \
+		}                                                                                  \
+		first_;                                                                            \
+	})
 
 /* ---- Map: u64 -> u32, open addressing ----------------------------------- */
 

@@ -33,10 +33,26 @@ static void test_shell_word(void **state)
 	}
 }
 
+/* All places in lists of all lengths: the same as counted one by one, in few questions. */
+static void test_partition_point(void **state)
+{
+	(void)state;
+	for (size_t count = 0; count <= 70; count++) {
+		for (size_t wanted = 0; wanted <= count; wanted++) {
+			size_t asked = 0;
+			size_t found = partition_point(i, count, (asked++, i < wanted));
+
+			assert_int_equal(found, wanted);
+			assert_true(asked <= 7); /* 70 < 2^7 */
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shell_word),
+		cmocka_unit_test(test_partition_point),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
