@@ -66,6 +66,67 @@ void chrome_key_time(Chrome *chrome, uint64_t ns)
 	json_key_us(&chrome->json, "ts", timeline_time(chrome->timeline, ns));
 }
 
+void chrome_begin_data(Chrome *chrome)
+{
+	json_key_object(&chrome->json, "args");
+	json_key_object(&chrome->json, "data");
+}
+
+void chrome_end_data(Chrome *chrome)
+{
+	json_end_object(&chrome->json);
+	json_end_object(&chrome->json);
+}
+
+static void write_time(Json *json, const Fact *fact)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%sMs", fact->key);
+	json_key_ms(json, key, fact->number);
+}
+
+uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number)
+{
+	const Timeline *timeline = chrome->timeline;
+	const Task *task = &timeline->tasks.items[number];
+
+	if (task->thread < timeline->threads.count)
+		return chrome->tids[task->thread];
+	return task->ns_tid ? task->ns_tid : task->tid;
+}
+
+static void write_fact(void *user, const Fact *fact)
+{
+	Chrome *chrome = user;
+
+	switch (fact->kind) {
+	case FACT_TEXT:
+	case FACT_ADDRESS:
+		json_key_string(&chrome->json, fact->key, fact->text);
+		break;
+	case FACT_NUMBER:
+		json_key_u64(&chrome->json, fact->key, fact->number);
+		break;
+	case FACT_TIME:
+		write_time(&chrome->json, fact);
+		break;
+	case FACT_TASK:
+		json_key_u64(&chrome->json, fact->key, chrome_task_tid(chrome, fact->number));
+		break;
+	}
+}
+
+FactSink chrome_facts(Chrome *chrome)
+{
+	return (FactSink){
+		.write = write_fact,
+		.user = chrome,
+		.timeline = chrome->timeline,
+		.frames = chrome->frames,
+	};
+}
+
 static void name_it(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid, const char *name)
 {
 	chrome_begin(chrome, "M", what, pid, tid);
@@ -192,13 +253,11 @@ static void write_end_of_process(Chrome *chrome, const Process *process)
 	json_key_string(json, "cat", "Process");
 	json_key_string(json, "s", "p");
 	chrome_key_time(chrome, process->end_ns);
-	json_key_object(json, "args");
-	json_key_object(json, "data");
+	chrome_begin_data(chrome);
 	json_key_string(json, "status", text);
 	if (process->path)
 		json_key_string(json, "path", process->path);
-	json_end_object(json);
-	json_end_object(json);
+	chrome_end_data(chrome);
 	json_end_object(json);
 }
 

@@ -16,20 +16,16 @@ uint64_t cpu_runs_fit(const Timeline *timeline, uint64_t budget)
 static void write_run(Chrome *chrome, uint32_t cpu, const CpuRun *run, uint64_t end_ns)
 {
 	_cleanup_free_ char *name = cpu_run_text(chrome->timeline, run->task);
-	const Task *task =
-		run->task == CPU_UNKNOWN ? NULL : &chrome->timeline->tasks.items[run->task];
 	Json *json = &chrome->json;
 
 	chrome_begin(chrome, "X", name, CHROME_CPUS_PID, CHROME_CPUS_TID + cpu);
 	json_key_string(json, "cat", "CPU");
 	chrome_key_time(chrome, run->start_ns);
 	json_key_us(json, "dur", end_ns - run->start_ns);
-	if (task) {
-		json_key_object(json, "args");
-		json_key_object(json, "data");
-		json_key_u64(json, "tid", task->ns_tid ? task->ns_tid : task->tid);
-		json_end_object(json);
-		json_end_object(json);
+	if (run->task != CPU_UNKNOWN) {
+		chrome_begin_data(chrome);
+		json_key_u64(json, "tid", chrome_task_tid(chrome, run->task));
+		chrome_end_data(chrome);
 	}
 	json_end_object(json);
 }

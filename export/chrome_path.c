@@ -19,11 +19,9 @@ static void write_slice(Chrome *chrome, size_t first, size_t end)
 	json_key_string(json, "cat", CRITICAL_PATH);
 	chrome_key_time(chrome, from_ns);
 	json_key_us(json, "dur", interval_end(strip, end - 1) - from_ns);
-	json_key_object(json, "args");
-	json_key_object(json, "data");
+	chrome_begin_data(chrome);
 	json_key_u64(json, "tid", chrome->tids[owner]);
-	json_end_object(json);
-	json_end_object(json);
+	chrome_end_data(chrome);
 	json_end_object(json);
 }
 

@@ -5,6 +5,7 @@
 #ifndef WALLPROF_CHROME_PRIVATE_H
 #define WALLPROF_CHROME_PRIVATE_H
 
+#include "facts.h"
 #include "json.h"
 #include "tables.h"
 #include "timeline.h"
@@ -39,6 +40,16 @@ void chrome_begin(Chrome *chrome, const char *phase, const char *name, uint32_t 
 void chrome_begin_of(Chrome *chrome, const char *phase, const char *name, const Thread *thread);
 /* The member "ts"; ns: on the timeline's clock. */
 void chrome_key_time(Chrome *chrome, uint64_t ns);
+/* The object "data" in "args", in which the viewers show what is told of an event. */
+void chrome_begin_data(Chrome *chrome);
+void chrome_end_data(Chrome *chrome);
+/*
+ * Of Timeline::tasks[number]: a thread that is in the trace has its number there, any other that of
+ * its namespace or, if it is not visible there, the kernel's.
+ */
+uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number);
+/* Writes facts as members; of times the names end in "Ms". Valid as long as chrome is. */
+FactSink chrome_facts(Chrome *chrome);
 
 /* chrome_threads.c: slices, states and flows of a thread. */
 void chrome_write_thread(Chrome *chrome, const Thread *thread);

@@ -4,44 +4,24 @@
  * for they overlap or are no thread's.
  */
 #include "chrome_private.h"
-#include "fault.h"
-#include "labels.h"
 
 #define PAGE_FAULT "Page fault"
-
-static void write_fault_data(Chrome *chrome, const Fault *fault)
-{
-	Json *json = &chrome->json;
-
-	json_key_object(json, "args");
-	json_key_object(json, "data");
-	json_key_string(json, "class", fault_class_label(fault_class(fault)));
-	json_key_string(json, "access", fault_access_label(fault));
-	json_key_string(json, "memory", fault_memory_label(fault));
-	if (fault_page_label(fault))
-		json_key_string(json, "page", fault_page_label(fault));
-	if (fault->file != OBJECT_NONE) {
-		json_key_string(json, "file",
-				chrome->timeline->objects.list.items[fault->file].name);
-		if (fault->offset != OFFSET_UNKNOWN)
-			json_key_u64(json, "offset", fault->offset);
-	}
-	json_key_ms(json, "waitedMs", fault->waited_ns);
-	json_end_object(json);
-	json_end_object(json);
-}
 
 static void write_fault_end(Chrome *chrome, const char *phase, const Thread *thread,
 			    const Fault *fault)
 {
+	FactSink sink = chrome_facts(chrome);
 	Json *json = &chrome->json;
 
 	chrome_begin_of(chrome, phase, PAGE_FAULT, thread);
 	json_key_string(json, "cat", category_info[CATEGORY_FAULT].name);
 	json_key_u64(json, "id", chrome->faults);
 	chrome_key_time(chrome, *phase == 'b' ? fault->start_ns : fault->end_ns);
-	if (*phase == 'b')
-		write_fault_data(chrome, fault);
+	if (*phase == 'b') {
+		chrome_begin_data(chrome);
+		facts_fault(&sink, thread, fault);
+		chrome_end_data(chrome);
+	}
 	json_end_object(json);
 }
 
@@ -59,44 +39,9 @@ void chrome_write_faults(Chrome *chrome, const Thread *thread)
 	}
 }
 
-static void write_request_data(Chrome *chrome, const Request *request)
-{
-	const Timeline *timeline = chrome->timeline;
-	_cleanup_free_ char *device = device_text(&timeline->requests, request->device);
-	_cleanup_free_ char *over = request->over_device
-					    ? device_text(&timeline->requests, request->over_device)
-					    : NULL;
-	_cleanup_free_ char *flags = request_flags_text(request);
-	_cleanup_free_ char *status = request_status_text(request);
-	Json *json = &chrome->json;
-
-	json_key_object(json, "args");
-	json_key_object(json, "data");
-	json_key_string(json, "operation", request_operation(request));
-	json_key_string(json, "whose", request_origin(request));
-	json_key_string(json, "device", device);
-	if (over)
-		json_key_string(json, "partOf", over);
-	if (request->file != OBJECT_NONE)
-		json_key_string(json, "file", timeline->objects.list.items[request->file].name);
-	if (request->file != OBJECT_NONE && request->offset != OFFSET_UNKNOWN)
-		json_key_u64(json, "offset", request->offset);
-	json_key_u64(json, "bytes", request->bytes);
-	json_key_u64(json, "sector", request->sector);
-	if (request->held_ns > 0)
-		json_key_ms(json, "heldMs", request->held_ns);
-	if (!(request->flags & REQUEST_BIO)) {
-		json_key_ms(json, "queuedMs", request_queued_ns(request));
-		json_key_ms(json, "deviceMs", request_device_ns(request));
-	}
-	json_key_string(json, "flags", flags);
-	json_key_string(json, "result", status);
-	json_end_object(json);
-	json_end_object(json);
-}
-
 static void write_request_end(Chrome *chrome, const char *phase, const Request *request, size_t id)
 {
+	FactSink sink = chrome_facts(chrome);
 	Json *json = &chrome->json;
 
 	if (request->thread != THREAD_NONE)
@@ -112,8 +57,11 @@ static void write_request_end(Chrome *chrome, const char *phase, const Request *
 	chrome_key_time(chrome, *phase == 'b'
 					? MAX(request_begin(request), chrome->timeline->start_ns)
 					: request->end_ns);
-	if (*phase == 'b')
-		write_request_data(chrome, request);
+	if (*phase == 'b') {
+		chrome_begin_data(chrome);
+		facts_request(&sink, request);
+		chrome_end_data(chrome);
+	}
 	json_end_object(json);
 }
 
@@ -134,8 +82,7 @@ void chrome_write_requests(Chrome *chrome)
 
 static void write_loss_end(Chrome *chrome, const char *phase, size_t number, uint64_t ns)
 {
-	const LossSpan *loss = &chrome->timeline->losses.items[number];
-	const char *kind = record_kind_label(loss->kind);
+	FactSink sink = chrome_facts(chrome);
 	Json *json = &chrome->json;
 
 	chrome_begin(chrome, phase, CHROME_EVENTS_LOST, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
@@ -143,14 +90,9 @@ static void write_loss_end(Chrome *chrome, const char *phase, size_t number, uin
 	json_key_u64(json, "id", number);
 	chrome_key_time(chrome, ns);
 	if (*phase == 'b') {
-		json_key_object(json, "args");
-		json_key_object(json, "data");
-		json_key_string(json, "kind", kind ? kind : "other");
-		json_key_string(json, "why", loss_cause_label(loss->cause));
-		json_key_u64(json, "cpu", loss->cpu);
-		json_key_u64(json, "count", loss->count);
-		json_end_object(json);
-		json_end_object(json);
+		chrome_begin_data(chrome);
+		facts_loss(&sink, &chrome->timeline->losses.items[number]);
+		chrome_end_data(chrome);
 	}
 	json_end_object(json);
 }

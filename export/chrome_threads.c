@@ -4,69 +4,22 @@
  */
 #include "chrome_private.h"
 #include "chrome_slices.h"
-#include "labels.h"
 #include "wait.h"
 
 #define WAKE_UP "wake-up"
 
-/* What a wait for a disk waited for, if that is known. */
-static void write_wait_request(Chrome *chrome, const Thread *thread, size_t wait)
-{
-	const Requests *requests = &chrome->timeline->requests;
-	uint32_t number = thread_wait_request(thread, wait);
-	const Request *request;
-	_cleanup_free_ char *device = NULL;
-
-	if (number == REQUEST_NONE)
-		return;
-	request = &requests->list.items[number];
-	device = device_text(requests, request->device);
-	json_key_string(&chrome->json, "device", device);
-	if (request->held_ns > 0)
-		json_key_ms(&chrome->json, "heldMs", request->held_ns);
-	if (!(request->flags & REQUEST_BIO))
-		json_key_ms(&chrome->json, "onDeviceMs", request_device_ns(request));
-}
-
-static void write_object(Json *json, const Object *object)
-{
-	json_key_string(json, object->kind == OBJECT_FILE ? "file" : "object", object->name);
-}
-
 static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 {
-	const Interval *interval = &thread->intervals.items[slice->interval];
-	_cleanup_free_ char *evidence = wait_evidence(chrome->timeline, interval);
-	uint64_t delay = wait_delay_ns(thread, slice->interval);
-	const char *note = wait_note(interval);
-	char name[COMM_LEN + 1], other[COMM_LEN + 1];
-	const char *waker = wait_waker(chrome->timeline, thread, slice->interval, name);
-	uint32_t object = wait_object(chrome->timeline, thread, slice->interval);
-	_cleanup_free_ char *chain =
-		wait_waker_chain(chrome->timeline, chrome->frames, thread, slice->interval);
-	Json *json = &chrome->json;
+	FactSink sink = chrome_facts(chrome);
 
-	if (slice->folded) {
-		json_key_u64(json, "waits", slice->folded);
-		return;
-	}
-	if (evidence)
-		json_key_string(json, "evidence", evidence);
-	if (waker)
-		json_key_string(json, "wokenBy", waker);
-	if (waker && chain && *chain)
-		json_key_string(json, "wokenFrom", chain);
-	if (wait_holder(chrome->timeline, interval, other))
-		json_key_string(json, "heldBy", wait_holder(chrome->timeline, interval, other));
-	if (wait_rival(chrome->timeline, interval, other))
-		json_key_string(json, "ranInstead", wait_rival(chrome->timeline, interval, other));
-	if (delay != UINT64_MAX)
-		json_key_ms(json, "runQueueMs", delay);
-	if (note)
-		json_key_string(json, "note", note);
-	if (object != OBJECT_NONE)
-		write_object(json, &chrome->timeline->objects.list.items[object]);
-	write_wait_request(chrome, thread, slice->interval);
+	chrome_begin_data(chrome);
+	if (slice->folded)
+		json_key_u64(&chrome->json, "waits", slice->folded);
+	else if (thread->intervals.items[slice->interval].state == STATE_UNKNOWN)
+		facts_unknown(&sink, thread, slice->interval);
+	else
+		facts_wait(&sink, thread, slice->interval);
+	chrome_end_data(chrome);
 }
 
 static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice)
@@ -85,11 +38,7 @@ static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice
 		StackRef ref = wait_stack(chrome->timeline, thread, slice->interval);
 
 		json_key_u64(json, "sf", tables_stack(chrome->tables, &ref));
-		json_key_object(json, "args");
-		json_key_object(json, "data");
 		write_data(chrome, thread, slice);
-		json_end_object(json);
-		json_end_object(json);
 	}
 	json_end_object(json);
 }

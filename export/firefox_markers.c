@@ -8,9 +8,9 @@
  * first marker: a name has one category.
  */
 #include "critical_path.h"
+#include "facts.h"
 #include "fault.h"
 #include "firefox_parts.h"
-#include "labels.h"
 #include "wait.h"
 
 #define THRESHOLD_START NSEC_PER_MSEC
@@ -321,14 +321,6 @@ static void key_unique(Profile *profile, const char *key, const char *text)
 	json_key_u64(&profile->json, key, tables_string(profile->tables, text));
 }
 
-static void write_evidence(Profile *profile, const Interval *interval)
-{
-	_cleanup_free_ char *text = wait_evidence(profile->timeline, interval);
-
-	if (text)
-		key_unique(profile, "evidence", text);
-}
-
 /* The number of Timeline::tasks[number], as the profile has it. */
 static void key_task(Profile *profile, const char *key, uint32_t number)
 {
@@ -344,40 +336,37 @@ static void key_task(Profile *profile, const char *key, uint32_t number)
 					 .host = task->ns_tid == 0});
 }
 
-static void write_waker(Profile *profile, const Thread *thread, size_t wait)
+static void write_fact(void *user, const Fact *fact)
 {
-	const Interval *interval = &thread->intervals.items[wait];
-	char comm[COMM_LEN + 1];
-	const char *name = wait_waker(profile->timeline, thread, wait, comm);
-	_cleanup_free_ char *chain =
-		wait_waker_chain(profile->timeline, profile->frames, thread, wait);
+	Profile *profile = user;
 
-	if (!name)
-		return;
-	key_unique(profile, "wokenBy", name);
-	if (chain && *chain)
-		key_unique(profile, "wokenFrom", chain);
-	if (!(interval->flags & INTERVAL_WAKER_IRQ))
-		key_task(profile, "waker", interval->waker);
+	switch (fact->kind) {
+	case FACT_TEXT:
+		key_unique(profile, fact->key, fact->text);
+		break;
+	case FACT_ADDRESS:
+		json_key_string(&profile->json, fact->key, fact->text);
+		break;
+	case FACT_NUMBER:
+		json_key_u64(&profile->json, fact->key, fact->number);
+		break;
+	case FACT_TIME:
+		json_key_ms(&profile->json, fact->key, fact->number);
+		break;
+	case FACT_TASK:
+		key_task(profile, fact->key, fact->number);
+		break;
+	}
 }
 
-/* Who had the lock that was waited for, or the CPU. */
-static void write_rival(Profile *profile, const Interval *interval)
+static FactSink fact_sink(Profile *profile)
 {
-	const Timeline *timeline = profile->timeline;
-	char comm[COMM_LEN + 1];
-	const char *holder = wait_holder(timeline, interval, comm);
-	const char *rival = wait_rival(timeline, interval, comm);
-
-	if (holder) {
-		key_unique(profile, "heldBy", holder);
-		key_task(profile, "holder", interval->rival);
-	} else if (rival) {
-		key_unique(profile, "ranInstead", rival);
-		key_task(profile, "rival", interval->rival);
-	}
-	if (interval->state == STATE_RUNNABLE && !(interval->flags & INTERVAL_OPEN_END))
-		json_key_u64(&profile->json, "cpu", interval->cpu);
+	return (FactSink){
+		.write = write_fact,
+		.user = profile,
+		.timeline = profile->timeline,
+		.frames = profile->frames,
+	};
 }
 
 static void write_cause(Profile *profile, const StackRef *ref)
@@ -387,215 +376,57 @@ static void write_cause(Profile *profile, const StackRef *ref)
 	json_end_object(&profile->json);
 }
 
-static void key_object(Profile *profile, uint32_t number)
-{
-	const Object *object;
-
-	if (number == OBJECT_NONE)
-		return;
-	object = &profile->timeline->objects.list.items[number];
-	key_unique(profile, object->kind == OBJECT_FILE ? "filename" : "object", object->name);
-}
-
-static void key_offset(Profile *profile, const Request *request)
-{
-	if (request->file != OBJECT_NONE && request->offset != OFFSET_UNKNOWN)
-		json_key_u64(&profile->json, "offset", request->offset);
-}
-
-/* What a wait for a disk waited for; NULL: it is not known. */
-static const Request *write_wait_request(Profile *profile, const Thread *thread, size_t wait)
-{
-	const Requests *requests = &profile->timeline->requests;
-	uint32_t number = thread_wait_request(thread, wait);
-	const Request *request;
-	_cleanup_free_ char *device = NULL;
-
-	if (number == REQUEST_NONE)
-		return NULL;
-	request = &requests->list.items[number];
-	device = device_text(requests, request->device);
-	key_unique(profile, "device", device);
-	if (request->held_ns > 0)
-		json_key_ms(&profile->json, "held", request->held_ns);
-	if (!(request->flags & REQUEST_BIO))
-		json_key_ms(&profile->json, "onDevice", request_device_ns(request));
-	return request;
-}
-
 static void write_wait_data(Profile *profile, const Marker *marker)
 {
-	const Thread *thread = marker->thread;
-	const Interval *interval = &thread->intervals.items[marker->index];
-	StackRef ref = wait_stack(profile->timeline, thread, marker->index);
-	const char *note = wait_note(interval);
-	uint64_t delay = wait_delay_ns(thread, marker->index);
-	uint32_t object = wait_object(profile->timeline, thread, marker->index);
-	const Request *request;
+	FactSink sink = fact_sink(profile);
+	StackRef ref = wait_stack(profile->timeline, marker->thread, marker->index);
 
 	json_key_string(&profile->json, "type", "Wait");
 	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
-	write_evidence(profile, interval);
-	write_waker(profile, thread, marker->index);
-	write_rival(profile, interval);
-	if (delay != UINT64_MAX)
-		json_key_ms(&profile->json, "runq", delay);
-	if (note)
-		key_unique(profile, "note", note);
-	request = write_wait_request(profile, thread, marker->index);
-	key_object(profile, object);
-	if (request && objects_alike(&profile->timeline->objects, request->file) == object)
-		key_offset(profile, request);
+	facts_wait(&sink, marker->thread, marker->index);
 	write_cause(profile, &ref);
 }
 
-static void write_fault_wait(Profile *profile, const Thread *thread, const Fault *fault)
+static void write_unknown_data(Profile *profile, const Marker *marker)
 {
-	uint64_t delay;
+	FactSink sink = fact_sink(profile);
 
-	json_key_ms(&profile->json, "waited", fault->waited_ns);
-	if (fault->wait == WAIT_NONE)
-		return;
-	write_waker(profile, thread, fault->wait);
-	delay = wait_delay_ns(thread, fault->wait);
-	if (delay != UINT64_MAX)
-		json_key_ms(&profile->json, "runq", delay);
-	write_wait_request(profile, thread, fault->wait);
+	json_key_string(&profile->json, "type", "Unknown");
+	facts_unknown(&sink, marker->thread, marker->index);
 }
 
 static void write_fault_data(Profile *profile, const Marker *marker)
 {
-	const Timeline *timeline = profile->timeline;
+	FactSink sink = fact_sink(profile);
 	const Fault *fault = &marker->thread->faults.items[marker->index];
-	StackRef ref = fault_stack(timeline, marker->thread, fault);
-	_cleanup_free_ char *address = xasprintf("0x%llx", (unsigned long long)fault->address);
+	StackRef ref = fault_stack(profile->timeline, marker->thread, fault);
 
 	json_key_string(&profile->json, "type", "PageFault");
-	key_unique(profile, "class", fault_class_label(fault_class(fault)));
-	key_unique(profile, "access", fault_access_label(fault));
-	key_unique(profile, "memory", fault_memory_label(fault));
-	if (fault_page_label(fault))
-		key_unique(profile, "page", fault_page_label(fault));
-	if (fault->file != OBJECT_NONE) {
-		key_unique(profile, "file", timeline->objects.list.items[fault->file].name);
-		if (fault->offset != OFFSET_UNKNOWN)
-			json_key_u64(&profile->json, "offset", fault->offset);
-	}
-	json_key_string(&profile->json, "address", address);
-	write_fault_wait(profile, marker->thread, fault);
-	key_unique(profile, "evidence", fault_hook_label(fault));
+	facts_fault(&sink, marker->thread, fault);
 	if (fault->user_stack != STACK_NONE)
 		write_cause(profile, &ref);
 }
 
-/* May point into name. */
-static const char *submitter_name(const Timeline *timeline, const Request *request,
-				  char name[COMM_LEN + 1])
-{
-	const Task *task = &timeline->tasks.items[request->task];
-
-	if (task->thread < timeline->threads.count && timeline->threads.items[task->thread].name)
-		return timeline->threads.items[task->thread].name;
-	memcpy(name, task->comm, COMM_LEN);
-	name[COMM_LEN] = '\0';
-	return *name ? name : "unknown";
-}
-
-/* Of what a driver has made of a request to its device. */
-static void key_whole_device(Profile *profile, const Request *request)
-{
-	_cleanup_free_ char *over = NULL;
-
-	if (!request->over_device)
-		return;
-	over = device_text(&profile->timeline->requests, request->over_device);
-	key_unique(profile, "partOf", over);
-}
-
 static void write_request_data(Profile *profile, const Marker *marker)
 {
-	const Timeline *timeline = profile->timeline;
-	const Request *request = &timeline->requests.list.items[marker->index];
-	_cleanup_free_ char *device = device_text(&timeline->requests, request->device);
-	_cleanup_free_ char *flags = request_flags_text(request);
-	_cleanup_free_ char *status = request_status_text(request);
-	char name[COMM_LEN + 1];
-	Json *json = &profile->json;
+	FactSink sink = fact_sink(profile);
+	const Request *request = &profile->timeline->requests.list.items[marker->index];
 
-	json_key_string(json, "type", "BlockIO");
-	key_unique(profile, "operation", request_operation(request));
-	key_unique(profile, "source", device);
-	key_whole_device(profile, request);
-	key_object(profile, request->file);
-	key_offset(profile, request);
-	json_key_u64(json, "bytes", request->bytes);
-	json_key_u64(json, "sector", request->sector);
-	if (request->held_ns > 0)
-		json_key_ms(json, "held", request->held_ns);
-	if (!(request->flags & REQUEST_BIO)) {
-		json_key_ms(json, "queued", request_queued_ns(request));
-		json_key_ms(json, "device", request_device_ns(request));
-	}
-	if (*flags)
-		key_unique(profile, "flags", flags);
-	key_unique(profile, "status", status);
-	key_unique(profile, "origin", request_origin(request));
-	if (request->task < timeline->tasks.count)
-		key_unique(profile, "submitter", submitter_name(timeline, request, name));
-	if (request->merges)
-		json_key_u64(json, "merges", request->merges);
-	if (request->issues > 1)
-		json_key_u64(json, "issues", request->issues);
+	json_key_string(&profile->json, "type", "BlockIO");
+	facts_request(&sink, request);
 	if (request->user_stack != STACK_NONE && request->thread != THREAD_NONE) {
-		StackRef ref = request_stack(timeline, request);
+		StackRef ref = request_stack(profile->timeline, request);
 
 		write_cause(profile, &ref);
 	}
 }
 
-/* The first loss of a kind that reaches into the marker's time, or NULL. */
-static const LossSpan *find_loss(const Timeline *timeline, const Marker *marker, uint32_t kind)
-{
-	for (size_t i = 0; i < timeline->losses.count; i++) {
-		const LossSpan *loss = &timeline->losses.items[i];
-
-		if (loss->kind == kind && loss->from_ns <= marker->end_ns &&
-		    loss->to_ns >= marker->start_ns)
-			return loss;
-	}
-	return NULL;
-}
-
-/* Of which kind events were lost there; a switch can be missing with no loss reported. */
-static void write_unknown_data(Profile *profile, const Marker *marker)
-{
-	const LossSpan *switches = find_loss(profile->timeline, marker, REC_SWITCH);
-	const LossSpan *wakings = find_loss(profile->timeline, marker, REC_WAKING);
-	const LossSpan *loss = switches ? switches : wakings;
-	const char *note = wait_note(&marker->thread->intervals.items[marker->index]);
-	_cleanup_free_ char *why = NULL;
-
-	if (loss)
-		why = xasprintf("lost: %s (%s)",
-				switches && wakings ? "switch, waking"
-						    : record_kind_label(loss->kind),
-				loss_cause_label(loss->cause));
-	json_key_string(&profile->json, "type", "Unknown");
-	key_unique(profile, "why", why ? why : "a switch that nobody told");
-	if (note)
-		key_unique(profile, "note", note);
-}
-
 static void write_loss_data(Profile *profile, const Marker *marker)
 {
-	const LossSpan *loss = &profile->timeline->losses.items[marker->index];
-	const char *kind = record_kind_label(loss->kind);
+	FactSink sink = fact_sink(profile);
 
 	json_key_string(&profile->json, "type", "EventsLost");
-	key_unique(profile, "kind", kind ? kind : "other");
-	key_unique(profile, "why", loss_cause_label(loss->cause));
-	json_key_u64(&profile->json, "cpu", loss->cpu);
-	json_key_u64(&profile->json, "count", loss->count);
+	facts_loss(&sink, &profile->timeline->losses.items[marker->index]);
 }
 
 static void write_process_data(Profile *profile, const Marker *marker)

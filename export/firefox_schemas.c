@@ -37,8 +37,9 @@ static const SchemaField wait_fields[] = {
 };
 static const SchemaField fault_fields[] = {
 	{"class", "Class", "unique-string"},
-	{"file", "File", "unique-string"},
+	{"filename", "File", "unique-string"},
 	{"offset", "At", "bytes"},
+	{"object", "Of", "unique-string"},
 	{"access", "Access", "unique-string"},
 	{"memory", "Memory", "unique-string"},
 	{"page", "Was there", "unique-string"},
@@ -55,14 +56,14 @@ static const SchemaField fault_fields[] = {
 };
 static const SchemaField request_fields[] = {
 	{"operation", "Operation", "unique-string"},
-	{"source", "Device", "unique-string"},
+	{"device", "Device", "unique-string"},
 	{"partOf", "Part of a request to", "unique-string"},
 	{"filename", "File", "unique-string"},
 	{"offset", "At", "bytes"},
 	{"bytes", "Size", "bytes"},
 	{"held", "Held back by a cgroup's limit", "duration"},
 	{"queued", "Queued", "duration"},
-	{"device", "On the device", "duration"},
+	{"onDevice", "On the device", "duration"},
 	{"flags", "Flags", "unique-string"},
 	{"origin", "Whose", "unique-string"},
 	{"submitter", "Submitted by", "unique-string"},
@@ -73,6 +74,7 @@ static const SchemaField request_fields[] = {
 };
 static const SchemaField unknown_fields[] = {
 	{"why", "Why", "unique-string"},
+	{"evidence", "Told by", "unique-string"},
 	{"note", "Note", "unique-string"},
 };
 static const SchemaField loss_fields[] = {
@@ -108,11 +110,12 @@ static const Schema schemas[] = {
 	 FIELDS(wait_fields)},
 	{.name = "PageFault",
 	 .description = "A page was not there, or not for that access.",
-	 .label = "{marker.data.class}{marker.data.file ? ': ' : ''}{marker.data.file}",
+	 .label = "{marker.data.class}{marker.data.filename ? ': ' : ''}{marker.data.filename}"
+		  "{marker.data.object ? ': ' : ''}{marker.data.object}",
 	 FIELDS(fault_fields)},
 	{.name = "BlockIO",
 	 .description = "A request to a block device, submitted by this thread, or to this device.",
-	 .label = "{marker.data.operation} {marker.data.source}"
+	 .label = "{marker.data.operation} {marker.data.device}"
 		  "{marker.data.filename ? ': ' : ''}{marker.data.filename}",
 	 FIELDS(request_fields),
 	 .place = "timeline-fileio"},

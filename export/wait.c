@@ -153,7 +153,7 @@ uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i)
 	return objects_alike(&timeline->objects, object_of(timeline, thread, i));
 }
 
-static const char *task_name(const Timeline *timeline, uint32_t task, char name[COMM_LEN + 1])
+const char *task_name(const Timeline *timeline, uint32_t task, char name[COMM_LEN + 1])
 {
 	if (task >= timeline->tasks.count)
 		return NULL;

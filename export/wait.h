@@ -38,6 +38,9 @@ const char *wait_note(const Interval *interval);
  */
 uint32_t wait_object(const Timeline *timeline, const Thread *thread, size_t i);
 
+/* What Timeline::tasks[task] is called; NULL: there is no such task. May point into name. */
+const char *task_name(const Timeline *timeline, uint32_t task, char name[COMM_LEN + 1]);
+
 /*
  * Who ended the wait i of the thread, or NULL if nobody knows: "timer interrupt" or the like, if
  * that was recorded, else "interrupt". May point into name.

@@ -101,7 +101,7 @@ def test_cold(context):
              and strings[m["data"].get("filename", 0)] == os.path.realpath(path)]
     check(sum(m["data"]["bytes"] for m in named) == found["read_bytes"],
           f"{len(named)} markers of {len(markers)} are of the file")
-    check_timed("queue and device", sum(m["data"]["queued"] + m["data"]["device"] for m in named) * MS,
+    check_timed("queue and device", sum(m["data"]["queued"] + m["data"]["onDevice"] for m in named) * MS,
                 sum(m["end"] - m["start"] for m in named), 0.01, MS)
 
 
@@ -221,7 +221,7 @@ def check_held(report, profile, told, path):
     check(0 <= missing <= submitted_unseen(report) * LARGEST,
           f"{missing} bytes are missing, {len(markers)} requests of the file are the thread's: {markers[:3]}")
     for marker in markers:
-        parts = sum(marker["data"].get(part, 0) for part in ("held", "queued", "device"))
+        parts = sum(marker["data"].get(part, 0) for part in ("held", "queued", "onDevice"))
         check_timed("held, queued and on the device", parts * MS, marker["end"] - marker["start"],
                     0.01, MS)
     held = sum(m["data"].get("held", 0) for m in markers) * MS
@@ -458,7 +458,7 @@ def check_failed(report, profile, name, failed, unseen):
     strings = profile.data["shared"]["stringArray"]
     told = [m for t in profile.threads if t.process != "Block devices" for m in t.markers()
             if m["data"] and m["data"]["type"] == "BlockIO"
-            and strings[m["data"]["source"]].split(" ")[0] == name]
+            and strings[m["data"]["device"]].split(" ")[0] == name]
     status = Counter(strings[m["data"]["status"]].split(" ")[0] for m in told)
     check(status["failed"] == got, f"{got} failed, by markers {status}")
     check(sum("issues" in m["data"] for m in told) == 1, "the one that was cut was issued once")

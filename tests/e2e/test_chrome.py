@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Chrome trace has the same times as the Firefox profile, and is well made."""
+"""The Chrome trace has the same times and facts as the Firefox profile, and is well made."""
 import copy
 import json
 import os
@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from chrome import Trace, check_flows, check_asyncs, check_nesting, check_stacks, check_trace
-from harness import (MS, ROOT, WORKLOADS, Skip, Viewer, by_category, by_state, check, check_close,
+from harness import (MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check, check_close,
                      expect_failure, needs_command, needs_root, read_report)
 
 HOST_ONLY = "the same capture gives the same bytes anywhere"
@@ -97,6 +97,40 @@ def check_requests(trace, report):
           f"{told} requests in the report")
 
 
+def facts_in_profile(profile, kind):
+    """What the Firefox profile tells of all markers of one kind, by the formats of its schema."""
+    (schema,) = [s for s in profile.meta["markerSchema"] if s["name"] == kind]
+    formats = {field["key"]: field["format"] for field in schema["fields"]}
+    strings, found = profile.data["shared"]["stringArray"], set()
+    for thread in profile.data["threads"]:
+        for data in thread["markers"]["data"]:
+            if data["type"] != kind:
+                continue
+            told = {key: value for key, value in data.items() if key not in ("type", "cause", "reason")}
+            check(set(told) <= set(formats), f"{kind}: no schema tells of {set(told) - set(formats)}")
+            found.add(tuple(sorted(
+                (key + "Ms" if formats[key] == "duration" else key,
+                 strings[value] if formats[key] == "unique-string" else value)
+                for key, value in told.items() if formats[key] != "tid")))
+    return found
+
+
+def check_same_facts(trace, profile):
+    """Both formats tell the same of faults, of requests, and of waits."""
+    spans = [event for name in ("Page fault", "Block I/O") for e in trace.spans(name).values() for event in e]
+    slices = [e for e in trace.by_phase["X"] if "sf" in e and e["cat"] not in OFF]
+    for kind, events in (("PageFault", [e for e in spans if e["name"] == "Page fault"]),
+                         ("BlockIO", [e for e in spans if e["name"] == "Block I/O"]), ("Wait", slices)):
+        # A number of a thread is text in one of them if it is not the only one.
+        ours = {tuple(sorted((key, value) for key, value in e["args"]["data"].items()
+                             if key not in ("waker", "holder", "rival"))) for e in events}
+        theirs = facts_in_profile(profile, kind)
+        if kind == "Wait":  # of short ones, and those within a fault, only one format tells
+            check(len(theirs & ours) == len(theirs) > 0, f"waits told only in Firefox: {theirs - ours}")
+        else:
+            check(ours == theirs and ours, f"{kind}: told in one format only: {list(ours ^ theirs)[:4]}")
+
+
 def test_requests_and_faults(context):
     """Read from a disk by calls and by faults."""
     needs_root()
@@ -109,16 +143,22 @@ def test_requests_and_faults(context):
     trace, report = Trace.load(output), read_report(context, capture)
     check_trace(trace)
     check_requests(trace, report)
-    files = {e["args"]["data"].get("file") for found in trace.spans("Block I/O").values()
+    files = {e["args"]["data"].get("filename") for found in trace.spans("Block I/O").values()
              for e in found}
     check(os.path.realpath(path) in files, f"files: {files}")
     mapped = next(json.loads(t) for t in truth.read_text().splitlines() if '"map"' in t)
     faults = trace.spans("Page fault")[mapped["pid"]]
-    named = [e for e in faults if e["args"]["data"].get("file") == os.path.realpath(path)]
+    named = [e for e in faults if e["args"]["data"].get("filename") == os.path.realpath(path)]
     classes = {e["args"]["data"]["class"] for e in named}
     check(named and classes <= {"file, major", "file, minor"}, f"faults: {faults}")
     report["devices"][0]["reads"] += 1
     expect_failure(check_requests, trace, report)
+    context.wallprof("export", "-q", "-o", context.path("p.json"), capture)
+    profile = Profile.load(context.path("p.json"))
+    check("folded intervals" not in trace.data["otherData"], f"left out: {trace.data['otherData']}")
+    check_same_facts(trace, profile)
+    faults[0]["args"]["data"]["address"] = "0x1"
+    expect_failure(check_same_facts, trace, profile)
 
 
 def test_formats_by_option(context):

@@ -203,7 +203,7 @@ def test_waits(context):
         strings = profile.data["shared"]["stringArray"]
         path = os.path.realpath(context.path("data"))
         found = [m for m in markers_of(profile, told["cold"]["pid"])
-                 if strings[m["data"].get("file", 0)] == path]
+                 if strings[m["data"].get("filename", 0)] == path]
         check(len(found) > 250, f"{len(found)} markers name the file")
         # One that did not sleep has a stack if all are recorded.
         check_causes(profile, [m for m in found if m["data"].get("waited")], "main")

@@ -120,7 +120,7 @@ def check_parts(profile, report, told, name, disks):
     strings, unseen = profile.data["shared"]["stringArray"], noted(report, "not seen to complete")
     whole, parts = [], []
     for marker in markers_of(profile, told["pid"], "BlockIO"):
-        device = strings[marker["data"]["source"]].split(" ")[0]
+        device = strings[marker["data"]["device"]].split(" ")[0]
         part_of = strings[marker["data"]["partOf"]] if "partOf" in marker["data"] else None
         if device == name:
             check(part_of is None, f"a request to {name} is called a part of {part_of}")

@@ -192,7 +192,7 @@ static void test_wait(void **state)
 	args = node_get(node_get(slice, "args"), "data");
 	assert_string_equal(node_string(node_get(args, "wokenBy")), "waker");
 	assert_string_equal(node_string(node_get(args, "evidence")), "system call: read");
-	assert_int_equal(node_ns(node_get(args, "runQueueMs")), MS - 1);
+	assert_int_equal(node_ns(node_get(args, "runqMs")), MS - 1);
 	args = node_get(find(&trace, "T", "D", 0), "args");
 	assert_int_equal(node_get(args, "io_wait")->type, 't');
 	assert_null(find(&trace, "T", "S", 0));
