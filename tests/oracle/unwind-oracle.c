@@ -143,14 +143,18 @@ static bool read_regs(pid_t tid, uint64_t regs[DWARF_REGS + 1], int64_t *ret_sys
 	return true;
 }
 
-/* Is there call frame information for the caller that has this return address? */
-static bool has_cfi(Dwfl *dwfl, uint64_t pc)
+/*
+ * Is there call frame information for frame i? A caller's address is behind its call; the
+ * innermost's is that of the instruction, which may be the first behind what has some.
+ */
+static bool has_cfi(Dwfl *dwfl, const Stack *stack, size_t i)
 {
-	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc - 1);
+	uint64_t pc = stack->frames[i] - (i > 0);
+	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
 	Dwarf_Frame *frame = NULL;
 	Dwarf_Addr bias;
 	Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
-	bool found = cfi && dwarf_cfi_addrframe(cfi, pc - 1 - bias, &frame) == 0;
+	bool found = cfi && dwarf_cfi_addrframe(cfi, pc - bias, &frame) == 0;
 
 	free(frame);
 	return found;
@@ -184,7 +188,7 @@ static enum found compare(Oracle *oracle)
 		return FOUND_CUT;
 	if (same == theirs->count && theirs->result != 0)
 		return FOUND_THEIRS_CUT;
-	if (same > 0 && same < theirs->count && !has_cfi(oracle->dwfl, theirs->frames[same - 1]))
+	if (same > 0 && same < theirs->count && !has_cfi(oracle->dwfl, theirs, same - 1))
 		return FOUND_THEIRS_GOES;
 	return FOUND_DIFFERENT;
 }
