@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, check, check_timed, expect_failure,
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, check, check_timed, expect_failure,
                      noticeable, read_report, wait_until)
 
 SCRIPT = """
@@ -200,7 +200,7 @@ def check_parts(report, reason, parts, ns):
 def test_told_again(context):
     """What becomes another thing, under a number or a name that it had, is told again: an epoll
     descriptor that watches one more, a socket that is connected, a file made anew."""
-    delay = context.random.randint(60, 90) * MS
+    delay = context.random.randint(60, 90) * MS * PATIENCE  # a child begins to wait late in a guest
     script, told, output = (context.path(name) for name in ("again.py", "told.json", "p.json.gz"))
     script.write_text(TOLD_AGAIN)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,

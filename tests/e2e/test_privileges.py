@@ -244,6 +244,7 @@ def test_deleted(context):
 
 def test_nothing_to_unwind(context):
     """A process none of whose files can be opened."""
+    needs_command("gcc")
     place = Place(context)
     program = context.path("static")
     Spinner.compile(program, "int main(void) { for (;;); }", "-static")
@@ -281,6 +282,7 @@ def test_doctor(context):
 
 def test_limits(context):
     """What is said to be missing is what is missing: nobody is told to become root who is, or has no need to."""
+    needs_command("prlimit")
     with ExitStack() as left:
         place = Place(context)
         allowed(place, left)

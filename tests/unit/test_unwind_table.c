@@ -632,13 +632,22 @@ static void alter(Built *built, int how, size_t victim)
 	*vec_push(&built->table.rules) = rule;
 }
 
-/* A row that libdw has, too, and that does not become another one by a byte less. */
+/*
+ * A row that libdw has, too, and that does not become another one by a byte less. That byte goes to
+ * the row before it, by which the CFA must be another: it may merely know less, or be of a PLT,
+ * whose rule is the same at some places. (The first row of all is a gap.)
+ */
 static bool can_be_altered(const Oracle *oracle, const Built *built, size_t victim)
 {
 	const struct unwind_row *row = &built->table.rows.items[victim];
+	const struct unwind_rule *rule = &built->table.rules.items[row->rule], *before;
 	Machine machine = random_machine(0);
 
-	return built->table.rules.items[row->rule].cfa == CFA_REG && row[1].pc - row->pc >= 2 &&
+	if (rule->cfa != CFA_REG || row[1].pc - row->pc < 2)
+		return false;
+	before = &built->table.rules.items[row[-1].rule];
+	return before->cfa == CFA_REG &&
+	       (before->cfa_reg != rule->cfa_reg || before->cfa_offset != rule->cfa_offset) &&
 	       ask_libdw(oracle, built->identity.base_svma + row->pc, &machine).covered;
 }
 
