@@ -155,8 +155,9 @@ def record_on_full_disk(context, disk):
 
 
 def check_window(report, ns):
-    check(len(report["threads"]) == 21, f"{len(report['threads'])} threads; told: {report['notes']}")
+    # A recorder that gets no CPU for seconds has more to write at once than the disk has room for.
     check_timed("the window", report["window_ns"], ns, 0.01, 10 * MS)
+    check(len(report["threads"]) == 21, f"{len(report['threads'])} threads; told: {report['notes']}")
 
 
 def test_full_disk(context):
