@@ -71,10 +71,11 @@ static void tell_waker(const FactSink *sink, const Thread *thread, size_t wait)
 	const Interval *interval = &thread->intervals.items[wait];
 	char comm[COMM_LEN + 1];
 	const char *name = wait_waker(sink->timeline, thread, wait, comm);
-	_cleanup_free_ char *chain = wait_waker_chain(sink->timeline, sink->frames, thread, wait);
+	_cleanup_free_ char *chain = NULL;
 
 	if (!name)
 		return;
+	chain = wait_waker_chain(sink->timeline, sink->frames, thread, wait);
 	tell_text(sink, "wokenBy", name);
 	tell_if_known(sink, "wokenFrom", chain);
 	if (!(interval->flags & INTERVAL_WAKER_IRQ))

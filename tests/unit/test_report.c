@@ -635,10 +635,12 @@ static void test_labels(void **state)
 		assert_string_not_equal(loss_cause_label(cause), "unknown cause");
 	assert_string_equal(loss_cause_label(UINT32_MAX), "unknown cause");
 	assert_string_equal(syscall_label(0), "read");
+	assert_string_equal(syscall_label(21), "access");
+	assert_string_equal(syscall_label(280), "utimensat");
 	assert_string_equal(syscall_label(202), "futex");
 	assert_string_equal(syscall_label(456), "futex_requeue");
 	assert_null(syscall_label(-1));
-	assert_null(syscall_label(4));
+	assert_null(syscall_label(39)); /* getpid */
 	assert_null(syscall_label(100000));
 }
 
