@@ -176,11 +176,11 @@ def test_stolen_time(_context):
           and harness.without_stolen(9, 10, 3) == 9, "more than what was stolen is taken off")
 
 
-def told_in_guest(kind):
+def told_where(disturbed, kind):
     """What the runner tells of a test that raises that, and at which attempts it does."""
     tests = runner.Runner(1, [])
     tests.run_once = lambda name, function: function(name)
-    kept, harness.IN_GUEST = harness.IN_GUEST, True
+    kept, harness.is_disturbed = harness.is_disturbed, lambda: disturbed
 
     def late(_):
         raise kind("late\n(files: none)")
@@ -189,14 +189,17 @@ def told_in_guest(kind):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             tests.run("a.x", late)
     finally:
-        harness.IN_GUEST = kept
+        harness.is_disturbed = kept
     return out.getvalue().splitlines()
 
 
 def test_untimely(_context):
-    """A wrong time fails at the last attempt, and a host that was too busy is no pass."""
-    again = ["# a.x: late: once more"] * (harness.GUEST_ATTEMPTS - 1)
-    for kind, last in ((harness.Untimely, ["not ok a.x", "    late", "    (files: none)"]),
-                       (harness.Busy, ["skip a.x: its host was too busy: late"])):
-        told = told_in_guest(kind)
-        check(told == again + last, f"{kind.__name__}: {told}")
+    """A wrong time fails at the last attempt, or at once where nothing disturbs; anything else that
+    is wrong fails at once; and a host that was too busy is no pass."""
+    again = ["# a.x: late: once more"] * (harness.ATTEMPTS - 1)
+    failed = ["not ok a.x", "    late", "    (files: none)"]
+    for disturbed, kind, wanted in ((True, harness.Untimely, again + failed),
+                                    (False, harness.Untimely, failed),
+                                    (True, harness.Busy, again + ["skip a.x: its host was too busy: late"])):
+        told = told_where(disturbed, kind)
+        check(told == wanted, f"{kind.__name__}, {disturbed=}: {told}")
