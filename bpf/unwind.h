@@ -82,7 +82,8 @@ struct unwind_rule {
 	s16 bp_offset, bx_offset;
 	s16 extra;
 	u8 bx; /* enum unwind_bx */
-	u8 reserved;
+	/* 1: CFA_REG by a frame pointer that may point into another stack; marked as guessed. */
+	u8 guess;
 };
 
 /* A place in an object: SVMA less base_svma (the lowest segment's address). */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * elf_symbols.h - which function an address of an ELF file is in, by its symbol tables, its
- * procedure linkage table and its unwind table. Follows the ELF gABI, the x86-64 psABI
- * (chapter 5: PLT) and the LSB (.eh_frame_hdr). Runs in the sandbox.
+ * procedure linkage table, Go's own table and its unwind table. Follows the ELF gABI, the x86-64
+ *psABI (chapter 5: PLT) and the LSB (.eh_frame_hdr). Runs in the sandbox.
  *
  *	ElfSymbols symbols = {};
  *	elf_symbols_add_tables(&symbols, elf);	(also of separate debug files)
+ *	elf_symbols_add_go(&symbols, elf);
  *	elf_symbols_add_plt(&symbols, elf);
  *	elf_symbols_add_fdes(&symbols, elf);
  *	elf_symbols_settle(&symbols);
@@ -25,7 +26,7 @@ typedef struct ElfSymbol {
 } ElfSymbol;
 
 /* Where a symbol comes from, best first: which of several at one start is kept. */
-enum elf_symbol_source { SYMBOL_GLOBAL, SYMBOL_LOCAL, SYMBOL_PLT, SYMBOL_FDE };
+enum elf_symbol_source { SYMBOL_GLOBAL, SYMBOL_LOCAL, SYMBOL_GO, SYMBOL_PLT, SYMBOL_FDE };
 
 /* A symbol on its way. */
 typedef struct ElfCandidate {
@@ -52,6 +53,8 @@ typedef struct ElfSymbols {
 void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf);
 /* Stubs of .plt, .plt.sec and .plt.got, as "name@plt". */
 void elf_symbols_add_plt(ElfSymbols *symbols, Elf *elf);
+/* Functions of a Go program (pclntab.h). */
+void elf_symbols_add_go(ElfSymbols *symbols, Elf *elf);
 /* Functions that only the unwind table tells of: starts and sizes, no names. */
 void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
 /* To be called once, after which the list is complete. */

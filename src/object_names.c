@@ -4,6 +4,7 @@
 #include "dwarf_names.h"
 #include "elf_symbols.h"
 #include "mini_debug.h"
+#include "pclntab.h"
 #include "symbol_record.h"
 #include <elf.h>
 #include <errno.h>
@@ -95,6 +96,7 @@ static void read_symbols(Object *object)
 	mini_debug_open(&object->mini, object->main.elf);
 	if (object->mini.elf)
 		elf_symbols_add_tables(&object->symbols, object->mini.elf);
+	elf_symbols_add_go(&object->symbols, object->main.elf);
 	elf_symbols_add_plt(&object->symbols, object->main.elf);
 	elf_symbols_add_fdes(&object->symbols, object->main.elf);
 	elf_symbols_settle(&object->symbols);
@@ -261,6 +263,46 @@ static int emit_dwarf(Object *object)
 	return r;
 }
 
+/* ---- what Go's own table knows ---------------------------------------------------- */
+
+static int emit_go_frames(Object *object, const Pclntab *table, const PclntabFunction *function,
+			  uint64_t address)
+{
+	const ElfSymbol *symbol = elf_symbols_find(&object->symbols, address);
+	PclntabFrame frames[PCLNTAB_FRAMES_MAX];
+	_cleanup_free_ char *outer = NULL;
+	size_t count;
+
+	if (!symbol)
+		return 0;
+	count = pclntab_frames(table, function, address, frames);
+	outer = symbol_name(object, symbol);
+	symbol_record_begin(&object->record, address);
+	for (size_t i = count; i-- > 0;)
+		symbol_record_add(&object->record, i == count - 1 ? outer : frames[i].name,
+				  frames[i].source, frames[i].line);
+	return emit(object, symbol, 0, 0);
+}
+
+/* Lines and inlined calls; DWARF, where there is any, tells more of them. */
+static int emit_go(Object *object)
+{
+	const ObjectRequest *request = object->request;
+	Pclntab table;
+	int r = 0;
+
+	if (has_dwarf(object->main.elf) || has_dwarf(object->debug.elf) ||
+	    pclntab_open(object->main.elf, &table) < 0)
+		return 0;
+	for (size_t i = 0; i < request->count && r == 0; i++) {
+		PclntabFunction function;
+
+		if (pclntab_find(&table, request->addresses[i], &function))
+			r = emit_go_frames(object, &table, &function, request->addresses[i]);
+	}
+	return r;
+}
+
 static void close_object(Object *object)
 {
 	mini_debug_close(&object->mini);
@@ -285,6 +327,8 @@ int object_names_find(const ObjectRequest *request, const ObjectHost *host)
 		read_symbols(&object);
 		r = emit_symbols(&object);
 	}
+	if (r == 0)
+		r = emit_go(&object);
 	if (r == 0)
 		r = emit_dwarf(&object);
 	close_object(&object);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * object_names.h - all that an ELF file and its debug files tell of some addresses: symbol
- * tables, .gnu_debugdata, PLT, unwind table, DWARF. Runs in the sandbox, where it can open
- * nothing: it asks its host for further files.
+ * tables, .gnu_debugdata, PLT, unwind table, Go's own table, DWARF. Runs in the sandbox, where it
+ * can open nothing: it asks its host for further files.
  */
 #ifndef WALLPROF_OBJECT_NAMES_H
 #define WALLPROF_OBJECT_NAMES_H

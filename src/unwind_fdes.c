@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_fdes.h"
+#include "unwind_go.h"
 #include <errno.h>
 
 #define ADDRESSES (1ULL << 32)
@@ -46,12 +47,36 @@ static const UnwindRange *find_range(Reader *reader, uint64_t pc)
 	return reader->last_range;
 }
 
+/* What covers [svma, svma + size). Returns UNWIND_DROPS if it counts, with the rest to be set. */
+static enum unwind_drop add(Reader *reader, uint64_t svma, uint64_t size, UnwindFde **ret_fde)
+{
+	uint64_t pc = svma - reader->fdes->base_svma;
+	const UnwindRange *range;
+
+	if (svma == 0)
+		return UNWIND_DROP_DISCARDED;
+	if (size == 0)
+		return UNWIND_DROP_EMPTY;
+	if (svma < reader->fdes->base_svma)
+		return UNWIND_DROP_OUTSIDE;
+	if (pc >= ADDRESSES)
+		return UNWIND_DROP_FAR;
+	range = find_range(reader, pc);
+	/* Also one that begins in a segment and leaves it: its length is as wrong as its address
+	 * may be. */
+	if (!range || size > range->to - pc)
+		return UNWIND_DROP_OUTSIDE;
+	*ret_fde = vec_push(&reader->fdes->list);
+	**ret_fde = (UnwindFde){.pc = pc, .size = MIN(size, (uint64_t)UINT32_MAX)};
+	return UNWIND_DROPS;
+}
+
 /* Returns UNWIND_DROPS if it counts. */
 static enum unwind_drop add_fde(Reader *reader, const CfiEntry *entry)
 {
 	uint32_t cie = find_cie(reader, entry->cie);
-	const UnwindRange *range;
-	uint64_t pc;
+	enum unwind_drop drop;
+	UnwindFde *added;
 	CfiFde fde;
 	int r;
 
@@ -60,28 +85,37 @@ static enum unwind_drop add_fde(Reader *reader, const CfiEntry *entry)
 	r = cfi_read_fde(entry, &reader->fdes->cies.items[cie].cie, &fde);
 	if (r < 0)
 		return r == -ENOTSUP ? UNWIND_DROP_ENCODING : UNWIND_DROP_BROKEN;
-	if (fde.pc == 0)
-		return UNWIND_DROP_DISCARDED;
-	if (fde.size == 0)
-		return UNWIND_DROP_EMPTY;
-	if (fde.pc < reader->fdes->base_svma)
-		return UNWIND_DROP_OUTSIDE;
-	pc = fde.pc - reader->fdes->base_svma;
-	if (pc >= ADDRESSES)
-		return UNWIND_DROP_FAR;
-	range = find_range(reader, pc);
-	/* Also one that begins in a segment and leaves it: its length is as wrong as its address
-	 * may be. */
-	if (!range || fde.size > range->to - pc)
-		return UNWIND_DROP_OUTSIDE;
-	*vec_push(&reader->fdes->list) = (UnwindFde){
-		.pc = pc,
-		.size = MIN(fde.size, (uint64_t)UINT32_MAX),
-		.cie = cie,
-		.length = fde.end - fde.program,
-		.program = fde.program,
-	};
+	drop = add(reader, fde.pc, fde.size, &added);
+	if (drop < UNWIND_DROPS)
+		return drop;
+	added->cie = cie;
+	added->length = fde.end - fde.program;
+	added->program = fde.program;
 	return UNWIND_DROPS;
+}
+
+static void count(Reader *reader, enum unwind_drop drop)
+{
+	reader->counts->fdes++;
+	if (drop < UNWIND_DROPS)
+		reader->counts->drops[drop]++;
+}
+
+static void add_go(Reader *reader, const Pclntab *go)
+{
+	for (uint32_t i = 0; i < go->count; i++) {
+		enum unwind_drop drop = UNWIND_DROP_BROKEN;
+		PclntabFunction function;
+		UnwindFde *added;
+
+		if (pclntab_function(go, i, &function))
+			drop = add(reader, function.start, function.end - function.start, &added);
+		if (drop == UNWIND_DROPS) {
+			added->cie = UNWIND_GO;
+			added->length = i;
+		}
+		count(reader, drop);
+	}
 }
 
 /* Returns how many bytes are behind what can be read. */
@@ -93,16 +127,10 @@ static uint64_t walk(Reader *reader, bool cies, bool fdes)
 	int r;
 
 	while ((r = cfi_next(section, &offset, &entry)) > 0) {
-		enum unwind_drop drop;
-
 		if (entry.is_cie && cies)
 			add_cie(reader, &entry);
-		if (entry.is_cie || !fdes)
-			continue;
-		reader->counts->fdes++;
-		drop = add_fde(reader, &entry);
-		if (drop < UNWIND_DROPS)
-			reader->counts->drops[drop]++;
+		if (!entry.is_cie && fdes)
+			count(reader, add_fde(reader, &entry));
 	}
 	return r < 0 ? section->size - offset : 0;
 }
@@ -184,8 +212,19 @@ static void sort(UnwindFdes *fdes)
 
 /* ---- all of a section ---------------------------------------------------------------- */
 
-void unwind_fdes_read(const CfiSection *section, const UnwindRanges *executable, uint64_t base_svma,
-		      UnwindCounts *counts, UnwindFdes *ret_fdes)
+static void read_section(Reader *reader)
+{
+	const CfiSection *section = reader->section;
+
+	/* In .eh_frame a CIE comes before those that refer to it, in .debug_frame it need not. */
+	if (!section->eh_frame)
+		walk(reader, /* cies= */ true, /* fdes= */ false);
+	reader->counts->unread += walk(reader, /* cies= */ section->eh_frame, /* fdes= */ true);
+	map_free(&reader->cies);
+}
+
+void unwind_fdes_read(const CfiSection *section, const Pclntab *go, const UnwindRanges *executable,
+		      uint64_t base_svma, UnwindCounts *counts, UnwindFdes *ret_fdes)
 {
 	Reader reader = {
 		.section = section,
@@ -195,14 +234,11 @@ void unwind_fdes_read(const CfiSection *section, const UnwindRanges *executable,
 		.last_cie = MAP_NONE,
 	};
 
-	*ret_fdes = (UnwindFdes){.base_svma = base_svma};
-	if (section->size == 0)
-		return;
-	/* In .eh_frame a CIE comes before those that refer to it, in .debug_frame it need not. */
-	if (!section->eh_frame)
-		walk(&reader, /* cies= */ true, /* fdes= */ false);
-	counts->unread += walk(&reader, /* cies= */ section->eh_frame, /* fdes= */ true);
-	map_free(&reader.cies);
+	*ret_fdes = (UnwindFdes){.base_svma = base_svma, .go = go, .executable = executable};
+	if (go)
+		add_go(&reader, go);
+	if (section->size > 0)
+		read_section(&reader);
 	sort(ret_fdes);
 }
 
@@ -212,9 +248,20 @@ void unwind_fdes_free(UnwindFdes *fdes)
 	vec_free(&fdes->list);
 }
 
-void unwind_fde_run(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, void *user)
+static const struct unwind_rule broken = {.cfa = CFA_NONE, .extra = NONE_BROKEN};
+
+static void run_go(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, void *user)
 {
-	static const struct unwind_rule broken = {.cfa = CFA_NONE, .extra = NONE_BROKEN};
+	const UnwindRange *range = unwind_ranges_find(fdes->executable, fde->pc);
+	const uint8_t *code = range && range->bytes ? range->bytes + (fde->pc - range->from) : NULL;
+	PclntabFunction function;
+
+	if (pclntab_function(fdes->go, fde->length, &function))
+		unwind_go_run(fdes->go, &function, code, emit, user);
+}
+
+static void run_program(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, void *user)
+{
 	const UnwindCie *cie = &fdes->cies.items[fde->cie];
 	CfiFde run = {
 		.pc = fdes->base_svma + fde->pc,
@@ -227,4 +274,12 @@ void unwind_fde_run(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, 
 		emit(user, run.pc, run.pc + run.size, unwind_rule_words(&broken));
 	else
 		cfi_program_run(&cie->cie, &cie->initial, &run, emit, user);
+}
+
+void unwind_fde_run(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, void *user)
+{
+	if (fde->cie == UNWIND_GO)
+		run_go(fdes, fde, emit, user);
+	else
+		run_program(fdes, fde, emit, user);
 }

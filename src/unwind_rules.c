@@ -61,7 +61,8 @@ static bool is_valid(const struct unwind_rule *rule)
 	bool bp =
 		rule->bp <= BP_LOST || (rule->bp >= BP_IN_REG && rule->bp < BP_IN_REG + DWARF_REGS);
 
-	return is_valid_cfa(rule) && ra && bp && rule->bx <= BX_LOST && rule->reserved == 0;
+	return is_valid_cfa(rule) && ra && bp && rule->bx <= BX_LOST &&
+	       rule->guess <= (rule->cfa == CFA_REG);
 }
 
 bool unwind_rules_valid(const UnwindRules *rules)

@@ -18,7 +18,7 @@ typedef struct Builder {
 	UnwindTable *table;
 	UnwindRuleIndex index;
 	UnwindSections sections;
-	UnwindFdes eh_frame, debug_frame;
+	UnwindFdes eh_frame, debug_frame; /* the latter with functions of Go's own table */
 	UnwindGaps gaps;
 	/* The piece that is being laid: of an FDE what others have left. */
 	uint64_t from, to;
@@ -189,18 +189,22 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 	Builder builder = {.table = &table, .index = {.rules = &table.rules}};
 	UnwindSections *sections = &builder.sections;
 	int r = unwind_sections_find(file, debug, base_svma, sections);
+	Pclntab go;
+	bool is_go;
 
 	if (r < 0)
 		return r;
-	if (!sections->eh_frame.size && !sections->debug_frame.size && !sections->unreadable) {
+	is_go = pclntab_open(file->elf, &go) == 0;
+	if (!sections->eh_frame.size && !sections->debug_frame.size && !sections->unreadable &&
+	    !is_go) {
 		unwind_sections_free(sections);
 		return -ENODATA;
 	}
 	table.counts.unread = sections->unreadable;
-	unwind_fdes_read(&sections->eh_frame, &sections->executable, base_svma, &table.counts,
+	unwind_fdes_read(&sections->eh_frame, NULL, &sections->executable, base_svma, &table.counts,
 			 &builder.eh_frame);
-	unwind_fdes_read(&sections->debug_frame, &sections->executable, base_svma, &table.counts,
-			 &builder.debug_frame);
+	unwind_fdes_read(&sections->debug_frame, is_go ? &go : NULL, &sections->executable,
+			 base_svma, &table.counts, &builder.debug_frame);
 	builder.gaps = (UnwindGaps){.sections = sections, .put = put_gap, .user = &builder};
 	put_fdes(&builder);
 	count_gaps(sections, &table);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * unwind_table.h - the unwind table of an object (bpf/unwind.h), made of its .eh_frame and, where
- * that has a gap, of its .debug_frame. Runs in the sandbox; all input is untrusted.
+ * that has a gap, of Go's own table of functions and its .debug_frame. Runs in the sandbox; all
+ * input is untrusted.
  *
  * What no rule stands for is a row, too (CFA_NONE with the reason). What is dropped is counted.
  */
@@ -15,7 +16,7 @@
  * Grows with every change of what the builder makes of the same file, of which tables are kept, and
  * of the form in bpf/unwind.h: tables in the cache that were made before are not used any more.
  */
-#define UNWIND_TABLE_VERSION 4
+#define UNWIND_TABLE_VERSION 5
 
 /* Why an FDE, or all of it that is left, is not in the table. */
 enum unwind_drop {
@@ -27,12 +28,12 @@ enum unwind_drop {
 	UNWIND_DROP_OUTSIDE,   /* of every executable segment */
 	UNWIND_DROP_FAR,       /* 4 GiB or more behind the object's begin */
 	UNWIND_DROP_OVERLAP,   /* others of its section cover it */
-	UNWIND_DROP_KNOWN,     /* of .debug_frame, and .eh_frame covers it: nothing is lost */
+	UNWIND_DROP_KNOWN,     /* of .debug_frame, and others cover it: nothing is lost */
 	UNWIND_DROPS
 };
 
 typedef struct UnwindCounts {
-	uint64_t fdes; /* in both sections, dropped ones included */
+	uint64_t fdes; /* in both sections, and functions of Go's table; dropped ones included */
 	uint64_t drops[UNWIND_DROPS];
 	uint64_t overlaps; /* those of which a part only is covered by others */
 	uint64_t unread;   /* bytes of sections that cannot be read */

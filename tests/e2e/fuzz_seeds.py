@@ -11,6 +11,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+PCLNTAB = Path(__file__).resolve().parents[1] / "unit" / "objects" / "pclntab.S"
+
 # Calls inlined in calls, a function in two pieces, a block with a range of its own.
 SOURCE = """
 extern int outside(int);
@@ -114,6 +116,13 @@ def build_id_of(path):
     return bytes.fromhex(out.stdout.split("Build ID: ")[1].split()[0])
 
 
+def make_go(seeds):
+    """Go's own table, as three versions of Go lay it out, in a section of its own and amidst others."""
+    for version in (118, 120, 126):
+        for name, options in (("go", ["-static"]), ("go-pie", ["-shared", "-DRELOCATED"])):
+            run("gcc", "-nostdlib", f"-DVERSION={version}", *options, "-s", PCLNTAB, "-o", seeds / f"{name}-{version}")
+
+
 def make_separate_debug(work, seeds, whole):
     """The object stripped, its debug file found by build id or by link; then dwz's, too."""
     debug, stripped, with_dwz = work / "x.debug", work / "stripped", work / "alt.debug"
@@ -158,6 +167,7 @@ def make_objects(work, seeds):
     run("gcc", "-c", "-O2", "-g", source, "-o", seeds / "relocatable")
     make_separate_debug(work, seeds, seeds / "dwarf5")
     make_mini_debug(work, seeds, seeds / "dwarf5")
+    make_go(seeds)
     (seeds / "vdso").write_bytes(read_vdso())
 
 
@@ -173,7 +183,8 @@ def read_vdso():
 
 def make_unwind(work, seeds, objects):
     """The same objects; sections of call frame information alone, hand-written ones too."""
-    names = ("dwarf5", "plain", "lazy", "clang", "cxx", "by-build-id", "vdso")
+    names = ("dwarf5", "plain", "lazy", "clang", "cxx", "by-build-id", "vdso", "go-118", "go-pie-118", "go-120",
+             "go-pie-126")
     for name in names:
         shutil.copy(objects / name, seeds / name)
     source, assembly = work / "x.c", work / "cfi.s"

@@ -354,6 +354,31 @@ static void test_guess_bounds(void **state)
 	assert_int_equal(world.result, STACK_COMPLETE);
 }
 
+/* A frame pointer into another stack, be that below. */
+static void test_guess_by_rule(void **state)
+{
+	struct unwind_rule rule = WITH(AT(DWARF_RBP, 16), rule_.bp = BP_AT_CFA,
+				       rule_.bp_offset = -16, rule_.guess = 1);
+
+	(void)state;
+	begin(rule, AT(DWARF_RBP, 8));
+	world.input.regs[DWARF_RBP] = word_address(2);
+	world.stack[2] = word_address(70);
+	world_walk(&world, 3);
+	assert_int_equal(world.count, 3);
+	assert_int_equal(world.frames[1], return_to(3) | FRAME_GUESSED);
+	assert_int_equal(world.frames[2], return_to(70));
+	world.input.regs[DWARF_RBP] = FAR_AWAY;
+	expect(STACK_FAULT, NONE);
+	/* Of the outermost frame. */
+	world.input.regs[DWARF_RBP] = 0;
+	expect(STACK_COMPLETE, NONE);
+	/* An rbp that nobody knows is not 0. */
+	begin(WITH(AT(DWARF_RSP, 8), rule_.bp = BP_LOST), rule);
+	world.input.regs[DWARF_RBP] = 0;
+	expect(STACK_REGISTER, AT_SP, NONE);
+}
+
 static void test_guess_leads_nowhere(void **state)
 {
 	static const struct {
@@ -659,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_over_frames),
 		cmocka_unit_test(test_guess),
 		cmocka_unit_test(test_guess_bounds),
+		cmocka_unit_test(test_guess_by_rule),
 		cmocka_unit_test(test_guess_leads_nowhere),
 		cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_signal_ends),

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pclntab.h"
+#include <errno.h>
+#include <string.h>
+
+#define MAGIC_118 0xfffffff0u /* Go 1.18 and 1.19 */
+#define MAGIC_120 0xfffffff1u /* since Go 1.20 */
+
+struct header {
+	uint32_t magic;
+	uint8_t zeros[2], quantum, pointer_size;
+	uint64_t functions, files, text;
+	/* From the header on; each reaches to the next. */
+	uint64_t names, units, file_names, values, function_table;
+};
+
+_Static_assert(sizeof(struct header) == PCLNTAB_HEADER, "pcHeader of runtime/symtab.go");
+
+/* What the function table has for each. Behind the last there is one more place. */
+struct place {
+	uint32_t entry;	 /* from Pclntab::text on */
+	uint32_t record; /* from the function table on */
+};
+
+/* A function's record, up to where versions differ: startLine comes here since Go 1.20. */
+struct record {
+	uint32_t entry, name, args, defer, stack, file, line, values, unit;
+};
+
+/* Its end; an offset of each table of values and of each part of funcdata follow. */
+struct record_end {
+	uint8_t id, flags, pad, parts;
+};
+
+#define FLAG_TOP	 (1 << 0)
+#define FLAG_MOVES_STACK (1 << 1)
+#define VALUES_INLINED	 2 /* which inlined call an address is in */
+#define PART_INLINED	 3 /* all of them */
+#define FILE_NONE	 UINT32_MAX
+#define PART_NONE	 UINT32_MAX
+
+/* An inlined call. */
+struct call_118 {
+	int16_t parent;
+	uint8_t id, pad;
+	uint32_t file, line, name, parent_pc;
+};
+
+struct call {
+	uint8_t id, pad[3];
+	uint32_t name, parent_pc, start_line;
+};
+
+/* ---- the table ------------------------------------------------------------------- */
+
+/* Offsets ascend, and there is room for all functions. */
+static bool is_plausible(const struct header *header, uint64_t size)
+{
+	return header->zeros[0] == 0 && header->zeros[1] == 0 && header->quantum == 1 &&
+	       header->pointer_size == 8 && header->names >= sizeof(*header) &&
+	       header->names <= header->units && header->units <= header->file_names &&
+	       header->file_names <= header->values && header->values <= header->function_table &&
+	       header->function_table <= size && header->functions > 0 &&
+	       header->functions < (size - header->function_table) / sizeof(struct place);
+}
+
+static bool read_header(PclntabBytes bytes, struct header *ret_header)
+{
+	if (bytes.size < sizeof(*ret_header))
+		return false;
+	memcpy(ret_header, bytes.at, sizeof(*ret_header));
+	return (ret_header->magic == MAGIC_118 || ret_header->magic == MAGIC_120) &&
+	       is_plausible(ret_header, bytes.size);
+}
+
+bool pclntab_begins(PclntabBytes bytes)
+{
+	struct header header;
+
+	return read_header(bytes, &header);
+}
+
+bool pclntab_is_118(PclntabBytes bytes)
+{
+	struct header header;
+
+	return read_header(bytes, &header) && header.magic == MAGIC_118;
+}
+
+static PclntabBytes part_of(PclntabBytes bytes, uint64_t from, uint64_t to)
+{
+	return (PclntabBytes){bytes.at + from, to - from};
+}
+
+int pclntab_open(Elf *elf, Pclntab *ret_table)
+{
+	PclntabPlace place;
+	struct header header;
+	int r = pclntab_place(elf, &place);
+
+	if (r < 0)
+		return r;
+	if (!read_header(place.bytes, &header) || header.functions > UINT32_MAX)
+		return -ENOTSUP;
+	*ret_table = (Pclntab){
+		.text = place.text,
+		.count = header.functions,
+		.go118 = header.magic == MAGIC_118,
+		.names = part_of(place.bytes, header.names, header.units),
+		.units = part_of(place.bytes, header.units, header.file_names),
+		.files = part_of(place.bytes, header.file_names, header.values),
+		.values = part_of(place.bytes, header.values, header.function_table),
+		.functions = part_of(place.bytes, header.function_table, place.bytes.size),
+		.funcdata = place.funcdata,
+	};
+	return 0;
+}
+
+static const char *string_at(PclntabBytes strings, uint64_t offset)
+{
+	if (offset >= strings.size || !memchr(strings.at + offset, '\0', strings.size - offset))
+		return "";
+	return (const char *)strings.at + offset;
+}
+
+const char *pclntab_name(const Pclntab *table, uint32_t name)
+{
+	return string_at(table->names, name);
+}
+
+/* ---- functions --------------------------------------------------------------------- */
+
+static size_t record_size(const Pclntab *table)
+{
+	return sizeof(struct record) + (table->go118 ? 0 : sizeof(uint32_t)) +
+	       sizeof(struct record_end);
+}
+
+static struct place place_at(const Pclntab *table, uint32_t i)
+{
+	struct place place;
+
+	memcpy(&place, table->functions.at + (uint64_t)i * sizeof(place), sizeof(place));
+	return place;
+}
+
+static struct record record_of(const PclntabFunction *function)
+{
+	struct record record;
+
+	memcpy(&record, function->record, sizeof(record));
+	return record;
+}
+
+static struct record_end record_end(const Pclntab *table, const uint8_t *at)
+{
+	struct record_end end;
+
+	memcpy(&end, at + record_size(table) - sizeof(end), sizeof(end));
+	return end;
+}
+
+bool pclntab_function(const Pclntab *table, uint32_t i, PclntabFunction *ret_function)
+{
+	struct place place = place_at(table, i), next = place_at(table, i + 1);
+	PclntabFunction function = {
+		.start = table->text + place.entry,
+		.end = table->text + next.entry,
+		.record = table->functions.at + place.record,
+	};
+	struct record_end end;
+	uint64_t room, follow;
+
+	if (next.entry <= place.entry || function.end < function.start ||
+	    place.record > table->functions.size ||
+	    table->functions.size - place.record < record_size(table))
+		return false;
+	room = table->functions.size - place.record - record_size(table);
+	end = record_end(table, function.record);
+	follow = ((uint64_t)record_of(&function).values + end.parts) * sizeof(uint32_t);
+	if (follow > room)
+		return false;
+	function.name = record_of(&function).name;
+	function.is_top = end.flags & FLAG_TOP;
+	function.moves_stack = end.flags & FLAG_MOVES_STACK;
+	*ret_function = function;
+	return true;
+}
+
+bool pclntab_find(const Pclntab *table, uint64_t svma, PclntabFunction *ret_function)
+{
+	size_t next;
+
+	if (svma < table->text)
+		return false;
+	next = partition_point(middle, table->count,
+			       place_at(table, middle).entry <= svma - table->text);
+	return next > 0 && pclntab_function(table, next - 1, ret_function) &&
+	       svma >= ret_function->start && svma < ret_function->end;
+}
+
+/* ---- values ------------------------------------------------------------------------- */
+
+static bool read_number(PclntabValues *values, uint32_t *ret_number)
+{
+	uint32_t number = 0;
+
+	for (unsigned shift = 0; values->at < values->stop && shift < 35; shift += 7) {
+		uint8_t byte = *values->at++;
+
+		number |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret_number = number;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* offset: of a table of values; 0 = there is none. */
+static PclntabValues values_at(const Pclntab *table, const PclntabFunction *function,
+			       uint32_t offset)
+{
+	PclntabValues values = {
+		.to = function->start,
+		.end = function->end,
+		.value = -1,
+	};
+
+	if (offset > 0 && offset < table->values.size) {
+		values.at = table->values.at + offset;
+		values.stop = table->values.at + table->values.size;
+	}
+	return values;
+}
+
+PclntabValues pclntab_stack(const Pclntab *table, const PclntabFunction *function)
+{
+	return values_at(table, function, record_of(function).stack);
+}
+
+bool pclntab_next(PclntabValues *values)
+{
+	uint32_t change, length;
+
+	if (values->to >= values->end || !read_number(values, &change) ||
+	    (change == 0 && values->begun) || !read_number(values, &length) || length == 0)
+		return false;
+	values->begun = true;
+	/* The lowest bit is the sign. */
+	values->value = (uint32_t)values->value + (change & 1 ? ~(change >> 1) : change >> 1);
+	values->from = values->to;
+	values->to += MIN((uint64_t)length, values->end - values->to);
+	return true;
+}
+
+/* The one at an address; -1 = none. */
+static int32_t value_at(const Pclntab *table, const PclntabFunction *function, uint32_t offset,
+			uint64_t svma)
+{
+	PclntabValues values = values_at(table, function, offset);
+
+	while (pclntab_next(&values))
+		if (svma < values.to)
+			return values.value;
+	return -1;
+}
+
+/* ---- lines, and inlined calls --------------------------------------------------------- */
+
+/* The n-th number behind a function's record; its tables of values come first. */
+static uint32_t number_behind(const Pclntab *table, const PclntabFunction *function, uint64_t n)
+{
+	uint32_t number;
+
+	memcpy(&number, function->record + record_size(table) + n * sizeof(number), sizeof(number));
+	return number;
+}
+
+static const char *source_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma)
+{
+	struct record record = record_of(function);
+	int32_t file = value_at(table, function, record.file, svma);
+	uint64_t at = ((uint64_t)record.unit + (uint32_t)file) * sizeof(uint32_t);
+	uint32_t name;
+
+	if (file < 0 || table->units.size < sizeof(name) || at > table->units.size - sizeof(name))
+		return "";
+	memcpy(&name, table->units.at + at, sizeof(name));
+	return name == FILE_NONE ? "" : string_at(table->files, name);
+}
+
+static uint32_t line_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma)
+{
+	return MAX(value_at(table, function, record_of(function).line, svma), 0);
+}
+
+/* Of the inlined call that an address is in. Returns false if it is in none. */
+static bool call_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
+		    struct call *ret_call)
+{
+	uint32_t values = record_of(function).values, parts;
+	size_t size = table->go118 ? sizeof(struct call_118) : sizeof(struct call);
+	struct call_118 call_118;
+	const uint8_t *at;
+	int32_t number;
+	uint64_t part;
+
+	parts = record_end(table, function->record).parts;
+	if (values <= VALUES_INLINED || parts <= PART_INLINED)
+		return false;
+	number = value_at(table, function, number_behind(table, function, VALUES_INLINED), svma);
+	part = number_behind(table, function, (uint64_t)values + PART_INLINED);
+	if (number < 0 || part == PART_NONE || part > table->funcdata.size ||
+	    (table->funcdata.size - part) / size <= (uint32_t)number)
+		return false;
+	at = table->funcdata.at + part + (uint32_t)number * size;
+	if (table->go118) {
+		memcpy(&call_118, at, sizeof(call_118));
+		*ret_call = (struct call){.name = call_118.name, .parent_pc = call_118.parent_pc};
+	} else {
+		memcpy(ret_call, at, sizeof(*ret_call));
+	}
+	return ret_call->parent_pc < function->end - function->start &&
+	       *pclntab_name(table, ret_call->name);
+}
+
+size_t pclntab_frames(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
+		      PclntabFrame ret_frames[static PCLNTAB_FRAMES_MAX])
+{
+	struct call call;
+	size_t count = 0;
+	bool inlined;
+
+	do {
+		PclntabFrame *frame = &ret_frames[count++];
+
+		inlined = count < PCLNTAB_FRAMES_MAX && call_at(table, function, svma, &call);
+		*frame = (PclntabFrame){
+			.name = pclntab_name(table, inlined ? call.name : function->name),
+			.source = source_at(table, function, svma),
+			.line = line_at(table, function, svma),
+		};
+		if (inlined)
+			svma = function->start + call.parent_pc;
+	} while (inlined);
+	return count;
+}
