@@ -72,6 +72,13 @@ enum unwind_bx {
 	BX_LOST = 2,
 };
 
+/* On which stack the caller's frame is, if the CFA is a register and a number. */
+enum unwind_stack {
+	STACK_SAME = 0,
+	STACK_OTHER = 1, /* it may be another one, and lie anywhere */
+	STACK_GUESS = 2, /* likewise; a frame in between may be missing: marked as guessed */
+};
+
 struct unwind_rule {
 	u8 cfa;	    /* enum unwind_cfa */
 	u8 cfa_reg; /* DWARF number; other than rbx, rbp and rsp: known in the innermost frame only
@@ -81,9 +88,8 @@ struct unwind_rule {
 	s32 cfa_offset;
 	s16 bp_offset, bx_offset;
 	s16 extra;
-	u8 bx; /* enum unwind_bx */
-	/* 1: CFA_REG by a frame pointer that may point into another stack; marked as guessed. */
-	u8 guess;
+	u8 bx;	  /* enum unwind_bx */
+	u8 stack; /* enum unwind_stack */
 };
 
 /* A place in an object: SVMA less base_svma (the lowest segment's address). */

@@ -122,7 +122,7 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	 * The stack grows downwards; but a CFA that is read from memory may lie on another one, and
 	 * where the return address has been taken off, the CFA is all there is (vfork).
 	 */
-	if (rule->cfa != CFA_DEREF && !rule->guess &&
+	if (rule->cfa != CFA_DEREF && rule->stack == STACK_SAME &&
 	    (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG)))
 		return STACK_BAD_CFA;
 	*ret_cfa = cfa;
@@ -217,11 +217,6 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 		walk_take_signal(walk, self->signal_regs);
 		return walk_is_user(walk->pc) ? WALK_ON : STACK_BAD_PC;
 	}
-	/* A frame pointer of 0 marks the outermost frame (the psABI, 3.4.1). */
-	if (rule->guess && walk->bp == 0 && !walk->bp_lost) {
-		walk_use_bp(self);
-		return STACK_COMPLETE;
-	}
 	result = walk_cfa(self, rule, &cfa);
 	if (result != WALK_ON)
 		return result;
@@ -241,7 +236,7 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 	if (!walk_is_user(pc))
 		return STACK_BAD_PC;
 	walk_go_on(walk, pc, cfa);
-	walk->guessed = rule->guess;
+	walk->guessed = rule->stack == STACK_GUESS;
 	return WALK_ON;
 }
 

@@ -6,7 +6,7 @@
  *
  *	ElfSymbols symbols = {};
  *	elf_symbols_add_tables(&symbols, elf);	(also of separate debug files)
- *	elf_symbols_add_go(&symbols, elf);
+ *	elf_symbols_add_go(&symbols, &table);	(if it is a Go program)
  *	elf_symbols_add_plt(&symbols, elf);
  *	elf_symbols_add_fdes(&symbols, elf);
  *	elf_symbols_settle(&symbols);
@@ -15,6 +15,7 @@
 #ifndef WALLPROF_ELF_SYMBOLS_H
 #define WALLPROF_ELF_SYMBOLS_H
 
+#include "pclntab.h"
 #include "util.h"
 #include <gelf.h>
 
@@ -53,8 +54,8 @@ typedef struct ElfSymbols {
 void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf);
 /* Stubs of .plt, .plt.sec and .plt.got, as "name@plt". */
 void elf_symbols_add_plt(ElfSymbols *symbols, Elf *elf);
-/* Functions of a Go program (pclntab.h). */
-void elf_symbols_add_go(ElfSymbols *symbols, Elf *elf);
+/* Functions of a Go program. */
+void elf_symbols_add_go(ElfSymbols *symbols, const Pclntab *table);
 /* Functions that only the unwind table tells of: starts and sizes, no names. */
 void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
 /* To be called once, after which the list is complete. */

@@ -18,6 +18,8 @@ typedef struct Object {
 	ElfMap main, debug, dwz;
 	int debug_fd, dwz_fd; /* those that were asked for; else -1 */
 	MiniDebug mini;
+	Pclntab go; /* if is_go */
+	bool is_go;
 	ElfSymbols symbols;
 	SymbolRecord record;
 } Object;
@@ -96,7 +98,9 @@ static void read_symbols(Object *object)
 	mini_debug_open(&object->mini, object->main.elf);
 	if (object->mini.elf)
 		elf_symbols_add_tables(&object->symbols, object->mini.elf);
-	elf_symbols_add_go(&object->symbols, object->main.elf);
+	object->is_go = pclntab_open(object->main.elf, &object->go) == 0;
+	if (object->is_go)
+		elf_symbols_add_go(&object->symbols, &object->go);
 	elf_symbols_add_plt(&object->symbols, object->main.elf);
 	elf_symbols_add_fdes(&object->symbols, object->main.elf);
 	elf_symbols_settle(&object->symbols);
@@ -265,8 +269,7 @@ static int emit_dwarf(Object *object)
 
 /* ---- what Go's own table knows ---------------------------------------------------- */
 
-static int emit_go_frames(Object *object, const Pclntab *table, const PclntabFunction *function,
-			  uint64_t address)
+static int emit_go_frames(Object *object, const PclntabFunction *function, uint64_t address)
 {
 	const ElfSymbol *symbol = elf_symbols_find(&object->symbols, address);
 	PclntabFrame frames[PCLNTAB_FRAMES_MAX];
@@ -275,7 +278,7 @@ static int emit_go_frames(Object *object, const Pclntab *table, const PclntabFun
 
 	if (!symbol)
 		return 0;
-	count = pclntab_frames(table, function, address, frames);
+	count = pclntab_frames(&object->go, function, address, frames);
 	outer = symbol_name(object, symbol);
 	symbol_record_begin(&object->record, address);
 	for (size_t i = count; i-- > 0;)
@@ -284,21 +287,17 @@ static int emit_go_frames(Object *object, const Pclntab *table, const PclntabFun
 	return emit(object, symbol, 0, 0);
 }
 
-/* Lines and inlined calls; DWARF, where there is any, tells more of them. */
+/* Lines and inlined calls. */
 static int emit_go(Object *object)
 {
 	const ObjectRequest *request = object->request;
-	Pclntab table;
 	int r = 0;
 
-	if (has_dwarf(object->main.elf) || has_dwarf(object->debug.elf) ||
-	    pclntab_open(object->main.elf, &table) < 0)
-		return 0;
-	for (size_t i = 0; i < request->count && r == 0; i++) {
+	for (size_t i = 0; object->is_go && i < request->count && r == 0; i++) {
 		PclntabFunction function;
 
-		if (pclntab_find(&table, request->addresses[i], &function))
-			r = emit_go_frames(object, &table, &function, request->addresses[i]);
+		if (pclntab_find(&object->go, request->addresses[i], &function))
+			r = emit_go_frames(object, &function, request->addresses[i]);
 	}
 	return r;
 }

@@ -30,9 +30,9 @@ typedef struct ObjectRequest {
 } ObjectRequest;
 
 /*
- * Emits what symbol tables know first and then, again, what DWARF knows better, so that what
- * is at hand remains if DWARF is the end of us. Descriptors stay open. Returns 0, -ESTALE
- * if it is not the recorded file, -ENOEXEC if not ELF, or emit's error.
+ * Emits what symbol tables know first and then, again, what Go's own table and DWARF know better,
+ * so that what is at hand remains if DWARF is the end of us. Descriptors stay open. Returns 0,
+ * -ESTALE if it is not the recorded file, -ENOEXEC if not ELF, or emit's error.
  */
 int object_names_find(const ObjectRequest *request, const ObjectHost *host);
 

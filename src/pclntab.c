@@ -34,8 +34,9 @@ struct record_end {
 
 #define FLAG_TOP	 (1 << 0)
 #define FLAG_MOVES_STACK (1 << 1)
-#define VALUES_INLINED	 2 /* which inlined call an address is in */
-#define PART_INLINED	 3 /* all of them */
+#define VALUES_INLINED	 2	    /* which inlined call an address is in */
+#define PART_INLINED	 3	    /* all of them */
+#define FUNCTIONS_MAX	 (1u << 22) /* ten times those of the largest programs */
 #define FILE_NONE	 UINT32_MAX
 #define PART_NONE	 UINT32_MAX
 
@@ -92,6 +93,16 @@ static PclntabBytes part_of(PclntabBytes bytes, uint64_t from, uint64_t to)
 	return (PclntabBytes){bytes.at + from, to - from};
 }
 
+/* Without what is behind the end of the last string: each that begins within ends within. */
+static PclntabBytes strings_of(PclntabBytes bytes, uint64_t from, uint64_t to)
+{
+	PclntabBytes part = part_of(bytes, from, to);
+	const uint8_t *last = part.size ? memrchr(part.at, '\0', part.size) : NULL;
+
+	part.size = last ? last + 1 - part.at : 0;
+	return part;
+}
+
 int pclntab_open(Elf *elf, Pclntab *ret_table)
 {
 	PclntabPlace place;
@@ -100,15 +111,15 @@ int pclntab_open(Elf *elf, Pclntab *ret_table)
 
 	if (r < 0)
 		return r;
-	if (!read_header(place.bytes, &header) || header.functions > UINT32_MAX)
+	if (!read_header(place.bytes, &header) || header.functions > FUNCTIONS_MAX)
 		return -ENOTSUP;
 	*ret_table = (Pclntab){
 		.text = place.text,
 		.count = header.functions,
 		.go118 = header.magic == MAGIC_118,
-		.names = part_of(place.bytes, header.names, header.units),
+		.names = strings_of(place.bytes, header.names, header.units),
 		.units = part_of(place.bytes, header.units, header.file_names),
-		.files = part_of(place.bytes, header.file_names, header.values),
+		.files = strings_of(place.bytes, header.file_names, header.values),
 		.values = part_of(place.bytes, header.values, header.function_table),
 		.functions = part_of(place.bytes, header.function_table, place.bytes.size),
 		.funcdata = place.funcdata,
@@ -118,9 +129,7 @@ int pclntab_open(Elf *elf, Pclntab *ret_table)
 
 static const char *string_at(PclntabBytes strings, uint64_t offset)
 {
-	if (offset >= strings.size || !memchr(strings.at + offset, '\0', strings.size - offset))
-		return "";
-	return (const char *)strings.at + offset;
+	return offset < strings.size ? (const char *)strings.at + offset : "";
 }
 
 const char *pclntab_name(const Pclntab *table, uint32_t name)
@@ -163,11 +172,8 @@ static struct record_end record_end(const Pclntab *table, const uint8_t *at)
 bool pclntab_function(const Pclntab *table, uint32_t i, PclntabFunction *ret_function)
 {
 	struct place place = place_at(table, i), next = place_at(table, i + 1);
-	PclntabFunction function = {
-		.start = table->text + place.entry,
-		.end = table->text + next.entry,
-		.record = table->functions.at + place.record,
-	};
+	PclntabFunction function = {.start = table->text + place.entry,
+				    .end = table->text + next.entry};
 	struct record_end end;
 	uint64_t room, follow;
 
@@ -175,6 +181,7 @@ bool pclntab_function(const Pclntab *table, uint32_t i, PclntabFunction *ret_fun
 	    place.record > table->functions.size ||
 	    table->functions.size - place.record < record_size(table))
 		return false;
+	function.record = table->functions.at + place.record;
 	room = table->functions.size - place.record - record_size(table);
 	end = record_end(table, function.record);
 	follow = ((uint64_t)record_of(&function).values + end.parts) * sizeof(uint32_t);
@@ -232,6 +239,11 @@ static PclntabValues values_at(const Pclntab *table, const PclntabFunction *func
 		values.stop = table->values.at + table->values.size;
 	}
 	return values;
+}
+
+bool pclntab_has_stack(const PclntabFunction *function)
+{
+	return record_of(function).stack > 0;
 }
 
 PclntabValues pclntab_stack(const Pclntab *table, const PclntabFunction *function)
@@ -295,26 +307,19 @@ static uint32_t line_at(const Pclntab *table, const PclntabFunction *function, u
 	return MAX(value_at(table, function, record_of(function).line, svma), 0);
 }
 
-/* Of the inlined call that an address is in. Returns false if it is in none. */
-static bool call_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
-		    struct call *ret_call)
+static bool read_call(const Pclntab *table, const PclntabFunction *function, uint32_t number,
+		      struct call *ret_call)
 {
-	uint32_t values = record_of(function).values, parts;
+	uint64_t values = record_of(function).values;
+	uint64_t part = number_behind(table, function, values + PART_INLINED);
 	size_t size = table->go118 ? sizeof(struct call_118) : sizeof(struct call);
 	struct call_118 call_118;
 	const uint8_t *at;
-	int32_t number;
-	uint64_t part;
 
-	parts = record_end(table, function->record).parts;
-	if (values <= VALUES_INLINED || parts <= PART_INLINED)
+	if (part == PART_NONE || part > table->funcdata.size ||
+	    (table->funcdata.size - part) / size <= number)
 		return false;
-	number = value_at(table, function, number_behind(table, function, VALUES_INLINED), svma);
-	part = number_behind(table, function, (uint64_t)values + PART_INLINED);
-	if (number < 0 || part == PART_NONE || part > table->funcdata.size ||
-	    (table->funcdata.size - part) / size <= (uint32_t)number)
-		return false;
-	at = table->funcdata.at + part + (uint32_t)number * size;
+	at = table->funcdata.at + part + (uint64_t)number * size;
 	if (table->go118) {
 		memcpy(&call_118, at, sizeof(call_118));
 		*ret_call = (struct call){.name = call_118.name, .parent_pc = call_118.parent_pc};
@@ -325,24 +330,47 @@ static bool call_at(const Pclntab *table, const PclntabFunction *function, uint6
 	       *pclntab_name(table, ret_call->name);
 }
 
+enum inlined { INLINED_NOT, INLINED, INLINED_UNKNOWN };
+
+/* Whether an address is in an inlined call, and in which. */
+static enum inlined call_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
+			    struct call *ret_call)
+{
+	int32_t number;
+
+	if (record_of(function).values <= VALUES_INLINED ||
+	    record_end(table, function->record).parts <= PART_INLINED)
+		return INLINED_NOT;
+	number = value_at(table, function, number_behind(table, function, VALUES_INLINED), svma);
+	if (number < 0)
+		return INLINED_NOT;
+	return read_call(table, function, number, ret_call) ? INLINED : INLINED_UNKNOWN;
+}
+
 size_t pclntab_frames(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
 		      PclntabFrame ret_frames[static PCLNTAB_FRAMES_MAX])
 {
-	struct call call;
+	enum inlined inlined = INLINED;
 	size_t count = 0;
-	bool inlined;
 
-	do {
+	while (inlined == INLINED && count < PCLNTAB_FRAMES_MAX) {
 		PclntabFrame *frame = &ret_frames[count++];
+		struct call call;
 
-		inlined = count < PCLNTAB_FRAMES_MAX && call_at(table, function, svma, &call);
+		inlined = call_at(table, function, svma, &call);
+		/* The line is the inlined function's, and nobody knows which that is. */
+		if (inlined == INLINED_UNKNOWN) {
+			*frame = (PclntabFrame){pclntab_name(table, function->name), "", 0};
+			break;
+		}
 		*frame = (PclntabFrame){
-			.name = pclntab_name(table, inlined ? call.name : function->name),
+			.name = pclntab_name(table,
+					     inlined == INLINED ? call.name : function->name),
 			.source = source_at(table, function, svma),
 			.line = line_at(table, function, svma),
 		};
-		if (inlined)
+		if (inlined == INLINED)
 			svma = function->start + call.parent_pc;
-	} while (inlined);
+	}
 	return count;
 }

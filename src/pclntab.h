@@ -2,7 +2,7 @@
 /*
  * pclntab.h - what a Go program's run-time system knows of its functions: their names, lines and
  * inlined calls, and how deep the stack is at each place. It is in every Go program, stripped or
- * not. Follows runtime/symtab.go and debug/gosym/pclntab.go of Go 1.18 to 1.26, whose words are
+ * not. Follows runtime/symtab.go and debug/gosym/pclntab.go of Go 1.18 to 1.27, whose words are
  * used: pclntab (the table), moduledata (which says where it is), funcdata, pcsp. Runs in the
  * sandbox; all input is untrusted.
  */
@@ -31,7 +31,7 @@ typedef struct PclntabFunction {
 	uint64_t start, end;   /* SVMA */
 	const uint8_t *record; /* of which all that it says to have is in the table */
 	uint32_t name;	       /* in Pclntab::names */
-	bool is_top;	       /* no frame is behind it (TOPFRAME) */
+	bool is_top;	       /* nothing of Go's is behind it (TOPFRAME) */
 	bool moves_stack;      /* to somewhere that its table does not tell (SPWRITE) */
 } PclntabFunction;
 
@@ -47,6 +47,9 @@ bool pclntab_function(const Pclntab *table, uint32_t i, PclntabFunction *ret_fun
 bool pclntab_find(const Pclntab *table, uint64_t svma, PclntabFunction *ret_function);
 /* "" if there is none. */
 const char *pclntab_name(const Pclntab *table, uint32_t name);
+
+/* Whether there are any depths: see pclntab_stack(). */
+bool pclntab_has_stack(const PclntabFunction *function);
 
 /* Values of a function, each of which holds from one place to another, in ascending order. */
 typedef struct PclntabValues {

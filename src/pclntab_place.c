@@ -18,12 +18,17 @@
 #define HEADER_NAMES 32
 /* In moduledata, in words: pcHeader, six slices, findfunctab, minpc, maxpc, and then this one. */
 #define MODULE_TEXT 22
-/* Of Go 1.18 and 1.19, and with covctrs and ecovctrs before it. */
+/*
+ * Of Go 1.18 and 1.19; with covctrs and ecovctrs before it; and since Go 1.27 behind lengths of
+ * types and itabs, where the table's end follows, and nothing else can look like both.
+ */
 #define MODULE_FUNCDATA_118 38
 #define MODULE_FUNCDATA	    40
+#define MODULE_FUNCDATA_127 43
 #define ALIGNMENT	    16 /* of the table, at least */
 /* Pointers to the table that are looked at: moduledata has the one. */
 #define POINTERS_MAX 16
+#define TABLES_MAX   4 /* of relocations; two are usual */
 
 static uint64_t word_at(const uint8_t *at)
 {
@@ -60,6 +65,7 @@ static PclntabBytes bytes_at(Elf *elf, uint64_t address)
 /* Relocations that only add where the program was loaded, which all tables have in common. */
 typedef struct Relocations {
 	Elf *elf;
+	unsigned tables; /* looked at so far */
 	Elf_Scn *section;
 	Elf_Data *data;
 	size_t next;
@@ -69,13 +75,17 @@ static bool next_table(Relocations *relocations)
 {
 	GElf_Shdr header;
 
-	while ((relocations->section = elf_nextscn(relocations->elf, relocations->section))) {
+	while (relocations->tables < TABLES_MAX &&
+	       (relocations->section = elf_nextscn(relocations->elf, relocations->section))) {
 		relocations->next = 0;
-		if (gelf_getshdr(relocations->section, &header) && header.sh_type == SHT_RELA &&
-		    header.sh_flags & SHF_ALLOC &&
-		    elf_section_data(relocations->section, &relocations->data))
+		if (!gelf_getshdr(relocations->section, &header) || header.sh_type != SHT_RELA ||
+		    !(header.sh_flags & SHF_ALLOC))
+			continue;
+		relocations->tables++;
+		if (elf_section_data(relocations->section, &relocations->data))
 			return true;
 	}
+	relocations->section = NULL;
 	return false;
 }
 
@@ -167,6 +177,20 @@ static uint64_t module_pointer(const Module *module, unsigned word)
 	return module->address ? pointer_at(module->elf, module->address + word * WORD) : 0;
 }
 
+/* Where inlined calls are; 0 = unknown. */
+static uint64_t find_funcdata(const Module *module)
+{
+	const PclntabPlace *place = module->place;
+	uint64_t begin = module_pointer(module, MODULE_FUNCDATA_127);
+	uint64_t end = module_pointer(module, MODULE_FUNCDATA_127 + 1);
+
+	if (pclntab_is_118(place->bytes))
+		return module_pointer(module, MODULE_FUNCDATA_118);
+	if (begin >= place->address && begin < end && end <= place->address + place->bytes.size)
+		return begin;
+	return module_pointer(module, MODULE_FUNCDATA);
+}
+
 /* ---- the table ------------------------------------------------------------------------ */
 
 static bool take_section(Elf *elf, const char *name, PclntabPlace *place)
@@ -226,8 +250,7 @@ int pclntab_place(Elf *elf, PclntabPlace *ret_place)
 		place.text = module_pointer(&module, MODULE_TEXT);
 	if (!place.text)
 		return -ENOTSUP;
-	funcdata = module_pointer(&module, pclntab_is_118(place.bytes) ? MODULE_FUNCDATA_118
-								       : MODULE_FUNCDATA);
+	funcdata = find_funcdata(&module);
 	if (funcdata)
 		place.funcdata = bytes_at(elf, funcdata);
 	*ret_place = place;

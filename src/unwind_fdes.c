@@ -101,20 +101,41 @@ static void count(Reader *reader, enum unwind_drop drop)
 		reader->counts->drops[drop]++;
 }
 
+/* *covered: the end of those before. Functions do not overlap, and have rows for no more bytes than
+ * the file has: so the time does not grow with what a file only claims. */
+static enum unwind_drop add_function(Reader *reader, uint32_t i, const PclntabFunction *function,
+				     uint64_t *covered)
+{
+	enum unwind_drop drop;
+	UnwindFde *added;
+
+	if (function->start < *covered)
+		return UNWIND_DROP_OVERLAP;
+	drop = add(reader, function->start, function->end - function->start, &added);
+	if (drop < UNWIND_DROPS)
+		return drop;
+	if (!reader->last_range->bytes) {
+		reader->fdes->list.count--;
+		return UNWIND_DROP_OUTSIDE;
+	}
+	added->cie = UNWIND_GO;
+	added->length = i;
+	*covered = function->end;
+	return UNWIND_DROPS;
+}
+
 static void add_go(Reader *reader, const Pclntab *go)
 {
-	for (uint32_t i = 0; i < go->count; i++) {
-		enum unwind_drop drop = UNWIND_DROP_BROKEN;
-		PclntabFunction function;
-		UnwindFde *added;
+	uint64_t covered = 0;
 
-		if (pclntab_function(go, i, &function))
-			drop = add(reader, function.start, function.end - function.start, &added);
-		if (drop == UNWIND_DROPS) {
-			added->cie = UNWIND_GO;
-			added->length = i;
-		}
-		count(reader, drop);
+	for (uint32_t i = 0; i < go->count; i++) {
+		PclntabFunction function;
+
+		if (!pclntab_function(go, i, &function))
+			count(reader, UNWIND_DROP_BROKEN);
+		/* One without depths is not Go's: it was compiled from C, and linked by Go. */
+		else if (pclntab_has_stack(&function))
+			count(reader, add_function(reader, i, &function, &covered));
 	}
 }
 
@@ -253,11 +274,11 @@ static const struct unwind_rule broken = {.cfa = CFA_NONE, .extra = NONE_BROKEN}
 static void run_go(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, void *user)
 {
 	const UnwindRange *range = unwind_ranges_find(fdes->executable, fde->pc);
-	const uint8_t *code = range && range->bytes ? range->bytes + (fde->pc - range->from) : NULL;
 	PclntabFunction function;
 
 	if (pclntab_function(fdes->go, fde->length, &function))
-		unwind_go_run(fdes->go, &function, code, emit, user);
+		unwind_go_run(fdes->go, &function, range->bytes + (fde->pc - range->from), emit,
+			      user);
 }
 
 static void run_program(const UnwindFdes *fdes, const UnwindFde *fde, CfiEmit emit, void *user)

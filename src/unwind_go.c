@@ -9,14 +9,7 @@
 
 static const struct unwind_rule outermost = {.cfa = CFA_END};
 static const struct unwind_rule signal_frame = {.cfa = CFA_SIGNAL};
-static const struct unwind_rule other_stack = {
-	.cfa = CFA_REG,
-	.cfa_reg = DWARF_RBP,
-	.cfa_offset = 2 * WORD,
-	.bp = BP_AT_CFA,
-	.bp_offset = -2 * WORD,
-	.guess = 1,
-};
+static const struct unwind_rule unknown = {.cfa = CFA_NONE, .extra = NONE_REGISTER};
 static const struct unwind_rule broken = {.cfa = CFA_NONE, .extra = NONE_BROKEN};
 
 /* Whether and from where on the caller's rbp lies below the return address. */
@@ -29,6 +22,7 @@ typedef struct Saved {
 typedef struct Run {
 	const PclntabFunction *function;
 	const uint8_t *code;
+	uint64_t end; /* up to where its depths are known */
 	CfiEmit emit;
 	void *user;
 	Saved saved;
@@ -37,8 +31,11 @@ typedef struct Run {
 /* The length of mov %rbp,depth(%rsp), or 0. */
 static unsigned stores_bp(const uint8_t *code, uint64_t size, int32_t depth)
 {
-	static const uint8_t near[] = {0x48, 0x89, 0x6c, 0x24}, far[] = {0x48, 0x89, 0xac, 0x24};
+	static const uint8_t none[] = {0x48, 0x89, 0x2c, 0x24}, near[] = {0x48, 0x89, 0x6c, 0x24},
+			     far[] = {0x48, 0x89, 0xac, 0x24};
 
+	if (depth == 0 && size >= sizeof(none) && !memcmp(code, none, sizeof(none)))
+		return sizeof(none);
 	if (size > sizeof(near) && !memcmp(code, near, sizeof(near)) &&
 	    (int8_t)code[sizeof(near)] == depth)
 		return sizeof(near) + 1;
@@ -48,22 +45,31 @@ static unsigned stores_bp(const uint8_t *code, uint64_t size, int32_t depth)
 	return 0;
 }
 
+/* Does push %rbp end there, and mov %rsp,%rbp follow? */
+static bool pushes_bp(const uint8_t *code, uint64_t size)
+{
+	static const uint8_t sets_bp[] = {0x48, 0x89, 0xe5};
+
+	return code[-1] == 0x55 && size >= sizeof(sets_bp) &&
+	       !memcmp(code, sets_bp, sizeof(sets_bp));
+}
+
 /*
  * Where the stack first grows, rbp is saved or not at all: it is pushed (since Go 1.21) or stored
  * by the next instruction. Assemblers' functions may do neither.
  */
 static void look_for_bp(Run *run, uint64_t at, int32_t depth)
 {
-	uint64_t place = at - run->function->start;
+	uint64_t place = at - run->function->start, size = run->function->end - at;
 	unsigned length = 0;
 
 	run->saved = (Saved){.known = true, .from = at};
-	if (!run->code || place == 0)
+	if (place == 0)
 		return;
-	if (depth == WORD && run->code[place - 1] == 0x55)
+	if (depth == WORD && pushes_bp(run->code + place, size))
 		run->saved.ever = true;
 	else
-		length = stores_bp(run->code + place, run->function->end - at, depth - WORD);
+		length = stores_bp(run->code + place, size, depth - WORD);
 	run->saved.ever |= length > 0;
 	run->saved.from += length;
 }
@@ -76,6 +82,7 @@ static void emit_part(const Run *run, uint64_t from, uint64_t to, int32_t depth,
 		.cfa_offset = depth + WORD,
 		.bp = saved ? BP_AT_CFA : BP_SAME,
 		.bp_offset = saved ? -2 * WORD : 0,
+		.bx = BX_LOST, /* Go's functions save no registers but rbp */
 	};
 
 	if (from < to)
@@ -85,18 +92,18 @@ static void emit_part(const Run *run, uint64_t from, uint64_t to, int32_t depth,
 static void emit_depth(Run *run, const PclntabValues *values)
 {
 	int32_t depth = values->value;
-	uint64_t saved_from = values->to;
+	uint64_t to = MIN(values->to, run->end), saved_from = to;
 
 	if (depth < 0 || depth > INT32_MAX - WORD) {
-		run->emit(run->user, values->from, values->to, unwind_rule_words(&broken));
+		run->emit(run->user, values->from, to, unwind_rule_words(&broken));
 		return;
 	}
 	if (depth >= WORD && !run->saved.known)
 		look_for_bp(run, values->from, depth);
 	if (depth >= WORD && run->saved.ever)
-		saved_from = MIN(MAX(values->from, run->saved.from), values->to);
+		saved_from = MIN(MAX(values->from, run->saved.from), to);
 	emit_part(run, values->from, saved_from, depth, /* saved= */ false);
-	emit_part(run, saved_from, values->to, depth, /* saved= */ true);
+	emit_part(run, saved_from, to, depth, /* saved= */ true);
 }
 
 /* Whether nothing but breakpoints follows: what was before holds on, as in any other hole. */
@@ -104,8 +111,8 @@ static bool is_padding(const Run *run, uint64_t from)
 {
 	static const uint8_t breakpoint = 0xcc;
 
-	for (uint64_t at = from; at < run->function->end; at++)
-		if (!run->code || run->code[at - run->function->start] != breakpoint)
+	for (uint64_t at = from; at < run->end; at++)
+		if (run->code[at - run->function->start] != breakpoint)
 			return false;
 	return true;
 }
@@ -115,43 +122,120 @@ static void emit_depths(Run *run, const Pclntab *table)
 	PclntabValues values = pclntab_stack(table, run->function);
 	uint64_t end = run->function->start;
 
-	while (pclntab_next(&values)) {
+	while (end < run->end && pclntab_next(&values)) {
 		emit_depth(run, &values);
 		end = values.to;
 	}
-	if (end < run->function->end && !is_padding(run, end))
-		run->emit(run->user, end, run->function->end, unwind_rule_words(&broken));
+	if (end < run->end && !is_padding(run, end))
+		run->emit(run->user, end, run->end, unwind_rule_words(&broken));
 }
+
+/* ---- from one stack to another ------------------------------------------------------ */
+
+/* The length of an instruction that sets rsp to something else than a number more or less. */
+static unsigned sets_stack(const uint8_t *code, uint64_t size)
+{
+	if (size < 4 || (code[0] & 0xf8) != 0x48)
+		return 0;
+	if (code[1] == 0x8b && (code[0] & 6) == 0 && (code[2] & 0xf8) == 0x60 && code[2] != 0x64)
+		return 4; /* mov number(%any),%rsp */
+	if (code[1] == 0x8b && (code[0] & 6) == 0 && (code[2] & 0xf8) == 0xe0)
+		return 3; /* mov %any,%rsp */
+	if (code[1] == 0x89 && (code[0] & 3) == 0 && (code[2] & 0xc7) == 0xc4)
+		return 3; /* the same */
+	if (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xe4)
+		return 4; /* and $number,%rsp */
+	return 0;
+}
+
+/* Behind the first one of a function; its begin if there is none. */
+static uint64_t behind_switch(const PclntabFunction *function, const uint8_t *code)
+{
+	uint64_t size = function->end - function->start;
+
+	for (uint64_t at = 0; at < size; at++) {
+		unsigned length = sets_stack(code + at, size - at);
+
+		if (length)
+			return function->start + at + length;
+	}
+	return function->start;
+}
+
+/* What holds behind it. */
+static struct unwind_rule rule_behind(const Run *run, const char *name)
+{
+	/* The scheduler has left the goroutine for good. */
+	if (!strcmp(name, "runtime.mcall"))
+		return outermost;
+	/* It goes on in a goroutine whose stack has been moved by then; rbp is 0, or of the old
+	 * one. */
+	if (!strcmp(name, "runtime.morestack"))
+		return unknown;
+	return (struct unwind_rule){
+		.cfa = CFA_REG,
+		.cfa_reg = DWARF_RBP,
+		.cfa_offset = 2 * WORD,
+		.bp = BP_AT_CFA,
+		.bp_offset = -2 * WORD,
+		.bx = BX_LOST,
+		.stack = run->saved.ever ? STACK_OTHER : STACK_GUESS,
+	};
+}
+
+static void run_switch(Run *run, const Pclntab *table)
+{
+	struct unwind_rule rule;
+
+	run->end = behind_switch(run->function, run->code);
+	emit_depths(run, table);
+	rule = rule_behind(run, pclntab_name(table, run->function->name));
+	run->emit(run->user, run->end, run->function->end, unwind_rule_words(&rule));
+}
+
+/* ---- all of a function ---------------------------------------------------------------- */
 
 static bool is_sigreturn(const PclntabFunction *function, const uint8_t *code)
 {
 	uint64_t size = function->end - function->start;
 
-	return code && size <= SIGRETURN_MAX && unwind_code_sigreturn(code, size) == code;
+	return size <= SIGRETURN_MAX && unwind_code_sigreturn(code, size) == code;
 }
 
-/* Of a function with one rule; NULL: it has depths. */
-static const struct unwind_rule *rule_of(const Pclntab *table, const PclntabFunction *function,
-					 const uint8_t *code)
+/* Is the outermost, or goes on with another goroutine and does not return. */
+static bool is_outermost(const PclntabFunction *function, const char *name)
 {
+	static const char *const others[] = {"_rt0_amd64", "_rt0_amd64_linux",
+					     "runtime.gopreempt_m", "runtime.goschedImpl",
+					     "runtime.preemptPark"};
+
+	/* A handler's: what it interrupted is behind it. */
 	if (function->is_top)
-		return &outermost;
-	if (is_sigreturn(function, code))
-		return &signal_frame;
-	if (!function->moves_stack)
-		return NULL;
-	return !strcmp(pclntab_name(table, function->name), "runtime.mcall") ? &outermost
-									     : &other_stack;
+		return strcmp(name, "runtime.sigtramp") != 0;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (!strcmp(name, others[i]))
+			return true;
+	return false;
 }
 
 void unwind_go_run(const Pclntab *table, const PclntabFunction *function, const uint8_t *code,
 		   CfiEmit emit, void *user)
 {
-	Run run = {.function = function, .code = code, .emit = emit, .user = user};
-	const struct unwind_rule *rule = rule_of(table, function, code);
+	Run run = {.function = function,
+		   .code = code,
+		   .end = function->end,
+		   .emit = emit,
+		   .user = user};
+	const struct unwind_rule *rule = NULL;
 
+	if (is_outermost(function, pclntab_name(table, function->name)))
+		rule = &outermost;
+	else if (is_sigreturn(function, code))
+		rule = &signal_frame;
 	if (rule)
 		emit(user, function->start, function->end, unwind_rule_words(rule));
+	else if (function->moves_stack)
+		run_switch(&run, table);
 	else
 		emit_depths(&run, table);
 }

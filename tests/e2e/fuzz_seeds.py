@@ -118,7 +118,7 @@ def build_id_of(path):
 
 def make_go(seeds):
     """Go's own table, as three versions of Go lay it out, in a section of its own and amidst others."""
-    for version in (118, 120, 126):
+    for version in (118, 120, 126, 127):
         for name, options in (("go", ["-static"]), ("go-pie", ["-shared", "-DRELOCATED"])):
             run("gcc", "-nostdlib", f"-DVERSION={version}", *options, "-s", PCLNTAB, "-o", seeds / f"{name}-{version}")
 
@@ -184,7 +184,7 @@ def read_vdso():
 def make_unwind(work, seeds, objects):
     """The same objects; sections of call frame information alone, hand-written ones too."""
     names = ("dwarf5", "plain", "lazy", "clang", "cxx", "by-build-id", "vdso", "go-118", "go-pie-118", "go-120",
-             "go-pie-126")
+             "go-pie-126", "go-127")
     for name in names:
         shutil.copy(objects / name, seeds / name)
     source, assembly = work / "x.c", work / "cfi.s"

@@ -89,7 +89,7 @@ def test_over(context):
     zombie = next(pid for pid in children(parent.pid) if state_of(pid) == "Z")
     done = context.wallprof("-o", context.path("z.json"), "-p", zombie, "-d", "1s", status=125)
     check("has ended" in done.stderr, done.stderr)
-    short = context.start(["sleep", "0.3" if PATIENCE == 1 else "8"])
+    short = context.start(["sleep", "2" if PATIENCE == 1 else "8"])
     begin = time.monotonic()
     recording = record(context, short.pid, "60s")
     check(time.monotonic() - begin < 30, "it did not end with the process")

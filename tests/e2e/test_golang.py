@@ -10,7 +10,7 @@ import re
 from collections import Counter, namedtuple
 
 from chains import SLACK_NS, events_of
-from harness import ROOT, Profile, Untimely, check, expect_failure, needs_command, read_report
+from harness import MS, ROOT, Profile, Untimely, check, expect_failure, needs_command, read_report
 from object_files import run
 
 HOST_ONLY = "it needs Go"
@@ -20,8 +20,13 @@ STRIPPED = ("-ldflags", "-s -w")
 # As Fedora builds its packages: another linker, and Go's table has no section of its own.
 EXTERNAL = ("-buildmode=pie", "-ldflags", "-linkmode=external -s -w")
 WHOLE_SHARE = 0.99
+TICK_NS = 2 * MS
 # Where Go's run-time system is on a stack of its own.
-ELSEWHERE = {"runtime.mcall", "runtime.morestack", "runtime.systemstack", "runtime.sigtramp"}
+ELSEWHERE = {"runtime.exitsyscall", "runtime.goschedImpl", "runtime.mcall", "runtime.morestack", "runtime.preemptPark",
+             "runtime.systemstack"}
+# Where Go's stacks begin.
+ROOTS = {"runtime.goexit", "runtime.mcall", "runtime.goschedImpl", "runtime.preemptPark", "runtime.mstart",
+         "runtime.rt0_go", "runtime.clone", "_rt0_amd64", "_rt0_amd64_linux", "clone3", "_start"}
 
 Frame = namedtuple("Frame", "name path line")
 
@@ -90,7 +95,7 @@ def judge(frames, interval):
     names = [plain(f.name) for f in frames]
     wanted = interval["frames"]
     if wanted[0]["function"] not in names:
-        return "elsewhere" if ELSEWHERE.intersection(names) else "wrong"
+        return "elsewhere" if ELSEWHERE.intersection(names) or frames[0].name == "[no stack]" else "wrong"
     frames = frames[names.index(wanted[0]["function"]):]
     same = len(frames) == len(wanted) and all(
         is_same(got, want, interval["kind"]) for got, want in zip(frames, wanted))
@@ -103,10 +108,13 @@ def compare(profile, told):
     offset = max(i["offset_ns"] for i in told) - profile.start_ns
     for thread in profile.threads:
         mine = sorted((i for i in told if i["tid"] == thread.tid), key=lambda i: i["begin_ns"])
-        starts = [i["begin_ns"] + offset + SLACK_NS for i in mine]
+        starts = [i["begin_ns"] + offset for i in mine]
         for sample, event, at in events_of(thread):
             number = bisect.bisect_right(starts, at) - 1
-            if number < 0 or at >= mine[number]["end_ns"] + offset - SLACK_NS:
+            # A tick is drawn in the middle of what it stands for, and a stretch that lies between two sleeps
+            # may begin in the one and end in the other.
+            slack = SLACK_NS if event == "switch" else TICK_NS
+            if number < 0 or not starts[number] + slack <= at < mine[number]["end_ns"] + offset - slack:
                 continue
             frames = list(stacks.of(thread.data["samples"]["stack"][sample]))
             verdict = judge(frames, mine[number])
@@ -122,13 +130,27 @@ def check_told(profile, told):
     if events["right", "tick", "spin"] <= events["elsewhere", "tick", "spin"]:
         raise Untimely(f"hardly a tick: {events}")
     sleeps = len([i for i in told if i["kind"] == "sleep"])
-    check(events["right", "switch", "sleep"] >= sleeps > 0, f"{sleeps} sleeps, {events}")
+    # One that a signal ends at once is none: Go stops goroutines by signals.
+    check(events["right", "switch", "sleep"] > sleeps / 2 > 0, f"{sleeps} sleeps, {events}")
+
+
+def check_roots(profile, roots):
+    """Whatever does not say that it is cut begins where a stack can begin."""
+    stacks, others = Stacks(profile), Counter()
+    for stack in {s for t in profile.threads for s in t.data["samples"]["stack"]}:
+        frames = [f for f in stacks.of(stack) if f.name != "[guessed by frame pointer]"]
+        if any(f.name.startswith("runtime.") for f in frames) and not frames[-1].name.startswith("["):
+            others[plain(frames[-1].name)] += plain(frames[-1].name) not in roots
+    check(not +others, f"stacks begin with {+others}")
 
 
 def check_whole(report):
     stacks = report["stacks"]
     check(stacks["walked"] > 100, f"only {stacks['walked']} stacks")
-    check(stacks["whole"] >= WHOLE_SHARE * stacks["walked"],
+    # Who called is not known while a goroutine's stack is made larger, which this program does often.
+    grown = stacks["results"]["unsupported_rule"]
+    check(grown < 0.05 * stacks["walked"] and
+          stacks["whole"] + grown >= WHOLE_SHARE * stacks["walked"],
           f"{stacks['whole']} of {stacks['walked']} stacks are whole: {stacks}")
 
 
@@ -152,6 +174,8 @@ def check_program(context, *options):
     profile, report, told = record(context, program, rounds, ms)
     check_told(profile, told)
     check_whole(report)
+    check_roots(profile, ROOTS)
+    expect_failure(check_roots, profile, ROOTS - {"runtime.goexit"})
     expect_failure(check_told, profile, altered(told, next_line))
     expect_failure(check_told, profile, altered(told, renamed))
     expect_failure(check_told, profile, [{**i, "frames": i["frames"][:-1]} for i in told])

@@ -18,9 +18,11 @@ static const Kind kinds[] = {
 	{"-static -DVERSION=118", true},
 	{"-static -DVERSION=120", false},
 	{"-static -DVERSION=126", false},
+	{"-static -DVERSION=127", false},
 	{"-shared -DRELOCATED -DVERSION=118", true},
 	{"-shared -DRELOCATED -DVERSION=120", false},
 	{"-shared -DRELOCATED -DVERSION=126", false},
+	{"-shared -DRELOCATED -DVERSION=127", false},
 };
 
 typedef struct Labels {
@@ -65,11 +67,17 @@ static void test_functions(void **state)
 	} wanted[] = {
 		{"pushes", "stores", "main.(*T[...]).pushes", false, false},
 		{"stores", "stores_far", "main.stores", false, false},
-		{"stores_far", "grows", "main.stores", false, false},
+		{"stores_far", "stores_none", "main.stores", false, false},
+		{"stores_none", "grows", "main.stores", false, false},
 		{"grows", "top", "main.grows", false, false},
-		{"top", "switches", "runtime.goexit", true, false},
-		{"switches", "leaves", "runtime.systemstack", false, true},
-		{"leaves", "sigreturn", "runtime.mcall", false, true},
+		{"top", "handler", "runtime.goexit", true, false},
+		{"handler", "never_returns", "runtime.sigtramp", true, false},
+		{"never_returns", "switches", "runtime.gopreempt_m", false, false},
+		{"switches", "own_frame", "runtime.systemstack", false, true},
+		{"own_frame", "leaves", "runtime.nanotime1", false, true},
+		{"leaves", "grows_stack", "runtime.mcall", false, true},
+		{"grows_stack", "in_c", "runtime.morestack", false, true},
+		{"in_c", "sigreturn", "in_c", false, false},
 		{"sigreturn", "go_etext", "runtime.sigreturn", false, false},
 	};
 
@@ -113,6 +121,12 @@ typedef struct Row {
 	struct unwind_rule rule; /* if offset is 0 */
 } Row;
 
+#define BY_BP(which)                                                                               \
+	{                                                                                          \
+		.cfa = CFA_REG, .cfa_reg = DWARF_RBP, .cfa_offset = 16, .bp = BP_AT_CFA,           \
+		.bp_offset = -16, .bx = BX_LOST, .stack = which                                    \
+	}
+
 static const Row rows[] = {
 	{"pushes", 8, false, {}},
 	{"pushes_1", 16, true, {}},
@@ -128,22 +142,28 @@ static const Row rows[] = {
 	{"stores_far_1", 1032, false, {}},
 	{"stores_far_saved", 1032, true, {}},
 	{"stores_far_2", 8, false, {}},
+	{"stores_none", 8, false, {}},
+	{"stores_none_1", 16, false, {}},
+	{"stores_none_saved", 16, true, {}},
+	{"stores_none_2", 8, false, {}},
 	{"grows", 8, false, {}},
 	{"grows_1", 16, false, {}},
 	{"grows_2", 8, false, {}},
 	/* Nothing is said of it, and it is no padding. */
 	{"grows_3", 0, false, {.cfa = CFA_NONE, .extra = NONE_BROKEN}},
 	{"top", 0, false, {.cfa = CFA_END}},
-	{"switches",
-	 0,
-	 false,
-	 {.cfa = CFA_REG,
-	  .cfa_reg = DWARF_RBP,
-	  .cfa_offset = 16,
-	  .bp = BP_AT_CFA,
-	  .bp_offset = -16,
-	  .guess = 1}},
-	{"leaves", 0, false, {.cfa = CFA_END}},
+	{"handler", 8, false, {}},
+	{"never_returns", 0, false, {.cfa = CFA_END}},
+	{"switches", 8, false, {}},
+	{"switches_1", 0, false, BY_BP(STACK_GUESS)},
+	{"own_frame", 8, false, {}},
+	{"own_frame_1", 16, true, {}},
+	{"own_frame_2", 0, false, BY_BP(STACK_OTHER)},
+	{"leaves", 8, false, {}},
+	{"leaves_1", 0, false, {.cfa = CFA_END}},
+	{"grows_stack", 8, false, {}},
+	{"grows_stack_1", 0, false, {.cfa = CFA_NONE, .extra = NONE_REGISTER}},
+	{"in_c", 0, false, {.cfa = CFA_NONE, .extra = NONE_GAP}},
 	{"sigreturn", 0, false, {.cfa = CFA_SIGNAL}},
 };
 
@@ -157,6 +177,7 @@ static struct unwind_rule wanted_rule(const Row *row)
 		.cfa_offset = row->offset,
 		.bp = row->bp_saved ? BP_AT_CFA : BP_SAME,
 		.bp_offset = row->bp_saved ? -16 : 0,
+		.bx = BX_LOST,
 	};
 }
 
@@ -190,7 +211,7 @@ static void test_rows(void **state)
 				 CFA_SIGNAL);
 		assert_int_equal(rule_at(&built.table, label(&labels, "go_etext") - base)->cfa,
 				 CFA_NONE);
-		assert_int_equal(built.table.counts.fdes, 8);
+		assert_int_equal(built.table.counts.fdes, 13); /* not in_c */
 		free_built(&built);
 		free(labels.text);
 		remove_folder(folder);
@@ -330,7 +351,7 @@ static void compare_depths(const Built *built, const Oracle *oracle, const Pclnt
 			Machine machine = random_machine(pc);
 			Caller by_libdw, by_rule;
 
-			if (rule.cfa != CFA_REG || rule.guess)
+			if (rule.cfa != CFA_REG || rule.stack)
 				continue;
 			rule.cfa_offset += altered;
 			by_libdw = ask_libdw(oracle, pc, &machine);

@@ -589,7 +589,7 @@ static void test_valid(void **state)
 	INVALID(rules[1].bp, BP_LOST + 1);
 	INVALID(rules[1].bp, BP_IN_REG + DWARF_REGS);
 	INVALID(rules[1].bx, BX_LOST + 1);
-	INVALID(rules[1].guess, 2);
+	INVALID(rules[1].stack, STACK_GUESS + 1);
 	INVALID(table.rows.count, 0);
 	INVALID(table.rules.count, 1);
 }

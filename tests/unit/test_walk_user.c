@@ -355,10 +355,10 @@ static void test_guess_bounds(void **state)
 }
 
 /* A frame pointer into another stack, be that below. */
-static void test_guess_by_rule(void **state)
+static void test_other_stack(void **state)
 {
 	struct unwind_rule rule = WITH(AT(DWARF_RBP, 16), rule_.bp = BP_AT_CFA,
-				       rule_.bp_offset = -16, rule_.guess = 1);
+				       rule_.bp_offset = -16, rule_.stack = STACK_OTHER);
 
 	(void)state;
 	begin(rule, AT(DWARF_RBP, 8));
@@ -366,16 +366,14 @@ static void test_guess_by_rule(void **state)
 	world.stack[2] = word_address(70);
 	world_walk(&world, 3);
 	assert_int_equal(world.count, 3);
-	assert_int_equal(world.frames[1], return_to(3) | FRAME_GUESSED);
+	assert_int_equal(world.frames[1], return_to(3));
 	assert_int_equal(world.frames[2], return_to(70));
-	world.input.regs[DWARF_RBP] = FAR_AWAY;
+	world.rules[0].stack = STACK_GUESS;
+	world_walk(&world, 2);
+	assert_int_equal(world.frames[1], return_to(3) | FRAME_GUESSED);
+	world.input.regs[DWARF_RBP] = 0;
 	expect(STACK_FAULT, NONE);
-	/* Of the outermost frame. */
-	world.input.regs[DWARF_RBP] = 0;
-	expect(STACK_COMPLETE, NONE);
-	/* An rbp that nobody knows is not 0. */
 	begin(WITH(AT(DWARF_RSP, 8), rule_.bp = BP_LOST), rule);
-	world.input.regs[DWARF_RBP] = 0;
 	expect(STACK_REGISTER, AT_SP, NONE);
 }
 
@@ -684,7 +682,7 @@ int main(void)
 		cmocka_unit_test(test_over_frames),
 		cmocka_unit_test(test_guess),
 		cmocka_unit_test(test_guess_bounds),
-		cmocka_unit_test(test_guess_by_rule),
+		cmocka_unit_test(test_other_stack),
 		cmocka_unit_test(test_guess_leads_nowhere),
 		cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_signal_ends),

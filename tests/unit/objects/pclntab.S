@@ -2,7 +2,7 @@
 /*
  * A Go program as far as its pclntab goes (runtime/symtab.go), written by hand.
  *
- * VERSION: 118, 120 or 126, as Go 1.18, 1.20 or 1.26 lays it out. RELOCATED: for -shared, amidst
+ * VERSION: 118, 120, 126 or 127, as Go 1.18, 1.20, … lays it out. RELOCATED: for -shared, amidst
  * other data, with relocations in the place of pointers.
  */
 #ifndef VERSION
@@ -13,7 +13,7 @@
 #else
 #define TABLE_SECTION .section .gopclntab, "a"
 #endif
-#if VERSION == 126
+#if VERSION >= 126
 #define MODULE_SECTION .section .go.module, "aw"
 #else
 #define MODULE_SECTION .section .noptrdata, "aw"
@@ -77,6 +77,18 @@ stores_far_2:
 	ret
 	.p2align 4, 0xcc
 
+/* And with one in which there is room for nothing else. */
+stores_none:
+	sub $8, %rsp
+stores_none_1:
+	mov %rbp, (%rsp)
+stores_none_saved:
+	mov (%rsp), %rbp
+	add $8, %rsp
+stores_none_2:
+	ret
+	.p2align 4, 0xcc
+
 /* An assembler's: rbp stays where it is. */
 grows:
 	sub $8, %rsp
@@ -93,15 +105,52 @@ top:
 	call pushes
 	.p2align 4, 0xcc
 
+/* A handler's: what it interrupted is behind it, though it is said to be the outermost. */
+handler:
+	ret
+	.p2align 4, 0xcc
+
+never_returns:
+	ret
+	.p2align 4, 0xcc
+
 switches:
-	mov %rax, %rsp
+	nop
+	mov 0x38(%rbx), %rsp
+switches_1:
+	call pushes
+	ret
+	.p2align 4, 0xcc
+
+/* One that has a frame of its own, on the stack that it leaves. */
+own_frame:
+	push %rbp
+own_frame_1:
+	mov %rsp, %rbp
+	mov %rdx, %rsp
+own_frame_2:
 	call pushes
 	ret
 	.p2align 4, 0xcc
 
 leaves:
-	mov %rax, %rsp
+	nop
+	mov %r13, %rsp
+leaves_1:
 	call pushes
+	.p2align 4, 0xcc
+
+grows_stack:
+	nop
+	mov 0x38(%r8), %rsp
+grows_stack_1:
+	call pushes
+	.p2align 4, 0xcc
+
+/* Compiled from C, and linked by Go: it has no depths. */
+in_c:
+	cpuid
+	ret
 	.p2align 4, 0xcc
 
 sigreturn:
@@ -123,10 +172,15 @@ module:
 	.quad go_text, go_etext
 #if VERSION == 118
 	.zero 8 * 14
+	.quad funcdata
+#elif VERSION < 127
+	.zero 8 * 16
+	.quad funcdata
 #else
 	.zero 8 * 16
+	.quad 8, 0, 0
+	.quad funcdata, table_end
 #endif
-	.quad funcdata
 
 /* ---- pclntab --------------------------------------------------------------------------- */
 
@@ -143,7 +197,12 @@ module:
 	.macro function entry, name, stack, flags=0, file=no_values, line=no_values, inlined=no_values
 record_\entry:
 	.long \entry - go_text, \name - names, 0, 0
-	.long \stack - values, \file - values, \line - values
+	.ifc \stack, none
+	.long 0
+	.else
+	.long \stack - values
+	.endif
+	.long \file - values, \line - values
 	.long 3, (unit_files - units) / 4
 #if VERSION != 118
 	.long 1
@@ -169,8 +228,8 @@ pclntab:
 	.long 0xfffffff1
 #endif
 	.byte 0, 0, 1, 8
-	.quad 8, 2
-#if VERSION == 126
+	.quad 14, 2
+#if VERSION >= 126
 	.quad 0
 #else
 	.quad go_text
@@ -193,6 +252,16 @@ name_switches:
 	.asciz "runtime.systemstack"
 name_leaves:
 	.asciz "runtime.mcall"
+name_handler:
+	.asciz "runtime.sigtramp"
+name_never_returns:
+	.asciz "runtime.gopreempt_m"
+name_own_frame:
+	.asciz "runtime.nanotime1"
+name_grows_stack:
+	.asciz "runtime.morestack"
+name_in_c:
+	.asciz "in_c"
 name_sigreturn:
 	.asciz "runtime.sigreturn"
 	.balign 4
@@ -222,7 +291,16 @@ stack_stores:
 stack_stores_far:
 	value 1, stores_far, stores_far_1
 	value 1024, stores_far_1, stores_far_2
-	value -1024, stores_far_2, grows
+	value -1024, stores_far_2, stores_none
+	.byte 0
+stack_stores_none:
+	value 1, stores_none, stores_none_1
+	value 8, stores_none_1, stores_none_2
+	value -8, stores_none_2, grows
+	.byte 0
+stack_own_frame:
+	value 1, own_frame, own_frame_1
+	value 8, own_frame_1, leaves
 	.byte 0
 stack_grows:
 	value 1, grows, grows_1
@@ -230,7 +308,7 @@ stack_grows:
 	value -8, grows_2, grows_3
 	.byte 0
 stack_none:
-	value 1, 0, 16
+	value 1, 0, 32
 	.byte 0
 file_pushes:
 	value 1, pushes, inner_0
@@ -253,22 +331,34 @@ functions:
 	place pushes
 	place stores
 	place stores_far
+	place stores_none
 	place grows
 	place top
+	place handler
+	place never_returns
 	place switches
+	place own_frame
 	place leaves
+	place grows_stack
+	place in_c
 	place sigreturn
 	.long go_etext - go_text
 	function pushes, name_pushes, stack_pushes, 0, file_pushes, line_pushes, inlined_pushes
 	function stores, name_stores, stack_stores
 	function stores_far, name_stores, stack_stores_far
+	function stores_none, name_stores, stack_stores_none
 	function grows, name_grows, stack_grows
 	function top, name_top, stack_none, 1
+	function handler, name_handler, stack_none, 1
+	function never_returns, name_never_returns, stack_none
 	function switches, name_switches, stack_none, 2
+	function own_frame, name_own_frame, stack_own_frame, 2
 	function leaves, name_leaves, stack_none, 2
+	function grows_stack, name_grows_stack, stack_none, 2
+	function in_c, name_in_c, none
 	function sigreturn, name_sigreturn, stack_none
 
-#if VERSION != 126
+#if VERSION < 126
 	.section .rodata
 	.long 0
 #endif
@@ -284,3 +374,4 @@ calls:
 	.byte 0, 0, 0, 0
 	.long name_inner - names, pushes_2 - pushes, 1
 #endif
+table_end:
