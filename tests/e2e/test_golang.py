@@ -22,11 +22,11 @@ EXTERNAL = ("-buildmode=pie", "-ldflags", "-linkmode=external -s -w")
 WHOLE_SHARE = 0.99
 TICK_NS = 2 * MS
 # Where Go's run-time system is on a stack of its own.
-ELSEWHERE = {"runtime.exitsyscall", "runtime.goschedImpl", "runtime.mcall", "runtime.morestack", "runtime.preemptPark",
-             "runtime.systemstack"}
+ELSEWHERE = {"runtime.exitsyscall", "runtime.gopreempt_m", "runtime.goschedImpl", "runtime.mcall", "runtime.morestack",
+             "runtime.preemptPark", "runtime.systemstack"}
 # Where Go's stacks begin.
-ROOTS = {"runtime.goexit", "runtime.mcall", "runtime.goschedImpl", "runtime.preemptPark", "runtime.mstart",
-         "runtime.rt0_go", "runtime.clone", "_rt0_amd64", "_rt0_amd64_linux", "clone3", "_start"}
+ROOTS = {"runtime.goexit", "runtime.mcall", "runtime.gopreempt_m", "runtime.goschedImpl", "runtime.preemptPark",
+         "runtime.mstart", "runtime.rt0_go", "runtime.clone", "_rt0_amd64", "_rt0_amd64_linux", "clone3", "_start"}
 
 Frame = namedtuple("Frame", "name path line")
 
