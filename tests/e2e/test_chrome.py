@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 from chrome import Trace, check_flows, check_asyncs, check_nesting, check_stacks, check_trace
-from harness import (MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check, check_close,
-                     expect_failure, needs_command, needs_root, read_report)
+from harness import (MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check,
+                     check_close, check_timed, expect_failure, needs_command, needs_root,
+                     read_report)
 
 HOST_ONLY = "the same capture gives the same bytes anywhere"
 UNTIMED = True
@@ -50,7 +51,7 @@ def waits_in_truth(trace, recording):
         for _, begin, end in truth["waits"]:
             begin, end = recording.at(begin), recording.at(end)
             inside = sum(min(e, end) - max(s, begin) for s, e in slices if s < end and e > begin)
-            check_close(f"{truth['name']}: a wait", inside, end - begin, 0.02, 5 * MS)
+            check_timed(f"{truth['name']}: a wait", inside, end - begin, 0.02, 5 * MS)
 
 
 RECORDED = (("sleeps", {"threads": 3, "ms": 12, "rounds": 5}), ("convoy", {"threads": 4}),

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness import (BUILD, MS, WALLPROF, Profile, check, check_close, check_hidden, expect_failure, needs_command,
-                     needs_root, noise, wait_until)
+from harness import (BUILD, MS, WALLPROF, Profile, check, check_hidden, check_timed, expect_failure,
+                     needs_command, needs_root, noise, wait_until)
 
 UNTIMED = True
 USER = 65534
@@ -104,7 +104,7 @@ def record_with_capabilities(context, place):
     time.sleep(0.3)
     place.record(NEEDED, "-p", target.pid, "-d", "300ms")
     check_recording(place, {"threads": []}, "truth_sleep")
-    check_close("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))
+    check_timed("the window", place.report()["window_ns"], 300 * MS, 0.02, noise(300 * MS))
 
 
 def served_to_user(context, place, call, question):

@@ -5,9 +5,8 @@ import os
 import shutil
 import subprocess
 
-from harness import (MS, ROOT, Profile, Viewer, check, check_close, expect_failure,
-                     needs_command, needs_root, read_report, unless_stolen, wait_until,
-                     without_stolen)
+from harness import (MS, ROOT, Profile, Viewer, check, check_timed, expect_failure, needs_command,
+                     needs_root, read_report, unless_stolen, wait_until, without_stolen)
 
 HOST_ONLY = "it needs a compiler"
 
@@ -86,7 +85,7 @@ def check_line(shown, lines, name, remark, part):
     """All that happened below the line, ticks in the kernel and waits for a CPU included."""
     row = shown[1][lines.number(name, remark)]
     got, wanted = row["totalSamples"] * MS, lines.truth[part]
-    check_close(f"{name}: {remark}", without_stolen(got, wanted, lines.allowed_ns), wanted, 0.03,
+    check_timed(f"{name}: {remark}", without_stolen(got, wanted, lines.allowed_ns), wanted, 0.03,
                 4 * MS)
 
 
