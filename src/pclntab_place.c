@@ -181,11 +181,12 @@ static uint64_t module_pointer(const Module *module, unsigned word)
 static uint64_t find_funcdata(const Module *module)
 {
 	const PclntabPlace *place = module->place;
-	uint64_t begin = module_pointer(module, MODULE_FUNCDATA_127);
-	uint64_t end = module_pointer(module, MODULE_FUNCDATA_127 + 1);
+	uint64_t begin, end;
 
 	if (pclntab_is_118(place->bytes))
 		return module_pointer(module, MODULE_FUNCDATA_118);
+	begin = module_pointer(module, MODULE_FUNCDATA_127);
+	end = module_pointer(module, MODULE_FUNCDATA_127 + 1);
 	if (begin >= place->address && begin < end && end <= place->address + place->bytes.size)
 		return begin;
 	return module_pointer(module, MODULE_FUNCDATA);

@@ -17,8 +17,8 @@ import fcntl, json, os, select, socket, sys, time
 
 def timed(wait):
     begin = time.monotonic_ns()
-    result = wait()
-    return time.monotonic_ns() - begin, result
+    wait()
+    return time.monotonic_ns() - begin
 """
 
 SCRIPT = TIMED + """
@@ -54,24 +54,24 @@ if child == 0:
     client.connect(folder + "/socket")
     later(lambda: client.send(b"x"))
     other = socket.create_connection(wide.getsockname())
-    first, _ = timed(lambda: other.recv(1))
+    first = timed(lambda: other.recv(1))
     later(lambda: other.send(b"x"))
     later(lambda: os.write(writer, b"x"))
-    second, _ = timed(lambda: other.recv(1))
+    second = timed(lambda: other.recv(1))
     os.write(result, b"%d" % (first + second))
     time.sleep(delay)
     os._exit(0)
-read, _ = timed(lambda: os.read(reader, 1))
-pair, _ = timed(lambda: near.recv(1))
+read = timed(lambda: os.read(reader, 1))
+pair = timed(lambda: near.recv(1))
 accepted = local.accept()[0]
-unix, _ = timed(lambda: accepted.recv(1))
+unix = timed(lambda: accepted.recv(1))
 connected = wide.accept()[0]
 connected.send(b"x")
-network, _ = timed(lambda: connected.recv(1))
+network = timed(lambda: connected.recv(1))
 epoll = select.epoll()
 epoll.register(reader, select.EPOLLIN)
 epoll.register(wide, select.EPOLLIN)
-poll, _ = timed(epoll.poll)
+poll = timed(epoll.poll)
 time.sleep(delay)
 connected.send(b"x")
 os.waitpid(child, 0)
@@ -148,7 +148,7 @@ def wait(wait, end):
         time.sleep(delay)
         end()
         os._exit(0)
-    lasted.append(timed(wait)[0])
+    lasted.append(timed(wait))
     os.waitpid(child, 0)
 
 lasted = []
@@ -185,7 +185,7 @@ for _ in range(2):
     if child == 0:
         held.close()
         mine = open(locked)
-        os.write(result, b"%d" % timed(lambda: fcntl.flock(mine, fcntl.LOCK_EX))[0])
+        os.write(result, b"%d" % timed(lambda: fcntl.flock(mine, fcntl.LOCK_EX)))
         os._exit(0)
     time.sleep(delay)
     held.close()

@@ -171,8 +171,9 @@ def check_updates(context, recording, threads, updates):
     least = wanted - (threads // 4 if evidence.startswith("synchronize_rcu_expedited") else 0)
     check(below["count"] >= least and below["threads"] == threads,
           f"{below}, should be {threads} threads with {updates} waits each")
-    # Its call, which is what the program tells, computes, too.
-    check_timed("an update waits", below["total_ns"] / len(waits), sum(waits) / len(waits), 0.02, MS / 4)
+    # Its call, which is what the program tells, computes, too, and a short one mostly.
+    wanted_ns = sum(waits) / len(waits)
+    check_timed("an update waits", below["total_ns"] / len(waits), wanted_ns, 0.02, min(0.6 * wanted_ns, MS / 4))
     check(group["reason"] == "[RCU grace period wait]" and evidence.startswith("synchronize_rcu")
           and least <= group["count"] <= wanted, f"the largest is {group}")
     check("bpf_map_update_elem" in group["chain"], f"it is in {group['chain']}")
