@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -457,42 +458,48 @@ class Viewer:
         if not self.is_installed():
             raise Skip("profiler-cli is not installed (tools/test installs it with npm)")
         # Its socket lies here, and the name of a socket may have 107 bytes.
-        self.folder = tempfile.mkdtemp(prefix="pq", dir="/tmp")
-        self.environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": self.folder}
+        self.folder = Path(tempfile.mkdtemp(prefix="pq", dir="/tmp"))
+        self.environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(self.folder)}
+        self.daemon = None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.stop()
+        if self.daemon:
+            self.daemon.terminate()
+            self.daemon.communicate()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def call(self, *arguments):
-        return subprocess.run([self.node, self.script, *map(str, arguments)], timeout=120,
-                              env=self.environment, capture_output=True, text=True)
-
-    def stop(self):
-        """Its daemon, whose number it leaves beside the socket; to ask for it takes a Node.js of its own."""
-        for told in Path(self.folder).glob("s.json"):
-            try:
-                os.kill(json.loads(told.read_text())["pid"], signal.SIGTERM)
-            except (ProcessLookupError, ValueError):  # it is over, or ends before it has written that
-                pass
-
     def load(self, path):
-        for _ in range(8):
-            done = self.call("load", path, "--session", "s")
-            # It gives its daemon half a second to start, too little for a busy machine.
-            if "did not become ready" not in done.stdout + done.stderr:
-                break
-            wait_until(lambda: any(Path(self.folder).glob("*")), "the daemon is there")
-            time.sleep(1)
-            self.call("stop", "s")  # which waits for its end: the next one has its name
-        check(done.returncode == 0 and "Session started" in done.stdout,
-              f"profiler-cli does not load {path}: {done.stdout}{done.stderr}")
+        """Its daemon is started as it says in its messages. Its own "load" gives it half a second to begin
+        and a minute to read: too little where others have the CPUs."""
+        self.daemon = subprocess.Popen(
+            [self.node, self.script, "--daemon", str(path), "--session", "s"], env=self.environment,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: self.daemon.poll() is not None or self.status() not in (None, "loading", "symbolicating"),
+                   f"profiler-cli has loaded {path}", 120)
+        check(self.daemon.poll() is None and self.status() == "ready",
+              f"profiler-cli does not load {path}: {self.status() or self.daemon.communicate()[1]}")
+
+    def status(self):
+        """As its "load" asks for it: "loading", "symbolicating", "ready", what is wrong, or None if nobody answers."""
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(30)
+            try:
+                asked.connect(str(self.folder / "s.sock"))
+                asked.sendall(b'{"type": "status"}\n')
+                answer = json.loads(asked.makefile().readline())
+            except (OSError, ValueError):
+                return None
+        return answer.get("error") or answer["type"]
 
     def query(self, *arguments):
-        done = self.call(*arguments, "--session", "s", "--json")
+        for _ in range(4):
+            done = subprocess.run([self.node, self.script, *map(str, arguments), "--session", "s", "--json"],
+                                  timeout=300, env=self.environment, capture_output=True, text=True)
+            if "Timed out" not in done.stderr:  # after half a minute in which others had the CPUs
+                break
         check(done.returncode == 0, f"profiler-cli {arguments}: {done.stdout}{done.stderr}")
         return json.loads(done.stdout)
 
@@ -523,10 +530,7 @@ class ToOpen:
     def open_all(self):
         """Yields (test, None, or why its profile does not open)."""
         with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
-            answers = list(pool.map(self._open, self.list))
-        # Once more alone: its daemon's half a second is too little beside others on a slow machine.
-        for kept, (test, why) in zip(self.list, answers):
-            yield self._open(kept) if why else (test, None)
+            yield from pool.map(self._open, self.list)
         if self.folder:
             shutil.rmtree(self.folder)
         self.__init__()

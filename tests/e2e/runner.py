@@ -29,6 +29,7 @@ import harness
 import long_run
 
 TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
+SUMMARY_COLUMNS = 400  # of why a test failed, for who has only the end of a log
 VM_RESULT = re.compile(r"^(ok|not ok|skip) (vm\.\S+)(?: # (.*))?$")
 
 
@@ -36,6 +37,7 @@ class Runner:
     def __init__(self, seed, wanted):
         self.seed, self.wanted = seed, wanted
         self.passed, self.failed, self.skipped = [], [], []
+        self.whys = []  # of each that failed
         self.again = set()  # tests that were run more than once
         self.notes = []  # of the kernel matrix
 
@@ -48,6 +50,7 @@ class Runner:
 
     def fails(self, name, why):
         self.failed.append(name)
+        self.whys.append(" ".join(why.split()))
         print(f"not ok {name}\n    " + why.strip().replace("\n", "\n    "), flush=True)
 
     def skips(self, name, why):
@@ -206,8 +209,8 @@ class Runner:
             self.passes("viewer.opens_all")
 
     def summary(self):
-        for name in self.failed:
-            print(f"failed: {name}")
+        for name, why in zip(self.failed, self.whys):
+            print(f"failed: {name}: {why[-SUMMARY_COLUMNS:]}")
         if self.again:
             print(f"# run more than once, for a time that was wrong: {', '.join(sorted(self.again))}")
         print(f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
