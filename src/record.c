@@ -541,7 +541,7 @@ bool record_wait(RecordResult *result, bool block)
 
 static int run(Recording *recording)
 {
-	int error = recording_open(recording);
+	int error = recording_open(recording), flush_error;
 
 	if (!error)
 		error = pass_delay(recording);
@@ -556,6 +556,10 @@ static int run(Recording *recording)
 		error = close_window(recording);
 	if (error && recording->flight)
 		save_flight(recording);
+	/* From interrupt_guard() on wallprof may end at any time. */
+	flush_error = capture_flush(recording->writer);
+	if (!error)
+		error = flush_error;
 	programs_unload(recording->programs);
 	/* The names of the kernel's functions take one more look. */
 	if (!error)

@@ -7,9 +7,8 @@ import subprocess
 from pathlib import Path
 
 from chrome import Trace, check_flows, check_asyncs, check_nesting, check_stacks, check_trace
-from harness import (MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check,
-                     check_close, check_timed, expect_failure, needs_command, needs_root,
-                     read_report)
+from harness import (GIVE_UP_S, MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_category, by_state, check,
+                     check_close, check_timed, expect_failure, needs_command, needs_root, read_report)
 
 HOST_ONLY = "the same capture gives the same bytes anywhere"
 UNTIMED = True
@@ -216,7 +215,7 @@ def test_chromium(context):
     plain.write_text(json.dumps(trace.data))
     done = subprocess.run([os.environ.get("WALLPROF_NODE", "node"),
                            ROOT / "tests" / "e2e" / "tracing.mjs", "chromium", viewers[-1], plain,
-                           picture], capture_output=True, text=True, timeout=180)
+                           picture], capture_output=True, text=True, timeout=GIVE_UP_S)
     check(done.returncode == 0, f"the viewer: {done.stderr[-1000:]}")
     seen = json.loads(done.stdout)
     # To it a thread's state is a step of an async span.

@@ -8,7 +8,7 @@ import json
 import subprocess
 from collections import Counter, namedtuple
 
-from harness import WORKLOADS, Failure, check, expect_failure, is_long
+from harness import GIVE_UP_S, WORKLOADS, Failure, check, expect_failure, is_long
 from libraries import make_thrower
 from object_files import run
 from test_walk import ORACLE, check_found, check_gdb, run_gdb
@@ -18,6 +18,7 @@ UNTIMED = True
 CORES = 3  # of one run of a program
 SOME = 8  # programs, drawn at random, but for the long run
 WANTED = 3  # threads that are where they should be, of each program
+ROUNDS = 64  # at most; a stub of two instructions is seldom met
 
 # wanted: a function that is on the stack there. until: one that the program has come to when cores begin
 # to be made. settings: gdb's, before it starts.
@@ -61,7 +62,7 @@ def make_cores(context, fixture, command):
 def walk_core(program, core, other=None):
     """What libdwfl and wallprof's walk (of another core) have in common; the walks; and what differs."""
     done = subprocess.run([ORACLE, "--core", program, core, other or core], capture_output=True, text=True,
-                          errors="replace", timeout=60)
+                          errors="replace", timeout=GIVE_UP_S)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
     *lines, found = done.stdout.splitlines()
     walks = {}
@@ -85,7 +86,7 @@ def names_in(stop):
 def compare_cores(context, fixture, command):
     """(what libdwfl has in common, and gdb), of cores until so many threads are where they should be."""
     total, stops, texts = Counter(), [], []
-    for _ in range(16):
+    for _ in range(ROUNDS):
         for core in make_cores(context, fixture, command):
             found, walks, text = walk_core(command[0], core)
             total.update({key: n for key, n in found.items() if key != "cuts"}, cores=1)

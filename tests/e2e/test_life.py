@@ -16,7 +16,7 @@ from pathlib import Path
 
 from capture import records
 from chains import Told, check_told
-from harness import (MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, host_only,
+from harness import (GIVE_UP_S, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, host_only,
                      needs_command, needs_root, read_report, unless_stolen, wait_until)
 from libraries import make_large, make_library
 from roots import Roots
@@ -182,7 +182,7 @@ def record_flood(context, count, pace, ms, libraries, stopped):
     if stopped:
         time.sleep(0.2)
         process.send_signal(signal.SIGCONT)
-    check(process.wait(timeout=120) == 0, "wallprof failed")
+    check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
     return Profile.load(output), Told(told)
 
 
@@ -261,7 +261,7 @@ def test_lost_exec(context):
     gate.touch()
     wait_until(lambda: executed(process, "unwind-flood 1 0 2500"), "the second program runs")
     process.send_signal(signal.SIGCONT)
-    check(process.wait(timeout=120) == 0, "wallprof failed")
+    check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
     profile, said = Profile.load(output), Told(told)
     check_corrected(context, 1)
     expect_failure(check_corrected, context, 0)
@@ -309,7 +309,7 @@ def test_more_processes_than_numbers(context):
     capture = context.path("capture")
     outside = open("/proc/sys/kernel/pid_max", encoding="ascii").read()
     subprocess.run(["unshare", "--pid", "--fork", "--mount", "--kill-child", "sh", "-c", NAMESPACE,
-                    "sh", WALLPROF, capture], check=True, cwd=context.folder, timeout=120)
+                    "sh", WALLPROF, capture], check=True, cwd=context.folder, timeout=GIVE_UP_S)
     check(open("/proc/sys/kernel/pid_max", encoding="ascii").read() == outside,
           "pid_max of the machine was changed")
     report = json.loads(context.wallprof("report", "--json", capture).stdout)

@@ -6,8 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from harness import (IN_GUEST, MS, PATIENCE, SWITCH_NS, WALLPROF, Recording, Skip, by_state, check, check_unexplained,
-                     expect_failure, fewer, noise, wait_until)
+from harness import (GIVE_UP_S, IN_GUEST, MS, PATIENCE, SWITCH_NS, WALLPROF, Recording, Skip, by_state, check,
+                     check_unexplained, expect_failure, fewer, noise, wait_until)
 
 
 def record_with_loss(context):
@@ -21,7 +21,7 @@ def record_with_loss(context):
     process.send_signal(signal.SIGSTOP)
     time.sleep(0.2 * PATIENCE)
     process.send_signal(signal.SIGCONT)
-    check(process.wait(timeout=120) == 0, "wallprof failed")
+    check(process.wait(timeout=GIVE_UP_S) == 0, "wallprof failed")
     return Recording(context, output, truth)
 
 

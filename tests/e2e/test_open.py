@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness import WALLPROF, Profile, Viewer, check, expect_failure, needs_command, needs_root, wait_until
+from harness import GIVE_UP_S, WALLPROF, Profile, Viewer, check, expect_failure, needs_command, needs_root, wait_until
 
 HOST_ONLY = "it is about no kernel"
 UNTIMED = True
@@ -42,7 +42,7 @@ class Opened:
         self.path = f"/{self.secret}/{self.name}"
 
     def ask(self, path=None, method="GET", body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=GIVE_UP_S)
         connection.request(method, path or self.path, body, {k.replace("_", "-"): v for k, v in headers.items()})
         answer = connection.getresponse()
         answer.data = answer.read()
@@ -51,7 +51,7 @@ class Opened:
 
     def end(self, number=signal.SIGINT):
         self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=GIVE_UP_S)
 
 
 def profile_of(context, name="p.json.gz"):
@@ -212,7 +212,7 @@ def test_ends_by_itself(context):
         except OSError:
             break
         time.sleep(0.2)
-    check(opened.process.wait(timeout=10) == 0, "silence is no error")
+    check(opened.process.wait(timeout=GIVE_UP_S) == 0, "silence is no error")
     check(end + 1 < time.monotonic() < end + 13, "it ended too early, or went on though nobody asked")
 
 
@@ -221,7 +221,7 @@ def test_slow_reader(context):
     path = context.path("large.json")
     path.write_text("[" + "1," * (20 << 20) + "1]")  # more than the sockets' buffers
     opened, got = Opened(context, path, "--silence", "2s"), 0
-    with socket.create_connection(("127.0.0.1", opened.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", opened.port), timeout=GIVE_UP_S) as connection:
         connection.sendall(f"GET {opened.path} HTTP/1.1\r\nHost: 127.0.0.1:{opened.port}\r\nConnection: close\r\n\r\n"
                            .encode())
         got = len(connection.recv(1000))
@@ -231,7 +231,8 @@ def test_slow_reader(context):
             got += len(data)
     check(got > path.stat().st_size, f"{got} bytes have come of {path.stat().st_size}")
     begin = time.monotonic()
-    check(opened.process.wait(timeout=20) == 0 and time.monotonic() - begin > 1, "the end of the answer does not count")
+    check(opened.process.wait(timeout=GIVE_UP_S) == 0 and time.monotonic() - begin > 1,
+          "the end of the answer does not count")
 
 
 CLIENT = """import socket, sys
@@ -309,7 +310,7 @@ def test_browser(context):
     check(given == page, f"it is given {given!r}, not {page!r}")
     check(int(group) != os.getpgid(process.pid), "Ctrl-C would end the browser")
     process.send_signal(signal.SIGINT)
-    check(process.wait(timeout=20) == 0 and process.stdout.read() == "", "the browser's words are on stdout")
+    check(process.wait(timeout=GIVE_UP_S) == 0 and process.stdout.read() == "", "the browser's words are on stdout")
     seen.unlink()
     for options, browser in ((["--no-browser"], {"BROWSER": str(script)}), ([], {}),
                              ([], {"BROWSER": "", "DISPLAY": ":0"})):
@@ -320,7 +321,7 @@ def test_browser(context):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         check(not children and not seen.exists(), f"a browser all the same: {options} {browser}")
         process.send_signal(signal.SIGINT)
-        check(process.wait(timeout=20) == 0, process.stderr.read())
+        check(process.wait(timeout=GIVE_UP_S) == 0, process.stderr.read())
 
 
 def test_browser_fails(context):
@@ -331,7 +332,7 @@ def test_browser_fails(context):
         script.chmod(0o755)
         process = context.start([WALLPROF, "open", "--silence", "2s", path], stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "BROWSER": str(script)})
-        check(process.wait(timeout=20) == 0, f"status {process.returncode}")
+        check(process.wait(timeout=GIVE_UP_S) == 0, f"status {process.returncode}")
         said = process.stderr.read()
         check(words in said and ("URL yourself" in said) == bool(words), f"of status {status}: {said}")
 
@@ -339,7 +340,7 @@ def test_browser_fails(context):
 def test_url_is_lost(context):
     with open("/dev/full", "w") as full:
         process = context.start([WALLPROF, "open", profile_of(context)], stdout=full, stderr=subprocess.PIPE, text=True)
-        check(process.wait(timeout=20) == 1, f"status {process.returncode}")
+        check(process.wait(timeout=GIVE_UP_S) == 1, f"status {process.returncode}")
     check("No space left" in process.stderr.read(), "it is not told why")
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness import (BUILD, MS, WALLPROF, Profile, check, check_hidden, check_timed, expect_failure,
+from harness import (BUILD, GIVE_UP_S, MS, WALLPROF, Profile, check, check_hidden, check_timed, expect_failure,
                      needs_command, needs_root, noise, wait_until)
 
 UNTIMED = True
@@ -290,7 +290,7 @@ def test_limits(context):
         few_files, memory = ["prlimit", "--nofile=40"], Path("/proc/sys/kernel/perf_event_mlock_kb")
         def told(command, words):
             done = subprocess.run([*command, WALLPROF, "-o", place.folder / "p.json", "--", "true"],
-                                  capture_output=True, text=True, timeout=120)
+                                  capture_output=True, text=True, timeout=GIVE_UP_S)
             check(done.returncode == 125 and all(w in done.stderr for w in words), f"{command}: {done}")
             return done.stderr
         check("run as root" not in told(contained, ["CAP_BPF", "--cap-add BPF"]), "root is told to run as root")

@@ -8,9 +8,8 @@ import subprocess
 import time
 
 from capture import META, records
-from harness import (MS, PATIENCE, WALLPROF, Profile, Recording, Skip, alive, check,
-                     check_close, check_timed, expect_failure, needs_command, needs_root, noticeable,
-                     read_report, wait_until)
+from harness import (GIVE_UP_S, MS, PATIENCE, WALLPROF, Profile, Recording, Skip, alive, check, check_close,
+                     check_timed, expect_failure, needs_command, needs_root, noticeable, read_report, wait_until)
 
 
 def tids_of(pid):
@@ -103,7 +102,7 @@ def test_interrupt_ends_attaching(context):
     wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
     time.sleep(0.5)
     wallprof.send_signal(signal.SIGINT)
-    check(wallprof.wait(timeout=20) == 0, f"status {wallprof.returncode}")
+    check(wallprof.wait(timeout=GIVE_UP_S) == 0, f"status {wallprof.returncode}")
     for tid in tids_of(process.pid):
         check(sum(Profile.load(output).thread(tid).weights) > 100 * MS, f"thread {tid} is short")
     check(process.poll() is None, "the process that was only looked at is gone")
@@ -118,26 +117,43 @@ def test_interrupt_goes_to_the_command(context):
     wait_until(context.path("p.json.gz.capture").exists, "the capture is there")
     time.sleep(0.5)
     os.killpg(wallprof.pid, signal.SIGINT)
-    check(wallprof.wait(timeout=20) == 128 + signal.SIGINT, f"status {wallprof.returncode}")
+    check(wallprof.wait(timeout=GIVE_UP_S) == 128 + signal.SIGINT, f"status {wallprof.returncode}")
     check(len(Profile.load(output).threads) >= 2, "a thread is missing")
 
 
-def test_two_interrupts(context):
-    """A command that does not care is not waited for; the second one gives up the export only."""
-    output = context.path("p.json.gz")
+def interrupt_twice(context, ms):
+    """A command that does not care, at rest for so long before the first one. Returns its profile."""
+    folder = context.path(f"{ms}")
+    folder.mkdir()
+    output = folder / "p.json.gz"
     wallprof = context.start([WALLPROF, "-q", "-o", output, "--", "python3", "-c",
                               "import signal, time; signal.signal(2, signal.SIG_IGN); "
                               "print('ready', flush=True); time.sleep(60)"],
                              stdout=subprocess.PIPE, start_new_session=True)
     check(wallprof.stdout.readline() == b"ready\n", "the command does not run")
+    time.sleep(ms / 1000)
     os.killpg(wallprof.pid, signal.SIGINT)
-    time.sleep(context.random.random() * 0.1)
+    time.sleep(context.random.random() * 0.02)
     os.killpg(wallprof.pid, signal.SIGINT)
-    check(wallprof.wait(timeout=20) == 130, f"status {wallprof.returncode}")
+    check(wallprof.wait(timeout=GIVE_UP_S) == 130, f"status {wallprof.returncode}")
     os.killpg(wallprof.pid, signal.SIGKILL)
     if not output.exists():
-        context.wallprof("export", "-q", context.path("p.json.gz.capture"), "-o", output)
-    check(len(Profile.load(output).threads) >= 1, "there is no profile")
+        context.wallprof("export", "-q", f"{output}.capture", "-o", output)
+    return Profile.load(output)
+
+
+def check_rest(profile, ms):
+    check(profile.window_ns > ms * MS, f"{profile.window_ns / MS} ms, the last {ms} of them at rest")
+
+
+def test_two_interrupts(context):
+    """A command that does not care is not waited for. The second one gives up the export only, not what has come
+    since the file was written to for the last time."""
+    for ms in context.random.sample(range(200, 900), 4):
+        profile = interrupt_twice(context, ms)
+        check(len(profile.threads) >= 1, "there is no profile")
+        check_rest(profile, ms)
+    expect_failure(check_rest, profile, profile.window_ns / MS + 1)
 
 
 def test_duration_with_a_command(context):
@@ -233,7 +249,7 @@ def test_pid_namespace(context):
     output, truth = context.path("p.json.gz"), context.path("truth.json")
     command = ["unshare", "-pf", "--mount-proc", WALLPROF, "-q", "--keep-capture", "-o", output,
                "--", *context.workload("sleeps", truth=truth, threads=3)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=context.folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GIVE_UP_S, cwd=context.folder)
     check(done.returncode == 0, f"status {done.returncode}: {done.stderr}")
     recording = Recording(context, output, truth)
     check(recording.truth.pid < 100, "this is no namespace")

@@ -135,7 +135,6 @@ def test_zstd(context):
     with Viewer() as viewer:
         viewer.load(opened.url)
         from_url = viewer.thread_handles()
-        viewer.stop()
     with Viewer() as viewer:
         viewer.load(again)
         check(viewer.thread_handles() == from_url and from_url, f"{from_url} from the URL")

@@ -9,7 +9,7 @@ import re
 import subprocess
 
 from chains import Told, check_told, compare
-from harness import (ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit, host_only,
+from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit, host_only,
                      needs_command, needs_root)
 from libraries import FLAGS, make_library, make_many, make_thrower
 from object_files import run
@@ -282,7 +282,7 @@ def test_judge(context):
         ["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", "-ex",
          "set debuginfod enabled off", "-ex",
          "break told_spin", "-ex", "run", "-ex", "bt", "--args", WORKLOADS / "unwind-calls",
-         "recursion", "1", "20"], capture_output=True, text=True, timeout=60,
+         "recursion", "1", "20"], capture_output=True, text=True, timeout=GIVE_UP_S,
         env={**os.environ, "WALLPROF_TOLD": str(path)})
     check(done.stdout.count(" recurse (") == 20 and " recursion (" in done.stdout,
           f"gdb sees another chain: {done.stdout[-2000:]}")
