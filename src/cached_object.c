@@ -10,7 +10,7 @@
 #define COMPRESSION_LEVEL 1
 
 /* The number at its end grows with every change of how addresses are named, and of the form. */
-static const char magic[16] = "wallprof names 2";
+static const char magic[16] = "wallprof names 3";
 
 /* The file is one zstd frame of this, the tried files and the records. */
 struct cache_header {

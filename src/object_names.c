@@ -327,7 +327,11 @@ int object_names_find(const ObjectRequest *request, const ObjectHost *host)
 		r = emit_symbols(&object);
 	}
 	if (r == 0)
+		r = host->flush(host->user);
+	if (r == 0)
 		r = emit_go(&object);
+	if (r == 0 && object.is_go)
+		r = host->flush(host->user);
 	if (r == 0)
 		r = emit_dwarf(&object);
 	close_object(&object);

@@ -15,6 +15,9 @@ typedef struct ObjectHost {
 	int (*find)(void *user, const Companion *companion);
 	/* A REC_SYMBOL whose file is 0. Returns 0 or a negative errno, which ends all. */
 	int (*emit)(void *user, const struct rec_symbol *symbol);
+	/* What follows may take so long that the process is ended: sends off what was emitted so
+	 * far. Returns as emit. */
+	int (*flush)(void *user);
 	void *user;
 } ObjectHost;
 
@@ -31,7 +34,7 @@ typedef struct ObjectRequest {
 
 /*
  * Emits what symbol tables know first and then, again, what Go's own table and DWARF know better,
- * so that what is at hand remains if DWARF is the end of us. Descriptors stay open. Returns 0,
+ * so that what is at hand remains if these are the end of us. Descriptors stay open. Returns 0,
  * -ESTALE if it is not the recorded file, -ENOEXEC if not ELF, or emit's error.
  */
 int object_names_find(const ObjectRequest *request, const ObjectHost *host);

@@ -304,7 +304,9 @@ static const char *source_at(const Pclntab *table, const PclntabFunction *functi
 
 static uint32_t line_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma)
 {
-	return MAX(value_at(table, function, record_of(function).line, svma), 0);
+	int32_t line = value_at(table, function, record_of(function).line, svma);
+
+	return MAX(line, 0);
 }
 
 static bool read_call(const Pclntab *table, const PclntabFunction *function, uint32_t number,

@@ -10,8 +10,9 @@ typedef struct Channel {
 	VEC(uint8_t) buffer;
 } Channel;
 
-static int flush(Channel *channel)
+static int flush(void *user)
 {
+	Channel *channel = user;
 	int r = sandbox_send(channel->socket, channel->buffer.items, channel->buffer.count, -1);
 
 	channel->buffer.count = 0;
@@ -56,7 +57,7 @@ void symbol_child_main(int socket, const int *fds, const void *argument)
 {
 	ObjectRequest request = *(const ObjectRequest *)argument;
 	Channel channel = {.socket = socket};
-	ObjectHost host = {.find = find, .emit = emit, .user = &channel};
+	ObjectHost host = {.find = find, .emit = emit, .flush = flush, .user = &channel};
 	int64_t r;
 
 	/* The numbers under which the child has them. */

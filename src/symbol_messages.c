@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 /*
- * An honest child asks for two companions, names each address by the symbol tables and again by
- * DWARF, and all of that fits in.
+ * An honest child asks for two companions, names each address by the symbol tables, again by Go's
+ * own table and again by DWARF, and all of that fits in.
  */
 #define FINDS_MAX   4
-#define NAMES_MAX   2
+#define NAMES_MAX   3
 #define ERRNO_MAX   4095
 #define RECORDS_MAX (512u << 20)
 

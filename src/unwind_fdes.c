@@ -101,17 +101,40 @@ static void count(Reader *reader, enum unwind_drop drop)
 		reader->counts->drops[drop]++;
 }
 
-/* *covered: the end of those before. Functions do not overlap, and have rows for no more bytes than
- * the file has: so the time does not grow with what a file only claims. */
-static enum unwind_drop add_function(Reader *reader, uint32_t i, const PclntabFunction *function,
-				     uint64_t *covered)
+/* Bytes of the file from the first that is executable to the last one. */
+static uint64_t bytes_of_code(const UnwindRanges *executable)
 {
+	const uint8_t *begin = NULL, *end = NULL;
+
+	for (size_t i = 0; i < executable->count; i++) {
+		const UnwindRange *range = &executable->items[i];
+
+		if (!range->bytes)
+			continue;
+		begin = !begin || range->bytes < begin ? range->bytes : begin;
+		end = MAX(end, range->bytes + (range->to - range->from));
+	}
+	return end - begin;
+}
+
+/* What functions may still be added. */
+typedef struct Room {
+	uint64_t from; /* SVMA: the end of those before */
+	uint64_t left; /* bytes */
+} Room;
+
+/* Functions do not overlap, and all of them have no more bytes than the file, of which segments may
+ * show the same part: so the time does not grow with what a file only claims. */
+static enum unwind_drop add_function(Reader *reader, uint32_t i, const PclntabFunction *function,
+				     Room *room)
+{
+	uint64_t size = function->end - function->start;
 	enum unwind_drop drop;
 	UnwindFde *added;
 
-	if (function->start < *covered)
+	if (function->start < room->from || size > room->left)
 		return UNWIND_DROP_OVERLAP;
-	drop = add(reader, function->start, function->end - function->start, &added);
+	drop = add(reader, function->start, size, &added);
 	if (drop < UNWIND_DROPS)
 		return drop;
 	if (!reader->last_range->bytes) {
@@ -120,13 +143,13 @@ static enum unwind_drop add_function(Reader *reader, uint32_t i, const PclntabFu
 	}
 	added->cie = UNWIND_GO;
 	added->length = i;
-	*covered = function->end;
+	*room = (Room){.from = function->end, .left = room->left - size};
 	return UNWIND_DROPS;
 }
 
 static void add_go(Reader *reader, const Pclntab *go)
 {
-	uint64_t covered = 0;
+	Room room = {.left = bytes_of_code(reader->executable)};
 
 	for (uint32_t i = 0; i < go->count; i++) {
 		PclntabFunction function;
@@ -135,7 +158,7 @@ static void add_go(Reader *reader, const Pclntab *go)
 			count(reader, UNWIND_DROP_BROKEN);
 		/* One without depths is not Go's: it was compiled from C, and linked by Go. */
 		else if (pclntab_has_stack(&function))
-			count(reader, add_function(reader, i, &function, &covered));
+			count(reader, add_function(reader, i, &function, &room));
 	}
 }
 

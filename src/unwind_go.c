@@ -89,11 +89,40 @@ static void emit_part(const Run *run, uint64_t from, uint64_t to, int32_t depth,
 		run->emit(run->user, from, to, unwind_rule_words(&rule));
 }
 
+/* pop into one of r8 to r15: which of them, or 0. */
+static unsigned pops(const uint8_t *code)
+{
+	return code[-2] == 0x41 && (code[-1] & 0xf8) == 0x58 ? 8 + (code[-1] & 7) : 0;
+}
+
+/*
+ * With the return address in a register, as around vfork (syscall.rawVforkSyscall): the child would
+ * overwrite it on the stack that both have.
+ */
+static void emit_popped(const Run *run, uint64_t from, uint64_t to)
+{
+	uint64_t place = from - run->function->start;
+	unsigned reg = place >= 2 ? pops(run->code + place) : 0;
+	struct unwind_rule rule = {
+		.cfa = CFA_REG,
+		.cfa_reg = DWARF_RSP,
+		.ra = RA_REG + reg,
+		.bp = BP_SAME,
+		.bx = BX_LOST,
+	};
+
+	run->emit(run->user, from, to, unwind_rule_words(reg ? &rule : &broken));
+}
+
 static void emit_depth(Run *run, const PclntabValues *values)
 {
 	int32_t depth = values->value;
 	uint64_t to = MIN(values->to, run->end), saved_from = to;
 
+	if (depth == -WORD) {
+		emit_popped(run, values->from, to);
+		return;
+	}
 	if (depth < 0 || depth > INT32_MAX - WORD) {
 		run->emit(run->user, values->from, to, unwind_rule_words(&broken));
 		return;
@@ -183,6 +212,25 @@ static struct unwind_rule rule_behind(const Run *run, const char *name)
 	};
 }
 
+/* Where a function that has saved rbp returns, and nothing is on the stack any more, it is back on
+ * the caller's, and rbp is the caller's too. */
+static void emit_behind(const Run *run, const Pclntab *table, const struct unwind_rule *rule)
+{
+	PclntabValues values = pclntab_stack(table, run->function);
+	uint64_t from = run->end;
+
+	while (run->saved.ever && pclntab_next(&values)) {
+		if (values.value != 0 || values.from < from)
+			continue;
+		if (from < values.from)
+			run->emit(run->user, from, values.from, unwind_rule_words(rule));
+		emit_part(run, values.from, values.to, 0, /* saved= */ false);
+		from = values.to;
+	}
+	if (from < run->function->end)
+		run->emit(run->user, from, run->function->end, unwind_rule_words(rule));
+}
+
 static void run_switch(Run *run, const Pclntab *table)
 {
 	struct unwind_rule rule;
@@ -190,7 +238,7 @@ static void run_switch(Run *run, const Pclntab *table)
 	run->end = behind_switch(run->function, run->code);
 	emit_depths(run, table);
 	rule = rule_behind(run, pclntab_name(table, run->function->name));
-	run->emit(run->user, run->end, run->function->end, unwind_rule_words(&rule));
+	emit_behind(run, table, &rule);
 }
 
 /* ---- all of a function ---------------------------------------------------------------- */

@@ -16,9 +16,9 @@
  * A function that moves the stack pointer from one stack to another (runtime.systemstack) is
  * unwound by its depths up to there, and behind it by rbp, which still points into the stack that
  * was left: to the function's caller if it has saved rbp itself. Else rbp is its caller's, which is
- * missing then, so what follows is marked as guessed. Where the scheduler has left a goroutine
- * (runtime.mcall), the stack ends: it is not returned to. Where a goroutine's stack is made larger
- * (runtime.morestack), who called is not known.
+ * missing then, so what follows is marked as guessed. Where it returns, its depths hold again.
+ * Where the scheduler has left a goroutine (runtime.mcall), the stack ends: it is not returned to.
+ * Where a goroutine's stack is made larger (runtime.morestack), who called is not known.
  */
 void unwind_go_run(const Pclntab *table, const PclntabFunction *function, const uint8_t *code,
 		   CfiEmit emit, void *user);

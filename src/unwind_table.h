@@ -16,7 +16,7 @@
  * Grows with every change of what the builder makes of the same file, of which tables are kept, and
  * of the form in bpf/unwind.h: tables in the cache that were made before are not used any more.
  */
-#define UNWIND_TABLE_VERSION 5
+#define UNWIND_TABLE_VERSION 6
 
 /* Why an FDE, or all of it that is left, is not in the table. */
 enum unwind_drop {

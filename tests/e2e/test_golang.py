@@ -154,6 +154,21 @@ def check_whole(report):
           f"{stacks['whole']} of {stacks['walked']} stacks are whole: {stacks}")
 
 
+def check_spawns(profile, rounds, wanted="main.spawn"):
+    """Who waits for a program to begin is in a function whose return address is in a register."""
+    stacks = Stacks(profile)
+    waits = [[plain(f.name) for f in stacks.of(s)] for t in profile.threads for s in t.data["samples"]["stack"]]
+    waits = [names for names in waits if "syscall.rawVforkSyscall" in names and "schedule" in names]
+    right = [names for names in waits if wanted in names]
+    check(len(right) == len(waits) >= rounds, f"{len(right)} of {len(waits)} waits are right, of {rounds}: {waits[:1]}")
+
+
+def check_names(report):
+    """What reads the names of an honest program does nothing that is not allowed."""
+    told = [note for note in report["notes"] if "callers" in note]
+    check(not told, f"{told}")
+
+
 def altered(told, change):
     return [{**i, "frames": [change(dict(f)) for f in i["frames"]]} for i in told]
 
@@ -175,6 +190,9 @@ def check_program(context, *options):
     check_told(profile, told)
     check_whole(report)
     check_roots(profile, ROOTS)
+    check_spawns(profile, rounds)
+    check_names(report)
+    expect_failure(check_spawns, profile, rounds, "main.spawned")
     expect_failure(check_roots, profile, ROOTS - {"runtime.goexit"})
     expect_failure(check_told, profile, altered(told, next_line))
     expect_failure(check_told, profile, altered(told, renamed))

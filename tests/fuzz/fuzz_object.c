@@ -48,6 +48,12 @@ static int emit(void *user, const struct rec_symbol *symbol)
 	return 0;
 }
 
+static int flush(void *user)
+{
+	(void)user;
+	return 0;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -83,7 +89,7 @@ static void find_names(const ElfParts *parts, int fd, int debug_fd, const ElfIde
 		       const Addresses *addresses)
 {
 	Host host = {.parts = parts};
-	ObjectHost object_host = {.find = find, .emit = emit, .user = &host};
+	ObjectHost object_host = {.find = find, .emit = emit, .flush = flush, .user = &host};
 	ObjectRequest request = {
 		.fd = fd,
 		.debug_fd = debug_fd,

@@ -43,10 +43,17 @@ static inline int naming_find(void *user, const Companion *companion)
 	return naming->find ? naming->find(naming->user, companion) : -ENOENT;
 }
 
+static inline int naming_flush(void *user)
+{
+	(void)user;
+	return 0;
+}
+
 /* debug_path: found by the build id, or NULL. Returns what object_names_find() does. */
 static inline int name_objects(Naming *naming, const char *path, const char *debug_path)
 {
-	ObjectHost host = {.find = naming_find, .emit = naming_emit, .user = naming};
+	ObjectHost host = {
+		.find = naming_find, .emit = naming_emit, .flush = naming_flush, .user = naming};
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int debug_fd = debug_path ? open(debug_path, O_RDONLY | O_CLOEXEC) : -1;
 	ElfIdentity identity;

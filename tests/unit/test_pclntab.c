@@ -74,7 +74,8 @@ static void test_functions(void **state)
 		{"handler", "never_returns", "runtime.sigtramp", true, false},
 		{"never_returns", "switches", "runtime.gopreempt_m", false, false},
 		{"switches", "own_frame", "runtime.systemstack", false, true},
-		{"own_frame", "leaves", "runtime.nanotime1", false, true},
+		{"own_frame", "vforks", "runtime.nanotime1", false, true},
+		{"vforks", "leaves", "syscall.rawVforkSyscall", false, false},
 		{"leaves", "grows_stack", "runtime.mcall", false, true},
 		{"grows_stack", "in_c", "runtime.morestack", false, true},
 		{"in_c", "sigreturn", "in_c", false, false},
@@ -159,6 +160,15 @@ static const Row rows[] = {
 	{"own_frame", 8, false, {}},
 	{"own_frame_1", 16, true, {}},
 	{"own_frame_2", 0, false, BY_BP(STACK_OTHER)},
+	{"own_frame_3", 8, false, {}},
+	{"own_frame_4", 0, false, BY_BP(STACK_OTHER)},
+	{"own_frame_5", 8, false, {}},
+	{"vforks", 8, false, {}},
+	{"vforks_1",
+	 0,
+	 false,
+	 {.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .ra = RA_REG + 12, .bx = BX_LOST}},
+	{"vforks_2", 8, false, {}},
 	{"leaves", 8, false, {}},
 	{"leaves_1", 0, false, {.cfa = CFA_END}},
 	{"grows_stack", 8, false, {}},
@@ -211,7 +221,7 @@ static void test_rows(void **state)
 				 CFA_SIGNAL);
 		assert_int_equal(rule_at(&built.table, label(&labels, "go_etext") - base)->cfa,
 				 CFA_NONE);
-		assert_int_equal(built.table.counts.fdes, 13); /* not in_c */
+		assert_int_equal(built.table.counts.fdes, 14); /* not in_c */
 		free_built(&built);
 		free(labels.text);
 		remove_folder(folder);

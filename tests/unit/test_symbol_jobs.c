@@ -65,10 +65,7 @@ static struct rec_symbol *good_symbol(SymbolRecord *record)
 /* What was emitted is on its way before what follows. */
 static void flush(void)
 {
-	Companion companion = {.kind = COMPANION_DEBUG, .name = "flush"};
-	int fd = own_host->find(own_host->user, &companion);
-
-	closep(&fd);
+	own_host->flush(own_host->user);
 }
 
 static int do_well(void)
@@ -260,8 +257,10 @@ static int do_long_build_id(void)
 
 static int do_ask_endlessly(void)
 {
+	Companion companion = {.kind = COMPANION_DEBUG, .name = "other"};
+
 	for (;;)
-		flush();
+		own_host->find(own_host->user, &companion);
 	return 0;
 }
 

@@ -130,6 +130,25 @@ own_frame_1:
 	mov %rdx, %rsp
 own_frame_2:
 	call pushes
+	mov %r12, %rsp
+	pop %rbp
+own_frame_3:
+	ret
+own_frame_4:
+	call stores
+	mov %r12, %rsp
+	pop %rbp
+own_frame_5:
+	ret
+	.p2align 4, 0xcc
+
+/* As syscall.rawVforkSyscall: its return address is in a register. */
+vforks:
+	pop %r12
+vforks_1:
+	syscall
+	push %r12
+vforks_2:
 	ret
 	.p2align 4, 0xcc
 
@@ -228,7 +247,7 @@ pclntab:
 	.long 0xfffffff1
 #endif
 	.byte 0, 0, 1, 8
-	.quad 14, 2
+	.quad 15, 2
 #if VERSION >= 126
 	.quad 0
 #else
@@ -258,6 +277,8 @@ name_never_returns:
 	.asciz "runtime.gopreempt_m"
 name_own_frame:
 	.asciz "runtime.nanotime1"
+name_vforks:
+	.asciz "syscall.rawVforkSyscall"
 name_grows_stack:
 	.asciz "runtime.morestack"
 name_in_c:
@@ -300,7 +321,15 @@ stack_stores_none:
 	.byte 0
 stack_own_frame:
 	value 1, own_frame, own_frame_1
-	value 8, own_frame_1, leaves
+	value 8, own_frame_1, own_frame_3
+	value -8, own_frame_3, own_frame_4
+	value 8, own_frame_4, own_frame_5
+	value -8, own_frame_5, vforks
+	.byte 0
+stack_vforks:
+	value 1, vforks, vforks_1
+	value -8, vforks_1, vforks_2
+	value 8, vforks_2, leaves
 	.byte 0
 stack_grows:
 	value 1, grows, grows_1
@@ -338,6 +367,7 @@ functions:
 	place never_returns
 	place switches
 	place own_frame
+	place vforks
 	place leaves
 	place grows_stack
 	place in_c
@@ -353,6 +383,7 @@ functions:
 	function never_returns, name_never_returns, stack_none
 	function switches, name_switches, stack_none, 2
 	function own_frame, name_own_frame, stack_own_frame, 2
+	function vforks, name_vforks, stack_vforks
 	function leaves, name_leaves, stack_none, 2
 	function grows_stack, name_grows_stack, stack_none, 2
 	function in_c, name_in_c, none

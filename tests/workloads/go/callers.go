@@ -7,7 +7,8 @@
 //	 "frames":[{"function":"main.nap","file":"/x/callers.go","line":7}, …]}
 //
 // the innermost first, with inlined calls. Times are CLOCK_MONOTONIC, offset_ns is what
-// CLOCK_REALTIME is more. Meanwhile others allocate, wait for each other and for the collector.
+// CLOCK_REALTIME is more. Meanwhile others allocate, wait for each other and for the collector, and
+// ROUNDS programs are started.
 //
 //	callers ROUNDS MS
 package main
@@ -142,6 +143,17 @@ func disturb(stop <-chan bool, values chan int) {
 	}
 }
 
+// The thread waits in vfork until the child is another program.
+//
+//go:noinline
+func spawn() {
+	child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+	if err != nil {
+		panic(err)
+	}
+	child.Wait()
+}
+
 func number(i int) int {
 	n, err := strconv.Atoi(os.Args[i])
 	if err != nil {
@@ -168,6 +180,9 @@ func main() {
 				generic(runner(w), do)
 			}()
 		}
+	}
+	for i := 0; i < rounds; i++ {
+		spawn()
 	}
 	all.Wait()
 	close(stop)
