@@ -354,7 +354,7 @@ def test_undisturbed(context):
     """Attached to again and again."""
     needs_root()
     needs_command("bpftool")
-    heart, other, left = Heart(context), context.start(["sleep", "600"]), programs()
+    heart, other, left = Heart(context), context.start(["sleep", "infinity"]), programs()
     try:
         time.sleep(2)
         before, beside = heart.belongings(), Beside(context, heart, other)
