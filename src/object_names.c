@@ -330,7 +330,7 @@ int object_names_find(const ObjectRequest *request, const ObjectHost *host)
 		r = host->flush(host->user);
 	if (r == 0)
 		r = emit_go(&object);
-	if (r == 0 && object.is_go)
+	if (r == 0)
 		r = host->flush(host->user);
 	if (r == 0)
 		r = emit_dwarf(&object);

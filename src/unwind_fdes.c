@@ -114,7 +114,7 @@ static uint64_t bytes_of_code(const UnwindRanges *executable)
 		begin = !begin || range->bytes < begin ? range->bytes : begin;
 		end = MAX(end, range->bytes + (range->to - range->from));
 	}
-	return end - begin;
+	return begin ? end - begin : 0;
 }
 
 /* What functions may still be added. */
