@@ -144,9 +144,11 @@ def test_negative(_context):
     expect_failure(check_profile, Profile(altered))
 
 
-def attempts(fails_below, stolen_each, before=0):
+def attempts(fails_below, stolen_each, before=0, hidden=0):
     """Of a check that needs so much allowed: what each attempt was allowed, and if one was good."""
     clock, allowed, kept = itertools.count(before, step=stolen_each), [], harness.stolen_ns
+    recording = harness.Recording.__new__(harness.Recording)
+    recording.report = {"contradictions": hidden}
 
     def checks(_, allowed_ns):
         allowed.append(allowed_ns)
@@ -154,7 +156,7 @@ def attempts(fails_below, stolen_each, before=0):
 
     harness.stolen_ns = lambda: next(clock)
     try:
-        harness.unless_stolen(lambda: None, checks)
+        harness.unless_stolen(lambda: recording, checks)
     except harness.Failure:
         return allowed, False
     finally:
@@ -172,6 +174,7 @@ def test_stolen_time(_context):
         wanted = ([ns * MS for ns in wanted[0]], wanted[1])
         check(found == wanted, f"{stolen} ms stolen, {fails_below} needed: {found}")
     check(attempts(1, 0, before=10 * MS) == ([0, 0], False), "less than a tick may have been stolen")
+    check(attempts(1, 0, hidden=1) == ([0] * 6, False), "what is missing may be the switch that was hidden")
     check(harness.without_stolen(15, 10, 3) == 12 and harness.without_stolen(11, 10, 3) == 10
           and harness.without_stolen(9, 10, 3) == 9, "more than what was stolen is taken off")
 
