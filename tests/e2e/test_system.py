@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import cgroups
-from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, Untimely, check, check_close, check_hidden,
+from harness import (MS, PATIENCE, WALLPROF, Recording, Skip, check, check_close, check_hidden,
                      check_timed, expect_failure, host_only, needs_root, noise, wait_until)
 
 # Bound to a CPU, it computes for so many ms of its own CPU time at each SIGUSR1, and says how much it was.
@@ -104,11 +104,8 @@ def check_rows(report, alone, cpus):
     for row in report["cpus"]:
         check(row["busy_ns"] + row["idle_ns"] + row["unknown_ns"] == report["window_ns"], f"{row}")
     most = max(report["cpus"][-1]["tasks"], key=lambda task: task["ns"], default={"tid": 0, "ns": 0})
-    told = f"CPU {cpus[-1]}: {report['cpus'][-1]}, and {alone} had it"
-    check(most["tid"] == alone, told)
-    # On a busy machine it may be over before the window is.
-    if most["ns"] < 0.9 * report["window_ns"]:
-        raise Untimely(told)
+    check(most["tid"] == alone and most["ns"] >= 0.9 * report["window_ns"],
+          f"CPU {cpus[-1]}: {report['cpus'][-1]}, and {alone} had it")
 
 
 @host_only("in a guest wallprof begins so slowly that a CPU that is not given away is taken for hung")
@@ -123,7 +120,8 @@ def test_no_switch(context):
     with ExitStack() as left:
         runtime.write_text("-1")
         left.callback(runtime.write_text, before)
-        process = context.start([sys.executable, "-c", ALONE, str(cpus[-1]), "1.5"],
+        # Until it is killed; the limit is for a test that is killed itself.
+        process = context.start([sys.executable, "-c", ALONE, str(cpus[-1]), "10"],
                                 stdout=subprocess.PIPE, text=True)
         left.callback(end, [process])
         check(process.stdout.readline() == "ready\n", "it does not start")
