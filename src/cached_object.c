@@ -10,11 +10,12 @@
 #define COMPRESSION_LEVEL 1
 
 /* The number at its end grows with every change of how addresses are named, and of the form. */
-static const char magic[16] = "wallprof names 3";
+#define MAGIC	    "wallprof names 3"
+#define MAGIC_LENGTH (sizeof(MAGIC) - 1) /* the file has no NUL after it */
 
 /* The file is one zstd frame of this, the tried files and the records. */
 struct cache_header {
-	char magic[sizeof(magic)];
+	char magic[MAGIC_LENGTH];
 	char version[16]; /* of wallprof: another one may name differently */
 	uint8_t build_id[20];
 	uint8_t build_id_len, asked_debuginfod;
@@ -115,7 +116,7 @@ static bool take_all(CachedObject *object, const MappedFile *file, const uint8_t
 	const struct cache_header *header = (const void *)bytes;
 	const uint8_t *p = bytes + sizeof(*header), *end = bytes + size;
 
-	if (size < sizeof(*header) || memcmp(header->magic, magic, sizeof(magic)) ||
+	if (size < sizeof(*header) || memcmp(header->magic, MAGIC, MAGIC_LENGTH) ||
 	    strncmp(header->version, WALLPROF_VERSION, sizeof(header->version)) ||
 	    header->size != file->size || header->mtime_ns != file->mtime_ns ||
 	    header->ctime_ns != file->ctime_ns || header->device != file->device ||
@@ -207,7 +208,7 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 	};
 	Bytes bytes = {};
 
-	memcpy(header.magic, magic, sizeof(magic));
+	memcpy(header.magic, MAGIC, MAGIC_LENGTH);
 	memcpy(header.build_id, file->build_id, sizeof(header.build_id));
 	vec_append(&bytes, (const uint8_t *)&header, sizeof(header));
 	for (size_t i = 0; i < object->tried.count; i++)

@@ -52,14 +52,11 @@ struct Files {
 /* Which root folder the process has. Returns false if it can't be told. */
 static bool find_root(const char *process, Root *root)
 {
+	_cleanup_free_ char *mounts_path = xasprintf("%s/ns/mnt", process);
+	_cleanup_free_ char *root_path = xasprintf("%s/root/", process);
 	struct stat mounts, folder;
-	char path[64];
 
-	snprintf(path, sizeof(path), "%s/ns/mnt", process);
-	if (stat(path, &mounts))
-		return false;
-	snprintf(path, sizeof(path), "%s/root/", process);
-	if (stat(path, &folder))
+	if (stat(mounts_path, &mounts) || stat(root_path, &folder))
 		return false;
 	root->mount_namespace = mounts.st_ino;
 	root->device = folder.st_dev;

@@ -10,7 +10,8 @@
 #include <bpf/libbpf.h>
 #include <stdint.h>
 
-enum ring {
+/* Not "enum ring": libbpf 1.3 and later declare a struct of that name. */
+enum ring_index {
 	RING_SCHED, /* must not lose */
 	RING_BULK,
 	RING_COPY, /* stacks for the recorder alone */

@@ -43,7 +43,8 @@ int software_event_attach(struct bpf_program *program, const SoftwareEvent *even
 	int result = -ENODEV;
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
-		struct bpf_link *link;
+		/* Set by every call that succeeds, which gcc 12 at -O3 does not see. */
+		struct bpf_link *link = NULL;
 		int fd = software_event_attach_on(program, event, cpu, &link);
 
 		if (fd == -ENODEV) /* not online */

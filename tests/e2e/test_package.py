@@ -27,7 +27,7 @@ def unpack(context):
     if not (ROOT / ".git").exists():
         raise Skip("this tree is no repository")
     run(["git", "-c", "safe.directory=*", "clone", "-q", "--no-hardlinks", ROOT, context.path("clone")])
-    run(["meson", "setup", context.path("plain"), context.path("clone"), "-Dtests=false"])
+    run(["meson", "setup", context.path("plain"), context.path("clone"), "-Dtests=disabled"])
     run(["meson", "dist", "-C", context.path("plain"), "--no-tests", "--formats", "gztar"])
     (tarball,) = context.path("plain").glob("meson-dist/*.tar.gz")
     run(["tar", "xf", tarball, "-C", context.folder])
@@ -47,7 +47,7 @@ def check_installed(context, root, zsh):
 def test_tarball(context):
     needs_root()
     tree, build, root = unpack(context), context.path("build"), context.path("root")
-    run(["meson", "setup", build, tree, "-Dtests=false", "--prefix=/usr"])
+    run(["meson", "setup", build, tree, "-Dtests=disabled", "--prefix=/usr"])
     run(["ninja", "-C", build])
     run(["meson", "install", "-C", build, "--destdir", root])
     check_installed(context, root, ZSH)

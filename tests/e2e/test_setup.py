@@ -40,10 +40,10 @@ def test_options_are_remembered(context):
     for file in ("meson.build", "meson_options.txt"):
         (context.path("tree") / file).touch()
     for options, wanted in (
-            (["-Dtests=false"], ["meson setup", "ninja"]),      # tools/run in a fresh tree
+            (["-Dtests=disabled"], ["meson setup", "ninja"]),      # tools/run in a fresh tree
             ([], []),                                           # and once more
-            (["-Dtests=true"], ["meson configure", "ninja"]),   # then tools/test
-            (["-Dtests=true"], []),
+            (["-Dtests=enabled"], ["meson configure", "ninja"]),   # then tools/test
+            (["-Dtests=enabled"], []),
             ([], [])):                                          # tools/run after it
         check(called(context, *options) == wanted, f"{options}: not {wanted}")
     source = context.path("tree/src/new.c")

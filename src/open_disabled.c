@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* open_disabled.c - `wallprof open` where it was built without the server's libraries. */
+#include "open.h"
+#include "util.h"
+#include <errno.h>
+
+int open_run(const Options *options, const Invoker *invoker)
+{
+	(void)invoker;
+	log_error("opening %s failed: this wallprof was built without libmicrohttpd, jansson or "
+		  "capstone; open https://profiler.firefox.com and drop the file there",
+		  options->input);
+	return -EOPNOTSUPP;
+}
