@@ -274,8 +274,8 @@ static void test_deep_names(void **state)
 static void test_spoilt_names(void **state)
 {
 	static const char *const good[] = {
-		"_ZNSt6vectorIiSaIiEE17_M_realloc_insertIJRKiEEEvN9__gnu_cxx17__normal_iteratorIPiS"
-		"1_EEDpOT_",
+		("_ZNSt6vectorIiSaIiEE17_M_realloc_insertIJRKiEEEvN9__gnu_cxx17__normal_iteratorIP"
+		 "iS1_EEDpOT_"),
 		"_RNCNvMs5_NtNtC3std6thread5localINtB5_8LocalKeyNtNtC1a1b1cE4with0B3_",
 		"_ZN4core3ptr49drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE"};
 

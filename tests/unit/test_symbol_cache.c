@@ -383,7 +383,6 @@ static void test_forged(void **state)
 static void test_debug_file_changes(void **state)
 {
 	Fixture *fixture = *state;
-	_cleanup_free_ char *beside = xasprintf("%s/prog.debug.1", fixture->folder);
 
 	set_mtime(fixture->debug, 1000);
 	store_anew(fixture);

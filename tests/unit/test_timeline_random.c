@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #define WINDOW_NS  (50 * NSEC_PER_MSEC)
-#define ORIGIN_NS  (1000 * NSEC_PER_SEC)
+#define ORIGIN_NS  ((uint64_t)(1000 * NSEC_PER_SEC))
 #define END_NS	   (ORIGIN_NS + WINDOW_NS)
 #define THREADS	   6
 #define ROUNDS	   600

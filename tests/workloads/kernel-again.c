@@ -5,6 +5,7 @@
  * kind in another function. Of which kind a wait was tell the system call and its third argument:
  * read(2) is asked for 8 bytes of an eventfd, 9 of a pipe, 10 of a socket.
  */
+#include "frame.h"
 #include <poll.h>
 #include <sched.h>
 #include <stdint.h>
@@ -16,8 +17,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define FRAME __attribute__((noipa))
 
 enum kind { EVENT, PIPE, SOCKET, POLL, EPOLL, KINDS };
 

@@ -3,16 +3,11 @@
  * paths MS - uses MS milliseconds of CPU time on a few dozen call paths whose shares are the same
  * in every run: what profilers are compared by.
  */
+#include "frame.h"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-#ifdef __clang__
-#define FRAME __attribute__((noinline))
-#else
-#define FRAME __attribute__((noipa))
-#endif
 
 static volatile uint64_t sum;
 

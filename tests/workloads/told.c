@@ -141,7 +141,7 @@ void told_value(const char *kind, uint64_t value)
 	append(&line);
 }
 
-TOLD_FRAME void told_spin(uint64_t ms, const char *chain)
+FRAME void told_spin(uint64_t ms, const char *chain)
 {
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC), end;
 	uint64_t stop = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ms * NSEC_PER_MSEC;
@@ -153,7 +153,7 @@ TOLD_FRAME void told_spin(uint64_t ms, const char *chain)
 	tell("spin", begin, end, chain, " told_spin");
 }
 
-TOLD_FRAME void told_sleep(uint64_t ms, const char *chain)
+FRAME void told_sleep(uint64_t ms, const char *chain)
 {
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC), end;
 	uint64_t stop = begin + ms * NSEC_PER_MSEC;

@@ -23,16 +23,10 @@
 #ifndef WALLPROF_TOLD_H
 #define WALLPROF_TOLD_H
 
+#include "frame.h"
 #include <stdint.h>
 
 #define NSEC_PER_MSEC 1000000ULL
-
-/* A frame of its own, under its own name; built with -fno-optimize-sibling-calls. */
-#ifdef __clang__
-#define TOLD_FRAME __attribute__((noinline))
-#else
-#define TOLD_FRAME __attribute__((noipa))
-#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -223,6 +223,7 @@ void truth_burn(uint64_t cpu_ns)
 	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
 		for (int i = 0; i < 20000; i++)
 			work += (uint64_t)i;
+	(void)work;
 }
 
 static void print_thread(FILE *out, const TruthThread *t)

@@ -4,6 +4,7 @@
  * at one place, on one stack pointer, but called from one of two functions, as chance has it; the
  * number of bytes that read(2) is asked for tells which: two from few(), three from more().
  */
+#include "frame.h"
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +12,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define FRAME __attribute__((noipa))
 
 static uint64_t state;
 

@@ -19,7 +19,7 @@ static char chain[128];
 /* Keeps the call before it from being the last thing that a function does. */
 #define NOT_LAST() __asm__ volatile("" ::: "memory")
 
-TOLD_FRAME static void recurse(uint64_t left)
+FRAME static void recurse(uint64_t left)
 {
 	if (left > 1) {
 		recurse(left - 1);
@@ -37,7 +37,7 @@ static void recursion(void)
 	NOT_LAST();
 }
 
-TOLD_FRAME __attribute__((noreturn)) static void never_returns(uint64_t arg)
+FRAME __attribute__((noreturn)) static void never_returns(uint64_t arg)
 {
 	told_spin(ms, "main noreturn last_call never_returns");
 	told_sleep(ms, "main noreturn last_call never_returns");
@@ -48,7 +48,7 @@ TOLD_FRAME __attribute__((noreturn)) static void never_returns(uint64_t arg)
  * The return address of its last call is the first byte after it, which belongs to a function
  * with another frame, if to any.
  */
-TOLD_FRAME __attribute__((noreturn)) static void last_call(uint64_t arg)
+FRAME __attribute__((noreturn)) static void last_call(uint64_t arg)
 {
 	char big[200];
 
@@ -57,7 +57,7 @@ TOLD_FRAME __attribute__((noreturn)) static void last_call(uint64_t arg)
 	never_returns(arg);
 }
 
-TOLD_FRAME static uint64_t after_last_call(uint64_t arg)
+FRAME static uint64_t after_last_call(uint64_t arg)
 {
 	return arg + 1;
 }
@@ -87,7 +87,7 @@ static void callback(void)
 	told_check(numbers[0] == 1 && numbers[5] == 9, "qsort");
 }
 
-TOLD_FRAME static void allocates(uint64_t size)
+FRAME static void allocates(uint64_t size)
 {
 	char *room = alloca(size);
 
@@ -108,8 +108,8 @@ static void dynamic(void)
  * A frame at a multiple of 64 whose size is known at run time only and whose arguments are
  * partly on the stack: where it began has to be kept in a register (the compiler's "DRAP").
  */
-TOLD_FRAME static uint64_t realigned(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-				     uint64_t f, uint64_t g, uint64_t h)
+FRAME static uint64_t realigned(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+				uint64_t f, uint64_t g, uint64_t h)
 {
 	__attribute__((aligned(64))) char room[192];
 	char *more = alloca(g);
@@ -136,7 +136,7 @@ static void work_for_jit(const char *how)
 }
 
 /* Runs code that calls work_for_jit(how), of which no table knows. */
-TOLD_FRAME static void run_made(const uint8_t *code, size_t size, const char *how)
+FRAME static void run_made(const uint8_t *code, size_t size, const char *how)
 {
 	uint8_t *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -23,7 +23,7 @@ static void called_back(void)
 	told_sleep(1, chain);
 }
 
-TOLD_FRAME static void visit(const char *path, int keep)
+FRAME static void visit(const char *path, int keep)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const char *base = strrchr(path, '/');

@@ -39,7 +39,7 @@ static void *switch_always(void *unused)
 	return unused;
 }
 
-TOLD_FRAME static void child(pid_t parent)
+FRAME static void child(pid_t parent)
 {
 	const char *chain = "main visit enter_first within_first fork_here child";
 	uint64_t end = 0;
@@ -76,7 +76,7 @@ static void nothing(void)
 	sleep_ns(5 * NSEC_PER_MSEC);
 }
 
-TOLD_FRAME static void visit(const char *path, void (*callback)(void))
+FRAME static void visit(const char *path, void (*callback)(void))
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const char *base = strrchr(path, '/');

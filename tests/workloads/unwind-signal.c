@@ -43,7 +43,7 @@ static void handler(int number)
 }
 
 /* Calls nothing, and saves registers that its callers need. */
-TOLD_FRAME static uint64_t interrupted(uint64_t seed)
+FRAME static uint64_t interrupted(uint64_t seed)
 {
 	uint64_t a = seed, b = seed + 1, c = seed + 2, d = seed + 3, e = seed + 4, f = seed + 5;
 
@@ -61,7 +61,7 @@ TOLD_FRAME static uint64_t interrupted(uint64_t seed)
 }
 
 /* Its frame is large, so that the handler's would not lie close to it by chance. */
-TOLD_FRAME static void outer(void)
+FRAME static void outer(void)
 {
 	char room[3000];
 

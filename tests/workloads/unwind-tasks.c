@@ -28,7 +28,7 @@ static void work(const char *chain)
 	told_sleep(ms, chain);
 }
 
-TOLD_FRAME static void thread_calls(void)
+FRAME static void thread_calls(void)
 {
 	work("thread_main thread_calls work");
 	__asm__ volatile("");
@@ -81,14 +81,14 @@ static void cloned(void)
 	}
 }
 
-TOLD_FRAME static void vfork_child(void)
+FRAME static void vfork_child(void)
 {
 	work("main vforks vfork_once vfork_child work");
 	__asm__ volatile("");
 }
 
 /* libc's vfork keeps its return address in a register, for the child would overwrite it. */
-TOLD_FRAME static void vfork_once(void)
+FRAME static void vfork_once(void)
 {
 	uint64_t begin = told_now();
 	pid_t child = vfork();
@@ -109,7 +109,7 @@ static void vforks(void)
 		vfork_once();
 }
 
-TOLD_FRAME static void fork_child(void)
+FRAME static void fork_child(void)
 {
 	work("main storm fork_child work");
 	__asm__ volatile("");

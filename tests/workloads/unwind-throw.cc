@@ -16,12 +16,12 @@ struct Cleaned {
 };
 
 extern "C" {
-TOLD_FRAME void thrower(unsigned long value)
+FRAME void thrower(unsigned long value)
 {
 	throw value;
 }
 
-TOLD_FRAME void dive(unsigned long left, unsigned long value)
+FRAME void dive(unsigned long left, unsigned long value)
 {
 	Cleaned here;
 
@@ -31,7 +31,7 @@ TOLD_FRAME void dive(unsigned long left, unsigned long value)
 		thrower(value);
 }
 
-TOLD_FRAME unsigned long catches(unsigned long depth, unsigned long value)
+FRAME unsigned long catches(unsigned long depth, unsigned long value)
 {
 	try {
 		dive(depth, value);
