@@ -3,6 +3,7 @@
  * frames_stacks.c - from stacks to frames: where they end, and why.
  */
 #include "frames_private.h"
+#include "run_time.h"
 #include "stack_frames.h"
 #include <string.h>
 
@@ -62,16 +63,6 @@ static bool is_root(const char *name)
 	return false;
 }
 
-static bool is_libc(const char *library)
-{
-	static const char *const prefixes[] = {"libc.so", "libc-", "libpthread", "ld-musl"};
-
-	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-		if (!strncmp(library, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
 /* A stack while it is resolved: one process at one moment. */
 typedef struct Walked {
 	const StackDef *stack;
@@ -114,7 +105,7 @@ static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
 	if (frame.named && !frame.nameless)
 		return is_root(strings_get(&frames->strings, frame.function));
 	return count > 1 && frame.lib != LIBRARY_NONE &&
-	       is_libc(frames->libraries.items[frame.lib].name);
+	       run_time_is_c_library(frames->libraries.items[frame.lib].name);
 }
 
 /*

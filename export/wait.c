@@ -2,6 +2,7 @@
 #include "wait.h"
 #include "functions.h"
 #include "labels.h"
+#include "run_time.h"
 
 enum reason wait_reason(const Interval *interval)
 {
@@ -201,8 +202,8 @@ static const char *library_if_nameless(const Frames *frames, const Frame *frame)
 		       : NULL;
 }
 
-char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
-		size_t most)
+static char *add_functions(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
+			   size_t most)
 {
 	for (size_t left = MIN(count, most); left > 0; left--) {
 		const Frame *frame = &frames->list.items[indexes[--count]];
@@ -216,6 +217,12 @@ char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_
 		text = longer;
 	}
 	return text;
+}
+
+char *chain_add_user(char *text, const Frames *frames, const uint32_t *indexes, size_t count)
+{
+	return add_functions(text, frames, indexes, run_time_entry(frames, indexes, count),
+			     CHAIN_USER);
 }
 
 /* Not the wake-up's own functions, which are the same for all. */
@@ -251,13 +258,13 @@ char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *t
 	count = frames_resolve(frames, timeline, 0, 0, STACK_NONE, stack->kernel_stack, false,
 			       &indexes);
 	count = without_waking(frames, indexes, count);
-	text = chain_add(xstrdup(""), frames, indexes, count, CHAIN_KERNEL);
+	text = add_functions(xstrdup(""), frames, indexes, count, CHAIN_KERNEL);
 	if (stack->user_stack == STACK_NONE || waker >= timeline->threads.count)
 		return text;
 	count = frames_resolve(
 		frames, timeline, owner_ns_tgid(timeline, &timeline->threads.items[waker]),
 		interval_end(thread, i), stack->user_stack, STACK_NONE, false, &indexes);
-	return chain_add(text, frames, indexes, count, CHAIN_USER);
+	return chain_add_user(text, frames, indexes, count);
 }
 
 const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])

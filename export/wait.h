@@ -52,12 +52,11 @@ const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
 const char *interrupt_label(enum interrupt_source source);
 
 /*
- * Appends the innermost functions of a resolved stack (frames_resolve()), `most` of them, the
- * innermost first: "read ← fun_1139 (dash) ← main". Takes the text, and returns it grown; to be
- * freed.
+ * Appends the place of a resolved user stack (frames_resolve()), the innermost function first:
+ * "fgets ← fun_1139 (dash) ← main". Of the run-time system only the function that the program
+ * called is named (run_time.h). Takes the text, and returns it grown; to be freed.
  */
-char *chain_add(char *text, const Frames *frames, const uint32_t *indexes, size_t count,
-		size_t most);
+char *chain_add_user(char *text, const Frames *frames, const uint32_t *indexes, size_t count);
 
 /*
  * From where the wait i was ended, the innermost functions first: "futex_wake (kernel) ←

@@ -8,8 +8,6 @@
 #include "reason_kernel.h"
 #include "wait.h"
 
-#define CHAIN_FUNCTIONS 4
-
 /* One user stack of one process, and the waits in it. */
 typedef struct StackWaits {
 	uint32_t chain;		 /* Strings */
@@ -66,7 +64,7 @@ static void look(struct WaitGroupsPrivate *private, const Timeline *timeline, co
 		*vec_push(&stack->functions) = function;
 	}
 	map_free(&seen);
-	chain = chain_add(xstrdup(""), private->frames, indexes, count, CHAIN_FUNCTIONS);
+	chain = chain_add_user(xstrdup(""), private->frames, indexes, count);
 	stack->chain = strings_intern(&private->chains, chain);
 }
 
