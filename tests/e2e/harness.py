@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -371,7 +372,9 @@ class Context:
         """
         truth, output = self.path("truth.json"), self.path("p.json.gz")
         least = None  # broken chains beyond what hidden tasks explain
-        for _ in range(6):
+        for attempt in range(6):
+            if attempt:
+                count_repeated()
             self.wallprof("-q", "--keep-capture", *arguments, "-o", output, "--",
                           *self.workload(name, truth=truth, **options))
             recording = Recording(self, output, truth)
@@ -548,6 +551,14 @@ class ToOpen:
 to_open = ToOpen()
 
 
+repeated = Counter()  # how many recordings tests made again, by the test's name
+current = threading.local()  # .test: the name of the test that this thread runs
+
+
+def count_repeated():
+    repeated[getattr(current, "test", "a check of the kernel matrix")] += 1
+
+
 def stolen_ns():
     """CPU time that a hypervisor has given to others, since this machine started; in ticks."""
     ticks = int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
@@ -574,6 +585,8 @@ def unless_stolen(record, checks):
     """
     untold = 1 if stolen_ns() else 0
     for remaining in reversed(range(6)):
+        if remaining < ATTEMPTS:
+            count_repeated()
         stolen = stolen_ns()
         recorded = record()
         stolen = stolen_ns() - stolen

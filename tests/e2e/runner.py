@@ -2,11 +2,12 @@
 """Runs every test of every suite and counts them; tools/test calls it.
 
 Suites: style, unit (cmocka, each of its tests on its own), unit-asan (the same
-under the sanitizers), vm (the kernel matrix), fuzz (fuzz.py), and one for each test_*.py beside
-this file.
+under the sanitizers), vm (the kernel matrix), roots (other releases of Debian), fuzz (fuzz.py), and one for each
+test_*.py beside this file.
 Suites that hold no times to account say so (UNTIMED), and may have other work beside them: each other,
-and the kernel matrix.
-In a guest of that matrix (--guest) only the last ones, as far as they need a kernel.
+and both matrices.
+In a guest of the kernel matrix (--guest) only the last ones, as far as they need a kernel. In a root of another
+release (--root) the unit tests without sanitizers, and those suites that are named.
 """
 import argparse
 import importlib
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
@@ -27,10 +28,12 @@ from threading import Semaphore
 import fuzz
 import harness
 import long_run
+import time_table
 
 TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
 SUMMARY_COLUMNS = 400  # of why a test failed, for who has only the end of a log
-VM_RESULT = re.compile(r"^(ok|not ok|skip) (vm\.\S+)(?: # (.*))?$")
+MATRIX_RESULT = re.compile(r"^(ok|not ok|skip) ((?:vm|roots)\S*)(?: # (.*))?$")
+RETRIED = re.compile(r"^(vm\.\S+|roots\.\S+|[\d.]+\S*): once more, for ")
 
 
 class Runner:
@@ -38,7 +41,8 @@ class Runner:
         self.seed, self.wanted = seed, wanted
         self.passed, self.failed, self.skipped = [], [], []
         self.whys = []  # of each that failed
-        self.again = set()  # tests that were run more than once
+        self.again = Counter()  # how often tests were run again
+        self.times = time_table.TimeTable()
         self.notes = []  # of the kernel matrix
 
     def is_wanted(self, name):
@@ -68,7 +72,7 @@ class Runner:
             except harness.Untimely as failure:
                 why = str(failure).split("\n", 1)[0]
                 if remaining and harness.is_disturbed():
-                    self.again.add(name)
+                    self.again[name] += 1
                     print(f"# {name}: {why}: once more", flush=True)
                     continue
                 if isinstance(failure, harness.Busy):
@@ -78,7 +82,7 @@ class Runner:
                 return
 
     def run_once(self, name, function):
-        begin = time.monotonic()
+        begin, harness.current.test = time.monotonic(), name
         context, good = harness.Context(self.seed, name), False
         try:
             function(context)
@@ -95,6 +99,7 @@ class Runner:
             self.fails(name, f"{traceback.format_exc()}(files: {context.folder})")
         finally:
             context.close(keep=not good)
+            self.times.add_test(name, time.monotonic() - begin)
 
     def run_module(self, suite):
         for name, function in tests_of(suite):
@@ -123,10 +128,10 @@ class Runner:
             self.fails(f"{suite}.registered", "meson knows of no unit test")
         return [(f"{suite}.{test['name']}", test) for test in tests]
 
-    def run_units(self):
+    def run_units(self, builds=("build", "build-asan")):
         """Many of them wait more than they compute; first those that take long."""
-        tests = [test for suite, build in (("unit", "build"), ("unit-asan", "build-asan"))
-                 for test in self.unit_tests(suite, harness.ROOT / build)]
+        tests = [test for build in builds
+                 for test in self.unit_tests(build.replace("build", "unit"), harness.ROOT / build)]
         tests.sort(key=lambda test: -test[1]["priority"])
         with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
             for done in [pool.submit(self.run_cmocka, *test) for test in tests]:
@@ -165,34 +170,39 @@ class Runner:
         elif seen == 0:
             self.fails(name, "ran no test")
 
-    def wants_kernels(self):
-        return not self.wanted or any(w.startswith("vm") for w in self.wanted)
+    def wants_matrix(self, suite):
+        return not self.wanted or any(w.startswith(suite) for w in self.wanted)
 
-    def run_kernels(self, long):
-        """The kernel matrix: virtual machines, so one call for all its tests."""
-        if not self.wants_kernels():
+    def run_matrix(self, suite, tool, skip_by, *arguments):
+        """Other kernels, or other releases: one call for all its tests."""
+        if not self.wants_matrix(suite):
             return
-        why = os.environ.get("WALLPROF_SKIP_VM")
+        why = os.environ.get(skip_by)
         if why:
-            self.skips("vm", why)
+            self.skips(suite, why)
             return
-        command = [harness.ROOT / "tools" / "kernel-matrix", *(["--long"] if long else [])]
-        with subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+        begin = time.monotonic()
+        with subprocess.Popen([harness.ROOT / "tools" / tool, *arguments], text=True, stdout=subprocess.PIPE,
                               env={**os.environ, "WALLPROF_SEED": str(self.seed)}) as matrix:
-            told = sum(self.take_vm_line(line.rstrip("\n")) for line in matrix.stdout)
+            told = sum(self.take_matrix_line(line.rstrip("\n")) for line in matrix.stdout)
         if told == 0 or matrix.returncode not in (0, 1):
-            self.fails("vm", f"the kernel matrix did not run (status {matrix.returncode})")
+            self.fails(suite, f"tools/{tool} did not run (status {matrix.returncode})")
+        self.times.add_test(suite, time.monotonic() - begin)
 
-    def take_vm_line(self, line):
+    def take_matrix_line(self, line):
         """Whether it told that a test passed or failed."""
-        match = VM_RESULT.match(line)
+        match = MATRIX_RESULT.match(line)
         if match and match[1] == "ok":
             self.passes(match[2])
         elif match:
             tell = self.skips if match[1] == "skip" else self.fails
             tell(match[2], match[3] or "no reason given")
         elif line.startswith("#"):
-            self.notes.append(line[1:].strip())
+            note = line[1:].strip()
+            again = RETRIED.match(note)
+            if again:
+                self.again[again[1]] += 1
+            self.notes.append(note)
             print(line, flush=True)
         return bool(match) and match[1] != "skip"
 
@@ -211,8 +221,12 @@ class Runner:
     def summary(self):
         for name, why in zip(self.failed, self.whys):
             print(f"failed: {name}: {why[-SUMMARY_COLUMNS:]}")
-        if self.again:
-            print(f"# run more than once, for a time that was wrong: {', '.join(sorted(self.again))}")
+        self.times.print()
+        print(f"# second tries of tests, for a time that was wrong: {sum(self.again.values())}"
+              + "".join(f"; {name} {count}" for name, count in sorted(self.again.items())))
+        print(f"# recordings made again, for time that was stolen or switches that were hidden: "
+              f"{sum(harness.repeated.values())}"
+              + "".join(f"; {name} {count}" for name, count in sorted(harness.repeated.items())))
         print(f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
         return 1 if self.failed or not self.passed else 0
 
@@ -245,8 +259,30 @@ def run_beside_kernels(runner, room, left, thread):
     and what it starts has that, too."""
     thread.append(threading.get_native_id())
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    runner.run_matrix("roots", "roots", "WALLPROF_SKIP_ROOTS")
     fuzz.run(runner, room)
     runner.run_modules(left)
+
+
+def run_together(runner, untimed, long):
+    """What holds no times to account, beside the kernel matrix and after it."""
+    left = deque(untimed)
+    # An emulated machine keeps one CPU busy.
+    room = Semaphore(fuzz.AT_A_TIME - 1)
+    with ThreadPoolExecutor(1) as pool:
+        thread = []
+        beside = pool.submit(run_beside_kernels, runner, room, left, thread)
+        try:
+            runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
+        finally:
+            room.release()
+            for number in thread:
+                os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
+        workers = os.cpu_count() + 1  # many of them wait more than they compute
+        with ThreadPoolExecutor(workers) as suites_at_once:
+            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]:
+                done.result()
+        beside.result()
 
 
 def main():
@@ -254,6 +290,7 @@ def main():
     parser.add_argument("--long", action="store_true", help="every suite on every kernel, "
                         "and write down in docs/long-run.md what came of it")
     parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--root", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("name", nargs="*", help="run only tests whose SUITE.TEST contains a NAME")
     options = parser.parse_args()
     seed = int(os.environ.get("WALLPROF_SEED") or random.randrange(1 << 31))
@@ -265,30 +302,24 @@ def main():
     if options.guest:
         run_guest(runner, suites)
         sys.exit(runner.summary())
-    runner.run_units()
+    if options.root:
+        runner.run_units(["build"])
+        for suite in suites:
+            runner.run_module(suite)
+        sys.exit(runner.summary())
+    times = runner.times
+    with times.phase("unit tests, plain and under the sanitizers"):
+        runner.run_units()
     untimed = [suite for suite in suites if getattr(importlib.import_module(suite), "UNTIMED", False)]
-    left = deque(untimed)
-    # An emulated machine keeps one CPU busy.
-    room = Semaphore(fuzz.AT_A_TIME - 1)
-    with ThreadPoolExecutor(1) as pool:
-        thread = []
-        beside = pool.submit(run_beside_kernels, runner, room, left, thread)
-        try:
-            runner.run_kernels(options.long)
-        finally:
-            room.release()
-            for number in thread:
-                os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
-        workers = os.cpu_count() + 1  # many of them wait more than they compute
-        with ThreadPoolExecutor(workers) as suites_at_once:
-            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]:
-                done.result()
-        beside.result()
+    with times.phase("together: both matrices, fuzzing, suites without times"):
+        run_together(runner, untimed, options.long)
     # These hold times to account: nothing else runs beside them.
     for suite in suites:
         if suite not in untimed:
-            runner.run_module(suite)
-    runner.open_profiles()
+            with times.phase(suite[5:]):
+                runner.run_module(suite)
+    with times.phase("opening profiles in another reader"):
+        runner.open_profiles()
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)
     sys.exit(runner.summary())

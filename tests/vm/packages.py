@@ -40,7 +40,7 @@ def codename():
 
 
 @functools.cache
-def _mirror():
+def mirror():
     """Where this machine has Debian itself from."""
     targets = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
                     "Created-By: Packages", "Component: main"])
@@ -58,7 +58,7 @@ class Suite:
         for folder in ("lists/partial", "cache/archives/partial"):
             (scratch / folder).mkdir(parents=True)
         sources = scratch / "sources.list"
-        sources.write_text(f"deb [arch=amd64 signed-by={KEYRING}] {_mirror()} {name} main\n")
+        sources.write_text(f"deb [arch=amd64 signed-by={KEYRING}] {mirror()} {name} main\n")
         settings = {"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "/dev/null",
                     "Dir::State::Lists": scratch / "lists", "Dir::Cache": scratch / "cache",
                     "APT::Sandbox::User": "root", "Acquire::Languages": "none",

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the time of a run of tools/test went: its phases one after the other, and the suites of those that have several.
+
+The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)).
+"""
+import os
+import threading
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+
+SHOWN_S = 1  # what took less has no line
+
+
+def busy_s(line=None):
+    """CPU time of the whole machine that was neither idle nor given to others, in seconds."""
+    if line is None:
+        with open("/proc/stat") as stat:
+            line = stat.readline()
+    user, nice, system, _, _, irq, softirq, *_ = map(int, line.split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+class TimeTable:
+    def __init__(self):
+        self.rows = []  # (name, seconds, CPU share or None)
+        self.lock, self.suites = threading.Lock(), defaultdict(float)
+        self.begin, self.begin_busy = time.monotonic(), busy_s()
+        # What tools/test did before: /proc/uptime and the first line of /proc/stat when it began.
+        told = os.environ.get("WALLPROF_TEST_BEGIN", "").split("|")
+        if len(told) == 2:
+            seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - float(told[0].split()[0])
+            self.add_row("installing and building", seconds, busy_s() - busy_s(told[1]))
+            self.begin -= seconds
+            self.begin_busy = busy_s(told[1])
+
+    def add_row(self, name, seconds, busy):
+        self.rows.append((name, seconds, busy / (seconds * os.cpu_count()) if seconds > 0 else 0))
+
+    def add_test(self, name, seconds):
+        with self.lock:
+            self.suites[name.split(".")[0]] += seconds
+
+    @contextmanager
+    def phase(self, name):
+        self.suites.clear()
+        begin, busy = time.monotonic(), busy_s()
+        try:
+            yield
+        finally:
+            self.add_row(name, time.monotonic() - begin, busy_s() - busy)
+            if len(self.suites) > 1:
+                self.rows += [(f"  {suite}", seconds, None) for suite, seconds in
+                              sorted(self.suites.items(), key=lambda item: -item[1])]
+
+    def print(self):
+        print("# where the time went                                          s   CPU")
+        self.add_row("in all", time.monotonic() - self.begin, busy_s() - self.begin_busy)
+        for name, seconds, share in self.rows:
+            if seconds >= SHOWN_S:
+                print(f"# {name:<56} {seconds:6.0f}" + (f" {share:4.0%}" if share is not None else ""))

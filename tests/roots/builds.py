@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is built and run in the roots of other releases, from the tarball that is handed on."""
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+from roots import ROOT
+
+# name: compiler, build type, meson options. All from one tarball, by an ordinary user who has no network.
+ALL = "-Dtests=enabled -Dopen=enabled -Dexample=enabled"
+BUILDS = {
+    "gcc_release": ("gcc", "release", ALL),
+    "gcc_debug": ("gcc", "debug", "-Dtests=disabled"),
+    "clang_release": ("clang", "release", ALL),
+    "clang_debug": ("clang", "debug", ""),
+}
+TESTED = "gcc_release"  # what the suites run
+WITHOUT_PARTS = "clang_debug"  # configured as if the libraries of all parts were missing
+PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
+SUITES = ("unit", "cli.", "record.", "symbols.", "unwind.")
+PKG_CONFIG = f"""#!/bin/sh
+case " $* " in *" {'"* | *" '.join(PARTS)} "*) exit 1 ;; esac
+exec pkg-config "$@"
+"""
+# Only what it is called by differs from build to build, so that a build that changes nothing costs little.
+SCRIPT = """set -eu
+export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=/ccache CCACHE_MAXSIZE=2G HOME=/tmp
+mkdir /tmp/bin
+printf %s {pkg_config} >/tmp/bin/pkg-config-without-parts
+chmod +x /tmp/bin/pkg-config-without-parts
+cd /wallprof
+tar xzf /in/wallprof.tar.gz --strip-components=1
+build() { # NAME COMPILER TYPE OPTIONS…
+	name=$1 compiler=$2 type=$3
+	shift 3
+	begin=$(date +%s)
+	if {
+		CC=$compiler meson setup "/wallprof/$name" -Dwerror=true "-Dbuildtype=$type" "$@" &&
+			ninja -C "/wallprof/$name"
+	} >"/tmp/$name.log" 2>&1; then
+		echo "built $name $(($(date +%s) - begin))"
+	else
+		echo "broken $name"
+		grep -v '^\\[' "/tmp/$name.log" | tail -n 60 | sed 's/^/    /'
+	fi
+}
+"""
+RESULT = re.compile(r"^(ok|not ok|skip) ([\w.-]+)(?:: (.*)| \((.*)\))?$")
+
+
+def tarball(folder):
+    """What `meson dist` makes of the last commit."""
+    done = subprocess.run(["meson", "dist", "-C", ROOT / "build", "--no-tests", "--formats", "gztar",
+                           "--allow-dirty"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise subprocess.SubprocessError(f"meson dist: {(done.stdout + done.stderr).strip()[-1000:]}")
+    (made,) = (ROOT / "build" / "meson-dist").glob("*.tar.gz")
+    return made.rename(folder / "wallprof.tar.gz")
+
+
+def build_script():
+    """Prints `built NAME SECONDS`, or `broken NAME` and the end of what was said, for each of BUILDS."""
+    text = SCRIPT.replace("{pkg_config}", shlex.quote(PKG_CONFIG))
+    for name, (compiler, kind, options) in BUILDS.items():
+        without = "PKG_CONFIG=/tmp/bin/pkg-config-without-parts " if name == WITHOUT_PARTS else ""
+        text += f"{without}build {name} {compiler} {kind} {options}\n"
+    return text
+
+
+def test_script(seed, names):
+    return (f"cd /wallprof && ln -s {TESTED} build && WALLPROF_SEED={seed} "
+            f"exec python3 -B tests/e2e/runner.py --root {' '.join(names or SUITES)}\n")
+
+
+def whole_script(seed, names):
+    """The builds by nobody, in a network namespace that has no network; then the suites by root."""
+    return ("chmod 777 /wallprof /ccache\n"
+            "unshare --net setpriv --reuid 65534 --regid 65534 --clear-groups "
+            f"/bin/sh -c {shlex.quote(build_script())} && {test_script(seed, names)}")
+
+
+def results(lines):
+    """(name, ok | not ok | skip | note, why) of what the whole script prints, as it comes."""
+    failed = None
+    for line in map(str.rstrip, lines):
+        if failed and line.startswith("    "):
+            failed[1].append(line[4:])
+            continue
+        if failed:
+            yield failed[0], "not ok", "\n".join(failed[1])
+            failed = None
+        words, match = line.split(), RESULT.match(line)
+        if words[:1] == ["built"]:
+            yield f"build.{words[1]}", "ok", f"{words[2]} s"
+        elif words[:1] == ["broken"]:
+            failed = (f"build.{words[1]}", [])
+        elif match and match[1] == "not ok":
+            failed = (match[2], [])
+        elif match:
+            yield match[2], match[1], match[3] or match[4] or ""
+        elif line.startswith("#"):
+            yield None, "note", line[1:].strip()
+    if failed:
+        yield failed[0], "not ok", "\n".join(failed[1])
