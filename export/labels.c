@@ -2,6 +2,7 @@
 #include "labels.h"
 #include "util.h"
 #include <stddef.h>
+#include <string.h>
 
 const char *record_kind_label(uint32_t kind)
 {
@@ -221,6 +222,14 @@ static const struct {
 	{455, "futex_wait"},
 	{456, "futex_requeue"},
 };
+
+bool syscall_is_named(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(syscalls); i++)
+		if (!strcmp(syscalls[i].name, name))
+			return true;
+	return false;
+}
 
 const char *syscall_label(int syscall)
 {

@@ -7,6 +7,7 @@
 #define WALLPROF_LABELS_H
 
 #include "records.h"
+#include <stdbool.h>
 
 /* How a user stack ends: enum stack_result, and what only shows when it is looked at. */
 enum stack_end {
@@ -30,5 +31,7 @@ const char *stack_end_key(enum stack_end end);
 
 /* Name of an x86-64 system call that can block; NULL for others. */
 const char *syscall_label(int syscall);
+/* Whether a system call has that label. */
+bool syscall_is_named(const char *name);
 
 #endif

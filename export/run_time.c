@@ -29,12 +29,21 @@ static bool is_run_time_library(const char *library)
 }
 
 /*
- * Names that C and C++ reserve for the implementation (ISO C17 7.1.3): "__libc_read",
- * "_IO_file_underflow". A static program has these functions in its own file.
+ * A static program has the C library's functions in its own file. They have the names of system
+ * calls, or names that are reserved for the implementation (ISO C17 7.1.3): "__libc_read",
+ * "_IO_file_underflow". A few local functions of glibc that wait have neither.
  */
-static bool is_reserved(const char *function)
+static bool is_static_c(const char *function)
 {
-	return function[0] == '_' && (function[1] == '_' || isupper((unsigned char)function[1]));
+	static const char *const locals[] = {"new_do_write", "buffered_vfprintf", "do_system",
+					     "send_dg", "send_vc"};
+
+	if (function[0] == '_' && (function[1] == '_' || isupper((unsigned char)function[1])))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(locals); i++)
+		if (!strcmp(function, locals[i]))
+			return true;
+	return syscall_is_named(function);
 }
 
 /*
@@ -86,7 +95,7 @@ static bool is_run_time(const Frames *frames, const Frame *frame)
 	    is_run_time_library(frames->libraries.items[frame->lib].name))
 		return true;
 	return frame->named &&
-	       (is_reserved(function) || is_standard_library(function) || is_go_standard(function));
+	       (is_static_c(function) || is_standard_library(function) || is_go_standard(function));
 }
 
 /* "[truncated: …]" and its like are no functions. */

@@ -70,6 +70,10 @@ static const Case cases[] = {
 	{{"p:__syscall_cancel_arch", "p:__syscall_cancel", "p:__libc_read", "p:_IO_file_underflow",
 	  "p:_IO_fgets", "p:read_config", "p:main", "p:__libc_start_main", "p:_start"},
 	 "_IO_fgets"},
+	{{"p:read", "p:_IO_file_underflow", "p:_IO_getline_info", "p:fgets", "p:read_config",
+	  "p:main"},
+	 "_IO_getline_info"},
+	{{"p:nanosleep", "p:_nap", "p:main"}, "nanosleep"},
 	/* C++, Rust, Go. */
 	{{"c:read", "s:std::__basic_file<char>::xsgetn", "s:std::istream::getline",
 	  "p:std::basic_ios<char>::good", "p:app::Config::read", "p:main"},
