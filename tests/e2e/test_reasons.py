@@ -17,6 +17,7 @@ LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "i
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
 # An emulated CPU takes milliseconds on the way to sleep and from it; and who has the lock of the mappings (as a
 # case here does), or of malloc, is as slow.
+SEEN_NS = 2 * MS  # in a guest: of a wait, so that its reason can be looked at
 ON_THE_WAY = {"running", "[kernel rwsem wait]", "[mutex wait]"}
 # A thread of the kernel passes it on.
 OTHERS = {"RCU grace period wait", "terminal wait", "device wait"}
@@ -78,9 +79,11 @@ def check_wait(recording, truth, share=0.02, absolute=MS):
     late = sum(ns for leaf, ns in leaves.items() if leaf.startswith("[runnable"))
     got = leaves.get(f"[{kind}]", 0)
     if absolute > MS:
+        # An emulated CPU runs so slowly, and is taken away so often, that most of a wait's time may be
+        # spent on the way to it. Running times are held to CPU clocks elsewhere (check_threads).
         late += sum(ns for leaf, ns in leaves.items() if leaf in ON_THE_WAY and leaf != f"[{kind}]")
-        if got < 0.5 * (end - begin):
-            raise Untimely(f"[{kind}] is hardly half of it: {leaves}")
+        if got < SEEN_NS:
+            raise Untimely(f"[{kind}] is hardly any of it: {leaves}")
     check_timed(f"[{kind}] of {leaves}", got, end - begin - late, share, absolute)
     marker = longest(thread.markers(), kind, begin, end)
     check(marker, f"[{kind}] has no marker")
