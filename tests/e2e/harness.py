@@ -52,6 +52,11 @@ def is_long():
     return "WALLPROF_LONG" in os.environ
 
 
+def cache_folder():
+    """Of the user's: what is fetched or made once and kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wallprof-test"
+
+
 class Skip(Exception):
     """This test cannot be run here; the argument says why."""
 

@@ -298,6 +298,8 @@ def main():
     runner, begin = Runner(seed, options.name), time.monotonic()
     if options.long:
         os.environ["WALLPROF_LONG"] = "1"  # before the suites are read
+    # Go's standard library is compiled once, not by each test that builds a program.
+    os.environ.setdefault("GOCACHE", str(harness.cache_folder() / "go-build"))
     suites = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
     if options.guest:
         run_guest(runner, suites)

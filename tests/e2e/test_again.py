@@ -16,7 +16,7 @@ from capture import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
 from harness import (IN_GUEST, WORKLOADS, check, expect_failure, host_only, is_long,
                      needs_command)
 
-ROUNDS = 30_000 if IN_GUEST else 1_000_000 if is_long() else 250_000
+ROUNDS = 30_000 if IN_GUEST else 1_000_000 if is_long() else 100_000
 READ, POLL, EPOLL_WAIT = 0, 7, 232
 UNTIMED = True
 KERNEL = 1 << 63

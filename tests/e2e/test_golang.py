@@ -34,8 +34,7 @@ Frame = namedtuple("Frame", "name path line")
 def build(context, name, *options):
     needs_command("go")
     program = context.path(name)
-    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "",
-                   "GOCACHE": str(context.path("cache"))}
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": ""}
     run("go", "build", *options, "-o", program, SOURCES / f"{name}.go", env=environment)
     return program
 

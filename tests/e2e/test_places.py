@@ -59,7 +59,7 @@ def test_go(context):
     needs_command("go")
     program = context.path("places")
     run("go", "build", "-o", program, SOURCE.parent / "go" / "places.go",
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOCACHE": str(context.path("cache"))})
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": ""})
     check_program(context, program)
 
 

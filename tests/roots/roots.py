@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import packages
+from harness import cache_folder
 from packages import Unavailable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ class Failed(Exception):
 
 
 def _folder():
-    return packages.cache_folder() / "roots"
+    return cache_folder() / "roots"
 
 
 def _enter(root, command, binds, layered):

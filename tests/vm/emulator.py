@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import packages
+from harness import cache_folder
 
 PROGRAM = "qemu-system-x86_64"
 OLDEST = (8, 1)
@@ -49,7 +50,7 @@ def command():
     if program and _version(program) >= OLDEST:
         return [program]
     suite = packages.codename() + "-backports"
-    folder = packages.cache_folder() / "qemu" / suite
+    folder = cache_folder() / "qemu" / suite
     program = folder / "usr/bin" / PROGRAM
     if not program.exists() or _version(program) < OLDEST:
         _fetch(suite, folder)

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import packages
+from harness import cache_folder
 from packages import Unavailable
 
 # Each is the newest kernel of its suite; that of the last one is what there is.
@@ -38,7 +39,7 @@ class Kernel:
 
 def fetch(wanted, refresh=False):
     """The kernel called `wanted` in SUITES. Raises packages.Unavailable."""
-    folder = packages.cache_folder() / "kernels" / SUITES[wanted]
+    folder = cache_folder() / "kernels" / SUITES[wanted]
     kept = [Kernel(path) for path in sorted(folder.glob("vmlinuz-*"))]
     if kept and kept[-1].is_whole() and not refresh:
         return kept[-1]

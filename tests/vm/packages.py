@@ -16,11 +16,6 @@ class Unavailable(Exception):
     """It is not to be had; the argument says why."""
 
 
-def cache_folder():
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "wallprof-test"
-
-
 def _run(command, **settings):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                           **settings)
