@@ -310,17 +310,17 @@ def main():
             runner.run_module(suite)
         sys.exit(runner.summary())
     times = runner.times
-    with times.phase("unit tests, plain and under the sanitizers"):
+    with times.phase("unit tests"):
         runner.run_units()
     untimed = [suite for suite in suites if getattr(importlib.import_module(suite), "UNTIMED", False)]
-    with times.phase("together: both matrices, fuzzing, suites without times"):
+    with times.phase("what holds no times to account"):
         run_together(runner, untimed, options.long)
     # These hold times to account: nothing else runs beside them.
     for suite in suites:
         if suite not in untimed:
             with times.phase(suite[5:]):
                 runner.run_module(suite)
-    with times.phase("opening profiles in another reader"):
+    with times.phase("opening profiles"):
         runner.open_profiles()
     if options.long and not options.name:
         long_run.write(runner, time.monotonic() - begin)

@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where the time of a run of tools/test went: its phases one after the other, and the suites of those that have several.
 
-The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)).
+The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)). docs/testing.md says how much of
+the 15 minutes each phase may take; one that took more is marked.
 """
 import os
+import re
 import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager
+from pathlib import Path
 
 SHOWN_S = 1  # what took less has no line
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+SHARE = re.compile(r"^\| ([^|]+?) \| (\d+) \|", re.MULTILINE)
+TITLE = "## Shares of the 15 minutes"
+
+
+def shares():
+    """{phase: seconds}"""
+    section = DOCUMENT.read_text().split(TITLE, 1)[1].split("\n#", 1)[0]
+    return {name: int(seconds) for name, seconds in SHARE.findall(section)}
 
 
 def busy_s(line=None):
@@ -54,8 +66,12 @@ class TimeTable:
                               sorted(self.suites.items(), key=lambda item: -item[1])]
 
     def print(self):
-        print("# where the time went                                          s   CPU")
+        allowed = shares() if DOCUMENT.exists() else {}
+        print(f"# {'where the time went':<56}      s   CPU")
         self.add_row("in all", time.monotonic() - self.begin, busy_s() - self.begin_busy)
         for name, seconds, share in self.rows:
-            if seconds >= SHOWN_S:
-                print(f"# {name:<56} {seconds:6.0f}" + (f" {share:4.0%}" if share is not None else ""))
+            if seconds < SHOWN_S:
+                continue
+            told = "" if share is None else f" {share:4.0%}"
+            over = f"  over its share of {allowed[name]} s" if seconds > allowed.get(name, seconds) else ""
+            print(f"# {name:<56} {seconds:6.0f}{told}{over}")

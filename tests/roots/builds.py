@@ -36,8 +36,8 @@ build() { # NAME COMPILER TYPE OPTIONS…
 	shift 3
 	begin=$(date +%s)
 	if {
-		CC=$compiler meson setup "/wallprof/$name" -Dwerror=true "-Dbuildtype=$type" "$@" &&
-			ninja -C "/wallprof/$name"
+		CC=$compiler meson setup "/build/$name" -Dwerror=true "-Dbuildtype=$type" "$@" &&
+			ninja -C "/build/$name"
 	} >"/tmp/$name.log" 2>&1; then
 		echo "built $name $(($(date +%s) - begin))"
 	else
@@ -59,6 +59,12 @@ def tarball(folder):
     return made.rename(folder / "wallprof.tar.gz")
 
 
+def unpack(archive, folder):
+    folder.mkdir()
+    subprocess.run(["tar", "xzf", archive, "--strip-components=1", "-C", folder], check=True)
+    return folder
+
+
 def build_script():
     """Prints `built NAME SECONDS`, or `broken NAME` and the end of what was said, for each of BUILDS."""
     text = SCRIPT.replace("{pkg_config}", shlex.quote(PKG_CONFIG))
@@ -69,13 +75,13 @@ def build_script():
 
 
 def test_script(seed, names):
-    return (f"cd /wallprof && ln -s {TESTED} build && WALLPROF_SEED={seed} "
+    return (f"cd /wallprof && ln -s /build/{TESTED} build && WALLPROF_SEED={seed} "
             f"exec python3 -B tests/e2e/runner.py --root {' '.join(names or SUITES)}\n")
 
 
 def whole_script(seed, names):
     """The builds by nobody, in a network namespace that has no network; then the suites by root."""
-    return ("chmod 777 /wallprof /ccache\n"
+    return ("chmod 777 /wallprof /build /ccache\n"
             "unshare --net setpriv --reuid 65534 --regid 65534 --clear-groups "
             f"/bin/sh -c {shlex.quote(build_script())} && {test_script(seed, names)}")
 

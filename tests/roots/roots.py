@@ -67,7 +67,7 @@ class Root:
         self.path = path
 
     def start(self, command, binds=None, environment=None):
-        """A process whose output can be read line by line. Its layer's folder is the caller's to remove."""
+        """A process whose output can be read line by line; once it has ended, leave() it."""
         words, scratch = _enter(self.path, command, binds or {}, layered=True)
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -75,11 +75,16 @@ class Root:
         process.scratch = scratch
         return process
 
+    @staticmethod
+    def leave(process):
+        """Its mounts are gone with it; what they lay on goes, too."""
+        os.rmdir(process.scratch)
+
     def run(self, command, binds=None, environment=None):
         """What it printed. Raises Failed."""
         process = self.start(command, binds, environment)
         said, _ = process.communicate()
-        os.rmdir(process.scratch)
+        self.leave(process)
         if process.returncode != 0:
             raise Failed(f"status {process.returncode}: {said.strip()[-2500:]}")
         return said

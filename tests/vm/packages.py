@@ -34,6 +34,11 @@ def codename():
     return names[0]
 
 
+def release():
+    """What roots.SUITES calls this machine's Debian, or its codename if it is none of them."""
+    return {"bookworm": "12", "trixie": "13"}.get(codename(), codename())
+
+
 @functools.cache
 def mirror():
     """Where this machine has Debian itself from."""

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is handed on, in bare roots: the one-file program and the package record, report, export and open there."""
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote
+
+import packages
+import roots
+from harness import GIVE_UP_S, Profile, check
+
+BUNDLE_MAX = 16 << 20  # bytes
+BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
+# What it links: libc, and the parts of libc that older ones had apart.
+LIBC = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+# As a user does it; the last command serves the profile until it is told to end.
+USE = """set -eu
+cd /tmp
+{program} --version
+{program} -q --keep-capture -o p.json -- ls / >ls.txt
+grep -qx usr ls.txt
+{program} report p.json.capture >report.txt
+grep -q 'ls' report.txt
+{program} record -q -o capture -- ls / >ls.txt
+{program} export -q -o /out/exported.json capture
+cp p.json /out/recorded.json
+exec {program} open --no-browser p.json
+"""
+# The archive's index may be out of date, as the root's own was (roots.py).
+APT = "apt-get -q -y -o Acquire::Check-Valid-Until=false -o APT::Install-Recommends=false"
+INSTALL = f"""{APT} update >/tmp/apt.log 2>&1 && {APT} install {{package}} >>/tmp/apt.log 2>&1 || {{{{
+	tail -n 20 /tmp/apt.log
+	exit 1
+}}}}
+"""
+
+
+def make(command, release, tree, folder, note):
+    """What `tools/package COMMAND` makes of this tree on that release: the machine's own, or in a root."""
+    folder.mkdir(exist_ok=True)
+    if release == packages.release():
+        done = subprocess.run([tree / "tools" / "package", command, folder], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True)
+        check(done.returncode == 0, f"tools/package {command}: {done.stderr.strip()[-2000:]}")
+        said = done.stdout
+    else:
+        said = roots.full(release, note).run(
+            f"cd /wallprof && exec tools/package {command} /out",
+            {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release)}, {"CCACHE_DIR": "/ccache"})
+    made = folder / Path(said.split()[-1]).name
+    check(made.is_file(), f"tools/package {command} made no {made}: {said[-500:]}")
+    return made
+
+
+def needed_libraries(program):
+    text = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
+
+
+def check_bundle(program):
+    """One file of bearable size that asks for nothing but libc."""
+    size, needed = program.stat().st_size, needed_libraries(program)
+    check(size <= BUNDLE_MAX, f"{size} bytes, should be {BUNDLE_MAX} at most")
+    check(needed <= LIBC, f"it needs {sorted(needed - LIBC)}, too")
+
+
+def check_profile(path):
+    names = {row.process for row in Profile.load(path).threads}
+    check("ls" in names, f"{path.name} is about {sorted(names)}, not about ls")
+
+
+def fetch(url):
+    done = subprocess.run(["curl", "-sS", "--fail", "--max-time", str(GIVE_UP_S), url], capture_output=True, check=False)
+    check(done.returncode == 0, f"curl {url}: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
+def check_used(root, program, binds, before=""):
+    """It records and exports a profile of ls, reports it, and what it serves is that profile."""
+    process = root.start(before + USE.format(program=shlex.quote(program)), binds)
+    lines, page = [], None
+    for line in process.stdout:
+        lines.append(line)
+        if "/from-url/" in line:
+            page = line.strip()
+            break
+    try:
+        check(page, f"no URL was printed: {''.join(lines).strip()[-1500:]}")
+        check(any(re.fullmatch(r"wallprof \d+\.\d+\.\d+", line.strip()) for line in lines), f"no version: {lines}")
+        for name in ("recorded.json", "exported.json"):
+            check_profile(binds["/out"] / name)
+        served = fetch(unquote(page.partition("/from-url/")[2].partition("/?symbolServer=")[0]))
+        check(json.loads(served) == json.loads((binds["/out"] / "recorded.json").read_bytes()),
+              "what is served is another profile")
+    finally:
+        process.terminate()
+        process.communicate()
+        root.leave(process)
