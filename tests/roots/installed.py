@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is handed on, in bare roots: the one-file program and the package record, report, export and open there."""
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import roots
 from harness import GIVE_UP_S, Profile, check
 
 BUNDLE_MAX = 16 << 20  # bytes
+CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, too
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
 # What it links: libc, and the parts of libc that older ones had apart.
 LIBC = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
@@ -42,13 +44,15 @@ def make(command, release, tree, folder, note):
     folder.mkdir(exist_ok=True)
     if release == packages.release():
         done = subprocess.run([tree / "tools" / "package", command, folder], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True)
+                              capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{CCACHE}:{os.environ['PATH']}", "CCACHE_NOHASHDIR": "1"})
         check(done.returncode == 0, f"tools/package {command}: {done.stderr.strip()[-2000:]}")
         said = done.stdout
     else:
         said = roots.full(release, note).run(
             f"cd /wallprof && exec tools/package {command} /out",
-            {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release)}, {"CCACHE_DIR": "/ccache"})
+            {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release)}, 
+            {"CCACHE_DIR": "/ccache", "PATH": f"{CCACHE}:{roots.ENVIRONMENT['PATH']}"})
     made = folder / Path(said.split()[-1]).name
     check(made.is_file(), f"tools/package {command} made no {made}: {said[-500:]}")
     return made

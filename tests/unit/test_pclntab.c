@@ -291,7 +291,8 @@ static int build_go(void **state)
 		return 0;
 	go_folder = make_folder();
 	write_file(go_folder, "a.go", PROGRAM);
-	run("cd '%s' && export GOCACHE=\"${GOCACHE:-%s/cache}\" GOTOOLCHAIN=local && go build -o whole a.go && "
+	run("cd '%s' && export GOCACHE=\"${GOCACHE:-%s/cache}\" GOTOOLCHAIN=local && go build -o "
+	    "whole a.go && "
 	    "go build -ldflags '-s -w' -o stripped a.go",
 	    go_folder, go_folder);
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * places read|write MS - two functions each read a line from stdin, or each write one to stdout after MS
- * milliseconds: below the same functions of the C library, at different places of the program.
+ * places read|write MS - two functions each read a line from stdin, or each write one to stdout
+ * after MS milliseconds: below the same functions of the C library, at different places of the
+ * program.
  */
 #include "frame.h"
 #include <stdio.h>
