@@ -358,7 +358,7 @@ def test_undisturbed(context):
     try:
         time.sleep(2)
         before, beside = heart.belongings(), Beside(context, heart, other)
-        turns, times = (10, 20) if is_long() else (5, 1)
+        turns, times = (10, 20) if is_long() else (2, 1)
         for _ in range(turns):
             beside.turn(times)
         after = heart.belongings()
