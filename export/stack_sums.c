@@ -53,8 +53,10 @@ static bool has_stack_of_previous(const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i], *previous;
 
+	/* A thread that is woken at the window's start has the stack of a wait that lies before it.
+	 */
 	if (i == 0)
-		return false;
+		return interval->reason == REASON_WOKEN;
 	previous = interval - 1;
 	if (previous->user_stack != interval->user_stack)
 		return false;

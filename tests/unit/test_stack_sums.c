@@ -354,6 +354,26 @@ static void test_borders_of_the_window(void **state)
 	check_contains(fixture, "stacks: 3 walked, 100 % whole\n");
 }
 
+/* A thread that is woken as the window begins has the stack of a switch-out before the window. */
+static void test_woken_at_the_start(void **state)
+{
+	Fixture *fixture = *state;
+
+	interval(fixture, STATE_RUNNABLE, REASON_WOKEN, GAP);
+	add_switch_outs(fixture, WHOLE, 3);
+	check_contains(fixture, "stacks: 3 walked, 100 % whole\n");
+}
+
+/* One that was preempted then was switched out in the window. */
+static void test_preempted_at_the_start(void **state)
+{
+	Fixture *fixture = *state;
+
+	interval(fixture, STATE_RUNNABLE, REASON_PREEMPTED, GAP);
+	add_switch_outs(fixture, WHOLE, 3);
+	check_contains(fixture, "stacks: 4 walked, 75.00 % whole\n");
+}
+
 static void test_profile(void **state)
 {
 	Fixture *fixture = *state;
@@ -416,6 +436,8 @@ int main(void)
 		WITH_FIXTURE(test_all_whole),
 		WITH_FIXTURE(test_frame_pointers),
 		WITH_FIXTURE(test_borders_of_the_window),
+		WITH_FIXTURE(test_woken_at_the_start),
+		WITH_FIXTURE(test_preempted_at_the_start),
 		WITH_FIXTURE(test_profile),
 		cmocka_unit_test(test_words_are_unique),
 	};
