@@ -67,6 +67,7 @@ static void run_child(int socket, const uint8_t *build_id, size_t length, const 
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sandbox_ignore_group_signals();
 	/* Nothing of the recorder's is any business of a server's. */
 	if (dup2(socket, SOCKET) < 0 || close_range(SOCKET + 1, ~0U, 0))
 		_exit(1);

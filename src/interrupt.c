@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "interrupt.h"
+#include "util.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,13 +10,19 @@
 #include <unistd.h>
 
 #define SECOND_SIGNAL SIGUSR1
+/* Longer than the signals of one request are apart, shorter than it takes a person to think again.
+ */
+#define REQUEST_NS (NSEC_PER_SEC / 2)
 
 /* Signals know no user pointer, so this is global by nature. */
 static struct {
 	sigset_t given_mask;
-	struct sigaction given_child, given_pipe;
-	volatile sig_atomic_t count;
-	const char *volatile unfinished;
+	struct sigaction given_child, given_pipe, given_file_limit;
+	volatile sig_atomic_t count;	/* of requests */
+	volatile uint64_t requested_ns; /* when the last one came; 0 if none did */
+	uint64_t looked_ns;		/* when no signal was pending */
+	char *volatile unfinished;	/* a copy, which outlives what it was copied from */
+	pid_t pid;			/* whose it is: children have a copy of all this */
 	char message[8192];
 } state;
 
@@ -39,6 +46,26 @@ static sigset_t our_signals(void)
 	return signals;
 }
 
+/* Of a signal that came at this time or later. */
+static bool is_of_last_request(uint64_t ns)
+{
+	return state.requested_ns && ns - MIN(state.requested_ns, ns) < REQUEST_NS;
+}
+
+/* Async-signal-safe, as clock_gettime(2) is. */
+static void count_request(void)
+{
+	state.requested_ns = now_ns();
+	state.count++;
+}
+
+void interrupt_ignore_file_limit(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGXFSZ, &ignore, &state.given_file_limit);
+}
+
 void interrupt_begin(void)
 {
 	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
@@ -55,6 +82,7 @@ void interrupt_restore(void)
 {
 	sigaction(SIGCHLD, &state.given_child, NULL);
 	sigaction(SIGPIPE, &state.given_pipe, NULL);
+	sigaction(SIGXFSZ, &state.given_file_limit, NULL);
 	sigprocmask(SIG_SETMASK, &state.given_mask, NULL);
 }
 
@@ -81,13 +109,43 @@ bool interrupt_take(int fd, bool *ret_from_terminal)
 {
 	struct signalfd_siginfo info;
 
-	if (read(fd, &info, sizeof(info)) != sizeof(info))
-		return false;
-	state.count++;
-	if (ret_from_terminal)
-		*ret_from_terminal = info.ssi_code == SI_KERNEL;
-	return true;
+	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
+		if (is_of_last_request(state.looked_ns))
+			continue;
+		count_request();
+		if (ret_from_terminal)
+			*ret_from_terminal = info.ssi_code == SI_KERNEL;
+		return true;
+	}
+	state.looked_ns = now_ns();
+	return false;
 }
+
+bool interrupt_take_second(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == sizeof(info);
+}
+
+static bool is_pending(void)
+{
+	sigset_t signals = our_signals(), pending;
+
+	return !sigpending(&pending) && !sigandset(&pending, &pending, &signals) &&
+	       !sigisemptyset(&pending);
+}
+
+void interrupt_look(void)
+{
+	uint64_t now = now_ns();
+
+	if (!is_pending())
+		state.looked_ns = now;
+}
+
+#define STILL_WRITING                                                                              \
+	"wallprof: the profile is still being written; a second interrupt gives it up\n"
 
 static void say(const char *text)
 {
@@ -96,14 +154,16 @@ static void say(const char *text)
 		return;
 }
 
-/* Only async-signal-safe calls: write, unlink, _exit. */
+/* Only async-signal-safe calls: clock_gettime, write, unlink, _exit. */
 static void on_signal(int number)
 {
 	int saved = errno;
 
-	if (++state.count < 2) {
-		say("wallprof: the profile is still being written; a second interrupt gives it "
-		    "up\n");
+	if (is_of_last_request(now_ns()))
+		return;
+	count_request();
+	if (state.count < 2) {
+		say(STILL_WRITING);
 		errno = saved;
 		return;
 	}
@@ -116,13 +176,15 @@ static void on_signal(int number)
 static void on_late_signal(int number)
 {
 	(void)number;
-	state.count++;
+	if (!is_of_last_request(now_ns()))
+		count_request();
 }
 
 static void install(void (*handler)(int), int flags)
 {
-	struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
 	sigset_t signals = our_signals();
+	/* One handler at a time: they change the same state. */
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags, .sa_mask = signals};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -131,29 +193,59 @@ static void install(void (*handler)(int), int flags)
 	sigprocmask(SIG_UNBLOCK, &signals, NULL);
 }
 
+/* What is pending may be of the last request, and then must not be taken for another one. */
+static void drop_repeats(void)
+{
+	sigset_t signals = our_signals();
+	struct timespec none = {};
+	bool dropped = false;
+
+	if (!is_of_last_request(state.looked_ns))
+		return;
+	while (sigtimedwait(&signals, NULL, &none) > 0)
+		dropped = true;
+	/* But if it was another one, somebody waits for an answer. */
+	if (dropped && !is_of_last_request(now_ns()))
+		say(STILL_WRITING);
+}
+
 void interrupt_guard(const char *capture_path)
 {
-	if (capture_path)
-		snprintf(state.message, sizeof(state.message),
-			 "wallprof: given up; the recording is in %s (wallprof export %s)\n",
-			 capture_path, capture_path);
-	else
+	if (capture_path) {
+		_cleanup_free_ char *path = shell_word(capture_path);
+
+		mask_controls(path);
+		snprintf(
+			state.message, sizeof(state.message),
+			"wallprof: error: writing the profile failed: interrupted; wallprof export "
+			"%s\n",
+			path);
+	} else {
 		state.count = 1;
+	}
+	drop_repeats();
 	install(on_signal, SA_RESTART);
+}
+
+/* xmalloc() may end the process anywhere. */
+static void remove_unfinished(void)
+{
+	if (state.unfinished && state.pid == getpid())
+		unlink(state.unfinished);
 }
 
 void interrupt_unfinished(const char *temp_path)
 {
-	state.unfinished = temp_path;
+	char *before = state.unfinished;
+
+	if (!state.pid && !atexit(remove_unfinished))
+		state.pid = getpid();
+	state.unfinished = temp_path ? xstrdup(temp_path) : NULL;
+	free(before);
 }
 
 void interrupt_release(void)
 {
-	state.unfinished = NULL;
+	interrupt_unfinished(NULL);
 	install(on_late_signal, /* no SA_RESTART: waits shall end */ 0);
-}
-
-int interrupt_count(void)
-{
-	return state.count;
 }

@@ -2,14 +2,24 @@
 /*
  * interrupt.h - what SIGINT, SIGTERM and SIGHUP (unless it is ignored) do, from start to end.
  *
- * The first one ends the recording, and the profile is still written; the second gives
- * up the export, but keeps the capture and says where it is. During a recording they
+ * The first request ends the recording, and the profile is still written; the second gives
+ * up the export, but keeps the capture and says where it is. During a recording the signals
  * are read from a descriptor; afterwards handlers count them.
+ *
+ * One request may be several signals: timeout(1) sends one to its child and then one to the whole
+ * process group, and so do shells and service managers. What comes less than half a second after a
+ * request, whichever of the three it is, belongs to that request.
  */
 #ifndef WALLPROF_INTERRUPT_H
 #define WALLPROF_INTERRUPT_H
 
 #include <stdbool.h>
+
+/*
+ * From now on a file that reaches the limit on file sizes (ulimit -f) is an error of write(2), not
+ * the end of the process by SIGXFSZ. What was before is kept for the command. Call first.
+ */
+void interrupt_ignore_file_limit(void);
 
 /*
  * Blocks the signals, and gives SIGCHLD its default and SIGPIPE no effect. What was
@@ -29,22 +39,32 @@ int interrupt_open(void);
  */
 int interrupt_open_second(void);
 
-/* Whether one came; *ret_from_terminal (may be NULL): the command has had it too. */
+/*
+ * Whether a request came at a descriptor of interrupt_open(); *ret_from_terminal (may be NULL): the
+ * command has had it too.
+ */
 bool interrupt_take(int fd, bool *ret_from_terminal);
 
+/* Whether SIGUSR1 came at a descriptor of interrupt_open_second(). */
+bool interrupt_take_second(int fd);
+
 /*
- * The recording is over: from now on the second signal ends wallprof, saying that the
+ * Call now and then while the signals are blocked: a signal that is found pending later came after
+ * the last call. Without that, one that waits for the end of a long step would look like a late,
+ * second request.
+ */
+void interrupt_look(void);
+
+/*
+ * The recording is over: from now on the second request ends wallprof, saying that the
  * recording is in capture_path. NULL: nothing can be lost, so the first one does.
  */
 void interrupt_guard(const char *capture_path);
 
-/* A file that must not be left behind if that happens; NULL = none. */
+/* A file that must not be left behind if wallprof ends early; NULL = none. */
 void interrupt_unfinished(const char *temp_path);
 
 /* All is written: from now on a signal only interrupts what waits. */
 void interrupt_release(void);
-
-/* How many came so far. */
-int interrupt_count(void);
 
 #endif

@@ -83,7 +83,7 @@ static int watch_enough(Recording *recording)
 	event.data.fd = recording->enough_fd = interrupt_open_second();
 	if (recording->enough_fd < 0)
 		return recording->enough_fd;
-	while (interrupt_take(recording->enough_fd, NULL)) /* one that came too early */
+	while (interrupt_take_second(recording->enough_fd)) /* one that came too early */
 		;
 	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->enough_fd, &event) ? -errno
 											   : 0;
@@ -222,7 +222,7 @@ static int delay_left(const Recording *recording, uint64_t begin_ns, int start_f
 	uint64_t passed = now_ns() - begin_ns, delay = recording->options->delay_ns;
 
 	if (delay == DELAY_SIGNAL)
-		return interrupt_take(start_fd, NULL) ? 0 : SIGNAL_STEP_MS;
+		return interrupt_take_second(start_fd) ? 0 : SIGNAL_STEP_MS;
 	if (passed >= delay)
 		return 0;
 	return MIN((delay - passed) / NSEC_PER_MSEC + 1, (uint64_t)DRAIN_INTERVAL_MS);
@@ -560,11 +560,13 @@ static int run(Recording *recording)
 	flush_error = capture_flush(recording->writer);
 	if (!error)
 		error = flush_error;
+	interrupt_look();
 	programs_unload(recording->programs);
+	interrupt_look();
 	/* The names of the kernel's functions take one more look. */
 	if (!error)
 		error = privileges_keep(1ULL << CAP_SYSLOG);
-	/* Two signals may be needed to give up, and one may have ended the window. */
+	/* It takes two requests to give up, and one may have ended the window. */
 	interrupt_guard(recording->capture_path);
 	if (!recording->result->command_running)
 		record_wait(recording->result, /* block= */ true);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "interrupt.h"
 #include "record_private.h"
 #include "util.h"
 
@@ -129,6 +130,7 @@ static int drain(Recording *recording, bool last)
 	struct rec_round round = {.h = {.len = sizeof(round), .kind = REC_ROUND}};
 	int error;
 
+	interrupt_look();
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, take_bpf_record, recording);

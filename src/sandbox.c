@@ -90,10 +90,10 @@ static bool install_filter(void)
 
 /* ---- becoming nobody --------------------------------------------------------------- */
 
-/* Leaves standard input, output and error (all of them /dev/null), the socket and fds. */
+/* Leaves standard input, output and error (all of them useless), the socket and fds. */
 static bool keep_only(int *socket, int *fds, size_t count)
 {
-	int null = open("/dev/null", O_RDWR);
+	int null = open_null();
 	int kept[SANDBOX_FDS_MAX + 1];
 
 	/* First out of the way of the places that they shall have. */
@@ -171,6 +171,13 @@ static bool drop_privileges(void)
 	return !syscall(SYS_capset, &header, none);
 }
 
+void sandbox_ignore_group_signals(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
 /* SIGABRT and the like must end it whatever the parent had set. */
 static void reset_signals(void)
 {
@@ -178,8 +185,7 @@ static void reset_signals(void)
 
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL);
-	/* Ctrl-C is for the parent to decide on. */
-	signal(SIGINT, SIG_IGN);
+	sandbox_ignore_group_signals();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -47,6 +47,12 @@ void sandbox_extend(const Sandbox *sandbox, uint64_t cpu_seconds);
 int sandbox_end(Sandbox *sandbox);
 
 /*
+ * In a child: what ends the whole process group, as Ctrl-C and timeout(1) do, is for the parent to
+ * decide on.
+ */
+void sandbox_ignore_group_signals(void);
+
+/*
  * Sends all of data, and a descriptor with it (-1: none). Returns 0 or a negative errno (-EPIPE:
  * the other side is gone).
  */

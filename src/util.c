@@ -2,9 +2,12 @@
 #include "util.h"
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,11 +121,47 @@ void log_verbose(const char *fmt, ...)
 	va_end(args);
 }
 
+/* ---- errors of the kernel's that a limit explains ------------------------- */
+
+typedef struct Limit {
+	int error, resource;
+	const char *what, *option; /* of ulimit */
+	uint64_t unit;
+	const char *unit_name;
+} Limit;
+
+static const Limit limits[] = {
+	{-ENOMEM, RLIMIT_AS, "address space", "-v", 1024, " KiB"},
+	{-ENOMEM, RLIMIT_DATA, "data", "-d", 1024, " KiB"},
+	{-EFBIG, RLIMIT_FSIZE, "file sizes", "-f", 1024, " KiB"},
+	{-EMFILE, RLIMIT_NOFILE, "open files", "-n", 1, ""},
+};
+
+const char *error_text(int error)
+{
+	static char text[256];
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		const Limit *limit = &limits[i];
+		struct rlimit now;
+
+		if (limit->error != error || getrlimit(limit->resource, &now) ||
+		    now.rlim_cur == RLIM_INFINITY)
+			continue;
+		snprintf(text, sizeof(text),
+			 "%s; raise the limit on %s (ulimit %s, now %" PRIu64 "%s)",
+			 strerror(-error), limit->what, limit->option,
+			 (uint64_t)now.rlim_cur / limit->unit, limit->unit_name);
+		return text;
+	}
+	return strerror(-error);
+}
+
 static void *check_memory(void *p, size_t size)
 {
 	if (p || size == 0)
 		return p;
-	log_error("out of memory (%zu bytes)", size);
+	log_error("getting %zu bytes of memory failed: %s", size, error_text(-ENOMEM));
 	exit(125);
 }
 
@@ -176,6 +215,13 @@ void closep(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+int open_null(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	return fd >= 0 ? fd : open("/", O_PATH | O_CLOEXEC);
 }
 
 int write_all(int fd, const void *data, size_t size)

@@ -43,6 +43,13 @@ void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 void mask_controls(char *text);
 
+/*
+ * The kernel's text for a negative errno; and if a limit of this process explains it, what to do:
+ * "File too large; raise the limit on file sizes (ulimit -f, now 1024 KiB)". It belongs at the end
+ * of a message. Valid until the next call; for the main thread alone.
+ */
+const char *error_text(int error);
+
 /* The word as a shell reads it: in quotes if it needs them. To be freed. */
 char *shell_word(const char *word);
 
@@ -70,6 +77,13 @@ static inline void freep(void *p)
 /* Closes *fd unless it is negative, and makes it -1. */
 void closep(int *fd);
 #define _cleanup_close_ __attribute__((cleanup(closep)))
+
+/*
+ * For what must be open and is not to be used: /dev/null, or where there is none (an empty /dev) a
+ * descriptor that can be neither read nor written. The caller closes it. -1 with errno set if there
+ * can be none.
+ */
+int open_null(void);
 
 /* Writes all of data, over short writes and interruptions. Returns 0 or a negative errno. */
 int write_all(int fd, const void *data, size_t size);

@@ -2,13 +2,15 @@
 """Attaching, stopping, being killed, and living in a namespace."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from capture import META, records
-from harness import (GIVE_UP_S, MS, PATIENCE, WALLPROF, Profile, Recording, Skip, alive, check, check_close,
+from harness import (GIVE_UP_S, MS, PATIENCE, WALLPROF, Profile, Recording, Skip, Untimely, alive, check, check_close,
                      check_timed, expect_failure, needs_command, needs_root, noticeable, read_report, wait_until)
 
 
@@ -121,24 +123,47 @@ def test_interrupt_goes_to_the_command(context):
     check(len(Profile.load(output).threads) >= 2, "a thread is missing")
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+REQUEST_S = 0.5  # signals that are closer are one request
+
+
+def begin_sleeping(context, output, ignored=(signal.SIGINT,)):
+    """A recording of a command at rest that ignores these, in a process group of its own."""
+    numbers = [int(number) for number in ignored]
+    recorder = context.start([WALLPROF, "-q", "-o", output, "--", "python3", "-c",
+                              f"import signal, time; [signal.signal(n, signal.SIG_IGN) for n in {numbers}]; "
+                              "print('ready', flush=True); time.sleep(60)"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    check(recorder.stdout.readline() == "ready\n", "the command does not run")
+    return recorder
+
+
+def handles_interrupts(recorder):
+    """As after the recording, while the profile is written."""
+    caught = re.search(r"^SigCgt:\s+(\w+)$", Path(f"/proc/{recorder.pid}/status").read_text(), re.M)[1]
+    return int(caught, 16) >> signal.SIGINT - 1 & 1
+
+
+def end_group(recorder):
+    """Waits for wallprof, and ends the command that goes on. Returns the status and what was said."""
+    status = recorder.wait(timeout=GIVE_UP_S)
+    try:
+        os.killpg(recorder.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    return status, recorder.stderr.read()
+
+
 def interrupt_twice(context, ms):
     """A command that does not care, at rest for so long before the first one. Returns its profile."""
-    folder = context.path(f"{ms}")
-    folder.mkdir()
-    output = folder / "p.json.gz"
-    wallprof = context.start([WALLPROF, "-q", "-o", output, "--", "python3", "-c",
-                              "import signal, time; signal.signal(2, signal.SIG_IGN); "
-                              "print('ready', flush=True); time.sleep(60)"],
-                             stdout=subprocess.PIPE, start_new_session=True)
-    check(wallprof.stdout.readline() == b"ready\n", "the command does not run")
+    output = context.path(f"{ms}.json.gz")
+    recorder = begin_sleeping(context, output)
     time.sleep(ms / 1000)
-    os.killpg(wallprof.pid, signal.SIGINT)
+    os.killpg(recorder.pid, signal.SIGINT)
     time.sleep(context.random.random() * 0.02)
-    os.killpg(wallprof.pid, signal.SIGINT)
-    check(wallprof.wait(timeout=GIVE_UP_S) == 130, f"status {wallprof.returncode}")
-    os.killpg(wallprof.pid, signal.SIGKILL)
-    if not output.exists():
-        context.wallprof("export", "-q", f"{output}.capture", "-o", output)
+    os.killpg(recorder.pid, signal.SIGINT)
+    status, said = end_group(recorder)
+    check(status == 130, f"status {status}: {said}")
     return Profile.load(output)
 
 
@@ -147,13 +172,69 @@ def check_rest(profile, ms):
 
 
 def test_two_interrupts(context):
-    """A command that does not care is not waited for. The second one gives up the export only, not what has come
-    since the file was written to for the last time."""
+    """A command that does not care is not waited for. Two signals at once are one request: there is a profile, with
+    what has come since the file was written to for the last time."""
     for ms in context.random.sample(range(200, 900), 4):
         profile = interrupt_twice(context, ms)
         check(len(profile.threads) >= 1, "there is no profile")
         check_rest(profile, ms)
     expect_failure(check_rest, profile, profile.window_ns / MS + 1)
+
+
+def test_request_of_several_signals(context):
+    """As timeout(1) sends it: to wallprof, and then to the group, in which are wallprof's own readers of files, too."""
+    for number, gap_s in enumerate((0, 0.003, 0.05)):
+        output = context.path(f"{number}.json.gz")
+        recorder = begin_sleeping(context, output, ignored=())
+        recorder.send_signal(signal.SIGTERM)
+        for again in context.random.sample(SIGNALS, 2):
+            time.sleep(gap_s)
+            os.killpg(recorder.pid, again)
+        status, said = end_group(recorder)
+        check(status > 128 and "wallprof" not in said, f"{gap_s} s between them: status {status}: {said}")
+        names = {name for thread in Profile.load(output).threads for i in range(len(thread.times))
+                 for name in thread.frames_of(i)}
+        check(any(name.startswith("Py") for name in names), f"the readers of files are gone: {sorted(names)[:20]}")
+
+
+def test_second_request(context):
+    """Later than that it is another one, and gives up the profile, for which wallprof waits here; not the recording."""
+    pipe = context.path("p.json")
+    os.mkfifo(pipe)
+    recorder = begin_sleeping(context, pipe, ignored=SIGNALS)
+    begin = time.monotonic()
+    recorder.send_signal(signal.SIGINT)
+    wait_until(lambda: handles_interrupts(recorder), "the recording is over")
+    for again in SIGNALS:
+        os.killpg(recorder.pid, again)
+    if time.monotonic() - begin >= REQUEST_S:
+        raise Untimely(f"it took more than {REQUEST_S} s until the recording was over")
+    time.sleep(REQUEST_S + 0.1)
+    check(recorder.poll() is None, "several signals within half a second were two requests")
+    recorder.send_signal(signal.SIGINT)
+    status, said = end_group(recorder)
+    check(status == 130, f"status {status}: {said}")
+    found = re.search(r"^wallprof: error: .* failed: interrupted; wallprof (export .*)$", said, re.M)
+    check(found, f"it does not say how to go on: {said}")
+    context.wallprof("export", "-o", "q.json", *found[1].split()[1:])
+    check(len(Profile.load(context.path("q.json")).threads) >= 1, "nothing was recorded")
+
+
+def test_sent_to_the_flight_recorder(context):
+    """SIGUSR1 ends it, and is no interrupt: the first one after it does not give up the profile."""
+    pipe = context.path("p.json")
+    os.mkfifo(pipe)
+    target = sleepers(context, threads=1)
+    recorder = context.start([WALLPROF, "--flight-recorder", "10s", "-o", pipe, "-p", str(target.pid)],
+                             stderr=subprocess.PIPE, text=True)
+    wait_until(context.path("p.json.capture").exists, "the recording has begun")
+    recorder.send_signal(signal.SIGUSR1)
+    wait_until(lambda: handles_interrupts(recorder), "the recording is over")
+    recorder.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    check(recorder.poll() is None, "the first interrupt has given up the profile")
+    check(json.loads(pipe.read_text())["threads"], "there is no thread")
+    check(recorder.wait(timeout=GIVE_UP_S) == 0, f"status {recorder.returncode}")
 
 
 def test_duration_with_a_command(context):

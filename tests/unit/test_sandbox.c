@@ -414,6 +414,7 @@ static void test_who_it_is(void **state)
 		{"Seccomp", "2"},
 		{"SigBlk", "0000000000000000"},
 		{"SigCgt", "0000000000000000"},
+		{"SigIgn", "0000000000004003"}, /* SIGHUP, SIGINT and SIGTERM */
 		{"Uid", "65534\t65534\t65534\t65534"},
 		{"Gid", "65534\t65534\t65534\t65534"},
 		{"Groups", ""},
