@@ -19,9 +19,19 @@ struct CacheFolder {
 
 /* ---- the folder --------------------------------------------------------------------- */
 
-static bool make_folder(char *path)
+/*
+ * What is below the base, which must be there: a home directory that does not exist was named for
+ * programs that are to leave nothing behind, as in containers and by service managers.
+ */
+static bool make_folder(char *path, size_t base_length)
 {
-	for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+	struct stat st;
+
+	path[base_length] = '\0';
+	if (base_length && (stat(path, &st) || !S_ISDIR(st.st_mode)))
+		return false;
+	path[base_length] = '/';
+	for (char *p = path + base_length + 1; (p = strchr(p, '/')); p++) {
 		*p = '\0';
 		mkdir(path, 0700);
 		*p = '/';
@@ -29,16 +39,24 @@ static bool make_folder(char *path)
 	return !mkdir(path, 0700) || errno == EEXIST;
 }
 
-static char *folder_path(const Invoker *invoker, const char *name)
+/* $XDG_CACHE_HOME may have to be made, says its specification; of its parents it says nothing. */
+static char *folder_path(const Invoker *invoker, const char *name, size_t *ret_base_length)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = invoker->change ? invoker->home : getenv("HOME");
 
-	if (invoker->change)
-		return invoker->home ? xasprintf("%s/.cache/wallprof/%s", invoker->home, name)
-				     : NULL;
-	if (cache && *cache == '/')
-		return xasprintf("%s/wallprof/%s", cache, name);
-	return home && *home == '/' ? xasprintf("%s/.cache/wallprof/%s", home, name) : NULL;
+	if (!invoker->change && cache && *cache == '/') {
+		size_t length = strlen(cache);
+
+		while (length > 1 && cache[length - 1] == '/')
+			length--;
+		*ret_base_length = (const char *)memrchr(cache, '/', length) - cache;
+		return xasprintf("%.*s/wallprof/%s", (int)length, cache, name);
+	}
+	if (!home || *home != '/')
+		return NULL;
+	*ret_base_length = strlen(home);
+	return xasprintf("%s/.cache/wallprof/%s", home, name);
 }
 
 static void free_folder(CacheFolder *folder)
@@ -51,14 +69,15 @@ static void free_folder(CacheFolder *folder)
 CacheFolder *cache_folder_open(const Invoker *invoker, const char *name, uint64_t size_max)
 {
 	CacheFolder *folder = xcalloc(1, sizeof(*folder));
+	size_t base_length;
 	bool usable;
 
 	folder->size_max = size_max;
-	folder->path = folder_path(invoker, name);
+	folder->path = folder_path(invoker, name, &base_length);
 	usable = folder->path && as_invoker_prepare(invoker, &folder->as) == 0 &&
 		 as_invoker_enter(&folder->as) == 0;
 	if (usable) {
-		usable = make_folder(folder->path);
+		usable = make_folder(folder->path, base_length);
 		if (as_invoker_leave(&folder->as))
 			usable = false;
 	}

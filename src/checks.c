@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "checks.h"
+#include "kallsyms.h"
 #include "privileges.h"
+#include "proc_status.h"
 #include "programs.h"
 #include "sideband.h"
 #include "trampolines.h"
@@ -10,11 +12,11 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #define BTF_PATH       "/sys/kernel/btf/vmlinux"
+#define CPUS_PATH      "/sys/devices/system/cpu/possible"
 #define OLDEST_MAJOR   6
 #define OLDEST_MINOR   1
 #define OLDEST_RELEASE "6.1"
@@ -33,6 +35,8 @@ typedef struct Check {
 enum {
 	CHECK_KERNEL,
 	CHECK_BTF,
+	CHECK_CPUS,
+	CHECK_PROC,
 	CHECK_CAP_BPF,
 	CHECK_CAP_PERFMON,
 	CHECK_EVENTS, /* last: it fails without CAP_PERFMON, too */
@@ -52,9 +56,13 @@ static bool kernel_is_new_enough(const struct utsname *uts)
 	"the kernel refuses them (where kernel.perf_event_paranoid is 3 or more, as in Debian, "   \
 	"root alone may open them): run as root, or sysctl kernel.perf_event_paranoid=2"
 
-/* Root who lacks one cannot be helped by being root. */
-static const char *capability_remedy(void)
+/* Neither root who lacks one nor root of a user namespace can be helped by being root. */
+static const char *capability_remedy(bool in_user_namespace)
 {
+	if (in_user_namespace)
+		return "the capabilities of this user namespace (a rootless container, unshare -U) "
+		       "do not count: the host has to give CAP_BPF and CAP_PERFMON, or to run "
+		       "wallprof itself";
 	if (geteuid() == 0)
 		return "root has no such right here, as in a container: start that with --cap-add "
 		       "BPF --cap-add PERFMON --cap-add SYS_PTRACE --cap-add DAC_READ_SEARCH "
@@ -64,9 +72,16 @@ static const char *capability_remedy(void)
 	       "cap_syslog+ep";
 }
 
+/* Those that count where BPF programs and events are concerned. */
+static uint64_t recording_capabilities(void)
+{
+	return privileges_in_user_namespace() ? 0 : privileges_effective();
+}
+
 static void run_checks(Check checks[CHECK_COUNT])
 {
-	uint64_t capabilities = privileges_effective();
+	bool in_user_namespace = privileges_in_user_namespace();
+	uint64_t capabilities = recording_capabilities();
 	bool admin = has_capability(capabilities, CAP_SYS_ADMIN);
 	struct utsname uts;
 
@@ -79,19 +94,31 @@ static void run_checks(Check checks[CHECK_COUNT])
 	checks[CHECK_BTF] = (Check){
 		.what = "kernel type information (" BTF_PATH ")",
 		.ok = access(BTF_PATH, R_OK) == 0,
-		.remedy =
-			"run a kernel built with CONFIG_DEBUG_INFO_BTF (all of Debian's are); in a "
-			"container, mount /sys",
+		.remedy = "run a kernel built with CONFIG_DEBUG_INFO_BTF (all of Debian's are); "
+			  "where "
+			  "/sys is missing, mount -t sysfs sysfs /sys",
+	};
+	checks[CHECK_CPUS] = (Check){
+		.what = "the kernel's list of CPUs (" CPUS_PATH ")",
+		.ok = access(CPUS_PATH, R_OK) == 0,
+		.remedy = "mount -t sysfs sysfs /sys",
+	};
+	checks[CHECK_PROC] = (Check){
+		.what = "/proc of this PID namespace",
+		.ok = proc_is_ours(),
+		.remedy = PROC_REMEDY,
 	};
 	checks[CHECK_CAP_BPF] = (Check){
-		.what = "CAP_BPF",
+		.what = in_user_namespace ? "CAP_BPF in the initial user namespace" : "CAP_BPF",
 		.ok = admin || has_capability(capabilities, CAP_BPF),
-		.remedy = capability_remedy(),
+		.remedy = capability_remedy(in_user_namespace),
 	};
 	checks[CHECK_CAP_PERFMON] = (Check){
-		.what = "CAP_PERFMON",
+		.what = in_user_namespace ? "CAP_PERFMON in the initial user namespace"
+					  : "CAP_PERFMON",
 		.ok = admin || has_capability(capabilities, CAP_PERFMON),
-		.remedy = checks[CHECK_CAP_BPF].ok ? capability_remedy() : "see CAP_BPF",
+		.remedy = checks[CHECK_CAP_BPF].ok ? capability_remedy(in_user_namespace)
+						   : "see CAP_BPF",
 	};
 	checks[CHECK_EVENTS] = (Check){
 		.what = "perf events of all processes",
@@ -109,19 +136,10 @@ int check_recording_allowed(void)
 	for (int i = 0; i < CHECK_COUNT; i++) {
 		if (checks[i].ok || (i == CHECK_EVENTS && error))
 			continue;
-		log_error("missing: %s: %s", checks[i].what, checks[i].remedy);
+		log_error("recording failed: missing: %s; %s", checks[i].what, checks[i].remedy);
 		error = i >= CHECK_CAP_BPF ? -EPERM : -ENOSYS;
 	}
 	return error;
-}
-
-void explain_file_limit(int error)
-{
-	struct rlimit limit;
-
-	if (error == -EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
-		log_error("no more than %ju files may be open at once: raise that (ulimit -n)",
-			  (uintmax_t)limit.rlim_cur);
 }
 
 static void print_hook(void *user, const Probe *probe)
@@ -129,7 +147,8 @@ static void print_hook(void *user, const Probe *probe)
 	int *failed = user;
 
 	if (probe->error) {
-		printf("no   %-32s %s: %s\n", probe->hook, probe->purpose, strerror(-probe->error));
+		printf("no   %-32s %s: %s\n", probe->hook, probe->purpose,
+		       error_text(probe->error));
 		*failed += !probe->optional;
 		return;
 	}
@@ -157,7 +176,6 @@ static bool start_all(const Options *options)
 	int error;
 
 	error = programs_start(&wanted, &programs);
-	explain_file_limit(error);
 	if (error)
 		return false;
 	good = !programs_start_ticks(programs, options->frequency);
@@ -171,19 +189,10 @@ static bool start_all(const Options *options)
 
 static void print_kallsyms(void)
 {
-	FILE *kallsyms = fopen("/proc/kallsyms", "re");
-	uint64_t address = 0;
+	int error = kallsyms_check("/proc/kallsyms");
 
-	while (kallsyms && !address && fscanf(kallsyms, "%" SCNx64 " %*[^\n]", &address) == 1)
-		;
-	if (kallsyms)
-		fclose(kallsyms);
-	if (address)
-		printf("yes  %-32s %s\n", "/proc/kallsyms", "names of kernel functions");
-	else
-		printf("no   %-32s names of kernel functions: hidden (kernel.kptr_restrict, or "
-		       "CAP_SYSLOG missing)\n",
-		       "/proc/kallsyms");
+	printf("%-4s %-32s names of kernel functions%s%s\n", error ? "no" : "yes", "/proc/kallsyms",
+	       error ? ": " : "", error ? kallsyms_error_text(error) : "");
 }
 
 /* What is good to have, but not needed to record. */
@@ -217,6 +226,14 @@ static void print_extras(uint64_t capabilities)
 		       "kernel.ftrace_enabled");
 }
 
+static bool programs_may_load(const Check checks[CHECK_COUNT])
+{
+	for (int i = 0; i < CHECK_CAP_BPF; i++)
+		if (!checks[i].ok)
+			return false;
+	return !privileges_in_user_namespace();
+}
+
 int doctor_run(const Options *options)
 {
 	Check checks[CHECK_COUNT];
@@ -233,11 +250,12 @@ int doctor_run(const Options *options)
 			printf("no   %s: %s\n", checks[i].what, checks[i].remedy);
 		failed += !checks[i].ok;
 	}
-	if (checks[CHECK_KERNEL].ok && checks[CHECK_BTF].ok)
+	/* Without these each hook fails, for a reason that hides the true one. */
+	if (programs_may_load(checks))
 		programs_probe(print_hook, &failed);
 	if (!failed && !start_all(options)) /* which said why */
 		failed++;
-	print_extras(privileges_effective());
+	print_extras(recording_capabilities());
 	printf(failed ? "wallprof cannot record here: see the lines with \"no\"\n"
 		      : "wallprof can record here\n");
 	return failed ? -ENOSYS : 0;

@@ -14,9 +14,6 @@
  */
 int check_recording_allowed(void);
 
-/* If the limit of open files is why something failed: says so, and what to do. */
-void explain_file_limit(int error);
-
 /*
  * Prints what this kernel and these privileges allow, hook by hook; starts what a recording with
  * these options starts. Returns 0 if recording can work.

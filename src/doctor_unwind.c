@@ -4,6 +4,7 @@
 #include "identifier.h"
 #include "mapped_file.h"
 #include "proc_maps.h"
+#include "proc_status.h"
 #include "regular_file.h"
 #include "table_service.h"
 #include <errno.h>
@@ -159,7 +160,8 @@ static int add_process(Doctor *doctor, const char *pid)
 	if (!maps) {
 		int error = -errno;
 
-		log_error("process %s cannot be looked at: %s", pid, strerror(errno));
+		log_error("reading %s failed: %s%s", path, strerror(-error),
+			  proc_is_ours() ? "" : "; " PROC_REMEDY);
 		return error;
 	}
 	doctor->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -8,6 +8,7 @@
  */
 #include "kallsyms.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,12 +122,13 @@ static void settle(Kallsyms *kallsyms)
 	kallsyms->functions.count = kept;
 }
 
-static bool hidden(const Kallsyms *kallsyms)
+/* 0 if one of them has an address. */
+static int check_addresses(const Kallsyms *kallsyms)
 {
 	for (size_t i = 0; i < kallsyms->functions.count; i++)
 		if (kallsyms->functions.items[i].start)
-			return false;
-	return kallsyms->functions.count > 0;
+			return 0;
+	return kallsyms->functions.count > 0 ? -EPERM : -ENODATA;
 }
 
 int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
@@ -145,8 +147,8 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 		parse_line(kallsyms, line);
 	if (ferror(file))
 		r = errno ? -errno : -EIO;
-	else if (hidden(kallsyms))
-		r = -EPERM;
+	else
+		r = check_addresses(kallsyms);
 	fclose(file);
 	if (r < 0) {
 		kallsyms_free(kallsyms);
@@ -155,6 +157,37 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 	settle(kallsyms);
 	*ret_kallsyms = kallsyms;
 	return 0;
+}
+
+int kallsyms_check(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int r = -ENODATA, got;
+
+	if (!file)
+		return -errno;
+	do {
+		uint64_t address;
+
+		got = fscanf(file, "%" SCNx64 " %*[^\n]", &address);
+		if (got == 1)
+			r = address ? 0 : -EPERM;
+	} while (got == 1 && r);
+	fclose(file);
+	return r;
+}
+
+const char *kallsyms_error_text(int error)
+{
+	switch (error) {
+	case -EPERM:
+		return "it hides the addresses; sysctl kernel.kptr_restrict=1, and CAP_SYSLOG of "
+		       "the host";
+	case -ENODATA:
+		return "it is empty, as where a container hides it; umount /proc/kallsyms";
+	default:
+		return error_text(error);
+	}
 }
 
 void kallsyms_free(Kallsyms *kallsyms)

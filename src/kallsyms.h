@@ -12,9 +12,16 @@ typedef struct Kallsyms Kallsyms;
 
 /*
  * Parses path (normally /proc/kallsyms). Returns 0; -EPERM if all addresses are
- * zero (kptr_restrict); or -errno.
+ * zero (kptr_restrict); -ENODATA if there are none; or -errno.
  */
 int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
+
+/* The same result without keeping anything, and as soon as it is known. */
+int kallsyms_check(const char *path);
+
+/* What either result but 0 means, with what to do. Valid as that of error_text() is. */
+const char *kallsyms_error_text(int error);
+
 void kallsyms_free(Kallsyms *kallsyms);
 
 typedef struct KernelSymbol {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -84,19 +85,47 @@ static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_i
 		log_verbose("this kernel's memory is read by calls only");
 }
 
+/* ulimit -f is about files in memory, too. Without the file libbpf reads all types for each object.
+ */
+static bool may_write(const struct btf *types)
+{
+	struct rlimit limit;
+	uint32_t size;
+
+	return btf__raw_data(types, &size) && !getrlimit(RLIMIT_FSIZE, &limit) &&
+	       size <= limit.rlim_cur;
+}
+
+static void open_needed(KernelFacts *facts)
+{
+	facts->needed_fd = make_file();
+	if (facts->needed_fd < 0)
+		return;
+	snprintf(facts->needed_room, sizeof(facts->needed_room), "/proc/self/fd/%d",
+		 facts->needed_fd);
+	facts->needed_path = facts->needed_room;
+}
+
+/* btf__load_vmlinux_btf() has one error for all that may be wrong with the first file it tries. */
+static int load_error(void)
+{
+	struct btf *types = btf__parse("/sys/kernel/btf/vmlinux", NULL);
+	int error = types ? -ESRCH : -errno;
+
+	btf__free(types);
+	return error;
+}
+
 int kernel_facts_read(KernelFacts *ret_facts)
 {
 	KernelFacts *facts = ret_facts;
 
-	*facts = (KernelFacts){.needed_fd = make_file()};
-	if (facts->needed_fd >= 0) {
-		snprintf(facts->needed_room, sizeof(facts->needed_room), "/proc/self/fd/%d",
-			 facts->needed_fd);
-		facts->needed_path = facts->needed_room;
-	}
+	*facts = (KernelFacts){.needed_fd = -1};
 	facts->types = btf__load_vmlinux_btf();
 	if (!facts->types)
-		return -errno;
+		return load_error();
+	if (may_write(facts->types))
+		open_needed(facts);
 	find_type_ids(facts->types, &facts->type_ids);
 	facts->offsets_known = percpu_offsets(facts->types, &facts->offsets);
 	if (!facts->offsets_known)

@@ -114,10 +114,24 @@ static char *capture_path(const Options *options)
 /* On stdout, where it is all that there is. */
 static bool print_path(const char *path)
 {
-	if (puts(path) >= 0 && !fflush(stdout))
+	int error = puts(path) < 0 || fflush(stdout) ? -errno : 0;
+
+	if (!error)
 		return true;
-	log_error("writing to stdout failed: %s (the file is %s)", strerror(errno), path);
+	log_error("writing to stdout failed: %s (the file is %s)", error_text(error), path);
 	return false;
+}
+
+/* What is piped somewhere must not be cut short unnoticed. */
+static int flush_stdout(int status)
+{
+	int error = fflush(stdout) ? -errno : 0;
+
+	if (!error && ferror(stdout)) /* of a part, long ago */
+		error = -EIO;
+	if (error)
+		log_error("writing to stdout failed: %s", error_text(error));
+	return error && status == EXIT_SUCCESS ? EXIT_FAILURE : status;
 }
 
 /* The command's exit status is ours, whatever became of the profile, unless it never ran. */
@@ -226,6 +240,7 @@ static int report(const Options *options, const Invoker *invoker)
 {
 	bool found = true;
 	Loaded loaded;
+	int error = 0;
 
 	if (options->function && options->critical_path) {
 		log_error("--function and --critical-path are two reports");
@@ -237,7 +252,7 @@ static int report(const Options *options, const Invoker *invoker)
 		Output *output = output_for_stream(stdout);
 
 		report_json(output, loaded.timeline, loaded.frames, options->function);
-		output_close(output);
+		error = output_close(output);
 	} else if (options->function) {
 		found = report_function_print(stdout, loaded.timeline, loaded.frames,
 					      options->function);
@@ -247,12 +262,13 @@ static int report(const Options *options, const Invoker *invoker)
 		report_print(stdout, loaded.timeline, loaded.frames);
 	}
 	exporter_unload(&loaded);
-	if (!found) {
-		log_error("nobody waited below a function called %s", options->function);
+	if (error) {
+		clearerr(stdout); /* flush_stdout() does not know the reason */
+		log_error("writing to stdout failed: %s", error_text(error));
 		return EXIT_FAILURE;
 	}
-	if (fflush(stdout) || ferror(stdout)) {
-		log_error("writing the report failed: %s", strerror(errno));
+	if (!found) {
+		log_error("nobody waited below a function called %s", options->function);
 		return EXIT_FAILURE;
 	}
 	return EXIT_SUCCESS;
@@ -273,6 +289,7 @@ int main(int argc, char **argv)
 	Invoker invoker;
 	int status = EXIT_FAILURE;
 
+	interrupt_ignore_file_limit();
 	if (options_parse(argc, argv, &options))
 		return EXIT_WALLPROF_FAILED;
 	/* What only reads files takes none. */
@@ -290,7 +307,7 @@ int main(int argc, char **argv)
 		status = export_only(&options, &invoker);
 		break;
 	case VERB_REPORT:
-		status = report(&options, &invoker);
+		status = flush_stdout(report(&options, &invoker));
 		break;
 	case VERB_OPEN:
 		status = open_run(&options, &invoker) ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -299,14 +316,15 @@ int main(int argc, char **argv)
 		status = (options.unwind ? doctor_unwind(options.unwind) : doctor_run(&options))
 				 ? EXIT_FAILURE
 				 : EXIT_SUCCESS;
+		status = flush_stdout(status);
 		break;
 	case VERB_HELP:
 		options_print_help();
-		status = EXIT_SUCCESS;
+		status = flush_stdout(EXIT_SUCCESS);
 		break;
 	case VERB_VERSION:
 		puts("wallprof " WALLPROF_VERSION);
-		status = EXIT_SUCCESS;
+		status = flush_stdout(EXIT_SUCCESS);
 		break;
 	}
 	free(options.pids);

@@ -2,6 +2,7 @@
 #include "open.h"
 #include "interrupt.h"
 #include "privileges.h"
+#include "proc_status.h"
 #include "server.h"
 #include "server_files.h"
 #include "unpacked.h"
@@ -92,13 +93,15 @@ static void __attribute__((noreturn)) exec_browser(const char *url)
 static pid_t start_browser(const char *url)
 {
 	pid_t pid = fork();
+	int null;
 
 	if (pid == 0) {
 		interrupt_restore();
 		/* Ctrl-C is not for it, nor is the terminal; and what it prints is not wallprof's.
 		 */
 		setsid();
-		if (!freopen("/dev/null", "r", stdin) || !freopen("/dev/null", "w", stdout))
+		null = open_null();
+		if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 			_exit(127);
 		exec_browser(url);
 	}
@@ -276,6 +279,15 @@ static int show(const Options *options, const Profile *profile, int signal_fd)
 	return error;
 }
 
+/* Who asks is found there; and what cannot be found is not answered. */
+static int check_proc(void)
+{
+	if (proc_is_ours())
+		return 0;
+	log_error("serving failed: missing: /proc of this PID namespace; " PROC_REMEDY);
+	return -ENOENT;
+}
+
 int open_run(const Options *options, const Invoker *invoker)
 {
 	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
@@ -284,6 +296,8 @@ int open_run(const Options *options, const Invoker *invoker)
 
 	if (!error)
 		error = check_viewer(options->viewer);
+	if (!error)
+		error = check_proc();
 	if (!error)
 		error = find_profile(options->input, &profile);
 	if (error)

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,6 +25,16 @@ uint64_t privileges_effective(void)
 	if (get(words))
 		return 0;
 	return (uint64_t)words[1].effective << 32 | words[0].effective;
+}
+
+/* include/uapi/linux/nsfs.h has had it since 6.18; it is the same since 3.8. */
+#define FIRST_USER_NAMESPACE 0xeffffffdU
+
+bool privileges_in_user_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino != FIRST_USER_NAMESPACE;
 }
 
 int privileges_keep(uint64_t kept)

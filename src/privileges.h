@@ -15,6 +15,12 @@
 uint64_t privileges_effective(void);
 
 /*
+ * Whether this is another user namespace than the first one (user_namespaces(7)): its capabilities
+ * are for what belongs to it, and neither BPF programs nor events of all processes do.
+ */
+bool privileges_in_user_namespace(void);
+
+/*
  * Gives up all that a user who is not root has but those of `kept` (a bit for each). Root keeps
  * what he has. Returns 0 or a negative errno after saying why.
  */

@@ -81,3 +81,14 @@ pid_t proc_living_thread(pid_t pid)
 		closedir(threads);
 	return found;
 }
+
+bool proc_is_ours(void)
+{
+	char self[16];
+	ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
+
+	if (length < 0)
+		return false;
+	self[length] = '\0';
+	return atoi(self) == getpid();
+}

@@ -26,4 +26,11 @@ uint64_t proc_start_ticks(pid_t pid);
  */
 pid_t proc_living_thread(pid_t pid);
 
+/*
+ * Whether /proc is mounted, and numbers processes as the kernel does for this process: not so where
+ * a PID namespace has the /proc of another one.
+ */
+bool proc_is_ours(void);
+#define PROC_REMEDY "mount -t proc proc /proc"
+
 #endif

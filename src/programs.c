@@ -19,17 +19,19 @@ int programs_print_libbpf(enum libbpf_print_level level, const char *format, va_
 
 static void explain_load_failure(int error)
 {
+	const char *reason, *remedy = "";
+
+	/* libbpf's error if it cannot read the kernel's types, which were read before. */
+	if (error == -ESRCH)
+		error = -ENOMEM;
+	reason = error_text(error);
 	if (error == -EPERM || error == -EACCES)
-		log_error("the kernel refused the BPF programs: %s (run as root, or see "
-			  "`wallprof doctor`)",
-			  strerror(-error));
+		remedy = "; run as root, or see `wallprof doctor`";
 	else if (error == -ENOMEM)
-		log_error("the kernel has no memory for the BPF programs and their buffers "
-			  "(--ring-size, --unwind-memory)");
-	else
-		log_error("loading the BPF programs failed: %s (`wallprof doctor` tells which, -v "
-			  "shows why)",
-			  strerror(-error));
+		remedy = "; take less memory (--ring-size, --unwind-memory)";
+	else if (!strchr(reason, ';'))
+		remedy = "; `wallprof doctor` says which (-v: why)";
+	log_error("loading the BPF programs failed: %s%s", reason, remedy);
 }
 
 static int map_accounts(Programs *programs)
@@ -74,7 +76,7 @@ static int attach_follower(Programs *programs, struct bpf_program *program)
 			 strerror(-error));
 		return 0;
 	}
-	log_error("attaching %s failed: %s", section, strerror(-error));
+	log_error("attaching %s failed: %s", section, error_text(error));
 	return error;
 }
 
@@ -103,7 +105,7 @@ static int attach_followers(Programs *programs)
 	error = fault_hooks_attach(&programs->faults, programs->halves[HALF_TICK]->obj,
 				   programs->cpu_count, &programs->followers);
 	if (error)
-		log_error("attaching to the events of page faults failed: %s", strerror(-error));
+		log_error("attaching to the events of page faults failed: %s", error_text(error));
 	programs->times.attach_ns += now_ns() - begin;
 	return error;
 }
@@ -177,9 +179,7 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 		error = halves_open(options, &programs->faults, programs->cpu_count,
 				    &programs->kernel, programs->halves);
 	if (error)
-		log_error("opening the BPF programs failed: %s (`wallprof doctor` says what is "
-			  "missing)",
-			  strerror(-error));
+		log_error("opening the BPF programs failed: %s", error_text(error));
 	return error;
 }
 
@@ -211,7 +211,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	programs->times.load_ns = now_ns() - begin;
 	error = map_accounts(programs);
 	if (error) {
-		log_error("mapping the BPF programs' accounts failed: %s", strerror(-error));
+		log_error("mapping the BPF programs' accounts failed: %s", error_text(error));
 		return error;
 	}
 	programs->halves[HALF_SWITCH]->bss->tables_pending = true; /* see programs_tables_ready() */
@@ -358,7 +358,7 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 
 	if (error)
 		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, cpus,
-			  strerror(-error),
+			  error_text(error),
 			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
 	programs->times.attach_ns += now_ns() - begin;
 	return error;

@@ -455,9 +455,7 @@ static void tell_unnamed(const SymbolsSummary *summary)
 	if (summary->files_mismatched)
 		log_info("%u files are not those that were mapped: their names are not used",
 			 summary->files_mismatched);
-	if (summary->kernel_hidden)
-		log_warn("kernel functions have no names: /proc/kallsyms hides them "
-			 "(kernel.kptr_restrict, CAP_SYSLOG)");
+	symbols_warn_kernel(summary);
 }
 
 static int resolve_names(Recording *recording, CaptureReader *reader)

@@ -4,6 +4,7 @@
 #include "interrupt.h"
 #include "metadata.h"
 #include "record_private.h"
+#include "remedy.h"
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +28,9 @@ static int open_capture(Recording *recording)
 				  &recording->capture_file);
 
 	if (error) {
-		log_error("cannot write %s: %s (choose another place with -o)",
-			  recording->capture_path,
-			  error == -ENOTSUP ? "it is not a regular file" : strerror(-error));
+		log_error("writing %s failed: %s%s", recording->capture_path,
+			  error == -ENOTSUP ? "it is not a regular file" : error_text(error),
+			  remedy_other_place(error));
 		return error;
 	}
 	interrupt_unfinished(recording->capture_file.temp_path);
@@ -38,7 +39,8 @@ static int open_capture(Recording *recording)
 				   recording->options->capture_threads, &recording->writer);
 	recording->capture_file.fd = -1;
 	if (error)
-		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
 	return error;
 }
 
@@ -51,7 +53,7 @@ static int start_unwinder(Recording *recording)
 				 recording, &recording->unwinder);
 
 	if (error)
-		log_error("setting up unwind tables failed: %s", strerror(-error));
+		log_error("setting up unwind tables failed: %s", error_text(error));
 	return error;
 }
 
@@ -68,7 +70,8 @@ static int start_flight(Recording *recording)
 	int error = options->flight_ns ? flight_new(&flight, &recording->flight) : 0;
 
 	if (error)
-		log_error("cannot write beside %s: %s", recording->capture_path, strerror(-error));
+		log_error("writing beside %s failed: %s%s", recording->capture_path,
+			  error_text(error), remedy_other_place(error));
 	return error;
 }
 
@@ -106,7 +109,7 @@ static int start_sources(Recording *recording)
 				  ? "the memory that this user may lock for events is used up (end "
 				    "other profilers, or raise kernel.perf_event_mlock_kb or "
 				    "ulimit -l)"
-				  : strerror(-error));
+				  : error_text(error));
 	if (!error && options->user_stacks == USER_STACKS_TABLES)
 		error = start_unwinder(recording);
 	return error;
@@ -129,14 +132,14 @@ static int prepare_command(Recording *recording)
 		launch_prepare(recording->options->command, recording->invoker, &recording->launch);
 
 	if (error) {
-		log_error("starting a process failed: %s", strerror(-error));
+		log_error("starting a process failed: %s", error_text(error));
 		return error;
 	}
 	recording->launched = true;
 	recording->command_fd = pidfd_open(recording->launch.pid, 0);
 	if (recording->command_fd < 0) {
 		error = -errno;
-		log_error("the command cannot be followed: %s", strerror(-error));
+		log_error("the command cannot be followed: %s", error_text(error));
 	}
 	return error;
 }
@@ -211,7 +214,7 @@ static int open_everything(Recording *recording)
 	raise_file_limit();
 	error = open_events(recording);
 	if (error)
-		log_error("setting up the recording failed: %s", strerror(-error));
+		log_error("setting up the recording failed: %s", error_text(error));
 	return error;
 }
 
@@ -219,11 +222,11 @@ int recording_open(Recording *recording)
 {
 	int error = open_everything(recording);
 
-	explain_file_limit(error);
 	if (error)
 		return error;
 	error = write_metadata(recording);
 	if (error)
-		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
 	return error;
 }

@@ -43,7 +43,7 @@ static int open_process(Recording *recording, pid_t pid, pid_t tid)
 	else if (error == -ESRCH)
 		log_error("no process has the number %d (ps -e lists them)", pid);
 	else
-		log_error("process %d cannot be followed: %s", pid, strerror(-error));
+		log_error("process %d cannot be followed: %s", pid, error_text(error));
 	return error;
 }
 
@@ -129,7 +129,7 @@ static int mark_targets(Recording *recording)
 	if (!error && (options->pid_count || recording->launched_running))
 		error = programs_mark_descendants(recording->programs);
 	if (error)
-		log_error("finding the processes to record failed: %s", strerror(-error));
+		log_error("finding the processes to record failed: %s", error_text(error));
 	return error;
 }
 
@@ -185,7 +185,7 @@ static int describe_targets(Recording *recording)
 		error = add_mappings_of_all(recording);
 	recording->before_window = recording->iterating = false;
 	if (error) {
-		log_error("describing the processes to record failed: %s", strerror(-error));
+		log_error("describing the processes to record failed: %s", error_text(error));
 	} else if (recording->scope.threads && recording->threads_left == 0) {
 		log_error("the threads to record have ended");
 		error = -ESRCH;

@@ -7,6 +7,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Where there is no /proc: by its path, if that still names the file. */
+static int open_again(int folder, const char *path, uint64_t resolve, const struct stat *wanted)
+{
+	struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC, .resolve = resolve};
+	_cleanup_close_ int fd = syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	struct stat st;
+	int found;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (st.st_dev != wanted->st_dev || st.st_ino != wanted->st_ino)
+		return -EAGAIN;
+	found = fd;
+	fd = -1;
+	return found;
+}
+
 /*
  * First only a place in the file system, whose kind can be asked; then that very file, whatever
  * the path names by then.
@@ -25,7 +42,9 @@ static int open_at(int folder, const char *path, uint64_t resolve, struct stat *
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
 	/* Not to wait, 45 s long, for one who has a lease on it: see fcntl(2). */
 	fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? open_again(folder, path, resolve, ret_stat) : -errno;
 }
 
 int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat)

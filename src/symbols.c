@@ -350,8 +350,7 @@ static int resolve_kernel(Resolver *resolver)
 	int r = kallsyms_load("/proc/kallsyms", &kallsyms);
 
 	if (r < 0) {
-		resolver->summary.kernel_hidden = r == -EPERM;
-		log_verbose("no kernel names: %s", strerror(-r));
+		resolver->summary.kernel_error = r;
 		return 0;
 	}
 	for (size_t i = 0; i < resolver->kernel.count && r >= 0; i++) {
@@ -390,6 +389,13 @@ static void resolver_free(Resolver *resolver)
 	map_free(&resolver->tgid_of_tid);
 	vec_free(&resolver->fileless);
 	map_free(&resolver->fileless_known);
+}
+
+void symbols_warn_kernel(const SymbolsSummary *summary)
+{
+	if (summary->kernel_error)
+		log_warn("kernel functions have no names: /proc/kallsyms: %s",
+			 kallsyms_error_text(summary->kernel_error));
 }
 
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,

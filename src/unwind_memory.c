@@ -26,7 +26,7 @@ typedef struct Hole {
 
 struct UnwindMemory {
 	int chunks_fd, rules_fd;
-	union unwind_cell *cells; /* room for CHUNKS_MAX of them, mapped up to chunk_count */
+	union unwind_cell *cells; /* room for chunk_limit of them, mapped up to chunk_count */
 	uint32_t chunk_count, chunk_limit;
 	VEC(Hole) holes;
 	uint32_t cells_used;
@@ -179,7 +179,7 @@ static int open_chunks(UnwindMemory *memory)
 	error = memory->chunks_fd < 0 ? -errno : 0;
 	if (!error) {
 		/* Address space alone; a chunk is mapped into it when there is one. */
-		room = mmap(NULL, CHUNKS_MAX * CHUNK_BYTES, PROT_NONE,
+		room = mmap(NULL, (size_t)memory->chunk_limit * CHUNK_BYTES, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		error = room == MAP_FAILED ? -errno : 0;
 	}
@@ -223,7 +223,7 @@ void unwind_memory_free(UnwindMemory *memory, bool in_turn)
 		return;
 	unwind_memory_ready(memory);
 	if (memory->cells)
-		munmap(memory->cells, CHUNKS_MAX * CHUNK_BYTES);
+		munmap(memory->cells, (size_t)memory->chunk_limit * CHUNK_BYTES);
 	for (uint32_t i = 0; in_turn && i < memory->chunk_count; i++) {
 		if (bpf_map_delete_elem(memory->chunks_fd, &i))
 			log_verbose("chunk %u goes with the others: %s", i, strerror(errno));
