@@ -57,6 +57,12 @@ int capture_flush(CaptureWriter *writer);
 int capture_writer_try_again(CaptureWriter *writer);
 
 /*
+ * After a failure that is final: writes as many of the records that could not be written as there
+ * is room for, in frames as small as that takes. The failure stays.
+ */
+void capture_writer_squeeze(CaptureWriter *writer);
+
+/*
  * The file ends again where it did when capture_writer_file_bytes() was that. What is buffered
  * stays so. Returns 0 or a negative errno.
  */

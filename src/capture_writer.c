@@ -17,6 +17,8 @@
 
 /* Large enough for zstd to find what repeats, small enough to lose when killed. */
 #define FRAME_TARGET (1u << 20)
+/* Less than so much is not worth a frame of its own. */
+#define SQUEEZE_MIN 256
 /* So much room a full disk must have for what moves from one file to another. */
 #define COPY_SIZE (128u << 10)
 
@@ -28,7 +30,8 @@ struct CaptureWriter {
 	size_t used, capacity;
 	uint8_t *frame;
 	size_t frame_capacity;
-	size_t unwritten; /* bytes of it that could not be written */
+	size_t unwritten;      /* bytes of it that could not be written, */
+	size_t unwritten_used; /* of so many in the buffer */
 	uint64_t file_bytes;
 };
 
@@ -111,21 +114,64 @@ static int write_frame(CaptureWriter *writer, size_t size)
 	return r;
 }
 
+/* Compresses a part of the buffer. Returns the frame's size or a negative errno. */
+static ssize_t make_frame(CaptureWriter *writer, size_t from, size_t size)
+{
+	/* One call for all of it, so zstd writes the content size into the frame. */
+	size_t made = ZSTD_compress2(writer->zstd, writer->frame, writer->frame_capacity,
+				     writer->buffer + from, size);
+
+	return ZSTD_isError(made) ? -ENOMEM : (ssize_t)made; /* the buffers fit by construction */
+}
+
 int capture_flush(CaptureWriter *writer)
 {
-	size_t size;
+	ssize_t size;
 
 	if (writer->error || writer->used == 0)
 		return writer->error;
-	/* One call for all of it, so zstd writes the content size into the frame. */
-	size = ZSTD_compress2(writer->zstd, writer->frame, writer->frame_capacity, writer->buffer,
-			      writer->used);
-	if (ZSTD_isError(size)) {
-		writer->error = -ENOMEM; /* the buffers fit by construction */
+	size = make_frame(writer, 0, writer->used);
+	if (size < 0) {
+		writer->error = size;
 		return writer->error;
 	}
+	writer->unwritten_used = writer->used;
 	writer->used = 0;
 	return write_frame(writer, size);
+}
+
+/* So many bytes of whole records, from there on, as are no more than `most`; at least one record.
+ */
+static size_t whole_records(const CaptureWriter *writer, size_t from, size_t most)
+{
+	size_t size = 0;
+
+	while (from + size < writer->unwritten_used) {
+		const struct record *record = (const void *)(writer->buffer + from + size);
+
+		if (size && size + record->len > most)
+			break;
+		size += record->len;
+	}
+	return size;
+}
+
+void capture_writer_squeeze(CaptureWriter *writer)
+{
+	size_t from = 0, most = writer->unwritten_used;
+	int error = writer->error;
+
+	while (writer->unwritten && from < writer->unwritten_used && most >= SQUEEZE_MIN) {
+		size_t size = whole_records(writer, from, most);
+		ssize_t made = make_frame(writer, from, size);
+
+		if (made >= 0 && append(writer, writer->frame, made) == 0)
+			from += size;
+		else
+			most /= 2;
+	}
+	writer->unwritten = 0;
+	writer->error = error;
 }
 
 int capture_writer_try_again(CaptureWriter *writer)

@@ -8,6 +8,7 @@
 #include "futexes.h"
 #include "interrupt.h"
 #include "output.h"
+#include "remedy.h"
 #include "report.h"
 #include "sources.h"
 #include "symbols.h"
@@ -96,6 +97,8 @@ static int resolve_late(CaptureReader *reader, const Options *options, const Inv
 	if (!error)
 		error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
 	if (!error)
+		symbols_warn_kernel(&summary);
+	if (!error)
 		log_info("names come from this machine's files: %lu of %lu addresses",
 			 summary.named, summary.addresses);
 	if (!error && sources)
@@ -160,7 +163,8 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 
 	*ret_loaded = (Loaded){};
 	if (error) {
-		log_error("cannot read %s: %s", capture_path, message ? message : strerror(-error));
+		log_error("cannot read %s: %s", capture_path,
+			  message ? message : error_text(error));
 		return error;
 	}
 	error = read_all(reader, options, ret_loaded, &has_symbols);
@@ -169,7 +173,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 	if (!error && !has_symbols)
 		error = resolve_late(reader, options, invoker, ret_loaded);
 	if (error) {
-		log_error("reading %s failed: %s", capture_path, strerror(-error));
+		log_error("reading %s failed: %s", capture_path, error_text(error));
 	} else {
 		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
 		objects_name_users(ret_loaded->timeline);
@@ -213,15 +217,15 @@ static int write_summary(Output *output, const Loaded *loaded, const Options *op
 
 typedef int (*Write)(Output *output, const Loaded *loaded, const Options *options);
 
-/* path: NULL for stdout. */
+/* path: NULL for stdout. remedy: if there is no room there. */
 static int write_file(const char *path, Write write, const Loaded *loaded, const Options *options,
-		      const char *capture_path, const Invoker *invoker)
+		      const char *remedy, const Invoker *invoker)
 {
 	Output *output;
 	int error = path ? output_open(path, options->compression, invoker, &output) : 0;
 
 	if (error) {
-		log_error("cannot write %s: %s", path, strerror(-error));
+		log_error("writing %s failed: %s; %s", path, error_text(error), remedy);
 		return error;
 	}
 	if (!path)
@@ -234,20 +238,23 @@ static int write_file(const char *path, Write write, const Loaded *loaded, const
 		error = output_close(output);
 	interrupt_release();
 	if (error)
-		log_error("writing %s failed: %s; the recording is in %s", path ? path : "stdout",
-			  strerror(-error), capture_path);
+		log_error("writing %s failed: %s; %s", path ? path : "to stdout", error_text(error),
+			  remedy);
 	return error;
 }
 
 int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker)
 {
-	return write_file(output_path, write_format, loaded, options, capture_path, invoker);
+	_cleanup_free_ char *remedy = remedy_export(capture_path);
+
+	return write_file(output_path, write_format, loaded, options, remedy, invoker);
 }
 
 int exporter_write_summary(const Loaded *loaded, const Options *options, const char *capture_path,
 			   const Invoker *invoker)
 {
-	return write_file(options->json_summary, write_summary, loaded, options, capture_path,
-			  invoker);
+	_cleanup_free_ char *remedy = remedy_summary(capture_path);
+
+	return write_file(options->json_summary, write_summary, loaded, options, remedy, invoker);
 }

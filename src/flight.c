@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* A segment is a part of what is kept, within these bounds. */
@@ -30,7 +31,7 @@ typedef struct Segment {
 struct Flight {
 	FlightOptions options; /* without its strings */
 	char *folder;
-	uint64_t segment_ns;
+	uint64_t segment_ns, segment_bytes; /* each ends when it has so much */
 	uint64_t settled_ns;   /* what is older is in the capture, but for what is carried */
 	uint64_t kept_ns;      /* what is older was given up; 0 = nothing was */
 	uint64_t given_up;     /* so often */
@@ -83,6 +84,16 @@ static int begin_segment(Flight *flight)
 	return 0;
 }
 
+/* So many bytes begin a new segment: early enough for one that ulimit -f bounds. */
+static uint64_t segment_bytes(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit))
+		return SEGMENT_MAX_BYTES;
+	return MIN((uint64_t)SEGMENT_MAX_BYTES, (uint64_t)limit.rlim_cur / 2);
+}
+
 int flight_new(const FlightOptions *options, Flight **ret_flight)
 {
 	Flight *flight = xcalloc(1, sizeof(*flight));
@@ -95,6 +106,7 @@ int flight_new(const FlightOptions *options, Flight **ret_flight)
 			       : xstrdup(".");
 	flight->segment_ns =
 		MIN(MAX(options->keep_ns / SEGMENT_PARTS, SEGMENT_MIN_NS), SEGMENT_MAX_NS);
+	flight->segment_bytes = segment_bytes();
 	flight->carry = flight_carry_new();
 	error = begin_segment(flight);
 	if (error) {
@@ -215,9 +227,10 @@ static bool read_oldest(Flight *flight, uint64_t until_ns)
 
 /* ---- a full disk ------------------------------------------------------------------ */
 
+/* A file that reaches ulimit -f has no more room than one on a full disk. */
 static bool is_full(int error)
 {
-	return error == -ENOSPC || error == -EDQUOT;
+	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 }
 
 /* What the segment has that is being written. */
@@ -355,7 +368,7 @@ int flight_round(Flight *flight)
 
 	if (now - flight->segments.items[flight->segments.count - 1].begin_ns >=
 		    flight->segment_ns ||
-	    capture_writer_file_bytes(flight->writer) >= SEGMENT_MAX_BYTES)
+	    capture_writer_file_bytes(flight->writer) >= flight->segment_bytes)
 		error = next_segment(flight);
 	if (error || !is_due(flight, now) || !read_oldest(flight, now + SLICE_NS))
 		return error;

@@ -14,6 +14,7 @@
 #include "metadata.h"
 #include "privileges.h"
 #include "record_private.h"
+#include "remedy.h"
 #include "sources.h"
 #include "symbols.h"
 #include "util.h"
@@ -95,10 +96,12 @@ static int name_capture(Recording *recording)
 	int error = new_file_place(&recording->capture_file);
 
 	if (error) {
-		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
 		return error;
 	}
 	interrupt_unfinished(NULL);
+	recording->named_bytes = capture_writer_file_bytes(recording->writer);
 	recording->result->started = true;
 	return 0;
 }
@@ -152,7 +155,8 @@ static int start_window(Recording *recording)
 	if (!error)
 		error = capture_flush(recording->writer);
 	if (error) {
-		log_error("cannot write %s: %s", recording->capture_path, strerror(-error));
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
 		return error;
 	}
 	start_timer(recording);
@@ -262,7 +266,7 @@ static int pass_delay(Recording *recording)
 		return 0;
 	start_fd = interrupt_open_second();
 	if (start_fd < 0) {
-		log_error("setting up signals failed: %s", strerror(-start_fd));
+		log_error("setting up signals failed: %s", error_text(start_fd));
 		return start_fd;
 	}
 	if (recording->launched)
@@ -382,7 +386,7 @@ static int finish_flight(Recording *recording, uint64_t end_ns)
 
 	recording->given_up = flight_given_up(recording->flight);
 	recording->kept_ns = end_ns - MIN(recording->window_start_ns, end_ns);
-	recording->nothing_kept = error == -ENOSPC || error == -EDQUOT;
+	recording->nothing_kept = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 	flight_free(recording->flight);
 	recording->flight = NULL;
 	return error;
@@ -537,6 +541,28 @@ bool record_wait(RecordResult *result, bool block)
 	return true;
 }
 
+/* A capture without an event is not worth keeping, and then nothing may say that it is kept. */
+static bool is_empty(const Recording *recording)
+{
+	return recording->nothing_kept ||
+	       capture_writer_file_bytes(recording->writer) == recording->named_bytes;
+}
+
+static void report_failure(Recording *recording, int error)
+{
+	_cleanup_free_ char *remedy = remedy_export(recording->capture_path);
+
+	if (!is_empty(recording)) {
+		log_error("recording failed: %s; what was recorded until then is in %s; %s",
+			  error_text(error), recording->capture_path, remedy);
+		return;
+	}
+	log_error("recording failed: nothing was recorded: %s%s", error_text(error),
+		  remedy_other_place(error));
+	recording->result->started = false;
+	unlink(recording->capture_file.path);
+}
+
 static int run(Recording *recording)
 {
 	int error = recording_open(recording), flush_error;
@@ -558,6 +584,8 @@ static int run(Recording *recording)
 	flush_error = capture_flush(recording->writer);
 	if (!error)
 		error = flush_error;
+	if (error)
+		capture_writer_squeeze(recording->writer);
 	interrupt_look();
 	programs_unload(recording->programs);
 	interrupt_look();
@@ -571,10 +599,7 @@ static int run(Recording *recording)
 	if (!error)
 		error = finish_capture(recording);
 	if (error)
-		log_error("recording failed: %s; %s %s", strerror(-error),
-			  recording->nothing_kept ? "there was no room for any of the events in"
-						  : "what was recorded until then is kept in",
-			  recording->capture_path);
+		report_failure(recording, error);
 	return error;
 }
 
@@ -605,6 +630,14 @@ static void tear_down(Recording *recording)
 	new_file_discard(&recording->capture_file);
 }
 
+/* All that was recorded is there, but not what its addresses are called. */
+static void report_unnamed(const char *capture_path, int error)
+{
+	_cleanup_free_ char *remedy = remedy_export(capture_path);
+
+	log_error("writing names to %s failed: %s; %s", capture_path, error_text(error), remedy);
+}
+
 int record_run(const Options *options, const Invoker *invoker, const char *capture_path,
 	       RecordResult *ret_result)
 {
@@ -625,7 +658,7 @@ int record_run(const Options *options, const Invoker *invoker, const char *captu
 	interrupt_begin();
 	recording.signal_fd = interrupt_open();
 	if (recording.signal_fd < 0) {
-		log_error("setting up signals failed: %s", strerror(-recording.signal_fd));
+		log_error("setting up signals failed: %s", error_text(recording.signal_fd));
 		return recording.signal_fd;
 	}
 	error = run(&recording);
@@ -635,6 +668,6 @@ int record_run(const Options *options, const Invoker *invoker, const char *captu
 	/* This may take a while, in which the capture is whole. */
 	programs_free(recording.programs);
 	if (close_error && !error)
-		log_error("writing %s failed: %s", capture_path, strerror(-close_error));
+		report_unnamed(capture_path, close_error);
 	return error ? error : close_error;
 }

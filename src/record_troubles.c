@@ -195,10 +195,10 @@ static int tell_files(Recording *recording)
 /* Where more was left than was to be kept, nobody need know. */
 static int tell_given_up(Recording *recording)
 {
-	_cleanup_free_ char *what =
-		xasprintf("times the disk was full, and the oldest part was given up: only the "
-			  "last %.3f s are kept",
-			  recording->kept_ns / 1e9);
+	_cleanup_free_ char *what = xasprintf("times there was no room (a full disk, ulimit -f), "
+					      "and the oldest part was given up: only the "
+					      "last %.3f s are kept",
+					      recording->kept_ns / 1e9);
 
 	if (recording->kept_ns >= recording->options->flight_ns)
 		return 0;

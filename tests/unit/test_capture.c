@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <zstd.h>
 
 #include <cmocka.h>
@@ -449,66 +447,6 @@ static void test_later_skippable_frame(void **state)
 	vec_free(&stream);
 }
 
-/* ---- a full disk ----------------------------------------------------------- */
-
-/* Noise, so that frames are as large as their records. */
-static struct record *make_noise(unsigned *seed)
-{
-	struct record *record = make_record(REC_WAKING, 0, 0, 4096, NULL, 0);
-
-	for (size_t i = sizeof(*record); i < record->len; i++)
-		((uint8_t *)record)[i] = rand_r(seed);
-	return record;
-}
-
-static void test_full_disk(void **state)
-{
-	const Fixture *fixture = *state;
-	struct rlimit old, limit;
-	CaptureWriter *writer;
-	unsigned seed = 1;
-	int r = 0, after = 0;
-	struct stat st;
-	CaptureCounts counts;
-	Bytes stream = {};
-	bool damaged;
-
-	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	limit = old;
-	limit.rlim_cur = 100000;
-	writer = begin(fixture);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	for (int i = 0; i < 100 && r == 0; i++) {
-		struct record *record = make_noise(&seed);
-
-		r = capture_write(writer, record);
-		if (r == 0 && i % 10 == 9)
-			r = capture_flush(writer);
-		if (r < 0)
-			after = capture_write(writer, record);
-		free(record);
-	}
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-	assert_int_equal(r, -EFBIG);
-	assert_int_equal(after, -EFBIG);
-	assert_int_equal(stat(fixture->path, &st), 0);
-	assert_int_equal(capture_writer_file_bytes(writer), st.st_size);
-	assert_int_equal(capture_writer_close(writer), -EFBIG);
-	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
-	assert_false(damaged);
-	assert_int_equal(counts.records, 20);
-	vec_free(&stream);
-}
-
-static void test_no_room_at_all(void **state)
-{
-	CaptureWriter *writer;
-
-	(void)state;
-	assert_int_equal(capture_writer_new(open("/dev/full", O_WRONLY), 1, 1, &writer), -ENOSPC);
-}
-
 /* ---- order of time --------------------------------------------------------- */
 
 #define EVENTS 20000
@@ -687,8 +625,6 @@ int main(void)
 		WITH_FIXTURE(test_large_record),
 		WITH_FIXTURE(test_impossible_frames),
 		WITH_FIXTURE(test_later_skippable_frame),
-		WITH_FIXTURE(test_full_disk),
-		cmocka_unit_test(test_no_room_at_all),
 		WITH_FIXTURE(test_sorted),
 		WITH_FIXTURE(test_sorted_keys_of_all_sizes),
 		WITH_FIXTURE(test_sorted_counts_late_ones),
