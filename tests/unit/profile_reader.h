@@ -36,7 +36,7 @@ static inline void check_indexes(const Node *items, size_t count, bool nulls)
 		if (node_at(items, i)->type == 'n')
 			assert_true(nulls);
 		else
-			assert_in_range(node_int(node_at(items, i)), 0, count - 1);
+			assert_uint_in_range(node_int(node_at(items, i)), 0, count - 1);
 	}
 }
 
@@ -106,7 +106,7 @@ static inline void check_thread(const Profile *profile, const Node *thread)
 		uint64_t start = node_ns(node_at(column(markers, "startTime"), i));
 		uint64_t end = node_ns(node_at(column(markers, "endTime"), i));
 
-		assert_in_range(node_int(node_at(phase, i)), 0, 1);
+		assert_uint_in_range(node_int(node_at(phase, i)), 0, 1);
 		assert_true(node_int(node_at(phase, i)) == 1 ? end >= start : end == 0);
 		assert_non_null(node_find(node_at(column(markers, "data"), i), "type"));
 	}

@@ -16,7 +16,7 @@ uint64_t scenario_ns(int ms)
 
 void scenario_begin_early(Scenario *scenario, int length, bool attached)
 {
-	assert_in_range(length, 1, SCENARIO_LENGTH);
+	assert_uint_in_range(length, 1, SCENARIO_LENGTH);
 	*scenario = (Scenario){
 		.builder = timeline_builder_new(),
 		.length = length,
@@ -73,7 +73,7 @@ static uint16_t *seq_of(Scenario *scenario, uint32_t tid)
 	for (size_t i = 0; i < scenario->thread_count; i++)
 		if (scenario->threads[i].tid == tid)
 			return &scenario->threads[i].seq;
-	assert_in_range(scenario->thread_count, 0, SCENARIO_THREADS - 1);
+	assert_uint_in_range(scenario->thread_count, 0, SCENARIO_THREADS - 1);
 	scenario->threads[scenario->thread_count] = (struct scenario_thread){tid, 0};
 	return &scenario->threads[scenario->thread_count++].seq;
 }
@@ -420,13 +420,13 @@ static void check_interval(const Timeline *timeline, const Thread *thread, size_
 	uint8_t public_flags = INTERVAL_OPEN_START | INTERVAL_OPEN_END | INTERVAL_WAKER_IRQ;
 
 	assert_true(interval->start_ns < interval_end(thread, i));
-	assert_in_range(interval->state, 0, STATE_COUNT - 1);
-	assert_in_range(interval->reason, 0, REASON_COUNT - 1);
+	assert_uint_in_range(interval->state, 0, STATE_COUNT - 1);
+	assert_uint_in_range(interval->reason, 0, REASON_COUNT - 1);
 	assert_int_equal(interval->flags & ~public_flags, 0);
 	if (interval->waker != THREAD_NONE)
-		assert_in_range(interval->waker, 0, timeline->tasks.count - 1);
+		assert_uint_in_range(interval->waker, 0, timeline->tasks.count - 1);
 	if (interval->user_stack != STACK_NONE)
-		assert_in_range(interval->user_stack, 0, timeline->stacks.count - 1);
+		assert_uint_in_range(interval->user_stack, 0, timeline->stacks.count - 1);
 	assert_int_equal(interval->state == STATE_RUNNING, interval->reason == REASON_NONE);
 	if (i && interval->state == STATE_UNKNOWN)
 		assert_int_not_equal(interval[-1].state, STATE_UNKNOWN);
@@ -454,5 +454,5 @@ void check_thread(const Timeline *timeline, const Thread *thread)
 	assert_int_equal(sum, thread->end_ns - thread->start_ns);
 	assert_int_equal(reasons, ledger[STATE_RUNNABLE] + ledger[STATE_BLOCKED]);
 	assert_non_null(thread->name);
-	assert_in_range(thread->process, 0, timeline->processes.count - 1);
+	assert_uint_in_range(thread->process, 0, timeline->processes.count - 1);
 }

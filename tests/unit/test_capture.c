@@ -231,7 +231,7 @@ static void test_flipped_bits(void **state)
 			unnoticed++;
 		vec_free(&stream);
 	}
-	assert_in_range(unnoticed, 64, 64 + fixture->file.count * 8 / 50);
+	assert_uint_in_range(unnoticed, 64, 64 + fixture->file.count * 8 / 50);
 }
 
 static void test_not_a_capture(void **state)

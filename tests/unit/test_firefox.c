@@ -39,8 +39,8 @@ static void test_wait_marker(void **state)
 	assert_string_equal(
 		node_string(node_at(profile.strings, node_int(node_get(data, "evidence")))),
 		"system call and arguments: futex");
-	assert_in_range(node_int(node_get(node_get(data, "cause"), "stack")), 0,
-			table_length(&profile, "stackTable") - 1);
+	assert_uint_in_range(node_int(node_get(node_get(data, "cause"), "stack")), 0,
+			     table_length(&profile, "stackTable") - 1);
 	done(&profile, t);
 }
 
@@ -58,11 +58,11 @@ static void test_marker_budget(void **state)
 	hand_finish(t);
 	Profile all = make_profile(t, NULL), few = make_profile(t, &options);
 	/* Room enough: all but the very short. */
-	assert_in_range(count_markers(&all, "Mutex wait"),
-			t->threads.items[0].intervals.count / 2 - 1,
-			t->threads.items[0].intervals.count / 2 + 1);
+	assert_uint_in_range(count_markers(&all, "Mutex wait"),
+			     t->threads.items[0].intervals.count / 2 - 1,
+			     t->threads.items[0].intervals.count / 2 + 1);
 	shown = count_markers(&few, "Mutex wait");
-	assert_in_range(shown, 1, 50);
+	assert_uint_in_range(shown, 1, 50);
 	assert_int_equal(node_int(extra(&few, "waits and unknown stretches with a marker")), shown);
 	assert_int_equal(node_int(extra(&few, "waits and unknown stretches without a marker")) +
 				 shown,

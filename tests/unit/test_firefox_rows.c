@@ -63,7 +63,7 @@ static void test_fillers(void **state)
 		Profile profile = make_profile(t, NULL);
 		const Node *node = find_thread(&profile, "1");
 		size_t rows = sample_count(node);
-		assert_in_range(rows, 4 + 26, 4 + 102);
+		assert_uint_in_range(rows, 4 + 26, 4 + 102);
 		assert_int_equal(sample_at(&profile, node, 2).ns, MS + 500);
 		assert_int_equal(sample_at(&profile, node, rows - 3).ns, wait_end - 500);
 		for (size_t k = 0; k < 500; k++) {

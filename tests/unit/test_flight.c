@@ -194,11 +194,11 @@ static void test_slices(void **state)
 		uint64_t begin_ns = present_ns;
 
 		assert_int_equal(flight_round(fixture->flight), 0);
-		assert_in_range(present_ns - begin_ns, 0, 4 * NSEC_PER_MSEC);
-		assert_in_range(rounds, 0, 100);
+		assert_uint_in_range(present_ns - begin_ns, 0, 4 * NSEC_PER_MSEC);
+		assert_uint_in_range(rounds, 0, 100);
 	}
 	/* 256 records a look, and no more than 3 ms of looks a round. */
-	assert_in_range(rounds, 3, 4);
+	assert_uint_in_range(rounds, 3, 4);
 	kept = finish(fixture);
 	assert_int_equal(kept.switches, 2); /* the last two are carried */
 	assert_int_equal(kept.last_seq, (uint16_t)199999);
@@ -245,7 +245,7 @@ static void fill_disk(const Fixture *fixture)
 static void check_newest(const Fixture *fixture, const Kept *kept)
 {
 	assert_int_equal(kept->last_seq, (uint16_t)(fixture->seq - 1));
-	assert_in_range(kept->switches, 30000, fixture->seq);
+	assert_uint_in_range(kept->switches, 30000, fixture->seq);
 	/* There is no hole, but between what is carried and the first one. */
 	assert_int_equal((uint16_t)(kept->last_seq - kept->first_seq + 1),
 			 (uint16_t)kept->switches);
@@ -263,7 +263,7 @@ static void test_too_small(void **state)
 	assert_true(flight_given_up(fixture->flight) > 0);
 	kept = finish(fixture);
 	check_newest(fixture, &kept);
-	assert_in_range(fixture->start_ns, present_ns - KEEP_NS + 1, present_ns);
+	assert_uint_in_range(fixture->start_ns, present_ns - KEEP_NS + 1, present_ns);
 }
 
 /* Others have filled it at the end: what goes over to the capture needs no room of its own. */

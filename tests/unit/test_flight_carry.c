@@ -333,8 +333,8 @@ static void test_forgotten(void **state)
 		seen += compare_one(seed, (Settings){.forgotten = 1}) > 0;
 		seen_lost += compare_one(seed, (Settings){.losses = 8, .hushed = true}) > 0;
 	}
-	assert_in_range(seen, 40, 50);
-	assert_in_range(seen_lost, 20, 50);
+	assert_uint_in_range(seen, 40, 50);
+	assert_uint_in_range(seen_lost, 20, 50);
 }
 
 /* ---- who is left --------------------------------------------------------------- */

@@ -198,7 +198,7 @@ static void test_blocked(void **state)
 	check_self(identifier);
 	identifier_free(identifier);
 	/* 4 s to spare; 0.5, 0.25, 0.125, 0.1 s for each; and what looking and the machine add. */
-	assert_in_range(blocked_ns, 4 * NSEC_PER_SEC, 7 * NSEC_PER_SEC);
+	assert_uint_in_range(blocked_ns, 4 * NSEC_PER_SEC, 7 * NSEC_PER_SEC);
 }
 
 /* One child does it all, and is replaced if somebody kills it. */

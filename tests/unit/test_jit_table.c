@@ -307,7 +307,7 @@ static void check_piece(void *user, const JitPiece *piece)
 	assert_true(check->count == 0 || piece->ns < check->last_ns);
 	check->last_ns = piece->ns;
 	check->count++;
-	assert_in_range(svma, 0, BIG - 1);
+	assert_uint_in_range(svma, 0, BIG - 1);
 	/* An offset means one name, whenever and wherever. */
 	if (check->owner[svma])
 		assert_int_equal(check->owner[svma], piece->name[0]);

@@ -182,7 +182,7 @@ static void test_of_this_kernel(void **state)
 	}
 	types = written(kernel, program, &error);
 	assert_int_equal(error, 0);
-	assert_in_range(btf__type_cnt(types), ARRAY_LEN(names), btf__type_cnt(kernel) / 10);
+	assert_uint_in_range(btf__type_cnt(types), ARRAY_LEN(names), btf__type_cnt(kernel) / 10);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		uint32_t original = 0, copy = 0;
 

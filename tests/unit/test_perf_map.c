@@ -151,7 +151,7 @@ static void test_random_lines(void **state)
 		assert_int_equal(seen.summary.malformed, !is_piece && length > 0);
 		vec_free(&seen.text);
 	}
-	assert_in_range(good, 5000, 195000);
+	assert_uint_in_range(good, 5000, 195000);
 	regfree(&pattern);
 }
 
@@ -167,7 +167,7 @@ static void test_flipped_bits(void **state)
 		memcpy(flipped, text, sizeof(text));
 		flipped[bit / 8] ^= 1 << bit % 8;
 		seen = parse(flipped, sizeof(text) - 1);
-		assert_in_range(seen.summary.pieces + seen.summary.malformed, 1, 3);
+		assert_uint_in_range(seen.summary.pieces + seen.summary.malformed, 1, 3);
 		vec_free(&seen.text);
 	}
 }

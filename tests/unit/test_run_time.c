@@ -121,7 +121,7 @@ static void test_entry(void **state)
 					      stack, STACK_NONE, false, &indexes);
 		size_t left = run_time_entry(fixture->frames, indexes, count);
 
-		assert_in_range(left, 1, count);
+		assert_uint_in_range(left, 1, count);
 		assert_string_equal(
 			strings_get(&fixture->frames->strings,
 				    fixture->frames->list.items[indexes[left - 1]].function),

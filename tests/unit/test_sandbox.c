@@ -545,7 +545,7 @@ static void test_memory_bound(void **state)
 		assert_int_equal(sandbox_start(take_memory, NULL, 0, NULL, &limits, &sandbox), 0);
 		hear(&sandbox, &total, sizeof(total));
 		sandbox_end(&sandbox);
-		assert_in_range(total, limits.memory / 2, limits.memory);
+		assert_uint_in_range(total, limits.memory / 2, limits.memory);
 		limits.memory += MEMORY_BOUND;
 		free(own);
 	}
@@ -577,7 +577,7 @@ static void test_cpu_bound(void **state)
 	getrusage(RUSAGE_CHILDREN, &after);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGXCPU);
-	assert_in_range(after.ru_utime.tv_sec - before.ru_utime.tv_sec, 0, 3);
+	assert_uint_in_range(after.ru_utime.tv_sec - before.ru_utime.tv_sec, 0, 3);
 }
 
 /* It is ended while it sleeps, or spins, and leaves nothing. */

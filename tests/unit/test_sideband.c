@@ -528,7 +528,7 @@ static void test_order(void **state)
 	fill(0);
 	map(0, 0, 2);
 	round_of(false);
-	assert_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
+	assert_uint_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
 	assert_int_equal(world.read_order.count, 0);
 	assert_int_equal(sideband_unread(world.sideband), 1 + PROCESSES / 2);
 	round_of(true);
@@ -574,11 +574,11 @@ static void test_wait(void **state)
 	map(0, 0, 1);
 	map(0, 5, 0);
 	round_of(false);
-	assert_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
+	assert_uint_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
 	settle();
 	do_fork(0, 0, 1); /* the child is not known yet */
 	round_of(false);
-	assert_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
+	assert_uint_in_range(sideband_wait_ns(world.sideband), DELAY - 20 * NSEC_PER_USEC, DELAY);
 	settle();
 }
 

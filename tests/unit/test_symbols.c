@@ -173,7 +173,7 @@ static void test_user_names(void **state)
 	source = symbol->text + 4 + sizeof("symbols_known_function");
 	assert_non_null(strstr(source, "test_symbols.c"));
 	memcpy(&line, symbol->text, sizeof(line));
-	assert_in_range(line, KNOWN_LINE, KNOWN_LINE + 3);
+	assert_uint_in_range(line, KNOWN_LINE, KNOWN_LINE + 3);
 	assert_int_equal(symbol->h.len % 8, 0);
 }
 
@@ -188,8 +188,8 @@ static void test_leaf_in_system_call(void **state)
 	/* Now frame 0 means the byte before, and the process is known by no REC_TASK. */
 	assert_int_equal(fixture->summary.addresses, 2);
 	for (size_t i = 0; i < fixture->symbols.count; i++)
-		assert_in_range(fixture->symbols.items[i]->address, fixture->known - 1,
-				fixture->known);
+		assert_uint_in_range(fixture->symbols.items[i]->address, fixture->known - 1,
+				     fixture->known);
 }
 
 static void put_walked(const Fixture *fixture, uint64_t id, int flags, const uint64_t *pcs,

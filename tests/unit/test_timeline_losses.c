@@ -67,7 +67,7 @@ static void test_far_apart(void **state)
 	for (uint64_t i = 0; i < 10000; i++)
 		add(timeline, REC_SWITCH, 0, 1, i * 1000);
 	losses_finish(timeline);
-	assert_in_range(timeline->losses.count, 1, TOLD_MAX);
+	assert_uint_in_range(timeline->losses.count, 1, TOLD_MAX);
 	assert_int_equal(sum(timeline, REC_SWITCH, 0), 10000);
 	timeline_free(timeline);
 }

@@ -362,7 +362,7 @@ static void check_truth(const struct world *world, const Timeline *timeline, uin
 		uint32_t number = thread->tid - 100;
 
 		check_thread(timeline, thread);
-		assert_in_range(number, 0, THREADS - 1);
+		assert_uint_in_range(number, 0, THREADS - 1);
 		if (seen[number])
 			fail_msg("seed %lu: thread %u lives twice", seed, thread->tid);
 		seen[number] = true;

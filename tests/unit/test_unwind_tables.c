@@ -108,7 +108,7 @@ FileView files_view(const Files *files, uint32_t file)
 	static const ElfIdentity identity;
 
 	assert_null(files);
-	assert_in_range(file, 1, FILES - 1);
+	assert_uint_in_range(file, 1, FILES - 1);
 	return (FileView){.fd = world.fd, .identity = &identity, .path = "/lib/libfoo.so"};
 }
 

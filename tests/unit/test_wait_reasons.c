@@ -477,10 +477,10 @@ static void test_rules_are_sound(void **state)
 		const KernelRule *rule = &kernel_rules[i];
 
 		assert_null(strchr(rule->function, '.'));
-		assert_in_range(rule->reason, REASON_NONE + 1, REASON_COUNT - 1);
+		assert_uint_in_range(rule->reason, REASON_NONE + 1, REASON_COUNT - 1);
 		assert_non_null(reason_info[rule->reason].leaf);
 		assert_false(reason_unexplained(rule->reason));
-		assert_in_range(rule->level, 0, LEVEL_COUNT - 1);
+		assert_uint_in_range(rule->level, 0, LEVEL_COUNT - 1);
 		assert_ptr_equal(kernel_rule_of(rule->function), rule); /* once only */
 	}
 	assert_null(kernel_rule_of("futex_wai"));
