@@ -30,7 +30,11 @@ static void add_frame(Chain *chain, char *name, char *place)
 	chain->lines[chain->count++] = strtoul(colon + 1, NULL, 10);
 }
 
-/* Its answers, in order; the text is to be freed after the chains. */
+/*
+ * Its answers, in order; the text is to be freed after the chains. Both addr2lines tell linkage
+ * names, and one demangler makes them readable: LLVM's own writes lambdas and spaces otherwise than
+ * libiberty does.
+ */
 static Chain *ask_addr2line(const char *oracle, const char *path, const uint64_t *addresses,
 			    size_t count, char **ret_text)
 {
@@ -42,7 +46,7 @@ static Chain *ask_addr2line(const char *oracle, const char *path, const uint64_t
 	for (size_t i = 0; i < count; i++)
 		fprintf(file, "0x%" PRIx64 "\n", addresses[i]);
 	fclose(file);
-	*ret_text = output_of("%s -a -i -f -C -e '%s' < '%s'", oracle, path, list);
+	*ret_text = output_of("%s -a -i -f -e '%s' < '%s' | c++filt -i", oracle, path, list);
 	for (char *name = strtok(*ret_text, "\n"); name; name = strtok(NULL, "\n")) {
 		uint64_t address;
 
@@ -126,20 +130,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* LLVM writes "operator<<int>" where libiberty writes "operator< <int>". */
-static bool same_text(const char *a, const char *b)
-{
-	while (*a || *b) {
-		if (*a == ' ')
-			a++;
-		else if (*b == ' ')
-			b++;
-		else if (*a++ != *b++)
-			return false;
-	}
-	return true;
-}
-
 /*
  * Where DWARF has no function addr2line names the symbol before, however far that is. And it
  * calls the innermost function as the symbol table calls the outermost, if it is nearer.
@@ -147,7 +137,7 @@ static bool same_text(const char *a, const char *b)
 static bool same_name(const Functions *functions, uint64_t address, const char *name,
 		      const char *wanted, bool innermost, bool outermost)
 {
-	return same_text(name, wanted) || (outermost && nm_has(functions, address, name)) ||
+	return !strcmp(name, wanted) || (outermost && nm_has(functions, address, name)) ||
 	       (innermost && nm_has(functions, address, wanted));
 }
 

@@ -274,12 +274,13 @@ static void test_frames(void **state)
 
 #define PROGRAM                                                                                    \
 	"package main\n"                                                                           \
-	"import (\"fmt\"; \"os\"; \"sort\"; \"strings\"; \"sync\"; \"time\")\n"                    \
+	"import (\"fmt\"; \"os\"; \"os/exec\"; \"sort\"; \"strings\"; \"sync\"; \"time\")\n"       \
 	"func small(x int) int { return x * 3 }\n"                                                 \
 	"//go:noinline\nfunc large(x int) string { var a [3000]byte; for i := range a { "          \
 	"a[i] = byte(small(x)) }; return strings.Repeat(string(a[:]), small(x)) }\n"               \
 	"func main() { var m sync.Mutex; go func() { m.Lock(); time.Sleep(1); m.Unlock() }()\n"    \
-	"s := []string{large(1), \"b\"}; sort.Strings(s); fmt.Fprintln(os.Stderr, s) }\n"
+	"s := []string{large(1), \"b\"}; sort.Strings(s); fmt.Fprintln(os.Stderr, s)\n"            \
+	"if len(os.Args) > 1 { exec.Command(os.Args[1]).Run() } }\n"
 
 /* Of all tests: two programs of the same code, the second one stripped. */
 static char *go_folder;
@@ -349,13 +350,28 @@ static void test_names_of_go(void **state)
 	elf_map_close(&map);
 }
 
+typedef struct Depths {
+	size_t compared, same;
+	size_t popped; /* in a register, and counted in both others */
+} Depths;
+
+/*
+ * Go's linker describes a return address that was popped as if it still were on the stack, below
+ * the stack pointer, where a signal's handler overwrites it. The rule has it in r12, which is
+ * where syscall.rawVforkSyscall of each version of Go puts it.
+ */
+static bool is_popped(const Caller *by_libdw, const Machine *machine)
+{
+	return by_libdw->covered && by_libdw->cfa.number == machine->regs[DWARF_RSP];
+}
+
 /* The depths of all functions that have them, by the linker's .debug_frame as libdw reads it. */
-static void compare_depths(const Built *built, const Oracle *oracle, const Pclntab *table,
-			   int altered, size_t *ret_same, size_t *ret_compared)
+static Depths compare_depths(const Built *built, const Oracle *oracle, const Pclntab *table,
+			     int altered)
 {
 	PclntabFunction function;
+	Depths depths = {};
 
-	*ret_same = *ret_compared = 0;
 	for (uint32_t i = 0; i < table->count; i++) {
 		if (!pclntab_function(table, i, &function))
 			continue;
@@ -364,18 +380,25 @@ static void compare_depths(const Built *built, const Oracle *oracle, const Pclnt
 				*rule_at(&built->table, pc - built->identity.base_svma);
 			Machine machine = random_machine(pc);
 			Caller by_libdw, by_rule;
+			uint64_t wanted_ra;
 
 			if (rule.cfa != CFA_REG || rule.stack)
 				continue;
 			rule.cfa_offset += altered;
 			by_libdw = ask_libdw(oracle, pc, &machine);
 			by_rule = ask_rule(&rule, &machine);
-			*ret_compared += by_libdw.covered;
-			*ret_same += by_libdw.covered &&
-				     by_libdw.cfa.number == by_rule.cfa.number &&
-				     by_libdw.ra.number == by_rule.ra.number;
+			wanted_ra = by_libdw.ra.number;
+			if (is_popped(&by_libdw, &machine)) {
+				wanted_ra = machine.regs[12];
+				depths.popped++;
+			}
+			depths.compared += by_libdw.covered;
+			depths.same += by_libdw.covered &&
+				       by_libdw.cfa.number == by_rule.cfa.number &&
+				       wanted_ra == by_rule.ra.number;
 		}
 	}
+	return depths;
 }
 
 static void test_depths_of_go(void **state)
@@ -384,17 +407,19 @@ static void test_depths_of_go(void **state)
 	_cleanup_free_ char *stripped = go_path("stripped");
 	Built built = build_table(stripped, NULL);
 	Oracle oracle = open_oracle(whole, NULL);
-	size_t same, compared;
+	Depths depths;
 	Pclntab table;
 
 	(void)state;
 	assert_int_equal(built.result, 0);
 	assert_int_equal(pclntab_open(built.file.elf, &table), 0);
-	compare_depths(&built, &oracle, &table, 0, &same, &compared);
-	printf("    %zu of %zu places\n", same, compared);
-	assert_true(compared > 50000 && same == compared);
-	compare_depths(&built, &oracle, &table, 8, &same, &compared);
-	assert_int_equal(same, 0);
+	depths = compare_depths(&built, &oracle, &table, 0);
+	printf("    %zu of %zu places, %zu of them popped\n", depths.same, depths.compared,
+	       depths.popped);
+	assert_true(depths.compared > 50000 && depths.popped > 0);
+	assert_int_equal(depths.same, depths.compared);
+	depths = compare_depths(&built, &oracle, &table, 8);
+	assert_int_equal(depths.same, 0);
 	close_oracle(&oracle);
 	free_built(&built);
 }
