@@ -20,8 +20,8 @@ struct CacheFolder {
 /* ---- the folder --------------------------------------------------------------------- */
 
 /*
- * What is below the base, which must be there: a home directory that does not exist was named for
- * programs that are to leave nothing behind, as in containers and by service managers.
+ * Creates the folders below the base, but not the base: containers and service managers set HOME to
+ * a directory that does not exist for programs that must leave nothing behind.
  */
 static bool make_folder(char *path, size_t base_length)
 {
@@ -39,7 +39,7 @@ static bool make_folder(char *path, size_t base_length)
 	return !mkdir(path, 0700) || errno == EEXIST;
 }
 
-/* $XDG_CACHE_HOME may have to be made, says its specification; of its parents it says nothing. */
+/* The XDG specification lets programs create $XDG_CACHE_HOME itself, but not its parents. */
 static char *folder_path(const Invoker *invoker, const char *name, size_t *ret_base_length)
 {
 	const char *cache = getenv("XDG_CACHE_HOME");

@@ -17,7 +17,7 @@
 
 /* Large enough for zstd to find what repeats, small enough to lose when killed. */
 #define FRAME_TARGET (1u << 20)
-/* Less than so much is not worth a frame of its own. */
+/* A smaller part is not worth a frame of its own. */
 #define SQUEEZE_MIN 256
 /* So much room a full disk must have for what moves from one file to another. */
 #define COPY_SIZE (128u << 10)
@@ -30,8 +30,8 @@ struct CaptureWriter {
 	size_t used, capacity;
 	uint8_t *frame;
 	size_t frame_capacity;
-	size_t unwritten;      /* bytes of it that could not be written, */
-	size_t unwritten_used; /* of so many in the buffer */
+	size_t unwritten;      /* bytes of the frame that could not be written */
+	size_t unwritten_used; /* bytes of the buffer that this frame holds */
 	uint64_t file_bytes;
 };
 
@@ -140,8 +140,7 @@ int capture_flush(CaptureWriter *writer)
 	return write_frame(writer, size);
 }
 
-/* So many bytes of whole records, from there on, as are no more than `most`; at least one record.
- */
+/* The size of the records at `from` that fit into `most` bytes together; at least one record. */
 static size_t whole_records(const CaptureWriter *writer, size_t from, size_t most)
 {
 	size_t size = 0;

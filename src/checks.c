@@ -56,7 +56,7 @@ static bool kernel_is_new_enough(const struct utsname *uts)
 	"the kernel refuses them (where kernel.perf_event_paranoid is 3 or more, as in Debian, "   \
 	"root alone may open them): run as root, or sysctl kernel.perf_event_paranoid=2"
 
-/* Neither root who lacks one nor root of a user namespace can be helped by being root. */
+/* To become root is no remedy for root without the capability, nor in a user namespace. */
 static const char *capability_remedy(bool in_user_namespace)
 {
 	if (in_user_namespace)
@@ -72,7 +72,7 @@ static const char *capability_remedy(bool in_user_namespace)
 	       "cap_syslog+ep";
 }
 
-/* Those that count where BPF programs and events are concerned. */
+/* For BPF programs and perf events the kernel checks the initial user namespace only. */
 static uint64_t recording_capabilities(void)
 {
 	return privileges_in_user_namespace() ? 0 : privileges_effective();
@@ -250,7 +250,7 @@ int doctor_run(const Options *options)
 			printf("no   %s: %s\n", checks[i].what, checks[i].remedy);
 		failed += !checks[i].ok;
 	}
-	/* Without these each hook fails, for a reason that hides the true one. */
+	/* If one of these is missing, each hook fails with an error that hides the cause. */
 	if (programs_may_load(checks))
 		programs_probe(print_hook, &failed);
 	if (!failed && !start_all(options)) /* which said why */

@@ -217,7 +217,7 @@ static int write_summary(Output *output, const Loaded *loaded, const Options *op
 
 typedef int (*Write)(Output *output, const Loaded *loaded, const Options *options);
 
-/* path: NULL for stdout. remedy: if there is no room there. */
+/* path: NULL for stdout. remedy: the end of the message if writing fails. */
 static int write_file(const char *path, Write write, const Loaded *loaded, const Options *options,
 		      const char *remedy, const Invoker *invoker)
 {

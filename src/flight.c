@@ -31,7 +31,7 @@ typedef struct Segment {
 struct Flight {
 	FlightOptions options; /* without its strings */
 	char *folder;
-	uint64_t segment_ns, segment_bytes; /* each ends when it has so much */
+	uint64_t segment_ns, segment_bytes; /* the limits of one segment */
 	uint64_t settled_ns;   /* what is older is in the capture, but for what is carried */
 	uint64_t kept_ns;      /* what is older was given up; 0 = nothing was */
 	uint64_t given_up;     /* so often */
@@ -84,7 +84,7 @@ static int begin_segment(Flight *flight)
 	return 0;
 }
 
-/* So many bytes begin a new segment: early enough for one that ulimit -f bounds. */
+/* A segment ends at half of the limit on file sizes, so that one more round fits into it. */
 static uint64_t segment_bytes(void)
 {
 	struct rlimit limit;
@@ -227,7 +227,7 @@ static bool read_oldest(Flight *flight, uint64_t until_ns)
 
 /* ---- a full disk ------------------------------------------------------------------ */
 
-/* A file that reaches ulimit -f has no more room than one on a full disk. */
+/* A file that has reached the limit on file sizes is treated like one on a full disk. */
 static bool is_full(int error)
 {
 	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;

@@ -10,19 +10,18 @@
 #include <unistd.h>
 
 #define SECOND_SIGNAL SIGUSR1
-/* Longer than the signals of one request are apart, shorter than it takes a person to think again.
- */
+/* timeout(1) sends its signals within milliseconds; a person needs longer to press Ctrl-C again. */
 #define REQUEST_NS (NSEC_PER_SEC / 2)
 
 /* Signals know no user pointer, so this is global by nature. */
 static struct {
 	sigset_t given_mask;
 	struct sigaction given_child, given_pipe, given_file_limit;
-	volatile sig_atomic_t count;	/* of requests */
-	volatile uint64_t requested_ns; /* when the last one came; 0 if none did */
-	uint64_t looked_ns;		/* when no signal was pending */
-	char *volatile unfinished;	/* a copy, which outlives what it was copied from */
-	pid_t pid;			/* whose it is: children have a copy of all this */
+	volatile sig_atomic_t count;	/* requests so far */
+	volatile uint64_t requested_ns; /* the time of the last request; 0 if there was none */
+	uint64_t looked_ns;		/* the last time at which no signal was pending */
+	char *volatile unfinished; /* a copy: a signal may come after the caller freed its own */
+	pid_t pid;		   /* the process that removes it: children inherit this */
 	char message[8192];
 } state;
 
@@ -46,7 +45,7 @@ static sigset_t our_signals(void)
 	return signals;
 }
 
-/* Of a signal that came at this time or later. */
+/* Whether a signal that came at this time, or later, belongs to the last request. */
 static bool is_of_last_request(uint64_t ns)
 {
 	return state.requested_ns && ns - MIN(state.requested_ns, ns) < REQUEST_NS;
@@ -193,7 +192,7 @@ static void install(void (*handler)(int), int flags)
 	sigprocmask(SIG_UNBLOCK, &signals, NULL);
 }
 
-/* What is pending may be of the last request, and then must not be taken for another one. */
+/* A pending signal may belong to the last request, and then it must not count as a new one. */
 static void drop_repeats(void)
 {
 	sigset_t signals = our_signals();
@@ -204,7 +203,7 @@ static void drop_repeats(void)
 		return;
 	while (sigtimedwait(&signals, NULL, &none) > 0)
 		dropped = true;
-	/* But if it was another one, somebody waits for an answer. */
+	/* It may have been a new request after all; then the user expects an answer. */
 	if (dropped && !is_of_last_request(now_ns()))
 		say(STILL_WRITING);
 }
@@ -227,7 +226,7 @@ void interrupt_guard(const char *capture_path)
 	install(on_signal, SA_RESTART);
 }
 
-/* xmalloc() may end the process anywhere. */
+/* xmalloc() exits when memory runs out, wherever that is. */
 static void remove_unfinished(void)
 {
 	if (state.unfinished && state.pid == getpid())

@@ -7,8 +7,8 @@
  * are read from a descriptor; afterwards handlers count them.
  *
  * One request may be several signals: timeout(1) sends one to its child and then one to the whole
- * process group, and so do shells and service managers. What comes less than half a second after a
- * request, whichever of the three it is, belongs to that request.
+ * process group, and so do shells and service managers. Any of the three signals that comes less
+ * than half a second after a request belongs to that request.
  */
 #ifndef WALLPROF_INTERRUPT_H
 #define WALLPROF_INTERRUPT_H
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 
 /*
- * From now on a file that reaches the limit on file sizes (ulimit -f) is an error of write(2), not
- * the end of the process by SIGXFSZ. What was before is kept for the command. Call first.
+ * Ignores SIGXFSZ: beyond the limit on file sizes (ulimit -f) write(2) then fails with EFBIG
+ * instead of killing the process. The previous action is kept for the command. Call first.
  */
 void interrupt_ignore_file_limit(void);
 
@@ -49,9 +49,9 @@ bool interrupt_take(int fd, bool *ret_from_terminal);
 bool interrupt_take_second(int fd);
 
 /*
- * Call now and then while the signals are blocked: a signal that is found pending later came after
- * the last call. Without that, one that waits for the end of a long step would look like a late,
- * second request.
+ * Notes the time if no signal is pending. Call it now and then while the signals are blocked: a
+ * signal that is found pending later came after the last call. Without this, a signal that is
+ * pending during a long step would look like a late, second request.
  */
 void interrupt_look(void);
 

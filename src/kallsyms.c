@@ -122,7 +122,7 @@ static void settle(Kallsyms *kallsyms)
 	kallsyms->functions.count = kept;
 }
 
-/* 0 if one of them has an address. */
+/* 0 if one of the functions has an address; else the error of kallsyms_load(). */
 static int check_addresses(const Kallsyms *kallsyms)
 {
 	for (size_t i = 0; i < kallsyms->functions.count; i++)

@@ -16,10 +16,10 @@ typedef struct Kallsyms Kallsyms;
  */
 int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
 
-/* The same result without keeping anything, and as soon as it is known. */
+/* Returns what kallsyms_load() would, but reads no more of the file than that takes. */
 int kallsyms_check(const char *path);
 
-/* What either result but 0 means, with what to do. Valid as that of error_text() is. */
+/* The message for an error of either function, with the remedy. Valid like that of error_text(). */
 const char *kallsyms_error_text(int error);
 
 void kallsyms_free(Kallsyms *kallsyms);

@@ -85,8 +85,7 @@ static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_i
 		log_verbose("this kernel's memory is read by calls only");
 }
 
-/* ulimit -f is about files in memory, too. Without the file libbpf reads all types for each object.
- */
+/* The limit on file sizes applies to a memfd, too. Without it libbpf reads all types per object. */
 static bool may_write(const struct btf *types)
 {
 	struct rlimit limit;
@@ -106,11 +105,14 @@ static void open_needed(KernelFacts *facts)
 	facts->needed_path = facts->needed_room;
 }
 
-/* btf__load_vmlinux_btf() has one error for all that may be wrong with the first file it tries. */
+/*
+ * btf__load_vmlinux_btf() returns -ESRCH whatever is wrong with the files that it tries. If the
+ * types can be read after all, memory was short.
+ */
 static int load_error(void)
 {
 	struct btf *types = btf__parse("/sys/kernel/btf/vmlinux", NULL);
-	int error = types ? -ESRCH : -errno;
+	int error = types ? -ENOMEM : -errno;
 
 	btf__free(types);
 	return error;

@@ -122,12 +122,12 @@ static bool print_path(const char *path)
 	return false;
 }
 
-/* What is piped somewhere must not be cut short unnoticed. */
+/* A reader of the output must be able to see from the exit status that it is incomplete. */
 static int flush_stdout(int status)
 {
 	int error = fflush(stdout) ? -errno : 0;
 
-	if (!error && ferror(stdout)) /* of a part, long ago */
+	if (!error && ferror(stdout)) /* an earlier write failed */
 		error = -EIO;
 	if (error)
 		log_error("writing to stdout failed: %s", error_text(error));
@@ -263,7 +263,7 @@ static int report(const Options *options, const Invoker *invoker)
 	}
 	exporter_unload(&loaded);
 	if (error) {
-		clearerr(stdout); /* flush_stdout() does not know the reason */
+		clearerr(stdout); /* or flush_stdout() reports it again, without the reason */
 		log_error("writing to stdout failed: %s", error_text(error));
 		return EXIT_FAILURE;
 	}

@@ -279,7 +279,7 @@ static int show(const Options *options, const Profile *profile, int signal_fd)
 	return error;
 }
 
-/* Who asks is found there; and what cannot be found is not answered. */
+/* The server looks up in /proc which user sends a request, and refuses it if it cannot. */
 static int check_proc(void)
 {
 	if (proc_is_ours())

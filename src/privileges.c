@@ -27,7 +27,7 @@ uint64_t privileges_effective(void)
 	return (uint64_t)words[1].effective << 32 | words[0].effective;
 }
 
-/* include/uapi/linux/nsfs.h has had it since 6.18; it is the same since 3.8. */
+/* The inode number is fixed since Linux 3.8; include/uapi/linux/nsfs.h has it since 6.18. */
 #define FIRST_USER_NAMESPACE 0xeffffffdU
 
 bool privileges_in_user_namespace(void)

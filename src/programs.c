@@ -21,7 +21,7 @@ static void explain_load_failure(int error)
 {
 	const char *reason, *remedy = "";
 
-	/* libbpf's error if it cannot read the kernel's types, which were read before. */
+	/* libbpf could not read the kernel's types, although they were read before. */
 	if (error == -ESRCH)
 		error = -ENOMEM;
 	reason = error_text(error);

@@ -84,7 +84,7 @@ static int watch_enough(Recording *recording)
 	event.data.fd = recording->enough_fd = interrupt_open_second();
 	if (recording->enough_fd < 0)
 		return recording->enough_fd;
-	while (interrupt_take_second(recording->enough_fd)) /* one that came too early */
+	while (interrupt_take_second(recording->enough_fd)) /* drop what came too early */
 		;
 	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->enough_fd, &event) ? -errno
 											   : 0;
@@ -541,7 +541,7 @@ bool record_wait(RecordResult *result, bool block)
 	return true;
 }
 
-/* A capture without an event is not worth keeping, and then nothing may say that it is kept. */
+/* Whether the capture has no event. Then it is removed, and no message may say that it is kept. */
 static bool is_empty(const Recording *recording)
 {
 	return recording->nothing_kept ||
@@ -592,7 +592,7 @@ static int run(Recording *recording)
 	/* The names of the kernel's functions take one more look. */
 	if (!error)
 		error = privileges_keep(1ULL << CAP_SYSLOG);
-	/* It takes two requests to give up, and one may have ended the window. */
+	/* The second request gives up the profile; the first may have ended the window. */
 	interrupt_guard(recording->capture_path);
 	if (!recording->result->command_running)
 		record_wait(recording->result, /* block= */ true);
@@ -630,7 +630,7 @@ static void tear_down(Recording *recording)
 	new_file_discard(&recording->capture_file);
 }
 
-/* All that was recorded is there, but not what its addresses are called. */
+/* The capture has all events, but not all symbols. */
 static void report_unnamed(const char *capture_path, int error)
 {
 	_cleanup_free_ char *remedy = remedy_export(capture_path);

@@ -42,7 +42,7 @@ typedef struct Recording {
 	Flight *flight;		    /* until the end, if only the last part is kept; else NULL */
 	uint64_t given_up, kept_ns; /* flight_given_up(), and how long what is left is */
 	bool nothing_kept;	    /* there was no room for it */
-	uint64_t named_bytes; /* of the capture when it got its name: no events are in these */
+	uint64_t named_bytes;	    /* of the capture before its first event */
 	Programs *programs;
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where there is no /proc: by its path, if that still names the file. */
+/* Without /proc the path is opened a second time; it must still name the same file. */
 static int open_again(int folder, const char *path, uint64_t resolve, const struct stat *wanted)
 {
 	struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC, .resolve = resolve};

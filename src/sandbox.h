@@ -47,8 +47,8 @@ void sandbox_extend(const Sandbox *sandbox, uint64_t cpu_seconds);
 int sandbox_end(Sandbox *sandbox);
 
 /*
- * In a child: what ends the whole process group, as Ctrl-C and timeout(1) do, is for the parent to
- * decide on.
+ * For a child: ignores the signals that Ctrl-C and timeout(1) send to the whole process group; the
+ * parent decides what they end.
  */
 void sandbox_ignore_group_signals(void);
 

@@ -47,7 +47,7 @@ typedef struct SymbolsSummary {
 	uint32_t files_unreadable; /* could not be opened or parsed */
 	uint32_t files_mismatched; /* build id differs: not used */
 	uint32_t files_cached;	   /* names of which were all in the cache */
-	int kernel_error;	   /* of kallsyms_load(): functions of the kernel have no names */
+	int kernel_error;	   /* of kallsyms_load(), if kernel functions have no names */
 } SymbolsSummary;
 
 /*
@@ -58,7 +58,7 @@ typedef struct SymbolsSummary {
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
 		    SymbolsSummary *ret_summary);
 
-/* Says so on the screen if functions of the kernel have no names. */
+/* Warns if kernel functions have no names, and says why. */
 void symbols_warn_kernel(const SymbolsSummary *summary);
 
 /*

@@ -121,7 +121,7 @@ void log_verbose(const char *fmt, ...)
 	va_end(args);
 }
 
-/* ---- errors of the kernel's that a limit explains ------------------------- */
+/* ---- errors that a limit of the process explains -------------------------- */
 
 typedef struct Limit {
 	int error, resource;

@@ -266,11 +266,11 @@ def check_consistent(said, capture):
 
 
 def test_full_disk(context):
-    """However small it is, what is said of the recording is true."""
+    """What is said of the recording is true, and the disk has room for its beginning, which is 3 KiB and more."""
     name, options = MANY_EVENTS
     other = context.path("other")
     other.mkdir()
-    for kib, arguments in ((4, ("-o", "a disk/p.json")), (64, ("record", "-o", "a disk/p.json.capture"))):
+    for kib, arguments in ((12, ("-o", "a disk/p.json")), (64, ("record", "-o", "a disk/p.json.capture"))):
         status, said, disk = on_disk(context, f"{kib}k", *arguments, "--", *context.workload(name, **options))
         capture = disk / "p.json.capture"
         check(status == 125 and "recording failed: No space left on device" in said, f"{status}: {said}")
