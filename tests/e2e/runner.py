@@ -30,10 +30,17 @@ import harness
 import long_run
 import time_table
 
-TAP = re.compile(r"^(ok|not ok) \d+ (- |# SKIP )(.*)$")
+# cmocka 1 writes "ok 1 # SKIP name", cmocka 2 "ok 1 - name # SKIP".
+TAP = re.compile(r"^(ok|not ok) \d+ (?:# SKIP (\S+)|- (\S+)( # SKIP.*)?)$")
 SUMMARY_COLUMNS = 400  # of why a test failed, for who has only the end of a log
 MATRIX_RESULT = re.compile(r"^(ok|not ok|skip) ((?:vm|roots)\S*)(?: # (.*))?$")
 RETRIED = re.compile(r"^(vm\.\S+|roots\.\S+|[\d.]+\S*): once more, for ")
+
+
+def tap_results(text):
+    """(name, ok | not ok | skip) of each test in what a cmocka program prints."""
+    for match in filter(None, map(TAP.match, text.splitlines())):
+        yield match[2] or match[3], "skip" if match[2] or match[4] else match[1]
 
 
 class Runner:
@@ -152,15 +159,12 @@ class Runner:
             self.fails(name, "timed out")
             return
         broken, seen = False, 0
-        for line in done.stdout.splitlines():
-            match = TAP.match(line)
-            if not match:
-                continue
+        for test_name, result in tap_results(done.stdout):
             seen += 1
-            single = f"{name}.{match[3]}"
-            if match[2] != "- ":
+            single = f"{name}.{test_name}"
+            if result == "skip":
                 self.skips(single, "skipped by the test itself")
-            elif match[1] == "not ok":
+            elif result == "not ok":
                 broken = True
                 self.fails(single, done.stdout[-3000:] + done.stderr[-3000:])
             else:

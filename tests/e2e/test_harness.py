@@ -207,3 +207,11 @@ def test_untimely(_context):
                                     (True, harness.Busy, again + ["skip a.x: its host was too busy: late"])):
         told = told_where(disturbed, kind)
         check(told == wanted, f"{kind.__name__}, {disturbed=}: {told}")
+
+
+def test_skipped_units(_context):
+    """A unit test that skips itself is no pass, whichever version of cmocka says so."""
+    for text in ("1..3\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP c\n# ok - tests\n",
+                 "TAP version 14\n1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP\n# ok - tests\n"):
+        told = list(runner.tap_results(text))
+        check(told == [("a", "ok"), ("b", "not ok"), ("c", "skip")], f"{text!r}: {told}")
