@@ -6,6 +6,7 @@
 #include "doctor_unwind.h"
 #include "exporter.h"
 #include "interrupt.h"
+#include "licenses.h"
 #include "open.h"
 #include "options.h"
 #include "privileges.h"
@@ -325,6 +326,10 @@ int main(int argc, char **argv)
 	case VERB_VERSION:
 		puts("wallprof " WALLPROF_VERSION);
 		status = flush_stdout(EXIT_SUCCESS);
+		break;
+	case VERB_LICENSES:
+		licenses_print();
+		status = EXIT_SUCCESS;
 		break;
 	}
 	free(options.pids);

@@ -381,6 +381,13 @@ static int take_version(const char *text, Options *options)
 	return 0;
 }
 
+static int take_licenses(const char *text, Options *options)
+{
+	(void)text;
+	options->verb = VERB_LICENSES;
+	return 0;
+}
+
 /* ---- the table ----------------------------------------------------------------- */
 
 #define PROFILE	  VERB_BIT(VERB_PROFILE)
@@ -485,6 +492,8 @@ const OptionInfo option_table[] = {
 	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", take_unwind, 0},
 	{"help", 'h', NULL, ALL, NULL, take_help, 0},
 	{"version", 0, NULL, ALL, NULL, take_version, 0},
+	{"licenses", 0, NULL, ALL, "licences of wallprof and of the libraries inside it",
+	 take_licenses, 0},
 };
 const size_t option_count = ARRAY_LEN(option_table);
 _Static_assert(ARRAY_LEN(option_table) <= OPTIONS_MAX, "getopt's table has no room");

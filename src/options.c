@@ -188,12 +188,21 @@ static int check_option(const OptionInfo *info, enum verb verb)
 	return -EINVAL;
 }
 
-/* `--help` and `--version` make all else needless. */
+/* Options that print something about wallprof and do nothing else. */
+static bool is_about_wallprof(const OptionInfo *info)
+{
+	static const char *const names[] = {"help", "version", "licenses"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(info->name, names[i]))
+			return true;
+	return false;
+}
+
 static bool takes_over(const GivenList *given)
 {
 	for (size_t i = 0; i < given->count; i++)
-		if (!strcmp(given->items[i].info->name, "help") ||
-		    !strcmp(given->items[i].info->name, "version"))
+		if (is_about_wallprof(given->items[i].info))
 			return true;
 	return false;
 }
@@ -228,16 +237,15 @@ static int next_word(char **rest, char **ret_word)
 /* What is asked for once, and would be done each time. */
 static int check_habit(const OptionInfo *info)
 {
-	static const char *const names[] = {"pid",  "tid",     "all",	"cgroup",
-					    "help", "version", "unwind"};
+	static const char *const names[] = {"pid", "tid", "all", "cgroup", "unwind"};
+	bool is_given_once = is_about_wallprof(info);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (strcmp(info->name, names[i]) != 0)
-			continue;
-		log_error("--%s belongs to the command line", info->name);
-		return -EINVAL;
-	}
-	return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names) && !is_given_once; i++)
+		is_given_once = !strcmp(info->name, names[i]);
+	if (!is_given_once)
+		return 0;
+	log_error("--%s belongs to the command line", info->name);
+	return -EINVAL;
 }
 
 typedef VEC(char *) Words;
@@ -503,6 +511,7 @@ static int take_operands(int count, char **operands, Options *options)
 		return 0;
 	case VERB_HELP:
 	case VERB_VERSION:
+	case VERB_LICENSES:
 		return 0;
 	}
 	return -EINVAL;

@@ -40,6 +40,8 @@ def test_help_and_version(context):
     done = run(context, "--version")
     check(done.returncode == 0 and done.stdout.startswith("wallprof ") and not done.stderr,
           f"--version says {done.stdout!r}")
+    done = run(context, "--licenses")
+    check(done.returncode == 0 and "GNU General Public License" in done.stdout and not done.stderr, "--licenses")
 
 
 def test_bad_arguments(context):

@@ -121,7 +121,7 @@ def test_environment(context):
     check(context.path("wallprof.capture").exists() and not context.path("p.json.gz").exists(),
           "a capture where a profile is to be")
     for text, word in (("--no-such-option", "no-such-option"), ("-F x", "'x'"), ("true", "'true'"),
-                       ("-F", "argument"), ("-p 1", "--pid"), ("--help", "--help"),
+                       ("-F", "argument"), ("-p 1", "--pid"), ("--help", "--help"), ("--licenses", "--licenses"),
                        ("-q -o 'p.json", "not closed"), ("-o p.xml", "ends in")):
         done = with_options(context, text, "--", "true", status=125)
         check(word in done.stderr and "WALLPROF_OPTIONS" in done.stderr, f"{text}: {done.stderr!r}")
@@ -137,6 +137,6 @@ def test_environment_has_no_meaning_here(context):
         context.wallprof("export", *habits.split(), "-o", name, "c", status=125)
     with_options(context, "--kthreads", "-q", "-t", os.getpid(), "-d", "1ms")
     for options in ("--hepl", "'", "--help"):
-        for wanted in ("--help", "--version"):
+        for wanted in ("--help", "--version", "--licenses"):
             done = with_options(context, options, wanted)
             check("wallprof" in done.stdout and not done.stderr, f"{options} and {wanted}: {done.stderr!r}")
