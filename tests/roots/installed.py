@@ -12,11 +12,8 @@ import packages
 import roots
 from harness import GIVE_UP_S, Profile, check
 
-BUNDLE_MAX = 16 << 20  # bytes
 CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, too
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
-# What it links: libc, and the parts of libc that older ones had apart.
-LIBC = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 # As a user does it; the last command serves the profile until it is told to end.
 USE = """set -eu
 cd /tmp
@@ -56,18 +53,6 @@ def make(command, release, tree, folder, note):
     made = folder / Path(said.split()[-1]).name
     check(made.is_file(), f"tools/package {command} made no {made}: {said[-500:]}")
     return made
-
-
-def needed_libraries(program):
-    text = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
-    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
-
-
-def check_bundle(program):
-    """One file of bearable size that asks for nothing but libc."""
-    size, needed = program.stat().st_size, needed_libraries(program)
-    check(size <= BUNDLE_MAX, f"{size} bytes, should be {BUNDLE_MAX} at most")
-    check(needed <= LIBC, f"it needs {sorted(needed - LIBC)}, too")
 
 
 def check_profile(path):
