@@ -329,7 +329,7 @@ int main(int argc, char **argv)
 		break;
 	case VERB_LICENSES:
 		licenses_print();
-		status = EXIT_SUCCESS;
+		status = flush_stdout(EXIT_SUCCESS);
 		break;
 	}
 	free(options.pids);

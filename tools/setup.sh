@@ -141,6 +141,10 @@ is_built() {
 		-not -path tests/e2e -print -quit)" ]
 }
 
+run_meson() {
+	PATH=$PATH:/usr/sbin meson "$@" >"$dir/setup.log" 2>&1
+}
+
 # build DIR MESON_OPTIONS…: configures once, and again for other options, then builds if a
 # source is newer than the last build. No options: as it is. What root builds belongs to
 # the owner of the tree. $targets: what to build, if not all.
@@ -154,16 +158,18 @@ build() {
 		flock 9
 		touch "$dir/built.new"
 		wanted_options=$*
+		# A folder of a version that had other options cannot be configured again.
+		if [ -e "$dir/build.ninja" ] && [ $# != 0 ] &&
+			! run_meson configure "$dir" "$@"; then
+			rm -rf "$dir/build.ninja" "$dir/meson-private" "$dir/meson-info"
+		fi
 		if [ ! -e "$dir/build.ninja" ]; then
 			say "configuring ${dir#"$root"/}"
-			set -- setup "$dir" "$root" "$@"
-		else
-			set -- ${1:+configure "$dir"} "$@"
+			run_meson setup "$dir" "$root" "$@" || {
+				cat "$dir/setup.log" >&2
+				exit 1
+			}
 		fi
-		[ $# = 0 ] || PATH=$PATH:/usr/sbin meson "$@" >"$dir/setup.log" 2>&1 || {
-			cat "$dir/setup.log" >&2
-			exit 1
-		}
 		say "building ${dir#"$root"/}"
 		# shellcheck disable=SC2086
 		PATH=$PATH:/usr/sbin ninja -C "$dir" ${targets:-} >&2 || exit 1

@@ -337,7 +337,7 @@ def test_stdout_is_full(context):
             done = subprocess.run([WALLPROF, *arguments], stdout=out, stderr=subprocess.PIPE, text=True,
                                   timeout=GIVE_UP_S, cwd=context.folder)
         return done.returncode, done.stderr
-    for arguments in (["--help"], ["--version"], ["doctor"], ["doctor", "--unwind", WALLPROF], ["report", "c"],
+    for arguments in (["--help"], ["--version"], ["--licenses"], ["doctor"], ["doctor", "--unwind", WALLPROF], ["report", "c"],
                       ["report", "--json", "c"], ["report", "--critical-path", "c"], ["export", "-o", "q.json", "c"],
                       ["export", "-o", "-", "c"], ["record", "-p", str(os.getpid()), "-d", "50ms"]):
         code, said = status(arguments, "/dev/full")

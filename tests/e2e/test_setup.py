@@ -47,6 +47,10 @@ def test_options_are_remembered(context):
             (["-Dtests=enabled"], []),
             ([], [])):                                          # tools/run after it
         check(called(context, *options) == wanted, f"{options}: not {wanted}")
+    # A folder that was configured by a version with other options is set up anew.
+    (context.path("bin") / "meson").write_text(MESON + '[ "$1" != configure ]\n')
+    check(called(context, "-Dtests=disabled") == ["meson configure", "meson setup", "ninja"],
+          "what cannot be configured is not set up")
     source = context.path("tree/src/new.c")
     source.touch()
     built = context.path("tree/build/built").stat().st_mtime
