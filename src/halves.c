@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "halves.h"
+#include "bpf_options.h"
 #include "halves_calls.h"
 #include "trampolines.h"
 #include <bpf/bpf.h>
@@ -107,11 +108,13 @@ static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options
 struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
 				   KernelFacts *kernel)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, open_options, .btf_custom_path = kernel->needed_path);
-	struct wallprof *skeleton = kernel->type_ids.file ? wallprof__open_opts(&open_options)
-							  : open_by_calls(&open_options);
+	BPF_OPTIONS(bpf_object_open_opts, open_options);
+	struct wallprof *skeleton;
 	int error;
 
+	open_options.btf_custom_path = kernel->needed_path;
+	skeleton = kernel->type_ids.file ? wallprof__open_opts(&open_options)
+					 : open_by_calls(&open_options);
 	if (!skeleton)
 		return NULL;
 	error = kernel_facts_need(kernel, bpf_object__btf(skeleton->obj));
@@ -203,14 +206,16 @@ static int fill_variables(struct bpf_map *map, int fd)
 /* types: the object's BTF, for whoever looks into a map from outside (bpftool). */
 static int make_map(struct bpf_map *map, int types)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = bpf_map__map_flags(map),
-		    .btf_fd = types, .btf_key_type_id = bpf_map__btf_key_type_id(map),
-		    .btf_value_type_id = bpf_map__btf_value_type_id(map));
+	BPF_OPTIONS(bpf_map_create_opts, options);
 	_cleanup_close_ int fd = -1;
 	int error;
 
 	if (bpf_map__fd(map) >= 0)
 		return 0;
+	options.map_flags = bpf_map__map_flags(map);
+	options.btf_fd = types;
+	options.btf_key_type_id = bpf_map__btf_key_type_id(map);
+	options.btf_value_type_id = bpf_map__btf_value_type_id(map);
 	fd = bpf_map_create(bpf_map__type(map), bpf_map__name(map), bpf_map__key_size(map),
 			    bpf_map__value_size(map), bpf_map__max_entries(map), &options);
 	if (fd < 0)

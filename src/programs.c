@@ -217,7 +217,12 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	programs->halves[HALF_SWITCH]->bss->tables_pending = true; /* see programs_tables_ready() */
 	/* Before anybody can be taken for a stranger. */
 	error = programs_learn_who_we_are(programs);
-	return error ? error : attach_followers(programs);
+	if (error) {
+		log_error("running a BPF iterator over wallprof's own threads failed: %s",
+			  error_text(error));
+		return error;
+	}
+	return attach_followers(programs);
 }
 
 int programs_start(const ProgramsOptions *options, Programs **ret_programs)

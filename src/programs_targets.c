@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "bpf_options.h"
 #include "proc_status.h"
 #include "programs_private.h"
 #include "util.h"
@@ -16,13 +17,15 @@ static int run_iterator(const Programs *programs, struct bpf_program *program, p
 			int (*between)(void *user), void *user)
 {
 	union bpf_iter_link_info info = {.task = {.pid = pid}};
-	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
-		    .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(program, pid ? &options : NULL);
+	BPF_OPTIONS(bpf_iter_attach_opts, options);
+	struct bpf_link *link;
 	char buffer[SNAPSHOT_PIECE_MAX];
 	ssize_t got;
 	int fd, error = 0;
 
+	options.link_info = &info;
+	options.link_info_len = sizeof(info);
+	link = bpf_program__attach_iter(program, pid ? &options : NULL);
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "software_events.h"
+#include "bpf_options.h"
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -21,12 +22,13 @@ static int open_event(const SoftwareEvent *event, int cpu)
 int software_event_attach_on(struct bpf_program *program, const SoftwareEvent *event, int cpu,
 			     struct bpf_link **ret_link)
 {
-	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = event->cookie);
+	BPF_OPTIONS(bpf_perf_event_opts, options);
 	int fd = open_event(event, cpu), error;
 	struct bpf_link *link;
 
 	if (fd < 0)
 		return -errno;
+	options.bpf_cookie = event->cookie;
 	link = bpf_program__attach_perf_event_opts(program, fd, &options);
 	if (!link) {
 		error = -errno;

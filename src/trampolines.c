@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "trampolines.h"
+#include "bpf_options.h"
 #include "util.h"
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -26,11 +27,12 @@ bool trampolines_reach(const struct btf *kernel, const char *function)
 		{.code = BPF_JMP | BPF_EXIT},
 	};
 	int id = btf__find_by_name_kind(kernel, function, BTF_KIND_FUNC), fd;
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FENTRY,
-		    .attach_btf_id = MAX(id, 0));
+	BPF_OPTIONS(bpf_prog_load_opts, options);
 
 	if (id < 0 || !trampolines_are_run())
 		return false;
+	options.expected_attach_type = BPF_TRACE_FENTRY;
+	options.attach_btf_id = id;
 	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "try_fentry", "GPL", instructions,
 			   ARRAY_LEN(instructions), &options);
 	if (fd < 0)

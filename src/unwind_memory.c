@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_memory.h"
+#include "bpf_options.h"
 #include "large_maps.h"
 #include "util.h"
 #include "walk_user.h"
@@ -46,10 +47,12 @@ struct UnwindMemory {
 
 static int new_chunk(void)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_chunk", sizeof(uint32_t),
-				sizeof(union unwind_cell), CHUNK_CELLS, &options);
+	BPF_OPTIONS(bpf_map_create_opts, options);
+	int fd;
 
+	options.map_flags = BPF_F_MMAPABLE;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_chunk", sizeof(uint32_t),
+			    sizeof(union unwind_cell), CHUNK_CELLS, &options);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -142,11 +145,12 @@ static uint32_t intern_rule(UnwindMemory *memory, const struct unwind_rule *rule
 
 static int open_rules(UnwindMemory *memory)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	BPF_OPTIONS(bpf_map_create_opts, options);
 	struct unwind_rule gap = {.cfa = CFA_NONE, .extra = NONE_GAP};
 	struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
 	void *rules;
 
+	options.map_flags = BPF_F_MMAPABLE;
 	memory->rules_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "rules", sizeof(uint32_t),
 					  sizeof(struct unwind_rule), RULES_MAX, &options);
 	if (memory->rules_fd < 0)
@@ -167,7 +171,7 @@ static int open_rules(UnwindMemory *memory)
 
 static int open_chunks(UnwindMemory *memory)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options);
+	BPF_OPTIONS(bpf_map_create_opts, options);
 	int fd = new_chunk(), error;
 	void *room;
 
