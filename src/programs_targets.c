@@ -16,13 +16,16 @@
 static int run_iterator(const Programs *programs, struct bpf_program *program, pid_t pid,
 			int (*between)(void *user), void *user)
 {
-	union bpf_iter_link_info info = {.task = {.pid = pid}};
+	union bpf_iter_link_info info;
 	BPF_OPTIONS(bpf_iter_attach_opts, options);
 	struct bpf_link *link;
 	char buffer[SNAPSHOT_PIECE_MAX];
 	ssize_t got;
 	int fd, error = 0;
 
+	/* gcc 15 and later clear only the member of a union that an initializer names. */
+	memset(&info, 0, sizeof(info));
+	info.task.pid = pid;
 	options.link_info = &info;
 	options.link_info_len = sizeof(info);
 	link = bpf_program__attach_iter(program, pid ? &options : NULL);
