@@ -105,6 +105,17 @@ def events_of(thread):
             ran = False
 
 
+def until(thread, sample, event, at):
+    """The last moment that an event's stack may be of. Between a switch-in and the first tick, or the switch-out if
+    that comes first, a profile shows the stack of the latter."""
+    if event == "switch":
+        return at
+    stacks, last = thread.data["samples"]["stack"], sample
+    while last + 1 < len(stacks) and stacks[last + 1] == stacks[sample]:
+        last += 1
+    return thread.times[last]
+
+
 def _word(word):
     """One word of a chain as an expression over "name\tlibrary\n" lines."""
     if word == ".":
@@ -234,7 +245,7 @@ def compare(profile, told, is_root):
         starts = [i["begin_ns"] + offset + SLACK_NS for i in mine]
         for sample, event, at in events_of(thread):
             number = bisect.bisect_right(starts, at) - 1
-            if number >= 0 and at < mine[number]["end_ns"] + offset - SLACK_NS:
+            if number >= 0 and until(thread, sample, event, at) < mine[number]["end_ns"] + offset - SLACK_NS:
                 _take(verdict, stacks.user(thread, sample), mine[number], event, is_root)
     return verdict
 
