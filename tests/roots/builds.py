@@ -18,7 +18,7 @@ BUILDS = {
 TESTED = "gcc_release"  # what the suites run
 WITHOUT_PARTS = "clang_debug"  # configured as if the libraries of all parts were missing
 PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
-SUITES = ("unit", "cli.", "record.", "symbols.", "unwind.")
+SUITES = ("unit", "cli.", "record.", "symbols.", "unwind.", "places.")
 PKG_CONFIG = f"""#!/bin/sh
 case " $* " in *" {'"* | *" '.join(PARTS)} "*) exit 1 ;; esac
 exec pkg-config "$@"
@@ -79,11 +79,21 @@ def test_script(seed, names):
             f"exec python3 -B tests/e2e/runner.py --root {' '.join(names or SUITES)}\n")
 
 
+# What a compiler and its options made must record, too.
+RECORD = """for name in {names}; do
+	said=$(/build/$name/wallprof -q -o /tmp/recorded.json -- true 2>&1) && [ -s /tmp/recorded.json ] &&
+		echo "recorded $name" || printf 'broken %s_records\\n    %s\\n' "$name" "$said"
+	rm -f /tmp/recorded.json
+done
+"""
+
+
 def whole_script(seed, names):
-    """The builds by nobody, in a network namespace that has no network; then the suites by root."""
+    """The builds by nobody, in a network namespace that has no network; then each records, and the suites run, by root."""
     return ("chmod 777 /wallprof /build /ccache\n"
             "unshare --net setpriv --reuid 65534 --regid 65534 --clear-groups "
-            f"/bin/sh -c {shlex.quote(build_script())} && {test_script(seed, names)}")
+            f"/bin/sh -c {shlex.quote(build_script())} &&\n{RECORD.format(names=' '.join(BUILDS))}"
+            f"{test_script(seed, names)}")
 
 
 def results(lines):
@@ -99,6 +109,8 @@ def results(lines):
         words, match = line.split(), RESULT.match(line)
         if words[:1] == ["built"]:
             yield f"build.{words[1]}", "ok", f"{words[2]} s"
+        elif words[:1] == ["recorded"]:
+            yield f"build.{words[1]}_records", "ok", ""
         elif words[:1] == ["broken"]:
             failed = (f"build.{words[1]}", [])
         elif match and match[1] == "not ok":
