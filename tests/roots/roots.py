@@ -3,8 +3,10 @@
 
 Bare ones have what every Debian has. Those to build in have what tools/packages lists besides, installed by the
 code that tools/run and tools/test use. Nothing is changed in a root once it is made: what is done there is done in
-a layer in memory, in a mount namespace of its own, which is gone when its last process is.
+a layer in memory, in a mount namespace of its own, which is gone when its last process is. Several runs may share
+the folder: a root that one of them uses is not replaced.
 """
+import fcntl
 import os
 import shlex
 import shutil
@@ -21,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SUITES = {"12": "bookworm", "13": "trixie", "sid": "sid"}
 OLDEST_S = 7 * 24 * 3600
 # What a root to build in has; one that was made with another list is made anew.
-INSTALL = 'root=/wallprof; . tools/setup.sh; install_packages run part test deb'
+INSTALL = 'root=/wallprof; . tools/setup.sh; install_packages run part test deb bundle'
 INSTALLED_BY = ("tools/packages", "tools/setup.sh")
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
                "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
@@ -99,18 +101,36 @@ def _is_kept(path, wanted):
         return False
 
 
-def _finish(new, path, wanted):
-    (new / "wallprof-root").write_text(wanted)
-    shutil.rmtree(path, ignore_errors=True)
-    new.rename(path)
+_held = {}  # path: the open file whose lock keeps other runs from replacing that root
+
+
+def _obtain(path, wanted, refresh, make):
+    """The root at that path. make(new) fills the folder of a new one if there is none like it, or with refresh."""
+    if path in _held:
+        return Root(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = open(path.with_suffix(".lock"), "w")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    if refresh or not _is_kept(path, wanted):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Another run may have made it while this one waited for the lock.
+        if refresh or not _is_kept(path, wanted):
+            new = path.with_suffix(".new")
+            make(new)
+            (new / "wallprof-root").write_text(wanted)
+            shutil.rmtree(path, ignore_errors=True)
+            new.rename(path)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    _held[path] = lock
     return Root(path)
 
 
 def _bootstrap(suite, new):
     """Raises Unavailable. An archive whose index is out of date is used all the same, which note() is told."""
-    shutil.rmtree(new, ignore_errors=True)
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates", suite, new, packages.mirror()]
+    # With --quiet the messages of apt-get would be missing.
+    command = ["mmdebstrap", "--variant=minbase", "--include=ca-certificates", suite, new, packages.mirror()]
     for late in (False, True):
+        shutil.rmtree(new, ignore_errors=True)  # what a failure left there
         done = subprocess.run(
             [*map(str, command), *(['--aptopt=Acquire::Check-Valid-Until "false"'] if late else [])],
             stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -123,32 +143,29 @@ def _bootstrap(suite, new):
 
 def bare(name, note, refresh=False):
     """The bare root of a release in SUITES. Raises Unavailable."""
-    path = _folder() / f"{SUITES[name]}-bare"
-    wanted = SUITES[name]
-    if _is_kept(path, wanted) and not refresh:
-        return Root(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new, begin = path.with_suffix(".new"), time.monotonic()
-    if _bootstrap(SUITES[name], new):
-        note(f"the archive of {name} is out of date: its index is no longer valid")
-    note(f"root of {name}: made in {time.monotonic() - begin:.0f} s")
-    return _finish(new, path, wanted)
+    def make(new):
+        begin = time.monotonic()
+        if _bootstrap(SUITES[name], new):
+            note(f"the archive of {name} is out of date: its index is no longer valid")
+        note(f"root of {name}: made in {time.monotonic() - begin:.0f} s")
+
+    return _obtain(_folder() / f"{SUITES[name]}-bare", SUITES[name], refresh, make)
 
 
 def full(name, note, refresh=False):
     """The root of a release to build in. Raises Unavailable."""
-    path = _folder() / SUITES[name]
     origin = bare(name, note, refresh)
+
+    def make(new):
+        begin = time.monotonic()
+        shutil.rmtree(new, ignore_errors=True)
+        subprocess.run(["cp", "-a", "--reflink=auto", origin.path, new], check=True)
+        words, _ = _enter(new, f"cd /wallprof && {INSTALL}", {"/wallprof": ROOT}, layered=False)
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT)
+        if done.returncode != 0:
+            raise Unavailable(f"packages of {name}: {done.stderr.strip()[-1500:]}")
+        note(f"root of {name} to build in: made in {time.monotonic() - begin:.0f} s")
+
     made = (origin.path / "wallprof-root").stat().st_mtime
-    wanted = f"{made}\n" + "".join((ROOT / file).read_text() for file in INSTALLED_BY)
-    if _is_kept(path, wanted) and not refresh:
-        return Root(path)
-    new, begin = path.with_suffix(".new"), time.monotonic()
-    shutil.rmtree(new, ignore_errors=True)
-    subprocess.run(["cp", "-a", "--reflink=auto", origin.path, new], check=True)
-    words, _ = _enter(new, f"cd /wallprof && {INSTALL}", {"/wallprof": ROOT}, layered=False)
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode != 0:
-        raise Unavailable(f"packages of {name}: {done.stderr.strip()[-1500:]}")
-    note(f"root of {name} to build in: made in {time.monotonic() - begin:.0f} s")
-    return _finish(new, path, wanted)
+    wanted = f"{made}\n{INSTALL}\n" + "".join((ROOT / file).read_text() for file in INSTALLED_BY)
+    return _obtain(_folder() / SUITES[name], wanted, refresh, make)
