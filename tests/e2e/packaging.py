@@ -17,6 +17,7 @@ OLDEST_LIBC = (2, 36)  # Debian 12's
 # Libraries that are linked into a bundle, as --licenses names their source packages.
 LIBRARIES = {"bzip2", "capstone", "elfutils", "jansson", "libbpf", "libiberty", "libmicrohttpd", "libzstd",
              "xz-utils", "zlib"}
+DEBIAN_ARCHIVES = ("bpf", "bz2", "capstone", "iberty", "jansson", "lzma", "zstd", "z")
 # These libraries call wallprof's functions of these names, which do the same.
 SHARED_NAMES = {"xasprintf", "xcalloc", "xmalloc", "xrealloc", "xstrdup", "xstrndup"}
 # Below the prefix.
@@ -63,9 +64,11 @@ def check_needed(program):
     check(versions and max(versions) <= OLDEST_LIBC, f"{program.name} needs glibc {max(versions, default=None)}")
 
 
-def check_names_no_folder(program, folder):
-    """What is built in another folder is the same."""
-    check(str(folder).encode() not in program.read_bytes(), f"{program.name} has {folder} in it")
+def check_names_no_folder(program, tree):
+    """What is built of the same sources in another folder is the same."""
+    content = program.read_bytes()
+    for folder in (tree, f"{tempfile.gettempdir()}/tmp.", "wallprof-build"):
+        check(str(folder).encode() not in content, f"{program.name} has {folder} in it")
 
 
 def build_id(path):
@@ -103,13 +106,11 @@ def names_in(paths):
     return names
 
 
-def linked_archives(build):
-    """Those of libraries, as the linker's command line has them."""
-    (line,) = [text for text in (build / "build.ninja").read_text().splitlines()
-               if "LINK_ARGS" in text and "libmicrohttpd.a" in text]
-    found = {Path(path).resolve() for path in re.findall(r"/\S+\.a\b", line)}
-    found.add(Path(run(["cc", "-print-file-name=libiberty.a"]).strip()).resolve())
-    return found
+def linked_archives():
+    """Those that a bundle is made of: built by tools/bundle-libraries, and Debian's."""
+    found = {path for folder in run([ROOT / "tools" / "bundle-libraries"]).split() for path in Path(folder).glob("lib/*.a")}
+    check(len(found) == 4, f"tools/bundle-libraries built {sorted(found)}")
+    return found | {Path(run(["cc", f"-print-file-name=lib{name}.a"]).strip()).resolve() for name in DEBIAN_ARCHIVES}
 
 
 def check_own_names(mine, archives):
@@ -169,16 +170,19 @@ def check_bundle(program, tree=None):
     size = program.stat().st_size
     check(size <= BUNDLE_MAX, f"{size} bytes, should be {BUNDLE_MAX} at most")
     check_needed(program)
-    check_debug_file(program, program.with_name(program.name + ".debug"))
+    debug = program.with_name(program.name + ".debug")
+    check_debug_file(program, debug)
     check_licenses(run([program, "--licenses"]))
     check_reads_zstd(program)
     if not tree:
         return
-    check_names_no_folder(program, tree)
-    build = tree / "build-bundle"
-    mine = set(names_in([*(build / "wallprof.p").glob("*.o"), build / "libcore.a"]))
+    for file in (program, debug):
+        check_names_no_folder(file, tree)
+    build = ROOT / "build"
+    run(["ninja", "-C", build, "wallprof"])
+    mine = set(names_in([*(build / "wallprof.p").glob("*.o"), *(build / "libcore.a.p").glob("*.o")]))
     check(len(mine) > 500, f"only {len(mine)} names")
-    check_own_names(mine, linked_archives(build))
+    check_own_names(mine, linked_archives())
 
 
 # ---- the Debian package ----------------------------------------------------------

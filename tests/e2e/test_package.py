@@ -4,7 +4,8 @@ import os
 import subprocess
 
 from harness import ROOT, WALLPROF, Profile, Skip, check, expect_failure, needs_command, needs_root
-from packaging import DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_needed, check_own_names, run
+from packaging import (DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_names_no_folder, check_needed,
+                       check_own_names, run)
 
 HOST_ONLY = "it is about building"
 UNTIMED = True
@@ -56,6 +57,7 @@ def test_checks_of_packages(context):
     """What tools/roots checks in a bundle fails for a program that is none."""
     needs_command("readelf")
     expect_failure(check_needed, WALLPROF)
+    expect_failure(check_names_no_folder, WALLPROF, ROOT)
     licenses = subprocess.run([WALLPROF, "--licenses"], capture_output=True, text=True, check=True).stdout
     expect_failure(check_licenses, licenses)
     archive = context.path("libx.a")
