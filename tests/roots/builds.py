@@ -100,7 +100,7 @@ def results(lines):
     """(name, ok | not ok | skip | note, why) of what the whole script prints, as it comes."""
     failed = None
     for line in map(str.rstrip, lines):
-        if failed and line.startswith("    "):
+        if failed and (line.startswith("    ") or not line):
             failed[1].append(line[4:])
             continue
         if failed:

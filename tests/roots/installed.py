@@ -48,7 +48,7 @@ def make(command, release, tree, folder, note):
     else:
         said = roots.full(release, note).run(
             f"cd /wallprof && exec tools/package {command} /out",
-            {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release)},
+            {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release, "packages")},
             {"CCACHE_DIR": "/ccache", "XDG_CACHE_HOME": "/ccache", "PATH": f"{CCACHE}:{roots.ENVIRONMENT['PATH']}"})
     made = folder / Path(said.split()[-1]).name
     check(made.is_file(), f"tools/package {command} made no {made}: {said[-500:]}")

@@ -38,9 +38,9 @@ mount -t tmpfs -o mode=1777 tmp tmp
 """
 
 
-def ccache_folder(name):
-    """What compilers have made in that root is kept, too."""
-    path = _folder() / f"{SUITES[name]}-ccache"
+def ccache_folder(name, purpose="ccache"):
+    """What compilers have made in that root is kept, too; of each user apart, as none could write in another's."""
+    path = _folder() / f"{SUITES[name]}-{purpose}"
     path.mkdir(parents=True, exist_ok=True)
     return path
 
