@@ -258,12 +258,12 @@ def run_guest(runner, suites):
         runner.run(name, function)
 
 
-def run_beside_kernels(runner, room, left, thread):
+def run_beside_kernels(runner, room, left, thread, long):
     """On the other CPU, and where the machines want both, they have them: a thread has a policy of its own,
     and what it starts has that, too."""
     thread.append(threading.get_native_id())
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    runner.run_matrix("roots", "roots", "WALLPROF_SKIP_ROOTS")
+    runner.run_matrix("roots", "roots", "WALLPROF_SKIP_ROOTS", *(["--long"] if long else []))
     fuzz.run(runner, room)
     runner.run_modules(left)
 
@@ -275,7 +275,7 @@ def run_together(runner, untimed, long):
     room = Semaphore(fuzz.AT_A_TIME - 1)
     with ThreadPoolExecutor(1) as pool:
         thread = []
-        beside = pool.submit(run_beside_kernels, runner, room, left, thread)
+        beside = pool.submit(run_beside_kernels, runner, room, left, thread, long)
         try:
             runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
         finally:
