@@ -268,6 +268,33 @@ def run_beside_kernels(runner, room, left, thread, long):
     runner.run_modules(left)
 
 
+def children_of(pid):
+    """The processes that it started, those that these started, and so on."""
+    children = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = path.read_text().rpartition(")")[2].split()[1]
+        except OSError:  # it has ended meanwhile
+            continue
+        children.setdefault(int(parent), []).append(int(path.parent.name))
+    found, left = [], [pid]
+    while left:
+        more = children.get(left.pop(), [])
+        found += more
+        left += more
+    return found
+
+
+def leave_idle_class(threads):
+    """What runs beside the machines has had only what they left; from now on it has its share."""
+    for number in [*threads, *children_of(os.getpid())]:
+        try:
+            if os.sched_getscheduler(number) == os.SCHED_IDLE:
+                os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
+        except OSError:
+            pass
+
+
 def run_together(runner, untimed, long):
     """What holds no times to account, beside the kernel matrix and after it."""
     left = deque(untimed)
@@ -280,8 +307,7 @@ def run_together(runner, untimed, long):
             runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
         finally:
             room.release()
-            for number in thread:
-                os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
+            leave_idle_class(thread)
         workers = os.cpu_count() + 1  # many of them wait more than they compute
         with ThreadPoolExecutor(workers) as suites_at_once:
             for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]:

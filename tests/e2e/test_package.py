@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from harness import ROOT, WALLPROF, Profile, Skip, check, expect_failure, needs_command, needs_root
+from harness import ROOT, WALLPROF, Profile, Skip, check, expect_failure, is_long, needs_command, needs_root
 from packaging import (DEBIAN_ZSH, ZSH, check_installed, check_licenses, check_names_no_folder, check_needed,
                        check_own_names, run)
 
@@ -38,6 +38,8 @@ def check_records(context, program):
 
 
 def test_tarball(context):
+    if not is_long():
+        raise Skip("only with --long: tools/roots builds the tarball in every run")
     needs_root()
     needs_command("setpriv")
     tree, root = unpack(context), context.path("root")
