@@ -5,6 +5,8 @@ import gzip
 import io
 import itertools
 import json
+import os
+import signal
 import sys
 
 import harness
@@ -215,3 +217,23 @@ def test_skipped_units(_context):
                  "TAP version 14\n1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP\n# ok - tests\n"):
         told = list(runner.tap_results(text))
         check(told == [("a", "ok"), ("b", "not ok"), ("c", "skip")], f"{text!r}: {told}")
+
+
+def test_idle_class_is_left(context):
+    """By a process and those that it started, and by no other."""
+    def start():
+        return context.start(["chrt", "-i", "0", "sh", "-c", "sleep 60 & wait"], start_new_session=True)
+
+    def policies(pids):
+        return {os.sched_getscheduler(pid) for pid in pids}
+
+    harness.needs_command("chrt")
+    ours, parent = start(), context.start(["sleep", "60"])
+    harness.wait_until(lambda: len(runner.children_of(ours.pid)) == 1, "the shell has a child")
+    tree = [ours.pid, *runner.children_of(ours.pid)]
+    check(policies(tree) == {os.SCHED_IDLE}, f"it began as {policies(tree)}")
+    check(set(tree) <= set(runner.children_of(os.getpid())), "children of ours are missing")
+    check(runner.children_of(parent.pid) == [], "a process without children has some")
+    runner.leave_idle_class([])
+    check(policies(tree) == {os.SCHED_OTHER}, f"it went on as {policies(tree)}")
+    os.killpg(ours.pid, signal.SIGKILL)
