@@ -47,7 +47,7 @@ static bool is_static_c(const char *function)
 }
 
 /*
- * C++'s and Rust's standard libraries, whose functions are inlined into the program or linked into
+ * C++'s and Rust's standard libraries. Their functions are inlined into the program or linked into
  * its file. "<std::fs::File as std::io::Read>::read" is one, "<app::Log as std::io::Write>::write"
  * is the program's.
  */

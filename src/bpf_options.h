@@ -9,8 +9,8 @@
 
 /*
  * Declares struct type name with no option set. It is used in the place of LIBBPF_OPTS(): libbpf
- * refuses options whose padding is not zero, and LIBBPF_OPTS() copies a literal, whose padding gcc
- * does not set at -O0.
+ * refuses options whose padding is not zero, and LIBBPF_OPTS() copies a literal, and gcc does
+ * not set the padding of a literal at -O0.
  */
 #define BPF_OPTIONS(type, name)                                                                    \
 	struct type name;                                                                          \

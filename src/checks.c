@@ -56,7 +56,7 @@ static bool kernel_is_new_enough(const struct utsname *uts)
 	"the kernel refuses them (where kernel.perf_event_paranoid is 3 or more, as in Debian, "   \
 	"root alone may open them): run as root, or sysctl kernel.perf_event_paranoid=2"
 
-/* To become root is no remedy for root without the capability, nor in a user namespace. */
+/* Becoming root does not help root without the capability, nor root of a user namespace. */
 static const char *capability_remedy(bool in_user_namespace)
 {
 	if (in_user_namespace)

@@ -269,7 +269,7 @@ static int report(const Options *options, const Invoker *invoker)
 		return EXIT_FAILURE;
 	}
 	if (!found) {
-		log_error("nobody waited below a function called %s", options->function);
+		log_error("no waits under a function named %s", options->function);
 		return EXIT_FAILURE;
 	}
 	return EXIT_SUCCESS;

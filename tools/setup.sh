@@ -24,7 +24,7 @@ is_present() {
 	esac
 }
 
-# The lines "kind packages sign upstream" of these kinds whose sign is not there.
+# The lines "kind packages sign upstream" of these kinds that have no sign of being there.
 absent_lines() {
 	while read -r kind package sign upstream; do
 		case " $* " in *" $kind "*) ;; *) continue ;; esac

@@ -135,7 +135,7 @@ int main(void) { spin_here(); return 0; }
 
 
 def compile_spin(folder):
-    """A program whose debug information zstd has compressed."""
+    """A program with debug information that zstd has compressed."""
     source, program = folder / "spin.c", folder / "spin"
     source.write_text(SPIN)
     run(["cc", "-g", "-O1", source, "-o", program])

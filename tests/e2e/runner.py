@@ -188,13 +188,13 @@ class Runner:
         begin = time.monotonic()
         with subprocess.Popen([harness.ROOT / "tools" / tool, *arguments], text=True, stdout=subprocess.PIPE,
                               env={**os.environ, "WALLPROF_SEED": str(self.seed)}) as matrix:
-            told = sum(self.take_matrix_line(line.rstrip("\n")) for line in matrix.stdout)
-        if told == 0 or matrix.returncode not in (0, 1):
+            results = sum(self.take_matrix_line(line.rstrip("\n")) for line in matrix.stdout)
+        if results == 0 or matrix.returncode not in (0, 1):
             self.fails(suite, f"tools/{tool} did not run (status {matrix.returncode})")
         self.times.add_test(suite, time.monotonic() - begin)
 
     def take_matrix_line(self, line):
-        """Whether it told that a test passed or failed."""
+        """Whether the line is the result of a test that ran."""
         match = MATRIX_RESULT.match(line)
         if match and match[1] == "ok":
             self.passes(match[2])

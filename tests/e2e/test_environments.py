@@ -19,7 +19,7 @@ recorded = []  # bytes of a capture
 
 
 def put_capture(context):
-    """A capture c of a program that computes, whose names are not in it: recorded once."""
+    """A capture c of a program that computes, without names: recorded once."""
     path = context.path("c")
     if not recorded:
         context.wallprof("record", "-q", "--defer-symbols", "-o", path, "--", *context.workload("burn", threads=2, ms=50))
@@ -65,7 +65,7 @@ AS_OUTSIDE = ("run as root", "sysctl", "setcap", "--cap-add")
 
 
 def test_user_namespace(context):
-    """Root there has every capability, and none that counts: becoming root is no remedy."""
+    """Root there has every capability, and none that counts: becoming root does not help."""
     new_user = ("--user", "--map-root-user")
     done = run_in(context, RECORD, WALLPROF, options=new_user)
     check_failed(done, IN_NAMESPACE, AS_OUTSIDE)

@@ -215,8 +215,8 @@ def test_skipped_units(_context):
     """A unit test that skips itself is no pass, whichever version of cmocka says so."""
     for text in ("1..3\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP c\n# ok - tests\n",
                  "TAP version 14\n1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP\n# ok - tests\n"):
-        told = list(runner.tap_results(text))
-        check(told == [("a", "ok"), ("b", "not ok"), ("c", "skip")], f"{text!r}: {told}")
+        results = list(runner.tap_results(text))
+        check(results == [("a", "ok"), ("b", "not ok"), ("c", "skip")], f"{text!r}: {results}")
 
 
 def test_idle_class_is_left(context):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Waits and wakeups are told apart by the program's own functions, however many the run-time system has above them.
+"""Waits and wakeups are separated by the program's own functions, however many the run-time system has above them.
 
 Of musl only the unit test knows (run_time): as it is packaged it has no unwind tables, so stacks end in it.
 """

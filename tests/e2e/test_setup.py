@@ -47,7 +47,7 @@ def test_options_are_remembered(context):
             (["-Dtests=enabled"], []),
             ([], [])):                                          # tools/run after it
         check(called(context, *options) == wanted, f"{options}: not {wanted}")
-    # A folder that was configured by a version with other options is set up anew.
+    # A folder that was configured by a version with other options is set up again.
     (context.path("bin") / "meson").write_text(MESON + '[ "$1" != configure ]\n')
     check(called(context, "-Dtests=disabled") == ["meson configure", "meson setup", "ninja"],
           "what cannot be configured is not set up")

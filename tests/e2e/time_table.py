@@ -39,12 +39,12 @@ class TimeTable:
         self.lock, self.suites = threading.Lock(), defaultdict(float)
         self.begin, self.begin_busy = time.monotonic(), busy_s()
         # What tools/test did before: /proc/uptime and the first line of /proc/stat when it began.
-        told = os.environ.get("WALLPROF_TEST_BEGIN", "").split("|")
-        if len(told) == 2:
-            seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - float(told[0].split()[0])
-            self.add_row("installing and building", seconds, busy_s() - busy_s(told[1]))
+        begin = os.environ.get("WALLPROF_TEST_BEGIN", "").split("|")
+        if len(begin) == 2:
+            seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - float(begin[0].split()[0])
+            self.add_row("installing and building", seconds, busy_s() - busy_s(begin[1]))
             self.begin -= seconds
-            self.begin_busy = busy_s(told[1])
+            self.begin_busy = busy_s(begin[1])
 
     def add_row(self, name, seconds, busy):
         self.rows.append((name, seconds, busy / (seconds * os.cpu_count()) if seconds > 0 else 0))
@@ -72,6 +72,6 @@ class TimeTable:
         for name, seconds, share in self.rows:
             if seconds < SHOWN_S:
                 continue
-            told = "" if share is None else f" {share:4.0%}"
+            cpu = "" if share is None else f" {share:4.0%}"
             over = f"  over its share of {allowed[name]} s" if seconds > allowed.get(name, seconds) else ""
-            print(f"# {name:<56} {seconds:6.0f}{told}{over}")
+            print(f"# {name:<56} {seconds:6.0f}{cpu}{over}")

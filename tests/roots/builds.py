@@ -94,12 +94,17 @@ def test_script(seed, names):
             f"exec python3 -B tests/e2e/runner.py --root {' '.join(names)}\n")
 
 
-# What a compiler and its options made must record, too.
+# What a compiler and its options made must record, too; and the parts must have been left out where they should be.
 RECORD = """for name in {names}; do
 	said=$(/build/$name/wallprof -q -o /tmp/recorded.json -- true 2>&1) && [ -s /tmp/recorded.json ] &&
 		echo "recorded $name" || printf 'broken %s_records\\n    %s\\n' "$name" "$said"
 	rm -f /tmp/recorded.json
 done
+said=$(/build/{without_parts}/wallprof open /tmp/no.json 2>&1 || true)
+case $said in
+*"built without"*) echo "built without_parts 0" ;;
+*) printf 'broken without_parts\\n    open says: %s\\n' "$said" ;;
+esac
 """
 
 
@@ -107,7 +112,7 @@ def whole_script(seed, names):
     """The builds by nobody, in a network namespace that has no network; then each records, and the suites run, by root."""
     return ("chmod 777 /wallprof /build /ccache\n"
             "unshare --net setpriv --reuid 65534 --regid 65534 --clear-groups "
-            f"/bin/sh -c {shlex.quote(build_script())} &&\n{RECORD.format(names=' '.join(BUILDS))}"
+            f"/bin/sh -c {shlex.quote(build_script())} &&\n{RECORD.format(names=' '.join(BUILDS), without_parts=WITHOUT_PARTS)}"
             f"{test_script(seed, names)}")
 
 

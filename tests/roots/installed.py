@@ -14,7 +14,7 @@ from harness import GIVE_UP_S, Profile, check
 
 CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, too
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
-# As a user does it; the last command serves the profile until it is told to end.
+# As a user does it; the last command serves the profile until it gets SIGTERM.
 USE = """set -eu
 cd /tmp
 {program} --version

@@ -22,7 +22,7 @@ from packages import Unavailable
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = {"12": "bookworm", "13": "trixie", "sid": "sid"}
 OLDEST_S = 7 * 24 * 3600
-# What a root to build in has; one that was made with another list is made anew.
+# What a root to build in has; one that was made with another list is made again.
 INSTALL = 'root=/wallprof; . tools/setup.sh; install_packages run part test deb bundle'
 INSTALLED_BY = ("tools/packages", "tools/setup.sh")
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
@@ -101,7 +101,7 @@ def _is_kept(path, wanted):
         return False
 
 
-_held = {}  # path: the open file whose lock keeps other runs from replacing that root
+_held = {}  # path: the open file with the lock that keeps other runs from replacing that root
 
 
 def _obtain(path, wanted, refresh, make):
@@ -126,7 +126,7 @@ def _obtain(path, wanted, refresh, make):
 
 
 def _bootstrap(suite, new):
-    """Raises Unavailable. An archive whose index is out of date is used all the same, which note() is told."""
+    """Raises Unavailable. An archive whose index is out of date is used all the same, and note() says so."""
     # With --quiet the messages of apt-get would be missing.
     command = ["mmdebstrap", "--variant=minbase", "--include=ca-certificates", suite, new, packages.mirror()]
     for late in (False, True):

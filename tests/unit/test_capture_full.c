@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a capture holds whose file may not grow any more. */
+/* What a capture holds when its file may not grow any more. */
 #include "capture.h"
 #include "make_record.h"
 #include <errno.h>
@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "count_records.h"
+
 /* Noise, so that frames are as large as their records. */
 static struct record *make_noise(unsigned *seed)
 {
@@ -21,22 +23,6 @@ static struct record *make_noise(unsigned *seed)
 	for (size_t i = sizeof(*record); i < record->len; i++)
 		((uint8_t *)record)[i] = rand_r(seed);
 	return record;
-}
-
-/* Nothing in the file may be damaged. */
-static uint64_t count_records(const char *path)
-{
-	const struct record *record;
-	CaptureReader *reader;
-	const char *message;
-	uint64_t count = 0;
-
-	assert_int_equal(capture_reader_open(path, &reader, &message), 0);
-	while (capture_read(reader, &record) > 0)
-		count++;
-	assert_null(capture_reader_damage(reader));
-	capture_reader_free(reader);
-	return count;
 }
 
 /* Frames of ten records of 4 KiB each, until the file may not grow. Returns the records in it. */

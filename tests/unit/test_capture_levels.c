@@ -7,6 +7,8 @@
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 
+#include "count_records.h"
+
 /* 40,000 wake-ups, each a little later than the one before. Returns the bytes that they take. */
 static uint64_t write_wakings(const char *path, int level, unsigned int threads)
 {
@@ -28,21 +30,6 @@ static uint64_t write_wakings(const char *path, int level, unsigned int threads)
 	return bytes;
 }
 
-static uint64_t count_wakings(const char *path)
-{
-	const struct record *record;
-	CaptureReader *reader;
-	const char *message;
-	uint64_t count = 0;
-
-	assert_int_equal(capture_reader_open(path, &reader, &message), 0);
-	while (capture_read(reader, &record) > 0)
-		count++;
-	assert_null(capture_reader_damage(reader));
-	capture_reader_free(reader);
-	return count;
-}
-
 /* More work makes it smaller; whichever way it was made, it holds the same. */
 static void test_levels(void **state)
 {
@@ -54,12 +41,12 @@ static void test_levels(void **state)
 	path = make_temporary(&fd);
 	close(fd);
 	fast = write_wakings(path, 1, 1);
-	assert_int_equal(count_wakings(path), 40000);
+	assert_int_equal(count_records(path), 40000);
 	slow = write_wakings(path, 19, 1);
-	assert_int_equal(count_wakings(path), 40000);
+	assert_int_equal(count_records(path), 40000);
 	assert_true(slow < fast);
 	write_wakings(path, 3, 4);
-	assert_int_equal(count_wakings(path), 40000);
+	assert_int_equal(count_records(path), 40000);
 	unlink(path);
 	free(path);
 }

@@ -129,7 +129,7 @@ static void test_entry(void **state)
 	}
 }
 
-/* A stack whose root is unknown has a frame for that, which is no function of the program. */
+/* A stack with an unknown root has a frame that says so. It is not a function of the program. */
 static void test_truncated(void **state)
 {
 	static const uint64_t pc = AVMA + 0x40;
