@@ -106,13 +106,18 @@ def events_of(thread):
 
 
 def until(thread, sample, event, at):
-    """The last moment that an event's stack may be of. Between a switch-in and the first tick, or the switch-out if
-    that comes first, a profile shows the stack of the latter."""
-    if event == "switch":
+    """The last moment that an event's stack may be of. From a switch-in to the first tick, or to the switch-out if that
+    comes first, a profile shows the stack of the latter; later ticks have stacks of their own."""
+    def ran(i):
+        return i >= 0 and by_state(thread.sample_categories[i], thread.leaves[i]) == "running"
+
+    if event == "switch" or ran(sample - 1):
         return at
     stacks, last = thread.data["samples"]["stack"], sample
-    while last + 1 < len(stacks) and stacks[last + 1] == stacks[sample]:
+    while last + 1 < len(stacks) and stacks[last + 1] == stacks[sample] and ran(last + 1):
         last += 1
+        if thread.weights[last] > 0:
+            break
     return thread.times[last]
 
 
