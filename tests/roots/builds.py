@@ -21,7 +21,7 @@ PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
 # What the compiler, libc, libbpf, libdw or a tool of the release can change; each names at least one test. Left out is
 # what depends on the kernel or on wallprof alone: the host and the kernel matrix run that; a long run has it here, too.
 SUITES = (
-    "unit",
+    "unit.",
     "cli.help_and_version", "cli.bad_arguments", "cli.missing_privilege", "cli.record_export_report",
     "cli.suffix_chooses_compression",
     "record.threads_asleep_from_start_to_end", "record.pid_namespace",
@@ -32,7 +32,7 @@ SUITES = (
     "unwind.exceptions",
     "places.",
 )
-LONG_SUITES = ("unit", "cli.", "record.", "symbols.", "unwind.", "places.")
+LONG_SUITES = ("unit.", "cli.", "record.", "symbols.", "unwind.", "places.")
 PKG_CONFIG = f"""#!/bin/sh
 case " $* " in *" {'"* | *" '.join(PARTS)} "*) exit 1 ;; esac
 exec pkg-config "$@"

@@ -10,9 +10,11 @@ from urllib.parse import unquote
 
 import packages
 import roots
-from harness import GIVE_UP_S, Profile, check
+from harness import GIVE_UP_S, Profile, cache_folder, check
 
 CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, too
+# A package is built in a temporary folder, which its options map away: what was compiled in another one will do.
+CCACHE_OPTIONS = {"CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-ffile-prefix-map=* -fdebug-prefix-map=*"}
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
 # As a user does it; the last command serves the profile until it gets SIGTERM.
 USE = """set -eu
@@ -40,16 +42,18 @@ def make(command, release, tree, folder, note):
     """What `tools/package COMMAND` makes of this tree on that release: the machine's own, or in a root."""
     folder.mkdir(exist_ok=True)
     if release == packages.release():
+        # debhelper gives a build a HOME of its own.
+        environment = {**os.environ, **CCACHE_OPTIONS, "CCACHE_DIR": str(cache_folder() / "ccache"),
+                       "PATH": f"{CCACHE}:{os.environ['PATH']}"}
         done = subprocess.run([tree / "tools" / "package", command, folder], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True,
-                              env={**os.environ, "PATH": f"{CCACHE}:{os.environ['PATH']}", "CCACHE_NOHASHDIR": "1"})
+                              capture_output=True, text=True, env=environment)
         check(done.returncode == 0, f"tools/package {command}: {done.stderr.strip()[-2000:]}")
         said = done.stdout
     else:
         said = roots.full(release, note).run(
             f"cd /wallprof && exec tools/package {command} /out",
             {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release, "packages")},
-            {"CCACHE_DIR": "/ccache", "XDG_CACHE_HOME": "/ccache", "PATH": f"{CCACHE}:{roots.ENVIRONMENT['PATH']}"})
+            {**CCACHE_OPTIONS, "CCACHE_DIR": "/ccache", "XDG_CACHE_HOME": "/ccache", "PATH": f"{CCACHE}:{roots.ENVIRONMENT['PATH']}"})
     made = folder / Path(said.split()[-1]).name
     check(made.is_file(), f"tools/package {command} made no {made}: {said[-500:]}")
     return made
