@@ -389,19 +389,45 @@ static char *escaped(const char *text)
 	return escaped;
 }
 
-static int listen_on(Server *server, uint16_t port)
+/*
+ * Of its own, for what MHD_start_daemon() leaves in errno need not be why it failed: since 1.0 a
+ * port that is in use comes back as EBADF. Returns a listening socket, or a negative errno.
+ */
+static int listening_socket(uint16_t port)
 {
 	struct sockaddr_in address = {
 		.sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
 
-	errno = 0;
+	if (fd < 0)
+		return -errno;
+	/* Connections of an earlier server that are in TIME_WAIT are no reason to take another
+	 * port. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    listen(fd, SOMAXCONN) == 0)
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+static int listen_on(Server *server, uint16_t port)
+{
+	int fd = listening_socket(port);
+
+	if (fd < 0)
+		return fd;
 	server->port = port;
+	errno = 0;
+	/* The socket is the daemon's from here on, whether it starts or not. */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL, port, may_connect, server, take_request, server,
-		MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_SECONDS,

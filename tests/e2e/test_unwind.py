@@ -103,8 +103,10 @@ def test_vdso(context):
 
 
 def test_signal_on_another_stack(context):
+    """Until the program's table is made, the recorder has a copy of the stack to walk: that of the signal, which ends
+    where the stack that was interrupted is another. On a busy machine that takes some of the handler's first sleeps."""
     profile, told = record(context, WORKLOADS / "unwind-signal", context.random.randint(3, 9), 30)
-    check_all(profile, told)
+    check_all(profile, told, copies_share=0.1)
 
 
 def test_static_program(context):

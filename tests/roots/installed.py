@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is handed on, in bare roots: the one-file program and the package record, report, export and open there."""
+import contextlib
 import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,6 +18,7 @@ CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, to
 # A package is built in a temporary folder, which its options map away: what was compiled in another one will do.
 CCACHE_OPTIONS = {"CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-ffile-prefix-map=* -fdebug-prefix-map=*"}
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
+FIRST_PORT = 3000  # where `open` listens, if it is free
 # As a user does it; the last command serves the profile until it gets SIGTERM.
 USE = """set -eu
 cd /tmp
@@ -70,8 +73,25 @@ def fetch(url):
     return done.stdout
 
 
+@contextlib.contextmanager
+def occupied(port):
+    """Nobody else can listen there."""
+    with socket.socket() as listening:
+        try:
+            listening.bind(("127.0.0.1", port))
+            listening.listen()
+        except OSError:  # then it is another's
+            pass
+        yield
+
+
 def check_used(root, program, binds, before=""):
     """It records and exports a profile of ls, reports it, and what it serves is that profile."""
+    with occupied(FIRST_PORT):
+        _check_used(root, program, binds, before)
+
+
+def _check_used(root, program, binds, before):
     process = root.start(before + USE.format(program=shlex.quote(program)), binds)
     lines, page = [], None
     for line in process.stdout:
@@ -81,6 +101,7 @@ def check_used(root, program, binds, before=""):
             break
     try:
         check(page, f"no URL was printed: {''.join(lines).strip()[-1500:]}")
+        check(f":{FIRST_PORT}/" not in unquote(page), f"port {FIRST_PORT} was in use: {page}")
         check(any(re.fullmatch(r"wallprof \d+\.\d+\.\d+", line.strip()) for line in lines), f"no version: {lines}")
         for name in ("recorded.json", "exported.json"):
             check_profile(binds["/out"] / name)
