@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS (12; 60 with --long) from seeds
+"""The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS (8; 60 with --long) from seeds
 that are made here, one or two at a time; then the parsers' lines that were reached are counted,
 and a planted bug must be found. docs/testing.md says how to run one by hand.
 
@@ -233,7 +233,7 @@ def run(runner, room):
     wanted = [name for name in names if runner.is_wanted(f"fuzz.{name}")]
     if not wanted:
         return
-    seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 12))
+    seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 8))
     work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
     try:
         # Nobody waits for it but this suite.

@@ -44,8 +44,8 @@ def tap_results(text):
 
 
 class Runner:
-    def __init__(self, seed, wanted):
-        self.seed, self.wanted = seed, wanted
+    def __init__(self, seed, wanted, without=()):
+        self.seed, self.wanted, self.without = seed, wanted, without
         self.passed, self.failed, self.skipped = [], [], []
         self.whys = []  # of each that failed
         self.again = Counter()  # how often tests were run again
@@ -53,7 +53,7 @@ class Runner:
         self.notes = []  # of the kernel matrix
 
     def is_wanted(self, name):
-        return not self.wanted or any(w in name for w in self.wanted)
+        return (not self.wanted or any(w in name for w in self.wanted)) and not any(w in name for w in self.without)
 
     def passes(self, name, seconds=None):
         self.passed.append(name)
@@ -147,7 +147,7 @@ class Runner:
     def run_cmocka(self, name, test):
         # Their single tests are only known when run: a name may be that of the program,
         # or say which program it is in.
-        if not (self.is_wanted(name) or any(w.startswith(name + ".") for w in self.wanted)):
+        if not self.is_wanted(name + ".") and not any(w.startswith(name + ".") for w in self.wanted):
             return
         environment = {**os.environ, **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP",
                        "WALLPROF_SEED": str(self.seed), "UBSAN_OPTIONS": "halt_on_error=1"}
@@ -258,14 +258,12 @@ def run_guest(runner, suites):
         runner.run(name, function)
 
 
-def run_beside_kernels(runner, room, left, thread, long):
+def run_beside_kernels(threads, run):
     """On the other CPU, and where the machines want both, they have them: a thread has a policy of its own,
     and what it starts has that, too."""
-    thread.append(threading.get_native_id())
+    threads.append(threading.get_native_id())
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    runner.run_matrix("roots", "roots", "WALLPROF_SKIP_ROOTS", *(["--long"] if long else []))
-    fuzz.run(runner, room)
-    runner.run_modules(left)
+    run()
 
 
 def children_of(pid):
@@ -300,19 +298,26 @@ def run_together(runner, untimed, long):
     left = deque(untimed)
     # An emulated machine keeps one CPU busy.
     room = Semaphore(fuzz.AT_A_TIME - 1)
-    with ThreadPoolExecutor(1) as pool:
-        thread = []
-        beside = pool.submit(run_beside_kernels, runner, room, left, thread, long)
+
+    def run_roots():
+        runner.run_matrix("roots", "roots", "WALLPROF_SKIP_ROOTS", *(["--long"] if long else []))
+        fuzz.run(runner, room)
+
+    with ThreadPoolExecutor(2) as pool:
+        threads = []
+        # Roots wait for the network, and suites for what they record.
+        beside = [pool.submit(run_beside_kernels, threads, run)
+                  for run in (run_roots, lambda: runner.run_modules(left))]
         try:
             runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
         finally:
             room.release()
-            leave_idle_class(thread)
-        workers = os.cpu_count() + 1  # many of them wait more than they compute
+            leave_idle_class(threads)
+        workers = os.cpu_count()  # besides the one that has begun: many of them wait more than they compute
         with ThreadPoolExecutor(workers) as suites_at_once:
-            for done in [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]:
-                done.result()
-        beside.result()
+            beside += [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]
+        for done in beside:
+            done.result()
 
 
 def main():
@@ -321,11 +326,12 @@ def main():
                         "and write down in docs/long-run.md what came of it")
     parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--root", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave out tests whose SUITE.TEST contains it")
     parser.add_argument("name", nargs="*", help="run only tests whose SUITE.TEST contains a NAME")
     options = parser.parse_args()
     seed = int(os.environ.get("WALLPROF_SEED") or random.randrange(1 << 31))
     print(f"seed: WALLPROF_SEED={seed}", flush=True)
-    runner, begin = Runner(seed, options.name), time.monotonic()
+    runner, begin = Runner(seed, options.name, options.without), time.monotonic()
     if options.long:
         os.environ["WALLPROF_LONG"] = "1"  # before the suites are read
     # Go's standard library is compiled once, not by each test that builds a program.

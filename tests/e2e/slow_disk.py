@@ -67,7 +67,7 @@ def own_cgroup(controller):
 class Limited(SlowDisk):
     """A disk of which a cgroup gets so many bytes or operations a second; what runs in `with` is in it."""
 
-    HANGS_S = 30  # what takes so long would never end; see __exit__
+    HANGS_S = 15  # what takes so long would never end; see __exit__
 
     def __init__(self, context, path, size=sys.maxsize, operations=sys.maxsize):
         super().__init__(size, operations)

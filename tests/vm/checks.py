@@ -66,7 +66,7 @@ SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "faults.w
              "loss.cpu_comes_back", "privileges.capabilities", "record.pid_namespace", "strip.fork_and_exec",
              "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through", "ticks.followed",
              "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork")
-DRAWN = 3
+DRAWN = 2
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
 
