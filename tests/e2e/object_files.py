@@ -76,6 +76,18 @@ def aliases(program):
     return {name: same for same in names.values() for name in same}
 
 
+def stubs(program):
+    """{address: name} of each instruction in the procedure linkage table: only what disassembles knows their names."""
+    names, name = {}, None
+    for line in run("objdump", "-d", "--no-show-raw-insn", program).splitlines():
+        label = re.match(r"[0-9a-f]+ <(.*)>:$", line)
+        if label:
+            name = label[1] if label[1].endswith("@plt") else None
+        elif name and re.match(r" *[0-9a-f]+:\t", line):
+            names[int(line.partition(":")[0], 16)] = name
+    return names
+
+
 def chains_of(profile, library):
     """As addr2line() gives them, of the frames that a profile has in a library."""
     shared = profile.data["shared"]
