@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+import time_table
 from harness import ROOT, check, expect_failure, needs_command
 
 FOLDERS = ("bpf", "src", "export", "tests", "tools", "docs", ".ci")
@@ -84,3 +85,17 @@ def test_links(_context):
         for link in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
             if "://" not in link:
                 check((document.parent / link).exists(), f"{document.name}: no {link}")
+
+
+def check_shares(shares, alone):
+    """Every suite that runs alone has a share of the 15 minutes, and all of them fit."""
+    check(alone <= set(shares), f"no share for {sorted(alone - set(shares))}")
+    check(sum(shares.values()) <= 15 * 60, f"the shares are {sum(shares.values())} s")
+
+
+def test_shares(_context):
+    shares = time_table.shares()
+    alone = {path.stem[5:] for path in (ROOT / "tests" / "e2e").glob("test_*.py") if "\nUNTIMED = True" not in path.read_text()}
+    check_shares(shares, alone)
+    expect_failure(check_shares, shares, alone | {"another"})
+    expect_failure(check_shares, {**shares, "another": 1000}, alone)
