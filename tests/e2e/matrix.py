@@ -1,26 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the matrices of kernels and of releases print for the runner: `ok NAME`, `not ok NAME # why`, `skip NAME # why`."""
+import sys
+import threading
 import traceback
 
 from harness import Failure, Untimely
 
 
+_printing = threading.Lock()  # of lines that belong together
+
+
+def _say(*lines):
+    with _printing:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+
+
 class Tally:
+    """Counts and prints; several threads may share one."""
+
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.counting = threading.Lock()
+
+    def _count(self, what):
+        with self.counting:
+            setattr(self, what, getattr(self, what) + 1)
 
     def passes(self, name, remark=""):
-        self.passed += 1
-        print(f"ok {name}" + (f" # {remark}" if remark else ""), flush=True)
+        self._count("passed")
+        _say(f"ok {name}" + (f" # {remark}" if remark else ""))
 
     def fails(self, name, why):
-        self.failed += 1
+        self._count("failed")
         first, *rest = str(why).strip().splitlines() or ["no reason given"]
-        print(f"not ok {name} # {first}", *rest, sep="\n#   ", flush=True)
+        _say(f"not ok {name} # {first}", *(f"#   {line}" for line in rest))
 
     def skips(self, name, why):
-        self.skipped += 1
-        print(f"skip {name} # {' '.join(str(why).split())}", flush=True)
+        self._count("skipped")
+        _say(f"skip {name} # {' '.join(str(why).split())}")
 
     def run(self, name, function, again=False):
         """False if it is to be tried `again`, for only a time is wrong."""
@@ -41,4 +59,4 @@ class Tally:
 
 
 def note(text):
-    print(f"# {text}", flush=True)
+    _say(f"# {text}")

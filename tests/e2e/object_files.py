@@ -77,12 +77,13 @@ def aliases(program):
 
 
 def stubs(program):
-    """{address: name} of each instruction in the procedure linkage table: only what disassembles knows their names."""
+    """{address: name} of each instruction in the procedure linkage table: only what disassembles knows their names.
+    Its head, which all of them may jump to, has none: we name it by its place."""
     names, name = {}, None
     for line in run("objdump", "-d", "--no-show-raw-insn", program).splitlines():
-        label = re.match(r"[0-9a-f]+ <(.*)>:$", line)
+        label = re.match(r"0*([0-9a-f]+) <.*?([^<>]*@plt)(-0x10)?>:$|.*>:$", line)
         if label:
-            name = label[1] if label[1].endswith("@plt") else None
+            name = f"fun_{label[1]}" if label[3] else label[2]
         elif name and re.match(r" *[0-9a-f]+:\t", line):
             names[int(line.partition(":")[0], 16)] = name
     return names

@@ -301,19 +301,23 @@ def run_together(runner, untimed, long):
 
     def run_roots():
         runner.run_matrix("roots", "roots", "WALLPROF_SKIP_ROOTS", *(["--long"] if long else []))
+
+    def run_suites():
+        runner.run_modules(left)
         fuzz.run(runner, room)
 
     with ThreadPoolExecutor(2) as pool:
         threads = []
         # Roots wait for the network, and suites for what they record.
         beside = [pool.submit(run_beside_kernels, threads, run)
-                  for run in (run_roots, lambda: runner.run_modules(left))]
+                  for run in (run_roots, run_suites)]
         try:
             runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
         finally:
             room.release()
             leave_idle_class(threads)
-        workers = os.cpu_count()  # besides the one that has begun: many of them wait more than they compute
+        # Besides the one that has begun: many of them wait more than they compute.
+        workers = os.cpu_count()
         with ThreadPoolExecutor(workers) as suites_at_once:
             beside += [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]
         for done in beside:

@@ -16,7 +16,7 @@ from test_walk import ORACLE, check_found, check_gdb, run_gdb
 HOST_ONLY = "it needs gdb"
 UNTIMED = True
 CORES = 3  # of one run of a program
-SOME = 8  # programs, drawn at random, but for the long run
+SOME = 5  # programs, drawn at random, but for the long run
 WANTED = 3  # threads that are where they should be, of each program
 ROUNDS = 64  # at most; a stub of two instructions is seldom met
 

@@ -6,7 +6,7 @@ import subprocess
 from collections import Counter
 
 import stock
-from harness import BUILD, ROOT, WORKLOADS, check, expect_failure, needs_command, needs_root
+from harness import BUILD, ROOT, WORKLOADS, check, expect_failure, is_long, needs_command, needs_root
 
 HOST_ONLY = "it needs the programs"
 UNTIMED = True
@@ -66,9 +66,11 @@ def test_fixtures_by_libdwfl(context):
 
 
 def test_stock_by_libdwfl(context):
-    """1,000 stops and more over the programs of test_complete."""
-    stops = 0
-    for name, make in stock.ALL.items():
+    """1,000 stops and more over the programs of test_complete; half of them, and as many stops, if the run is not a long one."""
+    stops, programs = 0, sorted(stock.ALL.items())
+    if not is_long():
+        programs = context.random.sample(programs, (len(programs) + 1) // 2)
+    for name, make in programs:
         found, text = collect(
             lambda: stop_by_libdwfl(context, make(context), 150, 6000), 150)
         print(f"# {name} against libdwfl: {dict(found)}", flush=True)
@@ -76,7 +78,7 @@ def test_stock_by_libdwfl(context):
         # that only the leaf has. How many are cut short in all is test_complete's.
         check_found(found, f"{name}: {text}", cut_share=1 if name == "node" else 0.03)
         stops += found["stops"]
-    check(stops >= 1000, f"{stops} stops only")
+    check(stops >= (1000 if is_long() else 500), f"{stops} stops only")
 
 
 def test_altered_by_libdwfl(context):

@@ -12,7 +12,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import packages
@@ -102,12 +104,18 @@ def _is_kept(path, wanted):
 
 
 _held = {}  # path: the open file with the lock that keeps other runs from replacing that root
+_obtaining = defaultdict(threading.Lock)  # path: which thread looks after it
 
 
 def _obtain(path, wanted, refresh, make):
     """The root at that path. make(new) fills the folder of a new one if there is none like it, or with refresh."""
-    if path in _held:
-        return Root(path)
+    with _obtaining[path]:
+        if path not in _held:
+            _held[path] = _lock_kept(path, wanted, refresh, make)
+    return Root(path)
+
+
+def _lock_kept(path, wanted, refresh, make):
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = open(path.with_suffix(".lock"), "w")
     fcntl.flock(lock, fcntl.LOCK_SH)
@@ -121,8 +129,7 @@ def _obtain(path, wanted, refresh, make):
             shutil.rmtree(path, ignore_errors=True)
             new.rename(path)
         fcntl.flock(lock, fcntl.LOCK_SH)
-    _held[path] = lock
-    return Root(path)
+    return lock
 
 
 def _bootstrap(suite, new):
