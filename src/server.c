@@ -390,8 +390,8 @@ static char *escaped(const char *text)
 }
 
 /*
- * Of its own, for what MHD_start_daemon() leaves in errno need not be why it failed: since 1.0 a
- * port that is in use comes back as EBADF. Returns a listening socket, or a negative errno.
+ * The server opens the socket itself, because errno after MHD_start_daemon() is not reliable:
+ * since 1.0 it is EBADF when the port is in use. Returns a listening socket, or a negative errno.
  */
 static int listening_socket(uint16_t port)
 {
@@ -405,8 +405,7 @@ static int listening_socket(uint16_t port)
 
 	if (fd < 0)
 		return -errno;
-	/* Connections of an earlier server that are in TIME_WAIT are no reason to take another
-	 * port. */
+	/* Connections of an earlier server in TIME_WAIT are no reason to take another port. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
 	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    listen(fd, SOMAXCONN) == 0)
@@ -424,7 +423,10 @@ static int listen_on(Server *server, uint16_t port)
 		return fd;
 	server->port = port;
 	errno = 0;
-	/* The socket is the daemon's from here on, whether it starts or not. */
+	/*
+	 * MHD_stop_daemon() closes the socket. If the start fails, libmicrohttpd may have closed it
+	 * already, so it is not closed here.
+	 */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL, port, may_connect, server, take_request, server,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,

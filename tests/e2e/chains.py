@@ -268,11 +268,6 @@ def _take(verdict, frames, interval, event, is_root):
                              + " > ".join(f.name for f in frames))
 
 
-def cut_as(verdict, mark):
-    """How many stacks were cut short with that mark."""
-    return sum(n for text, n in verdict.cut.items() if f"[truncated: {mark}]" in text)
-
-
 def check_told(profile, told, is_root, marked_share=0.0, wanted=("tick", "switch"), copies_share=0.0):
     """No stack is wrong, at most such a share is cut short, and there were some of each kind.
 
@@ -285,9 +280,12 @@ def check_told(profile, told, is_root, marked_share=0.0, wanted=("tick", "switch
     for event in wanted:
         if not any(e == event for e, _ in verdict.exact):
             raise Untimely(f"no {event} within what was told: {verdict}")
-    overwritten = sum(n for text, n in verdict.cut.items()
-                      if any(f" {name} " in f"{text} " for name in EH_RETURN))
-    of_copies = cut_as(verdict, "copy of stack too short") if copies_share else 0
+    overwritten = of_copies = 0
+    for text, n in verdict.cut.items():
+        if any(f" {name} " in f"{text} " for name in EH_RETURN):
+            overwritten += n
+        elif "[truncated: copy of stack too short]" in text and copies_share:
+            of_copies += n
     check(marked - overwritten - of_copies <= marked_share * (exact + marked)
           and overwritten <= EH_RETURN_SHARE * (exact + marked)
           and of_copies <= copies_share * (exact + marked),

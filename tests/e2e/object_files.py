@@ -77,8 +77,8 @@ def aliases(program):
 
 
 def stubs(program):
-    """{address: name} of each instruction in the procedure linkage table: only what disassembles knows their names.
-    Its head, which all of them may jump to, has none: we name it by its place."""
+    """{address: name} of each instruction in the procedure linkage table: only a disassembler names them.
+    Its first entry, which the others may jump to, has no name, and gets one of its place."""
     names, name = {}, None
     for line in run("objdump", "-d", "--no-show-raw-insn", program).splitlines():
         label = re.match(r"0*([0-9a-f]+) <.*?([^<>]*@plt)(-0x10)?>:$|.*>:$", line)

@@ -147,7 +147,7 @@ class Runner:
     def run_cmocka(self, name, test):
         # Their single tests are only known when run: a name may be that of the program,
         # or say which program it is in.
-        if not self.is_wanted(name + ".") and not any(w.startswith(name + ".") for w in self.wanted):
+        if not self.is_wanted(name) and not any(w.startswith(name + ".") for w in self.wanted):
             return
         environment = {**os.environ, **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP",
                        "WALLPROF_SEED": str(self.seed), "UBSAN_OPTIONS": "halt_on_error=1"}
@@ -188,8 +188,11 @@ class Runner:
         begin = time.monotonic()
         with subprocess.Popen([harness.ROOT / "tools" / tool, *arguments], text=True, stdout=subprocess.PIPE,
                               env={**os.environ, "WALLPROF_SEED": str(self.seed)}) as matrix:
-            results = sum(self.take_matrix_line(line.rstrip("\n")) for line in matrix.stdout)
-        if results == 0 or matrix.returncode not in (0, 1):
+            results, failed = 0, False
+            for line in matrix.stdout:
+                results += self.take_matrix_line(line.rstrip("\n"))
+                failed |= line.startswith("not ok ")
+        if results == 0 or matrix.returncode != int(failed):
             self.fails(suite, f"tools/{tool} did not run (status {matrix.returncode})")
         self.times.add_test(suite, time.monotonic() - begin)
 
@@ -258,12 +261,25 @@ def run_guest(runner, suites):
         runner.run(name, function)
 
 
-def run_beside_kernels(threads, run):
-    """On the other CPU, and where the machines want both, they have them: a thread has a policy of its own,
-    and what it starts has that, too."""
-    threads.append(threading.get_native_id())
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    run()
+class IdleClass:
+    """What runs beside the guests has only what these leave of the CPUs: a thread has a policy of its own, and what it
+    starts has that, too. From leave() on it has its share."""
+
+    def __init__(self):
+        self.lock, self.is_over = threading.Lock(), False
+
+    def run(self, function):
+        with self.lock:
+            if not self.is_over:
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        function()
+
+    def leave(self):
+        with self.lock:
+            self.is_over = True
+        # Who is in the class may start others meanwhile.
+        while any([leave_idle_class(task) for pid in (os.getpid(), *children_of(os.getpid())) for task in tasks_of(pid)]):
+            pass
 
 
 def children_of(pid):
@@ -283,14 +299,22 @@ def children_of(pid):
     return found
 
 
-def leave_idle_class(threads):
-    """What runs beside the machines has had only what they left; from now on it has its share."""
-    for number in [*threads, *children_of(os.getpid())]:
-        try:
-            if os.sched_getscheduler(number) == os.SCHED_IDLE:
-                os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
-        except OSError:
-            pass
+def tasks_of(pid):
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:  # it has ended meanwhile
+        return []
+
+
+def leave_idle_class(task):
+    """Whether that thread was in it."""
+    try:
+        if os.sched_getscheduler(task) != os.SCHED_IDLE:
+            return False
+        os.sched_setscheduler(task, os.SCHED_OTHER, os.sched_param(0))
+        return True
+    except OSError:  # it has ended meanwhile
+        return False
 
 
 def run_together(runner, untimed, long):
@@ -307,17 +331,15 @@ def run_together(runner, untimed, long):
         fuzz.run(runner, room)
 
     with ThreadPoolExecutor(2) as pool:
-        threads = []
+        idle = IdleClass()
         # Roots wait for the network, and suites for what they record.
-        beside = [pool.submit(run_beside_kernels, threads, run)
-                  for run in (run_roots, run_suites)]
+        beside = [pool.submit(idle.run, function) for function in (run_roots, run_suites)]
         try:
             runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
         finally:
             room.release()
-            leave_idle_class(threads)
-        # Besides the one that has begun: many of them wait more than they compute.
-        workers = os.cpu_count()
+            idle.leave()
+        workers = os.cpu_count()  # one works already, and many suites wait more than they compute
         with ThreadPoolExecutor(workers) as suites_at_once:
             beside += [suites_at_once.submit(runner.run_modules, left) for _ in range(workers)]
         for done in beside:

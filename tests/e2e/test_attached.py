@@ -337,7 +337,7 @@ class Beside:
         neighbours = {"attached to": lambda: self.attach(self.heart.process.pid),
                       "to another": lambda: self.attach(self.other.pid), "computing": lambda: compute(self.ran)}
         if is_long():
-            neighbours["alone"] = lambda: None  # for whoever reads the figures
+            neighbours["alone"] = lambda: None  # reported only
         for kind, act in neighbours.items():
             self.heart.take()
             for _ in range(times):

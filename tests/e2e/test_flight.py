@@ -22,8 +22,9 @@ def check_kept(recording, keep_ns, shift_ns=0):
                  for kind, begin, end in truth["waits"] if kind == "sleep"]
         wanted = sum(end - begin for begin, end in waits if end > begin)
         ledger = recording.ledger(truth["tid"])
-        # To the workload a sleep is over when it has a CPU again.
+        # For the workload a sleep ends when its thread has a CPU again.
         ready = ledger["states"]["runnable"]
+        check_timed(f"{truth['name']}, ready", ready, 0, 0, wanted / 5)
         check_timed(f"{truth['name']}, asleep", ledger["reasons"].get("[sleep]", 0), wanted - ready / 2, 0.02,
                     2 * MS + ready / 2)
         check(ledger["states"]["unknown"] == 0, f"{truth['name']}: {ledger['states']}")

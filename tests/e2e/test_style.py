@@ -87,9 +87,15 @@ def test_links(_context):
                 check((document.parent / link).exists(), f"{document.name}: no {link}")
 
 
+# What a run does besides the suites that run alone.
+PHASES = ("installing and building", "unit tests", "what holds no times to account", "opening profiles")
+
+
 def check_shares(shares, alone):
-    """Every suite that runs alone has a share of the 15 minutes, and all of them fit."""
+    """Every suite that runs alone has a share of the 15 minutes, no other has, and all of them fit."""
     check(alone <= set(shares), f"no share for {sorted(alone - set(shares))}")
+    others = set(shares) - alone
+    check(others == set(PHASES), f"the shares that are of no suite that runs alone: {sorted(others)}")
     check(sum(shares.values()) <= 15 * 60, f"the shares are {sum(shares.values())} s")
 
 
@@ -98,4 +104,5 @@ def test_shares(_context):
     alone = {path.stem[5:] for path in (ROOT / "tests" / "e2e").glob("test_*.py") if "\nUNTIMED = True" not in path.read_text()}
     check_shares(shares, alone)
     expect_failure(check_shares, shares, alone | {"another"})
-    expect_failure(check_shares, {**shares, "another": 1000}, alone)
+    expect_failure(check_shares, {**shares, "another": 1}, alone)
+    expect_failure(check_shares, {**shares, "attached": 1000}, alone)

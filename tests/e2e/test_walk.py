@@ -66,7 +66,7 @@ def test_fixtures_by_libdwfl(context):
 
 
 def test_stock_by_libdwfl(context):
-    """1,000 stops and more over the programs of test_complete; half of them, and as many stops, if the run is not a long one."""
+    """1,000 stops and more over the programs of test_complete. A short run uses half of the programs, and needs 500 stops."""
     stops, programs = 0, sorted(stock.ALL.items())
     if not is_long():
         programs = context.random.sample(programs, (len(programs) + 1) // 2)

@@ -8,8 +8,8 @@ from pathlib import Path
 from roots import ROOT
 
 # name: compiler, build type, meson options. All from one tarball, by an ordinary user who has no network.
-PARTS_OF_IT = "-Dopen=enabled -Dexample=enabled"
-ALL = f"-Dtests=enabled {PARTS_OF_IT}"
+OPTIONAL_PARTS = "-Dopen=enabled -Dexample=enabled"
+ALL = f"-Dtests=enabled {OPTIONAL_PARTS}"
 BUILDS = {
     "gcc_release": ("gcc", "release", ALL),
     "gcc_debug": ("gcc", "debug", "-Dtests=disabled"),
@@ -17,13 +17,13 @@ BUILDS = {
     "clang_debug": ("clang", "debug", ""),
 }
 TESTED = "gcc_release"  # what the suites run
-# Where clang does not build the tests, too: it is between Debian 12's, with which they are written, and sid's.
-LESS_BY_CLANG = {"13": {"clang_release": f"-Dtests=disabled {PARTS_OF_IT}"}}
+# In a short run clang builds no tests on 13: its version lies between those of Debian 12 and sid, which do.
+LESS_BY_CLANG = {"13": {"clang_release": f"-Dtests=disabled {OPTIONAL_PARTS}"}}
 WITHOUT_PARTS = "clang_debug"  # configured as if the libraries of all parts were missing
 PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
 # What the compiler, libc, libbpf, libdw or a tool of the release can change. Each names at least one test.
 SUITES = ("unit.", "cli.", "record.", "symbols.", "unwind.", "places.")
-# Left out but in a long run: what holds times to account, or other programs of the kernel, and may have nothing beside it.
+# These compare times, or count the kernel's BPF programs, and other tests run beside them. They run if asked for by name.
 LEFT_OUT = ("record.window_is_on_time", "record.duration_with_a_command", "record.interrupt_ends_attaching",
             "record.two_interrupts", "record.request_of_several_signals", "record.second_request",
             "record.same_program_leaves_no_trace")
@@ -84,11 +84,11 @@ def build_script(release, long):
     return text
 
 
-def test_script(seed, names, long):
+def test_script(seed, names):
     """What Go compiles of its own library is kept where compilers' results are."""
-    left_out = [] if long else [f"--without={name}" for name in LEFT_OUT]
+    left_out = [] if names else [f"--without={name}" for name in LEFT_OUT]
     return (f"cd /wallprof && ln -s /build/{TESTED} build && WALLPROF_SEED={seed} GOCACHE=/ccache/go-build "
-            f"exec python3 -B tests/e2e/runner.py --root {' '.join([*left_out, *names])}\n")
+            f"exec python3 -B tests/e2e/runner.py --root {' '.join([*left_out, *(names or SUITES)])}\n")
 
 
 # What a compiler and its options made must record, too; and the parts must have been left out where they should be.
@@ -110,7 +110,7 @@ def whole_script(release, seed, names, long):
     return ("chmod 777 /wallprof /build /ccache\n"
             "unshare --net setpriv --reuid 65534 --regid 65534 --clear-groups "
             f"/bin/sh -c {shlex.quote(build_script(release, long))} &&\n{RECORD.format(names=' '.join(BUILDS), without_parts=WITHOUT_PARTS)}"
-            f"{test_script(seed, names, long)}")
+            f"{test_script(seed, names)}")
 
 
 def not_run(seen):

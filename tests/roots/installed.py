@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is handed on, in bare roots: the one-file program and the package record, report, export and open there."""
-import contextlib
 import json
 import os
 import re
@@ -18,7 +17,7 @@ CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, to
 # A package is built in a temporary folder, which its options map away: what was compiled in another one will do.
 CCACHE_OPTIONS = {"CCACHE_NOHASHDIR": "1", "CCACHE_IGNOREOPTIONS": "-ffile-prefix-map=* -fdebug-prefix-map=*"}
 BUNDLE_ON = "12"  # the oldest release that is supported: its libc is the least that the program asks for
-FIRST_PORT = 3000  # where `open` listens, if it is free
+PORTS = 20  # of which `open` may take one, besides the first, which is in use
 # As a user does it; the last command serves the profile until it gets SIGTERM.
 USE = """set -eu
 cd /tmp
@@ -30,7 +29,7 @@ grep -q 'ls' report.txt
 {program} record -q -o capture -- ls / >ls.txt
 {program} export -q -o /out/exported.json capture
 cp p.json /out/recorded.json
-exec {program} open --no-browser p.json
+exec {program} open --no-browser --port {ports} p.json
 """
 # The archive's index may be out of date, as the root's own was (roots.py).
 APT = "apt-get -q -y -o Acquire::Check-Valid-Until=false -o APT::Install-Recommends=false"
@@ -73,26 +72,18 @@ def fetch(url):
     return done.stdout
 
 
-@contextlib.contextmanager
-def occupied(port):
-    """Nobody else can listen there."""
-    with socket.socket() as listening:
-        try:
-            listening.bind(("127.0.0.1", port))
-            listening.listen()
-        except OSError:  # then it is another's
-            pass
-        yield
-
-
 def check_used(root, program, binds, before=""):
-    """It records and exports a profile of ls, reports it, and what it serves is that profile."""
-    with occupied(FIRST_PORT):
-        _check_used(root, program, binds, before)
+    """It records and exports a profile of ls, reports it, and what it serves is that profile; the first port that it
+    may take is in use."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        _check_used(root, program, binds, before, listening.getsockname()[1])
 
 
-def _check_used(root, program, binds, before):
-    process = root.start(before + USE.format(program=shlex.quote(program)), binds)
+def _check_used(root, program, binds, before, used_port):
+    ports = f"{used_port}-{used_port + PORTS}"
+    process = root.start(before + USE.format(program=shlex.quote(program), ports=ports), binds)
     lines, page = [], None
     for line in process.stdout:
         lines.append(line)
@@ -101,7 +92,8 @@ def _check_used(root, program, binds, before):
             break
     try:
         check(page, f"no URL was printed: {''.join(lines).strip()[-1500:]}")
-        check(f":{FIRST_PORT}/" not in unquote(page), f"port {FIRST_PORT} was in use: {page}")
+        port = int(re.search(r"://127\.0\.0\.1:(\d+)/", unquote(page))[1])
+        check(used_port < port <= used_port + PORTS, f"it listens on {port}, and may on {ports}, of which the first is in use")
         check(any(re.fullmatch(r"wallprof \d+\.\d+\.\d+", line.strip()) for line in lines), f"no version: {lines}")
         for name in ("recorded.json", "exported.json"):
             check_profile(binds["/out"] / name)

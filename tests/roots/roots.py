@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from pathlib import Path
 
 import packages
@@ -104,12 +103,14 @@ def _is_kept(path, wanted):
 
 
 _held = {}  # path: the open file with the lock that keeps other runs from replacing that root
-_obtaining = defaultdict(threading.Lock)  # path: which thread looks after it
+_locks, _finding_locks = {}, threading.Lock()  # {path: the lock of the thread that makes that root}
 
 
 def _obtain(path, wanted, refresh, make):
     """The root at that path. make(new) fills the folder of a new one if there is none like it, or with refresh."""
-    with _obtaining[path]:
+    with _finding_locks:
+        lock = _locks.setdefault(path, threading.Lock())
+    with lock:
         if path not in _held:
             _held[path] = _lock_kept(path, wanted, refresh, make)
     return Root(path)
