@@ -6,8 +6,11 @@ import io
 import itertools
 import json
 import os
+import queue
 import signal
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import harness
 import runner
@@ -220,7 +223,7 @@ def test_skipped_units(_context):
 
 
 def test_idle_class_is_left(context):
-    """By a process and those that it started, and by no other."""
+    """By threads, by a process and those that it started, and by no other; who comes later does not begin in it."""
     def start():
         return context.start(["chrt", "-i", "0", "sh", "-c", "sleep 60 & wait"], start_new_session=True)
 
@@ -234,6 +237,18 @@ def test_idle_class_is_left(context):
     check(policies(tree) == {os.SCHED_IDLE}, f"it began as {policies(tree)}")
     check(set(tree) <= set(runner.children_of(os.getpid())), "children of ours are missing")
     check(runner.children_of(parent.pid) == [], "a process without children has some")
-    runner.leave_idle_class([])
-    check(policies(tree) == {os.SCHED_OTHER}, f"it went on as {policies(tree)}")
+    idle, is_over = runner.IdleClass(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        begun = queue.Queue()
+        waits = pool.submit(idle.run, lambda: (begun.put(threading.get_native_id()), is_over.wait()))
+        thread = begun.get()
+        try:
+            check(policies([thread]) == {os.SCHED_IDLE}, f"a thread began as {policies([thread])}")
+            idle.leave()
+            check(policies([*tree, thread]) == {os.SCHED_OTHER}, f"they went on as {policies([*tree, thread])}")
+        finally:
+            is_over.set()
+        waits.result()
+        pool.submit(idle.run, lambda: begun.put(os.sched_getscheduler(0))).result()
+    check(begun.get() == os.SCHED_OTHER, "a thread that came later began in the class")
     os.killpg(ours.pid, signal.SIGKILL)
