@@ -116,10 +116,14 @@ def attach_cold(context, target):
     return recording
 
 
-def check_asleep(recording, tids, function):
-    """What each thread waited in as the window began."""
+def check_asleep(recording, tids, function, ready_max=0):
+    """What each thread waited in as the window began; so many may have been between two sleeps, and waited for a CPU."""
+    ready = 0
     for tid in tids:
         frames = recording.profile.thread(tid).frames_of(0)
+        if ready < ready_max and any(name.startswith("[runnable: ") for name in frames):
+            ready += 1
+            continue
         check("truth_sleep" in frames and function in frames, f"{tid} slept in {frames}")
 
 
@@ -173,8 +177,8 @@ def test_while_tables_are_made(context):
     time.sleep(3 * PATIENCE)
     recording = attach_cold(context, sleeper)
     tids = [int(t.name) for t in tasks.iterdir() if t.name != str(sleeper.pid)]
-    check_asleep(recording, tids, "sleeper")
-    expect_failure(check_asleep, recording, tids, "main")
+    check_asleep(recording, tids, "sleeper", count // 10)
+    expect_failure(check_asleep, recording, tids, "main", count // 10)
     report = attach_cold(context, busy).report
     check(report["totals"]["switch"]["received"] > 1000, f"it was not busy: {report['totals']}")
     check_stacks_kept(report)
