@@ -271,7 +271,7 @@ def _take(verdict, frames, interval, event, is_root):
 def check_told(profile, told, is_root, marked_share=0.0, wanted=("tick", "switch"), copies_share=0.0):
     """No stack is wrong, at most such a share is cut short, and there were some of each kind.
 
-    copies_share: besides, as many may be cut because the recorder had a copy of a part of the stack only.
+    copies_share: an additional share may be cut because the recorder had only a copy of a part of the stack.
     """
     check(told.intervals, "the workload told nothing")
     verdict = compare(profile, told, is_root)

@@ -262,8 +262,8 @@ def run_guest(runner, suites):
 
 
 class IdleClass:
-    """What runs beside the guests has only what these leave of the CPUs: a thread has a policy of its own, and what it
-    starts has that, too. From leave() on it has its share."""
+    """Keeps work that runs beside the guests in SCHED_IDLE, so that it takes only CPU time that the guests leave. Each
+    thread has its own policy, and the processes that it starts inherit it. leave() ends this for all of them."""
 
     def __init__(self):
         self.lock, self.is_over = threading.Lock(), False
@@ -277,7 +277,7 @@ class IdleClass:
     def leave(self):
         with self.lock:
             self.is_over = True
-        # Who is in the class may start others meanwhile.
+        # A task that is still in the class may start another one during the pass.
         while any([leave_idle_class(task) for pid in (os.getpid(), *children_of(os.getpid())) for task in tasks_of(pid)]):
             pass
 
@@ -302,18 +302,18 @@ def children_of(pid):
 def tasks_of(pid):
     try:
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended
         return []
 
 
 def leave_idle_class(task):
-    """Whether that thread was in it."""
+    """Returns whether the thread was in SCHED_IDLE."""
     try:
         if os.sched_getscheduler(task) != os.SCHED_IDLE:
             return False
         os.sched_setscheduler(task, os.SCHED_OTHER, os.sched_param(0))
         return True
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the thread has ended
         return False
 
 
@@ -332,7 +332,7 @@ def run_together(runner, untimed, long):
 
     with ThreadPoolExecutor(2) as pool:
         idle = IdleClass()
-        # Roots wait for the network, and suites for what they record.
+        # Both wait a lot: the roots for the network, the suites for the programs that they record.
         beside = [pool.submit(idle.run, function) for function in (run_roots, run_suites)]
         try:
             runner.run_matrix("vm", "kernel-matrix", "WALLPROF_SKIP_VM", *(["--long"] if long else []))
@@ -352,7 +352,7 @@ def main():
                         "and write down in docs/long-run.md what came of it")
     parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--root", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave out tests whose SUITE.TEST contains it")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="omit tests with NAME in their SUITE.TEST")
     parser.add_argument("name", nargs="*", help="run only tests whose SUITE.TEST contains a NAME")
     options = parser.parse_args()
     seed = int(os.environ.get("WALLPROF_SEED") or random.randrange(1 << 31))

@@ -122,7 +122,7 @@ class Limited(SlowDisk):
             raise Skip("this kernel let nothing pass any more, until the limit was lifted")
 
     def lets_nothing_through(self):
-        """Whether one block, which a process in the group reads from the disk, is not there after seconds."""
+        """Returns whether a process in the group cannot read one block from the disk within 5 s."""
         reading = self.context.start(["dd", f"if={self.path}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"])
         end = time.monotonic() + 5
         while reading.poll() is None and time.monotonic() < end:

@@ -117,7 +117,7 @@ def attach_cold(context, target):
 
 
 def check_asleep(recording, tids, function, ready_max=0):
-    """What each thread waited in as the window began; so many may have been between two sleeps, and waited for a CPU."""
+    """Each thread was asleep in that function when the window began. Up to ready_max threads may have been runnable."""
     ready = 0
     for tid in tids:
         frames = recording.profile.thread(tid).frames_of(0)

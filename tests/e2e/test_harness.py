@@ -223,7 +223,7 @@ def test_skipped_units(_context):
 
 
 def test_idle_class_is_left(context):
-    """By threads, by a process and those that it started, and by no other; who comes later does not begin in it."""
+    """leave() takes threads and started processes out of SCHED_IDLE. A thread that begins later does not enter it."""
     def start():
         return context.start(["chrt", "-i", "0", "sh", "-c", "sleep 60 & wait"], start_new_session=True)
 

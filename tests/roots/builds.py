@@ -23,8 +23,8 @@ WITHOUT_PARTS = "clang_debug"  # configured as if the libraries of all parts wer
 PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
 # What the compiler, libc, libbpf, libdw or a tool of the release can change. Each names at least one test.
 SUITES = ("unit.", "cli.", "record.", "symbols.", "unwind.", "places.")
-# These compare times, or count the kernel's BPF programs, and other tests run beside them. They run if asked for by name.
-LEFT_OUT = ("record.window_is_on_time", "record.duration_with_a_command", "record.interrupt_ends_attaching",
+# These compare times or count the kernel's BPF programs, which other tests disturb. They run only if --test names them.
+OMITTED = ("record.window_is_on_time", "record.duration_with_a_command", "record.interrupt_ends_attaching",
             "record.two_interrupts", "record.request_of_several_signals", "record.second_request",
             "record.same_program_leaves_no_trace")
 PKG_CONFIG = f"""#!/bin/sh
@@ -86,9 +86,9 @@ def build_script(release, long):
 
 def test_script(seed, names):
     """What Go compiles of its own library is kept where compilers' results are."""
-    left_out = [] if names else [f"--without={name}" for name in LEFT_OUT]
+    omitted = [] if names else [f"--without={name}" for name in OMITTED]
     return (f"cd /wallprof && ln -s /build/{TESTED} build && WALLPROF_SEED={seed} GOCACHE=/ccache/go-build "
-            f"exec python3 -B tests/e2e/runner.py --root {' '.join([*left_out, *(names or SUITES)])}\n")
+            f"exec python3 -B tests/e2e/runner.py --root {' '.join([*omitted, *(names or SUITES)])}\n")
 
 
 # What a compiler and its options made must record, too; and the parts must have been left out where they should be.
