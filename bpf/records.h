@@ -343,7 +343,7 @@ enum stack_flags {
 
 /* In the frames of a user stack walked by unwind tables, above the 57 bits of an address. */
 #define FRAME_EXACT   (1ULL << 63) /* was interrupted there by a signal: no return address */
-#define FRAME_GUESSED (1ULL << 62) /* found by a frame pointer, where there is no table */
+#define FRAME_GUESSED (1ULL << 62) /* found by a frame pointer or an uncertain rule */
 #define FRAME_ADDRESS ((1ULL << 62) - 1)
 
 /* Why a stack ends where it does. */

@@ -75,8 +75,9 @@ enum unwind_bx {
 /* On which stack the caller's frame is, if the CFA is a register and a number. */
 enum unwind_stack {
 	STACK_SAME = 0,
-	STACK_OTHER = 1, /* it may be another one, and lie anywhere */
-	STACK_GUESS = 2, /* likewise; a frame in between may be missing: marked as guessed */
+	STACK_OTHER = 1,      /* it may be another one, and lie anywhere */
+	STACK_GUESS = 2,      /* likewise; a frame in between may be missing: marked as guessed */
+	STACK_SAME_GUESS = 3, /* the same one; the rule itself is a guess, and marked so */
 };
 
 struct unwind_rule {

@@ -95,6 +95,11 @@ static __always_inline int walk_register(WALK_SELF, u32 number, u64 *ret)
 	return WALK_ON;
 }
 
+static __always_inline bool walk_stays_on_stack(const struct unwind_rule *rule)
+{
+	return rule->stack == STACK_SAME || rule->stack == STACK_SAME_GUESS;
+}
+
 static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u64 *ret_cfa)
 {
 	struct walk *walk = &self->walk;
@@ -122,7 +127,7 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	 * The stack grows downwards; but a CFA that is read from memory may lie on another one, and
 	 * where the return address has been taken off, the CFA is all there is (vfork).
 	 */
-	if (rule->cfa != CFA_DEREF && rule->stack == STACK_SAME &&
+	if (rule->cfa != CFA_DEREF && walk_stays_on_stack(rule) &&
 	    (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG)))
 		return STACK_BAD_CFA;
 	*ret_cfa = cfa;
@@ -236,7 +241,7 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 	if (!walk_is_user(pc))
 		return STACK_BAD_PC;
 	walk_go_on(walk, pc, cfa);
-	walk->guessed = rule->stack == STACK_GUESS;
+	walk->guessed = rule->stack >= STACK_GUESS;
 	return WALK_ON;
 }
 

@@ -61,10 +61,10 @@ void frames_free(Frames *frames);
  * taken, root first, user part then kernel part; either may be STACK_NONE. A stack that does
  * not reach to where its thread begins has a pseudo frame "[truncated: …]" at its
  * root, one whose definition was lost is the pseudo frame "[stack lost]". Where a user stack
- * goes on by frame pointers, in code without an unwind table, the pseudo frame
- * "[guessed by frame pointer]" stands before the outermost of these frames: so that
- * calls from the same code share it, however deep in it they are. The array is valid until
- * the next call; returns how many.
+ * goes on by frame pointers or by an uncertain rule, in code without an unwind table, the
+ * pseudo frame "[guessed]" stands before the outermost of these frames: so that calls from the same
+ * code share it, however deep in it they are. The array is valid until the next call; returns how
+ * many.
  *
  * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a
  * return address.
@@ -76,7 +76,7 @@ size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid
 /* What is to be said about a user stack as frames_resolve() shows it. */
 typedef struct StackEnd {
 	uint8_t reason; /* enum stack_end */
-	bool guessed;	/* some of its frames were found by frame pointers, not by tables */
+	bool guessed;	/* some of its frames were found by frame pointers or an uncertain rule */
 	bool from_copy; /* walked by the recorder */
 	uint32_t lib;	/* of the outermost frame, or LIBRARY_NONE */
 } StackEnd;

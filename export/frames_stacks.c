@@ -187,7 +187,7 @@ static void push_walked(Frames *frames, const Walked *walked, size_t count, Stac
 
 		if (!end->guessed && is_guessed(walked, i)) {
 			end->guessed = true;
-			push_pseudo(frames, "[guessed by frame pointer]");
+			push_pseudo(frames, "[guessed]");
 		}
 		place = walked_place(frames, walked, i);
 		if (i == count - 1)

@@ -172,8 +172,7 @@ char *stack_sums_line(const StackSums *sums)
 	if (sums->by_frame_pointers)
 		return xasprintf("%" PRIu64 " walked by frame pointers, may be short or wrong",
 				 sums->walked);
-	guessed = sums->guessed ? xasprintf(", %" PRIu64 " guessed in part by frame pointer",
-					    sums->guessed)
+	guessed = sums->guessed ? xasprintf(", %" PRIu64 " guessed in part", sums->guessed)
 				: xstrdup("");
 	pointers =
 		sums->counts[STACK_FRAME_POINTERS]

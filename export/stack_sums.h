@@ -27,8 +27,8 @@ typedef struct StackSums {
 	uint64_t walked;
 	uint64_t whole;
 	uint64_t counts[STACK_ENDS];
-	uint64_t guessed;	   /* some frames were found by frame pointers, without a table */
-	uint64_t from_copy;	   /* walked by the recorder */
+	uint64_t guessed;   /* some frames were found by frame pointers or an uncertain rule */
+	uint64_t from_copy; /* walked by the recorder */
 	VEC(StackObject) objects;  /* by name, then in order of appearance */
 	VEC(StackShortage) shorts; /* what is not whole, the most first */
 } StackSums;

@@ -136,9 +136,10 @@ static void answer_built(TableService *service, const Consumer *consumer, TableJ
 static bool is_lacking(const UnwindTable *table, int error)
 {
 	const UnwindCounts *counts = &table->counts;
+	/* What was followed is known, but a debug file knows it better. */
+	uint64_t lacking = counts->code_gaps + counts->code_followed;
 
-	return error ? error == -ENODATA
-		     : counts->code_gaps > 0 && counts->code_gaps >= counts->code / LACKING_PARTS;
+	return error ? error == -ENODATA : lacking > 0 && lacking >= counts->code / LACKING_PARTS;
 }
 
 /* Not for the cache: a debug file may be there the next time. */

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_gaps.h"
 #include "unwind_code.h"
+#include "unwind_follow.h"
 #include "unwind_table.h"
 
 /* Larger than any hole between what a compiler that writes tables makes. */
 #define FOREIGN_MIN (64u << 10)
-/* The first function, and the one that it goes on in: musl's take 60 bytes. */
-#define ENTRY_SIZE 256
 
 static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
 static const struct unwind_rule foreign = {.cfa = CFA_NONE, .extra = NONE_FOREIGN};
-static const struct unwind_rule outermost = {.cfa = CFA_END};
 static const struct unwind_rule signal_frame = {.cfa = CFA_SIGNAL};
 
 /* A piece of a gap, in one range of code. */
@@ -49,62 +47,136 @@ static bool may_return_from_signals(const UnwindSections *sections, const Piece 
 	return !sections->needs_others || sections->entry != UINT64_MAX || piece->rule == &foreign;
 }
 
-/* low: what is before is covered. */
-static void put_signals(const UnwindGaps *gaps, Piece *piece, uint64_t low)
+/* Bytes from which on a piece is more than start-up code, and its functions are looked for. */
+#define FUNCTIONS_FROM 512
+
+static bool has_entry(const UnwindSections *sections, uint64_t from, uint64_t to)
 {
-	const uint8_t *found;
+	return sections->entry >= from && sections->entry < to;
+}
 
-	while (low < piece->to && (found = unwind_code_sigreturn(piece->bytes + (low - piece->from),
-								 piece->to - low))) {
-		uint64_t place = piece->from + (found - piece->bytes);
+/*
+ * The file's functions. In a small piece, such as start-up code, those that the headers name are
+ * enough, unless one is the program's first: what is taken for a part of it is taken for the
+ * outermost frame.
+ */
+static const UnwindFunctions *functions_of(UnwindGaps *gaps, const Piece *piece)
+{
+	if (!gaps->functions_found && (piece->to - piece->from >= FUNCTIONS_FROM ||
+				       has_entry(gaps->sections, piece->from, piece->to))) {
+		vec_free(&gaps->functions);
+		unwind_functions_find(gaps->file, gaps->debug, gaps->base_svma, gaps->sections,
+				      &gaps->functions);
+		gaps->functions_found = true;
+	}
+	return &gaps->functions;
+}
 
-		gaps->put(gaps->user,
-			  unwind_signal_begin(gaps->sections, place, /* after_gap= */ place > low),
-			  &signal_frame);
-		low = place + UNWIND_SIGRETURN_SIZE;
+/* Where functions begin in the piece, as offsets in it. */
+static void find_starts(UnwindGaps *gaps, const Piece *piece, UnwindOffsets *ret_starts)
+{
+	const UnwindFunctions *functions = functions_of(gaps, piece);
+	size_t i =
+		partition_point(middle, functions->count, functions->items[middle] < piece->from);
+
+	*ret_starts = (UnwindOffsets){};
+	for (; i < functions->count && functions->items[i] < piece->to; i++)
+		*vec_push(ret_starts) = functions->items[i] - piece->from;
+}
+
+/* Rows of the piece up to a place in it. *next: of the rows, the first that is not put yet. */
+static void put_rows_to(const UnwindGaps *gaps, Piece *piece, const UnwindCodeRows *rows,
+			size_t *next, uint64_t to)
+{
+	for (; *next < rows->count && piece->from + rows->items[*next].at < to; ++*next) {
+		gaps->put(gaps->user, piece->from + rows->items[*next].at,
+			  &rows->items[*next].rule);
 		piece->unknown = false;
-		if (low < piece->to)
-			gaps->put(gaps->user, low, piece->rule);
 	}
 }
 
-/* Returns where what follows begins. */
-static uint64_t put_known_code(const UnwindGaps *gaps, Piece *piece)
+/* Handlers' return, between what is known of the other code. */
+static void put_signals(const UnwindGaps *gaps, Piece *piece, const UnwindCodeRows *rows,
+			size_t *next)
 {
-	UnwindCodeRows rows;
+	const struct unwind_rule *rule = piece->rule;
+	const uint8_t *found;
 
-	if (piece->padding && !piece->function_begins)
-		return piece->from;
-	unwind_code_follow(piece->bytes, piece->to - piece->from, piece->from,
-			   piece->function_begins, &rows);
-	for (size_t i = 0; i < rows.count; i++)
-		gaps->put(gaps->user, piece->from + rows.items[i].at, &rows.items[i].rule);
-	if (rows.count)
+	for (uint64_t low = piece->from;
+	     low < piece->to && (found = unwind_code_sigreturn(piece->bytes + (low - piece->from),
+							       piece->to - low));) {
+		uint64_t place = piece->from + (found - piece->bytes);
+		uint64_t begin =
+			unwind_signal_begin(gaps->sections, place,
+					    /* after_gap= */ rows->count == 0 && place > low);
+
+		put_rows_to(gaps, piece, rows, next, begin);
+		gaps->put(gaps->user, begin, &signal_frame);
+		low = place + UNWIND_SIGRETURN_SIZE;
 		piece->unknown = false;
-	if (rows.count && piece->from + rows.end < piece->to)
-		gaps->put(gaps->user, piece->from + rows.end, piece->rule);
-	return piece->from + rows.end;
+		while (*next < rows->count && piece->from + rows->items[*next].at <= low)
+			++*next;
+		if (*next > 0)
+			rule = &rows->items[*next - 1].rule;
+		if (low < piece->to)
+			gaps->put(gaps->user, low, rule);
+	}
 }
 
-static void put_piece(const UnwindGaps *gaps, Piece *piece)
+static uint64_t followed_bytes(const Piece *piece, const UnwindCodeRows *rows)
 {
-	uint64_t size = piece->to - piece->from, low;
+	uint64_t bytes = 0, size = piece->to - piece->from;
 
-	if (size >= FOREIGN_MIN && !unwind_code_filling(piece->bytes, size)) {
+	if (size < FUNCTIONS_FROM)
+		return 0;
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->items[i].rule.cfa != CFA_NONE)
+			bytes += (i + 1 < rows->count ? rows->items[i + 1].at : size) -
+				 rows->items[i].at;
+	return bytes;
+}
+
+static void put_known_code(UnwindGaps *gaps, Piece *piece)
+{
+	UnwindCodeRows rows = {};
+	UnwindOffsets starts;
+	size_t next = 0;
+
+	find_starts(gaps, piece, &starts);
+	if (!piece->padding || piece->function_begins || starts.count > 0)
+		unwind_code_follow(
+			&(UnwindCode){.bytes = piece->bytes,
+				      .size = piece->to - piece->from,
+				      .address = piece->from,
+				      .function_begins = piece->function_begins,
+				      .starts = starts.items,
+				      .start_count = starts.count,
+				      .entry = has_entry(gaps->sections, piece->from, piece->to)
+						       ? gaps->sections->entry - piece->from
+						       : UINT32_MAX,
+				      .unknown = *piece->rule},
+			&rows);
+	gaps->followed += followed_bytes(piece, &rows);
+	if (may_return_from_signals(gaps->sections, piece))
+		put_signals(gaps, piece, &rows, &next);
+	put_rows_to(gaps, piece, &rows, &next, piece->to);
+	vec_free(&rows);
+	vec_free(&starts);
+}
+
+static void put_piece(UnwindGaps *gaps, Piece *piece)
+{
+	uint64_t size = piece->to - piece->from;
+
+	if ((size >= FOREIGN_MIN || gaps->all_foreign) &&
+	    !unwind_code_filling(piece->bytes, size)) {
 		piece->rule = &foreign;
 		gaps->put(gaps->user, piece->from, &foreign);
 	}
-	low = put_known_code(gaps, piece);
-	if (may_return_from_signals(gaps->sections, piece))
-		put_signals(gaps, piece, low);
+	put_known_code(gaps, piece);
 }
 
 /* ---- a gap ---------------------------------------------------------------------------- */
-
-static bool is_start(const UnwindSections *sections, uint64_t address)
-{
-	return address == sections->init || address == sections->fini;
-}
 
 /* Passes ranges of code by that end before an address. */
 static void pass_code(UnwindGaps *gaps, uint64_t address)
@@ -115,8 +187,8 @@ static void pass_code(UnwindGaps *gaps, uint64_t address)
 		gaps->code++;
 }
 
-/* The code of [from, to), which is a gap's part. */
-static void put_part(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
+/* The code of the gap. */
+static void put_code(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 {
 	const UnwindRanges *code = &gaps->sections->code;
 
@@ -132,27 +204,12 @@ static void put_part(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 		if (!range->bytes)
 			continue;
 		piece.bytes = range->bytes + (piece.from - range->from);
-		piece.function_begins =
-			piece.from == range->from || is_start(gaps->sections, piece.from);
+		piece.function_begins = piece.from == range->from;
 		put_piece(gaps, &piece);
 		/* What is behind it is no code. */
 		if (piece.to < to && !(padding && piece.unknown))
 			gaps->put(gaps->user, piece.to, &no_fde);
 	}
-}
-
-/* Where the part that begins at from ends: where something is that is known by its address.
- * entry: UINT64_MAX if it is not in the gap. */
-static uint64_t part_end(const UnwindSections *sections, uint64_t entry, uint64_t from,
-			 uint64_t end)
-{
-	const uint64_t cuts[] = {sections->init, sections->fini, entry,
-				 entry == UINT64_MAX ? entry : entry + ENTRY_SIZE};
-
-	for (size_t i = 0; i < ARRAY_LEN(cuts); i++)
-		if (cuts[i] > from && cuts[i] < end)
-			end = cuts[i];
-	return end;
 }
 
 /*
@@ -176,22 +233,12 @@ static bool is_mere_padding(UnwindGaps *gaps, uint64_t gap, uint64_t end)
 void unwind_gap_put(UnwindGaps *gaps, uint64_t gap, uint64_t end, bool followed)
 {
 	const UnwindSections *sections = gaps->sections;
-	uint64_t entry = sections->entry;
-	bool has_entry = entry >= gap && entry < end;
-	bool padding = followed && !has_entry && gap > 0 && end - gap < UNWIND_PADDING;
+	bool padding =
+		followed && !has_entry(sections, gap, end) && gap > 0 && end - gap < UNWIND_PADDING;
 
 	if (padding && is_mere_padding(gaps, gap, end))
 		return;
-	for (uint64_t from = gap, to; from < end; from = to) {
-		to = part_end(sections, has_entry ? entry : UINT64_MAX, from, end);
-		/* C libraries leave their programs' first function without an FDE: nobody
-		 * called it. */
-		if (has_entry && from >= entry && from < entry + ENTRY_SIZE) {
-			gaps->put(gaps->user, from, &outermost);
-			continue;
-		}
-		if (!padding)
-			gaps->put(gaps->user, from, &no_fde);
-		put_part(gaps, from, to, padding);
-	}
+	if (!padding)
+		gaps->put(gaps->user, gap, &no_fde);
+	put_code(gaps, gap, end, padding);
 }

@@ -8,14 +8,22 @@
 #define WALLPROF_UNWIND_GAPS_H
 
 #include "unwind.h"
-#include "unwind_sections.h"
+#include "unwind_functions.h"
 
 /* From pc on, counted from base_svma. */
 typedef void (*UnwindPut)(void *user, uint32_t pc, const struct unwind_rule *rule);
 
 typedef struct UnwindGaps {
 	const UnwindSections *sections;
-	size_t code; /* sections->code.items[code] is the first that a later gap can touch */
+	bool all_foreign; /* the file has no call frame information at all */
+	/* What unwind_functions_find() needs, and what it found; until it is asked, what the
+	 * headers tell. */
+	const ElfMap *file, *debug;
+	uint64_t base_svma;
+	UnwindFunctions functions;
+	bool functions_found;
+	uint64_t followed; /* bytes, in pieces that are more than start-up code */
+	size_t code;	   /* sections->code.items[code] is the first that a later gap can touch */
 	UnwindPut put;
 	void *user;
 } UnwindGaps;

@@ -1,156 +1,417 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_instruction.h"
 
-#define REX_W 0x48
+#define RAX 0
+#define RCX 1
+#define RDX 2
+#define R11 11
 
-/* Of a ModRM byte. */
-#define MOD(byte)    ((byte) >> 6)
-#define REG(byte)    ((byte) >> 3 & 7)
-#define RM(byte)     ((byte)&7)
-#define MOD_REGISTER 3
-#define RM_IP	     5 /* with mod 0: a number + rip */
-#define KEPT_FROM    3 /* rbx, rsp, rbp */
-#define KEPT_TO	     5
+#define BIT(n) (1u << (n))
 
-/* Whole instructions: all of their bytes, or the first ones, with numbers behind. */
-typedef struct Pattern {
-	uint8_t length, fixed;
-	uint8_t bytes[10];
-	uint8_t does;
-} Pattern;
-
-static const Pattern patterns[] = {
-	{4, 4, {0xf3, 0x0f, 0x1e, 0xfa}, DOES_NOTHING}, /* endbr64 */
-	{4, 4, {REX_W, 0x83, 0xec, 8}, DOES_GROW},	/* sub $8,%rsp */
-	{4, 4, {REX_W, 0x83, 0xc4, 8}, DOES_SHRINK},	/* add $8,%rsp */
-	{1, 1, {0x50}, DOES_GROW},			/* push %rax */
-	{1, 1, {0x58}, DOES_SHRINK},			/* pop %rax */
-	{1, 1, {0x55}, DOES_PUSH_BP},
-	{1, 1, {0x5d}, DOES_POP_BP},
-	{3, 3, {REX_W, 0x89, 0xe5}, DOES_SET_BP}, /* mov %rsp,%rbp */
-	{1, 1, {0xc3}, DOES_RETURN},
-	{2, 2, {0xf3, 0xc3}, DOES_RETURN},
-	{5, 1, {0xe8}, DOES_NOTHING}, /* call */
-	{6, 2, {0x67, 0xe8}, DOES_NOTHING},
-	{2, 2, {0xff, 0xd0}, DOES_NOTHING},	   /* call *%rax */
-	{6, 2, {0xff, 0x15}, DOES_NOTHING},	   /* call *number(%rip) */
-	{2, 2, {0xff, 0xe0}, DOES_JUMP_SOMEWHERE}, /* jmp *%rax */
-	{7, 2, {0x80, 0x3d}, DOES_NOTHING},	   /* cmpb $number,number(%rip) */
-	{8, 3, {REX_W, 0x83, 0x3d}, DOES_NOTHING}, /* cmpq $number,number(%rip) */
-	{7, 2, {0xc6, 0x05}, DOES_NOTHING},	   /* movb $number,number(%rip) */
-	{6, 2, {REX_W, 0x3d}, DOES_NOTHING},	   /* cmp $number,%rax */
-	{7, 3, {REX_W, 0x81, 0xee}, DOES_NOTHING}, /* sub $number,%rsi */
-	{1, 1, {0x90}, DOES_NOP},
-	{1, 1, {0xcc}, DOES_NOP}, /* between functions; nobody goes on behind it */
-	{2, 2, {0x66, 0x90}, DOES_NOP},
-	{3, 3, {0x0f, 0x1f, 0x00}, DOES_NOP},
-	{4, 3, {0x0f, 0x1f, 0x40}, DOES_NOP},
-	{5, 4, {0x0f, 0x1f, 0x44, 0x00}, DOES_NOP},
-	{7, 3, {0x0f, 0x1f, 0x80}, DOES_NOP},
-	{8, 4, {0x0f, 0x1f, 0x84, 0x00}, DOES_NOP},
-};
-
-static bool is_kept(uint8_t reg)
+static bool is_direct(const Decoder *decoder)
 {
-	return reg >= KEPT_FROM && reg <= KEPT_TO;
+	return decoder->mod == MOD_DIRECT;
 }
 
-/* Those with REX.W that change a register only, or none, by a register or memory beside rip. */
-static uint8_t length_of_wide(const uint8_t *bytes, size_t size)
+static uint16_t rm_register(const Decoder *decoder)
 {
-	uint8_t op = bytes[0], modrm = size > 1 ? bytes[1] : 0;
-	bool by_register = MOD(modrm) == MOD_REGISTER && !is_kept(RM(modrm));
+	return is_direct(decoder) ? BIT(decoder->rm) : 0;
+}
 
+static uint16_t reg_register(const Decoder *decoder)
+{
+	return BIT(decoder->reg);
+}
+
+/* The register in the opcode's lower three bits. */
+static uint8_t opcode_register(const Decoder *decoder)
+{
+	return (decoder->op & 7) | (decoder->rex & REX_B ? 8 : 0);
+}
+
+static uint16_t writes_of_one_byte(const Decoder *decoder)
+{
+	uint8_t op = decoder->op, group = decoder->reg & 7;
+
+	if (op < 0x40)
+		switch (op & 7) {
+		case 0:
+		case 1:
+			return op >= 0x38 ? 0 : rm_register(decoder);
+		case 2:
+		case 3:
+			return op >= 0x38 ? 0 : reg_register(decoder);
+		default:
+			return BIT(RAX);
+		}
 	switch (op) {
-	case 0x01: /* add */
-	case 0x29: /* sub */
-	case 0x31: /* xor */
-	case 0x39: /* cmp */
-	case 0x85: /* test */
-	case 0x89: /* mov */
-	case 0xd1: /* shifts by one */
-		return by_register ? 2 : 0;
-	case 0xc1: /* shifts */
-		return by_register ? 3 : 0;
-	case 0xc7: /* mov $number */
-		return by_register && REG(modrm) == 0 ? 6 : 0;
-	case 0x8b: /* mov */
-	case 0x8d: /* lea */
-		return MOD(modrm) == 0 && RM(modrm) == RM_IP && !is_kept(REG(modrm)) ? 6 : 0;
+	case 0x63:
+	case 0x69:
+	case 0x6b:
+	case 0x8a:
+	case 0x8b:
+	case 0x8d:
+		return reg_register(decoder);
+	case 0x80:
+	case 0x81:
+	case 0x83:
+		return group == 7 ? 0 : rm_register(decoder);
+	case 0x86:
+	case 0x87:
+		return reg_register(decoder) | rm_register(decoder);
+	case 0x88:
+	case 0x89:
+	case 0x8c:
+	case 0xc0:
+	case 0xc1:
+	case 0xc6:
+	case 0xc7:
+	case 0xd0 ... 0xd3:
+		return rm_register(decoder);
+	case 0x91 ... 0x97:
+		return BIT(RAX) | BIT(opcode_register(decoder));
+	case 0xb0 ... 0xbf:
+		return BIT(opcode_register(decoder));
+	case 0xf6:
+	case 0xf7:
+		return (group == 2 || group == 3 ? rm_register(decoder) : 0) | BIT(RAX) | BIT(RDX);
+	case 0xfe:
+	case 0xff:
+		return group < 2 ? rm_register(decoder) : 0;
+	case 0xc8: /* enter */
+		return BIT(X86_RSP) | BIT(X86_RBP);
 	}
 	return 0;
 }
 
-static Instruction jump(const uint8_t *bytes, enum instruction_does does, uint8_t length)
+static uint16_t writes_of_0f(const Decoder *decoder)
 {
-	Instruction instruction = {.does = does, .length = length};
-
-	if (length == 2)
-		instruction.distance = (int8_t)bytes[1];
-	else
-		memcpy(&instruction.distance, bytes + 1, sizeof(instruction.distance));
-	return instruction;
-}
-
-static Instruction by_pattern(const uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; i < ARRAY_LEN(patterns); i++)
-		if (size >= patterns[i].fixed &&
-		    !memcmp(bytes, patterns[i].bytes, patterns[i].fixed))
-			return (Instruction){.does = patterns[i].does,
-					     .length = patterns[i].length};
-	return (Instruction){};
-}
-
-/* Assemblers lengthen a nop by prefixes. */
-static Instruction long_nop(const uint8_t *bytes, size_t size)
-{
-	Instruction nop;
-	uint8_t prefixes = 0;
-
-	while (prefixes < size && prefixes < 7 && bytes[prefixes] == 0x66)
-		prefixes++;
-	if (prefixes < size && bytes[prefixes] == 0x2e)
-		prefixes++;
-	nop = by_pattern(bytes + prefixes, size - prefixes);
-	nop.length += prefixes;
-	return nop.does == DOES_NOP && bytes[prefixes] == 0x0f ? nop : (Instruction){};
-}
-
-static Instruction decode(const uint8_t *bytes, size_t size)
-{
-	Instruction found = by_pattern(bytes, size);
-	uint8_t wide;
-
-	if (found.does || size < 2)
-		return found;
-	switch (bytes[0]) {
-	case 0x74: /* je */
-	case 0x75: /* jne */
-		return jump(bytes, DOES_BRANCH, 2);
-	case 0xeb:
-		return jump(bytes, DOES_JUMP, 2);
-	case 0xe9:
-		return size >= 5 ? jump(bytes, DOES_JUMP, 5) : (Instruction){};
-	case 0x31: /* xor */
-		return MOD(bytes[1]) == MOD_REGISTER && !is_kept(RM(bytes[1]))
-			       ? (Instruction){DOES_NOTHING, 2, 0}
-			       : (Instruction){};
-	case 0xb8 ... 0xbf: /* mov $number */
-		return !is_kept(RM(bytes[0])) ? (Instruction){DOES_NOTHING, 5, 0} : (Instruction){};
-	case 0x66:
-	case 0x2e:
-		return long_nop(bytes, size);
-	case REX_W:
-		wide = length_of_wide(bytes + 1, size - 1);
-		return wide ? (Instruction){DOES_NOTHING, 1 + wide, 0} : (Instruction){};
+	switch (decoder->op) {
+	case 0xa2: /* cpuid */
+		return BIT(RAX) | BIT(RCX) | BIT(RDX) | BIT(X86_RBX);
+	case 0x02: /* lar, lsl */
+	case 0x03:
+	case 0x2c: /* to an integer */
+	case 0x2d:
+	case 0x40 ... 0x4f: /* cmov */
+	case 0x50:	    /* masks of vectors */
+	case 0xd7:
+	case 0xc5:
+	case 0xaf: /* imul */
+	case 0xb6 ... 0xb8:
+	case 0xbc ... 0xbf:
+		/* Those of vectors to kernel masks and such have VEX and other numbers. */
+		return reg_register(decoder);
+	case 0x93: /* kmov with VEX; setcc without */
+		return decoder->vex ? reg_register(decoder) : rm_register(decoder);
+	case 0x90 ... 0x92:
+	case 0x94 ... 0x9f:
+		return decoder->vex ? 0 : rm_register(decoder);
+	case 0x7e: /* movd; F3: between vectors */
+		return decoder->repeats ? 0 : rm_register(decoder);
+	case 0xa4: /* shld, shrd, bts, btr, btc */
+	case 0xa5:
+	case 0xab:
+	case 0xac:
+	case 0xad:
+	case 0xb0:
+	case 0xb1:
+	case 0xb3:
+	case 0xba:
+	case 0xbb:
+		return rm_register(decoder);
+	case 0xc0:
+	case 0xc1:
+		return rm_register(decoder) | reg_register(decoder);
+	case 0xc7: /* rdrand, rdseed, rdpid */
+		return rm_register(decoder);
+	case 0xc8 ... 0xcf:
+		return BIT(opcode_register(decoder));
 	}
-	return (Instruction){};
+	return 0;
+}
+
+/* Of general registers: BMI, ADX, movbe, crc32. */
+static uint16_t writes_of_0f38(const Decoder *decoder)
+{
+	if (!decoder->vex)
+		return decoder->op == 0xf0 || decoder->op == 0xf1 || decoder->op == 0xf6
+			       ? reg_register(decoder)
+			       : 0;
+	switch (decoder->op) {
+	case 0xf2:
+	case 0xf5:
+	case 0xf7:
+		return reg_register(decoder);
+	case 0xf3: /* blsr and others */
+		return decoder->vex_reg < 16 ? BIT(decoder->vex_reg) : 0;
+	case 0xf6: /* mulx */
+		return reg_register(decoder) | (decoder->vex_reg < 16 ? BIT(decoder->vex_reg) : 0);
+	}
+	return 0;
+}
+
+static uint16_t writes_of_0f3a(const Decoder *decoder)
+{
+	switch (decoder->op) {
+	case 0x14 ... 0x17: /* pextr */
+		return rm_register(decoder);
+	case 0xf0: /* rorx */
+		return decoder->vex ? reg_register(decoder) : 0;
+	case 0x60 ... 0x63: /* pcmpstr */
+		return BIT(RCX);
+	}
+	return 0;
+}
+
+/* Of one byte: without a REX prefix, ah, ch, dh and bh have the numbers of rsp and the next ones.
+ */
+static bool is_of_one_byte(const Decoder *decoder)
+{
+	uint8_t op = decoder->op;
+
+	if (decoder->map == MAP_0F)
+		return !decoder->vex && ((op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0);
+	return op < 0xb0 ? !(op & 1) && (op < 0x40 || op >= 0x80) && op != 0x8c
+			 : op < 0xb8 || op == 0xc0 || op == 0xc6 || op == 0xd0 || op == 0xd2 ||
+				   op == 0xf6 || op == 0xfe;
+}
+
+static uint16_t byte_registers(uint16_t writes)
+{
+	return (writes & ~0xf0) | (writes >> 4 & 0x0f);
+}
+
+static uint16_t writes_of(const Decoder *decoder)
+{
+	bool high = !decoder->has_rex && is_of_one_byte(decoder);
+	uint16_t writes;
+
+	switch (decoder->map) {
+	case MAP_ONE:
+		writes = writes_of_one_byte(decoder);
+		return high ? byte_registers(writes) : writes;
+	case MAP_0F:
+		writes = writes_of_0f(decoder);
+		return high ? byte_registers(writes) : writes;
+	case MAP_0F38:
+		return writes_of_0f38(decoder);
+	case MAP_0F3A:
+		return writes_of_0f3a(decoder);
+	case MAPS_OTHER:
+		break;
+	}
+	return 0;
+}
+
+/* Memory at a constant distance from rsp or rbp. */
+static bool is_on_stack(const Decoder *decoder)
+{
+	return !is_direct(decoder) && !decoder->indexed && !decoder->short_address &&
+	       (decoder->base == X86_RSP || decoder->base == X86_RBP);
+}
+
+static bool is_kept(uint8_t reg)
+{
+	return reg == X86_RBX || reg == X86_RBP;
+}
+
+static bool is_stack_register(uint8_t reg)
+{
+	return reg == X86_RSP || reg == X86_RBP;
+}
+
+static void does(Instruction *instruction, enum instruction_does what, uint8_t reg, uint8_t base,
+		 int32_t number)
+{
+	*instruction = (Instruction){.does = what, .reg = reg, .base = base, .number = number};
+}
+
+/* mov between registers of 64 bits, or with memory. */
+static void does_move(const Decoder *decoder, bool to_reg, Instruction *instruction)
+{
+	uint8_t to = to_reg ? decoder->reg : decoder->rm,
+		from = to_reg ? decoder->rm : decoder->reg;
+
+	if (!(decoder->rex & REX_W))
+		return;
+	if (is_direct(decoder)) {
+		if (is_stack_register(from))
+			does(instruction, DOES_SET, to, from, 0);
+	} else if (is_on_stack(decoder) && is_kept(decoder->reg)) {
+		does(instruction, to_reg ? DOES_LOAD : DOES_STORE, decoder->reg, decoder->base,
+		     decoder->displacement);
+	}
+}
+
+static void does_lea(const Decoder *decoder, Instruction *instruction)
+{
+	if (decoder->rex & REX_W && is_on_stack(decoder))
+		does(instruction, DOES_SET, decoder->reg, decoder->base, decoder->displacement);
+	else if (decoder->rex & REX_W && decoder->relative)
+		does(instruction, DOES_ADDRESS, decoder->reg, X86_NONE, decoder->displacement);
+}
+
+/* add and sub of a number to rsp. */
+static void does_arithmetic(const Decoder *decoder, Instruction *instruction)
+{
+	uint8_t group = decoder->reg & 7;
+
+	if (!is_direct(decoder) || decoder->rm != X86_RSP || !(decoder->rex & REX_W) ||
+	    decoder->immediate == INT32_MIN)
+		return;
+	if (group == 0)
+		does(instruction, DOES_SET, X86_RSP, X86_RSP, decoder->immediate);
+	else if (group == 5)
+		does(instruction, DOES_SET, X86_RSP, X86_RSP, -decoder->immediate);
+}
+
+static void does_push_or_pop(const Decoder *decoder, enum instruction_does what, uint8_t reg,
+			     Instruction *instruction)
+{
+	if (decoder->narrow)
+		instruction->writes |= BIT(X86_RSP); /* two bytes: nobody does that */
+	else
+		does(instruction, what, reg, X86_NONE, 0);
+}
+
+static void does_group_ff(const Decoder *decoder, Instruction *instruction)
+{
+	switch (decoder->reg & 7) {
+	case 2:
+		instruction->does = DOES_CALL_SOMEWHERE;
+		break;
+	case 4:
+		instruction->does = DOES_JUMP_SOMEWHERE;
+		break;
+	case 6:
+		does_push_or_pop(decoder, DOES_PUSH, X86_NONE, instruction);
+		break;
+	case 3: /* far ones, which nobody uses */
+	case 5:
+	case 7:
+		instruction->does = DOES_UNKNOWN;
+		break;
+	}
+}
+
+static void does_one_byte(const Decoder *decoder, Instruction *instruction)
+{
+	uint8_t reg = opcode_register(decoder);
+	bool same = is_direct(decoder) && decoder->reg == decoder->rm;
+
+	switch (decoder->op) {
+	case 0x29: /* sub, xor of a register with itself */
+	case 0x2b:
+	case 0x31:
+	case 0x33:
+		if (same && !decoder->narrow)
+			does(instruction, DOES_ZERO, decoder->reg, X86_NONE, 0);
+		break;
+	case 0x50 ... 0x57:
+		does_push_or_pop(decoder, DOES_PUSH, reg, instruction);
+		break;
+	case 0x58 ... 0x5f:
+		does_push_or_pop(decoder, DOES_POP, reg, instruction);
+		break;
+	case 0x68:
+	case 0x6a:
+	case 0x9c:
+		does_push_or_pop(decoder, DOES_PUSH, X86_NONE, instruction);
+		break;
+	case 0x8f:
+	case 0x9d:
+		does_push_or_pop(decoder, DOES_POP, X86_NONE, instruction);
+		break;
+	case 0x70 ... 0x7f:
+	case 0xe0 ... 0xe3:
+		does(instruction, DOES_BRANCH, X86_NONE, X86_NONE, decoder->immediate);
+		break;
+	case 0x81:
+	case 0x83:
+		does_arithmetic(decoder, instruction);
+		break;
+	case 0x89:
+		does_move(decoder, /* to_reg= */ false, instruction);
+		break;
+	case 0x8b:
+		does_move(decoder, /* to_reg= */ true, instruction);
+		break;
+	case 0x8d:
+		does_lea(decoder, instruction);
+		break;
+	case 0x90:
+		/* With REX.B it is xchg %r8,%rax; F3: pause. */
+		if (!(decoder->rex & REX_B) && !decoder->repeats)
+			instruction->does = DOES_NOP;
+		break;
+	case 0xc2:
+	case 0xc3:
+		instruction->does = DOES_RETURN;
+		break;
+	case 0xc9:
+		does(instruction, DOES_LEAVE, X86_RBP, X86_RBP, 0);
+		break;
+	case 0xca: /* far returns, and what the kernel alone uses */
+	case 0xcb:
+	case 0xcf:
+		instruction->does = DOES_UNKNOWN;
+		break;
+	case 0xcc:
+	case 0xf4:
+		instruction->does = DOES_STOP;
+		break;
+	case 0xe8:
+		does(instruction, DOES_CALL, X86_NONE, X86_NONE, decoder->immediate);
+		break;
+	case 0xe9:
+	case 0xeb:
+		does(instruction, DOES_JUMP, X86_NONE, X86_NONE, decoder->immediate);
+		break;
+	case 0xff:
+		does_group_ff(decoder, instruction);
+		break;
+	}
+}
+
+static void does_0f(const Decoder *decoder, Instruction *instruction)
+{
+	switch (decoder->op) {
+	case 0x05: /* rcx and r11 are the kernel's */
+		does(instruction, DOES_SYSTEM_CALL, X86_NONE, X86_NONE, 0);
+		instruction->writes = BIT(RCX) | BIT(R11);
+		break;
+	case 0x0b:
+	case 0xb9:
+	case 0xff:
+		if (!decoder->vex)
+			instruction->does = DOES_STOP;
+		break;
+	case 0x1f:
+		instruction->does = DOES_NOP;
+		break;
+	case 0x80 ... 0x8f:
+		if (!decoder->vex)
+			does(instruction, DOES_BRANCH, X86_NONE, X86_NONE, decoder->immediate);
+		break;
+	}
 }
 
 Instruction unwind_instruction(const uint8_t *bytes, size_t size)
 {
-	Instruction instruction = size > 0 ? decode(bytes, size) : (Instruction){};
+	Decoder decoder = {.bytes = bytes,
+			   .size = MIN(size, (size_t)INSTRUCTION_MAX),
+			   .vex_reg = X86_NONE,
+			   .base = X86_NONE};
+	Instruction instruction = {.does = DOES_NOTHING, .reg = X86_NONE, .base = X86_NONE};
 
-	return instruction.length <= size ? instruction : (Instruction){};
+	if (!unwind_decode(&decoder))
+		return (Instruction){};
+	instruction.writes = writes_of(&decoder);
+	if (decoder.map == MAP_ONE)
+		does_one_byte(&decoder, &instruction);
+	else if (decoder.map == MAP_0F)
+		does_0f(&decoder, &instruction);
+	instruction.length = decoder.at;
+	return instruction;
 }

@@ -182,6 +182,15 @@ static void count_gaps(const UnwindSections *sections, UnwindTable *table)
 
 /* ---- the table ---------------------------------------------------------------------- */
 
+/* Is a caller known anywhere? */
+static bool has_callers(const UnwindRules *rules)
+{
+	for (size_t i = 0; i < rules->count; i++)
+		if (rules->items[i].cfa == CFA_REG)
+			return true;
+	return false;
+}
+
 int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 		       UnwindTable *ret_table)
 {
@@ -190,30 +199,40 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 	UnwindSections *sections = &builder.sections;
 	int r = unwind_sections_find(file, debug, base_svma, sections);
 	Pclntab go;
-	bool is_go;
+	bool is_go, has_cfi;
 
 	if (r < 0)
 		return r;
 	is_go = pclntab_open(file->elf, &go) == 0;
-	if (!sections->eh_frame.size && !sections->debug_frame.size && !sections->unreadable &&
-	    !is_go) {
-		unwind_sections_free(sections);
-		return -ENODATA;
-	}
+	has_cfi = sections->eh_frame.size || sections->debug_frame.size || sections->unreadable ||
+		  is_go;
 	table.counts.unread = sections->unreadable;
 	unwind_fdes_read(&sections->eh_frame, NULL, &sections->executable, base_svma, &table.counts,
 			 &builder.eh_frame);
 	unwind_fdes_read(&sections->debug_frame, is_go ? &go : NULL, &sections->executable,
 			 base_svma, &table.counts, &builder.debug_frame);
-	builder.gaps = (UnwindGaps){.sections = sections, .put = put_gap, .user = &builder};
+	builder.gaps = (UnwindGaps){.sections = sections,
+				    .all_foreign = !has_cfi,
+				    .file = file,
+				    .debug = debug,
+				    .base_svma = base_svma,
+				    .put = put_gap,
+				    .user = &builder};
+	unwind_functions_of_headers(sections, &builder.gaps.functions);
 	put_fdes(&builder);
 	count_gaps(sections, &table);
+	table.counts.code_followed = builder.gaps.followed;
 	unwind_fdes_free(&builder.eh_frame);
 	unwind_fdes_free(&builder.debug_frame);
+	vec_free(&builder.gaps.functions);
 	unwind_sections_free(sections);
 	unwind_rule_index_free(&builder.index);
 	table.rows.items = xrealloc(table.rows.items, table.rows.count * sizeof(*table.rows.items));
 	table.rows.capacity = table.rows.count;
+	if (!has_cfi && !has_callers(&table.rules)) {
+		unwind_table_free(&table);
+		return -ENODATA;
+	}
 	*ret_table = table;
 	return 0;
 }

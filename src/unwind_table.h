@@ -16,7 +16,7 @@
  * Grows with every change of what the builder makes of the same file, of which tables are kept, and
  * of the form in bpf/unwind.h: tables in the cache that were made before are not used any more.
  */
-#define UNWIND_TABLE_VERSION 6
+#define UNWIND_TABLE_VERSION 7
 
 /* Why an FDE, or all of it that is left, is not in the table. */
 enum unwind_drop {
@@ -40,6 +40,8 @@ typedef struct UnwindCounts {
 	/* Bytes of what is said to be code (unwind_sections.h), and of those in gaps, large ones
 	 * too. */
 	uint64_t code, code_gaps;
+	/* Bytes of code whose rules come from its instructions alone, but for start-up code. */
+	uint64_t code_followed;
 } UnwindCounts;
 
 typedef VEC(struct unwind_row) UnwindRows;
@@ -67,7 +69,7 @@ typedef struct UnwindTable {
 /*
  * debug: its separate debug file, for .debug_frame; NULL or not open: none. base_svma: as
  * elf_file.h has it. Returns 0, -ENOEXEC (no ELF file), or -ENODATA: no call frame information
- * at all. The files may be changed (decompressed sections).
+ * at all, nor code that could be followed. The files may be changed (decompressed sections).
  */
 int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 		       UnwindTable *ret_table);

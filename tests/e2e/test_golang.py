@@ -137,7 +137,7 @@ def check_roots(profile, roots):
     """Whatever does not say that it is cut begins where a stack can begin."""
     stacks, others = Stacks(profile), Counter()
     for stack in {s for t in profile.threads for s in t.data["samples"]["stack"]}:
-        frames = [f for f in stacks.of(stack) if f.name != "[guessed by frame pointer]"]
+        frames = [f for f in stacks.of(stack) if f.name != "[guessed]"]
         if any(f.name.startswith("runtime.") for f in frames) and not frames[-1].name.startswith("["):
             others[plain(frames[-1].name)] += plain(frames[-1].name) not in roots
     check(not +others, f"stacks begin with {+others}")

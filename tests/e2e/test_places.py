@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Waits and wakeups are separated by the program's own functions, however many the run-time system has above them.
-
-Of musl only the unit test knows (run_time): as it is packaged it has no unwind tables, so stacks end in it.
-"""
+"""Waits and wakeups are separated by the program's own functions, however many the run-time system has above them."""
 import os
 import re
 
@@ -53,6 +50,14 @@ def test_glibc(context):
 def test_glibc_static(context):
     """Its functions are in the program's own file."""
     check_program(context, compiled(context, "gcc", "-static"))
+
+
+def test_musl(context):
+    check_program(context, compiled(context, "musl-gcc"))
+
+
+def test_musl_static(context):
+    check_program(context, compiled(context, "musl-gcc", "-static"))
 
 
 def test_go(context):

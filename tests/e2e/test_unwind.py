@@ -117,16 +117,14 @@ def test_static_program(context):
 
 @host_only("it needs a compiler")
 def test_musl(context):
-    """Linked statically and not. Debian's musl has no unwind information at all: what leads from
-    _start to main is cut, and what main calls is whole."""
+    """Linked statically and not. Debian's musl has no unwind tables: its code is followed."""
     needs_command("musl-gcc")
     for name, options in (("static", ["-static"]), ("dynamic", ["-Wl,-z,lazy"])):
         program = context.path(f"musl-{name}")
         run("musl-gcc", *FLAGS, *options, SOURCES / "unwind-calls.c", SOURCES / "told.c", "-o",
             program)
         for mode in ("recursion", "noreturn"):
-            verdict, _ = calls(context, mode, program=program, marked_share=1.0, wanted=())
-            check(sum(verdict.marked.values()) > 0, "nothing was seen")
+            calls(context, mode, program=program)
 
 
 @host_only("it needs a compiler")

@@ -39,7 +39,7 @@ static void expect_valid(const UnwindTable *table)
 		const struct unwind_rule *rule = &table->rules.items[i];
 
 		fuzz_require(rule->cfa <= CFA_SIGNAL && rule->bx <= BX_LOST &&
-			     rule->stack <= STACK_GUESS);
+			     rule->stack <= STACK_SAME_GUESS);
 		fuzz_require(rule->ra == RA_AT_CFA || rule->ra >= RA_REG);
 		fuzz_require(rule->ra < RA_REG + DWARF_REGS && rule->bp < BP_IN_REG + DWARF_REGS);
 		fuzz_require(rule->bp <= BP_LOST || rule->bp >= BP_IN_REG);

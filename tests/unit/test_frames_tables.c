@@ -97,8 +97,7 @@ static void test_interrupted_frames(void **state)
 	/* A leaf in a system call is a return address, also if it has the other mark. */
 	unmarked[0] = FRAME_GUESSED | (AVMA + 0x2001);
 	stack = add_walked(fixture, STACK_SYSCALL_PC, STACK_COMPLETE, unmarked, 1);
-	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
-			    "[guessed by frame pointer];leaf");
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false), "[guessed];leaf");
 }
 
 /* What frame pointers led to, however that ended, may have these bits by chance. */
@@ -142,16 +141,16 @@ static void test_guessed_frames(void **state)
 	pcs[3] |= FRAME_GUESSED;
 	stack = add_walked(fixture, STACK_GUESSED, STACK_COMPLETE, pcs, 5);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
-			    "main;[guessed by frame pointer];entry;caller;callee;leaf");
+			    "main;[guessed];entry;caller;callee;leaf");
 	assert_true(end_of(fixture, 50, stack).guessed);
 	/* The leaf is further out, in the same code. */
 	stack = add_walked(fixture, STACK_GUESSED, STACK_COMPLETE, outer, 3);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
-			    "main;[guessed by frame pointer];entry;caller");
+			    "main;[guessed];entry;caller");
 	/* To the end: no table there, and no frame pointer any more. */
 	stack = add_walked(fixture, STACK_GUESSED, STACK_NO_CFI, pcs, 4);
 	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
-			    "[truncated: no unwind table];[guessed by frame pointer];"
+			    "[truncated: no unwind table];[guessed];"
 			    "entry;caller;callee;leaf");
 	/* The walk's word counts, not the flag of the stack. */
 	stack = add_walked(fixture, STACK_GUESSED, STACK_COMPLETE, whole, 5);

@@ -302,7 +302,7 @@ static void test_text(void **state)
 	add_switch_outs(fixture, STALE, 4);
 	hand_finish(fixture->timeline);
 	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % whole, "
-				"4 guessed in part by frame pointer\n"
+				"4 guessed in part\n"
 				"             6  gap in unwind table  libbar.so\n"
 				"             4  no unwind table      [anon]\n"
 				"             4  table out of date    libfoo.so\n"

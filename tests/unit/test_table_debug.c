@@ -13,14 +13,18 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
+/* A return, never reached, that makes nothing of the function clear without its tables. */
+#define UNCLEAR                                                                                    \
+	"#define UNCLEAR __asm__ volatile(\"test %esp, %esp\\njnz 1f\\npush %rax\\nret\\n1: "      \
+	".zero 99, 0x90\")\n"
+
 #define PROGRAM                                                                                    \
-	"#include <stdio.h>\n"                                                                     \
-	"__attribute__((noipa)) int inner(int x) {\n"                                              \
-	"	volatile char room[200];\n"                                                              \
+	"#include <stdio.h>\n" UNCLEAR "__attribute__((noipa)) int inner(int x) {\n"               \
+	"	UNCLEAR; volatile char room[200];\n"                                                     \
 	"	room[x & 127] = x;\n"                                                                    \
 	"	return printf(\"%d\", room[3]) + x; }\n"                                                 \
-	"__attribute__((noipa)) int outer(int x) { return inner(x + 1) * 3; }\n"                   \
-	"int main(int argc, char **argv) { (void)argv; return outer(argc) + 1; }\n"
+	"__attribute__((noipa)) int outer(int x) { UNCLEAR; return inner(x + 1) * 3; }\n"          \
+	"int main(int argc, char **argv) { UNCLEAR; (void)argv; return outer(argc) + 1; }\n"
 #define DEBUG_FOLDER "/usr/lib/debug"
 #define FOLDER	     "/srv/app"
 #define OBJECT	     FOLDER "/prog"
@@ -199,9 +203,9 @@ static void expect(Fixture *fixture, int debug)
 	assert_int_equal(fixture->has_rules, debug == TABLE_DEBUG_USED);
 }
 
-/* With and without what the C library's own files have: a table with gaps, or none at all. */
+/* With and without what the C library's own files have. There is a table in either case: start-up
+ * code needs no call frame information. */
 static const char *const strippings[] = {NO_EH_FRAME, ""};
-static const int errors_alone[] = {-ENODATA, 0};
 
 static void test_by_link(void **state)
 {
@@ -217,7 +221,7 @@ static void test_by_link(void **state)
 			continue;
 		for (size_t k = 0; k < ARRAY_LEN(places); k++) {
 			expect(fixture, 0);
-			assert_int_equal(fixture->error, errors_alone[i % 2]);
+			assert_int_equal(fixture->error, 0);
 			put_debug_file(fixture, places[k]);
 			expect(fixture, TABLE_DEBUG_USED);
 			assert_int_equal(fixture->error, 0);
@@ -237,7 +241,7 @@ static void test_wrong_checksum(void **state)
 		expect(fixture, TABLE_DEBUG_USED);
 		run("printf x >> '%s" OBJECT ".debug'", fixture->root);
 		expect(fixture, -ESTALE);
-		assert_int_equal(fixture->error, errors_alone[i]);
+		assert_int_equal(fixture->error, 0);
 		run("cp '%s/a.c' '%s" OBJECT ".debug'", fixture->build, fixture->root);
 		expect(fixture, 0); /* not even an ELF file */
 		run("rm '%s" OBJECT ".debug'", fixture->root);
@@ -275,7 +279,7 @@ static void test_nothing_to_add(void **state)
 		    fixture->build, fixture->root);
 		put_debug_file(fixture, OBJECT ".debug");
 		expect(fixture, 0);
-		assert_int_equal(fixture->error, errors_alone[i]);
+		assert_int_equal(fixture->error, 0);
 	}
 }
 

@@ -71,13 +71,11 @@ static enum verdict judge_uncovered(const Oracle *oracle, const Built *built, ui
 	uint64_t svma = built->identity.base_svma + pc;
 	Machine machine = random_machine(svma + 1);
 
-	if (rule->cfa == CFA_NONE && rule->extra == NONE_GAP)
-		return BOTH_NONE;
-	if (rule->cfa == CFA_NONE && rule->extra == NONE_FOREIGN)
+	if (rule->cfa == CFA_NONE && (rule->extra == NONE_GAP || rule->extra == NONE_FOREIGN))
 		return BOTH_NONE;
 	if (is_padding(oracle, svma))
 		return OURS_PADDING;
-	if (rule->cfa == CFA_REG && rule->cfa_reg == DWARF_RSP)
+	if (rule->cfa == CFA_REG)
 		return OURS_CODE;
 	if (rule->cfa == CFA_SIGNAL && ask_libdw(oracle, svma + 1, &machine).covered)
 		return OURS_SIGNAL;
@@ -413,7 +411,8 @@ static void test_debug_frame(void **state)
 			    own.table.rules.count * sizeof(struct unwind_rule));
 	assert_true(without.coverage.bytes[CFA_NONE] > with.coverage.bytes[CFA_NONE] + 200);
 	assert_true(with.table.counts.fdes > without.table.counts.fdes + 7);
-	assert_true(without.table.counts.code_gaps > without.table.counts.code / 2);
+	assert_true(without.table.counts.code_gaps + without.table.counts.code_followed >
+		    without.table.counts.code / 2);
 	assert_true(with.table.counts.code_gaps < with.table.counts.code / 10);
 	free_built(&own);
 	free_built(&with);
@@ -426,6 +425,7 @@ static void test_no_section_headers(void **state)
 {
 	_cleanup_free_ char *path = NULL;
 	uint64_t none[1] = {0};
+	size_t unknown = 0;
 	char *folder;
 	Built with, without;
 	int fd;
@@ -447,10 +447,15 @@ static void test_no_section_headers(void **state)
 	/* Only where code ends between functions is not known. */
 	for (size_t i = 0; i < with.table.rows.count; i++) {
 		uint32_t pc = with.table.rows.items[i].pc;
+		const struct unwind_rule *one = rule_at(&with.table, pc);
+		const struct unwind_rule *other = rule_at(&without.table, pc);
 
-		assert_memory_equal(rule_at(&with.table, pc), rule_at(&without.table, pc),
-				    sizeof(struct unwind_rule));
+		if (one->cfa == CFA_NONE || other->cfa == CFA_NONE)
+			unknown++;
+		else
+			assert_memory_equal(one, other, sizeof(*one));
 	}
+	assert_true(unknown < with.table.rows.count / 4);
 	free_built(&with);
 	free_built(&without);
 	remove_folder(folder);
@@ -589,7 +594,7 @@ static void test_valid(void **state)
 	INVALID(rules[1].bp, BP_LOST + 1);
 	INVALID(rules[1].bp, BP_IN_REG + DWARF_REGS);
 	INVALID(rules[1].bx, BX_LOST + 1);
-	INVALID(rules[1].stack, STACK_GUESS + 1);
+	INVALID(rules[1].stack, STACK_SAME_GUESS + 1);
 	INVALID(table.rows.count, 0);
 	INVALID(table.rules.count, 1);
 }

@@ -368,11 +368,13 @@ static void test_other_stack(void **state)
 	assert_int_equal(world.count, 3);
 	assert_int_equal(world.frames[1], return_to(3));
 	assert_int_equal(world.frames[2], return_to(70));
-	world.rules[0].stack = STACK_GUESS;
-	world_walk(&world, 2);
-	assert_int_equal(world.frames[1], return_to(3) | FRAME_GUESSED);
+	for (uint8_t stack = STACK_GUESS; stack <= STACK_SAME_GUESS; stack++) {
+		world.rules[0].stack = stack;
+		world_walk(&world, 2);
+		assert_int_equal(world.frames[1], return_to(3) | FRAME_GUESSED);
+	}
 	world.input.regs[DWARF_RBP] = 0;
-	expect(STACK_FAULT, NONE);
+	expect(STACK_BAD_CFA, NONE); /* this guess does not lead to another stack */
 	begin(WITH(AT(DWARF_RSP, 8), rule_.bp = BP_LOST), rule);
 	expect(STACK_REGISTER, AT_SP, NONE);
 }

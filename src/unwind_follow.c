@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_follow.c - see unwind_follow.h.
+ *
+ * The code from one known function to the next is a window. What in it is not reached from its
+ * begin is another function, or the cases of a switch.
+ */
+#include "unwind_follow.h"
+#include "unwind_functions.h"
+#include "unwind_state.h"
+
+#define WINDOW_MAX (64u << 10) /* the code behind that has no known begin */
+#define TRIES_MAX  8	       /* of a function that may end earlier than it seems */
+#define ENTRY_MAX  64	       /* bytes of a program's first function that is not understood */
+/* Instructions for each byte of a window. Real code takes two; a hostile file could make it take
+ * for ever. */
+#define STEPS_MAX 64
+
+/* What is to be put back if it comes out that a guess was wrong. */
+typedef struct Change {
+	uint32_t place;
+	UnwindState before;
+} Change;
+
+typedef struct Follow {
+	const UnwindCode *code;
+	uint32_t from, size;	    /* the window */
+	UnwindState *at;	    /* of each byte of the window: before the instruction there */
+	bool *begins;		    /* likewise: another function was found to begin there */
+	UnwindOffsets strong, weak; /* places to go on from; weak ones come last */
+	uint64_t steps;		    /* that are left for the window */
+	VEC(Change) changes;
+	/* The function. */
+	uint32_t start, end; /* of what is reached */
+	bool known;	     /* that a function begins there */
+	bool wrong;	     /* it was not understood */
+	bool returns;	     /* with the stack that it was entered with: it was understood */
+	uint32_t misfit;     /* the place of a return with another stack */
+	UnwindOffsets
+		may_begin;    /* where another function begins if what is called does not return */
+	UnwindState switched; /* at a jump through a table */
+} Follow;
+
+/* ---- a function -------------------------------------------------------------------------- */
+
+static const uint8_t *byte_at(const Follow *follow, uint32_t place)
+{
+	return follow->code->bytes + follow->from + place;
+}
+
+static Instruction instruction_at(const Follow *follow, uint32_t place)
+{
+	return unwind_instruction(byte_at(follow, place), follow->size - place);
+}
+
+static bool is_aligned(const Follow *follow, uint32_t place)
+{
+	return (follow->code->address + follow->from + place) % UNWIND_ALIGNMENT == 0;
+}
+
+static void set_stack(Follow *follow, uint32_t place, const UnwindState *state)
+{
+	*vec_push(&follow->changes) = (Change){.place = place, .before = follow->at[place]};
+	follow->at[place] = *state;
+	*vec_push(state->weak ? &follow->weak : &follow->strong) = place;
+}
+
+/* Control comes to a place in the window. */
+static void enter(Follow *follow, uint32_t place, const UnwindState *state)
+{
+	const UnwindState *known = &follow->at[place];
+	UnwindState merged;
+
+	if (!known->known || (known->weak && !state->weak)) {
+		/* Where a jump says otherwise, the function that was called did not return. */
+		if (!unwind_state_same(known, state))
+			set_stack(follow, place, state);
+		return;
+	}
+	if (state->weak && !known->weak)
+		return;
+	merged = unwind_state_merge(known, state);
+	if (!unwind_state_same(known, &merged))
+		set_stack(follow, place, &merged);
+}
+
+static bool function_begins_at(const Follow *follow, int64_t offset)
+{
+	const UnwindCode *code = follow->code;
+	size_t i = partition_point(middle, code->start_count, code->starts[middle] < offset);
+
+	return i < code->start_count && code->starts[i] == offset;
+}
+
+/*
+ * A return, or a jump to a function that returns in place of this one. With another state, either
+ * this function was not understood, or another one has begun before it, unseen.
+ */
+static void return_from(Follow *follow, uint32_t place, const UnwindState *state)
+{
+	if (state->outermost || !state->sp_known)
+		return;
+	if (unwind_state_returns(state)) {
+		follow->returns = true;
+	} else if (!follow->wrong) {
+		follow->wrong = true;
+		follow->misfit = place;
+	}
+}
+
+static void go_on(Follow *follow, int64_t to, UnwindState state, bool weak)
+{
+	if (to >= follow->size || (follow->begins[to] && to != follow->start))
+		return;
+	state.weak = weak;
+	if (weak && is_aligned(follow, to) && !follow->at[to].known)
+		*vec_push(&follow->may_begin) = to;
+	enter(follow, to, &state);
+}
+
+/* A jump out of the window that is to no function is to this one's cold part, elsewhere. */
+static void jump_to(Follow *follow, uint32_t from, int64_t to, UnwindState state)
+{
+	state.weak = false;
+	if (to >= 0 && to < follow->size && (!follow->begins[to] || to == follow->start))
+		enter(follow, to, &state);
+	else if (function_begins_at(follow, follow->from + to))
+		return_from(follow, from, &state);
+}
+
+/* A switch, or a jump to a function that returns in place of this one. */
+static void jump_somewhere(Follow *follow, const UnwindState *state)
+{
+	follow->switched = *state;
+}
+
+/* With the stack that the function was entered with, both are alike: then a place tells. */
+static bool may_be_case(const Follow *follow, uint32_t place)
+{
+	return follow->switched.known &&
+	       (place < follow->end || !unwind_state_returns(&follow->switched) ||
+		!is_aligned(follow, place));
+}
+
+static void step(Follow *follow, uint32_t place)
+{
+	Instruction instruction = instruction_at(follow, place);
+	UnwindState state = follow->at[place];
+	int64_t behind = (int64_t)place + instruction.length;
+
+	follow->end = MAX(follow->end, (uint32_t)behind);
+	unwind_state_change(&state, &instruction);
+	switch ((enum instruction_does)instruction.does) {
+	case DOES_UNKNOWN:
+		follow->wrong = true;
+		break;
+	case DOES_STOP:
+		break;
+	case DOES_RETURN:
+		return_from(follow, place, &state);
+		break;
+	case DOES_JUMP:
+		jump_to(follow, place, behind + instruction.number, state);
+		break;
+	case DOES_JUMP_SOMEWHERE:
+		jump_somewhere(follow, &state);
+		break;
+	case DOES_BRANCH:
+		jump_to(follow, place, behind + instruction.number, state);
+		go_on(follow, behind, state, /* weak= */ false);
+		break;
+	case DOES_CALL:
+	case DOES_CALL_SOMEWHERE:
+		go_on(follow, behind, state, /* weak= */ true);
+		break;
+	case DOES_NOP:
+		go_on(follow, behind, state, state.weak);
+		break;
+	default:
+		go_on(follow, behind, state, /* weak= */ false);
+		break;
+	}
+}
+
+/* From all places that are reached. */
+static void explore(Follow *follow)
+{
+	UnwindOffsets *places;
+
+	while (!follow->wrong) {
+		places = follow->strong.count ? &follow->strong : &follow->weak;
+		if (places->count == 0)
+			return;
+		if (follow->steps == 0) {
+			follow->wrong = true;
+			break;
+		}
+		follow->steps--;
+		step(follow, places->items[--places->count]);
+	}
+	follow->strong.count = follow->weak.count = 0;
+}
+
+static void take_back(Follow *follow, size_t changes)
+{
+	while (follow->changes.count > changes) {
+		const Change *last = &follow->changes.items[--follow->changes.count];
+
+		follow->at[last->place] = last->before;
+	}
+}
+
+/* The next place from one on that is not reached, and is not padding. */
+static uint32_t next_unreached(const Follow *follow, uint32_t place)
+{
+	while (place < follow->size) {
+		uint8_t padding;
+
+		if (follow->at[place].known) {
+			uint8_t length = instruction_at(follow, place).length;
+
+			place += MAX(length, 1);
+			continue;
+		}
+		padding = unwind_padding_length(byte_at(follow, place), follow->size - place);
+		if (!padding)
+			break;
+		place += padding;
+	}
+	return place;
+}
+
+/*
+ * What no seen jump leads to, in a function that jumps through a table, is taken for a case of it,
+ * if it fits. What does not, behind all that is reached, is another function.
+ */
+static void try_cases(Follow *follow)
+{
+	uint32_t place = follow->start;
+
+	while ((place = next_unreached(follow, place)) < follow->size && !follow->begins[place] &&
+	       may_be_case(follow, place)) {
+		uint32_t end = follow->end;
+		size_t changes = follow->changes.count;
+		UnwindState state = follow->switched;
+
+		state.guessed = true;
+		state.weak = false;
+		enter(follow, place, &state);
+		explore(follow);
+		if (!follow->wrong)
+			continue;
+		take_back(follow, changes);
+		follow->wrong = false;
+		follow->end = end;
+		if (place >= end)
+			break;
+		place++;
+		while (place < end && !follow->at[place].known)
+			place++;
+	}
+}
+
+/* Another try: the function ends before the last place at which another may begin. */
+static bool find_begin(Follow *follow)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < follow->may_begin.count; i++) {
+		uint32_t place = follow->may_begin.items[i];
+
+		if (place <= follow->misfit && !follow->begins[place])
+			found = MAX(found, place);
+	}
+	if (found)
+		follow->begins[found] = true;
+	return found;
+}
+
+/* known: a function begins there for certain. */
+static void follow_function(Follow *follow, uint32_t start, bool known)
+{
+	follow->known = known;
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
+		UnwindState state = unwind_state_entered;
+
+		state.guessed = !known && !is_aligned(follow, start);
+		state.outermost = follow->from + start == follow->code->entry;
+		follow->start = follow->end = start;
+		follow->wrong = follow->returns = follow->switched.known = false;
+		follow->misfit = 0;
+		follow->may_begin.count = follow->changes.count = 0;
+		enter(follow, start, &state);
+		explore(follow);
+		if (!follow->wrong)
+			try_cases(follow);
+		if (!follow->wrong)
+			return;
+		take_back(follow, 0);
+		if (!follow->misfit || !find_begin(follow))
+			return;
+	}
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+static void put_row(UnwindCodeRows *rows, uint32_t at, const struct unwind_rule *rule)
+{
+	if (rows->count == 0 || memcmp(&rows->items[rows->count - 1].rule, rule, sizeof(*rule)))
+		*vec_push(rows) = (UnwindCodeRow){.at = at, .rule = *rule};
+}
+
+/* Nothing returns to a program's first function, whatever it does. */
+static void put_wrong(const Follow *follow, UnwindCodeRows *rows)
+{
+	static const struct unwind_rule outermost = {.cfa = CFA_END};
+	uint32_t start = follow->start;
+
+	if (follow->from + start == follow->code->entry) {
+		put_row(rows, follow->from + start, &outermost);
+		start = MAX(follow->end, MIN(start + ENTRY_MAX, follow->size));
+	}
+	if (start < follow->size)
+		put_row(rows, follow->from + start, &follow->code->unknown);
+}
+
+/* Of the function: unknown where nothing is reached. */
+static void put_rows(const Follow *follow, UnwindCodeRows *rows)
+{
+	const struct unwind_rule *unknown = &follow->code->unknown;
+
+	if (follow->wrong) {
+		put_wrong(follow, rows);
+		return;
+	}
+	for (uint32_t place = follow->start; place < follow->end;) {
+		UnwindState state = follow->at[place];
+		struct unwind_rule rule;
+		uint8_t length;
+
+		if (!state.known) {
+			length =
+				unwind_padding_length(byte_at(follow, place), follow->size - place);
+			if (!length)
+				put_row(rows, follow->from + place, unknown);
+			place += MAX(length, 1);
+			continue;
+		}
+		state.guessed |= !follow->known && !follow->returns;
+		rule = unwind_state_rule(&state, unknown);
+		put_row(rows, follow->from + place, &rule);
+		length = instruction_at(follow, place).length;
+		place += MAX(length, 1);
+	}
+}
+
+/* Padding or a return before it, and aligned: that is where functions begin. */
+static bool looks_like_begin(const Follow *follow, uint32_t place)
+{
+	static const uint8_t before[] = {0x00, 0x90, 0xc3, 0xcc};
+
+	return is_aligned(follow, place) &&
+	       memchr(before, *byte_at(follow, place - 1), sizeof(before));
+}
+
+/* Where the next one may begin. What is left of one that was not understood must not be taken for
+ * one. */
+static uint32_t behind_function(const Follow *follow)
+{
+	uint32_t place = MAX(follow->end, follow->start + 1);
+
+	if (!follow->wrong)
+		return place;
+	if (follow->from + follow->start == follow->code->entry)
+		place = MAX(place, follow->start + ENTRY_MAX);
+	while (place < follow->size && !follow->begins[place] && !looks_like_begin(follow, place))
+		place++;
+	return MIN(place, follow->size);
+}
+
+/* begins: a function does, with the window. */
+static void follow_window(Follow *follow, bool begins, UnwindCodeRows *rows)
+{
+	uint32_t place = 0;
+
+	follow->steps = (uint64_t)STEPS_MAX * follow->size;
+	memset(follow->at, 0, follow->size * sizeof(*follow->at));
+	memset(follow->begins, 0, follow->size * sizeof(*follow->begins));
+	while (follow->steps > 0 && (place = next_unreached(follow, place)) < follow->size) {
+		follow_function(follow, place, place == 0 && begins);
+		put_rows(follow, rows);
+		place = behind_function(follow);
+	}
+	if (place < follow->size)
+		put_row(rows, follow->from + place, &follow->code->unknown);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+/* Behind padding; UINT32_MAX: it cannot be told whether a function begins there. */
+static uint32_t first_function(const UnwindCode *code)
+{
+	uint32_t place = 0;
+
+	while (place < code->size) {
+		uint8_t padding = unwind_padding_length(code->bytes + place, code->size - place);
+
+		if (!padding)
+			break;
+		place += padding;
+	}
+	if (place >= code->size ||
+	    ((place > 0 || !code->function_begins) && (code->address + place) % UNWIND_ALIGNMENT))
+		return UINT32_MAX;
+	return place;
+}
+
+/* From one function's begin to the next one. */
+static void follow_windows(Follow *follow, uint32_t from, uint32_t to, bool begins,
+			   UnwindCodeRows *rows)
+{
+	for (follow->from = from; follow->from < to; follow->from += follow->size) {
+		follow->size = MIN(to - follow->from, WINDOW_MAX);
+		follow_window(follow, begins && follow->from == from, rows);
+	}
+}
+
+void unwind_code_follow(const UnwindCode *code, UnwindCodeRows *ret_rows)
+{
+	uint32_t window = MIN(code->size, WINDOW_MAX), first = first_function(code);
+	uint32_t next = code->start_count > 0 ? code->starts[0] : code->size;
+	Follow follow = {.code = code};
+
+	*ret_rows = (UnwindCodeRows){};
+	follow.begins = xcalloc(window, sizeof(*follow.begins));
+	follow.at = xcalloc(window, sizeof(*follow.at));
+	if (first < next)
+		follow_windows(&follow, first, next, /* begins= */ true, ret_rows);
+	for (size_t i = 0; i < code->start_count; i++) {
+		next = i + 1 < code->start_count ? code->starts[i + 1] : code->size;
+		follow_windows(&follow, code->starts[i], next, /* begins= */ true, ret_rows);
+	}
+	free(follow.at);
+	free(follow.begins);
+	vec_free(&follow.strong);
+	vec_free(&follow.weak);
+	vec_free(&follow.changes);
+	vec_free(&follow.may_begin);
+}

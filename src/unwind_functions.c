@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind_functions.h"
+#include "elf_symbols.h"
+#include "unwind_instruction.h"
+
+#define SWEEP_MAX (16u << 20) /* bytes of code that are looked at: a tenth of a second */
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void sort(UnwindFunctions *functions)
+{
+	size_t kept = 0;
+
+	if (functions->count == 0)
+		return;
+	qsort(functions->items, functions->count, sizeof(*functions->items), compare);
+	for (size_t i = 1; i < functions->count; i++)
+		if (functions->items[i] != functions->items[kept])
+			functions->items[++kept] = functions->items[i];
+	functions->count = kept + 1;
+}
+
+uint8_t unwind_padding_length(const uint8_t *bytes, size_t size)
+{
+	Instruction instruction;
+
+	if (*bytes == 0 || *bytes == 0xcc)
+		return 1;
+	instruction = unwind_instruction(bytes, size);
+	return instruction.does == DOES_NOP ? instruction.length : 0;
+}
+
+/* ---- symbols -------------------------------------------------------------------------- */
+
+static void add_symbols(const ElfMap *file, uint64_t base_svma, const UnwindSections *sections,
+			UnwindFunctions *functions)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		Elf_Data *data;
+		Elf64_Sym symbol;
+
+		if (!gelf_getshdr(section, &header) ||
+		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) ||
+		    !elf_section_data(section, &data))
+			continue;
+		for (size_t at = 0; at + sizeof(symbol) <= data->d_size; at += sizeof(symbol)) {
+			uint8_t type;
+
+			memcpy(&symbol, (const uint8_t *)data->d_buf + at, sizeof(symbol));
+			type = ELF64_ST_TYPE(symbol.st_info);
+			if ((type == STT_FUNC || type == STT_GNU_IFUNC) &&
+			    unwind_ranges_find(&sections->code, symbol.st_value - base_svma))
+				*vec_push(functions) = symbol.st_value - base_svma;
+		}
+	}
+}
+
+void unwind_functions_of_headers(const UnwindSections *sections, UnwindFunctions *ret_functions)
+{
+	const uint64_t known[] = {sections->entry, sections->init, sections->fini};
+
+	*ret_functions = (UnwindFunctions){};
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (unwind_ranges_find(&sections->code, known[i]))
+			*vec_push(ret_functions) = known[i];
+	sort(ret_functions);
+}
+
+/* ---- code ----------------------------------------------------------------------------- */
+
+/* One range of code. Places are offsets in it. */
+typedef struct Sweep {
+	const uint8_t *bytes;
+	uint32_t size;
+	uint64_t from;
+	const uint32_t *known; /* functions from there on, as UnwindFunctions has them */
+	size_t known_count;
+	uint8_t *begins;     /* a bit for each byte: an instruction begins there */
+	uint8_t *behind_end; /* likewise, and nothing goes on to it */
+	VEC(uint32_t) called, named;
+} Sweep;
+
+static bool is_set(const uint8_t *bits, uint32_t place)
+{
+	return bits[place / 8] >> place % 8 & 1;
+}
+
+static void set_bit(uint8_t *bits, uint32_t place)
+{
+	bits[place / 8] |= 1 << place % 8;
+}
+
+static bool ends(const Instruction *instruction)
+{
+	return instruction->does == DOES_JUMP || instruction->does == DOES_JUMP_SOMEWHERE ||
+	       instruction->does == DOES_RETURN || instruction->does == DOES_STOP ||
+	       instruction->does == DOES_NOP;
+}
+
+static uint64_t align_up(uint64_t address)
+{
+	return (address + UNWIND_ALIGNMENT - 1) / UNWIND_ALIGNMENT * UNWIND_ALIGNMENT;
+}
+
+/* The next known function behind a place, or the end. */
+static uint32_t next_known(Sweep *sweep, uint32_t place)
+{
+	while (sweep->known_count > 0 && sweep->known[0] <= sweep->from + place) {
+		sweep->known++;
+		sweep->known_count--;
+	}
+	return sweep->known_count > 0 ? MIN(sweep->known[0] - sweep->from, (uint64_t)sweep->size)
+				      : sweep->size;
+}
+
+static void note_targets(Sweep *sweep, const Instruction *instruction, uint32_t behind)
+{
+	int64_t target = (int64_t)behind + instruction->number;
+
+	if (target < 0 || target >= sweep->size)
+		return;
+	if (instruction->does == DOES_CALL)
+		*vec_push(&sweep->called) = target;
+	else if (instruction->does == DOES_ADDRESS)
+		*vec_push(&sweep->named) = target;
+}
+
+/* One instruction after the other, from the begin and from each known function on. */
+static void decode(Sweep *sweep)
+{
+	bool ended = true;
+
+	for (uint32_t place = 0; place < sweep->size;) {
+		uint32_t known = next_known(sweep, place), behind;
+		Instruction instruction;
+
+		if (ended && sweep->bytes[place] == 0) {
+			place++;
+			continue;
+		}
+		instruction = unwind_instruction(sweep->bytes + place, sweep->size - place);
+		if (instruction.does == DOES_UNKNOWN) {
+			uint64_t aligned = align_up(sweep->from + place + 1);
+
+			place = MIN((uint64_t)known, aligned - sweep->from);
+			ended = true;
+			continue;
+		}
+		behind = place + instruction.length;
+		set_bit(sweep->begins, place);
+		if (ended)
+			set_bit(sweep->behind_end, place);
+		note_targets(sweep, &instruction, behind);
+		ended = ends(&instruction);
+		place = MIN(behind, known);
+	}
+}
+
+/* A call is believed if an instruction begins at its target; an address also needs an end before.
+ */
+static void add_targets(const Sweep *sweep, UnwindFunctions *functions)
+{
+	for (size_t i = 0; i < sweep->called.count; i++)
+		if (is_set(sweep->begins, sweep->called.items[i]))
+			*vec_push(functions) = sweep->from + sweep->called.items[i];
+	for (size_t i = 0; i < sweep->named.count; i++)
+		if (is_set(sweep->behind_end, sweep->named.items[i]))
+			*vec_push(functions) = sweep->from + sweep->named.items[i];
+}
+
+static void add_code(const UnwindRange *range, UnwindFunctions *functions)
+{
+	uint32_t size = range->to - range->from;
+	size_t first =
+		partition_point(middle, functions->count, functions->items[middle] < range->from);
+	Sweep sweep = {.bytes = range->bytes,
+		       .size = size,
+		       .from = range->from,
+		       .known = functions->count > 0 ? functions->items + first : NULL,
+		       .known_count = functions->count - first,
+		       .begins = xcalloc(size / 8 + 1, 1),
+		       .behind_end = xcalloc(size / 8 + 1, 1)};
+
+	decode(&sweep);
+	add_targets(&sweep, functions);
+	free(sweep.begins);
+	free(sweep.behind_end);
+	vec_free(&sweep.called);
+	vec_free(&sweep.named);
+	sort(functions);
+}
+
+void unwind_functions_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
+			   const UnwindSections *sections, UnwindFunctions *ret_functions)
+{
+	uint64_t size = 0;
+
+	unwind_functions_of_headers(sections, ret_functions);
+	add_symbols(file, base_svma, sections, ret_functions);
+	if (debug && debug->elf)
+		add_symbols(debug, base_svma, sections, ret_functions);
+	sort(ret_functions);
+	for (size_t i = 0; i < sections->code.count; i++)
+		size += sections->code.items[i].to - sections->code.items[i].from;
+	for (size_t i = 0; size <= SWEEP_MAX && i < sections->code.count; i++)
+		if (sections->code.items[i].bytes)
+			add_code(&sections->code.items[i], ret_functions);
+}

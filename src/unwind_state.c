@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind_state.h"
+#include <string.h>
+
+#define DEPTH_MAX (1 << 30) /* of a stack, bytes */
+
+const UnwindState unwind_state_entered = {
+	.known = true, .sp_known = true, .sp_to_cfa = UNWIND_SLOT};
+
+static bool same_kept(UnwindKept a, UnwindKept b)
+{
+	return a.saved_at == b.saved_at && a.changed == b.changed;
+}
+
+bool unwind_state_same(const UnwindState *a, const UnwindState *b)
+{
+	return a->known == b->known && a->guessed == b->guessed && a->outermost == b->outermost &&
+	       a->system_call == b->system_call && a->sp_known == b->sp_known &&
+	       a->weak == b->weak && a->bp_known == b->bp_known && a->ra == b->ra &&
+	       (!a->sp_known || a->sp_to_cfa == b->sp_to_cfa) &&
+	       (!a->bp_known || a->bp_to_cfa == b->bp_to_cfa) && same_kept(a->bp, b->bp) &&
+	       same_kept(a->bx, b->bx);
+}
+
+static UnwindKept merge_kept(UnwindKept a, UnwindKept b)
+{
+	return (UnwindKept){.saved_at = a.saved_at == b.saved_at ? a.saved_at : 0,
+			    .changed = a.changed || b.changed};
+}
+
+UnwindState unwind_state_merge(const UnwindState *a, const UnwindState *b)
+{
+	if (!a->known || !b->known)
+		return a->known ? *a : *b;
+	return (UnwindState){
+		.known = true,
+		.guessed = a->guessed || b->guessed,
+		.outermost = a->outermost && b->outermost,
+		.system_call = a->system_call || b->system_call,
+		.weak = a->weak && b->weak,
+		.sp_known = a->sp_known && b->sp_known && a->sp_to_cfa == b->sp_to_cfa,
+		.bp_known = a->bp_known && b->bp_known && a->bp_to_cfa == b->bp_to_cfa,
+		.ra = a->ra == b->ra ? a->ra : UNWIND_RA_LOST,
+		.sp_to_cfa = a->sp_to_cfa,
+		.bp_to_cfa = a->bp_to_cfa,
+		.bp = merge_kept(a->bp, b->bp),
+		.bx = merge_kept(a->bx, b->bx),
+	};
+}
+
+static uint8_t dwarf_register(uint8_t reg)
+{
+	static const uint8_t numbers[] = {0, 2, 1, DWARF_RBX, DWARF_RSP, DWARF_RBP, 4, 5};
+
+	return reg < ARRAY_LEN(numbers) ? numbers[reg] : reg;
+}
+
+static UnwindKept *kept_register(UnwindState *state, uint8_t reg)
+{
+	return reg == X86_RBP ? &state->bp : reg == X86_RBX ? &state->bx : NULL;
+}
+
+/* It gets a value of which nothing is known. */
+static void change_register(UnwindState *state, uint8_t reg)
+{
+	UnwindKept *kept = kept_register(state, reg);
+
+	if (kept)
+		kept->changed = true;
+	if (reg == X86_RBP)
+		state->bp_known = false;
+	if (reg == X86_RSP)
+		state->sp_known = false;
+	if (state->ra == RA_REG + dwarf_register(reg))
+		state->ra = UNWIND_RA_LOST;
+}
+
+static void change_registers(UnwindState *state, uint16_t registers)
+{
+	for (uint8_t reg = 0; registers; reg++, registers >>= 1)
+		if (registers & 1)
+			change_register(state, reg);
+}
+
+static void set_sp(UnwindState *state, bool known, int64_t to_cfa)
+{
+	state->sp_known = known && to_cfa >= 0 && to_cfa < DEPTH_MAX;
+	state->sp_to_cfa = state->sp_known ? to_cfa : 0;
+}
+
+/* CFA less (rsp or rbp + number); false: not known. */
+static bool distance_of(const UnwindState *state, uint8_t base, int32_t number, int64_t *ret)
+{
+	*ret = (int64_t)(base == X86_RSP ? state->sp_to_cfa : state->bp_to_cfa) - number;
+	return base == X86_RSP ? state->sp_known : state->bp_known;
+}
+
+static void store(UnwindState *state, uint8_t reg, int64_t to_cfa)
+{
+	UnwindKept *kept = kept_register(state, reg);
+
+	/* The first word below the CFA is the return address. */
+	if (kept && !kept->changed && !kept->saved_at && to_cfa > UNWIND_SLOT && to_cfa < DEPTH_MAX)
+		kept->saved_at = -to_cfa;
+}
+
+static void load(UnwindState *state, uint8_t reg, bool known, int64_t to_cfa)
+{
+	UnwindKept *kept = kept_register(state, reg);
+	bool restored = kept && known && kept->saved_at && kept->saved_at == -to_cfa;
+
+	change_register(state, reg);
+	if (restored)
+		*kept = (UnwindKept){};
+}
+
+static void push(UnwindState *state, uint8_t reg)
+{
+	bool known = state->sp_known;
+
+	set_sp(state, known, (int64_t)state->sp_to_cfa + UNWIND_SLOT);
+	if (!known || reg == X86_NONE)
+		return;
+	if (state->sp_to_cfa == UNWIND_SLOT && state->ra == RA_REG + dwarf_register(reg))
+		state->ra = RA_AT_CFA;
+	store(state, reg, state->sp_to_cfa);
+}
+
+static void pop(UnwindState *state, uint8_t reg)
+{
+	bool known = state->sp_known;
+	int32_t to_cfa = state->sp_to_cfa;
+
+	if (reg == X86_RSP)
+		known = false;
+	else if (reg != X86_NONE)
+		load(state, reg, known, to_cfa);
+	set_sp(state, known, (int64_t)to_cfa - UNWIND_SLOT);
+	if (known && to_cfa == UNWIND_SLOT && state->ra == RA_AT_CFA)
+		state->ra = reg == X86_NONE ? UNWIND_RA_LOST : RA_REG + dwarf_register(reg);
+}
+
+static void set(UnwindState *state, const Instruction *instruction)
+{
+	int64_t to_cfa;
+	bool known = distance_of(state, instruction->base, instruction->number, &to_cfa);
+
+	change_register(state, instruction->reg);
+	if (instruction->reg == X86_RSP)
+		set_sp(state, known, to_cfa);
+	if (instruction->reg == X86_RBP && known && to_cfa > -DEPTH_MAX && to_cfa < DEPTH_MAX) {
+		state->bp_known = true;
+		state->bp_to_cfa = to_cfa;
+	}
+}
+
+/*
+ * The psABI has the outermost frame marked by a frame pointer of 0. A function of which rbp is not
+ * saved can do that only if nothing is returned to: the first one of a program and, behind the
+ * system call that makes it, of a thread.
+ */
+static void zero(UnwindState *state, uint8_t reg)
+{
+	if (reg == X86_RBP && state->system_call && !state->bp.changed && !state->bp.saved_at)
+		state->outermost = true;
+	change_register(state, reg);
+}
+
+static void leave_frame(UnwindState *state)
+{
+	set_sp(state, state->bp_known, state->bp_to_cfa);
+	pop(state, X86_RBP);
+}
+
+/* Registers that a function may change are not asked for any more; the others come back. */
+static void call(UnwindState *state)
+{
+	if (state->ra != RA_AT_CFA)
+		state->ra = UNWIND_RA_LOST;
+}
+
+void unwind_state_change(UnwindState *state, const Instruction *instruction)
+{
+	int64_t to_cfa;
+	bool known;
+
+	change_registers(state, instruction->writes);
+	switch ((enum instruction_does)instruction->does) {
+	case DOES_PUSH:
+		push(state, instruction->reg);
+		break;
+	case DOES_POP:
+		pop(state, instruction->reg);
+		break;
+	case DOES_SET:
+		set(state, instruction);
+		break;
+	case DOES_STORE:
+		if (distance_of(state, instruction->base, instruction->number, &to_cfa))
+			store(state, instruction->reg, to_cfa);
+		break;
+	case DOES_LOAD:
+		known = distance_of(state, instruction->base, instruction->number, &to_cfa);
+		load(state, instruction->reg, known, to_cfa);
+		break;
+	case DOES_ZERO:
+		zero(state, instruction->reg);
+		break;
+	case DOES_LEAVE:
+		leave_frame(state);
+		break;
+	case DOES_ADDRESS:
+		change_register(state, instruction->reg);
+		break;
+	case DOES_SYSTEM_CALL:
+		state->system_call = true;
+		break;
+	case DOES_CALL:
+	case DOES_CALL_SOMEWHERE:
+		call(state);
+		break;
+	case DOES_UNKNOWN:
+	case DOES_NOTHING:
+	case DOES_NOP:
+	case DOES_BRANCH:
+	case DOES_JUMP:
+	case DOES_JUMP_SOMEWHERE:
+	case DOES_RETURN:
+	case DOES_STOP:
+		break;
+	}
+}
+
+static bool is_lost(const UnwindKept *kept)
+{
+	return kept->changed && kept->saved_at;
+}
+
+bool unwind_state_returns(const UnwindState *state)
+{
+	return state->sp_known && state->sp_to_cfa == UNWIND_SLOT && state->ra == RA_AT_CFA &&
+	       !is_lost(&state->bp) && !is_lost(&state->bx);
+}
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static bool put_kept(const UnwindKept *kept, uint8_t same_rule, uint8_t at_cfa, uint8_t lost,
+		     uint8_t *ret_rule, int16_t *ret_offset)
+{
+	*ret_offset = 0;
+	*ret_rule = kept->changed ? lost : same_rule;
+	if (!kept->changed || !kept->saved_at)
+		return true;
+	if (kept->saved_at < INT16_MIN)
+		return false;
+	*ret_rule = at_cfa;
+	*ret_offset = kept->saved_at;
+	return true;
+}
+
+/* push %rbp; mov %rsp,%rbp */
+static bool has_frame_pointer(const UnwindState *state)
+{
+	return state->bp_known && state->bp_to_cfa == 2 * UNWIND_SLOT &&
+	       state->bp.saved_at == -2 * UNWIND_SLOT;
+}
+
+struct unwind_rule unwind_state_rule(const UnwindState *state, const struct unwind_rule *unknown)
+{
+	struct unwind_rule rule = {.cfa = CFA_REG};
+	bool by_bp = has_frame_pointer(state) || !state->sp_known;
+
+	if (state->outermost)
+		return (struct unwind_rule){.cfa = CFA_END};
+	if ((!state->sp_known && !state->bp_known) || state->ra == UNWIND_RA_LOST ||
+	    !put_kept(&state->bp, BP_SAME, BP_AT_CFA, BP_LOST, &rule.bp, &rule.bp_offset) ||
+	    !put_kept(&state->bx, BX_SAME, BX_AT_CFA, BX_LOST, &rule.bx, &rule.bx_offset))
+		return *unknown;
+	rule.cfa_reg = by_bp ? DWARF_RBP : DWARF_RSP;
+	rule.cfa_offset = by_bp ? state->bp_to_cfa : state->sp_to_cfa;
+	rule.ra = state->ra;
+	rule.stack = state->guessed ? STACK_SAME_GUESS : STACK_SAME;
+	return rule;
+}
