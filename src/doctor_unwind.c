@@ -25,6 +25,7 @@ typedef struct Object {
 	int debug;	  /* as TableReady has it */
 	char *debug_path; /* of the debug file that was found last; NULL = none */
 	size_t rows, rules;
+	uint64_t followed; /* UnwindCounts::code_followed */
 	UnwindCoverage coverage;
 } Object;
 
@@ -49,6 +50,7 @@ static void take_table(void *user, uint32_t id, const UnwindTable *table, int er
 		return;
 	object->rows = table->rows.count;
 	object->rules = table->rules.count;
+	object->followed = table->counts.code_followed;
 	object->coverage = unwind_table_coverage(table, &object->identity);
 }
 
@@ -207,8 +209,9 @@ static void print_debug_file(const Object *object)
 }
 
 /*
- * In per cent of all code: gaps, large ones in which frame pointers are tried, rules that cannot be
- * followed; and the rest, where the walk goes on, or rightly ends.
+ * In per cent of all code: what is covered, where the walk goes on, or rightly ends, and how much
+ * of that is known from instructions alone; gaps, large ones in which frame pointers are tried, and
+ * rules that cannot be followed.
  */
 static void print_coverage(const Object *object)
 {
@@ -221,9 +224,9 @@ static void print_coverage(const Object *object)
 	for (size_t i = 0; i < UNWIND_CFAS; i++)
 		all += coverage->bytes[i];
 	percent = all ? 100.0 / all : 0;
-	printf("%7.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s", percent * (all - none),
-	       object->rows, object->rules, percent * gaps, percent * foreign,
-	       percent * (none - gaps - foreign), object->path);
+	printf("%7.2f%% %8.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s", percent * (all - none),
+	       percent * object->followed, object->rows, object->rules, percent * gaps,
+	       percent * foreign, percent * (none - gaps - foreign), object->path);
 }
 
 static const char *trouble_text(const Object *object)
@@ -239,7 +242,7 @@ static const char *trouble_text(const Object *object)
 static void print_object(const Object *object)
 {
 	if (object->error)
-		printf("%8s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-",
+		printf("%8s %9s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-", "-",
 		       object->path, trouble_text(object));
 	else
 		print_coverage(object);
@@ -248,8 +251,8 @@ static void print_object(const Object *object)
 
 static void print_all(const Doctor *doctor)
 {
-	printf("%8s %9s %6s %8s %8s %8s  %s\n", "covered", "rows", "rules", "gaps", "foreign",
-	       "other", "of the code of");
+	printf("%8s %9s %9s %6s %8s %8s %8s  %s\n", "covered", "followed", "rows", "rules", "gaps",
+	       "foreign", "other", "of the code of");
 	for (size_t i = 0; i < doctor->objects.count; i++)
 		print_object(&doctor->objects.items[i]);
 	if (doctor->jit_bytes)

@@ -156,13 +156,15 @@ def test_altered(context):
 def test_tables_in_memory(context):
     """The tables of a program that is gone are made of what the core has of it, and nothing else."""
     program, core, _, _ = one_core(context, "deleted")
-    data, section = core.read_bytes(), context.path("eh_frame")
+    data, section, code = core.read_bytes(), context.path("eh_frame"), context.path("text")
     check(b"/cores/copy (deleted)\0" in data, "it is not gone")
-    run("objcopy", f"--dump-section=.eh_frame={section}", program, context.path("whole"))
-    tables = section.read_bytes()
-    check(tables in data, "its tables are not in the core")
+    run("objcopy", f"--dump-section=.eh_frame={section}", f"--dump-section=.text={code}", program,
+        context.path("whole"))
+    tables, text = section.read_bytes(), code.read_bytes()
+    check(tables in data and text in data, "its tables or its code are not in the core")
     other = core.with_name("altered")
-    other.write_bytes(data.replace(tables, bytes(len(tables))))
+    # Neither tables nor code that could be followed: no byte of it is an instruction.
+    other.write_bytes(data.replace(tables, bytes(len(tables))).replace(text, b"\x06" * len(text)))
     found, _, text = walk_core(program, core, other)
     check(found["cut"] == 1, f"{found}: {text}")
     expect_failure(check_found, found, text)

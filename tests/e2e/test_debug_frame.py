@@ -23,14 +23,14 @@ OPTIONS = (*FLAGS, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-Wl
 STRIPPED = {"gaps": (), "nothing": ("--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr")}
 
 
-def make_split(context, stripped, place=""):
+def make_split(context, stripped, place="", options=()):
     """A program that keeps its symbols, its debug file, and what it was made of."""
     needs_command("gcc")
     needs_command("objcopy")
     folder = context.path(stripped)
     (folder / place).mkdir(parents=True)
     program, whole, debug = folder / "program", folder / "whole", folder / place / "program.debug"
-    run("gcc", *OPTIONS, SOURCES / "unwind-calls.c", SOURCES / "told.c", "-o", whole)
+    run("gcc", *OPTIONS, *options, SOURCES / "unwind-calls.c", SOURCES / "told.c", "-o", whole)
     run("objcopy", "--only-keep-debug", whole, debug)
     run("objcopy", "--strip-debug", *STRIPPED[stripped], whole, program)
     run("objcopy", f"--add-gnu-debuglink={debug}", program)
@@ -68,8 +68,8 @@ def test_by_link(context):
 
 
 def test_wrong_checksum(context):
-    """One of another build is told and not used: the stacks are cut, as without it."""
-    program, debug, _ = make_split(context, "gaps")
+    """One of another build is told and not used: where code cannot be followed the stacks are cut, as without it."""
+    program, debug, _ = make_split(context, "gaps", options=("-DUNFOLLOWED",))
     spoil(debug)
     profile, told, said = recursion(context, program)
     verdict = check_told(profile, told, Roots(profile), marked_share=1, wanted=())
@@ -82,15 +82,15 @@ def test_wrong_checksum(context):
 
 # ---- wallprof doctor --unwind ----
 
-ROW = re.compile(r"^ *([\d.]+)% +\d+ +\d+ +([\d.]+)% +[\d.]+% +[\d.]+%  (.*)$", re.M)
+ROW = re.compile(r"^ *([\d.]+)% +([\d.]+)% +\d+ +\d+ +([\d.]+)% +[\d.]+% +[\d.]+%  (.*)$", re.M)
 
 
 def doctor(context, program):
-    """How much of the code is covered, in %, and what is said of the object."""
+    """How much of the code is covered by tables, in %, and what is said of the object."""
     text = context.wallprof("doctor", "--unwind", program).stdout
     rows = ROW.findall(text)
     check(len(rows) == 1, f"doctor says: {text}")
-    return float(rows[0][0]), rows[0][2]
+    return float(rows[0][0]) - float(rows[0][1]), rows[0][3]
 
 
 def described(path):
@@ -117,7 +117,7 @@ def test_doctor(context):
     check(said == f"{program}, with {debug}", f"the debug file is not named: {said}")
     whole_covered, said = doctor(context, whole)
     check(said == str(whole), f"what has all itself needs no debug file: {said}")
-    check(covered == whole_covered, f"{covered} % with it, {whole_covered} % before it was split")
+    check(abs(covered - whole_covered) < 0.02, f"{covered} % with it, {whole_covered} % before it was split")
     spoil(debug)
     alone, said = doctor(context, program)
     check(said.startswith(f"{program}; {debug} is not used: "), f"not told: {said}")
@@ -140,5 +140,4 @@ def test_doctor_of_a_process(context):
     check(f"  {program}, with {debug}\n" in text, f"doctor says: {text}")
     spoil(debug)
     text = context.wallprof("doctor", "--unwind", process.pid).stdout
-    check(f"{program}: it has no call frame information; {debug} is not used" in text,
-          f"doctor says: {text}")
+    check(f"  {program}; {debug} is not used" in text, f"doctor says: {text}")

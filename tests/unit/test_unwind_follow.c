@@ -133,6 +133,7 @@ static Score score_of(const char *path, int altered)
 		compare_range(&library, range, &code, &score, altered);
 		vec_free(&starts);
 	}
+	vec_free(&functions);
 	close_library(&library);
 	return score;
 }

@@ -16,8 +16,16 @@
 static uint64_t ms, depth = 20;
 static char chain[128];
 
-/* Keeps the call before it from being the last thing that a function does. */
+/*
+ * Keeps the call before it from being the last thing that a function does. UNFOLLOWED: a return
+ * that is never reached makes nothing of the function clear by its instructions alone.
+ */
+#ifdef UNFOLLOWED
+#define NOT_LAST()                                                                                 \
+	__asm__ volatile("test %%esp, %%esp\n jnz 1f\n push %%rax\n ret\n 1:" ::: "memory", "cc")
+#else
 #define NOT_LAST() __asm__ volatile("" ::: "memory")
+#endif
 
 FRAME static void recurse(uint64_t left)
 {
