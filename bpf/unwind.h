@@ -40,8 +40,9 @@ enum unwind_none {
 	NONE_BROKEN = 4,     /* the FDE's program cannot be read */
 	NONE_NO_ROOM = 5,    /* there were too many rules */
 	/*
-	 * A gap so large that it is code without any tables, as V8's builtins in Node.js: as
-	 * code made at run time, it is walked by frame pointers, and marked as guessed.
+	 * Code without any tables that is not understood: of a gap so large as V8's builtins in
+	 * Node.js, or of a file that has none at all. As code made at run time, it is walked by
+	 * frame pointers, and marked as guessed.
 	 */
 	NONE_FOREIGN = 6,
 };

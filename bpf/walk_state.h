@@ -35,7 +35,7 @@ struct walk {
 	bool bp_own, bx_own;   /* they are still the leaf's */
 	u8 used;	       /* enum walk_used */
 	u8 bp_word, bx_word;   /* where they were read from (walk_read_saved()) */
-	bool guessed;	       /* found by a frame pointer */
+	bool guessed;	       /* found by a frame pointer, or a rule that is a guess */
 	u64 regs[DWARF_REGS + 1];
 	struct unwind_mapping mapping; /* the one that held the last pc; last == 0: none */
 };

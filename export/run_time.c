@@ -111,18 +111,19 @@ static bool is_start(const Frames *frames, const Frame *frame)
 	       is_run_time(frames, frame) || is_made_up(frame);
 }
 
-static bool is_above(const Frames *frames, const Frame *frame)
-{
-	return is_run_time(frames, frame) || is_made_up(frame);
-}
-
 size_t run_time_entry(const Frames *frames, const uint32_t *indexes, size_t count)
 {
 	size_t above = 0, own;
 
-	/* A mark may stand between them: what it was guessed by, say. */
-	while (above < count && is_above(frames, &frames->list.items[indexes[count - 1 - above]]))
-		above++;
+	/* A mark, as "[guessed]", may stand between them. */
+	for (size_t i = 0; i < count; i++) {
+		const Frame *frame = &frames->list.items[indexes[count - 1 - i]];
+
+		if (is_run_time(frames, frame))
+			above = i + 1;
+		else if (!is_made_up(frame))
+			break;
+	}
 	own = count - above;
 	while (own > 0 && is_start(frames, &frames->list.items[indexes[own - 1]]))
 		own--;

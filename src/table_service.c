@@ -26,8 +26,8 @@
 /* A busy machine makes it wait for a CPU; this is for one that only sleeps. */
 #define WALL_PER_CPU 10
 /*
- * One part in so many of the code without a rule, and debug files are looked for. What has no FDEs
- * elsewhere (functions written in assembly) is less of most libraries.
+ * One part in so many of the code without call frame information, and debug files are looked for.
+ * What has none in most libraries (functions in assembly) is less.
  */
 #define LACKING_PARTS 4
 /* For what need not be done at once; the rings are drained every 25 ms. */
@@ -559,7 +559,7 @@ const char *table_error_text(int error)
 {
 	switch (error) {
 	case -ENODATA:
-		return "it has no call frame information";
+		return "it has no call frame information, nor code that could be followed";
 	case -ENOEXEC:
 		return "it is no ELF file of this machine";
 	case -EIO:

@@ -93,6 +93,13 @@ static bool next_number(Decoder *decoder, size_t bytes, int32_t *ret)
 
 /* ---- prefixes and opcode -------------------------------------------------------------- */
 
+/* The prefix that VEX and EVEX stand for: 66, F3, F2 or none. */
+static void take_prefix(Decoder *decoder, uint8_t byte)
+{
+	decoder->narrow = (byte & 3) == 1;
+	decoder->repeats = (byte & 3) == 2;
+}
+
 static bool read_vex2(Decoder *decoder)
 {
 	uint8_t byte;
@@ -101,6 +108,7 @@ static bool read_vex2(Decoder *decoder)
 		return false;
 	decoder->rex = byte & 0x80 ? 0 : REX_R;
 	decoder->vex_reg = ~byte >> 3 & 15;
+	take_prefix(decoder, byte);
 	decoder->map = MAP_0F;
 	decoder->vex = true;
 	return next_byte(decoder, &decoder->op);
@@ -114,6 +122,7 @@ static bool read_vex3(Decoder *decoder)
 		return false;
 	decoder->rex = (~first >> 5 & 7) | (second & 0x80 ? REX_W : 0);
 	decoder->vex_reg = ~second >> 3 & 15;
+	take_prefix(decoder, second);
 	decoder->map = first & 0x1f;
 	decoder->vex = true;
 	return decoder->map >= MAP_0F && decoder->map <= MAP_0F3A &&
@@ -131,9 +140,20 @@ static bool read_evex(Decoder *decoder)
 	/* Vector registers alone: none of the general ones is written by what EVEX encodes, but
 	 * for moves to them, which name them by ModRM. */
 	decoder->vex_reg = X86_NONE;
-	decoder->map = MIN(first & 7, (int)MAPS_OTHER);
+	take_prefix(decoder, second);
 	decoder->vex = true;
-	return decoder->map != MAP_ONE && next_byte(decoder, &decoder->op);
+	switch (first & 7) {
+	case MAP_0F ... MAP_0F3A:
+		decoder->map = first & 7;
+		break;
+	case 5: /* half-precision numbers */
+	case 6:
+		decoder->map = MAPS_OTHER;
+		break;
+	default: /* among them APX, which moves rsp */
+		return false;
+	}
+	return next_byte(decoder, &decoder->op);
 }
 
 /* Escapes behind 0F. */
@@ -259,7 +279,7 @@ static uint8_t form_of(const Decoder *decoder)
 
 static bool read_immediate(Decoder *decoder, uint8_t form)
 {
-	size_t full = decoder->narrow ? 2 : 4;
+	size_t full = decoder->narrow && !(decoder->rex & REX_W) ? 2 : 4;
 
 	if (decoder->map == MAP_ONE) {
 		/* test, with an immediate that the others of the group have not */

@@ -12,15 +12,27 @@
 #define WINDOW_MAX (64u << 10) /* the code behind that has no known begin */
 #define TRIES_MAX  8	       /* of a function that may end earlier than it seems */
 #define ENTRY_MAX  64	       /* bytes of a program's first function that is not understood */
-/* Instructions for each byte of a window. Real code takes two; a hostile file could make it take
- * for ever. */
+/* Steps for each byte of a window: real code takes fewer than one, hostile code could take any
+ * number. */
 #define STEPS_MAX 64
+#define SMALL	  512 /* bytes of code that begins with a function: _init, _fini */
 
 /* What is to be put back if it comes out that a guess was wrong. */
 typedef struct Change {
 	uint32_t place;
 	UnwindState before;
 } Change;
+
+/* A place behind a call, and the stack there. */
+typedef struct MayBegin {
+	uint32_t place;
+	int32_t sp_to_cfa;
+} MayBegin;
+
+/* A jump within the function: all between its ends is one function's. */
+typedef struct Span {
+	uint32_t from, to; /* ascending */
+} Span;
 
 typedef struct Follow {
 	const UnwindCode *code;
@@ -35,9 +47,14 @@ typedef struct Follow {
 	bool known;	     /* that a function begins there */
 	bool wrong;	     /* it was not understood */
 	bool returns;	     /* with the stack that it was entered with: it was understood */
-	uint32_t misfit;     /* the place of a return with another stack */
-	UnwindOffsets
-		may_begin;    /* where another function begins if what is called does not return */
+	uint32_t last_proof; /* the last place that can be no other function's */
+	bool odd; /* it jumps to where no function begins, or calls with a stack that is not aligned
+		   */
+	uint32_t misfit; /* the place of a return with another stack, and that stack */
+	int32_t misfit_to_cfa;
+	/* Where another function begins if what is called before does not return. */
+	VEC(MayBegin) may_begin;
+	VEC(Span) spans;
 	UnwindState switched; /* at a jump through a table */
 } Follow;
 
@@ -92,39 +109,65 @@ static bool function_begins_at(const Follow *follow, int64_t offset)
 	return i < code->start_count && code->starts[i] == offset;
 }
 
+/* In the window, another one than this. */
+static bool is_other(const Follow *follow, int64_t place)
+{
+	return follow->begins[place] && place != follow->start;
+}
+
+static void find_misfit(Follow *follow, uint32_t place, const UnwindState *state)
+{
+	if (follow->wrong)
+		return;
+	follow->wrong = true;
+	follow->misfit = place;
+	follow->misfit_to_cfa = state->sp_to_cfa;
+}
+
 /*
- * A return, or a jump to a function that returns in place of this one. With another state, either
+ * A return, or a jump to a function that returns in place of this one. With another stack, either
  * this function was not understood, or another one has begun before it, unseen.
  */
 static void return_from(Follow *follow, uint32_t place, const UnwindState *state)
 {
 	if (state->outermost || !state->sp_known)
 		return;
-	if (unwind_state_returns(state)) {
-		follow->returns = true;
-	} else if (!follow->wrong) {
-		follow->wrong = true;
-		follow->misfit = place;
+	if (!unwind_state_returns(state)) {
+		find_misfit(follow, place, state);
+		return;
 	}
+	follow->returns = true;
+	follow->last_proof = MAX(follow->last_proof, place);
 }
 
 static void go_on(Follow *follow, int64_t to, UnwindState state, bool weak)
 {
-	if (to >= follow->size || (follow->begins[to] && to != follow->start))
+	if (to >= follow->size || is_other(follow, to))
 		return;
 	state.weak = weak;
-	if (weak && is_aligned(follow, to) && !follow->at[to].known)
-		*vec_push(&follow->may_begin) = to;
+	if (weak && is_aligned(follow, to) && !follow->at[to].known) {
+		/* Behind the first function's last call nothing is for certain its own. */
+		if (state.outermost)
+			return;
+		*vec_push(&follow->may_begin) =
+			(MayBegin){.place = to, .sp_to_cfa = state.sp_to_cfa};
+	}
 	enter(follow, to, &state);
 }
 
-/* A jump out of the window that is to no function is to this one's cold part, elsewhere. */
-static void jump_to(Follow *follow, uint32_t from, int64_t to, UnwindState state)
+/* only: control does not go on behind the jump. */
+static void jump_to(Follow *follow, uint32_t from, int64_t to, UnwindState state, bool only)
 {
+	bool inside = to >= 0 && to < follow->size;
+
 	state.weak = false;
-	if (to >= 0 && to < follow->size && (!follow->begins[to] || to == follow->start))
+	if (inside && !is_other(follow, to)) {
+		*vec_push(&follow->spans) =
+			(Span){MIN(from, (uint32_t)to), MAX(from, (uint32_t)to)};
 		enter(follow, to, &state);
-	else if (function_begins_at(follow, follow->from + to))
+	} else if (!inside && !function_begins_at(follow, follow->from + to))
+		follow->odd = true; /* to its own cold part, elsewhere, perhaps */
+	else if (only)
 		return_from(follow, from, &state);
 }
 
@@ -134,10 +177,27 @@ static void jump_somewhere(Follow *follow, const UnwindState *state)
 	follow->switched = *state;
 }
 
+/*
+ * The psABI has the stack aligned to 16 bytes at a call, and so the CFA is, and the stack behind a
+ * call. A function that had begun there, unseen, would call with a stack that seems not to be.
+ */
+static void call(Follow *follow, uint32_t place, const UnwindState *state)
+{
+	/* A program's first function is entered with the stack aligned. */
+	if (!state->sp_known || state->outermost)
+		return;
+	if (state->sp_to_cfa % UNWIND_ALIGNMENT)
+		follow->odd = true;
+	else
+		follow->last_proof = MAX(follow->last_proof, place);
+}
+
 /* With the stack that the function was entered with, both are alike: then a place tells. */
 static bool may_be_case(const Follow *follow, uint32_t place)
 {
 	return follow->switched.known &&
+	       (place < follow->end ||
+		(follow->switched.sp_known && follow->switched.ra == RA_AT_CFA)) &&
 	       (place < follow->end || !unwind_state_returns(&follow->switched) ||
 		!is_aligned(follow, place));
 }
@@ -150,6 +210,10 @@ static void step(Follow *follow, uint32_t place)
 
 	follow->end = MAX(follow->end, (uint32_t)behind);
 	unwind_state_change(&state, &instruction);
+	if (state.broken) {
+		find_misfit(follow, place, &state);
+		return;
+	}
 	switch ((enum instruction_does)instruction.does) {
 	case DOES_UNKNOWN:
 		follow->wrong = true;
@@ -160,17 +224,18 @@ static void step(Follow *follow, uint32_t place)
 		return_from(follow, place, &state);
 		break;
 	case DOES_JUMP:
-		jump_to(follow, place, behind + instruction.number, state);
+		jump_to(follow, place, behind + instruction.number, state, /* only= */ true);
 		break;
 	case DOES_JUMP_SOMEWHERE:
 		jump_somewhere(follow, &state);
 		break;
 	case DOES_BRANCH:
-		jump_to(follow, place, behind + instruction.number, state);
+		jump_to(follow, place, behind + instruction.number, state, /* only= */ false);
 		go_on(follow, behind, state, /* weak= */ false);
 		break;
 	case DOES_CALL:
 	case DOES_CALL_SOMEWHERE:
+		call(follow, place, &state);
 		go_on(follow, behind, state, /* weak= */ true);
 		break;
 	case DOES_NOP:
@@ -240,7 +305,8 @@ static void try_cases(Follow *follow)
 
 	while ((place = next_unreached(follow, place)) < follow->size && !follow->begins[place] &&
 	       may_be_case(follow, place)) {
-		uint32_t end = follow->end;
+		uint32_t end = follow->end, last_proof = follow->last_proof;
+		bool returns = follow->returns;
 		size_t changes = follow->changes.count;
 		UnwindState state = follow->switched;
 
@@ -253,6 +319,8 @@ static void try_cases(Follow *follow)
 		take_back(follow, changes);
 		follow->wrong = false;
 		follow->end = end;
+		follow->returns = returns;
+		follow->last_proof = last_proof;
 		if (place >= end)
 			break;
 		place++;
@@ -261,16 +329,21 @@ static void try_cases(Follow *follow)
 	}
 }
 
-/* Another try: the function ends before the last place at which another may begin. */
+/*
+ * Another try: the function ends before a place at which another one may begin. The other returns
+ * with the stack that it was entered with, so that is the last place before its return with that
+ * very stack.
+ */
 static bool find_begin(Follow *follow)
 {
 	uint32_t found = 0;
 
 	for (size_t i = 0; i < follow->may_begin.count; i++) {
-		uint32_t place = follow->may_begin.items[i];
+		const MayBegin *begin = &follow->may_begin.items[i];
 
-		if (place <= follow->misfit && !follow->begins[place])
-			found = MAX(found, place);
+		if (begin->place <= follow->misfit && begin->sp_to_cfa == follow->misfit_to_cfa &&
+		    !follow->begins[begin->place])
+			found = MAX(found, begin->place);
 	}
 	if (found)
 		follow->begins[found] = true;
@@ -287,9 +360,10 @@ static void follow_function(Follow *follow, uint32_t start, bool known)
 		state.guessed = !known && !is_aligned(follow, start);
 		state.outermost = follow->from + start == follow->code->entry;
 		follow->start = follow->end = start;
-		follow->wrong = follow->returns = follow->switched.known = false;
-		follow->misfit = 0;
-		follow->may_begin.count = follow->changes.count = 0;
+		follow->wrong = follow->returns = follow->odd = false;
+		follow->switched.known = false;
+		follow->misfit = follow->last_proof = 0;
+		follow->may_begin.count = follow->changes.count = follow->spans.count = 0;
 		enter(follow, start, &state);
 		explore(follow);
 		if (!follow->wrong)
@@ -306,6 +380,8 @@ static void follow_function(Follow *follow, uint32_t start, bool known)
 
 static void put_row(UnwindCodeRows *rows, uint32_t at, const struct unwind_rule *rule)
 {
+	if (rows->count > 0 && rows->items[rows->count - 1].at == at)
+		rows->count--;
 	if (rows->count == 0 || memcmp(&rows->items[rows->count - 1].rule, rule, sizeof(*rule)))
 		*vec_push(rows) = (UnwindCodeRow){.at = at, .rule = *rule};
 }
@@ -318,16 +394,64 @@ static void put_wrong(const Follow *follow, UnwindCodeRows *rows)
 
 	if (follow->from + start == follow->code->entry) {
 		put_row(rows, follow->from + start, &outermost);
-		start = MAX(follow->end, MIN(start + ENTRY_MAX, follow->size));
+		start = MIN(start + ENTRY_MAX, follow->size);
 	}
 	if (start < follow->size)
 		put_row(rows, follow->from + start, &follow->code->unknown);
 }
 
+static int compare_spans(const void *a, const void *b)
+{
+	const Span *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Spans sorted, and each as long as the longest of those before it. */
+static void join_spans(Follow *follow)
+{
+	Span *spans = follow->spans.items;
+
+	if (follow->spans.count == 0)
+		return;
+	qsort(spans, follow->spans.count, sizeof(*spans), compare_spans);
+	for (size_t i = 1; i < follow->spans.count; i++)
+		spans[i].to = MAX(spans[i].to, spans[i - 1].to);
+}
+
+static bool is_spanned(const Follow *follow, uint32_t place)
+{
+	size_t i = partition_point(middle, follow->spans.count,
+				   follow->spans.items[middle].from < place);
+
+	return i > 0 && follow->spans.items[i - 1].to >= place;
+}
+
+/*
+ * From where on another function may have begun, unseen: behind a call after which nothing proves
+ * that it is still this one (a return or a call with its stack, a jump across the place).
+ */
+static uint32_t doubtful_from(Follow *follow)
+{
+	uint32_t from = UINT32_MAX;
+
+	if (follow->may_begin.count > 0)
+		join_spans(follow);
+	for (size_t i = 0; i < follow->may_begin.count; i++) {
+		const MayBegin *begin = &follow->may_begin.items[i];
+
+		if (begin->place > follow->last_proof && begin->sp_to_cfa != UNWIND_SLOT &&
+		    !is_spanned(follow, begin->place))
+			from = MIN(from, begin->place);
+	}
+	return from;
+}
+
 /* Of the function: unknown where nothing is reached. */
-static void put_rows(const Follow *follow, UnwindCodeRows *rows)
+static void put_rows(Follow *follow, UnwindCodeRows *rows)
 {
 	const struct unwind_rule *unknown = &follow->code->unknown;
+	uint32_t doubtful = doubtful_from(follow);
 
 	if (follow->wrong) {
 		put_wrong(follow, rows);
@@ -346,7 +470,9 @@ static void put_rows(const Follow *follow, UnwindCodeRows *rows)
 			place += MAX(length, 1);
 			continue;
 		}
-		state.guessed |= !follow->known && !follow->returns;
+		state.guessed |= place >= doubtful ||
+				 (!follow->returns && (!follow->known || follow->odd)) ||
+				 (!follow->known && follow->odd);
 		rule = unwind_state_rule(&state, unknown);
 		put_row(rows, follow->from + place, &rule);
 		length = instruction_at(follow, place).length;
@@ -378,18 +504,37 @@ static uint32_t behind_function(const Follow *follow)
 	return MIN(place, follow->size);
 }
 
-/* begins: a function does, with the window. */
-static void follow_window(Follow *follow, bool begins, UnwindCodeRows *rows)
+/* How sure it is that a function begins with a window. */
+enum begin { BEGINS, BEGINS_PERHAPS, BEGINS_NOWHERE };
+
+static uint32_t first_begin(const Follow *follow)
+{
+	uint32_t place = 1;
+
+	while (place < follow->size && !looks_like_begin(follow, place))
+		place++;
+	return MIN(place, follow->size);
+}
+
+/* A function that is known to begin there may do so with a nop. */
+static void follow_window(Follow *follow, enum begin begin, UnwindCodeRows *rows)
 {
 	uint32_t place = 0;
 
 	follow->steps = (uint64_t)STEPS_MAX * follow->size;
 	memset(follow->at, 0, follow->size * sizeof(*follow->at));
 	memset(follow->begins, 0, follow->size * sizeof(*follow->begins));
-	while (follow->steps > 0 && (place = next_unreached(follow, place)) < follow->size) {
-		follow_function(follow, place, place == 0 && begins);
+	if (begin == BEGINS_NOWHERE) {
+		put_row(rows, follow->from, &follow->code->unknown);
+		place = first_begin(follow);
+	}
+	if (begin != BEGINS)
+		place = next_unreached(follow, place);
+	while (follow->steps > 0 && place < follow->size) {
+		follow_function(follow, place, place == 0 && begin == BEGINS);
 		put_rows(follow, rows);
-		place = behind_function(follow);
+		follow->begins[place] |= !follow->wrong;
+		place = next_unreached(follow, behind_function(follow));
 	}
 	if (place < follow->size)
 		put_row(rows, follow->from + place, &follow->code->unknown);
@@ -415,13 +560,13 @@ static uint32_t first_function(const UnwindCode *code)
 	return place;
 }
 
-/* From one function's begin to the next one. */
-static void follow_windows(Follow *follow, uint32_t from, uint32_t to, bool begins,
+/* Code from one place at which a function begins to the next one. */
+static void follow_windows(Follow *follow, uint32_t from, uint32_t to, enum begin begin,
 			   UnwindCodeRows *rows)
 {
 	for (follow->from = from; follow->from < to; follow->from += follow->size) {
 		follow->size = MIN(to - follow->from, WINDOW_MAX);
-		follow_window(follow, begins && follow->from == from, rows);
+		follow_window(follow, follow->from == from ? begin : BEGINS_NOWHERE, rows);
 	}
 }
 
@@ -434,11 +579,13 @@ void unwind_code_follow(const UnwindCode *code, UnwindCodeRows *ret_rows)
 	*ret_rows = (UnwindCodeRows){};
 	follow.begins = xcalloc(window, sizeof(*follow.begins));
 	follow.at = xcalloc(window, sizeof(*follow.at));
+	/* What much code begins with may be parts of functions that lie elsewhere. */
 	if (first < next)
-		follow_windows(&follow, first, next, /* begins= */ true, ret_rows);
+		follow_windows(&follow, first, next, code->size <= SMALL ? BEGINS : BEGINS_PERHAPS,
+			       ret_rows);
 	for (size_t i = 0; i < code->start_count; i++) {
 		next = i + 1 < code->start_count ? code->starts[i + 1] : code->size;
-		follow_windows(&follow, code->starts[i], next, /* begins= */ true, ret_rows);
+		follow_windows(&follow, code->starts[i], next, BEGINS, ret_rows);
 	}
 	free(follow.at);
 	free(follow.begins);
@@ -446,4 +593,5 @@ void unwind_code_follow(const UnwindCode *code, UnwindCodeRows *ret_rows)
 	vec_free(&follow.weak);
 	vec_free(&follow.changes);
 	vec_free(&follow.may_begin);
+	vec_free(&follow.spans);
 }

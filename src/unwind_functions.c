@@ -3,7 +3,8 @@
 #include "elf_symbols.h"
 #include "unwind_instruction.h"
 
-#define SWEEP_MAX (16u << 20) /* bytes of code that are looked at: a tenth of a second */
+#define TABLES_MAX 8	       /* symbol tables; two are usual */
+#define SWEEP_MAX  (16u << 20) /* bytes of code that are looked at: a tenth of a second's */
 
 static int compare(const void *a, const void *b)
 {
@@ -37,12 +38,20 @@ uint8_t unwind_padding_length(const uint8_t *bytes, size_t size)
 
 /* ---- symbols -------------------------------------------------------------------------- */
 
+/* gcc's name for a part of a function that lies elsewhere: it is jumped to, with a stack of its
+ * own. */
+static bool is_cold_part(const char *name)
+{
+	return name && strstr(name, ".cold");
+}
+
 static void add_symbols(const ElfMap *file, uint64_t base_svma, const UnwindSections *sections,
 			UnwindFunctions *functions)
 {
 	Elf_Scn *section = NULL;
+	size_t tables = 0;
 
-	while ((section = elf_nextscn(file->elf, section))) {
+	while ((section = elf_nextscn(file->elf, section)) && tables < TABLES_MAX) {
 		GElf_Shdr header;
 		Elf_Data *data;
 		Elf64_Sym symbol;
@@ -51,13 +60,15 @@ static void add_symbols(const ElfMap *file, uint64_t base_svma, const UnwindSect
 		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) ||
 		    !elf_section_data(section, &data))
 			continue;
+		tables++;
 		for (size_t at = 0; at + sizeof(symbol) <= data->d_size; at += sizeof(symbol)) {
 			uint8_t type;
 
 			memcpy(&symbol, (const uint8_t *)data->d_buf + at, sizeof(symbol));
 			type = ELF64_ST_TYPE(symbol.st_info);
 			if ((type == STT_FUNC || type == STT_GNU_IFUNC) &&
-			    unwind_ranges_find(&sections->code, symbol.st_value - base_svma))
+			    unwind_ranges_find(&sections->code, symbol.st_value - base_svma) &&
+			    !is_cold_part(elf_strptr(file->elf, header.sh_link, symbol.st_name)))
 				*vec_push(functions) = symbol.st_value - base_svma;
 		}
 	}
@@ -101,8 +112,7 @@ static void set_bit(uint8_t *bits, uint32_t place)
 static bool ends(const Instruction *instruction)
 {
 	return instruction->does == DOES_JUMP || instruction->does == DOES_JUMP_SOMEWHERE ||
-	       instruction->does == DOES_RETURN || instruction->does == DOES_STOP ||
-	       instruction->does == DOES_NOP;
+	       instruction->does == DOES_RETURN || instruction->does == DOES_STOP;
 }
 
 static uint64_t align_up(uint64_t address)
@@ -159,7 +169,9 @@ static void decode(Sweep *sweep)
 		if (ended)
 			set_bit(sweep->behind_end, place);
 		note_targets(sweep, &instruction, behind);
-		ended = ends(&instruction);
+		/* Nops may be padding behind a call that does not return. */
+		if (instruction.does != DOES_NOP || (sweep->from + behind) % UNWIND_ALIGNMENT == 0)
+			ended = instruction.does == DOES_NOP || ends(&instruction);
 		place = MIN(behind, known);
 	}
 }
@@ -176,16 +188,16 @@ static void add_targets(const Sweep *sweep, UnwindFunctions *functions)
 			*vec_push(functions) = sweep->from + sweep->named.items[i];
 }
 
-static void add_code(const UnwindRange *range, UnwindFunctions *functions)
+/* sorted: so many of the functions are. */
+static void add_code(const UnwindRange *range, size_t sorted, UnwindFunctions *functions)
 {
 	uint32_t size = range->to - range->from;
-	size_t first =
-		partition_point(middle, functions->count, functions->items[middle] < range->from);
+	size_t first = partition_point(middle, sorted, functions->items[middle] < range->from);
 	Sweep sweep = {.bytes = range->bytes,
 		       .size = size,
 		       .from = range->from,
 		       .known = functions->count > 0 ? functions->items + first : NULL,
-		       .known_count = functions->count - first,
+		       .known_count = sorted - first,
 		       .begins = xcalloc(size / 8 + 1, 1),
 		       .behind_end = xcalloc(size / 8 + 1, 1)};
 
@@ -195,13 +207,13 @@ static void add_code(const UnwindRange *range, UnwindFunctions *functions)
 	free(sweep.behind_end);
 	vec_free(&sweep.called);
 	vec_free(&sweep.named);
-	sort(functions);
 }
 
 void unwind_functions_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			   const UnwindSections *sections, UnwindFunctions *ret_functions)
 {
 	uint64_t size = 0;
+	size_t sorted;
 
 	unwind_functions_of_headers(sections, ret_functions);
 	add_symbols(file, base_svma, sections, ret_functions);
@@ -210,7 +222,9 @@ void unwind_functions_find(const ElfMap *file, const ElfMap *debug, uint64_t bas
 	sort(ret_functions);
 	for (size_t i = 0; i < sections->code.count; i++)
 		size += sections->code.items[i].to - sections->code.items[i].from;
+	sorted = ret_functions->count;
 	for (size_t i = 0; size <= SWEEP_MAX && i < sections->code.count; i++)
 		if (sections->code.items[i].bytes)
-			add_code(&sections->code.items[i], ret_functions);
+			add_code(&sections->code.items[i], sorted, ret_functions);
+	sort(ret_functions);
 }

@@ -72,15 +72,16 @@ static const UnwindFunctions *functions_of(UnwindGaps *gaps, const Piece *piece)
 	return &gaps->functions;
 }
 
-/* Where functions begin in the piece, as offsets in it. */
-static void find_starts(UnwindGaps *gaps, const Piece *piece, UnwindOffsets *ret_starts)
+/* Where functions begin in the piece's first bytes, as offsets in it. */
+static void find_starts(UnwindGaps *gaps, const Piece *piece, uint32_t size,
+			UnwindOffsets *ret_starts)
 {
 	const UnwindFunctions *functions = functions_of(gaps, piece);
 	size_t i =
 		partition_point(middle, functions->count, functions->items[middle] < piece->from);
 
 	*ret_starts = (UnwindOffsets){};
-	for (; i < functions->count && functions->items[i] < piece->to; i++)
+	for (; i < functions->count && functions->items[i] - piece->from < size; i++)
 		*vec_push(ret_starts) = functions->items[i] - piece->from;
 }
 
@@ -136,26 +137,40 @@ static uint64_t followed_bytes(const Piece *piece, const UnwindCodeRows *rows)
 	return bytes;
 }
 
+/* As UnwindCode::entry. */
+static uint32_t entry_in(const UnwindSections *sections, const Piece *piece)
+{
+	return has_entry(sections, piece->from, piece->to) ? sections->entry - piece->from
+							   : UINT32_MAX;
+}
+
+/* Whether so much may still be followed. */
+static bool spend(UnwindGaps *gaps, uint32_t size)
+{
+	if (size > gaps->bytes_left)
+		return false;
+	gaps->bytes_left -= size;
+	return true;
+}
+
 static void put_known_code(UnwindGaps *gaps, Piece *piece)
 {
+	uint32_t size = MIN(piece->to - piece->from, (uint64_t)UINT32_MAX);
 	UnwindCodeRows rows = {};
 	UnwindOffsets starts;
 	size_t next = 0;
 
-	find_starts(gaps, piece, &starts);
-	if (!piece->padding || piece->function_begins || starts.count > 0)
-		unwind_code_follow(
-			&(UnwindCode){.bytes = piece->bytes,
-				      .size = piece->to - piece->from,
-				      .address = piece->from,
-				      .function_begins = piece->function_begins,
-				      .starts = starts.items,
-				      .start_count = starts.count,
-				      .entry = has_entry(gaps->sections, piece->from, piece->to)
-						       ? gaps->sections->entry - piece->from
-						       : UINT32_MAX,
-				      .unknown = *piece->rule},
-			&rows);
+	find_starts(gaps, piece, size, &starts);
+	if ((!piece->padding || piece->function_begins || starts.count > 0) && spend(gaps, size))
+		unwind_code_follow(&(UnwindCode){.bytes = piece->bytes,
+						 .size = size,
+						 .address = piece->from,
+						 .function_begins = piece->function_begins,
+						 .starts = starts.items,
+						 .start_count = starts.count,
+						 .entry = entry_in(gaps->sections, piece),
+						 .unknown = *piece->rule},
+				   &rows);
 	gaps->followed += followed_bytes(piece, &rows);
 	if (may_return_from_signals(gaps->sections, piece))
 		put_signals(gaps, piece, &rows, &next);

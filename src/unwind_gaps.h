@@ -22,6 +22,8 @@ typedef struct UnwindGaps {
 	uint64_t base_svma;
 	UnwindFunctions functions;
 	bool functions_found;
+	/* Bytes that may still be followed: sections can share the bytes of a hostile file. */
+	uint64_t bytes_left;
 	uint64_t followed; /* bytes, in pieces that are more than start-up code */
 	size_t code;	   /* sections->code.items[code] is the first that a later gap can touch */
 	UnwindPut put;

@@ -4,6 +4,8 @@
 #define RAX 0
 #define RCX 1
 #define RDX 2
+#define RSI 6
+#define RDI 7
 #define R11 11
 
 #define BIT(n) (1u << (n))
@@ -70,6 +72,17 @@ static uint16_t writes_of_one_byte(const Decoder *decoder)
 		return rm_register(decoder);
 	case 0x91 ... 0x97:
 		return BIT(RAX) | BIT(opcode_register(decoder));
+	case 0x98: /* cdqe, cqo, loads of rax, fnstsw */
+	case 0x99:
+	case 0xa0:
+	case 0xa1:
+	case 0xd7:
+	case 0xdf:
+		return BIT(RAX) | BIT(RDX);
+	case 0x6c ... 0x6f: /* of strings */
+	case 0xa4 ... 0xa7:
+	case 0xaa ... 0xaf:
+		return BIT(RAX) | BIT(RCX) | BIT(RSI) | BIT(RDI);
 	case 0xb0 ... 0xbf:
 		return BIT(opcode_register(decoder));
 	case 0xf6:
@@ -93,15 +106,28 @@ static uint16_t writes_of_0f(const Decoder *decoder)
 	case 0x03:
 	case 0x2c: /* to an integer */
 	case 0x2d:
-	case 0x40 ... 0x4f: /* cmov */
-	case 0x50:	    /* masks of vectors */
+	case 0x50: /* masks of vectors */
 	case 0xd7:
 	case 0xc5:
 	case 0xaf: /* imul */
 	case 0xb6 ... 0xb8:
 	case 0xbc ... 0xbf:
-		/* Those of vectors to kernel masks and such have VEX and other numbers. */
 		return reg_register(decoder);
+	case 0x40 ... 0x4f: /* cmov; with VEX between opmask registers */
+		return decoder->vex ? 0 : reg_register(decoder);
+	case 0x00: /* sldt, str */
+		return rm_register(decoder);
+	case 0x01: /* smsw, xgetbv, rdtscp and others */
+		return rm_register(decoder) | BIT(RAX) | BIT(RCX) | BIT(RDX);
+	case 0x1e: /* rdssp; else it does nothing */
+		return decoder->repeats ? rm_register(decoder) : 0;
+	case 0x31: /* rdtsc */
+		return BIT(RAX) | BIT(RDX);
+	case 0x78: /* numbers without a sign, of EVEX */
+	case 0x79:
+		return decoder->vex ? reg_register(decoder) : 0;
+	case 0xae: /* rdfsbase and rdgsbase */
+		return decoder->repeats ? rm_register(decoder) : 0;
 	case 0x93: /* kmov with VEX; setcc without */
 		return decoder->vex ? reg_register(decoder) : rm_register(decoder);
 	case 0x90 ... 0x92:
@@ -114,17 +140,18 @@ static uint16_t writes_of_0f(const Decoder *decoder)
 	case 0xab:
 	case 0xac:
 	case 0xad:
-	case 0xb0:
-	case 0xb1:
 	case 0xb3:
 	case 0xba:
 	case 0xbb:
 		return rm_register(decoder);
+	case 0xb0: /* cmpxchg */
+	case 0xb1:
+		return rm_register(decoder) | BIT(RAX);
 	case 0xc0:
 	case 0xc1:
 		return rm_register(decoder) | reg_register(decoder);
-	case 0xc7: /* rdrand, rdseed, rdpid */
-		return rm_register(decoder);
+	case 0xc7: /* rdrand, rdseed, rdpid; cmpxchg16b */
+		return rm_register(decoder) | BIT(RAX) | BIT(RDX);
 	case 0xc8 ... 0xcf:
 		return BIT(opcode_register(decoder));
 	}
@@ -172,7 +199,7 @@ static bool is_of_one_byte(const Decoder *decoder)
 
 	if (decoder->map == MAP_0F)
 		return !decoder->vex && ((op >= 0x90 && op <= 0x9f) || op == 0xb0 || op == 0xc0);
-	return op < 0xb0 ? !(op & 1) && (op < 0x40 || op >= 0x80) && op != 0x8c
+	return op < 0xb0 ? !(op & 1) && (op < 0x40 || (op >= 0x80 && op < 0x8c))
 			 : op < 0xb8 || op == 0xc0 || op == 0xc6 || op == 0xd0 || op == 0xd2 ||
 				   op == 0xf6 || op == 0xfe;
 }
@@ -238,7 +265,7 @@ static void does_move(const Decoder *decoder, bool to_reg, Instruction *instruct
 	if (is_direct(decoder)) {
 		if (is_stack_register(from))
 			does(instruction, DOES_SET, to, from, 0);
-	} else if (is_on_stack(decoder) && is_kept(decoder->reg)) {
+	} else if (is_on_stack(decoder) && (!to_reg || is_kept(decoder->reg))) {
 		does(instruction, to_reg ? DOES_LOAD : DOES_STORE, decoder->reg, decoder->base,
 		     decoder->displacement);
 	}
@@ -269,7 +296,7 @@ static void does_arithmetic(const Decoder *decoder, Instruction *instruction)
 static void does_push_or_pop(const Decoder *decoder, enum instruction_does what, uint8_t reg,
 			     Instruction *instruction)
 {
-	if (decoder->narrow)
+	if (decoder->narrow && !(decoder->rex & REX_W))
 		instruction->writes |= BIT(X86_RSP); /* two bytes: nobody does that */
 	else
 		does(instruction, what, reg, X86_NONE, 0);
@@ -285,7 +312,8 @@ static void does_group_ff(const Decoder *decoder, Instruction *instruction)
 		instruction->does = DOES_JUMP_SOMEWHERE;
 		break;
 	case 6:
-		does_push_or_pop(decoder, DOES_PUSH, X86_NONE, instruction);
+		does_push_or_pop(decoder, DOES_PUSH, is_direct(decoder) ? decoder->rm : X86_NONE,
+				 instruction);
 		break;
 	case 3: /* far ones, which nobody uses */
 	case 5:
@@ -319,7 +347,13 @@ static void does_one_byte(const Decoder *decoder, Instruction *instruction)
 	case 0x9c:
 		does_push_or_pop(decoder, DOES_PUSH, X86_NONE, instruction);
 		break;
-	case 0x8f:
+	case 0x8f: /* with other numbers it is AMD's XOP */
+		if ((decoder->reg & 7) != 0)
+			instruction->does = DOES_UNKNOWN;
+		else
+			does_push_or_pop(decoder, DOES_POP,
+					 is_direct(decoder) ? decoder->rm : X86_NONE, instruction);
+		break;
 	case 0x9d:
 		does_push_or_pop(decoder, DOES_POP, X86_NONE, instruction);
 		break;
@@ -362,7 +396,9 @@ static void does_one_byte(const Decoder *decoder, Instruction *instruction)
 		instruction->does = DOES_STOP;
 		break;
 	case 0xe8:
-		does(instruction, DOES_CALL, X86_NONE, X86_NONE, decoder->immediate);
+		/* A call of what comes next only puts an address on the stack. */
+		does(instruction, decoder->immediate ? DOES_CALL : DOES_PUSH, X86_NONE, X86_NONE,
+		     decoder->immediate);
 		break;
 	case 0xe9:
 	case 0xeb:
@@ -377,9 +413,9 @@ static void does_one_byte(const Decoder *decoder, Instruction *instruction)
 static void does_0f(const Decoder *decoder, Instruction *instruction)
 {
 	switch (decoder->op) {
-	case 0x05: /* rcx and r11 are the kernel's */
+	case 0x05: /* rax is its result; rcx and r11 are the kernel's */
 		does(instruction, DOES_SYSTEM_CALL, X86_NONE, X86_NONE, 0);
-		instruction->writes = BIT(RCX) | BIT(R11);
+		instruction->writes = BIT(RAX) | BIT(RCX) | BIT(R11);
 		break;
 	case 0x0b:
 	case 0xb9:
@@ -389,6 +425,14 @@ static void does_0f(const Decoder *decoder, Instruction *instruction)
 		break;
 	case 0x1f:
 		instruction->does = DOES_NOP;
+		break;
+	case 0xa0: /* of fs and gs */
+	case 0xa8:
+		does_push_or_pop(decoder, DOES_PUSH, X86_NONE, instruction);
+		break;
+	case 0xa1:
+	case 0xa9:
+		does_push_or_pop(decoder, DOES_POP, X86_NONE, instruction);
 		break;
 	case 0x80 ... 0x8f:
 		if (!decoder->vex)

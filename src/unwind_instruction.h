@@ -19,13 +19,13 @@ enum instruction_does {
 	DOES_PUSH,    /* reg, or X86_NONE: something else of 8 bytes */
 	DOES_POP,     /* likewise */
 	DOES_SET,     /* reg = base + number; base: rsp or rbp */
-	DOES_STORE,   /* rbx or rbp (reg) to base + number; base: rsp or rbp */
-	DOES_LOAD,    /* the contrary */
+	DOES_STORE,   /* reg to base + number; base: rsp or rbp */
+	DOES_LOAD,    /* the contrary, of rbx and rbp */
 	DOES_ZERO,    /* reg = 0 */
 	DOES_LEAVE,   /* rsp = rbp, then pop rbp */
 	DOES_ADDRESS, /* reg = the address at number behind the instruction */
 	DOES_SYSTEM_CALL,
-	DOES_CALL,	     /* of the place at number behind the instruction */
+	DOES_CALL,	     /* of the place at number behind it */
 	DOES_CALL_SOMEWHERE, /* by a register or memory */
 	DOES_BRANCH,	     /* to the place at number behind the instruction, or on */
 	DOES_JUMP,	     /* to the place at number behind the instruction */

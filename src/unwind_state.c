@@ -16,8 +16,8 @@ bool unwind_state_same(const UnwindState *a, const UnwindState *b)
 {
 	return a->known == b->known && a->guessed == b->guessed && a->outermost == b->outermost &&
 	       a->system_call == b->system_call && a->sp_known == b->sp_known &&
-	       a->weak == b->weak && a->bp_known == b->bp_known && a->ra == b->ra &&
-	       (!a->sp_known || a->sp_to_cfa == b->sp_to_cfa) &&
+	       a->weak == b->weak && a->broken == b->broken && a->bp_known == b->bp_known &&
+	       a->ra == b->ra && (!a->sp_known || a->sp_to_cfa == b->sp_to_cfa) &&
 	       (!a->bp_known || a->bp_to_cfa == b->bp_to_cfa) && same_kept(a->bp, b->bp) &&
 	       same_kept(a->bx, b->bx);
 }
@@ -38,6 +38,7 @@ UnwindState unwind_state_merge(const UnwindState *a, const UnwindState *b)
 		.outermost = a->outermost && b->outermost,
 		.system_call = a->system_call || b->system_call,
 		.weak = a->weak && b->weak,
+		.broken = a->broken || b->broken,
 		.sp_known = a->sp_known && b->sp_known && a->sp_to_cfa == b->sp_to_cfa,
 		.bp_known = a->bp_known && b->bp_known && a->bp_to_cfa == b->bp_to_cfa,
 		.ra = a->ra == b->ra ? a->ra : UNWIND_RA_LOST,
@@ -82,10 +83,31 @@ static void change_registers(UnwindState *state, uint16_t registers)
 			change_register(state, reg);
 }
 
+/* The place of what was saved there is gone, or has something else. */
+static void forget_saved(UnwindKept *kept)
+{
+	kept->saved_at = kept->changed ? UNWIND_SAVED_NOWHERE : 0;
+}
+
+/* What was saved above the stack pointer's new place is not there any more. */
+static void free_slot(UnwindKept *kept, int32_t sp_to_cfa)
+{
+	if (kept->saved_at < 0 && sp_to_cfa < -kept->saved_at)
+		forget_saved(kept);
+}
+
 static void set_sp(UnwindState *state, bool known, int64_t to_cfa)
 {
+	/* No function takes more off the stack than it has put there. */
+	state->broken |= known && to_cfa < 0;
 	state->sp_known = known && to_cfa >= 0 && to_cfa < DEPTH_MAX;
 	state->sp_to_cfa = state->sp_known ? to_cfa : 0;
+	if (!state->sp_known)
+		return;
+	free_slot(&state->bp, state->sp_to_cfa);
+	free_slot(&state->bx, state->sp_to_cfa);
+	if (state->sp_to_cfa < UNWIND_SLOT && state->ra == RA_AT_CFA)
+		state->ra = UNWIND_RA_LOST;
 }
 
 /* CFA less (rsp or rbp + number); false: not known. */
@@ -95,10 +117,22 @@ static bool distance_of(const UnwindState *state, uint8_t base, int32_t number, 
 	return base == X86_RSP ? state->sp_known : state->bp_known;
 }
 
+/* Something else is written where the value was saved. */
+static void overwrite(UnwindState *state, uint8_t reg, int64_t to_cfa)
+{
+	if (state->bp.saved_at == -to_cfa && reg != X86_RBP)
+		forget_saved(&state->bp);
+	if (state->bx.saved_at == -to_cfa && reg != X86_RBX)
+		forget_saved(&state->bx);
+	if (to_cfa == UNWIND_SLOT && state->ra == RA_AT_CFA)
+		state->ra = UNWIND_RA_LOST;
+}
+
 static void store(UnwindState *state, uint8_t reg, int64_t to_cfa)
 {
 	UnwindKept *kept = kept_register(state, reg);
 
+	overwrite(state, reg, to_cfa);
 	/* The first word below the CFA is the return address. */
 	if (kept && !kept->changed && !kept->saved_at && to_cfa > UNWIND_SLOT && to_cfa < DEPTH_MAX)
 		kept->saved_at = -to_cfa;
@@ -107,7 +141,7 @@ static void store(UnwindState *state, uint8_t reg, int64_t to_cfa)
 static void load(UnwindState *state, uint8_t reg, bool known, int64_t to_cfa)
 {
 	UnwindKept *kept = kept_register(state, reg);
-	bool restored = kept && known && kept->saved_at && kept->saved_at == -to_cfa;
+	bool restored = kept && known && kept->saved_at < 0 && kept->saved_at == -to_cfa;
 
 	change_register(state, reg);
 	if (restored)
@@ -119,11 +153,16 @@ static void push(UnwindState *state, uint8_t reg)
 	bool known = state->sp_known;
 
 	set_sp(state, known, (int64_t)state->sp_to_cfa + UNWIND_SLOT);
-	if (!known || reg == X86_NONE)
+	if (!known)
 		return;
+	if (reg == X86_NONE) {
+		overwrite(state, reg, state->sp_to_cfa);
+		return;
+	}
 	if (state->sp_to_cfa == UNWIND_SLOT && state->ra == RA_REG + dwarf_register(reg))
 		state->ra = RA_AT_CFA;
-	store(state, reg, state->sp_to_cfa);
+	else
+		store(state, reg, state->sp_to_cfa);
 }
 
 static void pop(UnwindState *state, uint8_t reg)
@@ -135,9 +174,9 @@ static void pop(UnwindState *state, uint8_t reg)
 		known = false;
 	else if (reg != X86_NONE)
 		load(state, reg, known, to_cfa);
-	set_sp(state, known, (int64_t)to_cfa - UNWIND_SLOT);
 	if (known && to_cfa == UNWIND_SLOT && state->ra == RA_AT_CFA)
 		state->ra = reg == X86_NONE ? UNWIND_RA_LOST : RA_REG + dwarf_register(reg);
+	set_sp(state, known, (int64_t)to_cfa - UNWIND_SLOT);
 }
 
 static void set(UnwindState *state, const Instruction *instruction)
@@ -249,7 +288,7 @@ static bool put_kept(const UnwindKept *kept, uint8_t same_rule, uint8_t at_cfa, 
 {
 	*ret_offset = 0;
 	*ret_rule = kept->changed ? lost : same_rule;
-	if (!kept->changed || !kept->saved_at)
+	if (!kept->changed || kept->saved_at >= 0)
 		return true;
 	if (kept->saved_at < INT16_MIN)
 		return false;
@@ -271,7 +310,7 @@ struct unwind_rule unwind_state_rule(const UnwindState *state, const struct unwi
 	bool by_bp = has_frame_pointer(state) || !state->sp_known;
 
 	if (state->outermost)
-		return (struct unwind_rule){.cfa = CFA_END};
+		return state->guessed ? *unknown : (struct unwind_rule){.cfa = CFA_END};
 	if ((!state->sp_known && !state->bp_known) || state->ra == UNWIND_RA_LOST ||
 	    !put_kept(&state->bp, BP_SAME, BP_AT_CFA, BP_LOST, &rule.bp, &rule.bp_offset) ||
 	    !put_kept(&state->bx, BX_SAME, BX_AT_CFA, BX_LOST, &rule.bx, &rule.bx_offset))

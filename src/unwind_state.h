@@ -13,9 +13,11 @@
 
 #define UNWIND_SLOT 8 /* bytes of a word on the stack */
 
+#define UNWIND_SAVED_NOWHERE 1 /* it was, and cannot be had any more */
+
 /* How the caller's value of rbp or rbx can be had. */
 typedef struct UnwindKept {
-	int32_t saved_at; /* from the CFA; 0 = not saved */
+	int32_t saved_at; /* from the CFA, below 0; 0 = not saved; or: */
 	bool changed;	  /* the register holds something else */
 } UnwindKept;
 
@@ -26,8 +28,9 @@ typedef struct UnwindState {
 	bool outermost;	  /* nothing is returned to */
 	bool system_call; /* the function has made one */
 	bool sp_known, bp_known;
-	bool weak;  /* reached only if the function that is called before it returns */
-	uint8_t ra; /* 0 = on the stack; UNWIND_RA_LOST; else RA_REG + register */
+	bool broken; /* more was taken off the stack than there was */
+	bool weak;   /* reached only if the function that is called before it returns */
+	uint8_t ra;  /* 0 = on the stack; UNWIND_RA_LOST; else RA_REG + register */
 	int32_t sp_to_cfa, bp_to_cfa; /* CFA less the register */
 	UnwindKept bp, bx;
 } UnwindState;

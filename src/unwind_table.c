@@ -216,6 +216,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 				    .file = file,
 				    .debug = debug,
 				    .base_svma = base_svma,
+				    .bytes_left = file->size,
 				    .put = put_gap,
 				    .user = &builder};
 	unwind_functions_of_headers(sections, &builder.gaps.functions);

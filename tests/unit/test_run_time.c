@@ -148,6 +148,39 @@ static void test_truncated(void **state)
 	assert_int_equal(run_time_entry(fixture->frames, NULL, 0), 0);
 }
 
+/* A mark of what is guessed, amid the run-time system's functions or just below them. */
+static void test_marked(void **state)
+{
+	Fixture *fixture = *state;
+
+	give(fixture, make_file(1, 0, files[0].path, 0));
+	give(fixture, make_file(2, 0, "/usr/bin/program", 0));
+	give(fixture, make_mapping(10, 0, PROCESS, 1, AVMA, AVMA + FILE_SPAN, AVMA));
+	give(fixture, make_mapping(10, 0, PROCESS, 2, AVMA + FILE_SPAN, AVMA + 2 * FILE_SPAN,
+				   AVMA + FILE_SPAN));
+	give_symbol(fixture, 1, 0x40, 0x40, "write", NULL);
+	give_symbol(fixture, 1, 0x7f, 0x60, "printf", NULL);
+	give_symbol(fixture, 2, 0x9f, 0x80, "main", NULL);
+	for (int guessed = 0; guessed < 3; guessed++) {
+		uint64_t pcs[] = {AVMA + 0x40, AVMA + 0x80, AVMA + FILE_SPAN + 0xa0};
+		const uint32_t *indexes;
+		const Frame *frame;
+		size_t count, entry;
+		uint32_t stack;
+
+		pcs[guessed] |= FRAME_GUESSED;
+		stack = add_stack(fixture, STACK_USER | STACK_GUESSED, STACK_COMPLETE, pcs, 3);
+		fixture->timeline.stacks.items[stack].tables_ns = 50;
+		count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
+				       STACK_NONE, false, &indexes);
+		assert_int_equal(count, 4);
+		entry = run_time_entry(fixture->frames, indexes, count);
+		frame = &fixture->frames->list.items[indexes[entry - 1]];
+		assert_string_equal(strings_get(&fixture->frames->strings, frame->function),
+				    "printf");
+	}
+}
+
 static int set_up_empty(void **state)
 {
 	Fixture *fixture = xcalloc(1, sizeof(*fixture));
@@ -162,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_entry, set_up_empty, tear_down),
 		cmocka_unit_test_setup_teardown(test_truncated, set_up_empty, tear_down),
+		cmocka_unit_test_setup_teardown(test_marked, set_up_empty, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

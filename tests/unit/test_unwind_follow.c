@@ -173,6 +173,68 @@ static void test_as_call_frame_information(void **state)
 	}
 }
 
+#define PROGRAM                                                                                    \
+	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"                           \
+	"#define OUT __attribute__((noinline))\n"                                                  \
+	"volatile int sink;\n"                                                                     \
+	"OUT __attribute__((noreturn)) void dies(int x) { sink = x; exit(x); }\n"                  \
+	"OUT __attribute__((cold)) void rare(int x) { sink += x; }\n"                              \
+	"OUT int small(int x) { return x * sink; }\n"                                              \
+	"OUT int pushes(int a, int b, int c) { int s = small(a); if (s == 7) { rare(b); "          \
+	"rare(c);\n"                                                                               \
+	" dies(s + b); } s += small(b); if (__builtin_expect(s == 9, 0)) { rare(s); s += "         \
+	"small(c);"                                                                                \
+	" }\n return s + small(c); }\n"                                                            \
+	"OUT int cases(int x, char *p) { char room[100]; strcpy(room, p); switch (x) {\n"          \
+	" case 1: return small(room[1]); case 2: return small(room[2]) + 3; case 3: rare(x); "     \
+	"break;"                                                                                   \
+	"\n case 4: return room[x] + small(4); case 5: dies(5); case 6: return small(room[6]) * "  \
+	"7;"                                                                                       \
+	" }\n return room[0]; }\n"                                                                 \
+	"OUT int last(int x) { char room[40]; memset(room, x, 40); sink = room[x]; dies(x); }\n"   \
+	"OUT int after(int x) { int s = 0; for (int i = 0; i < x; i++) s += small(i); return s; "  \
+	"}\n"                                                                                      \
+	"int main(int argc, char **argv) { int s = pushes(argc, argc + 1, argc + 2);\n"            \
+	" s += cases(argc, argv[0]) + after(argc); if (s == 12345) last(s); return s & 1; }\n"
+
+/* With its own symbols, of which those of cold parts are not where functions begin. */
+static void test_own_program(void **state)
+{
+	static const char *const options[] = {
+		"-O1",
+		"-O2",
+		"-Os",
+		"-O3 -fno-omit-frame-pointer",
+		"-O2 -fno-toplevel-reorder",
+		"-O2 -falign-functions=1",
+		"-O2 -fcf-protection=full",
+		"-O2 -s",
+	};
+	char *folder;
+
+	(void)state;
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	folder = make_folder();
+	write_file(folder, "a.c", PROGRAM);
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		_cleanup_free_ char *path = xasprintf("%s/prog", folder);
+		Score score;
+
+		run("cd '%s' && gcc -w %s -g a.c -o prog", folder, options[i]);
+		score = score_of(path, 0);
+		print_message(
+			"%s: %" PRIu64 " bytes, %.1f %% as the compiler says, %.1f %% guessed, "
+			"%.1f %% unknown\n",
+			options[i], score.bytes, percent(score.same, score.bytes),
+			percent(score.guessed, score.bytes), percent(score.unknown, score.bytes));
+		assert_int_equal(score.differs, 0);
+		assert_true(percent(score.same, score.bytes) > 60);
+		assert_true(score_of(path, 8).differs > score.same / 2);
+	}
+	remove_folder(folder);
+}
+
 /* ---- by its bytes --------------------------------------------------------------------- */
 
 #define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
@@ -387,7 +449,9 @@ static void test_long(void **state)
 	unwind_code_follow(&code, &rows);
 	last = &rows.items[rows.count - 1].rule;
 	assert_int_equal(rows.items[0].at, 0);
-	assert_true(rows.count == 2 && rows.items[1].at == size - 1);
+	assert_int_equal(rows.count, 3);
+	assert_true(rows.items[1].at == 64 << 10 && rows.items[1].rule.cfa == CFA_NONE);
+	assert_int_equal(rows.items[2].at, size - 1);
 	assert_true(last->cfa == CFA_REG && last->cfa_offset == 8 &&
 		    last->stack == STACK_SAME_GUESS);
 	vec_free(&rows);
@@ -460,9 +524,13 @@ static void test_lengths(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known),	cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_random),	cmocka_unit_test(test_long),
-		cmocka_unit_test(test_lengths), cmocka_unit_test(test_as_call_frame_information),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_as_call_frame_information),
+		cmocka_unit_test(test_own_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
