@@ -56,17 +56,8 @@ class Throttled(SlowDisk):
         super().__init__(int(words["slow_bytes"]), int(words["slow_operations"]))
 
 
-def own_cgroup(controller):
-    """Where this process is in the hierarchy of a controller; "": in the unified one."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            return path.lstrip("/")
-    raise Skip(f"no cgroups with {controller or 'several controllers'} here")
-
-
 class Limited(SlowDisk):
-    """A disk of which a cgroup gets so many bytes or operations a second; what runs in `with` is in it."""
+    """A disk of which a cgroup gets so many bytes or operations a second; what the context starts in `with` is in it."""
 
     HANGS_S = 15  # what takes so long would never end; see __exit__
 
@@ -83,15 +74,14 @@ class Limited(SlowDisk):
     def enter(self):
         root = cgroups.old("blkio")
         if root:
-            home = own_cgroup("blkio")
             limits = {"blkio.throttle.read_bps_device": f"{self.number} {self.bytes}",
                       "blkio.throttle.read_iops_device": f"{self.number} {min(self.operations, 1 << 30)}"}
             none = dict.fromkeys(limits, f"{self.number} 0")
         else:
-            root, home = cgroups.unified(self.context, self.left, "io"), own_cgroup("")
+            root = cgroups.unified(self.context, self.left, "io")
             limits = {"io.max": f"{self.number} rbps={self.bytes} riops={min(self.operations, 1 << 30)}"}
             none = {"io.max": f"{self.number} rbps=max riops=max"}
-        group, me = root / self.name, str(os.getpid())
+        group = root / self.name
         group.mkdir()
         self.left.callback(group.rmdir)
         # Who could not be stopped has still to end.
@@ -100,8 +90,8 @@ class Limited(SlowDisk):
         for limit, text in limits.items():
             (group / limit).write_text(text)
             self.left.callback((group / limit).write_text, none[limit])
-        (group / "cgroup.procs").write_text(me)
-        self.left.callback((root / home / "cgroup.procs").write_text, me)
+        self.context.cgroup = group
+        self.left.callback(setattr, self.context, "cgroup", None)
 
     def __enter__(self):
         try:
