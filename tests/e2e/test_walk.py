@@ -2,6 +2,7 @@
 """wallprof's walk, compiled for user space, against libdwfl and gdb on living processes and on core files."""
 import json
 import os
+import re
 import subprocess
 from collections import Counter
 
@@ -88,9 +89,18 @@ def test_altered_by_libdwfl(context):
     expect_failure(check_found, found, text)
 
 
-def is_address(pc):
-    """Whether user space can have code there."""
-    return 0x1000 <= pc < 1 << 47
+FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
+
+
+def has_tables(path, offset):
+    """Whether call frame information describes the code that is there in the file."""
+    def lines(what):
+        return subprocess.run(["readelf", "-W", what, path], capture_output=True, text=True).stdout.splitlines()
+
+    loads = [[int(word, 16) for word in line.split()[1:6]] for line in lines("-l") if line.startswith("  LOAD")]
+    address = next(offset - start + at for start, at, _, size, _ in loads if start <= offset < start + size)
+    ranges = (match.groups() for match in map(FDE.search, lines("-wf")) if match)
+    return any(int(begin, 16) <= address < int(end, 16) for begin, end in ranges)
 
 
 def compare_with_gdb(stop):
@@ -109,10 +119,11 @@ def compare_with_gdb(stop):
         return "equal" if stop["result"] in (COMPLETE, END_ZERO) else "cut"
     if same == len(ours) and stop["result"] != COMPLETE:
         return "cut"
-    # A library that is just being loaded is not on gdb's list: it has no tables of it, and takes any word for an address.
-    if same > 0 and stop["gdb"][same - 1][1] is None and not all(map(is_address, theirs[same:])):
+    # By the look of code without call frame information, such as _init(), it takes any word for a return address.
+    place = stop["places"][same - 1] if same > 0 and "places" in stop else None
+    if place and not has_tables(*place):
         return "gdb is lost"
-    # It goes on by the look of the code, where there is no call frame information.
+    # It goes on there, too.
     if same == len(ours) and (stop["gdb"][same - 1][1] or "_start") in ("_start", "clone", "clone3"):
         return "gdb goes on"
     return None

@@ -35,6 +35,16 @@ def frames():
     return found, gdb.frame_stop_reason_string(reason)
 
 
+def places(found):
+    """[file, offset in it] of each frame's code, or None where no file is mapped."""
+    with open(f"/proc/{gdb.selected_inferior().pid}/maps") as maps:
+        mappings = [line.rstrip("\n").split(maxsplit=5) for line in maps]
+    files = [(*(int(end, 16) for end in addresses.split("-")), int(offset, 16), path[0])
+             for addresses, _, offset, _, inode, *path in mappings if inode != "0"]
+    return [next(([path, offset + pc - start] for start, end, offset, path in files if start <= pc < end), None)
+            for pc, _ in found]
+
+
 def is_in_syscall():
     """After exec, and where a signal's handler begins, the call's number is still there."""
     number, pc = int(gdb.parse_and_eval("(long)$orig_rax")), value("rip")
@@ -54,14 +64,14 @@ def interrupt_later(pid, seconds):
     return subprocess.Popen(["sh", "-c", f"sleep {seconds:.6f}; kill -INT {pid}"])
 
 
-def write_frames(out, **more):
-    found, reason = frames()
-    out.write(json.dumps({"gdb": found, "reason": reason, **more}) + "\n")
+def write(out, **stop):
+    out.write(json.dumps(stop) + "\n")
 
 
 def take_walk(out):
     result, ours = walk(gdb.selected_thread())
-    write_frames(out, result=result, wallprof=ours)
+    found, reason = frames()
+    write(out, gdb=found, reason=reason, places=places(found), result=result, wallprof=ours)
 
 
 def take_core(number):
@@ -102,7 +112,8 @@ def run(out):
 def read_core(out):
     for thread in gdb.selected_inferior().threads():
         thread.switch()
-        write_frames(out, tid=thread.ptid[1])
+        found, reason = frames()
+        write(out, gdb=found, reason=reason, tid=thread.ptid[1])
 
 
 def main():
