@@ -40,9 +40,9 @@ enum unwind_none {
 	NONE_BROKEN = 4,     /* the FDE's program cannot be read */
 	NONE_NO_ROOM = 5,    /* there were too many rules */
 	/*
-	 * Code without any tables that is not understood: of a gap so large as V8's builtins in
-	 * Node.js, or of a file that has none at all. As code made at run time, it is walked by
-	 * frame pointers, and marked as guessed.
+	 * Code without tables that was not understood, in a gap as large as V8's builtins in
+	 * Node.js or in a file without any table. It is walked by frame pointers, as code made at
+	 * run time is, and marked as guessed.
 	 */
 	NONE_FOREIGN = 6,
 };
@@ -78,7 +78,7 @@ enum unwind_stack {
 	STACK_SAME = 0,
 	STACK_OTHER = 1,      /* it may be another one, and lie anywhere */
 	STACK_GUESS = 2,      /* likewise; a frame in between may be missing: marked as guessed */
-	STACK_SAME_GUESS = 3, /* the same one; the rule itself is a guess, and marked so */
+	STACK_SAME_GUESS = 3, /* the same stack; the rule is a guess: marked as guessed */
 };
 
 struct unwind_rule {

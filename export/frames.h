@@ -61,9 +61,9 @@ void frames_free(Frames *frames);
  * taken, root first, user part then kernel part; either may be STACK_NONE. A stack that does
  * not reach to where its thread begins has a pseudo frame "[truncated: …]" at its
  * root, one whose definition was lost is the pseudo frame "[stack lost]". Where a user stack
- * goes on by frame pointers or by an uncertain rule, in code without an unwind table, the
- * pseudo frame "[guessed]" stands before the outermost of these frames: so that calls from the same
- * code share it, however deep in it they are. The array is valid until the next call; returns how
+ * continues by frame pointers or by an uncertain rule, in code without an unwind table, the pseudo
+ * frame "[guessed]" precedes the outermost of these frames, so that calls from the same code share
+ * it at any depth. The array is valid until the next call; returns how
  * many.
  *
  * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a

@@ -115,7 +115,7 @@ size_t run_time_entry(const Frames *frames, const uint32_t *indexes, size_t coun
 {
 	size_t above = 0, own;
 
-	/* A mark, as "[guessed]", may stand between them. */
+	/* A pseudo frame, such as "[guessed]", may be between them. */
 	for (size_t i = 0; i < count; i++) {
 		const Frame *frame = &frames->list.items[indexes[count - 1 - i]];
 

@@ -209,9 +209,9 @@ static void print_debug_file(const Object *object)
 }
 
 /*
- * In per cent of all code: what is covered, where the walk goes on, or rightly ends, and how much
- * of that is known from instructions alone; gaps, large ones in which frame pointers are tried, and
- * rules that cannot be followed.
+ * In per cent of all code: covered (the walk continues or rightly ends there), and the part of it
+ * with rules from instructions alone; gaps; large gaps, in which frame pointers are tried; and
+ * rules that the walk cannot apply.
  */
 static void print_coverage(const Object *object)
 {

@@ -29,26 +29,45 @@ pid_t proc_status_number(pid_t pid, const char *name)
 	return number;
 }
 
-uint64_t proc_start_ticks(pid_t pid)
+#define STAT_MAX 1024
+
+/* Reads /proc/PID/stat and returns what follows the name: the state and so on; NULL on an error. */
+static const char *read_stat(pid_t pid, char line[STAT_MAX])
 {
-	unsigned long long ticks = 0;
-	char path[64], line[1024];
+	char path[64];
 	const char *name_end;
 	FILE *stat;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	stat = fopen(path, "re");
 	if (!stat)
-		return 0;
-	line[fread(line, 1, sizeof(line) - 1, stat)] = '\0';
+		return NULL;
+	line[fread(line, 1, STAT_MAX - 1, stat)] = '\0';
 	fclose(stat);
 	name_end = strrchr(line, ')'); /* the name may hold anything, ')' too */
-	if (!name_end || sscanf(name_end + 1,
-				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-				"%*d %*d %*d %llu",
-				&ticks) != 1)
+	return name_end ? name_end + 1 : NULL;
+}
+
+uint64_t proc_start_ticks(pid_t pid)
+{
+	unsigned long long ticks = 0;
+	char line[STAT_MAX];
+	const char *fields = read_stat(pid, line);
+
+	if (!fields || sscanf(fields,
+			      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+			      "%*d %*d %*d %llu",
+			      &ticks) != 1)
 		return 0;
 	return ticks;
+}
+
+bool proc_is_runnable(pid_t pid)
+{
+	char line[STAT_MAX], state;
+	const char *fields = read_stat(pid, line);
+
+	return fields && sscanf(fields, " %c", &state) == 1 && state == 'R';
 }
 
 /* A zombie has no program any more; nor has a thread of the kernel. */

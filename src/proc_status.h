@@ -19,6 +19,9 @@ pid_t proc_status_number(pid_t pid, const char *name);
  */
 uint64_t proc_start_ticks(pid_t pid);
 
+/* Whether the process's main thread is running or waits for a CPU; false if it does not exist. */
+bool proc_is_runnable(pid_t pid);
+
 /*
  * The number below which /proc has what the process maps and its files: a process whose main
  * thread has ended has nothing below its own any more, but its other threads do. The process's own

@@ -8,6 +8,7 @@
  * nothing else to do, and then written to the cache.
  */
 #include "table_service.h"
+#include "proc_status.h"
 #include "table_job.h"
 #include "table_worker.h"
 #include <errno.h>
@@ -23,11 +24,15 @@
 #define BYTES_PER_PATIENCE (100u << 20)
 /* Each object that takes longer halves what the next ones have: there may be any number of them. */
 #define PATIENCE_PARTS_MAX 8
-/* A busy machine makes it wait for a CPU; this is for one that only sleeps. */
+/*
+ * A worker that sleeps (for its file, say) takes no CPU time; after so many times its CPU time it
+ * is ended too. A worker that waits for a CPU is not: on a busy machine, or in SCHED_IDLE, that
+ * wait has no bound.
+ */
 #define WALL_PER_CPU 10
 /*
- * One part in so many of the code without call frame information, and debug files are looked for.
- * What has none in most libraries (functions in assembly) is less.
+ * Debug files are looked for if at least one part in so many of the code has no call frame
+ * information. In most libraries (with some functions in assembly) it is less.
  */
 #define LACKING_PARTS 4
 /* For what need not be done at once; the rings are drained every 25 ms. */
@@ -136,7 +141,7 @@ static void answer_built(TableService *service, const Consumer *consumer, TableJ
 static bool is_lacking(const UnwindTable *table, int error)
 {
 	const UnwindCounts *counts = &table->counts;
-	/* What was followed is known, but a debug file knows it better. */
+	/* Code that was followed has rules, but a debug file may have better ones. */
 	uint64_t lacking = counts->code_gaps + counts->code_followed;
 
 	return error ? error == -ENODATA : lacking > 0 && lacking >= counts->code / LACKING_PARTS;
@@ -335,7 +340,7 @@ static void hear_all(TableService *service, const Consumer *consumer)
 			hear(service, consumer, &service->slots[events[i].data.u32]);
 }
 
-/* Whether it has had what it may have; if it only had to wait for a CPU, it may go on. */
+/* Whether the worker has used up its time. */
 static bool is_late(Slot *slot, uint64_t now)
 {
 	uint64_t cpu, taken;
@@ -344,9 +349,12 @@ static bool is_late(Slot *slot, uint64_t now)
 		return false;
 	cpu = table_worker_cpu_ns(&slot->worker);
 	taken = cpu - slot->cpu_from_ns;
-	if (now >= slot->deadline_ns || cpu == UINT64_MAX || taken >= slot->allowed_ns)
+	if (cpu == UINT64_MAX || taken >= slot->allowed_ns ||
+	    (now >= slot->deadline_ns && !proc_is_runnable(slot->worker.sandbox.pid)))
 		return true;
-	slot->check_ns = MIN(slot->deadline_ns, now + slot->allowed_ns - taken);
+	slot->check_ns = now + slot->allowed_ns - taken;
+	if (now < slot->deadline_ns)
+		slot->check_ns = MIN(slot->deadline_ns, slot->check_ns);
 	return false;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind_decode.h"
 
-/* What follows an opcode. */
+/* The operand bytes that follow an opcode. */
 enum {
 	MODRM = 1 << 0,
 	BYTE = 1 << 1, /* an immediate of one byte */
-	WORD = 1 << 2, /* of two */
-	FULL = 1 << 3, /* of four, or of two with an operand size prefix */
-	NEAR = 1 << 4, /* of four whatever the prefix */
-	NONE = 1 << 7, /* no such opcode */
+	WORD = 1 << 2, /* an immediate of two bytes */
+	FULL = 1 << 3, /* an immediate of four bytes, or two with an operand size prefix */
+	NEAR = 1 << 4, /* an immediate of four bytes with any prefix */
+	NONE = 1 << 7, /* the opcode is invalid in 64-bit mode, or only a prefix */
 };
 
 #define TIMES4(x)  x, x, x, x
@@ -16,7 +16,7 @@ enum {
 #define TIMES16(x) TIMES8(x), TIMES8(x)
 #define ARITHMETIC TIMES4(MODRM), BYTE, FULL, NONE, NONE
 
-/* Rows of the SDM's tables, a line for each. */
+/* The opcode maps of the SDM, appendix A: each line is half a row or a whole one. */
 /* clang-format off */
 static const uint8_t one_byte[256] = {
 	/* 00 */ ARITHMETIC, ARITHMETIC,
@@ -71,7 +71,7 @@ static bool next_byte(Decoder *decoder, uint8_t *ret)
 	return true;
 }
 
-/* A number of 1, 2, 4 or 8 bytes with a sign; of 8 its lower half. */
+/* Reads a signed number of 1, 2, 4 or 8 bytes; of 8 bytes, only the lower four. */
 static bool next_number(Decoder *decoder, size_t bytes, int32_t *ret)
 {
 	const uint8_t *from = decoder->bytes + decoder->at;
@@ -93,7 +93,7 @@ static bool next_number(Decoder *decoder, size_t bytes, int32_t *ret)
 
 /* ---- prefixes and opcode -------------------------------------------------------------- */
 
-/* The prefix that VEX and EVEX stand for: 66, F3, F2 or none. */
+/* VEX and EVEX encode the prefixes 66, F3 and F2 in two bits (pp). */
 static void take_prefix(Decoder *decoder, uint8_t byte)
 {
 	decoder->narrow = (byte & 3) == 1;
@@ -137,8 +137,8 @@ static bool read_evex(Decoder *decoder)
 	    !next_byte(decoder, &third))
 		return false;
 	decoder->rex = (~first >> 5 & 7) | (second & 0x80 ? REX_W : 0);
-	/* Vector registers alone: none of the general ones is written by what EVEX encodes, but
-	 * for moves to them, which name them by ModRM. */
+	/* vvvv is a vector register here. The EVEX instructions that write a general register
+	 * name it by ModRM. */
 	decoder->vex_reg = X86_NONE;
 	take_prefix(decoder, second);
 	decoder->vex = true;
@@ -150,13 +150,13 @@ static bool read_evex(Decoder *decoder)
 	case 6:
 		decoder->map = MAPS_OTHER;
 		break;
-	default: /* among them APX, which moves rsp */
+	default: /* APX, which can change rsp, and reserved maps */
 		return false;
 	}
 	return next_byte(decoder, &decoder->op);
 }
 
-/* Escapes behind 0F. */
+/* The opcode after 0F, which may be another escape (38, 3A). */
 static bool read_long_opcode(Decoder *decoder)
 {
 	if (!next_byte(decoder, &decoder->op))
@@ -254,7 +254,7 @@ static bool read_modrm(Decoder *decoder)
 	return decoder->mod == MOD_DIRECT || read_memory(decoder);
 }
 
-/* By its opcode; NONE: there is no such instruction. */
+/* Returns the operands that the opcode has; NONE: it is invalid. */
 static uint8_t form_of(const Decoder *decoder)
 {
 	uint8_t form;
@@ -264,7 +264,7 @@ static uint8_t form_of(const Decoder *decoder)
 		return one_byte[decoder->op];
 	case MAP_0F:
 		form = two_bytes[decoder->op];
-		/* Of these only vzeroupper has no operands. */
+		/* In this map, only vzeroupper and vzeroall have no operands. */
 		if (decoder->vex && decoder->op != 0x77)
 			form = (form & BYTE) | MODRM;
 		return form;
@@ -282,7 +282,7 @@ static bool read_immediate(Decoder *decoder, uint8_t form)
 	size_t full = decoder->narrow && !(decoder->rex & REX_W) ? 2 : 4;
 
 	if (decoder->map == MAP_ONE) {
-		/* test, with an immediate that the others of the group have not */
+		/* In group 3, only test has an immediate. */
 		if ((decoder->op & 0xfe) == 0xf6 && (decoder->reg & 7) < 2)
 			form |= decoder->op == 0xf6 ? BYTE : FULL;
 		if ((decoder->op & 0xf8) == 0xb8 && decoder->rex & REX_W)

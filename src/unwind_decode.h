@@ -10,7 +10,7 @@
 
 #define INSTRUCTION_MAX 15 /* bytes; the processor refuses longer ones */
 
-/* Of a REX prefix, or what VEX and EVEX have in its place. */
+/* The bits of a REX prefix; VEX and EVEX have the same, inverted. */
 #define REX_W 8
 #define REX_R 4
 #define REX_X 2
@@ -19,12 +19,12 @@
 #define X86_RSP	   4
 #define X86_RBP	   5
 #define X86_NONE   0xff
-#define MOD_DIRECT 3 /* of a ModRM byte: a register, and no memory */
+#define MOD_DIRECT 3 /* ModRM.mod: the operand is a register */
 
-/* An opcode's place: the maps of the SDM. */
+/* Opcode maps of the SDM. */
 enum map { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A, MAPS_OTHER };
 
-/* An instruction, while it is read and after it. */
+/* A cursor in code, and the instruction that was decoded there. */
 typedef struct Decoder {
 	const uint8_t *bytes;
 	size_t size, at;
@@ -32,22 +32,25 @@ typedef struct Decoder {
 	bool short_address; /* address size prefix */
 	bool repeats;	    /* F3 */
 	bool vex;	    /* or EVEX */
-	uint8_t vex_reg;    /* the register that these name besides; X86_NONE: none */
+	uint8_t vex_reg;    /* the operand vvvv, if it is a general register; else X86_NONE */
 	uint8_t rex;
 	bool has_rex;
 	enum map map;
 	uint8_t op;
 	bool has_modrm;
 	uint8_t mod, reg, rm;
-	uint8_t base;  /* of memory; X86_NONE: none, or rip */
-	bool indexed;  /* memory that has an index register */
-	bool relative; /* memory by rip */
+	uint8_t base;  /* of a memory operand; X86_NONE: it has none, or rip */
+	bool indexed;  /* the memory operand has an index register */
+	bool relative; /* its address is relative to rip */
 	int32_t displacement;
-	int32_t immediate; /* of four bytes and less */
+	int32_t immediate; /* sign-extended; of eight bytes, the lower four */
 } Decoder;
 
-/* False: no instruction, or the bytes end within it. decoder: bytes and size are set, vex_reg and
- * base are X86_NONE, all else is 0. Its length is decoder->at then. */
+/*
+ * Decodes the instruction at decoder->bytes. The caller sets bytes and size, sets vex_reg and base
+ * to X86_NONE, and all else to 0. Returns false if the bytes are not a valid instruction or end
+ * within it. Afterwards decoder->at is its length.
+ */
 bool unwind_decode(Decoder *decoder);
 
 #endif

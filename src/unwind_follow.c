@@ -2,34 +2,34 @@
 /*
  * unwind_follow.c - see unwind_follow.h.
  *
- * The code from one known function to the next is a window. What in it is not reached from its
- * begin is another function, or the cases of a switch.
+ * The code from one known function to the next is a window. Code in it that is not reached from its
+ * first instruction is another function, or the cases of a switch.
  */
 #include "unwind_follow.h"
 #include "unwind_functions.h"
 #include "unwind_state.h"
 
-#define WINDOW_MAX (64u << 10) /* the code behind that has no known begin */
-#define TRIES_MAX  8	       /* of a function that may end earlier than it seems */
-#define ENTRY_MAX  64	       /* bytes of a program's first function that is not understood */
+#define WINDOW_MAX (64u << 10) /* bytes; code after that is a window of its own */
+#define TRIES_MAX  8	       /* for a function that may end earlier than it seems */
+#define ENTRY_MAX  64	       /* bytes that count as the entry point if it is not understood */
 /* Steps for each byte of a window: real code takes fewer than one, hostile code could take any
  * number. */
 #define STEPS_MAX 64
-#define SMALL	  512 /* bytes of code that begins with a function: _init, _fini */
+#define SMALL	  512 /* bytes; code as small as _init or _fini begins with a function */
 
-/* What is to be put back if it comes out that a guess was wrong. */
+/* An undo record, for when a guess turns out to be wrong. */
 typedef struct Change {
 	uint32_t place;
 	UnwindState before;
 } Change;
 
-/* A place behind a call, and the stack there. */
+/* The address after a call, where another function may begin, and the stack there. */
 typedef struct MayBegin {
 	uint32_t place;
 	int32_t sp_to_cfa;
 } MayBegin;
 
-/* A jump within the function: all between its ends is one function's. */
+/* A jump within the function. All code between its ends belongs to the function. */
 typedef struct Span {
 	uint32_t from, to; /* ascending */
 } Span;
@@ -37,25 +37,25 @@ typedef struct Span {
 typedef struct Follow {
 	const UnwindCode *code;
 	uint32_t from, size;	    /* the window */
-	UnwindState *at;	    /* of each byte of the window: before the instruction there */
-	bool *begins;		    /* likewise: another function was found to begin there */
-	UnwindOffsets strong, weak; /* places to go on from; weak ones come last */
-	uint64_t steps;		    /* that are left for the window */
+	UnwindState *at;	    /* for each byte of the window: before the instruction there */
+	bool *begins;		    /* for each byte: another function begins there */
+	UnwindOffsets strong, weak; /* work lists of places; the weak ones come last */
+	uint64_t steps;		    /* steps that are left for the window */
 	VEC(Change) changes;
 	/* The function. */
-	uint32_t start, end; /* of what is reached */
-	bool known;	     /* that a function begins there */
-	bool wrong;	     /* it was not understood */
-	bool returns;	     /* with the stack that it was entered with: it was understood */
-	uint32_t last_proof; /* the last place that can be no other function's */
-	bool odd; /* it jumps to where no function begins, or calls with a stack that is not aligned
-		   */
+	uint32_t start, end; /* the range that is reached */
+	bool known;	     /* a function begins at start for certain */
+	bool wrong;	     /* the function was not understood */
+	bool returns;	     /* it returns with the stack of its entry, so it was understood */
+	uint32_t last_proof; /* the last place that certainly belongs to this function */
+	/* It jumps to a place where no function begins, or calls with a misaligned stack. */
+	bool odd;
 	uint32_t misfit; /* the place of a return with another stack, and that stack */
 	int32_t misfit_to_cfa;
-	/* Where another function begins if what is called before does not return. */
+	/* Places where another function begins if the call before them does not return. */
 	VEC(MayBegin) may_begin;
 	VEC(Span) spans;
-	UnwindState switched; /* at a jump through a table */
+	UnwindState switched; /* the state at an indirect jump */
 } Follow;
 
 /* ---- a function -------------------------------------------------------------------------- */
@@ -82,14 +82,14 @@ static void set_stack(Follow *follow, uint32_t place, const UnwindState *state)
 	*vec_push(state->weak ? &follow->weak : &follow->strong) = place;
 }
 
-/* Control comes to a place in the window. */
+/* Merges a state into that of a place, and puts the place on a work list if it changed. */
 static void enter(Follow *follow, uint32_t place, const UnwindState *state)
 {
 	const UnwindState *known = &follow->at[place];
 	UnwindState merged;
 
 	if (!known->known || (known->weak && !state->weak)) {
-		/* Where a jump says otherwise, the function that was called did not return. */
+		/* A jump is better evidence than a call before the place, which may not return. */
 		if (!unwind_state_same(known, state))
 			set_stack(follow, place, state);
 		return;
@@ -109,7 +109,7 @@ static bool function_begins_at(const Follow *follow, int64_t offset)
 	return i < code->start_count && code->starts[i] == offset;
 }
 
-/* In the window, another one than this. */
+/* Returns whether another function than this one begins at place. */
 static bool is_other(const Follow *follow, int64_t place)
 {
 	return follow->begins[place] && place != follow->start;
@@ -125,8 +125,8 @@ static void find_misfit(Follow *follow, uint32_t place, const UnwindState *state
 }
 
 /*
- * A return, or a jump to a function that returns in place of this one. With another stack, either
- * this function was not understood, or another one has begun before it, unseen.
+ * A return, or a tail call. If the stack is not that of the entry, either this function was not
+ * understood, or another function begins before this place and was not noticed.
  */
 static void return_from(Follow *follow, uint32_t place, const UnwindState *state)
 {
@@ -146,7 +146,8 @@ static void go_on(Follow *follow, int64_t to, UnwindState state, bool weak)
 		return;
 	state.weak = weak;
 	if (weak && is_aligned(follow, to) && !follow->at[to].known) {
-		/* Behind the first function's last call nothing is for certain its own. */
+		/* The last call of the entry point does not return: code after it may be another
+		 * function's. */
 		if (state.outermost)
 			return;
 		*vec_push(&follow->may_begin) =
@@ -155,7 +156,7 @@ static void go_on(Follow *follow, int64_t to, UnwindState state, bool weak)
 	enter(follow, to, &state);
 }
 
-/* only: control does not go on behind the jump. */
+/* only: the jump is unconditional. */
 static void jump_to(Follow *follow, uint32_t from, int64_t to, UnwindState state, bool only)
 {
 	bool inside = to >= 0 && to < follow->size;
@@ -166,24 +167,24 @@ static void jump_to(Follow *follow, uint32_t from, int64_t to, UnwindState state
 			(Span){MIN(from, (uint32_t)to), MAX(from, (uint32_t)to)};
 		enter(follow, to, &state);
 	} else if (!inside && !function_begins_at(follow, follow->from + to))
-		follow->odd = true; /* to its own cold part, elsewhere, perhaps */
+		follow->odd = true; /* perhaps a jump to its cold part, which lies elsewhere */
 	else if (only)
 		return_from(follow, from, &state);
 }
 
-/* A switch, or a jump to a function that returns in place of this one. */
+/* A switch, or an indirect tail call. */
 static void jump_somewhere(Follow *follow, const UnwindState *state)
 {
 	follow->switched = *state;
 }
 
 /*
- * The psABI has the stack aligned to 16 bytes at a call, and so the CFA is, and the stack behind a
- * call. A function that had begun there, unseen, would call with a stack that seems not to be.
+ * The psABI aligns the stack to 16 bytes at a call. If the function had in fact begun at an earlier
+ * place, the stack would seem to be misaligned here.
  */
 static void call(Follow *follow, uint32_t place, const UnwindState *state)
 {
-	/* A program's first function is entered with the stack aligned. */
+	/* The entry point is not called: its stack is aligned on entry. */
 	if (!state->sp_known || state->outermost)
 		return;
 	if (state->sp_to_cfa % UNWIND_ALIGNMENT)
@@ -192,7 +193,11 @@ static void call(Follow *follow, uint32_t place, const UnwindState *state)
 		follow->last_proof = MAX(follow->last_proof, place);
 }
 
-/* With the stack that the function was entered with, both are alike: then a place tells. */
+/*
+ * A switch and an indirect tail call can only be told apart by the stack: a tail call has that of
+ * the entry. If a switch has it, too, code after the function's end counts as a case only if it is
+ * not aligned, as a function would be.
+ */
 static bool may_be_case(const Follow *follow, uint32_t place)
 {
 	return follow->switched.known &&
@@ -247,7 +252,7 @@ static void step(Follow *follow, uint32_t place)
 	}
 }
 
-/* From all places that are reached. */
+/* Processes the work lists until they are empty or the function is wrong. */
 static void explore(Follow *follow)
 {
 	UnwindOffsets *places;
@@ -275,7 +280,7 @@ static void take_back(Follow *follow, size_t changes)
 	}
 }
 
-/* The next place from one on that is not reached, and is not padding. */
+/* Returns the first place from `place` on that is neither reached nor padding. */
 static uint32_t next_unreached(const Follow *follow, uint32_t place)
 {
 	while (place < follow->size) {
@@ -296,8 +301,9 @@ static uint32_t next_unreached(const Follow *follow, uint32_t place)
 }
 
 /*
- * What no seen jump leads to, in a function that jumps through a table, is taken for a case of it,
- * if it fits. What does not, behind all that is reached, is another function.
+ * In a function with an indirect jump, code that no direct jump reaches counts as a case of a
+ * switch, if the function is still understood with it. If not, and it lies after all code that is
+ * reached, it is another function.
  */
 static void try_cases(Follow *follow)
 {
@@ -330,9 +336,9 @@ static void try_cases(Follow *follow)
 }
 
 /*
- * Another try: the function ends before a place at which another one may begin. The other returns
- * with the stack that it was entered with, so that is the last place before its return with that
- * very stack.
+ * For another try: finds where the function ends because another one begins. The other function
+ * returns with the stack of its entry, so it begins at the last candidate before the misfit that
+ * has the stack of the misfit.
  */
 static bool find_begin(Follow *follow)
 {
@@ -350,7 +356,7 @@ static bool find_begin(Follow *follow)
 	return found;
 }
 
-/* known: a function begins there for certain. */
+/* known: a function begins at start for certain. */
 static void follow_function(Follow *follow, uint32_t start, bool known)
 {
 	follow->known = known;
@@ -386,7 +392,7 @@ static void put_row(UnwindCodeRows *rows, uint32_t at, const struct unwind_rule 
 		*vec_push(rows) = (UnwindCodeRow){.at = at, .rule = *rule};
 }
 
-/* Nothing returns to a program's first function, whatever it does. */
+/* The entry point is the outermost frame, even if it is not understood. */
 static void put_wrong(const Follow *follow, UnwindCodeRows *rows)
 {
 	static const struct unwind_rule outermost = {.cfa = CFA_END};
@@ -407,7 +413,7 @@ static int compare_spans(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Spans sorted, and each as long as the longest of those before it. */
+/* Sorts the spans, and lets each reach at least as far as those before it, for bisection. */
 static void join_spans(Follow *follow)
 {
 	Span *spans = follow->spans.items;
@@ -428,8 +434,8 @@ static bool is_spanned(const Follow *follow, uint32_t place)
 }
 
 /*
- * From where on another function may have begun, unseen: behind a call after which nothing proves
- * that it is still this one (a return or a call with its stack, a jump across the place).
+ * Returns the first place from which on the code may belong to another function: after a call, with
+ * no later proof that it still is this one (a return or a call with its stack, a jump across it).
  */
 static uint32_t doubtful_from(Follow *follow)
 {
@@ -447,7 +453,7 @@ static uint32_t doubtful_from(Follow *follow)
 	return from;
 }
 
-/* Of the function: unknown where nothing is reached. */
+/* Emits the rows of the function. Code in it that is not reached is unknown. */
 static void put_rows(Follow *follow, UnwindCodeRows *rows)
 {
 	const struct unwind_rule *unknown = &follow->code->unknown;
@@ -480,7 +486,7 @@ static void put_rows(Follow *follow, UnwindCodeRows *rows)
 	}
 }
 
-/* Padding or a return before it, and aligned: that is where functions begin. */
+/* Functions begin at aligned places after padding or a return. */
 static bool looks_like_begin(const Follow *follow, uint32_t place)
 {
 	static const uint8_t before[] = {0x00, 0x90, 0xc3, 0xcc};
@@ -489,8 +495,8 @@ static bool looks_like_begin(const Follow *follow, uint32_t place)
 	       memchr(before, *byte_at(follow, place - 1), sizeof(before));
 }
 
-/* Where the next one may begin. What is left of one that was not understood must not be taken for
- * one. */
+/* Returns where the next function may begin. The rest of a function that was not understood must
+ * not be mistaken for one. */
 static uint32_t behind_function(const Follow *follow)
 {
 	uint32_t place = MAX(follow->end, follow->start + 1);
@@ -504,7 +510,7 @@ static uint32_t behind_function(const Follow *follow)
 	return MIN(place, follow->size);
 }
 
-/* How sure it is that a function begins with a window. */
+/* Whether a function begins at the start of a window. */
 enum begin { BEGINS, BEGINS_PERHAPS, BEGINS_NOWHERE };
 
 static uint32_t first_begin(const Follow *follow)
@@ -516,7 +522,7 @@ static uint32_t first_begin(const Follow *follow)
 	return MIN(place, follow->size);
 }
 
-/* A function that is known to begin there may do so with a nop. */
+/* A known function may begin with a nop, which is padding elsewhere. */
 static void follow_window(Follow *follow, enum begin begin, UnwindCodeRows *rows)
 {
 	uint32_t place = 0;
@@ -542,7 +548,7 @@ static void follow_window(Follow *follow, enum begin begin, UnwindCodeRows *rows
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-/* Behind padding; UINT32_MAX: it cannot be told whether a function begins there. */
+/* Returns the first place after padding; UINT32_MAX: a function need not begin there. */
 static uint32_t first_function(const UnwindCode *code)
 {
 	uint32_t place = 0;
@@ -560,7 +566,7 @@ static uint32_t first_function(const UnwindCode *code)
 	return place;
 }
 
-/* Code from one place at which a function begins to the next one. */
+/* Follows the code from one known function to the next, in windows. */
 static void follow_windows(Follow *follow, uint32_t from, uint32_t to, enum begin begin,
 			   UnwindCodeRows *rows)
 {
@@ -579,7 +585,7 @@ void unwind_code_follow(const UnwindCode *code, UnwindCodeRows *ret_rows)
 	*ret_rows = (UnwindCodeRows){};
 	follow.begins = xcalloc(window, sizeof(*follow.begins));
 	follow.at = xcalloc(window, sizeof(*follow.at));
-	/* What much code begins with may be parts of functions that lie elsewhere. */
+	/* Large code may begin with cold parts of functions. */
 	if (first < next)
 		follow_windows(&follow, first, next, code->size <= SMALL ? BEGINS : BEGINS_PERHAPS,
 			       ret_rows);

@@ -4,7 +4,7 @@
 #include "unwind_instruction.h"
 
 #define TABLES_MAX 8	       /* symbol tables; two are usual */
-#define SWEEP_MAX  (16u << 20) /* bytes of code that are looked at: a tenth of a second's */
+#define SWEEP_MAX  (16u << 20) /* bytes of code, which take about 0.1 s to decode */
 
 static int compare(const void *a, const void *b)
 {
@@ -38,8 +38,8 @@ uint8_t unwind_padding_length(const uint8_t *bytes, size_t size)
 
 /* ---- symbols -------------------------------------------------------------------------- */
 
-/* gcc's name for a part of a function that lies elsewhere: it is jumped to, with a stack of its
- * own. */
+/* gcc moves unlikely parts of a function elsewhere. They are jumped to, with the stack of that
+ * function. */
 static bool is_cold_part(const char *name)
 {
 	return name && strstr(name, ".cold");
@@ -87,15 +87,15 @@ void unwind_functions_of_headers(const UnwindSections *sections, UnwindFunctions
 
 /* ---- code ----------------------------------------------------------------------------- */
 
-/* One range of code. Places are offsets in it. */
+/* The linear decoding of one range of code. Positions are offsets in it. */
 typedef struct Sweep {
 	const uint8_t *bytes;
 	uint32_t size;
 	uint64_t from;
-	const uint32_t *known; /* functions from there on, as UnwindFunctions has them */
+	const uint32_t *known; /* the next known functions, from UnwindFunctions */
 	size_t known_count;
 	uint8_t *begins;     /* a bit for each byte: an instruction begins there */
-	uint8_t *behind_end; /* likewise, and nothing goes on to it */
+	uint8_t *behind_end; /* likewise: the instruction before it does not fall through */
 	VEC(uint32_t) called, named;
 } Sweep;
 
@@ -120,7 +120,7 @@ static uint64_t align_up(uint64_t address)
 	return (address + UNWIND_ALIGNMENT - 1) / UNWIND_ALIGNMENT * UNWIND_ALIGNMENT;
 }
 
-/* The next known function behind a place, or the end. */
+/* Returns the next known function after place, or the end of the range. */
 static uint32_t next_known(Sweep *sweep, uint32_t place)
 {
 	while (sweep->known_count > 0 && sweep->known[0] <= sweep->from + place) {
@@ -143,7 +143,7 @@ static void note_targets(Sweep *sweep, const Instruction *instruction, uint32_t 
 		*vec_push(&sweep->named) = target;
 }
 
-/* One instruction after the other, from the begin and from each known function on. */
+/* Decodes linearly, and starts over at each known function. */
 static void decode(Sweep *sweep)
 {
 	bool ended = true;
@@ -169,14 +169,17 @@ static void decode(Sweep *sweep)
 		if (ended)
 			set_bit(sweep->behind_end, place);
 		note_targets(sweep, &instruction, behind);
-		/* Nops may be padding behind a call that does not return. */
+		/* Nops up to an aligned address may be padding after a call that does not return.
+		 */
 		if (instruction.does != DOES_NOP || (sweep->from + behind) % UNWIND_ALIGNMENT == 0)
 			ended = instruction.does == DOES_NOP || ends(&instruction);
 		place = MIN(behind, known);
 	}
 }
 
-/* A call is believed if an instruction begins at its target; an address also needs an end before.
+/*
+ * The target of a call counts as a function if an instruction begins there. An address that code
+ * takes counts only if the instruction before it does not fall through: it may be data.
  */
 static void add_targets(const Sweep *sweep, UnwindFunctions *functions)
 {
@@ -188,7 +191,7 @@ static void add_targets(const Sweep *sweep, UnwindFunctions *functions)
 			*vec_push(functions) = sweep->from + sweep->named.items[i];
 }
 
-/* sorted: so many of the functions are. */
+/* sorted: the number of functions at the front of the list that are sorted. */
 static void add_code(const UnwindRange *range, size_t sorted, UnwindFunctions *functions)
 {
 	uint32_t size = range->to - range->from;

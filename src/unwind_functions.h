@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_functions.h - where functions begin in an ELF file, as far as its symbols and its code
- * tell.
+ * unwind_functions.h - finds where functions begin in an ELF file, by its symbols and its code.
  *
- * Local functions of a stripped library have no symbols, but something calls them, or takes their
- * address. A program's first function, DT_INIT's and DT_FINI's are known from the headers.
+ * Local functions of a stripped library have no symbols, but other code calls them or takes their
+ * address. The entry point, DT_INIT and DT_FINI are known from the headers.
  */
 #ifndef WALLPROF_UNWIND_FUNCTIONS_H
 #define WALLPROF_UNWIND_FUNCTIONS_H
 
 #include "unwind_sections.h"
 
-/* Counted from base_svma; 32 bits are enough for what sections leave in. Ascending, each once. */
+/* Offsets from base_svma, ascending and unique. Code sections end below 4 GiB. */
 typedef VEC(uint32_t) UnwindFunctions;
 
 /*
- * Reads the symbol tables of both files (debug: NULL or not open: none) and looks at all code, if
- * that is not more than is worth it. To be freed.
+ * Reads the symbol tables of both files (debug may be NULL or not open). Also decodes all code, up
+ * to 16 MiB of it: more would take longer than a table is worth, and then only symbols count. The
+ * caller frees the list.
  */
 void unwind_functions_find(const ElfMap *file, const ElfMap *debug, uint64_t base_svma,
 			   const UnwindSections *sections, UnwindFunctions *ret_functions);
 
-/* Those alone that the headers name. To be freed. */
+/* Returns only the functions that the headers name. The caller frees the list. */
 void unwind_functions_of_headers(const UnwindSections *sections, UnwindFunctions *ret_functions);
 
-/* Nops, breakpoints and zeros between functions. Returns the length; 0 = there are none. */
+/* Returns the length of one padding instruction (nop, int3, zero byte); 0: there is none. */
 uint8_t unwind_padding_length(const uint8_t *bytes, size_t size);
 
-/* Functions begin at such addresses, unless they are compiled for size. */
+/* Compilers align functions to this many bytes, except with -Os. */
 #define UNWIND_ALIGNMENT 16
 
 #endif

@@ -17,8 +17,8 @@ typedef struct Piece {
 	const uint8_t *bytes;
 	bool function_begins; /* with it */
 	bool padding;
-	bool unknown;			/* nothing was found in it */
-	const struct unwind_rule *rule; /* of what is not known better */
+	bool unknown;			/* no row was made for it */
+	const struct unwind_rule *rule; /* for what is not understood */
 } Piece;
 
 uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t place, bool after_gap)
@@ -47,7 +47,7 @@ static bool may_return_from_signals(const UnwindSections *sections, const Piece 
 	return !sections->needs_others || sections->entry != UINT64_MAX || piece->rule == &foreign;
 }
 
-/* Bytes from which on a piece is more than start-up code, and its functions are looked for. */
+/* A piece of so many bytes is more than start-up code, and its functions are looked for. */
 #define FUNCTIONS_FROM 512
 
 static bool has_entry(const UnwindSections *sections, uint64_t from, uint64_t to)
@@ -56,9 +56,9 @@ static bool has_entry(const UnwindSections *sections, uint64_t from, uint64_t to
 }
 
 /*
- * The file's functions. In a small piece, such as start-up code, those that the headers name are
- * enough, unless one is the program's first: what is taken for a part of it is taken for the
- * outermost frame.
+ * Returns the functions of the file. For a small piece, such as start-up code, those that the
+ * headers name are enough. The exception is the entry point: code that is mistaken for a part of it
+ * would become the outermost frame.
  */
 static const UnwindFunctions *functions_of(UnwindGaps *gaps, const Piece *piece)
 {
@@ -72,7 +72,7 @@ static const UnwindFunctions *functions_of(UnwindGaps *gaps, const Piece *piece)
 	return &gaps->functions;
 }
 
-/* Where functions begin in the piece's first bytes, as offsets in it. */
+/* Returns the functions in the first bytes of the piece, as offsets in it. */
 static void find_starts(UnwindGaps *gaps, const Piece *piece, uint32_t size,
 			UnwindOffsets *ret_starts)
 {
@@ -85,7 +85,7 @@ static void find_starts(UnwindGaps *gaps, const Piece *piece, uint32_t size,
 		*vec_push(ret_starts) = functions->items[i] - piece->from;
 }
 
-/* Rows of the piece up to a place in it. *next: of the rows, the first that is not put yet. */
+/* Emits the rows up to an address. *next: the first row that is not emitted yet. */
 static void put_rows_to(const UnwindGaps *gaps, Piece *piece, const UnwindCodeRows *rows,
 			size_t *next, uint64_t to)
 {
@@ -96,7 +96,7 @@ static void put_rows_to(const UnwindGaps *gaps, Piece *piece, const UnwindCodeRo
 	}
 }
 
-/* Handlers' return, between what is known of the other code. */
+/* Emits the rows of signal restorers, and the rows of other code up to each of them. */
 static void put_signals(const UnwindGaps *gaps, Piece *piece, const UnwindCodeRows *rows,
 			size_t *next)
 {
@@ -144,7 +144,7 @@ static uint32_t entry_in(const UnwindSections *sections, const Piece *piece)
 							   : UINT32_MAX;
 }
 
-/* Whether so much may still be followed. */
+/* Returns false if the budget does not allow to follow so many bytes. */
 static bool spend(UnwindGaps *gaps, uint32_t size)
 {
 	if (size > gaps->bytes_left)
@@ -221,7 +221,7 @@ static void put_code(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 		piece.bytes = range->bytes + (piece.from - range->from);
 		piece.function_begins = piece.from == range->from;
 		put_piece(gaps, &piece);
-		/* What is behind it is no code. */
+		/* Bytes after the code are not code. */
 		if (piece.to < to && !(padding && piece.unknown))
 			gaps->put(gaps->user, piece.to, &no_fde);
 	}

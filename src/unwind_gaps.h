@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_gaps.h - rows for what no FDE covers: the program's first function, signal handlers'
- * return, start-up code, code of compilers that write no tables; and for the rest that
- * nothing is known.
+ * unwind_gaps.h - rows for code that no FDE covers: the entry point, signal restorers, start-up
+ * code, code of compilers that write no tables. The rest gets a row that marks it as a gap.
  */
 #ifndef WALLPROF_UNWIND_GAPS_H
 #define WALLPROF_UNWIND_GAPS_H
@@ -16,15 +15,15 @@ typedef void (*UnwindPut)(void *user, uint32_t pc, const struct unwind_rule *rul
 typedef struct UnwindGaps {
 	const UnwindSections *sections;
 	bool all_foreign; /* the file has no call frame information at all */
-	/* What unwind_functions_find() needs, and what it found; until it is asked, what the
-	 * headers tell. */
+	/* Arguments and result of unwind_functions_find(). Until it is needed, functions has only
+	 * those that the headers name. */
 	const ElfMap *file, *debug;
 	uint64_t base_svma;
 	UnwindFunctions functions;
 	bool functions_found;
-	/* Bytes that may still be followed: sections can share the bytes of a hostile file. */
+	/* A budget: the sections of a hostile file can share the same bytes many times. */
 	uint64_t bytes_left;
-	uint64_t followed; /* bytes, in pieces that are more than start-up code */
+	uint64_t followed; /* bytes with a rule from instructions, start-up code not included */
 	size_t code;	   /* sections->code.items[code] is the first that a later gap can touch */
 	UnwindPut put;
 	void *user;

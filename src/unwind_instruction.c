@@ -297,7 +297,7 @@ static void does_push_or_pop(const Decoder *decoder, enum instruction_does what,
 			     Instruction *instruction)
 {
 	if (decoder->narrow && !(decoder->rex & REX_W))
-		instruction->writes |= BIT(X86_RSP); /* two bytes: nobody does that */
+		instruction->writes |= BIT(X86_RSP); /* compilers do not emit the two-byte form */
 	else
 		does(instruction, what, reg, X86_NONE, 0);
 }
@@ -315,7 +315,7 @@ static void does_group_ff(const Decoder *decoder, Instruction *instruction)
 		does_push_or_pop(decoder, DOES_PUSH, is_direct(decoder) ? decoder->rm : X86_NONE,
 				 instruction);
 		break;
-	case 3: /* far ones, which nobody uses */
+	case 3: /* far calls and jumps do not occur in user space */
 	case 5:
 	case 7:
 		instruction->does = DOES_UNKNOWN;

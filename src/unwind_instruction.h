@@ -13,36 +13,36 @@
 #define X86_RBX 3
 
 enum instruction_does {
-	DOES_UNKNOWN = 0, /* no instruction, or the bytes end within it */
-	DOES_NOTHING,	  /* but for what `writes` says */
+	DOES_UNKNOWN = 0, /* the bytes are not a valid instruction, or end within it */
+	DOES_NOTHING,	  /* it has no effect except on the registers in `writes` */
 	DOES_NOP,
-	DOES_PUSH,    /* reg, or X86_NONE: something else of 8 bytes */
-	DOES_POP,     /* likewise */
+	DOES_PUSH,    /* pushes reg; X86_NONE: 8 bytes of something else */
+	DOES_POP,     /* pops reg; X86_NONE: 8 bytes to something else */
 	DOES_SET,     /* reg = base + number; base: rsp or rbp */
-	DOES_STORE,   /* reg to base + number; base: rsp or rbp */
-	DOES_LOAD,    /* the contrary, of rbx and rbp */
+	DOES_STORE,   /* stores reg at base + number; base: rsp or rbp */
+	DOES_LOAD,    /* loads reg (rbx or rbp) from base + number */
 	DOES_ZERO,    /* reg = 0 */
 	DOES_LEAVE,   /* rsp = rbp, then pop rbp */
-	DOES_ADDRESS, /* reg = the address at number behind the instruction */
+	DOES_ADDRESS, /* reg = end of the instruction + number */
 	DOES_SYSTEM_CALL,
-	DOES_CALL,	     /* of the place at number behind it */
-	DOES_CALL_SOMEWHERE, /* by a register or memory */
-	DOES_BRANCH,	     /* to the place at number behind the instruction, or on */
-	DOES_JUMP,	     /* to the place at number behind the instruction */
-	DOES_JUMP_SOMEWHERE, /* by a register or memory */
+	DOES_CALL,	     /* the target is the end of the instruction + number */
+	DOES_CALL_SOMEWHERE, /* indirect, through a register or memory */
+	DOES_BRANCH,	     /* conditional; target as for DOES_CALL */
+	DOES_JUMP,	     /* unconditional; target as for DOES_CALL */
+	DOES_JUMP_SOMEWHERE, /* indirect, through a register or memory */
 	DOES_RETURN,
-	DOES_STOP, /* hlt, ud2, int3: control does not go on behind it */
+	DOES_STOP, /* hlt, ud2, int3: execution does not continue after it */
 };
 
 typedef struct Instruction {
 	uint8_t does; /* enum instruction_does */
 	uint8_t length;
 	uint8_t reg, base;
-	uint16_t writes; /* general registers that it changes besides, one bit each */
+	uint16_t writes; /* other general registers that it changes, one bit each */
 	int32_t number;
 } Instruction;
 
-/* The one that begins with these bytes. */
+/* Returns the instruction that begins at bytes. */
 Instruction unwind_instruction(const uint8_t *bytes, size_t size);
 
 #endif

@@ -2,7 +2,7 @@
 #include "unwind_state.h"
 #include <string.h>
 
-#define DEPTH_MAX (1 << 30) /* of a stack, bytes */
+#define DEPTH_MAX (1 << 30) /* bytes; larger frames are not followed */
 
 const UnwindState unwind_state_entered = {
 	.known = true, .sp_known = true, .sp_to_cfa = UNWIND_SLOT};
@@ -61,7 +61,7 @@ static UnwindKept *kept_register(UnwindState *state, uint8_t reg)
 	return reg == X86_RBP ? &state->bp : reg == X86_RBX ? &state->bx : NULL;
 }
 
-/* It gets a value of which nothing is known. */
+/* The register gets an unknown value. */
 static void change_register(UnwindState *state, uint8_t reg)
 {
 	UnwindKept *kept = kept_register(state, reg);
@@ -83,13 +83,13 @@ static void change_registers(UnwindState *state, uint16_t registers)
 			change_register(state, reg);
 }
 
-/* The place of what was saved there is gone, or has something else. */
+/* The stack slot of the saved value was freed or overwritten. */
 static void forget_saved(UnwindKept *kept)
 {
 	kept->saved_at = kept->changed ? UNWIND_SAVED_NOWHERE : 0;
 }
 
-/* What was saved above the stack pointer's new place is not there any more. */
+/* A value that was saved below the new stack pointer is lost: a callee may overwrite it. */
 static void free_slot(UnwindKept *kept, int32_t sp_to_cfa)
 {
 	if (kept->saved_at < 0 && sp_to_cfa < -kept->saved_at)
@@ -98,7 +98,7 @@ static void free_slot(UnwindKept *kept, int32_t sp_to_cfa)
 
 static void set_sp(UnwindState *state, bool known, int64_t to_cfa)
 {
-	/* No function takes more off the stack than it has put there. */
+	/* A function never pops more than it has pushed. */
 	state->broken |= known && to_cfa < 0;
 	state->sp_known = known && to_cfa >= 0 && to_cfa < DEPTH_MAX;
 	state->sp_to_cfa = state->sp_known ? to_cfa : 0;
@@ -110,14 +110,14 @@ static void set_sp(UnwindState *state, bool known, int64_t to_cfa)
 		state->ra = UNWIND_RA_LOST;
 }
 
-/* CFA less (rsp or rbp + number); false: not known. */
+/* *ret = CFA - (base + number). Returns false if the base is not known. */
 static bool distance_of(const UnwindState *state, uint8_t base, int32_t number, int64_t *ret)
 {
 	*ret = (int64_t)(base == X86_RSP ? state->sp_to_cfa : state->bp_to_cfa) - number;
 	return base == X86_RSP ? state->sp_known : state->bp_known;
 }
 
-/* Something else is written where the value was saved. */
+/* A store to the slot of a saved value loses that value, unless it stores the same register. */
 static void overwrite(UnwindState *state, uint8_t reg, int64_t to_cfa)
 {
 	if (state->bp.saved_at == -to_cfa && reg != X86_RBP)
@@ -194,9 +194,9 @@ static void set(UnwindState *state, const Instruction *instruction)
 }
 
 /*
- * The psABI has the outermost frame marked by a frame pointer of 0. A function of which rbp is not
- * saved can do that only if nothing is returned to: the first one of a program and, behind the
- * system call that makes it, of a thread.
+ * The psABI marks the outermost frame by a frame pointer of 0. A function that clears rbp without
+ * saving it cannot return. It is the first function of a program, or, after the system call that
+ * creates it, of a thread.
  */
 static void zero(UnwindState *state, uint8_t reg)
 {
@@ -211,7 +211,7 @@ static void leave_frame(UnwindState *state)
 	pop(state, X86_RBP);
 }
 
-/* Registers that a function may change are not asked for any more; the others come back. */
+/* Call-clobbered registers are not tracked, except for a return address in a register. */
 static void call(UnwindState *state)
 {
 	if (state->ra != RA_AT_CFA)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_state.h - what is known of the stack at a place in code, and what an instruction makes of
- * it.
+ * unwind_state.h - the state of the stack before an instruction, and how an instruction changes it.
  *
  * The CFA is the stack pointer before the call that led to the function, as in DWARF.
  */
@@ -13,41 +12,41 @@
 
 #define UNWIND_SLOT 8 /* bytes of a word on the stack */
 
-#define UNWIND_SAVED_NOWHERE 1 /* it was, and cannot be had any more */
+#define UNWIND_SAVED_NOWHERE 1 /* the saved value was overwritten or popped */
 
-/* How the caller's value of rbp or rbx can be had. */
+/* How to recover the caller's value of rbp or rbx. */
 typedef struct UnwindKept {
-	int32_t saved_at; /* from the CFA, below 0; 0 = not saved; or: */
-	bool changed;	  /* the register holds something else */
+	int32_t saved_at; /* offset from the CFA, < 0; 0: not saved; UNWIND_SAVED_NOWHERE */
+	bool changed;	  /* the register does not hold the caller's value any more */
 } UnwindKept;
 
-/* What is known before an instruction. All 0: no way leads to it. */
+/* The state before an instruction. All 0: no path to the instruction is known. */
 typedef struct UnwindState {
-	bool known; /* the instruction is reached */
+	bool known; /* a path to the instruction is known */
 	bool guessed;
-	bool outermost;	  /* nothing is returned to */
-	bool system_call; /* the function has made one */
+	bool outermost;	  /* the function has no caller */
+	bool system_call; /* the function has made a system call */
 	bool sp_known, bp_known;
-	bool broken; /* more was taken off the stack than there was */
-	bool weak;   /* reached only if the function that is called before it returns */
-	uint8_t ra;  /* 0 = on the stack; UNWIND_RA_LOST; else RA_REG + register */
-	int32_t sp_to_cfa, bp_to_cfa; /* CFA less the register */
+	bool broken;		      /* the function popped more than it had pushed */
+	bool weak;		      /* reached only if the call before it returns */
+	uint8_t ra;		      /* RA_AT_CFA, RA_REG + register, or UNWIND_RA_LOST */
+	int32_t sp_to_cfa, bp_to_cfa; /* CFA minus the register, bytes */
 	UnwindKept bp, bx;
 } UnwindState;
 
 #define UNWIND_RA_LOST 0xff
 
-/* Where a function begins. */
+/* The state at the first instruction of a function. */
 extern const UnwindState unwind_state_entered;
 
 bool unwind_state_same(const UnwindState *a, const UnwindState *b);
-/* What is known where two ways meet. */
+/* Returns the state where two paths join: what differs between them is unknown. */
 UnwindState unwind_state_merge(const UnwindState *a, const UnwindState *b);
-/* What the instruction does to the stack; where control goes from it is not looked at. */
+/* Applies the instruction to the state. Its effect on control flow is not part of the state. */
 void unwind_state_change(UnwindState *state, const Instruction *instruction);
-/* Is it as the function was entered with, so that it can return? */
+/* Returns whether the stack and rbp, rbx are as on entry, so that the function can return. */
 bool unwind_state_returns(const UnwindState *state);
-/* The rule of such a place; unknown if none can be made. */
+/* Returns the unwind rule for the state; `unknown` if it cannot be expressed as a rule. */
 struct unwind_rule unwind_state_rule(const UnwindState *state, const struct unwind_rule *unknown);
 
 #endif

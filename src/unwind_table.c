@@ -182,7 +182,7 @@ static void count_gaps(const UnwindSections *sections, UnwindTable *table)
 
 /* ---- the table ---------------------------------------------------------------------- */
 
-/* Is a caller known anywhere? */
+/* Returns whether any code has a rule that leads to a caller. */
 static bool has_callers(const UnwindRules *rules)
 {
 	for (size_t i = 0; i < rules->count; i++)

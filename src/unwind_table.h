@@ -40,7 +40,7 @@ typedef struct UnwindCounts {
 	/* Bytes of what is said to be code (unwind_sections.h), and of those in gaps, large ones
 	 * too. */
 	uint64_t code, code_gaps;
-	/* Bytes of code whose rules come from its instructions alone, but for start-up code. */
+	/* Bytes of code with rules from its instructions alone, start-up code not included. */
 	uint64_t code_followed;
 } UnwindCounts;
 

@@ -32,9 +32,9 @@ PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_r
            "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_go.c", "elf_plt.c",
            "elf_symbols.c", "jit_table.c", "jitdump.c", "json_member.c", "mini_debug.c",
            "object_names.c", "pclntab.c", "pclntab_place.c", "perf_map.c", "proc_maps.c", "range_history.c",
-           "served_libs.c", "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_decode.c", "unwind_fdes.c", "unwind_follow.c",
-           "unwind_functions.c", "unwind_gaps.c", "unwind_go.c", "unwind_instruction.c", "unwind_rules.c",
-           "unwind_sections.c", "unwind_state.c", "unwind_table.c"]
+           "served_libs.c", "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_decode.c",
+           "unwind_fdes.c", "unwind_follow.c", "unwind_functions.c", "unwind_gaps.c", "unwind_go.c", "unwind_instruction.c",
+           "unwind_rules.c", "unwind_sections.c", "unwind_state.c", "unwind_table.c"]
 AT_A_TIME = 2
 LEAST_PERCENT = 80
 LEAST_RUNS = 10  # in a second of CPU time: by the clock it may be given next to nothing

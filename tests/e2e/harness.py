@@ -325,7 +325,7 @@ class Context:
         self.folder.chmod(0o755)
         self.processes = []
         self.patience_s = GIVE_UP_S  # with a run of wallprof
-        self.cgroup = None  # a folder: commands enter that cgroup before they begin
+        self.cgroup = None  # the folder of a cgroup; started commands enter it before they execute
 
     def close(self, keep):
         for process in self.processes:
@@ -361,8 +361,8 @@ class Context:
         return process
 
     def placed(self, command):
-        """Its own process enters the cgroup, not this one's: where nothing may be read any more, to start a command
-        would never end."""
+        """Returns the command line that enters the cgroup first. The shell enters it, not this process: below a limit
+        that lets nothing through, this process could not start anything any more."""
         command = list(map(str, command))
         if not self.cgroup:
             return command

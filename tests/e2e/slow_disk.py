@@ -57,7 +57,8 @@ class Throttled(SlowDisk):
 
 
 class Limited(SlowDisk):
-    """A disk of which a cgroup gets so many bytes or operations a second; what the context starts in `with` is in it."""
+    """A disk with a limit of bytes or operations per second for a cgroup. Processes that the context starts within
+    `with` are in that cgroup."""
 
     HANGS_S = 15  # what takes so long would never end; see __exit__
 

@@ -93,14 +93,15 @@ FDE = re.compile(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)")
 
 
 def has_tables(path, offset):
-    """Whether call frame information describes the code that is there in the file."""
+    """Returns whether call frame information covers the code at this offset of the file; also True if that is unknown."""
     def lines(what):
         return subprocess.run(["readelf", "-W", what, path], capture_output=True, text=True).stdout.splitlines()
 
+    needs_command("readelf")
     loads = [[int(word, 16) for word in line.split()[1:6]] for line in lines("-l") if line.startswith("  LOAD")]
-    address = next(offset - start + at for start, at, _, size, _ in loads if start <= offset < start + size)
+    address = next((offset - start + at for start, at, _, size, _ in loads if start <= offset < start + size), None)
     ranges = (match.groups() for match in map(FDE.search, lines("-wf")) if match)
-    return any(int(begin, 16) <= address < int(end, 16) for begin, end in ranges)
+    return address is None or any(int(begin, 16) <= address < int(end, 16) for begin, end in ranges)
 
 
 def compare_with_gdb(stop):
@@ -119,11 +120,12 @@ def compare_with_gdb(stop):
         return "equal" if stop["result"] in (COMPLETE, END_ZERO) else "cut"
     if same == len(ours) and stop["result"] != COMPLETE:
         return "cut"
-    # By the look of code without call frame information, such as _init(), it takes any word for a return address.
+    # In code without call frame information, such as _init(), gdb analyses the prologue, and may take any word of the
+    # stack for the return address. A return address can lie behind the end of its function.
     place = stop["places"][same - 1] if same > 0 and "places" in stop else None
-    if place and not has_tables(*place):
+    if place and not has_tables(place[0], place[1] - (same > 1)):
         return "gdb is lost"
-    # It goes on there, too.
+    # gdb analyses the prologue of an outermost frame, too, and finds a caller.
     if same == len(ours) and (stop["gdb"][same - 1][1] or "_start") in ("_start", "clone", "clone3"):
         return "gdb goes on"
     return None

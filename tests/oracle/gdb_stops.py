@@ -36,7 +36,7 @@ def frames():
 
 
 def places(found):
-    """[file, offset in it] of each frame's code, or None where no file is mapped."""
+    """Returns [file, offset in it] for the code of each frame, or None where no file is mapped."""
     with open(f"/proc/{gdb.selected_inferior().pid}/maps") as maps:
         mappings = [line.rstrip("\n").split(maxsplit=5) for line in maps]
     files = [(*(int(end, 16) for end in addresses.split("-")), int(offset, 16), path[0])

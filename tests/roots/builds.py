@@ -25,8 +25,8 @@ PARTS = ("cmocka", "liburing", "libmicrohttpd", "jansson", "capstone")
 SUITES = ("unit.", "cli.", "record.", "symbols.", "unwind.", "places.")
 # These compare times or count the kernel's BPF programs, which other tests disturb. They run only if --test names them.
 OMITTED = ("record.window_is_on_time", "record.duration_with_a_command", "record.interrupt_ends_attaching",
-            "record.two_interrupts", "record.request_of_several_signals", "record.second_request",
-            "record.same_program_leaves_no_trace")
+           "record.two_interrupts", "record.request_of_several_signals", "record.second_request",
+           "record.same_program_leaves_no_trace")
 PKG_CONFIG = f"""#!/bin/sh
 case " $* " in *" {'"* | *" '.join(PARTS)} "*) exit 1 ;; esac
 exec pkg-config "$@"

@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-/* A return, never reached, that makes nothing of the function clear without its tables. */
+/* A return that is never reached makes the function unintelligible without its tables. */
 #define UNCLEAR                                                                                    \
 	"#define UNCLEAR __asm__ volatile(\"test %esp, %esp\\njnz 1f\\npush %rax\\nret\\n1: "      \
 	".zero 99, 0x90\")\n"

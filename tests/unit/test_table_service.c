@@ -6,7 +6,9 @@
 #include "test_tools.h"
 
 #include "table_fixture.h"
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 /* ---- what goes well ------------------------------------------------------------------------ */
@@ -262,8 +264,7 @@ static void test_three_hundred(void **state)
 	int wanted[301];
 
 	fixture->options.workers = 2;
-	/* Time for a job to wait for a CPU, on a busy machine, too. */
-	fixture->options.patience_ns = 6 * PATIENCE_NS;
+	fixture->options.patience_ns = 3 * PATIENCE_NS;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 300; id++) {
 		size_t i = random_below(10) ? SIZE_MAX : random_below(ARRAY_LEN(deeds));
@@ -446,6 +447,95 @@ static void test_patience_ends(void **state)
 	assert_true(children_cpu_ns() - before < 4 * NSEC_PER_SEC);
 }
 
+/* The only child of this process. */
+static pid_t worker_pid(void)
+{
+	FILE *file = fopen("/proc/thread-self/children", "re");
+	int pid = 0;
+
+	if (!file || fscanf(file, "%d", &pid) != 1)
+		pid = 0;
+	if (file)
+		fclose(file);
+	return pid;
+}
+
+static pid_t burn_on(const cpu_set_t *cpu)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sched_setaffinity(0, sizeof(*cpu), cpu);
+		for (;;)
+			;
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+#define BURNERS 4
+
+/* The worker gets nearly no CPU time from now on. */
+static void starve(pid_t worker, pid_t burners[BURNERS])
+{
+	cpu_set_t all, one;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(worker, sizeof(one), &one), 0);
+	assert_int_equal(sched_setscheduler(worker, SCHED_IDLE, &(struct sched_param){}), 0);
+	for (size_t i = 0; i < BURNERS; i++)
+		burners[i] = burn_on(&one);
+}
+
+/*
+ * A worker that waits for a CPU is not ended for it, however long that takes. A job that is short
+ * enough is done before the kernel lets it wait, so the jobs grow until one has waited.
+ */
+static void test_starved(void **state)
+{
+	enum { STARVED_MS = 50, ROWS_MAX = 2000000 };
+	const uint64_t wall_ns = 10 * STARVED_MS * NSEC_PER_MSEC;
+	Fixture *fixture = *state;
+	uint64_t took = 0;
+	pid_t worker, burners[BURNERS];
+	uint32_t id = 1;
+
+	fixture->options.workers = 1;
+	fixture->options.patience_ns = STARVED_MS * NSEC_PER_MSEC;
+	start_service(fixture);
+	want(fixture, id, 'g');
+	await_all(fixture);
+	worker = worker_pid();
+	if (!worker)
+		skip_because("/proc has no list of children");
+	starve(worker, burners);
+	for (uint32_t rows = 10000; took <= wall_ns && rows < ROWS_MAX; rows *= 2) {
+		Object *object = &fixture->objects[++id];
+		_cleanup_close_ int fd = -1;
+		uint64_t began = now_ns();
+
+		object->deed = (struct deed){.what = 'g', .rows = rows, .seed = rows};
+		fd = make_object(&object->deed);
+		want_fd(fixture, id, fd);
+		await_all(fixture);
+		took = now_ns() - began;
+		print_message("%u rows took %.0f ms\n", rows, took / 1e6);
+		check(fixture, id, 0);
+	}
+	for (size_t i = 0; i < BURNERS; i++) {
+		kill(burners[i], SIGKILL);
+		waitpid(burners[i], NULL, 0);
+	}
+	assert_true(took > wall_ns);
+	assert_int_equal(table_service_counts(fixture->service).children, 1);
+	stop_service(fixture);
+}
+
 static void test_not_openable(void **state)
 {
 	Fixture *fixture = *state;
@@ -538,6 +628,7 @@ int main(void)
 		WITH_FIXTURE(test_shrinking_file),
 		WITH_FIXTURE(test_killed),
 		WITH_FIXTURE(test_patience_ends),
+		WITH_FIXTURE(test_starved),
 		WITH_FIXTURE(test_not_openable),
 		WITH_FIXTURE(test_descriptor),
 		WITH_FIXTURE(test_freed_with_jobs),

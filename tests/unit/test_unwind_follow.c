@@ -42,7 +42,7 @@ static void close_library(Library *library)
 	free_built(&library->built);
 }
 
-/* Where the caller's value is: only what both place on the stack can be compared. */
+/* Offsets of a saved register can be compared only if both rules have it on the stack. */
 static bool kept_differs(uint8_t ours, int16_t our_offset, uint8_t theirs, int16_t their_offset,
 			 uint8_t at_cfa)
 {
@@ -197,7 +197,7 @@ static void test_as_call_frame_information(void **state)
 	"int main(int argc, char **argv) { int s = pushes(argc, argc + 1, argc + 2);\n"            \
 	" s += cases(argc, argv[0]) + after(argc); if (s == 12345) last(s); return s & 1; }\n"
 
-/* With its own symbols, of which those of cold parts are not where functions begin. */
+/* A program with symbols; those of cold parts must not count as functions. */
 static void test_own_program(void **state)
 {
 	static const char *const options[] = {
@@ -326,7 +326,7 @@ static const struct {
 	{"padding alone", BYTES(0x90, 0x90), {}},
 };
 
-/* Of exactly this size: what is read behind it is seen. */
+/* The copy has exactly this size, so that the sanitizer reports a read behind it. */
 static uint8_t *copy_of(const uint8_t *bytes, size_t size)
 {
 	uint8_t *copy = xcalloc(1, size ? size : 1);
@@ -351,7 +351,7 @@ static void test_known(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		_cleanup_free_ uint8_t *copy = copy_of(known[i].bytes, known[i].size);
-		/* Padding in front of it: it must be aligned. */
+		/* Behind padding, a function must be aligned. */
 		UnwindCode code = code_of(copy, known[i].size, 0x1010 - (*copy == 0x90 ? 3 : 0));
 		size_t count = 0;
 
@@ -374,7 +374,7 @@ static void test_known(void **state)
 	}
 }
 
-/* Not aligned, it is no function unless one is known to begin there. */
+/* Code that is not aligned counts as a function only if one is known to begin there. */
 static void test_begin(void **state)
 {
 	const uint8_t bytes[] = {SUB, ADD, RET};
@@ -399,7 +399,7 @@ static void test_begin(void **state)
 	vec_free(&rows);
 }
 
-/* Any bytes: rows in order, within them, none of them twice. */
+/* For any bytes, rows are in ascending order and within the code. */
 static void test_random(void **state)
 {
 	size_t found = 0;
@@ -430,7 +430,7 @@ static void test_random(void **state)
 	assert_true(found > 1000);
 }
 
-/* More code without a known begin than is looked at in one piece. */
+/* Code without a known function that is larger than a window. */
 static void test_long(void **state)
 {
 	size_t size = 200000;
@@ -463,7 +463,7 @@ typedef struct Lengths {
 	size_t instructions, wrong;
 } Lengths;
 
-/* Of the code of a file, as objdump takes it apart. */
+/* Compares the lengths of all instructions of a file with those that objdump prints. */
 static Lengths compare_lengths(const char *path, int altered)
 {
 	_cleanup_free_ char *command =
@@ -514,7 +514,7 @@ static void test_lengths(void **state)
 		lengths = compare_lengths(paths[i], 0);
 		print_message("%s: %zu instructions, %zu of another length\n", paths[i],
 			      lengths.instructions, lengths.wrong);
-		/* objdump makes one of fwait and what follows it. */
+		/* objdump prints fwait and the next instruction as one. */
 		assert_true(lengths.instructions > 10000 &&
 			    lengths.wrong <= lengths.instructions / 1000);
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * paths MS - uses MS milliseconds of CPU time on a few dozen call paths whose shares are the same
- * in every run: what profilers are compared by. What comes next is random, lest a profiler's timer
- * keep step with it: calls in a fixed order that together take half its period have their ticks in
- * the same few of them.
+ * in every run, to compare profilers with each other. The order is random: in a fixed order
+ * that takes a fraction of the timer's period, all ticks would hit the same few calls.
  */
 #include "frame.h"
 #include <stdint.h>

@@ -17,8 +17,8 @@ static uint64_t ms, depth = 20;
 static char chain[128];
 
 /*
- * Keeps the call before it from being the last thing that a function does. UNFOLLOWED: a return
- * that is never reached makes nothing of the function clear by its instructions alone.
+ * Keeps the call before it from becoming a tail call. UNFOLLOWED: a return that is never reached
+ * makes the function unintelligible by its instructions alone.
  */
 #ifdef UNFOLLOWED
 #define NOT_LAST()                                                                                 \
