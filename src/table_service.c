@@ -30,6 +30,8 @@
  * wait has no bound.
  */
 #define WALL_PER_CPU 10
+/* A starved worker can stay just below its CPU time: it must not be looked at all the time. */
+#define CHECK_AGAIN_NS (10 * NSEC_PER_MSEC)
 /*
  * Debug files are looked for if at least one part in so many of the code has no call frame
  * information. In most libraries (with some functions in assembly) it is less.
@@ -352,7 +354,7 @@ static bool is_late(Slot *slot, uint64_t now)
 	if (cpu == UINT64_MAX || taken >= slot->allowed_ns ||
 	    (now >= slot->deadline_ns && !proc_is_runnable(slot->worker.sandbox.pid)))
 		return true;
-	slot->check_ns = now + slot->allowed_ns - taken;
+	slot->check_ns = now + MAX(slot->allowed_ns - taken, CHECK_AGAIN_NS);
 	if (now < slot->deadline_ns)
 		slot->check_ns = MIN(slot->deadline_ns, slot->check_ns);
 	return false;
