@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "critical_path.h"
+#include <string.h>
 
 /* Where the walk is: at ns in a thread, and what was before ns is still to be explained. */
 typedef struct Place {
 	uint32_t thread;
 	uint64_t ns;
 } Place;
+
+/*
+ * A thread that the walk has left where it was asleep, for what ended that: what it did before may
+ * be what the run was doing.
+ */
+typedef struct Sleeper {
+	uint32_t thread;
+	size_t interval; /* it has none between this one and where the walk is */
+} Sleeper;
+
+/* Of more than that, in a convoy, the oldest are forgotten, but not the first one. */
+#define SLEEPERS_MAX 64
+
+typedef struct Walk {
+	Timeline *timeline;
+	Place at;
+	/* Each waited for the one behind it, and the last one for the thread on the path. */
+	Sleeper sleepers[SLEEPERS_MAX];
+	size_t sleeper_count;
+} Walk;
 
 /* The interval that ends at ns or has it inside; SIZE_MAX: the thread was not there yet. */
 static size_t interval_before(const Thread *thread, uint64_t ns)
@@ -129,45 +150,131 @@ static void push_device(Timeline *timeline, const Request *request, uint64_t fro
 		      from_ns);
 }
 
-/*
- * The path goes through a sleep to somebody else. What is left of one that a request has cut was
- * ended by nobody; a thread that is recorded, and woke the sleeper, is a better witness than a
- * request of the sleeper's.
- */
-static bool leave_sleep(Timeline *timeline, Place *at, size_t wait)
+static void remove_sleeper(Walk *walk, size_t i)
 {
-	const Thread *sleeper = &timeline->threads.items[at->thread];
-	uint64_t asleep_ns = sleeper->intervals.items[wait].start_ns;
-	Place next;
+	walk->sleeper_count--;
+	memmove(&walk->sleepers[i], &walk->sleepers[i + 1],
+		(walk->sleeper_count - i) * sizeof(walk->sleepers[0]));
+}
 
-	if (at->ns != interval_end(sleeper, wait))
-		return false;
-	if (go_to_waker(timeline, at->thread, wait, &next)) {
-		*at = next;
+/* To another thread. What that slept for later is no part of what comes. */
+static void go_to(Walk *walk, Place next)
+{
+	for (size_t i = 0; i < walk->sleeper_count; i++)
+		if (walk->sleepers[i].thread == next.thread)
+			remove_sleeper(walk, i);
+	walk->at = next;
+}
+
+static void leave_for(Walk *walk, size_t wait, Place next)
+{
+	Sleeper sleeper = {walk->at.thread, wait};
+
+	go_to(walk, next);
+	if (walk->sleeper_count == SLEEPERS_MAX)
+		remove_sleeper(walk, 1);
+	walk->sleepers[walk->sleeper_count++] = sleeper;
+}
+
+/*
+ * The path goes through a sleep, from its end, to somebody else. What is left of one that a request
+ * has cut was ended by nobody; a thread that is recorded, and woke the sleeper, is a better witness
+ * than a request of the sleeper's.
+ */
+static bool leave_sleep(Walk *walk, size_t wait)
+{
+	Timeline *timeline = walk->timeline;
+	Place at = walk->at, next;
+	const Thread *sleeper = &timeline->threads.items[at.thread];
+	uint64_t asleep_ns = sleeper->intervals.items[wait].start_ns;
+
+	if (go_to_waker(timeline, at.thread, wait, &next)) {
+		leave_for(walk, wait, next);
 		return true;
 	}
-	if (!go_to_submitter(timeline, at->thread, wait, &next))
+	if (!go_to_submitter(timeline, at.thread, wait, &next))
 		return false;
-	next.ns = MIN(next.ns, at->ns);
-	push_step(timeline, *at, wait, MAX(next.ns, asleep_ns));
+	next.ns = MIN(next.ns, at.ns);
+	push_step(timeline, at, wait, MAX(next.ns, asleep_ns));
 	push_device(timeline, &timeline->requests.list.items[thread_wait_request(sleeper, wait)],
 		    next.ns, asleep_ns);
-	*at = next;
+	if (next.thread == at.thread)
+		walk->at = next;
+	else
+		leave_for(walk, wait, next);
 	return true;
 }
 
-/* To where the interval i of the thread on the path began. */
-static void stay(Timeline *timeline, Place *at, size_t i)
+/* Back to ns the interval i of the thread on the path was on it. */
+static void stay_until(Walk *walk, size_t i, uint64_t ns)
 {
-	const Interval *interval = &timeline->threads.items[at->thread].intervals.items[i];
-	uint64_t ns = at->ns - interval->start_ns;
+	Timeline *timeline = walk->timeline;
+	const Interval *interval = &timeline->threads.items[walk->at.thread].intervals.items[i];
 
 	if (interval->state == STATE_BLOCKED)
-		count_outside(&timeline->path, interval, ns);
+		count_outside(&timeline->path, interval, walk->at.ns - ns);
 	if (interval->state == STATE_UNKNOWN)
-		timeline->path.lost_ns += ns;
-	push_step(timeline, *at, i, interval->start_ns);
-	at->ns = interval->start_ns;
+		timeline->path.lost_ns += walk->at.ns - ns;
+	push_step(timeline, walk->at, i, ns);
+	walk->at.ns = ns;
+}
+
+/* The last moment before ns at which the sleeper ran or was ready to; 0: that is not known. */
+static uint64_t awake_before(const Timeline *timeline, Sleeper *sleeper, uint64_t ns)
+{
+	const Interval *intervals = timeline->threads.items[sleeper->thread].intervals.items;
+	size_t i = sleeper->interval;
+
+	/* Time goes backwards, so that all searches together look at each interval once. */
+	while (i > 0 && intervals[i].start_ns >= ns)
+		i--;
+	sleeper->interval = i;
+	while (i > 0 && intervals[i].state == STATE_BLOCKED) {
+		ns = intervals[i].start_ns;
+		i--;
+	}
+	return intervals[i].start_ns < ns && (intervals[i].state == STATE_RUNNING ||
+					      intervals[i].state == STATE_RUNNABLE)
+		       ? ns
+		       : 0;
+}
+
+/* Something that the thread did, or had done for it, ended the sleep. */
+static bool is_for_disk(const Thread *thread, size_t wait)
+{
+	const Interval *interval = &thread->intervals.items[wait];
+
+	return interval->sleep == SLEEP_FOR_DISK ||
+	       reason_info[interval->reason].category == CATEGORY_DISK ||
+	       thread_wait_request(thread, wait) != REQUEST_NONE;
+}
+
+/*
+ * Out of a sleep, from its end, that only something outside ended. Whoever waited for this thread
+ * waited for the sleep only from when it slept itself: as long as it was awake, that was what the
+ * run was doing. So was a thread that waited for that one in turn, if it still was awake when the
+ * sleep ended; else it waited for the end of this sleep, as it would have for that of any work.
+ */
+static bool go_back(Walk *walk, size_t wait)
+{
+	const Thread *thread = &walk->timeline->threads.items[walk->at.thread];
+	uint64_t end_ns = walk->at.ns;
+
+	if (is_for_disk(thread, wait))
+		return false;
+	for (size_t k = walk->sleeper_count; k-- > 0;) {
+		bool is_direct = k + 1 == walk->sleeper_count;
+		uint64_t ns = awake_before(walk->timeline, &walk->sleepers[k], end_ns);
+
+		if (is_direct ? ns <= thread->intervals.items[wait].start_ns : ns != end_ns)
+			continue;
+		stay_until(walk, wait, ns);
+		walk->at.thread = walk->sleepers[k].thread;
+		/* What it waited for later is nothing that it waits for here. */
+		walk->sleeper_count = k;
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -177,27 +284,29 @@ static void stay(Timeline *timeline, Place *at, size_t i)
 #define MOVES_MAX 256
 
 /* Returns where the path begins. */
-static uint64_t walk(Timeline *timeline, Place at)
+static uint64_t walk_from(Walk *walk)
 {
+	Timeline *timeline = walk->timeline;
 	unsigned int moves = 0;
 
 	for (;;) {
-		const Thread *thread = &timeline->threads.items[at.thread];
-		size_t i = interval_before(thread, at.ns);
-		uint64_t ns = at.ns;
+		const Thread *thread = &timeline->threads.items[walk->at.thread];
+		size_t i = interval_before(thread, walk->at.ns);
+		uint64_t ns = walk->at.ns;
 
 		if (i == SIZE_MAX) {
 			Place creator;
 
-			if (moves++ >= MOVES_MAX || !go_to_creator(timeline, at.thread, &creator))
+			if (moves++ >= MOVES_MAX ||
+			    !go_to_creator(timeline, walk->at.thread, &creator))
 				return ns;
-			at = creator;
+			go_to(walk, creator);
 			continue;
 		}
 		if (thread->intervals.items[i].state != STATE_BLOCKED || moves >= MOVES_MAX ||
-		    !leave_sleep(timeline, &at, i))
-			stay(timeline, &at, i);
-		moves = at.ns < ns ? 0 : moves + 1;
+		    ns != interval_end(thread, i) || !(leave_sleep(walk, i) || go_back(walk, i)))
+			stay_until(walk, i, thread->intervals.items[i].start_ns);
+		moves = walk->at.ns < ns ? 0 : moves + 1;
 	}
 }
 
@@ -233,6 +342,7 @@ static void copy_ticks(const Timeline *timeline, Thread *strip, size_t i)
 void critical_path_find(Timeline *timeline, uint32_t thread)
 {
 	Thread *strip = &timeline->path.strip;
+	Walk walk = {.timeline = timeline};
 
 	if (thread >= timeline->threads.count)
 		return;
@@ -244,7 +354,8 @@ void critical_path_find(Timeline *timeline, uint32_t thread)
 		.end_ns = timeline->threads.items[thread].end_ns,
 		.is_main = true,
 	};
-	strip->start_ns = walk(timeline, (Place){thread, strip->end_ns});
+	walk.at = (Place){thread, strip->end_ns};
+	strip->start_ns = walk_from(&walk);
 	timeline->path.unseen_ns = timeline_time(timeline, strip->start_ns);
 	reverse(strip);
 	for (size_t i = 0; i < strip->intervals.count; i++)

@@ -8,7 +8,10 @@
  * Where a request to a block device ended the sleep, the path lies on the device since the request
  * was submitted (REASON_ON_DEVICE: before the sleep), and goes on with who submitted it. At its
  * birth a thread hands over to its creator. A timer, the network or a task that is not recorded end
- * a sleep from outside: the sleep itself is then on the path.
+ * a sleep from outside: the sleep itself is then on the path, but only back to where the thread
+ * that waited for the sleeper was awake itself: until then that did not wait, and was what the run
+ * was doing. Of a thread that waited for it by way of others this holds if it was awake when the
+ * sleep ended. A sleep for a disk is on the path to its beginning: the sleeper made the request.
  *
  * So at each moment of the run exactly one thread is on the path: to shorten the run, what is on it
  * must become shorter. O(intervals on the path).

@@ -112,8 +112,11 @@ def check_pipeline(slow, fast):
     check_whole(slow)
     path = path_of(slow)
     middle = sum(t["ns"] for t in path["threads"] if t["name"] == "middle")
-    check(middle >= 0.95 * path["length_ns"] - noise(path["length_ns"]),
-          f"middle has {middle / MS:.1f} of {path['length_ns'] / MS:.1f} ms")
+    # Its sleeps are on the path while those that wait for it do, and these when they do not yet.
+    awake = sum(t["running_ns"] + t["runnable_ns"] for t in path["threads"] if t["name"] != "middle")
+    check(middle + awake >= 0.95 * path["length_ns"] - noise(path["length_ns"]),
+          f"middle has {middle / MS:.1f} of {path['length_ns'] / MS:.1f} ms, and {awake / MS:.1f} others awake")
+    check_timed("middle on the path", middle, path["length_ns"], 0.15, 0)
     # To go to sleep and on again takes time, too, which is saved; an emulated CPU takes milliseconds.
     check_timed("shorter by", wall(slow) - wall(fast), path["reasons"].get("[sleep]", 0),
                 0.25 if IN_GUEST else 0.05, BLOCKS * MS / 4)
@@ -131,6 +134,54 @@ def pipelines(context):
 
 def test_pipeline(context):
     check_pipeline(*pipelines(context))
+
+
+def taken_by_tickers(recording, main):
+    """ns that main waited for tickers that had the mutex, each time from when they took it, and for their end."""
+    holds = sorted((begin, end) for t in recording.truth.named("ticker ")
+                   for kind, begin, end in t["waits"] if kind == "hold")
+    taken = contended = 0
+    for kind, since, end in main["waits"]:
+        within = [hold for hold in holds if since - HAND_OVER_NS <= hold[1] <= end]
+        if kind == "condvar":
+            taken += end - since
+        elif kind == "mutex" and end - since >= SLEPT_NS and within:
+            begin = within[-1][0]
+            for hold in reversed(holds):
+                if begin - HAND_OVER_NS < hold[1] <= begin:
+                    begin = hold[0]
+            taken, contended = taken + end - begin, contended + 1
+    if not contended:
+        raise Untimely("main never waited for a ticker")
+    return taken
+
+
+def check_tickers(recording):
+    """Main is on the path while no ticker makes it wait, whatever the tickers sleep for."""
+    check_whole(recording)
+    path, (main,) = path_of(recording), recording.truth.named("tickers")
+    # Behind its last wait it looks whether all have come to rest, and whose end is the path's is chance.
+    tail = recording.report["window_ns"] - recording.at(max(end for _, _, end in main["waits"]))
+    # Who waits for a CPU may be on the path in main's stead.
+    late = sum(t["schedstat_delay_ns"] for t in recording.truth.threads)
+    if late + tail > 0.1 * path["length_ns"]:
+        raise Untimely(f"its threads waited {late / MS:.1f} ms for a CPU")
+    check_timed("main on the path", part_of(path, main["tid"]),
+                path["length_ns"] - taken_by_tickers(recording, main) - tail, 0.02, 8 * MS + tail + late)
+
+
+def test_tickers(context):
+    rng = context.random
+    options = {"threads": rng.randint(1, 3), "ms": fewer(400), "period_us": rng.randint(20000, 45000),
+               "hold_us": rng.randint(2000, 5000), "seed": rng.randint(1, 1 << 30)}
+    recording = context.record("tickers", undisturbed=False, **options)
+    check_tickers(recording)
+    altered = copy.copy(recording)
+    altered.report = copy.deepcopy(recording.report)
+    main, *others = sorted(altered.report["critical_path"]["threads"], key=lambda t: -t["ns"])
+    others[0]["ns"] += main["ns"] // 2
+    main["ns"] -= main["ns"] // 2
+    expect_failure(check_tickers, altered)
 
 
 def test_negative(context):

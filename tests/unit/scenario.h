@@ -13,7 +13,7 @@
 
 #include "timeline.h"
 
-#define SCENARIO_THREADS 32
+#define SCENARIO_THREADS 96
 #define SCENARIO_LENGTH	 200
 
 typedef struct Scenario {

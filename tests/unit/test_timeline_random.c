@@ -3,6 +3,7 @@
  * Threads that do anything that a kernel allows, whose records get lost at random,
  * as losses report: whatever the timeline claims to know must be true.
  */
+#include "critical_path.h"
 #include "scenario.h"
 #include <setjmp.h>
 #include <stdio.h>
@@ -89,9 +90,13 @@ static void woken(struct walk *walk, uint64_t ns, uint8_t flags)
 {
 	struct event *event = emit(walk->world, REC_WAKING, sizeof(event->waking), ns);
 
+	/* By a timer, by a task that is not recorded, or by one that is. */
+	if (!flags && chance(walk->world, 30))
+		flags = WAKING_HARDIRQ;
 	event->h.flags = flags;
 	event->waking.tid = walk->tid;
-	event->waking.waker_tid = 1;
+	event->waking.waker_tid =
+		chance(walk->world, 20) ? 1 : 100 + random_below(walk->world, THREADS);
 }
 
 static void switched_in(struct walk *walk)
@@ -382,6 +387,40 @@ static void check_truth(const struct world *world, const Timeline *timeline, uin
 	}
 }
 
+/* Each moment of the path is what its owner's own row has there. */
+static void check_path(Timeline *timeline, uint64_t seed)
+{
+	const Thread *strip = &timeline->path.strip;
+	uint32_t end = seed % MAX(timeline->threads.count, 1);
+	uint64_t ns = 0;
+
+	if (timeline->threads.count == 0)
+		return;
+	critical_path_find(timeline, end);
+	assert_true(strip->intervals.count > 0);
+	assert_int_equal(strip->intervals.count, strip->owners.count);
+	assert_int_equal(strip->intervals.items[0].start_ns, strip->start_ns);
+	assert_int_equal(strip->end_ns, timeline->threads.items[end].end_ns);
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		const Thread *owner = interval_owner(timeline, strip, i);
+		const Interval *interval = &strip->intervals.items[i];
+		size_t at = partition_point(middle, owner->intervals.count,
+					    owner->intervals.items[middle].start_ns <=
+						    interval->start_ns) -
+			    1;
+
+		assert_true(interval->start_ns < interval_end(strip, i));
+		assert_true(interval->start_ns >= owner->start_ns);
+		assert_true(interval_end(strip, i) <= interval_end(owner, at));
+		assert_int_equal(interval->state, owner->intervals.items[at].state);
+		ns += interval_end(strip, i) - interval->start_ns;
+	}
+	assert_int_equal(ns, strip->end_ns - strip->start_ns);
+	/* Back to where a thread was first seen, whose creator is not known. */
+	if (interval_owner(timeline, strip, 0)->start_ns != strip->start_ns)
+		fail_msg("seed %lu: the path begins within a thread's life", seed);
+}
+
 static void free_world(struct world *world)
 {
 	vec_free(&world->events);
@@ -402,6 +441,7 @@ static void test_nothing_lost(void **state)
 		Timeline *timeline = make_timeline(&world);
 
 		check_truth(&world, timeline, seed, &known_ns, &unknown_ns);
+		check_path(timeline, seed);
 		for (int i = 0; i < THREADS; i++) {
 			const Truths *truths = &world.truths[i];
 			struct truth last = truths->items[truths->count - 1];
@@ -430,6 +470,7 @@ static void test_losses(void **state)
 		Timeline *timeline = make_timeline(&world);
 
 		check_truth(&world, timeline, seed, &known_ns, &unknown_ns);
+		check_path(timeline, seed);
 		if (timeline->contradictions)
 			fail_msg("seed %lu: contradictions", seed);
 		timeline_free(timeline);
