@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "critical_path.h"
+#include "timeline_private.h"
 #include <string.h>
 
 /* Where the walk is: at ns in a thread, and what was before ns is still to be explained. */
@@ -395,10 +396,56 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 			&timeline->processes.items[timeline->threads.items[command].process]);
 	if (timeline->whole_system) /* none of them is what anybody waited for */
 		return THREAD_NONE;
-	for (size_t i = 0; i < timeline->processes.count; i++)
-		if (timeline->processes.items[i].threads.count > 0)
-			return timeline->processes.items[i].threads.items[0];
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		const Process *process = &timeline->processes.items[i];
+
+		if (process->threads.count > 0 && process->exited_in_window)
+			return last_thread(timeline, process);
+	}
 	return THREAD_NONE;
+}
+
+/* A path of which this share is waits for requests says nothing of what the run was doing. */
+#define SERVICE_SHARE 0.9
+
+/* What a server's main thread does: it waits for a request or a signal from outside. */
+static bool is_for_request(const Timeline *timeline, const Interval *wait)
+{
+	switch (wait->reason) {
+	case REASON_POLL:
+	case REASON_EPOLL:
+	case REASON_ACCEPT:
+	case REASON_SIGNAL:
+		return wait->state == STATE_BLOCKED &&
+		       (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
+			thread_of_task(timeline, wait->waker) == THREAD_NONE);
+	}
+	return false;
+}
+
+void critical_path_drop_service(Timeline *timeline)
+{
+	Thread *strip = &timeline->path.strip;
+	uint64_t waited[REASON_COUNT] = {}, all_ns = 0;
+	uint8_t most = REASON_NONE;
+
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		const Interval *step = &strip->intervals.items[i];
+		uint64_t ns = interval_end(strip, i) - step->start_ns;
+
+		if (!is_for_request(timeline, step))
+			continue;
+		all_ns += ns;
+		waited[step->reason] += ns;
+		if (waited[step->reason] > waited[most])
+			most = step->reason;
+	}
+	if (most == REASON_NONE || all_ns < SERVICE_SHARE * (strip->end_ns - strip->start_ns))
+		return;
+	timeline->path.left_out = most;
+	timeline->path.left_out_share = (double)all_ns / (strip->end_ns - strip->start_ns);
+	thread_free(strip);
+	*strip = (Thread){};
 }
 
 size_t critical_path_stretch(const Thread *strip, size_t i)

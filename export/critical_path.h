@@ -29,10 +29,17 @@ void critical_path_find(Timeline *timeline, uint32_t thread);
 
 /*
  * The thread (Timeline::threads) with that number, the last one that had it; tid 0: the one with
- * which the command's process ended, or else the first process's leader. THREAD_NONE if there is
- * none, or a whole system was recorded without a command.
+ * which the command's process ended, or else the first process that ended. THREAD_NONE if there is
+ * none, or a whole system was recorded without a command: backwards from a thread that does not
+ * end says nothing.
  */
 uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
+
+/*
+ * Drops the path if it is that of a server, whose main thread waits nearly all the time for
+ * requests or signals: sets CriticalPath::left_out.
+ */
+void critical_path_drop_service(Timeline *timeline);
 
 /*
  * Where the stretch of the path ends that begins with interval i: those of one thread, or of one

@@ -32,6 +32,7 @@ const CategoryInfo category_info[CATEGORY_COUNT] = {
 	[CATEGORY_PIPE] = {"Pipe/IPC", "green"},
 	[CATEGORY_RUNNABLE] = {"Runnable", "lightred"},
 	[CATEGORY_SLEEP] = {"Sleep (timer)", "darkgrey"},
+	[CATEGORY_JOBS] = {"Between jobs", "grey"},
 	[CATEGORY_OTHER_WAIT] = {"Other wait", "brown"},
 	[CATEGORY_UNKNOWN] = {"Unknown (events lost)", "grey"},
 };
@@ -63,6 +64,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_DISK_WRITE] = {"[disk write wait]", "Disk write wait", CATEGORY_DISK},
 	[REASON_DISK_SYNC] = {"[fsync wait]", "fsync wait", CATEGORY_DISK},
 	[REASON_DISK_OTHER] = {"[disk wait]", "Disk wait", CATEGORY_DISK},
+	[REASON_DISCARD] = {"[disk discard wait]", "Disk discard wait", CATEGORY_DISK},
 	[REASON_FAULT] = {"[page-fault I/O wait]", "Page-fault I/O wait", CATEGORY_FAULT},
 	[REASON_MUTEX] = {"[mutex wait]", "Mutex wait", CATEGORY_LOCK},
 	[REASON_RWLOCK] = {"[rwlock wait]", "Rwlock wait", CATEGORY_LOCK},
@@ -77,6 +79,14 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_CHILD] = {"[child process wait]", "Child process wait", CATEGORY_THREAD},
 	[REASON_VFORK] = {"[vfork wait]", "vfork wait", CATEGORY_THREAD},
 	[REASON_FUTEX] = {"[futex wait]", "Futex wait", CATEGORY_THREAD},
+	[REASON_ONCE] = {"[one-time initialization wait]", "One-time initialization wait",
+			 CATEGORY_THREAD},
+	[REASON_PARK] = {"[park wait]", "Park wait", CATEGORY_THREAD},
+	[REASON_FUTURE] = {"[future wait]", "Future wait", CATEGORY_THREAD},
+	[REASON_CONDVAR_SIGNAL] = {"[condition variable signal wait]",
+				   "Condition variable signal wait", CATEGORY_THREAD},
+	[REASON_SAFEPOINT] = {"[JVM safepoint wait]", "JVM safepoint wait", CATEGORY_THREAD},
+	[REASON_POSIX_AIO] = {"[POSIX AIO wait]", "POSIX AIO wait", CATEGORY_THREAD},
 	[REASON_NETWORK_RECEIVE] = {"[network receive wait]", "Network receive wait",
 				    CATEGORY_NETWORK},
 	[REASON_NETWORK_SEND] = {"[network send wait]", "Network send wait", CATEGORY_NETWORK},
@@ -95,14 +105,13 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_TIMER] = {"[timer wait]", "Timer wait", CATEGORY_SLEEP},
 	[REASON_TERMINAL] = {"[terminal wait]", "Terminal wait", CATEGORY_OTHER_WAIT},
 	[REASON_EVENT] = {"[event wait]", "Event wait", CATEGORY_THREAD},
-	[REASON_IDLE_POLL] = {"[idle: poll]", "Idle: poll", CATEGORY_IDLE},
-	[REASON_IDLE_EPOLL] = {"[idle: epoll]", "Idle: epoll", CATEGORY_IDLE},
-	[REASON_IDLE_ACCEPT] = {"[idle: accept]", "Idle: accept", CATEGORY_IDLE},
-	[REASON_IDLE_SIGNAL] = {"[idle: signal]", "Idle: signal", CATEGORY_IDLE},
+	[REASON_POLL] = {"[poll wait]", "Poll wait", CATEGORY_OTHER_WAIT},
+	[REASON_EPOLL] = {"[epoll wait]", "Epoll wait", CATEGORY_OTHER_WAIT},
+	[REASON_ACCEPT] = {"[accept wait]", "Accept wait", CATEGORY_NETWORK},
 	[REASON_IDLE_WORKER] = {"[idle: worker]", "Idle: worker", CATEGORY_IDLE},
 	[REASON_IDLE_GUEST] = {"[idle: guest]", "Idle: guest", CATEGORY_IDLE},
-	[REASON_POLL_OTHER] = {"[poll wait]", "Poll wait", CATEGORY_OTHER_WAIT},
 	[REASON_IO_URING] = {"[io_uring wait]", "io_uring wait", CATEGORY_OTHER_WAIT},
+	[REASON_AIO] = {"[aio wait]", "Aio wait", CATEGORY_OTHER_WAIT},
 	[REASON_STOPPED] = {"[stopped]", "Stopped", CATEGORY_OTHER_WAIT},
 	[REASON_TRACED] = {"[stopped by a tracer]", "Stopped by a tracer", CATEGORY_OTHER_WAIT},
 	[REASON_FROZEN] = {"[frozen]", "Frozen", CATEGORY_OTHER_WAIT},
@@ -157,7 +166,44 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 			   "Asleep since before the recording", CATEGORY_OTHER_WAIT},
 	[REASON_LOST] = {"[unknown: events lost]", "Events lost", CATEGORY_UNKNOWN},
 	[REASON_NOT_TRACED] = {"[unknown: a switch not seen]", "Switch not seen", CATEGORY_UNKNOWN},
+#define HELD_INFO(kind, text, category)                                                            \
+	[REASON_HELD_##kind] = {"[" text ": held back by a limit]", text ", held back by a limit", \
+				CATEGORY_##category},
+	HELD_KINDS(HELD_INFO)
+#undef HELD_INFO
+#define IDLE_INFO(kind, text)                                                                      \
+	[REASON_IDLE_##kind] = {"[idle: " text "]", "Idle: " text, CATEGORY_IDLE},
+#define JOBS_INFO(kind, text)                                                                      \
+	[REASON_BETWEEN_JOBS_##                                                                    \
+		kind] = {"[between jobs: " text "]", "Between jobs: " text, CATEGORY_JOBS},
+		IDLE_KINDS(IDLE_INFO) IDLE_KINDS(JOBS_INFO)
+#undef IDLE_INFO
+#undef JOBS_INFO
 };
+
+enum reason reason_held(enum reason reason)
+{
+#define HELD_OF(kind, text, category) [REASON_##kind] = REASON_HELD_##kind,
+	static const uint8_t held[REASON_COUNT] = {HELD_KINDS(HELD_OF)};
+
+	return held[reason] ? held[reason] : reason;
+}
+
+enum reason reason_idle(enum reason reason)
+{
+#define IDLE_OF(kind, text) [REASON_##kind] = REASON_IDLE_##kind,
+	static const uint8_t idle[REASON_COUNT] = {IDLE_KINDS(IDLE_OF)};
+
+	return idle[reason];
+}
+
+enum reason reason_between_jobs(enum reason reason)
+{
+#define JOBS_OF(kind, text) [REASON_##kind] = REASON_BETWEEN_JOBS_##kind,
+	static const uint8_t between[REASON_COUNT] = {IDLE_KINDS(JOBS_OF)};
+
+	return between[reason];
+}
 
 /* What a system call can wait for. */
 enum call {
@@ -345,18 +391,17 @@ static enum reason classify_poll_one(const ReasonFacts *facts)
 	case FD_UNIX:
 		return REASON_UNIX_POLL;
 	case FD_LISTEN:
-		return facts->only_thread ? REASON_NETWORK_CONNECT : REASON_IDLE_POLL;
+		return REASON_ACCEPT;
 	case FD_ANON:
 		return REASON_EVENT;
 	}
-	return REASON_POLL_OTHER;
+	return REASON_POLL;
 }
 
-static enum reason classify_poll_many(const ReasonFacts *facts, enum reason idle)
+static enum reason classify_poll_many(const ReasonFacts *facts, enum reason call)
 {
-	if (!facts->only_thread)
-		return idle;
-	return facts->fd_kind == FD_INET ? REASON_NETWORK_POLL : REASON_POLL_OTHER;
+	/* For a command's only thread what comes from the network is all there is. */
+	return facts->only_thread && facts->fd_kind == FD_INET ? REASON_NETWORK_POLL : call;
 }
 
 static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rule)
@@ -367,7 +412,7 @@ static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rul
 	/* Of so few it is known what all are. */
 	if (facts->fd_count == 1 || (facts->only_thread && facts->fd_count <= POLL_LOOKED_AT))
 		return classify_poll_one(facts);
-	return classify_poll_many(facts, REASON_IDLE_POLL);
+	return classify_poll_many(facts, REASON_POLL);
 }
 
 /* The arguments tell only the highest descriptor; how many there are is counted in BPF. */
@@ -378,7 +423,7 @@ static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *r
 		return REASON_SLEEP;
 	*rule = RULE_DESCRIPTOR;
 	return facts->fd_count == 1 ? classify_poll_one(facts)
-				    : classify_poll_many(facts, REASON_IDLE_POLL);
+				    : classify_poll_many(facts, REASON_POLL);
 }
 
 static enum reason classify_epoll(const ReasonFacts *facts, enum reason_rule *rule)
@@ -387,7 +432,7 @@ static enum reason classify_epoll(const ReasonFacts *facts, enum reason_rule *ru
 	if (facts->fd_count == 0)
 		return REASON_SLEEP;
 	return facts->fd_count == 1 ? classify_poll_one(facts)
-				    : classify_poll_many(facts, REASON_IDLE_EPOLL);
+				    : classify_poll_many(facts, REASON_EPOLL);
 }
 
 static enum reason classify_connect(const ReasonFacts *facts)
@@ -419,7 +464,7 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 		*rule = RULE_DESCRIPTOR;
 		return classify_connect(facts);
 	case CALL_ACCEPT:
-		return facts->only_thread ? REASON_NETWORK_CONNECT : REASON_IDLE_ACCEPT;
+		return REASON_ACCEPT;
 	case CALL_FUTEX:
 		*rule = RULE_ARGUMENTS;
 		return classify_futex(facts);
@@ -432,15 +477,13 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 	case CALL_EPOLL:
 		return classify_epoll(facts, rule);
 	case CALL_IO_URING:
-		/* With requests under way the kernel marks the wait as one for I/O (from 6.5 on).
-		 */
-		return facts->iowait || facts->only_thread ? REASON_IO_URING : REASON_IDLE_POLL;
+		return REASON_IO_URING;
 	case CALL_AIO:
-		return REASON_DISK_OTHER;
+		return REASON_AIO;
 	case CALL_SLEEP:
 		return REASON_SLEEP;
 	case CALL_SIGNAL:
-		return facts->only_thread ? REASON_SIGNAL : REASON_IDLE_SIGNAL;
+		return REASON_SIGNAL;
 	case CALL_CHILD:
 		return REASON_CHILD;
 	case CALL_CLONE:

@@ -27,6 +27,7 @@ enum category {
 	CATEGORY_PIPE,
 	CATEGORY_RUNNABLE,
 	CATEGORY_SLEEP,
+	CATEGORY_JOBS, /* between two jobs, waiting for the next */
 	CATEGORY_OTHER_WAIT,
 	CATEGORY_UNKNOWN,
 	CATEGORY_COUNT,
@@ -37,6 +38,31 @@ typedef struct CategoryInfo {
 	const char *color; /* the viewer's colour names */
 } CategoryInfo;
 extern const CategoryInfo category_info[CATEGORY_COUNT];
+
+/* The kinds of waits that can be idle (idle.h), by what is waited for. */
+#define IDLE_KINDS(KIND)                                                                           \
+	KIND(POLL, "poll")                                                                         \
+	KIND(EPOLL, "epoll")                                                                       \
+	KIND(NETWORK_POLL, "network poll")                                                         \
+	KIND(UNIX_POLL, "unix socket poll")                                                        \
+	KIND(PIPE_POLL, "pipe poll")                                                               \
+	KIND(ACCEPT, "accept")                                                                     \
+	KIND(SIGNAL, "signal")                                                                     \
+	KIND(EVENT, "event")                                                                       \
+	KIND(IO_URING, "io_uring")                                                                 \
+	KIND(AIO, "aio")                                                                           \
+	KIND(CONDVAR, "condition variable")                                                        \
+	KIND(SEMAPHORE, "semaphore")                                                               \
+	KIND(CONDVAR_OR_SEMAPHORE, "condition variable or semaphore")                              \
+	KIND(FUTEX, "futex")
+
+/* The kinds of waits for a disk that a cgroup's limit can hold back. */
+#define HELD_KINDS(KIND)                                                                           \
+	KIND(DISK_READ, "disk read wait", DISK)                                                    \
+	KIND(DISK_WRITE, "disk write wait", DISK)                                                  \
+	KIND(DISK_SYNC, "fsync wait", DISK)                                                        \
+	KIND(DISK_OTHER, "disk wait", DISK)                                                        \
+	KIND(FAULT, "page-fault I/O wait", FAULT)
 
 enum reason {
 	REASON_NONE = 0,
@@ -50,6 +76,7 @@ enum reason {
 	REASON_DISK_WRITE,
 	REASON_DISK_SYNC,
 	REASON_DISK_OTHER, /* metadata: open, stat, exec, … */
+	REASON_DISCARD,	   /* the disk is told which blocks are free */
 	REASON_FAULT,	   /* page-fault I/O */
 	REASON_MUTEX,
 	REASON_RWLOCK,
@@ -62,6 +89,13 @@ enum reason {
 	REASON_CHILD, /* wait4, waitid */
 	REASON_VFORK,
 	REASON_FUTEX, /* another futex operation */
+	/* known by functions of the program and its libraries */
+	REASON_ONCE,	       /* for an initialization that another thread does */
+	REASON_PARK,	       /* until another thread says that this one may go on */
+	REASON_FUTURE,	       /* for another thread's result */
+	REASON_CONDVAR_SIGNAL, /* to signal a condition variable, for who is still on the way out */
+	REASON_SAFEPOINT,      /* of the JVM */
+	REASON_POSIX_AIO,
 	REASON_NETWORK_RECEIVE,
 	REASON_NETWORK_SEND,
 	REASON_NETWORK_CONNECT,
@@ -76,20 +110,18 @@ enum reason {
 	REASON_SLEEP,
 	REASON_TIMER, /* timerfd */
 	REASON_TERMINAL,
-	REASON_EVENT,	  /* eventfd, signalfd, … */
-	REASON_IDLE_POLL, /* several descriptors or a listening socket */
-	REASON_IDLE_EPOLL,
-	REASON_IDLE_ACCEPT,
-	REASON_IDLE_SIGNAL,
+	REASON_EVENT, /* eventfd, signalfd, … */
+	REASON_POLL,  /* several descriptors */
+	REASON_EPOLL,
+	REASON_ACCEPT,	    /* a connection to a listening socket */
 	REASON_IDLE_WORKER, /* a worker of the kernel's without work */
 	REASON_IDLE_GUEST,  /* a virtual CPU that has nothing to do */
-	REASON_POLL_OTHER,  /* poll of one descriptor of another kind, or of a command's only thread
-			     */
 	REASON_IO_URING,
+	REASON_AIO,	/* io_getevents */
 	REASON_STOPPED, /* by a signal */
 	REASON_TRACED,	/* by a debugger */
 	REASON_FROZEN,	/* by a cgroup's freezer */
-	REASON_SIGNAL,	/* of a command's only thread */
+	REASON_SIGNAL,
 	/* known by the functions of the kernel (reason_kernel.h) */
 	REASON_KERNEL_MUTEX,
 	REASON_KERNEL_RWSEM,
@@ -131,6 +163,16 @@ enum reason {
 	REASON_UNINTERRUPTIBLE, /* D without a better rule */
 	REASON_OTHER,
 	REASON_UNSEEN, /* asleep since before it could be looked at */
+/* REASON_HELD_DISK_READ, …: for most of the wait a limit held the request back. */
+#define HELD_REASON(kind, text, category) REASON_HELD_##kind,
+	HELD_KINDS(HELD_REASON)
+#undef HELD_REASON
+/* Of each kind, with nothing to do: REASON_IDLE_POLL, …; and REASON_BETWEEN_JOBS_POLL, …. */
+#define IDLE_REASON(kind, text) REASON_IDLE_##kind,
+#define JOBS_REASON(kind, text) REASON_BETWEEN_JOBS_##kind,
+		IDLE_KINDS(IDLE_REASON) IDLE_KINDS(JOBS_REASON)
+#undef IDLE_REASON
+#undef JOBS_REASON
 	/* unknown */
 	REASON_LOST,
 	REASON_NOT_TRACED, /* the numbers of switches tell of one that the kernel did not trace */
@@ -163,6 +205,20 @@ typedef struct ReasonInfo {
 } ReasonInfo;
 extern const ReasonInfo reason_info[REASON_COUNT];
 
+/* What a wait is if a cgroup's limit holds it back; the reason itself if that makes no difference.
+ */
+enum reason reason_held(enum reason reason);
+
+/* What such a wait is if it is idle, and between jobs (idle.h); REASON_NONE: it is never. */
+enum reason reason_idle(enum reason reason);
+enum reason reason_between_jobs(enum reason reason);
+
+/* Of a category that is not counted among a thread's waits: idle, or between jobs. */
+static inline bool category_is_idle(enum category category)
+{
+	return category == CATEGORY_IDLE || category == CATEGORY_JOBS;
+}
+
 typedef struct ReasonFacts {
 	uint16_t state; /* TASK_* of the switch-out */
 	bool iowait;
@@ -170,7 +226,7 @@ typedef struct ReasonFacts {
 	uint64_t args[3];
 	uint8_t fd_kind, fd_count;
 	bool joins;	    /* args[2] is the number of another thread of its process */
-	bool only_thread;   /* of a process of a launched command: never idle */
+	bool only_thread;   /* of a process of a launched command */
 	bool kernel_thread; /* kernel or io_uring worker: neither calls nor page faults */
 } ReasonFacts;
 

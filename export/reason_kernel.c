@@ -36,11 +36,11 @@ const KernelRule kernel_rules[] = {
 	{"__percpu_down_read", REASON_KERNEL_PERCPU_RWSEM, LEVEL_WAIT},
 	{"percpu_down_write", REASON_KERNEL_PERCPU_RWSEM, LEVEL_WAIT},
 	{"percpu_rwsem_wait", REASON_KERNEL_PERCPU_RWSEM, LEVEL_WAIT},
-	{"__down", REASON_KERNEL_SEMAPHORE, LEVEL_WAIT},
-	{"__down_common", REASON_KERNEL_SEMAPHORE, LEVEL_WAIT},
-	{"__down_interruptible", REASON_KERNEL_SEMAPHORE, LEVEL_WAIT},
-	{"__down_killable", REASON_KERNEL_SEMAPHORE, LEVEL_WAIT},
-	{"__down_timeout", REASON_KERNEL_SEMAPHORE, LEVEL_WAIT},
+	{"__down", REASON_KERNEL_SEMAPHORE, LEVEL_PRIMITIVE},
+	{"__down_common", REASON_KERNEL_SEMAPHORE, LEVEL_PRIMITIVE},
+	{"__down_interruptible", REASON_KERNEL_SEMAPHORE, LEVEL_PRIMITIVE},
+	{"__down_killable", REASON_KERNEL_SEMAPHORE, LEVEL_PRIMITIVE},
+	{"__down_timeout", REASON_KERNEL_SEMAPHORE, LEVEL_PRIMITIVE},
 	{"__lock_sock", REASON_SOCKET_LOCK, LEVEL_WAIT},
 	{"lock_sock_nested", REASON_SOCKET_LOCK, LEVEL_WAIT},
 	/* kernel/rcu */
@@ -108,7 +108,13 @@ const KernelRule kernel_rules[] = {
 	{"blk_mq_freeze_queue_wait", REASON_DISK_OTHER, LEVEL_IO},
 	{"blk_queue_enter", REASON_DISK_OTHER, LEVEL_IO},
 	{"__bio_queue_enter", REASON_DISK_OTHER, LEVEL_IO},
-	{"read_events", REASON_DISK_OTHER, LEVEL_IO},
+	{"read_events", REASON_AIO, LEVEL_WAIT},
+	/* fs/xfs: metadata, which another thread may be reading or writing */
+	{"xfs_buf_iowait", REASON_DISK_OTHER, LEVEL_IO},
+	{"xfs_buf_lock", REASON_DISK_OTHER, LEVEL_IO},
+	{"blkdev_issue_discard", REASON_DISCARD, LEVEL_PURPOSE},
+	{"blkdev_issue_secure_erase", REASON_DISCARD, LEVEL_PURPOSE},
+	{"blk_ioctl_discard", REASON_DISCARD, LEVEL_PURPOSE},
 	{"io_schedule", REASON_DISK_OTHER, LEVEL_PRIMITIVE},
 	{"io_schedule_timeout", REASON_DISK_OTHER, LEVEL_PRIMITIVE},
 	/* fs: another thread has the inode or the entry in hand */
@@ -118,7 +124,30 @@ const KernelRule kernel_rules[] = {
 	{"d_alloc_parallel", REASON_INODE, LEVEL_WAIT},
 	/* other file systems */
 	{"request_wait_answer", REASON_FUSE, LEVEL_WAIT},
+	{"fuse_file_read_iter", REASON_FUSE, LEVEL_PURPOSE},
+	{"fuse_file_write_iter", REASON_FUSE, LEVEL_PURPOSE},
+	{"fuse_splice_read", REASON_FUSE, LEVEL_PURPOSE},
+	{"fuse_fsync", REASON_FUSE, LEVEL_PURPOSE},
+	{"fuse_flush", REASON_FUSE, LEVEL_PURPOSE},
+	{"fuse_wait_on_page_writeback", REASON_FUSE, LEVEL_WAIT},
+	{"fuse_wait_on_folio_writeback", REASON_FUSE, LEVEL_WAIT},
 	{"fuse_dev_do_read", REASON_EVENT, LEVEL_WAIT},
+	{"nfs_file_read", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"nfs_file_write", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"nfs_file_fsync", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"nfs_file_splice_read", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"nfs_wb_all", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"cifs_strict_readv", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"cifs_loose_read_iter", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"cifs_fsync", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"cifs_strict_fsync", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"netfs_buffered_read_iter", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"netfs_file_read_iter", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"ceph_read_iter", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"ceph_fsync", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"ceph_mdsc_wait_request", REASON_NETWORK_FS, LEVEL_WAIT},
+	{"v9fs_file_read_iter", REASON_NETWORK_FS, LEVEL_PURPOSE},
+	{"v9fs_file_fsync", REASON_NETWORK_FS, LEVEL_PURPOSE},
 	{"nfs_wait_bit_killable", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"rpc_wait_bit_killable", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"__rpc_wait_for_completion_task", REASON_NETWORK_FS, LEVEL_WAIT},
@@ -163,7 +192,7 @@ const KernelRule kernel_rules[] = {
 	{"unix_stream_sendmsg", REASON_UNIX_SEND, LEVEL_WAIT},
 	{"unix_dgram_sendmsg", REASON_UNIX_SEND, LEVEL_WAIT},
 	{"unix_stream_connect", REASON_UNIX_SEND, LEVEL_WAIT},
-	{"unix_accept", REASON_IDLE_ACCEPT, LEVEL_WAIT},
+	{"unix_accept", REASON_ACCEPT, LEVEL_WAIT},
 	{"sk_wait_data", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"tcp_recvmsg_locked", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"__skb_recv_udp", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
@@ -188,26 +217,26 @@ const KernelRule kernel_rules[] = {
 	{"__inet_stream_connect", REASON_NETWORK_CONNECT, LEVEL_WAIT},
 	{"sk_stream_wait_connect", REASON_NETWORK_CONNECT, LEVEL_WAIT},
 	{"vsock_connect", REASON_NETWORK_CONNECT, LEVEL_WAIT},
-	{"inet_csk_wait_for_connect", REASON_IDLE_ACCEPT, LEVEL_WAIT},
-	{"inet_csk_accept", REASON_IDLE_ACCEPT, LEVEL_WAIT},
-	{"vsock_accept", REASON_IDLE_ACCEPT, LEVEL_WAIT},
+	{"inet_csk_wait_for_connect", REASON_ACCEPT, LEVEL_WAIT},
+	{"inet_csk_accept", REASON_ACCEPT, LEVEL_WAIT},
+	{"vsock_accept", REASON_ACCEPT, LEVEL_WAIT},
 	{"netlink_recvmsg", REASON_IPC, LEVEL_WAIT},
 	{"netlink_attachskb", REASON_IPC, LEVEL_WAIT},
 	/* many descriptors: what they are is told by the descriptors */
-	{"ep_poll", REASON_POLL_OTHER, LEVEL_WAIT},
-	{"do_epoll_wait", REASON_POLL_OTHER, LEVEL_WAIT},
-	{"do_poll", REASON_POLL_OTHER, LEVEL_WAIT},
-	{"do_sys_poll", REASON_POLL_OTHER, LEVEL_WAIT},
-	{"do_select", REASON_POLL_OTHER, LEVEL_WAIT},
-	{"core_sys_select", REASON_POLL_OTHER, LEVEL_WAIT},
+	{"ep_poll", REASON_POLL, LEVEL_WAIT},
+	{"do_epoll_wait", REASON_POLL, LEVEL_WAIT},
+	{"do_poll", REASON_POLL, LEVEL_WAIT},
+	{"do_sys_poll", REASON_POLL, LEVEL_WAIT},
+	{"do_select", REASON_POLL, LEVEL_WAIT},
+	{"core_sys_select", REASON_POLL, LEVEL_WAIT},
 	/* kernel/signal.c */
-	{"do_sigtimedwait", REASON_IDLE_SIGNAL, LEVEL_WAIT},
-	{"__do_sys_rt_sigtimedwait", REASON_IDLE_SIGNAL, LEVEL_WAIT},
-	{"__x64_sys_rt_sigtimedwait", REASON_IDLE_SIGNAL, LEVEL_WAIT},
-	{"sigsuspend", REASON_IDLE_SIGNAL, LEVEL_WAIT},
-	{"__x64_sys_rt_sigsuspend", REASON_IDLE_SIGNAL, LEVEL_WAIT},
-	{"__do_sys_pause", REASON_IDLE_SIGNAL, LEVEL_WAIT},
-	{"__x64_sys_pause", REASON_IDLE_SIGNAL, LEVEL_WAIT},
+	{"do_sigtimedwait", REASON_SIGNAL, LEVEL_WAIT},
+	{"__do_sys_rt_sigtimedwait", REASON_SIGNAL, LEVEL_WAIT},
+	{"__x64_sys_rt_sigtimedwait", REASON_SIGNAL, LEVEL_WAIT},
+	{"sigsuspend", REASON_SIGNAL, LEVEL_WAIT},
+	{"__x64_sys_rt_sigsuspend", REASON_SIGNAL, LEVEL_WAIT},
+	{"__do_sys_pause", REASON_SIGNAL, LEVEL_WAIT},
+	{"__x64_sys_pause", REASON_SIGNAL, LEVEL_WAIT},
 	{"signalfd_dequeue", REASON_EVENT, LEVEL_WAIT},
 	{"signalfd_read_iter", REASON_EVENT, LEVEL_WAIT},
 	{"signalfd_read", REASON_EVENT, LEVEL_WAIT},
@@ -432,7 +461,7 @@ bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found)
 	if (!found)
 		return true;
 	if (found->level == LEVEL_IO)
-		return rule->level == LEVEL_MEMORY;
+		return rule->level == LEVEL_MEMORY || rule->level == LEVEL_PURPOSE;
 	return found->level == LEVEL_PRIMITIVE && rule->level != LEVEL_PRIMITIVE;
 }
 
@@ -448,13 +477,7 @@ static bool confirms(enum reason by_stack, enum reason told)
 		       told == REASON_DISK_SYNC || told == REASON_FAULT;
 	case REASON_JOURNAL:
 		return told == REASON_DISK_SYNC;
-	case REASON_IDLE_ACCEPT:
-		return told == REASON_NETWORK_CONNECT;
-	case REASON_IDLE_SIGNAL:
-		return told == REASON_SIGNAL;
-	case REASON_IO_URING:
-		return told == REASON_IDLE_POLL;
-	case REASON_POLL_OTHER:
+	case REASON_POLL:
 		switch (told) {
 		case REASON_SLEEP:
 		case REASON_TERMINAL:
@@ -463,9 +486,8 @@ static bool confirms(enum reason by_stack, enum reason told)
 		case REASON_PIPE_POLL:
 		case REASON_UNIX_POLL:
 		case REASON_NETWORK_POLL:
-		case REASON_NETWORK_CONNECT:
-		case REASON_IDLE_POLL:
-		case REASON_IDLE_EPOLL:
+		case REASON_ACCEPT:
+		case REASON_EPOLL:
 			return true;
 		default:
 			return false;

@@ -17,6 +17,7 @@ enum kernel_level {
 	LEVEL_WAIT,	 /* it waits for just this */
 	LEVEL_IO,	 /* a page, a buffer, a request */
 	LEVEL_MEMORY,	 /* what it waits for inside is done for want of memory */
+	LEVEL_PURPOSE,	 /* whatever I/O it waits for inside is this */
 	LEVEL_PLACE,	 /* what was being done */
 	LEVEL_PRIMITIVE, /* how it sleeps: all that is left to say */
 	LEVEL_COUNT,
@@ -34,7 +35,7 @@ extern const size_t kernel_rule_count;
 /*
  * Whether a function that lies outside of another one, whose rule was found before (NULL: none
  * was), says more of the wait. The innermost one counts, but for how it sleeps, which any other one
- * explains; and for I/O that is done for want of memory.
+ * explains; and for I/O that is done for want of memory, or by a file system without a disk.
  */
 bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found);
 

@@ -71,7 +71,7 @@ static void print_place(FILE *file, uint64_t ns, uint64_t all_ns, const char *na
 	fprintf(file, "  %5.1f %%  %10s  %s\n", 100.0 * ns / all_ns, DURATION(ns), name);
 }
 
-/* all_ns: what is not idle. */
+/* all_ns: what is neither idle nor between jobs. */
 static void print_largest_places(FILE *file, const Places *places, uint64_t all_ns)
 {
 	size_t shown = 0, left = 0;
@@ -80,7 +80,7 @@ static void print_largest_places(FILE *file, const Places *places, uint64_t all_
 	for (size_t i = 0; i < places->list.count; i++) {
 		const Place *place = &places->list.items[i];
 
-		if (place->category == CATEGORY_IDLE || place->ns == 0)
+		if (category_is_idle(place->category) || place->ns == 0)
 			continue;
 		if (shown == SUMMARY_PLACES) {
 			left_ns += place->ns;
@@ -103,14 +103,22 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 {
 	Sums sums = sum_up(timeline);
 	uint64_t idle = places_time(places, CATEGORY_IDLE);
+	uint64_t between = places_time(places, CATEGORY_JOBS);
+	uint64_t rest = sums.lifetime - idle - between;
 
 	fprintf(file, "where the time of %zu thread%s went: %s", timeline->threads.count,
-		timeline->threads.count == 1 ? "" : "s", DURATION(sums.lifetime - idle));
+		timeline->threads.count == 1 ? "" : "s", DURATION(rest));
+	if (idle + between > 0)
+		fputs(" (and ", file);
 	if (idle > 0)
-		fprintf(file, " (and %s idle, not counted here)", DURATION(idle));
+		fprintf(file, "%s idle, ", DURATION(idle));
+	if (between > 0)
+		fprintf(file, "%s between jobs, ", DURATION(between));
+	if (idle + between > 0)
+		fputs("not counted here)", file);
 	fputc('\n', file);
 	places_sort(places);
-	print_largest_places(file, places, sums.lifetime - idle);
+	print_largest_places(file, places, rest);
 }
 
 /* The window may be no more than a part of what was recorded. */

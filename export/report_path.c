@@ -82,12 +82,50 @@ static void print_title(FILE *file, const Timeline *timeline)
 	fprintf(file, ", backwards from the end of %s (%u)", name, end->ns_tid);
 }
 
+/* Why there is no path, and which thread's to look at instead; to be freed. */
+static char *none_text(const Timeline *timeline)
+{
+	const CriticalPath *path = &timeline->path;
+	const Thread *busiest = NULL;
+	_cleanup_free_ char *why = NULL, *name = NULL;
+
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		if (!busiest || thread->ledger[STATE_RUNNING] > busiest->ledger[STATE_RUNNING])
+			busiest = thread;
+	}
+	if (path->left_out) {
+		_cleanup_free_ char *end = printable(timeline->threads.items[path->end].name);
+
+		why = xasprintf("left out: %.1f %% of it is %s (%u) in %s until something outside "
+				"ended that",
+				100 * path->left_out_share, end,
+				timeline->threads.items[path->end].ns_tid,
+				reason_info[path->left_out].leaf);
+	} else {
+		why = xstrdup(timeline->whole_system ? "none of a whole system"
+			      : timeline->attached   ? "none: no process ended"
+						     : "none, nothing was recorded of the thread");
+	}
+	if (!busiest)
+		return xstrdup(why);
+	name = printable(busiest->name);
+	return xasprintf("%s; --critical-path=TID has a thread's (the busiest is %s, %u: it ran "
+			 "for %s)",
+			 why, name, busiest->ns_tid, DURATION(busiest->ledger[STATE_RUNNING]));
+}
+
 void report_path_line(FILE *file, const Timeline *timeline)
 {
 	Parts parts = {};
 
-	if (timeline->path.strip.intervals.count == 0)
+	if (timeline->path.strip.intervals.count == 0) {
+		_cleanup_free_ char *none = none_text(timeline);
+
+		fprintf(file, "critical path: %s\n", none);
 		return;
+	}
 	parts = parts_of(timeline);
 	print_title(file, timeline);
 	for (size_t i = 0; i < parts.count && i < THREADS_IN_LINE; i++) {
@@ -185,11 +223,9 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 	const CriticalPath *path = &timeline->path;
 
 	if (path->strip.intervals.count == 0) {
-		fputs(timeline->whole_system && !path->strip.name /* none was looked for */
-			      ? "critical path: none of a whole system; --critical-path=TID has a "
-				"thread's\n"
-			      : "critical path: none, nothing was recorded of the thread\n",
-		      file);
+		_cleanup_free_ char *none = none_text(timeline);
+
+		fprintf(file, "critical path: %s\n", none);
 		return;
 	}
 	print_title(file, timeline);
@@ -263,7 +299,10 @@ void report_path(Json *json, const Timeline *timeline, Frames *frames)
 	const CriticalPath *path = &timeline->path;
 
 	if (path->strip.intervals.count == 0) {
+		_cleanup_free_ char *none = none_text(timeline);
+
 		json_key_null(json, "critical_path");
+		json_key_string(json, "no_critical_path", none);
 		return;
 	}
 	json_key_object(json, "critical_path");

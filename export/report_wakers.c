@@ -131,7 +131,7 @@ static Sum sum_up(const Timeline *timeline, Frames *frames, const Role *role)
 			uint32_t task = role->pick(thread, i);
 
 			if (task != THREAD_NONE &&
-			    reason_info[wait_reason(interval)].category != CATEGORY_IDLE)
+			    !category_is_idle(reason_info[wait_reason(interval)].category))
 				add_party(&sum, task, role->from ? chain_of(&sum, thread, i) : 0,
 					  interval_end(thread, i) - interval->start_ns);
 		}

@@ -332,7 +332,7 @@ const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
 		       : NULL;
 }
 
-static void thread_free(Thread *thread)
+void thread_free(Thread *thread)
 {
 	free(thread->name);
 	vec_free(&thread->intervals);

@@ -194,6 +194,9 @@ typedef struct CriticalPath {
 	uint64_t open_ns;	   /* still asleep at the end: nobody ended that */
 	uint64_t unseen_ns;	   /* before the strip: who was on the path is not known */
 	uint64_t unknown_waker_ns; /* … or nobody knows who */
+	/* critical_path_drop_service(): enum reason, and how much it had of the path; else 0. */
+	uint8_t left_out;
+	double left_out_share;
 } CriticalPath;
 
 #define CPU_IDLE    (UINT32_MAX - 1)

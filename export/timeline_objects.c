@@ -163,7 +163,7 @@ static bool is_for_data(const Interval *wait)
 	enum category category = reason_info[wait->reason].category;
 
 	return category == CATEGORY_PIPE || category == CATEGORY_NETWORK ||
-	       category == CATEGORY_IDLE;
+	       wait->reason == REASON_POLL || wait->reason == REASON_EPOLL;
 }
 
 /* Whoever sent a signal is not at the other end; as far as it is known from where it was woken. */

@@ -245,6 +245,9 @@ void faults_add(TimelineBuilder *builder, const struct rec_fault *record);
 /* Once the thread's intervals are final: puts its faults in order, and explains its waits. */
 void faults_finish(Thread *thread);
 
+/* What the thread owns. */
+void thread_free(Thread *thread);
+
 /* Gives the wait i another reason. */
 void thread_explain(Thread *thread, size_t i, enum reason reason, enum reason_rule rule);
 

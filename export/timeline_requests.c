@@ -169,7 +169,8 @@ static bool may_wait_for_disk(const Interval *interval)
 	enum category category = reason_info[interval->reason].category;
 
 	return category == CATEGORY_DISK || category == CATEGORY_FAULT ||
-	       interval->reason == REASON_IO_URING || interval->reason == REASON_UNINTERRUPTIBLE;
+	       interval->reason == REASON_IO_URING || interval->reason == REASON_AIO ||
+	       interval->reason == REASON_UNINTERRUPTIBLE;
 }
 
 /* Of a request for several files only the first is known. */
@@ -201,6 +202,7 @@ static bool could_end(const Timeline *timeline, const Thread *thread, size_t i,
 		return false;
 	switch (wait->reason) {
 	case REASON_IO_URING:
+	case REASON_AIO:
 		return submitter && submitter->process == thread->process;
 	case REASON_DISK_WRITE:
 		return false;

@@ -6,6 +6,7 @@
 #include "critical_path.h"
 #include "firefox.h"
 #include "futexes.h"
+#include "idle.h"
 #include "interrupt.h"
 #include "output.h"
 #include "remedy.h"
@@ -150,6 +151,8 @@ static int find_path(Timeline *timeline, pid_t tid)
 		return -ESRCH;
 	}
 	critical_path_find(timeline, thread);
+	if (tid == 0)
+		critical_path_drop_service(timeline);
 	return 0;
 }
 
@@ -182,6 +185,8 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		error = check_found(ret_loaded->timeline, options, capture_path);
 		if (!error)
 			error = find_path(ret_loaded->timeline, options->critical_tid);
+		if (!error)
+			idle_find(ret_loaded->timeline);
 	}
 	capture_reader_free(reader);
 	if (error)

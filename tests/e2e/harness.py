@@ -280,7 +280,7 @@ class Thread:
 # Which category the waits of tests/workloads/truth.h belong to.
 CATEGORY_OF = {"sleep": "Sleep (timer)", "mutex": "Lock", "condvar": "Waiting for another thread",
                "join": "Waiting for another thread", "child": "Waiting for another thread",
-               "network": "Network", "pipe": "Pipe/IPC"}
+               "network": "Network", "pipe": "Pipe/IPC", "between jobs": "Between jobs"}
 
 
 def by_category(category, _leaf):

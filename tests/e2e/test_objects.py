@@ -86,7 +86,7 @@ with open(path, "w") as file:
         ["[unix socket receive wait]", "unix %s/socket %s" % (folder, ends), unix],
         ["[network receive wait]", "tcp %s → %s %s" % (address(connected), peer, ends), network],
         ["[network receive wait]", "tcp %s → %s %s" % (peer, address(connected), back), back_network],
-        ["[poll wait]", "epoll of %s, tcp listening on %s" % (pipe, address(wide)), poll],
+        ["[epoll wait]", "epoll of %s, tcp listening on %s" % (pipe, address(wide)), poll],
     ], file)
 """
 
@@ -221,13 +221,13 @@ def test_told_again(context):
     report, names = read_report(context, f"{output}.capture"), json.loads(told.read_text())
     one, two, three, *udp, tcp, first, second = names["lasted"]
     check(len(udp) == 2 and min(names["lasted"]) > delay / 4, f"they lasted {names['lasted']}")
-    for reason, parts, ns in (("[pipe poll wait]", names["epoll"], one), ("[poll wait]", names["epoll"], two + three),
+    for reason, parts, ns in (("[pipe poll wait]", names["epoll"], one), ("[epoll wait]", names["epoll"], two + three),
                               ("[network receive wait]", names["udp"], sum(udp)),
                               ("[network receive wait]", names["tcp6"], tcp),
                               ("[file lock wait]", [names["locked"]], first + second)):
         check_parts(report, reason, parts, ns)
-    expect_failure(check_parts, report, "[poll wait]", [*names["epoll"], names["locked"]], two + three)
-    expect_failure(check_parts, report, "[poll wait]", names["epoll"], noticeable(3 * (two + three), two + three))
+    expect_failure(check_parts, report, "[epoll wait]", [*names["epoll"], names["locked"]], two + three)
+    expect_failure(check_parts, report, "[epoll wait]", names["epoll"], noticeable(3 * (two + three), two + three))
 
 
 def test_how_memory_is_read(context):

@@ -13,7 +13,7 @@ LEAST_KINDS = 37  # on every kernel that these tests know
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
 TIMERS = {"sleep", "timer wait", "idle: signal", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
-LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "idle: accept"}
+LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "accept wait"}
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
 # An emulated CPU takes milliseconds on the way to sleep and from it; and who has the lock of the mappings (as a
 # case here does), or of malloc, is as slow.

@@ -9,6 +9,7 @@
 #include "frames.h"
 #include "futexes.h"
 #include "fuzz.h"
+#include "idle.h"
 #include "timeline.h"
 #include "wait_reasons.h"
 
@@ -87,6 +88,8 @@ static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 	objects_name_users(loaded->timeline);
 	futexes_name(loaded->timeline, loaded->frames);
 	critical_path_find(loaded->timeline, critical_path_thread(loaded->timeline, 0));
+	critical_path_drop_service(loaded->timeline);
+	idle_find(loaded->timeline);
 	return *capture_reader_counts(reader);
 }
 

@@ -7,6 +7,7 @@
 #include "frames.h"
 #include "futexes.h"
 #include "fuzz.h"
+#include "idle.h"
 #include "report.h"
 #include "report_path.h"
 #include "timeline.h"
@@ -49,6 +50,8 @@ static void read_and_tell(CaptureReader *reader)
 	objects_name_users(timeline);
 	futexes_name(timeline, frames);
 	critical_path_find(timeline, critical_path_thread(timeline, 0));
+	critical_path_drop_service(timeline);
+	idle_find(timeline);
 	tell(timeline, frames);
 	timeline_free(timeline);
 	frames_free(frames);

@@ -516,13 +516,65 @@ static void test_another_thread(void **state)
 	scenario_finish(&s);
 	expect_path(&s, 21, "AAAAAABB..");
 	assert_int_equal(critical_path_thread(s.timeline, 4711), THREAD_NONE);
-	/* Nobody's, if a whole system was recorded for no command's sake. */
+	/* Of a process that was attached to, if it ended; none of a whole system without a command.
+	 */
 	s.timeline->command_thread = THREAD_NONE;
+	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
+	s.timeline->processes.items[0].exited_in_window = true;
 	assert_int_not_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	s.timeline->whole_system = true;
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	assert_int_not_equal(critical_path_thread(s.timeline, 21 + 1000), THREAD_NONE);
 	scenario_free(&s);
+}
+
+static void expect_line(const Scenario *s, const char *wanted)
+{
+	char *text;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	report_path_line(stream, s->timeline);
+	fclose(stream);
+	if (!strstr(text, wanted))
+		fail_msg("no \"%s\" in %s", wanted, text);
+	free(text);
+}
+
+/* A server's main thread waits for whoever may come: that is no path. */
+static void test_of_a_server(void **state)
+{
+	static const struct {
+		int from_ms;
+		int call;
+		bool by_irq, left_out;
+	} cases[] = {
+		{1, __NR_rt_sigsuspend, true, true},   {1, __NR_accept, true, true},
+		{8, __NR_rt_sigsuspend, true, false},  {1, __NR_futex, true, false},
+		{1, __NR_rt_sigsuspend, false, false}, {1, __NR_nanosleep, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Scenario s;
+
+		print_message("%zu\n", i);
+		begin(&s, 40);
+		create(&s, 0, 21, 20, 0);
+		out_call(at(&s, cases[i].from_ms), 20, S, cases[i].call);
+		if (cases[i].by_irq)
+			wake_by_irq(at(&s, 39), 20);
+		else
+			wake(at(&s, 39), 20, 21);
+		in(at(&s, 39), 20, 0);
+		scenario_finish(&s);
+		critical_path_find(s.timeline, critical_path_thread(s.timeline, 20 + 1000));
+		critical_path_drop_service(s.timeline);
+		assert_int_equal(s.timeline->path.left_out != REASON_NONE, cases[i].left_out);
+		assert_int_equal(timeline_strips(s.timeline), 2 + !cases[i].left_out);
+		expect_line(&s, cases[i].left_out ? "left out: 95.0 % of it is" : "backwards from");
+		scenario_free(&s);
+	}
 }
 
 /* What is lost stays on the path, and is told. */
@@ -540,19 +592,6 @@ static void test_lost_on_the_way(void **state)
 	assert_int_equal(s.timeline->path.lost_ns, 3 * NSEC_PER_MSEC);
 	assert_int_equal(s.timeline->path.unknown_waker_ns, 2 * NSEC_PER_MSEC);
 	scenario_free(&s);
-}
-
-static void expect_line(const Scenario *s, const char *wanted)
-{
-	char *text;
-	size_t size;
-	FILE *stream = open_memstream(&text, &size);
-
-	report_path_line(stream, s->timeline);
-	fclose(stream);
-	if (!strstr(text, wanted))
-		fail_msg("no \"%s\" in %s", wanted, text);
-	free(text);
 }
 
 /* Of a thread's first switch-in nothing is known, but who created it is. */
@@ -645,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_request_of_a_worker),
 		cmocka_unit_test(test_asleep_at_the_end),
 		cmocka_unit_test(test_another_thread),
+		cmocka_unit_test(test_of_a_server),
 		cmocka_unit_test(test_lost_on_the_way),
 		cmocka_unit_test(test_hidden_beginning),
 		cmocka_unit_test(test_part_of_the_window),

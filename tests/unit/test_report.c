@@ -2,11 +2,9 @@
 #include "hand_timeline.h"
 #include "json_reader.h"
 #include "labels.h"
-#include "report.h"
+#include "print_report.h"
 
 #define MS NSEC_PER_MSEC
-
-typedef void (*Printer)(FILE *file, const Timeline *timeline, Frames *frames);
 
 static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *frames)
 {
@@ -14,43 +12,6 @@ static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *f
 
 	report_json(output, timeline, frames, /* function= */ NULL);
 	output_close(output);
-}
-
-static char *print(Printer printer, const Timeline *timeline)
-{
-	char *text, *copy;
-	size_t size;
-	FILE *stream = open_memstream(&text, &size);
-	Frames *frames = frames_new();
-
-	printer(stream, timeline, frames);
-	fclose(stream);
-	frames_free(frames);
-	copy = xstrdup(text); /* gcc takes text itself, whose address was passed, for local */
-	free(text);
-	return copy;
-}
-
-static void print_summary(FILE *file, const Timeline *timeline, Frames *frames)
-{
-	report_summary(file, timeline, frames, "dir/out.json.gz", /* is_trace= */ false);
-}
-
-static void check_contains(Printer printer, const Timeline *timeline, const char *expected)
-{
-	char *text = print(printer, timeline);
-
-	if (!strstr(text, expected))
-		fail_msg("no \"%s\" in:\n%s", expected, text);
-	free(text);
-}
-
-static void check_lacks(Printer printer, const Timeline *timeline, const char *unexpected)
-{
-	char *text = print(printer, timeline);
-
-	assert_null(strstr(text, unexpected));
-	free(text);
 }
 
 /* A command of 100 ms: 10 ms user, 5 ms kernel, 20 ms disk, 65 ms idle; an idle thread. */
@@ -376,52 +337,6 @@ static void test_waited_objects(void **state)
 	timeline_free(t);
 }
 
-/* Ten kinds of waits beside what is idle, which stands apart; what is unknown is no wait. */
-static void test_largest_waits(void **state)
-{
-	static const enum reason reasons[] = {
-		REASON_LOST,	  REASON_IDLE_EPOLL, REASON_IDLE_ACCEPT, REASON_MUTEX,
-		REASON_RWLOCK,	  REASON_CONDVAR,    REASON_JOIN,	 REASON_CHILD,
-		REASON_PIPE_READ, REASON_PIPE_WRITE, REASON_SLEEP,	 REASON_NETWORK_RECEIVE,
-		REASON_DISK_READ, REASON_DISK_WRITE,
-	};
-	Timeline *t = hand_new(200 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
-	uint64_t ns = 0;
-	char *text, *waits, *idle, *places;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-		hand_interval(t, thread, ns, i ? STATE_BLOCKED : STATE_UNKNOWN, reasons[i]);
-		ns += (20 - i) * MS;
-	}
-	hand_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
-	hand_finish(t);
-	text = print(report_print, t);
-	waits = strstr(text, "largest waits\n");
-	idle = strstr(text, "idle, not counted among them\n");
-	assert_non_null(waits);
-	assert_non_null(idle);
-	places = strstr(text, "where the time");
-	assert_non_null(places);
-	assert_true(places < waits);
-	assert_null(strstr(waits, "[unknown"));
-	assert_non_null(strstr(idle, "   19.000 ms          1    19.000 ms  [idle: epoll]\n"));
-	assert_non_null(strstr(idle, "   18.000 ms          1    18.000 ms  [idle: accept]\n"));
-	*idle = '\0';
-	assert_null(strstr(waits, "[idle"));
-	/* What is not shown is summed up, so that each table is whole. */
-	assert_non_null(strstr(waits, "    7.000 ms          1     7.000 ms  1 other\n"));
-	assert_non_null(strstr(places, "81.000 ms  8 others\n"));
-	for (size_t i = 3; i < ARRAY_LEN(reasons); i++) {
-		bool found = strstr(waits, reason_info[reasons[i]].leaf);
-
-		assert_int_equal(found, i < 3 + 10);
-	}
-	free(text);
-	timeline_free(t);
-}
-
 /* What a process calls itself must not reach the terminal as it is. */
 static void test_control_characters(void **state)
 {
@@ -657,7 +572,6 @@ int main(void)
 		cmocka_unit_test(test_not_traced),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_io_by_thread),
-		cmocka_unit_test(test_largest_waits),
 		cmocka_unit_test(test_waited_objects),
 		cmocka_unit_test(test_control_characters),
 		cmocka_unit_test(test_empty),

@@ -79,10 +79,10 @@ static void test_asleep_throughout(void **state)
 
 	assert_int_equal(thread->intervals.count, 1);
 	assert_int_equal(thread->intervals.items[0].flags, INTERVAL_OPEN_START | INTERVAL_OPEN_END);
-	assert_int_equal(thread->intervals.items[0].reason, REASON_IDLE_EPOLL);
+	assert_int_equal(thread->intervals.items[0].reason, REASON_EPOLL);
 	assert_int_equal(thread->intervals.items[0].syscall, __NR_epoll_wait);
 	assert_false(thread->born_in_window || thread->exited_in_window);
-	assert_int_equal(thread->reason_ledger[REASON_IDLE_EPOLL], 8 * NSEC_PER_MSEC);
+	assert_int_equal(thread->reason_ledger[REASON_EPOLL], 8 * NSEC_PER_MSEC);
 	scenario_free(&s);
 }
 

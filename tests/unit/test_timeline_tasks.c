@@ -376,7 +376,7 @@ static void test_command(void **state)
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
 	assert_int_equal(thread->intervals.items[1].reason, REASON_NETWORK_POLL);
-	assert_int_equal(thread->intervals.items[3].reason, REASON_IDLE_POLL);
+	assert_int_equal(thread->intervals.items[3].reason, REASON_POLL);
 	assert_true(&s.timeline->threads.items[s.timeline->command_thread] == thread);
 	assert_string_equal(timeline_meta(s.timeline, "kernel"), "6.18");
 	assert_string_equal(timeline_meta(s.timeline, "empty"), "");

@@ -15,7 +15,8 @@ static pthread_cond_t idle_wakeup = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t generation, held;
 
-static void await_generation(TruthThread *self, pthread_cond_t *wakeup, uint64_t wanted)
+static void await_generation(TruthThread *self, pthread_cond_t *wakeup, uint64_t wanted,
+			     const char *kind)
 {
 	uint64_t begin = truth_now();
 
@@ -23,7 +24,7 @@ static void await_generation(TruthThread *self, pthread_cond_t *wakeup, uint64_t
 	while (generation < wanted)
 		pthread_cond_wait(wakeup, &pool_lock);
 	pthread_mutex_unlock(&pool_lock);
-	truth_wait(self, "condvar", begin);
+	truth_wait(self, kind, begin);
 }
 
 static void *worker(void *arg)
@@ -31,7 +32,7 @@ static void *worker(void *arg)
 	TruthThread *self = truth_begin("worker %lu", (uint64_t)(uintptr_t)arg);
 	uint64_t begin;
 
-	await_generation(self, &pool_wakeup, 1);
+	await_generation(self, &pool_wakeup, 1, "condvar");
 	begin = truth_now();
 	pthread_mutex_lock(&shared);
 	truth_wait(self, "mutex", begin);
@@ -42,7 +43,7 @@ static void *worker(void *arg)
 		truth_wait(self, "sleep", begin);
 	}
 	pthread_mutex_unlock(&shared);
-	await_generation(self, &pool_wakeup, 2);
+	await_generation(self, &pool_wakeup, 2, "condvar");
 	truth_park(self);
 }
 
@@ -50,7 +51,7 @@ static void *idler(void *arg)
 {
 	TruthThread *self = truth_begin("idle %lu", (uint64_t)(uintptr_t)arg);
 
-	await_generation(self, &idle_wakeup, 2);
+	await_generation(self, &idle_wakeup, 2, "between jobs");
 	truth_park(self);
 }
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * idle.h - which waits are those of a thread that has nothing to do: the only such rule there is.
+ *
+ * Whether a wait counts does not follow from the system call, but from what ended it and from
+ * where in the program it is. In this order:
+ * - on the critical path it counts, always; so do all waits of a main thread for whose end the run
+ *   waits;
+ * - it is idle if no thread of the recording ended it, or if it did not end. A few time-outs belong
+ * to the wait that follows at the same place, if a thread ended that;
+ * - it is idle between jobs if a thread ended it and it is in the waiting thread's own outermost
+ *   loop, where the thread waits again and again: a worker of a pool, a loop of events;
+ * - else it is a wait for the thread that ended it, and counts.
+ * This holds for condition variables, semaphores, futexes, events, signals, connections to come,
+ * and for several descriptors at once. Locks, disks, faults, children, and data from one peer count
+ * always; and whatever cannot be decided does.
+ */
+#ifndef WALLPROF_IDLE_H
+#define WALLPROF_IDLE_H
+
+#include "timeline.h"
+
+/*
+ * Gives waits the reasons of CATEGORY_IDLE and CATEGORY_JOBS, in the threads and their ledgers; not
+ * in the critical path. To be called when the waits' reasons are known (wait_reasons.h), and the
+ * critical path, if there is one (critical_path.h).
+ */
+void idle_find(Timeline *timeline);
+
+#endif

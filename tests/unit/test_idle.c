@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A string of letters is what a thread does, 10 ms each. A table says what stack each letter has,
+ * and what ends it.
+ */
+#include "hand_timeline.h"
+#include "idle.h"
+#include <asm/unistd_64.h>
+#include <setjmp.h>
+#include <stdarg.h>
+/* cmocka.h wants the above. */
+#include <cmocka.h>
+
+#define STEP (10 * NSEC_PER_MSEC)
+
+enum who { PEER, OTHERS_TASK, INTERRUPT, NOBODY, UNKNOWN };
+
+typedef struct Kind {
+	char letter;
+	const char *stack; /* a frame each, the outermost first */
+	enum who ends;
+	enum reason reason; /* REASON_NONE: it runs, and is seen there */
+	int16_t syscall;
+} Kind;
+
+typedef struct Fixture {
+	Timeline *timeline;
+	uint32_t process, thread, peer, stranger;
+	struct {
+		char text[16];
+		uint32_t stack;
+	} stacks[32];
+	size_t stack_count;
+} Fixture;
+
+static uint32_t stack_of(Fixture *fixture, const char *text)
+{
+	Timeline *t = fixture->timeline;
+	size_t frames = strlen(text), i = 0;
+
+	while (i < fixture->stack_count && strcmp(fixture->stacks[i].text, text) != 0)
+		i++;
+	if (i < fixture->stack_count)
+		return fixture->stacks[i].stack;
+	assert_true(i < ARRAY_LEN(fixture->stacks) && frames < sizeof(fixture->stacks[0].text));
+	strcpy(fixture->stacks[i].text, text);
+	fixture->stacks[i].stack = t->stacks.count;
+	fixture->stack_count++;
+	*vec_push(&t->stacks) = (StackDef){
+		.id = t->stacks.count + 1,
+		.first = t->frames.count,
+		.count = frames,
+		.flags = STACK_USER,
+		.defined = true,
+	};
+	for (size_t k = frames; k-- > 0;)
+		*vec_push(&t->frames) = 0x1000 + text[k];
+	return fixture->stacks[i].stack;
+}
+
+static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind *kind)
+{
+	Timeline *t = fixture->timeline;
+	Interval *interval = hand_interval(
+		t, thread, ns, kind->reason ? STATE_BLOCKED : STATE_RUNNING, kind->reason);
+
+	if (!kind->reason) {
+		hand_tick(t, thread, ns + STEP / 2, true)->user_stack =
+			stack_of(fixture, kind->stack);
+		return;
+	}
+	interval->user_stack = stack_of(fixture, kind->stack);
+	interval->syscall = kind->syscall;
+	switch (kind->ends) {
+	case PEER:
+		interval->waker = t->threads.items[fixture->peer].task;
+		break;
+	case OTHERS_TASK:
+		interval->waker = fixture->stranger;
+		break;
+	case INTERRUPT:
+		interval->flags = INTERVAL_WAKER_IRQ;
+		break;
+	case NOBODY:
+		interval->flags = INTERVAL_OPEN_END;
+		break;
+	case UNKNOWN:
+		break;
+	}
+}
+
+static uint32_t add_thread(Fixture *fixture, uint32_t tid, const char *life, const Kind *kinds)
+{
+	uint32_t thread = hand_thread(fixture->timeline, fixture->process, tid, "thread", 0,
+				      strlen(life) * STEP);
+
+	for (size_t i = 0; life[i]; i++) {
+		const Kind *kind = kinds;
+
+		while (kind->letter && kind->letter != life[i])
+			kind++;
+		assert_true(kind->letter);
+		add_step(fixture, thread, i * STEP, kind);
+	}
+	return thread;
+}
+
+static void begin(Fixture *fixture, const char *life, const Kind *kinds)
+{
+	Timeline *t = hand_new(100 * STEP);
+
+	*fixture = (Fixture){.timeline = t};
+	fixture->process = hand_process(t, 1, "process", 0, 100 * STEP);
+	fixture->peer = hand_thread(t, fixture->process, 1, "peer", 0, 100 * STEP);
+	hand_interval(t, fixture->peer, 0, STATE_RUNNING, REASON_NONE);
+	fixture->stranger = t->tasks.count;
+	*vec_push(&t->tasks) = (Task){.tid = 99, .thread = THREAD_NONE};
+	fixture->thread = add_thread(fixture, 2, life, kinds);
+}
+
+/* A letter for each interval: 'c' it counts, 'i' idle, 'j' between jobs, '.' it is no wait. */
+static void expect(Fixture *fixture, const char *wanted)
+{
+	Timeline *t = fixture->timeline;
+	Thread *thread = &t->threads.items[fixture->thread];
+	char drawn[128] = {};
+	uint64_t ledger[REASON_COUNT] = {};
+
+	hand_finish(t);
+	idle_find(t);
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *wait = &thread->intervals.items[i];
+		enum category category = reason_info[wait->reason].category;
+
+		drawn[i] = wait->state != STATE_BLOCKED ? '.'
+			   : category == CATEGORY_IDLE	? 'i'
+			   : category == CATEGORY_JOBS	? 'j'
+							: 'c';
+		if (wait->state == STATE_BLOCKED)
+			ledger[wait->reason] += interval_end(thread, i) - wait->start_ns;
+	}
+	assert_string_equal(drawn, wanted);
+	assert_memory_equal(ledger, thread->reason_ledger, sizeof(ledger));
+	timeline_free(t);
+}
+
+static void test_who_ended_it(void **state)
+{
+	static const Kind kinds[] = {
+		{'p', "MJC", PEER, REASON_CONDVAR, __NR_futex},
+		{'o', "MJC", OTHERS_TASK, REASON_CONDVAR, __NR_futex},
+		{'t', "MJC", INTERRUPT, REASON_CONDVAR, __NR_futex},
+		{'n', "MJC", NOBODY, REASON_CONDVAR, __NR_futex},
+		{'u', "MJC", UNKNOWN, REASON_CONDVAR, __NR_futex},
+		{'s', "MJS", INTERRUPT, REASON_SLEEP, __NR_nanosleep},
+		{'m', "MJX", NOBODY, REASON_MUTEX, __NR_futex},
+		{'e', "MJE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_wait},
+		{'E', "MJE", INTERRUPT, REASON_NETWORK_POLL, __NR_epoll_wait},
+		{'1', "MJP", INTERRUPT, REASON_NETWORK_POLL, __NR_poll},
+		{'a', "MJA", INTERRUPT, REASON_ACCEPT, __NR_accept},
+		{'r', "MJR", INTERRUPT, REASON_NETWORK_RECEIVE, __NR_recvfrom},
+		{'d', "MJD", INTERRUPT, REASON_DISK_READ, __NR_read},
+		{'.', "MJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	static const struct {
+		const char *life, *wanted;
+	} cases[] = {
+		{".p.o.t.n", ".c.i.i.i"},
+		{".u.s.m", ".c.c.c"},
+		{".e.E.1.a.r.d", ".i.i.c.i.c.c"},
+	};
+	Fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		begin(&fixture, cases[i].life, kinds);
+		expect(&fixture, cases[i].wanted);
+	}
+}
+
+/* A worker of a pool: its loop L waits for a job, and does it. */
+static void test_outermost_loop(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "MLC", PEER, REASON_CONDVAR, __NR_futex},
+		/* A wait in the middle of the job, for a thread that answers. */
+		{'x', "MLJXC", PEER, REASON_CONDVAR, __NR_futex},
+		{'y', "MLJYC", PEER, REASON_EPOLL, __NR_epoll_wait},
+		/* May be a lock of the program's own. */
+		{'f', "MLF", PEER, REASON_FUTEX, __NR_futex},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{'k', "MLJK", PEER, REASON_NONE, -1},
+		{'l', "MLJXL", PEER, REASON_NONE, -1},
+		{'b', "ML", PEER, REASON_NONE, -1},
+		{'i', "MI", PEER, REASON_NONE, -1},
+		{},
+	};
+	static const struct {
+		const char *life, *wanted;
+	} cases[] = {
+		{"wjwkwjkw", "j.j.j..j"},
+		/* Nothing was seen of the jobs. */
+		{"wwww", "jjjj"},
+		/* Not again and again. */
+		{"wjwj", "c.c."},
+		/* What came before the loop, and after it, does not matter. */
+		{"iiiiwjwjwjiii", "....j.j.j...."},
+		/* What is waited for in a job counts, and that for the job does not. */
+		{"wjxkwjxlwkxjw", "j.c.j.c.j.c.j"},
+		{"wjxyjwjxyjwjxyjw", "j.cc.j.cc.j.cc.j"},
+		/* A job that is as long as the recording, and does other things, too. */
+		{"kxbxjlxkxbxk", ".c.c..c.c.c."},
+		{"wjfwjfwjfw", "j.cj.cj.cj"},
+	};
+	Fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		print_message("%s\n", cases[i].life);
+		begin(&fixture, cases[i].life, kinds);
+		expect(&fixture, cases[i].wanted);
+	}
+}
+
+/* Between two queues: for which of the two a thread works cannot be told. */
+static void test_two_in_one_loop(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "MLC", PEER, REASON_CONDVAR, __NR_futex},
+		{'x', "MLD", PEER, REASON_CONDVAR, __NR_futex},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, "wjxwjxwjxwjx", kinds);
+	expect(&fixture, "c.cc.cc.cc.c");
+}
+
+/* The threads of a pool share a place: each may have waited there but once, and nowhere else. */
+static void test_pool(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "MLC", PEER, REASON_SEMAPHORE, __NR_futex},
+		{'x', "MLX", PEER, REASON_SEMAPHORE, __NR_futex},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, "wjj", kinds);
+	add_thread(&fixture, 3, "wj", kinds);
+	add_thread(&fixture, 4, "wjj", kinds);
+	expect(&fixture, "j..");
+	begin(&fixture, "wjjxj", kinds);
+	add_thread(&fixture, 3, "wj", kinds);
+	add_thread(&fixture, 4, "wjj", kinds);
+	expect(&fixture, "c..c.");
+}
+
+/* A time-out is a part of the wait that goes on after it, if that is at the same place. */
+static void test_time_outs(void **state)
+{
+	static const Kind kinds[] = {
+		{'p', "MLJXE", PEER, REASON_EPOLL, __NR_epoll_wait},
+		{'t', "MLJXE", INTERRUPT, REASON_EPOLL, __NR_epoll_wait},
+		{'T', "MLJZE", INTERRUPT, REASON_EPOLL, __NR_epoll_wait},
+		{'n', "MLJXE", NOBODY, REASON_EPOLL, __NR_epoll_wait},
+		{'o', "MLJXE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_wait},
+		{'b', "ML", PEER, REASON_NONE, -1},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, "btbtpjTpottn", kinds);
+	expect(&fixture, ".c.cc.iciiii");
+	/* A thread that looks for work now and then. */
+	begin(&fixture, "tttttp", kinds);
+	expect(&fixture, "iicccc");
+}
+
+static void test_on_the_path(void **state)
+{
+	static const Kind kinds[] = {
+		{'t', "MLE", INTERRUPT, REASON_EPOLL, __NR_epoll_wait},
+		{'T', "MIE", INTERRUPT, REASON_EPOLL, __NR_epoll_wait},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+	Thread *strip;
+
+	(void)state;
+	begin(&fixture, "Tjtjt", kinds);
+	/* A part of the second one. */
+	strip = &fixture.timeline->path.strip;
+	*vec_push(&strip->intervals) =
+		fixture.timeline->threads.items[fixture.thread].intervals.items[2];
+	strip->intervals.items[0].start_ns += STEP / 2;
+	*vec_push(&strip->owners) = fixture.thread;
+	expect(&fixture, "i.c.i");
+}
+
+/* A request to a disk ended it, or it is marked as a wait for one. */
+static void test_disks(void **state)
+{
+	static const Kind kinds[] = {
+		{'u', "MLU", INTERRUPT, REASON_IO_URING, __NR_io_uring_enter},
+		{'U', "MIU", INTERRUPT, REASON_IO_URING, __NR_io_uring_enter},
+		{},
+	};
+	Fixture fixture;
+	Thread *thread;
+
+	(void)state;
+	begin(&fixture, "Uuu", kinds);
+	thread = &fixture.timeline->threads.items[fixture.thread];
+	thread->intervals.items[1].sleep = SLEEP_FOR_DISK;
+	*vec_push(&thread->request_waits) = (RequestWait){.interval = 2};
+	expect(&fixture, "icc");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_ended_it),	cmocka_unit_test(test_outermost_loop),
+		cmocka_unit_test(test_two_in_one_loop), cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_time_outs),	cmocka_unit_test(test_on_the_path),
+		cmocka_unit_test(test_disks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
