@@ -47,13 +47,30 @@ static const UserRule library_rules[] = {
 	{"pthread_timedjoin_ex", REASON_JOIN},
 	{"thrd_join", REASON_JOIN},
 	{"pthread_barrier_wait", REASON_BARRIER},
+	{"pthread_once", REASON_ONCE},
+	{"pthread_once_slow", REASON_ONCE},
+	{"call_once", REASON_ONCE},
+	{"pthread_cond_signal", REASON_CONDVAR_SIGNAL},
+	{"pthread_cond_broadcast", REASON_CONDVAR_SIGNAL},
+	{"condvar_quiesce_and_switch_g1", REASON_CONDVAR_SIGNAL},
+	{"cnd_signal", REASON_CONDVAR_SIGNAL},
+	{"cnd_broadcast", REASON_CONDVAR_SIGNAL},
+	{"aio_suspend", REASON_POSIX_AIO},
+	{"lio_listio", REASON_POSIX_AIO},
 };
 
-/* Parts of names: these have types around them, and Rust's move between modules. */
+/*
+ * Parts of names, without < and > and what C++ has between them: these have types around them, and
+ * Rust's move between modules. The first one that is found tells.
+ */
 static const UserRule part_rules[] = {
+	{"std::__tree_barrier", REASON_BARRIER},
+	{"std::counting_semaphore::", REASON_SEMAPHORE},
+	{"std::__atomic_semaphore", REASON_SEMAPHORE},
+	{"std::__platform_semaphore", REASON_SEMAPHORE},
+	{"std::__atomic_futex_unsigned", REASON_FUTURE},
 	{"std::__detail::__platform_wait", REASON_FUTEX},
 	{"std::__atomic_wait", REASON_FUTEX},
-	{"std::__atomic_futex_unsigned", REASON_FUTEX},
 	{"std::__1::__libcpp_atomic", REASON_FUTEX},
 	{"::Mutex::lock_contended", REASON_MUTEX},
 	{"::RawMutex::lock_slow", REASON_MUTEX},
@@ -62,7 +79,12 @@ static const UserRule part_rules[] = {
 	{"::RawRwLock::lock_shared_slow", REASON_RWLOCK},
 	{"::RawRwLock::lock_exclusive_slow", REASON_RWLOCK},
 	{"::Condvar::wait", REASON_CONDVAR},
-	{"std::thread::park", REASON_FUTEX},
+	{"::Once::call", REASON_ONCE},
+	{"::Once::wait", REASON_ONCE},
+	{"::Parker::park", REASON_PARK},
+	{"std::thread::park", REASON_PARK},
+	{"SafepointSynchronize::block", REASON_SAFEPOINT},
+	{"LinuxWaitBarrier::wait", REASON_SAFEPOINT},
 };
 
 /* "___pthread_mutex_lock", "__GI___lll_lock_wait", "__new_sem_wait_slow64.constprop.0", … */
@@ -80,23 +102,64 @@ static const char *bare_name(const char *function, size_t *ret_length)
 	return function;
 }
 
-enum reason user_reason_of(const char *function, bool *ret_weak)
+/*
+ * "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
+ * "std::counting_semaphore<1l>::acquire()": a name that begins with < has the type there, any other
+ * one what the type was made for.
+ */
+static void without_brackets(const char *function, char *name, size_t size)
+{
+	bool has_type = *function == '<';
+	size_t length = 0;
+	int depth = 0;
+
+	for (; *function && length + 1 < size; function++) {
+		if (*function == '<')
+			depth++;
+		else if (*function == '>' && depth > 0)
+			depth--;
+		else if (depth == 0 || has_type)
+			name[length++] = *function;
+	}
+	name[length] = '\0';
+}
+
+/* Longer ones are compared as far as that. */
+#define NAME_COMPARED 512
+
+static enum reason reason_by_part(const char *function)
+{
+	char name[NAME_COMPARED];
+
+	without_brackets(function, name, sizeof(name));
+	for (size_t i = 0; i < ARRAY_LEN(part_rules); i++)
+		if (strstr(name, part_rules[i].function))
+			return part_rules[i].reason;
+	return REASON_NONE;
+}
+
+enum reason user_reason_of(const char *function, enum teller *ret_teller)
 {
 	size_t length;
 	const char *bare = bare_name(function, &length);
 
-	*ret_weak = false;
+	*ret_teller = TELLER_LIBRARY;
 	for (size_t i = 0; i < ARRAY_LEN(library_rules); i++)
 		if (strlen(library_rules[i].function) == length &&
 		    !strncmp(library_rules[i].function, bare, length))
 			return library_rules[i].reason;
-	if (strchr(function, ':'))
-		for (size_t i = 0; i < ARRAY_LEN(part_rules); i++)
-			if (strstr(function, part_rules[i].function))
-				return part_rules[i].reason;
+	*ret_teller = TELLER_STRONG;
+	if (!strcmp(function, "__cxa_guard_acquire"))
+		return REASON_ONCE;
+	if (strchr(function, ':')) {
+		enum reason reason = reason_by_part(function);
+
+		if (reason != REASON_NONE)
+			return reason;
+	}
 	/* Whose call it is is not known, but it is none of the C library's own. */
-	*ret_weak = !strcmp(function, "syscall");
-	return *ret_weak ? REASON_FUTEX : REASON_NONE;
+	*ret_teller = TELLER_WEAK;
+	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
 }
 
 bool reason_of_futex(enum reason reason)
@@ -110,6 +173,12 @@ bool reason_of_futex(enum reason reason)
 	case REASON_BARRIER:
 	case REASON_JOIN:
 	case REASON_FUTEX:
+	case REASON_ONCE:
+	case REASON_PARK:
+	case REASON_FUTURE:
+	case REASON_CONDVAR_SIGNAL:
+	case REASON_SAFEPOINT:
+	case REASON_POSIX_AIO:
 		return true;
 	default:
 		return false;

@@ -11,12 +11,20 @@
 #include "reason.h"
 #include <stdbool.h>
 
+/* How much a function that tells says, if it lies outside of another one that tells. */
+enum teller {
+	/* syscall(): whose call it is any function outside of it says better, but of TELLER_LIBRARY
+	 */
+	TELLER_WEAK,
+	TELLER_LIBRARY, /* the C library's: it does not go by way of syscall() */
+	TELLER_STRONG,
+};
+
 /*
  * What a thread waits for that calls futex() in a function, by its name in a stack; REASON_NONE:
- * that does not tell. The innermost function that tells counts, but for *ret_weak: any other one
- * tells more.
+ * that does not tell. The innermost function that tells counts, but for TELLER_WEAK.
  */
-enum reason user_reason_of(const char *function, bool *ret_weak);
+enum reason user_reason_of(const char *function, enum teller *ret_teller);
 
 /* Whether a reason is one that a futex is waited for by. */
 bool reason_of_futex(enum reason reason);

@@ -49,9 +49,10 @@ static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 {
 	_cleanup_free_ char *of = object_text_of(timeline, group);
 	_cleanup_free_ char *where = printable(group->chain);
+	_cleanup_free_ char *then = then_text(group->waits.total_ns, group->delay_ns);
 	_cleanup_free_ char *what =
-		xasprintf("%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
-			  group->evidence ? group->evidence : "", of);
+		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
+			  group->evidence ? group->evidence : "", of, then);
 
 	print_line(file, &group->waits, group->threads.count, what);
 	if (*where)
@@ -178,6 +179,7 @@ static void write_groups(Json *json, const Timeline *timeline, WaitGroups *group
 					  : NULL);
 		json_key_string(json, "chain", group->chain);
 		json_key_u64(json, "threads", group->threads.count);
+		json_key_u64(json, "then_runnable_ns", group->delay_ns);
 		distribution_json(json, &group->waits);
 		json_end_object(json);
 	}

@@ -17,7 +17,8 @@ void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
 bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
 
 /*
- * The members "waits": [{"reason", "evidence" or null, "path" or null, "chain", "threads", and
+ * The members "waits": [{"reason", "evidence" or null, "object" or null, "chain", "threads",
+ * "then_runnable_ns", and
  * those of distribution_json()}], "functions": [{"function", "library" or null, "threads",
  * …}] (only those called `function` if that is not NULL, with what is idle), "blocked_ns" (all of
  * "waits", that is, without what is idle), "other_ns" (of that, named by the state alone). All in

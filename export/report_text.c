@@ -22,6 +22,13 @@ char *others_text(size_t count, bool files)
 		     : xasprintf("%zu other%s", count, plural);
 }
 
+char *then_text(uint64_t ns, uint64_t delay_ns)
+{
+	if (delay_ns == 0 || delay_ns < ns / 20)
+		return xstrdup("");
+	return xasprintf(", then %s for a CPU", DURATION(delay_ns));
+}
+
 const char *duration(char text[TEXT_SIZE], uint64_t ns)
 {
 	if (ns >= NSEC_PER_SEC)

@@ -17,6 +17,12 @@ char *printable(const char *name);
 /* "3 others", or "3 other files": the line with what a table does not show; to be freed. */
 char *others_text(size_t count, bool files);
 
+/*
+ * ", then 2.900 s for a CPU": how long threads were runnable after waits that took ns in all; ""
+ * if that is less than a twentieth. To be freed.
+ */
+char *then_text(uint64_t ns, uint64_t delay_ns);
+
 /* "1.234 ms", into text, which is returned. */
 const char *duration(char text[TEXT_SIZE], uint64_t ns);
 #define DURATION(ns) duration((char[TEXT_SIZE]){}, ns)

@@ -11,6 +11,7 @@ typedef struct WaitSum {
 	enum reason reason;
 	uint32_t object; /* Timeline::objects, or OBJECT_NONE: all of that reason */
 	uint64_t ns, count, longest;
+	uint64_t delay_ns;   /* for which the threads then wanted a CPU */
 	uint64_t request_ns; /* of it, waits that name a request; of files only */
 } WaitSum;
 
@@ -20,9 +21,10 @@ typedef struct WaitSums {
 	Map index;	      /* (reason, object) -> objects */
 } WaitSums;
 
-static void add(WaitSum *sum, uint64_t ns)
+static void add(WaitSum *sum, uint64_t ns, uint64_t delay_ns)
 {
 	sum->ns += ns;
+	sum->delay_ns += delay_ns;
 	sum->count++;
 	sum->longest = MAX(sum->longest, ns);
 }
@@ -46,6 +48,7 @@ static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *th
 		const Interval *interval = &thread->intervals.items[i];
 		uint64_t end = interval_end(thread, i);
 		enum reason reason = wait_reason(interval);
+		uint64_t delay_ns = wait_delay_ns(thread, i);
 		WaitSum *of_object;
 		uint32_t object;
 
@@ -53,12 +56,14 @@ static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *th
 		if (interval->state == STATE_RUNNING || interval->state == STATE_UNKNOWN ||
 		    end <= interval->start_ns)
 			continue;
-		add(&sums->reasons[reason], end - interval->start_ns);
+		if (delay_ns == UINT64_MAX)
+			delay_ns = 0;
+		add(&sums->reasons[reason], end - interval->start_ns, delay_ns);
 		object = wait_object(timeline, thread, i);
 		if (object == OBJECT_NONE)
 			continue;
 		of_object = sum_of_object(sums, reason, object);
-		add(of_object, end - interval->start_ns);
+		add(of_object, end - interval->start_ns, delay_ns);
 		if (thread_wait_request(thread, i) != REQUEST_NONE)
 			of_object->request_ns += end - interval->start_ns;
 	}
@@ -213,9 +218,13 @@ static double rate_of_waits(const WaitSum *sum, const double *rates)
 	switch (sum->reason) {
 	case REASON_DISK_READ:
 	case REASON_FAULT:
+	case REASON_HELD_DISK_READ:
+	case REASON_HELD_FAULT:
 		return of_file[WAY_READ];
 	case REASON_DISK_WRITE:
 	case REASON_DISK_SYNC:
+	case REASON_HELD_DISK_WRITE:
+	case REASON_HELD_DISK_SYNC:
 		return of_file[WAY_WRITE];
 	default:
 		return 0;
@@ -226,13 +235,16 @@ static double rate_of_waits(const WaitSum *sum, const double *rates)
 
 static void print_sum(FILE *file, const WaitSum *sum, const char *name)
 {
-	fprintf(file, "%12s %10" PRIu64 " %12s  %s\n", DURATION(sum->ns), sum->count,
-		DURATION(sum->longest), name);
+	_cleanup_free_ char *then = then_text(sum->ns, sum->delay_ns);
+
+	fprintf(file, "%12s %10" PRIu64 " %12s  %s%s\n", DURATION(sum->ns), sum->count,
+		DURATION(sum->longest), name, then);
 }
 
 static void add_sum(WaitSum *others, const WaitSum *sum)
 {
 	others->ns += sum->ns;
+	others->delay_ns += sum->delay_ns;
 	others->count += sum->count;
 	others->longest = MAX(others->longest, sum->longest);
 }
@@ -276,9 +288,15 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 	}
 }
 
-/* The largest of those that are idle, or of those that are not. */
-static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *sums, bool idle,
-			  const double *rates, const char *title)
+/* Where sums of a category are shown: with those that count, or in a table of its own. */
+static enum category table_of(enum category category)
+{
+	return category_is_idle(category) ? category : CATEGORY_OTHER;
+}
+
+/* The largest of one of the tables. */
+static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *sums,
+			  enum category table, const double *rates, const char *title)
 {
 	WaitSum others = {};
 	size_t shown = 0, left = 0;
@@ -287,7 +305,7 @@ static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *
 		const WaitSum *sum = &sums->reasons[i];
 		const ReasonInfo *info = &reason_info[sum->reason];
 
-		if (sum->ns == 0 || (info->category == CATEGORY_IDLE) != idle)
+		if (sum->ns == 0 || table_of(info->category) != table)
 			continue;
 		if (shown == REASONS_SHOWN) {
 			add_sum(&others, sum);
@@ -312,9 +330,10 @@ void report_waits_print(FILE *file, const Timeline *timeline)
 	WaitSums sums = sum_up(timeline);
 	_cleanup_free_ double *rates = file_rates(timeline);
 
-	print_largest(file, timeline, &sums, /* idle= */ false, rates, "largest waits");
-	print_largest(file, timeline, &sums, /* idle= */ true, rates,
-		      "idle, not counted among them");
+	print_largest(file, timeline, &sums, CATEGORY_OTHER, rates, "largest waits");
+	print_largest(file, timeline, &sums, CATEGORY_JOBS, rates,
+		      "between jobs, not counted among them");
+	print_largest(file, timeline, &sums, CATEGORY_IDLE, rates, "idle, not counted among them");
 	vec_free(&sums.objects);
 }
 
@@ -334,6 +353,7 @@ void report_waited_objects(Json *json, const Timeline *timeline)
 		json_key_u64(json, "count", sum->count);
 		json_key_u64(json, "ns", sum->ns);
 		json_key_u64(json, "longest_ns", sum->longest);
+		json_key_u64(json, "then_runnable_ns", sum->delay_ns);
 		json_end_object(json);
 	}
 	json_end_array(json);

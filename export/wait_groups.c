@@ -121,6 +121,7 @@ static void add_wait(WaitGroups *groups, const Timeline *timeline, uint32_t numb
 	const Thread *thread = &timeline->threads.items[number];
 	const Interval *wait = &thread->intervals.items[i];
 	uint64_t ns = interval_end(thread, i) - wait->start_ns;
+	uint64_t delay_ns = wait_delay_ns(thread, i);
 	StackWaits *stack = stack_of(groups->private, timeline, thread, i);
 	WaitGroup *group =
 		group_of(groups, timeline, wait, wait_object(timeline, thread, i), stack->chain);
@@ -129,6 +130,7 @@ static void add_wait(WaitGroups *groups, const Timeline *timeline, uint32_t numb
 	if (reason_unexplained(wait_reason(wait)))
 		groups->other_ns += ns;
 	distribution_add(&group->waits, ns);
+	group->delay_ns += delay_ns == UINT64_MAX ? 0 : delay_ns;
 	add_thread(&group->threads, number);
 	distribution_add(&stack->waits, ns);
 	add_thread(&stack->threads, number);
@@ -161,7 +163,8 @@ WaitGroups wait_groups_make(const Timeline *timeline, Frames *frames, bool with_
 
 			if (wait->state == STATE_BLOCKED &&
 			    interval_end(thread, i) > wait->start_ns &&
-			    (with_idle || reason_info[wait_reason(wait)].category != CATEGORY_IDLE))
+			    (with_idle ||
+			     !category_is_idle(reason_info[wait_reason(wait)].category)))
 				add_wait(&groups, timeline, t, i);
 		}
 	}
@@ -193,6 +196,7 @@ static void settle_threads(ThreadList *list)
 void wait_group_add(WaitGroup *group, const WaitGroup *from)
 {
 	distribution_add_all(&group->waits, &from->waits);
+	group->delay_ns += from->delay_ns;
 	vec_append(&group->threads, from->threads.items, from->threads.count);
 	settle_threads(&group->threads);
 	group->objects += from->objects;

@@ -22,6 +22,7 @@ typedef struct WaitGroup {
 	size_t objects;	      /* how many: 1, but for those that were merged, and OBJECT_NONE */
 	const char *chain;    /* "read_header ← extract ← main", or "" without a user stack */
 	Distribution waits;
+	uint64_t delay_ns;  /* for which the threads then wanted a CPU */
 	ThreadList threads; /* that waited so */
 } WaitGroup;
 

@@ -114,24 +114,24 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 	Functions functions = user_functions_of(explainer, thread, wait);
 	Timeline *timeline = explainer->timeline;
 	enum reason reason = REASON_NONE;
-	const char *teller = NULL;
-	bool weak = true;
+	const char *found = NULL;
+	enum teller teller = TELLER_WEAK;
 
-	for (size_t i = 0; i < functions.count && weak; i++) {
+	for (size_t i = 0; i < functions.count && teller == TELLER_WEAK; i++) {
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
-		bool is_weak;
-		enum reason told = user_reason_of(function, &is_weak);
+		enum teller by;
+		enum reason told = user_reason_of(function, &by);
 
-		if (told == REASON_NONE || (is_weak && reason != REASON_NONE))
+		if (told == REASON_NONE || (found && by != TELLER_STRONG))
 			continue;
 		reason = told;
-		weak = is_weak;
-		teller = function;
+		teller = by;
+		found = function;
 	}
-	if (teller)
+	if (found)
 		timeline->stacks.items[wait->user_stack].evidence =
-			strings_intern(&timeline->evidence, teller) + 1;
+			strings_intern(&timeline->evidence, found) + 1;
 	return reason;
 }
 
@@ -152,7 +152,7 @@ static bool entered_by_nameless(Explainer *explainer, const Thread *thread, cons
 		if (frame->lib == LIBRARY_NONE)
 			return false;
 		if (entry && frame->lib != entry->lib)
-			return !strncmp(frames->libraries.items[entry->lib].name, "libc.so", 7) &&
+			return !strcmp(frames->libraries.items[entry->lib].name, "libc.so.6") &&
 			       entry->nameless;
 		entry = frame;
 	}
@@ -262,7 +262,8 @@ static bool may_end_by_request(const Interval *wait)
 	if (wait->reason == REASON_DIRTY_THROTTLE)
 		return false; /* a timer does */
 	return category == CATEGORY_DISK || category == CATEGORY_FAULT ||
-	       wait->reason == REASON_IO_URING || reason_unexplained(wait->reason);
+	       wait->reason == REASON_IO_URING || wait->reason == REASON_AIO ||
+	       reason_unexplained(wait->reason);
 }
 
 /* … and by who woke the thread, as far as that was recorded. */
@@ -287,15 +288,36 @@ static void drop_requests(Thread *thread)
 	thread->request_waits.count = count;
 }
 
-/* Where neither the call nor the stack says which it is (metadata, exec): what ended it does. */
+/* Where neither the call nor the stack says which it is (metadata, exec, aio): what ended it does.
+ */
 static void tell_reads(const Timeline *timeline, Thread *thread)
 {
 	for (size_t i = 0; i < thread->request_waits.count; i++) {
 		const RequestWait *wait = &thread->request_waits.items[i];
 
+		if (thread->intervals.items[wait->interval].reason == REASON_AIO)
+			thread_explain(thread, wait->interval, REASON_DISK_OTHER, RULE_REQUEST);
 		if (thread->intervals.items[wait->interval].reason == REASON_DISK_OTHER &&
 		    request_is_read(&timeline->requests.list.items[wait->request]))
 			thread_explain(thread, wait->interval, REASON_DISK_READ, RULE_REQUEST);
+	}
+}
+
+/* A faster disk would not help where a cgroup's limit holds the request back for half of the wait.
+ */
+static void find_held(const Timeline *timeline, Thread *thread)
+{
+	for (size_t i = 0; i < thread->request_waits.count; i++) {
+		const RequestWait *wait = &thread->request_waits.items[i];
+		const Request *request = &timeline->requests.list.items[wait->request];
+		const Interval *interval = &thread->intervals.items[wait->interval];
+		uint64_t ns = interval_end(thread, wait->interval) - interval->start_ns;
+		uint64_t let_go_ns = request_let_go(request);
+
+		if (request->held_ns > 0 && let_go_ns > interval->start_ns &&
+		    MIN(let_go_ns - interval->start_ns, request->held_ns) >= ns / 2)
+			thread_explain(thread, wait->interval, reason_held(interval->reason),
+				       interval->rule);
 	}
 }
 
@@ -310,14 +332,20 @@ static enum interrupt_source source_of(Explainer *explainer, uint32_t stack)
 	return source;
 }
 
+/* kernel/signal.c; compilers put the first one into the others. */
+static bool is_signal_function(const char *function)
+{
+	return !strcmp(function, "signal_wake_up_state") || !strcmp(function, "complete_signal") ||
+	       !strcmp(function, "zap_other_threads");
+}
+
 static bool is_signal(Explainer *explainer, uint32_t stack)
 {
 	Functions functions = functions_of(explainer, stack);
 
 	for (size_t i = 0; i < functions.count; i++)
-		if (!strcmp(strings_get(&explainer->frames->strings,
-					function_name(explainer, &functions, i)),
-			    "signal_wake_up_state"))
+		if (is_signal_function(strings_get(&explainer->frames->strings,
+						   function_name(explainer, &functions, i))))
 			return true;
 	return false;
 }
@@ -439,6 +467,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);
 	tell_reads(explainer->timeline, thread);
+	find_held(explainer->timeline, thread);
 	drop_holders(thread);
 	tell_faults(thread);
 }

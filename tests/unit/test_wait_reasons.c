@@ -188,6 +188,36 @@ static void test_primitives(void **state)
 	       REASON_UNINTERRUPTIBLE, REASON_EXIT, "kernel stack: do_exit ← do_group_exit");
 }
 
+/* Where the file system says what its I/O is. */
+static void test_purpose(void **state)
+{
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages "
+	       "filemap_read fuse_file_read_iter vfs_read",
+	       REASON_DISK_READ, REASON_FUSE, "kernel stack: fuse_file_read_iter ← vfs_read");
+	expect(*state,
+	       "__schedule schedule io_schedule folio_wait_bit_common folio_wait_writeback "
+	       "__filemap_fdatawait_range nfs_wb_all nfs_file_fsync do_fsync",
+	       REASON_DISK_SYNC, REASON_NETWORK_FS, "kernel stack: nfs_wb_all ← do_fsync");
+	expect(*state,
+	       "__schedule schedule io_schedule submit_bio_wait blkdev_issue_discard "
+	       "ext4_process_freed_data do_unlinkat",
+	       REASON_DISK_OTHER, REASON_DISCARD,
+	       "kernel stack: blkdev_issue_discard ← ext4_process_freed_data");
+	expect(*state,
+	       "__schedule schedule schedule_timeout wait_for_completion xfs_buf_iowait "
+	       "_xfs_buf_read xfs_buf_read_map",
+	       REASON_UNINTERRUPTIBLE, REASON_DISK_OTHER,
+	       "kernel stack: xfs_buf_iowait ← _xfs_buf_read");
+	expect(*state,
+	       "__schedule schedule schedule_timeout ___down_common __down down xfs_buf_lock "
+	       "xfs_buf_find_lock xfs_buf_get_map",
+	       REASON_UNINTERRUPTIBLE, REASON_DISK_OTHER,
+	       "kernel stack: xfs_buf_lock ← xfs_buf_find_lock");
+	expect(*state, "__schedule schedule schedule_timeout __down down console_lock",
+	       REASON_UNINTERRUPTIBLE, REASON_KERNEL_SEMAPHORE, "kernel stack: __down ← down");
+}
+
 /* A worker is idle only if it does nothing but sleep. */
 static void test_workers(void **state)
 {
@@ -196,8 +226,8 @@ static void test_workers(void **state)
 	expect(*state,
 	       "__schedule schedule schedule_timeout wait_for_completion xfs_buf_iowait "
 	       "io_issue_sqe io_worker_handle_work io_wq_worker",
-	       REASON_UNINTERRUPTIBLE, REASON_COMPLETION,
-	       "kernel stack: wait_for_completion ← xfs_buf_iowait");
+	       REASON_UNINTERRUPTIBLE, REASON_DISK_OTHER,
+	       "kernel stack: xfs_buf_iowait ← io_issue_sqe");
 	expect(*state, "__schedule schedule driver_wait io_issue_sqe io_wq_worker ret_from_fork",
 	       REASON_DISK_OTHER, REASON_DISK_OTHER, "task state");
 	/* Who makes the kernel's threads. */
@@ -269,12 +299,14 @@ static void test_request_of_a_timer(void **state)
 		wait_in(fixture, NULL, REASON_DISK_READ, RULE_STATE);
 		thread = &fixture->timeline.threads.items[0];
 		*vec_push(&thread->request_waits) = (RequestWait){0, 0};
+		*vec_push(&fixture->timeline.requests.list) = (Request){.opf = 1};
 		*vec_push(&thread->waker_stacks) = (WakerStack){
 			.user_stack = STACK_NONE,
 			.kernel_stack = kernel_stack(fixture, wakers[i]),
 		};
 		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
 		assert_int_equal(thread->request_waits.count, i);
+		vec_free(&fixture->timeline.requests.list);
 		forget(fixture);
 	}
 }
@@ -300,6 +332,38 @@ static void test_request_that_reads(void **state)
 
 		*vec_push(&thread->request_waits) = (RequestWait){0, 0};
 		*vec_push(&fixture->timeline.requests.list) = (Request){.opf = cases[i].operation};
+		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+		assert_int_equal(wait->reason, cases[i].reason);
+		vec_free(&fixture->timeline.requests.list);
+		forget(fixture);
+	}
+}
+
+/* A cgroup's limit holds the request back, for most of the wait or for less. */
+static void test_request_held_back(void **state)
+{
+	static const struct {
+		enum reason told;
+		uint64_t submit_ns, held_ns; /* the wait is from 0 to 10 */
+		enum reason reason;
+	} cases[] = {{REASON_DISK_READ, 1, 6, REASON_HELD_DISK_READ},
+		     {REASON_DISK_READ, 1, 3, REASON_DISK_READ},
+		     {REASON_DISK_SYNC, 1, 8, REASON_HELD_DISK_SYNC},
+		     {REASON_FAULT, 1, 8, REASON_HELD_FAULT},
+		     {REASON_DISK_WRITE, 1, 0, REASON_DISK_WRITE}};
+	Fixture *fixture = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const Interval *wait = wait_in(fixture, NULL, cases[i].told, RULE_SYSCALL);
+		Thread *thread = &fixture->timeline.threads.items[0];
+
+		*vec_push(&thread->request_waits) = (RequestWait){0, 0};
+		*vec_push(&fixture->timeline.requests.list) = (Request){
+			.submit_ns = cases[i].submit_ns,
+			.end_ns = 10,
+			.held_ns = cases[i].held_ns,
+			.opf = 1,
+		};
 		wait_reasons_by_stack(&fixture->timeline, fixture->frames);
 		assert_int_equal(wait->reason, cases[i].reason);
 		vec_free(&fixture->timeline.requests.list);
@@ -460,6 +524,36 @@ static void test_futexes_by_user_stack(void **state)
 		     REASON_BARRIER, "kernel stack and user stack: pthread_barrier_wait, futex");
 	expect_futex(*state, FUTEX_STACK, "__pthread_clockjoin_ex main", REASON_FUTEX, REASON_JOIN,
 		     "kernel stack and user stack: __pthread_clockjoin_ex, futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "syscall <std::sys::sync::rwlock::futex::RwLock>::read_contended",
+		     REASON_FUTEX, REASON_RWLOCK,
+		     "kernel stack and user stack: "
+		     "<std::sys::sync::rwlock::futex::RwLock>::read_contended, futex");
+	expect_futex(
+		*state, FUTEX_STACK, "syscall <std::sys::sync::once::futex::Once>::call main",
+		REASON_MUTEX, REASON_ONCE,
+		"kernel stack and user stack: <std::sys::sync::once::futex::Once>::call, futex");
+	expect_futex(*state, FUTEX_STACK, "syscall __cxa_guard_acquire main", REASON_MUTEX,
+		     REASON_ONCE, "kernel stack and user stack: __cxa_guard_acquire, futex");
+	expect_futex(*state, FUTEX_STACK, "__pthread_once_slow main", REASON_FUTEX, REASON_ONCE,
+		     "kernel stack and user stack: __pthread_once_slow, futex");
+	/* What is done once may wait itself, by its own means. */
+	expect_futex(*state, FUTEX_STACK, "syscall own_lock set_up __pthread_once_slow main",
+		     REASON_FUTEX, REASON_FUTEX, "kernel stack and user stack: syscall, futex");
+	expect_futex(*state, FUTEX_STACK, "syscall std::counting_semaphore<1l>::acquire() main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_SEMAPHORE,
+		     "kernel stack and user stack: std::counting_semaphore<1l>::acquire(), futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "syscall "
+		     "std::__atomic_futex_unsigned_base::_M_futex_wait_until "
+		     "std::__future_base::_State_baseV2::wait",
+		     REASON_MUTEX, REASON_FUTURE,
+		     "kernel stack and user stack: "
+		     "std::__atomic_futex_unsigned_base::_M_futex_wait_until, futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "__condvar_quiesce_and_switch_g1 pthread_cond_signal main", REASON_FUTEX,
+		     REASON_CONDVAR_SIGNAL,
+		     "kernel stack and user stack: __condvar_quiesce_and_switch_g1, futex");
 	/* Nobody's names. */
 	expect_futex(*state, FUTEX_STACK, "my_sem_wait pthread_mutex_lockers main",
 		     REASON_CONDVAR_OR_SEMAPHORE, REASON_CONDVAR_OR_SEMAPHORE,
@@ -499,9 +593,11 @@ int main(void)
 		WITH_FIXTURE(test_nothing_known),
 		WITH_FIXTURE(test_seen_to_happen),
 		WITH_FIXTURE(test_workers),
+		WITH_FIXTURE(test_purpose),
 		WITH_FIXTURE(test_request_of_a_timer),
 		WITH_FIXTURE(test_request_of_a_lock),
 		WITH_FIXTURE(test_request_that_reads),
+		WITH_FIXTURE(test_request_held_back),
 		WITH_FIXTURE(test_timers),
 		WITH_FIXTURE(test_futexes_by_user_stack),
 		WITH_FIXTURE(test_interrupts),
