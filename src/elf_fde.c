@@ -2,8 +2,11 @@
 /*
  * elf_fde.c - where functions begin, when nothing names them: the unwind table of a stripped
  * file has an entry (FDE) for each. .eh_frame_hdr lists them in the form that linkers write:
- * pairs of (start, place of the entry), both signed 32-bit, relative to the header.
+ * pairs of (start, place of the entry), both signed 32-bit, relative to the header. It is missing
+ * from static executables, and from those that musl's compiler wrapper links; there all of
+ * .eh_frame is read.
  */
+#include "cfi.h"
 #include "elf_symbols.h"
 #include <dwarf.h>
 #include <elf.h>
@@ -51,23 +54,31 @@ static bool is_usual(const struct header *header)
 	       header->table_encoding == (DW_EH_PE_datarel | DW_EH_PE_sdata4);
 }
 
-void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf)
+static void add_function(ElfSymbols *symbols, uint64_t start, uint64_t size)
 {
-	GElf_Shdr header_section, frame_section;
-	Elf_Scn *section = elf_section_by_name(elf, ".eh_frame_hdr", &header_section);
-	Elf_Data *table, *frame;
+	*vec_push(&symbols->candidates) = (ElfCandidate){
+		.symbol = {.start = start, .size = size, .nameless = true},
+		.limit = UINT64_MAX,
+		.source = SYMBOL_FDE,
+	};
+}
+
+/* False if there is no such list, or not in this form. */
+static bool add_listed(ElfSymbols *symbols, Elf *elf, const Elf_Data *frame, uint64_t frame_address)
+{
+	GElf_Shdr section_header;
+	Elf_Scn *section = elf_section_by_name(elf, ".eh_frame_hdr", &section_header);
+	Elf_Data *table;
 	struct header header;
-	uint64_t base = header_section.sh_addr;
+	uint64_t base;
 
 	_Static_assert(sizeof(header) == HEADER_SIZE, "LSB 10.6.2");
 	if (!elf_section_data(section, &table) || table->d_size < sizeof(header))
-		return;
-	section = elf_section_by_name(elf, ".eh_frame", &frame_section);
-	if (!elf_section_data(section, &frame))
-		return;
+		return false;
 	memcpy(&header, table->d_buf, sizeof(header));
 	if (!is_usual(&header))
-		return;
+		return false;
+	base = section_header.sh_addr;
 	header.count = MIN(header.count, (table->d_size - sizeof(header)) / sizeof(struct entry));
 	for (uint32_t i = 0; i < MIN(header.count, FDES_MAX); i++) {
 		struct entry entry;
@@ -76,13 +87,67 @@ void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf)
 		memcpy(&entry, (const uint8_t *)table->d_buf + sizeof(header) + i * sizeof(entry),
 		       sizeof(entry));
 		start = base + (int64_t)entry.start;
-		*vec_push(&symbols->candidates) = (ElfCandidate){
-			.symbol = {.start = start,
-				   .size = function_size(frame, frame_section.sh_addr,
-							 base + (int64_t)entry.fde, start),
-				   .nameless = true},
-			.limit = UINT64_MAX,
-			.source = SYMBOL_FDE,
-		};
+		add_function(symbols, start,
+			     function_size(frame, frame_address, base + (int64_t)entry.fde, start));
 	}
+	return true;
+}
+
+/* ---- entry by entry ---------------------------------------------------------- */
+
+/* In .eh_frame a CIE comes before the entries that refer to it. */
+typedef struct Cies {
+	Map index; /* offset -> list */
+	VEC(CfiCie) list;
+} Cies;
+
+static void add_cie(Cies *cies, const CfiSection *section, const CfiEntry *entry)
+{
+	CfiCie cie;
+
+	if (cfi_read_cie(section, entry, &cie) < 0)
+		return;
+	map_set(&cies->index, entry->offset, cies->list.count);
+	*vec_push(&cies->list) = cie;
+}
+
+static void add_fde(ElfSymbols *symbols, const Cies *cies, const CfiEntry *entry)
+{
+	uint32_t cie = map_get(&cies->index, entry->cie);
+	CfiFde fde;
+
+	/* A linker that drops a function leaves its entry, at 0. */
+	if (cie != MAP_NONE && !cfi_read_fde(entry, &cies->list.items[cie], &fde) && fde.pc &&
+	    fde.size)
+		add_function(symbols, fde.pc, fde.size);
+}
+
+static void add_entries(ElfSymbols *symbols, const Elf_Data *frame, uint64_t frame_address)
+{
+	CfiSection section = {.data = frame->d_buf,
+			      .size = frame->d_size,
+			      .address = frame_address,
+			      .eh_frame = true};
+	Cies cies = {};
+	uint64_t offset = 0;
+	CfiEntry entry;
+
+	for (uint32_t i = 0; i < FDES_MAX && cfi_next(&section, &offset, &entry) > 0; i++) {
+		if (entry.is_cie)
+			add_cie(&cies, &section, &entry);
+		else
+			add_fde(symbols, &cies, &entry);
+	}
+	map_free(&cies.index);
+	vec_free(&cies.list);
+}
+
+void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_section_by_name(elf, ".eh_frame", &header);
+	Elf_Data *frame;
+
+	if (elf_section_data(section, &frame) && !add_listed(symbols, elf, frame, header.sh_addr))
+		add_entries(symbols, frame, header.sh_addr);
 }

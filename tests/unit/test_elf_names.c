@@ -181,8 +181,9 @@ static size_t count_wrong_extents(const char *path, const Extents *extents, size
 static void test_stripped(void **state)
 {
 	char *folder;
-	_cleanup_free_ char *path = NULL, *library = NULL;
-	const char *paths[3];
+	_cleanup_free_ char *path = NULL, *library = NULL, *without_list = NULL;
+	const char *paths[4];
+	uint64_t start, size;
 	size_t nameless;
 
 	(void)state;
@@ -191,10 +192,15 @@ static void test_stripped(void **state)
 	folder = build("-s");
 	path = xasprintf("%s/prog", folder);
 	library = xasprintf("%s/so", folder);
-	run("cd '%s' && gcc -O2 -shared -fPIC a.c -o so && strip so", folder);
+	without_list = xasprintf("%s/unlisted", folder);
+	run("cd '%s' && gcc -O2 -shared -fPIC a.c -o so && strip so && "
+	    "gcc -O2 -s -Wl,--no-eh-frame-hdr a.c -o unlisted -lm",
+	    folder);
 	paths[0] = path;
 	paths[1] = library;
 	paths[2] = "/bin/bash";
+	paths[3] = without_list;
+	assert_false(find_section(without_list, ".eh_frame_hdr", &start, &size));
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		Extents extents = ask_readelf(paths[i]);
 
@@ -318,7 +324,7 @@ static void test_variables(void **state)
  * Any bytes of a small library changed: named or refused, within bounds (the sanitizers watch).
  * Without DWARF: libdw 0.188 itself reads beyond a spoilt .debug_line, which is why it is caged.
  */
-static void test_spoilt_files(void **state)
+static void check_spoilt(const char *options)
 {
 	_cleanup_free_ char *path = NULL, *spoilt = NULL;
 	static uint8_t bytes[1 << 20];
@@ -327,10 +333,7 @@ static void test_spoilt_files(void **state)
 	size_t size;
 	FILE *file;
 
-	(void)state;
-	if (!has_program("gcc"))
-		skip_because("no gcc");
-	folder = build("-shared -fPIC");
+	folder = build(options);
 	path = xasprintf("%s/prog", folder);
 	spoilt = xasprintf("%s/spoilt", folder);
 	file = fopen(path, "r");
@@ -362,6 +365,15 @@ static void test_spoilt_files(void **state)
 		close(fd);
 	}
 	remove_folder(folder);
+}
+
+static void test_spoilt_files(void **state)
+{
+	(void)state;
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	check_spoilt("-shared -fPIC");
+	check_spoilt("-shared -fPIC -Wl,--no-eh-frame-hdr");
 }
 
 int main(void)
