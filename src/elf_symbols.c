@@ -181,7 +181,8 @@ static int compare_candidates(const void *a, const void *b)
 
 /*
  * One symbol per start, each with a size. A function that the unwind table has in several
- * pieces is one where a symbol covers them; *covered is the end of what has names so far.
+ * pieces is one where a symbol covers them, which also has a better name than the start-up code
+ * gives it; *covered is the end of what has names so far.
  */
 static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
 			 uint64_t *covered)
@@ -189,7 +190,7 @@ static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t
 	ElfSymbol symbol = best->symbol;
 	uint64_t end = MIN(best->limit, next_start);
 
-	if (symbol.nameless && symbol.start < *covered)
+	if (best->source >= SYMBOL_ENTRY && symbol.start < *covered)
 		return;
 	if (symbol.size == 0)
 		symbol.size = end > symbol.start ? end - symbol.start : 1;

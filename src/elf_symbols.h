@@ -9,6 +9,7 @@
  *	elf_symbols_add_go(&symbols, &table);	(if it is a Go program)
  *	elf_symbols_add_plt(&symbols, elf);
  *	elf_symbols_add_fdes(&symbols, elf);
+ *	elf_symbols_add_entry(&symbols, elf);
  *	elf_symbols_settle(&symbols);
  *	symbol = elf_symbols_find(&symbols, svma);
  */
@@ -27,7 +28,14 @@ typedef struct ElfSymbol {
 } ElfSymbol;
 
 /* Where a symbol comes from, best first: which of several at one start is kept. */
-enum elf_symbol_source { SYMBOL_GLOBAL, SYMBOL_LOCAL, SYMBOL_GO, SYMBOL_PLT, SYMBOL_FDE };
+enum elf_symbol_source {
+	SYMBOL_GLOBAL,
+	SYMBOL_LOCAL,
+	SYMBOL_GO,
+	SYMBOL_PLT,
+	SYMBOL_ENTRY,
+	SYMBOL_FDE
+};
 
 /* A symbol on its way. */
 typedef struct ElfCandidate {
@@ -58,6 +66,11 @@ void elf_symbols_add_plt(ElfSymbols *symbols, Elf *elf);
 void elf_symbols_add_go(ElfSymbols *symbols, const Pclntab *table);
 /* Functions that only the unwind table tells of: starts and sizes, no names. */
 void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
+/*
+ * _start and main of an executable, which a stripped one has no symbols for, and _start of ld.so.
+ * To be called after elf_symbols_add_fdes(), which knows where they end.
+ */
+void elf_symbols_add_entry(ElfSymbols *symbols, Elf *elf);
 /* To be called once, after which the list is complete. */
 void elf_symbols_settle(ElfSymbols *symbols);
 /* The function that holds svma, or NULL. */

@@ -103,6 +103,7 @@ static void read_symbols(Object *object)
 		elf_symbols_add_go(&object->symbols, &object->go);
 	elf_symbols_add_plt(&object->symbols, object->main.elf);
 	elf_symbols_add_fdes(&object->symbols, object->main.elf);
+	elf_symbols_add_entry(&object->symbols, object->main.elf);
 	elf_symbols_settle(&object->symbols);
 }
 

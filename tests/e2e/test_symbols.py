@@ -145,7 +145,7 @@ def is_by_range(name, ranges):
 
 
 def test_stripped(context):
-    """Functions that nothing names are called by where they begin, one name for each."""
+    """Functions that nothing names are called by where they begin, one name for each; main by what _start passes on."""
     program = object_files.compile_cxx(context.path("stripped"))
     static = int(re.search(r"^([0-9a-f]+) t .*burn_static", object_files.run("nm", program),
                            re.M)[1], 16)
@@ -155,8 +155,9 @@ def test_stripped(context):
     names = {name for chain in object_files.chains_of(profile, "stripped").values()
              for name, _, _ in chain if not name.endswith("@plt")}
     check(f"fun_{static:x}" in names, f"burn_static at {static:x} is not in {names}")
+    check("main" in names, f"main is not in {names}")
     ranges = frame_ranges(program)
-    others = {name for name in names if not is_by_range(name, ranges)}
+    others = {name for name in names - {"main", "_start"} if not is_by_range(name, ranges)}
     check(not others, f"{others} are no beginnings of functions")
     check(not is_by_range(f"fun_{static + 1:x}", ranges) and not is_by_range(f"0x{static:x} (stripped)", ranges),
           "any name would do")
