@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "stack_sums.h"
+#include "firefox_rows_private.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,6 +25,12 @@ static StackObject *object_of(Counting *counting, uint32_t library)
 	return &counting->sums->objects.items[number];
 }
 
+/* Where there was no stack to walk, it is neither whole nor not. */
+static bool was_walked(const StackEnd *end)
+{
+	return end->reason != STACK_EXEC && end->reason != STACK_NO_MM;
+}
+
 static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint32_t stack)
 {
 	StackSums *sums = counting->sums;
@@ -32,8 +39,7 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 	if (stack == STACK_NONE)
 		return;
 	end = frames_stack_end(counting->frames, counting->timeline, ns_tgid, ns, stack);
-	/* There was none: neither whole nor not. */
-	if (end.reason == STACK_EXEC || end.reason == STACK_NO_MM) {
+	if (!was_walked(&end)) {
 		sums->counts[end.reason]++;
 		return;
 	}
@@ -76,6 +82,73 @@ static void count_switch_outs(Counting *counting, const Thread *thread, uint32_t
 			count_stack(counting, ns_tgid,
 				    running ? interval_end(thread, i) : interval->start_ns,
 				    interval->user_stack);
+	}
+}
+
+/* ---- running time ---------------------------------------------------------------- */
+
+static void weigh_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint32_t stack,
+			uint64_t weight_ns)
+{
+	StackSums *sums = counting->sums;
+	StackEnd end;
+
+	if (stack == STACK_NONE)
+		return;
+	end = frames_stack_end(counting->frames, counting->timeline, ns_tgid, ns, stack);
+	if (!was_walked(&end))
+		return;
+	sums->running_walked_ns += weight_ns;
+	if (end.reason == STACK_COMPLETE)
+		sums->running_whole_ns += weight_ns;
+}
+
+/* The running time that a thread has shown, interval by interval. */
+typedef struct Weighing {
+	const Thread *thread;
+	const struct TickEnd *tick_end;
+	uint32_t ns_tgid;
+	size_t tick;	     /* the next one */
+	uint64_t running_ns; /* before the interval */
+	uint64_t weighed_ns; /* up to the last tick */
+} Weighing;
+
+/*
+ * As rows_walk() weighs: a tick stands for the running time since the one before, the last one for
+ * what follows, too, and the switch-outs of a thread without ticks for the time up to each.
+ */
+static void weigh_interval(Counting *counting, Weighing *weighing, size_t i)
+{
+	const Interval *interval = &weighing->thread->intervals.items[i];
+	const Pieces pieces = pieces_begin(weighing->thread, weighing->tick_end, weighing->tick, i);
+
+	for (size_t k = pieces.tick; k < pieces.ticks_end; k++) {
+		uint64_t until = k == weighing->tick_end->last_tick
+					 ? weighing->tick_end->running_ns
+					 : weighing->running_ns + pieces.ticks[k].ns - pieces.start;
+
+		weigh_stack(counting, weighing->ns_tgid, pieces.ticks[k].ns,
+			    pieces.ticks[k].user_stack, until - weighing->weighed_ns);
+		weighing->weighed_ns = until;
+	}
+	if (!pieces.rest)
+		weigh_stack(counting, weighing->ns_tgid, pieces.end, interval->user_stack,
+			    pieces.end - pieces.start);
+	weighing->tick = pieces.ticks_end;
+	weighing->running_ns += pieces.end - pieces.start;
+}
+
+static void weigh_thread(Counting *counting, const Thread *thread, uint32_t ns_tgid,
+			 const struct TickEnd *tick_end)
+{
+	Weighing weighing = {.thread = thread, .tick_end = tick_end, .ns_tgid = ns_tgid};
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *interval = &thread->intervals.items[i];
+
+		if (interval->state == STATE_RUNNING &&
+		    interval_end(thread, i) > interval->start_ns)
+			weigh_interval(counting, &weighing, i);
 	}
 }
 
@@ -141,7 +214,9 @@ void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames)
 {
 	Counting counting = {.sums = sums, .timeline = timeline, .frames = frames};
 	const char *method = timeline_meta(timeline, "stacks");
+	RowPlan plan;
 
+	row_plan_init(&plan, timeline, 0);
 	*sums = (StackSums){.by_frame_pointers = method && !strcmp(method, "fp")};
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
@@ -151,7 +226,9 @@ void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames)
 			count_stack(&counting, ns_tgid, thread->ticks.items[k].ns,
 				    thread->ticks.items[k].user_stack);
 		count_switch_outs(&counting, thread, ns_tgid);
+		weigh_thread(&counting, thread, ns_tgid, &plan.tick_ends[i]);
 	}
+	row_plan_free(&plan);
 	map_free(&counting.object_index);
 	sort_out(sums, frames);
 }
@@ -162,9 +239,23 @@ void stack_sums_free(StackSums *sums)
 	vec_free(&sums->shorts);
 }
 
+/* Rounded down: what is not whole is never said to be. Nothing if all is. */
+static char *running_text(const StackSums *sums)
+{
+	uint64_t parts;
+
+	if (sums->running_walked_ns == 0 ||
+	    (sums->running_whole_ns == sums->running_walked_ns && sums->whole == sums->walked))
+		return xstrdup("");
+	parts = (uint64_t)((unsigned __int128)sums->running_whole_ns * 1000 /
+			   sums->running_walked_ns);
+	return xasprintf("; %" PRIu64 ".%" PRIu64 " %% of running time has whole stacks",
+			 parts / 10, parts % 10);
+}
+
 char *stack_sums_line(const StackSums *sums)
 {
-	_cleanup_free_ char *guessed = NULL, *pointers = NULL;
+	_cleanup_free_ char *guessed = NULL, *pointers = NULL, *running = NULL;
 	uint64_t parts = sums->walked ? sums->whole * 10000 / sums->walked : 0;
 
 	if (sums->walked == 0)
@@ -179,9 +270,10 @@ char *stack_sums_line(const StackSums *sums)
 			? xasprintf(", %" PRIu64 " by frame pointers alone: may be short or wrong",
 				    sums->counts[STACK_FRAME_POINTERS])
 			: xstrdup("");
+	running = running_text(sums);
 	if (sums->whole == sums->walked)
-		return xasprintf("%" PRIu64 " walked, 100 %% whole%s", sums->walked, guessed);
-	/* Rounded down: what is not whole is never said to be. */
-	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%02" PRIu64 " %% whole%s%s", sums->walked,
-			 parts / 100, parts % 100, guessed, pointers);
+		return xasprintf("%" PRIu64 " walked, 100 %% whole%s%s", sums->walked, guessed,
+				 running);
+	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%02" PRIu64 " %% whole%s%s%s",
+			 sums->walked, parts / 100, parts % 100, guessed, pointers, running);
 }

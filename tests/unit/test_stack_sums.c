@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Stacks counted by reference, as the report, its JSON and the profile tell it. */
 #include "firefox.h"
+#include "firefox_rows.h"
 #include "hand_timeline.h"
 #include "json_reader.h"
 #include "make_record.h"
 #include "report.h"
 #include "stack_sums.h"
+#include <inttypes.h>
 
 #define MS    NSEC_PER_MSEC
 #define PID   7
@@ -301,8 +303,8 @@ static void test_text(void **state)
 	add_switch_outs(fixture, GUESSED, 4);
 	add_switch_outs(fixture, STALE, 4);
 	hand_finish(fixture->timeline);
-	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % whole, "
-				"4 guessed in part\n"
+	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % whole, 4 guessed in part; "
+				"98.6 % of running time has whole stacks\n"
 				"             6  gap in unwind table  libbar.so\n"
 				"             4  no unwind table      [anon]\n"
 				"             4  table out of date    libfoo.so\n"
@@ -318,7 +320,8 @@ static void test_all_whole(void **state)
 	check_contains(fixture, "\nstacks: 20001 walked, 100 % whole\n\n");
 	/* Not even nearly all is all. */
 	add_switch_outs(fixture, LOST, 1);
-	check_contains(fixture, "\nstacks: 20002 walked, 99.99 % whole\n"
+	check_contains(fixture, "\nstacks: 20002 walked, 99.99 % whole; "
+				"99.9 % of running time has whole stacks\n"
 				"             1  stack lost  [unknown]\n");
 }
 
@@ -330,7 +333,8 @@ static void test_frame_pointers(void **state)
 	fixture->timeline->stacks.items[WHOLE].tables_ns = 0;
 	add_switch_outs(fixture, WHOLE, 5);
 	check_contains(fixture, "stacks: 5 walked, 0.00 % whole, "
-				"5 by frame pointers alone: may be short or wrong\n\n");
+				"5 by frame pointers alone: may be short or wrong; "
+				"0.0 % of running time has whole stacks\n\n");
 	hand_meta(fixture->timeline, "stacks", "fp");
 	check_contains(fixture, "stacks: 5 walked by frame pointers, may be short or wrong\n\n");
 }
@@ -348,10 +352,13 @@ static void test_borders_of_the_window(void **state)
 	interval(fixture, STATE_RUNNING, REASON_NONE, GAP);
 	intervals = fixture->timeline->threads.items[0].intervals.items;
 	count = fixture->timeline->threads.items[0].intervals.count;
-	check_contains(fixture, "stacks: 5 walked, 60.00 % whole\n");
+	check_contains(fixture, "stacks: 5 walked, 60.00 % whole; "
+				"0.0 % of running time has whole stacks\n");
 	intervals[0].flags = INTERVAL_OPEN_START;
 	intervals[count - 1].flags = INTERVAL_OPEN_END;
-	check_contains(fixture, "stacks: 3 walked, 100 % whole\n");
+	/* The last run goes on behind the window, and is weighed by the stack that it has there. */
+	check_contains(fixture, "stacks: 3 walked, 100 % whole; "
+				"0.0 % of running time has whole stacks\n");
 }
 
 /* A thread that is woken as the window begins has the stack of a switch-out before the window. */
@@ -371,7 +378,121 @@ static void test_preempted_at_the_start(void **state)
 
 	interval(fixture, STATE_RUNNABLE, REASON_PREEMPTED, GAP);
 	add_switch_outs(fixture, WHOLE, 3);
-	check_contains(fixture, "stacks: 4 walked, 75.00 % whole\n");
+	check_contains(fixture, "stacks: 4 walked, 75.00 % whole; "
+				"100.0 % of running time has whole stacks\n");
+}
+
+/* ---- running time ------------------------------------------------------------------------ */
+
+static bool running_is(const Fixture *fixture, uint64_t ns, uint64_t whole_ns)
+{
+	StackSums sums;
+	bool same;
+
+	stack_sums_init(&sums, fixture->timeline, fixture->frames);
+	same = sums.running_walked_ns == ns && sums.running_whole_ns == whole_ns;
+	stack_sums_free(&sums);
+	return same;
+}
+
+static uint32_t add_thread(const Fixture *fixture, uint32_t tid)
+{
+	return hand_thread(fixture->timeline, 0, tid, "more", 0, 1000 * MS);
+}
+
+static void add_run(const Fixture *fixture, uint32_t thread, uint64_t from, uint64_t to,
+		    uint32_t stack)
+{
+	hand_interval(fixture->timeline, thread, from, STATE_RUNNING, REASON_NONE)->user_stack =
+		stack;
+	hand_interval(fixture->timeline, thread, to, STATE_BLOCKED, REASON_SLEEP)->user_stack =
+		stack;
+}
+
+static void add_tick(const Fixture *fixture, uint32_t thread, uint64_t ns, uint32_t stack)
+{
+	hand_tick(fixture->timeline, thread, ns, true)->user_stack = stack;
+}
+
+/* A tick stands for the time since the one before, the last one for the rest as well. */
+static void test_running_time(void **state)
+{
+	Fixture *fixture = *state;
+	uint32_t thread;
+	Node *node;
+	char *text;
+
+	add_run(fixture, fixture->thread, 0, 10 * MS, GAP);
+	add_tick(fixture, fixture->thread, 4 * MS, WHOLE);
+	add_tick(fixture, fixture->thread, 6 * MS, GAP);
+	add_run(fixture, fixture->thread, 100 * MS, 110 * MS, GAP);
+	add_tick(fixture, fixture->thread, 103 * MS, COPIED);
+	assert_true(running_is(fixture, 20 * MS, 18 * MS));
+	assert_false(running_is(fixture, 20 * MS, 18 * MS + 1));
+	/* Without ticks: the switch-outs' stacks. */
+	thread = add_thread(fixture, PID + 1);
+	add_run(fixture, thread, 0, 30 * MS, GAP);
+	add_run(fixture, thread, 40 * MS, 45 * MS, WHOLE);
+	assert_true(running_is(fixture, 55 * MS, 23 * MS));
+	/* A thread that has no user stack has no share in either. */
+	thread = add_thread(fixture, PID + 2);
+	add_run(fixture, thread, 0, 30 * MS, STACK_NONE);
+	add_tick(fixture, thread, 10 * MS, STACK_NONE);
+	assert_true(running_is(fixture, 55 * MS, 23 * MS));
+	hand_finish(fixture->timeline);
+	check_contains(fixture, " % whole; 41.8 % of running time has whole stacks\n");
+	text = print(fixture, true);
+	node = node_read(text);
+	assert_true(is(node_get(node, "stacks"), "running_walked_ns", 55 * MS));
+	assert_true(is(node_get(node, "stacks"), "running_whole_ns", 23 * MS));
+	node_free(node);
+	free(text);
+}
+
+/* The same by the rows that the profile and the report's places have, and by their stacks' roots.
+ */
+typedef struct ByRows {
+	Tables *tables;
+	uint64_t ns, whole_ns;
+} ByRows;
+
+static void add_row(void *user, const Row *row)
+{
+	ByRows *rows = user;
+	enum category category = tables_leaf_category(rows->tables, row->stack);
+	uint32_t root = row->stack, prefix;
+	const char *name;
+
+	while ((prefix = tables_stack_prefix(rows->tables, root)) != UINT32_MAX)
+		root = prefix;
+	name = tables_leaf_name(rows->tables, root);
+	if ((category != CATEGORY_USER && category != CATEGORY_KERNEL) ||
+	    !strcmp(name, "[kernel]") || !strcmp(name, "[no stack]"))
+		return;
+	rows->ns += row->weight_ns;
+	if (strncmp(name, "[truncated", strlen("[truncated")) && strcmp(name, "[stack lost]"))
+		rows->whole_ns += row->weight_ns;
+}
+
+static void test_running_time_is_that_of_the_rows(void **state)
+{
+	Fixture *fixture = *state;
+	ByRows rows = {.tables = tables_new(fixture->timeline, fixture->frames)};
+	uint32_t thread = add_thread(fixture, PID + 1);
+	RowPlan plan;
+
+	live_long(fixture, 3);
+	for (int i = 0; i < 20; i++)
+		add_run(fixture, thread, 10 * MS * i, 10 * MS * i + i * MS / 4,
+			i % 3 ? WHOLE : GAP);
+	row_plan_init(&plan, fixture->timeline, 0);
+	for (uint32_t i = 0; i < fixture->timeline->threads.count; i++)
+		rows_walk(rows.tables, &plan, i, true, add_row, &rows);
+	print_message("%" PRIu64 " of %" PRIu64 " ns\n", rows.whole_ns, rows.ns);
+	assert_true(rows.whole_ns > 0 && rows.whole_ns < rows.ns);
+	assert_true(running_is(fixture, rows.ns, rows.whole_ns));
+	row_plan_free(&plan);
+	tables_free(rows.tables);
 }
 
 static void test_profile(void **state)
@@ -438,6 +559,8 @@ int main(void)
 		WITH_FIXTURE(test_borders_of_the_window),
 		WITH_FIXTURE(test_woken_at_the_start),
 		WITH_FIXTURE(test_preempted_at_the_start),
+		WITH_FIXTURE(test_running_time),
+		WITH_FIXTURE(test_running_time_is_that_of_the_rows),
 		WITH_FIXTURE(test_profile),
 		cmocka_unit_test(test_words_are_unique),
 	};
