@@ -5,6 +5,7 @@
 #include "frames_private.h"
 #include "run_time.h"
 #include "stack_frames.h"
+#include "symbol_record.h"
 #include <string.h>
 
 /* How deep under the leaf tracing's own frames may begin. */
@@ -108,6 +109,13 @@ static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
 	       run_time_is_c_library(frames->libraries.items[frame.lib].name);
 }
 
+/* A piece of code without symbols may have many functions in it. */
+static bool is_one_function(const Frames *frames, const Frame *frame)
+{
+	return frame->named && strncmp(strings_get(&frames->strings, frame->function),
+				       SYMBOL_GAP_PREFIX, strlen(SYMBOL_GAP_PREFIX)) != 0;
+}
+
 /*
  * How many frames are left of a deep stack that ends in one address over and over: a frame
  * pointer that points at itself. It is a recursion, and all are left, if the
@@ -127,7 +135,7 @@ static size_t count_without_loop(Frames *frames, const Walked *walked)
 		return 1;
 	caller = walked_frame(frames, walked, first);
 	callee = walked_frame(frames, walked, first - 1);
-	if (caller.named && callee.named && caller.lib == callee.lib &&
+	if (is_one_function(frames, &caller) && callee.named && caller.lib == callee.lib &&
 	    caller.function_start == callee.function_start)
 		return stack->count;
 	return first + 1;

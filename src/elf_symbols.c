@@ -6,6 +6,7 @@
  * number, so sizes are bounded here and sums are checked before use.
  */
 #include "elf_symbols.h"
+#include "elf_file.h"
 #include <elf.h>
 #include <string.h>
 
@@ -230,6 +231,54 @@ const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma)
 			return symbol;
 	}
 	return NULL;
+}
+
+static bool is_within(uint64_t svma, uint64_t start, uint64_t size, ElfExtent *ret_extent)
+{
+	*ret_extent = (ElfExtent){start, elf_end_of(start, size)};
+	return svma >= start && svma < ret_extent->end;
+}
+
+/* The section of code that svma lies in. */
+static bool find_code_section(Elf *elf, uint64_t svma, ElfExtent *ret_extent)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type != SHT_NOBITS &&
+		    header.sh_flags & SHF_ALLOC && header.sh_flags & SHF_EXECINSTR &&
+		    is_within(svma, header.sh_addr, header.sh_size, ret_extent))
+			return true;
+	return false;
+}
+
+static bool find_code_segment(Elf *elf, uint64_t svma, ElfExtent *ret_extent)
+{
+	GElf_Phdr segment;
+
+	for (unsigned i = 0; i < ELF_LOADS_MAX && gelf_getphdr(elf, i, &segment); i++)
+		if (segment.p_type == PT_LOAD && segment.p_flags & PF_X &&
+		    is_within(svma, segment.p_vaddr, segment.p_filesz, ret_extent))
+			return true;
+	return false;
+}
+
+bool elf_symbols_find_gap(const ElfSymbols *symbols, Elf *elf, uint64_t svma, ElfExtent *ret_gap)
+{
+	size_t next = partition_point(middle, symbols->list.count,
+				      symbols->list.items[middle].start <= svma);
+
+	if (!find_code_section(elf, svma, ret_gap) && !find_code_segment(elf, svma, ret_gap))
+		return false;
+	for (size_t back = 0; back < MIN(next, (size_t)NESTED_MAX); back++) {
+		const ElfSymbol *symbol = &symbols->list.items[next - 1 - back];
+
+		ret_gap->start = MAX(ret_gap->start, elf_end_of(symbol->start, symbol->size));
+	}
+	if (next < symbols->list.count)
+		ret_gap->end = MIN(ret_gap->end, symbols->list.items[next].start);
+	return true;
 }
 
 /* The smallest; of one place the one that is called so, not a name of the library's own. */

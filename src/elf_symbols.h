@@ -27,6 +27,10 @@ typedef struct ElfSymbol {
 	bool nameless;	/* known from the unwind table only */
 } ElfSymbol;
 
+typedef struct ElfExtent {
+	uint64_t start, end;
+} ElfExtent;
+
 /* Where a symbol comes from, best first: which of several at one start is kept. */
 enum elf_symbol_source {
 	SYMBOL_GLOBAL,
@@ -75,6 +79,12 @@ void elf_symbols_add_entry(ElfSymbols *symbols, Elf *elf);
 void elf_symbols_settle(ElfSymbols *symbols);
 /* The function that holds svma, or NULL. */
 const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma);
+/*
+ * The code around svma, which lies in no function, of which nothing says what functions it has:
+ * from the end of the one before to the start of the next one in the same section (or segment, in
+ * a file without sections). False if there is no code.
+ */
+bool elf_symbols_find_gap(const ElfSymbols *symbols, Elf *elf, uint64_t svma, ElfExtent *ret_gap);
 /* The variable that holds svma, one of the addresses, or NULL. */
 const ElfSymbol *elf_symbols_find_data(const ElfSymbols *symbols, uint64_t svma);
 void elf_symbols_free(ElfSymbols *symbols);

@@ -148,16 +148,35 @@ static int emit(Object *object, const ElfSymbol *symbol, uint64_t function, uint
 	return object->host->emit(object->host->user, record);
 }
 
-/* Of what is no function: the variable there, if there is one. */
-static int emit_variable(Object *object, uint64_t address)
+/*
+ * Assembly often has neither symbols nor unwind tables. One name for such a piece of code says more
+ * than each of its addresses.
+ */
+static int emit_gap(Object *object, uint64_t address)
 {
-	const ElfSymbol *symbol = elf_symbols_find_data(&object->symbols, address);
+	uint64_t base = object->request->base_svma;
 	_cleanup_free_ char *name = NULL;
 	struct rec_symbol *record;
+	ElfExtent gap;
 
-	if (!symbol)
+	if (!elf_symbols_find_gap(&object->symbols, object->main.elf, address, &gap))
 		return 0;
-	name = symbol_name(object, symbol);
+	name = xasprintf(SYMBOL_GAP_PREFIX "0x%" PRIx64 "-0x%" PRIx64 "]", gap.start - base,
+			 gap.end - base);
+	symbol_record_begin(&object->record, address);
+	symbol_record_add(&object->record, name, "", 0);
+	record = symbol_record_finish(&object->record, NULL);
+	record->h.flags |= SYMBOL_NAMELESS;
+	record->function = gap.start;
+	record->function_size = symbol_record_size(gap.end - gap.start);
+	return object->host->emit(object->host->user, record);
+}
+
+static int emit_variable(Object *object, const ElfSymbol *symbol, uint64_t address)
+{
+	_cleanup_free_ char *name = symbol_name(object, symbol);
+	struct rec_symbol *record;
+
 	symbol_record_begin(&object->record, address);
 	symbol_record_add(&object->record, name, "", 0);
 	record = symbol_record_finish(&object->record, NULL);
@@ -175,10 +194,13 @@ static int emit_symbols(Object *object)
 	int r = 0;
 
 	for (size_t i = 0; i < request->count && r == 0; i++) {
-		const ElfSymbol *symbol = elf_symbols_find(&object->symbols, request->addresses[i]);
+		uint64_t address = request->addresses[i];
+		const ElfSymbol *symbol = elf_symbols_find(&object->symbols, address);
 
 		if (!symbol) {
-			r = emit_variable(object, request->addresses[i]);
+			const ElfSymbol *data = elf_symbols_find_data(&object->symbols, address);
+
+			r = data ? emit_variable(object, data, address) : emit_gap(object, address);
 			continue;
 		}
 		if (symbol != last) {
@@ -186,7 +208,7 @@ static int emit_symbols(Object *object)
 			name = symbol_name(object, symbol);
 			last = symbol;
 		}
-		symbol_record_begin(&object->record, request->addresses[i]);
+		symbol_record_begin(&object->record, address);
 		symbol_record_add(&object->record, name, "", 0);
 		r = emit(object, symbol, 0, 0);
 	}

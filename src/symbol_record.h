@@ -14,6 +14,12 @@
 #include "records.h"
 #include "util.h"
 
+/*
+ * A NAMELESS name that begins so is that of a piece of code, "[no symbols 0x1000-0x2000]", in which
+ * neither symbols nor the unwind table have functions: `function` is where it begins.
+ */
+#define SYMBOL_GAP_PREFIX "[no symbols "
+
 typedef struct SymbolRecord {
 	VEC(uint8_t) bytes;
 } SymbolRecord;

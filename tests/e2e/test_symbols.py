@@ -137,10 +137,11 @@ def frame_ranges(program):
 
 
 def is_by_range(name, ranges):
-    """A name of a function, or, in start-up code that the unwind table does not know, of an address."""
-    address = re.fullmatch(r"0x([0-9a-f]+) \(stripped\)", name)
-    if address:
-        return not any(begin <= int(address[1], 16) < end for begin, end in ranges)
+    """A name of a function, or, in start-up code that the unwind table does not know, of a piece of code."""
+    piece = re.fullmatch(r"\[no symbols 0x([0-9a-f]+)-0x([0-9a-f]+)\]", name)
+    if piece:
+        first, last = (int(number, 16) for number in piece.groups())
+        return not any(begin < last and first < end for begin, end in ranges)
     return name in {f"fun_{begin:x}" for begin, _ in ranges}
 
 
@@ -159,8 +160,8 @@ def test_stripped(context):
     ranges = frame_ranges(program)
     others = {name for name in names - {"main", "_start"} if not is_by_range(name, ranges)}
     check(not others, f"{others} are no beginnings of functions")
-    check(not is_by_range(f"fun_{static + 1:x}", ranges) and not is_by_range(f"0x{static:x} (stripped)", ranges),
-          "any name would do")
+    check(not is_by_range(f"fun_{static + 1:x}", ranges) and
+          not is_by_range(f"[no symbols 0x{static:x}-0x{static + 1:x}]", ranges), "any name would do")
 
 
 def test_deleted_while_it_runs(context):

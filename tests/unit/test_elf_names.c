@@ -250,6 +250,150 @@ static void test_starts_are_those_of_nm(void **state)
 	remove_folder(folder);
 }
 
+/* ---- code that nothing describes ----------------------------------------------------------- */
+
+#define ASSEMBLY                                                                                   \
+	".text\n.globl one, two\n.hidden one, two\n"                                               \
+	"one: .fill 200, 1, 0x90\nret\ntwo: .fill 100, 1, 0x90\nret\n"                             \
+	".section .note.GNU-stack, \"\", @progbits\n"
+
+/* What a piece that holds the address must be, by what readelf says of functions. */
+static Extent gap_around(uint64_t address, Extent section, const Extents *functions)
+{
+	for (size_t i = 0; i < functions->count; i++) {
+		Extent function = functions->items[i];
+
+		if (function.end <= address)
+			section.start = MAX(section.start, function.end);
+		else if (function.start > address)
+			section.end = MIN(section.end, function.start);
+		else
+			return (Extent){};
+	}
+	return section;
+}
+
+/* Each byte of the section; those outside of functions are counted. */
+static size_t count_wrong_gaps(const char *path, Extent section, const Extents *functions,
+			       size_t *ret_outside)
+{
+	size_t count = section.end - section.start, wrong = 0;
+	uint64_t *addresses = xcalloc(count, sizeof(*addresses));
+	Naming naming = {.addresses = addresses, .count = count};
+
+	*ret_outside = 0;
+	for (size_t i = 0; i < count; i++)
+		addresses[i] = section.start + i;
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	for (size_t i = 0; i < count; i++) {
+		const struct rec_symbol *symbol = naming.answers[i];
+		Extent gap = gap_around(addresses[i], section, functions);
+		_cleanup_free_ char *name =
+			xasprintf("[no symbols 0x%" PRIx64 "-0x%" PRIx64 "]", gap.start, gap.end);
+
+		if (gap.end == 0) {
+			wrong += !symbol || *name_at(&naming, i) == '[';
+			continue;
+		}
+		(*ret_outside)++;
+		wrong += !symbol || symbol->function != gap.start ||
+			 symbol->function_size != gap.end - gap.start ||
+			 !(symbol->h.flags & SYMBOL_NAMELESS) ||
+			 strcmp(name_at(&naming, i), name) != 0;
+	}
+	free_naming(&naming);
+	free(addresses);
+	return wrong;
+}
+
+static char *build_with_assembly(void)
+{
+	char *folder = make_folder();
+
+	write_file(folder, "a.c", "int before(int x) { return x * 3; }\n");
+	write_file(folder, "b.S", ASSEMBLY);
+	write_file(folder, "c.c", "int data = 1; int after(int x) { return x + 7; }\n");
+	run("cd '%s' && gcc -O2 -shared -fPIC -fvisibility=hidden a.c b.S c.c -o whole && "
+	    "strip -s -o lib whole",
+	    folder);
+	return folder;
+}
+
+static uint64_t address_by_nm(const char *folder, const char *name)
+{
+	_cleanup_free_ char *text = output_of("nm '%s/whole' | grep ' %s$'", folder, name);
+
+	return strtoull(text, NULL, 16);
+}
+
+static void test_gaps(void **state)
+{
+	_cleanup_free_ char *path = NULL;
+	Extents functions, altered = {};
+	uint64_t start, size, addresses[3];
+	Naming naming = {.addresses = addresses, .count = ARRAY_LEN(addresses)};
+	size_t outside;
+	char *folder;
+
+	(void)state;
+	if (!has_program("gcc") || !has_program("readelf"))
+		skip_because("no gcc or no readelf");
+	folder = build_with_assembly();
+	path = xasprintf("%s/lib", folder);
+	functions = ask_readelf(path);
+	assert_true(find_section(path, ".text", &start, &size));
+	assert_int_equal(
+		count_wrong_gaps(path, (Extent){start, start + size}, &functions, &outside), 0);
+	print_message("%zu of %" PRIu64 " bytes in no function\n", outside, size);
+	assert_true(outside >= 302 && outside < size);
+	/* The truth altered: one function less. */
+	vec_append(&altered, functions.items, functions.count - 1);
+	assert_true(count_wrong_gaps(path, (Extent){start, start + size}, &altered, &outside) > 0);
+	/* Both functions of the assembly have one name; data have none. */
+	addresses[0] = address_by_nm(folder, "one");
+	addresses[1] = address_by_nm(folder, "two") + 5;
+	addresses[2] = address_by_nm(folder, "data");
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	assert_string_equal(name_at(&naming, 0), name_at(&naming, 1));
+	assert_null(naming.answers[2]);
+	free_naming(&naming);
+	vec_free(&functions);
+	vec_free(&altered);
+	remove_folder(folder);
+}
+
+/* Without section headers, a segment of code is one piece. */
+static void test_gap_without_sections(void **state)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL, *name = NULL;
+	uint64_t address, start, size;
+	Naming naming = {.addresses = &address, .count = 1};
+	Elf64_Ehdr header;
+	char *folder;
+	FILE *file;
+
+	(void)state;
+	if (!has_program("gcc") || !has_program("readelf"))
+		skip_because("no gcc or no readelf");
+	folder = build_with_assembly();
+	path = xasprintf("%s/lib", folder);
+	text = output_of("readelf -lW '%s' | awk '$1 == \"LOAD\" && / R E / { print $3, $5 }'",
+			 path);
+	assert_int_equal(sscanf(text, "%" SCNx64 " %" SCNx64, &start, &size), 2);
+	file = fopen(path, "r+");
+	assert_int_equal(fread(&header, sizeof(header), 1, file), 1);
+	header.e_shoff = header.e_shnum = header.e_shstrndx = 0;
+	rewind(file);
+	assert_int_equal(fwrite(&header, sizeof(header), 1, file), 1);
+	assert_int_equal(fclose(file), 0);
+	name = xasprintf("[no symbols 0x%" PRIx64 "-0x%" PRIx64 "]", start, start + size);
+	address = address_by_nm(folder, "two");
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	assert_string_equal(name_at(&naming, 0), name);
+	free_naming(&naming);
+	remove_folder(folder);
+}
+
 /* ---- variables ----------------------------------------------------------------------------- */
 
 #define VARIABLES                                                                                  \
@@ -382,6 +526,8 @@ int main(void)
 		cmocka_unit_test(test_plt),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_starts_are_those_of_nm),
+		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_gap_without_sections),
 		cmocka_unit_test(test_variables),
 		cmocka_unit_test(test_spoilt_files),
 	};

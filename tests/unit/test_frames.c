@@ -372,6 +372,16 @@ static void test_loops(void **state)
 	assert_int_equal(frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
 					STACK_NONE, false, &indexes),
 			 101);
+	/* A piece of code without symbols is not a function that calls itself. */
+	pcs[0] = AVMA + 0x4000;
+	for (size_t i = 1; i < ARRAY_LEN(pcs); i++)
+		pcs[i] = AVMA + 0x4101;
+	give_symbol(fixture, 1, 0x4000, 0x3f00, "[no symbols 0x2f00-0x3200]", NULL);
+	give_symbol(fixture, 1, 0x4100, 0x3f00, "[no symbols 0x2f00-0x3200]", NULL);
+	stack = add_stack(fixture, STACK_USER, STACK_TRUNCATED, pcs, 100);
+	assert_string_equal(resolve(fixture, 50, stack, STACK_NONE, false),
+			    "[truncated: no frame pointers];[no symbols 0x2f00-0x3200];"
+			    "[no symbols 0x2f00-0x3200]");
 }
 
 /* A capture with stacks, none of which has a frame. */
