@@ -96,7 +96,7 @@ static void tell_rival(const FactSink *sink, const Interval *interval)
 		tell_text(sink, "ranInstead", rival);
 		tell_task(sink, "rival", interval->rival);
 	}
-	if (interval->state == STATE_RUNNABLE && !(interval->flags & INTERVAL_OPEN_END))
+	if (interval->state == STATE_RUNNABLE && interval->cpu != INTERVAL_CPU_UNKNOWN)
 		tell_number(sink, "cpu", interval->cpu);
 }
 

@@ -42,23 +42,29 @@ typedef struct Interval {
 	uint32_t waker;	   /* who ended it (STATE_BLOCKED) or began it (REASON_WOKEN):
 			      Timeline::tasks, or THREAD_NONE */
 	uint16_t cpu;	   /* STATE_RUNNING: where; STATE_BLOCKED: where it was woken;
-			      STATE_RUNNABLE: where it was preempted, or runs next */
+			      STATE_RUNNABLE: which one it waited for (INTERVAL_MIGRATED: where it
+			      was preempted), or INTERVAL_CPU_UNKNOWN */
 	int16_t syscall;   /* STATE_BLOCKED: -1 none */
 	uint8_t state : 4; /* enum thread_state */
 	uint8_t sleep : 4; /* STATE_BLOCKED: enum sleep_state */
 	uint8_t reason;	   /* enum reason: of blocked and runnable intervals */
 	uint8_t rule;	   /* enum reason_rule: what the reason rests on */
 	uint8_t flags;	   /* enum interval_flags */
-	uint32_t rival;	   /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: who had the CPU:
-			      took it from this thread, or had it until this thread got it.
-			      STATE_BLOCKED: who had the lock that was waited for */
+	uint32_t rival;	   /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: the task (or
+			      CPU_IDLE) that took the CPU from this thread, or had it until this
+			      thread got it; what had it in between is not told by this.
+			      STATE_BLOCKED: the holder of the lock that was waited for */
 } Interval;
 
 enum interval_flags {
 	INTERVAL_OPEN_START = 1 << 0, /* began before the window */
 	INTERVAL_OPEN_END = 1 << 1,   /* still going on at the end of the window */
 	INTERVAL_WAKER_IRQ = 1 << 2,  /* an interrupt was the waker; waker is THREAD_NONE */
+	/* STATE_RUNNABLE: it was moved to another CPU; no record tells when. */
+	INTERVAL_MIGRATED = 1 << 3,
 };
+
+#define INTERVAL_CPU_UNKNOWN UINT16_MAX
 
 /* A timer tick. */
 typedef struct Tick {

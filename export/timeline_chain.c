@@ -189,21 +189,22 @@ static void end_unwoken_wait(Life *life, Interval *wait, uint64_t ns)
 	chain_push(life, ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
 }
 
-/* Who had the CPU, THREAD_NONE if nobody: the idle task. */
+/* The task on the other side of the switch. */
 static uint32_t rival_of(TimelineBuilder *builder, const SwitchSide *side)
 {
-	return side->rival ? tasks_reference(builder, side->rival) : THREAD_NONE;
+	return side->rival ? tasks_reference(builder, side->rival) : CPU_IDLE;
 }
 
-/* A thread that was preempted knows by whom; who was woken had to wait for who ran before it. */
+/*
+ * The switch-out of a thread that was preempted tells the preemptor. Of one that was woken the
+ * first switch that tells anything is the one that ends the wait.
+ */
 static void end_queueing(TimelineBuilder *builder, Life *life, const SwitchSide *side)
 {
 	Interval *last = chain_last(life);
 
-	if (last->state != STATE_RUNNABLE || last->reason != REASON_WOKEN)
-		return;
-	last->cpu = side->cpu;
-	last->rival = rival_of(builder, side);
+	if (last->state == STATE_RUNNABLE && last->reason == REASON_WOKEN)
+		last->rival = rival_of(builder, side);
 }
 
 void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *side)
@@ -494,6 +495,13 @@ static void complete_wait(TimelineBuilder *builder, Life *life, const struct rec
 	add_owner(builder, life, record);
 }
 
+/* Captures of versions that recorded no CPU here do not have the setting, either. */
+static uint16_t snapshot_cpu(const TimelineBuilder *builder, const struct rec_snapshot *record)
+{
+	return timeline_meta(builder->timeline, "cpus_online") ? record->task_cpu
+							       : INTERVAL_CPU_UNKNOWN;
+}
+
 void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
 {
 	if (life->ended)
@@ -506,6 +514,7 @@ void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snaps
 		life->end_seen = true;
 		life->end_seq = record->seq;
 		life->end_flags = record->h.flags;
+		life->end_cpu = snapshot_cpu(builder, record);
 	} else if (!life->seq_known) {
 		apply_snapshot(builder, life, record);
 	} else {

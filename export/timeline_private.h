@@ -98,6 +98,7 @@ typedef struct Life {
 
 	bool end_seen; /* the snapshot at the end of the window, if no switch came after it: */
 	uint16_t end_seq;
+	uint16_t end_cpu; /* in whose queue it was, or INTERVAL_CPU_UNKNOWN */
 	uint8_t end_flags;
 
 	/*

@@ -295,9 +295,36 @@ static void explain_unknown(Interval *interval)
 	interval->rule = interval->reason == REASON_LOST ? RULE_LOSS : RULE_NUMBERS;
 }
 
-/* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
-static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
+/*
+ * Of interval i of the whole chain: the CPU that the thread got after it or, if the recording ended
+ * before, in whose queue it was then.
+ */
+static uint16_t cpu_after(const Life *life, size_t i)
 {
+	const Interval *next = &life->thread.intervals.items[i + 1];
+
+	if (i + 1 < life->thread.intervals.count)
+		return next->state == STATE_RUNNING ? next->cpu : INTERVAL_CPU_UNKNOWN;
+	return life->end_seen && !life->ended ? life->end_cpu : INTERVAL_CPU_UNKNOWN;
+}
+
+/*
+ * A wake-up does not tell which queue it puts the thread into, so the CPU that the thread got is
+ * taken for the one that it waited for. A thread that was preempted began in the queue of its
+ * CPU. If it got another one it was moved, and no record tells when.
+ */
+static void settle_cpu(Interval *wait, uint16_t after)
+{
+	if (wait->reason == REASON_WOKEN || after == INTERVAL_CPU_UNKNOWN)
+		wait->cpu = after;
+	else if (wait->cpu != after)
+		wait->flags |= INTERVAL_MIGRATED;
+}
+
+/* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
+static void cut_chain(Life *life, uint64_t chain_end_ns, bool alive)
+{
+	Thread *thread = &life->thread;
 	Interval *items = thread->intervals.items;
 	size_t count = 0;
 
@@ -311,6 +338,8 @@ static void cut_chain(Thread *thread, uint64_t chain_end_ns, bool alive)
 		if (from_ns >= to_ns)
 			continue;
 		interval.flags &= ~MARKS_ALL;
+		if (interval.state == STATE_RUNNABLE)
+			settle_cpu(&interval, cpu_after(life, i));
 		if (interval.start_ns < from_ns) {
 			interval.flags |= INTERVAL_OPEN_START;
 			move_notes(thread, interval.start_ns, from_ns);
@@ -379,7 +408,7 @@ bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool go
 	if (thread->start_ns >= thread->end_ns)
 		return false;
 	account_outside(life, end_ns);
-	cut_chain(thread, end_ns, alive);
+	cut_chain(life, end_ns, alive);
 	shrink(thread);
 	drop_orphan_ticks(builder, thread);
 	return true;

@@ -291,6 +291,7 @@ void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, i
 		.state = state,
 		.ns_after = scenario_ns(scenario->ms) + NSEC_PER_MSEC / 4,
 		.ustack = scenario->snapshot_ustack,
+		.task_cpu = scenario->snapshot_cpu,
 		.syscall = syscall,
 		.fd_count = 2,
 	};
@@ -418,6 +419,9 @@ static void check_interval(const Timeline *timeline, const Thread *thread, size_
 {
 	const Interval *interval = &thread->intervals.items[i];
 	uint8_t public_flags = INTERVAL_OPEN_START | INTERVAL_OPEN_END | INTERVAL_WAKER_IRQ;
+
+	if (interval->state == STATE_RUNNABLE)
+		public_flags |= INTERVAL_MIGRATED;
 
 	assert_true(interval->start_ns < interval_end(thread, i));
 	assert_uint_in_range(interval->state, 0, STATE_COUNT - 1);

@@ -33,6 +33,7 @@ typedef struct Scenario {
 	uint32_t ran_before;	    /* who had the CPU before the next switch-in, 0: nobody */
 	uint64_t waker_kstack, waker_ustack; /* that the next waking tells */
 	uint64_t snapshot_ustack;	     /* that the next snapshot tells */
+	uint16_t snapshot_cpu;		     /* that all snapshots tell */
 } Scenario;
 
 /* A window of length ms of a command, or (attached) of a running process. */
