@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "facts.h"
+#include "cpu_users.h"
 #include "fault.h"
 #include "labels.h"
 #include "wait.h"
@@ -82,21 +83,41 @@ static void tell_waker(const FactSink *sink, const Thread *thread, size_t wait)
 		tell_task(sink, "waker", interval->waker);
 }
 
-/* Who had the lock that was waited for, or the CPU. */
-static void tell_rival(const FactSink *sink, const Interval *interval)
+static void tell_holder(const FactSink *sink, const Interval *interval)
 {
 	char comm[COMM_LEN + 1];
 	const char *holder = wait_holder(sink->timeline, interval, comm);
-	const char *rival = wait_rival(sink->timeline, interval, comm);
 
-	if (holder) {
-		tell_text(sink, "heldBy", holder);
-		tell_task(sink, "holder", interval->rival);
-	} else if (rival) {
-		tell_text(sink, "ranInstead", rival);
-		tell_task(sink, "rival", interval->rival);
+	if (!holder)
+		return;
+	tell_text(sink, "heldBy", holder);
+	tell_task(sink, "holder", interval->rival);
+}
+
+/* What had the CPU meanwhile; and of the tasks, the one that had it longest. */
+static void tell_cpu_users(const FactSink *sink, const Thread *thread, size_t wait)
+{
+	const Timeline *timeline = sink->timeline;
+	const Interval *interval = &thread->intervals.items[wait];
+	CpuParts parts = {};
+
+	if (interval->state != STATE_RUNNABLE)
+		return;
+	cpu_users_divide(timeline, thread, wait, &parts);
+	cpu_parts_sort(&parts);
+	if (parts.count > 0) {
+		_cleanup_free_ char *text = cpu_users_text(timeline, &parts);
+
+		tell_text(sink, "ranInstead", text);
 	}
-	if (interval->state == STATE_RUNNABLE && interval->cpu != INTERVAL_CPU_UNKNOWN)
+	for (size_t i = 0; i < parts.count; i++) {
+		if (parts.items[i].task >= timeline->tasks.count)
+			continue;
+		tell_task(sink, "rival", parts.items[i].task);
+		break;
+	}
+	cpu_parts_free(&parts);
+	if (interval->cpu != INTERVAL_CPU_UNKNOWN)
 		tell_number(sink, "cpu", interval->cpu);
 }
 
@@ -145,7 +166,8 @@ void facts_wait(const FactSink *sink, const Thread *thread, size_t i)
 
 	tell_if_known(sink, "evidence", evidence);
 	tell_waker(sink, thread, i);
-	tell_rival(sink, interval);
+	tell_holder(sink, interval);
+	tell_cpu_users(sink, thread, i);
 	tell_delay(sink, thread, i);
 	tell_if_known(sink, "note", wait_note(interval));
 	request = tell_wait_request(sink, thread, i);

@@ -23,8 +23,8 @@ static const SchemaField wait_fields[] = {
 	{"waker", "Waking thread", "tid"},
 	{"heldBy", "Lock held by", "unique-string"},
 	{"holder", "Holding thread", "tid"},
-	{"ranInstead", "Ran instead", "unique-string"},
-	{"rival", "Thread that ran instead", "tid"},
+	{"ranInstead", "CPU used by", "unique-string"},
+	{"rival", "Longest CPU user", "tid"},
 	{"cpu", "On CPU", "integer"},
 	{"runq", "Run-queue delay", "duration"},
 	{"note", "Note", "unique-string"},
@@ -106,7 +106,7 @@ static const Schema schemas[] = {
 		  "{marker.data.object ? ': ' : ''}{marker.data.object}"
 		  "{marker.data.heldBy ? ', held by ' : ''}{marker.data.heldBy}"
 		  "{marker.data.wokenBy ? ' ← ' : ''}{marker.data.wokenBy}"
-		  "{marker.data.ranInstead ? ', ran: ' : ''}{marker.data.ranInstead}",
+		  "{marker.data.ranInstead ? ', CPU: ' : ''}{marker.data.ranInstead}",
 	 FIELDS(wait_fields)},
 	{.name = "PageFault",
 	 .description = "A page was not there, or not for that access.",

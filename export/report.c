@@ -2,6 +2,7 @@
 #include "report.h"
 #include "labels.h"
 #include "packer.h"
+#include "report_cpu_users.h"
 #include "report_cpus.h"
 #include "report_faults.h"
 #include "report_functions.h"
@@ -411,6 +412,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	report_waits_print(file, timeline);
 	report_groups_print(file, timeline, frames);
 	report_wakers_print(file, timeline, frames);
+	report_cpu_users_print(file, timeline);
 	report_faults_print(file, timeline);
 	report_requests_print(file, timeline);
 	report_functions_print(file, &places);

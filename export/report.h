@@ -26,7 +26,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path,
 		    bool is_trace);
 
-#define REPORT_FORMAT 1 /* raised when a member means something else, or is no more */
+#define REPORT_FORMAT 2 /* raised when a member means something else, or is no more */
 
 /*
  * {"format", "wallprof" (the version that recorded), "kernel", "command" (null: attached),

@@ -2,6 +2,7 @@
 #include "json.h"
 #include "labels.h"
 #include "report.h"
+#include "report_cpu_users.h"
 #include "report_cpus.h"
 #include "report_faults.h"
 #include "report_functions.h"
@@ -247,6 +248,7 @@ void report_json(Output *output, const Timeline *timeline, Frames *frames, const
 	report_functions(&json, &places);
 	places_free(&places);
 	report_wakers(&json, timeline, frames);
+	report_cpu_users(&json, timeline);
 	report_path(&json, timeline, frames);
 	write_stacks(&json, timeline, frames);
 	write_notes(&json, timeline);

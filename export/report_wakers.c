@@ -9,7 +9,7 @@
 #define INDENT		22   /* of the place below a line */
 #define PARTIES_WRITTEN 1000 /* to JSON */
 
-/* ---- who ended waits, had the lock, or ran instead ----------------------------------------- */
+/* ---- wakers and lock holders --------------------------------------------------------------- */
 
 /* A task, and what threads were off the CPU for its sake. */
 typedef struct Party {
@@ -56,13 +56,6 @@ static uint32_t pick_holder(const Thread *thread, size_t i)
 	return wait->state == STATE_BLOCKED ? wait->rival : THREAD_NONE;
 }
 
-static uint32_t pick_rival(const Thread *thread, size_t i)
-{
-	const Interval *interval = &thread->intervals.items[i];
-
-	return interval->state == STATE_RUNNABLE ? interval->rival : THREAD_NONE;
-}
-
 typedef struct Role {
 	const char *key, *title;
 	PartyPicker pick;
@@ -72,7 +65,6 @@ typedef struct Role {
 static const Role roles[] = {
 	{"wakers", "for what was ended by", pick_waker, true},
 	{"holders", "for a lock that was held by", pick_holder, false},
-	{"rivals", "for a CPU that was used by", pick_rival, false},
 };
 
 static uint32_t chain_of(Sum *sum, const Thread *thread, size_t i)

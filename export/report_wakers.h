@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * report_wakers.h - of the report: who ended waits, who had the lock, who ran instead, and how long
- * it took until a CPU was free.
+ * report_wakers.h - of the report: wakers, lock holders, and how long it took until a CPU was free.
  */
 #ifndef WALLPROF_REPORT_WAKERS_H
 #define WALLPROF_REPORT_WAKERS_H
@@ -14,9 +13,9 @@
 void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
- * The members "wakers", "holders", "rivals": [{"name", "tid", "chain", and those of
- * distribution_json()}], in falling order of the time that was waited for them, and "run_queue":
- * {"[leaf]": {…}}. tid 0: no task, but an interrupt, or "unknown".
+ * The members "wakers", "holders": [{"name", "tid", "chain", and those of distribution_json()}], in
+ * falling order of the time that was waited for them, and "run_queue": {"[leaf]": {…}}. tid 0: no
+ * task, but an interrupt, or "unknown".
  */
 void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 

@@ -372,6 +372,9 @@ void timeline_free(Timeline *timeline)
 	for (size_t i = 0; i < timeline->cpus.count; i++)
 		vec_free(&timeline->cpus.items[i].runs);
 	vec_free(&timeline->cpus);
+	for (size_t i = 0; i < timeline->proven_cpus.count; i++)
+		vec_free(&timeline->proven_cpus.items[i].runs);
+	vec_free(&timeline->proven_cpus);
 	vec_free(&timeline->losses);
 	for (size_t i = 0; i < timeline->notes.count; i++)
 		free(timeline->notes.items[i]);

@@ -218,6 +218,16 @@ typedef struct Cpu {
 	VEC(CpuRun) runs; /* none: it was offline, or nobody knows of it */
 } Cpu;
 
+/* A time for which it is proven what had a CPU. */
+typedef struct ProvenRun {
+	uint64_t start_ns, end_ns;
+	uint32_t task; /* Timeline::tasks, or CPU_IDLE */
+} ProvenRun;
+
+typedef struct ProvenCpu {
+	VEC(ProvenRun) runs; /* in order; no two overlap */
+} ProvenCpu;
+
 /* What was lost between two times, of one kind on one CPU; it may be of several moments. */
 typedef struct LossSpan {
 	uint32_t kind;	/* enum record_kind */
@@ -244,7 +254,8 @@ typedef struct Timeline {
 	Objects objects;
 	Requests requests;
 	CriticalPath path;
-	VEC(Cpu) cpus; /* by number, if the whole system was recorded; else empty */
+	VEC(Cpu) cpus;		    /* by number, if the whole system was recorded; else empty */
+	VEC(ProvenCpu) proven_cpus; /* by number; see cpu_users_index() */
 	VEC(LossSpan) losses;
 	VEC(char *) notes; /* sentences that whoever reads the profile should see */
 	struct {

@@ -3,6 +3,7 @@
  * From lives to the timeline's threads and processes: where each ends, which of
  * them lie in the window, who belongs to whom.
  */
+#include "cpu_users.h"
 #include "timeline_private.h"
 
 static const Life *command_life(const TimelineBuilder *builder)
@@ -349,6 +350,7 @@ void finish_timeline(TimelineBuilder *builder)
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
 	cpus_finish(builder->timeline);
+	cpu_users_index(builder->timeline);
 	losses_finish(builder->timeline);
 	requests_finish(builder->timeline);
 	objects_finish(builder->timeline);

@@ -267,12 +267,6 @@ char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *t
 	return chain_add_user(text, frames, indexes, count);
 }
 
-const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
-{
-	return interval->state == STATE_RUNNABLE ? task_name(timeline, interval->rival, name)
-						 : NULL;
-}
-
 const char *wait_holder(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
 {
 	return interval->state == STATE_BLOCKED ? task_name(timeline, interval->rival, name) : NULL;

@@ -64,12 +64,6 @@ char *chain_add_user(char *text, const Frames *frames, const uint32_t *indexes, 
  */
 char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *thread, size_t i);
 
-/*
- * Who had the CPU while the thread was runnable: took it from it, or had it before it; NULL if
- * nobody, or nobody knows. May point into name.
- */
-const char *wait_rival(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1]);
-
 /* Who had the lock that a blocked thread waited for, by the lock itself; NULL: it does not tell. */
 const char *wait_holder(const Timeline *timeline, const Interval *interval,
 			char name[COMM_LEN + 1]);
