@@ -203,14 +203,14 @@ def test_map_in_map(context):
 def check_rivals(recording):
     """Two that share a CPU have each other to blame."""
     burners = {t["tid"] for t in recording.truth.named("burner")}
-    runnable = sum(recording.ledger(tid)["states"]["runnable"] for tid in burners)
+    runnable, ran = (sum(recording.ledger(tid)["states"][state] for tid in burners)
+                     for state in ("runnable", "running"))
     blamed = sum(r["total_ns"] for r in recording.report["rivals"] if r["tid"] in burners)
-    named = sum(r["total_ns"] for r in recording.report["rivals"])
     check(runnable > 50 * MS, f"they were runnable for {runnable / MS:.1f} ms only")
-    check(named >= 0.95 * runnable, f"of {runnable / MS:.1f} ms nobody had {named / MS:.1f}")
-    # Whatever else this machine does may have taken a part.
-    check(blamed >= 0.75 * runnable - noise(runnable),
-          f"for {runnable / MS:.1f} ms a CPU was wanted, for {blamed / MS:.1f} the other had it")
+    # The rest is what else this machine does, and one of the two ends before the other.
+    wanted = min(runnable, ran)
+    check(blamed >= 0.75 * wanted - noise(wanted),
+          f"for {runnable / MS:.1f} ms a CPU was wanted, for {blamed / MS:.1f} the other had it, of {ran / MS:.1f}")
 
 
 def test_rivals(context):

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What had the CPU while a thread waited for it: each task for as long as it ran, and no more."""
+import copy
+import json
+import re
+
+from harness import MS, Profile, check, check_close, expect_failure, needs_root
+
+HOST_ONLY = "the parts are made of switches, which other suites hold to account on every kernel"
+UNTIMED = True  # a task's part is held against that task's own clock, with room for what preempts it
+
+PART = re.compile(r"(?P<name>[^,]+?) (?:(?P<number>[\d.]+) (?P<unit>s|ms|us)|for an unknown time)(?:, |$)")
+UNITS = {"s": 1000 * MS, "ms": MS, "us": 1000}
+ROUNDED_NS = 1000  # of a part below a second
+
+
+def parts_of(text):
+    """{name: ns} of a marker's field; None for an unknown time."""
+    found = list(PART.finditer(text))
+    check("".join(m[0] for m in found) == text, f"cannot read {text!r}")
+    return {m["name"]: m["number"] and float(m["number"]) * UNITS[m["unit"]] for m in found}
+
+
+def burn_of(recording, name):
+    """(begin, end) of what the thread burned, in the profile's time."""
+    truth, = recording.truth.named(name)
+    (_, begin, end), = truth["waits"]
+    return recording.at(begin), recording.at(end)
+
+
+def wait_of(profile, tid):
+    """The longest wait of a thread for a CPU, and what it says of the CPU's users."""
+    thread = profile.thread(tid)
+    waits = [m for m in thread.markers() if "ranInstead" in m["data"]]
+    check(waits, "it never waited for a CPU")
+    wait = max(waits, key=lambda m: m["end"] - m["start"])
+    return wait, thread.text(wait["data"]["ranInstead"])
+
+
+def check_parts(recording):
+    """The victim's wait: hog and blip have as much of it as they ran by their own clocks."""
+    wait, text = wait_of(recording.profile, recording.truth.named("victim")[0]["tid"])
+    length, parts = wait["end"] - wait["start"], parts_of(text)
+    rounded = len(parts) * (ROUNDED_NS if length < 1000 * MS else MS)
+    check_close(f"the parts of {text!r}", sum(ns or 0 for ns in parts.values()), length, 0, rounded)
+    for name in ("hog", "blip"):
+        begin, end = burn_of(recording, name)
+        ran = min(end, wait["end"]) - max(begin, wait["start"])
+        check(ran > 0, f"{name} did not run in the wait")
+        # Something may have preempted it; and it ran for a moment before and after, too.
+        check(0.7 * ran <= (parts.get(name) or 0) <= ran + 2 * MS,
+              f"{name} ran {ran / MS:.3f} ms of the {length / MS:.3f}, which say {text}")
+    return text
+
+
+def check_sums(recording, parts):
+    """The table's parts are the time in which threads waited for a CPU."""
+    waited = sum(t["states"]["runnable"] - t["reasons"].get("[runnable: throttled]", 0)
+                 for t in recording.report["threads"])
+    rows = recording.report["rivals"]
+    told = sum(row["total_ns"] for row in rows)
+    check(told == waited, f"the parts sum to {told}, and threads waited {waited}")
+    for name in ("hog", "blip"):
+        tid, part = recording.truth.named(name)[0]["tid"], parts[name]
+        row = next((row for row in rows if row["tid"] == tid), {})
+        check(row.get("total_ns", 0) >= part - ROUNDED_NS, f"{name} has {row}, and {part} ns of one wait alone")
+        check(row["total_ns"] >= row["max_ns"] >= part - ROUNDED_NS, f"the longest part of {name} is {row}")
+
+
+def check_trace(context, recording, text):
+    """The Chrome trace says the same."""
+    output = context.path("p.trace.json")
+    context.wallprof("export", "-q", "-o", output, recording.capture)
+    events = json.loads(output.read_text())["traceEvents"]
+    said = [e.get("args", {}).get("data", {}).get("ranInstead") for e in events]
+    check(text in said, f"{text!r} is not among {said}")
+
+
+def swapped(recording):
+    """The same recording, with the truth altered: hog ran when blip did, and the other way round."""
+    altered = copy.copy(recording)
+    altered.truth = copy.deepcopy(recording.truth)
+    hog, blip = (altered.truth.named(name)[0] for name in ("hog", "blip"))
+    hog["waits"], blip["waits"] = blip["waits"], hog["waits"]
+    return altered
+
+
+def record(context, *arguments):
+    needs_root()
+    return context.record("contend", *arguments, undisturbed=False, hog=context.random.randint(120, 180),
+                          blip=context.random.randint(8, 15))
+
+
+def test_command(context):
+    """All three threads are recorded, and nothing else."""
+    recording = record(context)
+    text = check_parts(recording)
+    check_sums(recording, parts_of(text))
+    check_trace(context, recording, text)
+    expect_failure(check_parts, swapped(recording))
+
+
+def test_system(context):
+    """The switches of all CPUs are recorded."""
+    recording = record(context, "-a")
+    text = check_parts(recording)
+    check_sums(recording, parts_of(text))
+    check_trace(context, recording, text)
+    expect_failure(check_parts, swapped(recording))
+
+
+def test_not_recorded(context):
+    """Of the victim alone it is known which task had the CPU last, and not for how long."""
+    recording = record(context)
+    victim, output = recording.truth.named("victim")[0]["tid"], context.path("victim.json")
+    context.wallprof("export", "-q", "--thread", "victim", "-o", output, recording.capture)
+    profile = Profile.load(output)
+    _, text = wait_of(profile, victim)
+    parts = parts_of(text)
+    timed = {name for name, ns in parts.items() if ns is not None}
+    # Something else may have run after blip.
+    check(timed == {"not seen"} and len(parts) == 2 and "hog" not in parts, f"it says {text}")
+    recording.profile = profile
+    expect_failure(check_parts, recording)
