@@ -16,9 +16,9 @@ enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
 
 /* Where a thread waits again and again: the user stack that it has then. */
 typedef struct Place {
-	uint32_t stack;	    /* Timeline::stacks */
-	size_t first, last; /* the first and the last such wait (Thread::intervals) */
-	size_t times;
+	uint32_t stack;		  /* Timeline::stacks */
+	size_t first, last;	  /* the first and the last such wait (Thread::intervals) */
+	size_t times, by_threads; /* how often, and how often a thread ended that */
 	/* Frames of the outermost loop, which also calls the rest of the work; or FORK_NONE. */
 	uint32_t fork;
 } Place;
@@ -30,12 +30,13 @@ typedef VEC(uint32_t) Forks;
 
 typedef struct Finder {
 	Timeline *timeline;
+	uint32_t *same;		 /* by number of a stack: the first one with the same frames */
 	Map times;		 /* (process, stack) -> how often its threads wait there */
 	uint8_t **on_path;	 /* by thread, and interval; NULL: none of the thread's is */
 	uint64_t *on_path_until; /* by thread: the last moment; 0: never */
 } Finder;
 
-/* "Again and again", ended by threads: of all threads of a process, a pool's share a place. */
+/* "Again and again". */
 #define TIMES_MIN 3
 /* Of a thread that has more places, the first ones are looked at; waits at others count. */
 #define PLACES_MAX 64
@@ -45,6 +46,8 @@ typedef struct Finder {
  */
 #define OUTSIDE_SHARE_MAX 0.05
 #define INSIDE_SHARE_MAX  0.34
+/* A loop that is deeper in the program is not its outermost one, though nothing else was seen. */
+#define FRAMES_MAX 12
 /* So few say nothing: a thread has a beginning before its loop, and a wait for a condition variable
  * can begin and end with one for its mutex. */
 #define OUTSIDE_MIN 1
@@ -68,10 +71,11 @@ static bool is_poll_of_one(const Interval *wait)
 		wait->reason == REASON_PIPE_POLL);
 }
 
-/* Some locks are no more than a futex to us. */
-static bool may_be_lock(const Interval *wait)
+/* A futex may be a lock of the program's own; and what a ring has is the thread's own requests. */
+static bool can_be_for_job(const Interval *wait)
 {
-	return wait->reason == REASON_FUTEX;
+	return wait->reason != REASON_FUTEX && wait->reason != REASON_IO_URING &&
+	       wait->reason != REASON_AIO;
 }
 
 /* Whether a request that the thread has made is in flight when the wait begins. */
@@ -147,14 +151,15 @@ static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
 	return n;
 }
 
-static void add_fork(const Timeline *timeline, Forks *forks, uint32_t place, uint32_t stack)
+static void add_fork(const Finder *finder, Forks *forks, uint32_t place, uint32_t stack)
 {
-	if (stack != STACK_NONE && stack != place && timeline->stacks.items[stack].defined)
-		forks->items[shared_frames(timeline, place, stack)]++;
+	if (stack != STACK_NONE && finder->same[stack] != place &&
+	    finder->timeline->stacks.items[stack].defined)
+		forks->items[shared_frames(finder->timeline, place, stack)]++;
 }
 
 /* What the thread did between the first and the last wait at the place, as far as it was seen. */
-static void collect_forks(const Timeline *timeline, const Thread *thread, const Place *place,
+static void collect_forks(const Finder *finder, const Thread *thread, const Place *place,
 			  Forks *forks)
 {
 	bool again = place->last > place->first;
@@ -167,35 +172,63 @@ static void collect_forks(const Timeline *timeline, const Thread *thread, const 
 
 	for (size_t i = first; i <= last; i++)
 		if (thread->intervals.items[i].state == STATE_BLOCKED)
-			add_fork(timeline, forks, place->stack,
+			add_fork(finder, forks, place->stack,
 				 thread->intervals.items[i].user_stack);
 	for (; tick < thread->ticks.count && thread->ticks.items[tick].ns < to_ns; tick++)
-		add_fork(timeline, forks, place->stack, thread->ticks.items[tick].user_stack);
+		add_fork(finder, forks, place->stack, thread->ticks.items[tick].user_stack);
 }
 
 /*
  * The frame where half of the work forks off, if nearly none does before it and most does there. A
  * wait in the middle of a job has parts of the job on both sides.
  */
-static uint32_t find_fork(const Timeline *timeline, const Thread *thread, const Place *place)
+static uint32_t find_fork(const Finder *finder, const Thread *thread, const Place *place)
 {
-	uint32_t frames = timeline->stacks.items[place->stack].count;
+	uint32_t frames = finder->timeline->stacks.items[place->stack].count;
 	uint64_t all = 0, before = 0;
 	Forks forks = {};
 	uint32_t fork;
 
 	for (uint32_t i = 0; i <= frames; i++)
 		*vec_push(&forks) = 0;
-	collect_forks(timeline, thread, place, &forks);
+	collect_forks(finder, thread, place, &forks);
 	for (uint32_t i = 0; i <= frames; i++)
 		all += forks.items[i];
 	for (fork = 0; fork < frames && (before + forks.items[fork]) * 2 < all; fork++)
 		before += forks.items[fork];
-	if (all > 0 && (fork == 0 || before > MAX(OUTSIDE_MIN, OUTSIDE_SHARE_MAX * all) ||
-			all - before - forks.items[fork] > MAX(INSIDE_MIN, INSIDE_SHARE_MAX * all)))
+	if (all > 0 &&
+	    (fork == 0 || fork > FRAMES_MAX || before > MAX(OUTSIDE_MIN, OUTSIDE_SHARE_MAX * all) ||
+	     all - before - forks.items[fork] > MAX(INSIDE_MIN, INSIDE_SHARE_MAX * all)))
 		fork = FORK_NONE;
 	vec_free(&forks);
 	return fork;
+}
+
+/* A stack that a snapshot took has another id than that of a switch at the same place. */
+static void find_same(Finder *finder)
+{
+	const Timeline *timeline = finder->timeline;
+	Map first = {};
+
+	for (uint32_t i = 0; i < timeline->stacks.count; i++) {
+		const StackDef *stack = &timeline->stacks.items[i];
+		uint64_t hash = stack->count;
+
+		for (size_t k = 0; k < stack->count; k++)
+			hash = hash_mix(hash, timeline->frames.items[stack->first + k]);
+		finder->same[i] = stack->defined ? map_get(&first, hash) : i;
+		if (finder->same[i] == MAP_NONE) {
+			finder->same[i] = i;
+			map_set(&first, hash, i);
+		}
+	}
+	map_free(&first);
+}
+
+/* Where the thread waits: one stack of those with the same frames, or STACK_NONE. */
+static uint32_t stack_at(const Finder *finder, const Interval *wait)
+{
+	return wait->user_stack == STACK_NONE ? STACK_NONE : finder->same[wait->user_stack];
 }
 
 static uint64_t place_key(const Thread *thread, uint32_t stack)
@@ -206,7 +239,7 @@ static uint64_t place_key(const Thread *thread, uint32_t stack)
 typedef struct Places {
 	Place items[PLACES_MAX];
 	size_t count;
-	bool elsewhere; /* there are several, of which some may not be listed */
+	bool elsewhere; /* there are several */
 } Places;
 
 static Place *find_place(Places *places, uint32_t stack)
@@ -239,46 +272,67 @@ static void drop_rivals(const Timeline *timeline, Places *places)
 }
 
 /*
- * A thread of a pool may have waited there but once. If it also waited elsewhere, it must have come
- * back as often as a thread does that is alone.
+ * A thread of a pool may have waited there but once; then the others of its process count, too,
+ * unless it also waited elsewhere.
  */
-static bool is_again_and_again(const Places *places, const Place *place)
+static bool is_again_and_again(const Finder *finder, const Thread *thread, const Places *places,
+			       const Place *place)
 {
-	return place->times >= TIMES_MIN || !places->elsewhere;
+	uint32_t times = map_get(&finder->times, place_key(thread, place->stack));
+
+	return place->times >= TIMES_MIN ||
+	       (times != MAP_NONE && times >= TIMES_MIN && !places->elsewhere);
+}
+
+static void add_wait(Places *places, uint32_t stack, size_t i, bool by_thread)
+{
+	Place *place = find_place(places, stack);
+
+	if (!place && places->count == PLACES_MAX)
+		return;
+	if (!place) {
+		place = &places->items[places->count++];
+		*place = (Place){.stack = stack, .first = i};
+	}
+	place->last = i;
+	place->times++;
+	place->by_threads += by_thread;
+}
+
+/* Only those at which threads have ended waits: nothing is between jobs that gets none. */
+static void keep_places_with_jobs(Places *places)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].by_threads > 0)
+			places->items[kept++] = places->items[i];
+	places->count = kept;
+	places->elsewhere = kept > 1;
 }
 
 static void find_places(const Finder *finder, const Thread *thread, Places *places)
 {
 	const Timeline *timeline = finder->timeline;
-	uint32_t first_stack = STACK_NONE;
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
-		uint32_t stack = thread->intervals.items[i].user_stack, times;
-		Place *place;
+		const Interval *wait = &thread->intervals.items[i];
+		enum ending ending;
 
-		if (!is_candidate(timeline, thread, i) || stack == STACK_NONE ||
-		    may_be_lock(&thread->intervals.items[i]) ||
-		    ending_of(timeline, thread, i) != ENDING_THREAD)
+		if (!is_candidate(timeline, thread, i) || wait->user_stack == STACK_NONE ||
+		    !can_be_for_job(wait))
 			continue;
-		places->elsewhere |= first_stack != STACK_NONE && first_stack != stack;
-		first_stack = stack;
-		times = map_get(&finder->times, place_key(thread, stack));
-		place = find_place(places, stack);
-		if (!place && times != MAP_NONE && times >= TIMES_MIN &&
-		    places->count < PLACES_MAX) {
-			place = &places->items[places->count++];
-			*place = (Place){.stack = stack, .first = i};
-		}
-		if (place) {
-			place->last = i;
-			place->times++;
-		}
+		ending = ending_of(timeline, thread, i);
+		if (ending != ENDING_OPEN)
+			add_wait(places, stack_at(finder, wait), i, ending == ENDING_THREAD);
 	}
+	keep_places_with_jobs(places);
 	for (size_t i = 0; i < places->count; i++) {
 		Place *place = &places->items[i];
 
-		place->fork = is_again_and_again(places, place) ? find_fork(timeline, thread, place)
-								: FORK_NONE;
+		place->fork = is_again_and_again(finder, thread, places, place)
+				      ? find_fork(finder, thread, place)
+				      : FORK_NONE;
 	}
 	drop_rivals(timeline, places);
 }
@@ -315,15 +369,15 @@ static enum verdict judge(const Finder *finder, const Thread *thread, size_t i, 
 	enum ending ending = ending_of(finder->timeline, thread, i);
 	enum verdict verdict;
 
-	if (ending == ENDING_TIMER && wait->user_stack != STACK_NONE &&
-	    wait->user_stack == next->stack && next->time_outs < TIME_OUTS_MAX) {
+	if (ending == ENDING_TIMER && next->stack != STACK_NONE &&
+	    stack_at(finder, wait) == next->stack && next->time_outs < TIME_OUTS_MAX) {
 		next->time_outs++;
 		return next->verdict;
 	}
 	verdict = verdict_on(ending, wait, place);
 	*next = (Next){.stack = STACK_NONE};
 	if (ending == ENDING_THREAD)
-		*next = (Next){.stack = wait->user_stack, .verdict = verdict};
+		*next = (Next){.stack = stack_at(finder, wait), .verdict = verdict};
 	return verdict;
 }
 
@@ -369,7 +423,8 @@ static void judge_thread(const Finder *finder, uint32_t number)
 			next.stack = STACK_NONE;
 			continue;
 		}
-		verdict = judge(finder, thread, i, find_place(&places, wait->user_stack), &next);
+		verdict = judge(finder, thread, i, find_place(&places, stack_at(finder, wait)),
+				&next);
 		if (on_path && on_path[i])
 			continue;
 		if (verdict == IDLE)
@@ -387,7 +442,7 @@ static void count_times(Finder *finder)
 		const Thread *thread = &timeline->threads.items[t];
 
 		for (size_t i = 0; i < thread->intervals.count; i++) {
-			uint32_t stack = thread->intervals.items[i].user_stack, times;
+			uint32_t stack = stack_at(finder, &thread->intervals.items[i]), times;
 
 			if (!is_candidate(timeline, thread, i) || stack == STACK_NONE ||
 			    ending_of(timeline, thread, i) != ENDING_THREAD)
@@ -427,10 +482,12 @@ void idle_find(Timeline *timeline)
 {
 	Finder finder = {
 		.timeline = timeline,
+		.same = xcalloc(timeline->stacks.count + 1, sizeof(uint32_t)),
 		.on_path = xcalloc(timeline->threads.count + 1, sizeof(uint8_t *)),
 		.on_path_until = xcalloc(timeline->threads.count + 1, sizeof(uint64_t)),
 	};
 
+	find_same(&finder);
 	count_times(&finder);
 	mark_path(&finder);
 	for (size_t i = 0; i < timeline->threads.count; i++)
@@ -439,5 +496,6 @@ void idle_find(Timeline *timeline)
 		free(finder.on_path[i]);
 	free(finder.on_path);
 	free(finder.on_path_until);
+	free(finder.same);
 	map_free(&finder.times);
 }

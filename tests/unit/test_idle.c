@@ -166,7 +166,7 @@ static void test_who_ended_it(void **state)
 	static const struct {
 		const char *life, *wanted;
 	} cases[] = {
-		{".p.o.t.n", ".c.i.i.i"},
+		{".p.o.t.n", ".j.i.i.i"},
 		{".u.s.m", ".c.c.c"},
 		{".e.E.1.a.r.d", ".i.i.c.i.c.c"},
 	};
@@ -271,17 +271,18 @@ static void test_time_outs(void **state)
 		{'n', "MLJXE", NOBODY, REASON_EPOLL, __NR_epoll_wait},
 		{'o', "MLJXE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_wait},
 		{'b', "ML", PEER, REASON_NONE, -1},
-		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{'j', "MLJX", PEER, REASON_NONE, -1},
 		{},
 	};
 	Fixture fixture;
 
 	(void)state;
-	begin(&fixture, "btbtpjTpottn", kinds);
-	expect(&fixture, ".c.cc.iciiii");
+	/* The thread's work is outside of the loop of the wait, and inside. */
+	begin(&fixture, "btbtpbjjjjjjTpottn", kinds);
+	expect(&fixture, ".c.cc.......iciiii");
 	/* A thread that looks for work now and then. */
 	begin(&fixture, "tttttp", kinds);
-	expect(&fixture, "iicccc");
+	expect(&fixture, "iijjjj");
 }
 
 static void test_on_the_path(void **state)
