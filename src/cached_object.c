@@ -10,7 +10,7 @@
 #define COMPRESSION_LEVEL 1
 
 /* The number at its end grows with every change of how addresses are named, and of the form. */
-#define MAGIC	     "wallprof names 6"
+#define MAGIC	     "wallprof names 7"
 #define MAGIC_LENGTH (sizeof(MAGIC) - 1) /* the file has no NUL after it */
 
 /* The file is one zstd frame of this, the tried files and the records. */

@@ -101,12 +101,20 @@ static bool holds_address(const ElfSymbols *symbols, const GElf_Sym *sym)
 	return at < symbols->address_count && symbols->addresses[at] - sym->st_value < sym->st_size;
 }
 
+/*
+ * A symbol of a function in assembly may have no size (musl's memset). Where local symbols are
+ * stripped, what comes far behind it is another function, which has none.
+ */
+#define SIZELESS_REACH 256
+
 static void add_function(Elf *elf, const GElf_Sym *sym, size_t name, ElfSymbols *symbols)
 {
 	uint64_t limit;
 
 	if (!section_end(elf, sym->st_shndx, &limit))
 		return;
+	if (!symbols->has_local)
+		limit = MIN(limit, elf_end_of(sym->st_value, SIZELESS_REACH));
 	*vec_push(&symbols->candidates) = (ElfCandidate){
 		.symbol = {.start = sym->st_value, .size = sym->st_size, .name = name},
 		.limit = limit,
@@ -147,11 +155,23 @@ static void read_table(Elf *elf, Elf_Scn *section, size_t strings_index, ElfSymb
 	}
 }
 
+static bool has_symtab(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
 void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf)
 {
 	Elf_Scn *section = NULL;
 	int tables = 0;
 
+	symbols->has_local = has_symtab(elf);
 	while (tables < TABLES_MAX && (section = elf_nextscn(elf, section))) {
 		GElf_Shdr header;
 
@@ -183,16 +203,19 @@ static int compare_candidates(const void *a, const void *b)
 /*
  * One symbol per start, each with a size. A function that the unwind table has in several
  * pieces is one where a symbol covers them, which also has a better name than the start-up code
- * gives it; *covered is the end of what has names so far.
+ * gives it; *covered is the end of what has names so far. size: what another symbol, or the unwind
+ * table, says of a symbol without one; or 0.
  */
-static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
-			 uint64_t *covered)
+static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t size,
+			 uint64_t next_start, uint64_t *covered)
 {
 	ElfSymbol symbol = best->symbol;
 	uint64_t end = MIN(best->limit, next_start);
 
 	if (best->source >= SYMBOL_ENTRY && symbol.start < *covered)
 		return;
+	if (symbol.size == 0)
+		symbol.size = size;
 	if (symbol.size == 0)
 		symbol.size = end > symbol.start ? end - symbol.start : 1;
 	if (!symbol.nameless)
@@ -210,10 +233,14 @@ void elf_symbols_settle(ElfSymbols *symbols)
 		return;
 	qsort(symbols->candidates.items, count, sizeof(*items), compare_candidates);
 	for (size_t i = 0, next; i < count; i = next) {
-		for (next = i + 1; next < count; next++)
+		uint64_t size = 0;
+
+		for (next = i; next < count; next++) {
 			if (items[next].symbol.start != items[i].symbol.start)
 				break;
-		settle_start(symbols, &items[i],
+			size = size ? size : items[next].symbol.size;
+		}
+		settle_start(symbols, &items[i], size,
 			     next < count ? items[next].symbol.start : UINT64_MAX, &covered);
 	}
 	vec_free(&symbols->candidates);

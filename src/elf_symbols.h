@@ -44,7 +44,7 @@ enum elf_symbol_source {
 /* A symbol on its way. */
 typedef struct ElfCandidate {
 	ElfSymbol symbol;
-	uint64_t limit; /* end of its section */
+	uint64_t limit; /* a symbol without a size ends there at the latest */
 	enum elf_symbol_source source;
 	uint8_t underscores;
 } ElfCandidate;
@@ -60,6 +60,7 @@ typedef struct ElfSymbols {
 	size_t address_count;
 	VEC(char) names;
 	VEC(ElfCandidate) candidates; /* not settled yet */
+	bool has_local;		      /* there is a .symtab: each function has a symbol */
 } ElfSymbols;
 
 /* Symbols of functions and of variables in .symtab and .dynsym. */

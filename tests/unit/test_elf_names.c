@@ -394,6 +394,49 @@ static void test_gap_without_sections(void **state)
 	remove_folder(folder);
 }
 
+/* "name", "[no symbols …]" or the like, of a byte so far behind the symbol "sizeless". */
+static char *name_behind_sizeless(const char *folder, const char *file, uint64_t distance)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder, file);
+	uint64_t address = address_by_nm(folder, "sizeless") + distance;
+	Naming naming = {.addresses = &address, .count = 1};
+	char *name;
+
+	assert_int_equal(name_objects(&naming, path, NULL), 0);
+	name = xstrdup(name_at(&naming, 0));
+	free_naming(&naming);
+	return name;
+}
+
+/* As musl's memset: what comes far behind it is another function, whose symbol is stripped. */
+static void test_symbol_without_size(void **state)
+{
+	static const struct {
+		const char *file;
+		uint64_t distance;
+		bool named;
+	} cases[] = {{"lib", 0, true},	  {"lib", 200, true},	{"lib", 300, false},
+		     {"lib", 900, false}, {"whole", 200, true}, {"whole", 900, true}};
+	char *folder;
+
+	(void)state;
+	if (!has_program("gcc"))
+		skip_because("no gcc");
+	folder = make_folder();
+	write_file(folder, "a.S",
+		   ".text\n.globl sizeless\n.type sizeless, @function\nsizeless:\n"
+		   ".skip 1000, 0x90\nret\n.section .note.GNU-stack,\"\"\n");
+	run("cd '%s' && gcc -shared -nostdlib a.S -o whole && strip -s -o lib whole", folder);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_free_ char *name =
+			name_behind_sizeless(folder, cases[i].file, cases[i].distance);
+
+		print_message("%s, %" PRIu64 ": %s\n", cases[i].file, cases[i].distance, name);
+		assert_int_equal(!strcmp(name, "sizeless"), cases[i].named);
+	}
+	remove_folder(folder);
+}
+
 /* ---- variables ----------------------------------------------------------------------------- */
 
 #define VARIABLES                                                                                  \
@@ -527,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_starts_are_those_of_nm),
 		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_symbol_without_size),
 		cmocka_unit_test(test_gap_without_sections),
 		cmocka_unit_test(test_variables),
 		cmocka_unit_test(test_spoilt_files),
