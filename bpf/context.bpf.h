@@ -3,7 +3,7 @@
  * context.bpf.h - is this program running on behalf of the current task, or in an
  * interrupt that happened to hit it?
  *
- * preempt_count and __irq_regs are per-CPU variables, and typed ksyms of data do
+ * preempt_count is a per-CPU variable, and typed ksyms of data do
  * not resolve without CONFIG_KALLSYMS_ALL. But the current task's run queue *is*
  * this CPU's `runqueues`, and the kernel's BTF lists the offsets of all per-CPU
  * variables: the recorder works out their distance (percpu.c) and this reads
@@ -15,12 +15,19 @@
 
 #include "wallprof.bpf.h"
 
-static __always_inline u8 waking_context(void)
+/*
+ * Flags of REC_WAKING. *ret_vector: the soft interrupt that is served, its number + 1, or 0. A soft
+ * interrupt that began before the recording, of which softirq.bpf.c knows nothing, is taken for an
+ * interrupt's: it lasts 2 ms at most.
+ */
+static __always_inline u8 waking_context(u8 *ret_vector)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	void *rq, *irq_regs = NULL;
+	struct cpu_account *account;
 	u32 preempt_count;
+	void *rq;
 
+	*ret_vector = 0;
 	if (!setting_context_known || !bpf_core_field_exists(task->se.cfs_rq))
 		return WAKING_UNKNOWN_CONTEXT;
 	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
@@ -31,14 +38,11 @@ static __always_inline u8 waking_context(void)
 		return WAKING_HARDIRQ;
 	if (!(preempt_count & SOFTIRQ_SERVING))
 		return 0;
-	/*
-	 * A soft interrupt that runs at the end of a hard one has __irq_regs set; one that
-	 * runs because the task itself raised it (sending over loopback) has not,
-	 * and is the task's own doing.
-	 */
-	if (bpf_probe_read_kernel(&irq_regs, sizeof(irq_regs), rq + setting_irq_regs_offset))
-		return WAKING_UNKNOWN_CONTEXT;
-	return irq_regs ? WAKING_SOFTIRQ : 0;
+	account = cpu_account();
+	if (!account)
+		return WAKING_SOFTIRQ;
+	*ret_vector = account->softirq;
+	return account->softirq_own ? 0 : WAKING_SOFTIRQ;
 }
 
 #endif

@@ -154,6 +154,7 @@ static __noinline int emit_exit(struct task_struct *task, u64 ns)
 	record.exit_code = task->exit_code;
 	record.start_boottime = task->start_boottime;
 	record.process_start_boottime = process_start();
+	record.parts = EXIT_HAS_STARTS;
 	emit(&sched_ring, &record.h, sizeof(record));
 	if (record.h.flags & EXIT_GROUP_DEAD)
 		unwind_exit(task->tgid, record.process_start_boottime);
@@ -251,18 +252,20 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			describe_rival(next, ns);
 		return describe_rival(prev, ns);
 	}
+	/* From here on ns is read from the record: one variable more is too much stack on 6.1. */
 	if (prev_state & TASK_DEAD)
-		emit_exit(prev, ns);
-	fill_switch_out(ctx, &record, prev, preempt, prev_state, ns);
+		emit_exit(prev, record.h.ns);
+	fill_switch_out(ctx, &record, prev, preempt, prev_state, record.h.ns);
 	owner = lock_owner(prev->pid, record.owner);
 	record.owner = owner;
 	record.h.flags |= owner >> 32;
+	record.parts = SWITCH_HAS_OUT | (record.inode ? SWITCH_HAS_OBJECT : 0);
 	record.h.len = record.inode ? sizeof(record) : SWITCH_OUT_LEN;
 	emit_and(wake, &sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
 	if (prev_state & TASK_DEAD)
-		emit_end(prev, ns);
+		emit_end(prev, record.h.ns);
 	if (!in && (setting_whole_system || preempt || !prev_state))
-		return describe_rival(next, ns);
+		return describe_rival(next, record.h.ns);
 	return 0;
 }
 
@@ -293,6 +296,7 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 	u8 flags = record->h.flags;
 
 	record->h.len = sizeof(*record);
+	record->parts = WAKING_HAS_STACKS;
 	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
 		record->kstack = interrupted_kernel_stack(ctx, record->h.ns);
 	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
@@ -305,18 +309,20 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct rec_waking record = {};
+	u8 vector;
 	u64 ns;
 
 	if (!is_target(task))
 		return 0;
 	ns = bpf_ktime_get_ns();
-	record_init(&record.h, REC_WAKING, waking_context(), WAKING_SHORT_LEN, ns);
+	record_init(&record.h, REC_WAKING, waking_context(&vector), WAKING_SHORT_LEN, ns);
+	record.vector = vector;
 	record.tid = task->pid;
 	record.waker_tid = waker->pid;
 	if (slept_long(task, ns))
 		waker_stacks(ctx, waker, &record);
 	emit(&sched_ring, &record.h,
-	     record.h.len == sizeof(record) ? sizeof(record) : WAKING_SHORT_LEN);
+	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
 	describe_waker(waker, record.h.flags, ns);
 	return 0;
 }
@@ -326,8 +332,11 @@ static __always_inline void emit_waking_new(struct task_struct *task, u64 ns)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct rec_waking record = {};
+	u8 vector;
 
-	record_init(&record.h, REC_WAKING, WAKING_NEW | waking_context(), WAKING_SHORT_LEN, ns);
+	record_init(&record.h, REC_WAKING, WAKING_NEW | waking_context(&vector), WAKING_SHORT_LEN,
+		    ns);
+	record.vector = vector;
 	record.tid = task->pid;
 	record.waker_tid = waker->pid;
 	emit(&sched_ring, &record.h, WAKING_SHORT_LEN);

@@ -119,6 +119,16 @@ struct cpu_account {
 	u64 known_again[AGAIN_KINDS];
 	u64 target_ns;	/* when a target was last switched to here, or hit by a tick */
 	u64 ticks_rest; /* enum ticks_rest; or else since when a target has had none here */
+	u8 softirq;	/* the last soft interrupt that began here, its vector + 1; softirq.bpf.c */
+	u8 softirq_own; /* it was the current task's own doing */
+	u8 reserved[6];
+};
+
+/* Functions of the kernel that run soft interrupts on behalf of a task; see softirq.bpf.c. */
+#define SOFTIRQ_CALLERS 4
+
+struct address_range {
+	u64 start, size;
 };
 
 /* ---- memory of the unwind tables ------------------------------------------------ */

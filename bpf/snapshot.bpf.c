@@ -261,6 +261,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	snapshot_object(task, &record);
 	flags |= record.h.flags;
 	record.tid = task->pid;
+	record.parts = SNAPSHOT_HAS_OBJECT | SNAPSHOT_HAS_OWNER;
 	record.owner = found_owner(task->pid, sent_mark(task));
 	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);

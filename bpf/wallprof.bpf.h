@@ -28,9 +28,13 @@ extern const volatile u8 setting_user_stacks;	/* enum user_stacks */
 extern const volatile u16 setting_max_stack;	/* frames bpf_get_stack gives at most */
 /* Where per-CPU variables lie, relative to this CPU's `runqueues`; see context.bpf.h. */
 extern const volatile s32 setting_preempt_count_offset;
-extern const volatile s32 setting_irq_regs_offset;
 extern const volatile u32 setting_hardirq_mask; /* of preempt_count */
 extern const volatile bool setting_context_known;
+/* The CPU's stack for interrupts, likewise; see softirq.bpf.c. */
+extern const volatile s32 setting_stack_offset;
+extern const volatile s32 setting_stack_in_use_offset;
+extern const volatile bool setting_stack_known;
+extern const volatile struct address_range setting_softirq_callers[SOFTIRQ_CALLERS]; /* or all 0 */
 extern const volatile u8 setting_fault_source;	      /* enum fault_source */
 extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
@@ -486,6 +490,7 @@ static __always_inline void emit_stats(struct task_struct *task, u64 ns)
 
 	record_init(&record.h, REC_STATS, 0, sizeof(record), ns);
 	record.tid = BPF_CORE_READ(task, pid);
+	record.parts = STATS_HAS_BYTES;
 	record.sum_exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
 	record.run_delay = bpf_core_field_exists(task->sched_info.run_delay)
 				   ? BPF_CORE_READ(task, sched_info.run_delay)

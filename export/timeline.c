@@ -67,7 +67,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 	bool preempt = record->h.flags & SWITCH_PREEMPT;
 	Life *life;
 
-	if (record->h.flags & SWITCH_PREV && record->h.len >= SWITCH_OUT_LEN) {
+	if (record->h.flags & SWITCH_PREV) {
 		side.tid = record->prev_tid;
 		side.seq = record->prev_seq;
 		side.out = true;
@@ -303,11 +303,35 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 	}
 }
 
+/* What the kernel, or the version of wallprof that recorded, could not tell of wakers. */
+static void note_unknown_wakers(Timeline *timeline)
+{
+	const char *version = timeline_meta(timeline, "version");
+	const char *context = timeline_meta(timeline, "waking-context");
+	char *note = NULL;
+
+	if (version && !context)
+		note = xasprintf(
+			"wallprof %s recorded this, and took a thread that a soft interrupt "
+			"interrupted for the waker: on a busy machine wakers and the "
+			"critical path may be wrong",
+			version);
+	else if (context && !strcmp(context, "unknown"))
+		note = xstrdup(
+			"this kernel does not tell interrupts from tasks: wakers are unknown");
+	else if (context && !strcmp(context, "vectors"))
+		note = xstrdup("kernel addresses are hidden: a thread that a network interrupt "
+			       "interrupted may be taken for the waker");
+	if (note)
+		*vec_push(&timeline->notes) = note;
+}
+
 Timeline *timeline_builder_finish(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
 
 	finish_timeline(builder);
+	note_unknown_wakers(timeline);
 	vec_free(&builder->lives);
 	vec_free(&builder->processes);
 	vec_free(&builder->lost_switches);

@@ -272,7 +272,7 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 					  : tasks_reference(builder, record->owner);
 	else if (record->owner)
 		interval->rival = tasks_of_process(builder, life, record->owner);
-	if (record->h.len >= sizeof(*record))
+	if (record->parts & SWITCH_HAS_OBJECT)
 		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, interval->start_ns, &facts, &numbers);
 }
@@ -380,15 +380,31 @@ static void end_wait(Life *life, Interval *wait, uint64_t ns, Waker waker)
 	set_waker(interval, waker);
 }
 
+/* By the numbers of linux/interrupt.h; vector: REC_WAKING's, one more. */
+static uint8_t vector_source(uint8_t vector)
+{
+	static const uint8_t sources[] = {
+		[1 + 1] = INTERRUPT_TIMER, [2 + 1] = INTERRUPT_NETWORK, [3 + 1] = INTERRUPT_NETWORK,
+		[4 + 1] = INTERRUPT_BLOCK, [5 + 1] = INTERRUPT_BLOCK,	[8 + 1] = INTERRUPT_TIMER,
+		[9 + 1] = INTERRUPT_RCU,
+	};
+
+	return vector < ARRAY_LEN(sources) ? sources[vector] : INTERRUPT_UNKNOWN;
+}
+
 static void keep_waker_stack(TimelineBuilder *builder, Life *life, const Interval *wait,
 			     const struct rec_waking *record)
 {
-	if (record->h.len < sizeof(*record) || (!record->kstack && !record->ustack))
+	bool has_stacks = record->parts & WAKING_HAS_STACKS && (record->kstack || record->ustack);
+	uint8_t source = vector_source(record->vector);
+
+	if (!has_stacks && source == INTERRUPT_UNKNOWN)
 		return;
 	*vec_push(&life->thread.waker_stacks) = (WakerStack){
 		.start_ns = wait->start_ns,
-		.user_stack = stack_reference(builder, record->ustack),
-		.kernel_stack = stack_reference(builder, record->kstack),
+		.user_stack = stack_reference(builder, has_stacks ? record->ustack : 0),
+		.kernel_stack = stack_reference(builder, has_stacks ? record->kstack : 0),
+		.source = source,
 	};
 }
 
@@ -438,7 +454,7 @@ static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
 		interval->reason = REASON_UNSEEN;
 	interval->user_stack = stack_reference(builder, record->ustack);
 	interval->kernel_stack = stack_reference(builder, record->kstack);
-	if (record->h.len >= SNAPSHOT_OBJECT_LEN)
+	if (record->parts & SNAPSHOT_HAS_OBJECT)
 		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, record->h.ns, &facts, &numbers);
 }
@@ -449,7 +465,7 @@ static void add_owner(TimelineBuilder *builder, Life *life, const struct rec_sna
 {
 	Interval *last = chain_last(life);
 
-	if (record->h.len >= sizeof(*record) && record->owner && last->state == STATE_BLOCKED &&
+	if (record->parts & SNAPSHOT_HAS_OWNER && record->owner && last->state == STATE_BLOCKED &&
 	    last->rival == THREAD_NONE)
 		last->rival = tasks_of_process(builder, life, record->owner);
 }

@@ -484,7 +484,7 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 static Life *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
 {
 	Life *life = tasks_life(builder, record->tid, record->h.ns), *owner = life;
-	uint64_t start = record->h.len >= sizeof(*record) ? record->start_boottime : 0;
+	uint64_t start = record->parts & EXIT_HAS_STARTS ? record->start_boottime : 0;
 
 	while (owner && start && owner->start_boottime && owner->start_boottime != start)
 		owner = life_at(builder, owner->previous);
@@ -550,7 +550,7 @@ static bool is_base(const TimelineBuilder *builder, const Life *life, uint64_t n
 
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 {
-	bool has_bytes = record->h.len >= sizeof(*record);
+	bool has_bytes = record->parts & STATS_HAS_BYTES;
 	Life *life = stats_owner(builder, record);
 	KernelAccount account = {
 		.known = true,

@@ -159,11 +159,35 @@ static bool entered_by_nameless(Explainer *explainer, const Thread *thread, cons
 	return false;
 }
 
-/* The same, or REASON_CONDVAR_OR_SEMAPHORE: if the value says one of these it is a semaphore. */
+/* Of musl, whose values mean something else than those of glibc: there 2 is a condition variable.
+ */
+static bool is_called_by_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	const Frames *frames = explainer->frames;
+	const char *name;
+	uint32_t lib;
+
+	if (functions.count == 0)
+		return false;
+	lib = frames->list.items[functions.frames[functions.count - 1]].lib;
+	if (lib == LIBRARY_NONE)
+		return false;
+	name = frames->libraries.items[lib].name;
+	return !strncmp(name, "ld-musl-", 8) || !strncmp(name, "libc.musl-", 10) ||
+	       !strcmp(name, "libc.so");
+}
+
+/*
+ * The same, or REASON_CONDVAR_OR_SEMAPHORE: if the value says one of these it is a semaphore.
+ * REASON_FUTEX: the value says nothing.
+ */
 static enum reason futex_by_stack(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	enum reason told = look_for_futex(explainer, thread, wait);
 
+	if (told == REASON_NONE && is_called_by_musl(explainer, thread, wait))
+		return REASON_FUTEX;
 	if (told == REASON_NONE && entered_by_nameless(explainer, thread, wait))
 		return REASON_CONDVAR_OR_SEMAPHORE;
 	return told;
@@ -184,8 +208,10 @@ static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 	told = *known - 1;
 	if (told == REASON_CONDVAR_OR_SEMAPHORE)
 		told = wait->reason == told ? REASON_SEMAPHORE : REASON_NONE;
-	/* At its end a wait for a condition variable is one for the mutex, as its value says. */
-	if (told == REASON_NONE || (wait->reason == REASON_MUTEX && told == REASON_CONDVAR))
+	/* At its end a wait for a condition variable is one for the mutex, as glibc's value says.
+	 */
+	if (told == REASON_NONE || (wait->reason == REASON_MUTEX && told == REASON_CONDVAR &&
+				    !is_called_by_musl(explainer, thread, wait)))
 		return;
 	thread_explain(thread, i, told,
 		       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
@@ -367,7 +393,9 @@ static void tell_interrupts(Explainer *explainer, Thread *thread)
 				(is_signal(explainer, waker->kernel_stack) ? BY_SIGNAL : 0);
 			map_set(&explainer->sources, waker->kernel_stack, known);
 		}
-		waker->source = known & ~BY_SIGNAL;
+		/* Else what the soft interrupt's number says stays. */
+		if (known & ~BY_SIGNAL)
+			waker->source = known & ~BY_SIGNAL;
 		waker->by_signal = known & BY_SIGNAL;
 	}
 }

@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CAPTURE_VERSION 2
+#define CAPTURE_VERSION	       3 /* that is written */
+#define CAPTURE_VERSION_OLDEST 2 /* that is read: its records are given the present form */
 
 /* The most that one frame (so also one record) may hold; a reader refuses more. */
 #define CAPTURE_FRAME_MAX (64u << 20)
@@ -94,8 +95,8 @@ int capture_reader_rewind(CaptureReader *reader);
 /*
  * The next record in file order; it stays valid until the next call. Every
  * record returned is whole, has a length that is at least that of its kind's
- * fixed part, and its counted tails (stack frames, strings) are inside it and
- * terminated. Kinds that this version does not know are skipped and counted.
+ * fixed part and of the parts that it says it has, and its counted tails (stack frames, strings)
+ * are inside it and terminated. Kinds that this version does not know are skipped and counted.
  *
  * Returns 1 with a record, 0 at the end, negative errno on an I/O error.
  * A torn or corrupt tail is the end: see capture_reader_damage.

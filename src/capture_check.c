@@ -9,19 +9,24 @@
 
 /* docs/capture-format.md states these; a change here is a change of the format. */
 _Static_assert(sizeof(struct record) == 16, "header");
-_Static_assert(sizeof(struct rec_switch) == 96, "REC_SWITCH");
+_Static_assert(sizeof(struct rec_switch) == 104, "REC_SWITCH");
+_Static_assert(offsetof(struct rec_switch, parts) == 32, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, kstack) == SWITCH_SHORT_LEN, "REC_SWITCH");
-_Static_assert(offsetof(struct rec_switch, fd_kind) == 72, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, inode) == SWITCH_OUT_LEN, "REC_SWITCH");
-_Static_assert(sizeof(struct rec_waking) == 40, "REC_WAKING");
+_Static_assert(sizeof(struct rec_waking) == 48, "REC_WAKING");
+_Static_assert(offsetof(struct rec_waking, parts) == 24, "REC_WAKING");
+_Static_assert(offsetof(struct rec_waking, kstack) == WAKING_SHORT_LEN, "REC_WAKING");
 _Static_assert(sizeof(struct rec_task) == 72, "REC_TASK");
 _Static_assert(offsetof(struct rec_task, comm) == 48, "REC_TASK");
 _Static_assert(sizeof(struct rec_exec) == 176, "REC_EXEC");
 _Static_assert(offsetof(struct rec_exec, path) == 48, "REC_EXEC");
 _Static_assert(sizeof(struct rec_exit) == 48, "REC_EXIT");
+_Static_assert(offsetof(struct rec_exit, parts) == 28, "REC_EXIT");
 _Static_assert(sizeof(struct rec_stats) == 104, "REC_STATS");
+_Static_assert(offsetof(struct rec_stats, parts) == 20, "REC_STATS");
 _Static_assert(sizeof(struct rec_snapshot) == 104, "REC_SNAPSHOT");
-_Static_assert(offsetof(struct rec_snapshot, owner) == SNAPSHOT_OBJECT_LEN, "REC_SNAPSHOT");
+_Static_assert(offsetof(struct rec_snapshot, parts) == 78, "REC_SNAPSHOT");
+_Static_assert(offsetof(struct rec_snapshot, owner) == 96, "REC_SNAPSHOT");
 _Static_assert(offsetof(struct rec_snapshot, syscall) == 72, "REC_SNAPSHOT");
 _Static_assert(offsetof(struct rec_snapshot, inode) == SNAPSHOT_SHORT_LEN, "REC_SNAPSHOT");
 _Static_assert(sizeof(struct rec_sample) == 40, "REC_SAMPLE");
@@ -54,8 +59,8 @@ static const uint16_t fixed_len[256] = {
 	[REC_WAKING] = WAKING_SHORT_LEN,
 	[REC_TASK] = sizeof(struct rec_task),
 	[REC_EXEC] = sizeof(struct rec_exec),
-	[REC_EXIT] = offsetof(struct rec_exit, start_boottime), /* older captures end there */
-	[REC_STATS] = offsetof(struct rec_stats, read_bytes),	/* older captures end there */
+	[REC_EXIT] = offsetof(struct rec_exit, start_boottime),
+	[REC_STATS] = offsetof(struct rec_stats, read_bytes),
 	[REC_SNAPSHOT] = SNAPSHOT_SHORT_LEN,
 	[REC_SAMPLE] = sizeof(struct rec_sample),
 	[REC_FAULT] = sizeof(struct rec_fault),
@@ -80,6 +85,45 @@ static const uint16_t fixed_len[256] = {
 	[REC_NOTE] = offsetof(struct rec_note, text),
 	[REC_SOURCE] = offsetof(struct rec_source, data),
 };
+
+/* An optional part of a kind's records: where the mask is that tells of it, and where it ends. */
+typedef struct Part {
+	uint8_t kind;
+	uint16_t mask_at, bit, end;
+} Part;
+
+#define PART(kind, type, bit, last)                                                                \
+	{                                                                                          \
+		kind, offsetof(struct type, parts), bit,                                           \
+			offsetof(struct type, last) + sizeof(((struct type *)0)->last)             \
+	}
+
+static const Part parts[] = {
+	PART(REC_SWITCH, rec_switch, SWITCH_HAS_OUT, reserved2),
+	PART(REC_SWITCH, rec_switch, SWITCH_HAS_OBJECT, generation),
+	PART(REC_WAKING, rec_waking, WAKING_HAS_STACKS, ustack),
+	PART(REC_EXIT, rec_exit, EXIT_HAS_STARTS, process_start_boottime),
+	PART(REC_STATS, rec_stats, STATS_HAS_BYTES, write_bytes),
+	PART(REC_SNAPSHOT, rec_snapshot, SNAPSHOT_HAS_OBJECT, generation),
+	PART(REC_SNAPSHOT, rec_snapshot, SNAPSHOT_HAS_OWNER, reserved2),
+};
+
+static uint16_t mask_of(const struct record *record, const Part *part)
+{
+	uint16_t mask;
+
+	memcpy(&mask, (const uint8_t *)record + part->mask_at, sizeof(mask));
+	return mask;
+}
+
+static bool has_its_parts(const struct record *record)
+{
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		if (parts[i].kind == record->kind && mask_of(record, &parts[i]) & parts[i].bit &&
+		    record->len < parts[i].end)
+			return false;
+	return true;
+}
 
 static bool has_end(const char *text, size_t size)
 {
@@ -122,7 +166,8 @@ static bool check_tail(const struct record *record)
 
 	switch (record->kind) {
 	case REC_SWITCH:
-		return !(record->flags & SWITCH_PREV) || record->len >= SWITCH_OUT_LEN;
+		return !(record->flags & SWITCH_PREV) ||
+		       ((const struct rec_switch *)record)->parts & SWITCH_HAS_OUT;
 	case REC_TASK:
 		return has_end(((const struct rec_task *)record)->comm, COMM_LEN);
 	case REC_EXEC: {
@@ -167,7 +212,7 @@ enum capture_verdict capture_check(const struct record *record)
 
 	if (least == 0)
 		return CAPTURE_RECORD_UNKNOWN;
-	if (record->len < least || !check_tail(record))
+	if (record->len < least || !has_its_parts(record) || !check_tail(record))
 		return CAPTURE_RECORD_MALFORMED;
 	return CAPTURE_RECORD_GOOD;
 }

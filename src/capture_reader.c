@@ -9,6 +9,7 @@
  */
 #include "capture.h"
 #include "capture_format.h"
+#include "capture_old.h"
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 struct CaptureReader {
 	int fd;
 	ZSTD_DCtx *zstd;
+	uint32_t version;
 	uint8_t *input;
 	size_t input_used, input_size;
 	CaptureFrame *frame;
@@ -154,6 +156,8 @@ static int read_data_frame(CaptureReader *reader, size_t have)
 		drop_frame(reader);
 		return r;
 	}
+	if (reader->version < CAPTURE_VERSION)
+		reader->frame = capture_old_renew(reader->frame);
 	reader->frames++;
 	return 1;
 }
@@ -201,9 +205,11 @@ static int read_header(CaptureReader *reader, const char **reterr_message)
 		return -EBADMSG;
 	*reterr_message = "a wallprof capture of another format version: use the wallprof that "
 			  "recorded it";
-	if (header.version != CAPTURE_VERSION || header.flags != 0)
+	if (header.version < CAPTURE_VERSION_OLDEST || header.version > CAPTURE_VERSION ||
+	    header.flags != 0)
 		return -EBADMSG;
 	*reterr_message = NULL;
+	reader->version = header.version;
 	reader->input_used += sizeof(header);
 	return 0;
 }

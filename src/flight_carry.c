@@ -134,15 +134,24 @@ static void take_switch_out(CarriedThread *thread, const struct rec_switch *reco
 	keep(thread, CARRIED_STATE, &record->h, record->h.len)->flags &= ~SWITCH_NEXT;
 }
 
+static void keep_switch_in(CarriedThread *thread, const struct rec_switch *record)
+{
+	struct rec_switch *kept =
+		(struct rec_switch *)keep(thread, CARRIED_STATE, &record->h, SWITCH_SHORT_LEN);
+
+	kept->h.flags &= SWITCH_NEXT;
+	kept->parts = 0;
+}
+
 static void take_switch(FlightCarry *carry, const struct rec_switch *record)
 {
-	if (record->h.flags & SWITCH_PREV && record->h.len >= SWITCH_OUT_LEN)
+	if (record->h.flags & SWITCH_PREV) /* then it has its part, too (capture_check.c) */
 		take_switch_out(thread_of(carry, record->prev_tid), record);
 	if (record->h.flags & SWITCH_NEXT) {
 		CarriedThread *thread = thread_of(carry, record->next_tid);
 
 		forget_states(thread);
-		keep(thread, CARRIED_STATE, &record->h, SWITCH_SHORT_LEN)->flags &= SWITCH_NEXT;
+		keep_switch_in(thread, record);
 	}
 }
 

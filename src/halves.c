@@ -78,8 +78,15 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_max_stack = read_max_stack();
 	skeleton->rodata->setting_context_known = kernel->offsets_known;
 	skeleton->rodata->setting_preempt_count_offset = kernel->offsets.preempt_count;
-	skeleton->rodata->setting_irq_regs_offset = kernel->offsets.irq_regs;
 	skeleton->rodata->setting_hardirq_mask = kernel->offsets.hardirq_mask;
+	skeleton->rodata->setting_stack_offset = kernel->offsets.irq_stack;
+	skeleton->rodata->setting_stack_in_use_offset = kernel->offsets.irq_stack_in_use;
+	skeleton->rodata->setting_stack_known = kernel->offsets.irq_stack_known;
+	for (size_t i = 0; i < SOFTIRQ_CALLERS; i++) {
+		skeleton->rodata->setting_softirq_callers[i].start =
+			kernel->softirq_callers[i].start;
+		skeleton->rodata->setting_softirq_callers[i].size = kernel->softirq_callers[i].size;
+	}
 	skeleton->rodata->setting_type_ids = kernel->type_ids;
 	skeleton->rodata->setting_whole_system = options->scope.whole_system;
 	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;

@@ -159,6 +159,52 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 	return 0;
 }
 
+/* Lines behind a function within which others of the same file of source come. */
+#define NEAR 1000
+
+static bool is_one_of(const char *symbol, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(names[i]);
+
+		if (!strncmp(symbol, names[i], length) &&
+		    (symbol[length] == '\0' || !strncmp(symbol + length, ".part.", 6)))
+			return true;
+	}
+	return false;
+}
+
+int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
+		       KallsymsRange *ranges, size_t max)
+{
+	FILE *file = fopen(path, "re");
+	size_t count = 0, since = 0;
+	uint64_t address;
+	char symbol[128];
+	bool open = false; /* what ends the last one is still to come */
+
+	if (!file)
+		return -errno;
+	while ((count == 0 || since <= NEAR) &&
+	       fscanf(file, "%" SCNx64 " %*c %127s%*[^\n]", &address, symbol) == 2) {
+		bool found = address != 0 && is_one_of(symbol, names, name_count);
+
+		/* Several names may be those of one function. */
+		if (open && address > ranges[count - 1].start) {
+			ranges[count - 1].size = address - ranges[count - 1].start;
+			open = false;
+		}
+		if (found && !open && count < max) {
+			ranges[count++] = (KallsymsRange){.start = address};
+			open = true;
+		}
+		since = found ? 0 : since + 1;
+	}
+	fclose(file);
+	count -= open;
+	return count > 0 ? (int)count : -ENOENT;
+}
+
 int kallsyms_check(const char *path)
 {
 	FILE *file = fopen(path, "re");

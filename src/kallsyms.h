@@ -19,6 +19,20 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
 /* Returns what kallsyms_load() would, but reads no more of the file than that takes. */
 int kallsyms_check(const char *path);
 
+/* Addresses of the kernel. */
+typedef struct KallsymsRange {
+	uint64_t start, size;
+} KallsymsRange;
+
+/*
+ * Where the functions of these names lie, and the parts of them that the compiler has made
+ * functions of their own ("name.part.0"); by address, `max` at most. They are of one file of
+ * source: no more of the list is read than it takes. Returns their number, -ENOENT if there are
+ * none (or their addresses are hidden), or -errno.
+ */
+int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
+		       KallsymsRange *ranges, size_t max);
+
 /* The message for an error of either function, with the remedy. Valid like that of error_text(). */
 const char *kallsyms_error_text(int error);
 

@@ -118,6 +118,16 @@ static int load_error(void)
 	return error;
 }
 
+static void find_softirq_callers(KernelFacts *facts)
+{
+	static const char *const names[] = {"do_softirq", "__local_bh_enable_ip"};
+
+	if (!facts->offsets_known || !facts->offsets.irq_stack_known ||
+	    kallsyms_ranges_of("/proc/kallsyms", names, ARRAY_LEN(names), facts->softirq_callers,
+			       SOFTIRQ_CALLERS) < 0)
+		log_verbose("network interrupts are not told from packets that a task sends");
+}
+
 int kernel_facts_read(KernelFacts *ret_facts)
 {
 	KernelFacts *facts = ret_facts;
@@ -132,6 +142,7 @@ int kernel_facts_read(KernelFacts *ret_facts)
 	facts->offsets_known = percpu_offsets(facts->types, &facts->offsets);
 	if (!facts->offsets_known)
 		log_verbose("this kernel does not tell interrupts from tasks as wakers");
+	find_softirq_callers(facts);
 	return 0;
 }
 

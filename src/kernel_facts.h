@@ -5,6 +5,7 @@
 #ifndef WALLPROF_KERNEL_FACTS_H
 #define WALLPROF_KERNEL_FACTS_H
 
+#include "kallsyms.h"
 #include "percpu.h"
 #include "shared.h"
 
@@ -14,6 +15,8 @@ typedef struct KernelFacts {
 	struct btf *types; /* all of them */
 	bool offsets_known;
 	PercpuOffsets offsets;
+	/* What runs soft interrupts on behalf of a task; all 0: addresses are hidden. */
+	KallsymsRange softirq_callers[SOFTIRQ_CALLERS];
 	struct kernel_type_ids type_ids; /* all 0: of no use with this kernel; see bpf/read.bpf.h */
 	/*
 	 * The types that the programs look into, for bpf_object_open_opts::btf_custom_path; NULL:

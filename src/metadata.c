@@ -158,6 +158,7 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	put_machine(&meta);
 	put(&meta, "clock", "CLOCK_MONOTONIC");
 	put(&meta, "hooks", "%s", facts->hooks);
+	put(&meta, "waking-context", "%s", facts->waking_context);
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);

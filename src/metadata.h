@@ -12,8 +12,9 @@
 
 typedef struct MetadataFacts {
 	const Options *options;
-	pid_t command_pid; /* 0 = attached */
-	const char *hooks; /* programs_hooks() */
+	pid_t command_pid;	    /* 0 = attached */
+	const char *hooks;	    /* programs_hooks() */
+	const char *waking_context; /* programs_waking_context() */
 	FaultOptions faults;
 } MetadataFacts;
 

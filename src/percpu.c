@@ -62,32 +62,47 @@ static long long variable_offset(const struct btf *btf, const struct btf_type *s
 	return NOT_FOUND;
 }
 
+/* A variable of its own, or, from 6.2 to 6.14, a member of pcpu_hot. */
+static long long hot_offset(const struct btf *btf, const struct btf_type *section,
+			    const char *variable, const char *member)
+{
+	long long offset = variable_offset(btf, section, variable), hot, within;
+
+	if (offset != NOT_FOUND)
+		return offset;
+	hot = variable_offset(btf, section, "pcpu_hot");
+	within = member_offset(btf, "pcpu_hot", member);
+	return hot == NOT_FOUND || within == NOT_FOUND ? NOT_FOUND : hot + within;
+}
+
 bool percpu_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
 {
 	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
-	long long runqueues, irq_regs, preempt_count;
+	long long runqueues, preempt_count, irq_stack, in_use;
 	const struct btf_type *section;
 
 	if (id < 0)
 		return false;
 	section = btf__type_by_id(btf, id);
 	runqueues = variable_offset(btf, section, "runqueues");
-	irq_regs = variable_offset(btf, section, "__irq_regs");
-	preempt_count = variable_offset(btf, section, "__preempt_count");
-	if (preempt_count == NOT_FOUND) {
-		long long hot = variable_offset(btf, section, "pcpu_hot");
-		long long member = member_offset(btf, "pcpu_hot", "preempt_count");
-
-		if (hot != NOT_FOUND && member != NOT_FOUND)
-			preempt_count = hot + member;
-	}
-	if (runqueues == NOT_FOUND || irq_regs == NOT_FOUND || preempt_count == NOT_FOUND)
+	preempt_count = hot_offset(btf, section, "__preempt_count", "preempt_count");
+	irq_stack = hot_offset(btf, section, "hardirq_stack_ptr", "hardirq_stack_ptr");
+	in_use = hot_offset(btf, section, "hardirq_stack_inuse", "hardirq_stack_inuse");
+	/* A preemptible-RT kernel, which alone has softirq_ctrl, runs soft interrupts in threads,
+	 * and does not count them there (kernel/softirq.c). */
+	if (runqueues == NOT_FOUND || preempt_count == NOT_FOUND ||
+	    variable_offset(btf, section, "softirq_ctrl") != NOT_FOUND ||
+	    member_offset(btf, "sched_entity", "cfs_rq") == NOT_FOUND)
 		return false;
-	ret_offsets->preempt_count = preempt_count - runqueues;
-	ret_offsets->irq_regs = irq_regs - runqueues;
-	ret_offsets->hardirq_mask =
-		variable_offset(btf, section, "local_interrupt_disable_state") == NOT_FOUND
-			? HARDIRQ_MASK
-			: HARDIRQ_MASK_ABOVE_DISABLED;
+	*ret_offsets = (PercpuOffsets){
+		.preempt_count = preempt_count - runqueues,
+		.hardirq_mask =
+			variable_offset(btf, section, "local_interrupt_disable_state") == NOT_FOUND
+				? HARDIRQ_MASK
+				: HARDIRQ_MASK_ABOVE_DISABLED,
+		.irq_stack = irq_stack - runqueues,
+		.irq_stack_in_use = in_use - runqueues,
+		.irq_stack_known = irq_stack != NOT_FOUND && in_use != NOT_FOUND,
+	};
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * percpu.h - where the kernel keeps two per-CPU variables, and how to read one, from its BTF; see
- * bpf/context.bpf.h for what they are for.
+ * percpu.h - where the kernel keeps some per-CPU variables, and how to read one, from its BTF; see
+ * bpf/context.bpf.h and bpf/softirq.bpf.c for what they are for.
  */
 #ifndef WALLPROF_PERCPU_H
 #define WALLPROF_PERCPU_H
@@ -11,8 +11,11 @@
 
 typedef struct PercpuOffsets {
 	int32_t preempt_count; /* minus the offset of `runqueues` */
-	int32_t irq_regs;
 	uint32_t hardirq_mask; /* of preempt_count: how deep in hard interrupts */
+	/* The stack of interrupts: the variables that have its upper end, and whether it is in
+	 * use. */
+	int32_t irq_stack, irq_stack_in_use;
+	bool irq_stack_known;
 } PercpuOffsets;
 
 struct btf;

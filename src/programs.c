@@ -276,12 +276,24 @@ struct request_counts programs_request_counts(const Programs *programs)
 	return counts;
 }
 
+const char *programs_waking_context(const Programs *programs)
+{
+	const struct wallprof__rodata *settings = programs->halves[HALF_SWITCH]->rodata;
+
+	if (!settings->setting_context_known)
+		return "unknown";
+	return settings->setting_stack_known && settings->setting_softirq_callers[0].size > 0
+		       ? "full"
+		       : "vectors";
+}
+
 char *programs_hooks(const Programs *programs)
 {
 	const char *faults = fault_hooks_text(&programs->faults);
 
 	return xasprintf("sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
-			 "sched_process_exec (tp_btf), task_rename (tp_btf), cpu-clock "
+			 "softirq_entry (tp_btf), sched_process_exec (tp_btf), task_rename "
+			 "(tp_btf), cpu-clock "
 			 "(perf_event), task (iter.s)%s%s",
 			 faults ? ", " : "", faults ? faults : "");
 }

@@ -188,6 +188,7 @@ static int write_metadata(Recording *recording)
 		.options = recording->options,
 		.command_pid = recording->launched ? recording->launch.pid : 0,
 		.hooks = hooks,
+		.waking_context = programs_waking_context(recording->programs),
 		.faults = programs_faults(recording->programs),
 	};
 	int error = metadata_write(&facts, recording_write, recording);

@@ -27,8 +27,8 @@ TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit
 PLANTED, PLANTED_IN = "capture_planted", "capture"
 SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
 # What reads files and texts that others made.
-PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_reader.c", "capture_sort.c", "cfi.c",
-           "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
+PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_old.c", "capture_reader.c",
+           "capture_sort.c", "cfi.c", "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
            "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_go.c", "elf_plt.c",
            "elf_symbols.c", "jit_table.c", "jitdump.c", "json_member.c", "mini_debug.c",
            "object_names.c", "pclntab.c", "pclntab_place.c", "perf_map.c", "proc_maps.c", "range_history.c",

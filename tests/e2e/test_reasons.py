@@ -47,8 +47,8 @@ def check_waker(kind, told, name):
     """A child has its creator's name: the helper's, or that of the thread itself."""
     wanted = ("timer interrupt" if kind in TIMERS
               else "holder" if kind in HOLDERS else name if kind == "vfork wait" else "helper")
-    # What a soft interrupt does for who sends, its thread may have to do on a busy machine.
-    passed_on = kind in LOOPBACK and (told or "").startswith("ksoftirqd")
+    # What is to be done for who sends, the next soft interrupt may do, or ksoftirqd on a busy machine.
+    passed_on = kind in LOOPBACK and told in ("network interrupt", "interrupt")
     check_name(kind in OTHERS or passed_on or told == wanted,
                f"[{kind}] was ended by {told}, should be {wanted}")
 

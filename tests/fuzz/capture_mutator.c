@@ -66,7 +66,7 @@ static size_t pack(const FuzzBytes *plain, unsigned int *seed, uint8_t *out, siz
 		.magic = CAPTURE_SKIPPABLE_MAGIC,
 		.size = sizeof(header) - CAPTURE_SKIPPABLE_LEN,
 		.name = CAPTURE_NAME,
-		.version = CAPTURE_VERSION,
+		.version = *seed % 4 ? CAPTURE_VERSION : CAPTURE_VERSION_OLDEST,
 	};
 	Places places = find_records(plain);
 	size_t used = sizeof(header), from = 0, added = 1;

@@ -12,7 +12,38 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A zeroed record of `fixed` bytes followed by a tail, padded to 8 bytes. */
+/* Gives a record all optional parts that it is long enough for. */
+static inline void fill_parts(struct record *record)
+{
+	uint32_t len = record->len;
+
+	switch (record->kind) {
+	case REC_SWITCH:
+		((struct rec_switch *)record)->parts =
+			(len >= SWITCH_OUT_LEN ? SWITCH_HAS_OUT : 0) |
+			(len >= sizeof(struct rec_switch) ? SWITCH_HAS_OBJECT : 0);
+		break;
+	case REC_WAKING:
+		((struct rec_waking *)record)->parts =
+			len >= sizeof(struct rec_waking) ? WAKING_HAS_STACKS : 0;
+		break;
+	case REC_EXIT:
+		((struct rec_exit *)record)->parts =
+			len >= sizeof(struct rec_exit) ? EXIT_HAS_STARTS : 0;
+		break;
+	case REC_STATS:
+		((struct rec_stats *)record)->parts =
+			len >= sizeof(struct rec_stats) ? STATS_HAS_BYTES : 0;
+		break;
+	case REC_SNAPSHOT:
+		((struct rec_snapshot *)record)->parts =
+			(len >= offsetof(struct rec_snapshot, owner) ? SNAPSHOT_HAS_OBJECT : 0) |
+			(len >= sizeof(struct rec_snapshot) ? SNAPSHOT_HAS_OWNER : 0);
+		break;
+	}
+}
+
+/* A zeroed record of `fixed` bytes followed by a tail, padded to 8 bytes; with all its parts. */
 static inline void *make_record(int kind, int flags, uint64_t ns, size_t fixed, const void *tail,
 				size_t tail_size)
 {
@@ -22,6 +53,7 @@ static inline void *make_record(int kind, int flags, uint64_t ns, size_t fixed, 
 	*record = (struct record){.len = len, .kind = kind, .flags = flags, .ns = ns};
 	if (tail_size > 0)
 		memcpy((char *)record + fixed, tail, tail_size);
+	fill_parts(record);
 	return record;
 }
 

@@ -139,12 +139,15 @@ static void waking(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t wak
 		.h = header(scenario, sizeof(record), REC_WAKING, flags),
 		.tid = tid,
 		.waker_tid = waker,
+		.parts = WAKING_HAS_STACKS,
 		.kstack = scenario->waker_kstack,
 		.ustack = scenario->waker_ustack,
 	};
 
-	if (!record.kstack && !record.ustack)
+	if (!record.kstack && !record.ustack) {
 		record.h.len = WAKING_SHORT_LEN;
+		record.parts = 0;
+	}
 	scenario->waker_kstack = scenario->waker_ustack = 0;
 
 	emit(scenario, &record.h);
@@ -186,6 +189,7 @@ static void switch_out(Scenario *scenario, uint8_t flags, uint32_t tid, uint16_t
 	flags |= record.h.flags;
 	record.h = header(scenario, record.inode ? sizeof(record) : SWITCH_OUT_LEN, REC_SWITCH,
 			  SWITCH_PREV | flags);
+	record.parts = SWITCH_HAS_OUT | (record.inode ? SWITCH_HAS_OBJECT : 0);
 	record.prev_tid = tid;
 	record.prev_seq = ++*seq_of(scenario, tid);
 	record.prev_state = state;
@@ -228,6 +232,7 @@ void exiting(Scenario *scenario, uint32_t tid, uint32_t tgid, uint32_t code, uin
 		.tid = tid,
 		.tgid = tgid,
 		.exit_code = code,
+		.parts = EXIT_HAS_STARTS,
 	};
 
 	emit(scenario, &record.h);
@@ -244,6 +249,7 @@ void ends(Scenario *scenario, uint32_t tid, uint32_t tgid, int born_ms, uint64_t
 		.h = header(scenario, sizeof(record), REC_EXIT, EXIT_GROUP_DEAD),
 		.tid = tid,
 		.tgid = tgid,
+		.parts = EXIT_HAS_STARTS,
 		.start_boottime = scenario_ns(born_ms),
 		.process_start_boottime = scenario_ns(born_ms),
 	};
@@ -274,6 +280,7 @@ void stats(Scenario *scenario, uint32_t tid, uint64_t runtime)
 	struct rec_stats record = {
 		.h = header(scenario, sizeof(record), REC_STATS, 0),
 		.tid = tid,
+		.parts = STATS_HAS_BYTES,
 		.sum_exec_runtime = runtime,
 		.run_delay = UINT64_MAX,
 		.nvcsw = runtime / 2,
@@ -294,6 +301,7 @@ void snapshot(Scenario *scenario, uint32_t tid, uint8_t flags, uint16_t state, i
 		.task_cpu = scenario->snapshot_cpu,
 		.syscall = syscall,
 		.fd_count = 2,
+		.parts = SNAPSHOT_HAS_OBJECT | SNAPSHOT_HAS_OWNER,
 	};
 
 	scenario->snapshot_ustack = 0;

@@ -207,6 +207,8 @@ static void test_torn_at_every_byte(void **state)
  * than all is said to be damage. The header's 64 reserved bits go unnoticed, and
  * those few that change how a frame says the same.
  */
+#define VERSION_BIT (16 * 8) /* docs/capture-format.md, 1.1 */
+
 static void test_flipped_bits(void **state)
 {
 	const Fixture *fixture = *state;
@@ -217,6 +219,8 @@ static void test_flipped_bits(void **state)
 		bool damaged = false;
 		int r;
 
+		if (bit == VERSION_BIT) /* 3 becomes 2, whose records say the same in another way */
+			continue;
 		fixture->file.items[bit / 8] ^= 1 << bit % 8;
 		write_file(fixture->path, fixture->file.items, fixture->file.count);
 		fixture->file.items[bit / 8] ^= 1 << bit % 8;

@@ -113,6 +113,7 @@ static int write_switch(Fixture *fixture, uint16_t seq)
 		.h = {.len = sizeof(record), .kind = REC_SWITCH, .flags = SWITCH_PREV},
 		.prev_tid = THREAD,
 		.prev_seq = seq,
+		.parts = SWITCH_HAS_OUT | SWITCH_HAS_OBJECT,
 		.args = {random() ^ random() << 31, random() ^ random() << 31},
 	};
 

@@ -4,6 +4,7 @@
  * as losses report: whatever the timeline claims to know must be true.
  */
 #include "critical_path.h"
+#include "make_record.h"
 #include "scenario.h"
 #include <setjmp.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ static struct event *emit(struct world *world, uint8_t kind, uint32_t len, uint6
 
 	memset(event, 0, sizeof(*event));
 	event->h = (struct record){.len = len, .kind = kind, .ns = ns};
+	fill_parts(&event->h);
 	event->order = world->events.count;
 	return event;
 }
@@ -504,6 +506,10 @@ static void any_record(struct world *world, TimelineBuilder *builder)
 		return;
 	if (record->kind == REC_STACK)
 		record->len = sizeof(struct rec_stack) + 8;
+	/* The reader lets no record pass that says that it has a part without having it. */
+	fill_parts(record);
+	if (record->kind == REC_SWITCH && record->len < SWITCH_OUT_LEN)
+		record->flags &= ~SWITCH_PREV;
 	timeline_builder_add(builder, record);
 }
 

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * records_sched.h - the records of the ring that must not lose: switches, wakeups and what threads
+ * are. Included by records.h alone.
+ */
+#ifndef WALLPROF_RECORDS_SCHED_H
+#define WALLPROF_RECORDS_SCHED_H
+
+/*
+ * REC_SWITCH: one sched_switch in which prev or next (or both) is a target; of the whole system
+ * (WINDOW_SYSTEM), every one.
+ *
+ * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it
+ * before the tracepoint, so the switch-in that ends a wait carries the number
+ * that its switch-out carried, and the next switch-out carries one more: a
+ * reader can prove, task by task, that nothing is missing between two records.
+ *
+ * If prev is not a target (SWITCH_PREV clear), there is no SWITCH_HAS_OUT, and prev_seq and
+ * prev_state are 0, syscall is -1. SWITCH_HAS_OBJECT: prev waits in a call on one descriptor or for
+ * a length of time, or is a worker of io_uring with an open file in hand.
+ */
+enum switch_flags {
+	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is told here */
+	SWITCH_NEXT = 1 << 1,	 /* next is a target: its switch-in is told here */
+	SWITCH_PREEMPT = 1 << 2, /* the tracepoint's preempt argument */
+	SWITCH_IOWAIT = 1 << 3,	 /* prev->in_iowait */
+	SWITCH_COMPAT = 1 << 4,	 /* 32-bit system call: other numbers, not told */
+	/*
+	 * A signal was pending, so prev stayed on the run queue although the state argument
+	 * says that it blocks (kernels before 6.15 do not correct the argument).
+	 */
+	SWITCH_SIGNALLED = 1 << 5,
+	SWITCH_THROTTLED = 1 << 6,   /* prev is runnable, but its cgroup has used up its CPU time */
+	SWITCH_KERNEL_LOCK = 1 << 7, /* owner is a tid: who had the kernel's lock that prev
+					contended for last, maybe long before */
+};
+
+/* rec_switch::parts. A part that is there has its place; the record ends behind the last one. */
+enum switch_parts {
+	SWITCH_HAS_OUT = 1 << 0,    /* kstack to owner */
+	SWITCH_HAS_OBJECT = 1 << 1, /* inode to generation */
+};
+
+struct rec_switch {
+	struct record h;
+	u32 prev_tid;
+	u32 next_tid;
+	u16 prev_seq;
+	u16 next_seq;
+	u16 prev_state; /* the tracepoint's argument (TASK_*), low 16 bits; 0 = still runnable */
+	s16 syscall;	/* -1: not in a system call (user mode, fault, kernel thread) */
+	u16 parts;	/* enum switch_parts */
+	u8 fd_kind;	/* enum fd_kind of the descriptor the call is about */
+	u8 fd_count;	/* poll, select: how many descriptors (255: as many or more, or unreadable;
+			   poll: up to POLL_LOOKED_AT, those below 0 not counted); epoll: how many it
+			   watches (2: two or more) */
+	u16 reserved[2];
+	/* SWITCH_HAS_OUT */
+	u64 kstack; /* stack id, 0 = none taken */
+	u64 ustack;
+	u64 args[3]; /* first three arguments of the system call */
+	/*
+	 * A wait for a lock in user memory (futex): the thread that holds it, by what glibc's mutex
+	 * and the kernel's protocol for priority inheritance keep there; rec_task::own_tid of a
+	 * thread of the process, if it is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
+	 */
+	u32 owner;
+	u32 reserved2;
+	/*
+	 * SWITCH_HAS_OBJECT. What the descriptor leads to: an open file by its inode, as in
+	 * rec_inode. In a call that only sleeps (nanosleep, clock_nanosleep, select and the like of
+	 * nothing) the time that it was given instead, ns.
+	 */
+	union {
+		u64 inode; /* 0 = not known */
+		u64 timeout_ns;
+	};
+	u32 file_device;
+	u32 generation;
+};
+#define SWITCH_SHORT_LEN 40 /* without any part */
+#define SWITCH_OUT_LEN	 88 /* with SWITCH_HAS_OUT */
+
+#define POLL_LOOKED_AT 4
+
+/*
+ * What a descriptor is. For calls whose first argument is a descriptor, that
+ * one; for poll and ppoll, of the first POLL_LOOKED_AT: an Internet socket, if there is one,
+ * else what they all are, or FD_NONE.
+ */
+enum fd_kind {
+	FD_NONE = 0, /* the call has no descriptor, or it could not be read */
+	FD_FILE = 1, /* regular file, directory or block device */
+	FD_CHAR = 2, /* character device that is no terminal: /dev/net/tun, /dev/kmsg, … */
+	FD_PIPE = 3,
+	FD_INET = 4,   /* AF_INET, AF_INET6 socket */
+	FD_UNIX = 5,   /* AF_UNIX socket */
+	FD_SOCKET = 6, /* any other socket */
+	FD_LISTEN = 7, /* listening socket, any family */
+	FD_ANON = 8,   /* anonymous inode: eventfd, timerfd, signalfd, epoll, … */
+	FD_TTY = 9,    /* terminal, by its device's number */
+	FD_LAST = FD_TTY,
+};
+
+/* REC_WAKING: sched_waking or sched_wakeup_new of a target. */
+enum waking_flags {
+	WAKING_HARDIRQ = 1 << 0, /* an interrupt did it; waker_tid is only whom it interrupted */
+	WAKING_SOFTIRQ = 1 << 1, /* a soft interrupt on top of an interrupt did it; likewise */
+	WAKING_NEW = 1 << 2,	 /* sched_wakeup_new: first time on a run queue */
+	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not let one tell */
+};
+
+/*
+ * rec_waking::parts. The stacks are the waker's, taken if the thread had slept for long enough. An
+ * interrupt has no user stack: that would be the interrupted thread's.
+ */
+enum waking_parts {
+	WAKING_HAS_STACKS = 1 << 0, /* kstack and ustack */
+};
+
+struct rec_waking {
+	struct record h;
+	u32 tid; /* of the wakee */
+	u32 waker_tid;
+	u16 parts; /* enum waking_parts */
+	/*
+	 * The soft interrupt that was being served, its number (linux/interrupt.h) + 1, be it the
+	 * waker's own doing (no flag) or not (WAKING_SOFTIRQ); 0 = none, or not known.
+	 */
+	u8 vector;
+	u8 reserved[5];
+	/* WAKING_HAS_STACKS */
+	u64 kstack; /* stack id, 0 = none taken */
+	u64 ustack;
+};
+#define WAKING_SHORT_LEN 32 /* without any part */
+
+/*
+ * REC_TASK: who a tid is. Sent at birth, at rename, after exec, for every thread
+ * found at the start (and again at the end), and for tasks that are not
+ * targets but woke one. h.ns is the birth when TASK_BIRTH is set.
+ */
+enum task_flags {
+	TASK_BIRTH = 1 << 0,
+	TASK_FOREIGN = 1 << 1, /* not a target: named because it woke one, or had its CPU */
+	TASK_KTHREAD = 1 << 2,
+	TASK_IO_WORKER = 1 << 3, /* kernel-made worker thread of the process (io_uring) */
+	TASK_RENAME = 1 << 4,
+	TASK_JOINED = 1 << 5, /* it lived before, and is recorded from now on */
+};
+
+struct rec_task {
+	struct record h;
+	u32 tid, tgid;
+	u32 ns_tid, ns_tgid; /* 0 if the task is not visible in wallprof's namespace */
+	u32 parent_tgid;
+	u32 creator_tid;    /* TASK_BIRTH: the thread that called clone */
+	u64 start_boottime; /* task_struct::start_boottime, ns */
+	char comm[COMM_LEN];
+	u32 exec_id; /* task_struct::self_exec_id, low bits: one more with every exec */
+	u32 own_tid; /* in its innermost PID namespace, as gettid() tells it; 0 = not known */
+};
+
+/*
+ * REC_EXEC: sched_process_exec. If a thread other than the leader called exec,
+ * old_tid is the number it had; the thread goes on as tid, and the old leader
+ * is gone without a final switch-out of its own number.
+ */
+struct rec_exec {
+	struct record h;
+	u32 tid, old_tid;
+	u32 tgid;
+	u32 exec_id; /* of the new program; see rec_task */
+	char comm[COMM_LEN];
+	char path[EXEC_PATH_LEN]; /* as given to execve, cut, always ends in NUL */
+};
+
+/* REC_EXIT: sent with the final switch-out, just before it. */
+enum exit_flags {
+	EXIT_GROUP_DEAD = 1 << 0, /* the last thread of the process */
+};
+
+enum exit_parts {
+	EXIT_HAS_STARTS = 1 << 0, /* start_boottime, process_start_boottime */
+};
+
+struct rec_exit {
+	struct record h;
+	u32 tid, tgid;
+	u32 exit_code; /* as wait(2) has it */
+	u16 parts;     /* enum exit_parts */
+	u16 reserved;
+	/* EXIT_HAS_STARTS. The number may be another's by now: its own begin tells, and that of its
+	 * process. */
+	u64 start_boottime, process_start_boottime;
+};
+
+/*
+ * REC_STATS: the kernel's own accounts of a thread since its birth. Sent at the
+ * start and end of the window for threads alive then, and at the final
+ * switch-out, where sum_exec_runtime is exact (at the exit tracepoint it may be
+ * a tick old).
+ */
+enum stats_parts {
+	STATS_HAS_BYTES = 1 << 0, /* read_bytes, write_bytes */
+};
+
+struct rec_stats {
+	struct record h;
+	u32 tid;
+	u16 parts; /* enum stats_parts */
+	u16 reserved;
+	u64 sum_exec_runtime; /* ns */
+	u64 run_delay;	      /* ns; all ones if the kernel does not keep it */
+	u64 utime, stime;     /* ns */
+	u64 nvcsw, nivcsw;
+	u64 min_flt, maj_flt;
+	/* STATS_HAS_BYTES. Bytes from and to disks, where written is what was made dirty; 0 if the
+	 * kernel keeps none. */
+	u64 read_bytes, write_bytes;
+};
+
+/*
+ * REC_SNAPSHOT: a thread's state as the task iterator found it, at the start of
+ * the window and again at its end (SNAPSHOT_END). h.ns was read before, ns_after
+ * after the fields; a switch record between the two is the better witness.
+ */
+enum snapshot_flags {
+	SNAPSHOT_ON_CPU = 1 << 0,
+	SNAPSHOT_QUEUED = 1 << 1, /* on a run queue */
+	SNAPSHOT_IOWAIT = 1 << 2,
+	SNAPSHOT_END = 1 << 3,
+	SNAPSHOT_COMPAT = 1 << 4,
+};
+
+enum snapshot_parts {
+	SNAPSHOT_HAS_OBJECT = 1 << 0, /* inode to generation */
+	SNAPSHOT_HAS_OWNER = 1 << 1,  /* owner */
+};
+
+struct rec_snapshot {
+	struct record h;
+	u32 tid;
+	u16 seq;   /* as in rec_switch */
+	u16 state; /* task_struct::__state, low 16 bits */
+	u64 ns_after;
+	u64 kstack; /* 0 unless the task was off CPU and did not switch meanwhile */
+	u64 ustack;
+	u64 args[3];
+	s16 syscall;
+	u8 fd_kind;
+	u8 fd_count;
+	u16 task_cpu; /* where it runs, is queued, or ran last */
+	u16 parts;    /* enum snapshot_parts */
+	union {	      /* SNAPSHOT_HAS_OBJECT, as in rec_switch */
+		u64 inode;
+		u64 timeout_ns;
+	};
+	u32 file_device;
+	u32 generation;
+	u32 owner; /* SNAPSHOT_HAS_OWNER, as in rec_switch, of a lock in user memory */
+	u32 reserved2;
+};
+#define SNAPSHOT_SHORT_LEN 80 /* without any part */
+
+#endif

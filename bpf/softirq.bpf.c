@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * softirq.bpf.c - which soft interrupt a CPU serves, and on whose behalf.
+ *
+ * The kernel runs soft interrupts in three places: at the end of a hard interrupt, in ksoftirqd,
+ * and below local_bh_enable() in a system call. Only the last can be the current task's own doing:
+ * a packet that is sent over loopback is received there. But local_bh_enable() also runs what
+ * interrupts have raised in the meantime, and some vectors never are anything else.
+ *
+ * Which place it is, x86-64 tells by its stacks. A soft interrupt below local_bh_enable() runs on
+ * the CPU's stack for interrupts, to which do_softirq() changes (arch/x86/include/asm/irq_stack.h):
+ * the word at hardirq_stack_ptr is the stack pointer that it left, and the word below is the return
+ * address into do_softirq(), or into __local_bh_enable_ip() where the compiler has put the one into
+ * the other. At the end of an interrupt of kernel code the return address is in that interrupt's
+ * entry; where an interrupt came in user mode, and in ksoftirqd, the stack is not in use. Looked at
+ * once per soft interrupt, and not at each wakeup.
+ */
+#include "wallprof.bpf.h"
+
+/* include/linux/interrupt.h */
+enum {
+	HI_SOFTIRQ,
+	TIMER_SOFTIRQ,
+	NET_TX_SOFTIRQ,
+	NET_RX_SOFTIRQ,
+	BLOCK_SOFTIRQ,
+	TASKLET_SOFTIRQ = 6
+};
+
+/* Vectors that a task's own system call raises and runs. */
+#define TASK_VECTORS                                                                               \
+	(1u << HI_SOFTIRQ | 1u << NET_TX_SOFTIRQ | 1u << NET_RX_SOFTIRQ | 1u << TASKLET_SOFTIRQ)
+
+static __always_inline bool is_in_system_call(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 stack = 0, from = 0;
+	u8 in_use = 0;
+	void *rq;
+
+	if (!setting_stack_known || !bpf_core_field_exists(task->se.cfs_rq))
+		return true; /* nothing says otherwise */
+	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
+	if (bpf_probe_read_kernel(&in_use, sizeof(in_use), rq + setting_stack_in_use_offset) ||
+	    !in_use)
+		return false;
+	if (setting_softirq_callers[0].size == 0)
+		return true; /* likewise */
+	if (bpf_probe_read_kernel(&stack, sizeof(stack), rq + setting_stack_offset) ||
+	    bpf_probe_read_kernel(&from, sizeof(from), (void *)(stack - sizeof(from))))
+		return false;
+	for (int i = 0; i < SOFTIRQ_CALLERS; i++)
+		if (from - setting_softirq_callers[i].start < setting_softirq_callers[i].size)
+			return true;
+	return false;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq, unsigned int vector)
+{
+	struct cpu_account *account = cpu_account();
+	bool may_be_own = vector < 32 && 1u << vector & TASK_VECTORS;
+
+	if (!account)
+		return 0;
+	account->softirq_own = may_be_own && is_in_system_call();
+	account->softirq = vector + 1;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
