@@ -9,6 +9,7 @@
  */
 #include "timeline_private.h"
 #include <asm/unistd_64.h>
+#include <linux/futex.h>
 
 /* Beyond this many intervals an array grows by a quarter: less memory, still O(n). */
 #define GROW_SLOWLY 4096
@@ -253,6 +254,27 @@ static void set_blocked(Interval *interval, const ReasonFacts *facts)
 		interval->syscall = facts->syscall;
 }
 
+/*
+ * The task that has the lock, by what the lock keeps: `owner`, which BPF read, or, of a robust
+ * mutex, the value that the thread expects in the word
+ * (Documentation/locking/robust-futex-ABI.rst). It may be any number of the program's, so it counts
+ * only if a thread has it.
+ */
+static uint32_t lock_holder(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts,
+			    uint32_t owner)
+{
+	uint32_t command = facts->args[1] & FUTEX_CMD_MASK;
+	bool futex = facts->syscall == __NR_futex;
+
+	if (!owner && futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
+	    facts->args[2] & FUTEX_WAITERS)
+		owner = facts->args[2] & FUTEX_TID_MASK;
+	if (!owner)
+		return THREAD_NONE;
+	return tasks_lock_holder(builder, life, owner,
+				 futex && !(facts->args[1] & FUTEX_PRIVATE_FLAG));
+}
+
 static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 		       const struct rec_switch *record)
 {
@@ -270,8 +292,8 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 		interval->rival = facts.syscall == __NR_futex
 					  ? THREAD_NONE
 					  : tasks_reference(builder, record->owner);
-	else if (record->owner)
-		interval->rival = tasks_of_process(builder, life, record->owner);
+	else
+		interval->rival = lock_holder(builder, life, &facts, record->owner);
 	if (record->parts & SWITCH_HAS_OBJECT)
 		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, interval->start_ns, &facts, &numbers);
@@ -465,9 +487,14 @@ static void add_owner(TimelineBuilder *builder, Life *life, const struct rec_sna
 {
 	Interval *last = chain_last(life);
 
-	if (record->parts & SNAPSHOT_HAS_OWNER && record->owner && last->state == STATE_BLOCKED &&
-	    last->rival == THREAD_NONE)
-		last->rival = tasks_of_process(builder, life, record->owner);
+	const ReasonFacts facts = {
+		.syscall = record->h.flags & SNAPSHOT_COMPAT ? SYSCALL_UNKNOWN : record->syscall,
+		.args = {record->args[0], record->args[1], record->args[2]},
+	};
+
+	if (last->state == STATE_BLOCKED && last->rival == THREAD_NONE)
+		last->rival = lock_holder(builder, life, &facts,
+					  record->parts & SNAPSHOT_HAS_OWNER ? record->owner : 0);
 }
 
 /*

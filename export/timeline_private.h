@@ -70,6 +70,7 @@ typedef struct Life {
 	Thread thread; /* moves into the timeline at the end */
 	uint32_t index;
 	uint32_t process;	 /* TimelineBuilder::processes, or INDEX_NONE if not described */
+	uint32_t own_tid;	 /* its number in its innermost PID namespace, 0 not known */
 	uint32_t previous;	 /* a life before it of the same tid whose end had not been seen, */
 	uint32_t previous_count; /* and how many there are in a row */
 
@@ -202,6 +203,14 @@ void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns);
  * itself; THREAD_NONE: there is none, or none that lives.
  */
 uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t own_tid);
+
+/*
+ * The same of a thread that has a lock which the life waits for. shared: it may be one of another
+ * process, which is known only outside of containers: the numbers of two namespaces say nothing of
+ * each other.
+ */
+uint32_t tasks_lock_holder(TimelineBuilder *builder, const Life *life, uint32_t own_tid,
+			   bool shared);
 
 /* Whether it is the only thread left of a process of the launched command. */
 bool tasks_only_thread(const TimelineBuilder *builder, const Life *life);

@@ -376,6 +376,8 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 	else if (life->thread.is_main)
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	if (record->own_tid)
+		life->own_tid = record->own_tid;
+	if (record->own_tid)
 		map_set(&builder->life_of_own, own_key(life, record->own_tid), life->index);
 }
 
@@ -590,6 +592,27 @@ uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t o
 	return other == life || other->ended || other->process != life->process
 		       ? THREAD_NONE
 		       : other->thread.task;
+}
+
+/* A thread of any process; only where both are in no PID namespace but the first one. */
+static uint32_t task_of_any_process(const TimelineBuilder *builder, const Life *life, uint32_t tid)
+{
+	uint32_t number = map_get(&builder->life_of_tid, tid);
+	const Life *other;
+
+	if (life->own_tid != life->thread.tid || number == MAP_NONE)
+		return THREAD_NONE;
+	other = builder->lives.items[number];
+	return other == life || other->ended || other->own_tid != tid ? THREAD_NONE
+								      : other->thread.task;
+}
+
+uint32_t tasks_lock_holder(TimelineBuilder *builder, const Life *life, uint32_t own_tid,
+			   bool shared)
+{
+	uint32_t task = tasks_of_process(builder, life, own_tid);
+
+	return task == THREAD_NONE && shared ? task_of_any_process(builder, life, own_tid) : task;
 }
 
 bool tasks_only_thread(const TimelineBuilder *builder, const Life *life)

@@ -91,7 +91,7 @@ static void task(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t tgid,
 		.tgid = tgid,
 		.ns_tid = tid + 1000,
 		.ns_tgid = tgid + 1000,
-		.own_tid = tid + 2000,
+		.own_tid = scenario->first_namespace ? tid : tid + 2000,
 		.creator_tid = scenario->next_creator,
 		.start_boottime = flags & TASK_BIRTH ? scenario_ns(scenario->ms) : 0,
 	};

@@ -23,6 +23,7 @@ typedef struct Scenario {
 	int ms;	   /* when the next event happens */
 	bool lose; /* its record is lost */
 	bool attached;
+	bool first_namespace; /* what is described is in no PID namespace but the first one */
 	struct scenario_thread {
 		uint32_t tid;
 		uint16_t seq;

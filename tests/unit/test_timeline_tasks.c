@@ -2,6 +2,7 @@
 /* Who is who, and what else the timeline keeps beside the chains. */
 #include "scenario.h"
 #include <asm/unistd_64.h>
+#include <linux/futex.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -583,8 +584,57 @@ static void test_launch(void **state)
 	}
 }
 
+/* A robust mutex keeps its owner in its word; one that processes share may be another one's. */
+static void test_holder_by_the_word(void **state)
+{
+	static const struct {
+		bool shared, first_namespace;
+		uint32_t owner; /* what the recorder read beside the word */
+		uint32_t value; /* what the thread expects in the word */
+		const char *holder;
+	} cases[] = {
+		{false, false, 0, 2011 | FUTEX_WAITERS, "thread"},
+		{false, false, 0, 2011, NULL},
+		{false, false, 0, 2012 | FUTEX_WAITERS, NULL},
+		{false, true, 0, 12 | FUTEX_WAITERS, NULL},
+		{true, true, 0, 12 | FUTEX_WAITERS, "process"},
+		{true, true, 12, 2, "process"},
+		{true, true, 10, 2, NULL},
+		/* Numbers of two namespaces. */
+		{true, false, 12, 2, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const Thread *thread;
+		uint32_t rival;
+		Scenario s;
+
+		scenario_begin(&s, 10, true);
+		s.first_namespace = cases[i].first_namespace;
+		described(at(&s, 0), 10, 10, "waiter");
+		snapshot(at(&s, 0), 10, SNAPSHOT_ON_CPU, 0, -1);
+		described(at(&s, 0), 11, 10, "thread");
+		described(at(&s, 0), 12, 12, "process");
+		s.next_out.args[1] = FUTEX_WAIT | (cases[i].shared ? 0 : FUTEX_PRIVATE_FLAG);
+		s.next_out.args[2] = cases[i].value;
+		s.next_out.owner = cases[i].owner;
+		out_call(at(&s, 2), 10, S, __NR_futex);
+		scenario_finish(&s);
+		thread = scenario_thread(&s, 10, 0);
+		rival = thread->intervals.items[thread->intervals.count - 1].rival;
+		print_message("%zu\n", i);
+		if (cases[i].holder)
+			assert_string_equal(s.timeline->tasks.items[rival].comm, cases[i].holder);
+		else
+			assert_int_equal(rival, THREAD_NONE);
+		scenario_free(&s);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_strips_differ),
+	cmocka_unit_test(test_holder_by_the_word),
 	cmocka_unit_test(test_undescribed_thread),
 	cmocka_unit_test(test_late_descriptions),
 	cmocka_unit_test(test_second_snapshot),
