@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
 
+import busy
 import fuzz
 import harness
 import long_run
@@ -108,9 +109,17 @@ class Runner:
             context.close(keep=not good)
             self.times.add_test(name, time.monotonic() - begin)
 
-    def run_module(self, suite):
+    def run_module(self, suite, prefix=""):
         for name, function in tests_of(suite):
-            self.run(name, function)
+            self.run(prefix + name, function)
+
+    def run_busy(self, suites):
+        """What is true only on an idle machine is not true."""
+        wanted = [suite for suite in suites if any(self.is_wanted(f"busy.{name}") for name, _ in tests_of(suite))]
+        if wanted:
+            with busy.BusyMachine():
+                for suite in wanted:
+                    self.run_module(suite, "busy.")
 
     def run_modules(self, left):
         """As many as are left when others take from the same list."""
@@ -346,6 +355,13 @@ def run_together(runner, untimed, long):
             done.result()
 
 
+def busy_suites(seed, options):
+    """All of them, one that the seed draws, or those of which a test is asked for."""
+    if options.name:
+        return busy.SUITES if any(name.startswith("busy.") for name in options.name) else ()
+    return busy.SUITES if options.long else (random.Random(seed).choice(busy.SUITES),)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--long", action="store_true", help="every suite on every kernel, "
@@ -382,6 +398,8 @@ def main():
         if suite not in untimed:
             with times.phase(suite[5:]):
                 runner.run_module(suite)
+    with times.phase("busy"):
+        runner.run_busy(busy_suites(seed, options))
     with times.phase("opening profiles"):
         runner.open_profiles()
     if options.long and not options.name:

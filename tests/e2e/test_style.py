@@ -88,7 +88,8 @@ def test_links(_context):
 
 
 # What a run does besides the suites that run alone.
-PHASES = ("installing and building", "unit tests", "what holds no times to account", "opening profiles")
+PHASES = ("installing and building", "unit tests", "what holds no times to account", "busy",
+          "opening profiles")
 
 
 def check_shares(shares, alone):
