@@ -15,7 +15,8 @@ typedef struct Place {
  */
 typedef struct Sleeper {
 	uint32_t thread;
-	size_t interval; /* it has none between this one and where the walk is */
+	size_t interval;   /* it has none between this one and where the walk is */
+	uint64_t since_ns; /* it waits from then on for what the walk goes to */
 } Sleeper;
 
 /* Of more than that, in a convoy, the oldest are forgotten, but not the first one. */
@@ -169,7 +170,8 @@ static void go_to(Walk *walk, Place next)
 
 static void leave_for(Walk *walk, size_t wait, Place next)
 {
-	Sleeper sleeper = {walk->at.thread, wait};
+	const Thread *thread = &walk->timeline->threads.items[walk->at.thread];
+	Sleeper sleeper = {walk->at.thread, wait, thread->intervals.items[wait].start_ns};
 
 	go_to(walk, next);
 	if (walk->sleeper_count == SLEEPERS_MAX)
@@ -245,7 +247,8 @@ static bool is_for_disk(const Thread *thread, size_t wait)
 {
 	const Interval *interval = &thread->intervals.items[wait];
 
-	return interval->sleep == SLEEP_FOR_DISK ||
+	/* A ring may be a network's, and the kernel marks that wait, too (from 6.5 on). */
+	return (interval->sleep == SLEEP_FOR_DISK && interval->reason != REASON_IO_URING) ||
 	       reason_info[interval->reason].category == CATEGORY_DISK ||
 	       thread_wait_request(thread, wait) != REQUEST_NONE;
 }
@@ -254,7 +257,7 @@ static bool is_for_disk(const Thread *thread, size_t wait)
  * Out of a sleep, from its end, that only something outside ended. Whoever waited for this thread
  * waited for the sleep only from when it slept itself: as long as it was awake, that was what the
  * run was doing. So was a thread that waited for that one in turn, if it still was awake when the
- * sleep ended; else it waited for the end of this sleep, as it would have for that of any work.
+ * sleep ended. But a thread that waited for the whole of the sleep waited for it as for any work.
  */
 static bool go_back(Walk *walk, size_t wait)
 {
@@ -265,8 +268,12 @@ static bool go_back(Walk *walk, size_t wait)
 		return false;
 	for (size_t k = walk->sleeper_count; k-- > 0;) {
 		bool is_direct = k + 1 == walk->sleeper_count;
-		uint64_t ns = awake_before(walk->timeline, &walk->sleepers[k], end_ns);
+		uint64_t ns;
 
+		/* It waits for the whole of the sleep, as for any work. */
+		if (walk->sleepers[k].since_ns <= thread->intervals.items[wait].start_ns)
+			return false;
+		ns = awake_before(walk->timeline, &walk->sleepers[k], end_ns);
 		if (is_direct ? ns <= thread->intervals.items[wait].start_ns : ns != end_ns)
 			continue;
 		stay_until(walk, wait, ns);
@@ -399,7 +406,8 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		const Process *process = &timeline->processes.items[i];
 
-		if (process->threads.count > 0 && process->exited_in_window)
+		if (process->threads.count > 0 && process->exited_in_window &&
+		    !process->born_in_window)
 			return last_thread(timeline, process);
 	}
 	return THREAD_NONE;
@@ -408,17 +416,33 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 /* A path of which this share is waits for requests says nothing of what the run was doing. */
 #define SERVICE_SHARE 0.9
 
-/* What a server's main thread does: it waits for a request or a signal from outside. */
-static bool is_for_request(const Timeline *timeline, const Interval *wait)
+/* The sets of descriptors of clients, of which only the network ends waits, have none. */
+static bool has_listener(const Timeline *timeline, const Thread *strip, size_t i)
 {
+	const Thread *thread = interval_owner(timeline, strip, i);
+	size_t wait = interval_before(thread, strip->intervals.items[i].start_ns + 1);
+	uint32_t object = wait == SIZE_MAX ? OBJECT_NONE : thread_wait_object(thread, wait);
+
+	return object != OBJECT_NONE &&
+	       strstr(timeline->objects.list.items[object].name, "listening");
+}
+
+/* What a server's main thread does: it waits for a request or a signal from outside. */
+static bool is_for_request(const Timeline *timeline, const Thread *strip, size_t i)
+{
+	const Interval *wait = &strip->intervals.items[i];
+
+	if (wait->state != STATE_BLOCKED ||
+	    (!(wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END)) &&
+	     thread_of_task(timeline, wait->waker) != THREAD_NONE))
+		return false;
 	switch (wait->reason) {
-	case REASON_POLL:
-	case REASON_EPOLL:
 	case REASON_ACCEPT:
 	case REASON_SIGNAL:
-		return wait->state == STATE_BLOCKED &&
-		       (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
-			thread_of_task(timeline, wait->waker) == THREAD_NONE);
+		return true;
+	case REASON_EPOLL:
+	case REASON_NETWORK_POLL:
+		return has_listener(timeline, strip, i);
 	}
 	return false;
 }
@@ -433,7 +457,7 @@ void critical_path_drop_service(Timeline *timeline)
 		const Interval *step = &strip->intervals.items[i];
 		uint64_t ns = interval_end(strip, i) - step->start_ns;
 
-		if (!is_for_request(timeline, step))
+		if (!is_for_request(timeline, strip, i))
 			continue;
 		all_ns += ns;
 		waited[step->reason] += ns;

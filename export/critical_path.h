@@ -11,7 +11,8 @@
  * a sleep from outside: the sleep itself is then on the path, but only back to where the thread
  * that waited for the sleeper was awake itself: until then that did not wait, and was what the run
  * was doing. Of a thread that waited for it by way of others this holds if it was awake when the
- * sleep ended. A sleep for a disk is on the path to its beginning: the sleeper made the request.
+ * sleep ended, and if none between them waited for the whole of the sleep. A sleep for a disk is on
+ * the path to its beginning: the sleeper made the request.
  *
  * So at each moment of the run exactly one thread is on the path: to shorten the run, what is on it
  * must become shorter. O(intervals on the path).
@@ -29,9 +30,9 @@ void critical_path_find(Timeline *timeline, uint32_t thread);
 
 /*
  * The thread (Timeline::threads) with that number, the last one that had it; tid 0: the one with
- * which the command's process ended, or else the first process that ended. THREAD_NONE if there is
- * none, or a whole system was recorded without a command: backwards from a thread that does not
- * end says nothing.
+ * which the command's process ended, or else the first one that was attached to and ended.
+ * THREAD_NONE if there is none, or a whole system was recorded without a command: backwards from a
+ * thread that does not end says nothing.
  */
 uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
 

@@ -5,7 +5,6 @@
  */
 #include "critical_path.h"
 #include "report_path.h"
-#include "scenario.h"
 #include <asm/unistd_64.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,26 +12,11 @@
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 
+#include "path_scenario.h"
+
 #define S     0x1 /* TASK_INTERRUPTIBLE */
 #define D     0x2 /* TASK_UNINTERRUPTIBLE */
 #define PREAD 17
-#define FIRST 20
-
-static void begin(Scenario *s, int length)
-{
-	scenario_begin(s, length, false);
-	birth(at(s, 0), FIRST, FIRST);
-	wake_new(at(s, 0), FIRST, 10);
-	in(at(s, 0), FIRST, 0);
-}
-
-/* A thread of the process that is created at one time and gets a CPU at another. */
-static void create(Scenario *s, int ms, uint32_t tid, uint32_t creator, int runs_ms)
-{
-	birth(at(s, ms), tid, FIRST);
-	wake_new(at(s, ms), tid, creator);
-	in(at(s, runs_ms), tid, 1);
-}
 
 static void expect_path(Scenario *s, uint32_t tid, const char *wanted)
 {
@@ -338,19 +322,46 @@ static void test_back_for_good(void **state)
 	create(&s, 0, 21, 20, 0);
 	create(&s, 0, 22, 20, 0);
 	out_call(at(&s, 1), 20, S, __NR_nanosleep);
-	out_call(at(&s, 4), 21, S, __NR_futex);
+	out_call(at(&s, 4), 21, S, __NR_nanosleep);
 	wake_by_irq(at(&s, 5), 20);
 	in(at(&s, 5), 20, 0);
 	out_call(at(&s, 6), 22, S, __NR_nanosleep);
 	wake_by_irq(at(&s, 9), 22);
 	in(at(&s, 9), 22, 2);
+	wake_by_irq(at(&s, 10), 21);
+	in(at(&s, 10), 21, 1);
+	out_call(at(&s, 11), 21, S, __NR_futex);
+	out_call(at(&s, 11), 20, S, __NR_futex);
+	wake(at(&s, 12), 21, 22);
+	in(at(&s, 12), 21, 1);
+	wake(at(&s, 13), 20, 21);
+	in(at(&s, 13), 20, 0);
+	scenario_finish(&s);
+	expect_path(&s, 20, "AaaaaAAAACCCBAAA");
+	scenario_free(&s);
+}
+
+/* A thread that waits for the whole of a sleep waits for it as for any work. */
+static void test_waited_for_throughout(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s, 16);
+	create(&s, 0, 21, 20, 0);
+	create(&s, 0, 22, 20, 0);
+	out_call(at(&s, 4), 21, S, __NR_futex);
+	out_call(at(&s, 6), 22, S, __NR_nanosleep);
+	wake_by_irq(at(&s, 9), 22);
+	in(at(&s, 9), 22, 2);
+	/* Thread 20 is awake when the sleep ends, but 21, for which it waits later, is not. */
 	out_call(at(&s, 10), 20, S, __NR_futex);
 	wake(at(&s, 11), 21, 22);
 	in(at(&s, 11), 21, 1);
 	wake(at(&s, 12), 20, 21);
 	in(at(&s, 12), 20, 0);
 	scenario_finish(&s);
-	expect_path(&s, 20, "AaaaaAAAACCBAAAA");
+	expect_path(&s, 20, "CCCCCCcccCCBAAAA");
 	scenario_free(&s);
 }
 
@@ -365,11 +376,18 @@ static void test_back_through_many(void **state)
 	begin(&s, 110);
 	for (uint32_t tid = FIRST + 1; tid <= LAST; tid++)
 		create(&s, 0, tid, FIRST, 0);
+	/* Until the last one is awake again they sleep for themselves. */
 	for (uint32_t tid = FIRST + 1; tid < LAST; tid++)
-		out_call(at(&s, 1), tid, S, __NR_futex);
+		out_call(at(&s, 1), tid, S, __NR_nanosleep);
 	out_call(at(&s, 2), LAST, S, __NR_nanosleep);
 	wake_by_irq(at(&s, 20), LAST);
 	in(at(&s, 20), LAST, 1);
+	for (uint32_t tid = FIRST + 1; tid < LAST; tid++)
+		wake_by_irq(at(&s, 21), tid);
+	for (uint32_t tid = FIRST + 1; tid < LAST; tid++)
+		in(at(&s, 22), tid, 1);
+	for (uint32_t tid = FIRST + 1; tid < LAST; tid++)
+		out_call(at(&s, 23), tid, S, __NR_futex);
 	out_call(at(&s, 25), FIRST, S, __NR_futex);
 	memset(wanted, 'A', 110);
 	memset(wanted + 20, 'A' + LAST - FIRST, WAKES - 20);
@@ -521,60 +539,13 @@ static void test_another_thread(void **state)
 	s.timeline->command_thread = THREAD_NONE;
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	s.timeline->processes.items[0].exited_in_window = true;
+	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
+	s.timeline->processes.items[0].born_in_window = false;
 	assert_int_not_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	s.timeline->whole_system = true;
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	assert_int_not_equal(critical_path_thread(s.timeline, 21 + 1000), THREAD_NONE);
 	scenario_free(&s);
-}
-
-static void expect_line(const Scenario *s, const char *wanted)
-{
-	char *text;
-	size_t size;
-	FILE *stream = open_memstream(&text, &size);
-
-	report_path_line(stream, s->timeline);
-	fclose(stream);
-	if (!strstr(text, wanted))
-		fail_msg("no \"%s\" in %s", wanted, text);
-	free(text);
-}
-
-/* A server's main thread waits for whoever may come: that is no path. */
-static void test_of_a_server(void **state)
-{
-	static const struct {
-		int from_ms;
-		int call;
-		bool by_irq, left_out;
-	} cases[] = {
-		{1, __NR_rt_sigsuspend, true, true},   {1, __NR_accept, true, true},
-		{8, __NR_rt_sigsuspend, true, false},  {1, __NR_futex, true, false},
-		{1, __NR_rt_sigsuspend, false, false}, {1, __NR_nanosleep, true, false},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		Scenario s;
-
-		print_message("%zu\n", i);
-		begin(&s, 40);
-		create(&s, 0, 21, 20, 0);
-		out_call(at(&s, cases[i].from_ms), 20, S, cases[i].call);
-		if (cases[i].by_irq)
-			wake_by_irq(at(&s, 39), 20);
-		else
-			wake(at(&s, 39), 20, 21);
-		in(at(&s, 39), 20, 0);
-		scenario_finish(&s);
-		critical_path_find(s.timeline, critical_path_thread(s.timeline, 20 + 1000));
-		critical_path_drop_service(s.timeline);
-		assert_int_equal(s.timeline->path.left_out != REASON_NONE, cases[i].left_out);
-		assert_int_equal(timeline_strips(s.timeline), 2 + !cases[i].left_out);
-		expect_line(&s, cases[i].left_out ? "left out: 95.0 % of it is" : "backwards from");
-		scenario_free(&s);
-	}
 }
 
 /* What is lost stays on the path, and is told. */
@@ -676,6 +647,7 @@ int main(void)
 		cmocka_unit_test(test_back_to_before_its_sleep),
 		cmocka_unit_test(test_not_back_to_one_behind),
 		cmocka_unit_test(test_back_for_good),
+		cmocka_unit_test(test_waited_for_throughout),
 		cmocka_unit_test(test_back_through_many),
 		cmocka_unit_test(test_back_from_a_creator),
 		cmocka_unit_test(test_ended_from_outside),
@@ -684,7 +656,6 @@ int main(void)
 		cmocka_unit_test(test_request_of_a_worker),
 		cmocka_unit_test(test_asleep_at_the_end),
 		cmocka_unit_test(test_another_thread),
-		cmocka_unit_test(test_of_a_server),
 		cmocka_unit_test(test_lost_on_the_way),
 		cmocka_unit_test(test_hidden_beginning),
 		cmocka_unit_test(test_part_of_the_window),

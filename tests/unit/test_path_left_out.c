@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where a path says nothing, and why. */
+#include "critical_path.h"
+#include <asm/unistd_64.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* cmocka.h wants the above. */
+#include <cmocka.h>
+
+#include "path_scenario.h"
+
+#define S 0x1 /* TASK_INTERRUPTIBLE */
+
+/* A server's main thread waits for whoever may come: that is no path. */
+static void test_of_a_server(void **state)
+{
+	static const struct {
+		int from_ms;
+		int call;
+		bool by_irq, left_out;
+	} cases[] = {
+		{1, __NR_rt_sigsuspend, true, true},   {1, __NR_accept, true, true},
+		{8, __NR_rt_sigsuspend, true, false},  {1, __NR_futex, true, false},
+		{1, __NR_rt_sigsuspend, false, false}, {1, __NR_nanosleep, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Scenario s;
+
+		print_message("%zu\n", i);
+		begin(&s, 40);
+		create(&s, 0, 21, 20, 0);
+		out_call(at(&s, cases[i].from_ms), 20, S, cases[i].call);
+		if (cases[i].by_irq)
+			wake_by_irq(at(&s, 39), 20);
+		else
+			wake(at(&s, 39), 20, 21);
+		in(at(&s, 39), 20, 0);
+		scenario_finish(&s);
+		critical_path_find(s.timeline, critical_path_thread(s.timeline, 20 + 1000));
+		critical_path_drop_service(s.timeline);
+		assert_int_equal(s.timeline->path.left_out != REASON_NONE, cases[i].left_out);
+		assert_int_equal(timeline_strips(s.timeline), 2 + !cases[i].left_out);
+		expect_line(&s, cases[i].left_out ? "left out: 95.0 % of it is" : "backwards from");
+		scenario_free(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_of_a_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
