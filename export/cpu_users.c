@@ -38,6 +38,9 @@ static void part_overlaps(ProvenCpu *cpu)
 static void add_run(Timeline *timeline, size_t cpu, uint64_t start_ns, uint64_t end_ns,
 		    uint32_t task)
 {
+	/* Records that come late are out of order. */
+	if (start_ns >= end_ns)
+		return;
 	while (timeline->proven_cpus.count <= cpu)
 		*vec_push(&timeline->proven_cpus) = (ProvenCpu){};
 	*vec_push(&timeline->proven_cpus.items[cpu].runs) = (ProvenRun){start_ns, end_ns, task};
@@ -56,13 +59,6 @@ static void index_threads(Timeline *timeline)
 				add_run(timeline, interval->cpu, interval->start_ns,
 					interval_end(thread, i), thread->task);
 		}
-	}
-	for (size_t c = 0; c < timeline->proven_cpus.count; c++) {
-		ProvenCpu *cpu = &timeline->proven_cpus.items[c];
-
-		if (cpu->runs.count > 1)
-			qsort(cpu->runs.items, cpu->runs.count, sizeof(ProvenRun), compare_runs);
-		part_overlaps(cpu);
 	}
 }
 
@@ -109,6 +105,13 @@ void cpu_users_index(Timeline *timeline)
 		index_threads(timeline);
 	for (size_t c = 0; c < timeline->cpus.count; c++)
 		index_cpu(timeline, c);
+	for (size_t c = 0; c < timeline->proven_cpus.count; c++) {
+		ProvenCpu *cpu = &timeline->proven_cpus.items[c];
+
+		if (cpu->runs.count > 1)
+			qsort(cpu->runs.items, cpu->runs.count, sizeof(ProvenRun), compare_runs);
+		part_overlaps(cpu);
+	}
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */

@@ -25,9 +25,6 @@ typedef struct Place {
 
 #define FORK_NONE UINT32_MAX
 
-/* How much of a thread's work has its own stack for a fork after so many frames. */
-typedef VEC(uint32_t) Forks;
-
 typedef struct Finder {
 	Timeline *timeline;
 	uint32_t *same;		 /* by number of a stack: the first one with the same frames */
@@ -39,7 +36,7 @@ typedef struct Finder {
 /* "Again and again". */
 #define TIMES_MIN 3
 /* Of a thread that has more places, the first ones are looked at; waits at others count. */
-#define PLACES_MAX 64
+#define PLACES_MAX 16
 /*
  * In the outermost loop nearly nothing is done that is outside of it, and less than a third of the
  * work in the functions through which it waits.
@@ -47,7 +44,9 @@ typedef struct Finder {
 #define OUTSIDE_SHARE_MAX 0.05
 #define INSIDE_SHARE_MAX  0.34
 /* A loop that is deeper in the program is not its outermost one, though nothing else was seen. */
-#define FRAMES_MAX 12
+#define FRAMES_MAX 16
+/* So many frames the C library has below the program's, while a thread waits. */
+#define WAIT_FRAMES 5
 /* So few say nothing: a thread has a beginning before its loop, and a wait for a condition variable
  * can begin and end with one for its mutex. */
 #define OUTSIDE_MIN 1
@@ -97,7 +96,8 @@ static bool is_candidate(const Timeline *timeline, const Thread *thread, size_t 
 	const Interval *wait = &thread->intervals.items[i];
 
 	if (wait->state != STATE_BLOCKED || reason_idle(wait->reason) == REASON_NONE ||
-	    wait->sleep == SLEEP_FOR_DISK || thread_wait_request(thread, i) != REQUEST_NONE)
+	    (wait->sleep == SLEEP_FOR_DISK && wait->reason != REASON_IO_URING) ||
+	    thread_wait_request(thread, i) != REQUEST_NONE)
 		return false;
 	return (wait->reason != REASON_IO_URING && wait->reason != REASON_AIO) ||
 	       !has_request(timeline, thread, wait->start_ns);
@@ -124,7 +124,7 @@ static enum ending ending_of(const Timeline *timeline, const Thread *thread, siz
 	if (wait->flags & INTERVAL_OPEN_END || was_killed(thread, i))
 		return ENDING_OPEN;
 	if (wait->flags & INTERVAL_WAKER_IRQ)
-		return stack && stack->source != INTERRUPT_TIMER ? ENDING_OUTSIDE : ENDING_TIMER;
+		return stack && stack->source == INTERRUPT_TIMER ? ENDING_TIMER : ENDING_OUTSIDE;
 	if (wait->waker >= timeline->tasks.count)
 		return ENDING_UNKNOWN;
 	return timeline->tasks.items[wait->waker].thread < timeline->threads.count ? ENDING_THREAD
@@ -139,17 +139,24 @@ static uint64_t frame_from_root(const Timeline *timeline, const StackDef *stack,
 	return timeline->frames.items[stack->first + stack->count - 1 - i];
 }
 
-/* How many frames two stacks share, from the root on. */
+/* Deeper ones are not told apart. */
+#define SHARED_MAX (FRAMES_MAX + 1)
+
+/* How many frames two stacks share, from the root on, as far as that matters. */
 static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
 {
 	const StackDef *x = &timeline->stacks.items[a], *y = &timeline->stacks.items[b];
-	size_t n = 0;
+	size_t most = MIN(MIN(x->count, y->count), SHARED_MAX), n = 0;
 
-	while (n < x->count && n < y->count &&
-	       frame_from_root(timeline, x, n) == frame_from_root(timeline, y, n))
+	while (n < most && frame_from_root(timeline, x, n) == frame_from_root(timeline, y, n))
 		n++;
 	return n;
 }
+
+/* How much of a thread's work has its own stack for a fork after so many frames. */
+typedef struct Forks {
+	uint32_t items[SHARED_MAX + 1];
+} Forks;
 
 static void add_fork(const Finder *finder, Forks *forks, uint32_t place, uint32_t stack)
 {
@@ -184,23 +191,21 @@ static void collect_forks(const Finder *finder, const Thread *thread, const Plac
  */
 static uint32_t find_fork(const Finder *finder, const Thread *thread, const Place *place)
 {
-	uint32_t frames = finder->timeline->stacks.items[place->stack].count;
+	uint32_t frames = finder->timeline->stacks.items[place->stack].count, fork = 0;
 	uint64_t all = 0, before = 0;
 	Forks forks = {};
-	uint32_t fork;
 
-	for (uint32_t i = 0; i <= frames; i++)
-		*vec_push(&forks) = 0;
 	collect_forks(finder, thread, place, &forks);
-	for (uint32_t i = 0; i <= frames; i++)
+	for (size_t i = 0; i <= SHARED_MAX; i++)
 		all += forks.items[i];
-	for (fork = 0; fork < frames && (before + forks.items[fork]) * 2 < all; fork++)
-		before += forks.items[fork];
-	if (all > 0 &&
-	    (fork == 0 || fork > FRAMES_MAX || before > MAX(OUTSIDE_MIN, OUTSIDE_SHARE_MAX * all) ||
-	     all - before - forks.items[fork] > MAX(INSIDE_MIN, INSIDE_SHARE_MAX * all)))
-		fork = FORK_NONE;
-	vec_free(&forks);
+	/* Nothing else was seen: it is the thread's only loop, if that can be its outermost one. */
+	if (all == 0)
+		return frames <= FRAMES_MAX + WAIT_FRAMES ? 0 : FORK_NONE;
+	while (fork < SHARED_MAX && (before + forks.items[fork]) * 2 < all)
+		before += forks.items[fork++];
+	if (fork == 0 || fork > FRAMES_MAX || before > MAX(OUTSIDE_MIN, OUTSIDE_SHARE_MAX * all) ||
+	    all - before - forks.items[fork] > MAX(INSIDE_MIN, INSIDE_SHARE_MAX * all))
+		return FORK_NONE;
 	return fork;
 }
 
@@ -311,6 +316,17 @@ static void keep_places_with_jobs(Places *places)
 	places->elsewhere = kept > 1;
 }
 
+/* Where a stack is not whole it is not known how much of the program lies outside. */
+static bool is_whole(const Finder *finder, uint32_t stack)
+{
+	const StackDef *def;
+
+	if (stack == STACK_NONE)
+		return false;
+	def = &finder->timeline->stacks.items[stack];
+	return def->defined && def->count > 1 && def->result == STACK_COMPLETE;
+}
+
 static void find_places(const Finder *finder, const Thread *thread, Places *places)
 {
 	const Timeline *timeline = finder->timeline;
@@ -319,7 +335,7 @@ static void find_places(const Finder *finder, const Thread *thread, Places *plac
 		const Interval *wait = &thread->intervals.items[i];
 		enum ending ending;
 
-		if (!is_candidate(timeline, thread, i) || wait->user_stack == STACK_NONE ||
+		if (!is_candidate(timeline, thread, i) || !is_whole(finder, wait->user_stack) ||
 		    !can_be_for_job(wait))
 			continue;
 		ending = ending_of(timeline, thread, i);
@@ -394,8 +410,14 @@ static bool is_awaited(const Finder *finder, uint32_t number)
 	const Thread *thread = &timeline->threads.items[number];
 	const Process *process;
 
+	/* It is no path of the run that --critical-path asks for. */
+	if (timeline->path.strip.intervals.count == 0 ||
+	    (timeline->command_thread < timeline->threads.count &&
+	     timeline->threads.items[timeline->path.end].process !=
+		     timeline->threads.items[timeline->command_thread].process))
+		return false;
 	if (number == timeline->command_thread)
-		return timeline->path.strip.intervals.count > 0;
+		return true;
 	if (!thread->is_main || thread->process >= timeline->processes.count)
 		return false;
 	process = &timeline->processes.items[thread->process];

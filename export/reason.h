@@ -54,6 +54,8 @@ extern const CategoryInfo category_info[CATEGORY_COUNT];
 	KIND(CONDVAR, "condition variable")                                                        \
 	KIND(SEMAPHORE, "semaphore")                                                               \
 	KIND(CONDVAR_OR_SEMAPHORE, "condition variable or semaphore")                              \
+	KIND(PARK, "park")                                                                         \
+	KIND(FUTURE, "future")                                                                     \
 	KIND(FUTEX, "futex")
 
 /* The kinds of waits for a disk that a cgroup's limit can hold back. */

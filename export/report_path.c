@@ -104,9 +104,9 @@ static char *none_text(const Timeline *timeline)
 				timeline->threads.items[path->end].ns_tid,
 				reason_info[path->left_out].leaf);
 	} else {
-		why = xstrdup(timeline->whole_system ? "none of a whole system"
-			      : timeline->attached   ? "none: no process ended"
-						     : "none, nothing was recorded of the thread");
+		why = xstrdup(path->strip.name	       ? "none, nothing was recorded of the thread"
+			      : timeline->whole_system ? "none of a whole system"
+						       : "none: no process ended");
 	}
 	if (!busiest)
 		return xstrdup(why);

@@ -18,6 +18,7 @@ typedef struct Explainer {
 	Frames *frames;
 	Map rule_of_name; /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
 	StackSays *says;  /* by Timeline::stacks */
+	uint8_t *musl;	  /* likewise: whether musl is the caller, enum answer */
 	uint8_t *futexes; /* likewise: what the user stacks tell, enum reason plus 1; 0: not looked
 			   */
 	Map sources;	  /* Timeline::stacks of wakers -> enum interrupt_source */
@@ -159,9 +160,11 @@ static bool entered_by_nameless(Explainer *explainer, const Thread *thread, cons
 	return false;
 }
 
+enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
+
 /* Of musl, whose values mean something else than those of glibc: there 2 is a condition variable.
  */
-static bool is_called_by_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
+static bool look_for_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	Functions functions = user_functions_of(explainer, thread, wait);
 	const Frames *frames = explainer->frames;
@@ -176,6 +179,15 @@ static bool is_called_by_musl(Explainer *explainer, const Thread *thread, const 
 	name = frames->libraries.items[lib].name;
 	return !strncmp(name, "ld-musl-", 8) || !strncmp(name, "libc.musl-", 10) ||
 	       !strcmp(name, "libc.so");
+}
+
+static bool is_called_by_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	uint8_t *known = &explainer->musl[wait->user_stack];
+
+	if (*known == ANSWER_UNKNOWN)
+		*known = look_for_musl(explainer, thread, wait) ? ANSWER_YES : ANSWER_NO;
+	return *known == ANSWER_YES;
 }
 
 /*
@@ -506,6 +518,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 		.timeline = timeline,
 		.frames = frames,
 		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackSays)),
+		.musl = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 	};
 
@@ -514,5 +527,6 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	map_free(&explainer.rule_of_name);
 	map_free(&explainer.sources);
 	free(explainer.says);
+	free(explainer.musl);
 	free(explainer.futexes);
 }

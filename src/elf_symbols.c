@@ -203,19 +203,16 @@ static int compare_candidates(const void *a, const void *b)
 /*
  * One symbol per start, each with a size. A function that the unwind table has in several
  * pieces is one where a symbol covers them, which also has a better name than the start-up code
- * gives it; *covered is the end of what has names so far. size: what another symbol, or the unwind
- * table, says of a symbol without one; or 0.
+ * gives it; *covered is the end of what has names so far.
  */
-static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t size,
-			 uint64_t next_start, uint64_t *covered)
+static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
+			 uint64_t *covered)
 {
 	ElfSymbol symbol = best->symbol;
 	uint64_t end = MIN(best->limit, next_start);
 
 	if (best->source >= SYMBOL_ENTRY && symbol.start < *covered)
 		return;
-	if (symbol.size == 0)
-		symbol.size = size;
 	if (symbol.size == 0)
 		symbol.size = end > symbol.start ? end - symbol.start : 1;
 	if (!symbol.nameless)
@@ -233,15 +230,19 @@ void elf_symbols_settle(ElfSymbols *symbols)
 		return;
 	qsort(symbols->candidates.items, count, sizeof(*items), compare_candidates);
 	for (size_t i = 0, next; i < count; i = next) {
-		uint64_t size = 0;
+		ElfCandidate best = items[i];
 
 		for (next = i; next < count; next++) {
-			if (items[next].symbol.start != items[i].symbol.start)
+			if (items[next].symbol.start != best.symbol.start)
 				break;
-			size = size ? size : items[next].symbol.size;
+			if (best.symbol.size == 0)
+				best.symbol.size = items[next].symbol.size;
+			/* A debug file has more symbols than the stripped one beside it. */
+			if (items[next].source <= SYMBOL_LOCAL)
+				best.limit = MAX(best.limit, items[next].limit);
 		}
-		settle_start(symbols, &items[i], size,
-			     next < count ? items[next].symbol.start : UINT64_MAX, &covered);
+		settle_start(symbols, &best, next < count ? items[next].symbol.start : UINT64_MAX,
+			     &covered);
 	}
 	vec_free(&symbols->candidates);
 }

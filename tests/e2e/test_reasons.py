@@ -11,7 +11,7 @@ from limited_cpu import PERIOD_US, LimitedCpu
 
 LEAST_KINDS = 37  # on every kernel that these tests know
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
-TIMERS = {"sleep", "timer wait", "idle: signal", "io_uring wait"}
+TIMERS = {"sleep", "timer wait", "idle: signal", "idle: io_uring"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
 LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "accept wait"}
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}

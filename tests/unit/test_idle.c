@@ -27,7 +27,7 @@ typedef struct Fixture {
 	Timeline *timeline;
 	uint32_t process, thread, peer, stranger;
 	struct {
-		char text[16];
+		char text[32];
 		uint32_t stack;
 	} stacks[32];
 	size_t stack_count;
@@ -78,8 +78,14 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 	case OTHERS_TASK:
 		interval->waker = fixture->stranger;
 		break;
-	case INTERRUPT:
+	case INTERRUPT: /* of a timer */
 		interval->flags = INTERVAL_WAKER_IRQ;
+		*vec_push(&t->threads.items[thread].waker_stacks) = (WakerStack){
+			.start_ns = interval->start_ns,
+			.user_stack = STACK_NONE,
+			.kernel_stack = STACK_NONE,
+			.source = INTERRUPT_TIMER,
+		};
 		break;
 	case NOBODY:
 		interval->flags = INTERVAL_OPEN_END;
@@ -223,6 +229,45 @@ static void test_outermost_loop(void **state)
 	}
 }
 
+/* Of stacks that are not whole it is not known what lies outside. */
+static void test_cut_stacks(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "MLC", PEER, REASON_CONDVAR, __NR_futex},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, "wjwjwj", kinds);
+	for (size_t i = 0; i < fixture.timeline->stacks.count; i++)
+		fixture.timeline->stacks.items[i].result = STACK_COMPLETE + 1;
+	expect(&fixture, "c.c.c.");
+	begin(&fixture, "wjwjwj", kinds);
+	fixture.timeline->stacks.items[0].defined = false;
+	expect(&fixture, "c.c.c.");
+}
+
+/* A loop that is deep in the program is not its outermost one. */
+static void test_deep_loop(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "0123456789abcdefgL", PEER, REASON_CONDVAR, __NR_futex},
+		{'j', "0123456789abcdefgJ", PEER, REASON_NONE, -1},
+		{'x', "0123456789abcdefghijklmnL", PEER, REASON_CONDVAR, __NR_futex},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, "wjwjwj", kinds);
+	expect(&fixture, "c.c.c.");
+	/* Even if nothing else was seen. */
+	begin(&fixture, "xxxx", kinds);
+	expect(&fixture, "cccc");
+}
+
 /* Between two queues: for which of the two a thread works cannot be told. */
 static void test_two_in_one_loop(void **state)
 {
@@ -311,7 +356,7 @@ static void test_on_the_path(void **state)
 static void test_disks(void **state)
 {
 	static const Kind kinds[] = {
-		{'u', "MLU", INTERRUPT, REASON_IO_URING, __NR_io_uring_enter},
+		{'u', "MLU", INTERRUPT, REASON_AIO, __NR_io_getevents},
 		{'U', "MIU", INTERRUPT, REASON_IO_URING, __NR_io_uring_enter},
 		{},
 	};
@@ -321,6 +366,8 @@ static void test_disks(void **state)
 	(void)state;
 	begin(&fixture, "Uuu", kinds);
 	thread = &fixture.timeline->threads.items[fixture.thread];
+	/* A ring may be a network's, and is marked, too. */
+	thread->intervals.items[0].sleep = SLEEP_FOR_DISK;
 	thread->intervals.items[1].sleep = SLEEP_FOR_DISK;
 	*vec_push(&thread->request_waits) = (RequestWait){.interval = 2};
 	expect(&fixture, "icc");
@@ -330,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_ended_it),	cmocka_unit_test(test_outermost_loop),
+		cmocka_unit_test(test_cut_stacks),	cmocka_unit_test(test_deep_loop),
 		cmocka_unit_test(test_two_in_one_loop), cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_time_outs),	cmocka_unit_test(test_on_the_path),
 		cmocka_unit_test(test_disks),

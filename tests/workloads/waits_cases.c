@@ -635,7 +635,7 @@ const WaitCase wait_cases[] = {
 	{"IPC wait", set_up_messages, NULL, wait_message, release_message, NULL},
 	{"IPC wait", set_up_semaphores, NULL, wait_semaphore, release_semaphore, NULL},
 	{"IPC wait", set_up_queue, NULL, wait_queue, release_queue, NULL},
-	{"io_uring wait", set_up_ring, NULL, wait_ring, NULL, NULL},
+	{"idle: io_uring", set_up_ring, NULL, wait_ring, NULL, NULL},
 	{"userfaultfd wait", set_up_fault, NULL, wait_fault, release_page, NULL},
 	{"kernel rwsem wait", set_up_inode_lock, hold_by_write, wait_write_at, release_holder,
 	 object_fd0},
