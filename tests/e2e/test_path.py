@@ -3,7 +3,8 @@
 import bisect
 import copy
 
-from harness import IN_GUEST, MS, Untimely, check, check_timed, expect_failure, fewer, hit, noise, unless_stolen
+from harness import (IN_GUEST, MS, Busy, Untimely, check, check_timed, current, expect_failure, fewer, hit, noise,
+                     unless_stolen)
 
 
 HAND_OVER_NS = 100_000
@@ -165,7 +166,9 @@ def check_tickers(recording):
     # Who waits for a CPU may be on the path in main's stead.
     late = sum(t["schedstat_delay_ns"] for t in recording.truth.threads)
     if late + tail > 0.1 * path["length_ns"]:
-        raise Untimely(f"its threads waited {late / MS:.1f} ms for a CPU")
+        # On a machine that the tests keep busy it may be so each time.
+        kind = Busy if current.test.startswith("busy.") else Untimely
+        raise kind(f"its threads waited {late / MS:.1f} ms for a CPU")
     check_timed("main on the path", part_of(path, main["tid"]),
                 path["length_ns"] - taken_by_tickers(recording, main) - tail, 0.02, 8 * MS + tail + late)
 
