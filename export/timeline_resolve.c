@@ -53,17 +53,24 @@ typedef struct Decided {
 	size_t count;
 } Decided;
 
-/* From ns on nothing is known. */
+/*
+ * From ns on nothing is known. If a wait ends there by a waking that was seen, its waker still is.
+ */
 static void cut_back(Decided *decided, uint64_t ns)
 {
-	while (decided->count && decided->items[decided->count - 1].start_ns >= ns)
-		decided->count--;
+	bool woken = false;
+
+	while (decided->count && decided->items[decided->count - 1].start_ns >= ns) {
+		const Interval *cut = &decided->items[--decided->count];
+
+		woken = cut->start_ns == ns && cut->flags & MARK_WAKING;
+	}
 	if (!decided->count)
 		return;
 
 	Interval *last = &decided->items[decided->count - 1];
 
-	if (last->state == STATE_BLOCKED) {
+	if (last->state == STATE_BLOCKED && !woken) {
 		last->waker = THREAD_NONE;
 		last->flags &= ~INTERVAL_WAKER_IRQ;
 	}

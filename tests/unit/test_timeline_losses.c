@@ -93,6 +93,38 @@ static enum reason reason_of_unknown(const Thread *thread)
 	return REASON_NONE;
 }
 
+static const Interval *first_wait(const Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++)
+		if (thread->intervals.items[i].state == STATE_BLOCKED)
+			return &thread->intervals.items[i];
+	fail();
+	return NULL;
+}
+
+/* A waking that was seen has a waker, whether or not the switch after it was seen. */
+static void test_waker_before_missed_switch(void **state)
+{
+	(void)state;
+	for (int missed = 0; missed < 2; missed++) {
+		const Interval *wait;
+		Scenario s;
+
+		scenario_begin(&s, 12, true);
+		described(at(&s, 0), 10, 10, "app");
+		snapshot(at(&s, 0), 10, SNAPSHOT_ON_CPU, 0, -1);
+		out(at(&s, 2), 10, 1);
+		wake(at(&s, 4), 10, 12);
+		in(missed ? lost_at(&s, 5) : at(&s, 5), 10, 0);
+		out(at(&s, 8), 10, 1);
+		scenario_finish(&s);
+		wait = first_wait(scenario_thread(&s, 10, 0));
+		assert_int_not_equal(wait->waker, THREAD_NONE);
+		assert_int_equal(s.timeline->tasks.items[wait->waker].tid, 12);
+		scenario_free(&s);
+	}
+}
+
 /* What is unknown says whether anything was lost, or the kernel did not trace a switch. */
 static void test_why_unknown(void **state)
 {
@@ -120,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_why_unknown),
+		cmocka_unit_test(test_waker_before_missed_switch),
 		cmocka_unit_test(test_overload),
 		cmocka_unit_test(test_far_apart),
 		cmocka_unit_test(test_few),
