@@ -95,6 +95,11 @@ uint64_t truth_now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t truth_cpu(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 TruthThread *truth_begin(const char *fmt, ...)
 {
 	TruthThread *thread = calloc(1, sizeof(*thread));
@@ -245,7 +250,7 @@ static void print_thread(FILE *out, const TruthThread *t)
  * What the profile's own clock, which counts from the epoch, is to CLOCK_MONOTONIC: the most of
  * several readings, for whoever is taken from its CPU between the two finds too little.
  */
-static uint64_t realtime_offset(void)
+uint64_t truth_realtime_offset(void)
 {
 	uint64_t most = 0;
 
@@ -260,7 +265,7 @@ static uint64_t realtime_offset(void)
 
 static void print_all(FILE *out)
 {
-	uint64_t offset = realtime_offset();
+	uint64_t offset = truth_realtime_offset();
 
 	fprintf(out, "{\"pid\":%d,\"realtime_offset_ns\":%lu,\"threads\":[", getpid(), offset);
 	for (const TruthThread *t = threads; t; t = t->next) {

@@ -36,6 +36,12 @@ void truth_set_file(const char *path);
 
 uint64_t truth_now(void);
 
+/* The calling thread's CPU time. */
+uint64_t truth_cpu(void);
+
+/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. */
+uint64_t truth_realtime_offset(void);
+
 /* Begins the account of the calling thread and names it (15 characters). */
 TruthThread *truth_begin(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The critical path of a graph of tasks (tests/workloads/graphs.h), by what its tasks wrote down."""
+from dataclasses import dataclass
+
+RUN, MAIN = 0, 1  # TASK_RUN and TASK_MAIN
+EARLY_NS = 300_000  # less than that between two clocks is no waking that came too early
+CLOSE_NS = 100_000  # which of two moments came first is not known if that is all between them
+
+
+@dataclass
+class Wait:
+    """A task is asleep from begin to woken."""
+    kind: str
+    begin: int
+    woken: int
+    giver: int = RUN  # the task that ended it, if kind is "task"
+    is_early: bool = False
+
+
+class TaskGraph:
+    def __init__(self, tasks, late_ns=0):
+        """late_ns: how much later than by the tasks' own times a timer ends a sleep."""
+        self.tasks, self.late_ns = tasks, late_ns
+        self.ops = [(number, op) for number, task in enumerate(tasks) for op in task["ops"]]
+        self.gives = {op["arg"]: (number, op) for number, op in self.ops if op["kind"] == "give"}
+        self.creations = {op["arg"]: (number, op) for number, op in self.ops if op["kind"] in ("thread", "child")}
+        self.waits = [[wait for op in task["ops"] if (wait := self._wait(op))] for task in tasks]
+        self.end = tasks[RUN]["ops"][-1]["to_ns"]
+
+    def _wait(self, op):
+        begin, end, kind = op["from_ns"], op["to_ns"], op["kind"]
+        if kind == "sleep":
+            woken = max(begin + op["arg"] * 1000, end - op["delay_ns"])
+            return Wait(kind, begin, min(woken + self.late_ns, end))
+        if kind == "disk":
+            return Wait(kind, begin, end)
+        if not op["sleeps"] or kind not in ("take", "join", "reap"):
+            return None
+        if kind == "take":
+            giver, gave = self.gives[op["arg"]]
+            # The last operation of a pool's task may not be over when the graph is.
+            first, last = gave["from_ns"], min(gave["to_ns"] or end, end)
+        else:
+            giver, first, last = op["arg"], self.tasks[op["arg"]]["end_ns"], end
+        # The time for which it was ready to run lies behind the waking. What has no room there lies before the wait,
+        # unless the task was never preempted: from 6.12 on the kernel counts time of sleepers that it moves to another
+        # CPU, too, as long as they are not dequeued (sched_delayed).
+        woken = max(min(end - op["delay_ns"], last), first)
+        too_much = max(op["delay_ns"] - (end - woken), 0)
+        if not op["preemptions"]:
+            return Wait("task", begin, woken, giver, is_early=too_much > EARLY_NS)
+        return Wait("task", min(begin + too_much, woken), woken, giver)
+
+    def _birth(self, number):
+        """(creator, moment)"""
+        task, (creator, op) = self.tasks[number], self.creations[number]
+        return creator, max(min(task["begin_ns"] - task["age_ns"], op["to_ns"]), op["from_ns"])
+
+    def _last_wait(self, number, moment):
+        return next((wait for wait in reversed(self.waits[number]) if wait.begin < moment), None)
+
+    def _back(self, sleep, moment, waiting, margin):
+        """(index in waiting, moment): where the path goes on that leaves a timer's sleep before its begin, or None."""
+        for k in reversed(range(len(waiting))):
+            wait = self._last_wait(waiting[k], moment)
+            awake = wait.begin if wait and moment <= wait.woken else moment
+            if awake > sleep.begin + margin if k + 1 == len(waiting) else awake == moment:
+                return k, awake
+        return None
+
+    def paths(self):
+        """The path, and what it is instead if it depends on which of two moments close to each other came first."""
+        for difference in (0, CLOSE_NS, -CLOSE_NS):
+            yield self.path(difference)
+            yield TaskGraph(self.tasks, difference).path()
+
+    def path(self, margin=0):
+        """[ns of each task]: backwards from the end of the graph to its creation, as critical_path.h says.
+
+        margin: how much later than the sleep of the task that it waits for a task's own sleep must begin for it to have
+        been awake.
+        """
+        parts, at, moment = [0] * len(self.tasks), RUN, self.end
+        waiting = []  # the tasks that wait for `at`, the last one directly
+        while True:
+            wait = self._last_wait(at, moment)
+            if not wait:
+                following, until = self._birth(at) if at != RUN else (RUN, moment)
+            elif moment > wait.woken:
+                following, until = at, wait.woken
+            elif wait.kind == "task":
+                waiting.append(at)
+                following, until = wait.giver, moment
+            elif wait.kind == "sleep" and (back := self._back(wait, moment, waiting, margin)):
+                k, until = back
+                following = waiting[k]
+                del waiting[k:]
+            else:
+                following, until = at, wait.begin
+            until = min(until, moment)
+            parts[at] += moment - until
+            if following == RUN and at != RUN or not wait and at == RUN:
+                return parts
+            if following != at:
+                waiting = [number for number in waiting if number != following]
+            at, moment = following, until
+
+    def constructed(self):
+        """[ns of each task] that it had the token and did something: the path that the graph is made for."""
+        parts = [0] * len(self.tasks)
+        for number, op in self.ops:
+            if op["has_token"]:
+                parts[number] += op["to_ns"] - op["from_ns"]
+        return parts
+
+    def has_unplanned_waits(self):
+        """A task slept for what is not in its plan: a mutex that a ticker had, or a lock of the kernel's."""
+        planned = {"compute": 0, "give": 0, "thread": 0, "child": 0, "sleep": 1}
+        return (any(task["sleeps"] for task in self.tasks)
+                or any(op["sleeps"] > planned.get(op["kind"], op["sleeps"]) for _, op in self.ops))
+
+    def has_early_wakings(self):
+        """By the kernel's account of its delay, something woke a task before what it waited for had ended."""
+        return any(wait.is_early for waits in self.waits for wait in waits)

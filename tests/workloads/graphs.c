@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * graphs - runs --count graphs of tasks (graphs.h), which it draws by --seed, one after another,
+ * beside --burners busy processes, each on a CPU of its own. With --disk 1 they write to a file
+ * beside the one that --truth names. Written down is what each task did, and when.
+ */
+#include "graphs.h"
+#include "truth.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NSEC_PER_USEC 1000ULL
+#define COMPUTE_US    500 /* from one lock of the shared mutex to the next */
+#define BLOCK_SIZE    65536
+
+static uint64_t count = 20, seed = 1, burners = 1, disk;
+static Graph *graph; /* the one that runs */
+static int file = -1;
+static char block[BLOCK_SIZE] __attribute__((aligned(4096)));
+static __thread int schedstat; /* of this thread */
+
+/* ---- what the kernel counts ---------------------------------------------------------------- */
+
+static void open_schedstat(void)
+{
+	schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	truth_check(schedstat >= 0, "/proc/thread-self/schedstat");
+}
+
+static uint64_t delay_ns(void)
+{
+	char text[64] = {};
+	uint64_t ns = 0;
+
+	truth_check(pread(schedstat, text, sizeof(text) - 1, 0) > 0 &&
+			    sscanf(text, "%*u %lu", &ns) == 1,
+		    "schedstat");
+	return ns;
+}
+
+/* The time, and the delay up to then: a pair between which the thread was not preempted. */
+static uint64_t now_and_delay(uint64_t *ret_delay_ns)
+{
+	uint64_t ns = truth_now(), closest = UINT64_MAX, ret_ns = ns;
+
+	for (int tries = 0; tries < 10 && closest > 50 * NSEC_PER_USEC; tries++) {
+		uint64_t delay = delay_ns(), next = truth_now();
+
+		if (next - ns < closest) {
+			closest = next - ns;
+			ret_ns = ns;
+			*ret_delay_ns = delay;
+		}
+		ns = next;
+	}
+	return ret_ns;
+}
+
+/* The thread's voluntary and other switches. */
+static struct rusage switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage;
+}
+
+/* ---- objects ------------------------------------------------------------------------------- */
+
+static void init_mutex(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(mutex, &attributes);
+}
+
+static void init_object(Object *object)
+{
+	pthread_condattr_t attributes;
+
+	init_mutex(&object->mutex);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_cond_init(&object->condvar, &attributes);
+	sem_init(&object->semaphore, /* pshared= */ 1, 0);
+	if (object->kind == OBJECT_PIPE) {
+		truth_check(pipe2(object->fds, O_CLOEXEC) == 0, "pipe2");
+	} else if (object->kind == OBJECT_EVENTFD) {
+		object->fds[0] = eventfd(0, EFD_CLOEXEC);
+		object->fds[1] = dup(object->fds[0]);
+		truth_check(object->fds[1] >= 0, "eventfd");
+	}
+}
+
+static void close_object(const Object *object)
+{
+	if (object->kind != OBJECT_PIPE && object->kind != OBJECT_EVENTFD)
+		return;
+	close(object->fds[0]);
+	close(object->fds[1]);
+}
+
+static void give(Object *object)
+{
+	uint64_t one = 1;
+
+	switch (object->kind) {
+	case OBJECT_SEMAPHORE:
+		sem_post(&object->semaphore);
+		break;
+	case OBJECT_CONDVAR:
+		pthread_mutex_lock(&object->mutex);
+		object->is_given = true;
+		pthread_mutex_unlock(&object->mutex);
+		pthread_cond_signal(&object->condvar);
+		break;
+	case OBJECT_MUTEX:
+		pthread_mutex_unlock(&object->mutex);
+		break;
+	default:
+		truth_check(write(object->fds[1], &one, sizeof(one)) == sizeof(one), "write");
+	}
+}
+
+static void take(Object *object)
+{
+	uint64_t one;
+
+	switch (object->kind) {
+	case OBJECT_SEMAPHORE:
+		while (sem_wait(&object->semaphore) != 0)
+			;
+		break;
+	case OBJECT_CONDVAR:
+		pthread_mutex_lock(&object->mutex);
+		while (!object->is_given)
+			pthread_cond_wait(&object->condvar, &object->mutex);
+		pthread_mutex_unlock(&object->mutex);
+		break;
+	case OBJECT_MUTEX:
+		pthread_mutex_lock(&object->mutex);
+		pthread_mutex_unlock(&object->mutex);
+		break;
+	default:
+		truth_check(read(object->fds[0], &one, sizeof(one)) == sizeof(one), "read");
+	}
+}
+
+/* ---- tasks --------------------------------------------------------------------------------- */
+
+static void run_task(uint32_t number);
+
+static void *run_thread(void *arg)
+{
+	uint32_t number = (uint32_t)(uintptr_t)arg;
+
+	run_task(number);
+	/* The end of one of the pool would be one more event for those that wait for others. */
+	while (graph->tasks[number].is_pool)
+		pause();
+	return NULL;
+}
+
+static pid_t start_child(void)
+{
+	pid_t pid = fork();
+
+	truth_check(pid >= 0, "fork");
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
+static void create_child(uint32_t number)
+{
+	pid_t pid = start_child();
+
+	if (pid == 0) {
+		run_task(number);
+		_exit(0);
+	}
+	/* It writes the same number. */
+	graph->tasks[number].tid = pid;
+}
+
+static void create_thread(pthread_t *thread, void *(*function)(void *), uint32_t number)
+{
+	int error = pthread_create(thread, NULL, function, (void *)(uintptr_t)number);
+
+	truth_check(error == 0, "pthread_create");
+}
+
+/* Computes, and has a mutex for a moment now and then that tickers have, too. */
+static void compute(Op *op)
+{
+	for (uint32_t done_us = 0; done_us < op->arg; done_us += COMPUTE_US) {
+		uint32_t us = op->arg - done_us < COMPUTE_US ? op->arg - done_us : COMPUTE_US;
+		uint64_t begin;
+
+		truth_burn(us * NSEC_PER_USEC);
+		begin = truth_now();
+		pthread_mutex_lock(&graph->shared);
+		op->locked_ns += truth_now() - begin;
+		pthread_mutex_unlock(&graph->shared);
+	}
+}
+
+static void do_op(Op *op)
+{
+	Task *other = &graph->tasks[op->arg < TASKS_MAX ? op->arg : 0];
+
+	switch (op->kind) {
+	case OP_COMPUTE:
+		compute(op);
+		break;
+	case OP_SLEEP:
+		truth_sleep(op->arg * NSEC_PER_USEC);
+		break;
+	case OP_DISK:
+		truth_check(pwrite(file, block, sizeof(block), op->arg * BLOCK_SIZE) > 0 &&
+				    fdatasync(file) == 0,
+			    "file");
+		break;
+	case OP_GIVE:
+		give(&graph->objects[op->arg]);
+		break;
+	case OP_TAKE:
+		take(&graph->objects[op->arg]);
+		break;
+	case OP_THREAD:
+		create_thread(&other->thread, run_thread, op->arg);
+		break;
+	case OP_CHILD:
+		create_child(op->arg);
+		break;
+	case OP_JOIN:
+		pthread_join(other->thread, NULL);
+		break;
+	case OP_REAP:
+		/*
+		 * What is left of the process goes later: the kernel does that in the state of a
+		 * sleeper, and does not count a wait for the CPU then (sched_info_depart()).
+		 */
+		truth_check(waitid(P_PID, (id_t)other->tid, &(siginfo_t){}, WEXITED | WNOWAIT) == 0,
+			    "waitid");
+		break;
+	}
+}
+
+static void run_ops(Task *task)
+{
+	for (uint32_t i = 0; i < task->op_count; i++) {
+		Op *op = &task->ops[i];
+		struct rusage before = switches(), after;
+		uint64_t delay, delay_then;
+
+		op->from_ns = now_and_delay(&delay);
+		do_op(op);
+		op->to_ns = now_and_delay(&delay_then);
+		op->delay_ns = delay_then - delay;
+		after = switches();
+		op->sleeps = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
+		op->preemptions = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
+		if (op->kind == OP_REAP)
+			waitpid(graph->tasks[op->arg].tid, NULL, 0);
+	}
+}
+
+/* ---- threads that are not on the path ------------------------------------------------------ */
+
+static __attribute__((noreturn)) void *run_idle(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+}
+
+static __attribute__((noreturn)) void *run_ticker(void *arg)
+{
+	uint64_t random = graph->random + (uintptr_t)arg;
+	pthread_mutex_t *mutex = (uintptr_t)arg % 2 ? &graph->shared : &graph->unrelated;
+
+	for (;;) {
+		truth_sleep(graph_random(&random, 300, 3000) * NSEC_PER_USEC);
+		pthread_mutex_lock(mutex);
+		pthread_mutex_unlock(mutex);
+	}
+}
+
+static void start_others(void)
+{
+	pthread_t thread;
+
+	for (uint32_t i = 0; i < graph->idle_count; i++)
+		create_thread(&thread, run_idle, i);
+	for (uint32_t i = 0; i < graph->ticker_count; i++)
+		create_thread(&thread, run_ticker, i);
+}
+
+/* ---- graphs -------------------------------------------------------------------------------- */
+
+static void run_task(uint32_t number)
+{
+	Task *task = &graph->tasks[number];
+
+	uint64_t delay;
+
+	task->tid = gettid();
+	open_schedstat();
+	task->begin_ns = now_and_delay(&delay);
+	task->age_ns = delay + truth_cpu();
+	task->sleeps = (uint64_t)switches().ru_nvcsw;
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (uint32_t i = 0; i < graph->object_count; i++)
+		if (graph->objects[i].kind == OBJECT_MUTEX && graph->objects[i].giver == number)
+			pthread_mutex_lock(&graph->objects[i].mutex);
+	if (number == TASK_MAIN)
+		start_others();
+	run_ops(task);
+	close(schedstat);
+	task->end_ns = truth_now();
+}
+
+static Graph *run_graph(uint64_t number)
+{
+	graph = mmap(NULL, sizeof(*graph), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	truth_check(graph != MAP_FAILED, "mmap");
+	graph_plan(graph, seed + number, disk);
+	init_mutex(&graph->shared);
+	init_mutex(&graph->unrelated);
+	for (uint32_t i = 0; i < graph->object_count; i++)
+		init_object(&graph->objects[i]);
+	graph->tasks[TASK_RUN].tid = gettid();
+	run_ops(&graph->tasks[TASK_RUN]);
+	for (uint32_t i = 0; i < graph->object_count; i++)
+		close_object(&graph->objects[i]);
+	return graph;
+}
+
+/* To wait for the end would make what the process still does then a part of the path. */
+static void reap(pid_t pid)
+{
+	while (waitpid(pid, NULL, WNOHANG) == 0)
+		truth_sleep(NSEC_PER_MSEC);
+}
+
+static pid_t start_burner(uint64_t number)
+{
+	cpu_set_t allowed, own;
+	int cpu = -1;
+	pid_t pid = start_child();
+
+	if (pid != 0)
+		return pid;
+	truth_check(sched_getaffinity(0, sizeof(allowed), &allowed) == 0, "sched_getaffinity");
+	for (uint64_t left = number % (uint64_t)CPU_COUNT(&allowed) + 1; left > 0;)
+		if (CPU_ISSET(++cpu, &allowed))
+			left--;
+	CPU_ZERO(&own);
+	CPU_SET(cpu, &own);
+	truth_check(sched_setaffinity(0, sizeof(own), &own) == 0, "sched_setaffinity");
+	for (;;)
+		truth_burn(NSEC_PER_SEC);
+}
+
+static void open_file(void)
+{
+	char path[4096];
+
+	truth_check(truth_file(), "--disk without --truth");
+	snprintf(path, sizeof(path), "%s.disk", truth_file());
+	file = open(path, O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+	truth_check(file >= 0, path);
+}
+
+static void print_task(FILE *out, const Task *task)
+{
+	static const char *const names[] = {"compute", "sleep", "disk", "give", "take",
+					    "thread",  "child", "join", "reap"};
+
+	fprintf(out,
+		"{\"tid\":%d,\"begin_ns\":%lu,\"end_ns\":%lu,\"age_ns\":%lu,\"sleeps\":%lu,"
+		"\"ops\":[",
+		task->tid, task->begin_ns, task->end_ns, task->age_ns, task->sleeps);
+	for (uint32_t i = 0; i < task->op_count; i++) {
+		const Op *op = &task->ops[i];
+
+		fprintf(out,
+			"%s{\"kind\":\"%s\",\"arg\":%u,\"from_ns\":%lu,\"to_ns\":%lu,"
+			"\"delay_ns\":%lu,\"locked_ns\":%lu,\"sleeps\":%lu,\"preemptions\":%lu,"
+			"\"has_token\":%s}",
+			i ? "," : "", names[op->kind], op->arg, op->from_ns, op->to_ns,
+			op->delay_ns, op->locked_ns, op->sleeps, op->preemptions,
+			op->has_token ? "true" : "false");
+	}
+	fprintf(out, "]}");
+}
+
+static void print_graph(FILE *out, const Graph *done)
+{
+	fprintf(out, "\n{\"tasks\":[");
+	for (uint32_t i = 0; i < done->task_count; i++) {
+		fputs(i ? ",\n" : "", out);
+		print_task(out, &done->tasks[i]);
+	}
+	fprintf(out, "]}");
+}
+
+static void print_all(Graph *const *graphs)
+{
+	FILE *out = truth_file() ? fopen(truth_file(), "we") : stdout;
+
+	truth_check(out, "truth");
+	fprintf(out, "{\"pid\":%d,\"realtime_offset_ns\":%lu,\"threads\":[],\"graphs\":[", getpid(),
+		truth_realtime_offset());
+	for (uint64_t i = 0; i < count; i++) {
+		fputs(i ? "," : "", out);
+		print_graph(out, graphs[i]);
+	}
+	fputs("\n]}\n", out);
+	truth_check(fclose(out) == 0, "truth");
+}
+
+/*
+ * While a thread blocks all signals in pthread_create(), the end of a child that it has created
+ * wakes any thread of the process that does not block SIGCHLD, although the signal is ignored.
+ */
+static void block_sigchld(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t *pids;
+	Graph **graphs;
+
+	truth_options(argc, argv,
+		      (TruthOption[]){{"count", &count},
+				      {"seed", &seed},
+				      {"burners", &burners},
+				      {"disk", &disk},
+				      {}});
+	block_sigchld();
+	if (disk)
+		open_file();
+	graphs = calloc(count, sizeof(*graphs));
+	pids = calloc(burners + 1, sizeof(*pids));
+	truth_check(graphs && pids, "calloc");
+	for (uint64_t i = 0; i < burners; i++)
+		pids[i] = start_burner(i);
+	open_schedstat();
+	for (uint64_t i = 0; i < count; i++)
+		graphs[i] = run_graph(i);
+	for (uint64_t i = 0; i < burners; i++)
+		kill(pids[i], SIGKILL);
+	for (uint64_t i = 0; i < burners; i++)
+		reap(pids[i]);
+	for (uint64_t i = 0; i < count; i++)
+		reap(graphs[i]->tasks[TASK_MAIN].tid);
+	print_all(graphs);
+	return 0;
+}
