@@ -118,7 +118,7 @@ def test_not_recorded(context):
     _, text = wait_of(profile, victim)
     parts = parts_of(text)
     timed = {name for name, ns in parts.items() if ns is not None}
-    # Something else may have run after blip.
-    check(timed == {"not seen"} and len(parts) == 2 and "hog" not in parts, f"it says {text}")
+    # Something else may have run after blip, hog on its way to rest, too.
+    check(timed == {"not seen"} and len(parts) == 2, f"it says {text}")
     recording.profile = profile
     expect_failure(check_parts, recording)
