@@ -62,7 +62,10 @@ class TaskGraph:
     def _back(self, sleep, moment, waiting, margin):
         """(index in waiting, moment): where the path goes on that leaves a timer's sleep before its begin, or None."""
         for k in reversed(range(len(waiting))):
-            wait = self._last_wait(waiting[k], moment)
+            number, since = waiting[k]
+            if since <= sleep.begin + margin:  # it waits for the whole of the sleep
+                return None
+            wait = self._last_wait(number, moment)
             awake = wait.begin if wait and moment <= wait.woken else moment
             if awake > sleep.begin + margin if k + 1 == len(waiting) else awake == moment:
                 return k, awake
@@ -81,7 +84,7 @@ class TaskGraph:
         been awake.
         """
         parts, at, moment = [0] * len(self.tasks), RUN, self.end
-        waiting = []  # the tasks that wait for `at`, the last one directly
+        waiting = []  # (task, since when) of those that wait for `at`, the last one directly
         while True:
             wait = self._last_wait(at, moment)
             if not wait:
@@ -89,11 +92,11 @@ class TaskGraph:
             elif moment > wait.woken:
                 following, until = at, wait.woken
             elif wait.kind == "task":
-                waiting.append(at)
+                waiting.append((at, wait.begin))
                 following, until = wait.giver, moment
             elif wait.kind == "sleep" and (back := self._back(wait, moment, waiting, margin)):
                 k, until = back
-                following = waiting[k]
+                following = waiting[k][0]
                 del waiting[k:]
             else:
                 following, until = at, wait.begin
@@ -102,7 +105,7 @@ class TaskGraph:
             if following == RUN and at != RUN or not wait and at == RUN:
                 return parts
             if following != at:
-                waiting = [number for number in waiting if number != following]
+                waiting = [entry for entry in waiting if entry[0] != following]
             at, moment = following, until
 
     def constructed(self):
