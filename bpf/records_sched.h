@@ -20,11 +20,11 @@
  * a length of time, or is a worker of io_uring with an open file in hand.
  */
 enum switch_flags {
-	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is told here */
-	SWITCH_NEXT = 1 << 1,	 /* next is a target: its switch-in is told here */
+	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is in this record */
+	SWITCH_NEXT = 1 << 1,	 /* next is a target: its switch-in is in this record */
 	SWITCH_PREEMPT = 1 << 2, /* the tracepoint's preempt argument */
 	SWITCH_IOWAIT = 1 << 3,	 /* prev->in_iowait */
-	SWITCH_COMPAT = 1 << 4,	 /* 32-bit system call: other numbers, not told */
+	SWITCH_COMPAT = 1 << 4,	 /* 32-bit system call: other numbers, omitted */
 	/*
 	 * A signal was pending, so prev stayed on the run queue although the state argument
 	 * says that it blocks (kernels before 6.15 do not correct the argument).
@@ -104,7 +104,7 @@ enum fd_kind {
 
 /* REC_WAKING: sched_waking or sched_wakeup_new of a target. */
 enum waking_flags {
-	WAKING_HARDIRQ = 1 << 0, /* an interrupt did it; waker_tid is only whom it interrupted */
+	WAKING_HARDIRQ = 1 << 0, /* an interrupt did it; waker_tid is only the interrupted task */
 	WAKING_SOFTIRQ = 1 << 1, /* a soft interrupt on top of an interrupt did it; likewise */
 	WAKING_NEW = 1 << 2,	 /* sched_wakeup_new: first time on a run queue */
 	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not let one tell */

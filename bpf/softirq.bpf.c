@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * softirq.bpf.c - which soft interrupt a CPU serves, and on whose behalf.
+ * softirq.bpf.c - which soft interrupt a CPU serves, and for which task, if any.
  *
  * The kernel runs soft interrupts in three places: at the end of a hard interrupt, in ksoftirqd,
  * and below local_bh_enable() in a system call. Only the last can be the current task's own doing:

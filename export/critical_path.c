@@ -180,9 +180,9 @@ static void leave_for(Walk *walk, size_t wait, Place next)
 }
 
 /*
- * The path goes through a sleep, from its end, to somebody else. What is left of one that a request
- * has cut was ended by nobody; a thread that is recorded, and woke the sleeper, is a better witness
- * than a request of the sleeper's.
+ * The path goes through a sleep, from its end, to what ended it. What is left of a sleep that a
+ * request has cut has no end of its own; a thread that is recorded, and woke the sleeper, is a
+ * better witness than a request of the sleeper's.
  */
 static bool leave_sleep(Walk *walk, size_t wait)
 {
@@ -254,10 +254,11 @@ static bool is_for_disk(const Thread *thread, size_t wait)
 }
 
 /*
- * Out of a sleep, from its end, that only something outside ended. Whoever waited for this thread
- * waited for the sleep only from when it slept itself: as long as it was awake, that was what the
- * run was doing. So was a thread that waited for that one in turn, if it still was awake when the
- * sleep ended. But a thread that waited for the whole of the sleep waited for it as for any work.
+ * Out of a sleep, from its end, that only something outside ended. The thread that waited for this
+ * one waited for the sleep only from when it slept itself: as long as it was awake, that was what
+ * the run was doing. So was a thread that waited for that one in turn, if it still was awake when
+ * the sleep ended. But a thread that waited for the whole of the sleep waited for it as for any
+ * work.
  */
 static bool go_back(Walk *walk, size_t wait)
 {
@@ -416,7 +417,7 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 /* A path of which this share is waits for requests says nothing of what the run was doing. */
 #define SERVICE_SHARE 0.9
 
-/* The sets of descriptors of clients, of which only the network ends waits, have none. */
+/* The epoll of a client, whose waits end from outside as well, has no listening socket. */
 static bool has_listener(const Timeline *timeline, const Thread *strip, size_t i)
 {
 	const Thread *thread = interval_owner(timeline, strip, i);

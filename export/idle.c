@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "idle.h"
+#include "reason_user.h"
 #include "timeline_private.h"
 #include <asm/unistd_64.h>
 #include <string.h>
@@ -53,13 +54,15 @@ typedef struct Finder {
 #define INSIDE_MIN  4
 /* More time-outs one after another are those of a thread that looks for work now and then. */
 #define TIME_OUTS_MAX 3
+/* … unless a thread ends one of so many waits there. */
+#define TIMES_PER_END 4
 /* How many requests that complete after a wait has begun are searched for one that began before. */
 #define REQUESTS_LOOKED_AT 256
 
 /* ---- which waits it may be ---------------------------------------------------------------------
  */
 
-/* One descriptor that is polled leads to one peer, whose answer may be awaited. */
+/* One descriptor that is polled leads to one peer, and its answer may be awaited. */
 static bool is_poll_of_one(const Interval *wait)
 {
 	bool may_be_many = wait->syscall == __NR_epoll_wait || wait->syscall == __NR_epoll_pwait ||
@@ -88,7 +91,8 @@ static bool has_request(const Timeline *timeline, const Thread *thread, uint64_t
 	for (size_t looked = 0; i < thread->requests.count && looked < REQUESTS_LOOKED_AT; looked++)
 		if (request_begin(&requests[thread->requests.items[i++]]) <= ns)
 			return true;
-	return false;
+	/* With so many behind it there may be one: what cannot be decided counts. */
+	return i < thread->requests.count;
 }
 
 static bool is_candidate(const Timeline *timeline, const Thread *thread, size_t i)
@@ -123,8 +127,11 @@ static enum ending ending_of(const Timeline *timeline, const Thread *thread, siz
 
 	if (wait->flags & INTERVAL_OPEN_END || was_killed(thread, i))
 		return ENDING_OPEN;
+	/* Of short waits no stack is recorded. Only a time limit ends a futex's in an interrupt. */
 	if (wait->flags & INTERVAL_WAKER_IRQ)
-		return stack && stack->source == INTERRUPT_TIMER ? ENDING_TIMER : ENDING_OUTSIDE;
+		return (stack ? stack->source == INTERRUPT_TIMER : reason_of_futex(wait->reason))
+			       ? ENDING_TIMER
+			       : ENDING_OUTSIDE;
 	if (wait->waker >= timeline->tasks.count)
 		return ENDING_UNKNOWN;
 	return timeline->tasks.items[wait->waker].thread < timeline->threads.count ? ENDING_THREAD
@@ -385,6 +392,12 @@ static enum verdict judge(const Finder *finder, const Thread *thread, size_t i, 
 	enum ending ending = ending_of(finder->timeline, thread, i);
 	enum verdict verdict;
 
+	bool often = place && place->by_threads * TIMES_PER_END >= place->times;
+
+	/* Where threads end many of the waits, all are for them: Python's for its GIL have limits.
+	 */
+	if (ending == ENDING_TIMER && often)
+		return verdict_on(ENDING_THREAD, wait, place);
 	if (ending == ENDING_TIMER && next->stack != STACK_NONE &&
 	    stack_at(finder, wait) == next->stack && next->time_outs < TIME_OUTS_MAX) {
 		next->time_outs++;

@@ -78,7 +78,7 @@ enum reason {
 	REASON_DISK_WRITE,
 	REASON_DISK_SYNC,
 	REASON_DISK_OTHER, /* metadata: open, stat, exec, … */
-	REASON_DISCARD,	   /* the disk is told which blocks are free */
+	REASON_DISCARD,	   /* discard: the disk learns which blocks are free */
 	REASON_FAULT,	   /* page-fault I/O */
 	REASON_MUTEX,
 	REASON_RWLOCK,

@@ -52,7 +52,7 @@ typedef struct Interval {
 	uint8_t flags;	   /* enum interval_flags */
 	uint32_t rival;	   /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: the task (or
 			      CPU_IDLE) that took the CPU from this thread, or had it until this
-			      thread got it; what had it in between is not told by this.
+			      thread got it; what had it in between is in cpu_users.h.
 			      STATE_BLOCKED: the holder of the lock that was waited for */
 } Interval;
 

@@ -375,10 +375,10 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 		rename_to(&process->process.name, KERNEL_PROCESS, strlen(KERNEL_PROCESS));
 	else if (life->thread.is_main)
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
-	if (record->own_tid)
+	if (record->own_tid) {
 		life->own_tid = record->own_tid;
-	if (record->own_tid)
 		map_set(&builder->life_of_own, own_key(life, record->own_tid), life->index);
+	}
 }
 
 /* ---- records ------------------------------------------------------------------ */

@@ -125,7 +125,8 @@ static void find_softirq_callers(KernelFacts *facts)
 	if (!facts->offsets_known || !facts->offsets.irq_stack_known ||
 	    kallsyms_ranges_of("/proc/kallsyms", names, ARRAY_LEN(names), facts->softirq_callers,
 			       SOFTIRQ_CALLERS) < 0)
-		log_verbose("network interrupts are not told from packets that a task sends");
+		log_verbose("packets that a task sends cannot be distinguished from network "
+			    "interrupts");
 }
 
 int kernel_facts_read(KernelFacts *ret_facts)

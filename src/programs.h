@@ -98,7 +98,7 @@ int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void
 /* The hooks in use, separated by commas; to be freed. */
 char *programs_hooks(const Programs *programs);
 
-/* How far wakers are told from what interrupts them: META's waking-context. Static. */
+/* How well a waker is distinguished from an interrupt: META's waking-context. Static. */
 const char *programs_waking_context(const Programs *programs);
 
 /* How page faults are seen: what was asked for, or what was best. */

@@ -312,7 +312,7 @@ static void test_not_back_to_one_behind(void **state)
 	scenario_free(&s);
 }
 
-/* Back to a thread whose own sleep is its own again: what it waits for later is not there yet. */
+/* Back to a thread that then sleeps for itself: it does not wait for the later one yet. */
 static void test_back_for_good(void **state)
 {
 	Scenario s;

@@ -172,7 +172,7 @@ static void test_who_ended_it(void **state)
 	static const struct {
 		const char *life, *wanted;
 	} cases[] = {
-		{".p.o.t.n", ".j.i.i.i"},
+		{".p.o.t.n", ".j.i.j.i"},
 		{".u.s.m", ".c.c.c"},
 		{".e.E.1.a.r.d", ".i.i.c.i.c.c"},
 	};
@@ -324,7 +324,10 @@ static void test_time_outs(void **state)
 	(void)state;
 	/* The thread's work is outside of the loop of the wait, and inside. */
 	begin(&fixture, "btbtpbjjjjjjTpottn", kinds);
-	expect(&fixture, ".c.cc.......iciiii");
+	expect(&fixture, ".c.cc.......icicci");
+	/* Threads end many of the waits: all of them are for that. */
+	begin(&fixture, "tttttppp", kinds);
+	expect(&fixture, "jjjjjjjj");
 	/* A thread that looks for work now and then. */
 	begin(&fixture, "tttttp", kinds);
 	expect(&fixture, "iijjjj");

@@ -12,7 +12,7 @@
 
 #define S 0x1 /* TASK_INTERRUPTIBLE */
 
-/* A server's main thread waits for whoever may come: that is no path. */
+/* A server's main thread waits for requests: its path says nothing. */
 static void test_of_a_server(void **state)
 {
 	static const struct {
