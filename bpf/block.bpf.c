@@ -12,6 +12,7 @@
  * all.
  */
 #include "block.bpf.h"
+#include "cost.bpf.h"
 #include "syscall.bpf.h"
 
 #define BIOS_MAX 1024 /* in a request: BLK_MAX_REQUEST_COUNT and more */
@@ -110,14 +111,22 @@ static __always_inline bool is_same_bio(const struct rec_request *before, u64 ke
  * A cgroup has a limit for the device: it may be queued at once, or later by a worker. What is left
  * of one that was too large, and was queued as a whole, passes here once more.
  */
-SEC("fentry/__blk_throtl_bio")
-int BPF_PROG(on_bio_limited, struct bio *bio)
+static __always_inline void bio_limited(void *ctx, u64 ns)
 {
 	u64 key = first_argument(ctx);
 	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key);
 
 	if (!before || !is_same_bio(before, key))
-		begin_bio(ctx, key, bpf_ktime_get_ns(), NOT_QUEUED);
+		begin_bio(ctx, key, ns, NOT_QUEUED);
+}
+
+SEC("fentry/__blk_throtl_bio")
+int BPF_PROG(on_bio_limited, struct bio *bio)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	bio_limited(ctx, ns);
+	cost_add(ns);
 	return 0;
 }
 
@@ -129,8 +138,7 @@ static __always_inline u32 held_since(u64 submit_ns)
 	return us < NOT_QUEUED ? us : NOT_QUEUED - 1;
 }
 
-SEC("tp_btf/block_bio_queue")
-int BPF_PROG(on_bio_queued, struct bio *bio)
+static __always_inline void bio_queued(void *ctx, u64 ns)
 {
 	u64 key = first_argument(ctx);
 	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key);
@@ -138,38 +146,54 @@ int BPF_PROG(on_bio_queued, struct bio *bio)
 	if (before && before->held_us == NOT_QUEUED && is_same_bio(before, key))
 		before->held_us = held_since(before->submit_ns);
 	else
-		begin_bio(ctx, key, bpf_ktime_get_ns(), 0);
+		begin_bio(ctx, key, ns, 0);
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(on_bio_queued, struct bio *bio)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	bio_queued(ctx, ns);
+	cost_add(ns);
 	return 0;
 }
 
 /* Of a bio that a device driver makes for a part of one that it was given. */
-SEC("tp_btf/block_bio_remap")
-int BPF_PROG(on_bio_remapped, struct bio *bio, unsigned int device, u64 sector)
+static __always_inline void bio_remapped(void *ctx, struct bio *bio, unsigned int device)
 {
 	u64 key = first_argument(ctx);
 	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key), record = {};
 
 	/* On a partition, which is no device of its own. */
 	if (BPF_CORE_READ(bio, bi_bdev, bd_dev) == device || block_disk_of(key) == device)
-		return 0;
+		return;
 	/* The same bio, sent on another path (nvme): it is not queued again. */
 	if (before && before->h.flags & REQUEST_SUBMITTED)
-		return 0;
+		return;
 	record.tid = bpf_get_current_task_btf()->pid;
 	record.over_device = device;
 	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
+}
+
+SEC("tp_btf/block_bio_remap")
+int BPF_PROG(on_bio_remapped, struct bio *bio, unsigned int device, u64 sector)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	bio_remapped(ctx, bio, device);
+	cost_add(ns);
 	return 0;
 }
 
 /* What is too large is cut: the first part is a bio of its own, chained to the rest. */
-SEC("tp_btf/block_split")
-int BPF_PROG(on_bio_split, struct bio *bio, unsigned int sector)
+static __always_inline void bio_split(void *ctx, struct bio *bio)
 {
 	u64 key = first_argument(ctx), whole = (u64)BPF_CORE_READ(bio, bi_private);
 	struct rec_request *open = bpf_map_lookup_elem(&open_bios, &whole), record;
 
 	if (!open)
-		return 0;
+		return;
 	open->h.flags |= REQUEST_SPLIT;
 	record = *open;
 	block_describe_bio(&record, key);
@@ -178,28 +202,44 @@ int BPF_PROG(on_bio_split, struct bio *bio, unsigned int sector)
 	/* The whole has gone on to the rest by now. */
 	block_describe_bio(open, whole);
 	open->offset = record.offset == ~0ULL ? ~0ULL : record.offset + record.bytes;
+}
+
+SEC("tp_btf/block_split")
+int BPF_PROG(on_bio_split, struct bio *bio, unsigned int sector)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	bio_split(ctx, bio);
+	cost_add(ns);
 	return 0;
 }
 
 /* One that never was in a request; the others are past this by the time it is raised. */
-SEC("tp_btf/block_bio_complete")
-int BPF_PROG(on_bio_completed, struct request_queue *queue, struct bio *bio)
+static __always_inline void bio_completed(struct bio *bio, u64 ns)
 {
 	u64 key = (u64)bio;
 	struct rec_request *open = bpf_map_lookup_elem(&open_bios, &key), record;
 
 	if (!open)
-		return 0;
+		return;
 	record = *open;
 	bpf_map_delete_elem(&open_bios, &key);
 	if (!(record.h.flags & REQUEST_SUBMITTED))
-		return 0;
-	record_init(&record.h, REC_REQUEST, record.h.flags | REQUEST_BIO, sizeof(record),
-		    bpf_ktime_get_ns());
+		return;
+	record_init(&record.h, REC_REQUEST, record.h.flags | REQUEST_BIO, sizeof(record), ns);
 	record.status = BPF_CORE_READ(bio, bi_status);
 	if (record.held_us == NOT_QUEUED)
 		record.held_us = 0;
 	emit(&bulk_ring, &record.h, sizeof(record));
+}
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(on_bio_completed, struct request_queue *queue, struct bio *bio)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	bio_completed(bio, ns);
+	cost_add(ns);
 	return 0;
 }
 
@@ -284,75 +324,108 @@ static __always_inline struct rec_request *request_of(struct request *rq)
 	return bpf_map_lookup_elem(&open_requests, &key);
 }
 
-SEC("tp_btf/block_rq_insert")
-int BPF_PROG(on_request_inserted, struct request *rq)
+static __always_inline void request_inserted(struct request *rq)
 {
 	struct rec_request *record = request_of(rq);
 
 	if (!record)
-		return 0;
+		return;
 	record->h.flags |= REQUEST_INSERTED;
 	describe_request(record, rq);
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(on_request_inserted, struct request *rq)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	request_inserted(rq);
+	cost_add(ns);
 	return 0;
 }
 
 /* Its bios are another's from here on, which finds them as if they were new. */
-SEC("tp_btf/block_rq_merge")
-int BPF_PROG(on_request_merged, struct request *rq)
+static __always_inline void request_merged(struct request *rq)
 {
 	u64 key = (u64)rq, bio = (u64)BPF_CORE_READ(rq, bio);
 	struct rec_request *record = bpf_map_lookup_elem(&open_requests, &key), merged;
 
 	if (!record)
-		return 0;
+		return;
 	merged = *record;
 	bpf_map_delete_elem(&open_requests, &key);
 	if (bio && merged.h.flags & REQUEST_SUBMITTED)
 		bpf_map_update_elem(&open_bios, &bio, &merged, BPF_ANY);
+}
+
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(on_request_merged, struct request *rq)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	request_merged(rq);
+	cost_add(ns);
 	return 0;
+}
+
+static __always_inline void request_issued(struct request *rq, u64 ns)
+{
+	struct rec_request *record = request_of(rq);
+
+	if (!record)
+		return;
+	record->issue_ns = ns;
+	record->issues++;
+	/* Whatever was merged into it since, and before it moves on within a partial completion. */
+	if (!record->partials)
+		describe_request(record, rq);
 }
 
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_request_issued, struct request *rq)
 {
-	struct rec_request *record = request_of(rq);
+	u64 ns = bpf_ktime_get_ns();
 
-	if (!record)
-		return 0;
-	record->issue_ns = bpf_ktime_get_ns();
-	record->issues++;
-	/* Whatever was merged into it since, and before it moves on within a partial completion. */
-	if (!record->partials)
-		describe_request(record, rq);
+	request_issued(rq, ns);
+	cost_add(ns);
 	return 0;
 }
 
-SEC("tp_btf/block_rq_complete")
-int BPF_PROG(on_request_completed, struct request *rq, u8 status, unsigned int bytes)
+static __always_inline void request_completed(struct request *rq, u8 status, unsigned int bytes,
+					      u64 ns)
 {
 	struct rec_request *record = request_of(rq);
 	u64 key = (u64)rq;
 
 	if (!record)
-		return 0;
+		return;
 	if (!record->issues && !record->partials) {
 		describe_request(record, rq);
 		/* The end of what a flush or a write with one consists of, told as it came
 		 * (block/blk-flush.c). */
 		if (!bytes && !(record->h.flags & (REQUEST_SUBMITTED | REQUEST_INSERTED))) {
 			bpf_map_delete_elem(&open_requests, &key);
-			return 0;
+			return;
 		}
 	}
 	record->bytes += bytes;
 	if (bytes < BPF_CORE_READ(rq, __data_len)) {
 		record->partials++;
-		return 0;
+		return;
 	}
-	record_init(&record->h, REC_REQUEST, record->h.flags, sizeof(*record), bpf_ktime_get_ns());
+	record_init(&record->h, REC_REQUEST, record->h.flags, sizeof(*record), ns);
 	record->status = status;
 	emit(&bulk_ring, &record->h, sizeof(*record));
 	bpf_map_delete_elem(&open_requests, &key);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_request_completed, struct request *rq, u8 status, unsigned int bytes)
+{
+	u64 ns = bpf_ktime_get_ns();
+
+	request_completed(rq, status, bytes, ns);
+	cost_add(ns);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
  * A task is in one fault at a time. The slot it is kept in is found by its number's low bits.
  */
 #include "fault.bpf.h"
+#include "cost.bpf.h"
 
 static __always_inline bool is_long(const struct open_fault *open, u64 ns)
 {
@@ -81,9 +82,11 @@ int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, 
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open;
+	u64 ns;
 
 	if (!is_target(task))
 		return 0;
+	ns = bpf_ktime_get_ns();
 	open = fault_slot(task);
 	if (!open)
 		return 0;
@@ -94,8 +97,9 @@ int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, 
 		}
 		__sync_fetch_and_add(&fault_counts.open, 1);
 	}
-	fault_begin(task, address, bpf_ktime_get_ns());
+	fault_begin(task, address, ns);
 	open->vma_lock = !!(flags & FAULT_FLAG_VMA_LOCK);
+	cost_add(ns);
 	return 0;
 }
 
@@ -107,12 +111,11 @@ static __always_inline u8 page_of_code(u32 error_code)
 
 static __always_inline void tell_returned(struct vm_area_struct *vma, struct open_fault *open,
 					  unsigned int flags, struct pt_regs *regs,
-					  unsigned int result, void *ctx, bool with_stack)
+					  unsigned int result, void *ctx, bool with_stack, u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool major = result & VM_FAULT_MAJOR || flags & FAULT_FLAG_TRIED;
 	bool slept = task->nvcsw != open->switches;
-	u64 ns = bpf_ktime_get_ns();
 	struct rec_fault record = {};
 
 	if (!major && !slept && !is_long(open, ns))
@@ -143,9 +146,11 @@ static __always_inline int fault_returned(void *ctx, struct vm_area_struct *vma,
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open;
+	u64 ns;
 
 	if (!is_target(task))
 		return 0;
+	ns = bpf_ktime_get_ns();
 	open = fault_slot(task);
 	if (!open || open->tid != (u32)task->pid || open->address != address) {
 		__sync_fetch_and_add(&fault_counts.unmatched, 1);
@@ -155,8 +160,9 @@ static __always_inline int fault_returned(void *ctx, struct vm_area_struct *vma,
 		open->retried = true;
 		return 0;
 	}
-	tell_returned(vma, open, flags, regs, result, ctx, with_stack);
+	tell_returned(vma, open, flags, regs, result, ctx, with_stack, ns);
 	open->tid = 0;
+	cost_add(ns);
 	return 0;
 }
 
@@ -207,14 +213,16 @@ static __always_inline int fault_raised(u64 address, struct pt_regs *regs, u64 e
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open;
+	u64 ns;
 
 	/* Whoever may not sleep, as a program that reads user memory, gets an error at once. */
 	if (!is_target(task) || task->pagefault_disabled)
 		return 0;
+	ns = bpf_ktime_get_ns();
 	open = fault_slot(task);
 	if (open && open->tid == (u32)task->pid && open->raised)
 		__sync_fetch_and_add(&fault_counts.open, 1);
-	open = fault_begin(task, address, bpf_ktime_get_ns());
+	open = fault_begin(task, address, ns);
 	if (!open)
 		return 0;
 	open->raised = true;
@@ -223,6 +231,7 @@ static __always_inline int fault_raised(u64 address, struct pt_regs *regs, u64 e
 	open->regs = (u64)regs;
 	open->ip = BPF_CORE_READ(regs, ip);
 	open->sp = BPF_CORE_READ(regs, sp);
+	cost_add(ns);
 	return 0;
 }
 
@@ -252,11 +261,10 @@ static __always_inline u8 flags_of_code(u32 code, bool user)
 }
 
 static __always_inline void tell_accounted(void *ctx, struct open_fault *open, bool major,
-					   bool with_stack)
+					   bool with_stack, u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool slept = task->nvcsw != open->switches;
-	u64 ns = bpf_ktime_get_ns();
 	struct rec_fault record = {};
 
 	if (!major && !slept && !is_long(open, ns))
@@ -276,16 +284,19 @@ static __always_inline int fault_accounted(struct fault_event *event, bool with_
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool major = bpf_get_attach_cookie(event) == FAULT_COOKIE_MAJOR;
 	struct open_fault *open;
+	u64 ns;
 
 	if (!is_target(task))
 		return 0;
+	ns = bpf_ktime_get_ns();
 	open = fault_slot(task);
 	if (!open || open->tid != (u32)task->pid || open->address != event->addr) {
 		__sync_fetch_and_add(&fault_counts.unmatched, 1);
 		return 0;
 	}
-	tell_accounted(event, open, major, with_stack);
+	tell_accounted(event, open, major, with_stack, ns);
 	open->tid = 0;
+	cost_add(ns);
 	return 0;
 }
 

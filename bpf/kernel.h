@@ -36,7 +36,10 @@ struct pid {
 	struct upid numbers[1];
 };
 
-struct rq;
+struct rq {
+	u64 prev_irq_time;	/* CONFIG_IRQ_TIME_ACCOUNTING */
+	u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
+};
 
 struct mutex {
 	struct {

@@ -6,7 +6,7 @@
  * or sleeps; the switch-out that follows takes what is noted here. If that is for another reason,
  * the reader sees by system call and stack that it waits for no lock of the kernel.
  */
-#include "wallprof.bpf.h"
+#include "cost.bpf.h"
 
 /* The tracepoint's flags: trace/events/lock.h */
 #define LCB_F_SPIN   (1U << 0)
@@ -46,17 +46,20 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *owner;
 	u32 tid = 0;
+	u64 ns;
 
 	if (!has_owner(flags) || !is_target(task))
 		return 0;
+	ns = bpf_ktime_get_ns();
 	owner = (struct task_struct *)owner_of(lock, flags);
 	if (owner &&
 	    !bpf_probe_read_kernel(&tid, sizeof(tid),
 				   (void *)owner +
 					   bpf_core_field_offset(struct task_struct, pid)) &&
 	    !is_target_number(setting_threads ? tid : (u32)BPF_CORE_READ(owner, tgid)))
-		describe_foreign(owner, bpf_ktime_get_ns());
+		describe_foreign(owner, ns);
 	lock_owners[task->pid & (SLEEPERS - 1)] = LOCK_OWNER(task->pid, tid);
+	cost_add(ns);
 	return 0;
 }
 

@@ -7,8 +7,8 @@
 #define WALLPROF_RECORDS_SCHED_H
 
 /*
- * REC_SWITCH: one sched_switch in which prev or next (or both) is a target; of the whole system
- * (WINDOW_SYSTEM), every one.
+ * REC_SWITCH: one sched_switch in which prev or next (or both) is a target, and one between two
+ * others while a target is runnable on that CPU; of the whole system (WINDOW_SYSTEM), every one.
  *
  * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it
  * before the tracepoint, so the switch-in that ends a wait carries the number
@@ -39,6 +39,8 @@ enum switch_flags {
 enum switch_parts {
 	SWITCH_HAS_OUT = 1 << 0,    /* kstack to owner */
 	SWITCH_HAS_OBJECT = 1 << 1, /* inode to generation */
+	/* No part: next was moved more than once (moved_before). */
+	SWITCH_MOVED_AGAIN = 1 << 2,
 };
 
 struct rec_switch {
@@ -54,7 +56,30 @@ struct rec_switch {
 	u8 fd_count;	/* poll, select: how many descriptors (255: as many or more, or unreadable;
 			   poll: up to POLL_LOOKED_AT, those below 0 not counted); epoll: how many it
 			   watches (2: two or more) */
-	u16 reserved[2];
+	/*
+	 * What recording took of the time that prev ran since the switch before this one on the
+	 * CPU: of that switch itself, which came after its time was taken, and of all else. As much
+	 * as there is room for, in units of 16 ns (SWITCH_NS()), as are the last two of this part,
+	 * and of 256 ns (SWITCH_RUN_NS(); what is less is told with the next switch).
+	 */
+	u16 own_in, own_run;
+	/*
+	 * Of the time since then, as far as the kernel keeps account of what it takes off a task's
+	 * running time (update_rq_clock_task()): interrupts, and what the hypervisor kept; ns.
+	 */
+	u32 interrupts_ns, stolen_ns;
+	/*
+	 * For how long up to this switch every one on this CPU has a record; 0: not known, as when
+	 * a target comes to it that did not wait there, and of the whole system, where it is so at
+	 * all times.
+	 */
+	u32 complete_for;
+	/*
+	 * How long ago next, which is a target and has been runnable, was moved to this CPU's
+	 * queue, for the last time; 0: it was not. (A thread that is woken is put into one queue at
+	 * once.)
+	 */
+	u32 moved_before;
 	/* SWITCH_HAS_OUT */
 	u64 kstack; /* stack id, 0 = none taken */
 	u64 ustack;
@@ -78,8 +103,13 @@ struct rec_switch {
 	u32 file_device;
 	u32 generation;
 };
-#define SWITCH_SHORT_LEN 40 /* without any part */
-#define SWITCH_OUT_LEN	 88 /* with SWITCH_HAS_OUT */
+#define SWITCH_SHORT_LEN 56  /* without any part */
+#define SWITCH_OUT_LEN	 104 /* with SWITCH_HAS_OUT */
+
+/* Fields of rec_switch that are in units of 16 ns. */
+#define SWITCH_NS(units)     ((u64)(units) << 4)
+#define SWITCH_UNITS(ns)     ((ns) >> 4)
+#define SWITCH_RUN_NS(units) ((u64)(units) << 8)
 
 #define POLL_LOOKED_AT 4
 

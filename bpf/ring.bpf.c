@@ -6,6 +6,7 @@
  * that submits, before a worker can have the work. Nobody hands on what a polling thread of the
  * ring (IORING_SETUP_SQPOLL) finds there: its requests are its own.
  */
+#include "cost.bpf.h"
 #include "stack.bpf.h"
 
 SEC("tp_btf/io_uring_queue_async_work")
@@ -14,12 +15,15 @@ int BPF_PROG(on_ring_work, struct io_kiocb *request)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 key = (u64)request + bpf_core_field_offset(struct io_kiocb, work);
 	struct ring_work work = {};
+	u64 ns;
 
 	if (!is_target(task))
 		return 0;
 	work.tid = task->pid;
-	work.ustack = user_stack(ctx, task, /* in_syscall= */ true, bpf_ktime_get_ns());
+	ns = bpf_ktime_get_ns();
+	work.ustack = user_stack(ctx, task, /* in_syscall= */ true, ns);
 	bpf_map_update_elem(&ring_works, &key, &work, BPF_ANY);
+	cost_add(ns);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
  * sample.bpf.c - the timer tick: a perf event on the cpu-clock of every CPU, which rests where no
  * target is seen (ticks.c).
  */
+#include "cost.bpf.h"
 #include "stack.bpf.h"
 
 /*
@@ -39,6 +40,7 @@ int on_tick(struct tick_context *ctx)
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
 	emit(&bulk_ring, &record.h, sizeof(record));
+	cost_add(ns);
 	return 0;
 }
 

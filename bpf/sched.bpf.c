@@ -8,8 +8,10 @@
  */
 #include "cgroup.bpf.h"
 #include "context.bpf.h"
+#include "cost.bpf.h"
 #include "fault.bpf.h"
 #include "object.bpf.h"
+#include "rivals.bpf.h"
 #include "syscall.bpf.h"
 
 static __always_inline u16 switch_seq(struct task_struct *task)
@@ -117,7 +119,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	bool blocks = prev_state != 0 && !preempt && !signalled;
 
 	switch_call(record, blocks);
-	record->h.flags |= SWITCH_PREV | (preempt ? SWITCH_PREEMPT : 0) |
+	record->h.flags |= (preempt ? SWITCH_PREEMPT : 0) |
 			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
 			   (signalled ? SWITCH_SIGNALLED : 0);
 	record->prev_seq = switch_seq(prev);
@@ -212,20 +214,161 @@ __noinline u64 lock_owner(u32 tid, u32 user_owner)
 }
 
 /*
- * A target gets this CPU. Where ticks rest, the recorder is to be woken (what emit_and() is told),
- * and once is enough. A global function: the verifier would follow its ways through all that comes.
+ * A target gets this CPU. Where ticks rest, the recorder is to be woken, and once is enough: by the
+ * record with the time that is noted here. A global function: the verifier would follow its ways
+ * through all that comes.
  */
-__noinline u64 target_has_cpu(u64 ns)
+__noinline int target_has_cpu(u64 ns)
 {
 	struct cpu_account *account = cpu_account();
 
 	if (!account)
-		return BPF_RB_NO_WAKEUP;
+		return 0;
 	account->target_ns = ns;
-	if (account->ticks_rest != TICKS_REST)
-		return BPF_RB_NO_WAKEUP;
-	account->ticks_rest = ns;
-	return BPF_RB_FORCE_WAKEUP;
+	if (account->ticks_rest == TICKS_REST)
+		account->ticks_rest = ns;
+	return 0;
+}
+
+/* A global function, for its own stack. */
+__noinline int emit_switch(struct rec_switch *record)
+{
+	struct cpu_account *account = cpu_account();
+	u64 wake = BPF_RB_NO_WAKEUP;
+
+	if (!record || !account)
+		return 0;
+	if (account->ticks_rest == record->h.ns)
+		wake = BPF_RB_FORCE_WAKEUP;
+	if (record->parts & SWITCH_HAS_OBJECT)
+		return emit_and(wake, &sched_ring, &record->h, sizeof(*record));
+	if (record->parts & SWITCH_HAS_OUT)
+		return emit_and(wake, &sched_ring, &record->h, SWITCH_OUT_LEN);
+	return emit_and(wake, &sched_ring, &record->h, SWITCH_SHORT_LEN);
+}
+
+/* The CPU's run queue, which is that of whatever runs there; 0 = this kernel does not let one tell.
+ */
+static __always_inline u64 run_queue_of(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->se.cfs_rq))
+		return 0;
+	return (u64)BPF_CORE_READ(task, se.cfs_rq, rq);
+}
+
+/* How much one of the kernel's accounts has grown; *kept: what it was. */
+static __always_inline u32 grown(u64 now, u64 *kept)
+{
+	u64 difference = *kept ? now - *kept : 0;
+
+	*kept = now;
+	return difference < ~0U ? difference : ~0U;
+}
+
+static __always_inline void count_taken(struct rec_switch *record, struct cpu_account *account)
+{
+	struct rq *rq;
+	u64 now = 0;
+
+	if (!setting_taken_time)
+		return;
+	if (!account->run_queue)
+		account->run_queue = run_queue_of(bpf_get_current_task_btf());
+	rq = (struct rq *)account->run_queue;
+	if (!rq)
+		return;
+	if (bpf_core_field_exists(rq->prev_irq_time)) {
+		bpf_core_read(&now, sizeof(now), &rq->prev_irq_time);
+		record->interrupts_ns = grown(now, &account->interrupts_ns);
+	}
+	if (bpf_core_field_exists(rq->prev_steal_time_rq)) {
+		bpf_core_read(&now, sizeof(now), &rq->prev_steal_time_rq);
+		record->stolen_ns = grown(now, &account->stolen_ns);
+	}
+}
+
+/* In the record's units, 0 only of 0 ns. */
+static __always_inline u32 units_of(u64 ns, u32 most)
+{
+	u64 units = SWITCH_UNITS(ns + SWITCH_NS(1) - 1);
+
+	return units < most ? units : most;
+}
+
+/* Who comes in waits no more for a CPU, and who goes out may begin to. */
+static __always_inline void count_rivals(struct rec_switch *record, bool runnable)
+{
+	u8 flags = record->h.flags;
+
+	if (setting_whole_system)
+		return;
+	if (flags & SWITCH_NEXT)
+		rivals_wait_ended(record->next_tid);
+	if (flags & SWITCH_PREV && runnable)
+		rivals_wait(record->prev_tid, record->h.cpu, record->h.ns);
+	else if (flags & SWITCH_PREV)
+		rivals_wait_ended(record->prev_tid);
+}
+
+/*
+ * What the CPU has kept since the switch before this one; runnable: prev could go on. A global
+ * function, for its own stack.
+ */
+__noinline int switch_account(struct rec_switch *record, u32 runnable)
+{
+	struct cpu_account *account = cpu_account();
+	u64 *word;
+
+	if (!record || !account)
+		return 0;
+	if (record->h.flags & SWITCH_NEXT) {
+		word = &moved[record->next_tid & (SLEEPERS - 1)];
+		if (*word)
+			record->moved_before = units_of(record->h.ns - MOVED_NS(*word), ~0U);
+		record->parts = MOVED_AGAIN(*word) * SWITCH_MOVED_AGAIN;
+		*word = 0;
+	}
+	record->own_in = units_of(account->own_in_ns, 0xffff);
+	if (account->own_run_ns < SWITCH_RUN_NS(0x10000))
+		record->own_run = account->own_run_ns >> 8;
+	else
+		record->own_run = 0xffff;
+	account->own_run_ns &= SWITCH_RUN_NS(1) - 1;
+	account->own_in_ns = 0;
+	account->switched_ns = record->h.ns;
+	if (account->waiting > 0 && account->waiting_since_ns)
+		record->complete_for = units_of(record->h.ns - account->waiting_since_ns, ~0U);
+	count_taken(record, account);
+	count_rivals(record, runnable);
+	return 0;
+}
+
+static __always_inline int switched(void *ctx, struct rec_switch *record, bool preempt,
+				    struct task_struct *prev, struct task_struct *next,
+				    unsigned int prev_state)
+{
+	u64 owner;
+
+	if (!(record->h.flags & SWITCH_PREV)) {
+		emit_switch(record);
+		if (!(record->h.flags & SWITCH_NEXT))
+			describe_rival(next, record->h.ns);
+		return describe_rival(prev, record->h.ns);
+	}
+	if (prev_state & TASK_DEAD)
+		emit_exit(prev, record->h.ns);
+	fill_switch_out(ctx, record, prev, preempt, prev_state, record->h.ns);
+	owner = lock_owner(prev->pid, record->owner);
+	record->owner = owner;
+	record->h.flags |= owner >> 32;
+	record->parts |= SWITCH_HAS_OUT | (record->inode ? SWITCH_HAS_OBJECT : 0);
+	record->h.len = record->inode ? sizeof(*record) : SWITCH_OUT_LEN;
+	emit_switch(record);
+	if (prev_state & TASK_DEAD)
+		emit_end(prev, record->h.ns);
+	if (!(record->h.flags & SWITCH_NEXT) && (setting_whole_system || preempt || !prev_state))
+		return describe_rival(next, record->h.ns);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -234,38 +377,23 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	bool out = is_target(prev), in = is_target(next);
 	struct rec_switch record;
-	u64 ns, owner, wake;
 
-	if (!out && !in && !setting_whole_system)
+	if (!out && !in && !setting_whole_system && !rivals_wanted(next))
 		return 0;
-	ns = bpf_ktime_get_ns();
-	wake = in ? target_has_cpu(ns) : BPF_RB_NO_WAKEUP;
 	__builtin_memset(&record, 0, sizeof(record));
-	record_init(&record.h, REC_SWITCH, in ? SWITCH_NEXT : 0, SWITCH_SHORT_LEN, ns);
+	record_init(&record.h, REC_SWITCH, (in ? SWITCH_NEXT : 0) | (out ? SWITCH_PREV : 0),
+		    SWITCH_SHORT_LEN, bpf_ktime_get_ns());
 	record.prev_tid = prev->pid;
 	record.next_tid = next->pid;
 	record.next_seq = in ? switch_seq(next) : 0;
 	record.syscall = -1;
-	if (!out) {
-		emit_and(wake, &sched_ring, &record.h, SWITCH_SHORT_LEN);
-		if (setting_whole_system && !in)
-			describe_rival(next, ns);
-		return describe_rival(prev, ns);
-	}
-	/* From here on ns is read from the record: one variable more is too much stack on 6.1. */
-	if (prev_state & TASK_DEAD)
-		emit_exit(prev, record.h.ns);
-	fill_switch_out(ctx, &record, prev, preempt, prev_state, record.h.ns);
-	owner = lock_owner(prev->pid, record.owner);
-	record.owner = owner;
-	record.h.flags |= owner >> 32;
-	record.parts = SWITCH_HAS_OUT | (record.inode ? SWITCH_HAS_OBJECT : 0);
-	record.h.len = record.inode ? sizeof(record) : SWITCH_OUT_LEN;
-	emit_and(wake, &sched_ring, &record.h, record.inode ? sizeof(record) : SWITCH_OUT_LEN);
-	if (prev_state & TASK_DEAD)
-		emit_end(prev, record.h.ns);
-	if (!in && (setting_whole_system || preempt || !prev_state))
-		return describe_rival(next, record.h.ns);
+	/* From here on the time is read from the record: one variable more is too much stack on
+	 * 6.1. */
+	if (in)
+		target_has_cpu(record.h.ns);
+	switch_account(&record, preempt || !prev_state || !prev->__state);
+	switched(ctx, &record, preempt, prev, next, prev_state);
+	cost_of_switch(record.h.ns);
 	return 0;
 }
 
@@ -304,6 +432,12 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
 }
 
+/* The CPU that the task was on last, or is to go to now. */
+static __always_inline u32 last_cpu_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
@@ -324,6 +458,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	emit(&sched_ring, &record.h,
 	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
 	describe_waker(waker, record.h.flags, ns);
+	if (!setting_whole_system)
+		rivals_wait(task->pid, last_cpu_of(task), ns);
+	cost_add(ns);
 	return 0;
 }
 
@@ -379,6 +516,7 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
 	struct task_struct *creator = bpf_get_current_task_btf();
+	u64 begin_ns;
 
 	if (task->tgid != creator->tgid || setting_threads) {
 		/* Its number may be a reused one. */
@@ -388,14 +526,20 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 			return 0;
 		}
 		target_add(task);
+		begin_ns = bpf_ktime_get_ns();
 		fork_tables(task);
-	} else if (!is_target(task)) {
+	} else if (is_target(task)) {
+		begin_ns = bpf_ktime_get_ns();
+	} else {
 		return 0;
 	}
 	if ((u32)task->tgid == command_tgid)
 		__sync_fetch_and_add(&command_threads, 1);
 	emit_task(task, TASK_BIRTH, creator->pid, bpf_ktime_get_ns());
 	emit_waking_new(task, bpf_ktime_get_ns());
+	if (!setting_whole_system)
+		rivals_wait(task->pid, last_cpu_of(task), begin_ns);
+	cost_add(begin_ns);
 	return 0;
 }
 

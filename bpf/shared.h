@@ -67,6 +67,15 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 #define LOCK_OWNER_WAITER(word) ((u32)((word) >> 32))
 #define LOCK_OWNER_OWNER(word)	((u32)(word))
 
+/* For which CPU a target waits, at the same places; 0 = for none. */
+#define WAITS_ON(cpu)	   ((cpu) + 1)
+#define WAITS_ON_CPU(word) ((word)-1)
+
+/* When a runnable target was moved to another CPU, at the same places; 0 = it was not. */
+#define MOVED(ns, again)  ((ns) << 1 | (again))
+#define MOVED_NS(word)	  ((word) >> 1)
+#define MOVED_AGAIN(word) ((word)&1)
+
 /* A fault that a task is in, or was in last. */
 struct open_fault {
 	u32 tid;	/* 0 = none */
@@ -117,8 +126,15 @@ struct cpu_account {
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder sets it back to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
 	u64 known_again[AGAIN_KINDS];
-	u64 target_ns;	/* when a target was last switched to here, or hit by a tick */
-	u64 ticks_rest; /* enum ticks_rest; or else since when a target has had none here */
+	u64 target_ns;	 /* when a target was last switched to here, or hit by a tick */
+	u64 ticks_rest;	 /* enum ticks_rest; or else since when a target has had none here */
+	u64 switched_ns; /* the last switch that was recorded here, and since then: */
+	u64 own_in_ns;	 /* what its program took (cost.bpf.h), and what all others did */
+	u64 own_run_ns;
+	u64 run_queue;		      /* the address of this CPU's, 0 = not known yet */
+	u64 interrupts_ns, stolen_ns; /* its accounts of time that no task had, */
+	s64 waiting;		      /* targets that are runnable here; rivals.bpf.h */
+	u64 waiting_since_ns;	      /* since when without a pause, 0 = not known */
 	u8 softirq;	/* the last soft interrupt that began here, its vector + 1; softirq.bpf.c */
 	u8 softirq_own; /* it was the current task's own doing */
 	u8 reserved[6];

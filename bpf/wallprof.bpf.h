@@ -44,6 +44,7 @@ extern const volatile bool setting_kernel_threads; /* these, too */
 extern const volatile bool setting_threads;	   /* what is marked are threads alone */
 extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
+extern const volatile bool setting_taken_time; /* the kernel may keep account of it */
 extern const volatile struct kernel_type_ids setting_type_ids; /* see read.bpf.h */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
@@ -54,9 +55,12 @@ extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
 extern u64 name_sent[NAME_SENT_SLOTS];
 extern u64 slept_since[SLEEPERS];
 extern u64 lock_owners[SLEEPERS];
+extern u32 waits_on[SLEEPERS];
+extern u64 moved[SLEEPERS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
 extern u32 pid_ns_level;    /* wallprof's PID namespace */
+extern u32 clock_ns;	    /* how long it takes to read the clock */
 extern u32 own_tgid;	    /* wallprof's */
 extern u32 wanted_tid;	    /* with setting_threads: the one to mark, in wallprof's namespace, */
 extern u32 wanted_found;    /* and whether it was there */

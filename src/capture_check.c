@@ -9,7 +9,7 @@
 
 /* docs/capture-format.md states these; a change here is a change of the format. */
 _Static_assert(sizeof(struct record) == 16, "header");
-_Static_assert(sizeof(struct rec_switch) == 104, "REC_SWITCH");
+_Static_assert(sizeof(struct rec_switch) == 120, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, parts) == 32, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, kstack) == SWITCH_SHORT_LEN, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, inode) == SWITCH_OUT_LEN, "REC_SWITCH");

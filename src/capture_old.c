@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Records grow by so much at most. */
-#define GROWTH 8
+#define GROWTH 24
 
 /* What version 2 had from `from` up to `to` is at another place now. */
 typedef struct Moved {

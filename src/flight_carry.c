@@ -140,7 +140,7 @@ static void keep_switch_in(CarriedThread *thread, const struct rec_switch *recor
 		(struct rec_switch *)keep(thread, CARRIED_STATE, &record->h, SWITCH_SHORT_LEN);
 
 	kept->h.flags &= SWITCH_NEXT;
-	kept->parts = 0;
+	kept->parts &= SWITCH_MOVED_AGAIN;
 }
 
 static void take_switch(FlightCarry *carry, const struct rec_switch *record)

@@ -87,6 +87,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 			kernel->softirq_callers[i].start;
 		skeleton->rodata->setting_softirq_callers[i].size = kernel->softirq_callers[i].size;
 	}
+	skeleton->rodata->setting_taken_time = kernel->takes_time;
 	skeleton->rodata->setting_type_ids = kernel->type_ids;
 	skeleton->rodata->setting_whole_system = options->scope.whole_system;
 	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;

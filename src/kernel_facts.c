@@ -3,6 +3,7 @@
 #include "kernel_types.h"
 #include "util.h"
 #include <bpf/btf.h>
+#include <cpuid.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +130,26 @@ static void find_softirq_callers(KernelFacts *facts)
 			    "interrupts");
 }
 
+/* As it says itself, by a bit that processors leave 0. */
+static bool has_hypervisor(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & 1u << 31;
+}
+
+/* Whether a struct of the kernel has a member of that name, not looking into its own structs. */
+static bool has_member(const struct btf *types, const char *name, const char *member)
+{
+	int id = btf__find_by_name_kind(types, name, BTF_KIND_STRUCT);
+	const struct btf_type *type = id < 0 ? NULL : btf__type_by_id(types, id);
+
+	for (int i = 0; type && i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(types, btf_members(type)[i].name_off), member))
+			return true;
+	return false;
+}
+
 int kernel_facts_read(KernelFacts *ret_facts)
 {
 	KernelFacts *facts = ret_facts;
@@ -144,6 +165,7 @@ int kernel_facts_read(KernelFacts *ret_facts)
 	if (!facts->offsets_known)
 		log_verbose("this kernel does not tell interrupts from tasks as wakers");
 	find_softirq_callers(facts);
+	facts->takes_time = has_hypervisor() || has_member(facts->types, "rq", "prev_irq_time");
 	return 0;
 }
 

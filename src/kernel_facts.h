@@ -17,6 +17,11 @@ typedef struct KernelFacts {
 	PercpuOffsets offsets;
 	/* What runs soft interrupts on behalf of a task; all 0: addresses are hidden. */
 	KallsymsRange softirq_callers[SOFTIRQ_CALLERS];
+	/*
+	 * Time may be taken off that of tasks: by interrupts, if the kernel is built so, or by a
+	 * hypervisor.
+	 */
+	bool takes_time;
 	struct kernel_type_ids type_ids; /* all 0: of no use with this kernel; see bpf/read.bpf.h */
 	/*
 	 * The types that the programs look into, for bpf_object_open_opts::btf_custom_path; NULL:

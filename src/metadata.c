@@ -159,6 +159,9 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	put(&meta, "clock", "CLOCK_MONOTONIC");
 	put(&meta, "hooks", "%s", facts->hooks);
 	put(&meta, "waking-context", "%s", facts->waking_context);
+	put(&meta, "recording-cost", "by run");
+	put(&meta, "strangers", options->whole_system ? "all" : "while targets wait");
+	put(&meta, "own-code", "%s", facts->own_code);
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);

@@ -15,6 +15,7 @@ typedef struct MetadataFacts {
 	pid_t command_pid;	    /* 0 = attached */
 	const char *hooks;	    /* programs_hooks() */
 	const char *waking_context; /* programs_waking_context() */
+	const char *own_code;	    /* programs_own_code() */
 	FaultOptions faults;
 } MetadataFacts;
 

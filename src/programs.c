@@ -6,6 +6,7 @@
 #include "util.h"
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -287,12 +288,61 @@ const char *programs_waking_context(const Programs *programs)
 		       : "vectors";
 }
 
+/* Appends where the functions of one program are; returns the text grown. */
+static char *add_code(char *text, const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	uint32_t length = sizeof(info), count;
+	_cleanup_free_ uint64_t *starts = NULL;
+	_cleanup_free_ uint32_t *sizes = NULL;
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return text;
+	count = MIN(info.nr_jited_ksyms, info.nr_jited_func_lens);
+	starts = xcalloc(count + 1, sizeof(*starts));
+	sizes = xcalloc(count + 1, sizeof(*sizes));
+	info = (struct bpf_prog_info){
+		.nr_jited_ksyms = count,
+		.jited_ksyms = (uintptr_t)starts,
+		.nr_jited_func_lens = count,
+		.jited_func_lens = (uintptr_t)sizes,
+	};
+	length = sizeof(info);
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return text;
+	for (uint32_t i = 0; i < count; i++) {
+		char *longer;
+
+		if (!starts[i] || !sizes[i])
+			continue;
+		longer = xasprintf("%s%s%" PRIx64 "+%x", text, *text ? " " : "", starts[i],
+				   sizes[i]);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+char *programs_own_code(const Programs *programs)
+{
+	const struct bpf_program *program;
+	char *text = xstrdup("");
+
+	for (size_t i = 0; i < HALVES; i++)
+		for (program = NULL;
+		     (program = bpf_object__next_program(programs->halves[i]->obj,
+							 (struct bpf_program *)program));)
+			text = add_code(text, program);
+	return text;
+}
+
 char *programs_hooks(const Programs *programs)
 {
 	const char *faults = fault_hooks_text(&programs->faults);
 
 	return xasprintf("sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
-			 "softirq_entry (tp_btf), sched_process_exec (tp_btf), task_rename "
+			 "sched_migrate_task (tp_btf), softirq_entry (tp_btf), sched_process_exec "
+			 "(tp_btf), task_rename "
 			 "(tp_btf), cpu-clock "
 			 "(perf_event), task (iter.s)%s%s",
 			 faults ? ", " : "", faults ? faults : "");

@@ -101,6 +101,13 @@ char *programs_hooks(const Programs *programs);
 /* How well a waker is distinguished from an interrupt: META's waking-context. Static. */
 const char *programs_waking_context(const Programs *programs);
 
+/*
+ * Where the kernel has the code of the programs, "ffffffffc0123000+1a4 …" (start and size, both
+ * hexadecimal), for META's own-code: such code has no name, or none by which to know it. "" if the
+ * kernel does not tell. To be freed.
+ */
+char *programs_own_code(const Programs *programs);
+
 /* How page faults are seen: what was asked for, or what was best. */
 FaultOptions programs_faults(const Programs *programs);
 /* What became of those that are not told. */

@@ -184,11 +184,13 @@ static int open_events(Recording *recording)
 static int write_metadata(Recording *recording)
 {
 	_cleanup_free_ char *hooks = programs_hooks(recording->programs);
+	_cleanup_free_ char *own_code = programs_own_code(recording->programs);
 	MetadataFacts facts = {
 		.options = recording->options,
 		.command_pid = recording->launched ? recording->launch.pid : 0,
 		.hooks = hooks,
 		.waking_context = programs_waking_context(recording->programs),
+		.own_code = own_code,
 		.faults = programs_faults(recording->programs),
 	};
 	int error = metadata_write(&facts, recording_write, recording);

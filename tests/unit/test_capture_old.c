@@ -121,7 +121,8 @@ static void assert_switch(const struct rec_switch *now, const OldSwitch *old)
 	assert_int_equal(now->prev_state, old->prev_state);
 	assert_int_equal(now->syscall, old->syscall);
 	assert_int_equal(now->parts, parts);
-	assert_int_equal(now->reserved[0] | now->reserved[1], 0);
+	assert_int_equal(now->own_in | now->own_run | now->complete_for, 0);
+	assert_int_equal(now->interrupts_ns | now->stolen_ns, 0);
 	if (parts & SWITCH_HAS_OUT) {
 		assert_int_equal(now->kstack, old->kstack);
 		assert_int_equal(now->ustack, old->ustack);
@@ -321,12 +322,12 @@ static void test_claimed_parts(void **state)
 		uint16_t mask;
 		bool good;
 	} claims[] = {
-		{REC_SWITCH, 32, 40, 0, true},
-		{REC_SWITCH, 32, 80, SWITCH_HAS_OUT, false},
-		{REC_SWITCH, 32, 88, SWITCH_HAS_OUT, true},
-		{REC_SWITCH, 32, 96, SWITCH_HAS_OBJECT, false},
-		{REC_SWITCH, 32, 104, SWITCH_HAS_OUT | SWITCH_HAS_OBJECT, true},
-		{REC_SWITCH, 32, 40, 1 << 15, true}, /* a part of a later version */
+		{REC_SWITCH, 32, 56, 0, true},
+		{REC_SWITCH, 32, 96, SWITCH_HAS_OUT, false},
+		{REC_SWITCH, 32, 104, SWITCH_HAS_OUT, true},
+		{REC_SWITCH, 32, 112, SWITCH_HAS_OBJECT, false},
+		{REC_SWITCH, 32, 120, SWITCH_HAS_OUT | SWITCH_HAS_OBJECT, true},
+		{REC_SWITCH, 32, 56, 1 << 15, true}, /* a part of a later version */
 		{REC_WAKING, 24, 40, WAKING_HAS_STACKS, false},
 		{REC_WAKING, 24, 48, WAKING_HAS_STACKS, true},
 		{REC_EXIT, 28, 40, EXIT_HAS_STARTS, false},
