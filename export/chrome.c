@@ -5,6 +5,7 @@
 #include "fault.h"
 #include "labels.h"
 #include "levels.h"
+#include "recording.h"
 #include "tracks.h"
 #include "wait.h"
 
@@ -338,6 +339,10 @@ static void write_samples(Chrome *chrome)
 			const Tick *tick = &thread->ticks.items[j];
 			StackRef ref = tick_stack(timeline, thread, tick);
 
+			if (recording_struck(timeline, tick))
+				ref = (StackRef){.user_stack = STACK_NONE,
+						 .kernel_stack = STACK_NONE,
+						 .leaf = LEAF_RECORDING};
 			json_begin_object(json);
 			json_key_string(json, "name", SAMPLE_NAME);
 			json_key_u64(json, "tid", chrome->tids[i]);

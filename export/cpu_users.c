@@ -35,8 +35,8 @@ static void part_overlaps(ProvenCpu *cpu)
 	cpu->runs.count = count;
 }
 
-static void add_run(Timeline *timeline, size_t cpu, uint64_t start_ns, uint64_t end_ns,
-		    uint32_t task)
+static void add_proven_run(Timeline *timeline, size_t cpu, uint64_t start_ns, uint64_t end_ns,
+			   uint32_t task)
 {
 	/* Records that come late are out of order. */
 	if (start_ns >= end_ns)
@@ -46,9 +46,25 @@ static void add_run(Timeline *timeline, size_t cpu, uint64_t start_ns, uint64_t 
 	*vec_push(&timeline->proven_cpus.items[cpu].runs) = (ProvenRun){start_ns, end_ns, task};
 }
 
-/* Without the switches of all CPUs: when recorded threads ran. */
+static void drop_threads(const Timeline *timeline, ProvenCpu *cpu)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < cpu->runs.count; i++) {
+		uint32_t task = cpu->runs.items[i].task;
+
+		if (task >= timeline->tasks.count ||
+		    timeline->tasks.items[task].thread == THREAD_NONE)
+			cpu->runs.items[kept++] = cpu->runs.items[i];
+	}
+	cpu->runs.count = kept;
+}
+
+/* Without the switches of all CPUs: when recorded threads ran, and strangers beside them. */
 static void index_threads(Timeline *timeline)
 {
+	for (size_t c = 0; c < timeline->proven_cpus.count; c++)
+		drop_threads(timeline, &timeline->proven_cpus.items[c]);
 	for (size_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];
 
@@ -56,8 +72,8 @@ static void index_threads(Timeline *timeline)
 			const Interval *interval = &thread->intervals.items[i];
 
 			if (interval->state == STATE_RUNNING)
-				add_run(timeline, interval->cpu, interval->start_ns,
-					interval_end(thread, i), thread->task);
+				add_proven_run(timeline, interval->cpu, interval->start_ns,
+					       interval_end(thread, i), thread->task);
 		}
 	}
 }
@@ -73,8 +89,8 @@ static void add_proven(Timeline *timeline, const Thread *thread, size_t cpu, uin
 		const Interval *interval = &thread->intervals.items[i];
 
 		if (interval->state == STATE_RUNNING && interval->cpu == cpu)
-			add_run(timeline, cpu, MAX(interval->start_ns, from_ns),
-				MIN(interval_end(thread, i), to_ns), thread->task);
+			add_proven_run(timeline, cpu, MAX(interval->start_ns, from_ns),
+				       MIN(interval_end(thread, i), to_ns), thread->task);
 	}
 }
 
@@ -92,7 +108,7 @@ static void index_cpu(Timeline *timeline, size_t number)
 		if (task != CPU_IDLE)
 			thread = timeline->tasks.items[task].thread;
 		if (thread == THREAD_NONE)
-			add_run(timeline, number, start_ns, end_ns, task);
+			add_proven_run(timeline, number, start_ns, end_ns, task);
 		else
 			add_proven(timeline, &timeline->threads.items[thread], number, start_ns,
 				   end_ns);
@@ -179,9 +195,7 @@ void cpu_parts_sort(CpuParts *parts)
 typedef struct Division {
 	const Timeline *timeline;
 	CpuParts *parts;
-	uint64_t start_ns, end_ns;
 	uint64_t seen_ns;
-	uint16_t cpu;
 } Division;
 
 static void add_part(Division *division, uint32_t task, uint64_t ns)
@@ -192,39 +206,85 @@ static void add_part(Division *division, uint32_t task, uint64_t ns)
 	division->seen_ns += ns;
 }
 
-static void add_runs(Division *division)
+/* What was taken of a run, or NULL: of the time that ended with it, be that longer. */
+static const TakenTime *taken_of(const ProvenCpu *cpu, const ProvenRun *run)
 {
-	const ProvenCpu *cpu = &division->timeline->proven_cpus.items[division->cpu];
-	size_t i = partition_point(middle, cpu->runs.count,
-				   cpu->runs.items[middle].end_ns <= division->start_ns);
+	size_t i = partition_point(middle, cpu->taken.count,
+				   cpu->taken.items[middle].end_ns < run->end_ns);
 
-	for (; i < cpu->runs.count && cpu->runs.items[i].start_ns < division->end_ns; i++)
-		add_part(division, cpu->runs.items[i].task,
-			 MIN(cpu->runs.items[i].end_ns, division->end_ns) -
-				 MAX(cpu->runs.items[i].start_ns, division->start_ns));
+	return i < cpu->taken.count && cpu->taken.items[i].start_ns <= run->start_ns
+		       ? &cpu->taken.items[i]
+		       : NULL;
+}
+
+/* The task has `ns` of the wait but for what was taken of the time in which that lies. */
+static void add_run(Division *division, const TakenTime *taken, uint32_t task, uint64_t ns)
+{
+	uint64_t outside_ns = taken->end_ns - taken->start_ns - ns;
+	uint64_t interrupts_ns = taken->interrupts_ns, stolen_ns = taken->stolen_ns;
+	uint64_t most_ns = MIN(interrupts_ns + stolen_ns, ns);
+
+	add_part(division, task, ns - most_ns);
+	/* The rest of most_ns stays without a part: not seen. */
+	interrupts_ns = MIN(interrupts_ns - MIN(interrupts_ns, outside_ns), most_ns);
+	stolen_ns = MIN(stolen_ns - MIN(stolen_ns, outside_ns), most_ns - interrupts_ns);
+	add_part(division, CPU_INTERRUPTS, interrupts_ns);
+	add_part(division, CPU_STOLEN, stolen_ns);
+}
+
+/* For [start_ns, end_ns) of the wait the thread was in the queue of that CPU. */
+static void add_runs(Division *division, uint16_t number, uint64_t start_ns, uint64_t end_ns)
+{
+	const ProvenCpu *cpu;
+	size_t i;
+
+	if (number >= division->timeline->proven_cpus.count)
+		return;
+	cpu = &division->timeline->proven_cpus.items[number];
+	i = partition_point(middle, cpu->runs.count, cpu->runs.items[middle].end_ns <= start_ns);
+	for (; i < cpu->runs.count && cpu->runs.items[i].start_ns < end_ns; i++) {
+		const ProvenRun *run = &cpu->runs.items[i];
+		const TakenTime *taken = taken_of(cpu, run);
+		uint64_t ns = MIN(run->end_ns, end_ns) - MAX(run->start_ns, start_ns);
+
+		if (taken && run->task != CPU_IDLE)
+			add_run(division, taken, run->task, ns);
+		else
+			add_part(division, run->task, ns);
+	}
+}
+
+/* The thread was moved while it waited. */
+static void add_moved(Division *division, const Thread *thread, size_t i, uint64_t start_ns,
+		      uint64_t end_ns)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	const QueueMove *move = thread_queue_move(thread, i);
+	uint64_t moved_ns = move ? MIN(MAX(move->ns, start_ns), end_ns) : end_ns;
+
+	if (move && !move->again && wait->reason != REASON_WOKEN)
+		add_runs(division, wait->cpu, start_ns, moved_ns);
+	else
+		add_part(division, CPU_MIGRATED, moved_ns - start_ns);
+	if (moved_ns < end_ns)
+		add_runs(division, thread->intervals.items[i + 1].cpu, moved_ns, end_ns);
 }
 
 void cpu_users_divide(const Timeline *timeline, const Thread *thread, size_t i, CpuParts *parts)
 {
 	const Interval *wait = &thread->intervals.items[i];
-	Division division = {
-		.timeline = timeline,
-		.parts = parts,
-		.start_ns = wait->start_ns,
-		.end_ns = interval_end(thread, i),
-		.cpu = wait->cpu,
-	};
-	uint64_t wait_ns = division.end_ns - division.start_ns;
+	uint64_t start_ns = wait->start_ns, end_ns = interval_end(thread, i);
+	Division division = {.timeline = timeline, .parts = parts};
 
 	parts->count = 0;
 	parts->division++;
 	if (wait->state != STATE_RUNNABLE || wait_reason(wait) == REASON_THROTTLED)
 		return;
-	if (wait->flags & INTERVAL_MIGRATED)
-		add_part(&division, CPU_MIGRATED, wait_ns);
-	else if (wait->cpu != INTERVAL_CPU_UNKNOWN && wait->cpu < timeline->proven_cpus.count)
-		add_runs(&division);
-	add_part(&division, CPU_UNKNOWN, wait_ns - division.seen_ns);
+	if (wait->flags & INTERVAL_MIGRATED || thread_queue_move(thread, i))
+		add_moved(&division, thread, i, start_ns, end_ns);
+	else
+		add_runs(&division, wait->cpu, start_ns, end_ns);
+	add_part(&division, CPU_UNKNOWN, end_ns - start_ns - division.seen_ns);
 	/* The switch at one end of the wait names a task that had the CPU, be it for an instant. */
 	if (wait->rival != THREAD_NONE)
 		part_of(parts, wait->rival);
@@ -241,6 +301,10 @@ const char *cpu_user_name(const Timeline *timeline, uint32_t task, char name[COM
 		return "not seen";
 	case CPU_MIGRATED:
 		return "migrated";
+	case CPU_INTERRUPTS:
+		return "interrupts";
+	case CPU_STOLEN:
+		return "the hypervisor";
 	default:
 		return task_name(timeline, task, name);
 	}

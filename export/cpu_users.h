@@ -3,24 +3,34 @@
  * cpu_users.h - a wait for a CPU, divided among what had that CPU meanwhile.
  *
  * A part is what a task, or the idle task, is proven to have had the CPU for. The rest is a part of
- * its own, not seen, so that the parts sum to the wait and none is a guess. A wait in which the
- * thread was moved to another CPU has one part, migrated: no record tells when it was moved, and so
- * not which of the two CPUs it waited for at any moment.
+ * its own, not seen, so that the parts sum to the wait and none is a guess. Where the thread was
+ * moved to another CPU, the time before is that of the CPU that it was preempted on, and the time
+ * since then that of the CPU that it got. The time for which it waited in a queue that no record
+ * tells of is a part, migrated: if it was moved more than once, or had been woken there.
  *
- * In a recording of the whole system the switches of all CPUs are known (Timeline::cpus); else only
- * when recorded threads ran. Either way a thread of the timeline has a part only for the time in
- * which its own chain of states proves that it ran there: the chain is checked by sequence
- * numbers, which tell of a missing switch even if the CPU has the same task before and after it.
+ * In a recording of the whole system the switches of all CPUs are known (Timeline::cpus); else
+ * when recorded threads ran, and what ran while one of them waited for that CPU. Either way a
+ * thread of the timeline has a part only for the time in which its own chain of states proves that
+ * it ran there: the chain is checked by sequence numbers, which tell of a missing switch even if
+ * the CPU has the same task before and after it.
+ *
+ * The kernel may count how much of a task's time on a CPU interrupts took, or the hypervisor. It
+ * does so from switch to switch. Of a run that reaches beyond the wait it is not known when in it
+ * that was: the least that must have been in the wait is their part, and what may have been is not
+ * seen.
  */
 #ifndef WALLPROF_CPU_USERS_H
 #define WALLPROF_CPU_USERS_H
 
 #include "timeline.h"
 
-#define CPU_MIGRATED (UINT32_MAX - 2) /* beside CPU_IDLE and CPU_UNKNOWN */
+/* Beside CPU_IDLE and CPU_UNKNOWN: */
+#define CPU_MIGRATED   (UINT32_MAX - 2)
+#define CPU_INTERRUPTS (UINT32_MAX - 3)
+#define CPU_STOLEN     (UINT32_MAX - 4) /* by the hypervisor */
 
 typedef struct CpuPart {
-	uint32_t task; /* Timeline::tasks, CPU_IDLE, CPU_UNKNOWN (not seen) or CPU_MIGRATED */
+	uint32_t task; /* Timeline::tasks, CPU_IDLE, CPU_UNKNOWN (not seen), or one of the above */
 	uint64_t ns;   /* 0: it had the CPU, for a time that is not known */
 } CpuPart;
 

@@ -66,6 +66,12 @@ Pieces pieces_begin(const Thread *thread, const struct TickEnd *tick_end, size_t
 	return pieces;
 }
 
+/* What they stand for is painted alike. */
+static bool is_alike(const Tick *a, const Tick *b)
+{
+	return a->user_mode == b->user_mode && a->recording == b->recording;
+}
+
 bool pieces_next(Pieces *pieces, Piece *ret_piece)
 {
 	Piece piece = {.start = pieces->start,
@@ -78,10 +84,9 @@ bool pieces_next(Pieces *pieces, Piece *ret_piece)
 
 	if (pieces->start >= pieces->end)
 		return false;
-	while (piece.last < pieces->ticks_end &&
-	       pieces->ticks[piece.last].user_mode == mode->user_mode)
+	while (piece.last < pieces->ticks_end && is_alike(&pieces->ticks[piece.last], mode))
 		piece.last++;
-	if (piece.last < pieces->ticks_end || (mode && mode->user_mode != piece.rest->user_mode))
+	if (piece.last < pieces->ticks_end || (mode && !is_alike(mode, piece.rest)))
 		piece.end = MAX(pieces->ticks[piece.last - 1].ns, piece.start);
 	pieces->tick = piece.last;
 	pieces->start = piece.end;

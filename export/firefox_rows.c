@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "firefox_rows_private.h"
+#include "recording.h"
 #include "wait.h"
 
 /*
@@ -9,6 +10,9 @@
 #define EDGE_NS 500
 
 #define NO_FOLD UINT32_MAX
+
+/* What recording has of running time is gathered until it is worth two rows. */
+#define RECORDING_LEAST_NS 1000
 
 /* The weight of folded intervals and ticks of one stack that no row has shown yet. */
 typedef struct Fold {
@@ -48,9 +52,14 @@ typedef struct Walk {
 	void *user;
 	bool with_stacks;
 	uint64_t last_ns;
-	uint64_t running_ns;	  /* before the current interval or piece */
-	uint64_t tick_running_ns; /* at the last tick shown */
-	size_t tick;		  /* the next one */
+	uint64_t running_ns;	   /* before the current interval or piece */
+	uint64_t tick_running_ns;  /* at the last tick shown */
+	size_t tick;		   /* the next one */
+	uint64_t piece_ns;	   /* where the current piece began, with recording's part of it, */
+	uint64_t piece_running_ns; /* and the running time before that */
+	uint64_t recording_ns;	   /* recording has so much of what was painted, without a band */
+	uint64_t owed_ns;	   /* and so much of the weights of ticks; */
+	uint64_t recorded_ns;	   /* what its bands had of the next tick's */
 	Stretch stretch;
 	Held held;
 	Map fold_index; /* stack -> folds */
@@ -73,6 +82,19 @@ static StackRef switch_out_stack(const Walk *walk, size_t i)
 		.kernel_stack = STACK_NONE,
 		.leaf = owner->kernel_only ? LEAF_KERNEL : LEAF_USER,
 	};
+}
+
+static uint32_t stack_of(Walk *walk, const StackRef *ref)
+{
+	return walk->with_stacks ? tables_stack(walk->tables, ref) : 0;
+}
+
+static uint32_t recording_stack(Walk *walk)
+{
+	StackRef ref = {
+		.user_stack = STACK_NONE, .kernel_stack = STACK_NONE, .leaf = LEAF_RECORDING};
+
+	return stack_of(walk, &ref);
 }
 
 static uint64_t edge_distance(uint64_t duration)
@@ -277,11 +299,6 @@ static void end_folds(Walk *walk)
 
 /* ---- the rows of an interval ------------------------------------------------------ */
 
-static uint32_t stack_of(Walk *walk, const StackRef *ref)
-{
-	return walk->with_stacks ? tables_stack(walk->tables, ref) : 0;
-}
-
 static void walk_wait(Walk *walk, size_t i)
 {
 	uint64_t start = walk->thread->intervals.items[i].start_ns;
@@ -314,36 +331,65 @@ static void walk_wait(Walk *walk, size_t i)
 			       .stack = stack});
 }
 
+static void show_weight(Walk *walk, uint64_t ns, uint64_t running, uint64_t weight, uint32_t stack,
+			bool folded)
+{
+	if (folded || weight < walk->plan->fold_ns)
+		fold_weight(walk, stack, weight);
+	else
+		show(walk, ns, running, weight, stack);
+}
+
+/*
+ * What is left of a tick's weight, of which recording has had what its bands were given. The last
+ * tick stands for what comes after it, too, where bands are given nothing.
+ */
+static uint64_t own_weight(Walk *walk, const Tick *tick, uint64_t weight, uint64_t rest)
+{
+	uint64_t owed = walk->owed_ns + recording_share(walk->timeline, tick) * rest;
+
+	if (tick == &walk->thread->ticks.items[walk->tick_end->last_tick]) {
+		walk->owed_ns = MIN(owed, weight - walk->recorded_ns);
+		weight -= walk->owed_ns;
+	}
+	weight -= walk->recorded_ns;
+	walk->recorded_ns = 0;
+	return weight;
+}
+
 /* Between `first` and `last` the rows of ticks are shown; the weights are not if folded. */
 static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t last, bool folded)
 {
 	for (size_t k = piece->first; k < piece->last; k++) {
 		const Tick *tick = &walk->thread->ticks.items[k];
-		uint64_t running = walk->running_ns + (tick->ns - MIN(tick->ns, piece->start));
-		uint64_t ns = MIN(MAX(tick->ns, first), last), weight;
+		uint64_t running = walk->piece_running_ns + (tick->ns - walk->piece_ns);
+		uint64_t ns = MIN(MAX(tick->ns, first), last), until = running, weight;
 		StackRef ref = tick_stack(walk->timeline, walk->thread, tick);
 		uint32_t stack = stack_of(walk, &ref);
 
 		if (k == walk->tick_end->last_tick)
-			weight = walk->tick_end->running_ns - walk->tick_running_ns;
-		else
-			weight = running - MIN(running, walk->tick_running_ns);
+			until = walk->tick_end->running_ns;
+		weight = until - MIN(until, walk->tick_running_ns);
 		walk->tick_running_ns += weight;
-		if (folded || weight < walk->plan->fold_ns)
-			fold_weight(walk, stack, weight);
-		else
-			show(walk, ns, running, weight, stack);
+		weight = own_weight(walk, tick, weight, until - running);
+		running = MAX(running, walk->running_ns);
+		if (k == walk->tick_end->last_tick && walk->owed_ns > 0)
+			show_weight(walk, ns, running, walk->owed_ns, recording_stack(walk),
+				    folded);
+		show_weight(walk, ns, running, weight, stack, folded);
 		if (!folded)
 			show_ready(walk, tables_leaf_category(walk->tables, stack), ns, running);
 	}
 }
 
-/* stack: of its first row; end_stack: of its last. */
-static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack)
+/*
+ * A band without ticks, of the weight. Before it walk->running_ns is that at its start, and after
+ * it that at its end.
+ */
+static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
+		      uint64_t weight)
 {
 	uint64_t duration = piece->end - piece->start, from, edge, first;
-	/* A thread that no tick hit carries its running time on the rows at the ends. */
-	uint64_t weight = piece->rest ? 0 : duration;
 
 	if (duration < walk->plan->fold_ns) {
 		walk_ticks(walk, piece, piece->start, piece->end, /* folded= */ true);
@@ -366,6 +412,57 @@ static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t 
 			       .stack = end_stack});
 }
 
+/* How much of a piece lies before the thread's last tick. */
+static uint64_t before_last_tick(const Walk *walk, const Piece *piece)
+{
+	const Tick *last = &walk->thread->ticks.items[walk->tick_end->last_tick];
+
+	return MIN(MAX(last->ns, piece->start), piece->end) - piece->start;
+}
+
+/*
+ * Takes from the beginning of a piece what recording has of it (of the tick that stands for it,
+ * NULL: of a switch-out), when that is enough to be seen. The band has a weight, too, no more than
+ * the next tick can give.
+ */
+static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
+{
+	double share = recording_share(walk->timeline, tick);
+	uint64_t duration = piece->end - piece->start, part, weight;
+	Piece band = {.start = piece->start};
+
+	walk->recording_ns += share * duration;
+	if (piece->rest)
+		walk->owed_ns += share * before_last_tick(walk, piece);
+	part = MIN(walk->recording_ns, duration);
+	if (part == 0 || (part < RECORDING_LEAST_NS && part < duration))
+		return;
+	walk->recording_ns -= part;
+	weight = part;
+	if (piece->rest) {
+		uint64_t room = walk->running_ns + part - walk->tick_running_ns;
+
+		weight = before_last_tick(walk, piece) > 0
+				 ? MIN(walk->owed_ns, room - MIN(room, walk->recorded_ns))
+				 : 0;
+		walk->owed_ns -= weight;
+		walk->recorded_ns += weight;
+	}
+	band.end = piece->start += part;
+	walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
+}
+
+/* stack: of its first row; end_stack: of its last. */
+static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack)
+{
+	/* A thread that no tick hit carries its running time on the rows at the ends. */
+	if (piece->end > piece->start)
+		walk_band(walk, piece, stack, end_stack,
+			  piece->rest ? 0 : piece->end - piece->start);
+	else
+		walk_ticks(walk, piece, piece->start, piece->end, /* folded= */ false);
+}
+
 static void walk_running(Walk *walk, size_t i)
 {
 	const Thread *thread = walk->thread;
@@ -375,18 +472,20 @@ static void walk_running(Walk *walk, size_t i)
 
 	walk->tick = pieces.ticks_end;
 	while (pieces_next(&pieces, &piece)) {
-		StackRef ref = piece.first < piece.last ? tick_stack(walk->timeline, walk->thread,
-								     &ticks[piece.first])
-			       : piece.rest ? tick_stack(walk->timeline, walk->thread, piece.rest)
-					    : switch_out_stack(walk, i);
+		const Tick *tick = piece.first < piece.last ? &ticks[piece.first] : piece.rest;
+		StackRef ref =
+			tick ? tick_stack(walk->timeline, thread, tick) : switch_out_stack(walk, i);
 		uint32_t stack = stack_of(walk, &ref), end_stack = stack;
 
 		if (piece.first < piece.last) {
-			ref = tick_stack(walk->timeline, walk->thread,
+			ref = tick_stack(walk->timeline, thread,
 					 piece.end < pieces.end ? &ticks[piece.last - 1]
 								: piece.rest);
 			end_stack = stack_of(walk, &ref);
 		}
+		walk->piece_ns = piece.start;
+		walk->piece_running_ns = walk->running_ns;
+		walk_recording(walk, &piece, tick);
 		walk_piece(walk, &piece, stack, end_stack);
 	}
 }

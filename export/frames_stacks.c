@@ -291,12 +291,27 @@ static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
 	return strip;
 }
 
+/*
+ * How many frames at the leaf of a tick are recording's own: those up to wallprof's program, if the
+ * tick struck one or what it called, and what stands between that and the hook.
+ */
+static size_t count_own(Frames *frames, const Timeline *timeline, const uint64_t *pcs, size_t count)
+{
+	size_t strip = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (timeline_is_own_code(timeline, stack_lookup_address(pcs[i], i == 0)))
+			strip = i + 1;
+	return strip ? strip + count_tracing(frames, pcs + strip, count - strip) : 0;
+}
+
 static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDef *stack,
 			 bool exact_leaf)
 {
 	const uint64_t *pcs = stack_frames(timeline, stack);
-	/* A tick's stack begins where it struck, be it in tracing. */
-	size_t strip = exact_leaf ? 0 : count_tracing(frames, pcs, stack->count);
+	/* A tick's stack begins where it struck, be it in another's tracing. */
+	size_t strip = exact_leaf ? count_own(frames, timeline, pcs, stack->count)
+				  : count_tracing(frames, pcs, stack->count);
 
 	push_truncation(frames, stack_end_words(stack_end(stack)));
 	for (size_t i = stack->count; i-- > strip;) {

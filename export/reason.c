@@ -24,6 +24,7 @@ const CategoryInfo category_info[CATEGORY_COUNT] = {
 	[CATEGORY_IDLE] = {"Idle", "transparent"},
 	[CATEGORY_USER] = {"User", "yellow"},
 	[CATEGORY_KERNEL] = {"Kernel", "orange"},
+	[CATEGORY_RECORDING] = {"Recording", "lightgreen"},
 	[CATEGORY_DISK] = {"Disk I/O", "red"},
 	[CATEGORY_FAULT] = {"Page-fault I/O", "magenta"},
 	[CATEGORY_LOCK] = {"Lock", "purple"},

@@ -19,6 +19,7 @@ enum category {
 	CATEGORY_IDLE,
 	CATEGORY_USER,
 	CATEGORY_KERNEL,
+	CATEGORY_RECORDING, /* running, for wallprof itself */
 	CATEGORY_DISK,
 	CATEGORY_FAULT,
 	CATEGORY_LOCK,

@@ -2,6 +2,7 @@
 #include "report.h"
 #include "labels.h"
 #include "packer.h"
+#include "recording.h"
 #include "report_cpu_users.h"
 #include "report_cpus.h"
 #include "report_faults.h"
@@ -149,6 +150,14 @@ static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 	fputc('\n', file);
 }
 
+static void print_recording(FILE *file, const Timeline *timeline)
+{
+	_cleanup_free_ char *text = recording_text(timeline);
+
+	if (text)
+		fprintf(file, "%s\n", text);
+}
+
 /* The kernel counts it in 10 ms. */
 #define STOLEN_UNIT_NS (10 * NSEC_PER_MSEC)
 
@@ -272,7 +281,9 @@ static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *re
 	places_init(&places, timeline, frames);
 	if (places.plan.tick_ends[timeline->command_thread].last_tick != SIZE_MAX) {
 		places_add(&places, timeline->command_thread);
-		*ret_kernel = places_time(&places, CATEGORY_KERNEL);
+		/* As rusage has it. */
+		*ret_kernel = places_time(&places, CATEGORY_KERNEL) +
+			      places_time(&places, CATEGORY_RECORDING);
 	} else if (ticks > 0) {
 		*ret_kernel = (double)running * thread->kernel.stime / ticks;
 	} else {
@@ -336,6 +347,7 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 	print_places(file, timeline, &places);
 	places_free(&places);
 	print_ledger(file, timeline, &sums);
+	print_recording(file, timeline);
 	print_stolen(file, timeline);
 	print_losses(file, timeline);
 	print_open(file, output_path, is_trace);
@@ -405,6 +417,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_places(file, timeline, &places);
 	report_path_line(file, timeline);
 	print_ledger(file, timeline, &sums);
+	print_recording(file, timeline);
 	print_stolen(file, timeline);
 	print_losses(file, timeline);
 	print_spans(file, timeline);

@@ -84,7 +84,8 @@ static HotFunctions sum_up(const Places *places)
 		if (ns == 0)
 			continue;
 		category = tables_leaf_category(places->tables, i);
-		if (category == CATEGORY_USER || category == CATEGORY_KERNEL)
+		if (category == CATEGORY_USER || category == CATEGORY_KERNEL ||
+		    category == CATEGORY_RECORDING)
 			add_stack(&functions, places, i, ns);
 	}
 	if (functions.list.count > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "json.h"
 #include "labels.h"
+#include "recording.h"
 #include "report.h"
 #include "report_cpu_users.h"
 #include "report_cpus.h"
@@ -46,6 +47,11 @@ static void write_thread(Json *json, const Timeline *timeline, const Thread *thr
 	json_key_string(json, "name", thread->name ? thread->name : "");
 	json_key_string(json, "process", process->name ? process->name : "");
 	report_ledger_of_thread(json, thread);
+	if (timeline->cost_known)
+		json_key_u64(json, "recording_ns",
+			     thread->recording.switches_ns + thread->recording.others_ns);
+	else
+		json_key_null(json, "recording_ns");
 	json_key_u64(json, "switch_outs", thread->switch_outs);
 	write_kernel(json, &thread->kernel);
 	report_faults_of_thread(json, thread);
@@ -91,6 +97,19 @@ static void write_process(Json *json, const Timeline *timeline, const Process *p
 	write_exit(json, process);
 	json_key_u64(json, "threads", process->threads.count);
 	report_ledger_of_process(json, timeline, process);
+	json_end_object(json);
+}
+
+/* null if it is not known. */
+static void write_cost(Json *json, const Timeline *timeline)
+{
+	if (!timeline->cost_known) {
+		json_key_null(json, "recording");
+		return;
+	}
+	json_key_object(json, "recording");
+	json_key_u64(json, "ns", recording_sum(timeline).recording_ns);
+	json_key_u64(json, "outside_ns", timeline->cost_outside_ns);
 	json_end_object(json);
 }
 
@@ -237,6 +256,7 @@ void report_json(Output *output, const Timeline *timeline, Frames *frames, const
 		write_process(&json, timeline, &timeline->processes.items[i]);
 	json_end_array(&json);
 	report_cpus(&json, timeline);
+	write_cost(&json, timeline);
 	write_totals(&json, timeline);
 	write_losses(&json, timeline);
 	report_faulted_files(&json, timeline);

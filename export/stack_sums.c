@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "stack_sums.h"
-#include "firefox_rows_private.h"
+#include "weights.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -103,53 +103,13 @@ static void weigh_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 		sums->running_whole_ns += weight_ns;
 }
 
-/* The running time that a thread has shown, interval by interval. */
-typedef struct Weighing {
-	const Thread *thread;
-	const struct TickEnd *tick_end;
-	uint32_t ns_tgid;
-	size_t tick;	     /* the next one */
-	uint64_t running_ns; /* before the interval */
-	uint64_t weighed_ns; /* up to the last tick */
-} Weighing;
-
-/*
- * As rows_walk() weighs: a tick stands for the running time since the one before, the last one for
- * what follows, too, and the switch-outs of a thread without ticks for the time up to each.
- */
-static void weigh_interval(Counting *counting, Weighing *weighing, size_t i)
+static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, uint64_t weight_ns)
 {
-	const Interval *interval = &weighing->thread->intervals.items[i];
-	const Pieces pieces = pieces_begin(weighing->thread, weighing->tick_end, weighing->tick, i);
+	Counting *counting = user;
 
-	for (size_t k = pieces.tick; k < pieces.ticks_end; k++) {
-		uint64_t until = k == weighing->tick_end->last_tick
-					 ? weighing->tick_end->running_ns
-					 : weighing->running_ns + pieces.ticks[k].ns - pieces.start;
-
-		weigh_stack(counting, weighing->ns_tgid, pieces.ticks[k].ns,
-			    pieces.ticks[k].user_stack, until - weighing->weighed_ns);
-		weighing->weighed_ns = until;
-	}
-	if (!pieces.rest)
-		weigh_stack(counting, weighing->ns_tgid, pieces.end, interval->user_stack,
-			    pieces.end - pieces.start);
-	weighing->tick = pieces.ticks_end;
-	weighing->running_ns += pieces.end - pieces.start;
-}
-
-static void weigh_thread(Counting *counting, const Thread *thread, uint32_t ns_tgid,
-			 const struct TickEnd *tick_end)
-{
-	Weighing weighing = {.thread = thread, .tick_end = tick_end, .ns_tgid = ns_tgid};
-
-	for (size_t i = 0; i < thread->intervals.count; i++) {
-		const Interval *interval = &thread->intervals.items[i];
-
-		if (interval->state == STATE_RUNNING &&
-		    interval_end(thread, i) > interval->start_ns)
-			weigh_interval(counting, &weighing, i);
-	}
+	weigh_stack(counting, counting->timeline->processes.items[thread->process].ns_tgid,
+		    tick ? tick->ns : interval_end(thread, i),
+		    tick ? tick->user_stack : thread->intervals.items[i].user_stack, weight_ns);
 }
 
 /* ---- in order -------------------------------------------------------------------- */
@@ -214,9 +174,7 @@ void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames)
 {
 	Counting counting = {.sums = sums, .timeline = timeline, .frames = frames};
 	const char *method = timeline_meta(timeline, "stacks");
-	RowPlan plan;
 
-	row_plan_init(&plan, timeline, 0);
 	*sums = (StackSums){.by_frame_pointers = method && !strcmp(method, "fp")};
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
@@ -226,9 +184,8 @@ void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames)
 			count_stack(&counting, ns_tgid, thread->ticks.items[k].ns,
 				    thread->ticks.items[k].user_stack);
 		count_switch_outs(&counting, thread, ns_tgid);
-		weigh_thread(&counting, thread, ns_tgid, &plan.tick_ends[i]);
 	}
-	row_plan_free(&plan);
+	weights_visit(timeline, weigh, &counting);
 	map_free(&counting.object_index);
 	sort_out(sums, frames);
 }

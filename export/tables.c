@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "tables.h"
+#include "recording.h"
 #include "tables_private.h"
 
 #define STATE_RESOURCE "wallprof thread state"
@@ -199,6 +200,8 @@ static uint32_t leaf_row(Tables *tables, const StackRef *ref, uint32_t last)
 		return pseudo_row(tables, "[not alive]", CATEGORY_IDLE);
 	case LEAF_LEFT_OUT:
 		return pseudo_row(tables, "[left out]", CATEGORY_IDLE);
+	case LEAF_RECORDING:
+		return pseudo_row(tables, RECORDING_FUNCTION, CATEGORY_RECORDING);
 	default:
 		return pseudo_row(tables, reason_info[ref->leaf - LEAF_REASON].leaf,
 				  reason_info[ref->leaf - LEAF_REASON].category);

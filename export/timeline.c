@@ -61,11 +61,27 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 		*vec_push(&timeline->frames) = record->frames[i];
 }
 
+/* What recording took of the run that ends with the switch; life is NULL if it was no target's. */
+static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_switch *record)
+{
+	uint64_t switch_ns = SWITCH_NS(record->own_in);
+	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
+
+	if (!in_window(builder, record->h.ns))
+		return;
+	if (!life) {
+		builder->timeline->cost_outside_ns += switch_ns + others_ns;
+		return;
+	}
+	life->thread.recording.switches_ns += switch_ns;
+	life->thread.recording.others_ns += others_ns;
+}
+
 static void add_switch(TimelineBuilder *builder, const struct rec_switch *record)
 {
 	SwitchSide side = {.ns = record->h.ns, .cpu = record->h.cpu};
 	bool preempt = record->h.flags & SWITCH_PREEMPT;
-	Life *life;
+	Life *life = NULL;
 
 	if (record->h.flags & SWITCH_PREV) {
 		side.tid = record->prev_tid;
@@ -78,6 +94,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		if (life)
 			chain_switch_out(builder, life, &side, record);
 	}
+	add_cost(builder, life, record);
 	if (record->h.flags & SWITCH_NEXT) {
 		side.tid = record->next_tid;
 		side.seq = record->next_seq;
@@ -85,11 +102,16 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		side.rival = record->prev_tid;
 		builder->timeline->events += in_window(builder, side.ns);
 		life = tasks_life_switch(builder, &side);
+		if (life && record->moved_before)
+			*vec_push(&life->thread.queue_moves) = (QueueMove){
+				side.ns, side.ns - MIN(side.ns, SWITCH_NS(record->moved_before)),
+				record->parts & SWITCH_MOVED_AGAIN};
 		if (life)
 			chain_switch_in(builder, life, &side);
 	}
 	if (builder->timeline->whole_system)
 		cpus_switch(builder, record);
+	cpus_prove(builder, record);
 }
 
 static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
@@ -176,6 +198,29 @@ static void add_note(TimelineBuilder *builder, const struct rec_note *record)
 	*vec_push(&builder->timeline->notes) = xstrdup(record->text);
 }
 
+static int compare_ranges(const void *a, const void *b)
+{
+	const AddressRange *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* "ffffffffc0123000+1a4 …"; what is not of that form is no range. */
+static void set_own_code(Timeline *timeline, char *text)
+{
+	timeline->own_code.count = 0;
+	for (char *word; (word = strsep(&text, " "));) {
+		unsigned long long start;
+		unsigned int size;
+
+		if (sscanf(word, "%llx+%x", &start, &size) == 2)
+			*vec_push(&timeline->own_code) = (AddressRange){start, start + size};
+	}
+	if (timeline->own_code.count > 1)
+		qsort(timeline->own_code.items, timeline->own_code.count, sizeof(AddressRange),
+		      compare_ranges);
+}
+
 static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
 {
 	Timeline *timeline = builder->timeline;
@@ -190,6 +235,11 @@ static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
 	key = xasprintf("%.*s", (int)(equals - record->text), record->text);
 	room -= equals + 1 - record->text;
 	value = xasprintf("%.*s", (int)room, equals + 1);
+	if (!strcmp(key, "own-code")) {
+		set_own_code(timeline, value);
+		free(value);
+		return;
+	}
 	index = strings_intern(&timeline->meta_keys, key);
 	if (index == timeline->meta_values.count) {
 		*vec_push(&timeline->meta_values) = value;
@@ -332,10 +382,12 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 
 	finish_timeline(builder);
 	note_unknown_wakers(timeline);
+	timeline->cost_known = timeline_meta(timeline, "recording-cost");
 	vec_free(&builder->lives);
 	vec_free(&builder->processes);
 	vec_free(&builder->lost_switches);
 	vec_free(&builder->lost_wakings);
+	vec_free(&builder->last_switches);
 	map_free(&builder->life_of_tid);
 	map_free(&builder->life_of_own);
 	map_free(&builder->process_of_tgid);
@@ -356,6 +408,17 @@ const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
 		       : NULL;
 }
 
+const QueueMove *thread_queue_move(const Thread *thread, size_t interval)
+{
+	uint64_t ns = interval_end(thread, interval);
+	size_t at = partition_point(middle, thread->queue_moves.count,
+				    thread->queue_moves.items[middle].end_ns < ns);
+
+	return at < thread->queue_moves.count && thread->queue_moves.items[at].end_ns == ns
+		       ? &thread->queue_moves.items[at]
+		       : NULL;
+}
+
 void thread_free(Thread *thread)
 {
 	free(thread->name);
@@ -366,7 +429,14 @@ void thread_free(Thread *thread)
 	vec_free(&thread->request_waits);
 	vec_free(&thread->object_waits);
 	vec_free(&thread->waker_stacks);
+	vec_free(&thread->queue_moves);
 	vec_free(&thread->owners);
+}
+
+static void proven_cpu_free(ProvenCpu *cpu)
+{
+	vec_free(&cpu->runs);
+	vec_free(&cpu->taken);
 }
 
 void timeline_free(Timeline *timeline)
@@ -397,8 +467,9 @@ void timeline_free(Timeline *timeline)
 		vec_free(&timeline->cpus.items[i].runs);
 	vec_free(&timeline->cpus);
 	for (size_t i = 0; i < timeline->proven_cpus.count; i++)
-		vec_free(&timeline->proven_cpus.items[i].runs);
+		proven_cpu_free(&timeline->proven_cpus.items[i]);
 	vec_free(&timeline->proven_cpus);
+	vec_free(&timeline->own_code);
 	vec_free(&timeline->losses);
 	for (size_t i = 0; i < timeline->notes.count; i++)
 		free(timeline->notes.items[i]);
@@ -412,6 +483,14 @@ const char *timeline_meta(const Timeline *timeline, const char *key)
 		if (!strcmp(strings_get(&timeline->meta_keys, i), key))
 			return timeline->meta_values.items[i];
 	return NULL;
+}
+
+bool timeline_is_own_code(const Timeline *timeline, uint64_t address)
+{
+	size_t i = partition_point(middle, timeline->own_code.count,
+				   timeline->own_code.items[middle].end <= address);
+
+	return i < timeline->own_code.count && timeline->own_code.items[i].start <= address;
 }
 
 bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)

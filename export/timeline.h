@@ -60,11 +60,20 @@ enum interval_flags {
 	INTERVAL_OPEN_START = 1 << 0, /* began before the window */
 	INTERVAL_OPEN_END = 1 << 1,   /* still going on at the end of the window */
 	INTERVAL_WAKER_IRQ = 1 << 2,  /* an interrupt was the waker; waker is THREAD_NONE */
-	/* STATE_RUNNABLE: it was moved to another CPU; no record tells when. */
+	/* STATE_RUNNABLE: it was moved to another CPU; when, thread_queue_move() may tell. */
 	INTERVAL_MIGRATED = 1 << 3,
 };
 
 #define INTERVAL_CPU_UNKNOWN UINT16_MAX
+
+/* Where ticks show what recording costs; see recording.h. */
+enum recording_class {
+	RECORDING_ELSEWHERE = 0,
+	RECORDING_INSIDE, /* in code of wallprof's own, or in what that calls */
+	RECORDING_SWITCH, /* where the kernel allows interrupts again after a switch, */
+	RECORDING_UNLOCK, /* or after a wakeup and the like */
+	RECORDING_CLASSES
+};
 
 /* A timer tick. */
 typedef struct Tick {
@@ -73,6 +82,7 @@ typedef struct Tick {
 	uint32_t kernel_stack;
 	uint32_t owner; /* in the critical path: whose it is (Timeline::threads) */
 	bool user_mode;
+	uint8_t recording; /* enum recording_class */
 } Tick;
 
 /* A page fault: a span over the intervals. */
@@ -96,6 +106,13 @@ typedef struct RequestWait {
 	uint32_t interval; /* Thread::intervals */
 	uint32_t request;  /* Requests::list */
 } RequestWait;
+
+/* A runnable thread was moved to the queue of another CPU, which it then got. */
+typedef struct QueueMove {
+	uint64_t end_ns; /* when it got that CPU */
+	uint64_t ns;	 /* when it was moved, for the last time */
+	bool again;	 /* it had been moved before: between these two it is not known where to */
+} QueueMove;
 
 /* What a wait's system call was about. */
 typedef struct ObjectWait {
@@ -133,6 +150,15 @@ typedef struct KernelAccount {
 	uint64_t read_bytes, write_bytes; /* from and to disks; what was made dirty is written */
 } KernelAccount;
 
+/*
+ * What recording cost, by the programs' own clock (META recording-cost). It is a part of the
+ * running time of the thread that had the CPU.
+ */
+typedef struct RecordingCost {
+	uint64_t switches_ns; /* of switches, which falls into the run that each begins */
+	uint64_t others_ns;   /* of wakeups, ticks, requests, page faults, … */
+} RecordingCost;
+
 typedef struct Thread {
 	uint32_t tid, ns_tid;
 	uint32_t process;	   /* Timeline::processes */
@@ -150,11 +176,13 @@ typedef struct Thread {
 	VEC(RequestWait) request_waits;	      /* in order of time */
 	VEC(ObjectWait) object_waits;	      /* likewise */
 	VEC(WakerStack) waker_stacks;	      /* likewise */
+	VEC(QueueMove) queue_moves;	      /* likewise */
 	uint64_t ledger[STATE_COUNT];	      /* ns per state */
 	uint64_t reason_ledger[REASON_COUNT]; /* ns per reason, blocked and runnable */
 	uint64_t switch_outs;	   /* recorded in the window, the final one (exit) not counted */
 	uint64_t spurious_wakings; /* wakings of a thread that was not blocked */
 	KernelAccount kernel;
+	RecordingCost recording; /* in the window */
 	VEC(uint32_t)
 	owners; /* of the critical path: whose each interval is (Timeline::threads);
 		   else empty */
@@ -224,8 +252,15 @@ typedef struct ProvenRun {
 	uint32_t task; /* Timeline::tasks, or CPU_IDLE */
 } ProvenRun;
 
+/* Of the time between two switches that follow each other on a CPU, as the kernel counts it: */
+typedef struct TakenTime {
+	uint64_t start_ns, end_ns;
+	uint32_t interrupts_ns, stolen_ns; /* for interrupts; by the hypervisor */
+} TakenTime;
+
 typedef struct ProvenCpu {
-	VEC(ProvenRun) runs; /* in order; no two overlap */
+	VEC(ProvenRun) runs;  /* in order; no two overlap */
+	VEC(TakenTime) taken; /* likewise; where there was any */
 } ProvenCpu;
 
 /* What was lost between two times, of one kind on one CPU; it may be of several moments. */
@@ -236,6 +271,11 @@ typedef struct LossSpan {
 	uint64_t count;
 	uint64_t from_ns, to_ns;
 } LossSpan;
+
+/* Addresses from start to before end. */
+typedef struct AddressRange {
+	uint64_t start, end;
+} AddressRange;
 
 typedef struct Timeline {
 	uint64_t start_ns, end_ns;  /* the window */
@@ -256,6 +296,15 @@ typedef struct Timeline {
 	CriticalPath path;
 	VEC(Cpu) cpus;		    /* by number, if the whole system was recorded; else empty */
 	VEC(ProvenCpu) proven_cpus; /* by number; see cpu_users_index() */
+	VEC(AddressRange) own_code; /* of wallprof's BPF programs; in order */
+	/* What recording cost: whether that is known, and what it took of nobody's running time. */
+	bool cost_known;
+	uint64_t cost_outside_ns;
+	/*
+	 * How much of the running time that a tick of a class stands for is recording's; see
+	 * recording_share().
+	 */
+	double recording_shares[RECORDING_CLASSES];
 	VEC(LossSpan) losses;
 	VEC(char *) notes; /* sentences that whoever reads the profile should see */
 	struct {
@@ -349,6 +398,9 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval);
 /* From where the wait `interval` of a thread was ended, or NULL if that was not recorded. */
 const WakerStack *thread_waker_stack(const Thread *thread, size_t interval);
 
+/* How the wait `interval` of a thread for a CPU came to be one for another, or NULL. */
+const QueueMove *thread_queue_move(const Thread *thread, size_t interval);
+
 /* The request that the wait `interval` of a thread ended with, or REQUEST_NONE. */
 uint32_t thread_wait_request(const Thread *thread, size_t interval);
 
@@ -366,6 +418,8 @@ static inline uint64_t timeline_time(const Timeline *timeline, uint64_t ns)
 
 /* "kernel", "command", … : the value of a REC_META key, or NULL. */
 const char *timeline_meta(const Timeline *timeline, const char *key);
+/* Whether a kernel address is in the code of one of wallprof's BPF programs. */
+bool timeline_is_own_code(const Timeline *timeline, uint64_t address);
 /* Sets *ret_number to the value of a key if that is a number, and returns whether it is. */
 bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number);
 

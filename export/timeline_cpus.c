@@ -63,6 +63,56 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 	*vec_push(&cpu->runs) = (CpuRun){record->h.ns, who(builder, record->next_tid)};
 }
 
+/*
+ * Where not all switches are recorded: a stranger, or nobody, is proven to have had the CPU until
+ * this switch, since the last one or since all have been recorded. Those of a thread that was
+ * recorded, and is not asked for now, are all there.
+ */
+static void prove_stranger(TimelineBuilder *builder, const struct rec_switch *record,
+			   const LastSwitch *last, ProvenCpu *cpu)
+{
+	/* Rounded up, so that it is no later than what it begins with. */
+	uint64_t for_ns = MIN(SWITCH_NS(record->complete_for), record->h.ns);
+	uint64_t since_ns = record->h.ns - for_ns;
+	bool recorded = record->h.flags & SWITCH_PREV;
+
+	if (recorded && last->next_tid == record->prev_tid)
+		since_ns = last->ns;
+	else if (recorded || (last->ns >= since_ns && last->next_tid != record->prev_tid))
+		return; /* one between them was not traced */
+	since_ns = MAX(since_ns, last->ns);
+	if (since_ns < record->h.ns)
+		*vec_push(&cpu->runs) =
+			(ProvenRun){since_ns, record->h.ns, who(builder, record->prev_tid)};
+}
+
+static bool is_filtered(const TimelineBuilder *builder)
+{
+	return builder->filter.processes || builder->filter.threads;
+}
+
+void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record)
+{
+	Timeline *timeline = builder->timeline;
+	LastSwitch *last;
+	ProvenCpu *cpu;
+
+	while (builder->last_switches.count <= record->h.cpu)
+		*vec_push(&builder->last_switches) = (LastSwitch){};
+	while (timeline->proven_cpus.count <= record->h.cpu)
+		*vec_push(&timeline->proven_cpus) = (ProvenCpu){};
+	last = &builder->last_switches.items[record->h.cpu];
+	cpu = &timeline->proven_cpus.items[record->h.cpu];
+	if (record->h.ns < last->ns)
+		return; /* it came late */
+	if (!timeline->whole_system && (!(record->h.flags & SWITCH_PREV) || is_filtered(builder)))
+		prove_stranger(builder, record, last, cpu);
+	if (last->ns && record->h.ns > last->ns && (record->interrupts_ns || record->stolen_ns))
+		*vec_push(&cpu->taken) = (TakenTime){last->ns, record->h.ns, record->interrupts_ns,
+						     record->stolen_ns};
+	*last = (LastSwitch){record->h.ns, record->next_tid};
+}
+
 /* The first run that ends after ns. */
 static size_t run_at(const Timeline *timeline, const Cpu *cpu, uint64_t ns)
 {
@@ -79,11 +129,32 @@ static void doubt(Timeline *timeline, const LossSpan *loss)
 		cpu->runs.items[i].task = CPU_UNKNOWN;
 }
 
-/* What the kernel left out has no CPU, and no more of a time than the whole recording. */
-static bool is_of_cpu(const Timeline *timeline, const LossSpan *loss)
+/* Of strangers' runs; threads have chains of their own, which losses have been taken off. */
+static void doubt_proven(Timeline *timeline, const LossSpan *loss)
 {
-	return loss->kind == REC_SWITCH && loss->cause != LOSS_RECURSION &&
-	       loss->cpu < timeline->cpus.count;
+	ProvenCpu *cpu;
+	size_t kept = 0;
+
+	if (loss->cpu >= timeline->proven_cpus.count)
+		return;
+	cpu = &timeline->proven_cpus.items[loss->cpu];
+	for (size_t i = 0; i < cpu->runs.count; i++)
+		if (cpu->runs.items[i].end_ns < loss->from_ns ||
+		    cpu->runs.items[i].start_ns > loss->to_ns)
+			cpu->runs.items[kept++] = cpu->runs.items[i];
+	cpu->runs.count = kept;
+	kept = 0;
+	for (size_t i = 0; i < cpu->taken.count; i++)
+		if (cpu->taken.items[i].end_ns < loss->from_ns ||
+		    cpu->taken.items[i].start_ns > loss->to_ns)
+			cpu->taken.items[kept++] = cpu->taken.items[i];
+	cpu->taken.count = kept;
+}
+
+/* What the kernel left out has no CPU, and no more of a time than the whole recording. */
+static bool is_of_cpu(const LossSpan *loss)
+{
+	return loss->kind == REC_SWITCH && loss->cause != LOSS_RECURSION;
 }
 
 /* What was recorded outside of the window, before that was known. */
@@ -136,7 +207,13 @@ void cpus_finish(Timeline *timeline)
 		give_windows(timeline, timeline_meta(timeline, "cpus_idle"), CPU_IDLE);
 		give_windows(timeline, timeline_meta(timeline, "cpus_online"), CPU_UNKNOWN);
 	}
-	for (size_t i = 0; i < timeline->losses.count; i++)
-		if (is_of_cpu(timeline, &timeline->losses.items[i]))
-			doubt(timeline, &timeline->losses.items[i]);
+	for (size_t i = 0; i < timeline->losses.count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+
+		if (!is_of_cpu(loss))
+			continue;
+		if (loss->cpu < timeline->cpus.count)
+			doubt(timeline, loss);
+		doubt_proven(timeline, loss);
+	}
 }

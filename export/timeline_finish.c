@@ -178,6 +178,7 @@ static void life_free(Life *life)
 	vec_free(&life->thread.faults);
 	vec_free(&life->thread.object_waits);
 	vec_free(&life->thread.waker_stacks);
+	vec_free(&life->thread.queue_moves);
 	free(life);
 }
 
@@ -203,6 +204,7 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 		life->thread.faults.items = NULL;
 		life->thread.object_waits.items = NULL;
 		life->thread.waker_stacks.items = NULL;
+		life->thread.queue_moves.items = NULL;
 	}
 	for (size_t i = 0; i < timeline->tasks.count; i++) {
 		Task *task = &timeline->tasks.items[i];

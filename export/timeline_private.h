@@ -139,6 +139,12 @@ typedef struct Spans {
 	size_t count, capacity;
 } Spans;
 
+/* The last switch of a CPU that has a record. */
+typedef struct LastSwitch {
+	uint64_t ns; /* 0: none yet */
+	uint32_t next_tid;
+} LastSwitch;
+
 struct TimelineBuilder {
 	Timeline *timeline;
 	VEC(Life *) lives;
@@ -149,6 +155,7 @@ struct TimelineBuilder {
 	uint64_t first_ns, last_ns; /* of all events */
 	uint64_t recorded_end_ns;   /* of the window that was recorded; NS_NEVER: not known */
 	Spans lost_switches, lost_wakings;
+	VEC(LastSwitch) last_switches; /* by CPU */
 	TimelineFilter filter;
 };
 
@@ -240,6 +247,8 @@ uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 /* ---- timeline_cpus.c ----------------------------------------------------- */
 
 /* Of a recording of the whole system: what a switch says of its CPU. */
+/* What a switch proves of the CPU's time until then, in any recording. */
+void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record);
 void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record);
 
 /* A task was seen to have a CPU, by a tick or a snapshot. */

@@ -9,6 +9,7 @@
 #include "idle.h"
 #include "interrupt.h"
 #include "output.h"
+#include "recording.h"
 #include "remedy.h"
 #include "report.h"
 #include "sources.h"
@@ -179,6 +180,7 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 		log_error("reading %s failed: %s", capture_path, error_text(error));
 	} else {
 		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
+		recording_find(ret_loaded->timeline, ret_loaded->frames);
 		objects_name_users(ret_loaded->timeline);
 		futexes_name(ret_loaded->timeline, ret_loaded->frames);
 		objects_find_alike(&ret_loaded->timeline->objects);

@@ -277,6 +277,8 @@ class Thread:
                    "data": table["data"][i] or {}}
 
 
+RUNNING = ("User", "Kernel", "Recording")  # categories
+
 # Which category the waits of tests/workloads/truth.h belong to.
 CATEGORY_OF = {"sleep": "Sleep (timer)", "mutex": "Lock", "condvar": "Waiting for another thread",
                "join": "Waiting for another thread", "child": "Waiting for another thread",
@@ -288,7 +290,7 @@ def by_category(category, _leaf):
 
 
 def by_state(category, _leaf):
-    if category in ("User", "Kernel"):
+    if category in RUNNING:
         return "running"
     if category.startswith("Runnable"):
         return "runnable"
@@ -296,7 +298,7 @@ def by_state(category, _leaf):
 
 
 def by_leaf(category, leaf):
-    return leaf if leaf.startswith("[") and category not in ("User", "Kernel") else "running"
+    return leaf if leaf.startswith("[") and category not in RUNNING else "running"
 
 
 class Truth:

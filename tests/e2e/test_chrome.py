@@ -13,7 +13,7 @@ from harness import (GIVE_UP_S, MS, ROOT, WORKLOADS, Profile, Skip, Viewer, by_c
 HOST_ONLY = "the same capture gives the same bytes anywhere"
 UNTIMED = True
 
-RUNNING = ("User", "Kernel")
+RUNNING = ("User", "Kernel", "Recording")
 OFF = ("Running", "Unknown (events lost)")
 
 

@@ -3,8 +3,10 @@
 import copy
 import json
 import re
+import time
+from pathlib import Path
 
-from harness import MS, Profile, check, check_close, expect_failure, needs_root
+from harness import (GIVE_UP_S, MS, Failure, Profile, Recording, check, check_close, expect_failure, needs_root)
 
 HOST_ONLY = "the parts are made of switches, which other suites hold to account on every kernel"
 UNTIMED = True  # a task's part is held against that task's own clock, with room for what preempts it
@@ -100,6 +102,33 @@ def test_command(context):
     expect_failure(check_parts, swapped(recording))
 
 
+def thread_called(pid, name):
+    """The number of a thread of a process, once it has that name."""
+    for _ in range(500):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            if task.joinpath("comm").read_text().strip() == name:
+                return int(task.name)
+        time.sleep(0.01)
+    raise Failure(f"there is no thread {name}")
+
+
+def test_strangers(context):
+    """The victim alone is recorded: what has its CPU is recorded just while it waits."""
+    needs_root()
+    truth, output = context.path("truth.json"), context.path("p.json")
+    process = context.start(context.workload("contend", truth=truth, start=3000, hog=context.random.randint(120, 180),
+                                             blip=context.random.randint(8, 15)))
+    context.wallprof("-q", "--keep-capture", "-o", output, "-t", thread_called(process.pid, "victim"))
+    process.wait(GIVE_UP_S)
+    recording = Recording(context, output, truth)
+    text = check_parts(recording)
+    check_sums(recording, parts_of(text))
+    expect_failure(check_parts, swapped(recording))
+    # Switches between strangers: those while the victim waited, and not those of the three seconds before.
+    sent = recording.report["totals"]["switch"]["sent"]
+    check(sent < 100, f"{sent} switches were recorded")
+
+
 def test_system(context):
     """The switches of all CPUs are recorded."""
     recording = record(context, "-a")
@@ -109,16 +138,12 @@ def test_system(context):
     expect_failure(check_parts, swapped(recording))
 
 
-def test_not_recorded(context):
-    """Of the victim alone it is known which task had the CPU last, and not for how long."""
+def test_left_out(context):
+    """Of the victim alone it is known, too, what had the CPU: the others' switches are in the capture."""
     recording = record(context)
-    victim, output = recording.truth.named("victim")[0]["tid"], context.path("victim.json")
+    output = context.path("victim.json")
     context.wallprof("export", "-q", "--thread", "victim", "-o", output, recording.capture)
-    profile = Profile.load(output)
-    _, text = wait_of(profile, victim)
-    parts = parts_of(text)
-    timed = {name for name, ns in parts.items() if ns is not None}
-    # Something else may have run after blip, hog on its way to rest, too.
-    check(timed == {"not seen"} and len(parts) == 2, f"it says {text}")
-    recording.profile = profile
-    expect_failure(check_parts, recording)
+    recording.profile = Profile.load(output)
+    check(not [t for t in recording.profile.threads if t.name in ("hog", "blip")], "the others were not left out")
+    check_parts(recording)
+    expect_failure(check_parts, swapped(recording))

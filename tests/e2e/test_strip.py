@@ -7,7 +7,7 @@ from harness import (CALL_NS, CATEGORY_OF, LOAD_NS, MS, STATES, Profile, Recordi
                      expect_failure, fewer, ledger_by_category, noise, noticeable, unless_stolen)
 
 
-RUNNING = ("User", "Kernel")
+RUNNING = ("User", "Kernel", "Recording")
 
 
 def check_categories(thread, ledger):

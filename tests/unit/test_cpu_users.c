@@ -160,6 +160,69 @@ static void test_migrated(void **state)
 	timeline_free(t);
 }
 
+static void add_move(Timeline *t, uint32_t victim, uint64_t end, uint64_t at, bool again)
+{
+	*vec_push(&t->threads.items[victim].queue_moves) =
+		(QueueMove){t->start_ns + end, t->start_ns + at, again};
+}
+
+/* Where it is known when the thread was moved it waited for one CPU, and then for the other. */
+static void test_moved(void **state)
+{
+	(void)state;
+	Timeline *t = new_timeline();
+	uint32_t first = add_thread(t, "first"), second = add_thread(t, "second");
+	uint32_t victim = add_victim(t, 10 * MS, 60 * MS);
+
+	runs(t, first, 0, 60 * MS, 1);
+	runs(t, second, 20 * MS, 60 * MS, 2);
+	wait_of(t, victim)[0].reason = REASON_PREEMPTED;
+	wait_of(t, victim)[0].flags = INTERVAL_MIGRATED;
+	wait_of(t, victim)[1].cpu = 2;
+	add_move(t, victim, 60 * MS, 25 * MS, false);
+	cpu_users_index(t);
+	expect_text(t, victim, 1, "second 35.000 ms, first 15.000 ms");
+	/* Moved twice: where it was in between is not known. */
+	t->threads.items[victim].queue_moves.items[0].again = true;
+	expect_text(t, victim, 1, "second 35.000 ms, migrated 15.000 ms");
+	/* Nor which queue a wakeup had put it into. */
+	t->threads.items[victim].queue_moves.items[0].again = false;
+	wait_of(t, victim)[0].reason = REASON_WOKEN;
+	expect_text(t, victim, 1, "second 35.000 ms, migrated 15.000 ms");
+	timeline_free(t);
+}
+
+static void taken(Timeline *t, size_t cpu, uint64_t from, uint64_t to, TakenTime time)
+{
+	while (t->proven_cpus.count <= cpu)
+		*vec_push(&t->proven_cpus) = (ProvenCpu){};
+	time.start_ns = t->start_ns + from;
+	time.end_ns = t->start_ns + to;
+	*vec_push(&t->proven_cpus.items[cpu].taken) = time;
+}
+
+/* What interrupts and the hypervisor took is no task's, and where it may lie outside of the wait
+ * nobody's. */
+static void test_taken(void **state)
+{
+	(void)state;
+	Timeline *t = new_timeline();
+	uint32_t hog = add_thread(t, "hog"), blip = add_thread(t, "blip");
+	uint32_t victim = add_victim(t, 10 * MS, 60 * MS);
+
+	runs(t, hog, 0, 40 * MS, 1);
+	hand_interval(t, blip, 0, STATE_BLOCKED, REASON_SLEEP);
+	runs(t, blip, 40 * MS, 60 * MS, 1);
+	/* Of hog's 40 ms, of which 30 are in the wait: 2 and 4 at least of 12 and 14 are, too. */
+	taken(t, 1, 0, 40 * MS, (TakenTime){.interrupts_ns = 12 * MS, .stolen_ns = 14 * MS});
+	taken(t, 1, 40 * MS, 60 * MS, (TakenTime){.interrupts_ns = 5 * MS, .stolen_ns = 3 * MS});
+	cpu_users_index(t);
+	expect_text(t, victim, 1,
+		    "not seen 20.000 ms, blip 12.000 ms, the hypervisor 7.000 ms, interrupts 7.000 "
+		    "ms, 1 other 4.000 ms");
+	timeline_free(t);
+}
+
 static void test_no_wait_for_a_cpu(void **state)
 {
 	(void)state;
@@ -317,6 +380,50 @@ static void expect_users(const Scenario *s, uint32_t tid, int ms, const char *ex
 	text = text_of(s->timeline, thread, i);
 	assert_string_equal(text, expected);
 	free(text);
+}
+
+/* A switch between two tasks that are not recorded, every one for `for_ms` having been so. */
+static void strangers(Scenario *s, uint32_t prev, uint32_t next, int for_ms)
+{
+	struct rec_switch record = {
+		.h = {SWITCH_SHORT_LEN, REC_SWITCH, 0, 0, scenario_ns(s->ms)},
+		.prev_tid = prev,
+		.next_tid = next,
+		.syscall = -1,
+		.complete_for = SWITCH_UNITS(for_ms * MS),
+	};
+
+	timeline_builder_add(s->builder, &record.h);
+}
+
+/*
+ * Strangers' switches are there only while a recorded thread waits for the CPU: what had it before
+ * the first of them is known since all of them are recorded, and not since the last record.
+ */
+static void test_strangers(void **state)
+{
+	(void)state;
+	Scenario s;
+
+	scenario_begin(&s, 12, true);
+	running_from_start(&s, 11, "victim");
+	foreign(at(&s, 0), 500, "first");
+	foreign(at(&s, 0), 501, "second");
+	foreign(at(&s, 0), 503, "last");
+	out(at(&s, 1), 11, S);
+	wake_by_irq(at(&s, 4), 11);
+	strangers(at(&s, 6), 500, 501, 2);
+	strangers(at(&s, 7), 501, 500, 3);
+	/* One is missing: what has the CPU now has not had it since 7 ms. */
+	strangers(at(&s, 9), 502, 503, 5);
+	s.ran_before = 503;
+	in(at(&s, 10), 11, 0);
+	out(at(&s, 11), 11, S);
+	scenario_finish(&s);
+	expect_users(
+		&s, 11, 5,
+		"not seen 3.000 ms, first 2.000 ms, second 1.000 ms, last for an unknown time");
+	scenario_free(&s);
 }
 
 /* A thread that was woken waited for the CPU that it got. */
@@ -587,6 +694,8 @@ int main(void)
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_named_without_time),
 		cmocka_unit_test(test_migrated),
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_taken),
 		cmocka_unit_test(test_no_wait_for_a_cpu),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_overlap),
@@ -594,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_whole_system),
 		cmocka_unit_test(test_chain_contradicts),
 		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_moved_while_preempted),
 		cmocka_unit_test(test_still_waiting),
 		cmocka_unit_test(test_random),

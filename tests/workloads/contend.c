@@ -2,14 +2,13 @@
 /*
  * contend - three threads want one CPU. "victim" is woken, and before that "hog" (real time, 50)
  * has begun to burn `--hog` ms. Meanwhile "blip" (real time, 10) is woken, which burns `--blip` ms
- * when hog is done. So victim waits for both, and blip is the last to have the CPU before it.
+ * when hog is done. So victim waits for both, and blip is the last to have the CPU before it. That
+ * begins `--start` ms after the program does.
  */
 #include "truth.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
-
-#define START_NS (50 * NSEC_PER_MSEC) /* until all threads are asleep */
 
 enum thread { HOG, BLIP, VICTIM, THREADS };
 
@@ -24,6 +23,8 @@ static const struct {
 };
 
 static uint64_t burn_ms[] = {[HOG] = 150, [BLIP] = 10, [VICTIM] = 5};
+static uint64_t start_ms =
+	50; /* until all threads are asleep, and whoever is to record them is there */
 static pthread_barrier_t ready;
 static uint64_t start_ns;
 
@@ -55,11 +56,14 @@ int main(int argc, char **argv)
 	TruthThread *self;
 
 	truth_options(argc, argv,
-		      (TruthOption[]){{"hog", &burn_ms[HOG]}, {"blip", &burn_ms[BLIP]}, {}});
+		      (TruthOption[]){{"hog", &burn_ms[HOG]},
+				      {"blip", &burn_ms[BLIP]},
+				      {"start", &start_ms},
+				      {}});
 	truth_confine(1);
 	pthread_barrier_init(&ready, NULL, THREADS);
 	self = truth_begin("contend");
-	start_ns = truth_now() + START_NS;
+	start_ns = truth_now() + start_ms * NSEC_PER_MSEC;
 	for (uint64_t kind = 0; kind < THREADS; kind++)
 		truth_spawn(contend, kind);
 	truth_finish(self);

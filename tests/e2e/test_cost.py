@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What recording costs, as wallprof clocks it, against the kernel's own account of its programs (bpf_stats)."""
+import copy
+import json
+import os
+import re
+
+from harness import IN_GUEST, MS, ROOT, Profile, Untimely, check, expect_failure, fewer
+
+FUNCTION = "[recording]"
+FILE_SIZE = 8 << 20
+LINE = re.compile(r"^(?P<name>on_\w+) +(?P<runs>\d+) +\d+ +(?P<ms>[\d.]+)$", re.M)
+NOT_CLOCKED = {"on_softirq", "on_migrate"}  # reading a clock takes as long
+SHARE, RUN_NS = 0.1, 60  # of the kernel's count, or for each run of a program
+
+
+def count_of_kernel(cost, prefixes=("on_",)):
+    """(ns, runs) of the programs that have a clock of their own."""
+    found = [match for match in LINE.finditer(cost)
+             if match["name"] not in NOT_CLOCKED and match["name"].startswith(prefixes)]
+    check(found, f"no programs in {cost!r}")
+    return sum(float(match["ms"]) for match in found) * MS, sum(int(match["runs"]) for match in found)
+
+
+def told(report):
+    return report["recording"]["ns"] + report["recording"]["outside_ns"]
+
+
+def check_most(report, cost):
+    """What is told is no more than what the kernel counted."""
+    ns, runs = count_of_kernel(cost)
+    most = ns + max(SHARE * ns, RUN_NS * runs)
+    check(told(report) <= most, f"{told(report) / MS:.3f} ms are said to be recording's, the kernel counted {ns / MS:.3f}")
+
+
+def check_least(report, cost, prefixes):
+    """It is no less than that of those programs."""
+    ns, runs = count_of_kernel(cost, prefixes)
+    least = ns - max(SHARE * ns, RUN_NS * runs)
+    if told(report) < least:
+        raise Untimely(f"{told(report) / MS:.3f} ms are said to be recording's, the kernel counted {ns / MS:.3f} "
+                       f"in {runs} runs of {prefixes}")
+
+
+def check_threads(report):
+    """What all threads have is what is said to be theirs, and no thread has more than it ran."""
+    threads = report["threads"]
+    total = sum(thread["recording_ns"] for thread in threads)
+    check(total == report["recording"]["ns"], f"the threads have {total} ns, {report['recording']['ns']} are told")
+    for thread in threads:
+        check(thread["recording_ns"] <= thread["states"]["running"] + MS, f"{thread['tid']} has more than it ran")
+
+
+def check_function(report, least_share):
+    """It is a function that has what was clocked, and so much of the running time."""
+    clocked, running = report["recording"]["ns"], sum(thread["states"]["running"] for thread in report["threads"])
+    own = sum(f["self_ns"] for f in report["running_functions"] if f["function"] == FUNCTION)
+    check(abs(own - clocked) <= 0.01 * clocked + 10_000, f"{FUNCTION} has {own} ns, {clocked} were clocked")
+    check(own >= least_share * running, f"{FUNCTION} has {own / MS:.3f} of {running / MS:.3f} ms of running time")
+
+
+def check_rows(profile, report):
+    """The profile's rows say the same, in a category of their own."""
+    own = sum(thread.weight_by(leaf_and_category).get((FUNCTION, "Recording"), 0) for thread in profile.threads)
+    clocked = report["recording"]["ns"]
+    check(abs(own - clocked) <= 0.01 * clocked + 0.1 * MS, f"the rows have {own} ns, {clocked} were clocked")
+
+
+def leaf_and_category(category, leaf):
+    return leaf, category
+
+
+def record(context, *command):
+    """(report, cost as the kernel counts it, path of the capture)"""
+    capture = context.path("c.wp")
+    done = context.wallprof("record", "--cost", "-o", capture, "--", *command)
+    return json.loads(context.wallprof("report", "--json", capture).stdout), done.stderr, capture
+
+
+def check_all(report, cost, prefixes, least_share):
+    check_most(report, cost)
+    check_least(report, cost, prefixes)
+    check_threads(report)
+    check_function(report, least_share)
+
+
+def altered(report, factor):
+    changed = copy.deepcopy(report)
+    for thread in changed["threads"]:
+        thread["recording_ns"] = int(thread["recording_ns"] * factor)
+    changed["recording"]["ns"] = sum(thread["recording_ns"] for thread in changed["threads"])
+    changed["recording"]["outside_ns"] = int(changed["recording"]["outside_ns"] * factor)
+    return changed
+
+
+def test_switches(context):
+    """Two threads on one CPU that pass a byte: a tenth of what they run and more is for the recording of their switches."""
+    rounds = context.random.randint(40_000, 60_000)
+    report, cost, capture = record(context, *context.workload("pingpong", truth=context.path("truth"), cpus=1,
+                                                              rounds=fewer(rounds)))
+    least_share = 0.02 if IN_GUEST else 0.05
+    check_all(report, cost, ("on_",), least_share)
+    expect_failure(check_least, altered(report, 0.5), cost, ("on_",))
+    expect_failure(check_most, altered(report, 2), cost)
+    expect_failure(check_function, altered(report, 1.5), least_share)
+    output = context.path("p.json")
+    context.wallprof("export", "-q", "-o", output, capture)
+    profile = Profile.load(output)
+    check_rows(profile, report)
+    expect_failure(check_rows, profile, altered(report, 1.5))
+    text = context.wallprof("report", capture).stdout
+    check(re.search(r"^recording took [\d.]+ \w+ of the running time, [\d.]+ %", text, re.M), "the report does not say it")
+
+
+def test_requests(context):
+    """Requests to a disk and page faults, whose programs run with interrupts on.
+
+    Strangers' page faults count as runs that end at once, so that the least is what programs take that all requests have.
+    """
+    path = context.path("file")
+    path.write_bytes(os.urandom(FILE_SIZE))
+    report, cost, _ = record(context, context.workload("io")[0], context.path("truth"), path,
+                             f"direct:{fewer(context.random.randint(1500, 2500))}", "cold:100", "map:300", "store:100")
+    requests = ("on_bio", "on_request")
+    check_all(report, cost, requests, 0)
+    expect_failure(check_least, altered(report, 0.2), cost, requests)
+    expect_failure(check_most, altered(report, 3), cost)
+
+
+def test_old(context):
+    """A capture of a version that did not clock itself says nothing of it."""
+    captures = sorted((ROOT / "tests" / "captures").glob("*.capture"))
+    check(captures, "there are no kept captures")
+    report = json.loads(context.wallprof("report", "--json", captures[0]).stdout)
+    check(report["recording"] is None, f"it says {report['recording']}")
+    check(all(thread["recording_ns"] is None for thread in report["threads"]), "a thread has a share of it")
+    check(FUNCTION not in context.wallprof("report", captures[0]).stdout, "there is such a function")
