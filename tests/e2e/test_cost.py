@@ -95,7 +95,7 @@ def altered(report, factor):
 
 def test_switches(context):
     """Two threads on one CPU that pass a byte: a tenth of what they run and more is for the recording of their switches."""
-    rounds = context.random.randint(40_000, 60_000)
+    rounds = context.random.randint(20_000, 30_000)
     report, cost, capture = record(context, *context.workload("pingpong", truth=context.path("truth"), cpus=1,
                                                               rounds=fewer(rounds)))
     least_share = 0.02 if IN_GUEST else 0.05
