@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A function this long is rather one whose end is not in the list. */
@@ -159,9 +160,7 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 	return 0;
 }
 
-/* Lines behind a function within which others of the same file of source come. */
-#define NEAR 1000
-
+/* Or one of the parts of it that the compiler has made functions of their own. */
 static bool is_one_of(const char *symbol, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -174,31 +173,49 @@ static bool is_one_of(const char *symbol, const char *const *names, size_t count
 	return false;
 }
 
+/* Of a line "address type name [module]" the name, without what is behind it; NULL if it has none.
+ */
+static char *name_in(char *line, uint64_t *ret_address)
+{
+	char *p;
+
+	*ret_address = strtoull(line, &p, 16);
+	if (p == line || p[0] != ' ' || p[1] == '\0' || p[2] != ' ')
+		return NULL;
+	p += 3;
+	p[strcspn(p, " \t\n")] = '\0';
+	return p;
+}
+
 int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
 		       KallsymsRange *ranges, size_t max)
 {
 	FILE *file = fopen(path, "re");
-	size_t count = 0, since = 0;
-	uint64_t address;
-	char symbol[128];
+	_cleanup_free_ char *line = NULL;
+	size_t capacity = 0, count = 0;
 	bool open = false; /* what ends the last one is still to come */
 
 	if (!file)
 		return -errno;
-	while ((count == 0 || since <= NEAR) &&
-	       fscanf(file, "%" SCNx64 " %*c %127s%*[^\n]", &address, symbol) == 2) {
-		bool found = address != 0 && is_one_of(symbol, names, name_count);
+	while (getline(&line, &capacity, file) >= 0) {
+		uint64_t address;
+		const char *symbol = name_in(line, &address);
+		bool found;
 
+		if (!symbol)
+			continue;
 		/* Several names may be those of one function. */
 		if (open && address > ranges[count - 1].start) {
 			ranges[count - 1].size = address - ranges[count - 1].start;
 			open = false;
 		}
+		if (!strcmp(symbol, "_etext")) /* no code of the kernel's own is behind it */
+			break;
+		found = address != 0 && is_one_of(symbol, names, name_count);
 		if (found && !open && count < max) {
 			ranges[count++] = (KallsymsRange){.start = address};
 			open = true;
 		}
-		since = found ? 0 : since + 1;
 	}
 	fclose(file);
 	count -= open;

@@ -26,9 +26,9 @@ typedef struct KallsymsRange {
 
 /*
  * Where the functions of these names lie, and the parts of them that the compiler has made
- * functions of their own ("name.part.0"); by address, `max` at most. They are of one file of
- * source: no more of the list is read than it takes. Returns their number, -ENOENT if there are
- * none (or their addresses are hidden), or -errno.
+ * functions of their own ("name.part.0"); by address, `max` at most. How far from each other the
+ * linker has put them is not known: the list is read to the end of the kernel's code. Returns their
+ * number, -ENOENT if there are none (or their addresses are hidden), or -errno.
  */
 int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
 		       KallsymsRange *ranges, size_t max);

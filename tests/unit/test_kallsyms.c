@@ -139,6 +139,12 @@ static void test_ranges(void **state)
 		 {{0xffffffff81000100, 0x40},
 		  {0xffffffff81000140, 0x40},
 		  {0xffffffff81000180, 0x40}}},
+		/* Behind the kernel's code are modules. */
+		{"ffffffff81000100 T do\nffffffff81000140 T _etext\nffffffffc0000100 t enable "
+		 "[mod]\n"
+		 "ffffffffc0000140 t behind [mod]\n",
+		 1,
+		 {{0xffffffff81000100, 0x40}}},
 		{"ffffffff81000200 T do_not\nffffffff81000280 t behind\n", -ENOENT, {}},
 		{"ffffffff81000200 T do\n", -ENOENT, {}}, /* nothing ends it */
 		{"0000000000000000 T do\n0000000000000000 T other\n", -ENOENT, {}},
@@ -168,12 +174,39 @@ static void test_ranges(void **state)
 			 -ENOENT);
 }
 
+#define FAR 100000
+
+/* The linker may put any number of functions between two of one file of source. */
+static void test_ranges_far_apart(void **state)
+{
+	static const char *const names[] = {"do", "enable"};
+	KallsymsRange ranges[3];
+	int fd;
+	_cleanup_free_ char *path = make_temporary(&fd);
+	FILE *file = fdopen(fd, "w");
+
+	(void)state;
+	assert_non_null(file);
+	fputs("1000 T enable\n", file);
+	for (int i = 1; i < FAR; i++)
+		fprintf(file, "%x t other\n", 0x1000 + 0x10 * i);
+	fprintf(file, "%x t do.part.0\n%x T do\n", 0x1000 + 0x10 * FAR, 0x1010 + 0x10 * FAR);
+	fprintf(file, "%x T _etext\n", 0x1030 + 0x10 * FAR);
+	fclose(file);
+	assert_int_equal(kallsyms_ranges_of(path, names, 2, ranges, 3), 3);
+	assert_int_equal(ranges[0].start, 0x1000);
+	assert_int_equal(ranges[0].size, 0x10);
+	assert_int_equal(ranges[2].start, 0x1010 + 0x10 * FAR);
+	assert_int_equal(ranges[2].size, 0x20);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_find),   cmocka_unit_test(test_not_found),
 		cmocka_unit_test(test_hidden), cmocka_unit_test(test_nothing_there),
-		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_ranges), cmocka_unit_test(test_ranges_far_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
