@@ -15,6 +15,16 @@
 
 #include "wallprof.bpf.h"
 
+/* The address of this CPU's run queue, which stays the same; 0 if it is not known. */
+static __always_inline u64 this_rq(struct cpu_account *account)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!account->rq && bpf_core_field_exists(task->se.cfs_rq))
+		account->rq = (u64)BPF_CORE_READ(task, se.cfs_rq, rq);
+	return account->rq;
+}
+
 /*
  * Flags of REC_WAKING. *ret_vector: the soft interrupt that is served, its number + 1, or 0. A soft
  * interrupt that began before the recording, of which softirq.bpf.c knows nothing, is taken for an
@@ -22,25 +32,21 @@
  */
 static __always_inline u8 waking_context(u8 *ret_vector)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct cpu_account *account;
+	struct cpu_account *account = cpu_account();
 	u32 preempt_count;
-	void *rq;
+	u64 rq;
 
 	*ret_vector = 0;
-	if (!setting_context_known || !bpf_core_field_exists(task->se.cfs_rq))
+	if (!setting_context_known || !account)
 		return WAKING_UNKNOWN_CONTEXT;
-	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
-	if (bpf_probe_read_kernel(&preempt_count, sizeof(preempt_count),
-				  rq + setting_preempt_count_offset))
+	rq = this_rq(account);
+	if (!rq || bpf_probe_read_kernel(&preempt_count, sizeof(preempt_count),
+					 (void *)(rq + setting_preempt_count_offset)))
 		return WAKING_UNKNOWN_CONTEXT;
 	if (preempt_count & setting_hardirq_mask)
 		return WAKING_HARDIRQ;
 	if (!(preempt_count & SOFTIRQ_SERVING))
 		return 0;
-	account = cpu_account();
-	if (!account)
-		return WAKING_SOFTIRQ;
 	*ret_vector = account->softirq;
 	return account->softirq_own ? 0 : WAKING_SOFTIRQ;
 }

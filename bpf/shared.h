@@ -138,6 +138,7 @@ struct cpu_account {
 	u8 softirq;	/* the last soft interrupt that began here, its vector + 1; softirq.bpf.c */
 	u8 softirq_own; /* it was the current task's own doing */
 	u8 reserved[6];
+	u64 rq; /* the address of its run queue, when that is known; context.bpf.h */
 };
 
 /* Functions of the kernel that run soft interrupts on behalf of a task; see softirq.bpf.c. */

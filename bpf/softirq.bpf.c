@@ -15,6 +15,7 @@
  * entry; where an interrupt came in user mode, and in ksoftirqd, the stack is not in use. Looked at
  * once per soft interrupt, and not at each wakeup.
  */
+#include "context.bpf.h"
 #include "wallprof.bpf.h"
 
 /* include/linux/interrupt.h */
@@ -31,22 +32,23 @@ enum {
 #define TASK_VECTORS                                                                               \
 	(1u << HI_SOFTIRQ | 1u << NET_TX_SOFTIRQ | 1u << NET_RX_SOFTIRQ | 1u << TASKLET_SOFTIRQ)
 
-static __always_inline bool is_in_system_call(void)
+static __always_inline bool is_in_system_call(struct cpu_account *account)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 stack = 0, from = 0;
+	u64 rq, stack = 0, from = 0;
 	u8 in_use = 0;
-	void *rq;
 
-	if (!setting_stack_known || !bpf_core_field_exists(task->se.cfs_rq))
+	if (!setting_stack_known)
 		return true; /* nothing says otherwise */
-	rq = BPF_CORE_READ(task, se.cfs_rq, rq);
-	if (bpf_probe_read_kernel(&in_use, sizeof(in_use), rq + setting_stack_in_use_offset) ||
+	rq = this_rq(account);
+	if (!rq)
+		return true; /* likewise */
+	if (bpf_probe_read_kernel(&in_use, sizeof(in_use),
+				  (void *)(rq + setting_stack_in_use_offset)) ||
 	    !in_use)
 		return false;
 	if (setting_softirq_callers[0].size == 0)
 		return true; /* likewise */
-	if (bpf_probe_read_kernel(&stack, sizeof(stack), rq + setting_stack_offset) ||
+	if (bpf_probe_read_kernel(&stack, sizeof(stack), (void *)(rq + setting_stack_offset)) ||
 	    bpf_probe_read_kernel(&from, sizeof(from), (void *)(stack - sizeof(from))))
 		return false;
 	for (int i = 0; i < SOFTIRQ_CALLERS; i++)
@@ -63,7 +65,7 @@ int BPF_PROG(on_softirq, unsigned int vector)
 
 	if (!account)
 		return 0;
-	account->softirq_own = may_be_own && is_in_system_call();
+	account->softirq_own = may_be_own && is_in_system_call(account);
 	account->softirq = vector + 1;
 	return 0;
 }
