@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Disks that lie on others: what they pass on is one request of who asked for it, not two."""
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,23 +9,10 @@ from block_io import (BLOCK, account, check_device, check_thread, markers_of, no
                       thread_of)
 from harness import (Skip, Untimely, check, expect_failure, fewer, host_only, needs_root,
                      read_report)
+from kernel_modules import load
 
-MODULES = Path("/fast/modules")  # of a guest
 SECTOR, PART = 512, 64 << 20  # bytes of each disk that is used
 STRIPE = 65536
-
-
-def load(name, *parameters):
-    """A kernel's module, and first those that it depends on."""
-    if Path("/sys/module", name.replace("-", "_")).exists():
-        return
-    module = MODULES / f"{name}.ko"
-    if not module.exists():
-        raise Skip(f"this kernel's module {name} is not at hand")
-    for other in re.search(rb"depends=([^\0]*)\0", module.read_bytes())[1].decode().split(","):
-        if other:
-            load(other)
-    subprocess.run(["insmod", module, *parameters], check=True)
 
 
 def load_null():

@@ -59,8 +59,10 @@ def _data_drives(folder, chance, modules):
                                     f",throttling.iops-total={operations}"), ("fast", "")):
         disk = folder / f"disk-{name}"
         image.make_data(folder, disk, name, modules if name == "fast" else None, _run)
+        # Requests of a disk with one queue end in soft interrupts, those of one with a queue for each CPU in hard ones.
+        queues = 1 if name == "fast" else CPUS
         arguments += ["-drive", f"file={disk},format=raw,if=none,id={name},cache=unsafe{throttle}",
-                      "-device", f"nvme,drive={name},serial={name}"]
+                      "-device", f"nvme,drive={name},serial={name},max_ioqpairs={queues}"]
     return arguments, f"slow_bytes={rate} slow_operations={operations}"
 
 

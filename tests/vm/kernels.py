@@ -20,7 +20,7 @@ from packages import Unavailable
 SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie", "newest": "trixie-backports"}
 PACKAGE = re.compile(r"^linux-(?:image|binary)-([0-9][0-9a-z.+~-]*-cloud-amd64) ")
 # As far as they are not built in.
-MODULES = ("configfs", "dm-mod", "md-mod", "mq-deadline", "null_blk", "raid0")
+MODULES = ("configfs", "dm-mod", "md-mod", "mq-deadline", "null_blk", "raid0", "veth")
 LOOKED_FOR = "looked-for"  # a list of these, beside them
 
 

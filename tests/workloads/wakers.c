@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wakers ROUNDS MS - threads that sleep ROUNDS times for MS milliseconds or so each, while loops in
- * other processes ("burner") keep every CPU busy. What wakes each of them is known:
+ * wakers ROUNDS MS [FILE] - threads that sleep ROUNDS times for MS milliseconds or so each, while
+ * loops in other processes ("burner") keep every CPU busy. What wakes each of them is known:
  *
  *   timeout    recv() from a socket that nothing is sent to, with a time limit: a timer of the
  *              kernel's timer wheel, in a soft interrupt
@@ -9,9 +9,16 @@
  *   datagram   recv() of what thread "sends" sends over loopback: that thread, in a soft interrupt
  *              of its own system call
  *   stream     the same by TCP, of what thread "streams" sends
+ *   packet     recv() of what thread "packets" sends to it from another network namespace
  *   pipe       read() of what thread "writes" writes
  *   grace      membarrier(), which waits for a grace period of RCU: the kernel
+ *   disk       reads FILE, which may be a block device, past the page cache: an interrupt
+ *
+ * Without the rights that namespaces need, "packet" and "packets" are not there, and without FILE
+ * "disk" is not.
  */
+#include "veth.h"
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -28,8 +35,12 @@
 #include <unistd.h>
 
 #define BURNERS_MAX 64
+#define THREADS_MAX 16
+#define BLOCK_SIZE  4096
 
 static unsigned long rounds, ms;
+static pthread_t threads[THREADS_MAX];
+static size_t thread_count;
 
 static void check(int good, const char *what)
 {
@@ -45,6 +56,17 @@ static void pause_ms(unsigned long length)
 
 	while (nanosleep(&time, &time))
 		;
+}
+
+static void spin_us(long length)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000 <
+	       length);
 }
 
 static int bound(int type, struct sockaddr_in *ret_address)
@@ -119,6 +141,28 @@ static void *waits_for_grace(void *arg)
 	return arg;
 }
 
+static void *reads_disk(void *arg)
+{
+	static char block[BLOCK_SIZE] __attribute__((aligned(BLOCK_SIZE)));
+	int fd = open(arg, O_RDONLY | O_DIRECT | O_CLOEXEC);
+
+	prctl(PR_SET_NAME, "disk");
+	check(fd >= 0, arg);
+	for (unsigned long i = 0; i < rounds; i++) {
+		ssize_t size = pread(fd, block, sizeof(block), (off_t)(i % 256 * sizeof(block)));
+
+		check(size == sizeof(block), arg);
+		spin_us(500);
+	}
+	close(fd);
+	return NULL;
+}
+
+static void start(void *(*function)(void *), void *arg)
+{
+	check(!pthread_create(&threads[thread_count++], NULL, function, arg), "a thread");
+}
+
 static void connect_datagrams(Pair *pair)
 {
 	struct sockaddr_in address;
@@ -172,28 +216,35 @@ int main(int argc, char **argv)
 {
 	Pair pairs[] = {{.reader = "datagram", .writer = "sends"},
 			{.reader = "stream", .writer = "streams"},
-			{.reader = "pipe", .writer = "writes"}};
-	void *(*const others[])(void *) = {times_out, sleeps, waits_for_grace};
-	pthread_t threads[9];
+			{.reader = "pipe", .writer = "writes"},
+			{.reader = "packet", .writer = "packets"}};
 	pid_t burners[BURNERS_MAX];
-	size_t count, started = 0;
+	size_t count, pair_count = 3;
 
-	if (argc != 3 || !(rounds = strtoul(argv[1], NULL, 10)) ||
+	if (argc < 3 || argc > 4 || !(rounds = strtoul(argv[1], NULL, 10)) ||
 	    !(ms = strtoul(argv[2], NULL, 10))) {
-		fputs("wakers ROUNDS MS\n", stderr);
+		fputs("wakers ROUNDS MS [FILE]\n", stderr);
 		return 2;
 	}
 	connect_datagrams(&pairs[0]);
 	connect_stream(&pairs[1]);
 	check(!pipe(pairs[2].ends), "pipe");
+	if (veth_sockets(pairs[3].ends))
+		pair_count++;
+	else
+		perror("network namespaces");
 	count = start_burners(burners);
-	for (size_t i = 0; i < 3; i++) {
-		check(!pthread_create(&threads[started++], NULL, reads, &pairs[i]), "a thread");
-		check(!pthread_create(&threads[started++], NULL, writes, &pairs[i]), "a thread");
-		check(!pthread_create(&threads[started++], NULL, others[i], NULL), "a thread");
+	for (size_t i = 0; i < pair_count; i++) {
+		start(reads, &pairs[i]);
+		start(writes, &pairs[i]);
 	}
-	while (started > 0)
-		pthread_join(threads[--started], NULL);
+	start(times_out, NULL);
+	start(sleeps, NULL);
+	start(waits_for_grace, NULL);
+	if (argc == 4)
+		start(reads_disk, argv[3]);
+	while (thread_count > 0)
+		pthread_join(threads[--thread_count], NULL);
 	for (size_t i = 0; i < count; i++) {
 		kill(burners[i], SIGKILL);
 		waitpid(burners[i], NULL, 0);
