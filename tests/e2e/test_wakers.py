@@ -24,7 +24,7 @@ WAKERS = {"timeout": ("timer interrupt", "interrupt"), "sleep": ("timer interrup
           "disk": ("block device interrupt", "device interrupt", "interrupt"),
           "pipe": ("writes",), "grace": ("interrupt of RCU", "interrupt", "rcu", "kworker/", "migration/")}
 OWN = {"datagram": "sends", "stream": "streams", "packet": "packets", "pipe": "writes"}  # nearly always
-OWN_SHARE = 0.5 if IN_GUEST else 0.9  # an interrupt comes before the end of a slow system call more often
+OWN_SHARE = 0.2 if IN_GUEST else 0.9  # an interrupt comes more often before a slow system call has got that far
 # Those that may be over so soon that there is nothing to be seen.
 LEAST_NS = {"grace": MS, "disk": 20_000}
 # The chain is lost where the kernel did not trace a switch.
@@ -97,9 +97,9 @@ BELOW_INTERRUPT = re.compile(r"^(__)?irq_exit_rcu$|^run_ksoftirqd$|" + HARD_ENTR
 # What a thread does on its way from an interrupt, a signal or a switch, is its own doing again.
 INTERRUPT_OVER = re.compile(r"^irqentry_exit|^exit_to_user_mode|^preempt_schedule_irq$")
 # The functions that serve soft interrupts, by the first of which a chain has, and the numbers of linux/interrupt.h.
-VECTORS = {"run_timer_softirq": 1, "net_tx_action": 2, "net_rx_action": 3, "blk_done_softirq": 4, "irq_poll_softirq": 5,
-           "tasklet_action": 6, "sched_balance_softirq": 7, "run_rebalance_domains": 7, "hrtimer_run_softirq": 8,
-           "rcu_core": 9, "rcu_core_si": 9}
+VECTORS = {"run_timer_softirq": 1, "net_tx_action": 2, "net_rx_action": 3, "blk_done_softirq": 4, "blk_complete_reqs": 4,
+           "irq_poll_softirq": 5, "tasklet_action": 6, "sched_balance_softirq": 7, "run_rebalance_domains": 7,
+           "hrtimer_run_softirq": 8, "rcu_core": 9, "rcu_core_si": 9}
 NAMES = {0: "another", 1: "timer", 2: "network", 3: "network", 4: "block", 5: "block", 6: "tasklet", 7: "balancing",
          8: "timer", 9: "RCU"}
 TASK_VECTORS = (0, 2, 3, 6)  # what a task's own system call raises; the others only interrupts have raised
@@ -230,8 +230,6 @@ def test_as_perf(context):
     print(f"# wakers: {sum(pairs.values())} wakeups compared with perf's: "
           + ", ".join(f"{ours}" + ("" if ours == theirs else f", but to perf {theirs}") + f" {count}"
                       for (ours, theirs), count in sorted(pairs.items())), flush=True)
-    if chains:
-        print(f'# {chains}')
     check_agreement(pairs, chains, wanted)
     of_interrupts = [(*waking[:3], TASK) for waking in ours]
     expect_failure(check_agreement, *compare(of_interrupts, perf), wanted)
