@@ -12,10 +12,13 @@ from task_graphs import MAIN, TaskGraph
 UNTIMED = True  # what a busy machine adds is a part of the path, and of what the tasks write down
 
 COUNT = 12 if IN_GUEST else 200 if is_long() else 50
-EXCUSED_SHARE = 0.05  # of the graphs, whose tasks know of an excuse
-# Those without an excuse: a task may wait for a lock of the kernel's in its end, after its last look at the clock, and
-# the kernel does not trace every waking where it hides switches.
-UNEXPLAINED_SHARE = 0.01
+# Of the graphs, those that may have another path, with what its tasks know of. Threads of a process wait for each other's
+# page faults when they create a thread or a process (mmap_lock). From 6.12 on the kernel counts time for which a task
+# slept as time for which it was ready to run, where it moves the task to another CPU before it dequeues it (sched_delayed).
+# And it may hide switches from tracers, which the report says. On busy CPUs these three came to 0.5 %.
+EXCUSED, EXCUSED_SHARE = 2, 0.015
+# And without: the kernel does not trace every waking where it hides switches.
+UNEXPLAINED = 1
 
 
 @dataclass
@@ -57,7 +60,7 @@ def outcome_of(graph, measured, unknown):
     elif graph.has_unplanned_waits():
         excuse = "a task waited for what is not in its plan"
     elif graph.has_early_wakings():
-        excuse = "a task was woken before what it waited for"
+        excuse = "the kernel counted a task's sleep as time ready to run"
     return Outcome(least, excuse)
 
 
@@ -78,10 +81,10 @@ def check_graphs(recording):
     count, wrong = len(recording.truth.data["graphs"]), wrong_outcomes(recording)
     unexplained = [f"graph {number}: {'; '.join(outcome.differences)}"
                    for number, outcome in wrong if not outcome.excuse]
-    if len(unexplained) > 1 + UNEXPLAINED_SHARE * count:
+    if len(unexplained) > UNEXPLAINED:
         raise (Untimely if IN_GUEST else Failure)(f"{len(unexplained)} of {count}: " + "\n".join(unexplained[:5]))
-    check(len(wrong) <= 2 + (EXCUSED_SHARE + UNEXPLAINED_SHARE) * count,
-          f"{len(wrong)} of {count} graphs have another path")
+    if len(wrong) > EXCUSED + EXCUSED_SHARE * count:
+        raise Untimely(f"{len(wrong)} of {count} graphs have another path")
 
 
 def note_excuses(recording):

@@ -6,6 +6,7 @@
  */
 #include "graphs.h"
 #include "truth.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,16 +18,19 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_USEC 1000ULL
 #define COMPUTE_US    500 /* from one lock of the shared mutex to the next */
 #define BLOCK_SIZE    65536
+#define STACK_SIZE    65536
 
 static uint64_t count = 20, seed = 1, burners = 1, disk;
 static Graph *graph; /* the one that runs */
 static int file = -1;
 static char block[BLOCK_SIZE] __attribute__((aligned(4096)));
+static char *stacks;	       /* of the tasks that are threads, by their numbers */
 static __thread int schedstat; /* of this thread */
 
 /* ---- what the kernel counts ---------------------------------------------------------------- */
@@ -37,14 +41,36 @@ static void open_schedstat(void)
 	truth_check(schedstat >= 0, "/proc/thread-self/schedstat");
 }
 
-static uint64_t delay_ns(void)
+static uint64_t delay_in(int fd)
 {
 	char text[64] = {};
 	uint64_t ns = 0;
 
-	truth_check(pread(schedstat, text, sizeof(text) - 1, 0) > 0 &&
-			    sscanf(text, "%*u %lu", &ns) == 1,
+	truth_check(pread(fd, text, sizeof(text) - 1, 0) > 0 && sscanf(text, "%*u %lu", &ns) == 1,
 		    "schedstat");
+	return ns;
+}
+
+static uint64_t delay_ns(void)
+{
+	return delay_in(schedstat);
+}
+
+/*
+ * The delay up to now of a task that waits for this one: what its account has more when the wait is
+ * over lies behind its waking.
+ */
+static uint64_t delay_of(uint32_t number)
+{
+	char path[64];
+	uint64_t ns;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", graph->tasks[number].tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	truth_check(fd >= 0, path);
+	ns = delay_in(fd);
+	close(fd);
 	return ns;
 }
 
@@ -195,11 +221,28 @@ static void create_child(uint32_t number)
 	graph->tasks[number].tid = pid;
 }
 
-static void create_thread(pthread_t *thread, void *(*function)(void *), uint32_t number)
+static void create_thread(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*function)(void *), uint32_t number)
 {
-	int error = pthread_create(thread, NULL, function, (void *)(uintptr_t)number);
+	int error = pthread_create(thread, attributes, function, (void *)(uintptr_t)number);
 
 	truth_check(error == 0, "pthread_create");
+}
+
+/*
+ * On a stack that is there already: a thread that maps or unmaps one and is preempted meanwhile
+ * makes all wait that do the same, or fork.
+ */
+static void create_task(uint32_t number)
+{
+	pthread_attr_t attributes;
+
+	pthread_attr_init(&attributes);
+	truth_check(pthread_attr_setstack(&attributes, stacks + (size_t)number * STACK_SIZE,
+					  STACK_SIZE) == 0,
+		    "pthread_attr_setstack");
+	create_thread(&graph->tasks[number].thread, &attributes, run_thread, number);
+	pthread_attr_destroy(&attributes);
 }
 
 /* Computes, and has a mutex for a moment now and then that tickers have, too. */
@@ -217,6 +260,16 @@ static void compute(Op *op)
 	}
 }
 
+/* Whenever the thread comes to it, so that the sleep ends when it should. */
+static void sleep_until(uint64_t ns)
+{
+	struct timespec end = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+			       .tv_nsec = (long)(ns % NSEC_PER_SEC)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
+}
+
 static void do_op(Op *op)
 {
 	Task *other = &graph->tasks[op->arg < TASKS_MAX ? op->arg : 0];
@@ -226,7 +279,7 @@ static void do_op(Op *op)
 		compute(op);
 		break;
 	case OP_SLEEP:
-		truth_sleep(op->arg * NSEC_PER_USEC);
+		sleep_until(op->from_ns + op->arg * NSEC_PER_USEC);
 		break;
 	case OP_DISK:
 		truth_check(pwrite(file, block, sizeof(block), op->arg * BLOCK_SIZE) > 0 &&
@@ -234,13 +287,14 @@ static void do_op(Op *op)
 			    "file");
 		break;
 	case OP_GIVE:
+		op->waiter_delay_ns = delay_of(graph->objects[op->arg].taker);
 		give(&graph->objects[op->arg]);
 		break;
 	case OP_TAKE:
 		take(&graph->objects[op->arg]);
 		break;
 	case OP_THREAD:
-		create_thread(&other->thread, run_thread, op->arg);
+		create_task(op->arg);
 		break;
 	case OP_CHILD:
 		create_child(op->arg);
@@ -264,12 +318,12 @@ static void run_ops(Task *task)
 	for (uint32_t i = 0; i < task->op_count; i++) {
 		Op *op = &task->ops[i];
 		struct rusage before = switches(), after;
-		uint64_t delay, delay_then;
+		uint64_t delay_then;
 
-		op->from_ns = now_and_delay(&delay);
+		op->from_ns = now_and_delay(&op->from_delay_ns);
 		do_op(op);
 		op->to_ns = now_and_delay(&delay_then);
-		op->delay_ns = delay_then - delay;
+		op->delay_ns = delay_then - op->from_delay_ns;
 		after = switches();
 		op->sleeps = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
 		op->preemptions = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
@@ -304,9 +358,9 @@ static void start_others(void)
 	pthread_t thread;
 
 	for (uint32_t i = 0; i < graph->idle_count; i++)
-		create_thread(&thread, run_idle, i);
+		create_thread(&thread, NULL, run_idle, i);
 	for (uint32_t i = 0; i < graph->ticker_count; i++)
-		create_thread(&thread, run_ticker, i);
+		create_thread(&thread, NULL, run_ticker, i);
 }
 
 /* ---- graphs -------------------------------------------------------------------------------- */
@@ -326,10 +380,13 @@ static void run_task(uint32_t number)
 	for (uint32_t i = 0; i < graph->object_count; i++)
 		if (graph->objects[i].kind == OBJECT_MUTEX && graph->objects[i].giver == number)
 			pthread_mutex_lock(&graph->objects[i].mutex);
-	if (number == TASK_MAIN)
+	if (number == TASK_MAIN) {
+		madvise(stacks, (size_t)TASKS_MAX * STACK_SIZE, MADV_POPULATE_WRITE);
 		start_others();
+	}
 	run_ops(task);
 	close(schedstat);
+	task->waiter_delay_ns = delay_of(task->creator);
 	task->end_ns = truth_now();
 }
 
@@ -337,7 +394,9 @@ static Graph *run_graph(uint64_t number)
 {
 	graph = mmap(NULL, sizeof(*graph), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
-	truth_check(graph != MAP_FAILED, "mmap");
+	stacks = mmap(NULL, (size_t)TASKS_MAX * STACK_SIZE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	truth_check(graph != MAP_FAILED && stacks != MAP_FAILED, "mmap");
 	graph_plan(graph, seed + number, disk);
 	init_mutex(&graph->shared);
 	init_mutex(&graph->unrelated);
@@ -347,6 +406,7 @@ static Graph *run_graph(uint64_t number)
 	run_ops(&graph->tasks[TASK_RUN]);
 	for (uint32_t i = 0; i < graph->object_count; i++)
 		close_object(&graph->objects[i]);
+	munmap(stacks, (size_t)TASKS_MAX * STACK_SIZE);
 	return graph;
 }
 
@@ -393,18 +453,19 @@ static void print_task(FILE *out, const Task *task)
 
 	fprintf(out,
 		"{\"tid\":%d,\"begin_ns\":%lu,\"end_ns\":%lu,\"age_ns\":%lu,\"sleeps\":%lu,"
-		"\"ops\":[",
-		task->tid, task->begin_ns, task->end_ns, task->age_ns, task->sleeps);
+		"\"waiter_delay_ns\":%lu,\"ops\":[",
+		task->tid, task->begin_ns, task->end_ns, task->age_ns, task->sleeps,
+		task->waiter_delay_ns);
 	for (uint32_t i = 0; i < task->op_count; i++) {
 		const Op *op = &task->ops[i];
 
 		fprintf(out,
 			"%s{\"kind\":\"%s\",\"arg\":%u,\"from_ns\":%lu,\"to_ns\":%lu,"
-			"\"delay_ns\":%lu,\"locked_ns\":%lu,\"sleeps\":%lu,\"preemptions\":%lu,"
-			"\"has_token\":%s}",
+			"\"from_delay_ns\":%lu,\"delay_ns\":%lu,\"waiter_delay_ns\":%lu,"
+			"\"locked_ns\":%lu,\"sleeps\":%lu,\"preemptions\":%lu,\"has_token\":%s}",
 			i ? "," : "", names[op->kind], op->arg, op->from_ns, op->to_ns,
-			op->delay_ns, op->locked_ns, op->sleeps, op->preemptions,
-			op->has_token ? "true" : "false");
+			op->from_delay_ns, op->delay_ns, op->waiter_delay_ns, op->locked_ns,
+			op->sleeps, op->preemptions, op->has_token ? "true" : "false");
 	}
 	fprintf(out, "]}");
 }

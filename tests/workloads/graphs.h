@@ -37,8 +37,10 @@ typedef struct Op {
 	bool has_token; /* done by the task that has it */
 	/* What it was, by the task's own clocks. */
 	uint64_t from_ns, to_ns;
-	uint64_t delay_ns;  /* the time for which it was ready to run, by the kernel's account */
-	uint64_t locked_ns; /* of OP_COMPUTE: the time that it took to lock a mutex */
+	/* The time for which it was ready to run, by the kernel's account: before it, and in it. */
+	uint64_t from_delay_ns, delay_ns;
+	uint64_t waiter_delay_ns;     /* of OP_GIVE: that of the taker up to then */
+	uint64_t locked_ns;	      /* of OP_COMPUTE: the time that it took to lock a mutex */
 	uint64_t sleeps, preemptions; /* the kernel's counts of switches */
 } Op;
 
@@ -53,7 +55,7 @@ typedef enum ObjectKind {
 
 typedef struct Object {
 	ObjectKind kind;
-	uint32_t giver;
+	uint32_t giver, taker;
 	bool is_given; /* of a condition variable */
 	int fds[2];    /* to read and to write */
 	sem_t semaphore;
@@ -64,13 +66,15 @@ typedef struct Object {
 typedef struct Task {
 	Op ops[OPS_MAX];
 	uint32_t op_count;
-	bool is_pool; /* it is there before the token moves, and does not end */
-	bool is_busy; /* while the graph is planned: it waits for the task that is planned */
+	bool is_pool;	  /* it is there before the token moves, and does not end */
+	bool is_busy;	  /* while the graph is planned: it waits for the task that is planned */
+	uint32_t creator; /* it waits for the end, if anything does */
 	pid_t tid;
 	pthread_t thread;
 	uint64_t begin_ns, end_ns;
-	uint64_t age_ns; /* at begin_ns, the time for which it ran or was ready to */
-	uint64_t sleeps; /* up to then */
+	uint64_t waiter_delay_ns; /* the creator's at the end, as Op::waiter_delay_ns */
+	uint64_t age_ns;	  /* at begin_ns, the time for which it ran or was ready to */
+	uint64_t sleeps;	  /* up to then */
 } Task;
 
 typedef struct Graph {

@@ -42,6 +42,7 @@ static void pass(Plan *plan, uint32_t from, uint32_t to)
 	plan->graph->objects[number] = (Object){
 		.kind = draw(plan, 0, has_all ? OBJECT_MUTEX : OBJECT_PIPE),
 		.giver = from,
+		.taker = to,
 	};
 	add(plan, from, OP_GIVE, number);
 	add(plan, to, OP_TAKE, number);
@@ -74,6 +75,7 @@ static uint32_t create(Plan *plan, uint32_t creator, bool as_child)
 {
 	uint32_t task = plan->graph->task_count++;
 
+	plan->graph->tasks[task].creator = creator;
 	add(plan, creator, as_child ? OP_CHILD : OP_THREAD, task);
 	return task;
 }
