@@ -36,7 +36,6 @@ STATES = ("running", "runnable", "blocked", "unknown")
 # wallprof makes of one recording, are as exact as anywhere.
 GUEST_SHARE, GUEST_ABSOLUTE, GUEST_PATIENCE = 0.1, 20 * MS, 6
 IN_GUEST = "WALLPROF_GUEST" in os.environ
-ONE_QUEUE = Path("/fast")  # of a guest: a disk whose requests end in soft interrupts
 ATTEMPTS = 5  # of a test in which a time was wrong, where wallprof may not be to blame; see is_disturbed()
 SHARE, ABSOLUTE = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0, 0)
 PATIENCE = GUEST_PATIENCE if IN_GUEST else 1

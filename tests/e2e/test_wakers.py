@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from capture import records
-from harness import (IN_GUEST, MS, ONE_QUEUE, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, needs_command,
-                     needs_root)
+from harness import (IN_GUEST, MS, WALLPROF, WORKLOADS, Profile, Skip, check, expect_failure, needs_command, needs_root)
 from kernel_modules import load
 
 UNTIMED = True  # it keeps the CPUs busy itself
@@ -35,14 +34,12 @@ ROUNDS = 12 if IN_GUEST else 40
 
 
 def wakers_command(context, rounds, ms):
-    """The workload's command line, with a file on a disk whose requests end in soft interrupts, if that has one queue."""
+    """The workload's command line, with a file. Requests of a disk that has one queue end in soft interrupts."""
     if IN_GUEST:
         load("veth")
-        file = ONE_QUEUE / "data"
-    else:
-        file = context.path("file")
-        file.write_bytes(os.urandom(1 << 20))
-        os.sync()
+    file = context.path("file")
+    file.write_bytes(os.urandom(1 << 20))
+    os.sync()
     return [WORKLOADS / "wakers", str(rounds), str(ms), file]
 
 
@@ -97,9 +94,9 @@ BELOW_INTERRUPT = re.compile(r"^(__)?irq_exit_rcu$|^run_ksoftirqd$|" + HARD_ENTR
 # What a thread does on its way from an interrupt, a signal or a switch, is its own doing again.
 INTERRUPT_OVER = re.compile(r"^irqentry_exit|^exit_to_user_mode|^preempt_schedule_irq$")
 # The functions that serve soft interrupts, by the first of which a chain has, and the numbers of linux/interrupt.h.
-VECTORS = {"run_timer_softirq": 1, "net_tx_action": 2, "net_rx_action": 3, "blk_done_softirq": 4, "blk_complete_reqs": 4,
-           "irq_poll_softirq": 5, "tasklet_action": 6, "sched_balance_softirq": 7, "run_rebalance_domains": 7,
-           "hrtimer_run_softirq": 8, "rcu_core": 9, "rcu_core_si": 9}
+VECTORS = {"run_timer_softirq": 1, "net_tx_action": 2, "net_rx_action": 3, "blk_done_softirq": 4,
+           "blk_complete_reqs": 4, "irq_poll_softirq": 5, "tasklet_action": 6, "sched_balance_softirq": 7,
+           "run_rebalance_domains": 7, "hrtimer_run_softirq": 8, "rcu_core": 9, "rcu_core_si": 9}
 NAMES = {0: "another", 1: "timer", 2: "network", 3: "network", 4: "block", 5: "block", 6: "tasklet", 7: "balancing",
          8: "timer", 9: "RCU"}
 TASK_VECTORS = (0, 2, 3, 6)  # what a task's own system call raises; the others only interrupts have raised

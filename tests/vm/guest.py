@@ -59,10 +59,8 @@ def _data_drives(folder, chance, modules):
                                     f",throttling.iops-total={operations}"), ("fast", "")):
         disk = folder / f"disk-{name}"
         image.make_data(folder, disk, name, modules if name == "fast" else None, _run)
-        # Requests of a disk with one queue end in soft interrupts, those of one with a queue for each CPU in hard ones.
-        queues = 1 if name == "fast" else CPUS
         arguments += ["-drive", f"file={disk},format=raw,if=none,id={name},cache=unsafe{throttle}",
-                      "-device", f"nvme,drive={name},serial={name},max_ioqpairs={queues}"]
+                      "-device", f"nvme,drive={name},serial={name}"]
     return arguments, f"slow_bytes={rate} slow_operations={operations}"
 
 
@@ -81,7 +79,9 @@ def run(kernel, disk, script, folder, seconds, seed=0):
                "-serial", f"file:{beats}", "-monitor", f"unix:{monitor},server=on,wait=off",
                "-kernel", kernel.path,
                "-drive", f"file={copy},format=raw,if=none,id=disk,cache=unsafe",
-               "-device", "nvme,drive=disk,serial=1", *drives,
+               # Requests of a disk with one queue end in soft interrupts, those of one with a queue for each CPU in
+               # hard ones.
+               "-device", "nvme,drive=disk,serial=1,max_ioqpairs=1", *drives,
                # Who hangs gets an interrupt that can't be masked, and tells where it is.
                "-append", "console=ttyS0 panic=-1 softlockup_panic=1 watchdog_thresh=30 quiet "
                           "nokaslr unknown_nmi_panic panic_print=0x40 "

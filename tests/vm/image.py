@@ -100,7 +100,7 @@ def make_data(folder, disk, name, modules, run):
 def make(folder, build, scripts, files, run):
     """An image with all that these scripts ({name: text}) and files in it; `run` runs a command."""
     root, image = folder / "root", folder / "disk"
-    for name in ("bin", "dev", "etc", "fast", "proc", "slow", "sys", "tmp"):
+    for name in ("bin", "dev", "etc", "fast", "proc", "slow", "sys", "tmp", "var/tmp"):
         (root / name).mkdir(parents=True)
     for applet in APPLETS:
         (root / "bin" / applet).symlink_to("busybox")
