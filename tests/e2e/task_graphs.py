@@ -37,10 +37,10 @@ class TaskGraph:
         if not op["sleeps"] or kind not in ("sleep", "take", "join", "reap"):
             return None
         if kind == "sleep":
-            # A timer may be late. The time for which the task was ready to run lies behind that, as far as it has room
+            # A timer may be late. The time for which the task ran or was ready to lies behind that, as far as it has room
             # there.
-            woken = max(begin + op["arg"] * 1000, end - op["delay_ns"])
-            before = max(op["delay_ns"] - (end - woken), 0) if op["preemptions"] else 0
+            woken = max(begin + op["arg"] * 1000, end - op["awake_ns"])
+            before = max(op["awake_ns"] - (end - woken), 0) if op["preemptions"] else 0
             return Wait(kind, min(begin + before, woken), min(woken + self.late_ns, end))
         if kind == "take":
             giver, gave = self.gives[op["arg"]]
@@ -49,11 +49,11 @@ class TaskGraph:
         else:
             giver, last = op["arg"], end
             first, seen = self.tasks[giver]["end_ns"], self.tasks[giver]
-        # The time for which it was ready to run, before the wait and behind it: what ends the wait has looked at the
+        # The time for which it ran or was ready to, before the wait and behind it: what ends the wait has looked at the
         # account. From 6.12 on the kernel counts time of sleepers that it moves to another CPU, too, as long as they are
         # not dequeued (sched_delayed).
-        before = min(max(seen["waiter_delay_ns"] - op["from_delay_ns"], 0), op["delay_ns"])
-        woken = end - (op["delay_ns"] - before)
+        before = min(max(seen["waiter_awake_ns"] - op["from_awake_ns"], 0), op["awake_ns"])
+        woken = end - (op["awake_ns"] - before)
         is_early = woken < first - EARLY_NS
         woken = max(min(woken, last), first)
         return Wait("task", min(begin + before, woken) if op["preemptions"] else begin, woken, giver, is_early)
@@ -130,6 +130,6 @@ class TaskGraph:
                 or any(op["sleeps"] > planned.get(op["kind"], op["sleeps"]) for _, op in self.ops))
 
     def has_early_wakings(self):
-        """By the kernel's account of its delay, something woke a task before what it waited for had ended: the account
+        """By the kernel's account of its time awake, something woke a task before what it waited for had ended: the account
         is wrong."""
         return any(wait.is_early for waits in self.waits for wait in waits)

@@ -38,16 +38,15 @@ def expected_parts(recording):
     not wait came from its own pause, and the hold before that.
     """
     holds = holds_of(recording)
-    own, waited = {}, {}
+    own, slept = {}, {}
     for runner in recording.truth.named("runner"):
         own[runner["tid"]] = [h for h in holds if h[2] == runner["tid"]]
-        waited[runner["tid"]] = [end - begin for kind, begin, end in runner["waits"]
-                                 if kind == "mutex"]
+        slept[runner["tid"]] = [kind == "mutex" for kind, _, _ in runner["waits"] if kind in ("mutex", "free")]
     parts, to, (begin, _, tid, _) = dict.fromkeys(own, 0), holds[-1][1], holds[-1]
     while True:
         parts[tid] += to - begin
         to, number = begin, [h[0] for h in own[tid]].index(begin)
-        if waited[tid][number] >= SLEPT_NS:
+        if slept[tid][number]:
             before = [h for h in holds if h[1] <= begin]
         else:
             before = own[tid][:number]

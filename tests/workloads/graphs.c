@@ -41,51 +41,54 @@ static void open_schedstat(void)
 	truth_check(schedstat >= 0, "/proc/thread-self/schedstat");
 }
 
-static uint64_t delay_in(int fd)
+static void read_schedstat(int fd, uint64_t *ret_run_ns, uint64_t *ret_delay_ns)
 {
 	char text[64] = {};
-	uint64_t ns = 0;
 
-	truth_check(pread(fd, text, sizeof(text) - 1, 0) > 0 && sscanf(text, "%*u %lu", &ns) == 1,
+	truth_check(pread(fd, text, sizeof(text) - 1, 0) > 0 &&
+			    sscanf(text, "%lu %lu", ret_run_ns, ret_delay_ns) == 2,
 		    "schedstat");
-	return ns;
 }
 
-static uint64_t delay_ns(void)
+/* For how long this thread has run or was ready to. What runs now is in its clock alone. */
+static uint64_t awake_ns(void)
 {
-	return delay_in(schedstat);
+	uint64_t run_ns, delay_ns;
+
+	read_schedstat(schedstat, &run_ns, &delay_ns);
+	return truth_cpu() + delay_ns;
 }
 
 /*
- * The delay up to now of a task that waits for this one: what its account has more when the wait is
- * over lies behind its waking.
+ * The same of a task that is asleep, for this one: what its account has more when the wait is over
+ * lies behind its waking.
  */
-static uint64_t delay_of(uint32_t number)
+static uint64_t awake_ns_of(uint32_t number)
 {
 	char path[64];
-	uint64_t ns;
+	uint64_t run_ns, delay_ns;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", graph->tasks[number].tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	truth_check(fd >= 0, path);
-	ns = delay_in(fd);
+	read_schedstat(fd, &run_ns, &delay_ns);
 	close(fd);
-	return ns;
+	return run_ns + delay_ns;
 }
 
-/* The time, and the delay up to then: a pair between which the thread was not preempted. */
-static uint64_t now_and_delay(uint64_t *ret_delay_ns)
+/* The time, and awake_ns() then: a pair between which the thread was not preempted. */
+static uint64_t now_and_awake(uint64_t *ret_awake_ns)
 {
 	uint64_t ns = truth_now(), closest = UINT64_MAX, ret_ns = ns;
 
 	for (int tries = 0; tries < 10 && closest > 50 * NSEC_PER_USEC; tries++) {
-		uint64_t delay = delay_ns(), next = truth_now();
+		uint64_t awake = awake_ns(), next = truth_now();
 
 		if (next - ns < closest) {
 			closest = next - ns;
 			ret_ns = ns;
-			*ret_delay_ns = delay;
+			*ret_awake_ns = awake;
 		}
 		ns = next;
 	}
@@ -287,7 +290,7 @@ static void do_op(Op *op)
 			    "file");
 		break;
 	case OP_GIVE:
-		op->waiter_delay_ns = delay_of(graph->objects[op->arg].taker);
+		op->waiter_awake_ns = awake_ns_of(graph->objects[op->arg].taker);
 		give(&graph->objects[op->arg]);
 		break;
 	case OP_TAKE:
@@ -318,12 +321,12 @@ static void run_ops(Task *task)
 	for (uint32_t i = 0; i < task->op_count; i++) {
 		Op *op = &task->ops[i];
 		struct rusage before = switches(), after;
-		uint64_t delay_then;
+		uint64_t awake_then;
 
-		op->from_ns = now_and_delay(&op->from_delay_ns);
+		op->from_ns = now_and_awake(&op->from_awake_ns);
 		do_op(op);
-		op->to_ns = now_and_delay(&delay_then);
-		op->delay_ns = delay_then - op->from_delay_ns;
+		op->to_ns = now_and_awake(&awake_then);
+		op->awake_ns = awake_then - op->from_awake_ns;
 		after = switches();
 		op->sleeps = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
 		op->preemptions = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
@@ -369,12 +372,9 @@ static void run_task(uint32_t number)
 {
 	Task *task = &graph->tasks[number];
 
-	uint64_t delay;
-
 	task->tid = gettid();
 	open_schedstat();
-	task->begin_ns = now_and_delay(&delay);
-	task->age_ns = delay + truth_cpu();
+	task->begin_ns = now_and_awake(&task->age_ns);
 	task->sleeps = (uint64_t)switches().ru_nvcsw;
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (uint32_t i = 0; i < graph->object_count; i++)
@@ -386,7 +386,7 @@ static void run_task(uint32_t number)
 	}
 	run_ops(task);
 	close(schedstat);
-	task->waiter_delay_ns = delay_of(task->creator);
+	task->waiter_awake_ns = awake_ns_of(task->creator);
 	task->end_ns = truth_now();
 }
 
@@ -453,18 +453,18 @@ static void print_task(FILE *out, const Task *task)
 
 	fprintf(out,
 		"{\"tid\":%d,\"begin_ns\":%lu,\"end_ns\":%lu,\"age_ns\":%lu,\"sleeps\":%lu,"
-		"\"waiter_delay_ns\":%lu,\"ops\":[",
+		"\"waiter_awake_ns\":%lu,\"ops\":[",
 		task->tid, task->begin_ns, task->end_ns, task->age_ns, task->sleeps,
-		task->waiter_delay_ns);
+		task->waiter_awake_ns);
 	for (uint32_t i = 0; i < task->op_count; i++) {
 		const Op *op = &task->ops[i];
 
 		fprintf(out,
 			"%s{\"kind\":\"%s\",\"arg\":%u,\"from_ns\":%lu,\"to_ns\":%lu,"
-			"\"from_delay_ns\":%lu,\"delay_ns\":%lu,\"waiter_delay_ns\":%lu,"
+			"\"from_awake_ns\":%lu,\"awake_ns\":%lu,\"waiter_awake_ns\":%lu,"
 			"\"locked_ns\":%lu,\"sleeps\":%lu,\"preemptions\":%lu,\"has_token\":%s}",
 			i ? "," : "", names[op->kind], op->arg, op->from_ns, op->to_ns,
-			op->from_delay_ns, op->delay_ns, op->waiter_delay_ns, op->locked_ns,
+			op->from_awake_ns, op->awake_ns, op->waiter_awake_ns, op->locked_ns,
 			op->sleeps, op->preemptions, op->has_token ? "true" : "false");
 	}
 	fprintf(out, "]}");

@@ -37,9 +37,10 @@ typedef struct Op {
 	bool has_token; /* done by the task that has it */
 	/* What it was, by the task's own clocks. */
 	uint64_t from_ns, to_ns;
-	/* The time for which it was ready to run, by the kernel's account: before it, and in it. */
-	uint64_t from_delay_ns, delay_ns;
-	uint64_t waiter_delay_ns;     /* of OP_GIVE: that of the taker up to then */
+	/* The time for which it ran or was ready to, by the kernel's account: before it, and in it.
+	 */
+	uint64_t from_awake_ns, awake_ns;
+	uint64_t waiter_awake_ns;     /* of OP_GIVE: that of the taker up to then */
 	uint64_t locked_ns;	      /* of OP_COMPUTE: the time that it took to lock a mutex */
 	uint64_t sleeps, preemptions; /* the kernel's counts of switches */
 } Op;
@@ -72,7 +73,7 @@ typedef struct Task {
 	pid_t tid;
 	pthread_t thread;
 	uint64_t begin_ns, end_ns;
-	uint64_t waiter_delay_ns; /* the creator's at the end, as Op::waiter_delay_ns */
+	uint64_t waiter_awake_ns; /* the creator's at the end, as Op::waiter_awake_ns */
 	uint64_t age_ns;	  /* at begin_ns, the time for which it ran or was ready to */
 	uint64_t sleeps;	  /* up to then */
 } Task;

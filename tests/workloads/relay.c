@@ -6,6 +6,7 @@
  */
 #include "truth.h"
 #include <pthread.h>
+#include <sys/resource.h>
 
 static uint64_t thread_count = 8, rounds = 20, hold_us = 2000, seed = 1;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -17,6 +18,14 @@ static uint64_t random_hold(uint64_t *state)
 	return hold_us * 1000 / 2 + (*state >> 33) % (hold_us * 1000 / 2 + 1);
 }
 
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
 static void *runner(void *arg)
 {
 	uint64_t number = (uint64_t)(uintptr_t)arg, state = seed + number;
@@ -24,10 +33,11 @@ static void *runner(void *arg)
 
 	pthread_barrier_wait(&all_there);
 	for (uint64_t i = 0; i < rounds; i++) {
+		long before = sleeps();
 		uint64_t begin = truth_now();
 
 		pthread_mutex_lock(&mutex);
-		truth_wait(self, "mutex", begin);
+		truth_wait(self, sleeps() > before ? "mutex" : "free", begin);
 		begin = truth_now();
 		truth_sleep(random_hold(&state));
 		truth_wait(self, "hold", begin);
