@@ -18,6 +18,8 @@ COUNT = 12 if IN_GUEST else 200 if is_long() else 50
 # And it may hide switches from tracers, which the report says. On busy CPUs these three came to 0.5 %.
 EXCUSED, EXCUSED_SHARE = 2, 0.015
 # And without: where the kernel hides switches it does not trace every waking, either, of which no record tells (1 in 600).
+# In a guest the CPU that is to run a woken task may itself wait for one of the host's, and the kernel counts the task's
+# time awake only from when that CPU has taken it.
 UNEXPLAINED = 1
 
 

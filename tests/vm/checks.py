@@ -65,7 +65,7 @@ EVERYWHERE = ("block.throttled_sync", "cli.missing_privilege", "faults.all", "wo
 SOMEWHERE = ("attached.hangs", "block.limited", "block.throttled_map", "faults.without_ftrace", "graphs.graphs",
              "layers.striped", "loss.cpu_comes_back", "privileges.capabilities", "record.pid_namespace", "strip.fork_and_exec",
              "strip.main_thread_ends_first", "system.cgroup", "system.sleeps_through", "ticks.followed",
-             "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork")
+             "unwind.exec_in_place", "unwind.number_used_again", "unwind.signal", "unwind.vfork", "wakers.as_perf")
 DRAWN = 2
 SUITE_RESULT = re.compile(r"^(ok|not ok|skip) ([\w.]+)(?:: (.*)| \(.*\))?$")
 
