@@ -247,15 +247,6 @@ __noinline int emit_switch(struct rec_switch *record)
 	return emit_and(wake, &sched_ring, &record->h, SWITCH_SHORT_LEN);
 }
 
-/* The CPU's run queue, which is that of whatever runs there; 0 = this kernel does not let one tell.
- */
-static __always_inline u64 run_queue_of(struct task_struct *task)
-{
-	if (!bpf_core_field_exists(task->se.cfs_rq))
-		return 0;
-	return (u64)BPF_CORE_READ(task, se.cfs_rq, rq);
-}
-
 /* How much one of the kernel's accounts has grown; *kept: what it was. */
 static __always_inline u32 grown(u64 now, u64 *kept)
 {
@@ -272,9 +263,7 @@ static __always_inline void count_taken(struct rec_switch *record, struct cpu_ac
 
 	if (!setting_taken_time)
 		return;
-	if (!account->run_queue)
-		account->run_queue = run_queue_of(bpf_get_current_task_btf());
-	rq = (struct rq *)account->run_queue;
+	rq = (struct rq *)this_rq(account);
 	if (!rq)
 		return;
 	if (bpf_core_field_exists(rq->prev_irq_time)) {

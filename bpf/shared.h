@@ -131,7 +131,6 @@ struct cpu_account {
 	u64 switched_ns; /* the last switch that was recorded here, and since then: */
 	u64 own_in_ns;	 /* what its program took (cost.bpf.h), and what all others did */
 	u64 own_run_ns;
-	u64 run_queue;		      /* the address of this CPU's, 0 = not known yet */
 	u64 interrupts_ns, stolen_ns; /* its accounts of time that no task had, */
 	s64 waiting;		      /* targets that are runnable here; rivals.bpf.h */
 	u64 waiting_since_ns;	      /* since when without a pause, 0 = not known */
