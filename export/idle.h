@@ -7,13 +7,16 @@
  * - on the critical path it counts, always; so do all waits of a main thread for whose end the run
  *   waits;
  * - it is idle if no thread of the recording ended it, or if it did not end. A few time-outs belong
- * to the wait that follows at the same place, if a thread ended that;
+ *   to the wait that follows at the same place, if a thread ended that; and a wait that did not end
+ *   counts where threads end others at its place that do;
  * - it is idle between jobs if a thread ended it and it is in the waiting thread's own outermost
- *   loop, where the thread waits again and again: a worker of a pool, a loop of events;
+ *   loop, where the thread waits again and again: a worker of a pool, a loop of events. But not if
+ *   the one that ended it works for the thread;
  * - else it is a wait for the thread that ended it, and counts.
  * This holds for condition variables, semaphores, futexes, events, signals, connections to come,
- * and for several descriptors at once. Locks, disks, faults, children, and data from one peer count
- * always; and whatever cannot be decided does.
+ * for several descriptors at once, and for the one from which a server's thread gets its requests;
+ * and, if they do not end, for joins and children. Locks, disks, faults, and data from one peer
+ * count always; and whatever cannot be decided does.
  */
 #ifndef WALLPROF_IDLE_H
 #define WALLPROF_IDLE_H

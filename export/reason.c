@@ -87,6 +87,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_CONDVAR_SIGNAL] = {"[condition variable signal wait]",
 				   "Condition variable signal wait", CATEGORY_THREAD},
 	[REASON_SAFEPOINT] = {"[JVM safepoint wait]", "JVM safepoint wait", CATEGORY_THREAD},
+	[REASON_JVM_MONITOR] = {"[JVM monitor wait]", "JVM monitor wait", CATEGORY_LOCK},
 	[REASON_POSIX_AIO] = {"[POSIX AIO wait]", "POSIX AIO wait", CATEGORY_THREAD},
 	[REASON_NETWORK_RECEIVE] = {"[network receive wait]", "Network receive wait",
 				    CATEGORY_NETWORK},
@@ -177,7 +178,7 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 #define JOBS_INFO(kind, text)                                                                      \
 	[REASON_BETWEEN_JOBS_##                                                                    \
 		kind] = {"[between jobs: " text "]", "Between jobs: " text, CATEGORY_JOBS},
-		IDLE_KINDS(IDLE_INFO) IDLE_KINDS(JOBS_INFO)
+		IDLE_KINDS(IDLE_INFO) END_KINDS(IDLE_INFO) IDLE_KINDS(JOBS_INFO)
 #undef IDLE_INFO
 #undef JOBS_INFO
 };
@@ -193,7 +194,7 @@ enum reason reason_held(enum reason reason)
 enum reason reason_idle(enum reason reason)
 {
 #define IDLE_OF(kind, text) [REASON_##kind] = REASON_IDLE_##kind,
-	static const uint8_t idle[REASON_COUNT] = {IDLE_KINDS(IDLE_OF)};
+	static const uint8_t idle[REASON_COUNT] = {IDLE_KINDS(IDLE_OF) END_KINDS(IDLE_OF)};
 
 	return idle[reason];
 }

@@ -59,6 +59,11 @@ extern const CategoryInfo category_info[CATEGORY_COUNT];
 	KIND(FUTURE, "future")                                                                     \
 	KIND(FUTEX, "futex")
 
+/* Likewise, which are idle only if what is waited for does not end: never between jobs. */
+#define END_KINDS(END)                                                                             \
+	END(JOIN, "thread join")                                                                   \
+	END(CHILD, "child process")
+
 /* The kinds of waits for a disk that a cgroup's limit can hold back. */
 #define HELD_KINDS(KIND)                                                                           \
 	KIND(DISK_READ, "disk read wait", DISK)                                                    \
@@ -98,6 +103,7 @@ enum reason {
 	REASON_FUTURE,	       /* for another thread's result */
 	REASON_CONDVAR_SIGNAL, /* to signal a condition variable, for who is still on the way out */
 	REASON_SAFEPOINT,      /* of the JVM */
+	REASON_JVM_MONITOR,    /* synchronized */
 	REASON_POSIX_AIO,
 	REASON_NETWORK_RECEIVE,
 	REASON_NETWORK_SEND,
@@ -173,7 +179,7 @@ enum reason {
 /* Of each kind, with nothing to do: REASON_IDLE_POLL, …; and REASON_BETWEEN_JOBS_POLL, …. */
 #define IDLE_REASON(kind, text) REASON_IDLE_##kind,
 #define JOBS_REASON(kind, text) REASON_BETWEEN_JOBS_##kind,
-		IDLE_KINDS(IDLE_REASON) IDLE_KINDS(JOBS_REASON)
+		IDLE_KINDS(IDLE_REASON) END_KINDS(IDLE_REASON) IDLE_KINDS(JOBS_REASON)
 #undef IDLE_REASON
 #undef JOBS_REASON
 	/* unknown */

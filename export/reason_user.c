@@ -85,6 +85,8 @@ static const UserRule part_rules[] = {
 	{"std::thread::park", REASON_PARK},
 	{"SafepointSynchronize::block", REASON_SAFEPOINT},
 	{"LinuxWaitBarrier::wait", REASON_SAFEPOINT},
+	{"ObjectMonitor::EnterI", REASON_JVM_MONITOR},
+	{"ObjectMonitor::ReenterI", REASON_JVM_MONITOR},
 };
 
 /* "___pthread_mutex_lock", "__GI___lll_lock_wait", "__new_sem_wait_slow64.constprop.0", … */
@@ -154,6 +156,8 @@ enum reason user_reason_of(const char *function, enum teller *ret_teller)
 	if (strchr(function, ':')) {
 		enum reason reason = reason_by_part(function);
 
+		if (reason == REASON_JVM_MONITOR)
+			*ret_teller = TELLER_AROUND;
 		if (reason != REASON_NONE)
 			return reason;
 	}
@@ -178,6 +182,7 @@ bool reason_of_futex(enum reason reason)
 	case REASON_FUTURE:
 	case REASON_CONDVAR_SIGNAL:
 	case REASON_SAFEPOINT:
+	case REASON_JVM_MONITOR:
 	case REASON_POSIX_AIO:
 		return true;
 	default:

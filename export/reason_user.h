@@ -18,11 +18,15 @@ enum teller {
 	TELLER_WEAK,
 	TELLER_LIBRARY, /* the C library's: it does not go by way of syscall() */
 	TELLER_STRONG,
+	/* A lock of a run-time system's own, for which it calls the C library's condition variable.
+	 */
+	TELLER_AROUND,
 };
 
 /*
  * What a thread waits for that calls futex() in a function, by its name in a stack; REASON_NONE:
- * that does not tell. The innermost function that tells counts, but for TELLER_WEAK.
+ * that does not tell. The innermost function that tells counts, but for TELLER_WEAK, and where
+ * TELLER_AROUND lies outside of a condition variable.
  */
 enum reason user_reason_of(const char *function, enum teller *ret_teller);
 

@@ -123,6 +123,27 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 	print_largest_places(file, places, rest);
 }
 
+/*
+ * Of a command: what the run waited for. The sums below it count a wait for another thread beside
+ * what that thread did meanwhile, so that their largest part is seldom the answer.
+ */
+static void print_path_places(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	const Thread *strip = &timeline->path.strip;
+	Places places;
+
+	if (timeline->command_thread >= timeline->threads.count || strip->intervals.count == 0 ||
+	    strip->end_ns == strip->start_ns)
+		return;
+	places_init(&places, timeline, frames);
+	places_add(&places, timeline->threads.count);
+	places_sort(&places);
+	fprintf(file, "what set the length of the run (its critical path): %s\n",
+		DURATION(strip->end_ns - strip->start_ns));
+	print_largest_places(file, &places, strip->end_ns - strip->start_ns);
+	places_free(&places);
+}
+
 /* The window may be no more than a part of what was recorded. */
 static bool is_part(const Timeline *timeline)
 {
@@ -342,6 +363,7 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 	Places places;
 
 	print_times(file, timeline, frames);
+	print_path_places(file, timeline, frames);
 	places_init(&places, timeline, frames);
 	places_add_all(&places);
 	print_places(file, timeline, &places);
@@ -414,8 +436,9 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	places_add_all(&places);
 	/* The answer first: it is for a terminal. */
 	print_times(file, timeline, frames);
-	print_places(file, timeline, &places);
+	print_path_places(file, timeline, frames);
 	report_path_line(file, timeline);
+	print_places(file, timeline, &places);
 	print_ledger(file, timeline, &sums);
 	print_recording(file, timeline);
 	print_stolen(file, timeline);

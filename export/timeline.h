@@ -217,6 +217,8 @@ typedef struct StackDef {
 	uint32_t evidence; /* its number in Timeline::evidence, plus 1; 0 none */
 	uint8_t flags;	   /* enum stack_flags */
 	bool defined;	   /* false: its REC_STACK was lost */
+	/* Of the innermost frames, those in the C library's call in which a thread slept there. */
+	uint16_t call_frames;
 } StackDef;
 
 /* See critical_path.h. Without intervals: there is none. */

@@ -2,6 +2,7 @@
 #include "wait_reasons.h"
 #include "reason_kernel.h"
 #include "reason_user.h"
+#include "run_time.h"
 #include "timeline_private.h"
 #include <asm/unistd_64.h>
 
@@ -21,6 +22,7 @@ typedef struct Explainer {
 	uint8_t *musl;	  /* likewise: whether musl is the caller, enum answer */
 	uint8_t *futexes; /* likewise: what the user stacks tell, enum reason plus 1; 0: not looked
 			   */
+	bool *counted;	  /* likewise: whether StackDef::call_frames is known */
 	Map sources;	  /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;
 
@@ -109,6 +111,16 @@ static Functions user_functions_of(Explainer *explainer, const Thread *thread, c
 	return functions;
 }
 
+/* Whether a function says more than one that lies inside of it (REASON_NONE: there is none yet). */
+static bool says_more(enum reason told, enum teller by, enum reason inside, enum teller inside_by)
+{
+	if (told == REASON_NONE || inside == REASON_NONE)
+		return told != REASON_NONE;
+	if (inside_by == TELLER_WEAK)
+		return by == TELLER_STRONG || by == TELLER_AROUND;
+	return by == TELLER_AROUND && inside == REASON_CONDVAR;
+}
+
 /* What a futex is by the user stack, which keeps the function that tells; REASON_NONE: unknown. */
 static enum reason look_for_futex(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
@@ -118,13 +130,13 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 	const char *found = NULL;
 	enum teller teller = TELLER_WEAK;
 
-	for (size_t i = 0; i < functions.count && teller == TELLER_WEAK; i++) {
+	for (size_t i = 0; i < functions.count; i++) {
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
 		enum teller by;
 		enum reason told = user_reason_of(function, &by);
 
-		if (told == REASON_NONE || (found && by != TELLER_STRONG))
+		if (!says_more(told, by, reason, teller))
 			continue;
 		reason = told;
 		teller = by;
@@ -430,6 +442,33 @@ static void drop_holders(Thread *thread)
 	}
 }
 
+/*
+ * How many of the stack's innermost frames are the C library's. Inlined calls have frames of their
+ * own in what is resolved, but not in the stack.
+ */
+static void count_call_frames(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	const Frames *frames = explainer->frames;
+	StackDef *stack;
+	Functions functions;
+
+	if (wait->state != STATE_BLOCKED || wait->user_stack == STACK_NONE ||
+	    reason_idle(wait->reason) == REASON_NONE || explainer->counted[wait->user_stack])
+		return;
+	explainer->counted[wait->user_stack] = true;
+	stack = &explainer->timeline->stacks.items[wait->user_stack];
+	functions = user_functions_of(explainer, thread, wait);
+	for (size_t i = functions.count; i-- > 0;) {
+		const Frame *frame = &frames->list.items[functions.frames[i]];
+
+		if (frame->lib == LIBRARY_NONE ||
+		    !run_time_is_c_library(frames->libraries.items[frame->lib].name))
+			break;
+		stack->call_frames += frame->inline_depth == 0;
+	}
+	stack->call_frames = MIN(stack->call_frames, stack->count);
+}
+
 /* To the kernel it looks like a page that was read from a disk. */
 static void tell_faults(Thread *thread)
 {
@@ -510,6 +549,8 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	find_held(explainer->timeline, thread);
 	drop_holders(thread);
 	tell_faults(thread);
+	for (size_t i = 0; i < thread->intervals.count; i++)
+		count_call_frames(explainer, thread, &thread->intervals.items[i]);
 }
 
 void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
@@ -520,6 +561,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackSays)),
 		.musl = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
+		.counted = xcalloc(timeline->stacks.count + 1, sizeof(bool)),
 	};
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
@@ -529,4 +571,5 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	free(explainer.says);
 	free(explainer.musl);
 	free(explainer.futexes);
+	free(explainer.counted);
 }

@@ -8,12 +8,13 @@
 #include <asm/unistd_64.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 
 #define STEP (10 * NSEC_PER_MSEC)
 
-enum who { PEER, OTHERS_TASK, INTERRUPT, NOBODY, UNKNOWN };
+enum who { PEER, SIGNAL, OTHERS_TASK, INTERRUPT, NOBODY, UNKNOWN };
 
 typedef struct Kind {
 	char letter;
@@ -74,6 +75,15 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 	switch (kind->ends) {
 	case PEER:
 		interval->waker = t->threads.items[fixture->peer].task;
+		break;
+	case SIGNAL: /* of the peer's */
+		interval->waker = t->threads.items[fixture->peer].task;
+		*vec_push(&t->threads.items[thread].waker_stacks) = (WakerStack){
+			.start_ns = interval->start_ns,
+			.user_stack = STACK_NONE,
+			.kernel_stack = STACK_NONE,
+			.by_signal = true,
+		};
 		break;
 	case OTHERS_TASK:
 		interval->waker = fixture->stranger;
@@ -166,15 +176,23 @@ static void test_who_ended_it(void **state)
 		{'a', "MJA", INTERRUPT, REASON_ACCEPT, __NR_accept},
 		{'r', "MJR", INTERRUPT, REASON_NETWORK_RECEIVE, __NR_recvfrom},
 		{'d', "MJD", INTERRUPT, REASON_DISK_READ, __NR_read},
+		{'A', "MJA", SIGNAL, REASON_ACCEPT, __NR_select},
+		{'k', "MJK", PEER, REASON_CHILD, __NR_wait4},
+		{'K', "MJK", NOBODY, REASON_CHILD, __NR_wait4},
+		{'q', "MJQ", PEER, REASON_JOIN, __NR_futex},
+		{'Q', "MJQ", NOBODY, REASON_JOIN, __NR_futex},
 		{'.', "MJ", PEER, REASON_NONE, -1},
 		{},
 	};
 	static const struct {
 		const char *life, *wanted;
 	} cases[] = {
-		{".p.o.t.n", ".j.i.j.i"},
+		{".p.o.t.n", ".j.i.i.i"},
 		{".u.s.m", ".c.c.c"},
 		{".e.E.1.a.r.d", ".i.i.c.i.c.c"},
+		/* A signal is no connection, and what does not end was not waited for. */
+		{".A.k.q.K", ".i.c.c.i"},
+		{".kkkkk.Q", ".ccccc.i"},
 	};
 	Fixture fixture;
 
@@ -195,6 +213,10 @@ static void test_outermost_loop(void **state)
 		{'y', "MLJYC", PEER, REASON_EPOLL, __NR_epoll_wait},
 		/* May be a lock of the program's own. */
 		{'f', "MLF", PEER, REASON_FUTEX, __NR_futex},
+		/* At the end of the recording they are asleep. */
+		{'W', "MLC", NOBODY, REASON_CONDVAR, __NR_futex},
+		{'X', "MLJXC", NOBODY, REASON_CONDVAR, __NR_futex},
+		{'Y', "MLJYC", NOBODY, REASON_EPOLL, __NR_epoll_wait},
 		{'j', "MLJ", PEER, REASON_NONE, -1},
 		{'k', "MLJK", PEER, REASON_NONE, -1},
 		{'l', "MLJXL", PEER, REASON_NONE, -1},
@@ -218,6 +240,10 @@ static void test_outermost_loop(void **state)
 		/* A job that is as long as the recording, and does other things, too. */
 		{"kxbxjlxkxbxk", ".c.c..c.c.c."},
 		{"wjfwjfwjfw", "j.cj.cj.cj"},
+		/* As threads end those at the same place, so will one end that. */
+		{"wjxkwjxlwkxjwkX", "j.c.j.c.j.c.j.c"},
+		{"wjxkwjxlwkxjW", "j.c.j.c.j.c.i"},
+		{"wjxkwjxlwkxjwkY", "j.c.j.c.j.c.j.i"},
 	};
 	Fixture fixture;
 
@@ -225,6 +251,107 @@ static void test_outermost_loop(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		print_message("%s\n", cases[i].life);
 		begin(&fixture, cases[i].life, kinds);
+		expect(&fixture, cases[i].wanted);
+	}
+}
+
+/* What is done in the call that waits is no work, and no loop is there. */
+static void test_in_the_call(void **state)
+{
+	static const Kind kinds[] = {
+		{'w', "MLWCF", PEER, REASON_CONDVAR, __NR_futex},
+		{'c', "MLWCM", PEER, REASON_NONE, -1},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	for (uint16_t call_frames = 0; call_frames <= 2; call_frames += 2) {
+		begin(&fixture, "wcccjwcccjwcccjwccc", kinds);
+		fixture.timeline->stacks.items[0].call_frames = call_frames;
+		expect(&fixture, call_frames ? "j....j....j....j..." : "c....c....c....c...");
+	}
+}
+
+/* One end of a Unix connection; the object's number. */
+static uint32_t add_connection(Timeline *t, bool accepted)
+{
+	static const char path[] = "/run/x";
+	_cleanup_free_ struct rec_socket *socket = xcalloc(1, sizeof(*socket) + sizeof(path));
+
+	socket->h.kind = REC_SOCKET;
+	socket->h.len = sizeof(*socket) + sizeof(path);
+	socket->h.flags = accepted ? 0 : SOCKET_PEER_PATH;
+	socket->inode = 17;
+	socket->peer_inode = 18;
+	socket->family = AF_UNIX;
+	socket->size = sizeof(path) - 1;
+	strcpy(socket->text, path);
+	objects_add_socket(&t->objects, socket);
+	return t->objects.list.count - 1;
+}
+
+/* A thread for each connection: it is idle until its client wants something. */
+static void test_clients(void **state)
+{
+	static const Kind kinds[] = {
+		{'p', "MLP", INTERRUPT, REASON_UNIX_POLL, __NR_poll},
+		{'n', "MLP", NOBODY, REASON_UNIX_POLL, __NR_poll},
+		/* Rarely in the middle of a request, and never for the next one. */
+		{'x', "MLJX", PEER, REASON_CONDVAR, __NR_futex},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	static const char life[] = "pppjxpppjxpppjxppn";
+	Fixture fixture;
+
+	(void)state;
+	for (int accepted = 0; accepted <= 1; accepted++) {
+		Thread *thread;
+		uint32_t object;
+
+		begin(&fixture, life, kinds);
+		object = add_connection(fixture.timeline, accepted);
+		thread = &fixture.timeline->threads.items[fixture.thread];
+		for (size_t i = 0; i < thread->intervals.count; i++)
+			if (strchr("pn", life[i]))
+				*vec_push(&thread->object_waits) =
+					(ObjectWait){thread->intervals.items[i].start_ns, object};
+		expect(&fixture, accepted ? "iii.ciii.ciii.ciii" : "ccc.jccc.jccc.jccc");
+	}
+}
+
+/* A loop of events, and a pool that works for it: who gave the job waits for the answer. */
+static void test_own_pool(void **state)
+{
+	static const Kind kinds[] = {
+		{'e', "MLE", PEER, REASON_EPOLL, __NR_epoll_wait},
+		{'j', "MLJ", PEER, REASON_NONE, -1},
+		{'w', "PWC", PEER, REASON_CONDVAR, __NR_futex},
+		{'k', "PWK", PEER, REASON_NONE, -1},
+		{'s', "PWS", INTERRUPT, REASON_SLEEP, __NR_nanosleep},
+		{},
+	};
+	static const struct {
+		const char *worker, *wanted;
+	} cases[] = {
+		{"wkwkwkwk", ".c.c.c.c"},
+		/* It has slept since: it may be a client that thinks. */
+		{"wswswsws", ".j.j.j.j"},
+	};
+	Fixture fixture;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint32_t worker;
+
+		begin(&fixture, "jejejeje", kinds);
+		fixture.peer = fixture.thread;
+		worker = add_thread(&fixture, 3, cases[i].worker, kinds);
+		for (size_t k = 1; k < 8; k += 2)
+			fixture.timeline->threads.items[fixture.thread].intervals.items[k].waker =
+				fixture.timeline->threads.items[worker].task;
 		expect(&fixture, cases[i].wanted);
 	}
 }
@@ -324,7 +451,9 @@ static void test_time_outs(void **state)
 	(void)state;
 	/* The thread's work is outside of the loop of the wait, and inside. */
 	begin(&fixture, "btbtpbjjjjjjTpottn", kinds);
-	expect(&fixture, ".c.cc.......icicci");
+	expect(&fixture, ".c.cc.......iciiii");
+	begin(&fixture, "btbtpbjjjjjjTpotptn", kinds);
+	expect(&fixture, ".c.cc.......icicccc");
 	/* Threads end many of the waits: all of them are for that. */
 	begin(&fixture, "tttttppp", kinds);
 	expect(&fixture, "jjjjjjjj");
@@ -383,7 +512,8 @@ int main(void)
 		cmocka_unit_test(test_cut_stacks),	cmocka_unit_test(test_deep_loop),
 		cmocka_unit_test(test_two_in_one_loop), cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_time_outs),	cmocka_unit_test(test_on_the_path),
-		cmocka_unit_test(test_disks),
+		cmocka_unit_test(test_disks),		cmocka_unit_test(test_in_the_call),
+		cmocka_unit_test(test_clients),		cmocka_unit_test(test_own_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "idle_private.h"
+#include <string.h>
+#include <sys/socket.h>
+
+/* "Again and again". */
+#define TIMES_MIN 3
+/* Of a thread that has more places, the first ones are looked at; waits at others count. */
+#define PLACES_MAX 16
+/*
+ * In the outermost loop nearly nothing is done that is outside of it, and less than a third of the
+ * work in the functions through which it waits.
+ */
+#define OUTSIDE_SHARE_MAX 0.05
+#define INSIDE_SHARE_MAX  0.34
+/* A loop that is deeper in the program is not its outermost one, though nothing else was seen. */
+#define FRAMES_MAX 16
+/* So many frames the C library has below the program's, while a thread waits. */
+#define WAIT_FRAMES 5
+/* So few say nothing: a thread has a beginning before its loop, and a wait for a condition variable
+ * can begin and end with one for its mutex. */
+#define OUTSIDE_MIN 1
+#define INSIDE_MIN  4
+/* Where a thread ends one of so many waits, all time-outs are for that. */
+#define TIMES_PER_END 4
+
+#define SEVERAL_THREADS (MAP_NONE - 1)
+#define NOT_AWAITED	(MAP_NONE - 1)
+
+/* ---- which end of a connection a socket is ------------------------------------------------------
+ */
+
+/* From here on are the ports that the kernel gives to an end that does not ask for one. */
+#define EPHEMERAL_PORT_MIN 32768
+
+static const struct rec_socket *socket_of(const Object *object)
+{
+	return object->told && object->told->kind == REC_SOCKET
+		       ? (const struct rec_socket *)object->told
+		       : NULL;
+}
+
+static bool is_inet(const struct rec_socket *socket)
+{
+	return socket->family == AF_INET || socket->family == AF_INET6;
+}
+
+/* Which ports of the machine are listened on, as far as that was recorded; to be freed. */
+static bool *find_listened_ports(const Objects *objects)
+{
+	bool *ports = xcalloc(UINT16_MAX + 1, sizeof(bool));
+
+	for (size_t i = 0; i < objects->list.count; i++) {
+		const struct rec_socket *socket = socket_of(&objects->list.items[i]);
+
+		if (socket && is_inet(socket) && socket->h.flags & SOCKET_LISTENS)
+			ports[socket->local_port] = true;
+	}
+	return ports;
+}
+
+/* An accepted socket has the name of the one that listens; a client's end seldom has one. */
+static bool is_for_clients(const struct rec_socket *socket, const bool *listened_ports)
+{
+	if (socket->h.flags & SOCKET_LISTENS)
+		return true;
+	if (socket->family == AF_UNIX)
+		return socket->size > 0 && socket->peer_inode &&
+		       !(socket->h.flags & SOCKET_PEER_PATH);
+	if (!is_inet(socket) || !socket->remote_port)
+		return false;
+	return listened_ports[socket->local_port] || (socket->local_port < EPHEMERAL_PORT_MIN &&
+						      socket->remote_port >= EPHEMERAL_PORT_MIN);
+}
+
+static uint64_t inode_key(uint32_t device, uint64_t inode)
+{
+	return hash_mix(device, inode);
+}
+
+static bool watches_clients(const struct rec_watch *watch, const Map *clients)
+{
+	for (uint32_t i = 0; i < watch->count; i++)
+		if (map_get(clients, inode_key(watch->watched[i].device,
+					       watch->watched[i].inode)) != MAP_NONE)
+			return true;
+	return false;
+}
+
+/* Which sockets listen, or were accepted, and which epoll descriptors watch such sockets. */
+static void find_clients(IdleFinder *finder)
+{
+	const Objects *objects = &finder->timeline->objects;
+	_cleanup_free_ bool *listened_ports = find_listened_ports(objects);
+	Map clients = {};
+
+	finder->for_clients = xcalloc(objects->list.count + 1, sizeof(bool));
+	for (size_t i = 0; i < objects->list.count; i++) {
+		const Object *object = &objects->list.items[i];
+		const struct rec_socket *socket = socket_of(object);
+
+		if (!socket || !is_for_clients(socket, listened_ports))
+			continue;
+		finder->for_clients[i] = true;
+		map_set(&clients, inode_key(object->device, object->number), i);
+	}
+	for (size_t i = 0; i < objects->list.count; i++) {
+		const struct record *told = objects->list.items[i].told;
+
+		if (told && told->kind == REC_WATCH)
+			finder->for_clients[i] =
+				watches_clients((const struct rec_watch *)told, &clients);
+	}
+	map_free(&clients);
+}
+
+/* ---- the fork of a thread's work ----------------------------------------------------------------
+ */
+
+static uint64_t frame_from_root(const Timeline *timeline, const StackDef *stack, size_t i)
+{
+	return timeline->frames.items[stack->first + stack->count - 1 - i];
+}
+
+/* Deeper ones are not told apart. */
+#define SHARED_MAX (FRAMES_MAX + 1)
+
+/* How many frames two stacks share, from the root on, as far as that matters. */
+static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
+{
+	const StackDef *x = &timeline->stacks.items[a], *y = &timeline->stacks.items[b];
+	size_t most = MIN(MIN(x->count, y->count), SHARED_MAX), n = 0;
+
+	while (n < most && frame_from_root(timeline, x, n) == frame_from_root(timeline, y, n))
+		n++;
+	return n;
+}
+
+/* How much of a thread's work has its own stack for a fork after so many frames. */
+typedef struct Forks {
+	uint32_t items[SHARED_MAX + 1];
+} Forks;
+
+/* What is done in the call that waits, such as taking its mutex again, is no work. */
+static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uint32_t stack)
+{
+	const StackDef *def = &finder->timeline->stacks.items[place];
+	size_t shared;
+
+	if (stack == STACK_NONE || finder->same[stack] == place ||
+	    !finder->timeline->stacks.items[stack].defined)
+		return;
+	shared = shared_frames(finder->timeline, place, stack);
+	if (def->call_frames == 0 || shared < (size_t)def->count - def->call_frames)
+		forks->items[shared]++;
+}
+
+/* What the thread did between the first and the last wait at the place, as far as it was seen. */
+static void collect_forks(const IdleFinder *finder, const Thread *thread, const Place *place,
+			  Forks *forks)
+{
+	bool again = place->last > place->first;
+	size_t first = again ? place->first : 0;
+	size_t last = again ? place->last : thread->intervals.count - 1;
+	uint64_t from_ns = thread->intervals.items[first].start_ns;
+	uint64_t to_ns = interval_end(thread, last);
+	size_t tick = partition_point(middle, thread->ticks.count,
+				      thread->ticks.items[middle].ns < from_ns);
+
+	for (size_t i = first; i <= last; i++)
+		if (thread->intervals.items[i].state == STATE_BLOCKED)
+			add_fork(finder, forks, place->stack,
+				 thread->intervals.items[i].user_stack);
+	for (; tick < thread->ticks.count && thread->ticks.items[tick].ns < to_ns; tick++)
+		add_fork(finder, forks, place->stack, thread->ticks.items[tick].user_stack);
+}
+
+/*
+ * The frame where half of the work forks off, if nearly none does before it and most does there. A
+ * wait in the middle of a job has parts of the job on both sides.
+ */
+static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const Place *place)
+{
+	uint32_t frames = finder->timeline->stacks.items[place->stack].count, fork = 0;
+	uint64_t all = 0, before = 0;
+	Forks forks = {};
+
+	collect_forks(finder, thread, place, &forks);
+	for (size_t i = 0; i <= SHARED_MAX; i++)
+		all += forks.items[i];
+	/* Nothing else was seen: it is the thread's only loop, if that can be its outermost one. */
+	if (all == 0)
+		return frames <= FRAMES_MAX + WAIT_FRAMES ? 0 : FORK_NONE;
+	while (fork < SHARED_MAX && (before + forks.items[fork]) * 2 < all)
+		before += forks.items[fork++];
+	if (fork == 0 || fork > FRAMES_MAX || before > MAX(OUTSIDE_MIN, OUTSIDE_SHARE_MAX * all) ||
+	    all - before - forks.items[fork] > MAX(INSIDE_MIN, INSIDE_SHARE_MAX * all))
+		return FORK_NONE;
+	return fork;
+}
+
+/* ---- places -------------------------------------------------------------------------------------
+ */
+
+/* A stack that a snapshot took has another id than that of a switch at the same place. */
+static void find_same(IdleFinder *finder)
+{
+	const Timeline *timeline = finder->timeline;
+	Map first = {};
+
+	finder->same = xcalloc(timeline->stacks.count + 1, sizeof(uint32_t));
+	for (uint32_t i = 0; i < timeline->stacks.count; i++) {
+		const StackDef *stack = &timeline->stacks.items[i];
+		uint64_t hash = stack->count;
+
+		for (size_t k = 0; k < stack->count; k++)
+			hash = hash_mix(hash, timeline->frames.items[stack->first + k]);
+		finder->same[i] = stack->defined ? map_get(&first, hash) : i;
+		if (finder->same[i] == MAP_NONE) {
+			finder->same[i] = i;
+			map_set(&first, hash, i);
+		}
+	}
+	map_free(&first);
+}
+
+uint32_t idle_stack(const IdleFinder *finder, const Interval *wait)
+{
+	return wait->user_stack == STACK_NONE ? STACK_NONE : finder->same[wait->user_stack];
+}
+
+static uint64_t place_key(const Thread *thread, uint32_t stack)
+{
+	return (uint64_t)thread->process << 32 | stack;
+}
+
+static Place *find_place(const Places *places, uint32_t stack)
+{
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].stack == stack)
+			return &places->items[i];
+	return NULL;
+}
+
+const Place *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t stack)
+{
+	return find_place(&finder->places[thread], stack);
+}
+
+static bool gets_jobs(const Place *place)
+{
+	return place->for_job && place->by_threads > 0;
+}
+
+/* Whether place a lies in the loop of place b, which gets jobs as well. */
+static bool is_rival(const Timeline *timeline, const Place *a, const Place *b)
+{
+	size_t shared;
+
+	if (a == b || a->fork == FORK_NONE || b->fork == FORK_NONE)
+		return false;
+	/* Nothing was seen beside the waits at b: where its loop is is not known. */
+	if (b->fork == 0 && a->fork > 0)
+		return false;
+	shared = shared_frames(timeline, a->stack, b->stack);
+	if (shared < b->fork || shared > MAX(a->fork, b->fork))
+		return false;
+	/* Jobs that come from clients come from nowhere else. */
+	return b->for_client || (gets_jobs(b) && !a->for_client);
+}
+
+static bool has_rival(const Timeline *timeline, const Places *places, const Place *place)
+{
+	for (size_t i = 0; i < places->count; i++)
+		if (is_rival(timeline, place, &places->items[i]))
+			return true;
+	return false;
+}
+
+/* Whether it is clear in another thread that those of the process get their jobs there. */
+static bool is_settled(const IdleFinder *finder, const Thread *thread, const Place *place)
+{
+	return map_get(&finder->settled, place_key(thread, place->stack)) != MAP_NONE;
+}
+
+static void settle_places(IdleFinder *finder, uint32_t number)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+	const Places *places = &finder->places[number];
+
+	for (size_t i = 0; i < places->count; i++) {
+		const Place *place = &places->items[i];
+
+		if (place->fork != FORK_NONE && place->times >= TIMES_MIN && gets_jobs(place) &&
+		    !has_rival(finder->timeline, places, place))
+			map_set(&finder->settled, place_key(thread, place->stack), number);
+	}
+}
+
+/*
+ * Two places in one loop: for which of them the thread waits for its next job cannot be told,
+ * unless the others of its pool tell.
+ */
+static void drop_rivals(const IdleFinder *finder, uint32_t number)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+	Places *places = &finder->places[number];
+	bool drop[PLACES_MAX] = {};
+
+	for (size_t i = 0; i < places->count; i++) {
+		const Place *a = &places->items[i];
+
+		for (size_t k = 0; k < places->count; k++) {
+			const Place *b = &places->items[k];
+
+			drop[i] |=
+				is_rival(finder->timeline, a, b) &&
+				(!is_settled(finder, thread, a) || is_settled(finder, thread, b));
+		}
+	}
+	for (size_t i = 0; i < places->count; i++)
+		if (drop[i])
+			places->items[i].fork = FORK_NONE;
+}
+
+/* Whether a place lies in the loop of another one, which is deeper than a fork. */
+static bool is_in_inner_loop(const Timeline *timeline, const Places *places, const Place *place,
+			     uint32_t fork)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		const Place *other = &places->items[i];
+
+		if (other->fork != FORK_NONE && other->fork > fork &&
+		    shared_frames(timeline, place->stack, other->stack) >= other->fork)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A thread of a pool may have waited there but once; then the others of its process count, too,
+ * unless it also waited elsewhere: but in the loops of its jobs it may.
+ */
+static uint32_t find_shared_fork(const IdleFinder *finder, const Thread *thread,
+				 const Places *places, const Place *place)
+{
+	uint32_t times = map_get(&finder->times, place_key(thread, place->stack)), fork;
+
+	if (times == MAP_NONE || times < TIMES_MIN)
+		return FORK_NONE;
+	fork = find_fork(finder, thread, place);
+	for (size_t i = 0; i < places->count && fork != FORK_NONE; i++) {
+		const Place *other = &places->items[i];
+
+		if (other != place && gets_jobs(other) &&
+		    !is_in_inner_loop(finder->timeline, places, other, fork))
+			fork = FORK_NONE;
+	}
+	return fork;
+}
+
+static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, Places *places)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t stack = idle_stack(finder, wait);
+	Place *place = find_place(places, stack);
+
+	if (!place && places->count == PLACES_MAX)
+		return;
+	if (!place) {
+		place = vec_push(places);
+		*place = (Place){.stack = stack, .first = i, .fork = FORK_NONE};
+	}
+	place->last = i;
+	place->times++;
+	place->by_threads += idle_ending(finder, thread, i) == ENDING_THREAD;
+	place->for_job |= idle_is_candidate(finder, thread, i) && idle_can_be_for_job(wait);
+	place->for_client |= idle_is_for_client(finder, thread, i);
+}
+
+/* Where a stack is not whole it is not known how much of the program lies outside. */
+static bool is_whole(const IdleFinder *finder, uint32_t stack)
+{
+	const StackDef *def;
+
+	if (stack == STACK_NONE)
+		return false;
+	def = &finder->timeline->stacks.items[stack];
+	return def->defined && def->count > 1 && def->result == STACK_COMPLETE;
+}
+
+static void collect_places(IdleFinder *finder, uint32_t number)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+	Places *places = &finder->places[number];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *wait = &thread->intervals.items[i];
+
+		if (wait->state != STATE_BLOCKED || !is_whole(finder, wait->user_stack))
+			continue;
+		if ((idle_is_candidate(finder, thread, i) && idle_can_be_for_job(wait)) ||
+		    idle_is_for_client(finder, thread, i))
+			add_wait(finder, thread, i, places);
+	}
+	/* Nothing is between jobs that gets none. */
+	for (size_t i = 0; i < places->count; i++)
+		if (gets_jobs(&places->items[i]) || places->items[i].for_client)
+			places->items[kept++] = places->items[i];
+	places->count = kept;
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].times >= TIMES_MIN)
+			places->items[i].fork = find_fork(finder, thread, &places->items[i]);
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].times < TIMES_MIN)
+			places->items[i].fork =
+				find_shared_fork(finder, thread, places, &places->items[i]);
+}
+
+/* How often, and by how many, it is waited at each place. */
+static void count_waits(IdleFinder *finder, uint32_t number)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		uint32_t stack = idle_stack(finder, &thread->intervals.items[i]), times, other;
+		uint64_t key = place_key(thread, stack);
+
+		if (stack == STACK_NONE || !idle_is_candidate(finder, thread, i))
+			continue;
+		times = map_get(&finder->times, key);
+		map_set(&finder->times, key, times == MAP_NONE ? 1 : MIN(times + 1, TIMES_MIN));
+		other = map_get(&finder->threads, key);
+		map_set(&finder->threads, key,
+			other == MAP_NONE || other == number ? number : SEVERAL_THREADS);
+	}
+}
+
+/* Where threads end waits that count, if none at that place is between jobs. */
+static void count_awaited(IdleFinder *finder, uint32_t number)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+	const Places *places = &finder->places[number];
+
+	for (size_t i = 0; i < places->count; i++) {
+		const Place *place = &places->items[i];
+		uint64_t key = place_key(thread, place->stack);
+		uint32_t times = map_get(&finder->awaited, key);
+
+		if (place->fork != FORK_NONE)
+			map_set(&finder->awaited, key, NOT_AWAITED);
+		else if (times != NOT_AWAITED)
+			map_set(&finder->awaited, key,
+				(times == MAP_NONE ? 0 : times) +
+					MIN(place->by_threads, TIMES_MIN));
+	}
+}
+
+bool idle_is_awaited_place(const IdleFinder *finder, const Thread *thread, uint32_t stack)
+{
+	uint32_t times = stack == STACK_NONE ? MAP_NONE
+					     : map_get(&finder->awaited, place_key(thread, stack));
+
+	return times != MAP_NONE && times != NOT_AWAITED && times >= TIMES_MIN;
+}
+
+bool idle_is_only_thread(const IdleFinder *finder, uint32_t number, uint32_t stack)
+{
+	return map_get(&finder->threads,
+		       place_key(&finder->timeline->threads.items[number], stack)) == number;
+}
+
+bool idle_often_by_threads(const Place *place)
+{
+	return place->by_threads >= TIMES_MIN && place->by_threads * TIMES_PER_END >= place->times;
+}
+
+void idle_find_places(IdleFinder *finder)
+{
+	size_t count = finder->timeline->threads.count;
+
+	finder->places = xcalloc(count + 1, sizeof(Places));
+	find_same(finder);
+	find_clients(finder);
+	for (size_t i = 0; i < count; i++)
+		count_waits(finder, i);
+	for (size_t i = 0; i < count; i++)
+		collect_places(finder, i);
+	for (size_t i = 0; i < count; i++)
+		settle_places(finder, i);
+	for (size_t i = 0; i < count; i++)
+		drop_rivals(finder, i);
+	for (size_t i = 0; i < count; i++)
+		count_awaited(finder, i);
+}
+
+void idle_free_places(IdleFinder *finder)
+{
+	for (size_t i = 0; i < finder->timeline->threads.count; i++)
+		vec_free(&finder->places[i]);
+	free(finder->places);
+	free(finder->same);
+	free(finder->for_clients);
+	map_free(&finder->times);
+	map_free(&finder->threads);
+	map_free(&finder->settled);
+	map_free(&finder->awaited);
+}
