@@ -136,10 +136,10 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
  */
 
 /*
- * Whether what one thread did, up to a moment, was a job that another one gave it. It was not if it
- * has slept since, or got something from outside.
+ * When a thread got its last job before a moment, if another one gave it; 0: that did not, or the
+ * thread has slept since, or got something from outside.
  */
-static bool worked_for(const IdleFinder *finder, uint32_t worker, uint32_t other, uint64_t ns)
+static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t giver, uint64_t ns)
 {
 	const Timeline *timeline = finder->timeline;
 	const Thread *thread = &timeline->threads.items[worker];
@@ -154,37 +154,41 @@ static bool worked_for(const IdleFinder *finder, uint32_t worker, uint32_t other
 			continue;
 		looked++;
 		if (reason_info[wait->reason].category == CATEGORY_SLEEP)
-			return false;
+			return 0;
 		if (!idle_is_candidate(finder, thread, i))
 			continue;
 		place = idle_place(finder, worker, idle_stack(finder, wait));
 		return place && place->fork != FORK_NONE &&
-		       idle_ending(finder, thread, i) == ENDING_THREAD &&
-		       timeline->tasks.items[wait->waker].thread == other;
+				       idle_ending(finder, thread, i) == ENDING_THREAD &&
+				       timeline->tasks.items[wait->waker].thread == giver
+			       ? interval_end(thread, i)
+			       : 0;
 	}
-	return false;
+	return 0;
 }
 
 /*
- * A loop of events whose wait a thread of the program's own pool ends: it gave that thread the job.
- * Where several threads wait at the place they are themselves a pool.
+ * A loop of events whose wait a thread of the program's own pool ends: since when that thread had
+ * the job that the loop gave it, or 0. Where several threads wait at the place they are themselves
+ * a pool.
  */
-static bool is_for_own_worker(const IdleFinder *finder, uint32_t number, size_t i)
+static uint64_t own_worker_since(const IdleFinder *finder, uint32_t number, size_t i)
 {
 	const Timeline *timeline = finder->timeline;
 	const Thread *thread = &timeline->threads.items[number];
 	const Interval *wait = &thread->intervals.items[i];
 	uint32_t worker = timeline->tasks.items[wait->waker].thread;
 
-	return worker != number && timeline->threads.items[worker].process == thread->process &&
-	       idle_is_only_thread(finder, number, idle_stack(finder, wait)) &&
-	       worked_for(finder, worker, number, interval_end(thread, i));
+	if (worker == number || timeline->threads.items[worker].process != thread->process ||
+	    !idle_is_only_thread(finder, number, idle_stack(finder, wait)))
+		return 0;
+	return job_given_ns(finder, worker, number, interval_end(thread, i));
 }
 
 static enum verdict verdict_on_thread(const IdleFinder *finder, uint32_t number, size_t i,
 				      const Place *place)
 {
-	if (!place || place->fork == FORK_NONE || is_for_own_worker(finder, number, i))
+	if (!place || place->fork == FORK_NONE || own_worker_since(finder, number, i) > 0)
 		return COUNTS;
 	return BETWEEN_JOBS;
 }
@@ -220,6 +224,7 @@ typedef struct Next {
 	uint32_t stack; /* STACK_NONE: none that a thread ended */
 	enum verdict verdict;
 	unsigned int time_outs; /* that belong to it so far */
+	uint64_t since_ns;	/* what the thread waited for was not begun before that */
 } Next;
 
 static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, Next *next)
@@ -233,17 +238,20 @@ static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, N
 
 	/* Where threads end many of the waits, all are for them: Python's for its GIL have limits.
 	 */
-	if (ending == ENDING_TIMER && place && idle_often_by_threads(place))
+	if (ending == ENDING_TIMER && place && idle_often_by_threads(place) &&
+	    interval_end(thread, i) > next->since_ns)
 		return place->fork != FORK_NONE ? BETWEEN_JOBS : COUNTS;
 	if (ending == ENDING_TIMER && next->stack != STACK_NONE && stack == next->stack &&
-	    next->time_outs < TIME_OUTS_MAX) {
+	    next->time_outs < TIME_OUTS_MAX && interval_end(thread, i) > next->since_ns) {
 		next->time_outs++;
 		return next->verdict;
 	}
 	verdict = verdict_on(finder, number, i, ending, place);
 	*next = (Next){.stack = STACK_NONE};
 	if (ending == ENDING_THREAD)
-		*next = (Next){.stack = stack, .verdict = verdict};
+		*next = (Next){.stack = stack,
+			       .verdict = verdict,
+			       .since_ns = own_worker_since(finder, number, i)};
 	return verdict;
 }
 

@@ -259,10 +259,13 @@ static bool is_rival(const Timeline *timeline, const Place *a, const Place *b)
 
 	if (a == b || a->fork == FORK_NONE || b->fork == FORK_NONE)
 		return false;
+	shared = shared_frames(timeline, a->stack, b->stack);
+	/* Outside of its outermost loop a thread gets no jobs from clients. */
+	if (b->for_client && shared < a->fork)
+		return true;
 	/* Nothing was seen beside the waits at b: where its loop is is not known. */
 	if (b->fork == 0 && a->fork > 0)
 		return false;
-	shared = shared_frames(timeline, a->stack, b->stack);
 	if (shared < b->fork || shared > MAX(a->fork, b->fork))
 		return false;
 	/* Jobs that come from clients come from nowhere else. */
