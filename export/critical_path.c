@@ -407,8 +407,9 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		const Process *process = &timeline->processes.items[i];
 
+		/* That a server's child ends ends nothing. */
 		if (process->threads.count > 0 && process->exited_in_window &&
-		    !process->born_in_window)
+		    !process->born_in_window && process->parent >= timeline->processes.count)
 			return last_thread(timeline, process);
 	}
 	return THREAD_NONE;

@@ -100,15 +100,31 @@ static bool was_killed(const Thread *thread, size_t i)
 	return true;
 }
 
+/* Whether the thread's process is the parent of the one that ended the wait. */
+static bool is_by_child(const Timeline *timeline, const Thread *thread, const Interval *wait)
+{
+	uint32_t waker = wait->waker < timeline->tasks.count
+				 ? timeline->tasks.items[wait->waker].thread
+				 : THREAD_NONE;
+	uint32_t process = waker < timeline->threads.count ? timeline->threads.items[waker].process
+							   : THREAD_NONE;
+
+	return process < timeline->processes.count &&
+	       timeline->processes.items[process].parent == thread->process;
+}
+
 /*
  * A signal interrupts a wait for connections: that of a child that ends, mostly. What was waited
- * for has not come.
+ * for has not come. Where the waker's stack is not known, a child's wakeup is taken for a signal.
  */
-static bool was_interrupted(const Thread *thread, size_t i)
+static bool was_interrupted(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	const WakerStack *stack = thread_waker_stack(thread, i);
+	const Interval *wait = &thread->intervals.items[i];
 
-	return thread->intervals.items[i].reason == REASON_ACCEPT && stack && stack->by_signal;
+	return wait->reason == REASON_ACCEPT && !(wait->flags & INTERVAL_WAKER_IRQ) &&
+	       (stack && stack->kernel_stack != STACK_NONE ? stack->by_signal
+							   : is_by_child(timeline, thread, wait));
 }
 
 enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i)
@@ -119,7 +135,7 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 
 	if (wait->flags & INTERVAL_OPEN_END || was_killed(thread, i))
 		return ENDING_OPEN;
-	if (was_interrupted(thread, i))
+	if (was_interrupted(timeline, thread, i))
 		return ENDING_OUTSIDE;
 	/* Of short waits no stack is recorded. Only a time limit ends a futex's in an interrupt. */
 	if (wait->flags & INTERVAL_WAKER_IRQ)

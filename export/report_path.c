@@ -82,6 +82,14 @@ static void print_title(FILE *file, const Timeline *timeline)
 	fprintf(file, ", backwards from the end of %s (%u)", name, end->ns_tid);
 }
 
+static bool a_process_ended(const Timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		if (timeline->processes.items[i].exited_in_window)
+			return true;
+	return false;
+}
+
 /* Why there is no path, and which thread's to look at instead; to be freed. */
 static char *none_text(const Timeline *timeline)
 {
@@ -106,7 +114,9 @@ static char *none_text(const Timeline *timeline)
 	} else {
 		why = xstrdup(path->strip.name	       ? "none, nothing was recorded of the thread"
 			      : timeline->whole_system ? "none of a whole system"
-						       : "none: no process ended");
+			      : a_process_ended(timeline)
+				      ? "none: only children of the processes ended"
+				      : "none: no process ended");
 	}
 	if (!busiest)
 		return xstrdup(why);

@@ -542,6 +542,10 @@ static void test_another_thread(void **state)
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	s.timeline->processes.items[0].born_in_window = false;
 	assert_int_not_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
+	/* Not of the child of a server that goes on. */
+	s.timeline->processes.items[0].parent = 0;
+	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
+	s.timeline->processes.items[0].parent = THREAD_NONE;
 	s.timeline->whole_system = true;
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	assert_int_not_equal(critical_path_thread(s.timeline, 21 + 1000), THREAD_NONE);

@@ -26,7 +26,7 @@ typedef struct Kind {
 
 typedef struct Fixture {
 	Timeline *timeline;
-	uint32_t process, thread, peer, stranger;
+	uint32_t process, thread, peer, child, stranger;
 	struct {
 		char text[32];
 		uint32_t stack;
@@ -76,14 +76,8 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 	case PEER:
 		interval->waker = t->threads.items[fixture->peer].task;
 		break;
-	case SIGNAL: /* of the peer's */
-		interval->waker = t->threads.items[fixture->peer].task;
-		*vec_push(&t->threads.items[thread].waker_stacks) = (WakerStack){
-			.start_ns = interval->start_ns,
-			.user_stack = STACK_NONE,
-			.kernel_stack = STACK_NONE,
-			.by_signal = true,
-		};
+	case SIGNAL: /* of a child of the process */
+		interval->waker = t->threads.items[fixture->child].task;
 		break;
 	case OTHERS_TASK:
 		interval->waker = fixture->stranger;
@@ -129,6 +123,10 @@ static void begin(Fixture *fixture, const char *life, const Kind *kinds)
 	fixture->process = hand_process(t, 1, "process", 0, 100 * STEP);
 	fixture->peer = hand_thread(t, fixture->process, 1, "peer", 0, 100 * STEP);
 	hand_interval(t, fixture->peer, 0, STATE_RUNNING, REASON_NONE);
+	fixture->child = hand_thread(t, hand_process(t, 5, "child", 0, 100 * STEP), 5, "child", 0,
+				     100 * STEP);
+	hand_interval(t, fixture->child, 0, STATE_RUNNING, REASON_NONE);
+	t->processes.items[t->processes.count - 1].parent = fixture->process;
 	fixture->stranger = t->tasks.count;
 	*vec_push(&t->tasks) = (Task){.tid = 99, .thread = THREAD_NONE};
 	fixture->thread = add_thread(fixture, 2, life, kinds);
