@@ -48,6 +48,9 @@ bool kernel_is_scheduling(const char *function);
  */
 size_t kernel_idle_depth(const KernelRule *rule);
 
+/* Whether a function of a stack is the one known: it may have a suffix there, ".isra.0". */
+bool kernel_is_function(const char *known, const char *function);
+
 /* The rule of a function by its name in a stack, or NULL. */
 const KernelRule *kernel_rule_of(const char *function);
 

@@ -107,3 +107,59 @@ def test_shares(_context):
     expect_failure(check_shares, shares, alone | {"another"})
     expect_failure(check_shares, {**shares, "another": 1}, alone)
     expect_failure(check_shares, {**shares, "attached": 1000}, alone)
+
+
+# A kernel of one file: two functions without a rule, of which one is called by what has one, one that has its own, and
+# one that sleeps in what says why.
+KERNEL = """
+static void inner(struct page *page)
+{
+	/* wait_event(queue, nobody(")")); */
+	schedule();
+}
+void filemap_fault(void)
+{
+	inner(page);
+}
+void lonely(void)
+{
+	%s;
+}
+void timed(void)
+{
+	msleep(20);
+}
+"""
+
+
+def check_kernel(context, sleeps_in, wanted):
+    folder = context.path("kernel") / "fs"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "file.c").write_text(KERNEL % sleeps_in)
+    done = subprocess.run([ROOT / "tools" / "blocking-functions", folder.parent, "fs"], capture_output=True, text=True)
+    named = dict(re.findall(r"^\| fs/file\.c \| `(\w+)` \|.*\| (.*) \|$", done.stdout, re.M))
+    check((done.returncode, named) == wanted, f"{done.returncode}, {named}, should be {wanted}: {done.stderr}")
+
+
+def test_blocking_functions(context):
+    """The list of functions that block has a rule or a reason for each, and says which has none."""
+    known = {"inner": "`filemap_fault`", "timed": "`msleep`"}
+    check_kernel(context, "wait_event(queue, done)", (1, {**known, "lonely": "none"}))
+    check_kernel(context, "io_schedule()", (0, {**known, "lonely": "`io_schedule`"}))
+    check_kernel(context, "return", (0, known))
+    expect_failure(check_kernel, context, "schedule_timeout(1)", (0, {**known, "lonely": "none"}))
+
+
+def test_blocking_functions_document(_context):
+    """Rules that the document names are there, and all functions of it have one or a reason."""
+    document = (ROOT / "docs" / "blocking-functions.md").read_text()
+    rules = set(re.findall(r'\{"(\w+)", REASON_', (ROOT / "export" / "reason_kernel.c").read_text())) | {"kthread"}
+    rows = re.findall(r"^\| \S+(?:, \S+)* \| `(\w+)` \| [^|]+ \| ([^|]+) \|$", document, re.M)
+    reasons = document.partition("## The functions")[0]
+    check(len(rows) > 400, f"{len(rows)} functions")
+    for function, rule in rows:
+        if rule.startswith("–"):
+            check(f"`{function}`" in reasons, f"{function} has no reason")
+        else:
+            missing = set(re.findall(r"`(\w+)`", rule)) - rules
+            check("`" in rule and not missing, f"{function}: no rule {missing or rule}")

@@ -101,6 +101,32 @@ static void test_innermost_lock(void **state)
 	       "kernel stack: __lock_sock ← tcp_sendmsg");
 }
 
+/* What a file system sleeps in, where the primitive says no more than that it sleeps. */
+static void test_file_systems(void **state)
+{
+	expect(*state,
+	       "__schedule schedule wait_log_commit.isra.0 btrfs_sync_log btrfs_sync_file do_fsync",
+	       REASON_DISK_SYNC, REASON_DISK_SYNC,
+	       "kernel stack and system call: wait_log_commit.isra.0 ← btrfs_sync_file");
+	expect(*state,
+	       "__schedule schedule wait_extent_bit.isra.0 __lock_extent btrfs_readahead "
+	       "read_pages",
+	       REASON_DISK_READ, REASON_DISK_READ,
+	       "kernel stack and system call: wait_extent_bit.isra.0 ← __lock_extent");
+	expect(*state,
+	       "__schedule schedule xlog_wait_on_iclog xfs_log_force_inode xfs_dir_fsync do_fsync",
+	       REASON_UNINTERRUPTIBLE, REASON_JOURNAL,
+	       "kernel stack: xlog_wait_on_iclog ← xfs_log_force_inode");
+	expect(*state,
+	       "__schedule schedule schedule_timeout __wait_for_common wait_for_completion "
+	       "f2fs_issue_checkpoint f2fs_sync_fs __x64_sys_syncfs",
+	       REASON_UNINTERRUPTIBLE, REASON_JOURNAL,
+	       "kernel stack: f2fs_issue_checkpoint ← f2fs_sync_fs");
+	expect(*state, "__schedule schedule __ceph_get_caps ceph_read_iter vfs_read ksys_read",
+	       REASON_UNINTERRUPTIBLE, REASON_NETWORK_FS,
+	       "kernel stack: __ceph_get_caps ← vfs_read");
+}
+
 static void test_grace_period(void **state)
 {
 	expect(*state,
@@ -586,6 +612,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_innermost_lock),
+		WITH_FIXTURE(test_file_systems),
 		WITH_FIXTURE(test_grace_period),
 		WITH_FIXTURE(test_call_says_more),
 		WITH_FIXTURE(test_page_faults),
