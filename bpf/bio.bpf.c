@@ -57,9 +57,24 @@ static __always_inline u64 first_page_of(u64 page)
 	return info - 1;
 }
 
+/* fs/btrfs: BTRFS_BTREE_INODE_OBJECTID; files have numbers from 256 on. */
+#define BTRFS_TREES 1
+/* fs/f2fs: nodes and the rest; the root has the number after these. */
+#define F2FS_LAST_OWN 2
+
+/* Metadata is read through the block device, or through an inode of the file system's own. */
+static __always_inline bool is_metadata(struct inode *inode)
+{
+	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic), number = BPF_CORE_READ(inode, i_ino);
+
+	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK ||
+	       (magic == BTRFS_MAGIC && number == BTRFS_TREES) ||
+	       (magic == F2FS_MAGIC && number <= F2FS_LAST_OWN);
+}
+
 static __always_inline bool take_inode(struct rec_request *record, struct inode *inode)
 {
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
+	if (is_metadata(inode)) {
 		record->h.flags |= REQUEST_METADATA;
 		return true;
 	}
@@ -121,7 +136,8 @@ static __always_inline bool find_by_page(struct rec_request *record, struct bio 
 static __always_inline bool find_by_file(struct rec_request *record, struct bio *bio,
 					 struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct file *real = (struct file *)fd_real_file((u64)file);
+	struct inode *inode = BPF_CORE_READ(real, f_inode);
 
 	if (!inode || !is_on(inode, bio))
 		return false;

@@ -33,6 +33,7 @@ u64 slept_since[SLEEPERS];
 u64 lock_owners[SLEEPERS];
 u32 waits_on[SLEEPERS];
 u64 moved[SLEEPERS];
+struct closing closings[CLOSINGS];
 struct fault_counts fault_counts;
 struct request_counts request_counts;
 u32 pid_ns_level;

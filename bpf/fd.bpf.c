@@ -96,14 +96,57 @@ static __always_inline u64 anonymous_number(struct file *file, u64 address)
 	return (number ^ number >> 32) | 1;
 }
 
+/* Other memory has no file's pointers that fit together. */
+static __always_inline bool is_file(struct file *file)
+{
+	return file && (READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG &&
+	       READ(file, f_mapping) == READ(file, f_inode, i_mapping);
+}
+
+/*
+ * Requests, pages and faults are of that file, so it is what a file of an overlay is known by. Its
+ * address was the overlay's private data up to 6.12, and is the first word there since.
+ */
+__noinline u64 fd_real_file(u64 address)
+{
+	struct file *file = (struct file *)address, *real, *behind = NULL;
+
+	if (READ(file, f_inode, i_sb, s_magic) != OVERLAYFS_MAGIC)
+		return address;
+	real = BPF_CORE_READ(file, private_data);
+	if (is_file(real))
+		return (u64)real;
+	bpf_probe_read_kernel(&behind, sizeof(behind), real);
+	return is_file(behind) ? (u64)behind : address;
+}
+
+/* FMODE_BACKING: which of the two it is depends on the kernel, and so does what the other one is.
+ */
+#define MAY_BE_BACKING (1U << 24 | 1U << 25)
+
+/* Since 6.8 a mapped file of an overlay has the path that programs know behind it. */
+__noinline u64 fd_path(u64 address)
+{
+	struct backing_file *backing = (struct backing_file *)address;
+	struct file *file = (struct file *)address;
+
+	if (bpf_core_field_exists(backing->user_path) && READ(file, f_mode) & MAY_BE_BACKING &&
+	    BPF_CORE_READ(backing, user_path.dentry, d_sb, s_magic) == OVERLAYFS_MAGIC)
+		return address + bpf_core_field_offset(backing->user_path);
+	return address + bpf_core_field_offset(file->f_path);
+}
+
 __noinline int fd_file_kind(u64 address, struct object_key *ret_key)
 {
 	struct file *file = (struct file *)address;
-	struct inode *inode = READ(file, f_inode);
 	int kind = kind_of(file);
+	struct inode *inode;
 
 	if (!ret_key || kind == FD_NONE)
 		return FD_NONE;
+	if (kind == FD_FILE)
+		file = (struct file *)fd_real_file(address);
+	inode = READ(file, f_inode);
 	ret_key->device = READ(inode, i_sb, s_dev);
 	if (kind == FD_ANON) {
 		ret_key->inode = anonymous_number(file, address);
@@ -137,6 +180,33 @@ __noinline int fd_kind(u64 files, u32 fd)
 	struct file *file = file_of((struct files_struct *)files, fd);
 
 	return file ? kind_of(file) : FD_NONE;
+}
+
+enum pipe_state { NO_PIPE, PIPE_EMPTY, PIPE_USED, PIPE_FULL };
+
+static __always_inline enum pipe_state pipe_state(struct file *file)
+{
+	struct pipe_inode_info *pipe;
+	u32 used;
+
+	if (!file || (READ(file, f_inode, i_mode) & S_IFMT) != S_IFIFO)
+		return NO_PIPE;
+	pipe = BPF_CORE_READ(file, private_data);
+	used = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
+	if (!used)
+		return PIPE_EMPTY;
+	return used >= BPF_CORE_READ(pipe, max_usage) ? PIPE_FULL : PIPE_USED;
+}
+
+__noinline u64 fd_spliced(u64 files, u32 from, u32 to)
+{
+	enum pipe_state state = pipe_state(file_of((struct files_struct *)files, from));
+
+	if (state == NO_PIPE)
+		state = pipe_state(file_of((struct files_struct *)files, to)) == PIPE_FULL
+				? PIPE_USED
+				: PIPE_EMPTY;
+	return state == PIPE_EMPTY ? FD_SPLICED(from, 0) : FD_SPLICED(to, 1);
 }
 
 /* An Internet socket tells most about what is waited for; else what they all are. */

@@ -19,6 +19,12 @@ struct object_key {
 extern u64 fd_file(u64 files, u32 fd);
 /* enum fd_kind of a descriptor, of a file; and what that is known by. */
 extern int fd_kind(u64 files, u32 fd);
+/* Which of its two descriptors a splice waits for, and whether that is the one that it writes to.
+ */
+extern u64 fd_spliced(u64 files, u32 from, u32 to);
+#define FD_SPLICED(fd, to)     ((u64)(to) << 32 | (u32)(fd))
+#define FD_SPLICED_FD(spliced) ((s32)(spliced))
+#define FD_SPLICED_TO(spliced) ((u8)((spliced) >> 32))
 /*
  * FD_POLLED() of a poll's list; see struct polling. In one place with one answer, for the verifier
  * would follow what depends on it through all that comes.
@@ -29,6 +35,10 @@ extern u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd);
 #define FD_POLLED_KIND(polled)	   ((u8)((polled) >> 8))
 #define FD_POLLED_FD(polled)	   ((s32)((polled) >> 32)) /* -1 unless it is the only one */
 extern int fd_file_kind(u64 file, struct object_key *ret_key);
+/* The file that a file of an overlay is read from and written to; of any other that file. */
+extern u64 fd_real_file(u64 file);
+/* Where the path (struct path) of an open file lies that programs know. */
+extern u64 fd_path(u64 file);
 /* FD_WATCHES() of a descriptor that is epoll's. */
 extern int fd_watches(u64 files, u32 fd);
 

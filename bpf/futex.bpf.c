@@ -3,9 +3,17 @@
  * futex.bpf.c - the word that the current thread waits for.
  */
 #include "futex.bpf.h"
+#include "syscall.bpf.h"
 
-__noinline int futex_tell(u64 address)
+__noinline int futex_tell(struct rec_switch *record)
 {
+	u64 address;
+
+	if (!record || !record->prev_state || record->h.flags & (SWITCH_PREEMPT | SWITCH_SIGNALLED))
+		return 0; /* it does not wait */
+	address = futex_word(record->syscall, record->args[0], record->word);
+	if (!address)
+		return 0;
 	return futex_tell_of(bpf_get_current_task_btf(), address);
 }
 

@@ -112,10 +112,11 @@ static __always_inline void tell_once(struct inode *inode, u64 dentry, u64 mount
 
 __noinline int inode_tell_file(u64 address)
 {
-	struct file *file = (struct file *)address;
-	struct vfsmount *mount = BPF_CORE_READ(file, f_path.mnt);
+	struct path *path = (struct path *)fd_path(address);
+	struct vfsmount *mount = BPF_CORE_READ(path, mnt);
+	struct file *file = (struct file *)fd_real_file(address);
 
-	tell_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(file, f_path.dentry),
+	tell_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(path, dentry),
 		  mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0);
 	return 0;
 }

@@ -91,6 +91,7 @@ struct address_space {
 
 struct inode {
 	unsigned short i_mode;
+	struct address_space *i_mapping;
 	unsigned int i_nlink; /* in a union with __i_nlink */
 	u32 i_generation;
 	u32 i_rdev;
@@ -108,6 +109,7 @@ struct qstr {
 
 struct dentry {
 	struct dentry *d_parent;
+	struct super_block *d_sb;
 	struct qstr d_name; /* in a union since 6.16 */
 	union {
 		struct hlist_node d_alias;
@@ -200,8 +202,20 @@ struct path {
 
 struct file {
 	struct inode *f_inode;
+	struct address_space *f_mapping;
+	unsigned int f_mode; /* FMODE_* */
 	struct path f_path;
 	void *private_data;
+};
+
+/* 6.8 and later: what lies behind an open file of an overlay, mapped. */
+struct backing_file {
+	struct file file;
+	struct path user_path;
+};
+
+struct pipe_inode_info {
+	unsigned int head, tail, max_usage;
 };
 
 #define SAVED_AUXV_LOOKED_AT 40 /* of 2 * (AT_VECTOR_SIZE_BASE + …) words */
@@ -214,6 +228,7 @@ struct mm_struct {
 	unsigned long saved_auxv[SAVED_AUXV_LOOKED_AT];
 	unsigned long start_stack, start_brk, brk;
 	mm_context_t context;
+	struct rw_semaphore mmap_lock;
 };
 
 struct vm_area_struct {
@@ -274,6 +289,7 @@ struct sock_common {
 	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	unsigned long skc_flags;
 	struct in6_addr skc_v6_daddr; /* CONFIG_IPV6 */
 	struct in6_addr skc_v6_rcv_saddr;
 };
@@ -284,6 +300,7 @@ struct sock {
 	struct sock_common __sk_common;
 	u16 sk_type;
 	u16 sk_protocol;
+	unsigned long sk_lingertime;
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
 };
@@ -467,6 +484,9 @@ struct bpf_iter__task {
 #define HUGETLBFS_MAGIC	    0x958458f6
 #define ANON_INODE_FS_MAGIC 0x09041934
 #define PID_FS_MAGIC	    0x50494446
+#define OVERLAYFS_MAGIC	    0x794c7630
+#define BTRFS_MAGIC	    0x9123683e
+#define F2FS_MAGIC	    0xf2f52010
 
 /* include/linux/mm.h, mm_types.h */
 #define VM_EXEC	     0x00000004

@@ -41,6 +41,19 @@ static __always_inline bool has_owner(u32 flags)
 	       !(flags & (LCB_F_SPIN | LCB_F_RT | LCB_F_PERCPU));
 }
 
+static __always_inline u64 mmap_lock_of(struct task_struct *task)
+{
+	return (u64)BPF_CORE_READ(task, mm) + bpf_core_field_offset(struct mm_struct, mmap_lock);
+}
+
+static __always_inline enum switch_lock lock_kind(u64 lock, struct task_struct *task,
+						  struct task_struct *owner)
+{
+	if (lock == mmap_lock_of(task))
+		return SWITCH_LOCK_MMAP;
+	return owner && lock == mmap_lock_of(owner) ? SWITCH_LOCK_MMAP_HOLDER : SWITCH_LOCK_OTHER;
+}
+
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
@@ -58,7 +71,8 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 					   bpf_core_field_offset(struct task_struct, pid)) &&
 	    !is_target_number(setting_threads ? tid : (u32)BPF_CORE_READ(owner, tgid)))
 		describe_foreign(owner, ns);
-	lock_owners[task->pid & (SLEEPERS - 1)] = LOCK_OWNER(task->pid, tid);
+	lock_owners[task->pid & (SLEEPERS - 1)] =
+		LOCK_OWNER(task->pid, tid, lock_kind((u64)lock, task, owner));
 	cost_add(ns);
 	return 0;
 }

@@ -27,6 +27,8 @@ _Static_assert(__builtin_offsetof(struct rec_switch, file_device) -
 extern int object_tell(u64 file, struct object_key *ret_key);
 /* socket.bpf.c: REC_SOCKET of one, if that was not done since it became what it is. */
 extern int socket_tell(u64 file);
+/* The same of a socket that the current thread closes, which no file leads to; FD_NONE: of none. */
+extern int socket_tell_closing(struct object_key *ret_key);
 /*
  * epoll.bpf.c: REC_WATCH of one, if that was not done since its list became what it is. In between
  * whoever calls tells what is in the list: that is done by loops in no more functions than must be,
@@ -35,8 +37,11 @@ extern int socket_tell(u64 file);
  */
 extern int watch_begin(u64 file);
 extern int watch_end(const struct object_key *key, u32 slot);
-/* futex.bpf.c: REC_FUTEX of a word that the current process waits for, if not done lately. */
-extern int futex_tell(u64 address);
+/*
+ * futex.bpf.c: REC_FUTEX of the word that the current process waits for, by its system call, if not
+ * done lately.
+ */
+extern int futex_tell(struct rec_switch *record);
 
 static __always_inline void watched_tell(u32 number)
 {

@@ -55,7 +55,8 @@ struct rec_switch {
 	u8 fd_kind;	/* enum fd_kind of the descriptor the call is about */
 	u8 fd_count;	/* poll, select: how many descriptors (255: as many or more, or unreadable;
 			   poll: up to POLL_LOOKED_AT, those below 0 not counted); epoll: how many it
-			   watches (2: two or more) */
+			   watches (2: two or more); splice, tee: whether the call waits for what it
+			   writes to */
 	/*
 	 * What recording took of the time that prev ran since the switch before this one on the
 	 * CPU: of that switch itself, which came after its time was taken, and of all else. As much
@@ -90,15 +91,17 @@ struct rec_switch {
 	 * thread of the process, if it is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
 	 */
 	u32 owner;
-	u32 reserved2;
+	u8 lock; /* enum switch_lock: which lock of the kernel's prev contended for last */
+	u8 reserved[3];
 	/*
 	 * SWITCH_HAS_OBJECT. What the descriptor leads to: an open file by its inode, as in
 	 * rec_inode. In a call that only sleeps (nanosleep, clock_nanosleep, select and the like of
-	 * nothing) the time that it was given instead, ns.
+	 * nothing) the time that it was given instead, ns; of futex_waitv of one word its address.
 	 */
 	union {
 		u64 inode; /* 0 = not known */
 		u64 timeout_ns;
+		u64 word;
 	};
 	u32 file_device;
 	u32 generation;
@@ -110,6 +113,13 @@ struct rec_switch {
 #define SWITCH_NS(units)     ((u64)(units) << 4)
 #define SWITCH_UNITS(ns)     ((ns) >> 4)
 #define SWITCH_RUN_NS(units) ((u64)(units) << 8)
+
+/* rec_switch::lock. As SWITCH_KERNEL_LOCK, it may have been long before. */
+enum switch_lock {
+	SWITCH_LOCK_OTHER = 0,
+	SWITCH_LOCK_MMAP = 1,	     /* mmap_lock of prev's process */
+	SWITCH_LOCK_MMAP_HOLDER = 2, /* mmap_lock of the process of owner */
+};
 
 #define POLL_LOOKED_AT 4
 
@@ -285,6 +295,7 @@ struct rec_snapshot {
 	union {	      /* SNAPSHOT_HAS_OBJECT, as in rec_switch */
 		u64 inode;
 		u64 timeout_ns;
+		u64 word;
 	};
 	u32 file_device;
 	u32 generation;

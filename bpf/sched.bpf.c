@@ -83,6 +83,8 @@ __noinline int switch_object(struct rec_switch *record)
 		return 0;
 	file = switch_file(prev, record->generation);
 	record->generation = 0;
+	if (call_closes(record->syscall))
+		record->fd_kind = socket_tell_closing(OBJECT_KEY(record));
 	if (!file)
 		return 0;
 	kind = object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
@@ -139,8 +141,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 		record->kstack = kernel_stack(ctx, ns);
 	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
 	/* After the walk, which may need to look for a mapping, too: that is possible once. */
-	if (blocks && record->syscall == FUTEX)
-		futex_tell(record->args[0]);
+	futex_tell(record);
 }
 
 /* These two are not inlined: their records would lie on the stack under the walk's calls. */
@@ -197,20 +198,23 @@ static __always_inline int describe_rival(struct task_struct *task, u64 ns)
 }
 
 /*
- * Who has the kernel's lock that the current task waits for, if it contended for one: its tid, and
- * SWITCH_KERNEL_LOCK above that. Else the owner of a lock in user memory that is known already. A
- * global function, with an answer that needs no branch: the verifier would follow both.
+ * Who has the kernel's lock that prev waits for, if it contended for one, and which one that is;
+ * the owner of a lock in user memory stays, if that is known already. A global function: the
+ * verifier would follow both ways through all that comes.
  */
-__noinline u64 lock_owner(u32 tid, u32 user_owner)
+__noinline int lock_owner(struct rec_switch *record, u32 tid)
 {
 	u64 word = lock_owners[tid & (SLEEPERS - 1)];
 
-	if (LOCK_OWNER_WAITER(word) != tid)
-		return user_owner;
+	if (!record || LOCK_OWNER_WAITER(word) != tid)
+		return 0;
 	lock_owners[tid & (SLEEPERS - 1)] = 0;
-	if (user_owner || !LOCK_OWNER_OWNER(word))
-		return user_owner;
-	return (u64)SWITCH_KERNEL_LOCK << 32 | LOCK_OWNER_OWNER(word);
+	if (record->owner)
+		return 0;
+	record->owner = LOCK_OWNER_OWNER(word);
+	record->lock = LOCK_OWNER_LOCK(word);
+	record->h.flags |= record->owner ? SWITCH_KERNEL_LOCK : 0;
+	return 0;
 }
 
 /*
@@ -336,8 +340,6 @@ static __always_inline int switched(void *ctx, struct rec_switch *record, bool p
 				    struct task_struct *prev, struct task_struct *next,
 				    unsigned int prev_state)
 {
-	u64 owner;
-
 	if (!(record->h.flags & SWITCH_PREV)) {
 		emit_switch(record);
 		if (!(record->h.flags & SWITCH_NEXT))
@@ -347,9 +349,7 @@ static __always_inline int switched(void *ctx, struct rec_switch *record, bool p
 	if (prev_state & TASK_DEAD)
 		emit_exit(prev, record->h.ns);
 	fill_switch_out(ctx, record, prev, preempt, prev_state, record->h.ns);
-	owner = lock_owner(prev->pid, record->owner);
-	record->owner = owner;
-	record->h.flags |= owner >> 32;
+	lock_owner(record, prev->pid);
 	record->parts |= SWITCH_HAS_OUT | (record->inode ? SWITCH_HAS_OBJECT : 0);
 	record->h.len = record->inode ? sizeof(*record) : SWITCH_OUT_LEN;
 	emit_switch(record);

@@ -62,10 +62,25 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 #define SLEPT_TID(slept) ((u32)((slept) >> SLEPT_TIME_BITS))
 #define SLEPT_NS(slept)	 (((slept) & ((1ULL << SLEPT_TIME_BITS) - 1)) << 10)
 
-/* Who had the kernel's lock that a thread contended for last, at the same places. */
-#define LOCK_OWNER(tid, owner)	((u64)(tid) << 32 | (owner))
-#define LOCK_OWNER_WAITER(word) ((u32)((word) >> 32))
-#define LOCK_OWNER_OWNER(word)	((u32)(word))
+/*
+ * Who had the kernel's lock that a thread contended for last, and which one that is (enum
+ * switch_lock), at the same places. Thread numbers have 22 bits.
+ */
+#define LOCK_OWNER(tid, owner, lock) ((u64)(tid) << 32 | (u64)(lock) << 24 | (owner))
+#define LOCK_OWNER_WAITER(word)	     ((u32)((word) >> 32))
+#define LOCK_OWNER_OWNER(word)	     ((u32)(word)&0xffffff)
+#define LOCK_OWNER_LOCK(word)	     ((u8)((word) >> 24))
+
+/*
+ * A socket that a thread closes, and whose close may wait (SO_LINGER): no descriptor leads to it
+ * any more. Of two threads that share a place the later one is known.
+ */
+#define CLOSINGS 256
+struct closing {
+	u64 socket; /* struct sock */
+	u32 tid;
+	u32 reserved;
+};
 
 /* For which CPU a target waits, at the same places; 0 = for none. */
 #define WAITS_ON(cpu)	   ((cpu) + 1)

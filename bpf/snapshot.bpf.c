@@ -143,9 +143,14 @@ static __noinline int find_owner(struct task_struct *task)
 	u64 address;
 
 	syscall_facts(task, &facts);
+	if (facts.number == FUTEX_WAITV)
+		timeout_facts(task, ANY_TASK, &facts);
+	address = futex_word(facts.number, facts.args[0], facts.timeout_ns);
+	if (!address)
+		return 0;
+	futex_tell_of(task, address);
 	if (facts.number != FUTEX)
 		return 0;
-	futex_tell_of(task, facts.args[0]);
 	address = lock_owner_address(&facts);
 	if (address && !bpf_copy_from_user_task(&owner, sizeof(owner), (void *)address, task, 0))
 		owners_found[task->pid & (SLEEPERS - 1)] =

@@ -124,4 +124,62 @@ __noinline int socket_tell(u64 address)
 	return 0;
 }
 
+/* net/tcp_states.h, net/sock.h */
+#define TCP_FIN_WAIT1 4
+#define TCP_LAST_ACK  9
+#define TCP_CLOSING   11
+#define SOCK_LINGER   4 /* a bit of sk_flags */
+
+/* Whether a close waits for what was sent to arrive: sk_stream_wait_close() of net/core/stream.c.
+ */
+static __always_inline bool state_lingers(u32 state)
+{
+	return state == TCP_FIN_WAIT1 || state == TCP_LAST_ACK || state == TCP_CLOSING;
+}
+
+static __always_inline bool lingers(struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_flags) & 1UL << SOCK_LINGER &&
+	       BPF_CORE_READ(sk, sk_lingertime) &&
+	       state_lingers(BPF_CORE_READ(sk, __sk_common.skc_state));
+}
+
+/* The state is not yet the new one here. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_socket_state, struct sock *sk, int old_state, int new_state)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct closing *closing = &closings[task->pid & (CLOSINGS - 1)];
+
+	if (!state_lingers(new_state) || !is_target(task))
+		return 0;
+	closing->tid = task->pid;
+	closing->socket = (u64)sk;
+	return 0;
+}
+
+__noinline int socket_tell_closing(struct object_key *ret_key)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct closing *closing = &closings[task->pid & (CLOSINGS - 1)];
+	struct sock *sk = (struct sock *)closing->socket;
+	struct socket *socket;
+	struct stack_slot *slot;
+	struct inode *inode;
+
+	if (!ret_key || closing->tid != (u32)task->pid || !lingers(sk))
+		return FD_NONE;
+	socket = BPF_CORE_READ(sk, sk_socket);
+	slot = socket ? slot_take_accounted(bpf_ktime_get_ns()) : NULL;
+	if (!slot)
+		return FD_NONE;
+	inode = (void *)socket + bpf_core_field_offset(struct socket_alloc, vfs_inode);
+	tell(slot, sk, inode);
+	slot_release(slot);
+	ret_key->inode = BPF_CORE_READ(inode, i_ino);
+	ret_key->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	ret_key->generation = BPF_CORE_READ(inode, i_generation);
+	return FD_INET;
+}
+
 char LICENSE[] SEC("license") = "GPL";

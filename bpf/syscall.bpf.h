@@ -11,7 +11,7 @@
 struct syscall_facts {
 	u64 args[3];
 	u64 fifth;	/* argument */
-	u64 timeout_ns; /* see rec_switch; 0 = none */
+	u64 timeout_ns; /* see rec_switch; 0 = none; of futex_waitv the word */
 	u32 owner;	/* of the lock that is waited for; see rec_switch */
 	s32 fd;		/* the one descriptor that the call is about, or that epoll waits for; -1 */
 	s16 number;	/* -1 = none */
@@ -70,8 +70,8 @@ static __always_inline bool call_on_descriptor(u32 number)
 	case 77:  /* ftruncate */
 	case 187: /* readahead */
 	case 217: /* getdents64 */
-	case 275: /* splice: from */
 	case 277: /* sync_file_range */
+	case 278: /* vmsplice */
 	case 285: /* fallocate */
 	case 288: /* accept4 */
 	case 295: /* preadv */
@@ -82,6 +82,21 @@ static __always_inline bool call_on_descriptor(u32 number)
 	case 326: /* copy_file_range: from */
 	case 327: /* preadv2 */
 	case 328: /* pwritev2 */
+		return true;
+	}
+	return false;
+}
+
+/* Those that may end a descriptor, and with it a socket. */
+static __always_inline bool call_closes(s32 number)
+{
+	switch (number) {
+	case 3:	  /* close */
+	case 33:  /* dup2 */
+	case 60:  /* exit */
+	case 231: /* exit_group */
+	case 292: /* dup3 */
+	case 436: /* close_range */
 		return true;
 	}
 	return false;
@@ -235,6 +250,10 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 	facts->fd_kind = fd_kind(files_of(task), facts->fd);
 }
 
+#define FUTEX	    202
+#define FUTEX_WAITV 449
+#define FUTEX_WAIT2 455 /* futex_wait() */
+
 #define SELECT		23
 #define NANOSLEEP	35
 #define CLOCK_NANOSLEEP 230
@@ -242,7 +261,11 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 #define PPOLL		271
 #define LONG_TIME_S	(1ULL << 33) /* centuries */
 
-/* Where the time is that a call is given that only sleeps; 0: it is no such call. */
+/*
+ * Where the time is that a call is given that only sleeps, or the one word that futex_waitv is
+ * given: it is the second of two numbers, too. 0: it is no such call. Of several words it is not
+ * known which one will end the wait.
+ */
 static __always_inline u64 timeout_at(const struct syscall_facts *facts)
 {
 	switch (facts->number) {
@@ -253,6 +276,8 @@ static __always_inline u64 timeout_at(const struct syscall_facts *facts)
 	case SELECT:
 	case PSELECT6:
 		return facts->args[0] == 0 ? facts->fifth : 0;
+	case FUTEX_WAITV:
+		return (u32)facts->args[1] == 1 ? facts->args[0] : 0;
 	case PPOLL:
 		return facts->args[1] == 0 ? facts->args[2] : 0;
 	}
@@ -265,8 +290,8 @@ static __always_inline void timeout_facts(struct task_struct *task, enum whose w
 	u64 from = timeout_at(facts), time[2]; /* s, and ns or (select) us */
 
 	if (from && !read_user(task, whose, time, sizeof(time), from) && time[0] < LONG_TIME_S)
-		facts->timeout_ns =
-			time[0] * 1000000000ULL + time[1] * (facts->number == SELECT ? 1000 : 1);
+		facts->timeout_ns = time[0] * (facts->number == FUTEX_WAITV ? 0 : 1000000000ULL) +
+				    time[1] * (facts->number == SELECT ? 1000 : 1);
 }
 
 static __always_inline void epoll_facts(struct task_struct *task, struct syscall_facts *facts)
@@ -278,7 +303,25 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
 	facts->fd_kind = FD_WATCHES_KIND(watches);
 }
 
-#define FUTEX 202
+#define SPLICE 275
+#define TEE    276
+
+/*
+ * splice and tee: of the two descriptors the one that is waited for. A pipe that is read is empty,
+ * or else what is written to is full; the input is last, as the kernel fills a pipe only when there
+ * is room (fs/splice.c).
+ */
+static __always_inline void splice_facts(struct task_struct *task, struct syscall_facts *facts)
+{
+	u64 files = files_of(task);
+	u32 to = facts->args[facts->number == SPLICE ? 2 : 1];
+	u64 spliced = fd_spliced(files, facts->args[0], to);
+
+	facts->fd = FD_SPLICED_FD(spliced);
+	facts->fd_count = FD_SPLICED_TO(spliced);
+	facts->fd_kind = fd_kind(files, facts->fd);
+}
+
 /* uapi: linux/futex.h */
 #define FUTEX_WAIT	  0
 #define FUTEX_LOCK_PI	  6
@@ -313,12 +356,29 @@ static __always_inline void lock_facts(struct syscall_facts *facts)
 		facts->owner &= FUTEX_TID;
 }
 
+/* The word that a call waits for, with what is in the place of its timeout; 0: none. */
+static __always_inline u64 futex_word(s32 number, u64 first_argument, u64 timeout_ns)
+{
+	switch (number) {
+	case FUTEX:
+	case FUTEX_WAIT2:
+		return first_argument;
+	case FUTEX_WAITV:
+		return timeout_ns;
+	}
+	return 0;
+}
+
 static __always_inline void descriptor_facts(struct task_struct *task, enum whose whose,
 					     struct syscall_facts *facts)
 {
 	if (call_on_descriptor(facts->number)) {
 		facts->fd = facts->args[facts->number == SENDFILE];
 		facts->fd_kind = fd_kind(files_of(task), facts->args[0]);
+		return;
+	}
+	if (facts->number == SPLICE || facts->number == TEE) {
+		splice_facts(task, facts);
 		return;
 	}
 	timeout_facts(task, whose, facts);

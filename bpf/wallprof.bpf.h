@@ -57,6 +57,7 @@ extern u64 slept_since[SLEEPERS];
 extern u64 lock_owners[SLEEPERS];
 extern u32 waits_on[SLEEPERS];
 extern u64 moved[SLEEPERS];
+extern struct closing closings[CLOSINGS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
 extern u32 pid_ns_level;    /* wallprof's PID namespace */

@@ -44,6 +44,7 @@ void object_json(Json *json, const Object *object)
 		[OBJECT_ANONYMOUS] = "descriptor",
 		[OBJECT_TIMER] = "timer",
 		[OBJECT_FUTEX] = "futex",
+		[OBJECT_MMAP_LOCK] = "lock",
 	};
 
 	if (!object) {
@@ -88,6 +89,8 @@ static char *number_text(const Object *object)
 		return time_text(object->number, object->generation == TIMER_ABOUT);
 	case OBJECT_FUTEX:
 		return xasprintf("0x%llx", as_text);
+	case OBJECT_MMAP_LOCK:
+		return xstrdup("mmap_lock");
 	default:
 		return xasprintf("inode %llu of device %u:%u", as_text,
 				 DEVICE_MAJOR(object->device), DEVICE_MINOR(object->device));
@@ -180,6 +183,16 @@ uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64
 					.device = tgid,
 					.generation = exec_id,
 					.number = address});
+}
+
+uint32_t objects_mmap_lock(Objects *objects, uint64_t number, const char *process)
+{
+	uint32_t place = refer(objects, &(Object){.kind = OBJECT_MMAP_LOCK, .number = number});
+	Object *object = &objects->list.items[place];
+
+	free(object->name);
+	object->name = xasprintf("mmap_lock of %s", process);
+	return place;
 }
 
 /* Names lie leaf first, each with its NUL. */

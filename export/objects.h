@@ -18,8 +18,9 @@ enum object_kind {
 	OBJECT_SOCKET,
 	OBJECT_ANONYMOUS, /* eventfd, timerfd, signalfd, … */
 	OBJECT_EPOLL,
-	OBJECT_TIMER, /* number: ns that were to be slept */
-	OBJECT_FUTEX, /* number: the word's address; device: tgid; generation: exec_id */
+	OBJECT_TIMER,	  /* number: ns that were to be slept */
+	OBJECT_FUTEX,	  /* number: the word's address; device: tgid; generation: exec_id */
+	OBJECT_MMAP_LOCK, /* number: a process's, as objects_mmap_lock() is given it */
 	OBJECT_KINDS
 };
 
@@ -68,6 +69,8 @@ uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t dev
 uint32_t objects_timer(Objects *objects,
 		       uint64_t ns); /* as it is, if that is a round figure; else */
 uint32_t objects_timer_about(Objects *objects, uint64_t ns); /* to two digits */
+/* The lock of a process's mappings. number: any that is the process's alone, not 0. */
+uint32_t objects_mmap_lock(Objects *objects, uint64_t number, const char *process);
 uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64_t address);
 
 /* Of a file whose path begins at the root of its file system (INODE_MOUNT): that root is there. */

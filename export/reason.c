@@ -221,6 +221,7 @@ enum call {
 	CALL_SYNC,
 	CALL_FUTEX,
 	CALL_FUTEX_OTHER,
+	CALL_CLOSE,
 	CALL_POLL,
 	CALL_SELECT,
 	CALL_EPOLL,
@@ -243,9 +244,11 @@ static const uint8_t calls[] = {
 	[__NR_preadv2] = CALL_READ,
 	[__NR_splice] = CALL_SPLICE,
 	[__NR_tee] = CALL_SPLICE,
+	[__NR_futex_wait] = CALL_FUTEX_OTHER,
 	[__NR_readahead] = CALL_READ,
 	[__NR_write] = CALL_WRITE,
 	[__NR_writev] = CALL_WRITE,
+	[__NR_close] = CALL_CLOSE,
 	[__NR_pwrite64] = CALL_WRITE,
 	[__NR_pwritev] = CALL_WRITE,
 	[__NR_pwritev2] = CALL_WRITE,
@@ -448,10 +451,14 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 
 	*rule = RULE_SYSCALL;
 	switch (call_of(facts->syscall)) {
-	case CALL_READ:
 	case CALL_SPLICE:
 		*rule = RULE_DESCRIPTOR;
+		return facts->fd_count ? classify_write(facts->fd_kind, REASON_OTHER)
+				       : classify_read(facts->fd_kind, REASON_OTHER);
+	case CALL_READ:
+		*rule = RULE_DESCRIPTOR;
 		return classify_read(facts->fd_kind, REASON_OTHER);
+	case CALL_CLOSE: /* the kind is known of a socket alone */
 	case CALL_WRITE:
 	case CALL_SENDFILE:
 		*rule = RULE_DESCRIPTOR;

@@ -12,6 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Linux 6.7; missing in older headers. */
+#ifndef __NR_futex_wait
+#define __NR_futex_wait 455
+#endif
+
 /* Index into the profile's categories; the order is that of the profile. */
 enum category {
 	CATEGORY_OTHER =

@@ -48,7 +48,8 @@ typedef struct Interval {
 	uint8_t state : 4; /* enum thread_state */
 	uint8_t sleep : 4; /* STATE_BLOCKED: enum sleep_state */
 	uint8_t reason;	   /* enum reason: of blocked and runnable intervals */
-	uint8_t rule;	   /* enum reason_rule: what the reason rests on */
+	uint8_t rule : 6;  /* enum reason_rule: what the reason rests on */
+	uint8_t lock : 2;  /* STATE_BLOCKED: enum switch_lock */
 	uint8_t flags;	   /* enum interval_flags */
 	uint32_t rival;	   /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: the task (or
 			      CPU_IDLE) that took the CPU from this thread, or had it until this

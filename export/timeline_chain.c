@@ -294,6 +294,7 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 					  : tasks_reference(builder, record->owner);
 	else
 		interval->rival = lock_holder(builder, life, &facts, record->owner);
+	interval->lock = record->lock;
 	if (record->parts & SWITCH_HAS_OBJECT)
 		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, interval->start_ns, &facts, &numbers);

@@ -93,15 +93,23 @@ static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns
 	return true;
 }
 
-static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts)
+/* Of futex_waitv only if it is one word: which one of several will end the wait is not known. */
+static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts,
+			   uint64_t word)
 {
 	const BuildProcess *process;
+	uint64_t address = facts->syscall == __NR_futex_waitv ? word : facts->args[0];
 
-	if (life->process == INDEX_NONE)
+	if (life->process == INDEX_NONE || !address)
 		return OBJECT_NONE;
 	process = &builder->processes.items[life->process];
 	return objects_futex(&builder->timeline->objects, process->process.tgid, process->exec_id,
-			     facts->args[0]);
+			     address);
+}
+
+static bool is_futex(int syscall)
+{
+	return syscall == __NR_futex || syscall == __NR_futex_wait || syscall == __NR_futex_waitv;
 }
 
 void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const ReasonFacts *facts,
@@ -110,8 +118,8 @@ void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const R
 	Timeline *timeline = builder->timeline;
 	uint32_t object;
 
-	if (facts->syscall == __NR_futex)
-		object = find_futex(builder, life, facts);
+	if (is_futex(facts->syscall))
+		object = find_futex(builder, life, facts, numbers->inode);
 	else if (!find_timer(timeline, facts, ns, numbers->inode, &object))
 		object = objects_reference(&timeline->objects, kind_of_call(facts), numbers->device,
 					   numbers->inode, numbers->generation);

@@ -118,6 +118,8 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval)
 	const Interval *wait = &thread->intervals.items[interval];
 	const Fault *fault = fault_at(thread, wait->start_ns);
 
+	if (wait->lock)
+		return call_object(thread, wait->start_ns);
 	/* The program's memory, which the call only uses, may be another file's, or nobody's. */
 	if (fault)
 		return fault->file;

@@ -4,7 +4,9 @@
 #include "reason_user.h"
 #include "run_time.h"
 #include "timeline_private.h"
+#include "wait.h"
 #include <asm/unistd_64.h>
+#include <inttypes.h>
 
 /* What the functions of one kernel stack say. */
 typedef struct StackSays {
@@ -434,6 +436,8 @@ static void drop_holders(Thread *thread)
 		Interval *wait = &thread->intervals.items[i];
 		bool futex = wait->syscall == __NR_futex;
 
+		if (wait->reason != REASON_KERNEL_RWSEM)
+			wait->lock = SWITCH_LOCK_OTHER;
 		if (wait->state != STATE_BLOCKED || (wait->reason == REASON_MUTEX && futex))
 			continue;
 		if ((wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM) ||
@@ -467,6 +471,70 @@ static void count_call_frames(Explainer *explainer, const Thread *thread, const 
 		stack->call_frames += frame->inline_depth == 0;
 	}
 	stack->call_frames = MIN(stack->call_frames, stack->count);
+}
+
+/* Of a thread that is not recorded only its own name is known. */
+static uint32_t mmap_lock_of(Timeline *timeline, const Thread *thread, const Interval *wait)
+{
+	uint32_t number = thread->process;
+	const Process *process;
+	_cleanup_free_ char *text = NULL;
+	char name[COMM_LEN + 1];
+
+	if (wait->lock == SWITCH_LOCK_MMAP_HOLDER) {
+		const Task *holder;
+
+		if (wait->rival >= timeline->tasks.count)
+			return OBJECT_NONE;
+		holder = &timeline->tasks.items[wait->rival];
+		if (holder->thread >= timeline->threads.count)
+			return objects_mmap_lock(&timeline->objects,
+						 timeline->processes.count + 1 + holder->tid,
+						 task_name(timeline, wait->rival, name));
+		number = timeline->threads.items[holder->thread].process;
+	}
+	process = &timeline->processes.items[number];
+	text = xasprintf("%s %" PRIu32, process->name ? process->name : "unknown",
+			 process->ns_tgid ? process->ns_tgid : process->tgid);
+	return objects_mmap_lock(&timeline->objects, number + 1, text);
+}
+
+static size_t count_mmap_locks(const Thread *thread)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < thread->intervals.count; i++)
+		count += thread->intervals.items[i].lock != SWITCH_LOCK_OTHER;
+	return count;
+}
+
+/* Such a lock is what a wait is for, whatever descriptor the system call has. */
+static void name_mmap_locks(Timeline *timeline, Thread *thread)
+{
+	typeof(thread->object_waits) waits = {};
+	size_t old = 0;
+
+	if (!count_mmap_locks(thread))
+		return;
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *wait = &thread->intervals.items[i];
+		const ObjectWait *items = thread->object_waits.items;
+		uint32_t lock;
+
+		if (wait->lock == SWITCH_LOCK_OTHER)
+			continue;
+		while (old < thread->object_waits.count && items[old].start_ns < wait->start_ns)
+			*vec_push(&waits) = items[old++];
+		while (old < thread->object_waits.count && items[old].start_ns == wait->start_ns)
+			old++;
+		lock = mmap_lock_of(timeline, thread, wait);
+		if (lock != OBJECT_NONE)
+			*vec_push(&waits) = (ObjectWait){wait->start_ns, lock};
+	}
+	while (old < thread->object_waits.count)
+		*vec_push(&waits) = thread->object_waits.items[old++];
+	vec_free(&thread->object_waits);
+	memcpy(&thread->object_waits, &waits, sizeof(waits));
 }
 
 /* To the kernel it looks like a page that was read from a disk. */
@@ -548,6 +616,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	tell_reads(explainer->timeline, thread);
 	find_held(explainer->timeline, thread);
 	drop_holders(thread);
+	name_mmap_locks(explainer->timeline, thread);
 	tell_faults(thread);
 	for (size_t i = 0; i < thread->intervals.count; i++)
 		count_call_frames(explainer, thread, &thread->intervals.items[i]);

@@ -151,7 +151,8 @@ static bool has_tracepoint(const KernelFacts *kernel, const char *type)
 	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
 }
 
-/* Kernels are built without io_uring, too, without limits of cgroups, and without trampolines. */
+/* Kernels are built without io_uring, too, without the Internet's protocols, without limits of
+ * cgroups, and without trampolines. */
 static bool is_missing(const struct bpf_program *program, const KernelFacts *kernel)
 {
 	const char *name = bpf_program__name(program);
@@ -160,6 +161,8 @@ static bool is_missing(const struct bpf_program *program, const KernelFacts *ker
 		return !has_tracepoint(kernel, "btf_trace_io_uring_queue_async_work");
 	if (!strcmp(name, "on_contention"))
 		return !has_tracepoint(kernel, "btf_trace_contention_begin");
+	if (!strcmp(name, "on_socket_state"))
+		return !has_tracepoint(kernel, "btf_trace_inet_sock_set_state");
 	return !strcmp(name, "on_bio_limited") &&
 	       !trampolines_reach(kernel->types, "__blk_throtl_bio");
 }

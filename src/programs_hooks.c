@@ -28,6 +28,8 @@ static const Hook hooks[] = {
 	 HOOK_DISPENSABLE},
 	{"on_contention", "tp_btf/contention_begin", "who has the kernel's locks",
 	 HOOK_DISPENSABLE},
+	{"on_socket_state", "tp_btf/inet_sock_set_state", "sockets that are closed",
+	 HOOK_DISPENSABLE},
 	{"on_softirq", "tp_btf/softirq_entry", "soft interrupts as wakers", HOOK_NEEDED},
 	{"on_migrate", "tp_btf/sched_migrate_task", "what has the CPUs that targets wait for",
 	 HOOK_OPTIONAL},

@@ -5,11 +5,13 @@ Python does it, and tells the numbers and addresses by fstat(), getsockname() an
 """
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, check, check_timed, expect_failure,
-                     noticeable, read_report, wait_until)
+from block_io import LoopDisk
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, Skip, check, check_timed, expect_failure,
+                     needs_command, needs_root, noticeable, read_report, wait_until)
 
 # How long each wait takes is told by who waits: a child may begin late. On a busy machine it then waits for a CPU, which
 # the kernel counts, and is no part of that.
@@ -243,3 +245,166 @@ def test_how_memory_is_read(context):
     done = context.wallprof("record", "-v", "-o", context.path("capture"), "--", "true")
     by_calls = "memory is read by calls only" in done.stderr
     check(by_calls == (release < (6, 12)), f"Linux {release}: {done.stderr}")
+
+
+LINGER = TIMED + """
+import struct
+path, delay = sys.argv[1], float(sys.argv[2])
+server = socket.create_server(("127.0.0.1", 0))
+reader = os.fork()
+if reader == 0:
+    end = server.accept()[0]
+    time.sleep(delay)
+    while end.recv(1 << 20):
+        pass
+    os._exit(0)
+client = socket.create_connection(server.getsockname())
+client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+client.setblocking(False)
+try:
+    while True:
+        client.send(bytes(1 << 16))
+except BlockingIOError:
+    pass
+ends = ["%s:%d" % a for a in (client.getsockname(), client.getpeername())]
+wait = timed(client.close)
+os.waitpid(reader, 0)
+with open(path, "w") as file:
+    json.dump([ends, wait], file)
+"""
+
+
+def test_linger(context):
+    """A close that waits for what was sent is a wait for that socket, to which no descriptor leads any more."""
+    script, told, output = (context.path(name) for name in ("linger.py", "told.json", "p.json.gz"))
+    script.write_text(LINGER)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+                     context.random.randint(60, 90) / 1000)
+    report, (ends, ns) = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    check(ns > 30 * MS, f"it lingered for {ns / MS:.1f} ms")
+    name = "tcp %s → %s" % tuple(ends)
+    check_parts(report, "[network send wait]", [name], ns)
+    expect_failure(check_parts, report, "[network send wait]", [name.replace(ends[0], "127.0.0.1:1")], ns)
+    expect_failure(check_parts, report, "[network send wait]", [name], noticeable(2 * ns, ns))
+
+
+def check_mmap_lock(profile, pid, thread, wanted, holder, least):
+    """The waits of a thread for a lock of the kernel that took long are for mmap_lock of that process."""
+    waits = [(m["end"] - m["start"], thread.text(m["data"].get("object")), thread.text(m["data"].get("heldBy")))
+             for m in thread.markers() if m["name"] == "Kernel rwsem wait" and m["end"] - m["start"] >= MS / 2]
+    named = sum(ns for ns, *told in waits if told == [f"mmap_lock of {wanted} {pid}", holder])
+    whole = sum(ns for ns, *_ in waits)
+    check(whole >= least, f"{thread.name} waited for {whole / MS:.1f} ms")
+    # Who reads the list of mappings meanwhile has the lock with others, and then it has no holder.
+    check(named >= 0.8 * whole, f"of {whole / MS:.1f} ms {named / MS:.1f} are for mmap_lock of {wanted} {pid}: {waits}")
+
+
+def test_mmap_lock(context):
+    """In the process that has it, and in another one that looks at that."""
+    recording = context.record("mappings", undisturbed=False, forks=context.random.randint(12, 16))
+    profile, pid = recording.profile, recording.truth.pid
+    asker, = recording.truth.named("asker")
+    asked = profile.thread(asker["tid"])
+    reader, = [t for t in profile.threads if t.name == "reader"]
+    check_mmap_lock(profile, pid, asked, "mappings", "holder", MS)
+    check_mmap_lock(profile, pid, reader, "mappings", "holder", MS)
+    expect_failure(check_mmap_lock, profile, pid + 1, asked, "mappings", "holder", MS)
+    expect_failure(check_mmap_lock, profile, pid, reader, "mappings", "asker", MS)
+
+
+OVERLAID = """
+import fcntl, mmap, os, sys, time
+folder, delay = sys.argv[1], float(sys.argv[2])
+with open(folder + "/upper-file", "wb") as file:
+    file.write(os.urandom(1 << 20))
+    os.fsync(file.fileno())
+for name in "/lower-file", "/upper-file":
+    fd = os.open(folder + name, os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.pread(fd, 1, 0)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as memory:
+        memory[1 << 19]
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    child = os.fork()
+    if child == 0:
+        fcntl.flock(os.open(folder + name, os.O_RDONLY), fcntl.LOCK_EX)
+        os._exit(0)
+    # Until the child waits, which may take long on a busy machine.
+    while not any("->" in line and str(child) in line.split() for line in open("/proc/locks")):
+        time.sleep(0.001)
+    time.sleep(delay)
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    os.wait()
+"""
+
+
+def check_one_name(report, names, path):
+    """Waits for locks of a file, what was read of it and faults in it have its one name."""
+    told = {
+        "waits": {w["object"] for w in report["waited_objects"] if w["reason"] == "[file lock wait]"},
+        "requests": {f["path"] for f in report["io_files"]},
+    }
+    wanted = {f"{path}/{name}" for name in names}
+    for what, paths in told.items():
+        found = {p for p in paths if p.endswith(tuple(f"/{name}" for name in names))}
+        check(found == wanted, f"{what}: {sorted(found)}, should be {sorted(wanted)}")
+
+
+def test_overlay(context):
+    """A file of an overlay has the name that programs know, whoever tells of it."""
+    needs_root()
+    needs_command("mount")
+    folders = {name: context.path(name) for name in ("lower", "upper", "work", "merged")}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["lower"] / "lower-file").write_bytes(os.urandom(1 << 20))
+    os.sync()
+    options = "lowerdir={lower},upperdir={upper},workdir={work}".format(**folders)
+    if subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", folders["merged"]], check=False,
+                      capture_output=True).returncode:
+        raise Skip("no overlays here")
+    try:
+        script, output = context.path("overlaid.py"), context.path("p.json.gz")
+        script.write_text(OVERLAID)
+        context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, folders["merged"],
+                         context.random.randint(20, 40) / 1000)
+    finally:
+        subprocess.run(["umount", "--lazy", folders["merged"]], check=True)
+    report = read_report(context, f"{output}.capture")
+    check_one_name(report, ["lower-file", "upper-file"], folders["merged"])
+    expect_failure(check_one_name, report, ["lower-file", "upper-file"], folders["upper"])
+
+
+def check_metadata(report, device, mount, least):
+    """So much was read there, and none of it is a file's: all are empty."""
+    (found,) = [d for d in report["devices"] if d["name"] == device]
+    files = [f["path"] for f in report["io_files"] if f["path"].startswith((f"{mount}", "inode ", device))]
+    check(not files, f"these were read: {files}")
+    check(found["read_bytes"] >= least, f"{found} reads too little")
+
+
+SIZE_OF_BTRFS = 115 << 20  # little more than mkfs.btrfs asks for
+
+
+def test_btrfs_metadata(context):
+    """Trees of Btrfs are the file system's own, and no file has such a name."""
+    needs_command("mkfs.btrfs")
+    mount = context.path("mount")
+    mount.mkdir()
+    count = context.random.randint(800, 1200)
+    with LoopDisk(context, SIZE_OF_BTRFS) as disk:
+        subprocess.run(["mkfs.btrfs", "-q", "-f", disk.path], check=True, capture_output=True)
+        if subprocess.run(["mount", disk.path, mount], check=False, capture_output=True).returncode:
+            raise Skip("no Btrfs here")
+        try:
+            for i in range(count):
+                (mount / f"file-{i}").write_bytes(b"")
+            subprocess.run(["umount", mount], check=True)
+            subprocess.run(["mount", disk.path, mount], check=True)
+            context.wallprof("-q", "--keep-capture", "-o", context.path("p.json.gz"), "--", "find", mount, "-size", "+1")
+        finally:
+            subprocess.run(["umount", "--lazy", mount], check=True)
+        report = read_report(context, f"{context.path('p.json.gz')}.capture")
+        check_metadata(report, disk.name, mount, count * 100)
+        expect_failure(check_metadata, report, disk.name, mount, SIZE_OF_BTRFS)

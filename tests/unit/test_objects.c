@@ -18,6 +18,8 @@
 #define SENDFILE	40
 #define RECVFROM	45
 #define FUTEX		202
+#define FUTEX_WAITV	449
+#define FUTEX_WAIT2	455
 #define RESTART		219
 #define CLOCK_NANOSLEEP 230
 #define PSELECT6	270
@@ -235,6 +237,14 @@ static void test_futex(void **state)
 	s.next_out.args[0] = 0x1234;
 	s.next_out.args[1] = 128; /* FUTEX_PRIVATE_FLAG */
 	expect_name(&s, FUTEX, OBJECT_FUTEX, "0x1234");
+	begin(&s);
+	s.next_out.args[0] = 0x1234;
+	expect_name(&s, FUTEX_WAIT2, OBJECT_FUTEX, "0x1234");
+	/* Its argument is a list of words. */
+	begin(&s);
+	s.next_out.args[0] = 0x1234;
+	s.next_out.word = 0x5678;
+	expect_name(&s, FUTEX_WAITV, OBJECT_FUTEX, "0x5678");
 }
 
 /* ---- sockets ------------------------------------------------------------------------------- */

@@ -66,6 +66,22 @@ bool set_up_shared(struct wait_state *state);
 void wait_shared(struct wait_state *state);
 void release_shared(struct wait_state *state);
 
+bool set_up_futex2(struct wait_state *state);
+void wait_futex2(struct wait_state *state);
+void wait_futex_of_one(struct wait_state *state);
+void release_futex2(struct wait_state *state);
+
+/* ---- waits_splice.c: what moves between two descriptors ---------------------------------------
+ */
+
+/* A pipe, empty or full, and a device that never waits. */
+bool set_up_splice_from(struct wait_state *state);
+bool set_up_splice_to(struct wait_state *state);
+void wait_splice_from(struct wait_state *state);
+void wait_splice_to(struct wait_state *state);
+void wait_tee(struct wait_state *state);
+void wait_vmsplice(struct wait_state *state);
+
 /* ---- waits_kernel.c: locks of the kernel, and what needs root ------------------------------ */
 
 /* The kernel's log, past its end. */
@@ -117,6 +133,9 @@ extern pthread_mutex_t known_mutex;
 
 /* A new file of this test's, open to read and write. */
 bool make_file(struct wait_state *state);
+/* A pipe in fd; the same, full. */
+bool set_up_pipe(struct wait_state *state);
+bool set_up_full_pipe(struct wait_state *state);
 /* Two connected TCP sockets in fd. */
 bool make_connection(struct wait_state *state);
 

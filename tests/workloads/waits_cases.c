@@ -187,7 +187,7 @@ static void wait_poll_nothing(struct wait_state *state)
 
 /* ---- what is read and written -------------------------------------------------------------- */
 
-static bool set_up_pipe(struct wait_state *state)
+bool set_up_pipe(struct wait_state *state)
 {
 	return pipe2(state->fd, O_CLOEXEC) == 0;
 }
@@ -215,7 +215,7 @@ static bool fill(int fd)
 	return fcntl(fd, F_SETFL, flags) == 0;
 }
 
-static bool set_up_full_pipe(struct wait_state *state)
+bool set_up_full_pipe(struct wait_state *state)
 {
 	return set_up_pipe(state) && fill(state->fd[1]);
 }
@@ -601,6 +601,8 @@ const WaitCase wait_cases[] = {
 	{"thread join wait", NULL, NULL, wait_join, NULL, NULL},
 	{"futex wait", set_up_word, NULL, wait_word, release_word, object_word},
 	{"futex wait", set_up_count, NULL, wait_count, release_count, NULL},
+	{"futex wait", set_up_futex2, NULL, wait_futex2, release_futex2, object_word},
+	{"futex wait", set_up_futex2, NULL, wait_futex_of_one, release_futex2, object_word},
 	{"futex wait", set_up_shared, NULL, wait_shared, release_shared, NULL},
 	{"sleep", NULL, NULL, wait_sleep, NULL, object_time},
 	{"timer wait", NULL, NULL, wait_timer, NULL, NULL},
@@ -608,6 +610,10 @@ const WaitCase wait_cases[] = {
 	{"sleep", NULL, NULL, wait_poll_nothing, NULL, object_time},
 	{"pipe read wait", set_up_pipe, NULL, wait_read, release_byte, object_fd0},
 	{"pipe write wait", set_up_full_pipe, NULL, wait_write_byte, release_room, object_fd1},
+	{"pipe read wait", set_up_splice_from, NULL, wait_splice_from, release_byte, object_fd0},
+	{"pipe write wait", set_up_splice_to, NULL, wait_splice_to, release_room, object_fd1},
+	{"pipe write wait", set_up_full_pipe, NULL, wait_tee, release_room, object_fd1},
+	{"pipe write wait", set_up_full_pipe, NULL, wait_vmsplice, release_room, object_fd1},
 	{"pipe poll wait", set_up_pipe, NULL, wait_poll, release_byte, object_fd0},
 	{"pipe open wait", set_up_fifo, NULL, wait_fifo, release_fifo, NULL},
 	{"unix socket receive wait", set_up_unix, NULL, wait_read, release_byte, object_fd0},

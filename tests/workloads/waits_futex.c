@@ -71,3 +71,43 @@ void release_shared(struct wait_state *state)
 	__atomic_store_n(&state->sync.word, 0, __ATOMIC_SEQ_CST);
 	syscall(SYS_futex, &state->sync.word, FUTEX_WAKE, 1);
 }
+
+/* ---- the calls that each do one thing (Linux 5.16, 6.7) ------------------------------------ */
+
+#define NR_FUTEX_WAITV 449
+#define NR_FUTEX_WAKE  454
+#define NR_FUTEX_WAIT  455
+#define SIZE_U32       2 /* FUTEX2_SIZE_U32 */
+#define PRIVATE	       FUTEX_PRIVATE_FLAG
+#define ANY	       0xffffffffUL
+
+/* Of these calls both wait while the word is SHARED, and are woken by the third. */
+bool set_up_futex2(struct wait_state *state)
+{
+	state->sync.word = SHARED;
+	return syscall(NR_FUTEX_WAKE, &state->sync.word, ANY, 0, SIZE_U32 | PRIVATE) == 0;
+}
+
+void wait_futex2(struct wait_state *state)
+{
+	while (__atomic_load_n(&state->sync.word, __ATOMIC_SEQ_CST) == SHARED)
+		syscall(NR_FUTEX_WAIT, &state->sync.word, (unsigned long)SHARED, ANY,
+			SIZE_U32 | PRIVATE, NULL, 0);
+}
+
+void wait_futex_of_one(struct wait_state *state)
+{
+	struct {
+		uint64_t value, address;
+		uint32_t flags, reserved;
+	} one = {SHARED, (uintptr_t)&state->sync.word, SIZE_U32 | PRIVATE, 0};
+
+	while (__atomic_load_n(&state->sync.word, __ATOMIC_SEQ_CST) == SHARED)
+		syscall(NR_FUTEX_WAITV, &one, 1, 0, NULL, 0);
+}
+
+void release_futex2(struct wait_state *state)
+{
+	__atomic_store_n(&state->sync.word, 0, __ATOMIC_SEQ_CST);
+	syscall(NR_FUTEX_WAKE, &state->sync.word, ANY, 1, SIZE_U32 | PRIVATE);
+}
