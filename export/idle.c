@@ -33,11 +33,22 @@ static bool is_for_end(const Interval *wait)
 	return wait->reason == REASON_JOIN || wait->reason == REASON_CHILD;
 }
 
-/* A futex may be a lock of the program's own; and what a ring has is the thread's own requests. */
-bool idle_can_be_for_job(const Interval *wait)
+/* Where the program's own scheduler waits it has said itself that the thread has no work. */
+static bool is_without_work(const Timeline *timeline, const Interval *wait)
+{
+	return wait->user_stack != STACK_NONE &&
+	       timeline->stacks.items[wait->user_stack].without_work;
+}
+
+/*
+ * A futex may be a lock of the program's own; what a ring has is the thread's own requests; and for
+ * a thread without work no loop is looked for.
+ */
+bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait)
 {
 	return wait->reason != REASON_FUTEX && wait->reason != REASON_IO_URING &&
-	       wait->reason != REASON_AIO && !is_for_end(wait);
+	       wait->reason != REASON_AIO && !is_for_end(wait) &&
+	       !is_without_work(finder->timeline, wait);
 }
 
 bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i)
@@ -235,6 +246,26 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 	return COUNTS;
 }
 
+/*
+ * Of a thread without work: another one of its process has some for it, or a peer has answered. All
+ * other waits for which no loop is looked for count.
+ */
+static enum verdict verdict_without_loop(const IdleFinder *finder, const Thread *thread, size_t i)
+{
+	const Timeline *timeline = finder->timeline;
+	const Interval *wait = &thread->intervals.items[i];
+	enum ending ending = idle_ending(finder, thread, i);
+
+	if (!is_without_work(timeline, wait) || ending == ENDING_UNKNOWN)
+		return COUNTS;
+	if (ending != ENDING_THREAD)
+		return IDLE;
+	return timeline->threads.items[timeline->tasks.items[wait->waker].thread].process ==
+			       thread->process
+		       ? BETWEEN_JOBS
+		       : COUNTS;
+}
+
 /* The wait that comes next in a thread: what was decided of it, if a thread ended it. */
 typedef struct Next {
 	uint32_t stack; /* STACK_NONE: none that a thread ended */
@@ -303,10 +334,9 @@ static void judge_thread(const IdleFinder *finder, uint32_t number)
 {
 	Thread *thread = &finder->timeline->threads.items[number];
 	const uint8_t *on_path = finder->on_path[number];
+	bool awaited = is_awaited(finder, number);
 	Next next = {.stack = STACK_NONE};
 
-	if (is_awaited(finder, number))
-		return;
 	for (size_t i = thread->intervals.count; i-- > 0;) {
 		const Interval *wait = &thread->intervals.items[i];
 
@@ -316,7 +346,9 @@ static void judge_thread(const IdleFinder *finder, uint32_t number)
 			next.stack = STACK_NONE;
 			continue;
 		}
-		finder->verdicts[number][i] = judge(finder, number, i, &next);
+		finder->verdicts[number][i] = awaited || is_without_work(finder->timeline, wait)
+						      ? verdict_without_loop(finder, thread, i)
+						      : judge(finder, number, i, &next);
 		if (on_path && on_path[i])
 			finder->verdicts[number][i] = COUNTS;
 	}

@@ -377,7 +377,7 @@ static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, P
 	place->last = i;
 	place->times++;
 	place->by_threads += idle_ending(finder, thread, i) == ENDING_THREAD;
-	place->for_job |= idle_is_candidate(finder, thread, i) && idle_can_be_for_job(wait);
+	place->for_job |= idle_is_candidate(finder, thread, i) && idle_can_be_for_job(finder, wait);
 	place->for_client |= idle_is_for_client(finder, thread, i);
 }
 
@@ -403,7 +403,7 @@ static void collect_places(IdleFinder *finder, uint32_t number)
 
 		if (wait->state != STATE_BLOCKED || !is_whole(finder, wait->user_stack))
 			continue;
-		if ((idle_is_candidate(finder, thread, i) && idle_can_be_for_job(wait)) ||
+		if ((idle_is_candidate(finder, thread, i) && idle_can_be_for_job(finder, wait)) ||
 		    idle_is_for_client(finder, thread, i))
 			add_wait(finder, thread, i, places);
 	}

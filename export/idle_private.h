@@ -51,7 +51,7 @@ typedef struct IdleFinder {
 bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i);
 
 /* Whether the wait can be for the thread's next job. */
-bool idle_can_be_for_job(const Interval *wait);
+bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait);
 
 /* Whether the wait is for a connection, or for data from one that the program has accepted. */
 bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i);

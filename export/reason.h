@@ -62,7 +62,8 @@ extern const CategoryInfo category_info[CATEGORY_COUNT];
 	KIND(CONDVAR_OR_SEMAPHORE, "condition variable or semaphore")                              \
 	KIND(PARK, "park")                                                                         \
 	KIND(FUTURE, "future")                                                                     \
-	KIND(FUTEX, "futex")
+	KIND(FUTEX, "futex")                                                                       \
+	KIND(GO_SCHEDULER, "Go scheduler")
 
 /* Likewise, which are idle only if what is waited for does not end: never between jobs. */
 #define END_KINDS(END)                                                                             \
@@ -109,6 +110,10 @@ enum reason {
 	REASON_CONDVAR_SIGNAL, /* to signal a condition variable, for who is still on the way out */
 	REASON_SAFEPOINT,      /* of the JVM */
 	REASON_JVM_MONITOR,    /* synchronized */
+	REASON_GIL,	       /* Python's lock, which lets one thread at a time interpret */
+	REASON_GIL_HANDOVER,   /* until another thread has taken the GIL that this one let go */
+	REASON_GO_SCHEDULER,   /* Go has no goroutine for the thread to run */
+	REASON_GO_STOP,	       /* all goroutines are stopped, or about to be */
 	REASON_POSIX_AIO,
 	REASON_NETWORK_RECEIVE,
 	REASON_NETWORK_SEND,

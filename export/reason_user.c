@@ -89,6 +89,31 @@ static const UserRule part_rules[] = {
 	{"ObjectMonitor::ReenterI", REASON_JVM_MONITOR},
 };
 
+/* Of CPython, which waits for its lock by a condition variable: Python/ceval_gil.c. */
+static const UserRule caller_rules[] = {
+	{"take_gil", REASON_GIL},
+	{"drop_gil", REASON_GIL_HANDOVER},
+	{"drop_gil_impl", REASON_GIL_HANDOVER},
+};
+
+/* Of Go's run-time system: how it has a thread sleep, and, outside of that, what for. */
+static const UserRule go_weak_rules[] = {
+	{"runtime.stopm", REASON_GO_SCHEDULER},
+};
+
+static const UserRule go_rules[] = {
+	{"runtime.lock", REASON_MUTEX},
+	{"runtime.lock2", REASON_MUTEX},
+	{"runtime.sysmon", REASON_GO_SCHEDULER},
+	{"runtime.templateThread", REASON_GO_SCHEDULER},
+	{"runtime.stoplockedm", REASON_PARK},
+	{"runtime.gcstopm", REASON_GO_STOP},
+	{"runtime.stopTheWorldWithSema", REASON_GO_STOP},
+	{"runtime.forEachP", REASON_GO_STOP},
+	{"runtime.forEachPInternal", REASON_GO_STOP},
+	{"os/signal.signal_recv", REASON_SIGNAL},
+};
+
 /* "___pthread_mutex_lock", "__GI___lll_lock_wait", "__new_sem_wait_slow64.constprop.0", … */
 static const char *bare_name(const char *function, size_t *ret_length)
 {
@@ -140,16 +165,69 @@ static enum reason reason_by_part(const char *function)
 	return REASON_NONE;
 }
 
+/* The rule's reason for the first `length` bytes of a name; REASON_NONE: there is no such rule. */
+static enum reason reason_by_name(const UserRule *rules, size_t count, const char *name,
+				  size_t length)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(rules[i].function) == length &&
+		    !strncmp(rules[i].function, name, length))
+			return rules[i].reason;
+	return REASON_NONE;
+}
+
+#define BY_NAME(rules, name, length) reason_by_name(rules, ARRAY_LEN(rules), name, length)
+
+/* Without how it is called (".abi0"), which a part of the names has. */
+static size_t go_length(const char *function)
+{
+	const char *suffix = strstr(function, ".abi");
+
+	return suffix ? (size_t)(suffix - function) : strlen(function);
+}
+
+static enum reason go_reason_of(const char *function, enum teller *ret_teller)
+{
+	size_t length = go_length(function);
+	enum reason reason = BY_NAME(go_rules, function, length);
+
+	*ret_teller = reason == REASON_NONE ? TELLER_WEAK : TELLER_STRONG;
+	return reason == REASON_NONE ? BY_NAME(go_weak_rules, function, length) : reason;
+}
+
+static bool is_go(const char *function, const char *name)
+{
+	size_t length = go_length(function);
+
+	return strlen(name) == length && !strncmp(function, name, length);
+}
+
+enum go_place user_go_place(const char *function)
+{
+	if (is_go(function, "runtime.sysmon"))
+		return GO_MONITOR;
+	/* findrunnable until 1.18 */
+	return is_go(function, "runtime.findRunnable") || is_go(function, "runtime.findrunnable")
+		       ? GO_WITHOUT_WORK
+		       : GO_ELSEWHERE;
+}
+
 enum reason user_reason_of(const char *function, enum teller *ret_teller)
 {
 	size_t length;
 	const char *bare = bare_name(function, &length);
+	enum reason told = BY_NAME(library_rules, bare, length);
 
 	*ret_teller = TELLER_LIBRARY;
-	for (size_t i = 0; i < ARRAY_LEN(library_rules); i++)
-		if (strlen(library_rules[i].function) == length &&
-		    !strncmp(library_rules[i].function, bare, length))
-			return library_rules[i].reason;
+	if (told != REASON_NONE)
+		return told;
+	*ret_teller = TELLER_CALLER;
+	told = BY_NAME(caller_rules, function, strcspn(function, "."));
+	if (told != REASON_NONE)
+		return told;
+	told = go_reason_of(function, ret_teller);
+	if (told != REASON_NONE)
+		return told;
 	*ret_teller = TELLER_STRONG;
 	if (!strcmp(function, "__cxa_guard_acquire"))
 		return REASON_ONCE;
@@ -157,13 +235,23 @@ enum reason user_reason_of(const char *function, enum teller *ret_teller)
 		enum reason reason = reason_by_part(function);
 
 		if (reason == REASON_JVM_MONITOR)
-			*ret_teller = TELLER_AROUND;
+			*ret_teller = TELLER_CALLER;
 		if (reason != REASON_NONE)
 			return reason;
 	}
 	/* Whose call it is is not known, but it is none of the C library's own. */
 	*ret_teller = TELLER_WEAK;
 	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
+}
+
+bool user_has_time_limit(const char *function)
+{
+	size_t length;
+	const char *bare = bare_name(function, &length);
+
+	return length == strlen("pthread_cond_timedwait") &&
+	       (!strncmp(bare, "pthread_cond_timedwait", length) ||
+		!strncmp(bare, "pthread_cond_clockwait", length));
 }
 
 bool reason_of_futex(enum reason reason)
@@ -184,6 +272,10 @@ bool reason_of_futex(enum reason reason)
 	case REASON_SAFEPOINT:
 	case REASON_JVM_MONITOR:
 	case REASON_POSIX_AIO:
+	case REASON_GIL:
+	case REASON_GIL_HANDOVER:
+	case REASON_GO_SCHEDULER:
+	case REASON_GO_STOP:
 		return true;
 	default:
 		return false;

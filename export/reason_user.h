@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * reason_user.h - what a futex is by the functions of the C library, of C++'s and of Rust's.
+ * reason_user.h - what a futex is by the functions of the C library, of C++'s and of Rust's, and of
+ * the run-time systems of Python and Go.
  *
  * Operation and value, which the kernel sees, are those of several kinds: 2 is a locked mutex, and
  * any number that somebody counts down; 0 a condition variable, and a semaphore.
@@ -17,18 +18,29 @@ enum teller {
 	 */
 	TELLER_WEAK,
 	TELLER_LIBRARY, /* the C library's: it does not go by way of syscall() */
-	TELLER_STRONG,
-	/* A lock of a run-time system's own, for which it calls the C library's condition variable.
+	/* Says what the C library's condition variable is used for, as by a run-time system's lock.
 	 */
-	TELLER_AROUND,
+	TELLER_CALLER,
+	TELLER_STRONG,
 };
 
 /*
  * What a thread waits for that calls futex() in a function, by its name in a stack; REASON_NONE:
  * that does not tell. The innermost function that tells counts, but for TELLER_WEAK, and where
- * TELLER_AROUND lies outside of a condition variable.
+ * TELLER_CALLER lies outside of a condition variable.
  */
 enum reason user_reason_of(const char *function, enum teller *ret_teller);
+
+/* Where Go's run-time system has a thread wait that runs no goroutine. */
+enum go_place {
+	GO_ELSEWHERE,
+	GO_WITHOUT_WORK, /* its scheduler has found no goroutine for the thread */
+	GO_MONITOR,	 /* the thread looks after the others from time to time */
+};
+enum go_place user_go_place(const char *function);
+
+/* Whether it waits for a condition variable no longer than it is told to. */
+bool user_has_time_limit(const char *function);
 
 /* Whether a reason is one that a futex is waited for by. */
 bool reason_of_futex(enum reason reason);

@@ -220,6 +220,8 @@ typedef struct StackDef {
 	bool defined;	   /* false: its REC_STACK was lost */
 	/* Of the innermost frames, those in the C library's call in which a thread slept there. */
 	uint16_t call_frames;
+	bool without_work; /* a user stack: the program's own scheduler has no work for the thread
+			    */
 } StackDef;
 
 /* See critical_path.h. Without intervals: there is none. */

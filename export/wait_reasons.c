@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "wait_reasons.h"
+#include "gil.h"
 #include "reason_kernel.h"
 #include "reason_user.h"
 #include "run_time.h"
@@ -25,7 +26,9 @@ typedef struct Explainer {
 	uint8_t *futexes; /* likewise: what the user stacks tell, enum reason plus 1; 0: not looked
 			   */
 	bool *counted;	  /* likewise: whether StackDef::call_frames is known */
-	Map sources;	  /* Timeline::stacks of wakers -> enum interrupt_source */
+	uint8_t *go;	  /* likewise: enum go_place plus 1; 0: not looked */
+	Map python;  /* Timeline::objects, words of memory -> whether CPython's state has them */
+	Map sources; /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;
 
 #define NAME_NOTHING UINT32_MAX - 1
@@ -113,14 +116,14 @@ static Functions user_functions_of(Explainer *explainer, const Thread *thread, c
 	return functions;
 }
 
-/* Whether a function says more than one that lies inside of it (REASON_NONE: there is none yet). */
-static bool says_more(enum reason told, enum teller by, enum reason inside, enum teller inside_by)
+/* So many functions of the program's may be inlined between a lock of its own and the C library. */
+#define INLINED_MAX 2
+
+/* Whether a function that lies outside of one that tells says more than that. */
+static bool says_more(enum teller outside, enum teller inside, enum reason told)
 {
-	if (told == REASON_NONE || inside == REASON_NONE)
-		return told != REASON_NONE;
-	if (inside_by == TELLER_WEAK)
-		return by == TELLER_STRONG || by == TELLER_AROUND;
-	return by == TELLER_AROUND && inside == REASON_CONDVAR;
+	return (inside == TELLER_WEAK && outside == TELLER_STRONG) ||
+	       (inside == TELLER_LIBRARY && outside == TELLER_CALLER && told == REASON_CONDVAR);
 }
 
 /* What a futex is by the user stack, which keeps the function that tells; REASON_NONE: unknown. */
@@ -131,14 +134,17 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 	enum reason reason = REASON_NONE;
 	const char *found = NULL;
 	enum teller teller = TELLER_WEAK;
+	size_t unknown = 0;
 
-	for (size_t i = 0; i < functions.count; i++) {
+	for (size_t i = 0; i < functions.count && teller <= TELLER_LIBRARY; i++) {
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
 		enum teller by;
 		enum reason told = user_reason_of(function, &by);
 
-		if (!says_more(told, by, reason, teller))
+		if (told == REASON_NONE && teller == TELLER_LIBRARY && ++unknown > INLINED_MAX)
+			break;
+		if (told == REASON_NONE || (found && !says_more(by, teller, reason)))
 			continue;
 		reason = told;
 		teller = by;
@@ -219,6 +225,50 @@ static enum reason futex_by_stack(Explainer *explainer, const Thread *thread, co
 	return told;
 }
 
+static bool is_by_condvar(enum reason reason)
+{
+	return reason == REASON_CONDVAR || reason == REASON_GIL || reason == REASON_GIL_HANDOVER ||
+	       reason == REASON_JVM_MONITOR;
+}
+
+/*
+ * Whether the word is in CPython's state, whose only condition variables are those of the GIL
+ * (since 3.7). That has a name where take_gil() has none: in programs that are stripped.
+ */
+static bool is_of_python(Explainer *explainer, const Thread *thread, size_t i)
+{
+	const Timeline *timeline = explainer->timeline;
+	uint32_t object = thread_wait_object(thread, i), known;
+	const Interval *wait = &thread->intervals.items[i];
+	Variable variable;
+
+	if (object == OBJECT_NONE || timeline->objects.list.items[object].kind != OBJECT_FUTEX ||
+	    thread->process >= timeline->processes.count)
+		return false;
+	known = map_get(&explainer->python, object);
+	if (known == MAP_NONE) {
+		known = frames_variable(explainer->frames,
+					timeline->processes.items[thread->process].ns_tgid,
+					wait->start_ns, timeline->objects.list.items[object].number,
+					&variable) &&
+			!strcmp(variable.name, "_PyRuntime");
+		map_set(&explainer->python, object, known);
+	}
+	return known;
+}
+
+/* A thread that wants the GIL asks for it again and again; one that has let it go just waits. */
+static bool has_time_limit(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+
+	for (size_t i = 0; i < functions.count; i++)
+		if (user_has_time_limit(strings_get(&explainer->frames->strings,
+						    function_name(explainer, &functions, i))))
+			return true;
+	return false;
+}
+
 static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
@@ -236,13 +286,64 @@ static void explain_futex(Explainer *explainer, Thread *thread, size_t i)
 		told = wait->reason == told ? REASON_SEMAPHORE : REASON_NONE;
 	/* At its end a wait for a condition variable is one for the mutex, as glibc's value says.
 	 */
-	if (told == REASON_NONE || (wait->reason == REASON_MUTEX && told == REASON_CONDVAR &&
+	if (told == REASON_NONE || (wait->reason == REASON_MUTEX && is_by_condvar(told) &&
 				    !is_called_by_musl(explainer, thread, wait)))
 		return;
+	if (told == REASON_CONDVAR && is_of_python(explainer, thread, i))
+		told = has_time_limit(explainer, thread, wait) ? REASON_GIL : REASON_GIL_HANDOVER;
 	thread_explain(thread, i, told,
 		       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
 			       ? RULE_KERNEL_AND_USER
 			       : RULE_USER);
+}
+
+static enum go_place look_for_go(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	enum go_place place = GO_ELSEWHERE;
+	Timeline *timeline = explainer->timeline;
+
+	for (size_t i = 0; i < functions.count && place == GO_ELSEWHERE; i++) {
+		const char *function = strings_get(&explainer->frames->strings,
+						   function_name(explainer, &functions, i));
+
+		place = user_go_place(function);
+		if (place != GO_ELSEWHERE)
+			timeline->stacks.items[wait->user_stack].evidence =
+				strings_intern(&timeline->evidence, function) + 1;
+	}
+	return place;
+}
+
+static bool is_epoll_call(int syscall)
+{
+	return syscall == __NR_epoll_wait || syscall == __NR_epoll_pwait ||
+	       syscall == __NR_epoll_pwait2;
+}
+
+/* Go's scheduler sleeps in epoll_wait() as well, and its monitor in nanosleep(). */
+static void explain_go(Explainer *explainer, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint8_t *known;
+
+	if (wait->state != STATE_BLOCKED || wait->user_stack == STACK_NONE)
+		return;
+	if (wait->reason == REASON_GO_SCHEDULER) {
+		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
+		return;
+	}
+	if (!is_epoll_call(wait->syscall) && wait->syscall != __NR_nanosleep)
+		return;
+	known = &explainer->go[wait->user_stack];
+	if (!*known)
+		*known = look_for_go(explainer, thread, wait) + 1;
+	if (*known == GO_MONITOR + 1)
+		thread_explain(thread, i, REASON_GO_SCHEDULER,
+			       wait->rule == RULE_KERNEL ? RULE_KERNEL_AND_USER : RULE_USER);
+	if (*known == GO_MONITOR + 1 ||
+	    (*known == GO_WITHOUT_WORK + 1 && is_epoll_call(wait->syscall)))
+		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
 }
 
 /* A timerfd that is polled is told by what it is called: to poll it is an event like others. */
@@ -609,6 +710,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		explain_by_kernel(explainer, thread, i);
 		explain_futex(explainer, thread, i);
+		explain_go(explainer, thread, i);
 		explain_timer(explainer, thread, i);
 	}
 	tell_interrupts(explainer, thread);
@@ -631,12 +733,16 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 		.musl = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.counted = xcalloc(timeline->stacks.count + 1, sizeof(bool)),
+		.go = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 	};
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		explain_thread(&explainer, &timeline->threads.items[i]);
+	gil_find_holders(timeline);
 	map_free(&explainer.rule_of_name);
 	map_free(&explainer.sources);
+	map_free(&explainer.python);
+	free(explainer.go);
 	free(explainer.says);
 	free(explainer.musl);
 	free(explainer.futexes);

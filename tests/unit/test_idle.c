@@ -374,6 +374,48 @@ static void test_cut_stacks(void **state)
 	expect(&fixture, "c.c.c.");
 }
 
+/* A program's own scheduler says where a thread has no work, whatever the thread does else. */
+static void test_without_work(void **state)
+{
+	static const Kind kinds[] = {
+		{'p', "GS", PEER, REASON_GO_SCHEDULER, __NR_futex},
+		{'e', "GE", PEER, REASON_EPOLL, __NR_epoll_pwait},
+		{'t', "GE", INTERRUPT, REASON_EPOLL, __NR_epoll_pwait},
+		{'o', "GE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_pwait},
+		{'u', "GE", UNKNOWN, REASON_EPOLL, __NR_epoll_pwait},
+		{'n', "GS", NOBODY, REASON_GO_SCHEDULER, __NR_futex},
+		{'j', "RJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	for (int with_work = 0; with_work < 2; with_work++) {
+		begin(&fixture, "pjejtjojujpn", kinds);
+		for (size_t i = 0; i < fixture.timeline->stacks.count; i++)
+			fixture.timeline->stacks.items[i].without_work = !with_work;
+		expect(&fixture, with_work ? "c.c.c.i.c.ci" : "j.j.i.i.c.ji");
+	}
+}
+
+/* What a peer in another process answers is a wait for that. */
+static void test_without_work_for_peer(void **state)
+{
+	static const Kind kinds[] = {
+		{'e', "GE", PEER, REASON_EPOLL, __NR_epoll_pwait},
+		{'j', "RJ", PEER, REASON_NONE, -1},
+		{},
+	};
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, "ejeje", kinds);
+	fixture.timeline->stacks.items[0].without_work = true;
+	fixture.timeline->threads.items[fixture.peer].process =
+		hand_process(fixture.timeline, 7, "peer", 0, 100 * STEP);
+	expect(&fixture, "c.c.c");
+}
+
 /* A loop that is deep in the program is not its outermost one. */
 static void test_deep_loop(void **state)
 {
@@ -506,12 +548,20 @@ static void test_disks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_ended_it),	cmocka_unit_test(test_outermost_loop),
-		cmocka_unit_test(test_cut_stacks),	cmocka_unit_test(test_deep_loop),
-		cmocka_unit_test(test_two_in_one_loop), cmocka_unit_test(test_pool),
-		cmocka_unit_test(test_time_outs),	cmocka_unit_test(test_on_the_path),
-		cmocka_unit_test(test_disks),		cmocka_unit_test(test_in_the_call),
-		cmocka_unit_test(test_clients),		cmocka_unit_test(test_own_pool),
+		cmocka_unit_test(test_who_ended_it),
+		cmocka_unit_test(test_outermost_loop),
+		cmocka_unit_test(test_cut_stacks),
+		cmocka_unit_test(test_deep_loop),
+		cmocka_unit_test(test_two_in_one_loop),
+		cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_time_outs),
+		cmocka_unit_test(test_on_the_path),
+		cmocka_unit_test(test_disks),
+		cmocka_unit_test(test_in_the_call),
+		cmocka_unit_test(test_clients),
+		cmocka_unit_test(test_own_pool),
+		cmocka_unit_test(test_without_work),
+		cmocka_unit_test(test_without_work_for_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -590,6 +590,95 @@ static void test_futexes_by_user_stack(void **state)
 		     "kernel stack: rwsem_down_read_slowpath ← down_read, futex");
 }
 
+/* CPython waits for its lock by a condition variable, and for the mutex of that. */
+static void test_gil(void **state)
+{
+	expect_futex(*state, FUTEX_STACK, "futex_wait pthread_cond_timedwait take_gil main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_GIL,
+		     "kernel stack and user stack: take_gil, futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "__pthread_cond_wait_common ___pthread_cond_timedwait64 PyCOND_TIMEDWAIT "
+		     "take_gil.part.0 main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_GIL,
+		     "kernel stack and user stack: take_gil.part.0, futex");
+	expect_futex(*state, FUTEX_STACK, "pthread_cond_wait drop_gil main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_GIL_HANDOVER,
+		     "kernel stack and user stack: drop_gil, futex");
+	expect_futex(*state, NULL, "pthread_cond_timedwait take_gil main", REASON_MUTEX,
+		     REASON_MUTEX, "system call and arguments: futex");
+	/* An extension's own condition variable. */
+	expect_futex(*state, FUTEX_STACK, "pthread_cond_wait queue_get run_job work take_gil main",
+		     REASON_CONDVAR_OR_SEMAPHORE, REASON_CONDVAR,
+		     "kernel stack and user stack: pthread_cond_wait, futex");
+}
+
+static void test_go(void **state)
+{
+	expect_futex(*state, FUTEX_STACK,
+		     "runtime.futex.abi0 runtime.futexsleep runtime.notesleep runtime.mPark "
+		     "runtime.stopm runtime.findRunnable runtime.schedule runtime.mcall",
+		     REASON_FUTEX, REASON_GO_SCHEDULER,
+		     "kernel stack and user stack: runtime.stopm, futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "runtime.futex.abi0 runtime.futexsleep runtime.notesleep runtime.mPark "
+		     "runtime.stopm runtime.gcstopm runtime.schedule runtime.mcall",
+		     REASON_FUTEX, REASON_GO_STOP,
+		     "kernel stack and user stack: runtime.gcstopm, futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "runtime.futex.abi0 runtime.futexsleep runtime.notesleep runtime.mPark "
+		     "runtime.stoplockedm runtime.schedule runtime.mcall",
+		     REASON_FUTEX, REASON_PARK,
+		     "kernel stack and user stack: runtime.stoplockedm, futex");
+	/* A lock of the run-time system's, which it takes wherever it is. */
+	expect_futex(*state, FUTEX_STACK,
+		     "runtime.futex.abi0 runtime.futexsleep runtime.lock2 runtime.stopm "
+		     "runtime.findRunnable runtime.schedule runtime.mcall",
+		     REASON_MUTEX, REASON_MUTEX,
+		     "kernel stack and user stack: runtime.lock2, futex");
+	expect_futex(*state, FUTEX_STACK,
+		     "runtime.futex.abi0 runtime.futexsleep runtime.notetsleep_internal "
+		     "runtime.notetsleepg os/signal.signal_recv os/signal.loop",
+		     REASON_FUTEX, REASON_SIGNAL,
+		     "kernel stack and user stack: os/signal.signal_recv, futex");
+	/* A program's own. */
+	expect_futex(*state, FUTEX_STACK, "runtime.futex.abi0 main.stopm main.main", REASON_FUTEX,
+		     REASON_FUTEX, "kernel stack: futex_do_wait ← do_futex, futex");
+}
+
+/* Go's scheduler and its monitor sleep in other calls, too. */
+static void expect_go(Fixture *fixture, int syscall, const char *user, enum reason told,
+		      enum reason wanted, bool without_work)
+{
+	Interval *wait = wait_in(fixture, NULL, told, RULE_SYSCALL);
+
+	*vec_push(&fixture->timeline.processes) = (Process){.tgid = PROCESS, .ns_tgid = PROCESS};
+	wait->user_stack = stack_of(fixture, user, /* user= */ true);
+	wait->syscall = syscall;
+	wait->start_ns = 20;
+	fixture->timeline.threads.items[0].end_ns = 30;
+	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
+	assert_int_equal(wait->reason, wanted);
+	assert_int_equal(fixture->timeline.stacks.items[wait->user_stack].without_work,
+			 without_work);
+	vec_free(&fixture->timeline.processes);
+	forget(fixture);
+}
+
+static void test_go_in_other_calls(void **state)
+{
+	expect_go(*state, __NR_epoll_pwait,
+		  "runtime.epollwait.abi0 runtime.netpoll runtime.findRunnable runtime.schedule",
+		  REASON_EPOLL, REASON_EPOLL, true);
+	expect_go(*state, __NR_nanosleep, "runtime.usleep.abi0 runtime.sysmon runtime.mstart1",
+		  REASON_SLEEP, REASON_GO_SCHEDULER, true);
+	/* A moment, to let another thread go on. */
+	expect_go(*state, __NR_nanosleep,
+		  "runtime.usleep.abi0 runtime.runqgrab runtime.findRunnable", REASON_SLEEP,
+		  REASON_SLEEP, false);
+	expect_go(*state, __NR_epoll_pwait, "golang.org/x/sys/unix.EpollWait main.main",
+		  REASON_EPOLL, REASON_EPOLL, false);
+}
+
 static void test_rules_are_sound(void **state)
 {
 	(void)state;
@@ -627,6 +716,9 @@ int main(void)
 		WITH_FIXTURE(test_request_held_back),
 		WITH_FIXTURE(test_timers),
 		WITH_FIXTURE(test_futexes_by_user_stack),
+		WITH_FIXTURE(test_gil),
+		WITH_FIXTURE(test_go),
+		WITH_FIXTURE(test_go_in_other_calls),
 		WITH_FIXTURE(test_interrupts),
 		WITH_FIXTURE(test_fault_that_is_over),
 		cmocka_unit_test(test_rules_are_sound),

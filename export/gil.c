@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "gil.h"
+
+/* A thread lets the lock go. */
+typedef struct Handover {
+	uint32_t process; /* Timeline::processes */
+	uint32_t task;	  /* Timeline::tasks: the one that had it */
+	uint64_t ns;
+} Handover;
+
+typedef VEC(Handover) Handovers;
+
+static bool is_for_gil(const Interval *wait)
+{
+	return wait->state == STATE_BLOCKED && wait->reason == REASON_GIL;
+}
+
+/* A thread of the same process ended the wait. */
+static bool is_handover(const Timeline *timeline, const Thread *thread, const Interval *wait)
+{
+	uint32_t waker;
+
+	if (wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
+	    wait->waker >= timeline->tasks.count)
+		return false;
+	waker = timeline->tasks.items[wait->waker].thread;
+	return waker < timeline->threads.count &&
+	       timeline->threads.items[waker].process == thread->process;
+}
+
+static int compare_handovers(const void *a, const void *b)
+{
+	const Handover *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static void collect(const Timeline *timeline, Handovers *handovers)
+{
+	for (size_t t = 0; t < timeline->threads.count; t++) {
+		const Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++) {
+			const Interval *wait = &thread->intervals.items[i];
+
+			if (is_for_gil(wait) && is_handover(timeline, thread, wait))
+				*vec_push(handovers) = (Handover){.process = thread->process,
+								  .task = wait->waker,
+								  .ns = interval_end(thread, i)};
+		}
+	}
+	if (handovers->count > 1)
+		qsort(handovers->items, handovers->count, sizeof(*handovers->items),
+		      compare_handovers);
+}
+
+/* The task that lets the lock go next, at ns or later. */
+static uint32_t holder_at(const Handovers *handovers, const Thread *thread, uint64_t ns)
+{
+	Handover wanted = {.process = thread->process, .ns = ns};
+	size_t i = partition_point(middle, handovers->count,
+				   compare_handovers(&handovers->items[middle], &wanted) < 0);
+
+	/* The waiter itself: it took the lock just when the time was over, from a thread unknown.
+	 */
+	if (i == handovers->count || handovers->items[i].process != thread->process ||
+	    handovers->items[i].task == thread->task)
+		return THREAD_NONE;
+	return handovers->items[i].task;
+}
+
+void gil_find_holders(Timeline *timeline)
+{
+	Handovers handovers = {};
+
+	collect(timeline, &handovers);
+	for (size_t t = 0; handovers.count > 0 && t < timeline->threads.count; t++) {
+		Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++)
+			if (is_for_gil(&thread->intervals.items[i]))
+				thread->intervals.items[i].rival =
+					holder_at(&handovers, thread, interval_end(thread, i));
+	}
+	vec_free(&handovers);
+}

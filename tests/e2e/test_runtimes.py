@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Waits of run-time systems: Python's lock and the thread that has it; Go's threads without work."""
+import json
+import os
+import shutil
+import sys
+
+from harness import (MS, ROOT, Failure, Profile, check, expect_failure, host_only, needs_command,
+                     read_report)
+from object_files import run
+
+UNTIMED = True  # shares of waits, and not how long they are
+
+# "holder" computes in one step that does not let the GIL go, while "waiter" wants it after each of its sleeps.
+GIL = """
+import json, sys, threading, time
+
+path, rounds, bits = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+number, over = (1 << bits) - 1, threading.Event()
+
+def call_self(name):
+    with open("/proc/self/task/%d/comm" % threading.get_native_id(), "w") as file:
+        file.write(name)
+
+def hold():
+    call_self("holder")
+    for _ in range(rounds + 1):  # in the first one, threads may still begin
+        time.sleep(0.005)
+        begin = time.monotonic_ns()
+        number * number
+        held.append([begin, time.monotonic_ns()])
+    over.set()
+
+def wait():
+    call_self("waiter")
+    while not over.is_set():
+        time.sleep(0.001)
+
+held = []
+threads = [threading.Thread(target=hold), threading.Thread(target=wait)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+with open(path, "w") as file:
+    json.dump({"held": held[1:], "waiter": threads[1].native_id,
+               "offset": time.time_ns() - time.monotonic_ns()}, file)
+"""
+SLEEP_NS = MS  # the waiter's
+HOLD_NS = 15 * MS  # at least: longer than the 5 ms after which the GIL is asked for again
+
+
+def gil_waits(profile, truth):
+    """Of the waiter, while the other had the GIL: (reason, holder, ns), and for how long that was."""
+    thread, sums, all_ns = profile.thread(truth["waiter"]), {}, 0
+    for held in truth["held"]:
+        begin, end = (ns + truth["offset"] - profile.start_ns for ns in held)
+        all_ns += max(end - begin - SLEEP_NS, 0)
+        for marker in thread.markers():
+            ns = min(end, marker["end"]) - max(begin, marker["start"])
+            if marker["data"].get("type") == "Wait" and ns > 0:
+                key = marker["name"], thread.text(marker["data"].get("heldBy"))
+                sums[key] = sums.get(key, 0) + ns
+    return sums, all_ns
+
+
+def check_gil(profile, truth, reason, holder):
+    """Who had it is not seen if the waiter wants a CPU when it is let go, but never is it another one."""
+    sums, wanted = gil_waits(profile, truth)
+    by_holder = {who: ns for (name, who), ns in sums.items() if name == reason}
+    got, right = sum(by_holder.values()), by_holder.get(holder, 0)
+    # A CPU is wanted after each time-out, and the sleep may take longer.
+    late = sum(ns for (name, _), ns in sums.items() if name in ("Woken", "Preempted", "Sleep"))
+    if wanted < len(truth["held"]) * HOLD_NS / 2:
+        raise Failure(f"the GIL was held for {wanted / MS:.1f} ms only")
+    check(got >= 0.9 * (wanted - late), f"[{reason}]: {got / MS:.1f} of {wanted / MS:.1f} ms: {sums}")
+    check(set(by_holder) <= {holder, None} and right >= 0.5 * got, f"[{reason}] is for {holder}: {sums}")
+
+
+def check_python(context, python):
+    script, told, output = (context.path(name) for name in ("gil.py", "told.json", "p.json.gz"))
+    script.write_text(GIL)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", python, script, told,
+                     context.random.randint(3, 6), context.random.randint(400_000, 600_000))
+    profile, truth = Profile.load(output), json.loads(told.read_text())
+    check_gil(profile, truth, "GIL wait", "holder")
+    expect_failure(check_gil, profile, truth, "GIL wait", "waiter")
+    expect_failure(check_gil, profile, truth, "Condition variable wait", "holder")
+
+
+def pythons():
+    """This one and the system's, which may be stripped."""
+    found = {os.path.realpath(p) for p in (sys.executable, shutil.which("python3", path="/usr/bin")) if p}
+    return sorted(found)
+
+
+def test_gil(context):
+    for python in pythons():
+        check_python(context, python)
+
+
+GO = ROOT / "tests" / "workloads" / "go" / "threads.go"
+
+
+def go_waits(profile, tid, begin, end):
+    """Counter of ns by name of the thread's waits."""
+    sums = {}
+    for marker in profile.thread(tid).markers():
+        ns = min(end, marker["end"]) - max(begin, marker["start"])
+        if marker["data"].get("type") == "Wait" and ns > 0:
+            sums[marker["name"]] = sums.get(marker["name"], 0) + ns
+    return sums
+
+
+def check_bound(profile, told, reason):
+    """The goroutine that is bound to its thread: what it waits for another one for."""
+    waited = got = 0
+    for begin, end in told["waits"]:
+        begin, end = (ns + told["offset_ns"] - profile.start_ns for ns in (begin, end))
+        sums = go_waits(profile, told["tid"], begin, end)
+        waited += end - begin - sum(ns for name, ns in sums.items() if name in ("Woken", "Preempted"))
+        got += sums.get(reason, 0)
+    check(0.9 * waited <= got <= 1.05 * waited, f"[{reason}]: {got / MS:.1f} of {waited / MS:.1f} ms")
+
+
+def check_without_work(report, told, share):
+    """What the other threads wait for, except on the critical path: hardly anything counts."""
+    counted = idle = 0
+    on_path = {t["tid"]: t["blocked_ns"] for t in report["critical_path"]["threads"]}
+    for thread in report["threads"]:
+        if thread["tid"] == told["tid"]:
+            continue
+        waits = {name: ns for name, ns in thread["reasons"].items() if not name.startswith(("[runnable", "[unknown"))}
+        without = sum(ns for name, ns in waits.items() if name.startswith(("[idle", "[between jobs")))
+        idle += without
+        counted += max(sum(waits.values()) - without - on_path.get(thread["tid"], 0), 0)
+    check(idle > told["slept_ns"], f"only {idle / MS:.1f} ms are without work")
+    check(counted <= share * idle, f"{counted / MS:.1f} ms count, {idle / MS:.1f} are without work")
+
+
+@host_only("it needs Go")
+def test_go(context):
+    needs_command("go")
+    program, told, output = (context.path(name) for name in ("threads", "told", "p.json.gz"))
+    run("go", "build", *context.random.choice(((), ("-ldflags", "-s -w"))), "-o", program, GO,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": ""})
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", program, told,
+                     context.random.randint(5, 9), context.random.randint(20, 40))
+    profile, report = Profile.load(output), read_report(context, f"{output}.capture")
+    truth = json.loads(told.read_text())
+    check_bound(profile, truth, "Park wait")
+    check_without_work(report, truth, 0.02)
+    expect_failure(check_bound, profile, truth, "Futex wait")
+    other = next(t.tid for t in profile.threads if t.tid != truth["tid"])
+    expect_failure(check_bound, profile, {**truth, "tid": other}, "Park wait")
+    expect_failure(check_without_work, report, {**truth, "slept_ns": 100 * truth["slept_ns"]}, 0.02)
