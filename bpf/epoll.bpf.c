@@ -4,7 +4,8 @@
  *
  * The kernel keeps it in a tree (fs/eventpoll.c), which is walked without its lock: what is changed
  * meanwhile may be seen twice, or not. It is told again when the tree has another root, first
- * leaf, or other children of the root; changes further down are not noticed.
+ * leaf, or other children of the root, or an epoll descriptor there has other such ones; changes
+ * further down are not noticed.
  */
 #include "object.bpf.h"
 
@@ -12,19 +13,30 @@
 
 struct watching {
 	struct stack_slot *slot; /* span: nodes to be visited; window: the files */
+	u64 operations;		 /* of epoll descriptors (file::f_op) */
 	u32 waiting;
 	u32 count;
 };
 
-static __always_inline void push(struct watching *watching, struct rb_node *node)
+/* All bits of the top byte are set in a kernel's address: watched::via stands there meanwhile. */
+#define VIA_SHIFT     56
+#define NODE_OF(word) ((struct rb_node *)((word) | 0xffULL << VIA_SHIFT))
+#define VIA_OF(word)  ((u8)((word) >> VIA_SHIFT))
+
+static __always_inline void push(struct watching *watching, struct rb_node *node, u8 via)
 {
 	u32 at = watching->waiting;
 
 	barrier_var(at);
 	if (!node || at >= STEPS_MAX)
 		return;
-	watching->slot->span[at] = (u64)node;
+	watching->slot->span[at] = ((u64)node & ~(0xffULL << VIA_SHIFT)) | (u64)via << VIA_SHIFT;
 	watching->waiting = at + 1;
+}
+
+static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
+{
+	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
 }
 
 static long visit(u32 i, struct watching *watching)
@@ -34,27 +46,29 @@ static long visit(u32 i, struct watching *watching)
 	struct watched *watched;
 	struct rb_node *node;
 	struct epitem *item;
+	struct file *file;
+	u64 word;
 
 	barrier_var(at);
 	barrier_var(count);
 	if (at >= STEPS_MAX || count >= WATCHED_MAX)
 		return 1;
-	node = (struct rb_node *)watching->slot->span[at];
+	word = watching->slot->span[at];
+	node = NODE_OF(word);
 	watching->waiting = at;
 	item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
-	watching->slot->window[count] = (u64)BPF_CORE_READ(item, ffd.file);
+	file = BPF_CORE_READ(item, ffd.file);
+	watching->slot->window[count] = (u64)file;
 	watched = &record->watched[count];
 	watched->fd = BPF_CORE_READ(item, ffd.fd);
-	watched->reserved[0] = watched->reserved[1] = watched->reserved[2] = 0;
+	watched->via = VIA_OF(word);
+	watched->reserved[0] = watched->reserved[1] = 0;
 	watching->count = count + 1;
-	push(watching, BPF_CORE_READ(node, rb_left));
-	push(watching, BPF_CORE_READ(node, rb_right));
+	push(watching, BPF_CORE_READ(node, rb_left), VIA_OF(word));
+	push(watching, BPF_CORE_READ(node, rb_right), VIA_OF(word));
+	if ((u64)BPF_CORE_READ(file, f_op) == watching->operations)
+		push(watching, root_of(BPF_CORE_READ(file, private_data)), count + 1);
 	return 0;
-}
-
-static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
-{
-	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
 }
 
 /* The call says that it is one, but the descriptor may be another's by now. */
@@ -80,7 +94,8 @@ __noinline int watch_begin(u64 address)
 	watching.slot = slot_take_accounted(bpf_ktime_get_ns());
 	if (!watching.slot)
 		return -1;
-	push(&watching, root_of(BPF_CORE_READ(file, private_data)));
+	watching.operations = (u64)BPF_CORE_READ(file, f_op);
+	push(&watching, root_of(BPF_CORE_READ(file, private_data)), 0);
 	bpf_loop(STEPS_MAX, visit, &watching, 0);
 	record = (struct rec_watch *)watching.slot->room;
 	record->count = watching.count;

@@ -301,8 +301,26 @@ static __always_inline u64 mix_pointer(u64 mark, const void *pointer, volatile u
 	return mix(mark, *room);
 }
 
+/* The upper nodes of what an open file watches if that is an epoll descriptor, too, as `epoll` is.
+ */
+static __always_inline u64 mix_inner(u64 mark, struct file *epoll, struct file *file, u64 *room)
+{
+	struct eventpoll *inner;
+	struct rb_node *root;
+
+	if (!file || READ(file, f_op) != READ(epoll, f_op))
+		return mark;
+	inner = READ(file, private_data);
+	root = READ(inner, rbr.rb_root.rb_node);
+	if (!root)
+		return mix(mark, 1);
+	mark = mix_pointer(mark, root, room);
+	mark = mix_pointer(mark, READ(root, rb_left), room);
+	return mix_pointer(mark, READ(root, rb_right), room);
+}
+
 /* With what is watched there: its memory is used again as soon as it is not watched any more. */
-static __always_inline u64 mix_node(u64 mark, struct rb_node *node, u64 *room)
+static __always_inline u64 mix_node(u64 mark, struct file *epoll, struct rb_node *node, u64 *room)
 {
 	struct file *file;
 
@@ -310,6 +328,7 @@ static __always_inline u64 mix_node(u64 mark, struct rb_node *node, u64 *room)
 		return mix(mark, 0);
 	file = READ(item_of(node), ffd.file);
 	mark = mix_pointer(mix_pointer(mark, node, room), file, room);
+	mark = mix_inner(mark, epoll, file, room);
 	return mix(mark, READ(file, f_inode, i_ino));
 }
 
@@ -322,11 +341,11 @@ __noinline u64 fd_epoll_mark(u64 address, u64 *room)
 
 	if (!room)
 		return 0;
-	mark = mix_node(mark, root, room);
-	mark = mix_node(mark, READ(epoll, rbr.rb_leftmost), room);
+	mark = mix_node(mark, file, root, room);
+	mark = mix_node(mark, file, READ(epoll, rbr.rb_leftmost), room);
 	if (root) {
-		mark = mix_node(mark, READ(root, rb_left), room);
-		mark = mix_node(mark, READ(root, rb_right), room);
+		mark = mix_node(mark, file, READ(root, rb_left), room);
+		mark = mix_node(mark, file, READ(root, rb_right), room);
 	}
 	return mark | 1;
 }

@@ -200,11 +200,14 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct file_operations;
+
 struct file {
 	struct inode *f_inode;
 	struct address_space *f_mapping;
 	unsigned int f_mode; /* FMODE_* */
 	struct path f_path;
+	const struct file_operations *f_op;
 	void *private_data;
 };
 

@@ -425,8 +425,7 @@ static bool has_listener(const Timeline *timeline, const Thread *strip, size_t i
 	size_t wait = interval_before(thread, strip->intervals.items[i].start_ns + 1);
 	uint32_t object = wait == SIZE_MAX ? OBJECT_NONE : thread_wait_object(thread, wait);
 
-	return object != OBJECT_NONE &&
-	       strstr(timeline->objects.list.items[object].name, "listening");
+	return object != OBJECT_NONE && object_listens(&timeline->objects.list.items[object]);
 }
 
 /* What a server's main thread does: it waits for a request or a signal from outside. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "object_text.h"
+#include "watches.h"
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -102,13 +103,6 @@ char *socket_text(const struct rec_socket *socket)
 
 /* ---- epoll --------------------------------------------------------------------------------- */
 
-static int compare_descriptors(const void *a, const void *b)
-{
-	const struct watched *x = a, *y = b;
-
-	return x->fd < y->fd ? -1 : x->fd > y->fd;
-}
-
 /* Takes the text. */
 static char *append(char *text, const char *separator, const char *more)
 {
@@ -118,20 +112,21 @@ static char *append(char *text, const char *separator, const char *more)
 	return longer;
 }
 
-static char *append_rest(char *text, const struct rec_watch *watch)
+static char *append_rest(char *text, uint32_t count, bool more)
 {
 	_cleanup_free_ char *rest = NULL;
 
-	if (watch->count <= WATCHED_NAMED)
-		return watch->more ? append(text, " and ", "more") : text;
-	rest = xasprintf("%s%" PRIu32 " more", watch->more ? "at least " : "",
-			 (uint32_t)(watch->count - WATCHED_NAMED));
+	if (count <= WATCHED_NAMED)
+		return more ? append(text, " and ", "more") : text;
+	rest = xasprintf("%s%" PRIu32 " more", more ? "at least " : "", count - WATCHED_NAMED);
 	return append(text, " and ", rest);
 }
 
-/* One that watches others itself has no long name: it may be watched by these. */
-static const char *watched_name(const Objects *objects, uint32_t place)
+/* One that watches itself, and of which it is not known what, has no long name: it may change. */
+static const char *watched_name(Objects *objects, const struct watched *watched)
 {
+	uint32_t place = objects_reference(objects, object_kind_of(watched->kind), watched->device,
+					   watched->inode, watched->generation);
 	const Object *object = place == OBJECT_NONE ? NULL : &objects->list.items[place];
 
 	if (!object)
@@ -139,20 +134,36 @@ static const char *watched_name(const Objects *objects, uint32_t place)
 	return object->kind == OBJECT_EPOLL ? "[eventpoll]" : object->name;
 }
 
+/* The kernel lets epoll descriptors watch each other to a depth of five. */
+#define DEPTH_MAX 5
+
+/* "pipe:[7], epoll (tcp 10.0.0.1:80 → …) and 3 more": by way of `via`. */
+static char *list_text(Objects *objects, const struct rec_watch *watch, uint32_t via, int depth)
+{
+	_cleanup_free_ uint32_t *numbers = xcalloc(watch->count + 1, sizeof(*numbers));
+	uint32_t count = watches_sorted(watch, via, numbers);
+	char *text = xstrdup("");
+
+	for (uint32_t i = 0; i < MIN(count, (uint32_t)WATCHED_NAMED); i++) {
+		const char *separator = i == 0 ? "" : ", ";
+		_cleanup_free_ char *inner = NULL, *whole = NULL;
+
+		if (depth < DEPTH_MAX && watches_through(watch, numbers[i])) {
+			inner = list_text(objects, watch, numbers[i] + 1, depth + 1);
+			whole = xasprintf("epoll (%s)", inner);
+		}
+		text = append(text, separator,
+			      whole ? whole : watched_name(objects, &watch->watched[numbers[i]]));
+	}
+	return append_rest(text, count, via == 0 && watch->more);
+}
+
 char *watch_text(Objects *objects, const struct rec_watch *watch)
 {
-	size_t size = watch->count * sizeof(struct watched);
-	_cleanup_free_ struct watched *list = memcpy(xmalloc(size + 1), watch->watched, size);
-	char *text = xstrdup("epoll");
+	_cleanup_free_ char *list = NULL;
 
 	if (watch->count == 0)
-		return append(text, " of ", watch->more ? "something" : "nothing");
-	qsort(list, watch->count, sizeof(*list), compare_descriptors);
-	for (size_t i = 0; i < MIN(watch->count, (u32)WATCHED_NAMED); i++) {
-		uint32_t place =
-			objects_reference(objects, object_kind_of(list[i].kind), list[i].device,
-					  list[i].inode, list[i].generation);
-		text = append(text, i == 0 ? " of " : ", ", watched_name(objects, place));
-	}
-	return append_rest(text, watch);
+		return xasprintf("epoll of %s", watch->more ? "something" : "nothing");
+	list = list_text(objects, watch, 0, 1);
+	return xasprintf("epoll of %s", list);
 }

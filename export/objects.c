@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "objects.h"
+#include "watches.h"
 #include <string.h>
 #include <sys/socket.h>
 
@@ -298,10 +299,38 @@ void objects_add_socket(Objects *objects, const struct rec_socket *record)
 
 void objects_add_watch(Objects *objects, const struct rec_watch *record)
 {
-	keep_told(objects,
-		  objects_reference(objects, OBJECT_EPOLL, record->device, record->inode,
-				    record->generation),
-		  &record->h);
+	uint32_t place = objects_reference(objects, OBJECT_EPOLL, record->device, record->inode,
+					   record->generation);
+	struct record *told;
+
+	if (place == OBJECT_NONE)
+		return;
+	told = objects->list.items[place].told;
+	if (told && told->kind != REC_WATCH) {
+		free(told);
+		told = NULL;
+	}
+	objects->list.items[place].told = &watches_add((struct rec_watch *)told, record)->h;
+}
+
+const struct rec_watch *object_watches(const Object *object)
+{
+	return object->kind == OBJECT_EPOLL && object->told && object->told->kind == REC_WATCH
+		       ? (const struct rec_watch *)object->told
+		       : NULL;
+}
+
+bool object_listens(const Object *object)
+{
+	const struct rec_watch *watch = object_watches(object);
+	uint32_t kinds;
+
+	if (watch) {
+		watches_leaves(watch, &kinds);
+		return kinds & 1U << FD_LISTEN;
+	}
+	return object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET &&
+	       object->told->flags & SOCKET_LISTENS;
 }
 
 void objects_add_futex(Objects *objects, const struct rec_futex *record)

@@ -35,7 +35,8 @@ typedef struct Object {
 	 * "tcp 10.0.0.1:4711 → 10.0.0.2:80"; "pipe:[123]"; never NULL.
 	 */
 	char *name;
-	struct record *told; /* the last REC_SOCKET, REC_WATCH, or REC_FUTEX; may be NULL */
+	struct record *told; /* the last REC_SOCKET or REC_FUTEX; all of REC_WATCH (watches.h); may
+				be NULL */
 	uint32_t alike;	     /* the first one that is called the same, see objects_find_alike */
 } Object;
 
@@ -52,7 +53,7 @@ enum object_kind object_kind_of(enum fd_kind kind);
 
 /*
  * Take what a file is called, where a socket leads to, what epoll watches. The last word counts,
- * unless it says less of a path than an earlier one.
+ * unless it says less of a path than an earlier one; what epoll watches is added up.
  */
 void objects_add_inode(Objects *objects, const struct rec_inode *record);
 void objects_add_socket(Objects *objects, const struct rec_socket *record);
@@ -84,6 +85,12 @@ void object_not_mounted(Object *object, const char *device);
  * each is its own `alike`.
  */
 void objects_find_alike(Objects *objects);
+
+/* All that an epoll descriptor was seen to watch; NULL: it is none, or that is not known. */
+const struct rec_watch *object_watches(const Object *object);
+
+/* Whether it is a socket that listens, or an epoll descriptor that watches one. */
+bool object_listens(const Object *object);
 
 /* OBJECT_NONE of none. */
 static inline uint32_t objects_alike(const Objects *objects, uint32_t object)

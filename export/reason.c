@@ -386,9 +386,9 @@ static enum reason classify_write(uint8_t fd_kind, enum reason otherwise)
 	return otherwise;
 }
 
-static enum reason classify_poll_one(const ReasonFacts *facts)
+static enum reason classify_poll_one(uint8_t fd_kind)
 {
-	switch (facts->fd_kind) {
+	switch (fd_kind) {
 	case FD_CHAR:
 		return REASON_DEVICE;
 	case FD_TTY:
@@ -420,7 +420,7 @@ static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rul
 		return REASON_SLEEP;
 	/* Of so few it is known what all are. */
 	if (facts->fd_count == 1 || (facts->only_thread && facts->fd_count <= POLL_LOOKED_AT))
-		return classify_poll_one(facts);
+		return classify_poll_one(facts->fd_kind);
 	return classify_poll_many(facts, REASON_POLL);
 }
 
@@ -431,7 +431,7 @@ static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *r
 	if ((uint32_t)facts->args[0] == 0 || facts->fd_count == 0)
 		return REASON_SLEEP;
 	*rule = RULE_DESCRIPTOR;
-	return facts->fd_count == 1 ? classify_poll_one(facts)
+	return facts->fd_count == 1 ? classify_poll_one(facts->fd_kind)
 				    : classify_poll_many(facts, REASON_POLL);
 }
 
@@ -440,8 +440,19 @@ static enum reason classify_epoll(const ReasonFacts *facts, enum reason_rule *ru
 	*rule = RULE_DESCRIPTOR;
 	if (facts->fd_count == 0)
 		return REASON_SLEEP;
-	return facts->fd_count == 1 ? classify_poll_one(facts)
+	return facts->fd_count == 1 ? classify_poll_one(facts->fd_kind)
 				    : classify_poll_many(facts, REASON_EPOLL);
+}
+
+enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread)
+{
+	bool is_one_kind = kinds && !(kinds & (kinds - 1));
+
+	if (count == 0)
+		return REASON_SLEEP;
+	if (is_one_kind && (count == 1 || only_thread))
+		return classify_poll_one(__builtin_ctz(kinds));
+	return only_thread && kinds & 1U << FD_INET ? REASON_NETWORK_POLL : REASON_EPOLL;
 }
 
 static enum reason classify_connect(const ReasonFacts *facts)

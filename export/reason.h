@@ -265,6 +265,9 @@ enum sleep_state {
 /* In which state a thread sleeps that switched out with these facts. */
 enum sleep_state reason_sleep_state(const ReasonFacts *facts);
 
+/* What a wait for epoll is by all that it watches: how many, of which kinds (1 << enum fd_kind). */
+enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread);
+
 /* Why a thread that switched out with these facts is blocked. */
 enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule);
 

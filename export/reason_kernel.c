@@ -611,6 +611,25 @@ bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found)
 	return found->level == LEVEL_PRIMITIVE && rule->level != LEVEL_PRIMITIVE;
 }
 
+bool reason_of_poll(enum reason reason)
+{
+	switch (reason) {
+	case REASON_POLL:
+	case REASON_SLEEP:
+	case REASON_TERMINAL:
+	case REASON_DEVICE:
+	case REASON_EVENT:
+	case REASON_PIPE_POLL:
+	case REASON_UNIX_POLL:
+	case REASON_NETWORK_POLL:
+	case REASON_ACCEPT:
+	case REASON_EPOLL:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Whether what was told is one of the kinds that a rule cannot tell apart. */
 static bool confirms(enum reason by_stack, enum reason told)
 {
@@ -624,20 +643,7 @@ static bool confirms(enum reason by_stack, enum reason told)
 	case REASON_JOURNAL:
 		return told == REASON_DISK_SYNC;
 	case REASON_POLL:
-		switch (told) {
-		case REASON_SLEEP:
-		case REASON_TERMINAL:
-		case REASON_DEVICE:
-		case REASON_EVENT:
-		case REASON_PIPE_POLL:
-		case REASON_UNIX_POLL:
-		case REASON_NETWORK_POLL:
-		case REASON_ACCEPT:
-		case REASON_EPOLL:
-			return true;
-		default:
-			return false;
-		}
+		return reason_of_poll(told);
 	default:
 		return false;
 	}

@@ -54,6 +54,9 @@ bool kernel_is_function(const char *known, const char *function);
 /* The rule of a function by its name in a stack, or NULL. */
 const KernelRule *kernel_rule_of(const char *function);
 
+/* Whether a reason is one that descriptors are polled for. */
+bool reason_of_poll(enum reason reason);
+
 /* Whether a reason says no more than the state that the thread slept in: "other". */
 bool reason_unexplained(enum reason reason);
 

@@ -6,6 +6,7 @@
 #include "run_time.h"
 #include "timeline_private.h"
 #include "wait.h"
+#include "watches.h"
 #include <asm/unistd_64.h>
 #include <inttypes.h>
 
@@ -344,6 +345,40 @@ static void explain_go(Explainer *explainer, Thread *thread, size_t i)
 	if (*known == GO_MONITOR + 1 ||
 	    (*known == GO_WITHOUT_WORK + 1 && is_epoll_call(wait->syscall)))
 		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
+}
+
+/* For a command's only thread what it watches is all there is. */
+static bool is_alone(const Timeline *timeline, const Thread *thread)
+{
+	return !timeline->attached && thread->process < timeline->processes.count &&
+	       timeline->processes.items[thread->process].threads.count == 1;
+}
+
+/*
+ * What the switch says is of the moment, and of the descriptor at the root of the kernel's tree.
+ * Waits for one epoll descriptor have one name, by all that it watches in the recording.
+ */
+static void explain_epoll(const Timeline *timeline, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	const struct rec_watch *watch;
+	uint32_t object, kinds, count;
+	enum reason reason;
+
+	if (wait->state != STATE_BLOCKED || !is_epoll_call(wait->syscall) ||
+	    !reason_of_poll(wait->reason))
+		return;
+	object = thread_wait_object(thread, i);
+	if (object == OBJECT_NONE)
+		return;
+	watch = object_watches(&timeline->objects.list.items[object]);
+	if (!watch)
+		return;
+	count = watches_leaves(watch, &kinds);
+	reason = reason_of_epoll(watch->more ? MAX(count, 2U) : count, kinds,
+				 is_alone(timeline, thread));
+	if (reason != wait->reason)
+		thread_explain(thread, i, reason, wait->rule);
 }
 
 /* A timerfd that is polled is told by what it is called: to poll it is an event like others. */
@@ -710,6 +745,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		explain_by_kernel(explainer, thread, i);
 		explain_futex(explainer, thread, i);
+		explain_epoll(explainer->timeline, thread, i);
 		explain_go(explainer, thread, i);
 		explain_timer(explainer, thread, i);
 	}

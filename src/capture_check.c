@@ -160,6 +160,17 @@ static bool check_source(const struct rec_source *source, size_t tail)
 	return nul && source->text_size <= tail - (nul + 1 - source->data);
 }
 
+/* What watches something stands before it in the list. */
+static bool watch_is_good(const struct rec_watch *watch, size_t tail)
+{
+	if (watch->count > tail / sizeof(struct watched))
+		return false;
+	for (uint32_t i = 0; i < watch->count; i++)
+		if (watch->watched[i].via > i)
+			return false;
+	return true;
+}
+
 static bool check_tail(const struct record *record)
 {
 	size_t tail = record->len - fixed_len[record->kind];
@@ -185,7 +196,7 @@ static bool check_tail(const struct record *record)
 	case REC_SOCKET:
 		return ((const struct rec_socket *)record)->size <= tail;
 	case REC_WATCH:
-		return ((const struct rec_watch *)record)->count <= tail / sizeof(struct watched);
+		return watch_is_good((const struct rec_watch *)record, tail);
 	case REC_DEVICE:
 		return ((const struct rec_device *)record)->size <= tail;
 	case REC_META:

@@ -5,6 +5,7 @@ Python does it, and tells the numbers and addresses by fstat(), getsockname() an
 """
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,7 +95,7 @@ with open(path, "w") as file:
         ["[unix socket receive wait]", "unix %s/socket %s" % (folder, ends), unix],
         ["[network receive wait]", "tcp %s → %s %s" % (address(connected), peer, ends), network],
         ["[network receive wait]", "tcp %s → %s %s" % (peer, address(connected), back), back_network],
-        ["[epoll wait]", "epoll of %s, tcp listening on %s" % (pipe, address(wide)), poll],
+        ["[epoll wait]", "epoll of tcp listening on %s, %s" % (address(wide), pipe), poll],
     ], file)
 """
 
@@ -229,13 +230,65 @@ def test_told_again(context):
     report, names = read_report(context, f"{output}.capture"), json.loads(told.read_text())
     one, two, three, *udp, tcp, first, second = names["lasted"]
     check(len(udp) == 2 and min(names["lasted"]) > delay / 4, f"they lasted {names['lasted']}")
-    for reason, parts, ns in (("[pipe poll wait]", names["epoll"], one), ("[epoll wait]", names["epoll"], two + three),
+    epoll = one + two + three  # whichever it watched: of pipes alone, for the only thread that runs
+    for reason, parts, ns in (("[pipe poll wait]", names["epoll"], epoll),
                               ("[network receive wait]", names["udp"], sum(udp)),
                               ("[network receive wait]", names["tcp6"], tcp),
                               ("[file lock wait]", [names["locked"]], first + second)):
         check_parts(report, reason, parts, ns)
-    expect_failure(check_parts, report, "[epoll wait]", [*names["epoll"], names["locked"]], two + three)
-    expect_failure(check_parts, report, "[epoll wait]", names["epoll"], noticeable(3 * (two + three), two + three))
+    expect_failure(check_parts, report, "[pipe poll wait]", [*names["epoll"], names["locked"]], epoll)
+    expect_failure(check_parts, report, "[pipe poll wait]", names["epoll"], noticeable(3 * epoll, epoll))
+    expect_failure(check_parts, report, "[epoll wait]", names["epoll"], two + three)
+
+
+NESTED = TIMED + """
+path, delay = sys.argv[1], float(sys.argv[2])
+pipes = [os.pipe() for _ in range(3)]
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen()
+inner, middle, outer = (select.epoll() for _ in range(3))
+outer.register(pipes[0][0], select.EPOLLIN)
+outer.register(middle.fileno(), select.EPOLLIN)
+middle.register(inner.fileno(), select.EPOLLIN)
+middle.register(pipes[1][0], select.EPOLLIN)
+inner.register(pipes[2][0], select.EPOLLIN)
+lasted = 0
+for number in range(2):
+    child = os.fork()
+    if child == 0:
+        time.sleep(delay)
+        os.write(pipes[2][1], b"x")
+        os._exit(0)
+    lasted += timed(outer.poll)
+    os.waitpid(child, 0)
+    os.read(pipes[2][0], 1)
+    if number == 0:
+        middle.register(server, select.EPOLLIN)
+one, two, three = ("pipe:[%d]" % os.fstat(reader).st_ino for reader, _ in pipes)
+with open(path, "w") as file:
+    json.dump([one, two, "tcp listening on %s:%d" % server.getsockname(), three, lasted], file)
+"""
+
+
+def check_nested(report, reason, one, two, listening, three, ns):
+    """Who was seen at the ends of pipes follows their names."""
+    found = [w for w in report["waited_objects"] if w["reason"] == reason and w["object_kind"] == "epoll"]
+    names = [re.sub(r" \([^():]* [0-9]+[^()]*\)", "", w["object"]) for w in found]
+    check(names == [f"epoll of {one}, epoll ({listening}, {two}, epoll ({three}))"], f"{reason}: {names}")
+    check_timed(names[0], found[0]["ns"], ns, *TOLERANCE)
+
+
+def test_nested_epoll(context):
+    """Epoll descriptors that watch each other; and what the one in the middle watches later on."""
+    script, told, output = (context.path(name) for name in ("nested.py", "told.json", "p.json.gz"))
+    script.write_text(NESTED)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+                     context.random.randint(60, 90) * MS * PATIENCE / 1e9)
+    report, names = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    check_nested(report, "[epoll wait]", *names)
+    expect_failure(check_nested, report, "[epoll wait]", names[1], names[0], *names[2:])
+    expect_failure(check_nested, report, "[epoll wait]", *names[:4], noticeable(2 * names[4], names[4]))
 
 
 def test_how_memory_is_read(context):

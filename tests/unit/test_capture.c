@@ -325,6 +325,11 @@ static void test_malformed_records(void **state)
 			     &(struct watched){}, sizeof(struct watched));
 	((struct rec_watch *)record)->count = 2;
 	put(writer, NULL, record);
+	/* What watches it would stand behind it. */
+	record = make_record(REC_WATCH, 0, 0, offsetof(struct rec_watch, watched),
+			     &(struct watched){.via = 1}, sizeof(struct watched));
+	((struct rec_watch *)record)->count = 1;
+	put(writer, NULL, record);
 	record = make_source("/a.c", "0123456789a", 11);
 	((struct rec_source *)record)->text_size = 12;
 	put(writer, NULL, record);
@@ -339,7 +344,7 @@ static void test_malformed_records(void **state)
 	assert_int_equal(read_all(fixture->path, &stream, &damaged, &counts), 0);
 	assert_false(damaged);
 	assert_int_equal(counts.unknown, 2);
-	assert_int_equal(counts.malformed, 16);
+	assert_int_equal(counts.malformed, 17);
 	assert_int_equal(counts.records, 4);
 	vec_free(&stream);
 }

@@ -436,7 +436,6 @@ static void expect_watch(uint32_t count, uint32_t more, const char *name)
 	Scenario s;
 
 	begin(&s);
-	give(at(&s, 1), &make_watch(2, 0)->h);
 	give(at(&s, 2), &make_watch(count, more)->h);
 	set_object(&s, FD_PIPE, 7);
 	expect_name(&s, EPOLL_WAIT, OBJECT_EPOLL, name);
@@ -454,6 +453,56 @@ static void test_epoll(void **state)
 	expect_watch(16, 1,
 		     "epoll of pipe:[100], pipe:[101], pipe:[102], pipe:[103] and at least "
 		     "12 more");
+}
+
+/* A watch of two descriptors, of which the second one is watched by way of the first. */
+static struct rec_watch *make_nested(uint64_t inner, uint64_t pipe)
+{
+	struct rec_watch *watch = make_watch(2, 0);
+
+	watch->watched[0] =
+		(struct watched){.inode = inner, .device = DEVICE, .fd = 3, .kind = FD_ANON};
+	watch->watched[1] = (struct watched){
+		.inode = pipe, .device = DEVICE, .fd = 4, .kind = FD_PIPE, .via = 1};
+	return watch;
+}
+
+/* Whatever it watched once is in its name, which is the same for all waits. */
+static void test_epoll_that_changes(void **state)
+{
+	Scenario s;
+	struct rec_watch *last = make_watch(1, 0);
+
+	(void)state;
+	last->watched[0] =
+		(struct watched){.inode = 9, .device = DEVICE, .fd = 90, .kind = FD_LISTEN};
+	begin(&s);
+	give(at(&s, 1), &make_watch(2, 0)->h);
+	give(at(&s, 2), &make_watch(4, 0)->h);
+	give(at(&s, 3), &make_watch(0, 0)->h);
+	give(at(&s, 4), &last->h);
+	set_object(&s, FD_PIPE, 7);
+	expect_name(&s, EPOLL_WAIT, OBJECT_EPOLL,
+		    "epoll of socket:[9], pipe:[100], pipe:[101], pipe:[102] and 1 more");
+}
+
+static void test_nested_epoll(void **state)
+{
+	Scenario s;
+
+	(void)state;
+	begin(&s);
+	give(at(&s, 1), &make_nested(50, 100)->h);
+	set_object(&s, FD_PIPE, 7);
+	expect_name(&s, EPOLL_WAIT, OBJECT_EPOLL, "epoll of epoll (pipe:[100])");
+	/* The same inner one with another pipe, and another inner one. */
+	begin(&s);
+	give(at(&s, 1), &make_nested(50, 100)->h);
+	give(at(&s, 2), &make_nested(50, 101)->h);
+	give(at(&s, 3), &make_nested(51, 102)->h);
+	set_object(&s, FD_PIPE, 7);
+	expect_name(&s, EPOLL_WAIT, OBJECT_EPOLL,
+		    "epoll of epoll (pipe:[100], pipe:[101]), epoll (pipe:[102])");
 }
 
 /* Each watches the other one four times: their names do not grow. */
@@ -530,12 +579,20 @@ static void test_alike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	       cmocka_unit_test(test_told_names),
-		cmocka_unit_test(test_nothing_told),   cmocka_unit_test(test_timers),
-		cmocka_unit_test(test_futex),	       cmocka_unit_test(test_socket_text),
-		cmocka_unit_test(test_both_ends),      cmocka_unit_test(test_unix_ends),
-		cmocka_unit_test(test_closed_socket),  cmocka_unit_test(test_epoll),
-		cmocka_unit_test(test_epoll_of_epoll), cmocka_unit_test(test_begun_before),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_told_names),
+		cmocka_unit_test(test_nothing_told),
+		cmocka_unit_test(test_timers),
+		cmocka_unit_test(test_futex),
+		cmocka_unit_test(test_socket_text),
+		cmocka_unit_test(test_both_ends),
+		cmocka_unit_test(test_unix_ends),
+		cmocka_unit_test(test_closed_socket),
+		cmocka_unit_test(test_epoll),
+		cmocka_unit_test(test_epoll_that_changes),
+		cmocka_unit_test(test_nested_epoll),
+		cmocka_unit_test(test_epoll_of_epoll),
+		cmocka_unit_test(test_begun_before),
 		cmocka_unit_test(test_alike),
 	};
 

@@ -372,6 +372,23 @@ static void test_tables_are_complete(void **state)
 }
 
 /* By what include/linux/sched.h has, and ps shows (fs/proc/array.c). */
+static void test_epoll_by_all(void **state)
+{
+	const uint32_t pipe = 1U << FD_PIPE, inet = 1U << FD_INET, listen = 1U << FD_LISTEN;
+
+	(void)state;
+	for (int alone = 0; alone < 2; alone++) {
+		assert_int_equal(reason_of_epoll(0, 0, alone), REASON_SLEEP);
+		assert_int_equal(reason_of_epoll(1, pipe, alone), REASON_PIPE_POLL);
+		assert_int_equal(reason_of_epoll(1, listen, alone), REASON_ACCEPT);
+		assert_int_equal(reason_of_epoll(2, pipe | listen, alone), REASON_EPOLL);
+	}
+	assert_int_equal(reason_of_epoll(2, pipe, false), REASON_EPOLL);
+	assert_int_equal(reason_of_epoll(2, pipe, true), REASON_PIPE_POLL);
+	assert_int_equal(reason_of_epoll(3, pipe | inet, true), REASON_NETWORK_POLL);
+	assert_int_equal(reason_of_epoll(3, pipe | inet, false), REASON_EPOLL);
+}
+
 static void test_sleep_states(void **state)
 {
 	static const struct {
@@ -394,6 +411,7 @@ static void test_sleep_states(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_epoll_by_all),
 	cmocka_unit_test(test_sleep_states),
 	cmocka_unit_test(test_futexes),
 	cmocka_unit_test(test_disk),

@@ -640,7 +640,6 @@ static void test_go(void **state)
 		     "runtime.notetsleepg os/signal.signal_recv os/signal.loop",
 		     REASON_FUTEX, REASON_SIGNAL,
 		     "kernel stack and user stack: os/signal.signal_recv, futex");
-	/* A program's own. */
 	expect_futex(*state, FUTEX_STACK, "runtime.futex.abi0 main.stopm main.main", REASON_FUTEX,
 		     REASON_FUTEX, "kernel stack: futex_do_wait ← do_futex, futex");
 }
@@ -671,7 +670,6 @@ static void test_go_in_other_calls(void **state)
 		  REASON_EPOLL, REASON_EPOLL, true);
 	expect_go(*state, __NR_nanosleep, "runtime.usleep.abi0 runtime.sysmon runtime.mstart1",
 		  REASON_SLEEP, REASON_GO_SCHEDULER, true);
-	/* A moment, to let another thread go on. */
 	expect_go(*state, __NR_nanosleep,
 		  "runtime.usleep.abi0 runtime.runqgrab runtime.findRunnable", REASON_SLEEP,
 		  REASON_SLEEP, false);
