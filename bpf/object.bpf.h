@@ -30,6 +30,11 @@ extern int socket_tell(u64 file);
 /* The same of a socket that the current thread closes, which no file leads to; FD_NONE: of none. */
 extern int socket_tell_closing(struct object_key *ret_key);
 /*
+ * socket.bpf.c: REC_SOCKET of a Unix socket that the current task wants to connect, or to send
+ * from, to the struct sockaddr_un in its memory; `length` is the address's, in bytes.
+ */
+extern int socket_wanted_tell(u64 file, u64 wanted, u32 length);
+/*
  * epoll.bpf.c: REC_WATCH of one, if that was not done since its list became what it is. In between
  * whoever calls tells what is in the list: that is done by loops in no more functions than must be,
  * for all that call each other share 512 bytes of stack. watch_begin() returns the number of the

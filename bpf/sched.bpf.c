@@ -72,6 +72,37 @@ static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 	return fd >= 0 ? fd_file(files_of(prev), fd) : 0;
 }
 
+#define CONNECT 42
+#define SENDTO	44
+#define SENDMSG 46
+
+/*
+ * Where a Unix socket is to lead to: while a connection waits for room in the other end's queue, or
+ * a message for room there, the socket itself does not say.
+ */
+static __always_inline void wanted_tell(struct task_struct *prev, const struct rec_switch *record,
+					u64 file)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+	u64 name[2] = {record->args[1], record->args[2]}; /* its address and length */
+
+	switch (record->syscall) {
+	case CONNECT:
+		break;
+	case SENDTO:
+		name[0] = regs->r8;
+		name[1] = regs->r9;
+		break;
+	case SENDMSG: /* as a struct msghdr begins */
+		if (bpf_probe_read_user(name, sizeof(name), (void *)record->args[1]))
+			return;
+		break;
+	default:
+		return;
+	}
+	socket_wanted_tell(file, name[0], name[1]);
+}
+
 /* What the current task waits for, and what that is called. */
 __noinline int switch_object(struct rec_switch *record)
 {
@@ -91,6 +122,8 @@ __noinline int switch_object(struct rec_switch *record)
 			       OBJECT_KEY(record));
 	if (prev->flags & PF_IO_WORKER)
 		record->fd_kind = kind;
+	else if (kind == FD_UNIX)
+		wanted_tell(prev, record, file);
 	return 0;
 }
 

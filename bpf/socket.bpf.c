@@ -182,4 +182,59 @@ __noinline int socket_tell_closing(struct object_key *ret_key)
 	return FD_INET;
 }
 
+/* The path or name that is wanted stands in the slot, where the record's text is to be. */
+static __always_inline int tell_wanted(struct stack_slot *slot, struct file *file, u16 size)
+{
+	struct rec_socket *record = (struct rec_socket *)slot->room;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	__builtin_memset(record, 0, sizeof(*record));
+	record_init(&record->h, REC_SOCKET,
+		    SOCKET_PEER_PATH | (record->text[0] == '\0' ? SOCKET_ABSTRACT : 0),
+		    sizeof(*record) + PATH_ROOM, bpf_ktime_get_ns());
+	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	record->generation = BPF_CORE_READ(inode, i_generation);
+	record->inode = BPF_CORE_READ(inode, i_ino);
+	record->family = AF_UNIX;
+	record->type = BPF_CORE_READ(sock_of(file), sk_type);
+	record->size = size;
+	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
+}
+
+/* The last one that was told of the socket, so that a wait that is repeated sends nothing. */
+static __always_inline u64 wanted_mark(u64 file, const u64 *text)
+{
+	u64 mark = fd_socket_mark(file);
+
+	for (u32 i = 0; i < PATH_ROOM / sizeof(*text); i++)
+		mark = mix(mark, text[i]);
+	return mark | 1;
+}
+
+__noinline int socket_wanted_tell(u64 address, u64 wanted, u32 length)
+{
+	struct stack_slot *slot;
+	u64 mark, *sent, *text;
+	u16 family = 0;
+
+	length -= PATH_AT;
+	barrier_var(length);
+	if (length == 0 || length > PATH_MAX ||
+	    bpf_probe_read_user(&family, sizeof(family), (void *)wanted) || family != AF_UNIX)
+		return 0;
+	slot = slot_take_accounted(bpf_ktime_get_ns());
+	if (!slot)
+		return 0;
+	text = (u64 *)(slot->room + sizeof(struct rec_socket));
+	__builtin_memset(text, 0, PATH_ROOM);
+	if (!bpf_probe_read_user(text, length, (void *)(wanted + PATH_AT))) {
+		mark = wanted_mark(address, text);
+		sent = sent_place(mark);
+		if (*sent != mark && !tell_wanted(slot, (struct file *)address, length))
+			*sent = mark;
+	}
+	slot_release(slot);
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "GPL";

@@ -105,6 +105,8 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_UNIX_RECEIVE] = {"[unix socket receive wait]", "Unix socket receive wait",
 				 CATEGORY_PIPE},
 	[REASON_UNIX_SEND] = {"[unix socket send wait]", "Unix socket send wait", CATEGORY_PIPE},
+	[REASON_UNIX_CONNECT] = {"[unix socket connection wait]", "Unix socket connection wait",
+				 CATEGORY_PIPE},
 	[REASON_UNIX_POLL] = {"[unix socket poll wait]", "Unix socket poll wait", CATEGORY_PIPE},
 	[REASON_IPC] = {"[IPC wait]", "IPC wait", CATEGORY_PIPE},
 	[REASON_SLEEP] = {"[sleep]", "Sleep", CATEGORY_SLEEP},
@@ -457,7 +459,7 @@ enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread)
 
 static enum reason classify_connect(const ReasonFacts *facts)
 {
-	return facts->fd_kind == FD_UNIX ? REASON_UNIX_SEND : REASON_NETWORK_CONNECT;
+	return facts->fd_kind == FD_UNIX ? REASON_UNIX_CONNECT : REASON_NETWORK_CONNECT;
 }
 
 static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rule)

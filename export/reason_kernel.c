@@ -372,7 +372,7 @@ const KernelRule kernel_rules[] = {
 	{"unix_dgram_recvmsg", REASON_UNIX_RECEIVE, LEVEL_WAIT},
 	{"unix_stream_sendmsg", REASON_UNIX_SEND, LEVEL_WAIT},
 	{"unix_dgram_sendmsg", REASON_UNIX_SEND, LEVEL_WAIT},
-	{"unix_stream_connect", REASON_UNIX_SEND, LEVEL_WAIT},
+	{"unix_stream_connect", REASON_UNIX_CONNECT, LEVEL_WAIT},
 	{"unix_accept", REASON_ACCEPT, LEVEL_WAIT},
 	{"sk_wait_data", REASON_NETWORK_RECEIVE, LEVEL_WAIT},
 	{"tcp_recvmsg_locked", REASON_NETWORK_RECEIVE, LEVEL_WAIT},

@@ -291,6 +291,55 @@ def test_nested_epoll(context):
     expect_failure(check_nested, report, "[epoll wait]", *names[:4], noticeable(2 * names[4], names[4]))
 
 
+FULL = TIMED + """
+import threading
+
+path, folder, delay = sys.argv[1], sys.argv[2], float(sys.argv[3])
+
+def wait(wait, end):
+    thread = threading.Thread(target=lambda: (time.sleep(delay), end()))
+    thread.start()
+    lasted = timed(wait)
+    thread.join()
+    return lasted
+
+told = []
+for place, shown in ((folder + "/", folder + "/"), ("\\0full-%d-" % os.getpid(), "@full-%d-" % os.getpid())):
+    server, first, second = (socket.socket(socket.AF_UNIX) for _ in range(3))
+    server.bind(place + "stream")
+    server.listen(0)
+    first.connect(place + "stream")
+    told.append(["[unix socket connection wait]", shown + "stream",
+                 wait(lambda: second.connect(place + "stream"), server.accept)])
+    reader, writer = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+    reader.bind(place + "datagram")
+    writer.setblocking(False)
+    try:
+        while True:
+            writer.sendto(b"x", place + "datagram")
+    except BlockingIOError:
+        writer.setblocking(True)
+    sends = (lambda: writer.sendto(b"x", place + "datagram"), lambda: writer.sendmsg([b"x"], [], 0, place + "datagram"))
+    lasted = sum(wait(send, lambda: reader.recv(1)) for send in sends)
+    told.append(["[unix socket send wait]", shown + "datagram", lasted])
+with open(path, "w") as file:
+    json.dump([os.getpid(), told], file)
+"""
+
+
+def test_full_unix_sockets(context):
+    """Until there is room in the other end's queue only the call says where a socket is to lead to."""
+    script, told, output = (context.path(name) for name in ("full.py", "told.json", "p.json.gz"))
+    script.write_text(FULL)
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told, context.folder,
+                     context.random.randint(60, 90) * MS * PATIENCE / 1e9)
+    report, (pid, waits) = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    for reason, name, ns in waits:
+        check_parts(report, reason, [f"unix to {name} (", f" {pid})"], ns)
+        expect_failure(check_parts, report, reason, [f"unix to {name}x (", f" {pid})"], ns)
+        expect_failure(check_parts, report, reason, [f"unix to {name} (", f" {pid})"], noticeable(2 * ns, ns))
+
+
 def test_how_memory_is_read(context):
     """By plain loads where the kernel allows it; the calls that older ones need go unnoticed
     else."""

@@ -329,7 +329,7 @@ static void test_others(void **state)
 		     .fd_kind = FD_FILE),
 		WAIT(S, __NR_connect, REASON_NETWORK_CONNECT, RULE_DESCRIPTOR, .args = {3},
 		     .fd_kind = FD_INET),
-		WAIT(S, __NR_connect, REASON_UNIX_SEND, RULE_DESCRIPTOR, .args = {3},
+		WAIT(S, __NR_connect, REASON_UNIX_CONNECT, RULE_DESCRIPTOR, .args = {3},
 		     .fd_kind = FD_UNIX),
 		WAIT(S, __NR_semtimedop, REASON_IPC, RULE_SYSCALL),
 		WAIT(S, __NR_mq_timedreceive, REASON_IPC, RULE_SYSCALL),
