@@ -11,7 +11,7 @@ from limited_cpu import PERIOD_US, LimitedCpu
 
 LEAST_KINDS = 37  # on every kernel that these tests know
 # Who ends a wait, if not the helper: a timer, another thread that had the lock, a child.
-TIMERS = {"sleep", "timer wait", "idle: signal", "idle: io_uring"}
+TIMERS = {"sleep", "timer wait", "idle: signal", "idle: io_uring", "signal wait", "io_uring wait"}
 HOLDERS = {"kernel rwsem wait", "kernel mutex wait", "socket lock wait"}
 LOOPBACK = {"network receive wait", "network send wait", "network poll wait", "accept wait"}
 HELD_BY = {"mutex wait": "helper", "kernel rwsem wait": "holder", "kernel mutex wait": "holder"}
@@ -71,11 +71,22 @@ def check_object(kind, marker, truth, pid, text):
           f"[{kind}] was for {told}, should be {wanted}")
 
 
+def kind_where(kind, leaves, is_on_path):
+    """An idle wait counts if the run waits for its end: for the thread that is the last one to end, say."""
+    counted = kind.removeprefix("idle: ") + " wait"
+    return counted if kind.startswith("idle: ") and is_on_path and f"[{counted}]" in leaves else kind
+
+
+def is_on_path(recording, tid):
+    return any(t["tid"] == tid and t["blocked_ns"] > 0 for t in recording.report["critical_path"]["threads"])
+
+
 def check_wait(recording, truth, share=0.02, absolute=MS):
     kind, begin, end = wait_of(truth)
     begin, end = recording.at(begin), recording.at(end)
     thread = recording.profile.thread(truth["tid"])
     leaves = thread.painted_by(by_leaf, begin, end)
+    kind = kind_where(kind, leaves, is_on_path(recording, truth["tid"]))
     late = sum(ns for leaf, ns in leaves.items() if leaf.startswith("[runnable"))
     got = leaves.get(f"[{kind}]", 0)
     if absolute > MS:
@@ -111,6 +122,14 @@ def test_kinds(context):
     tolerance = (GUEST_SHARE, GUEST_ABSOLUTE) if IN_GUEST else (0.02, MS)
     context.record_and_check("waits", lambda recording: check_waits(recording, *tolerance),
                              **options_of(context))
+
+
+def test_idle_on_path(context):
+    """Elsewhere it is idle, and nothing else is."""
+    leaves = {"[io_uring wait]": MS}
+    check(kind_where("idle: io_uring", leaves, True) == "io_uring wait", "on the path it counts")
+    for kind, on_path in (("idle: io_uring", False), ("idle: signal", True), ("sleep", True)):
+        check(kind_where(kind, leaves, on_path) == kind, f"{kind} is {kind} whatever it looks like")
 
 
 def test_negative(context):
