@@ -244,6 +244,13 @@ enum reason user_reason_of(const char *function, enum teller *ret_teller)
 	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
 }
 
+/* src/thread of musl: by these all of its locks sleep. */
+bool user_is_musl(const char *function)
+{
+	return !strcmp(function, "__timedwait_cp") || !strcmp(function, "__timedwait") ||
+	       !strcmp(function, "__syscall_cp_c");
+}
+
 bool user_has_time_limit(const char *function)
 {
 	size_t length;

@@ -39,6 +39,9 @@ enum go_place {
 };
 enum go_place user_go_place(const char *function);
 
+/* Whether it is one of musl's, a C library, that none else has. */
+bool user_is_musl(const char *function);
+
 /* Whether it waits for a condition variable no longer than it is told to. */
 bool user_has_time_limit(const char *function);
 

@@ -194,6 +194,11 @@ static bool look_for_musl(Explainer *explainer, const Thread *thread, const Inte
 
 	if (functions.count == 0)
 		return false;
+	/* In a program that is linked statically it is no library of its own. */
+	for (size_t i = 0; i < functions.count; i++)
+		if (user_is_musl(
+			    strings_get(&frames->strings, function_name(explainer, &functions, i))))
+			return true;
 	lib = frames->list.items[functions.frames[functions.count - 1]].lib;
 	if (lib == LIBRARY_NONE)
 		return false;

@@ -563,7 +563,6 @@ static void test_futexes_by_user_stack(void **state)
 		     REASON_ONCE, "kernel stack and user stack: __cxa_guard_acquire, futex");
 	expect_futex(*state, FUTEX_STACK, "__pthread_once_slow main", REASON_FUTEX, REASON_ONCE,
 		     "kernel stack and user stack: __pthread_once_slow, futex");
-	/* What is done once may wait itself, by its own means. */
 	expect_futex(*state, FUTEX_STACK, "syscall own_lock set_up __pthread_once_slow main",
 		     REASON_FUTEX, REASON_FUTEX, "kernel stack and user stack: syscall, futex");
 	expect_futex(*state, FUTEX_STACK, "syscall std::counting_semaphore<1l>::acquire() main",
@@ -580,6 +579,8 @@ static void test_futexes_by_user_stack(void **state)
 		     "__condvar_quiesce_and_switch_g1 pthread_cond_signal main", REASON_FUTEX,
 		     REASON_CONDVAR_SIGNAL,
 		     "kernel stack and user stack: __condvar_quiesce_and_switch_g1, futex");
+	expect_futex(*state, NULL, "__timedwait_cp __pthread_cond_timedwait main", REASON_MUTEX,
+		     REASON_CONDVAR, "user stack: __pthread_cond_timedwait, futex");
 	/* Nobody's names. */
 	expect_futex(*state, FUTEX_STACK, "my_sem_wait pthread_mutex_lockers main",
 		     REASON_CONDVAR_OR_SEMAPHORE, REASON_CONDVAR_OR_SEMAPHORE,
@@ -629,7 +630,6 @@ static void test_go(void **state)
 		     "runtime.stoplockedm runtime.schedule runtime.mcall",
 		     REASON_FUTEX, REASON_PARK,
 		     "kernel stack and user stack: runtime.stoplockedm, futex");
-	/* A lock of the run-time system's, which it takes wherever it is. */
 	expect_futex(*state, FUTEX_STACK,
 		     "runtime.futex.abi0 runtime.futexsleep runtime.lock2 runtime.stopm "
 		     "runtime.findRunnable runtime.schedule runtime.mcall",
