@@ -259,6 +259,9 @@ static bool is_rival(const Timeline *timeline, const Place *a, const Place *b)
 
 	if (a == b || a->fork == FORK_NONE || b->fork == FORK_NONE)
 		return false;
+	/* Each thread of a program may wait once where it begins. */
+	if (!b->for_client && b->times < TIMES_MIN && a->times >= TIMES_MIN)
+		return false;
 	shared = shared_frames(timeline, a->stack, b->stack);
 	/* Outside of its outermost loop a thread gets no jobs from clients. */
 	if (b->for_client && shared < a->fork)
@@ -278,6 +281,37 @@ static bool has_rival(const Timeline *timeline, const Places *places, const Plac
 		if (is_rival(timeline, place, &places->items[i]))
 			return true;
 	return false;
+}
+
+/* Where the loops of clients are is clear in the thread that has served most requests. */
+static void share_client_forks(IdleFinder *finder)
+{
+	const Timeline *timeline = finder->timeline;
+	Map most = {}, forks = {};
+
+	for (size_t t = 0; t < timeline->threads.count; t++)
+		for (size_t i = 0; i < finder->places[t].count; i++) {
+			const Place *place = &finder->places[t].items[i];
+			uint64_t key = place_key(&timeline->threads.items[t], place->stack);
+			uint32_t times = map_get(&most, key);
+
+			if (!place->for_client || place->fork == FORK_NONE ||
+			    (times != MAP_NONE && times >= place->times))
+				continue;
+			map_set(&most, key, place->times);
+			map_set(&forks, key, place->fork);
+		}
+	for (size_t t = 0; t < timeline->threads.count; t++)
+		for (size_t i = 0; i < finder->places[t].count; i++) {
+			Place *place = &finder->places[t].items[i];
+			uint32_t fork = map_get(
+				&forks, place_key(&timeline->threads.items[t], place->stack));
+
+			if (fork != MAP_NONE && place->fork != FORK_NONE)
+				place->fork = fork;
+		}
+	map_free(&most);
+	map_free(&forks);
 }
 
 /* Whether it is clear in another thread that those of the process get their jobs there. */
@@ -490,6 +524,7 @@ void idle_find_places(IdleFinder *finder)
 		count_waits(finder, i);
 	for (size_t i = 0; i < count; i++)
 		collect_places(finder, i);
+	share_client_forks(finder);
 	for (size_t i = 0; i < count; i++)
 		settle_places(finder, i);
 	for (size_t i = 0; i < count; i++)

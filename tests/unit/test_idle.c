@@ -457,6 +457,7 @@ static void test_pool(void **state)
 	static const Kind kinds[] = {
 		{'w', "MLC", PEER, REASON_SEMAPHORE, __NR_futex},
 		{'x', "MLX", PEER, REASON_SEMAPHORE, __NR_futex},
+		{'h', "MHC", PEER, REASON_SEMAPHORE, __NR_futex},
 		{'j', "MLJ", PEER, REASON_NONE, -1},
 		{},
 	};
@@ -471,6 +472,11 @@ static void test_pool(void **state)
 	add_thread(&fixture, 3, "wj", kinds);
 	add_thread(&fixture, 4, "wjj", kinds);
 	expect(&fixture, "c..c.");
+	/* Each waits once where it begins: the loop is another one. */
+	begin(&fixture, "hwjwjwj", kinds);
+	add_thread(&fixture, 3, "hwj", kinds);
+	add_thread(&fixture, 4, "hj", kinds);
+	expect(&fixture, "jj.j.j.");
 }
 
 /* A time-out is a part of the wait that goes on after it, if that is at the same place. */
