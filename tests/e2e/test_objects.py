@@ -381,7 +381,7 @@ def test_linger(context):
     script, told, output = (context.path(name) for name in ("linger.py", "told.json", "p.json.gz"))
     script.write_text(LINGER)
     context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
-                     context.random.randint(60, 90) / 1000)
+                     context.random.randint(60, 90) * PATIENCE / 1000)
     report, (ends, ns) = read_report(context, f"{output}.capture"), json.loads(told.read_text())
     check(ns > 30 * MS, f"it lingered for {ns / MS:.1f} ms")
     name = "tcp %s → %s" % tuple(ends)

@@ -394,7 +394,7 @@ static void test_without_work(void **state)
 		begin(&fixture, "pjejtjojujpn", kinds);
 		for (size_t i = 0; i < fixture.timeline->stacks.count; i++)
 			fixture.timeline->stacks.items[i].without_work = !with_work;
-		expect(&fixture, with_work ? "c.c.c.i.c.ci" : "j.j.i.i.c.ji");
+		expect(&fixture, with_work ? "c.c.i.i.c.ci" : "j.j.i.i.c.ji");
 	}
 }
 
