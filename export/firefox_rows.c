@@ -12,7 +12,7 @@
 #define NO_FOLD UINT32_MAX
 
 /* What recording has of running time is gathered until it is worth two rows. */
-#define RECORDING_LEAST_NS 1000
+#define RECORDING_LEAST_NS (NSEC_PER_MSEC / 2)
 
 /* The weight of folded intervals and ticks of one stack that no row has shown yet. */
 typedef struct Fold {
@@ -59,6 +59,7 @@ typedef struct Walk {
 	uint64_t piece_running_ns; /* and the running time before that */
 	uint64_t recording_ns;	   /* recording has so much of what was painted, without a band */
 	uint64_t owed_ns;	   /* and so much of the weights of ticks; */
+	bool paints_recording;	   /* until recording_ns is 0 */
 	uint64_t recorded_ns;	   /* what its bands had of the next tick's */
 	Stretch stretch;
 	Held held;
@@ -293,6 +294,10 @@ static void end_folds(Walk *walk)
 		if (walk->folds.items[i].weight_ns > 0)
 			show(walk, walk->thread->end_ns, walk->running_ns,
 			     walk->folds.items[i].weight_ns, walk->folds.items[i].stack);
+	/* Of a thread that no tick hit; else the last one has had it. */
+	if (walk->owed_ns > 0 && walk->tick_end->last_tick == SIZE_MAX)
+		show(walk, walk->thread->end_ns, walk->running_ns, walk->owed_ns,
+		     recording_stack(walk));
 	vec_free(&walk->folds);
 	map_free(&walk->fold_index);
 }
@@ -420,47 +425,70 @@ static uint64_t before_last_tick(const Walk *walk, const Piece *piece)
 	return MIN(MAX(last->ns, piece->start), piece->end) - piece->start;
 }
 
-/*
- * Takes from the beginning of a piece what recording has of it (of the tick that stands for it,
- * NULL: of a switch-out), when that is enough to be seen. The band has a weight, too, no more than
- * the next tick can give.
- */
-static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
+/* Whether what recording has of running time is painted now; begun with, it is to the end. */
+static bool is_painted(Walk *walk)
 {
-	double share = recording_share(walk->timeline, tick);
-	uint64_t duration = piece->end - piece->start, part, weight;
-	Piece band = {.start = piece->start};
-
-	walk->recording_ns += share * duration;
-	if (piece->rest)
-		walk->owed_ns += share * before_last_tick(walk, piece);
-	part = MIN(walk->recording_ns, duration);
-	if (part == 0 || (part < RECORDING_LEAST_NS && part < duration))
-		return;
-	walk->recording_ns -= part;
-	weight = part;
-	if (piece->rest) {
-		uint64_t room = walk->running_ns + part - walk->tick_running_ns;
-
-		weight = before_last_tick(walk, piece) > 0
-				 ? MIN(walk->owed_ns, room - MIN(room, walk->recorded_ns))
-				 : 0;
-		walk->owed_ns -= weight;
-		walk->recorded_ns += weight;
-	}
-	band.end = piece->start += part;
-	walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
+	if (walk->recording_ns == 0)
+		walk->paints_recording = false;
+	else if (walk->recording_ns >= RECORDING_LEAST_NS || walk->plan->fold_ns > 0)
+		walk->paints_recording = true;
+	return walk->paints_recording;
 }
 
-/* stack: of its first row; end_stack: of its last. */
-static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack)
+/* The weight of a band that is `part` long: no more than the next tick can give. */
+static uint64_t band_weight(Walk *walk, const Piece *piece, uint64_t part)
 {
-	/* A thread that no tick hit carries its running time on the rows at the ends. */
-	if (piece->end > piece->start)
-		walk_band(walk, piece, stack, end_stack,
-			  piece->rest ? 0 : piece->end - piece->start);
-	else
-		walk_ticks(walk, piece, piece->start, piece->end, /* folded= */ false);
+	uint64_t weight = walk->owed_ns, room = walk->running_ns + part - walk->tick_running_ns;
+
+	if (piece->rest) {
+		if (before_last_tick(walk, piece) == 0)
+			return 0;
+		weight = MIN(weight, room - MIN(room, walk->recorded_ns));
+		walk->recorded_ns += weight;
+	}
+	walk->owed_ns -= weight;
+	return weight;
+}
+
+/*
+ * Takes from the beginning of a piece what recording has of it (of the tick that stands for it,
+ * NULL: of a switch-out), when that is enough to be seen. Returns the weight that is left for the
+ * rows at the ends of the piece: 0 where ticks have it.
+ */
+static uint64_t walk_recording(Walk *walk, Piece *piece, const Tick *tick)
+{
+	double share = recording_share(walk->timeline, tick);
+	uint64_t duration = piece->end - piece->start, own = share * duration, part;
+	Piece band = {.start = piece->start};
+
+	walk->recording_ns += own;
+	walk->owed_ns += piece->rest ? share * before_last_tick(walk, piece) : own;
+	if (is_painted(walk)) {
+		uint64_t weight;
+
+		part = MIN(walk->recording_ns, duration);
+		walk->recording_ns -= part;
+		weight = band_weight(walk, piece, part);
+		band.end = piece->start += part;
+		walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
+	}
+	return piece->rest ? 0 : duration - own;
+}
+
+/*
+ * stack: of its first row; end_stack: of its last. A thread that no tick hit carries its running
+ * time on the rows at the ends.
+ */
+static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
+		       uint64_t weight)
+{
+	if (piece->end > piece->start) {
+		walk_band(walk, piece, stack, end_stack, weight);
+		return;
+	}
+	walk_ticks(walk, piece, piece->start, piece->end, /* folded= */ false);
+	if (weight > 0)
+		show_weight(walk, piece->end, walk->running_ns, weight, stack, /* folded= */ false);
 }
 
 static void walk_running(Walk *walk, size_t i)
@@ -476,6 +504,7 @@ static void walk_running(Walk *walk, size_t i)
 		StackRef ref =
 			tick ? tick_stack(walk->timeline, thread, tick) : switch_out_stack(walk, i);
 		uint32_t stack = stack_of(walk, &ref), end_stack = stack;
+		uint64_t weight;
 
 		if (piece.first < piece.last) {
 			ref = tick_stack(walk->timeline, thread,
@@ -485,8 +514,8 @@ static void walk_running(Walk *walk, size_t i)
 		}
 		walk->piece_ns = piece.start;
 		walk->piece_running_ns = walk->running_ns;
-		walk_recording(walk, &piece, tick);
-		walk_piece(walk, &piece, stack, end_stack);
+		weight = walk_recording(walk, &piece, tick);
+		walk_piece(walk, &piece, stack, end_stack, weight);
 	}
 }
 

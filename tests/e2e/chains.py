@@ -24,6 +24,8 @@ LIBRARIES = {"LIBC": ("libc.so", "ld-musl-"), "LOADER": ("ld-linux-", "ld-musl-"
 # takes 20 us emulated.
 SLACK_NS = 50_000 * PATIENCE
 
+RECORDING = "[recording]"  # what recording took of the time of many ticks; none of them is there
+
 # library: its name; pseudo: no code, but what wallprof says of the stack.
 Frame = namedtuple("Frame", "name library category pseudo address")
 
@@ -92,7 +94,7 @@ def events_of(thread):
     for i, state in enumerate(states):
         if state == "running":
             start, ran = None, True
-            if thread.weights[i] > 0:
+            if thread.weights[i] > 0 and thread.leaves[i] != RECORDING:
                 yield i, "tick", thread.times[i]
         elif state == "nobody":
             ran = False
@@ -114,9 +116,10 @@ def until(thread, sample, event, at):
     if event == "switch" or ran(sample - 1):
         return at
     stacks, last = thread.data["samples"]["stack"], sample
-    while last + 1 < len(stacks) and stacks[last + 1] == stacks[sample] and ran(last + 1):
+    while last + 1 < len(stacks) and ran(last + 1) and (
+            stacks[last + 1] == stacks[sample] or thread.leaves[last + 1] == RECORDING):
         last += 1
-        if thread.weights[last] > 0:
+        if thread.weights[last] > 0 and thread.leaves[last] != RECORDING:
             break
     return thread.times[last]
 

@@ -24,7 +24,7 @@ KERNEL = 1 << 63
 WAITS = {(READ, 8): {"eventfd_read"}, (READ, 9): {"pipe_read", "anon_pipe_read"},
          (READ, 10): {"unix_stream_read_generic"}, (POLL, -1): {"do_sys_poll"},
          (EPOLL_WAIT, -1): {"ep_poll", "do_epoll_wait"}}
-FIELDS = struct.Struct("<Hh8xQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
+FIELDS = struct.Struct("<Hh24xQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
 HEAD = struct.Struct("<QIHH")  # id, tgid, count, result
 
 

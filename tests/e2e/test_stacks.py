@@ -31,7 +31,7 @@ def count_references(capture):
         elif kind == SAMPLE:
             references.append((ns, struct.unpack_from("<Q", data, 32)[0]))
         elif kind == SWITCH and flags & SWITCH_PREV:
-            references.append((ns, struct.unpack_from("<Q", data, 48)[0]))
+            references.append((ns, struct.unpack_from("<Q", data, 64)[0]))
         elif kind == STACK and flags & STACK_USER:
             stack, result = struct.unpack_from("<Q6xH", data, 16)
             results.setdefault(stack, result)

@@ -280,7 +280,8 @@ def check_reasons(results):
     """
     case = case_of(results, "waits")
     (truth,) = case.truths
-    recording = SimpleNamespace(profile=case.profile, truth=truth, at=functools.partial(case.at, truth))
+    recording = SimpleNamespace(profile=case.profile, report=case.report, truth=truth,
+                                at=functools.partial(case.at, truth))
     lost = case.report["totals"]["task"]["lost"]
     try:
         test_reasons.check_waits(recording, SHARE, ABSOLUTE)

@@ -4,6 +4,7 @@
 #include "truth.h"
 #include "waits.h"
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -15,8 +16,10 @@ bool set_up_splice_from(struct wait_state *state)
 
 bool set_up_splice_to(struct wait_state *state)
 {
-	state->other = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	return state->other >= 0 && set_up_full_pipe(state);
+	/* Of /dev/zero it is possible since 6.5. */
+	state->other = memfd_create("splice", MFD_CLOEXEC);
+	return state->other >= 0 && write(state->other, "x", 1) == 1 &&
+	       lseek(state->other, 0, SEEK_SET) == 0 && set_up_full_pipe(state);
 }
 
 void wait_splice_from(struct wait_state *state)
