@@ -57,6 +57,7 @@ struct open_faults_map open_faults SEC(".maps");
 struct open_bios_map open_bios SEC(".maps");
 struct open_requests_map open_requests SEC(".maps");
 struct ring_works_map ring_works SEC(".maps");
+struct ring_watches_map ring_watches SEC(".maps");
 struct chunks_map chunks SEC(".maps");
 struct rules_map rules SEC(".maps");
 struct processes_map processes SEC(".maps");

@@ -104,29 +104,13 @@ __noinline int watch_begin(u64 address)
 	return watching.slot->number;
 }
 
-static __always_inline int send(struct stack_slot *slot, const struct object_key *key)
-{
-	struct rec_watch *record = (struct rec_watch *)slot->room;
-	u32 size = record->count;
-
-	barrier_var(size);
-	if (size > WATCHED_MAX)
-		return -1;
-	size = sizeof(*record) + size * sizeof(struct watched);
-	record_init(&record->h, REC_WATCH, 0, size, bpf_ktime_get_ns());
-	record->inode = key->inode;
-	record->device = key->device;
-	record->generation = key->generation;
-	return emit(&bulk_ring, &record->h, size);
-}
-
 __noinline int watch_end(const struct object_key *key, u32 number)
 {
 	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
 
 	if (!slot)
 		return 0;
-	if (key && !send(slot, key))
+	if (key && !watch_send(slot, key, 0))
 		*sent_place(slot->word) = slot->word;
 	slot_release(slot);
 	return 0;

@@ -382,6 +382,8 @@ struct task_io_accounting {
 	u64 write_bytes;
 };
 
+struct io_uring_task;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -410,6 +412,7 @@ struct task_struct {
 	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct io_uring_task *io_uring;
 	void *worker_private; /* of PF_IO_WORKER: struct io_worker */
 	u64 self_exec_id;
 	struct mm_struct *mm;
@@ -426,8 +429,15 @@ struct io_wq_work {
 	int cancel_seq;
 };
 
+struct io_uring_task {
+	struct file *registered_rings[16]; /* IO_RINGFD_REG_MAX */
+};
+
+struct io_ring_ctx;
+
 struct io_kiocb {
 	struct file *file;
+	struct io_ring_ctx *ctx;
 	struct io_wq_work work;
 };
 

@@ -43,10 +43,33 @@ extern int socket_wanted_tell(u64 file, u64 wanted, u32 length);
 extern int watch_begin(u64 file);
 extern int watch_end(const struct object_key *key, u32 slot);
 /*
+ * ring.bpf.c: the ring that the current task waits for in io_uring_enter(), and what its requests
+ * wait for.
+ */
+extern int ring_tell(struct rec_switch *record);
+/*
  * futex.bpf.c: REC_FUTEX of the word that the current process waits for, by its system call, if not
  * done lately.
  */
 extern int futex_tell(struct rec_switch *record);
+
+/* Sends the record in a slot's room, which has its count and what is watched. 0: it was written. */
+static __always_inline int watch_send(struct stack_slot *slot, const struct object_key *key,
+				      u8 flags)
+{
+	struct rec_watch *record = (struct rec_watch *)slot->room;
+	u32 size = record->count;
+
+	barrier_var(size);
+	if (size > WATCHED_MAX)
+		return -1;
+	size = sizeof(*record) + size * sizeof(struct watched);
+	record_init(&record->h, REC_WATCH, flags, size, bpf_ktime_get_ns());
+	record->inode = key->inode;
+	record->device = key->device;
+	record->generation = key->generation;
+	return emit(&bulk_ring, &record->h, size);
+}
 
 static __always_inline void watched_tell(u32 number)
 {

@@ -74,9 +74,13 @@ struct watched {
 };
 #define WATCHED_MAX 16
 
+enum watch_flags {
+	WATCH_RING = 1 << 0, /* an io_uring's requests wait for it */
+};
+
 struct rec_watch {
 	struct record h;
-	u64 inode; /* of the epoll descriptor, as in rec_switch */
+	u64 inode; /* of the epoll descriptor, or of the ring, as in rec_switch */
 	u32 device, generation;
 	u32 count;
 	u32 more;

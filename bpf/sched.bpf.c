@@ -161,7 +161,10 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->prev_state = prev_state;
 	if (blocks) {
 		slept_since[prev->pid & (SLEEPERS - 1)] = SLEPT(prev->pid, ns);
-		switch_object(record);
+		if (record->syscall == IO_URING_ENTER)
+			ring_tell(record);
+		else
+			switch_object(record);
 	} else {
 		record->h.flags |= throttled_flag(prev);
 	}

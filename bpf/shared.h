@@ -111,6 +111,7 @@ struct open_fault {
 #define OPEN_BIOS     (1u << 12)
 #define OPEN_REQUESTS (1u << 12)
 #define RING_WORKS    (1u << 10)
+#define RING_WATCHES  (1u << 10)
 
 /* What became of faults that no record tells. */
 struct fault_counts {

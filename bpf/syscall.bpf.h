@@ -136,6 +136,8 @@ static __always_inline long read_user(struct task_struct *task, enum whose whose
 	return bpf_probe_read_user(to, size, (void *)from);
 }
 
+#define IO_URING_ENTER 426
+
 #define SENDFILE 40 /* it reads what its second argument is a descriptor of */
 
 /* A poll's list, as far as it was gone through. */

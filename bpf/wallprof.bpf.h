@@ -262,6 +262,25 @@ struct ring_works_map {
 	__type(value, struct ring_work);
 };
 
+#define RING_WATCHED_MAX 4
+
+/*
+ * What requests of a ring wait for that are polled: sockets, pipes. Of more the last ones; `count`
+ * are all that there have been, and `told` how many there were when REC_WATCH was sent.
+ */
+struct ring_watch {
+	u32 count, told;
+	struct watched watched[RING_WATCHED_MAX];
+};
+
+/* By the address of its context; what is gone makes way for others. */
+struct ring_watches_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RING_WATCHES);
+	__type(key, u64);
+	__type(value, struct ring_watch);
+};
+
 /* By the address of the request. */
 struct open_requests_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -274,6 +293,7 @@ extern struct open_faults_map open_faults SEC(".maps");
 extern struct open_bios_map open_bios SEC(".maps");
 extern struct open_requests_map open_requests SEC(".maps");
 extern struct ring_works_map ring_works SEC(".maps");
+extern struct ring_watches_map ring_watches SEC(".maps");
 extern struct chunks_map chunks SEC(".maps");
 extern struct rules_map rules SEC(".maps");
 extern struct processes_map processes SEC(".maps");

@@ -160,10 +160,11 @@ static char *list_text(Objects *objects, const struct rec_watch *watch, uint32_t
 
 char *watch_text(Objects *objects, const struct rec_watch *watch)
 {
+	const char *who = watch->h.flags & WATCH_RING ? "io_uring" : "epoll";
 	_cleanup_free_ char *list = NULL;
 
 	if (watch->count == 0)
-		return xasprintf("epoll of %s", watch->more ? "something" : "nothing");
+		return xasprintf("%s of %s", who, watch->more ? "something" : "nothing");
 	list = list_text(objects, watch, 0, 1);
-	return xasprintf("epoll of %s", list);
+	return xasprintf("%s of %s", who, list);
 }

@@ -100,6 +100,31 @@ static void explain_epoll(const Timeline *timeline, Thread *thread, size_t i)
 		thread_explain(thread, i, reason, wait->rule);
 }
 
+/*
+ * A ring whose requests wait for sockets or pipes is waited for as these are polled, unless it was
+ * a request to a disk that ended the wait.
+ */
+static void explain_ring(const Timeline *timeline, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	const struct rec_watch *watch;
+	uint32_t object, kinds, count;
+	enum reason reason;
+
+	if (wait->state != STATE_BLOCKED || wait->reason != REASON_IO_URING ||
+	    thread_wait_request(thread, i) != REQUEST_NONE)
+		return;
+	object = thread_wait_object(thread, i);
+	watch = object == OBJECT_NONE ? NULL
+				      : object_watches(&timeline->objects.list.items[object]);
+	count = watch ? watches_leaves(watch, &kinds) : 0;
+	if (count == 0)
+		return;
+	reason = reason_of_epoll(count, kinds, /* only_thread= */ true);
+	if (reason != REASON_EPOLL)
+		thread_explain(thread, i, reason, wait->rule);
+}
+
 /* A timerfd that is polled is told by what it is called: to poll it is an event like others. */
 static void explain_timer(const Explainer *explainer, Thread *thread, size_t i)
 {
@@ -438,6 +463,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 		explain_by_kernel(explainer, thread, i);
 		wait_explain_futex(explainer, thread, i);
 		explain_epoll(explainer->timeline, thread, i);
+		explain_ring(explainer->timeline, thread, i);
 		wait_explain_go(explainer, thread, i);
 		explain_timer(explainer, thread, i);
 	}

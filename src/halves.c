@@ -61,6 +61,7 @@ static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options,
 	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
 	size_lru_map(skeleton->maps.open_bios, cpu_count);
 	size_lru_map(skeleton->maps.ring_works, cpu_count);
+	size_lru_map(skeleton->maps.ring_watches, cpu_count);
 	if (options->user_stacks == USER_STACKS_TABLES)
 		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
 	else
@@ -159,6 +160,8 @@ static bool is_missing(const struct bpf_program *program, const KernelFacts *ker
 
 	if (!strcmp(name, "on_ring_work"))
 		return !has_tracepoint(kernel, "btf_trace_io_uring_queue_async_work");
+	if (!strcmp(name, "on_ring_poll"))
+		return !has_tracepoint(kernel, "btf_trace_io_uring_poll_arm");
 	if (!strcmp(name, "on_contention"))
 		return !has_tracepoint(kernel, "btf_trace_contention_begin");
 	if (!strcmp(name, "on_socket_state"))

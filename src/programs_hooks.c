@@ -26,6 +26,8 @@ static const Hook hooks[] = {
 	{"on_request_completed", "tp_btf/block_rq_complete", "block I/O", HOOK_OPTIONAL},
 	{"on_ring_work", "tp_btf/io_uring_queue_async_work", "block I/O of io_uring's workers",
 	 HOOK_DISPENSABLE},
+	{"on_ring_poll", "tp_btf/io_uring_poll_arm", "what io_uring's requests wait for",
+	 HOOK_DISPENSABLE},
 	{"on_contention", "tp_btf/contention_begin", "who has the kernel's locks",
 	 HOOK_DISPENSABLE},
 	{"on_socket_state", "tp_btf/inet_sock_set_state", "sockets that are closed",

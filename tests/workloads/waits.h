@@ -114,6 +114,8 @@ void release_permission(struct wait_state *state);
 
 bool set_up_ring(struct wait_state *state);
 void wait_ring(struct wait_state *state);
+bool set_up_ring_of_connection(struct wait_state *state);
+void wait_ring_receive(struct wait_state *state);
 
 /* ---- waits_objects.c: what is waited for --------------------------------------------------- */
 
@@ -121,6 +123,7 @@ void object_fd0(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_fd1(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_connection0(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_connection1(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
+void object_ring(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_epoll(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_word(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);
 void object_static(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE]);

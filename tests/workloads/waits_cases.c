@@ -642,6 +642,8 @@ const WaitCase wait_cases[] = {
 	{"IPC wait", set_up_semaphores, NULL, wait_semaphore, release_semaphore, NULL},
 	{"IPC wait", set_up_queue, NULL, wait_queue, release_queue, NULL},
 	{"idle: io_uring", set_up_ring, NULL, wait_ring, NULL, NULL},
+	{"network poll wait", set_up_ring_of_connection, NULL, wait_ring_receive, release_byte,
+	 object_ring},
 	{"userfaultfd wait", set_up_fault, NULL, wait_fault, release_page, NULL},
 	{"kernel rwsem wait", set_up_inode_lock, hold_by_write, wait_write_at, release_holder,
 	 object_fd0},

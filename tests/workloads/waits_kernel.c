@@ -224,6 +224,23 @@ bool set_up_ring(struct wait_state *state)
 	return error == 0;
 }
 
+bool set_up_ring_of_connection(struct wait_state *state)
+{
+	return make_connection(state) && set_up_ring(state);
+}
+
+void wait_ring_receive(struct wait_state *state)
+{
+	struct io_uring *ring = state->page;
+	struct io_uring_sqe *entry = io_uring_get_sqe(ring);
+	struct io_uring_cqe *done;
+	char byte;
+
+	io_uring_prep_recv(entry, state->fd[0], &byte, 1, 0);
+	io_uring_submit(ring);
+	truth_check(io_uring_wait_cqe(ring, &done) == 0 && done->res == 1, "io_uring_wait_cqe");
+}
+
 void wait_ring(struct wait_state *state)
 {
 	struct io_uring *ring = state->page;

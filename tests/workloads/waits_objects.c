@@ -76,6 +76,14 @@ void object_epoll(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 	snprintf(text, TRUTH_OBJECT_SIZE, "epoll of %.100s, [eventfd]", pipe);
 }
 
+void object_ring(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
+{
+	char connection[TRUTH_OBJECT_SIZE];
+
+	tell_connection(state->fd[0], connection);
+	snprintf(text, TRUTH_OBJECT_SIZE, "io_uring of %.200s", connection);
+}
+
 void object_word(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
 	snprintf(text, TRUTH_OBJECT_SIZE, "0x%" PRIxPTR " (anonymous memory)",
