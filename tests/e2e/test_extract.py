@@ -51,7 +51,7 @@ def check_workers(profile, report, name, root):
     in the kernel, where it always does; and out of a retpoline the kernel itself does not unwind
     (arch/x86/lib/retpoline.S: UNWIND_HINT_UNDEFINED)."""
     in_kernel = root == "ret_from_fork"
-    nowhere = ("[runnable: ", "[unknown: ", "[truncated: unreadable stack]",
+    nowhere = ("[runnable: ", "[unknown: ", "[recording]", "[truncated: unreadable stack]",
                "[truncated: process is ending]", *(("[kernel]",) if in_kernel else ()),
                "__x86_indirect_thunk_", "__pi___x86_indirect_thunk_",
                *(("[no stack]",) if report["contradictions"] and not in_kernel else ()))
