@@ -58,9 +58,8 @@ typedef struct Walk {
 	uint64_t piece_ns;	   /* where the current piece began, with recording's part of it, */
 	uint64_t piece_running_ns; /* and the running time before that */
 	uint64_t recording_ns;	   /* recording has so much of what was painted, without a band */
-	uint64_t owed_ns;	   /* and so much of the weights of ticks; */
+	uint64_t owed_ns;	   /* and so much of the weights, which no row has shown */
 	bool paints_recording;	   /* until recording_ns is 0 */
-	uint64_t recorded_ns;	   /* what its bands had of the next tick's */
 	Stretch stretch;
 	Held held;
 	Map fold_index; /* stack -> folds */
@@ -275,6 +274,23 @@ static uint64_t begin_interval(Walk *walk, uint32_t stack, uint64_t start, uint6
 	return from;
 }
 
+static void show_weight(Walk *walk, uint64_t ns, uint64_t running, uint64_t weight, uint32_t stack,
+			bool folded)
+{
+	if (folded || weight < walk->plan->fold_ns)
+		fold_weight(walk, stack, weight);
+	else
+		show(walk, ns, running, weight, stack);
+}
+
+/* Shows all that recording has by now, where there is no band of its. */
+static void show_owed(Walk *walk, uint64_t ns, uint64_t running, bool folded)
+{
+	if (walk->owed_ns > 0)
+		show_weight(walk, ns, running, walk->owed_ns, recording_stack(walk), folded);
+	walk->owed_ns = 0;
+}
+
 static void begin_folds(Walk *walk)
 {
 	walk->paint.painted_ns = walk->thread->start_ns;
@@ -290,14 +306,12 @@ static void end_folds(Walk *walk)
 	if (walk->plan->fold_ns > 0 && walk->thread->end_ns > walk->paint.painted_ns)
 		pay_debts(walk, walk->thread->end_ns, 1);
 	release(walk, walk->held.edge_ns);
+	/* Of a thread that no tick hit; else it went with the last one. */
+	show_owed(walk, walk->thread->end_ns, walk->running_ns, /* folded= */ false);
 	for (size_t i = 0; i < walk->folds.count; i++)
 		if (walk->folds.items[i].weight_ns > 0)
 			show(walk, walk->thread->end_ns, walk->running_ns,
 			     walk->folds.items[i].weight_ns, walk->folds.items[i].stack);
-	/* Of a thread that no tick hit; else the last one has had it. */
-	if (walk->owed_ns > 0 && walk->tick_end->last_tick == SIZE_MAX)
-		show(walk, walk->thread->end_ns, walk->running_ns, walk->owed_ns,
-		     recording_stack(walk));
 	vec_free(&walk->folds);
 	map_free(&walk->fold_index);
 }
@@ -336,30 +350,14 @@ static void walk_wait(Walk *walk, size_t i)
 			       .stack = stack});
 }
 
-static void show_weight(Walk *walk, uint64_t ns, uint64_t running, uint64_t weight, uint32_t stack,
-			bool folded)
+/* Takes off a weight what recording has of it (of a tick; NULL: of a switch-out). */
+static uint64_t own_weight(Walk *walk, const Tick *tick, uint64_t weight)
 {
-	if (folded || weight < walk->plan->fold_ns)
-		fold_weight(walk, stack, weight);
-	else
-		show(walk, ns, running, weight, stack);
-}
+	uint64_t part = recording_share(walk->timeline, tick) * weight;
 
-/*
- * What is left of a tick's weight, of which recording has had what its bands were given. The last
- * tick stands for what comes after it, too, where bands are given nothing.
- */
-static uint64_t own_weight(Walk *walk, const Tick *tick, uint64_t weight, uint64_t rest)
-{
-	uint64_t owed = walk->owed_ns + recording_share(walk->timeline, tick) * rest;
-
-	if (tick == &walk->thread->ticks.items[walk->tick_end->last_tick]) {
-		walk->owed_ns = MIN(owed, weight - walk->recorded_ns);
-		weight -= walk->owed_ns;
-	}
-	weight -= walk->recorded_ns;
-	walk->recorded_ns = 0;
-	return weight;
+	part = MIN(part, weight);
+	walk->owed_ns += part;
+	return weight - part;
 }
 
 /* Between `first` and `last` the rows of ticks are shown; the weights are not if folded. */
@@ -376,11 +374,10 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 			until = walk->tick_end->running_ns;
 		weight = until - MIN(until, walk->tick_running_ns);
 		walk->tick_running_ns += weight;
-		weight = own_weight(walk, tick, weight, until - running);
+		weight = own_weight(walk, tick, weight);
 		running = MAX(running, walk->running_ns);
-		if (k == walk->tick_end->last_tick && walk->owed_ns > 0)
-			show_weight(walk, ns, running, walk->owed_ns, recording_stack(walk),
-				    folded);
+		if (k == walk->tick_end->last_tick)
+			show_owed(walk, ns, running, folded);
 		show_weight(walk, ns, running, weight, stack, folded);
 		if (!folded)
 			show_ready(walk, tables_leaf_category(walk->tables, stack), ns, running);
@@ -417,14 +414,6 @@ static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t e
 			       .stack = end_stack});
 }
 
-/* How much of a piece lies before the thread's last tick. */
-static uint64_t before_last_tick(const Walk *walk, const Piece *piece)
-{
-	const Tick *last = &walk->thread->ticks.items[walk->tick_end->last_tick];
-
-	return MIN(MAX(last->ns, piece->start), piece->end) - piece->start;
-}
-
 /* Whether what recording has of running time is painted now; begun with, it is to the end. */
 static bool is_painted(Walk *walk)
 {
@@ -435,49 +424,30 @@ static bool is_painted(Walk *walk)
 	return walk->paints_recording;
 }
 
-/* The weight of a band that is `part` long: no more than the next tick can give. */
-static uint64_t band_weight(Walk *walk, const Piece *piece, uint64_t part)
-{
-	uint64_t weight = walk->owed_ns, room = walk->running_ns + part - walk->tick_running_ns;
-
-	if (piece->rest) {
-		if (before_last_tick(walk, piece) == 0)
-			return 0;
-		weight = MIN(weight, room - MIN(room, walk->recorded_ns));
-		walk->recorded_ns += weight;
-	}
-	walk->owed_ns -= weight;
-	return weight;
-}
-
 /*
  * Takes from the beginning of a piece what recording has of it (of the tick that stands for it,
- * NULL: of a switch-out), when that is enough to be seen. Returns the weight that is left for the
- * rows at the ends of the piece: 0 where ticks have it.
+ * NULL: of a switch-out), when that is enough to be seen. The band has what was taken off weights
+ * since the last one.
  */
-static uint64_t walk_recording(Walk *walk, Piece *piece, const Tick *tick)
+static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 {
-	double share = recording_share(walk->timeline, tick);
-	uint64_t duration = piece->end - piece->start, own = share * duration, part;
+	uint64_t duration = piece->end - piece->start, part, weight;
 	Piece band = {.start = piece->start};
 
-	walk->recording_ns += own;
-	walk->owed_ns += piece->rest ? share * before_last_tick(walk, piece) : own;
-	if (is_painted(walk)) {
-		uint64_t weight;
-
-		part = MIN(walk->recording_ns, duration);
-		walk->recording_ns -= part;
-		weight = band_weight(walk, piece, part);
-		band.end = piece->start += part;
-		walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
-	}
-	return piece->rest ? 0 : duration - own;
+	walk->recording_ns += recording_share(walk->timeline, tick) * duration;
+	if (!is_painted(walk))
+		return;
+	part = MIN(walk->recording_ns, duration);
+	walk->recording_ns -= part;
+	weight = walk->owed_ns;
+	walk->owed_ns = 0;
+	band.end = piece->start += part;
+	walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
 }
 
 /*
- * stack: of its first row; end_stack: of its last. A thread that no tick hit carries its running
- * time on the rows at the ends.
+ * stack: of its first row; end_stack: of its last; weight: of both, where no tick of the thread has
+ * it.
  */
 static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
 		       uint64_t weight)
@@ -514,7 +484,8 @@ static void walk_running(Walk *walk, size_t i)
 		}
 		walk->piece_ns = piece.start;
 		walk->piece_running_ns = walk->running_ns;
-		weight = walk_recording(walk, &piece, tick);
+		weight = tick ? 0 : own_weight(walk, NULL, piece.end - piece.start);
+		walk_recording(walk, &piece, tick);
 		walk_piece(walk, &piece, stack, end_stack, weight);
 	}
 }

@@ -120,6 +120,7 @@ static void add_row(void *user, const Row *row)
 	Sum *sum = user;
 	enum category category = tables_leaf_category(sum->tables, row->stack);
 
+	assert_true(row->weight_ns <= 1000 * MS);
 	if (category == CATEGORY_USER || category == CATEGORY_KERNEL ||
 	    category == CATEGORY_RECORDING)
 		sum->running_ns += row->weight_ns;
