@@ -8,7 +8,8 @@
  * CPU (switch_account()), which is where that run ends.
  *
  * Left out is what takes less than reading the clock does: programs that end at once since no
- * target is concerned, on_softirq, on_migrate, and what the kernel does around every program.
+ * target is concerned, on_softirq, on_migrate, on_socket_state, and what the kernel does around
+ * every program.
  */
 #ifndef WALLPROF_COST_BPF_H
 #define WALLPROF_COST_BPF_H

@@ -59,9 +59,9 @@ struct rec_switch {
 			   writes to */
 	/*
 	 * What recording took of the time that prev ran since the switch before this one on the
-	 * CPU: of that switch itself, which came after its time was taken, and of all else. As much
-	 * as there is room for, in units of 16 ns (SWITCH_NS()), as are the last two of this part,
-	 * and of 256 ns (SWITCH_RUN_NS(); what is less is told with the next switch).
+	 * CPU: of that switch itself, which came after its time was taken (as much as there is room
+	 * for, in units of 16 ns, as are the last two of this part: SWITCH_NS()), and of all else
+	 * (SWITCH_RUN_NS(); what is less than a unit goes out with the next switch).
 	 */
 	u16 own_in, own_run;
 	/*
@@ -70,9 +70,8 @@ struct rec_switch {
 	 */
 	u32 interrupts_ns, stolen_ns;
 	/*
-	 * For how long up to this switch every one on this CPU has a record; 0: not known, as when
-	 * a target comes to it that did not wait there, and of the whole system, where it is so at
-	 * all times.
+	 * For how long up to this switch every one on this CPU has a record; 0: not known. It is
+	 * not used in a recording of the whole system, where every switch has one.
 	 */
 	u32 complete_for;
 	/*
@@ -110,9 +109,15 @@ struct rec_switch {
 #define SWITCH_OUT_LEN	 104 /* with SWITCH_HAS_OUT */
 
 /* Fields of rec_switch that are in units of 16 ns. */
-#define SWITCH_NS(units)     ((u64)(units) << 4)
-#define SWITCH_UNITS(ns)     ((ns) >> 4)
-#define SWITCH_RUN_NS(units) ((u64)(units) << 8)
+#define SWITCH_NS(units) ((u64)(units) << 4)
+#define SWITCH_UNITS(ns) ((ns) >> 4)
+/* rec_switch::own_run in ns: with the top bit, in a coarser unit. */
+#define SWITCH_RUN_SHIFT	8
+#define SWITCH_RUN_COARSE_SHIFT 16
+#define SWITCH_RUN_COARSE	0x8000U
+#define SWITCH_RUN_NS(units)                                                                       \
+	((units)&SWITCH_RUN_COARSE ? (u64)((units) ^ SWITCH_RUN_COARSE) << SWITCH_RUN_COARSE_SHIFT \
+				   : (u64)(units) << SWITCH_RUN_SHIFT)
 
 /* rec_switch::lock. As SWITCH_KERNEL_LOCK, it may have been long before. */
 enum switch_lock {

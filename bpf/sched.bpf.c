@@ -9,9 +9,9 @@
 #include "cgroup.bpf.h"
 #include "context.bpf.h"
 #include "cost.bpf.h"
+#include "cpu_wait.bpf.h"
 #include "fault.bpf.h"
 #include "object.bpf.h"
-#include "rivals.bpf.h"
 #include "syscall.bpf.h"
 
 static __always_inline u16 switch_seq(struct task_struct *task)
@@ -316,27 +316,57 @@ static __always_inline void count_taken(struct rec_switch *record, struct cpu_ac
 	}
 }
 
-/* In the record's units, 0 only of 0 ns. */
+/* In the record's units; as many as there is room for. */
 static __always_inline u32 units_of(u64 ns, u32 most)
 {
-	u64 units = SWITCH_UNITS(ns + SWITCH_NS(1) - 1);
+	u64 units = SWITCH_UNITS(ns);
 
 	return units < most ? units : most;
 }
 
-/* Who comes in waits no more for a CPU, and who goes out may begin to. */
-static __always_inline void count_rivals(struct rec_switch *record, bool runnable)
+/* In units of 256 ns, or where these are too many in others; the rest stays. */
+static __always_inline u16 take_own_run(struct cpu_account *account)
+{
+	u64 ns = account->own_run_ns, units = ns >> SWITCH_RUN_SHIFT;
+	u64 coarse = ns >> SWITCH_RUN_COARSE_SHIFT;
+
+	if (units < SWITCH_RUN_COARSE) {
+		account->own_run_ns = ns & ((1ULL << SWITCH_RUN_SHIFT) - 1);
+		return units;
+	}
+	account->own_run_ns = ns & ((1ULL << SWITCH_RUN_COARSE_SHIFT) - 1);
+	return SWITCH_RUN_COARSE | (coarse < SWITCH_RUN_COARSE ? coarse : SWITCH_RUN_COARSE - 1);
+}
+
+/* The target that comes in ends its wait for a CPU, and the one that goes out may begin one. */
+static __always_inline void count_waits(struct rec_switch *record, struct cpu_account *account,
+					bool runnable)
 {
 	u8 flags = record->h.flags;
 
 	if (setting_whole_system)
 		return;
 	if (flags & SWITCH_NEXT)
-		rivals_wait_ended(record->next_tid);
+		cpu_wait_end(record->next_tid);
 	if (flags & SWITCH_PREV && runnable)
-		rivals_wait(record->prev_tid, record->h.cpu, record->h.ns);
+		cpu_wait_begin(record->prev_tid, record->h.cpu, record->h.ns);
 	else if (flags & SWITCH_PREV)
-		rivals_wait_ended(record->prev_tid);
+		cpu_wait_end(record->prev_tid);
+	if (!record->next_tid)
+		account->waiting = 0;
+}
+
+/* When the target that comes in was moved to this CPU's queue. */
+static __always_inline void take_move(struct rec_switch *record)
+{
+	u64 *word = &moved[record->next_tid & (SLEEPERS - 1)], ns = MOVED_NS(*word);
+
+	if (MOVED_TID(*word) != record->next_tid || ns >= record->h.ns)
+		return;
+	record->moved_before = units_of(record->h.ns - ns, ~0U);
+	if (MOVED_AGAIN(*word) || record->moved_before == ~0U)
+		record->parts = SWITCH_MOVED_AGAIN;
+	*word = 0;
 }
 
 /*
@@ -346,29 +376,22 @@ static __always_inline void count_rivals(struct rec_switch *record, bool runnabl
 __noinline int switch_account(struct rec_switch *record, u32 runnable)
 {
 	struct cpu_account *account = cpu_account();
-	u64 *word;
+	u64 since_ns;
 
 	if (!record || !account)
 		return 0;
-	if (record->h.flags & SWITCH_NEXT) {
-		word = &moved[record->next_tid & (SLEEPERS - 1)];
-		if (*word)
-			record->moved_before = units_of(record->h.ns - MOVED_NS(*word), ~0U);
-		record->parts = MOVED_AGAIN(*word) * SWITCH_MOVED_AGAIN;
-		*word = 0;
-	}
+	if (record->h.flags & SWITCH_NEXT)
+		take_move(record);
 	record->own_in = units_of(account->own_in_ns, 0xffff);
-	if (account->own_run_ns < SWITCH_RUN_NS(0x10000))
-		record->own_run = account->own_run_ns >> 8;
-	else
-		record->own_run = 0xffff;
-	account->own_run_ns &= SWITCH_RUN_NS(1) - 1;
+	record->own_run = take_own_run(account);
 	account->own_in_ns = 0;
 	account->switched_ns = record->h.ns;
-	if (account->waiting > 0 && account->waiting_since_ns)
-		record->complete_for = units_of(record->h.ns - account->waiting_since_ns, ~0U);
+	/* It may have begun after this switch's time was taken. */
+	since_ns = CPU_WAIT_NS(account->waiting);
+	if (since_ns && since_ns < record->h.ns)
+		record->complete_for = units_of(record->h.ns - since_ns, ~0U);
 	count_taken(record, account);
-	count_rivals(record, runnable);
+	count_waits(record, account, runnable);
 	return 0;
 }
 
@@ -403,7 +426,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	bool out = is_target(prev), in = is_target(next);
 	struct rec_switch record;
 
-	if (!out && !in && !setting_whole_system && !rivals_wanted(next))
+	if (!out && !in && !setting_whole_system && !cpu_is_awaited(next))
 		return 0;
 	__builtin_memset(&record, 0, sizeof(record));
 	record_init(&record.h, REC_SWITCH, (in ? SWITCH_NEXT : 0) | (out ? SWITCH_PREV : 0),
@@ -473,6 +496,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!is_target(task))
 		return 0;
+	/* First, so that the wait is not older than what is recorded of that CPU. */
+	if (!setting_whole_system)
+		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
 	ns = bpf_ktime_get_ns();
 	record_init(&record.h, REC_WAKING, waking_context(&vector), WAKING_SHORT_LEN, ns);
 	record.vector = vector;
@@ -483,8 +509,6 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	emit(&sched_ring, &record.h,
 	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
 	describe_waker(waker, record.h.flags, ns);
-	if (!setting_whole_system)
-		rivals_wait(task->pid, last_cpu_of(task), ns);
 	cost_add(ns);
 	return 0;
 }
@@ -560,10 +584,10 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	}
 	if ((u32)task->tgid == command_tgid)
 		__sync_fetch_and_add(&command_threads, 1);
+	if (!setting_whole_system)
+		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
 	emit_task(task, TASK_BIRTH, creator->pid, bpf_ktime_get_ns());
 	emit_waking_new(task, bpf_ktime_get_ns());
-	if (!setting_whole_system)
-		rivals_wait(task->pid, last_cpu_of(task), begin_ns);
 	cost_add(begin_ns);
 	return 0;
 }

@@ -86,10 +86,24 @@ struct closing {
 #define WAITS_ON(cpu)	   ((cpu) + 1)
 #define WAITS_ON_CPU(word) ((word)-1)
 
-/* When a runnable target was moved to another CPU, at the same places; 0 = it was not. */
-#define MOVED(ns, again)  ((ns) << 1 | (again))
-#define MOVED_NS(word)	  ((word) >> 1)
-#define MOVED_AGAIN(word) ((word)&1)
+/*
+ * When a runnable target was moved to another CPU's queue, at the same places: its tid, the time in
+ * units of 1024 ns (71 years), and whether it had been moved before. 0 = it was not.
+ */
+#define MOVED(tid, ns, again) ((u64)(tid) << SLEPT_TIME_BITS | (((ns) >> 10) + 1) << 1 | (again))
+#define MOVED_TID(word)	      SLEPT_TID(word)
+#define MOVED_NS(word)	      (((word) >> 1 & ((1ULL << (SLEPT_TIME_BITS - 1)) - 1)) << 10)
+#define MOVED_AGAIN(word)     ((word)&1)
+
+/*
+ * How many targets wait for a CPU, and above that since when there was no moment without one, in
+ * units of 16 ns (833 days); 0 there: not known.
+ */
+#define CPU_WAITS_BITS	  12
+#define CPU_WAITS_MAX	  ((1U << CPU_WAITS_BITS) - 1)
+#define CPU_WAITS(word)	  ((word)&CPU_WAITS_MAX)
+#define CPU_WAIT_TIME(ns) ((ns) >> 4)
+#define CPU_WAIT_NS(word) ((word) >> CPU_WAITS_BITS << 4)
 
 /* A fault that a task is in, or was in last. */
 struct open_fault {
@@ -144,12 +158,11 @@ struct cpu_account {
 	u64 known_again[AGAIN_KINDS];
 	u64 target_ns;	 /* when a target was last switched to here, or hit by a tick */
 	u64 ticks_rest;	 /* enum ticks_rest; or else since when a target has had none here */
-	u64 switched_ns; /* the last switch that was recorded here, and since then: */
-	u64 own_in_ns;	 /* what its program took (cost.bpf.h), and what all others did */
-	u64 own_run_ns;
-	u64 interrupts_ns, stolen_ns; /* its accounts of time that no task had, */
-	s64 waiting;		      /* targets that are runnable here; rivals.bpf.h */
-	u64 waiting_since_ns;	      /* since when without a pause, 0 = not known */
+	u64 switched_ns; /* the last switch that was recorded here */
+	u64 own_in_ns;	 /* what its program took, and what all others have taken since then: */
+	u64 own_run_ns;	 /* cost.bpf.h */
+	u64 interrupts_ns, stolen_ns; /* the kernel's accounts of time that no task had */
+	u64 waiting;	/* CPU_WAITS() and CPU_WAIT_NS(): targets that are runnable here */
 	u8 softirq;	/* the last soft interrupt that began here, its vector + 1; softirq.bpf.c */
 	u8 softirq_own; /* it was the current task's own doing */
 	u8 reserved[6];

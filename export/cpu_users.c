@@ -267,7 +267,7 @@ static void add_moved(Division *division, const Thread *thread, size_t i, uint64
 	else
 		add_part(division, CPU_MIGRATED, moved_ns - start_ns);
 	if (moved_ns < end_ns)
-		add_runs(division, thread->intervals.items[i + 1].cpu, moved_ns, end_ns);
+		add_runs(division, move->cpu, moved_ns, end_ns);
 }
 
 void cpu_users_divide(const Timeline *timeline, const Thread *thread, size_t i, CpuParts *parts)

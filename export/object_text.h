@@ -13,7 +13,8 @@
  */
 char *socket_text(const struct rec_socket *socket);
 
-/* "io_uring of …", "epoll of tcp listening on 0.0.0.0:80, pipe:[7] and 3 more"; to be freed. Refers to objects. */
+/* "io_uring of …", "epoll of tcp listening on 0.0.0.0:80, pipe:[7] and 3 more"; to be freed. Refers
+ * to objects. */
 char *watch_text(Objects *objects, const struct rec_watch *watch);
 
 #endif

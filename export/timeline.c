@@ -67,7 +67,8 @@ static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_swit
 	uint64_t switch_ns = SWITCH_NS(record->own_in);
 	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
 
-	if (!in_window(builder, record->h.ns))
+	/* Of a thread that is not asked for neither of the two. */
+	if (!in_window(builder, record->h.ns) || (!life && record->h.flags & SWITCH_PREV))
 		return;
 	if (!life) {
 		builder->timeline->cost_outside_ns += switch_ns + others_ns;
@@ -75,6 +76,20 @@ static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_swit
 	}
 	life->thread.recording.switches_ns += switch_ns;
 	life->thread.recording.others_ns += others_ns;
+}
+
+/* Of the wait that the switch ends. */
+static void add_move(Life *life, const SwitchSide *side, const struct rec_switch *record)
+{
+	const Interval *last = life->thread.intervals.count ? chain_last(life) : NULL;
+
+	if (last && last->state == STATE_RUNNABLE)
+		*vec_push(&life->thread.queue_moves) = (QueueMove){
+			.start_ns = last->start_ns,
+			.ns = side->ns - MIN(side->ns, SWITCH_NS(record->moved_before)),
+			.cpu = side->cpu,
+			.again = record->parts & SWITCH_MOVED_AGAIN,
+		};
 }
 
 static void add_switch(TimelineBuilder *builder, const struct rec_switch *record)
@@ -103,9 +118,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		builder->timeline->events += in_window(builder, side.ns);
 		life = tasks_life_switch(builder, &side);
 		if (life && record->moved_before)
-			*vec_push(&life->thread.queue_moves) = (QueueMove){
-				side.ns, side.ns - MIN(side.ns, SWITCH_NS(record->moved_before)),
-				record->parts & SWITCH_MOVED_AGAIN};
+			add_move(life, &side, record);
 		if (life)
 			chain_switch_in(builder, life, &side);
 	}
@@ -213,7 +226,7 @@ static void set_own_code(Timeline *timeline, char *text)
 		unsigned long long start;
 		unsigned int size;
 
-		if (sscanf(word, "%llx+%x", &start, &size) == 2)
+		if (sscanf(word, "%llx+%x", &start, &size) == 2 && start + size > start)
 			*vec_push(&timeline->own_code) = (AddressRange){start, start + size};
 	}
 	if (timeline->own_code.count > 1)
@@ -410,11 +423,11 @@ const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
 
 const QueueMove *thread_queue_move(const Thread *thread, size_t interval)
 {
-	uint64_t ns = interval_end(thread, interval);
+	uint64_t ns = thread->intervals.items[interval].start_ns;
 	size_t at = partition_point(middle, thread->queue_moves.count,
-				    thread->queue_moves.items[middle].end_ns < ns);
+				    thread->queue_moves.items[middle].start_ns < ns);
 
-	return at < thread->queue_moves.count && thread->queue_moves.items[at].end_ns == ns
+	return at < thread->queue_moves.count && thread->queue_moves.items[at].start_ns == ns
 		       ? &thread->queue_moves.items[at]
 		       : NULL;
 }

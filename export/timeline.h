@@ -110,9 +110,10 @@ typedef struct RequestWait {
 
 /* A runnable thread was moved to the queue of another CPU, which it then got. */
 typedef struct QueueMove {
-	uint64_t end_ns; /* when it got that CPU */
-	uint64_t ns;	 /* when it was moved, for the last time */
-	bool again;	 /* it had been moved before: between these two it is not known where to */
+	uint64_t start_ns; /* of the wait */
+	uint64_t ns;	   /* when it was moved, for the last time */
+	uint16_t cpu;	   /* where to */
+	bool again;	   /* it had been moved before: in between it is not known where it was */
 } QueueMove;
 
 /* What a wait's system call was about. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeline_cpus.c - who had which CPU, when every switch was recorded.
+ * timeline_cpus.c - what had which CPU: of the whole system at all times, else while a thread
+ * waited for it (cpus_prove()).
  *
  * A switch tells who had the CPU before it and who has it from then on. If that is not whom the
  * switch before it had left there, one between them is missing (or the task has taken another
@@ -63,24 +64,32 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 	*vec_push(&cpu->runs) = (CpuRun){record->h.ns, who(builder, record->next_tid)};
 }
 
+/* How much times in a switch's units may be too late. */
+#define ROUNDED_NS SWITCH_NS(1)
+
 /*
- * Where not all switches are recorded: a stranger, or nobody, is proven to have had the CPU until
+ * Where not all switches are recorded: another task, or none, is proven to have had the CPU until
  * this switch, since the last one or since all have been recorded. Those of a thread that was
- * recorded, and is not asked for now, are all there.
+ * recorded, and is not asked for now, are all there, and their numbers say so.
  */
-static void prove_stranger(TimelineBuilder *builder, const struct rec_switch *record,
-			   const LastSwitch *last, ProvenCpu *cpu)
+static void prove_other(TimelineBuilder *builder, const struct rec_switch *record,
+			const LastSwitch *last, ProvenCpu *cpu)
 {
-	/* Rounded up, so that it is no later than what it begins with. */
 	uint64_t for_ns = MIN(SWITCH_NS(record->complete_for), record->h.ns);
 	uint64_t since_ns = record->h.ns - for_ns;
-	bool recorded = record->h.flags & SWITCH_PREV;
+	bool follows = last->ns && last->next_tid == record->prev_tid;
 
-	if (recorded && last->next_tid == record->prev_tid)
+	if (record->h.flags & SWITCH_PREV) {
+		if (!follows || record->prev_seq != (uint16_t)(last->next_seq + 1))
+			return;
 		since_ns = last->ns;
-	else if (recorded || (last->ns >= since_ns && last->next_tid != record->prev_tid))
-		return; /* one between them was not traced */
-	since_ns = MAX(since_ns, last->ns);
+	} else if (for_ns == 0) {
+		return;
+	} else if (last->ns + ROUNDED_NS > since_ns) {
+		if (!follows)
+			return; /* one between them was not traced */
+		since_ns = last->ns;
+	}
 	if (since_ns < record->h.ns)
 		*vec_push(&cpu->runs) =
 			(ProvenRun){since_ns, record->h.ns, who(builder, record->prev_tid)};
@@ -106,11 +115,11 @@ void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record)
 	if (record->h.ns < last->ns)
 		return; /* it came late */
 	if (!timeline->whole_system && (!(record->h.flags & SWITCH_PREV) || is_filtered(builder)))
-		prove_stranger(builder, record, last, cpu);
+		prove_other(builder, record, last, cpu);
 	if (last->ns && record->h.ns > last->ns && (record->interrupts_ns || record->stolen_ns))
 		*vec_push(&cpu->taken) = (TakenTime){last->ns, record->h.ns, record->interrupts_ns,
 						     record->stolen_ns};
-	*last = (LastSwitch){record->h.ns, record->next_tid};
+	*last = (LastSwitch){record->h.ns, record->next_tid, record->next_seq};
 }
 
 /* The first run that ends after ns. */
@@ -129,32 +138,82 @@ static void doubt(Timeline *timeline, const LossSpan *loss)
 		cpu->runs.items[i].task = CPU_UNKNOWN;
 }
 
-/* Of strangers' runs; threads have chains of their own, which losses have been taken off. */
-static void doubt_proven(Timeline *timeline, const LossSpan *loss)
+/* Drops what lies within a loss: both are in order of time. */
+static void doubt_proven(ProvenCpu *cpu, const LossSpan *losses, size_t count)
 {
-	ProvenCpu *cpu;
+	size_t kept = 0, at = 0;
+
+	for (size_t i = 0; i < cpu->runs.count; i++) {
+		const ProvenRun *run = &cpu->runs.items[i];
+
+		while (at < count && losses[at].to_ns < run->start_ns)
+			at++;
+		if (at == count || losses[at].from_ns > run->end_ns)
+			cpu->runs.items[kept++] = *run;
+	}
+	cpu->runs.count = kept;
+	kept = at = 0;
+	for (size_t i = 0; i < cpu->taken.count; i++) {
+		const TakenTime *taken = &cpu->taken.items[i];
+
+		while (at < count && losses[at].to_ns < taken->start_ns)
+			at++;
+		if (at == count || losses[at].from_ns > taken->end_ns)
+			cpu->taken.items[kept++] = *taken;
+	}
+	cpu->taken.count = kept;
+}
+
+static int compare_losses(const void *a, const void *b)
+{
+	const LossSpan *x = a, *y = b;
+
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+/* Those of one CPU that overlap become one; returns how many are left. */
+static size_t merge_losses(LossSpan *losses, size_t count)
+{
 	size_t kept = 0;
 
-	if (loss->cpu >= timeline->proven_cpus.count)
-		return;
-	cpu = &timeline->proven_cpus.items[loss->cpu];
-	for (size_t i = 0; i < cpu->runs.count; i++)
-		if (cpu->runs.items[i].end_ns < loss->from_ns ||
-		    cpu->runs.items[i].start_ns > loss->to_ns)
-			cpu->runs.items[kept++] = cpu->runs.items[i];
-	cpu->runs.count = kept;
-	kept = 0;
-	for (size_t i = 0; i < cpu->taken.count; i++)
-		if (cpu->taken.items[i].end_ns < loss->from_ns ||
-		    cpu->taken.items[i].start_ns > loss->to_ns)
-			cpu->taken.items[kept++] = cpu->taken.items[i];
-	cpu->taken.count = kept;
+	for (size_t i = 0; i < count; i++) {
+		LossSpan *last = kept ? &losses[kept - 1] : NULL;
+
+		if (last && last->cpu == losses[i].cpu && losses[i].from_ns <= last->to_ns)
+			last->to_ns = MAX(last->to_ns, losses[i].to_ns);
+		else
+			losses[kept++] = losses[i];
+	}
+	return kept;
 }
 
 /* What the kernel left out has no CPU, and no more of a time than the whole recording. */
 static bool is_of_cpu(const LossSpan *loss)
 {
 	return loss->kind == REC_SWITCH && loss->cause != LOSS_RECURSION;
+}
+
+/* Of other tasks; threads have chains of their own, from which losses have been taken. */
+static void doubt_all_proven(Timeline *timeline)
+{
+	_cleanup_free_ LossSpan *losses = xmalloc((timeline->losses.count + 1) * sizeof(*losses));
+	size_t count = 0, next;
+
+	for (size_t i = 0; i < timeline->losses.count; i++)
+		if (is_of_cpu(&timeline->losses.items[i]))
+			losses[count++] = timeline->losses.items[i];
+	if (count > 1)
+		qsort(losses, count, sizeof(*losses), compare_losses);
+	count = merge_losses(losses, count);
+	for (size_t i = 0; i < count; i = next) {
+		for (next = i; next < count && losses[next].cpu == losses[i].cpu;)
+			next++;
+		if (losses[i].cpu < timeline->proven_cpus.count)
+			doubt_proven(&timeline->proven_cpus.items[losses[i].cpu], &losses[i],
+				     next - i);
+	}
 }
 
 /* What was recorded outside of the window, before that was known. */
@@ -207,13 +266,9 @@ void cpus_finish(Timeline *timeline)
 		give_windows(timeline, timeline_meta(timeline, "cpus_idle"), CPU_IDLE);
 		give_windows(timeline, timeline_meta(timeline, "cpus_online"), CPU_UNKNOWN);
 	}
-	for (size_t i = 0; i < timeline->losses.count; i++) {
-		const LossSpan *loss = &timeline->losses.items[i];
-
-		if (!is_of_cpu(loss))
-			continue;
-		if (loss->cpu < timeline->cpus.count)
-			doubt(timeline, loss);
-		doubt_proven(timeline, loss);
-	}
+	for (size_t i = 0; i < timeline->losses.count; i++)
+		if (is_of_cpu(&timeline->losses.items[i]) &&
+		    timeline->losses.items[i].cpu < timeline->cpus.count)
+			doubt(timeline, &timeline->losses.items[i]);
+	doubt_all_proven(timeline);
 }

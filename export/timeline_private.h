@@ -143,6 +143,7 @@ typedef struct Spans {
 typedef struct LastSwitch {
 	uint64_t ns; /* 0: none yet */
 	uint32_t next_tid;
+	uint16_t next_seq;
 } LastSwitch;
 
 struct TimelineBuilder {
@@ -246,9 +247,9 @@ uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 
 /* ---- timeline_cpus.c ----------------------------------------------------- */
 
-/* Of a recording of the whole system: what a switch says of its CPU. */
 /* What a switch proves of the CPU's time until then, in any recording. */
 void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record);
+/* Of a recording of the whole system: what a switch says of its CPU. */
 void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record);
 
 /* A task was seen to have a CPU, by a tick or a snapshot. */

@@ -293,6 +293,9 @@ static void move_notes(Thread *thread, uint64_t from_ns, uint64_t to_ns)
 	for (size_t i = 0; i < thread->waker_stacks.count; i++)
 		if (thread->waker_stacks.items[i].start_ns == from_ns)
 			thread->waker_stacks.items[i].start_ns = to_ns;
+	for (size_t i = 0; i < thread->queue_moves.count; i++)
+		if (thread->queue_moves.items[i].start_ns == from_ns)
+			thread->queue_moves.items[i].start_ns = to_ns;
 }
 
 static void explain_unknown(Interval *interval)
@@ -318,7 +321,7 @@ static uint16_t cpu_after(const Life *life, size_t i)
 /*
  * A wake-up does not tell which queue it puts the thread into, so the CPU that the thread got is
  * taken for the one that it waited for. A thread that was preempted began in the queue of its
- * CPU. If it got another one it was moved, and no record tells when.
+ * CPU. If it got another one it was moved; thread_queue_move() may say when.
  */
 static void settle_cpu(Interval *wait, uint16_t after)
 {

@@ -123,15 +123,31 @@ static void end_thread(CarriedThread *thread, uint64_t ns)
 	thread->gone_ns = ns;
 }
 
+/*
+ * What the record says of its CPU's time since the switch before it: that has no record any more,
+ * and this one may get another time.
+ */
+static void forget_cpu(struct rec_switch *record)
+{
+	record->own_in = record->own_run = 0;
+	record->interrupts_ns = record->stolen_ns = 0;
+	record->complete_for = record->moved_before = 0;
+	record->parts &= ~SWITCH_MOVED_AGAIN;
+}
+
 static void take_switch_out(CarriedThread *thread, const struct rec_switch *record)
 {
+	struct rec_switch *kept;
+
 	if (record->prev_state & STATE_DEAD && !(record->h.flags & SWITCH_PREEMPT)) {
 		end_thread(thread, record->h.ns);
 		return;
 	}
 	move(thread, CARRIED_STATE, CARRIED_BEFORE);
 	move(thread, CARRIED_WAKING, CARRIED_EARLY);
-	keep(thread, CARRIED_STATE, &record->h, record->h.len)->flags &= ~SWITCH_NEXT;
+	kept = (struct rec_switch *)keep(thread, CARRIED_STATE, &record->h, record->h.len);
+	kept->h.flags &= ~SWITCH_NEXT;
+	forget_cpu(kept);
 }
 
 static void keep_switch_in(CarriedThread *thread, const struct rec_switch *record)
@@ -140,7 +156,8 @@ static void keep_switch_in(CarriedThread *thread, const struct rec_switch *recor
 		(struct rec_switch *)keep(thread, CARRIED_STATE, &record->h, SWITCH_SHORT_LEN);
 
 	kept->h.flags &= SWITCH_NEXT;
-	kept->parts &= SWITCH_MOVED_AGAIN;
+	kept->parts = 0;
+	forget_cpu(kept);
 }
 
 static void take_switch(FlightCarry *carry, const struct rec_switch *record)

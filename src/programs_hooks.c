@@ -34,7 +34,7 @@ static const Hook hooks[] = {
 	 HOOK_DISPENSABLE},
 	{"on_softirq", "tp_btf/softirq_entry", "soft interrupts as wakers", HOOK_NEEDED},
 	{"on_migrate", "tp_btf/sched_migrate_task", "what has the CPUs that targets wait for",
-	 HOOK_OPTIONAL},
+	 HOOK_NEEDED},
 	{"on_switch", "tp_btf/sched_switch", "context switches", HOOK_NEEDED},
 	{"on_waking", "tp_btf/sched_waking", "wake-ups", HOOK_NEEDED},
 	{"on_wakeup_new", "tp_btf/sched_wakeup_new", "new processes and threads", HOOK_NEEDED},

@@ -147,10 +147,10 @@ static void test_migrated(void **state)
 	timeline_free(t);
 }
 
-static void add_move(Timeline *t, uint32_t victim, uint64_t end, uint64_t at, bool again)
+static void add_move(Timeline *t, uint32_t victim, uint64_t start, uint64_t at, bool again)
 {
 	*vec_push(&t->threads.items[victim].queue_moves) =
-		(QueueMove){t->start_ns + end, t->start_ns + at, again};
+		(QueueMove){t->start_ns + start, t->start_ns + at, 2, again};
 }
 
 /* Where it is known when the thread was moved it waited for one CPU, and then for the other. */
@@ -166,7 +166,7 @@ static void test_moved(void **state)
 	wait_of(t, victim)[0].reason = REASON_PREEMPTED;
 	wait_of(t, victim)[0].flags = INTERVAL_MIGRATED;
 	wait_of(t, victim)[1].cpu = 2;
-	add_move(t, victim, 60 * MS, 25 * MS, false);
+	add_move(t, victim, 10 * MS, 25 * MS, false);
 	cpu_users_index(t);
 	expect_text(t, victim, 1, "second 35.000 ms, first 15.000 ms");
 	/* Moved twice: where it was in between is not known. */
