@@ -491,15 +491,17 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct rec_waking record = {};
+	u64 begin_ns, ns;
 	u8 vector;
-	u64 ns;
 
 	if (!is_target(task))
 		return 0;
-	/* First, so that the wait is not older than what is recorded of that CPU. */
-	if (!setting_whole_system)
+	begin_ns = ns = bpf_ktime_get_ns();
+	/* So that the wait is not older than what is recorded of that CPU. */
+	if (!setting_whole_system) {
 		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
-	ns = bpf_ktime_get_ns();
+		ns = bpf_ktime_get_ns();
+	}
 	record_init(&record.h, REC_WAKING, waking_context(&vector), WAKING_SHORT_LEN, ns);
 	record.vector = vector;
 	record.tid = task->pid;
@@ -509,7 +511,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	emit(&sched_ring, &record.h,
 	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
 	describe_waker(waker, record.h.flags, ns);
-	cost_add(ns);
+	cost_add(begin_ns);
 	return 0;
 }
 

@@ -295,7 +295,7 @@ def test_malformed_files(context):
 
 def test_more_files_than_descriptors(context):
     """With too few descriptors for all files, the names of some are missing, and nothing else."""
-    limit, count = 450, 600
+    limit, count = 500, 600
     library, start, _ = malformed_files(context, 0)
     program = context.path("mapelf")
     object_files.run("gcc", "-g", "-O2", *object_files.FRAME_POINTERS,
