@@ -42,6 +42,12 @@ typedef struct Held {
 	uint32_t stack;
 } Held;
 
+/* What recording has of the running time of one class, and has no band yet. */
+typedef struct Debt {
+	uint64_t ns;
+	bool is_paid; /* until it is 0 */
+} Debt;
+
 typedef struct Walk {
 	Tables *tables;
 	const Timeline *timeline;
@@ -57,9 +63,8 @@ typedef struct Walk {
 	size_t tick;		   /* the next one */
 	uint64_t piece_ns;	   /* where the current piece began, with recording's part of it, */
 	uint64_t piece_running_ns; /* and the running time before that */
-	uint64_t recording_ns;	   /* recording has so much of what was painted, without a band */
-	uint64_t owed_ns;	   /* and so much of the weights, which no row has shown */
-	bool paints_recording;	   /* until recording_ns is 0 */
+	uint64_t owed_ns; /* recording has so much of the weights, which no row has shown */
+	Debt debts[RECORDING_CLASSES];
 	Stretch stretch;
 	Held held;
 	Map fold_index; /* stack -> folds */
@@ -414,34 +419,36 @@ static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t e
 			       .stack = end_stack});
 }
 
-/* Whether what recording has of running time is painted now; begun with, it is to the end. */
-static bool is_painted(Walk *walk)
+/* How much of the piece is painted as recording's: nothing until that is enough to be seen. */
+static uint64_t pay_debt(Walk *walk, const Tick *tick, uint64_t duration)
 {
-	if (walk->recording_ns == 0)
-		walk->paints_recording = false;
-	else if (walk->recording_ns >= RECORDING_LEAST_NS || walk->plan->fold_ns > 0)
-		walk->paints_recording = true;
-	return walk->paints_recording;
+	Debt *debt = &walk->debts[tick ? tick->recording : RECORDING_ELSEWHERE];
+	uint64_t part;
+
+	debt->ns += recording_share(walk->timeline, tick) * duration;
+	if (debt->ns >= RECORDING_LEAST_NS || walk->plan->fold_ns > 0)
+		debt->is_paid = true;
+	if (!debt->is_paid)
+		return 0;
+	part = MIN(debt->ns, duration);
+	debt->ns -= part;
+	debt->is_paid = debt->ns > 0;
+	return part;
 }
 
 /*
- * Takes from the beginning of a piece what recording has of it (of the tick that stands for it,
- * NULL: of a switch-out), when that is enough to be seen. The band has what was taken off weights
- * since the last one.
+ * Takes from the beginning of a piece what recording has of its class (tick: which stands for it;
+ * NULL: a switch-out). The band has what was taken off weights since the last one.
  */
 static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 {
-	uint64_t duration = piece->end - piece->start, part, weight;
-	Piece band = {.start = piece->start};
+	uint64_t part = pay_debt(walk, tick, piece->end - piece->start), weight = walk->owed_ns;
+	Piece band = {.start = piece->start, .end = piece->start + part};
 
-	walk->recording_ns += recording_share(walk->timeline, tick) * duration;
-	if (!is_painted(walk))
+	if (part == 0)
 		return;
-	part = MIN(walk->recording_ns, duration);
-	walk->recording_ns -= part;
-	weight = walk->owed_ns;
 	walk->owed_ns = 0;
-	band.end = piece->start += part;
+	piece->start = band.end;
 	walk_band(walk, &band, recording_stack(walk), recording_stack(walk), weight);
 }
 

@@ -113,6 +113,10 @@ typedef struct Sum {
 	Tables *tables;
 	const char *name;
 	uint64_t ns, running_ns;
+	uint64_t painted_ns; /* as the viewer does: each row up to the middle of the next one's way
+			      */
+	uint64_t last_ns;
+	bool last_is_it;
 } Sum;
 
 static void add_row(void *user, const Row *row)
@@ -120,12 +124,22 @@ static void add_row(void *user, const Row *row)
 	Sum *sum = user;
 	enum category category = tables_leaf_category(sum->tables, row->stack);
 
+	bool is_it;
+
 	assert_true(row->weight_ns <= 1000 * MS);
 	if (category == CATEGORY_USER || category == CATEGORY_KERNEL ||
 	    category == CATEGORY_RECORDING)
 		sum->running_ns += row->weight_ns;
-	if (!strcmp(tables_leaf_name(sum->tables, row->stack), sum->name))
+	is_it = !strcmp(tables_leaf_name(sum->tables, row->stack), sum->name);
+	if (is_it)
 		sum->ns += row->weight_ns;
+	if (sum->last_ns) {
+		uint64_t half_ns = (row->ns - sum->last_ns) / 2;
+
+		sum->painted_ns += (sum->last_is_it ? half_ns : 0) + (is_it ? half_ns : 0);
+	}
+	sum->last_ns = row->ns;
+	sum->last_is_it = is_it;
 }
 
 /* Of all rows, at a fold. */
@@ -155,6 +169,14 @@ static void expect_near(Fixture *fixture, const char *name, uint64_t ns)
 	}
 }
 
+/* The picture has of recording what the weights say, but for what is too little to be seen. */
+static void expect_painted(Fixture *fixture, uint64_t ns)
+{
+	uint64_t got = sum_of(fixture, RECORDING_FUNCTION, 0).painted_ns;
+
+	assert_true(got <= ns + MS / 100 && got + 2 * MS >= ns);
+}
+
 static void test_classes(void **state)
 {
 	Fixture *fixture = *state;
@@ -167,6 +189,7 @@ static void test_classes(void **state)
 		(RecordingCost){.switches_ns = 8 * MS, .others_ns = 15 * MS};
 	recording_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, 23 * MS);
+	expect_painted(fixture, 23 * MS);
 	expect_near(fixture, "finish_task_switch.isra.0", 12 * MS);
 	expect_near(fixture, "_raw_spin_unlock_irqrestore", 5 * MS);
 	expect_near(fixture, "clear_page_erms", 10 * MS);
@@ -217,6 +240,7 @@ static void test_mixed(void **state)
 		(RecordingCost){.switches_ns = 25 * MS, .others_ns = 30 * MS};
 	recording_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, 55 * MS);
+	expect_painted(fixture, 55 * MS);
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, running);
 	assert_int_equal(sum_of(fixture, "", 5 * MS).running_ns, running);
 }
