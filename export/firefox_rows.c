@@ -381,9 +381,12 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 		walk->tick_running_ns += weight;
 		weight = own_weight(walk, tick, weight);
 		running = MAX(running, walk->running_ns);
-		if (k == walk->tick_end->last_tick)
-			show_owed(walk, ns, running, folded);
 		show_weight(walk, ns, running, weight, stack, folded);
+		if (k == walk->tick_end->last_tick && walk->owed_ns > 0) {
+			/* Between two rows at one time it takes no room in the picture. */
+			show_owed(walk, ns, running, folded);
+			show_weight(walk, ns, running, 0, stack, folded);
+		}
 		if (!folded)
 			show_ready(walk, tables_leaf_category(walk->tables, stack), ns, running);
 	}
@@ -463,9 +466,19 @@ static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t 
 		walk_band(walk, piece, stack, end_stack, weight);
 		return;
 	}
-	walk_ticks(walk, piece, piece->start, piece->end, /* folded= */ false);
+	if (walk->plan->fold_ns > 0) {
+		walk_ticks(walk, piece, piece->start, piece->end, /* folded= */ true);
+		fold_weight(walk, stack, weight);
+		return;
+	}
+	if (piece->first == piece->last && weight == 0)
+		return;
+	/* Between two rows of recording's at one time the others take no room in the picture. */
+	release(walk, walk->held.edge_ns);
+	walk_ticks(walk, piece, walk->last_ns, walk->last_ns, /* folded= */ false);
 	if (weight > 0)
-		show_weight(walk, piece->end, walk->running_ns, weight, stack, /* folded= */ false);
+		show(walk, walk->last_ns, walk->running_ns, weight, stack);
+	show(walk, walk->last_ns, walk->running_ns, 0, recording_stack(walk));
 }
 
 static void walk_running(Walk *walk, size_t i)
