@@ -116,7 +116,7 @@ def test_strangers(context):
     """The victim alone is recorded: what has its CPU is recorded just while it waits."""
     needs_root()
     truth, output = context.path("truth.json"), context.path("p.json")
-    process = context.start(context.workload("contend", truth=truth, start=3000, hog=context.random.randint(120, 180),
+    process = context.start(context.workload("contend", truth=truth, start=1500, hog=context.random.randint(120, 180),
                                              blip=context.random.randint(8, 15)))
     context.wallprof("-q", "--keep-capture", "-o", output, "-t", thread_called(process.pid, "victim"))
     process.wait(GIVE_UP_S)
@@ -124,7 +124,7 @@ def test_strangers(context):
     text = check_parts(recording)
     check_sums(recording, parts_of(text))
     expect_failure(check_parts, swapped(recording))
-    # Switches between strangers: those while the victim waited, and not those of the three seconds before.
+    # Switches between strangers: those while the victim waited, and not those of the second and a half before.
     sent = recording.report["totals"]["switch"]["sent"]
     check(sent < 100, f"{sent} switches were recorded")
 
