@@ -47,24 +47,8 @@ static void *help(void *arg)
 	return NULL;
 }
 
-/*
- * Threads that wait at one place look like a pool between jobs, and several cases wait in one
- * function. So deep in the program there is no outermost loop (docs/reasons.md).
- */
-#define DEPTH 20
-
-static FRAME void wait_deep(Run *run, int depth)
+static TruthThread *wait_once(uint64_t number)
 {
-	if (depth > 0)
-		wait_deep(run, depth - 1);
-	else
-		run->kind->wait(&run->state);
-	__asm__ volatile(""); /* no tail call */
-}
-
-static void *wait_once(void *arg)
-{
-	uint64_t number = (uint64_t)(uintptr_t)arg;
 	TruthThread *self = truth_begin("wait %lu", number);
 	Run run = {.kind = &wait_cases[number], .ns = (ms + random_part(number)) * NSEC_PER_MSEC};
 	char object[TRUTH_OBJECT_SIZE] = "";
@@ -74,7 +58,7 @@ static void *wait_once(void *arg)
 	sem_init(&run.held, 0, 0);
 	if (run.kind->set_up && !run.kind->set_up(&run.state)) {
 		fprintf(stderr, "waits: not here: %s: %m\n", run.kind->name);
-		truth_park(self);
+		return self;
 	}
 	/* Before anything is locked. */
 	if (run.kind->object)
@@ -85,11 +69,30 @@ static void *wait_once(void *arg)
 	while (sem_wait(&run.held) != 0)
 		;
 	begin = truth_now();
-	wait_deep(&run, DEPTH);
+	run.kind->wait(&run.state);
 	truth_wait(self, run.kind->name, begin);
 	if (run.kind->wait != wait_join)
 		pthread_join(run.helper, NULL);
-	truth_park(self);
+	return self;
+}
+
+/*
+ * Threads that wait at one place look like a pool between jobs, and several cases wait in one
+ * function. So deep in the program there is no outermost loop (docs/reasons.md).
+ */
+#define DEPTH 20
+
+static FRAME TruthThread *go_deep(uint64_t number, int depth)
+{
+	TruthThread *self = depth > 0 ? go_deep(number, depth - 1) : wait_once(number);
+
+	__asm__ volatile(""); /* no tail call */
+	return self;
+}
+
+static void *begin(void *arg)
+{
+	truth_park(go_deep((uintptr_t)arg, DEPTH));
 }
 
 int main(int argc, char **argv)
@@ -99,6 +102,6 @@ int main(int argc, char **argv)
 	truth_options(argc, argv, (TruthOption[]){{"ms", &ms}, {"seed", &seed}, {}});
 	self = truth_begin("waits");
 	for (uint64_t i = 0; i < wait_case_count; i++)
-		truth_spawn(wait_once, i);
+		truth_spawn(begin, i);
 	truth_finish(self);
 }
