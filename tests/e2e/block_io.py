@@ -11,7 +11,8 @@ from harness import (WORKLOADS, Profile, check, needs_command, needs_root, read_
 BLOCK, CHUNK, SYNCED = 4096, 65536, 1 << 20
 LARGEST = 1 << 20  # of a request through the page cache
 SECTOR = 512
-OWN_WRITES = 2 * 4096  # of the truth and what tells where it lies
+# Of the truth, whose folio may have more than one page (ext4, since 6.16), and what tells where it lies.
+OWN_WRITES = 16 * 4096
 
 
 class LoopDisk:
