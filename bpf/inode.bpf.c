@@ -64,6 +64,28 @@ _Static_assert(sizeof(struct rec_inode) + NAMES_ROOM + NAME_ROOM <=
 		       sizeof(((struct stack_slot *)0)->room),
 	       "a path has room in a slot");
 
+/*
+ * A page of such a file does not come from a disk of this machine. The functions that wait for it
+ * are those of every file system, and those of the file system itself may be left by tail calls.
+ */
+static __always_inline u8 server_flag(struct inode *inode)
+{
+	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+
+	switch (magic) {
+	case FUSE_MAGIC:
+		return INODE_FUSE;
+	case NFS_MAGIC:
+	case CIFS_MAGIC:
+	case SMB2_MAGIC:
+	case CEPH_MAGIC:
+	case V9FS_MAGIC:
+	case AFS_MAGIC:
+		return INODE_NETWORK;
+	}
+	return 0;
+}
+
 static __always_inline int tell_names(struct stack_slot *slot, struct inode *inode, u64 dentry,
 				      u64 mount)
 {
@@ -71,7 +93,7 @@ static __always_inline int tell_names(struct stack_slot *slot, struct inode *ino
 	struct naming naming = {.record = record, .dentry = dentry, .mount = mount};
 	u32 size;
 
-	record_init(&record->h, REC_INODE, 0, 0, bpf_ktime_get_ns());
+	record_init(&record->h, REC_INODE, server_flag(inode), 0, bpf_ktime_get_ns());
 	if (BPF_CORE_READ(inode, i_nlink) == 0)
 		record->h.flags |= INODE_DELETED;
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);

@@ -499,6 +499,13 @@ struct bpf_iter__task {
 #define PID_FS_MAGIC	    0x50494446
 #define OVERLAYFS_MAGIC	    0x794c7630
 #define BTRFS_MAGIC	    0x9123683e
+#define FUSE_MAGIC	    0x65735546 /* virtiofs, too */
+#define NFS_MAGIC	    0x6969
+#define CIFS_MAGIC	    0xff534d42
+#define SMB2_MAGIC	    0xfe534d42
+#define CEPH_MAGIC	    0x00c36400
+#define V9FS_MAGIC	    0x01021997
+#define AFS_MAGIC	    0x5346414f
 #define F2FS_MAGIC	    0xf2f52010
 
 /* include/linux/mm.h, mm_types.h */

@@ -220,6 +220,37 @@ static void drop_requests(Thread *thread)
 	thread->request_waits.count = count;
 }
 
+static bool may_be_by_server(enum reason reason)
+{
+	return reason == REASON_DISK_READ || reason == REASON_DISK_WRITE ||
+	       reason == REASON_DISK_SYNC || reason == REASON_DISK_OTHER;
+}
+
+/*
+ * The page or the write that is waited for is a server's if the file's file system has one, unless
+ * a request to a disk ended the wait.
+ */
+static void explain_servers(const Timeline *timeline, Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *wait = &thread->intervals.items[i];
+		uint32_t object;
+		uint8_t flags;
+
+		if (wait->state != STATE_BLOCKED || !may_be_by_server(wait->reason) ||
+		    thread_wait_request(thread, i) != REQUEST_NONE)
+			continue;
+		object = thread_wait_object(thread, i);
+		if (object == OBJECT_NONE)
+			continue;
+		flags = timeline->objects.list.items[object].flags;
+		if (flags & INODE_FUSE)
+			thread_explain(thread, i, REASON_FUSE, wait->rule);
+		else if (flags & INODE_NETWORK)
+			thread_explain(thread, i, REASON_NETWORK_FS, wait->rule);
+	}
+}
+
 /* Where neither the call nor the stack says which it is (metadata, exec, aio): what ended it does.
  */
 static void tell_reads(const Timeline *timeline, Thread *thread)
@@ -469,6 +500,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	}
 	tell_interrupts(explainer, thread);
 	drop_requests(thread);
+	explain_servers(explainer->timeline, thread);
 	tell_reads(explainer->timeline, thread);
 	find_held(explainer->timeline, thread);
 	drop_holders(thread);

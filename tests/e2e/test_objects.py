@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from block_io import LoopDisk
-from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, Skip, check, check_timed, expect_failure,
-                     needs_command, needs_root, noticeable, read_report, wait_until)
+from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, ROOT, Skip, check, check_timed, expect_failure,
+                     host_only, needs_command, needs_root, noticeable, read_report, wait_until)
 
 # How long each wait takes is told by who waits: a child may begin late. On a busy machine it then waits for a CPU, which
 # the kernel counts, and is no part of that.
@@ -289,6 +289,47 @@ def test_nested_epoll(context):
     check_nested(report, "[epoll wait]", *names)
     expect_failure(check_nested, report, "[epoll wait]", names[1], names[0], *names[2:])
     expect_failure(check_nested, report, "[epoll wait]", *names[:4], noticeable(2 * names[4], names[4]))
+
+
+READ_SLOWLY = TIMED + """
+path, source = sys.argv[1], sys.argv[2]
+with open(source, "rb", buffering=0) as file:
+    lasted = timed(lambda: file.read(100))
+with open(path, "w") as file:
+    json.dump(lasted, file)
+"""
+
+
+def check_server(report, path, ns):
+    """The page comes from the server, and not from a disk."""
+    waits = [w for w in report["waited_objects"] if w["object"] == path and w["ns"] > ns / 10]
+    check({w["reason"] for w in waits} == {"[FUSE server wait]"}, f"waits for {path}: {waits}")
+    check_timed(path, sum(w["ns"] for w in waits), ns, *TOLERANCE)
+
+
+@host_only("FUSE is not in the guests")
+def test_fuse(context):
+    """A read of a file whose server answers late."""
+    needs_root()
+    if not os.path.exists("/dev/fuse"):
+        raise Skip("there is no /dev/fuse")
+    folder, script, told, output = (context.path(name) for name in ("mount", "read.py", "told.json", "p.json.gz"))
+    folder.mkdir()
+    script.write_text(READ_SLOWLY)
+    delay = context.random.randint(60, 90) / 1000
+    server = context.start([sys.executable, ROOT / "tests" / "e2e" / "fuse_server.py", folder, 1 << 16, delay],
+                           stdout=subprocess.PIPE, text=True)
+    check(server.stdout.readline() == "ready\n", "the server did not mount its file system")
+    try:
+        context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told, folder / "file")
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    report, ns = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    check_server(report, str(folder / "file"), ns)
+    expect_failure(check_server, report, str(folder / "file"), noticeable(2 * ns, ns))
+    for wait in report["waited_objects"]:
+        wait["reason"] = wait["reason"].replace("FUSE server", "disk read")
+    expect_failure(check_server, report, str(folder / "file"), ns)
 
 
 FULL = TIMED + """
