@@ -156,7 +156,8 @@ char *recording_text(const Timeline *timeline)
 	share = (double)sum.recording_ns / sum.running_ns;
 	return xasprintf("recording took %s of the running time, %.1f %%%s",
 			 DURATION(sum.recording_ns), 100 * share,
-			 share < WARNING_SHARE ? ""
-					       : ": so much slower do the threads run than without "
-						 "it (" RECORDING_FUNCTION ")");
+			 share < WARNING_SHARE
+				 ? ""
+				 : ": without it the threads would have run that much "
+				   "less (" RECORDING_FUNCTION ")");
 }
