@@ -468,3 +468,27 @@ void check_thread(const Timeline *timeline, const Thread *thread)
 	assert_non_null(thread->name);
 	assert_uint_in_range(thread->process, 0, timeline->processes.count - 1);
 }
+
+void others_switch(Scenario *scenario, uint32_t prev, uint32_t next, uint16_t cpu, int complete_ms)
+{
+	struct rec_switch record = {
+		.h = header(scenario, SWITCH_SHORT_LEN, REC_SWITCH, 0),
+		.prev_tid = prev,
+		.next_tid = next,
+		.syscall = -1,
+		.complete_for = SWITCH_UNITS(complete_ms * NSEC_PER_MSEC),
+	};
+
+	record.h.cpu = cpu;
+	emit(scenario, &record.h);
+}
+
+void meta(Scenario *scenario, const char *text)
+{
+	size_t length = (sizeof(struct rec_meta) + strlen(text) + 1 + 7) & ~7UL;
+	_cleanup_free_ struct rec_meta *record = xcalloc(1, length);
+
+	record->h = (struct record){.len = length, .kind = REC_META};
+	strcpy(record->text, text);
+	timeline_builder_add(scenario->builder, &record->h);
+}

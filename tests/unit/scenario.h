@@ -65,6 +65,10 @@ void in(Scenario *scenario, uint32_t tid, uint16_t cpu);
 void out(Scenario *scenario, uint32_t tid, uint16_t state);
 void out_preempted(Scenario *scenario, uint32_t tid);
 void out_call(Scenario *scenario, uint32_t tid, uint16_t state, int syscall);
+/* Two tasks that are not recorded, when every switch on the CPU has had a record for so long. */
+void others_switch(Scenario *scenario, uint32_t prev, uint32_t next, uint16_t cpu, int complete_ms);
+/* "key=value" of REC_META. */
+void meta(Scenario *scenario, const char *text);
 void tick(Scenario *scenario, uint32_t tid, uint16_t cpu);
 void exiting(Scenario *scenario, uint32_t tid, uint32_t tgid, uint32_t code, uint8_t flags);
 void dead(Scenario *scenario, uint32_t tid);

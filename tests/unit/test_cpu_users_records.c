@@ -32,25 +32,11 @@ static void expect_users(const Scenario *s, uint32_t tid, int ms, const char *ex
 	free(text);
 }
 
-/* A switch between two tasks that are not recorded, every one for `for_ms` having been so. */
-static void strangers(Scenario *s, uint32_t prev, uint32_t next, int for_ms)
-{
-	struct rec_switch record = {
-		.h = {SWITCH_SHORT_LEN, REC_SWITCH, 0, 0, scenario_ns(s->ms)},
-		.prev_tid = prev,
-		.next_tid = next,
-		.syscall = -1,
-		.complete_for = SWITCH_UNITS(for_ms * MS),
-	};
-
-	timeline_builder_add(s->builder, &record.h);
-}
-
 /*
- * Strangers' switches are there only while a recorded thread waits for the CPU: what had it before
- * the first of them is known since all of them are recorded, and not since the last record.
+ * Switches of other tasks are there only while a recorded thread waits for the CPU: what had it
+ * before the first of them is known since all of them are recorded, and not since the last record.
  */
-static void test_strangers(void **state)
+static void test_others(void **state)
 {
 	(void)state;
 	Scenario s;
@@ -62,10 +48,10 @@ static void test_strangers(void **state)
 	foreign(at(&s, 0), 503, "last");
 	out(at(&s, 1), 11, S);
 	wake_by_irq(at(&s, 4), 11);
-	strangers(at(&s, 6), 500, 501, 2);
-	strangers(at(&s, 7), 501, 500, 3);
+	others_switch(at(&s, 6), 500, 501, 0, 2);
+	others_switch(at(&s, 7), 501, 500, 0, 3);
 	/* One is missing: what has the CPU now has not had it since 7 ms. */
-	strangers(at(&s, 9), 502, 503, 5);
+	others_switch(at(&s, 9), 502, 503, 0, 5);
 	s.ran_before = 503;
 	in(at(&s, 10), 11, 0);
 	out(at(&s, 11), 11, S);
@@ -115,22 +101,12 @@ static void test_moved_while_preempted(void **state)
 	scenario_free(&s);
 }
 
-static void says(Scenario *s, const char *text)
-{
-	size_t length = (sizeof(struct rec_meta) + strlen(text) + 1 + 7) & ~7UL;
-	_cleanup_free_ struct rec_meta *record = xcalloc(1, length);
-
-	record->h = (struct record){.len = length, .kind = REC_META};
-	strcpy(record->text, text);
-	timeline_builder_add(s->builder, &record->h);
-}
-
 /* Of a wait that did not end, the last snapshot says in which queue the thread was. */
 static void still_queued(Scenario *s, uint16_t cpu, bool with_cpu)
 {
 	scenario_begin(s, 12, true);
 	if (with_cpu)
-		says(s, "cpus_online=0-3");
+		meta(s, "cpus_online=0-3");
 	running_from_start(s, 10, "hog");
 	s->snapshot_cpu = cpu;
 	running_from_start(s, 11, "other hog");
@@ -164,7 +140,7 @@ static void test_still_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_woken),
 		cmocka_unit_test(test_moved_while_preempted),
 		cmocka_unit_test(test_still_waiting),

@@ -217,20 +217,6 @@ static void begin_system(Scenario *s, int length)
 	begin_window(s);
 }
 
-static void switches(Scenario *s, uint32_t prev, uint32_t next, uint16_t cpu)
-{
-	struct rec_switch record = {
-		.h = {SWITCH_SHORT_LEN, REC_SWITCH, 0, cpu, scenario_ns(s->ms)},
-		.prev_tid = prev,
-		.next_tid = next,
-		.syscall = -1,
-	};
-
-	if (!s->lose)
-		timeline_builder_add(s->builder, &record.h);
-	s->lose = false;
-}
-
 /* A letter a millisecond: i idle, ? unknown, else the last digit of the tid. */
 static void expect_cpu(const Scenario *s, size_t number, const char *expected)
 {
@@ -258,10 +244,10 @@ static void test_cpus(void **state)
 
 	begin_system(&s, 12);
 	foreign(at(&s, 0), 41, "stranger");
-	switches(at(&s, 2), 41, 0, 0);
-	switches(at(&s, 4), 0, 42, 0);
-	switches(at(&s, 7), 42, 41, 0);
-	switches(at(&s, 3), 0, 43, 2);
+	others_switch(at(&s, 2), 41, 0, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 4), 0, 42, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 7), 42, 41, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 3), 0, 43, 2, /* complete_ms= */ 0);
 	scenario_finish(&s);
 	expect_cpu(&s, 0, "11ii22211111");
 	expect_cpu(&s, 1, "");
@@ -279,10 +265,10 @@ static void test_cpu_gap(void **state)
 	Scenario s;
 
 	begin_system(&s, 10);
-	switches(at(&s, 1), 41, 42, 0);
-	switches(lost_at(&s, 3), 42, 43, 0);
-	switches(at(&s, 5), 43, 44, 0);
-	switches(at(&s, 8), 44, 0, 0);
+	others_switch(at(&s, 1), 41, 42, 0, /* complete_ms= */ 0);
+	others_switch(lost_at(&s, 3), 42, 43, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 5), 43, 44, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 8), 44, 0, 0, /* complete_ms= */ 0);
 	scenario_finish(&s);
 	expect_cpu(&s, 0, "1????444ii");
 	scenario_free(&s);
@@ -295,8 +281,8 @@ static void test_cpu_loss(void **state)
 	Scenario s;
 
 	begin_system(&s, 10);
-	switches(at(&s, 2), 41, 42, 0);
-	switches(at(&s, 8), 42, 0, 0);
+	others_switch(at(&s, 2), 41, 42, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 8), 42, 0, 0, /* complete_ms= */ 0);
 	loss(at(&s, 9), REC_SWITCH, 4, 5);
 	scenario_finish(&s);
 	expect_cpu(&s, 0, "11??????ii");
@@ -310,24 +296,14 @@ static void test_cpu_before(void **state)
 	Scenario s;
 
 	begin_system(&s, 10);
-	switches(at(&s, -5), 41, 42, 0);
-	switches(at(&s, -2), 42, 43, 0);
-	switches(at(&s, 4), 43, 0, 0);
-	switches(at(&s, -3), 44, 45, 1);
+	others_switch(at(&s, -5), 41, 42, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, -2), 42, 43, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 4), 43, 0, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, -3), 44, 45, 1, /* complete_ms= */ 0);
 	scenario_finish(&s);
 	expect_cpu(&s, 0, "3333iiiiii");
 	expect_cpu(&s, 1, "5555555555");
 	scenario_free(&s);
-}
-
-static void says(Scenario *s, const char *text)
-{
-	size_t length = (sizeof(struct rec_meta) + strlen(text) + 1 + 7) & ~7UL;
-	_cleanup_free_ struct rec_meta *record = xcalloc(1, length);
-
-	record->h = (struct record){.len = length, .kind = REC_META};
-	strcpy(record->text, text);
-	timeline_builder_add(s->builder, &record->h);
 }
 
 static void runs_at_end(Scenario *s, uint32_t tid, uint16_t cpu)
@@ -353,13 +329,13 @@ static void test_cpu_without_switch(void **state)
 	Scenario s;
 
 	begin_system(&s, 10);
-	says(&s, "cpus_online=0-2,4-6");
+	meta(&s, "cpus_online=0-2,4-6");
 	described(at(&s, 0), 41, 41, "spinner");
 	described(at(&s, 0), 42, 42, "quiet");
-	switches(at(&s, 2), 40, 0, 0);
+	others_switch(at(&s, 2), 40, 0, 0, /* complete_ms= */ 0);
 	tick(at(&s, 5), 41, 1);
 	runs_at_end(at(&s, 10), 42, 2);
-	says(&s, "cpus_idle=0,1,4,6");
+	meta(&s, "cpus_idle=0,1,4,6");
 	loss(at(&s, 9), REC_SWITCH, 4, 5);
 	scenario_finish(&s);
 	assert_int_equal(s.timeline->cpus.count, 7);
@@ -383,8 +359,8 @@ static void test_cpu_without_switch_in_range(void **state)
 	scenario_begin_early(&s, 10, true);
 	timeline_builder_filter(s.builder, &filter);
 	begin_window(&s);
-	says(&s, "cpus_online=0-1");
-	switches(at(&s, 8), 43, 0, 1);
+	meta(&s, "cpus_online=0-1");
+	others_switch(at(&s, 8), 43, 0, 1, /* complete_ms= */ 0);
 	scenario_finish(&s);
 	expect_cpu(&s, 0, "???");
 	expect_cpu(&s, 1, "333");
@@ -398,9 +374,9 @@ static void test_cpu_end(void **state)
 	Scenario s;
 
 	begin_system(&s, 10);
-	switches(at(&s, 2), 41, 42, 0);
-	switches(at(&s, 9), 42, 0, 0);
-	switches(at(&s, 11), 0, 42, 0);
+	others_switch(at(&s, 2), 41, 42, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 9), 42, 0, 0, /* complete_ms= */ 0);
+	others_switch(at(&s, 11), 0, 42, 0, /* complete_ms= */ 0);
 	scenario_finish(&s);
 	expect_cpu(&s, 0, "112222222i");
 	scenario_free(&s);
