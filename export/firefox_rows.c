@@ -288,7 +288,7 @@ static void show_weight(Walk *walk, uint64_t ns, uint64_t running, uint64_t weig
 		show(walk, ns, running, weight, stack);
 }
 
-/* Shows all that recording has by now, where there is no band of its. */
+/* Shows in one row what was taken off weights for recording since the last row or band of that. */
 static void show_owed(Walk *walk, uint64_t ns, uint64_t running, bool folded)
 {
 	if (walk->owed_ns > 0)
@@ -393,8 +393,8 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 }
 
 /*
- * A band without ticks, of the weight. Before it walk->running_ns is that at its start, and after
- * it that at its end.
+ * Shows the rows at the ends of a piece, which share `weight`, and between them those of its ticks.
+ * walk->running_ns grows by the piece's length.
  */
 static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
 		      uint64_t weight)
