@@ -26,9 +26,9 @@ static __always_inline u64 this_rq(struct cpu_account *account)
 }
 
 /*
- * Flags of REC_WAKING. *ret_vector: the soft interrupt that is served, its number + 1, or 0. A soft
- * interrupt that began before the recording, of which softirq.bpf.c knows nothing, is taken for an
- * interrupt's: it lasts 2 ms at most.
+ * Returns the flags of REC_WAKING. *ret_vector is the number + 1 of the soft interrupt that is
+ * being served, or 0. softirq.bpf.c does not know a soft interrupt that began before the recording;
+ * that one is attributed to an interrupt. It lasts 2 ms at most.
  */
 static __always_inline u8 waking_context(u8 *ret_vector)
 {

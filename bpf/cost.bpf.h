@@ -2,12 +2,12 @@
 /*
  * cost.bpf.h - what recording costs, clocked where it happens.
  *
- * The time of a program is that of the task that has the CPU meanwhile: the one that calls or is
- * interrupted. sched_switch is told with the time at which its program begins, so what the program
- * takes falls into the run of the task that comes in. Both sums go out with the next switch on the
- * CPU (switch_account()), which is where that run ends.
+ * The time of a program belongs to the task that has the CPU meanwhile: the caller or the
+ * interrupted task. The record of a switch has the time at which its program begins, so the
+ * program's own time falls into the run of the task that is switched in. The next switch record of
+ * the CPU carries both sums (switch_account()): it ends that run.
  *
- * Left out is what takes less than reading the clock does: programs that end at once since no
+ * What takes less time than reading the clock is not measured: programs that end at once because no
  * target is concerned, on_softirq, on_migrate, on_socket_state, and what the kernel does around
  * every program.
  */
@@ -16,19 +16,22 @@
 
 #include "wallprof.bpf.h"
 
-#define CLOCK_MOST_NS 200 /* it was interrupted meanwhile */
+#define CLOCK_MOST_NS 200 /* more: the measurement was interrupted */
 
 /* A program that began at `begin_ns` is about to end; any but on_switch. */
 static __always_inline void cost_add(u64 begin_ns)
 {
 	struct cpu_account *account = cpu_account();
 
-	/* If the CPU was switched meanwhile (some may be preempted) the time is not its own. */
+	/*
+	 * Some programs may be preempted. If the CPU switched meanwhile, the time is not the
+	 * program's own.
+	 */
 	if (account && account->switched_ns <= begin_ns)
 		account->own_run_ns += bpf_ktime_get_ns() - begin_ns + clock_ns;
 }
 
-/* The same of on_switch. */
+/* The same for on_switch. */
 static __always_inline void cost_of_switch(u64 begin_ns)
 {
 	struct cpu_account *account = cpu_account();

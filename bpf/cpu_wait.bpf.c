@@ -5,7 +5,7 @@
  */
 #include "cpu_wait.bpf.h"
 
-/* Others change the word at the same time, but seldom. */
+/* Other CPUs rarely change the word at the same time. */
 #define TRIES 8
 
 static __always_inline void count_down(u32 cpu)
@@ -22,8 +22,8 @@ static __always_inline void count_down(u32 cpu)
 }
 
 /*
- * The first one takes the time when it is counted already: what is switched later on that CPU has a
- * record. So it puts the time in afterwards, and until then the time is not known.
+ * The first target reads the clock after it has been counted, because each later switch on that CPU
+ * has a record. So the time is stored after the count, and is unknown until then.
  */
 static __always_inline void count_up(u32 cpu, u64 ns)
 {
@@ -65,7 +65,7 @@ __noinline int cpu_wait_begin(u32 tid, u32 cpu, u64 ns)
 	old = __sync_lock_test_and_set(word, WAITS_ON(cpu));
 	if (old == WAITS_ON(cpu))
 		return 0;
-	/* Of another CPU, or of another target, which is not counted any more. */
+	/* The slot has another CPU, or another target, which is no longer counted. */
 	if (old)
 		count_down(WAITS_ON_CPU(old));
 	count_up(cpu, ns);
@@ -83,7 +83,7 @@ int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
 	if (!setting_whole_system && waits_on[at])
 		cpu_wait_begin(task->pid, cpu, 0);
 	if (!task->on_rq)
-		return 0; /* it is woken, and put into one queue at once */
+		return 0; /* it is being woken, and enters one queue only */
 	word = moved[at];
 	moved[at] = MOVED(task->pid, bpf_ktime_get_ns(), MOVED_TID(word) == (u32)task->pid);
 	return 0;

@@ -96,7 +96,7 @@ static __always_inline u64 anonymous_number(struct file *file, u64 address)
 	return (number ^ number >> 32) | 1;
 }
 
-/* Other memory has no file's pointers that fit together. */
+/* In other memory the pointers of a file are not consistent. */
 static __always_inline bool is_file(struct file *file)
 {
 	return file && (READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG &&
@@ -104,8 +104,8 @@ static __always_inline bool is_file(struct file *file)
 }
 
 /*
- * Requests, pages and faults are of that file, so it is what a file of an overlay is known by. Its
- * address was the overlay's private data up to 6.12, and is the first word there since.
+ * Requests, pages and faults refer to that file, so it identifies a file of an overlay. Up to 6.12
+ * its address was the overlay's private data; since then it is the first word there.
  */
 __noinline u64 fd_real_file(u64 address)
 {
@@ -301,7 +301,8 @@ static __always_inline u64 mix_pointer(u64 mark, const void *pointer, volatile u
 	return mix(mark, *room);
 }
 
-/* The upper nodes of what an open file watches if that is an epoll descriptor, too, as `epoll` is.
+/*
+ * The upper nodes of what an open file watches, if the file is an epoll descriptor as `epoll` is.
  */
 static __always_inline u64 mix_inner(u64 mark, struct file *epoll, struct file *file, u64 *room)
 {

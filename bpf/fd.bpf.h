@@ -35,9 +35,9 @@ extern u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd);
 #define FD_POLLED_KIND(polled)	   ((u8)((polled) >> 8))
 #define FD_POLLED_FD(polled)	   ((s32)((polled) >> 32)) /* -1 unless it is the only one */
 extern int fd_file_kind(u64 file, struct object_key *ret_key);
-/* The file that a file of an overlay is read from and written to; of any other that file. */
+/* The file that a file of an overlay is read from and written to; any other file itself. */
 extern u64 fd_real_file(u64 file);
-/* Where the path (struct path) of an open file lies that programs know. */
+/* The address of the path (struct path) by which programs know an open file. */
 extern u64 fd_path(u64 file);
 /* FD_WATCHES() of a descriptor that is epoll's. */
 extern int fd_watches(u64 files, u32 fd);

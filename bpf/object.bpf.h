@@ -27,11 +27,12 @@ _Static_assert(__builtin_offsetof(struct rec_switch, file_device) -
 extern int object_tell(u64 file, struct object_key *ret_key);
 /* socket.bpf.c: REC_SOCKET of one, if that was not done since it became what it is. */
 extern int socket_tell(u64 file);
-/* The same of a socket that the current thread closes, which no file leads to; FD_NONE: of none. */
+/* The same for a socket that the current thread closes and that no file leads to; FD_NONE: none. */
 extern int socket_tell_closing(struct object_key *ret_key);
 /*
- * socket.bpf.c: REC_SOCKET of a Unix socket that the current task wants to connect, or to send
- * from, to the struct sockaddr_un in its memory; `length` is the address's, in bytes.
+ * socket.bpf.c: sends REC_SOCKET of a Unix socket that the current task connects or sends from,
+ * with the address (struct sockaddr_un) in the task's memory; `length` is the address's length in
+ * bytes.
  */
 extern int socket_wanted_tell(u64 file, u64 wanted, u32 length);
 /*
@@ -48,12 +49,14 @@ extern int watch_end(const struct object_key *key, u32 slot);
  */
 extern int ring_tell(struct rec_switch *record);
 /*
- * futex.bpf.c: REC_FUTEX of the word that the current process waits for, by its system call, if not
- * done lately.
+ * futex.bpf.c: sends REC_FUTEX of the word that the current process waits for in its system call,
+ * unless it was sent lately.
  */
 extern int futex_tell(struct rec_switch *record);
 
-/* Sends the record in a slot's room, which has its count and what is watched. 0: it was written. */
+/*
+ * Sends the record in a slot, which already has its count and entries. Returns 0 if it was written.
+ */
 static __always_inline int watch_send(struct stack_slot *slot, const struct object_key *key,
 				      u8 flags)
 {

@@ -61,16 +61,18 @@ struct rec_socket {
 };
 
 /*
- * REC_WATCH: what an epoll descriptor watches, at the time of the record; that of epoll descriptors
- * among these, too. `more`: there is more, or the kernel was changing the list.
+ * REC_WATCH: what an epoll descriptor watches at the time of the record, including what epoll
+ * descriptors among these watch. `more`: the list is incomplete, or the kernel was changing it.
  */
 struct watched {
 	u64 inode; /* as in rec_switch; 0 = not known */
 	u32 device, generation;
 	u32 fd;
 	u8 kind; /* enum fd_kind */
-	/* The number + 1, in this list, of the epoll descriptor that watches it; it stands before
-	 * it. 0 = the one that the record is of. */
+	/*
+	 * The index + 1, in this list, of the epoll descriptor that watches this entry and precedes
+	 * it; 0 = the descriptor that the record describes.
+	 */
 	u8 via;
 	u8 reserved[2];
 };

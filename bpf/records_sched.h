@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * records_sched.h - the records of the ring that must not lose: switches, wakeups and what threads
- * are. Included by records.h alone.
+ * records_sched.h - the records of the ring that must not lose any: switches, wakeups, threads.
+ * Included by records.h alone.
  */
 #ifndef WALLPROF_RECORDS_SCHED_H
 #define WALLPROF_RECORDS_SCHED_H
 
 /*
- * REC_SWITCH: one sched_switch in which prev or next (or both) is a target, and one between two
- * others while a target is runnable on that CPU; of the whole system (WINDOW_SYSTEM), every one.
+ * REC_SWITCH: a sched_switch in which prev or next (or both) is a target, or one between two
+ * non-targets while a target is runnable on that CPU. In a recording of the whole system
+ * (WINDOW_SYSTEM) every sched_switch has one.
  *
  * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it
  * before the tracepoint, so the switch-in that ends a wait carries the number
  * that its switch-out carried, and the next switch-out carries one more: a
  * reader can prove, task by task, that nothing is missing between two records.
  *
- * If prev is not a target (SWITCH_PREV clear), there is no SWITCH_HAS_OUT, and prev_seq and
+ * If prev is not a target (SWITCH_PREV clear), SWITCH_HAS_OUT is clear, and prev_seq and
  * prev_state are 0, syscall is -1. SWITCH_HAS_OBJECT: prev waits in a call on one descriptor or for
  * a length of time, or is a worker of io_uring with an open file in hand.
  */
@@ -31,15 +32,15 @@ enum switch_flags {
 	 */
 	SWITCH_SIGNALLED = 1 << 5,
 	SWITCH_THROTTLED = 1 << 6,   /* prev is runnable, but its cgroup has used up its CPU time */
-	SWITCH_KERNEL_LOCK = 1 << 7, /* owner is a tid: who had the kernel's lock that prev
+	SWITCH_KERNEL_LOCK = 1 << 7, /* owner is the tid that held the kernel lock that prev
 					contended for last, maybe long before */
 };
 
-/* rec_switch::parts. A part that is there has its place; the record ends behind the last one. */
+/* rec_switch::parts. Each part has a fixed offset; the record ends after its last part. */
 enum switch_parts {
 	SWITCH_HAS_OUT = 1 << 0,    /* kstack to owner */
 	SWITCH_HAS_OBJECT = 1 << 1, /* inode to generation */
-	/* No part: next was moved more than once (moved_before). */
+	/* Not a part: next was moved more than once (moved_before). */
 	SWITCH_MOVED_AGAIN = 1 << 2,
 };
 
@@ -58,26 +59,27 @@ struct rec_switch {
 			   watches (2: two or more); splice, tee: whether the call waits for what it
 			   writes to */
 	/*
-	 * What recording took of the time that prev ran since the switch before this one on the
-	 * CPU: of that switch itself, which came after its time was taken (as much as there is room
-	 * for, in units of 16 ns, as are the last two of this part: SWITCH_NS()), and of all else
-	 * (SWITCH_RUN_NS(); what is less than a unit goes out with the next switch).
+	 * The time that recording took of prev's run, that is, since the CPU's previous switch.
+	 * own_in: by the record of that switch, whose timestamp is taken first; in units of 16 ns,
+	 * as complete_for and moved_before (SWITCH_NS()), and at most what the field can hold.
+	 * own_run: by all else (SWITCH_RUN_NS()); a rest of less than a unit goes out with the next
+	 * switch.
 	 */
 	u16 own_in, own_run;
 	/*
-	 * Of the time since then, as far as the kernel keeps account of what it takes off a task's
-	 * running time (update_rq_clock_task()): interrupts, and what the hypervisor kept; ns.
+	 * The part of that time which interrupts and the hypervisor took, in ns, as far as the
+	 * kernel accounts for what it subtracts from a task's running time
+	 * (update_rq_clock_task()).
 	 */
 	u32 interrupts_ns, stolen_ns;
 	/*
-	 * For how long up to this switch every one on this CPU has a record; 0: not known. It is
-	 * not used in a recording of the whole system, where every switch has one.
+	 * The time up to this switch in which every switch of this CPU has a record; 0: not known.
+	 * It is not used in a recording of the whole system, where every switch has a record.
 	 */
 	u32 complete_for;
 	/*
-	 * How long ago next, which is a target and has been runnable, was moved to this CPU's
-	 * queue, for the last time; 0: it was not. (A thread that is woken is put into one queue at
-	 * once.)
+	 * The time since next, a target that was runnable, was last moved to this CPU's queue; 0:
+	 * it was not moved. (A wakeup puts a thread into one queue only.)
 	 */
 	u32 moved_before;
 	/* SWITCH_HAS_OUT */
@@ -85,17 +87,18 @@ struct rec_switch {
 	u64 ustack;
 	u64 args[3]; /* first three arguments of the system call */
 	/*
-	 * A wait for a lock in user memory (futex): the thread that holds it, by what glibc's mutex
-	 * and the kernel's protocol for priority inheritance keep there; rec_task::own_tid of a
-	 * thread of the process, if it is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
+	 * In a wait for a lock in user memory (futex): the holder, as glibc's mutex and the
+	 * kernel's priority-inheritance protocol store it there. It is the rec_task::own_tid of a
+	 * thread of the process, if the word is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
 	 */
 	u32 owner;
-	u8 lock; /* enum switch_lock: which lock of the kernel's prev contended for last */
+	u8 lock; /* enum switch_lock: the kernel lock that prev contended for last */
 	u8 reserved[3];
 	/*
-	 * SWITCH_HAS_OBJECT. What the descriptor leads to: an open file by its inode, as in
-	 * rec_inode. In a call that only sleeps (nanosleep, clock_nanosleep, select and the like of
-	 * nothing) the time that it was given instead, ns; of futex_waitv of one word its address.
+	 * SWITCH_HAS_OBJECT. The open file that the descriptor leads to, by its inode, as in
+	 * rec_inode. Instead: in a call that only sleeps (nanosleep, clock_nanosleep, select and
+	 * the like without descriptors) the requested time in ns; in a futex_waitv of one word the
+	 * word's address.
 	 */
 	union {
 		u64 inode; /* 0 = not known */
@@ -119,7 +122,7 @@ struct rec_switch {
 	((units)&SWITCH_RUN_COARSE ? (u64)((units) ^ SWITCH_RUN_COARSE) << SWITCH_RUN_COARSE_SHIFT \
 				   : (u64)(units) << SWITCH_RUN_SHIFT)
 
-/* rec_switch::lock. As SWITCH_KERNEL_LOCK, it may have been long before. */
+/* rec_switch::lock. As with SWITCH_KERNEL_LOCK, the contention may have been long before. */
 enum switch_lock {
 	SWITCH_LOCK_OTHER = 0,
 	SWITCH_LOCK_MMAP = 1,	     /* mmap_lock of prev's process */
@@ -129,35 +132,35 @@ enum switch_lock {
 #define POLL_LOOKED_AT 4
 
 /*
- * What a descriptor is. For calls whose first argument is a descriptor, that
- * one; for poll and ppoll, of the first POLL_LOOKED_AT: an Internet socket, if there is one,
- * else what they all are, or FD_NONE.
+ * The kind of a descriptor: of the call's first argument, if that is a descriptor. For poll and
+ * ppoll only the first POLL_LOOKED_AT descriptors count: FD_INET if one of them is an Internet
+ * socket, else the kind that all of them have, or FD_NONE.
  */
 enum fd_kind {
 	FD_NONE = 0, /* the call has no descriptor, or it could not be read */
 	FD_FILE = 1, /* regular file, directory or block device */
-	FD_CHAR = 2, /* character device that is no terminal: /dev/net/tun, /dev/kmsg, … */
+	FD_CHAR = 2, /* character device other than a terminal: /dev/net/tun, /dev/kmsg, … */
 	FD_PIPE = 3,
 	FD_INET = 4,   /* AF_INET, AF_INET6 socket */
 	FD_UNIX = 5,   /* AF_UNIX socket */
 	FD_SOCKET = 6, /* any other socket */
 	FD_LISTEN = 7, /* listening socket, any family */
 	FD_ANON = 8,   /* anonymous inode: eventfd, timerfd, signalfd, epoll, … */
-	FD_TTY = 9,    /* terminal, by its device's number */
+	FD_TTY = 9,    /* terminal, by its device number */
 	FD_LAST = FD_TTY,
 };
 
 /* REC_WAKING: sched_waking or sched_wakeup_new of a target. */
 enum waking_flags {
-	WAKING_HARDIRQ = 1 << 0, /* an interrupt did it; waker_tid is only the interrupted task */
-	WAKING_SOFTIRQ = 1 << 1, /* a soft interrupt on top of an interrupt did it; likewise */
+	WAKING_HARDIRQ = 1 << 0, /* by an interrupt; waker_tid is only the interrupted task */
+	WAKING_SOFTIRQ = 1 << 1, /* by a soft interrupt after an interrupt; likewise */
 	WAKING_NEW = 1 << 2,	 /* sched_wakeup_new: first time on a run queue */
-	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not let one tell */
+	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not show the context */
 };
 
 /*
- * rec_waking::parts. The stacks are the waker's, taken if the thread had slept for long enough. An
- * interrupt has no user stack: that would be the interrupted thread's.
+ * rec_waking::parts. The stacks are the waker's, and are taken if the thread slept for long enough.
+ * An interrupt has no user stack, because that would be the interrupted thread's.
  */
 enum waking_parts {
 	WAKING_HAS_STACKS = 1 << 0, /* kstack and ustack */
@@ -169,8 +172,9 @@ struct rec_waking {
 	u32 waker_tid;
 	u16 parts; /* enum waking_parts */
 	/*
-	 * The soft interrupt that was being served, its number (linux/interrupt.h) + 1, be it the
-	 * waker's own doing (no flag) or not (WAKING_SOFTIRQ); 0 = none, or not known.
+	 * The number (linux/interrupt.h) + 1 of the soft interrupt that was being served, whether a
+	 * system call of the waker raised it (no flag) or not (WAKING_SOFTIRQ); 0 = none, or not
+	 * known.
 	 */
 	u8 vector;
 	u8 reserved[5];
@@ -181,9 +185,9 @@ struct rec_waking {
 #define WAKING_SHORT_LEN 32 /* without any part */
 
 /*
- * REC_TASK: who a tid is. Sent at birth, at rename, after exec, for every thread
- * found at the start (and again at the end), and for tasks that are not
- * targets but woke one. h.ns is the birth when TASK_BIRTH is set.
+ * REC_TASK: describes the task that has a tid. Sent at birth, at rename, after exec, for every
+ * thread found at the start (and again at the end), and for tasks that are not targets but woke
+ * one. h.ns is the birth when TASK_BIRTH is set.
  */
 enum task_flags {
 	TASK_BIRTH = 1 << 0,
@@ -202,8 +206,8 @@ struct rec_task {
 	u32 creator_tid;    /* TASK_BIRTH: the thread that called clone */
 	u64 start_boottime; /* task_struct::start_boottime, ns */
 	char comm[COMM_LEN];
-	u32 exec_id; /* task_struct::self_exec_id, low bits: one more with every exec */
-	u32 own_tid; /* in its innermost PID namespace, as gettid() tells it; 0 = not known */
+	u32 exec_id; /* task_struct::self_exec_id, low bits: incremented by each exec */
+	u32 own_tid; /* in its innermost PID namespace, as gettid() returns it; 0 = not known */
 };
 
 /*
@@ -217,7 +221,7 @@ struct rec_exec {
 	u32 tgid;
 	u32 exec_id; /* of the new program; see rec_task */
 	char comm[COMM_LEN];
-	char path[EXEC_PATH_LEN]; /* as given to execve, cut, always ends in NUL */
+	char path[EXEC_PATH_LEN]; /* as given to execve; truncated, always NUL-terminated */
 };
 
 /* REC_EXIT: sent with the final switch-out, just before it. */
@@ -235,16 +239,17 @@ struct rec_exit {
 	u32 exit_code; /* as wait(2) has it */
 	u16 parts;     /* enum exit_parts */
 	u16 reserved;
-	/* EXIT_HAS_STARTS. The number may be another's by now: its own begin tells, and that of its
-	 * process. */
+	/*
+	 * EXIT_HAS_STARTS. Another task may have the tid by now: the start times of the thread and
+	 * of its process identify it.
+	 */
 	u64 start_boottime, process_start_boottime;
 };
 
 /*
- * REC_STATS: the kernel's own accounts of a thread since its birth. Sent at the
- * start and end of the window for threads alive then, and at the final
- * switch-out, where sum_exec_runtime is exact (at the exit tracepoint it may be
- * a tick old).
+ * REC_STATS: the kernel's accounting of a thread since its birth. Sent at the start and end of the
+ * window for threads alive then, and at the final switch-out, where sum_exec_runtime is exact (at
+ * the exit tracepoint it may be a tick old).
  */
 enum stats_parts {
 	STATS_HAS_BYTES = 1 << 0, /* read_bytes, write_bytes */
@@ -260,15 +265,17 @@ struct rec_stats {
 	u64 utime, stime;     /* ns */
 	u64 nvcsw, nivcsw;
 	u64 min_flt, maj_flt;
-	/* STATS_HAS_BYTES. Bytes from and to disks, where written is what was made dirty; 0 if the
-	 * kernel keeps none. */
+	/*
+	 * STATS_HAS_BYTES. Bytes read from and written to disks; a page counts as written when it
+	 * is made dirty. 0 if the kernel does not count them.
+	 */
 	u64 read_bytes, write_bytes;
 };
 
 /*
- * REC_SNAPSHOT: a thread's state as the task iterator found it, at the start of
- * the window and again at its end (SNAPSHOT_END). h.ns was read before, ns_after
- * after the fields; a switch record between the two is the better witness.
+ * REC_SNAPSHOT: a thread's state as the task iterator found it, at the start of the window and
+ * again at its end (SNAPSHOT_END). h.ns was read before, ns_after after the fields; a switch record
+ * between the two takes precedence.
  */
 enum snapshot_flags {
 	SNAPSHOT_ON_CPU = 1 << 0,

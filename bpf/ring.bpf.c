@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ring.bpf.c - io_uring: work that it leaves to its workers, and what its requests wait for.
+ * ring.bpf.c - io_uring: work that it hands to its workers, and what its requests wait for.
  *
  * A worker has no user stack, and what it does is not its own. The tracepoint comes in the thread
  * that submits, before a worker can have the work. Nobody hands on what a polling thread of the
  * ring (IORING_SETUP_SQPOLL) finds there: its requests are its own.
  *
- * A request that a socket or a pipe cannot serve at once is armed to be polled; it has a tracepoint
- * where that is done. The thread that waits for the ring waits for these.
+ * A request that a socket or a pipe cannot serve at once is armed for polling, which has a
+ * tracepoint. A thread that waits for the ring waits for these sockets and pipes.
  */
 #include "cost.bpf.h"
 #include "object.bpf.h"
@@ -75,7 +75,7 @@ int BPF_PROG(on_ring_poll, struct io_kiocb *request)
 
 #define IORING_ENTER_REGISTERED_RING (1U << 4)
 
-/* By descriptor, or by its place among those that the task has registered. */
+/* By descriptor, or by index among the rings that the task has registered. */
 static __always_inline u64 ring_of_call(struct task_struct *task, u32 number)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -99,7 +99,7 @@ static __always_inline void tell_watched(u64 file, const struct object_key *key)
 	struct stack_slot *slot;
 	u32 count;
 
-	if (!watch || watch->told == watch->count)
+	if (!watch || watch->reported == watch->count)
 		return;
 	slot = slot_take_accounted(bpf_ktime_get_ns());
 	if (!slot)
@@ -110,7 +110,7 @@ static __always_inline void tell_watched(u64 file, const struct object_key *key)
 	record->more = count > RING_WATCHED_MAX;
 	record->count = count < RING_WATCHED_MAX ? count : RING_WATCHED_MAX;
 	if (!watch_send(slot, key, WATCH_RING))
-		watch->told = count;
+		watch->reported = count;
 	slot_release(slot);
 }
 

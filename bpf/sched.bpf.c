@@ -77,8 +77,8 @@ static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 #define SENDMSG 46
 
 /*
- * Where a Unix socket is to lead to: while a connection waits for room in the other end's queue, or
- * a message for room there, the socket itself does not say.
+ * The address that a Unix socket connects or sends to. The socket itself does not have it while a
+ * connection or a message waits for room in the peer's queue.
  */
 static __always_inline void wanted_tell(struct task_struct *prev, const struct rec_switch *record,
 					u64 file)
@@ -234,9 +234,10 @@ static __always_inline int describe_rival(struct task_struct *task, u64 ns)
 }
 
 /*
- * Who has the kernel's lock that prev waits for, if it contended for one, and which one that is;
- * the owner of a lock in user memory stays, if that is known already. A global function: the
- * verifier would follow both ways through all that comes.
+ * Stores the holder of the kernel lock that prev waits for, if it contended for one, and which lock
+ * it is. The owner of a lock in user memory is kept if it is known already. This is a global
+ * function because the verifier would otherwise follow both branches through all code that comes
+ * after.
  */
 __noinline int lock_owner(struct rec_switch *record, u32 tid)
 {
@@ -254,9 +255,9 @@ __noinline int lock_owner(struct rec_switch *record, u32 tid)
 }
 
 /*
- * A target gets this CPU. Where ticks rest, the recorder is to be woken, and once is enough: by the
- * record with the time that is noted here. A global function: the verifier would follow its ways
- * through all that comes.
+ * A target gets this CPU. If ticks rest here, the recorder has to be woken, once: by the record
+ * with the time that is noted here. This is a global function because the verifier would otherwise
+ * follow its branches through all code that comes after.
  */
 __noinline int target_has_cpu(u64 ns)
 {
@@ -270,7 +271,7 @@ __noinline int target_has_cpu(u64 ns)
 	return 0;
 }
 
-/* A global function, for its own stack. */
+/* A global function has its own stack. */
 __noinline int emit_switch(struct rec_switch *record)
 {
 	struct cpu_account *account = cpu_account();
@@ -287,7 +288,7 @@ __noinline int emit_switch(struct rec_switch *record)
 	return emit_and(wake, &sched_ring, &record->h, SWITCH_SHORT_LEN);
 }
 
-/* How much one of the kernel's accounts has grown; *kept: what it was. */
+/* How much one of the kernel's accounts has grown; *kept is its previous value. */
 static __always_inline u32 grown(u64 now, u64 *kept)
 {
 	u64 difference = *kept ? now - *kept : 0;
@@ -316,7 +317,7 @@ static __always_inline void count_taken(struct rec_switch *record, struct cpu_ac
 	}
 }
 
-/* In the record's units; as many as there is room for. */
+/* In the record's units, at most what the field can hold. */
 static __always_inline u32 units_of(u64 ns, u32 most)
 {
 	u64 units = SWITCH_UNITS(ns);
@@ -324,7 +325,7 @@ static __always_inline u32 units_of(u64 ns, u32 most)
 	return units < most ? units : most;
 }
 
-/* In units of 256 ns, or where these are too many in others; the rest stays. */
+/* In units of 256 ns, or in coarser ones if the field cannot hold these; the remainder is kept. */
 static __always_inline u16 take_own_run(struct cpu_account *account)
 {
 	u64 ns = account->own_run_ns, units = ns >> SWITCH_RUN_SHIFT;
@@ -371,7 +372,7 @@ static __always_inline void take_move(struct rec_switch *record)
 
 /*
  * What the CPU has kept since the switch before this one; runnable: prev could go on. A global
- * function, for its own stack.
+ * function has its own stack.
  */
 __noinline int switch_account(struct rec_switch *record, u32 runnable)
 {
@@ -386,7 +387,7 @@ __noinline int switch_account(struct rec_switch *record, u32 runnable)
 	record->own_run = take_own_run(account);
 	account->own_in_ns = 0;
 	account->switched_ns = record->h.ns;
-	/* It may have begun after this switch's time was taken. */
+	/* The run may have begun after this switch's timestamp was taken. */
 	since_ns = CPU_WAIT_NS(account->waiting);
 	if (since_ns && since_ns < record->h.ns)
 		record->complete_for = units_of(record->h.ns - since_ns, ~0U);
@@ -435,8 +436,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	record.next_tid = next->pid;
 	record.next_seq = in ? switch_seq(next) : 0;
 	record.syscall = -1;
-	/* From here on the time is read from the record: one variable more is too much stack on
-	 * 6.1. */
+	/*
+	 * From here on the time is read from the record, because another variable would exceed the
+	 * stack limit on 6.1.
+	 */
 	if (in)
 		target_has_cpu(record.h.ns);
 	switch_account(&record, preempt || !prev_state || !prev->__state);
@@ -480,7 +483,7 @@ static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
 }
 
-/* The CPU that the task was on last, or is to go to now. */
+/* The CPU that the task ran on last, or is being moved to. */
 static __always_inline u32 last_cpu_of(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
@@ -497,7 +500,9 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	if (!is_target(task))
 		return 0;
 	begin_ns = ns = bpf_ktime_get_ns();
-	/* So that the wait is not older than what is recorded of that CPU. */
+	/*
+	 * The clock is read again, so that the wait is not older than what is recorded of that CPU.
+	 */
 	if (!setting_whole_system) {
 		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
 		ns = bpf_ktime_get_ns();

@@ -63,8 +63,8 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 #define SLEPT_NS(slept)	 (((slept) & ((1ULL << SLEPT_TIME_BITS) - 1)) << 10)
 
 /*
- * Who had the kernel's lock that a thread contended for last, and which one that is (enum
- * switch_lock), at the same places. Thread numbers have 22 bits.
+ * The holder of the kernel lock that a thread contended for last, and which lock it is (enum
+ * switch_lock), in the same slots. A tid has 22 bits.
  */
 #define LOCK_OWNER(tid, owner, lock) ((u64)(tid) << 32 | (u64)(lock) << 24 | (owner))
 #define LOCK_OWNER_WAITER(word)	     ((u32)((word) >> 32))
@@ -72,8 +72,8 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 #define LOCK_OWNER_LOCK(word)	     ((u8)((word) >> 24))
 
 /*
- * A socket that a thread closes, and whose close may wait (SO_LINGER): no descriptor leads to it
- * any more. Of two threads that share a place the later one is known.
+ * A socket that a thread is closing, where the close may wait (SO_LINGER): no descriptor leads to
+ * it any more. If two threads share a slot, it has the later one.
  */
 #define CLOSINGS 256
 struct closing {
@@ -82,13 +82,13 @@ struct closing {
 	u32 reserved;
 };
 
-/* For which CPU a target waits, at the same places; 0 = for none. */
+/* The CPU that a target waits for, in the same slots; 0 = none. */
 #define WAITS_ON(cpu)	   ((cpu) + 1)
 #define WAITS_ON_CPU(word) ((word)-1)
 
 /*
- * When a runnable target was moved to another CPU's queue, at the same places: its tid, the time in
- * units of 1024 ns (71 years), and whether it had been moved before. 0 = it was not.
+ * When a runnable target was moved to another CPU's queue, in the same slots: its tid, the time in
+ * units of 1024 ns (71 years), and whether it had been moved before. 0 = it was not moved.
  */
 #define MOVED(tid, ns, again) ((u64)(tid) << SLEPT_TIME_BITS | (((ns) >> 10) + 1) << 1 | (again))
 #define MOVED_TID(word)	      SLEPT_TID(word)
@@ -96,8 +96,8 @@ struct closing {
 #define MOVED_AGAIN(word)     ((word)&1)
 
 /*
- * How many targets wait for a CPU, and above that since when there was no moment without one, in
- * units of 16 ns (833 days); 0 there: not known.
+ * The number of targets that wait for a CPU, and in the bits above it since when that number has
+ * not been 0, in units of 16 ns (833 days); 0 there: not known.
  */
 #define CPU_WAITS_BITS	  12
 #define CPU_WAITS_MAX	  ((1U << CPU_WAITS_BITS) - 1)
@@ -159,14 +159,14 @@ struct cpu_account {
 	u64 target_ns;	 /* when a target was last switched to here, or hit by a tick */
 	u64 ticks_rest;	 /* enum ticks_rest; or else since when a target has had none here */
 	u64 switched_ns; /* the last switch that was recorded here */
-	u64 own_in_ns;	 /* what its program took, and what all others have taken since then: */
+	u64 own_in_ns;	 /* time of that switch's program, and of all others since: */
 	u64 own_run_ns;	 /* cost.bpf.h */
-	u64 interrupts_ns, stolen_ns; /* the kernel's accounts of time that no task had */
+	u64 interrupts_ns, stolen_ns; /* the kernel's accounts of time that it gives to no task */
 	u64 waiting;	/* CPU_WAITS() and CPU_WAIT_NS(): targets that are runnable here */
 	u8 softirq;	/* the last soft interrupt that began here, its vector + 1; softirq.bpf.c */
-	u8 softirq_own; /* it was the current task's own doing */
+	u8 softirq_own; /* raised by the current task's own system call */
 	u8 reserved[6];
-	u64 rq; /* the address of its run queue, when that is known; context.bpf.h */
+	u64 rq; /* address of its run queue, once it is known; context.bpf.h */
 };
 
 /* Functions of the kernel that run soft interrupts on behalf of a task; see softirq.bpf.c. */

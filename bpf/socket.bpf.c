@@ -130,7 +130,8 @@ __noinline int socket_tell(u64 address)
 #define TCP_CLOSING   11
 #define SOCK_LINGER   4 /* a bit of sk_flags */
 
-/* Whether a close waits for what was sent to arrive: sk_stream_wait_close() of net/core/stream.c.
+/*
+ * Whether a close waits until what was sent has arrived: sk_stream_wait_close(), net/core/stream.c.
  */
 static __always_inline bool state_lingers(u32 state)
 {
@@ -144,7 +145,7 @@ static __always_inline bool lingers(struct sock *sk)
 	       state_lingers(BPF_CORE_READ(sk, __sk_common.skc_state));
 }
 
-/* The state is not yet the new one here. */
+/* The socket does not have the new state yet. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_socket_state, struct sock *sk, int old_state, int new_state)
 {
@@ -182,7 +183,7 @@ __noinline int socket_tell_closing(struct object_key *ret_key)
 	return FD_INET;
 }
 
-/* The path or name that is wanted stands in the slot, where the record's text is to be. */
+/* The destination's path or name is in the slot, in the place of the record's text. */
 static __always_inline int tell_wanted(struct stack_slot *slot, struct file *file, u16 size)
 {
 	struct rec_socket *record = (struct rec_socket *)slot->room;
@@ -201,7 +202,7 @@ static __always_inline int tell_wanted(struct stack_slot *slot, struct file *fil
 	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
 }
 
-/* The last one that was told of the socket, so that a wait that is repeated sends nothing. */
+/* The last record sent for the socket, so that a repeated wait does not send it again. */
 static __always_inline u64 wanted_mark(u64 file, const u64 *text)
 {
 	u64 mark = fd_socket_mark(file);

@@ -87,7 +87,7 @@ static __always_inline bool call_on_descriptor(u32 number)
 	return false;
 }
 
-/* Those that may end a descriptor, and with it a socket. */
+/* System calls that may close a descriptor, and with it a socket. */
 static __always_inline bool call_closes(s32 number)
 {
 	switch (number) {
@@ -264,9 +264,9 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 #define LONG_TIME_S	(1ULL << 33) /* centuries */
 
 /*
- * Where the time is that a call is given that only sleeps, or the one word that futex_waitv is
- * given: it is the second of two numbers, too. 0: it is no such call. Of several words it is not
- * known which one will end the wait.
+ * The address of the time that a call which only sleeps is given, or of the only word that
+ * futex_waitv is given; both are the second of two numbers. 0: any other call. If futex_waitv is
+ * given several words, it is not known which one will end the wait.
  */
 static __always_inline u64 timeout_at(const struct syscall_facts *facts)
 {
@@ -309,9 +309,9 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
 #define TEE    276
 
 /*
- * splice and tee: of the two descriptors the one that is waited for. A pipe that is read is empty,
- * or else what is written to is full; the input is last, as the kernel fills a pipe only when there
- * is room (fs/splice.c).
+ * splice and tee: the one of the two descriptors that the call waits for. Either the pipe that is
+ * read is empty, or what is written to is full. The input is checked last, because the kernel reads
+ * it only when the output pipe has room (fs/splice.c).
  */
 static __always_inline void splice_facts(struct task_struct *task, struct syscall_facts *facts)
 {
@@ -358,7 +358,7 @@ static __always_inline void lock_facts(struct syscall_facts *facts)
 		facts->owner &= FUTEX_TID;
 }
 
-/* The word that a call waits for, with what is in the place of its timeout; 0: none. */
+/* The word that a call waits for, given the value in the place of its timeout; 0: none. */
 static __always_inline u64 futex_word(s32 number, u64 first_argument, u64 timeout_ns)
 {
 	switch (number) {

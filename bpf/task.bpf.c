@@ -56,7 +56,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 
 #define CLOCK_READINGS 64
 
-/* Half of a reading at both ends of what is clocked is not seen by the clock (cost.bpf.h). */
+/* The clock does not see half of a clock reading at each end of what it measures (cost.bpf.h). */
 static __always_inline void clock_the_clock(void)
 {
 	u64 begin_ns = bpf_ktime_get_ns(), end_ns = begin_ns;

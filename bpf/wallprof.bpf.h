@@ -44,7 +44,7 @@ extern const volatile bool setting_kernel_threads; /* these, too */
 extern const volatile bool setting_threads;	   /* what is marked are threads alone */
 extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
-extern const volatile bool setting_taken_time; /* the kernel may keep account of it */
+extern const volatile bool setting_taken_time;		       /* the kernel may account for it */
 extern const volatile struct kernel_type_ids setting_type_ids; /* see read.bpf.h */
 
 /* ---- state shared with user space (mapped there) --------------------------- */
@@ -265,15 +265,15 @@ struct ring_works_map {
 #define RING_WATCHED_MAX 4
 
 /*
- * What requests of a ring wait for that are polled: sockets, pipes. Of more the last ones; `count`
- * are all that there have been, and `told` how many there were when REC_WATCH was sent.
+ * The sockets and pipes that polled requests of a ring wait for; only the last ones are kept.
+ * `count` is the number of all so far, `reported` their number when REC_WATCH was sent last.
  */
 struct ring_watch {
-	u32 count, told;
+	u32 count, reported;
 	struct watched watched[RING_WATCHED_MAX];
 };
 
-/* By the address of its context; what is gone makes way for others. */
+/* By the address of the ring's context; rings that are gone are evicted. */
 struct ring_watches_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, RING_WATCHES);

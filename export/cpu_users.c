@@ -38,7 +38,7 @@ static void part_overlaps(ProvenCpu *cpu)
 static void add_proven_run(Timeline *timeline, size_t cpu, uint64_t start_ns, uint64_t end_ns,
 			   uint32_t task)
 {
-	/* Records that come late are out of order. */
+	/* Late records are out of order. */
 	if (start_ns >= end_ns)
 		return;
 	while (timeline->proven_cpus.count <= cpu)
@@ -60,7 +60,7 @@ static void drop_threads(const Timeline *timeline, ProvenCpu *cpu)
 	cpu->runs.count = kept;
 }
 
-/* Without the switches of all CPUs: when recorded threads ran, and strangers beside them. */
+/* Without the switches of all CPUs: when recorded threads ran, and when others provably did. */
 static void index_threads(Timeline *timeline)
 {
 	for (size_t c = 0; c < timeline->proven_cpus.count; c++)
@@ -206,7 +206,7 @@ static void add_part(Division *division, uint32_t task, uint64_t ns)
 	division->seen_ns += ns;
 }
 
-/* What was taken of a run, or NULL: of the time that ended with it, be that longer. */
+/* What was taken of the time that ended with the run and may have begun before it, or NULL. */
 static const TakenTime *taken_of(const ProvenCpu *cpu, const ProvenRun *run)
 {
 	size_t i = partition_point(middle, cpu->taken.count,
@@ -217,7 +217,7 @@ static const TakenTime *taken_of(const ProvenCpu *cpu, const ProvenRun *run)
 		       : NULL;
 }
 
-/* The task has `ns` of the wait but for what was taken of the time in which that lies. */
+/* Gives the task `ns` of the wait, less what was taken of the run that contains them. */
 static void add_run(Division *division, const TakenTime *taken, uint32_t task, uint64_t ns)
 {
 	uint64_t outside_ns = taken->end_ns - taken->start_ns - ns;
@@ -225,14 +225,14 @@ static void add_run(Division *division, const TakenTime *taken, uint32_t task, u
 	uint64_t most_ns = MIN(interrupts_ns + stolen_ns, ns);
 
 	add_part(division, task, ns - most_ns);
-	/* The rest of most_ns stays without a part: not seen. */
+	/* The rest of most_ns gets no part, so it is "not seen". */
 	interrupts_ns = MIN(interrupts_ns - MIN(interrupts_ns, outside_ns), most_ns);
 	stolen_ns = MIN(stolen_ns - MIN(stolen_ns, outside_ns), most_ns - interrupts_ns);
 	add_part(division, CPU_INTERRUPTS, interrupts_ns);
 	add_part(division, CPU_STOLEN, stolen_ns);
 }
 
-/* For [start_ns, end_ns) of the wait the thread was in the queue of that CPU. */
+/* The thread was in the queue of that CPU in [start_ns, end_ns) of the wait. */
 static void add_runs(Division *division, uint16_t number, uint64_t start_ns, uint64_t end_ns)
 {
 	const ProvenCpu *cpu;

@@ -5,19 +5,20 @@
  * A part is what a task, or the idle task, is proven to have had the CPU for. The rest is a part of
  * its own, not seen, so that the parts sum to the wait and none is a guess. Where the thread was
  * moved to another CPU, the time before is that of the CPU that it was preempted on, and the time
- * since then that of the CPU that it got. The time for which it waited in a queue that no record
- * tells of is a part, migrated: if it was moved more than once, or had been woken there.
+ * since then that of the CPU that it got. If it was moved more than once, or a wakeup put it into a
+ * queue that it left again, it is not recorded in which queue it was before: that time is a part of
+ * its own, "migrated".
  *
- * In a recording of the whole system the switches of all CPUs are known (Timeline::cpus); else
- * when recorded threads ran, and what ran while one of them waited for that CPU. Either way a
- * thread of the timeline has a part only for the time in which its own chain of states proves that
- * it ran there: the chain is checked by sequence numbers, which tell of a missing switch even if
- * the CPU has the same task before and after it.
+ * In a recording of the whole system the switches of all CPUs are known (Timeline::cpus); else when
+ * recorded threads ran, and what ran while one of them waited for that CPU. Either way a thread of
+ * the timeline has a part only for the time in which its own chain of states proves that it ran
+ * there: the chain is checked by sequence numbers, which show a missing switch even if the CPU has
+ * the same task before and after it.
  *
- * The kernel may count how much of a task's time on a CPU interrupts took, or the hypervisor. It
- * does so from switch to switch. Of a run that reaches beyond the wait it is not known when in it
- * that was: the least that must have been in the wait is their part, and what may have been is not
- * seen.
+ * The kernel may count how much of a task's time on a CPU interrupts or the hypervisor took. It
+ * does so from switch to switch. If a run extends beyond the wait, it is not known when in the run
+ * that was: their part is the least that must lie in the wait, and what else may lie in it is "not
+ * seen".
  */
 #ifndef WALLPROF_CPU_USERS_H
 #define WALLPROF_CPU_USERS_H

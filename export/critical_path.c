@@ -15,8 +15,8 @@ typedef struct Place {
  */
 typedef struct Sleeper {
 	uint32_t thread;
-	size_t interval;   /* it has none between this one and where the walk is */
-	uint64_t since_ns; /* it waits from then on for what the walk goes to */
+	size_t interval;   /* the thread has no interval between this one and the walk's position */
+	uint64_t since_ns; /* from then on it waits for the thread that the walk enters */
 } Sleeper;
 
 /* Of more than that, in a convoy, the oldest are forgotten, but not the first one. */
@@ -180,9 +180,9 @@ static void leave_for(Walk *walk, size_t wait, Place next)
 }
 
 /*
- * The path goes through a sleep, from its end, to what ended it. What is left of a sleep that a
- * request has cut has no end of its own; a thread that is recorded, and woke the sleeper, is a
- * better witness than a request of the sleeper's.
+ * The path goes through a sleep, from its end, to what ended it. If a request splits a sleep, the
+ * first piece has no waker of its own. A recorded thread that woke the sleeper takes precedence
+ * over a request of the sleeper's.
  */
 static bool leave_sleep(Walk *walk, size_t wait)
 {
@@ -247,18 +247,21 @@ static bool is_for_disk(const Thread *thread, size_t wait)
 {
 	const Interval *interval = &thread->intervals.items[wait];
 
-	/* A ring may be a network's, and the kernel marks that wait, too (from 6.5 on). */
+	/*
+	 * An io_uring request may be for the network; the kernel marks that wait as iowait as well
+	 * (from 6.5 on).
+	 */
 	return (interval->sleep == SLEEP_FOR_DISK && interval->reason != REASON_IO_URING) ||
 	       reason_info[interval->reason].category == CATEGORY_DISK ||
 	       thread_wait_request(thread, wait) != REQUEST_NONE;
 }
 
 /*
- * Out of a sleep, from its end, that only something outside ended. The thread that waited for this
- * one waited for the sleep only from when it slept itself: as long as it was awake, that was what
- * the run was doing. So was a thread that waited for that one in turn, if it still was awake when
- * the sleep ended. But a thread that waited for the whole of the sleep waited for it as for any
- * work.
+ * Leaves a sleep, from its end, that only an event outside of the recording ended. The thread that
+ * waited for this one waited for the sleep only from the moment when it slept itself: as long as it
+ * was awake, its work was the path. The same holds for a thread that waited for that one in turn,
+ * if it was still awake when the sleep ended. But a thread that waited during the whole sleep
+ * waited for it as it would wait for work.
  */
 static bool go_back(Walk *walk, size_t wait)
 {
@@ -271,7 +274,7 @@ static bool go_back(Walk *walk, size_t wait)
 		bool is_direct = k + 1 == walk->sleeper_count;
 		uint64_t ns;
 
-		/* It waits for the whole of the sleep, as for any work. */
+		/* It waits during the whole sleep, so the sleep is on the path. */
 		if (walk->sleepers[k].since_ns <= thread->intervals.items[wait].start_ns)
 			return false;
 		ns = awake_before(walk->timeline, &walk->sleepers[k], end_ns);
@@ -407,7 +410,7 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		const Process *process = &timeline->processes.items[i];
 
-		/* That a server's child ends ends nothing. */
+		/* The end of a server's child is not the end of the server. */
 		if (process->threads.count > 0 && process->exited_in_window &&
 		    !process->born_in_window && process->parent >= timeline->processes.count)
 			return last_thread(timeline, process);
@@ -418,7 +421,7 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 /* A path of which this share is waits for requests says nothing of what the run was doing. */
 #define SERVICE_SHARE 0.9
 
-/* The epoll of a client, whose waits end from outside as well, has no listening socket. */
+/* A client's waits for epoll may also end from outside, but its epoll has no listening socket. */
 static bool has_listener(const Timeline *timeline, const Thread *strip, size_t i)
 {
 	const Thread *thread = interval_owner(timeline, strip, i);

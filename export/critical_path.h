@@ -31,8 +31,8 @@ void critical_path_find(Timeline *timeline, uint32_t thread);
 /*
  * The thread (Timeline::threads) with that number, the last one that had it; tid 0: the one with
  * which the command's process ended, or else the first one that was attached to and ended, and is
- * not the child of another one. THREAD_NONE if there is none, or a whole system was recorded
- * without a command: backwards from a thread that does not end says nothing.
+ * not the child of another one. THREAD_NONE if there is none, or if a whole system was recorded
+ * without a command: a path back from a thread that does not end has no meaning.
  */
 uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid);
 

@@ -66,7 +66,7 @@ Pieces pieces_begin(const Thread *thread, const struct TickEnd *tick_end, size_t
 	return pieces;
 }
 
-/* What they stand for is painted alike. */
+/* Ticks of one stretch are painted alike. */
 static bool is_alike(const Tick *a, const Tick *b)
 {
 	return a->user_mode == b->user_mode && a->recording == b->recording;

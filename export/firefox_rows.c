@@ -11,7 +11,7 @@
 
 #define NO_FOLD UINT32_MAX
 
-/* What recording has of running time is gathered until it is worth two rows. */
+/* Recording's share of running time is accumulated until it is worth two rows. */
 #define RECORDING_LEAST_NS (NSEC_PER_MSEC / 2)
 
 /* The weight of folded intervals and ticks of one stack that no row has shown yet. */
@@ -42,7 +42,7 @@ typedef struct Held {
 	uint32_t stack;
 } Held;
 
-/* What recording has of the running time of one class, and has no band yet. */
+/* Recording's share of the running time of one class that has no band yet. */
 typedef struct Debt {
 	uint64_t ns;
 	bool is_paid; /* until it is 0 */
@@ -63,7 +63,7 @@ typedef struct Walk {
 	size_t tick;		   /* the next one */
 	uint64_t piece_ns;	   /* where the current piece began, with recording's part of it, */
 	uint64_t piece_running_ns; /* and the running time before that */
-	uint64_t owed_ns; /* recording has so much of the weights, which no row has shown */
+	uint64_t owed_ns;	   /* recording's share of the weights that no row has shown yet */
 	Debt debts[RECORDING_CLASSES];
 	Stretch stretch;
 	Held held;
@@ -311,7 +311,7 @@ static void end_folds(Walk *walk)
 	if (walk->plan->fold_ns > 0 && walk->thread->end_ns > walk->paint.painted_ns)
 		pay_debts(walk, walk->thread->end_ns, 1);
 	release(walk, walk->held.edge_ns);
-	/* Of a thread that no tick hit; else it went with the last one. */
+	/* Only for a thread without ticks; else the last tick has shown it. */
 	show_owed(walk, walk->thread->end_ns, walk->running_ns, /* folded= */ false);
 	for (size_t i = 0; i < walk->folds.count; i++)
 		if (walk->folds.items[i].weight_ns > 0)
@@ -355,7 +355,7 @@ static void walk_wait(Walk *walk, size_t i)
 			       .stack = stack});
 }
 
-/* Takes off a weight what recording has of it (of a tick; NULL: of a switch-out). */
+/* Subtracts recording's share from a weight (of a tick; NULL: of a switch-out). */
 static uint64_t own_weight(Walk *walk, const Tick *tick, uint64_t weight)
 {
 	uint64_t part = recording_share(walk->timeline, tick) * weight;
@@ -383,7 +383,7 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 		running = MAX(running, walk->running_ns);
 		show_weight(walk, ns, running, weight, stack, folded);
 		if (k == walk->tick_end->last_tick && walk->owed_ns > 0) {
-			/* Between two rows at one time it takes no room in the picture. */
+			/* A row between two rows of the same time takes no room in the picture. */
 			show_owed(walk, ns, running, folded);
 			show_weight(walk, ns, running, 0, stack, folded);
 		}
@@ -422,7 +422,7 @@ static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t e
 			       .stack = end_stack});
 }
 
-/* How much of the piece is painted as recording's: nothing until that is enough to be seen. */
+/* How much of the piece is painted as recording's: 0 until that is long enough to be visible. */
 static uint64_t pay_debt(Walk *walk, const Tick *tick, uint64_t duration)
 {
 	Debt *debt = &walk->debts[tick ? tick->recording : RECORDING_ELSEWHERE];
@@ -440,8 +440,9 @@ static uint64_t pay_debt(Walk *walk, const Tick *tick, uint64_t duration)
 }
 
 /*
- * Takes from the beginning of a piece what recording has of its class (tick: which stands for it;
- * NULL: a switch-out). The band has what was taken off weights since the last one.
+ * Takes recording's share of the piece's class from the beginning of the piece (tick: the tick that
+ * stands for it; NULL: a switch-out). The band's weight is what was subtracted from weights since
+ * the last band.
  */
 static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 {
@@ -456,8 +457,8 @@ static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 }
 
 /*
- * stack: of its first row; end_stack: of its last; weight: of both, where no tick of the thread has
- * it.
+ * stack is that of its first row, end_stack that of its last one, and weight that of both if no
+ * tick of the thread has it.
  */
 static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
 		       uint64_t weight)
@@ -473,7 +474,7 @@ static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t 
 	}
 	if (piece->first == piece->last && weight == 0)
 		return;
-	/* Between two rows of recording's at one time the others take no room in the picture. */
+	/* Rows between two rows of recording's at the same time take no room in the picture. */
 	release(walk, walk->held.edge_ns);
 	walk_ticks(walk, piece, walk->last_ns, walk->last_ns, /* folded= */ false);
 	if (weight > 0)

@@ -19,10 +19,9 @@ typedef struct Stretch {
 
 /*
  * A part of a running interval whose ticks are all in user mode or all in the kernel, and of one
- * class (enum recording_class). A
- * tick stands for the running time since the one before it, so it ends at the last of its
- * ticks; what comes after the interval's last tick belongs to the thread's next one, and so
- * does an interval that no tick hit. What is painted is thus what the weights say.
+ * class (enum recording_class). A tick stands for the running time since the one before it, so it
+ * ends at the last of its ticks; what comes after the interval's last tick belongs to the thread's
+ * next one, and so does an interval that no tick hit. So the picture agrees with the weights.
  */
 typedef struct Piece {
 	uint64_t start, end;

@@ -293,7 +293,7 @@ static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
 
 /*
  * How many frames at the leaf of a tick are recording's own: those up to wallprof's program, if the
- * tick struck one or what it called, and what stands between that and the hook.
+ * tick hit the program or a function that it called, and those between the program and the hook.
  */
 static size_t count_own(Frames *frames, const Timeline *timeline, const uint64_t *pcs, size_t count)
 {
@@ -309,7 +309,7 @@ static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDe
 			 bool exact_leaf)
 {
 	const uint64_t *pcs = stack_frames(timeline, stack);
-	/* A tick's stack begins where it struck, be it in another's tracing. */
+	/* A tick's stack begins where the tick hit, even in another tool's tracing code. */
 	size_t strip = exact_leaf ? count_own(frames, timeline, pcs, stack->count)
 				  : count_tracing(frames, pcs, stack->count);
 

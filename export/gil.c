@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "gil.h"
 
-/* A thread lets the lock go. */
+/* A thread releases the lock. */
 typedef struct Handover {
 	uint32_t process; /* Timeline::processes */
-	uint32_t task;	  /* Timeline::tasks: the one that had it */
+	uint32_t task;	  /* Timeline::tasks: the holder */
 	uint64_t ns;
 } Handover;
 
@@ -56,14 +56,16 @@ static void collect(const Timeline *timeline, Handovers *handovers)
 		      compare_handovers);
 }
 
-/* The task that lets the lock go next, at ns or later. */
+/* The task that next releases the lock, at ns or later. */
 static uint32_t holder_at(const Handovers *handovers, const Thread *thread, uint64_t ns)
 {
 	Handover wanted = {.process = thread->process, .ns = ns};
 	size_t i = partition_point(middle, handovers->count,
 				   compare_handovers(&handovers->items[middle], &wanted) < 0);
 
-	/* The waiter itself: it took the lock just when the time was over, from a thread unknown.
+	/*
+	 * The waiter itself: it took the lock just when its time-out expired, from an unknown
+	 * thread.
 	 */
 	if (i == handovers->count || handovers->items[i].process != thread->process ||
 	    handovers->items[i].task == thread->task)

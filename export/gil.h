@@ -8,9 +8,9 @@
 #include "timeline.h"
 
 /*
- * Gives each REASON_GIL the thread that had the lock at its end (Interval::rival). The lock keeps
- * no number of a thread. But while threads wait for it, the one that lets it go wakes one of them,
- * so it had the lock until then, and since the last such wakeup.
+ * Sets the holder at the end of each REASON_GIL wait (Interval::rival). The lock does not store its
+ * owner. But while threads wait for it, the thread that releases it wakes one of them: so that
+ * thread held the lock until then, and since the last such wakeup.
  */
 void gil_find_holders(Timeline *timeline);
 

@@ -10,13 +10,13 @@ enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
 #define TIME_OUTS_MAX 3
 /* How many requests that complete after a wait has begun are searched for one that began before. */
 #define REQUESTS_LOOKED_AT 256
-/* How many waits of a thread are searched for the one in which it got its job. */
+/* How many waits of a thread are searched for the one that its last job ended. */
 #define WAITS_LOOKED_AT 64
 
 /* ---- which waits it may be ---------------------------------------------------------------------
  */
 
-/* One descriptor that is polled leads to one peer, and its answer may be awaited. */
+/* A poll of one descriptor may be for the answer of its peer. */
 static bool is_poll_of_one(const Interval *wait)
 {
 	bool may_be_many = wait->syscall == __NR_epoll_wait || wait->syscall == __NR_epoll_pwait ||
@@ -27,13 +27,13 @@ static bool is_poll_of_one(const Interval *wait)
 		wait->reason == REASON_PIPE_POLL);
 }
 
-/* A thread or a process that ends is no answer: it is idle to wait for one that does not. */
+/* The end of a thread or a process is not an answer: a wait for one that does not end is idle. */
 static bool is_for_end(const Interval *wait)
 {
 	return wait->reason == REASON_JOIN || wait->reason == REASON_CHILD;
 }
 
-/* Where the program's own scheduler waits it has said itself that the thread has no work. */
+/* A wait in the program's own scheduler shows that the thread has no work. */
 static bool is_without_work(const Timeline *timeline, const Interval *wait)
 {
 	return wait->user_stack != STACK_NONE &&
@@ -41,8 +41,8 @@ static bool is_without_work(const Timeline *timeline, const Interval *wait)
 }
 
 /*
- * A futex may be a lock of the program's own; what a ring has is the thread's own requests; and for
- * a thread without work no loop is looked for.
+ * A futex may be a lock of the program's own, a ring holds the thread's own requests, and a thread
+ * without work is judged without its loop.
  */
 bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait)
 {
@@ -82,7 +82,7 @@ static bool has_request(const Timeline *timeline, const Thread *thread, uint64_t
 	for (size_t looked = 0; i < thread->requests.count && looked < REQUESTS_LOOKED_AT; looked++)
 		if (request_begin(&requests[thread->requests.items[i++]]) <= ns)
 			return true;
-	/* With so many behind it there may be one: what cannot be decided counts. */
+	/* After so many requests one may be in flight: what cannot be decided counts. */
 	return i < thread->requests.count;
 }
 
@@ -125,8 +125,8 @@ static bool is_by_child(const Timeline *timeline, const Thread *thread, const In
 }
 
 /*
- * A signal interrupts a wait for connections: that of a child that ends, mostly. What was waited
- * for has not come. Where the waker's stack is not known, a child's wakeup is taken for a signal.
+ * A signal interrupts a wait for connections, mostly SIGCHLD of a child that ends, but no
+ * connection has come. If the waker's stack is not known, a child's wakeup is taken for a signal.
  */
 static bool was_interrupted(const Timeline *timeline, const Thread *thread, size_t i)
 {
@@ -148,7 +148,10 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 		return ENDING_OPEN;
 	if (was_interrupted(timeline, thread, i))
 		return ENDING_OUTSIDE;
-	/* Of short waits no stack is recorded. Only a time limit ends a futex's in an interrupt. */
+	/*
+	 * Short waits have no waker's stack. In an interrupt only a time limit ends a wait for a
+	 * futex.
+	 */
 	if (wait->flags & INTERVAL_WAKER_IRQ)
 		return (stack ? stack->source == INTERRUPT_TIMER : reason_of_futex(wait->reason))
 			       ? ENDING_TIMER
@@ -163,8 +166,8 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
  */
 
 /*
- * When a thread got its last job before a moment, if another one gave it; 0: that did not, or the
- * thread has slept since, or got something from outside.
+ * When a worker got its last job before a moment, if the giver gave it. 0: the giver did not, or
+ * the worker has slept since, or was woken from outside.
  */
 static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t giver, uint64_t ns)
 {
@@ -195,9 +198,9 @@ static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t
 }
 
 /*
- * A loop of events whose wait a thread of the program's own pool ends: since when that thread had
- * the job that the loop gave it, or 0. Where several threads wait at the place they are themselves
- * a pool.
+ * If the wait is an event loop's and a thread of the program's own pool ended it: since when that
+ * thread had the job that the loop gave it; else 0. Several threads that wait at one place are a
+ * pool themselves, not an event loop.
  */
 static uint64_t own_worker_since(const IdleFinder *finder, uint32_t number, size_t i)
 {
@@ -230,7 +233,7 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 		return ending == ENDING_OPEN ? IDLE : COUNTS;
 	switch (ending) {
 	case ENDING_OPEN:
-		/* It will end as the others do. */
+		/* A thread would end it, as it ends the other waits at the place. */
 		if (idle_is_awaited_place(finder, thread, idle_stack(finder, wait)))
 			return COUNTS;
 		/* fallthrough */
@@ -247,8 +250,8 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 }
 
 /*
- * Of a thread without work: another one of its process has some for it, or a peer has answered. All
- * other waits for which no loop is looked for count.
+ * A wait of a thread without work ends because another thread of its process has work for it, or
+ * because a peer has answered. All other waits that are judged without a loop count.
  */
 static enum verdict verdict_without_loop(const IdleFinder *finder, const Thread *thread, size_t i)
 {
@@ -271,7 +274,7 @@ typedef struct Next {
 	uint32_t stack; /* STACK_NONE: none that a thread ended */
 	enum verdict verdict;
 	unsigned int time_outs; /* that belong to it so far */
-	uint64_t since_ns;	/* what the thread waited for was not begun before that */
+	uint64_t since_ns;	/* what the thread waited for did not begin before that */
 } Next;
 
 static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, Next *next)
@@ -283,7 +286,9 @@ static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, N
 	enum ending ending = idle_ending(finder, thread, i);
 	enum verdict verdict;
 
-	/* Where threads end many of the waits, all are for them: Python's for its GIL have limits.
+	/*
+	 * If threads end many of the waits, all time-outs are for them: Python's GIL waits have
+	 * limits.
 	 */
 	if (ending == ENDING_TIMER && place && idle_often_by_threads(place) &&
 	    interval_end(thread, i) > next->since_ns)
@@ -315,7 +320,7 @@ static bool is_awaited(const IdleFinder *finder, uint32_t number)
 	const Thread *thread = &timeline->threads.items[number];
 	const Process *process;
 
-	/* It is no path of the run that --critical-path asks for. */
+	/* This is not the path of the run that --critical-path asks for. */
 	if (timeline->path.strip.intervals.count == 0 ||
 	    (timeline->command_thread < timeline->threads.count &&
 	     timeline->threads.items[timeline->path.end].process !=
@@ -354,7 +359,7 @@ static void judge_thread(const IdleFinder *finder, uint32_t number)
 	}
 }
 
-/* When all are judged: until then the reasons are those that the rule is asked of. */
+/* Reasons change after all waits are judged, because the rule depends on the original ones. */
 static void explain_thread(const IdleFinder *finder, uint32_t number)
 {
 	Thread *thread = &finder->timeline->threads.items[number];

@@ -2,16 +2,16 @@
 /*
  * idle.h - which waits are those of a thread that has nothing to do: the only such rule there is.
  *
- * Whether a wait counts does not follow from the system call, but from what ended it and from
- * where in the program it is. In this order:
+ * Whether a wait counts does not follow from the system call, but from what ended it and from where
+ * in the program it is. In this order:
  * - on the critical path it counts, always; so do all waits of a main thread for whose end the run
  *   waits;
  * - it is idle if no thread of the recording ended it, or if it did not end. A few time-outs belong
- *   to the wait that follows at the same place, if a thread ended that; and a wait that did not end
- *   counts where threads end others at its place that do;
+ *   to the wait that follows at the same place, if a thread ended that one; and a wait that did not
+ *   end counts if threads ended other waits at its place that count;
  * - it is idle between jobs if a thread ended it and it is in the waiting thread's own outermost
- *   loop, where the thread waits again and again: a worker of a pool, a loop of events. But not if
- *   the one that ended it works for the thread;
+ *   loop, where the thread waits repeatedly: a worker of a pool, an event loop. But not if the
+ *   thread that ended it works for the waiting one;
  * - else it is a wait for the thread that ended it, and counts.
  * This holds for condition variables, semaphores, futexes, events, signals, connections to come,
  * for several descriptors at once, and for the one from which a server's thread gets its requests;

@@ -3,25 +3,27 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* "Again and again". */
+/* How many waits at a place make it a loop. */
 #define TIMES_MIN 3
-/* Of a thread that has more places, the first ones are looked at; waits at others count. */
+/* Only the first places of a thread are examined; waits at other places count. */
 #define PLACES_MAX 16
 /*
- * In the outermost loop nearly nothing is done that is outside of it, and less than a third of the
- * work in the functions through which it waits.
+ * A loop is the outermost one if nearly no work lies outside of it, and less than a third of the
+ * work lies in the functions through which it waits.
  */
 #define OUTSIDE_SHARE_MAX 0.05
 #define INSIDE_SHARE_MAX  0.34
-/* A loop that is deeper in the program is not its outermost one, though nothing else was seen. */
+/* A loop deeper in the program is not the outermost one, even if no other work was seen. */
 #define FRAMES_MAX 16
-/* So many frames the C library has below the program's, while a thread waits. */
+/* How many frames the C library has inside of the program's, while a thread waits. */
 #define WAIT_FRAMES 5
-/* So few say nothing: a thread has a beginning before its loop, and a wait for a condition variable
- * can begin and end with one for its mutex. */
+/*
+ * So few samples are no evidence: a thread has a beginning before its loop, and a wait for a
+ * condition variable can begin and end with a wait for its mutex.
+ */
 #define OUTSIDE_MIN 1
 #define INSIDE_MIN  4
-/* Where a thread ends one of so many waits, all time-outs are for that. */
+/* If threads end one of so many waits, all time-outs are waits for these threads. */
 #define TIMES_PER_END 4
 
 #define SEVERAL_THREADS (MAP_NONE - 1)
@@ -30,7 +32,7 @@
 /* ---- which end of a connection a socket is ------------------------------------------------------
  */
 
-/* From here on are the ports that the kernel gives to an end that does not ask for one. */
+/* The first of the ports that the kernel gives to a socket that does not bind to one. */
 #define EPHEMERAL_PORT_MIN 32768
 
 static const struct rec_socket *socket_of(const Object *object)
@@ -45,7 +47,7 @@ static bool is_inet(const struct rec_socket *socket)
 	return socket->family == AF_INET || socket->family == AF_INET6;
 }
 
-/* Which ports of the machine are listened on, as far as that was recorded; to be freed. */
+/* The ports of listening sockets, as far as they were recorded; to be freed. */
 static bool *find_listened_ports(const Objects *objects)
 {
 	bool *ports = xcalloc(UINT16_MAX + 1, sizeof(bool));
@@ -59,7 +61,7 @@ static bool *find_listened_ports(const Objects *objects)
 	return ports;
 }
 
-/* An accepted socket has the name of the one that listens; a client's end seldom has one. */
+/* An accepted socket has the name of the listening one; a client's socket rarely has a name. */
 static bool is_for_clients(const struct rec_socket *socket, const bool *listened_ports)
 {
 	if (socket->h.flags & SOCKET_LISTENS)
@@ -105,11 +107,11 @@ static void find_clients(IdleFinder *finder)
 		map_set(&clients, inode_key(object->device, object->number), i);
 	}
 	for (size_t i = 0; i < objects->list.count; i++) {
-		const struct record *told = objects->list.items[i].told;
+		const struct record *record = objects->list.items[i].told;
 
-		if (told && told->kind == REC_WATCH)
+		if (record && record->kind == REC_WATCH)
 			finder->for_clients[i] =
-				watches_clients((const struct rec_watch *)told, &clients);
+				watches_clients((const struct rec_watch *)record, &clients);
 	}
 	map_free(&clients);
 }
@@ -122,7 +124,7 @@ static uint64_t frame_from_root(const Timeline *timeline, const StackDef *stack,
 	return timeline->frames.items[stack->first + stack->count - 1 - i];
 }
 
-/* Deeper ones are not told apart. */
+/* Forks deeper than that are not distinguished. */
 #define SHARED_MAX (FRAMES_MAX + 1)
 
 /* How many frames two stacks share, from the root on, as far as that matters. */
@@ -136,12 +138,12 @@ static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
 	return n;
 }
 
-/* How much of a thread's work has its own stack for a fork after so many frames. */
+/* How much of a thread's work departs from a wait's stack after so many frames. */
 typedef struct Forks {
 	uint32_t items[SHARED_MAX + 1];
 } Forks;
 
-/* What is done in the call that waits, such as taking its mutex again, is no work. */
+/* What the waiting call does, such as taking its mutex again, does not count as work. */
 static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uint32_t stack)
 {
 	const StackDef *def = &finder->timeline->stacks.items[place];
@@ -155,7 +157,10 @@ static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uin
 		forks->items[shared]++;
 }
 
-/* What the thread did between the first and the last wait at the place, as far as it was seen. */
+/*
+ * Collects what the thread did between the first and the last wait at the place, as far as it was
+ * seen.
+ */
 static void collect_forks(const IdleFinder *finder, const Thread *thread, const Place *place,
 			  Forks *forks)
 {
@@ -176,8 +181,8 @@ static void collect_forks(const IdleFinder *finder, const Thread *thread, const 
 }
 
 /*
- * The frame where half of the work forks off, if nearly none does before it and most does there. A
- * wait in the middle of a job has parts of the job on both sides.
+ * The frame at which the work departs, if nearly none departs further out and most of it does
+ * there. At a wait in the middle of a job, parts of the job depart on both sides.
  */
 static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const Place *place)
 {
@@ -188,7 +193,10 @@ static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const 
 	collect_forks(finder, thread, place, &forks);
 	for (size_t i = 0; i <= SHARED_MAX; i++)
 		all += forks.items[i];
-	/* Nothing else was seen: it is the thread's only loop, if that can be its outermost one. */
+	/*
+	 * No other work was seen: this is the thread's only loop, unless it is too deep for an
+	 * outermost one.
+	 */
 	if (all == 0)
 		return frames <= FRAMES_MAX + WAIT_FRAMES ? 0 : FORK_NONE;
 	while (fork < SHARED_MAX && (before + forks.items[fork]) * 2 < all)
@@ -202,7 +210,7 @@ static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const 
 /* ---- places -------------------------------------------------------------------------------------
  */
 
-/* A stack that a snapshot took has another id than that of a switch at the same place. */
+/* A snapshot's stack and a switch's stack at the same place have different ids. */
 static void find_same(IdleFinder *finder)
 {
 	const Timeline *timeline = finder->timeline;
@@ -252,26 +260,26 @@ static bool gets_jobs(const Place *place)
 	return place->for_job && place->by_threads > 0;
 }
 
-/* Whether place a lies in the loop of place b, which gets jobs as well. */
+/* Whether place a lies in the loop of place b, where the thread gets jobs as well. */
 static bool is_rival(const Timeline *timeline, const Place *a, const Place *b)
 {
 	size_t shared;
 
 	if (a == b || a->fork == FORK_NONE || b->fork == FORK_NONE)
 		return false;
-	/* Each thread of a program may wait once where it begins. */
+	/* Any thread may wait once at its beginning. */
 	if (!b->for_client && b->times < TIMES_MIN && a->times >= TIMES_MIN)
 		return false;
 	shared = shared_frames(timeline, a->stack, b->stack);
 	/* Outside of its outermost loop a thread gets no jobs from clients. */
 	if (b->for_client && shared < a->fork)
 		return true;
-	/* Nothing was seen beside the waits at b: where its loop is is not known. */
+	/* No work was seen beside the waits at b, so the depth of its loop is not known. */
 	if (b->fork == 0 && a->fork > 0)
 		return false;
 	if (shared < b->fork || shared > MAX(a->fork, b->fork))
 		return false;
-	/* Jobs that come from clients come from nowhere else. */
+	/* A thread that gets jobs from clients gets none from elsewhere. */
 	return b->for_client || (gets_jobs(b) && !a->for_client);
 }
 
@@ -283,7 +291,7 @@ static bool has_rival(const Timeline *timeline, const Places *places, const Plac
 	return false;
 }
 
-/* Where the loops of clients are is clear in the thread that has served most requests. */
+/* The thread that has served most requests shows where loops that serve clients are. */
 static void share_client_forks(IdleFinder *finder)
 {
 	const Timeline *timeline = finder->timeline;
@@ -314,7 +322,7 @@ static void share_client_forks(IdleFinder *finder)
 	map_free(&forks);
 }
 
-/* Whether it is clear in another thread that those of the process get their jobs there. */
+/* Whether another thread shows that the process's threads get their jobs there. */
 static bool is_settled(const IdleFinder *finder, const Thread *thread, const Place *place)
 {
 	return map_get(&finder->settled, place_key(thread, place->stack)) != MAP_NONE;
@@ -335,8 +343,8 @@ static void settle_places(IdleFinder *finder, uint32_t number)
 }
 
 /*
- * Two places in one loop: for which of them the thread waits for its next job cannot be told,
- * unless the others of its pool tell.
+ * If two places lie in one loop, it is not known at which of them the thread waits for its next
+ * job, unless other threads of its pool show it.
  */
 static void drop_rivals(const IdleFinder *finder, uint32_t number)
 {
@@ -360,7 +368,7 @@ static void drop_rivals(const IdleFinder *finder, uint32_t number)
 			places->items[i].fork = FORK_NONE;
 }
 
-/* Whether a place lies in the loop of another one, which is deeper than a fork. */
+/* Whether a place lies in another place's loop that is deeper than the fork. */
 static bool is_in_inner_loop(const Timeline *timeline, const Places *places, const Place *place,
 			     uint32_t fork)
 {
@@ -375,8 +383,8 @@ static bool is_in_inner_loop(const Timeline *timeline, const Places *places, con
 }
 
 /*
- * A thread of a pool may have waited there but once; then the others of its process count, too,
- * unless it also waited elsewhere: but in the loops of its jobs it may.
+ * A thread of a pool may have waited there only once. Then the waits of the process's other threads
+ * there count as well, unless it also waited elsewhere outside of the loops within its jobs.
  */
 static uint32_t find_shared_fork(const IdleFinder *finder, const Thread *thread,
 				 const Places *places, const Place *place)
@@ -415,7 +423,7 @@ static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, P
 	place->for_client |= idle_is_for_client(finder, thread, i);
 }
 
-/* Where a stack is not whole it is not known how much of the program lies outside. */
+/* A truncated stack does not show how much of the program lies outside of it. */
 static bool is_whole(const IdleFinder *finder, uint32_t stack)
 {
 	const StackDef *def;
@@ -441,7 +449,7 @@ static void collect_places(IdleFinder *finder, uint32_t number)
 		    idle_is_for_client(finder, thread, i))
 			add_wait(finder, thread, i, places);
 	}
-	/* Nothing is between jobs that gets none. */
+	/* A place where the thread gets no jobs cannot be between jobs. */
 	for (size_t i = 0; i < places->count; i++)
 		if (gets_jobs(&places->items[i]) || places->items[i].for_client)
 			places->items[kept++] = places->items[i];
@@ -455,7 +463,7 @@ static void collect_places(IdleFinder *finder, uint32_t number)
 				find_shared_fork(finder, thread, places, &places->items[i]);
 }
 
-/* How often, and by how many, it is waited at each place. */
+/* Counts the waits at each place, and whether one thread or several wait there. */
 static void count_waits(IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
@@ -474,7 +482,7 @@ static void count_waits(IdleFinder *finder, uint32_t number)
 	}
 }
 
-/* Where threads end waits that count, if none at that place is between jobs. */
+/* Counts the waits at each place that threads end and that count, if none there is between jobs. */
 static void count_awaited(IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];

@@ -16,13 +16,13 @@ enum ending {
 	ENDING_THREAD,
 };
 
-/* Where a thread waits again and again: the user stack that it has then. */
+/* A place where a thread waits repeatedly, that is, a user stack. */
 typedef struct Place {
 	uint32_t stack;		  /* Timeline::stacks */
 	size_t first, last;	  /* the first and the last such wait (Thread::intervals) */
-	size_t times, by_threads; /* how often, and how often a thread ended that */
+	size_t times, by_threads; /* number of waits, and of those that a thread ended */
 	bool for_job;		  /* it can be a wait for the next job */
-	bool for_client;	  /* it is for whatever connects to the program */
+	bool for_client;	  /* it is for clients of the program */
 	/* Frames of the outermost loop, which also calls the rest of the work; or FORK_NONE. */
 	uint32_t fork;
 } Place;
@@ -33,11 +33,13 @@ typedef VEC(Place) Places;
 
 typedef struct IdleFinder {
 	Timeline *timeline;
-	uint32_t *same;	   /* by number of a stack: the first one with the same frames */
+	uint32_t *same;	   /* by stack: the first stack with the same frames */
 	bool *for_clients; /* by Timeline::objects: whether clients are at the other end */
-	/* (process, stack) -> how often it is waited there, by which thread if by one alone, and
-	 * how often threads end waits there that count;
-	 * settled: those at which it is clear that the process' threads wait for jobs. */
+	/*
+	 * By (process, stack): times: the number of waits; threads: the thread that waits, if it is
+	 * only one; awaited: the number of waits that threads end and that count; settled: the
+	 * places where the process's threads are known to wait for jobs.
+	 */
 	Map times, threads, awaited, settled;
 	Places *places;		 /* by thread */
 	uint8_t **verdicts;	 /* by thread, and interval: enum verdict */
@@ -47,7 +49,7 @@ typedef struct IdleFinder {
 
 /* ---- idle.c: what may be idle, and what ended it -------------------------------------------- */
 
-/* Whether the rule is asked of that wait at all. */
+/* Whether the rule applies to that wait at all. */
 bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i);
 
 /* Whether the wait can be for the thread's next job. */
@@ -65,7 +67,7 @@ void idle_find_places(IdleFinder *finder);
 
 void idle_free_places(IdleFinder *finder);
 
-/* Where the thread waits: one stack of those with the same frames, or STACK_NONE. */
+/* The wait's place: the first stack with the same frames, or STACK_NONE. */
 uint32_t idle_stack(const IdleFinder *finder, const Interval *wait);
 
 /* The thread's place with that stack; NULL: there is none. */
@@ -74,10 +76,10 @@ const Place *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t stac
 /* Whether no other thread of the process waits there. */
 bool idle_is_only_thread(const IdleFinder *finder, uint32_t thread, uint32_t stack);
 
-/* Whether threads end waits there again and again, and none of these is between jobs. */
+/* Whether threads repeatedly end waits there, and none of these is between jobs. */
 bool idle_is_awaited_place(const IdleFinder *finder, const Thread *thread, uint32_t stack);
 
-/* Whether threads end so many of the waits that all time-outs are for that. */
+/* Whether threads end so many of the waits that all time-outs there are waits for them. */
 bool idle_often_by_threads(const Place *place);
 
 #endif

@@ -2,7 +2,7 @@
 #include "reason_kernel.h"
 #include "util.h"
 
-/* The innermost of these in the stack of whoever wakes says what the interrupt is about. */
+/* The innermost of these functions in a waker's stack names the source of the interrupt. */
 static const struct {
 	const char *function;
 	enum interrupt_source source;

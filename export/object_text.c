@@ -122,7 +122,7 @@ static char *append_rest(char *text, uint32_t count, bool more)
 	return append(text, " and ", rest);
 }
 
-/* One that watches itself, and of which it is not known what, has no long name: it may change. */
+/* A nested epoll descriptor has no long name here, because that name may still change. */
 static const char *watched_name(Objects *objects, const struct watched *watched)
 {
 	uint32_t place = objects_reference(objects, object_kind_of(watched->kind), watched->device,
@@ -160,11 +160,11 @@ static char *list_text(Objects *objects, const struct rec_watch *watch, uint32_t
 
 char *watch_text(Objects *objects, const struct rec_watch *watch)
 {
-	const char *who = watch->h.flags & WATCH_RING ? "io_uring" : "epoll";
+	const char *kind = watch->h.flags & WATCH_RING ? "io_uring" : "epoll";
 	_cleanup_free_ char *list = NULL;
 
 	if (watch->count == 0)
-		return xasprintf("%s of %s", who, watch->more ? "something" : "nothing");
+		return xasprintf("%s of %s", kind, watch->more ? "something" : "nothing");
 	list = list_text(objects, watch, 0, 1);
-	return xasprintf("%s of %s", who, list);
+	return xasprintf("%s of %s", kind, list);
 }

@@ -301,16 +301,16 @@ void objects_add_watch(Objects *objects, const struct rec_watch *record)
 {
 	uint32_t place = objects_reference(objects, OBJECT_EPOLL, record->device, record->inode,
 					   record->generation);
-	struct record *told;
+	struct record *known;
 
 	if (place == OBJECT_NONE)
 		return;
-	told = objects->list.items[place].told;
-	if (told && told->kind != REC_WATCH) {
-		free(told);
-		told = NULL;
+	known = objects->list.items[place].told;
+	if (known && known->kind != REC_WATCH) {
+		free(known);
+		known = NULL;
 	}
-	objects->list.items[place].told = &watches_add((struct rec_watch *)told, record)->h;
+	objects->list.items[place].told = &watches_add((struct rec_watch *)known, record)->h;
 }
 
 const struct rec_watch *object_watches(const Object *object)

@@ -18,9 +18,9 @@ enum object_kind {
 	OBJECT_SOCKET,
 	OBJECT_ANONYMOUS, /* eventfd, timerfd, signalfd, … */
 	OBJECT_EPOLL,
-	OBJECT_TIMER,	  /* number: ns that were to be slept */
+	OBJECT_TIMER,	  /* number: the requested time in ns */
 	OBJECT_FUTEX,	  /* number: the word's address; device: tgid; generation: exec_id */
-	OBJECT_MMAP_LOCK, /* number: a process's, as objects_mmap_lock() is given it */
+	OBJECT_MMAP_LOCK, /* number: the process's, as passed to objects_mmap_lock() */
 	OBJECT_KINDS
 };
 
@@ -53,7 +53,7 @@ enum object_kind object_kind_of(enum fd_kind kind);
 
 /*
  * Take what a file is called, where a socket leads to, what epoll watches. The last word counts,
- * unless it says less of a path than an earlier one; what epoll watches is added up.
+ * unless it has less of a path than an earlier one; what epoll watches is accumulated.
  */
 void objects_add_inode(Objects *objects, const struct rec_inode *record);
 void objects_add_socket(Objects *objects, const struct rec_socket *record);
@@ -70,7 +70,7 @@ uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t dev
 uint32_t objects_timer(Objects *objects,
 		       uint64_t ns); /* as it is, if that is a round figure; else */
 uint32_t objects_timer_about(Objects *objects, uint64_t ns); /* to two digits */
-/* The lock of a process's mappings. number: any that is the process's alone, not 0. */
+/* The lock of a process's mappings. number: unique to the process, not 0. */
 uint32_t objects_mmap_lock(Objects *objects, uint64_t number, const char *process);
 uint32_t objects_futex(Objects *objects, uint32_t tgid, uint32_t exec_id, uint64_t address);
 
@@ -86,7 +86,7 @@ void object_not_mounted(Object *object, const char *device);
  */
 void objects_find_alike(Objects *objects);
 
-/* All that an epoll descriptor was seen to watch; NULL: it is none, or that is not known. */
+/* All that an epoll descriptor was seen to watch; NULL: not an epoll descriptor, or not known. */
 const struct rec_watch *object_watches(const Object *object);
 
 /* Whether it is a socket that listens, or an epoll descriptor that watches one. */

@@ -475,7 +475,7 @@ static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rul
 	case CALL_READ:
 		*rule = RULE_DESCRIPTOR;
 		return classify_read(facts->fd_kind, REASON_OTHER);
-	case CALL_CLOSE: /* the kind is known of a socket alone */
+	case CALL_CLOSE: /* the kind is known only for a socket */
 	case CALL_WRITE:
 	case CALL_SENDFILE:
 		*rule = RULE_DESCRIPTOR;

@@ -65,7 +65,7 @@ extern const CategoryInfo category_info[CATEGORY_COUNT];
 	KIND(FUTEX, "futex")                                                                       \
 	KIND(GO_SCHEDULER, "Go scheduler")
 
-/* Likewise, which are idle only if what is waited for does not end: never between jobs. */
+/* Likewise, idle only if what is waited for does not end: never between jobs. */
 #define END_KINDS(END)                                                                             \
 	END(JOIN, "thread join")                                                                   \
 	END(CHILD, "child process")
@@ -111,7 +111,7 @@ enum reason {
 	REASON_SAFEPOINT,      /* of the JVM */
 	REASON_JVM_MONITOR,    /* synchronized */
 	REASON_GIL,	       /* Python's lock, which lets one thread at a time interpret */
-	REASON_GIL_HANDOVER,   /* until another thread has taken the GIL that this one let go */
+	REASON_GIL_HANDOVER,   /* until another thread has taken the GIL that this one released */
 	REASON_GO_SCHEDULER,   /* Go has no goroutine for the thread to run */
 	REASON_GO_STOP,	       /* all goroutines are stopped, or about to be */
 	REASON_POSIX_AIO,
@@ -266,7 +266,9 @@ enum sleep_state {
 /* In which state a thread sleeps that switched out with these facts. */
 enum sleep_state reason_sleep_state(const ReasonFacts *facts);
 
-/* What a wait for epoll is by all that it watches: how many, of which kinds (1 << enum fd_kind). */
+/*
+ * The reason of a wait for epoll, by the number and kinds (1 << enum fd_kind) of what it watches.
+ */
 enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread);
 
 /* Why a thread that switched out with these facts is blocked. */

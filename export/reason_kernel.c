@@ -145,7 +145,7 @@ const KernelRule kernel_rules[] = {
 	/* fs/xfs: metadata, which another thread may be reading or writing */
 	{"xfs_buf_iowait", REASON_DISK_OTHER, LEVEL_IO},
 	{"xfs_buf_lock", REASON_DISK_OTHER, LEVEL_IO},
-	/* fs/btrfs: a range of a file, or room, that I/O under way has; extents that it writes */
+	/* fs/btrfs: a range of a file, or room, held by I/O in flight; extents being written */
 	{"wait_extent_bit", REASON_DISK_OTHER, LEVEL_IO},
 	{"btrfs_start_ordered_extent", REASON_DISK_OTHER, LEVEL_IO},
 	{"btrfs_wait_ordered_extents", REASON_DISK_OTHER, LEVEL_IO},
@@ -247,7 +247,7 @@ const KernelRule kernel_rules[] = {
 	{"netfs_unbuffered_write_iter_locked", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"netfs_retry_writes", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"netfs_end_writethrough", REASON_NETWORK_FS, LEVEL_WAIT},
-	/* The cache of a network file system that lies on a disk of this machine. */
+	/* A network file system's cache on a local disk. */
 	{"fscache_begin_operation", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"fscache_wait_for_operation", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"__fscache_use_cookie", REASON_NETWORK_FS, LEVEL_WAIT},

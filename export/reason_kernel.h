@@ -48,13 +48,13 @@ bool kernel_is_scheduling(const char *function);
  */
 size_t kernel_idle_depth(const KernelRule *rule);
 
-/* Whether a function of a stack is the one known: it may have a suffix there, ".isra.0". */
+/* Whether a function of a stack is the known one; in the stack it may have a suffix (".isra.0"). */
 bool kernel_is_function(const char *known, const char *function);
 
 /* The rule of a function by its name in a stack, or NULL. */
 const KernelRule *kernel_rule_of(const char *function);
 
-/* Whether a reason is one that descriptors are polled for. */
+/* Whether a reason is one of a poll of descriptors. */
 bool reason_of_poll(enum reason reason);
 
 /* Whether a reason says no more than the state that the thread slept in: "other". */

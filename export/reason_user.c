@@ -89,14 +89,14 @@ static const UserRule part_rules[] = {
 	{"ObjectMonitor::ReenterI", REASON_JVM_MONITOR},
 };
 
-/* Of CPython, which waits for its lock by a condition variable: Python/ceval_gil.c. */
+/* CPython waits for its lock through a condition variable: Python/ceval_gil.c. */
 static const UserRule caller_rules[] = {
 	{"take_gil", REASON_GIL},
 	{"drop_gil", REASON_GIL_HANDOVER},
 	{"drop_gil_impl", REASON_GIL_HANDOVER},
 };
 
-/* Of Go's run-time system: how it has a thread sleep, and, outside of that, what for. */
+/* Go's run-time system: how it puts a thread to sleep, and, in outer frames, what for. */
 static const UserRule go_weak_rules[] = {
 	{"runtime.stopm", REASON_GO_SCHEDULER},
 };
@@ -165,7 +165,7 @@ static enum reason reason_by_part(const char *function)
 	return REASON_NONE;
 }
 
-/* The rule's reason for the first `length` bytes of a name; REASON_NONE: there is no such rule. */
+/* The rule's reason for the first `length` bytes of a name; REASON_NONE: no rule matches. */
 static enum reason reason_by_name(const UserRule *rules, size_t count, const char *name,
 				  size_t length)
 {
@@ -178,7 +178,7 @@ static enum reason reason_by_name(const UserRule *rules, size_t count, const cha
 
 #define BY_NAME(rules, name, length) reason_by_name(rules, ARRAY_LEN(rules), name, length)
 
-/* Without how it is called (".abi0"), which a part of the names has. */
+/* Without the calling convention (".abi0") that some names end in. */
 static size_t go_length(const char *function)
 {
 	const char *suffix = strstr(function, ".abi");
@@ -216,18 +216,18 @@ enum reason user_reason_of(const char *function, enum teller *ret_teller)
 {
 	size_t length;
 	const char *bare = bare_name(function, &length);
-	enum reason told = BY_NAME(library_rules, bare, length);
+	enum reason reason = BY_NAME(library_rules, bare, length);
 
 	*ret_teller = TELLER_LIBRARY;
-	if (told != REASON_NONE)
-		return told;
+	if (reason != REASON_NONE)
+		return reason;
 	*ret_teller = TELLER_CALLER;
-	told = BY_NAME(caller_rules, function, strcspn(function, "."));
-	if (told != REASON_NONE)
-		return told;
-	told = go_reason_of(function, ret_teller);
-	if (told != REASON_NONE)
-		return told;
+	reason = BY_NAME(caller_rules, function, strcspn(function, "."));
+	if (reason != REASON_NONE)
+		return reason;
+	reason = go_reason_of(function, ret_teller);
+	if (reason != REASON_NONE)
+		return reason;
 	*ret_teller = TELLER_STRONG;
 	if (!strcmp(function, "__cxa_guard_acquire"))
 		return REASON_ONCE;
@@ -244,7 +244,7 @@ enum reason user_reason_of(const char *function, enum teller *ret_teller)
 	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
 }
 
-/* src/thread of musl: by these all of its locks sleep. */
+/* src/thread of musl: all of its locks sleep through these. */
 bool user_is_musl(const char *function)
 {
 	return !strcmp(function, "__timedwait_cp") || !strcmp(function, "__timedwait") ||

@@ -26,12 +26,12 @@ enum teller {
 
 /*
  * What a thread waits for that calls futex() in a function, by its name in a stack; REASON_NONE:
- * that does not tell. The innermost function that tells counts, but for TELLER_WEAK, and where
- * TELLER_CALLER lies outside of a condition variable.
+ * the name does not show it. The innermost function with a reason decides, except that TELLER_WEAK
+ * yields to any other, and a TELLER_CALLER outside of a condition variable takes precedence.
  */
 enum reason user_reason_of(const char *function, enum teller *ret_teller);
 
-/* Where Go's run-time system has a thread wait that runs no goroutine. */
+/* Where a thread without a goroutine waits in Go's run-time system. */
 enum go_place {
 	GO_ELSEWHERE,
 	GO_WITHOUT_WORK, /* its scheduler has found no goroutine for the thread */
@@ -39,10 +39,10 @@ enum go_place {
 };
 enum go_place user_go_place(const char *function);
 
-/* Whether it is one of musl's, a C library, that none else has. */
+/* Whether it is a function that only musl, a C library, has. */
 bool user_is_musl(const char *function);
 
-/* Whether it waits for a condition variable no longer than it is told to. */
+/* Whether it waits for a condition variable with a time limit. */
 bool user_has_time_limit(const char *function);
 
 /* Whether a reason is one that a futex is waited for by. */

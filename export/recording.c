@@ -4,7 +4,7 @@
 #include "weights.h"
 #include <string.h>
 
-/* From this share of the running time on recording is not to be overlooked. */
+/* From this share of the running time on there is a warning. */
 #define WARNING_SHARE 0.05
 
 /* ---- classes of ticks ------------------------------------------------------------ */
@@ -26,7 +26,7 @@ static bool ends_switch(const char *name)
 	return begins_with_one(name, prefixes, ARRAY_LEN(prefixes));
 }
 
-/* Those that do when a lock is let go under which there were none. */
+/* Functions that do so when a lock is released that was held with interrupts off. */
 static bool ends_lock(const char *name)
 {
 	static const char *const prefixes[] = {"_raw_spin_unlock_irq",	"__raw_spin_unlock_irq",
@@ -102,7 +102,7 @@ static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, 
 	classes->weights[tick ? tick->recording : RECORDING_ELSEWHERE] += weight_ns;
 }
 
-/* Takes from the ticks of a class what they have of `cost`, and returns the rest of that. */
+/* Assigns `cost` to the ticks of a class as far as their time allows, and returns the rest. */
 static double take(Classes *classes, enum recording_class class, double cost)
 {
 	double taken = MIN(cost, classes->weights[class]);

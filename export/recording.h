@@ -2,14 +2,14 @@
 /*
  * recording.h - what recording itself cost, as a function of its own: "[recording]".
  *
- * Wallprof's BPF programs clock themselves, and each switch tells what they took of the run that it
- * ends (Thread::recording). Ticks show that time elsewhere: most programs run with interrupts off,
- * and a tick that falls due meanwhile strikes where they are allowed again, in
- * finish_task_switch() or _raw_spin_unlock_irqrestore(). So of the time that such ticks stand for
- * the share is taken that makes up for what was clocked, and "[recording]" has that. Ticks inside
- * of wallprof's own programs come first, and if all of these are too few, as in a short recording,
- * every tick gives a little. So "[recording]" has what was clocked, to the nanosecond or so, and
- * which threads have how much of it is as exact as samples are.
+ * Wallprof's BPF programs measure their own time, and each switch records what they took of the run
+ * that it ends (Thread::recording). Ticks show that time elsewhere: most programs run with
+ * interrupts off, and a tick that falls due meanwhile hits where they are enabled again, in
+ * finish_task_switch() or _raw_spin_unlock_irqrestore(). So "[recording]" gets the share of such
+ * ticks' time that is equal to the measured time. Ticks inside of wallprof's own programs come
+ * first, and if all of these are too few, as in a short recording, every tick gives a little. So
+ * "[recording]" in sum is what was measured, to the nanosecond or so; its distribution over threads
+ * is as exact as samples are.
  */
 #ifndef WALLPROF_RECORDING_H
 #define WALLPROF_RECORDING_H
@@ -22,7 +22,7 @@
 /* Fills in Tick::recording and Timeline::recording_shares, once the threads are final. */
 void recording_find(Timeline *timeline, Frames *frames);
 
-/* How much of the time that a tick stands for is recording's; NULL: of a switch-out. */
+/* Recording's share of the time that a tick stands for; tick is NULL for a switch-out. */
 static inline double recording_share(const Timeline *timeline, const Tick *tick)
 {
 	return timeline->recording_shares[tick ? tick->recording : RECORDING_ELSEWHERE];
@@ -34,7 +34,7 @@ static inline bool recording_struck(const Timeline *timeline, const Tick *tick)
 	return recording_share(timeline, tick) > 0.5;
 }
 
-/* What a recording cost its threads, and how long these ran; both ns. */
+/* What recording cost the threads, and how long these ran; both in ns. */
 typedef struct RecordingSum {
 	uint64_t recording_ns, running_ns;
 } RecordingSum;

@@ -124,8 +124,8 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 }
 
 /*
- * Of a command: what the run waited for. The sums below it count a wait for another thread beside
- * what that thread did meanwhile, so that their largest part is seldom the answer.
+ * For a command: what the run waited for. The sums below it count a wait for another thread in
+ * addition to what that thread did meanwhile, so their largest part is seldom the answer.
  */
 static void print_path_places(FILE *file, const Timeline *timeline, Frames *frames)
 {

@@ -61,13 +61,13 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 		*vec_push(&timeline->frames) = record->frames[i];
 }
 
-/* What recording took of the run that ends with the switch; life is NULL if it was no target's. */
+/* What recording took of the run that ends with the switch; life is NULL for a non-target's run. */
 static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_switch *record)
 {
 	uint64_t switch_ns = SWITCH_NS(record->own_in);
 	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
 
-	/* Of a thread that is not asked for neither of the two. */
+	/* A thread outside of the filter counts neither as a target nor as outside. */
 	if (!in_window(builder, record->h.ns) || (!life && record->h.flags & SWITCH_PREV))
 		return;
 	if (!life) {
@@ -78,7 +78,7 @@ static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_swit
 	life->thread.recording.others_ns += others_ns;
 }
 
-/* Of the wait that the switch ends. */
+/* Adds when the thread was moved in the wait that the switch ends. */
 static void add_move(Life *life, const SwitchSide *side, const struct rec_switch *record)
 {
 	const Interval *last = life->thread.intervals.count ? chain_last(life) : NULL;
@@ -218,7 +218,7 @@ static int compare_ranges(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* "ffffffffc0123000+1a4 …"; what is not of that form is no range. */
+/* "ffffffffc0123000+1a4 …"; text of another form is not a range. */
 static void set_own_code(Timeline *timeline, char *text)
 {
 	timeline->own_code.count = 0;
@@ -366,7 +366,7 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 	}
 }
 
-/* What the kernel, or the version of wallprof that recorded, could not tell of wakers. */
+/* What is not known about wakers, because of the kernel or of the recording wallprof's version. */
 static void note_unknown_wakers(Timeline *timeline)
 {
 	const char *version = timeline_meta(timeline, "version");
@@ -380,8 +380,8 @@ static void note_unknown_wakers(Timeline *timeline)
 			"critical path may be wrong",
 			version);
 	else if (context && !strcmp(context, "unknown"))
-		note = xstrdup(
-			"this kernel does not tell interrupts from tasks: wakers are unknown");
+		note = xstrdup("this kernel does not distinguish interrupts from tasks: wakers are "
+			       "unknown");
 	else if (context && !strcmp(context, "vectors"))
 		note = xstrdup("kernel addresses are hidden: a thread that a network interrupt "
 			       "interrupted may be taken for the waker");

@@ -61,7 +61,7 @@ enum interval_flags {
 	INTERVAL_OPEN_START = 1 << 0, /* began before the window */
 	INTERVAL_OPEN_END = 1 << 1,   /* still going on at the end of the window */
 	INTERVAL_WAKER_IRQ = 1 << 2,  /* an interrupt was the waker; waker is THREAD_NONE */
-	/* STATE_RUNNABLE: it was moved to another CPU; when, thread_queue_move() may tell. */
+	/* STATE_RUNNABLE: it was moved to another CPU; thread_queue_move() may know when */
 	INTERVAL_MIGRATED = 1 << 3,
 };
 
@@ -70,8 +70,8 @@ enum interval_flags {
 /* Where ticks show what recording costs; see recording.h. */
 enum recording_class {
 	RECORDING_ELSEWHERE = 0,
-	RECORDING_INSIDE, /* in code of wallprof's own, or in what that calls */
-	RECORDING_SWITCH, /* where the kernel allows interrupts again after a switch, */
+	RECORDING_INSIDE, /* in wallprof's own code, or in what that calls */
+	RECORDING_SWITCH, /* where the kernel enables interrupts again after a switch, */
 	RECORDING_UNLOCK, /* or after a wakeup and the like */
 	RECORDING_CLASSES
 };
@@ -112,8 +112,8 @@ typedef struct RequestWait {
 typedef struct QueueMove {
 	uint64_t start_ns; /* of the wait */
 	uint64_t ns;	   /* when it was moved, for the last time */
-	uint16_t cpu;	   /* where to */
-	bool again;	   /* it had been moved before: in between it is not known where it was */
+	uint16_t cpu;	   /* the CPU that it was moved to */
+	bool again;	   /* it had been moved before, and its queue in between is not known */
 } QueueMove;
 
 /* What a wait's system call was about. */
@@ -157,7 +157,7 @@ typedef struct KernelAccount {
  * running time of the thread that had the CPU.
  */
 typedef struct RecordingCost {
-	uint64_t switches_ns; /* of switches, which falls into the run that each begins */
+	uint64_t switches_ns; /* of switches; it falls into the run that each switch begins */
 	uint64_t others_ns;   /* of wakeups, ticks, requests, page faults, … */
 } RecordingCost;
 
@@ -219,10 +219,12 @@ typedef struct StackDef {
 	uint32_t evidence; /* its number in Timeline::evidence, plus 1; 0 none */
 	uint8_t flags;	   /* enum stack_flags */
 	bool defined;	   /* false: its REC_STACK was lost */
-	/* Of the innermost frames, those in the C library's call in which a thread slept there. */
+	/*
+	 * How many of the innermost frames are those of the C library's call in which a thread
+	 * slept.
+	 */
 	uint16_t call_frames;
-	bool without_work; /* a user stack: the program's own scheduler has no work for the thread
-			    */
+	bool without_work; /* user stack: the program's own scheduler has no work for the thread */
 } StackDef;
 
 /* See critical_path.h. Without intervals: there is none. */
@@ -258,10 +260,10 @@ typedef struct ProvenRun {
 	uint32_t task; /* Timeline::tasks, or CPU_IDLE */
 } ProvenRun;
 
-/* Of the time between two switches that follow each other on a CPU, as the kernel counts it: */
+/* What the kernel counted as taken between two consecutive switches of a CPU: */
 typedef struct TakenTime {
 	uint64_t start_ns, end_ns;
-	uint32_t interrupts_ns, stolen_ns; /* for interrupts; by the hypervisor */
+	uint32_t interrupts_ns, stolen_ns; /* by interrupts; by the hypervisor */
 } TakenTime;
 
 typedef struct ProvenCpu {
@@ -303,11 +305,13 @@ typedef struct Timeline {
 	VEC(Cpu) cpus;		    /* by number, if the whole system was recorded; else empty */
 	VEC(ProvenCpu) proven_cpus; /* by number; see cpu_users_index() */
 	VEC(AddressRange) own_code; /* of wallprof's BPF programs; in order */
-	/* What recording cost: whether that is known, and what it took of nobody's running time. */
+	/*
+	 * What recording cost: whether it is known, and what it took while no recorded thread ran.
+	 */
 	bool cost_known;
 	uint64_t cost_outside_ns;
 	/*
-	 * How much of the running time that a tick of a class stands for is recording's; see
+	 * Recording's share of the running time that a tick of a class stands for; see
 	 * recording_share().
 	 */
 	double recording_shares[RECORDING_CLASSES];
@@ -404,7 +408,7 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval);
 /* From where the wait `interval` of a thread was ended, or NULL if that was not recorded. */
 const WakerStack *thread_waker_stack(const Thread *thread, size_t interval);
 
-/* How the wait `interval` of a thread for a CPU came to be one for another, or NULL. */
+/* How a thread was moved to another CPU's queue in its wait `interval` for a CPU, or NULL. */
 const QueueMove *thread_queue_move(const Thread *thread, size_t interval);
 
 /* The request that the wait `interval` of a thread ended with, or REQUEST_NONE. */

@@ -255,10 +255,10 @@ static void set_blocked(Interval *interval, const ReasonFacts *facts)
 }
 
 /*
- * The task that has the lock, by what the lock keeps: `owner`, which BPF read, or, of a robust
+ * The task that holds the lock, by what the lock stores: `owner`, which BPF read, or, for a robust
  * mutex, the value that the thread expects in the word
- * (Documentation/locking/robust-futex-ABI.rst). It may be any number of the program's, so it counts
- * only if a thread has it.
+ * (Documentation/locking/robust-futex-ABI.rst). A program may store any number there, so it is used
+ * only if a thread has it as its tid.
  */
 static uint32_t lock_holder(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts,
 			    uint32_t owner)
@@ -403,7 +403,7 @@ static void end_wait(Life *life, Interval *wait, uint64_t ns, Waker waker)
 	set_waker(interval, waker);
 }
 
-/* By the numbers of linux/interrupt.h; vector: REC_WAKING's, one more. */
+/* By the numbers of linux/interrupt.h; vector is REC_WAKING's, which is one more. */
 static uint8_t vector_source(uint8_t vector)
 {
 	static const uint8_t sources[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeline_cpus.c - what had which CPU: of the whole system at all times, else while a thread
- * waited for it (cpus_prove()).
+ * timeline_cpus.c - what had which CPU: at all times if the whole system was recorded, else while a
+ * thread waited for the CPU (cpus_prove()).
  *
  * A switch tells who had the CPU before it and who has it from then on. If that is not whom the
  * switch before it had left there, one between them is missing (or the task has taken another
@@ -64,13 +64,13 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 	*vec_push(&cpu->runs) = (CpuRun){record->h.ns, who(builder, record->next_tid)};
 }
 
-/* How much times in a switch's units may be too late. */
+/* How much too late a time may be that is derived from a switch's units. */
 #define ROUNDED_NS SWITCH_NS(1)
 
 /*
- * Where not all switches are recorded: another task, or none, is proven to have had the CPU until
- * this switch, since the last one or since all have been recorded. Those of a thread that was
- * recorded, and is not asked for now, are all there, and their numbers say so.
+ * If not all switches are recorded: proves that another task, or the idle task, had the CPU until
+ * this switch, since the last switch or since all switches have records. A recorded thread that the
+ * filter excludes has all of its switches, as their sequence numbers show.
  */
 static void prove_other(TimelineBuilder *builder, const struct rec_switch *record,
 			const LastSwitch *last, ProvenCpu *cpu)
@@ -138,7 +138,7 @@ static void doubt(Timeline *timeline, const LossSpan *loss)
 		cpu->runs.items[i].task = CPU_UNKNOWN;
 }
 
-/* Drops what lies within a loss: both are in order of time. */
+/* Drops runs that lie within a loss; both lists are in order of time. */
 static void doubt_proven(ProvenCpu *cpu, const LossSpan *losses, size_t count)
 {
 	size_t kept = 0, at = 0;
@@ -173,7 +173,7 @@ static int compare_losses(const void *a, const void *b)
 	return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
 }
 
-/* Those of one CPU that overlap become one; returns how many are left. */
+/* Merges the overlapping losses of one CPU; returns how many are left. */
 static size_t merge_losses(LossSpan *losses, size_t count)
 {
 	size_t kept = 0;
@@ -195,7 +195,7 @@ static bool is_of_cpu(const LossSpan *loss)
 	return loss->kind == REC_SWITCH && loss->cause != LOSS_RECURSION;
 }
 
-/* Of other tasks; threads have chains of their own, from which losses have been taken. */
+/* For other tasks only: the chains of threads already take losses into account. */
 static void doubt_all_proven(Timeline *timeline)
 {
 	_cleanup_free_ LossSpan *losses = xmalloc((timeline->losses.count + 1) * sizeof(*losses));

@@ -93,7 +93,7 @@ static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns
 	return true;
 }
 
-/* Of futex_waitv only if it is one word: which one of several will end the wait is not known. */
+/* For futex_waitv only if it has one word: it is not known which of several will end the wait. */
 static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts,
 			   uint64_t word)
 {

@@ -70,7 +70,7 @@ typedef struct Life {
 	Thread thread; /* moves into the timeline at the end */
 	uint32_t index;
 	uint32_t process;	 /* TimelineBuilder::processes, or INDEX_NONE if not described */
-	uint32_t own_tid;	 /* its number in its innermost PID namespace, 0 not known */
+	uint32_t own_tid;	 /* its tid in its innermost PID namespace; 0: not known */
 	uint32_t previous;	 /* a life before it of the same tid whose end had not been seen, */
 	uint32_t previous_count; /* and how many there are in a row */
 
@@ -213,9 +213,9 @@ void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns);
 uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t own_tid);
 
 /*
- * The same of a thread that has a lock which the life waits for. shared: it may be one of another
- * process, which is known only outside of containers: the numbers of two namespaces say nothing of
- * each other.
+ * The same for a thread that holds a lock which the life waits for. shared: it may be a thread of
+ * another process. That is decided only outside of containers, because tids of two namespaces
+ * cannot be compared.
  */
 uint32_t tasks_lock_holder(TimelineBuilder *builder, const Life *life, uint32_t own_tid,
 			   bool shared);
@@ -247,7 +247,7 @@ uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
 
 /* ---- timeline_cpus.c ----------------------------------------------------- */
 
-/* What a switch proves of the CPU's time until then, in any recording. */
+/* Adds what a switch proves of the CPU's time until then, in any recording. */
 void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record);
 /* Of a recording of the whole system: what a switch says of its CPU. */
 void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record);

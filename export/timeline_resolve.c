@@ -54,7 +54,8 @@ typedef struct Decided {
 } Decided;
 
 /*
- * From ns on nothing is known. If a wait ends there by a waking that was seen, its waker still is.
+ * The state is unknown from ns on. If a recorded wakeup ends a wait there, its waker is still
+ * known.
  */
 static void cut_back(Decided *decided, uint64_t ns)
 {
@@ -320,8 +321,8 @@ static uint16_t cpu_after(const Life *life, size_t i)
 
 /*
  * A wake-up does not tell which queue it puts the thread into, so the CPU that the thread got is
- * taken for the one that it waited for. A thread that was preempted began in the queue of its
- * CPU. If it got another one it was moved; thread_queue_move() may say when.
+ * taken for the one that it waited for. A thread that was preempted began in the queue of its CPU.
+ * If it got another one it was moved; thread_queue_move() may know when.
  */
 static void settle_cpu(Interval *wait, uint16_t after)
 {

@@ -594,7 +594,7 @@ uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t o
 		       : other->thread.task;
 }
 
-/* A thread of any process; only where both are in no PID namespace but the first one. */
+/* A thread of any process, if both are only in the initial PID namespace. */
 static uint32_t task_of_any_process(const TimelineBuilder *builder, const Life *life, uint32_t tid)
 {
 	uint32_t number = map_get(&builder->life_of_tid, tid);

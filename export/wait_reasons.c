@@ -66,7 +66,7 @@ static Functions functions_of(Explainer *explainer, uint32_t stack)
 	return functions;
 }
 
-/* For a command's only thread what it watches is all there is. */
+/* In a command with one thread, what epoll watches is all that the thread can wait for. */
 static bool is_alone(const Timeline *timeline, const Thread *thread)
 {
 	return !timeline->attached && thread->process < timeline->processes.count &&
@@ -74,8 +74,8 @@ static bool is_alone(const Timeline *timeline, const Thread *thread)
 }
 
 /*
- * What the switch says is of the moment, and of the descriptor at the root of the kernel's tree.
- * Waits for one epoll descriptor have one name, by all that it watches in the recording.
+ * The switch describes the descriptor at the root of the kernel's tree at that moment. Waits for
+ * one epoll descriptor have one name, by all that it watches in the recording.
  */
 static void explain_epoll(const Timeline *timeline, Thread *thread, size_t i)
 {
@@ -101,8 +101,8 @@ static void explain_epoll(const Timeline *timeline, Thread *thread, size_t i)
 }
 
 /*
- * A ring whose requests wait for sockets or pipes is waited for as these are polled, unless it was
- * a request to a disk that ended the wait.
+ * If a ring's requests wait for sockets or pipes, a wait for the ring has the reason of a poll of
+ * these, unless a request to a disk ended it.
  */
 static void explain_ring(const Timeline *timeline, Thread *thread, size_t i)
 {
@@ -330,7 +330,7 @@ static void tell_interrupts(Explainer *explainer, Thread *thread)
 				(is_signal(explainer, waker->kernel_stack) ? BY_SIGNAL : 0);
 			map_set(&explainer->sources, waker->kernel_stack, known);
 		}
-		/* Else what the soft interrupt's number says stays. */
+		/* Else the source that the soft interrupt's number names is kept. */
 		if (known & ~BY_SIGNAL)
 			waker->source = known & ~BY_SIGNAL;
 		waker->by_signal = known & BY_SIGNAL;
@@ -357,7 +357,7 @@ static void drop_holders(Thread *thread)
 	}
 }
 
-/* Of a thread that is not recorded only its own name is known. */
+/* Only its own name is known of a thread that is not recorded. */
 static uint32_t mmap_lock_of(Timeline *timeline, const Thread *thread, const Interval *wait)
 {
 	uint32_t number = thread->process;
@@ -392,7 +392,7 @@ static size_t count_mmap_locks(const Thread *thread)
 	return count;
 }
 
-/* Such a lock is what a wait is for, whatever descriptor the system call has. */
+/* The lock is the object, whatever descriptor the system call has. */
 static void name_mmap_locks(Timeline *timeline, Thread *thread)
 {
 	typeof(thread->object_waits) waits = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wait_reasons_private.h - what the two files of wait_reasons.h share: wait_reasons.c goes by the
- * kernel's functions, wait_reasons_user.c by the program's.
+ * wait_reasons_private.h - what the two files of wait_reasons.h share: wait_reasons.c uses the
+ * kernel's functions, wait_reasons_user.c the program's.
  */
 #ifndef WALLPROF_WAIT_REASONS_PRIVATE_H
 #define WALLPROF_WAIT_REASONS_PRIVATE_H
@@ -15,8 +15,8 @@
 /* What the functions of one kernel stack say. */
 typedef struct StackSays {
 	const KernelRule *rule; /* NULL: nothing */
-	bool in_fault;		/* what the rule says is waited for by a page fault */
-	bool no_fault;		/* the thread was in none, whatever for */
+	bool in_fault;		/* the rule's wait is in a page fault */
+	bool no_fault;		/* the thread was not in a page fault */
 	bool looked;
 } StackSays;
 
@@ -26,10 +26,9 @@ typedef struct Explainer {
 	Map rule_of_name; /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
 	StackSays *says;  /* by Timeline::stacks */
 	uint8_t *musl;	  /* likewise: whether musl is the caller, enum answer */
-	uint8_t *futexes; /* likewise: what the user stacks tell, enum reason plus 1; 0: not looked
-			   */
+	uint8_t *futexes; /* likewise: the reason by the user stack, plus 1; 0: not looked up */
 	bool *counted;	  /* likewise: whether StackDef::call_frames is known */
-	uint8_t *go;	  /* likewise: enum go_place plus 1; 0: not looked */
+	uint8_t *go;	  /* likewise: enum go_place plus 1; 0: not looked up */
 	Map python;  /* Timeline::objects, words of memory -> whether CPython's state has them */
 	Map sources; /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;
@@ -52,10 +51,10 @@ static inline bool wait_is_epoll_call(int syscall)
 	       syscall == __NR_epoll_pwait2;
 }
 
-/* What a futex is that the wait is for. */
+/* Decides what futex a wait is for. */
 void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i);
 
-/* Which waits are those of Go's scheduler. */
+/* Decides which waits are those of Go's scheduler. */
 void wait_explain_go(Explainer *explainer, Thread *thread, size_t i);
 
 /* Fills in StackDef::call_frames of a wait that may be idle. */

@@ -16,17 +16,17 @@ static Functions user_functions_of(Explainer *explainer, const Thread *thread, c
 	return functions;
 }
 
-/* So many functions of the program's may be inlined between a lock of its own and the C library. */
+/* How many functions of the program may be inlined between its own lock and the C library. */
 #define INLINED_MAX 2
 
-/* Whether a function that lies outside of one that tells says more than that. */
-static bool says_more(enum teller outside, enum teller inside, enum reason told)
+/* Whether an outer function's reason is more specific than that of an inner one. */
+static bool says_more(enum teller outside, enum teller inside, enum reason reported)
 {
 	return (inside == TELLER_WEAK && outside == TELLER_STRONG) ||
-	       (inside == TELLER_LIBRARY && outside == TELLER_CALLER && told == REASON_CONDVAR);
+	       (inside == TELLER_LIBRARY && outside == TELLER_CALLER && reported == REASON_CONDVAR);
 }
 
-/* What a futex is by the user stack, which keeps the function that tells; REASON_NONE: unknown. */
+/* What a futex is by the user stack, which stores the deciding function; REASON_NONE: unknown. */
 static enum reason look_for_futex(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	Functions functions = user_functions_of(explainer, thread, wait);
@@ -40,13 +40,13 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
 		enum teller by;
-		enum reason told = user_reason_of(function, &by);
+		enum reason reported = user_reason_of(function, &by);
 
-		if (told == REASON_NONE && teller == TELLER_LIBRARY && ++unknown > INLINED_MAX)
+		if (reported == REASON_NONE && teller == TELLER_LIBRARY && ++unknown > INLINED_MAX)
 			break;
-		if (told == REASON_NONE || (found && !says_more(by, teller, reason)))
+		if (reported == REASON_NONE || (found && !says_more(by, teller, reason)))
 			continue;
-		reason = told;
+		reason = reported;
 		teller = by;
 		found = function;
 	}
@@ -57,9 +57,9 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 }
 
 /*
- * Was the C library entered by a function that it does not export? Without its symbol table only
- * exports have names. A semaphore is waited for in one of those, to which the exported one only
- * jumps; a condition variable in the exported one itself.
+ * Whether the C library was entered by a function that it does not export. Without its symbol table
+ * only exports have names. A wait for a semaphore is in a function that is not exported, to which
+ * the exported one only jumps; a wait for a condition variable is in the exported function itself.
  */
 static bool entered_by_nameless(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
@@ -82,8 +82,7 @@ static bool entered_by_nameless(Explainer *explainer, const Thread *thread, cons
 
 enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
 
-/* Of musl, whose values mean something else than those of glibc: there 2 is a condition variable.
- */
+/* musl's lock values differ from glibc's: there 2 is a condition variable. */
 static bool look_for_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	Functions functions = user_functions_of(explainer, thread, wait);
@@ -93,7 +92,7 @@ static bool look_for_musl(Explainer *explainer, const Thread *thread, const Inte
 
 	if (functions.count == 0)
 		return false;
-	/* In a program that is linked statically it is no library of its own. */
+	/* In a statically linked program musl is not a separate library. */
 	for (size_t i = 0; i < functions.count; i++)
 		if (user_is_musl(
 			    strings_get(&frames->strings, function_name(explainer, &functions, i))))
@@ -116,18 +115,18 @@ static bool is_called_by_musl(Explainer *explainer, const Thread *thread, const 
 }
 
 /*
- * The same, or REASON_CONDVAR_OR_SEMAPHORE: if the value says one of these it is a semaphore.
- * REASON_FUTEX: the value says nothing.
+ * The same, or REASON_CONDVAR_OR_SEMAPHORE: a semaphore if the value shows either of the two.
+ * REASON_FUTEX: the value shows nothing.
  */
 static enum reason futex_by_stack(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
-	enum reason told = look_for_futex(explainer, thread, wait);
+	enum reason reported = look_for_futex(explainer, thread, wait);
 
-	if (told == REASON_NONE && is_called_by_musl(explainer, thread, wait))
+	if (reported == REASON_NONE && is_called_by_musl(explainer, thread, wait))
 		return REASON_FUTEX;
-	if (told == REASON_NONE && entered_by_nameless(explainer, thread, wait))
+	if (reported == REASON_NONE && entered_by_nameless(explainer, thread, wait))
 		return REASON_CONDVAR_OR_SEMAPHORE;
-	return told;
+	return reported;
 }
 
 static bool is_by_condvar(enum reason reason)
@@ -137,8 +136,8 @@ static bool is_by_condvar(enum reason reason)
 }
 
 /*
- * Whether the word is in CPython's state, whose only condition variables are those of the GIL
- * (since 3.7). That has a name where take_gil() has none: in programs that are stripped.
+ * Whether the word is in CPython's exported state, which has no condition variables but the GIL's
+ * (since 3.7). The state has a name even in stripped programs, where take_gil() has none.
  */
 static bool is_of_python(Explainer *explainer, const Thread *thread, size_t i)
 {
@@ -162,7 +161,7 @@ static bool is_of_python(Explainer *explainer, const Thread *thread, size_t i)
 	return known;
 }
 
-/* A thread that wants the GIL asks for it again and again; one that has let it go just waits. */
+/* A thread that wants the GIL waits with a time limit; one that has released it waits without. */
 static bool has_time_limit(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	Functions functions = user_functions_of(explainer, thread, wait);
@@ -177,7 +176,7 @@ static bool has_time_limit(Explainer *explainer, const Thread *thread, const Int
 void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
-	enum reason told;
+	enum reason reported;
 	uint8_t *known;
 
 	if (wait->state != STATE_BLOCKED || wait->syscall != __NR_futex ||
@@ -186,17 +185,19 @@ void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 	known = &explainer->futexes[wait->user_stack];
 	if (!*known)
 		*known = futex_by_stack(explainer, thread, wait) + 1;
-	told = *known - 1;
-	if (told == REASON_CONDVAR_OR_SEMAPHORE)
-		told = wait->reason == told ? REASON_SEMAPHORE : REASON_NONE;
-	/* At its end a wait for a condition variable is one for the mutex, as glibc's value says.
+	reported = *known - 1;
+	if (reported == REASON_CONDVAR_OR_SEMAPHORE)
+		reported = wait->reason == reported ? REASON_SEMAPHORE : REASON_NONE;
+	/*
+	 * A wait for a condition variable ends with a wait for its mutex, as glibc's value shows.
 	 */
-	if (told == REASON_NONE || (wait->reason == REASON_MUTEX && is_by_condvar(told) &&
-				    !is_called_by_musl(explainer, thread, wait)))
+	if (reported == REASON_NONE || (wait->reason == REASON_MUTEX && is_by_condvar(reported) &&
+					!is_called_by_musl(explainer, thread, wait)))
 		return;
-	if (told == REASON_CONDVAR && is_of_python(explainer, thread, i))
-		told = has_time_limit(explainer, thread, wait) ? REASON_GIL : REASON_GIL_HANDOVER;
-	thread_explain(thread, i, told,
+	if (reported == REASON_CONDVAR && is_of_python(explainer, thread, i))
+		reported =
+			has_time_limit(explainer, thread, wait) ? REASON_GIL : REASON_GIL_HANDOVER;
+	thread_explain(thread, i, reported,
 		       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
 			       ? RULE_KERNEL_AND_USER
 			       : RULE_USER);
@@ -247,7 +248,7 @@ void wait_explain_go(Explainer *explainer, Thread *thread, size_t i)
 
 /*
  * How many of the stack's innermost frames are the C library's. Inlined calls have frames of their
- * own in what is resolved, but not in the stack.
+ * own among the resolved frames, but not in the stack.
  */
 void wait_count_call_frames(Explainer *explainer, const Thread *thread, const Interval *wait)
 {

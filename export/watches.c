@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of the first entry that is the same; UINT32_MAX: there is none. */
+/* The index of the first entry that is the same; UINT32_MAX: none. */
 static uint32_t find(const struct rec_watch *known, const struct watched *wanted)
 {
 	for (uint32_t i = 0; i < known->count; i++) {
@@ -18,7 +18,7 @@ static uint32_t find(const struct rec_watch *known, const struct watched *wanted
 	return UINT32_MAX;
 }
 
-/* Its number in the list; UINT32_MAX: the list is full. */
+/* Returns its index in the list; UINT32_MAX: the list is full. */
 static uint32_t add_one(struct rec_watch *known, const struct watched *watched)
 {
 	uint32_t number = find(known, watched);
@@ -46,7 +46,7 @@ struct rec_watch *watches_add(struct rec_watch *known, const struct rec_watch *r
 		struct watched watched = record->watched[i];
 
 		places[i] = UINT32_MAX;
-		/* Where its own watcher is not in the list it cannot be either. */
+		/* If its watcher is not in the list, it cannot be in it either. */
 		if (watched.via && places[watched.via - 1] == UINT32_MAX)
 			continue;
 		watched.via = watched.via ? places[watched.via - 1] + 1 : 0;

@@ -2,7 +2,7 @@
 #include "weights.h"
 #include "firefox_rows_private.h"
 
-/* The running time that a thread has shown, interval by interval. */
+/* A walk through a thread's running time, interval by interval. */
 typedef struct Weighing {
 	const Thread *thread;
 	const struct TickEnd *tick_end;

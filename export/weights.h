@@ -13,7 +13,7 @@
 typedef void (*WeightVisitor)(void *user, const Thread *thread, size_t i, const Tick *tick,
 			      uint64_t weight_ns);
 
-/* Of all threads of the timeline; the weights of one sum up to its running time. */
+/* The weights of all threads of the timeline; those of one thread sum to its running time. */
 void weights_visit(const Timeline *timeline, WeightVisitor visit, void *user);
 
 #endif

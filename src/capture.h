@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CAPTURE_VERSION	       3 /* that is written */
-#define CAPTURE_VERSION_OLDEST 2 /* that is read: its records are given the present form */
+#define CAPTURE_VERSION	       3 /* the version that is written */
+#define CAPTURE_VERSION_OLDEST 2 /* the oldest version read; its records are converted */
 
 /* The most that one frame (so also one record) may hold; a reader refuses more. */
 #define CAPTURE_FRAME_MAX (64u << 20)

@@ -86,7 +86,7 @@ static const uint16_t fixed_len[256] = {
 	[REC_SOURCE] = offsetof(struct rec_source, data),
 };
 
-/* An optional part of a kind's records: where the mask is that tells of it, and where it ends. */
+/* An optional part of a kind's records: the offset of its mask, and where the part ends. */
 typedef struct Part {
 	uint8_t kind;
 	uint16_t mask_at, bit, end;
@@ -160,7 +160,7 @@ static bool check_source(const struct rec_source *source, size_t tail)
 	return nul && source->text_size <= tail - (nul + 1 - source->data);
 }
 
-/* What watches something stands before it in the list. */
+/* A watcher precedes what it watches in the list. */
 static bool watch_is_good(const struct rec_watch *watch, size_t tail)
 {
 	if (watch->count > tail / sizeof(struct watched))

@@ -7,7 +7,7 @@
 /* Records grow by so much at most. */
 #define GROWTH 24
 
-/* What version 2 had from `from` up to `to` is at another place now. */
+/* A range of a version 2 record, `from` up to `to`, that is at another offset now. */
 typedef struct Moved {
 	uint8_t kind;
 	uint16_t from, to, now;
@@ -26,7 +26,7 @@ static const Moved moved[] = {
 	{REC_SNAPSHOT, 0, 104, 0},
 };
 
-/* A record of version 2 that was so long had a part, and is so long now. */
+/* A version 2 record of this length had this part, and has this length now. */
 typedef struct OldPart {
 	uint8_t kind;
 	uint16_t length, mask_at, bit, length_now;
@@ -59,14 +59,14 @@ static void move_fields(const uint8_t *old, uint32_t length, uint8_t kind, uint8
 		if (field->kind == kind && field->to <= length)
 			memcpy(now + field->now, old + field->from, field->to - field->from);
 		else if (field->kind == kind && field->from == 0)
-			/* What is laid out as it was is there as far as the record goes. */
+			/* Ranges that kept their layout are copied as far as the record extends. */
 			memcpy(now, old, length);
 	}
 }
 
 /*
- * The record in the present form, which is written to `now`. Returns its length; 0: it is what it
- * was (of a kind that has not changed, or too short for its kind).
+ * Writes the record in the present form to `now`. Returns its length; 0: it is unchanged (its kind
+ * has not changed, or it is too short for its kind).
  */
 static uint32_t renew(const struct record *old, uint8_t *now)
 {
@@ -86,7 +86,7 @@ static uint32_t renew(const struct record *old, uint8_t *now)
 		if (part->kind != old->kind || part->bit == 0)
 			continue;
 		memcpy(&mask, now + part->mask_at, sizeof(mask));
-		/* What was reserved then counts for nothing. */
+		/* Fields that were reserved then have no meaning. */
 		mask = part->bit == 1 ? 0 : mask;
 		mask |= old->len >= part->length ? part->bit : 0;
 		memcpy(now + part->mask_at, &mask, sizeof(mask));

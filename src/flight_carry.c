@@ -124,8 +124,8 @@ static void end_thread(CarriedThread *thread, uint64_t ns)
 }
 
 /*
- * What the record says of its CPU's time since the switch before it: that has no record any more,
- * and this one may get another time.
+ * Clears what the record says about the time since its CPU's previous switch: that switch no longer
+ * has a record, and this record may get another timestamp.
  */
 static void forget_cpu(struct rec_switch *record)
 {
@@ -162,7 +162,7 @@ static void keep_switch_in(CarriedThread *thread, const struct rec_switch *recor
 
 static void take_switch(FlightCarry *carry, const struct rec_switch *record)
 {
-	if (record->h.flags & SWITCH_PREV) /* then it has its part, too (capture_check.c) */
+	if (record->h.flags & SWITCH_PREV) /* then it has the part as well (capture_check.c) */
 		take_switch_out(thread_of(carry, record->prev_tid), record);
 	if (record->h.flags & SWITCH_NEXT) {
 		CarriedThread *thread = thread_of(carry, record->next_tid);

@@ -152,8 +152,10 @@ static bool has_tracepoint(const KernelFacts *kernel, const char *type)
 	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
 }
 
-/* Kernels are built without io_uring, too, without the Internet's protocols, without limits of
- * cgroups, and without trampolines. */
+/*
+ * A kernel may be built without io_uring, without the Internet protocols, without limits of
+ * cgroups, or without trampolines.
+ */
 static bool is_missing(const struct bpf_program *program, const KernelFacts *kernel)
 {
 	const char *name = bpf_program__name(program);

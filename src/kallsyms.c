@@ -160,7 +160,7 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 	return 0;
 }
 
-/* Or one of the parts of it that the compiler has made functions of their own. */
+/* Or a part of it that the compiler has split off ("name.part.0"). */
 static bool is_one_of(const char *symbol, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -173,8 +173,7 @@ static bool is_one_of(const char *symbol, const char *const *names, size_t count
 	return false;
 }
 
-/* Of a line "address type name [module]" the name, without what is behind it; NULL if it has none.
- */
+/* Cuts the name out of a line "address type name [module]"; NULL if it has none. */
 static char *name_in(char *line, uint64_t *ret_address)
 {
 	char *p;
@@ -193,7 +192,7 @@ int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_c
 	FILE *file = fopen(path, "re");
 	_cleanup_free_ char *line = NULL;
 	size_t capacity = 0, count = 0;
-	bool open = false; /* what ends the last one is still to come */
+	bool open = false; /* the end of the last range is not known yet */
 
 	if (!file)
 		return -errno;
@@ -204,12 +203,12 @@ int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_c
 
 		if (!symbol)
 			continue;
-		/* Several names may be those of one function. */
+		/* A function may have several names. */
 		if (open && address > ranges[count - 1].start) {
 			ranges[count - 1].size = address - ranges[count - 1].start;
 			open = false;
 		}
-		if (!strcmp(symbol, "_etext")) /* no code of the kernel's own is behind it */
+		if (!strcmp(symbol, "_etext")) /* the kernel's own code ends here */
 			break;
 		found = address != 0 && is_one_of(symbol, names, name_count);
 		if (found && !open && count < max) {

@@ -25,10 +25,10 @@ typedef struct KallsymsRange {
 } KallsymsRange;
 
 /*
- * Where the functions of these names lie, and the parts of them that the compiler has made
- * functions of their own ("name.part.0"); by address, `max` at most. How far from each other the
- * linker has put them is not known: the list is read to the end of the kernel's code. Returns their
- * number, -ENOENT if there are none (or their addresses are hidden), or -errno.
+ * Finds the address ranges of the functions of these names, and of the parts that the compiler has
+ * split off ("name.part.0"); in order of address, `max` at most. The linker may put them anywhere,
+ * so the list is read to the end of the kernel's code. Returns their number, -ENOENT if there are
+ * none (or their addresses are hidden), or -errno.
  */
 int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
 		       KallsymsRange *ranges, size_t max);

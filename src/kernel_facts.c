@@ -130,7 +130,7 @@ static void find_softirq_callers(KernelFacts *facts)
 			    "interrupts");
 }
 
-/* As it says itself, by a bit that processors leave 0. */
+/* By a CPUID bit that hypervisors set and processors leave 0. */
 static bool has_hypervisor(void)
 {
 	unsigned int eax, ebx, ecx, edx;
@@ -138,7 +138,7 @@ static bool has_hypervisor(void)
 	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & 1u << 31;
 }
 
-/* Whether a struct of the kernel has a member of that name, not looking into its own structs. */
+/* Whether a struct of the kernel has a member of that name; nested structs are not searched. */
 static bool has_member(const struct btf *types, const char *name, const char *member)
 {
 	int id = btf__find_by_name_kind(types, name, BTF_KIND_STRUCT);

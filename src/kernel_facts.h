@@ -15,11 +15,13 @@ typedef struct KernelFacts {
 	struct btf *types; /* all of them */
 	bool offsets_known;
 	PercpuOffsets offsets;
-	/* What runs soft interrupts on behalf of a task; all 0: addresses are hidden. */
+	/*
+	 * The functions that run soft interrupts on behalf of a task; all 0: addresses are hidden.
+	 */
 	KallsymsRange softirq_callers[SOFTIRQ_CALLERS];
 	/*
-	 * Time may be taken off that of tasks: by interrupts, if the kernel is built so, or by a
-	 * hypervisor.
+	 * Whether the kernel may subtract time from that of tasks: for interrupts, if it is built
+	 * so, or for a hypervisor.
 	 */
 	bool takes_time;
 	struct kernel_type_ids type_ids; /* all 0: of no use with this kernel; see bpf/read.bpf.h */

@@ -12,8 +12,7 @@
 typedef struct PercpuOffsets {
 	int32_t preempt_count; /* minus the offset of `runqueues` */
 	uint32_t hardirq_mask; /* of preempt_count: how deep in hard interrupts */
-	/* The stack of interrupts: the variables that have its upper end, and whether it is in
-	 * use. */
+	/* The interrupt stack: the variables that hold its upper end, and whether it is in use. */
 	int32_t irq_stack, irq_stack_in_use;
 	bool irq_stack_known;
 } PercpuOffsets;

@@ -288,7 +288,7 @@ const char *programs_waking_context(const Programs *programs)
 		       : "vectors";
 }
 
-/* Appends where the functions of one program are; returns the text grown. */
+/* Appends the address ranges of one program's functions; returns the grown text. */
 static char *add_code(char *text, const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {};

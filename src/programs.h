@@ -102,9 +102,9 @@ char *programs_hooks(const Programs *programs);
 const char *programs_waking_context(const Programs *programs);
 
 /*
- * Where the kernel has the code of the programs, "ffffffffc0123000+1a4 …" (start and size, both
- * hexadecimal), for META's own-code: such code has no name, or none by which to know it. "" if the
- * kernel does not tell. To be freed.
+ * The address ranges of the programs' code, "ffffffffc0123000+1a4 …" (start and size, both
+ * hexadecimal), for META's own-code: the code has no name, or none that identifies it. "" if the
+ * kernel hides the addresses. To be freed.
  */
 char *programs_own_code(const Programs *programs);
 

@@ -207,7 +207,7 @@ static int survey_stacks(Resolver *resolver, CaptureReader *reader)
 		else if (record->kind == REC_SAMPLE && weigh)
 			weigh_stack(resolver, ((const struct rec_sample *)record)->ustack);
 		else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV && weigh)
-			/* The reader lets no such record pass without its stacks. */
+			/* The reader has checked that such a record has its stacks. */
 			weigh_stack(resolver, ((const struct rec_switch *)record)->ustack);
 	}
 	return r;

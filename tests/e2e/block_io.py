@@ -11,7 +11,7 @@ from harness import (WORKLOADS, Profile, check, needs_command, needs_root, read_
 BLOCK, CHUNK, SYNCED = 4096, 65536, 1 << 20
 LARGEST = 1 << 20  # of a request through the page cache
 SECTOR = 512
-# Of the truth, whose folio may have more than one page (ext4, since 6.16), and what tells where it lies.
+# The truth file's page, of a folio that may have more than one page (ext4, since 6.16), and its offset.
 OWN_WRITES = 16 * 4096
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine that is not idle: most faults in what ended a wait, or had a CPU, are hidden where CPUs are idle."""
+"""A busy machine: on idle CPUs most faults in the attribution of wakeups and of CPUs stay hidden."""
 import mmap
 import os
 import socket
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from harness import IN_GUEST
 
-# What must be as true there as on an idle machine.
+# Suites that must pass there as on an idle machine.
 SUITES = ("test_block", "test_extract", "test_faults", "test_objects", "test_path", "test_reasons", "test_strip",
           "test_system", "test_wakers")
-NICE = 19  # so that what is tested has its CPU time
+NICE = 19  # so that the tested programs get CPU time
 # Threads, each with a time-out of the timer wheel every few milliseconds. A guest takes as long for one of these, and they
 # must not be all that runs there.
 STORM, TIME_OUT_S, READ_PAUSE_S = (2, 0.025, 0.025) if IN_GUEST else (8, 0.004, 0.002)
@@ -24,7 +24,7 @@ LOOP = f"import os\nos.nice({NICE})\nwhile True: pass"
 
 
 def time_out_again_and_again(is_over):
-    """The end of recv()'s time limit is a timer of the kernel's timer wheel, in a soft interrupt."""
+    """A timer of the kernel's timer wheel, in a soft interrupt, ends recv() at its time limit."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
         own.bind(("127.0.0.1", 0))
         own.settimeout(TIME_OUT_S)
@@ -36,7 +36,7 @@ def time_out_again_and_again(is_over):
 
 
 def read_again_and_again(path, is_over):
-    """From the disk and not from memory: where it has one queue, in a soft interrupt."""
+    """Reads from the disk and not from memory. On a disk with one queue, reads end in a soft interrupt."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
     except OSError:  # a file system in memory

@@ -24,7 +24,7 @@ LIBRARIES = {"LIBC": ("libc.so", "ld-musl-"), "LOADER": ("ld-linux-", "ld-musl-"
 # takes 20 us emulated.
 SLACK_NS = 50_000 * PATIENCE
 
-RECORDING = "[recording]"  # what recording took of the time of many ticks; none of them is there
+RECORDING = "[recording]"  # recording's share of the time of many ticks, none of which hit it
 
 # library: its name; pseudo: no code, but what wallprof says of the stack.
 Frame = namedtuple("Frame", "name library category pseudo address")

@@ -10,12 +10,12 @@ MODULES = Path("/fast/modules")  # of a guest
 
 
 def load(name, *parameters):
-    """A kernel's module, and first those that it depends on."""
+    """Loads a module of the kernel, and before it the modules that it depends on."""
     if Path("/sys/module", name.replace("-", "_")).exists():
         return
     module = MODULES / f"{name}.ko"
     if not module.exists():
-        raise Skip(f"this kernel's module {name} is not at hand")
+        raise Skip(f"this kernel's module {name} is not available")
     for other in re.search(rb"depends=([^\0]*)\0", module.read_bytes())[1].decode().split(","):
         if other:
             load(other)

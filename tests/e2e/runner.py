@@ -114,7 +114,7 @@ class Runner:
             self.run(prefix + name, function)
 
     def run_busy(self, suites):
-        """What is true only on an idle machine is not true."""
+        """What holds only on an idle machine does not hold."""
         wanted = [suite for suite in suites if any(self.is_wanted(f"busy.{name}") for name, _ in tests_of(suite))]
         if wanted:
             with busy.BusyMachine():
@@ -255,8 +255,8 @@ def tests_of(suite):
 
 
 def run_guest(runner, suites):
-    """What depends on the kernel, and then some of it once more on a busy machine. First all names, so that none can get
-    lost."""
+    """Runs what depends on the kernel, and then some of it again on a busy machine. All names come first, so that none
+    can get lost."""
     wanted, wanted_busy, left = [], [], {}
     wants_busy = not runner.wanted or any(name.startswith("busy.") for name in runner.wanted)
     for suite, name, function in ((suite, *test) for suite in suites for test in tests_of(suite)):
@@ -365,7 +365,7 @@ def run_together(runner, untimed, long):
 
 
 def busy_suites(seed, options):
-    """All of them, one that the seed draws, or those of which a test is asked for."""
+    """All of them, one drawn by the seed, or those with a requested test."""
     if options.name:
         return busy.SUITES if any(name.startswith("busy.") for name in options.name) else ()
     return busy.SUITES if options.long else (random.Random(seed).choice(busy.SUITES),)

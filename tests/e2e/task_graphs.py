@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The critical path of a graph of tasks (tests/workloads/graphs.h), by what its tasks wrote down."""
+"""The critical path of a graph of tasks (tests/workloads/graphs.h), by what its tasks recorded."""
 from dataclasses import dataclass
 
 from harness import IN_GUEST
 
 RUN, MAIN = 0, 1  # TASK_RUN and TASK_MAIN
-# Less than EARLY_NS between two clocks is no waking that came too early. Which of two moments came first is not known if
-# CLOSE_NS is all between them: in a guest that is what a task takes from its look at the clock to its sleep.
+# A wakeup that is less than EARLY_NS too early by another clock is not an error. The order of two moments that are at
+# most CLOSE_NS apart is not known: in a guest a task takes that long from reading the clock to its sleep.
 EARLY_NS, CLOSE_NS = (3_000_000, 1_000_000) if IN_GUEST else (300_000, 100_000)
 
 
@@ -37,8 +37,8 @@ class TaskGraph:
         if not op["sleeps"] or kind not in ("sleep", "take", "join", "reap"):
             return None
         if kind == "sleep":
-            # A timer may be late. The time for which the task ran or was ready to lies behind that, as far as it has room
-            # there.
+            # A timer may be late. The time for which the task was running or runnable comes after the timer, as far as
+            # there is room for it.
             woken = max(begin + op["arg"] * 1000, end - op["awake_ns"])
             before = max(op["awake_ns"] - (end - woken), 0) if op["preemptions"] else 0
             return Wait(kind, min(begin + before, woken), min(woken + self.late_ns, end))
@@ -49,9 +49,9 @@ class TaskGraph:
         else:
             giver, last = op["arg"], end
             first, seen = self.tasks[giver]["end_ns"], self.tasks[giver]
-        # The time for which it ran or was ready to, before the wait and behind it: what ends the wait has looked at the
-        # account. From 6.12 on the kernel counts time of sleepers that it moves to another CPU, too, as long as they are
-        # not dequeued (sched_delayed).
+        # The time for which it was running or runnable, before the wait and after it: the task that ends the wait has
+        # read the account. From 6.12 on the kernel also counts time of sleepers that it moves to another CPU before
+        # they are dequeued (sched_delayed).
         before = min(max(seen["waiter_awake_ns"] - op["from_awake_ns"], 0), op["awake_ns"])
         woken = end - (op["awake_ns"] - before)
         is_early = woken < first - EARLY_NS
@@ -67,7 +67,7 @@ class TaskGraph:
         return next((wait for wait in reversed(self.waits[number]) if wait.begin < moment), None)
 
     def _back(self, sleep, moment, waiting, margin):
-        """(index in waiting, moment): where the path goes on that leaves a timer's sleep before its begin, or None."""
+        """(index in waiting, moment) where the path goes if it leaves a timer's sleep before that begins, or None."""
         for k in reversed(range(len(waiting))):
             number, since = waiting[k]
             if since <= sleep.begin + margin:  # it waits for the whole of the sleep
@@ -79,7 +79,7 @@ class TaskGraph:
         return None
 
     def paths(self):
-        """The path, and what it is instead if it depends on which of two moments close to each other came first."""
+        """The path, and its alternative if it depends on the order of two moments that are close to each other."""
         for difference in (0, CLOSE_NS, -CLOSE_NS):
             yield self.path(difference)
             yield TaskGraph(self.tasks, difference).path()
@@ -116,7 +116,7 @@ class TaskGraph:
             at, moment = following, until
 
     def constructed(self):
-        """[ns of each task] that it had the token and did something: the path that the graph is made for."""
+        """[ns of each task] in which it had the token and did something: the path that the graph is made to have."""
         parts = [0] * len(self.tasks)
         for number, op in self.ops:
             if op["has_token"]:
@@ -124,12 +124,12 @@ class TaskGraph:
         return parts
 
     def has_unplanned_waits(self):
-        """A task slept for what is not in its plan: a mutex that a ticker had, or a lock of the kernel's."""
+        """A task slept for something outside of its plan: a mutex that a ticker held, or a kernel lock."""
         planned = {"compute": 0, "give": 0, "thread": 0, "child": 0, "sleep": 1}
         return (any(task["sleeps"] for task in self.tasks)
                 or any(op["sleeps"] > planned.get(op["kind"], op["sleeps"]) for _, op in self.ops))
 
     def has_early_wakings(self):
-        """By the kernel's account of its time awake, something woke a task before what it waited for had ended: the account
+        """By the kernel's account of its time awake, a task was woken before what it waited for had ended: the account
         is wrong."""
         return any(wait.is_early for waits in self.waits for wait in waits)

@@ -109,11 +109,11 @@ def thread_called(pid, name):
             if task.joinpath("comm").read_text().strip() == name:
                 return int(task.name)
         time.sleep(0.01)
-    raise Failure(f"there is no thread {name}")
+    raise Failure(f"no thread {name}")
 
 
 def test_strangers(context):
-    """The victim alone is recorded: what has its CPU is recorded just while it waits."""
+    """The victim alone is recorded. The tasks that have its CPU are recorded only while it waits."""
     needs_root()
     truth, output = context.path("truth.json"), context.path("p.json")
     process = context.start(context.workload("contend", truth=truth, start=1500, hog=context.random.randint(120, 180),
@@ -124,7 +124,7 @@ def test_strangers(context):
     text = check_parts(recording)
     check_sums(recording, parts_of(text))
     expect_failure(check_parts, swapped(recording))
-    # Switches between strangers: those while the victim waited, and not those of the second and a half before.
+    # Switches between non-targets are recorded while the victim waits, not in the second and a half before.
     sent = recording.report["totals"]["switch"]["sent"]
     check(sent < 100, f"{sent} switches were recorded")
 
@@ -139,11 +139,11 @@ def test_system(context):
 
 
 def test_left_out(context):
-    """Of the victim alone it is known, too, what had the CPU: the others' switches are in the capture."""
+    """An export of the victim alone also shows what had the CPU: the others' switches are in the capture."""
     recording = record(context)
     output = context.path("victim.json")
     context.wallprof("export", "-q", "--thread", "victim", "-o", output, recording.capture)
     recording.profile = Profile.load(output)
-    check(not [t for t in recording.profile.threads if t.name in ("hog", "blip")], "the others were not left out")
+    check(not [t for t in recording.profile.threads if t.name in ("hog", "blip")], "the others were not excluded")
     check_parts(recording)
     expect_failure(check_parts, swapped(recording))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What recording costs, as wallprof clocks it, against the kernel's own account of its programs (bpf_stats)."""
+"""The cost of recording by wallprof's own clocks against the kernel's account of its programs (bpf_stats)."""
 import copy
 import json
 import os
@@ -22,37 +22,37 @@ def count_of_kernel(cost, prefixes=("on_",)):
     return sum(float(match["ms"]) for match in found) * MS, sum(int(match["runs"]) for match in found)
 
 
-def told(report):
+def reported(report):
     return report["recording"]["ns"] + report["recording"]["outside_ns"]
 
 
 def check_most(report, cost):
-    """What is told is no more than what the kernel counted."""
+    """The reported cost is at most what the kernel counted."""
     ns, runs = count_of_kernel(cost)
     most = ns + max(SHARE * ns, RUN_NS * runs)
-    check(told(report) <= most, f"{told(report) / MS:.3f} ms are said to be recording's, the kernel counted {ns / MS:.3f}")
+    check(reported(report) <= most, f"{reported(report) / MS:.3f} ms reported, the kernel counted {ns / MS:.3f}")
 
 
 def check_least(report, cost, prefixes):
-    """It is no less than that of those programs."""
+    """The reported cost is at least that of those programs."""
     ns, runs = count_of_kernel(cost, prefixes)
     least = ns - max(SHARE * ns, RUN_NS * runs)
-    if told(report) < least:
-        raise Untimely(f"{told(report) / MS:.3f} ms are said to be recording's, the kernel counted {ns / MS:.3f} "
+    if reported(report) < least:
+        raise Untimely(f"{reported(report) / MS:.3f} ms reported, the kernel counted {ns / MS:.3f} "
                        f"in {runs} runs of {prefixes}")
 
 
 def check_threads(report):
-    """What all threads have is what is said to be theirs, and no thread has more than it ran."""
+    """The threads' costs sum to the reported cost, and no thread's cost is more than its running time."""
     threads = report["threads"]
     total = sum(thread["recording_ns"] for thread in threads)
-    check(total == report["recording"]["ns"], f"the threads have {total} ns, {report['recording']['ns']} are told")
+    check(total == report["recording"]["ns"], f"the threads have {total} ns, {report['recording']['ns']} are reported")
     for thread in threads:
-        check(thread["recording_ns"] <= thread["states"]["running"] + MS, f"{thread['tid']} has more than it ran")
+        check(thread["recording_ns"] <= thread["states"]["running"] + MS, f"{thread['tid']}: more than it ran")
 
 
 def check_function(report, least_share):
-    """It is a function that has what was clocked, and so much of the running time."""
+    """[recording] has the measured time, and at least that share of the running time."""
     clocked, running = report["recording"]["ns"], sum(thread["states"]["running"] for thread in report["threads"])
     own = sum(f["self_ns"] for f in report["running_functions"] if f["function"] == FUNCTION)
     check(abs(own - clocked) <= 0.01 * clocked + 10_000, f"{FUNCTION} has {own} ns, {clocked} were clocked")
@@ -60,7 +60,7 @@ def check_function(report, least_share):
 
 
 def check_rows(profile, report):
-    """The profile's rows say the same, in a category of their own."""
+    """The profile's rows show the same, in a category of their own."""
     own = sum(thread.weight_by(leaf_and_category).get((FUNCTION, "Recording"), 0) for thread in profile.threads)
     clocked = report["recording"]["ns"]
     check(abs(own - clocked) <= 0.01 * clocked + 0.1 * MS, f"the rows have {own} ns, {clocked} were clocked")
@@ -94,7 +94,7 @@ def altered(report, factor):
 
 
 def test_switches(context):
-    """Two threads on one CPU that pass a byte: a tenth of what they run and more is for the recording of their switches."""
+    """Two threads on one CPU pass a byte: recording their switches takes a tenth of their running time or more."""
     rounds = context.random.randint(20_000, 30_000)
     report, cost, capture = record(context, *context.workload("pingpong", truth=context.path("truth"), cpus=1,
                                                               rounds=fewer(rounds)))
@@ -109,13 +109,13 @@ def test_switches(context):
     check_rows(profile, report)
     expect_failure(check_rows, profile, altered(report, 1.5))
     text = context.wallprof("report", capture).stdout
-    check(re.search(r"^recording took [\d.]+ \w+ of the running time, [\d.]+ %", text, re.M), "the report does not say it")
+    check(re.search(r"^recording took [\d.]+ \w+ of the running time, [\d.]+ %", text, re.M), "no such line")
 
 
 def test_requests(context):
-    """Requests to a disk and page faults, whose programs run with interrupts on.
+    """Disk requests and page faults: their programs run with interrupts enabled.
 
-    Strangers' page faults count as runs that end at once, so that the least is what programs take that all requests have.
+    Page faults of non-targets count as runs that end at once. The least is the cost of programs that all requests run.
     """
     path = context.path("file")
     path.write_bytes(os.urandom(FILE_SIZE))
@@ -128,10 +128,10 @@ def test_requests(context):
 
 
 def test_old(context):
-    """A capture of a version that did not clock itself says nothing of it."""
+    """A capture of a version that did not measure its own time has no cost."""
     captures = sorted((ROOT / "tests" / "captures").glob("*.capture"))
-    check(captures, "there are no kept captures")
+    check(captures, "no kept captures")
     report = json.loads(context.wallprof("report", "--json", captures[0]).stdout)
-    check(report["recording"] is None, f"it says {report['recording']}")
+    check(report["recording"] is None, f"reported: {report['recording']}")
     check(all(thread["recording_ns"] is None for thread in report["threads"]), "a thread has a share of it")
     check(FUNCTION not in context.wallprof("report", captures[0]).stdout, "there is such a function")

@@ -9,17 +9,17 @@ from harness import (IN_GUEST, MS, Failure, Untimely, check, check_unexplained, 
                      noticeable)
 from task_graphs import MAIN, TaskGraph
 
-UNTIMED = True  # what a busy machine adds is a part of the path, and of what the tasks write down
+UNTIMED = True  # a busy machine's delays are part of the path, and of what the tasks record
 
 COUNT = 12 if IN_GUEST else 200 if is_long() else 50
-# Of the graphs, those that may have another path, with what its tasks know of. Threads of a process wait for each other's
-# page faults when they create a thread or a process (mmap_lock). From 6.12 on the kernel counts time for which a task
-# slept as time for which it was ready to run, where it moves the task to another CPU before it dequeues it (sched_delayed).
-# And it may hide switches from tracers, which the report says. On busy CPUs these three came to 0.5 %.
+# The share of graphs that may have another path, for a cause that the tasks or the report record. Threads of a process
+# wait for each other's page faults when they create a thread or a process (mmap_lock). From 6.12 on the kernel counts
+# the sleep of a task as runnable time if it moves the task to another CPU before it dequeues it (sched_delayed). And
+# it may hide switches from tracers, which the report says. On busy CPUs these three came to 0.5 %.
 EXCUSED, EXCUSED_SHARE = 2, 0.015
-# And without: where the kernel hides switches it does not trace every waking, either, of which no record tells (1 in 600).
-# In a guest the CPU that is to run a woken task may itself wait for one of the host's, and the kernel counts the task's
-# time awake only from when that CPU has taken it.
+# The share without a recorded cause. A kernel that hides switches does not trace every wakeup either, and nothing
+# records that (1 in 600). In a guest the CPU that is to run a woken task may itself wait for a CPU of the host, and
+# the kernel counts the task's time awake only from when that CPU has taken it.
 UNEXPLAINED = 1
 
 
@@ -68,7 +68,7 @@ def outcome_of(graph, measured, unknown):
 
 def outcomes_of(recording):
     path = recording.report["critical_path"]
-    check(path, "there is no critical path")
+    check(path, "no critical path")
     measured, unknown = measured_parts(recording.report), unknown_parts(recording.report)
     return [outcome_of(TaskGraph(graph["tasks"]), measured, unknown) for graph in recording.truth.data["graphs"]]
 
@@ -79,7 +79,7 @@ def wrong_outcomes(recording):
 
 
 def check_graphs(recording):
-    """In each graph each thread is on the path for as long as by the tasks' own clocks."""
+    """In each graph each thread is on the path for as long as the tasks' own clocks say."""
     count, wrong = len(recording.truth.data["graphs"]), wrong_outcomes(recording)
     unexplained = [f"graph {number}: {'; '.join(outcome.differences)}"
                    for number, outcome in wrong if not outcome.excuse]

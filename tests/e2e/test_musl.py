@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Locks of musl, whose values mean something else than glibc's: 2 is a condition variable there, and no mutex."""
+"""Locks of musl. Their values differ from glibc's: 2 is a condition variable there, not a mutex."""
 from harness import MS, ROOT, Profile, check, expect_failure, needs_command
 from object_files import run
 
@@ -7,12 +7,12 @@ HOST_ONLY = "compilers are not in the guests"
 UNTIMED = True  # shares of waits, and not how long they are
 SOURCE = ROOT / "tests" / "workloads" / "locks.c"
 WAITS = {"mutex": "mutex wait", "condvar": "condition variable wait", "join": "thread join wait"}
-# By what glibc's rules take musl's values for.
+# The reasons that glibc's rules derive from musl's values.
 FALSE = {**WAITS, "condvar": "mutex wait", "join": "mutex wait"}
 
 
 def waits_of(profile):
-    """{thread: Counter-like of ns by reason}, of the workload's threads, whose names are what they wait for."""
+    """{thread: Counter-like of ns by reason}, of the workload's threads; each has the name of its wait."""
     sums = {}
     for thread in profile.threads:
         for marker in thread.markers():
@@ -24,7 +24,7 @@ def waits_of(profile):
 
 
 def check_waits(profile, wanted, allowed):
-    """Each thread's waits have their name, or one of those that say less."""
+    """Each thread's waits have their name, or a less specific one."""
     sums = waits_of(profile)
     check(set(sums) == set(wanted), f"threads that wait are {sums}")
     for thread, kinds in sums.items():
@@ -51,5 +51,5 @@ def test_static(context):
 
 
 def test_glibc(context):
-    """The same program has the same waits there, where all have their names."""
+    """The same program has the same waits with glibc, and all have their names."""
     check_libc(context, "gcc")

@@ -14,8 +14,8 @@ from block_io import LoopDisk
 from harness import (GUEST_ABSOLUTE, GUEST_SHARE, IN_GUEST, MS, PATIENCE, ROOT, Skip, check, check_timed, expect_failure,
                      host_only, needs_command, needs_root, noticeable, read_report, wait_until)
 
-# How long each wait takes is told by who waits: a child may begin late. On a busy machine it then waits for a CPU, which
-# the kernel counts, and is no part of that.
+# The waiting task measures each wait, because a child may begin late. On a busy machine the task then waits for a CPU;
+# the kernel counts that, and it is not part of the wait.
 TIMED = """
 import fcntl, json, os, select, socket, sys, time
 
@@ -272,7 +272,7 @@ with open(path, "w") as file:
 
 
 def check_nested(report, reason, one, two, listening, three, ns):
-    """Who was seen at the ends of pipes follows their names."""
+    """The names of pipes are followed by the tasks that were seen at their ends."""
     found = [w for w in report["waited_objects"] if w["reason"] == reason and w["object_kind"] == "epoll"]
     names = [re.sub(r" \([^():]* [0-9]+[^()]*\)", "", w["object"]) for w in found]
     check(names == [f"epoll of {one}, epoll ({listening}, {two}, epoll ({three}))"], f"{reason}: {names}")
@@ -281,11 +281,11 @@ def check_nested(report, reason, one, two, listening, three, ns):
 
 def test_nested_epoll(context):
     """Epoll descriptors that watch each other; and what the one in the middle watches later on."""
-    script, told, output = (context.path(name) for name in ("nested.py", "told.json", "p.json.gz"))
+    script, truth, output = (context.path(name) for name in ("nested.py", "truth.json", "p.json.gz"))
     script.write_text(NESTED)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth,
                      context.random.randint(60, 90) * MS * PATIENCE / 1e9)
-    report, names = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    report, names = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
     check_nested(report, "[epoll wait]", *names)
     expect_failure(check_nested, report, "[epoll wait]", names[1], names[0], *names[2:])
     expect_failure(check_nested, report, "[epoll wait]", *names[:4], noticeable(2 * names[4], names[4]))
@@ -344,13 +344,13 @@ def wait(wait, end):
     thread.join()
     return lasted
 
-told = []
+truth = []
 for place, shown in ((folder + "/", folder + "/"), ("\\0full-%d-" % os.getpid(), "@full-%d-" % os.getpid())):
     server, first, second = (socket.socket(socket.AF_UNIX) for _ in range(3))
     server.bind(place + "stream")
     server.listen(0)
     first.connect(place + "stream")
-    told.append(["[unix socket connection wait]", shown + "stream",
+    truth.append(["[unix socket connection wait]", shown + "stream",
                  wait(lambda: second.connect(place + "stream"), server.accept)])
     reader, writer = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
     reader.bind(place + "datagram")
@@ -362,19 +362,19 @@ for place, shown in ((folder + "/", folder + "/"), ("\\0full-%d-" % os.getpid(),
         writer.setblocking(True)
     sends = (lambda: writer.sendto(b"x", place + "datagram"), lambda: writer.sendmsg([b"x"], [], 0, place + "datagram"))
     lasted = sum(wait(send, lambda: reader.recv(1)) for send in sends)
-    told.append(["[unix socket send wait]", shown + "datagram", lasted])
+    truth.append(["[unix socket send wait]", shown + "datagram", lasted])
 with open(path, "w") as file:
-    json.dump([os.getpid(), told], file)
+    json.dump([os.getpid(), truth], file)
 """
 
 
 def test_full_unix_sockets(context):
-    """Until there is room in the other end's queue only the call says where a socket is to lead to."""
-    script, told, output = (context.path(name) for name in ("full.py", "told.json", "p.json.gz"))
+    """Until there is room in the peer's queue only the call has the address that a socket connects or sends to."""
+    script, truth, output = (context.path(name) for name in ("full.py", "truth.json", "p.json.gz"))
     script.write_text(FULL)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told, context.folder,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth, context.folder,
                      context.random.randint(60, 90) * MS * PATIENCE / 1e9)
-    report, (pid, waits) = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    report, (pid, waits) = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
     for reason, name, ns in waits:
         check_parts(report, reason, [f"unix to {name} (", f" {pid})"], ns)
         expect_failure(check_parts, report, reason, [f"unix to {name}x (", f" {pid})"], ns)
@@ -418,12 +418,12 @@ with open(path, "w") as file:
 
 
 def test_linger(context):
-    """A close that waits for what was sent is a wait for that socket, to which no descriptor leads any more."""
-    script, told, output = (context.path(name) for name in ("linger.py", "told.json", "p.json.gz"))
+    """A close that waits for sent data to arrive is a wait for that socket, to which no descriptor leads any more."""
+    script, truth, output = (context.path(name) for name in ("linger.py", "truth.json", "p.json.gz"))
     script.write_text(LINGER)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, told,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", sys.executable, script, truth,
                      context.random.randint(60, 90) * PATIENCE / 1000)
-    report, (ends, ns) = read_report(context, f"{output}.capture"), json.loads(told.read_text())
+    report, (ends, ns) = read_report(context, f"{output}.capture"), json.loads(truth.read_text())
     check(ns > 30 * MS, f"it lingered for {ns / MS:.1f} ms")
     name = "tcp %s → %s" % tuple(ends)
     check_parts(report, "[network send wait]", [name], ns)
@@ -432,18 +432,18 @@ def test_linger(context):
 
 
 def check_mmap_lock(profile, pid, thread, wanted, holder, least):
-    """The waits of a thread for a lock of the kernel that took long are for mmap_lock of that process."""
+    """A thread's long waits for a kernel lock are for mmap_lock of that process."""
     waits = [(m["end"] - m["start"], thread.text(m["data"].get("object")), thread.text(m["data"].get("heldBy")))
              for m in thread.markers() if m["name"] == "Kernel rwsem wait" and m["end"] - m["start"] >= MS / 2]
-    named = sum(ns for ns, *told in waits if told == [f"mmap_lock of {wanted} {pid}", holder])
+    named = sum(ns for ns, *names in waits if names == [f"mmap_lock of {wanted} {pid}", holder])
     whole = sum(ns for ns, *_ in waits)
     check(whole >= least, f"{thread.name} waited for {whole / MS:.1f} ms")
-    # Who reads the list of mappings meanwhile has the lock with others, and then it has no holder.
+    # A reader of the list of mappings shares the lock with others, and then the lock has no holder.
     check(named >= 0.8 * whole, f"of {whole / MS:.1f} ms {named / MS:.1f} are for mmap_lock of {wanted} {pid}: {waits}")
 
 
 def test_mmap_lock(context):
-    """In the process that has it, and in another one that looks at that."""
+    """mmap_lock in its own process, and in another one that reads about that process."""
     recording = context.record("mappings", undisturbed=False, forks=context.random.randint(12, 16))
     profile, pid = recording.profile, recording.truth.pid
     asker, = recording.truth.named("asker")
@@ -483,19 +483,19 @@ for name in "/lower-file", "/upper-file":
 
 
 def check_one_name(report, names, path):
-    """Waits for locks of a file, what was read of it and faults in it have its one name."""
-    told = {
+    """Waits for locks of a file, reads of it and faults in it have the same name."""
+    reported = {
         "waits": {w["object"] for w in report["waited_objects"] if w["reason"] == "[file lock wait]"},
         "requests": {f["path"] for f in report["io_files"]},
     }
     wanted = {f"{path}/{name}" for name in names}
-    for what, paths in told.items():
+    for what, paths in reported.items():
         found = {p for p in paths if p.endswith(tuple(f"/{name}" for name in names))}
         check(found == wanted, f"{what}: {sorted(found)}, should be {sorted(wanted)}")
 
 
 def test_overlay(context):
-    """A file of an overlay has the name that programs know, whoever tells of it."""
+    """A file of an overlay has the name that programs know in all kinds of records."""
     needs_root()
     needs_command("mount")
     folders = {name: context.path(name) for name in ("lower", "upper", "work", "merged")}
@@ -520,18 +520,18 @@ def test_overlay(context):
 
 
 def check_metadata(report, device, mount, least):
-    """So much was read there, and none of it is a file's: all are empty."""
+    """That much was read there, and none of it from a file, as all files are empty."""
     (found,) = [d for d in report["devices"] if d["name"] == device]
     files = [f["path"] for f in report["io_files"] if f["path"].startswith((f"{mount}", "inode ", device))]
     check(not files, f"these were read: {files}")
-    check(found["read_bytes"] >= least, f"{found} reads too little")
+    check(found["read_bytes"] >= least, f"too little was read: {found}")
 
 
 SIZE_OF_BTRFS = 115 << 20  # little more than mkfs.btrfs asks for
 
 
 def test_btrfs_metadata(context):
-    """Trees of Btrfs are the file system's own, and no file has such a name."""
+    """The trees of Btrfs belong to the file system, and no file has such a name."""
     needs_command("mkfs.btrfs")
     mount = context.path("mount")
     mount.mkdir()

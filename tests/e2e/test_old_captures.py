@@ -16,7 +16,7 @@ SAID = "took a thread that a soft interrupt interrupted for the waker"
 
 
 def facts_of(report):
-    """What comes from the records alone, whatever reasons are called."""
+    """What the records alone determine, independently of the names of reasons."""
     return {"window_ns": report["window_ns"],
             "threads": sorted([t["tid"], t["name"], t["lifetime_ns"], t["switch_outs"], t["states"]] for t in report["threads"]),
             "received": {kind: total["received"] for kind, total in report["totals"].items()},
@@ -30,7 +30,7 @@ def check_facts(report, wanted):
 
 
 def check_said(report):
-    """What such a capture cannot tell."""
+    """What such a capture does not have."""
     check(any(SAID in note for note in report["notes"]), f"not said: {report['notes']}")
 
 

@@ -165,7 +165,7 @@ def check_tickers(recording):
     # Who waits for a CPU may be on the path in main's stead.
     late = sum(t["schedstat_delay_ns"] for t in recording.truth.threads)
     if late + tail > 0.1 * path["length_ns"]:
-        # On a machine that the tests keep busy it may be so each time.
+        # On a machine that the tests keep busy this may happen each time.
         kind = Busy if current.test.startswith("busy.") else Untimely
         raise kind(f"its threads waited {late / MS:.1f} ms for a CPU")
     check_timed("main on the path", part_of(path, main["tid"]),

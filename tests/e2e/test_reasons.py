@@ -47,7 +47,7 @@ def check_waker(kind, told, name):
     """A child has its creator's name: the helper's, or that of the thread itself."""
     wanted = ("timer interrupt" if kind in TIMERS
               else "holder" if kind in HOLDERS else name if kind == "vfork wait" else "helper")
-    # What is to be done for who sends, the next soft interrupt may do, or ksoftirqd on a busy machine.
+    # The next soft interrupt may do the work of a sender, or, on a busy machine, ksoftirqd.
     passed_on = kind in LOOPBACK and told in ("network interrupt", "interrupt")
     check_name(kind in OTHERS or passed_on or told == wanted,
                f"[{kind}] was ended by {told}, should be {wanted}")
@@ -72,7 +72,7 @@ def check_object(kind, marker, truth, pid, text):
 
 
 def kind_where(kind, leaves, is_on_path):
-    """An idle wait counts if the run waits for its end: for the thread that is the last one to end, say."""
+    """An idle wait counts if the run waits for its end, for example in the last thread that ends."""
     counted = kind.removeprefix("idle: ") + " wait"
     return counted if kind.startswith("idle: ") and is_on_path and f"[{counted}]" in leaves else kind
 

@@ -11,7 +11,7 @@ from object_files import run
 
 UNTIMED = True  # shares of waits, and not how long they are
 
-# "holder" computes in one step that does not let the GIL go, while "waiter" wants it after each of its sleeps.
+# "holder" computes in one step that does not release the GIL, while "waiter" takes it after each of its sleeps.
 GIL = """
 import json, sys, threading, time
 
@@ -51,7 +51,7 @@ HOLD_NS = 15 * MS  # at least: longer than the 5 ms after which the GIL is asked
 
 
 def gil_waits(profile, truth):
-    """Of the waiter, while the other had the GIL: (reason, holder, ns), and for how long that was."""
+    """The waiter's waits while the other thread held the GIL: (reason, holder, ns), and how long it was held."""
     thread, sums, all_ns = profile.thread(truth["waiter"]), {}, 0
     for held in truth["held"]:
         begin, end = (ns + truth["offset"] - profile.start_ns for ns in held)
@@ -65,11 +65,11 @@ def gil_waits(profile, truth):
 
 
 def check_gil(profile, truth, reason, holder):
-    """Who had it is not seen if the waiter wants a CPU when it is let go, but never is it another one."""
+    """The holder is not seen if the waiter waits for a CPU at the release, but it is never another thread."""
     sums, wanted = gil_waits(profile, truth)
-    by_holder = {who: ns for (name, who), ns in sums.items() if name == reason}
+    by_holder = {by: ns for (name, by), ns in sums.items() if name == reason}
     got, right = sum(by_holder.values()), by_holder.get(holder, 0)
-    # A CPU is wanted after each time-out, and the sleep may take longer.
+    # The waiter waits for a CPU after each time-out, and the sleep may take longer.
     late = sum(ns for (name, _), ns in sums.items() if name in ("Woken", "Preempted", "Sleep"))
     if wanted < len(truth["held"]) * HOLD_NS / 2:
         raise Failure(f"the GIL was held for {wanted / MS:.1f} ms only")
@@ -78,18 +78,18 @@ def check_gil(profile, truth, reason, holder):
 
 
 def check_python(context, python):
-    script, told, output = (context.path(name) for name in ("gil.py", "told.json", "p.json.gz"))
+    script, log, output = (context.path(name) for name in ("gil.py", "truth.json", "p.json.gz"))
     script.write_text(GIL)
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", python, script, told,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", python, script, log,
                      context.random.randint(3, 6), context.random.randint(400_000, 600_000))
-    profile, truth = Profile.load(output), json.loads(told.read_text())
+    profile, truth = Profile.load(output), json.loads(log.read_text())
     check_gil(profile, truth, "GIL wait", "holder")
     expect_failure(check_gil, profile, truth, "GIL wait", "waiter")
     expect_failure(check_gil, profile, truth, "Condition variable wait", "holder")
 
 
 def pythons():
-    """This one and the system's, which may be stripped."""
+    """This interpreter and the system's, which may be stripped."""
     found = {os.path.realpath(p) for p in (sys.executable, shutil.which("python3", path="/usr/bin")) if p}
     return sorted(found)
 
@@ -112,42 +112,42 @@ def go_waits(profile, tid, begin, end):
     return sums
 
 
-def check_bound(profile, told, reason):
-    """The goroutine that is bound to its thread: what it waits for another one for."""
+def check_bound(profile, truth, reason):
+    """The waits of the goroutine that is bound to its thread for another goroutine."""
     waited = got = 0
-    for begin, end in told["waits"]:
-        begin, end = (ns + told["offset_ns"] - profile.start_ns for ns in (begin, end))
-        sums = go_waits(profile, told["tid"], begin, end)
+    for begin, end in truth["waits"]:
+        begin, end = (ns + truth["offset_ns"] - profile.start_ns for ns in (begin, end))
+        sums = go_waits(profile, truth["tid"], begin, end)
         waited += end - begin - sum(ns for name, ns in sums.items() if name in ("Woken", "Preempted"))
         got += sums.get(reason, 0)
     check(0.9 * waited <= got <= 1.05 * waited, f"[{reason}]: {got / MS:.1f} of {waited / MS:.1f} ms")
 
 
-def check_without_work(report, told, share):
-    """What the other threads wait for, except on the critical path: hardly anything counts."""
+def check_without_work(report, truth, share):
+    """Nearly none of the other threads' waits count, except on the critical path."""
     counted = idle = 0
     on_path = {t["tid"]: t["blocked_ns"] for t in report["critical_path"]["threads"]}
     for thread in report["threads"]:
-        if thread["tid"] == told["tid"]:
+        if thread["tid"] == truth["tid"]:
             continue
         waits = {name: ns for name, ns in thread["reasons"].items() if not name.startswith(("[runnable", "[unknown"))}
         without = sum(ns for name, ns in waits.items() if name.startswith(("[idle", "[between jobs")))
         idle += without
         counted += max(sum(waits.values()) - without - on_path.get(thread["tid"], 0), 0)
-    check(idle > told["slept_ns"], f"only {idle / MS:.1f} ms are without work")
+    check(idle > truth["slept_ns"], f"only {idle / MS:.1f} ms are without work")
     check(counted <= share * idle, f"{counted / MS:.1f} ms count, {idle / MS:.1f} are without work")
 
 
 @host_only("it needs Go")
 def test_go(context):
     needs_command("go")
-    program, told, output = (context.path(name) for name in ("threads", "told", "p.json.gz"))
+    program, log, output = (context.path(name) for name in ("threads", "truth", "p.json.gz"))
     run("go", "build", *context.random.choice(((), ("-ldflags", "-s -w"))), "-o", program, GO,
         env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": ""})
-    context.wallprof("-q", "--keep-capture", "-o", output, "--", program, told,
+    context.wallprof("-q", "--keep-capture", "-o", output, "--", program, log,
                      context.random.randint(5, 9), context.random.randint(20, 40))
     profile, report = Profile.load(output), read_report(context, f"{output}.capture")
-    truth = json.loads(told.read_text())
+    truth = json.loads(log.read_text())
     check_bound(profile, truth, "Park wait")
     check_without_work(report, truth, 0.02)
     expect_failure(check_bound, profile, truth, "Futex wait")

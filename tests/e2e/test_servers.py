@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is idle, and what is waited for, against what real servers say of themselves.
+"""Idle waits and waits that count, against what real servers report about themselves.
 
 One of the installed servers is drawn by the seed, all with --long. Each is attached to before its load begins, and
 until after it has ended, so that all of what the server counts lies in the recording.
@@ -82,7 +82,7 @@ def run(command, **settings):
 
 
 def made_once(name, make):
-    """What takes long to make; make(folder) fills it, and may be another user."""
+    """A folder that takes long to make; make(folder) fills it, and may run as another user."""
     folder = cache_folder() / name
     if not folder.exists():
         with tempfile.TemporaryDirectory() as new:
@@ -118,20 +118,20 @@ def runnable_of(reasons):
 
 
 def check_wait(what, reasons, leaf, own_ns):
-    """To a server a wait lasts until its thread has a CPU again."""
+    """A server counts a wait until its thread has a CPU again."""
     got, most = reasons.get(leaf, 0), reasons.get(leaf, 0) + runnable_of(reasons)
     check((1 - SHARE) * got - 10 * MS <= own_ns <= (1 + SHARE) * most + 10 * MS,
           f"{what}: {got / MS:.1f} to {most / MS:.1f} ms of {leaf}, the server says {own_ns / MS:.1f}: {reasons}")
 
 
 def check_first(reasons, leaf):
-    """What the summary says first, but for a CPU that other programs keep busy."""
+    """The largest wait of the summary, other than for a CPU that other programs keep busy."""
     counted = {name: ns for name, ns in reasons.items() if not is_idle(name) and not name.startswith("[runnable")}
     check(max(counted, key=counted.get) == leaf, f"the largest wait is not {leaf}: {counted}")
 
 
 def as_user(user, *command):
-    """By the user's own process: none that waits for it is between."""
+    """Runs it as the user, with no process in between that waits for it."""
     return ["setpriv", "--reuid", user, "--regid", user, "--init-groups", "--", *map(str, command)]
 
 
@@ -139,7 +139,7 @@ class Server:
     """A server of its own in a folder of the test's."""
     user = None
     end_signal = signal.SIGTERM
-    altered = {}  # by what to multiply what the server says, which must be noticed
+    altered = {}  # factors for what the server reports; the check must fail with them
 
     def __init__(self, context):
         self.context = context
@@ -162,7 +162,7 @@ class Server:
         self.process.wait(60 * PATIENCE)
 
     def talk(self, command, **settings):
-        """A client to which lines are written."""
+        """A client that reads lines from a pipe."""
         return self.context.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, **settings)
 
 
@@ -333,7 +333,7 @@ class Redis(Server):
         blocked = {leaf: ns for leaf, ns in main["reasons"].items() if leaf.startswith("[") and "runnable" not in leaf}
         waited = sum(ns for leaf, ns in blocked.items() if "poll" in leaf)
         check_close("the main thread waits for clients: idle", idle_of(blocked), waited, 0.01, 0)
-        # That of jemalloc is woken now and then, too seldom to tell why.
+        # jemalloc's thread is woken too rarely to decide what for.
         for thread in (t for t in others if t["name"].startswith("bio_")):
             counted = sum(ns for leaf, ns in thread["reasons"].items() if "condition variable" in leaf and not is_idle(leaf))
             check(counted <= 0.05 * thread["lifetime_ns"], f"{thread['name']} waits for jobs: {thread['reasons']}")
@@ -352,7 +352,7 @@ class Nginx(Server):
         self.folder.chmod(0o755)
         process = self.start(["nginx", "-p", self.folder, "-c", self.folder / "conf"], (self.folder / "http").exists)
         self.get = ["curl", "-s", "--unix-socket", self.folder / "http"]
-        check("Active connections: 1" in run(self.get + ["http://x/status"]), "it says nothing of itself")
+        check("Active connections: 1" in run(self.get + ["http://x/status"]), "no status page")
         return process.pid
 
     def load(self):
@@ -368,7 +368,7 @@ class Nginx(Server):
         threads = [t for t in recording.report["threads"] if t["process"] == "nginx"]
         check(len(threads) == 3, f"{len(threads)} threads, should be a master and two workers")
         reasons = by_reason(recording, {t["pid"] for t in threads})
-        # Before it has a CPU nginx does not know of a request.
+        # nginx does not know of a request before it has a CPU.
         lifetime = sum(t["lifetime_ns"] for t in threads) - runnable_of(reasons)
         check_close("nginx is idle but for its requests", idle_of(reasons), lifetime - own["requests"], 0,
                     0.05 * lifetime + 80 * MS)
@@ -446,7 +446,7 @@ SERVERS = (Postgres, MariaDB, Redis, Nginx, Node, Java)
 
 
 def hold_against(context, server_class):
-    """The recording, and the server's own account, altered, too."""
+    """Checks the recording against the server's own account, and that an altered account fails."""
     server, output = server_class(context), context.path(f"{server_class.__name__}.json.gz")
     pid = server.begin()
     recorder = context.start([WALLPROF, "-q", "--keep-capture", "-o", output, "-p", pid], stderr=subprocess.PIPE)

@@ -109,12 +109,12 @@ def test_shares(_context):
     expect_failure(check_shares, {**shares, "attached": 1000}, alone)
 
 
-# A kernel of one file: two functions without a rule, of which one is called by what has one, one that has its own, and
-# one that sleeps in what says why.
+# A kernel of one file: two functions without a rule, one of them called by a function that has one; a function with
+# its own rule; and one that sleeps in a primitive that names the reason.
 KERNEL = """
 static void inner(struct page *page)
 {
-	/* wait_event(queue, nobody(")")); */
+	/* wait_event(queue, unused(")")); */
 	schedule();
 }
 void filemap_fault(void)
@@ -142,7 +142,7 @@ def check_kernel(context, sleeps_in, wanted):
 
 
 def test_blocking_functions(context):
-    """The list of functions that block has a rule or a reason for each, and says which has none."""
+    """The list of functions that block has a rule or a reason for each; one without either is reported."""
     known = {"inner": "`filemap_fault`", "timed": "`msleep`"}
     check_kernel(context, "wait_event(queue, done)", (1, {**known, "lonely": "none"}))
     check_kernel(context, "io_schedule()", (0, {**known, "lonely": "`io_schedule`"}))
@@ -151,7 +151,7 @@ def test_blocking_functions(context):
 
 
 def test_blocking_functions_document(_context):
-    """Rules that the document names are there, and all functions of it have one or a reason."""
+    """The rules that the document names exist, and each of its functions has a rule or a reason."""
     document = (ROOT / "docs" / "blocking-functions.md").read_text()
     rules = set(re.findall(r'\{"(\w+)", REASON_', (ROOT / "export" / "reason_kernel.c").read_text())) | {"kthread"}
     rows = re.findall(r"^\| \S+(?:, \S+)* \| `(\w+)` \| [^|]+ \| ([^|]+) \|$", document, re.M)

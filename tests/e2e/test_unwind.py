@@ -248,9 +248,9 @@ DELAYS = re.compile(r"unwind tables: (\d+) mappings published with one after ([\
 
 
 def check_delays(said, mapped):
-    """It is said how long tables took, for every library, and in an order that can be.
+    """The log says how long each library's tables took, in a possible order.
 
-    The program ends with the last one, whose table may still be under way then.
+    The program ends with the last library, so the recorder may still be reading that table then.
     """
     found = DELAYS.findall(said)
     check(len(found) == 1, f"how long tables took is not said: {said}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ended a wait, while every CPU is busy: interrupts interrupt threads that have nothing to do with it."""
+"""Wakers while every CPU is busy: interrupts hit threads that are unrelated to the wakeup."""
 import bisect
 import os
 import re
@@ -14,8 +14,8 @@ from kernel_modules import load
 
 UNTIMED = True  # it keeps the CPUs busy itself
 
-# By thread: what may be reported as its waker. What a thread that sends has raised, the next soft interrupt may run, or
-# ksoftirqd.
+# By thread: what may be reported as its waker. A soft interrupt that a sender has raised may run as part of the next
+# one, or in ksoftirqd.
 WAKERS = {"timeout": ("timer interrupt", "interrupt"), "sleep": ("timer interrupt", "interrupt"),
           "datagram": ("sends", "network interrupt", "interrupt"),
           "stream": ("streams", "network interrupt", "interrupt"),
@@ -23,8 +23,8 @@ WAKERS = {"timeout": ("timer interrupt", "interrupt"), "sleep": ("timer interrup
           "disk": ("block device interrupt", "device interrupt", "interrupt"),
           "pipe": ("writes",), "grace": ("interrupt of RCU", "interrupt", "rcu", "kworker/", "migration/")}
 OWN = {"datagram": "sends", "stream": "streams", "packet": "packets", "pipe": "writes"}  # nearly always
-OWN_SHARE = 0.2 if IN_GUEST else 0.9  # an interrupt comes more often before a slow system call has got that far
-# Those that may be over so soon that there is nothing to be seen.
+OWN_SHARE = 0.2 if IN_GUEST else 0.9  # in a slow system call an interrupt more often comes first
+# Waits that may be too short to have a waker.
 LEAST_NS = {"grace": MS, "disk": 20_000}
 # The chain is lost where the kernel did not trace a switch.
 UNKNOWN, UNKNOWN_SHARE = "unknown", 0.1
@@ -44,7 +44,7 @@ def wakers_command(context, rounds, ms):
 
 
 def wakers_of(profile, name, least_ns):
-    """Counter of what ended the waits of the thread of that name that took so long."""
+    """Counter of the wakers in the thread's waits of at least least_ns."""
     found = Counter()
     for thread in profile.threads:
         if thread.name.split(" (")[0] == name:
@@ -91,15 +91,15 @@ PID_AT = 24  # in sched_waking's fields
 HARD_ENTRY = re.compile(r"^(asm_)?(sysvec_|common_interrupt)")
 SOFT_ENTRY = re.compile(r"^(__do_softirq|handle_softirqs)$")
 BELOW_INTERRUPT = re.compile(r"^(__)?irq_exit_rcu$|^run_ksoftirqd$|" + HARD_ENTRY.pattern)
-# What a thread does on its way from an interrupt, a signal or a switch, is its own doing again.
+# What a thread does on its return from an interrupt is attributed to the thread again.
 INTERRUPT_OVER = re.compile(r"^irqentry_exit|^exit_to_user_mode|^preempt_schedule_irq$")
-# The functions that serve soft interrupts, by the first of which a chain has, and the numbers of linux/interrupt.h.
+# The functions that serve soft interrupts, with the numbers of linux/interrupt.h. The first one in a chain decides.
 VECTORS = {"run_timer_softirq": 1, "net_tx_action": 2, "net_rx_action": 3, "blk_done_softirq": 4,
            "blk_complete_reqs": 4, "irq_poll_softirq": 5, "tasklet_action": 6, "sched_balance_softirq": 7,
            "run_rebalance_domains": 7, "hrtimer_run_softirq": 8, "rcu_core": 9, "rcu_core_si": 9}
 NAMES = {0: "another", 1: "timer", 2: "network", 3: "network", 4: "block", 5: "block", 6: "tasklet", 7: "balancing",
          8: "timer", 9: "RCU"}
-TASK_VECTORS = (0, 2, 3, 6)  # what a task's own system call raises; the others only interrupts have raised
+TASK_VECTORS = (0, 2, 3, 6)  # raised by a task's own system call; all others are raised by interrupts only
 TASK, HARD_INTERRUPT = "a task", "a hard interrupt"
 
 
@@ -108,12 +108,12 @@ def soft_interrupt(vector):
 
 
 def first_of(chain, pattern):
-    """Its place, from the innermost frame on, or the end."""
+    """The index of the first match from the innermost frame on, or the chain's length."""
     return next((i for i, name in enumerate(chain) if pattern.match(name)), len(chain))
 
 
 def class_of(chain):
-    """What woke, by a call chain, innermost first."""
+    """The class of a waker by its call chain, innermost frame first."""
     chain = chain[:first_of(chain, INTERRUPT_OVER)]
     soft = first_of(chain, SOFT_ENTRY)
     if first_of(chain, HARD_ENTRY) < soft:
@@ -182,7 +182,7 @@ def wakings_of_capture(capture):
 
 
 def compare(ours, perf):
-    """Counter of (class to us, class to perf), and the chains of those that differ. The idle task is always
+    """Counter of (our class, perf's class), and the chains of those that differ. The idle task is always
     interrupted."""
     pairs, chains = Counter(), []
     for tid, ns, waker, found in ours:
@@ -207,7 +207,7 @@ def check_agreement(pairs, chains, wanted):
 
 
 def record_both(context, command):
-    """What perf has, and what we have, of the same wakeups."""
+    """perf's record and ours of the same wakeups."""
     data, capture = context.path("perf.data"), context.path("capture")
     done = subprocess.run(["perf", "record", "-B", "-N", "--no-bpf-event", "-k", "CLOCK_MONOTONIC", "-q", "-a", "-g",
                            "--kernel-callchains", "-e", "sched:sched_waking", "-o", data, "--", WALLPROF, "record",

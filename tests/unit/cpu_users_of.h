@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cpu_users_of.h - what a wait for a CPU is divided into, in words; for tests of that. */
+/* cpu_users_of.h - the parts of a wait for a CPU as text, for tests of the division. */
 #ifndef WALLPROF_TEST_CPU_USERS_OF_H
 #define WALLPROF_TEST_CPU_USERS_OF_H
 
 #include "cpu_users.h"
 
-/* Of interval i; to be freed. */
+/* The parts of interval i; to be freed. */
 static inline char *cpu_users_of(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	CpuParts parts = {};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* path_scenario.h - a scenario of threads of one process, 20 and on, and what the report says of
- * its path. */
+/*
+ * path_scenario.h - a scenario of threads of one process, from tid 20 on, and its path as reported.
+ */
 #ifndef WALLPROF_TEST_PATH_SCENARIO_H
 #define WALLPROF_TEST_PATH_SCENARIO_H
 

@@ -23,7 +23,7 @@ typedef struct Scenario {
 	int ms;	   /* when the next event happens */
 	bool lose; /* its record is lost */
 	bool attached;
-	bool first_namespace; /* what is described is in no PID namespace but the first one */
+	bool first_namespace; /* all described threads are only in the initial PID namespace */
 	struct scenario_thread {
 		uint32_t tid;
 		uint16_t seq;

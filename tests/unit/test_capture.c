@@ -219,7 +219,7 @@ static void test_flipped_bits(void **state)
 		bool damaged = false;
 		int r;
 
-		if (bit == VERSION_BIT) /* 3 becomes 2, whose records say the same in another way */
+		if (bit == VERSION_BIT) /* version 3 becomes 2, which also has valid records */
 			continue;
 		fixture->file.items[bit / 8] ^= 1 << bit % 8;
 		write_file(fixture->path, fixture->file.items, fixture->file.count);
@@ -325,7 +325,7 @@ static void test_malformed_records(void **state)
 			     &(struct watched){}, sizeof(struct watched));
 	((struct rec_watch *)record)->count = 2;
 	put(writer, NULL, record);
-	/* What watches it would stand behind it. */
+	/* Its watcher would come after it. */
 	record = make_record(REC_WATCH, 0, 0, offsetof(struct rec_watch, watched),
 			     &(struct watched){.via = 1}, sizeof(struct watched));
 	((struct rec_watch *)record)->count = 1;

@@ -22,7 +22,7 @@ static uint64_t write_wakings(const char *path, int level, unsigned int threads)
 	for (uint64_t i = 0, ns = 0; i < 40000; i++) {
 		struct record *record = make_waking(ns += random() % 5000, random() % 30, 7);
 
-		/* As most are: without any part. */
+		/* Without any part, as most are. */
 		((struct rec_waking *)record)->parts = 0;
 		record->len = WAKING_SHORT_LEN;
 		assert_int_equal(capture_write(writer, record), 0);

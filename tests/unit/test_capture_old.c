@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Records of version 2 of the capture file, as wallprof 0.1.0 wrote them, and what the reader makes
- * of them.
+ * Records of version 2 of the capture file, as wallprof 0.1.0 wrote them, and their present form.
  */
 #include "capture.h"
 #include "make_record.h"
@@ -94,7 +93,7 @@ static Old random_record(void)
 		old.bytes[i] = random();
 	old.h.kind = kinds[kind].kind;
 	old.h.len = kinds[kind].lengths[random() % count];
-	/* A thread that is switched out has the part that tells of it. */
+	/* A switch-out of a target has its part. */
 	if (old.h.kind == REC_SWITCH && old.h.len < 80)
 		old.h.flags &= ~SWITCH_PREV;
 	return old;
@@ -217,7 +216,7 @@ static void assert_same(const struct record *now, const Old *old)
 	}
 }
 
-/* A file with these bytes as its records, each put as it is, of a version. */
+/* A file of that version with these bytes as its records, unchanged. */
 static char *write_capture(const Old *records, size_t count, uint32_t version)
 {
 	CaptureWriter *writer;

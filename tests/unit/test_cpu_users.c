@@ -153,7 +153,7 @@ static void add_move(Timeline *t, uint32_t victim, uint64_t start, uint64_t at, 
 		(QueueMove){t->start_ns + start, t->start_ns + at, 2, again};
 }
 
-/* Where it is known when the thread was moved it waited for one CPU, and then for the other. */
+/* If it is known when the thread was moved, it waited for one CPU first, and then for the other. */
 static void test_moved(void **state)
 {
 	(void)state;
@@ -169,10 +169,10 @@ static void test_moved(void **state)
 	add_move(t, victim, 10 * MS, 25 * MS, false);
 	cpu_users_index(t);
 	expect_text(t, victim, 1, "second 35.000 ms, first 15.000 ms");
-	/* Moved twice: where it was in between is not known. */
+	/* Moved twice: its queue in between is not known. */
 	t->threads.items[victim].queue_moves.items[0].again = true;
 	expect_text(t, victim, 1, "second 35.000 ms, migrated 15.000 ms");
-	/* Nor which queue a wakeup had put it into. */
+	/* Nor is the queue known that a wakeup put it into. */
 	t->threads.items[victim].queue_moves.items[0].again = false;
 	wait_of(t, victim)[0].reason = REASON_WOKEN;
 	expect_text(t, victim, 1, "second 35.000 ms, migrated 15.000 ms");
@@ -188,8 +188,10 @@ static void taken(Timeline *t, size_t cpu, uint64_t from, uint64_t to, TakenTime
 	*vec_push(&t->proven_cpus.items[cpu].taken) = time;
 }
 
-/* What interrupts and the hypervisor took is no task's, and where it may lie outside of the wait
- * nobody's. */
+/*
+ * What interrupts and the hypervisor took belongs to no task. As far as it may lie outside of the
+ * wait, it is "not seen".
+ */
 static void test_taken(void **state)
 {
 	(void)state;
@@ -200,7 +202,7 @@ static void test_taken(void **state)
 	runs(t, hog, 0, 40 * MS, 1);
 	hand_interval(t, blip, 0, STATE_BLOCKED, REASON_SLEEP);
 	runs(t, blip, 40 * MS, 60 * MS, 1);
-	/* Of hog's 40 ms, of which 30 are in the wait: 2 and 4 at least of 12 and 14 are, too. */
+	/* 30 of hog's 40 ms lie in the wait, so at least 2 of 12 and 4 of 14 ms do as well. */
 	taken(t, 1, 0, 40 * MS, (TakenTime){.interrupts_ns = 12 * MS, .stolen_ns = 14 * MS});
 	taken(t, 1, 40 * MS, 60 * MS, (TakenTime){.interrupts_ns = 5 * MS, .stolen_ns = 3 * MS});
 	cpu_users_index(t);

@@ -18,7 +18,7 @@ static void running_from_start(Scenario *s, uint32_t tid, const char *comm)
 	snapshot(at(s, 0), tid, SNAPSHOT_ON_CPU, 0, -1);
 }
 
-/* The wait of the thread at that time. */
+/* The thread's wait at that time. */
 static void expect_users(const Scenario *s, uint32_t tid, int ms, const char *expected)
 {
 	const Thread *thread = scenario_thread(s, tid, 0);
@@ -33,8 +33,9 @@ static void expect_users(const Scenario *s, uint32_t tid, int ms, const char *ex
 }
 
 /*
- * Switches of other tasks are there only while a recorded thread waits for the CPU: what had it
- * before the first of them is known since all of them are recorded, and not since the last record.
+ * Switches between non-targets are recorded only while a recorded thread waits for the CPU. What
+ * had the CPU before the first of them is known since all switches have records, not since the last
+ * record.
  */
 static void test_others(void **state)
 {
@@ -50,7 +51,7 @@ static void test_others(void **state)
 	wake_by_irq(at(&s, 4), 11);
 	others_switch(at(&s, 6), 500, 501, 0, 2);
 	others_switch(at(&s, 7), 501, 500, 0, 3);
-	/* One is missing: what has the CPU now has not had it since 7 ms. */
+	/* A switch is missing: the task that has the CPU now has not had it since 7 ms. */
 	others_switch(at(&s, 9), 502, 503, 0, 5);
 	s.ran_before = 503;
 	in(at(&s, 10), 11, 0);
@@ -62,7 +63,7 @@ static void test_others(void **state)
 	scenario_free(&s);
 }
 
-/* A thread that was woken waited for the CPU that it got. */
+/* A woken thread waited for the CPU that it got. */
 static void test_woken(void **state)
 {
 	(void)state;
@@ -93,7 +94,7 @@ static void test_moved_while_preempted(void **state)
 	out_preempted(at(&s, 2), 10);
 	in(at(&s, 4), 10, 3);
 	s.next_out.next_tid = 98;
-	out_preempted(at(&s, 6), 10); /* on CPU 0, for the scenario's switch-outs all are */
+	out_preempted(at(&s, 6), 10); /* on CPU 0, as all switch-outs of the scenario */
 	in(at(&s, 7), 10, 0);
 	scenario_finish(&s);
 	expect_users(&s, 10, 3, "migrated 2.000 ms, builder for an unknown time");
@@ -101,7 +102,7 @@ static void test_moved_while_preempted(void **state)
 	scenario_free(&s);
 }
 
-/* Of a wait that did not end, the last snapshot says in which queue the thread was. */
+/* If a wait did not end, the last snapshot has the thread's queue. */
 static void still_queued(Scenario *s, uint16_t cpu, bool with_cpu)
 {
 	scenario_begin(s, 12, true);

@@ -312,7 +312,10 @@ static void test_not_back_to_one_behind(void **state)
 	scenario_free(&s);
 }
 
-/* Back to a thread that then sleeps for itself: it does not wait for the later one yet. */
+/*
+ * The path goes back to a thread that then sleeps on its own: it does not wait for the later one
+ * yet.
+ */
 static void test_back_for_good(void **state)
 {
 	Scenario s;
@@ -341,7 +344,7 @@ static void test_back_for_good(void **state)
 	scenario_free(&s);
 }
 
-/* A thread that waits for the whole of a sleep waits for it as for any work. */
+/* If a thread waits during a whole sleep, the sleep is on the path. */
 static void test_waited_for_throughout(void **state)
 {
 	Scenario s;
@@ -376,7 +379,7 @@ static void test_back_through_many(void **state)
 	begin(&s, 110);
 	for (uint32_t tid = FIRST + 1; tid <= LAST; tid++)
 		create(&s, 0, tid, FIRST, 0);
-	/* Until the last one is awake again they sleep for themselves. */
+	/* Until the last one is awake again they sleep on their own. */
 	for (uint32_t tid = FIRST + 1; tid < LAST; tid++)
 		out_call(at(&s, 1), tid, S, __NR_nanosleep);
 	out_call(at(&s, 2), LAST, S, __NR_nanosleep);
@@ -542,7 +545,7 @@ static void test_another_thread(void **state)
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	s.timeline->processes.items[0].born_in_window = false;
 	assert_int_not_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
-	/* Not of the child of a server that goes on. */
+	/* The end of a child of a server that goes on has no path. */
 	s.timeline->processes.items[0].parent = 0;
 	assert_int_equal(critical_path_thread(s.timeline, 0), THREAD_NONE);
 	s.timeline->processes.items[0].parent = THREAD_NONE;

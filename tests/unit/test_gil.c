@@ -24,7 +24,7 @@ static uint32_t add_thread(Fixture *fixture, uint32_t tid)
 	return thread;
 }
 
-/* From step to step; waker: a thread, or THREAD_NONE for a timer. Returns the interval's number. */
+/* Adds a wait from step to step; waker: a thread, or THREAD_NONE for a timer. Returns its index. */
 static size_t add_wait(Fixture *fixture, uint32_t thread, int from, int to, uint32_t waker,
 		       enum reason reason)
 {
@@ -54,8 +54,7 @@ static void expect(const Fixture *fixture, uint32_t thread, size_t wait, uint32_
 			 holder == THREAD_NONE ? THREAD_NONE : t->threads.items[holder].task);
 }
 
-/* b and c wait for a, then c for b: b took the lock in between without having to wait any longer.
- */
+/* b and c wait for a, then c for b: b took the lock in between, without another wait. */
 static void test_next_that_lets_go(void **state)
 {
 	Fixture fixture;
@@ -82,11 +81,13 @@ static void test_next_that_lets_go(void **state)
 	timeline_free(fixture.timeline);
 }
 
-/* No thread was seen to let it go: after the last time, in another process, or the waiter did. */
+/*
+ * No thread was seen to release it: after the last release, in another process, or by the waiter.
+ */
 static void test_unknown_holder(void **state)
 {
 	Fixture fixture, other;
-	uint32_t a, b, stranger;
+	uint32_t a, b, outsider;
 	size_t to_itself, late, foreign;
 
 	(void)state;
@@ -96,14 +97,14 @@ static void test_unknown_holder(void **state)
 	other = (Fixture){.timeline = fixture.timeline,
 			  .process =
 				  hand_process(fixture.timeline, 7, "python", 0, LAST_STEP * STEP)};
-	stranger = add_thread(&other, 7);
-	foreign = add_wait(&other, stranger, 1, 2, a, REASON_GIL);
+	outsider = add_thread(&other, 7);
+	foreign = add_wait(&other, outsider, 1, 2, a, REASON_GIL);
 	to_itself = add_wait(&fixture, b, 1, 2, THREAD_NONE, REASON_GIL);
 	add_wait(&fixture, a, 2, 4, b, REASON_GIL);
 	late = add_wait(&fixture, a, 5, 6, THREAD_NONE, REASON_GIL);
 	hand_finish(fixture.timeline);
 	gil_find_holders(fixture.timeline);
-	expect(&fixture, stranger, foreign, THREAD_NONE);
+	expect(&fixture, outsider, foreign, THREAD_NONE);
 	expect(&fixture, b, to_itself, THREAD_NONE);
 	expect(&fixture, a, late, THREAD_NONE);
 	timeline_free(fixture.timeline);

@@ -14,19 +14,19 @@
 
 #define STEP (10 * NSEC_PER_MSEC)
 
-enum who { PEER, SIGNAL, OTHERS_TASK, INTERRUPT, NOBODY, UNKNOWN };
+enum ender { PEER, SIGNAL, OTHERS_TASK, INTERRUPT, NO_END, UNKNOWN };
 
 typedef struct Kind {
 	char letter;
 	const char *stack; /* a frame each, the outermost first */
-	enum who ends;
+	enum ender ends;
 	enum reason reason; /* REASON_NONE: it runs, and is seen there */
 	int16_t syscall;
 } Kind;
 
 typedef struct Fixture {
 	Timeline *timeline;
-	uint32_t process, thread, peer, child, stranger;
+	uint32_t process, thread, peer, child, outsider;
 	struct {
 		char text[32];
 		uint32_t stack;
@@ -80,7 +80,7 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 		interval->waker = t->threads.items[fixture->child].task;
 		break;
 	case OTHERS_TASK:
-		interval->waker = fixture->stranger;
+		interval->waker = fixture->outsider;
 		break;
 	case INTERRUPT: /* of a timer */
 		interval->flags = INTERVAL_WAKER_IRQ;
@@ -91,7 +91,7 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 			.source = INTERRUPT_TIMER,
 		};
 		break;
-	case NOBODY:
+	case NO_END:
 		interval->flags = INTERVAL_OPEN_END;
 		break;
 	case UNKNOWN:
@@ -127,7 +127,7 @@ static void begin(Fixture *fixture, const char *life, const Kind *kinds)
 				     100 * STEP);
 	hand_interval(t, fixture->child, 0, STATE_RUNNING, REASON_NONE);
 	t->processes.items[t->processes.count - 1].parent = fixture->process;
-	fixture->stranger = t->tasks.count;
+	fixture->outsider = t->tasks.count;
 	*vec_push(&t->tasks) = (Task){.tid = 99, .thread = THREAD_NONE};
 	fixture->thread = add_thread(fixture, 2, life, kinds);
 }
@@ -164,10 +164,10 @@ static void test_who_ended_it(void **state)
 		{'p', "MJC", PEER, REASON_CONDVAR, __NR_futex},
 		{'o', "MJC", OTHERS_TASK, REASON_CONDVAR, __NR_futex},
 		{'t', "MJC", INTERRUPT, REASON_CONDVAR, __NR_futex},
-		{'n', "MJC", NOBODY, REASON_CONDVAR, __NR_futex},
+		{'n', "MJC", NO_END, REASON_CONDVAR, __NR_futex},
 		{'u', "MJC", UNKNOWN, REASON_CONDVAR, __NR_futex},
 		{'s', "MJS", INTERRUPT, REASON_SLEEP, __NR_nanosleep},
-		{'m', "MJX", NOBODY, REASON_MUTEX, __NR_futex},
+		{'m', "MJX", NO_END, REASON_MUTEX, __NR_futex},
 		{'e', "MJE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_wait},
 		{'E', "MJE", INTERRUPT, REASON_NETWORK_POLL, __NR_epoll_wait},
 		{'1', "MJP", INTERRUPT, REASON_NETWORK_POLL, __NR_poll},
@@ -176,9 +176,9 @@ static void test_who_ended_it(void **state)
 		{'d', "MJD", INTERRUPT, REASON_DISK_READ, __NR_read},
 		{'A', "MJA", SIGNAL, REASON_ACCEPT, __NR_select},
 		{'k', "MJK", PEER, REASON_CHILD, __NR_wait4},
-		{'K', "MJK", NOBODY, REASON_CHILD, __NR_wait4},
+		{'K', "MJK", NO_END, REASON_CHILD, __NR_wait4},
 		{'q', "MJQ", PEER, REASON_JOIN, __NR_futex},
-		{'Q', "MJQ", NOBODY, REASON_JOIN, __NR_futex},
+		{'Q', "MJQ", NO_END, REASON_JOIN, __NR_futex},
 		{'.', "MJ", PEER, REASON_NONE, -1},
 		{},
 	};
@@ -188,7 +188,7 @@ static void test_who_ended_it(void **state)
 		{".p.o.t.n", ".j.i.i.i"},
 		{".u.s.m", ".c.c.c"},
 		{".e.E.1.a.r.d", ".i.i.c.i.c.c"},
-		/* A signal is no connection, and what does not end was not waited for. */
+		/* A signal is not a connection, and a wait that does not end is idle. */
 		{".A.k.q.K", ".i.c.c.i"},
 		{".kkkkk.Q", ".ccccc.i"},
 	};
@@ -212,9 +212,9 @@ static void test_outermost_loop(void **state)
 		/* May be a lock of the program's own. */
 		{'f', "MLF", PEER, REASON_FUTEX, __NR_futex},
 		/* At the end of the recording they are asleep. */
-		{'W', "MLC", NOBODY, REASON_CONDVAR, __NR_futex},
-		{'X', "MLJXC", NOBODY, REASON_CONDVAR, __NR_futex},
-		{'Y', "MLJYC", NOBODY, REASON_EPOLL, __NR_epoll_wait},
+		{'W', "MLC", NO_END, REASON_CONDVAR, __NR_futex},
+		{'X', "MLJXC", NO_END, REASON_CONDVAR, __NR_futex},
+		{'Y', "MLJYC", NO_END, REASON_EPOLL, __NR_epoll_wait},
 		{'j', "MLJ", PEER, REASON_NONE, -1},
 		{'k', "MLJK", PEER, REASON_NONE, -1},
 		{'l', "MLJXL", PEER, REASON_NONE, -1},
@@ -238,7 +238,7 @@ static void test_outermost_loop(void **state)
 		/* A job that is as long as the recording, and does other things, too. */
 		{"kxbxjlxkxbxk", ".c.c..c.c.c."},
 		{"wjfwjfwjfw", "j.cj.cj.cj"},
-		/* As threads end those at the same place, so will one end that. */
+		/* Threads end the other waits at the place, so this one counts as well. */
 		{"wjxkwjxlwkxjwkX", "j.c.j.c.j.c.j.c"},
 		{"wjxkwjxlwkxjW", "j.c.j.c.j.c.i"},
 		{"wjxkwjxlwkxjwkY", "j.c.j.c.j.c.j.i"},
@@ -253,7 +253,7 @@ static void test_outermost_loop(void **state)
 	}
 }
 
-/* What is done in the call that waits is no work, and no loop is there. */
+/* What the waiting call does is neither work nor a loop. */
 static void test_in_the_call(void **state)
 {
 	static const Kind kinds[] = {
@@ -272,7 +272,7 @@ static void test_in_the_call(void **state)
 	}
 }
 
-/* One end of a Unix connection; the object's number. */
+/* Adds one end of a Unix connection; returns the object's index. */
 static uint32_t add_connection(Timeline *t, bool accepted)
 {
 	static const char path[] = "/run/x";
@@ -290,13 +290,13 @@ static uint32_t add_connection(Timeline *t, bool accepted)
 	return t->objects.list.count - 1;
 }
 
-/* A thread for each connection: it is idle until its client wants something. */
+/* One thread per connection: it is idle until its client sends a request. */
 static void test_clients(void **state)
 {
 	static const Kind kinds[] = {
 		{'p', "MLP", INTERRUPT, REASON_UNIX_POLL, __NR_poll},
-		{'n', "MLP", NOBODY, REASON_UNIX_POLL, __NR_poll},
-		/* Rarely in the middle of a request, and never for the next one. */
+		{'n', "MLP", NO_END, REASON_UNIX_POLL, __NR_poll},
+		/* A few waits in the middle of a request, none for the next one. */
 		{'x', "MLJX", PEER, REASON_CONDVAR, __NR_futex},
 		{'j', "MLJ", PEER, REASON_NONE, -1},
 		{},
@@ -320,7 +320,7 @@ static void test_clients(void **state)
 	}
 }
 
-/* A loop of events, and a pool that works for it: who gave the job waits for the answer. */
+/* An event loop and a pool that works for it: the thread that gave the job waits for the answer. */
 static void test_own_pool(void **state)
 {
 	static const Kind kinds[] = {
@@ -335,7 +335,7 @@ static void test_own_pool(void **state)
 		const char *worker, *wanted;
 	} cases[] = {
 		{"wkwkwkwk", ".c.c.c.c"},
-		/* It has slept since: it may be a client that thinks. */
+		/* It has slept since, so it may be a client with a think time. */
 		{"wswswsws", ".j.j.j.j"},
 	};
 	Fixture fixture;
@@ -354,7 +354,7 @@ static void test_own_pool(void **state)
 	}
 }
 
-/* Of stacks that are not whole it is not known what lies outside. */
+/* Truncated stacks do not show what lies outside. */
 static void test_cut_stacks(void **state)
 {
 	static const Kind kinds[] = {
@@ -374,7 +374,7 @@ static void test_cut_stacks(void **state)
 	expect(&fixture, "c.c.c.");
 }
 
-/* A program's own scheduler says where a thread has no work, whatever the thread does else. */
+/* A wait in a program's own scheduler is one without work, whatever the thread does elsewhere. */
 static void test_without_work(void **state)
 {
 	static const Kind kinds[] = {
@@ -383,7 +383,7 @@ static void test_without_work(void **state)
 		{'t', "GE", INTERRUPT, REASON_EPOLL, __NR_epoll_pwait},
 		{'o', "GE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_pwait},
 		{'u', "GE", UNKNOWN, REASON_EPOLL, __NR_epoll_pwait},
-		{'n', "GS", NOBODY, REASON_GO_SCHEDULER, __NR_futex},
+		{'n', "GS", NO_END, REASON_GO_SCHEDULER, __NR_futex},
 		{'j', "RJ", PEER, REASON_NONE, -1},
 		{},
 	};
@@ -398,7 +398,7 @@ static void test_without_work(void **state)
 	}
 }
 
-/* What a peer in another process answers is a wait for that. */
+/* A wait that a peer in another process ends counts as a wait for the peer. */
 static void test_without_work_for_peer(void **state)
 {
 	static const Kind kinds[] = {
@@ -416,7 +416,7 @@ static void test_without_work_for_peer(void **state)
 	expect(&fixture, "c.c.c");
 }
 
-/* A loop that is deep in the program is not its outermost one. */
+/* A loop deep in the program is not the outermost one. */
 static void test_deep_loop(void **state)
 {
 	static const Kind kinds[] = {
@@ -430,12 +430,12 @@ static void test_deep_loop(void **state)
 	(void)state;
 	begin(&fixture, "wjwjwj", kinds);
 	expect(&fixture, "c.c.c.");
-	/* Even if nothing else was seen. */
+	/* Even if no other work was seen. */
 	begin(&fixture, "xxxx", kinds);
 	expect(&fixture, "cccc");
 }
 
-/* Between two queues: for which of the two a thread works cannot be told. */
+/* Two queues: it is not known for which of the two a thread works. */
 static void test_two_in_one_loop(void **state)
 {
 	static const Kind kinds[] = {
@@ -472,7 +472,7 @@ static void test_pool(void **state)
 	add_thread(&fixture, 3, "wj", kinds);
 	add_thread(&fixture, 4, "wjj", kinds);
 	expect(&fixture, "c..c.");
-	/* Each waits once where it begins: the loop is another one. */
+	/* Each thread waits once at its beginning, which is not its loop. */
 	begin(&fixture, "hwjwjwj", kinds);
 	add_thread(&fixture, 3, "hwj", kinds);
 	add_thread(&fixture, 4, "hj", kinds);
@@ -486,7 +486,7 @@ static void test_time_outs(void **state)
 		{'p', "MLJXE", PEER, REASON_EPOLL, __NR_epoll_wait},
 		{'t', "MLJXE", INTERRUPT, REASON_EPOLL, __NR_epoll_wait},
 		{'T', "MLJZE", INTERRUPT, REASON_EPOLL, __NR_epoll_wait},
-		{'n', "MLJXE", NOBODY, REASON_EPOLL, __NR_epoll_wait},
+		{'n', "MLJXE", NO_END, REASON_EPOLL, __NR_epoll_wait},
 		{'o', "MLJXE", OTHERS_TASK, REASON_EPOLL, __NR_epoll_wait},
 		{'b', "ML", PEER, REASON_NONE, -1},
 		{'j', "MLJX", PEER, REASON_NONE, -1},
@@ -500,7 +500,7 @@ static void test_time_outs(void **state)
 	expect(&fixture, ".c.cc.......iciiii");
 	begin(&fixture, "btbtpbjjjjjjTpotptn", kinds);
 	expect(&fixture, ".c.cc.......icicccc");
-	/* Threads end many of the waits: all of them are for that. */
+	/* Threads end many of the waits, so all of them count. */
 	begin(&fixture, "tttttppp", kinds);
 	expect(&fixture, "jjjjjjjj");
 	/* A thread that looks for work now and then. */
@@ -544,7 +544,7 @@ static void test_disks(void **state)
 	(void)state;
 	begin(&fixture, "Uuu", kinds);
 	thread = &fixture.timeline->threads.items[fixture.thread];
-	/* A ring may be a network's, and is marked, too. */
+	/* A ring's request may be for the network, and the wait is marked as iowait as well. */
 	thread->intervals.items[0].sleep = SLEEP_FOR_DISK;
 	thread->intervals.items[1].sleep = SLEEP_FOR_DISK;
 	*vec_push(&thread->request_waits) = (RequestWait){.interval = 2};

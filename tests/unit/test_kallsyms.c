@@ -107,7 +107,7 @@ static void test_nothing_there(void **state)
 	assert_int_equal(kallsyms_load("/", &kallsyms), -EISDIR);
 }
 
-/* Where functions and their parts lie. */
+/* Address ranges of functions and their parts. */
 static void test_ranges(void **state)
 {
 	static const char *const names[] = {"do", "enable"};
@@ -124,7 +124,7 @@ static void test_ranges(void **state)
 		{"ffffffff81000200 T do\nffffffff81000280 t behind [mod]\n",
 		 1,
 		 {{0xffffffff81000200, 0x80}}},
-		/* One behind the other, of two names, and with another name for one of them. */
+		/* Adjacent functions of two names, one of which has another name as well. */
 		{"ffffffff81000100 T enable\nffffffff81000100 T __alias\nffffffff81000140 W alias\n"
 		 "ffffffff81000140 T do\nffffffff81000180 T behind\n",
 		 2,
@@ -139,7 +139,7 @@ static void test_ranges(void **state)
 		 {{0xffffffff81000100, 0x40},
 		  {0xffffffff81000140, 0x40},
 		  {0xffffffff81000180, 0x40}}},
-		/* Behind the kernel's code are modules. */
+		/* Modules come after the kernel's code. */
 		{"ffffffff81000100 T do\nffffffff81000140 T _etext\nffffffffc0000100 t enable "
 		 "[mod]\n"
 		 "ffffffffc0000140 t behind [mod]\n",

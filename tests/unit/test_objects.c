@@ -455,7 +455,7 @@ static void test_epoll(void **state)
 		     "12 more");
 }
 
-/* A watch of two descriptors, of which the second one is watched by way of the first. */
+/* A watch of two descriptors; the second one is watched through the first. */
 static struct rec_watch *make_nested(uint64_t inner, uint64_t pipe)
 {
 	struct rec_watch *watch = make_watch(2, 0);
@@ -467,7 +467,7 @@ static struct rec_watch *make_nested(uint64_t inner, uint64_t pipe)
 	return watch;
 }
 
-/* Whatever it watched once is in its name, which is the same for all waits. */
+/* Its name, the same for all waits, has all that it watched at any time. */
 static void test_epoll_that_changes(void **state)
 {
 	Scenario s;
@@ -495,7 +495,7 @@ static void test_nested_epoll(void **state)
 	give(at(&s, 1), &make_nested(50, 100)->h);
 	set_object(&s, FD_PIPE, 7);
 	expect_name(&s, EPOLL_WAIT, OBJECT_EPOLL, "epoll of epoll (pipe:[100])");
-	/* The same inner one with another pipe, and another inner one. */
+	/* The same inner epoll descriptor with another pipe, and another inner one. */
 	begin(&s);
 	give(at(&s, 1), &make_nested(50, 100)->h);
 	give(at(&s, 2), &make_nested(50, 101)->h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where a path says nothing, and why. */
+/* When there is no path, and why. */
 #include "critical_path.h"
 #include <asm/unistd_64.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #define S 0x1 /* TASK_INTERRUPTIBLE */
 
-/* A server's main thread waits for requests: its path says nothing. */
+/* A server's main thread waits for requests, so its path has no meaning. */
 static void test_of_a_server(void **state)
 {
 	static const struct {

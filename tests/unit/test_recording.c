@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What recording cost, taken off the functions in which ticks show it, row by row. */
+/* The cost of recording is subtracted from the functions in which ticks show it, row by row. */
 #include "firefox_rows.h"
 #include "hand_timeline.h"
 #include "make_record.h"
@@ -66,7 +66,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A thread that runs all the time; ticks[place] ticks of 1 ms there. */
+/* A thread that runs all the time, with ticks[place] ticks of 1 ms at each place. */
 static uint32_t add_thread(Fixture *fixture, const unsigned ticks[PLACES])
 {
 	uint32_t thread = hand_thread(fixture->timeline, 0, 10 + fixture->timeline->threads.count,
@@ -85,7 +85,7 @@ static uint32_t add_thread(Fixture *fixture, const unsigned ticks[PLACES])
 	return thread;
 }
 
-/* Two in turn, so that bands of all classes border on each other. */
+/* Two alternate, so that bands of all classes border on each other. */
 static uint32_t add_mixed(Fixture *fixture, unsigned rounds)
 {
 	static const enum place order[] = {USER, SWITCH, OTHER, UNLOCK, INSIDE, USER, SWITCH};
@@ -102,7 +102,7 @@ static uint32_t add_mixed(Fixture *fixture, unsigned rounds)
 			if (order[k] != USER)
 				tick->kernel_stack = fixture->stacks[order[k]];
 		}
-		/* The rest of the run is the next tick's. */
+		/* The rest of the run belongs to the next tick. */
 		hand_interval(fixture->timeline, thread, ns += MS / 3, STATE_BLOCKED, REASON_SLEEP);
 		ns += MS;
 	}
@@ -113,8 +113,8 @@ typedef struct Sum {
 	Tables *tables;
 	const char *name;
 	uint64_t ns, running_ns;
-	uint64_t painted_ns; /* as the viewer does: each row up to the middle of the next one's way
-			      */
+	uint64_t painted_ns; /* as the viewer paints it: each row up to half of the way to the next
+				one */
 	uint64_t last_ns;
 	bool last_is_it;
 } Sum;
@@ -142,7 +142,7 @@ static void add_row(void *user, const Row *row)
 	sum->last_is_it = is_it;
 }
 
-/* Of all rows, at a fold. */
+/* Sums all rows, at a fold. */
 static Sum sum_of(Fixture *fixture, const char *name, uint64_t fold_ns)
 {
 	Tables *tables = tables_new(fixture->timeline, fixture->frames);
@@ -169,7 +169,7 @@ static void expect_near(Fixture *fixture, const char *name, uint64_t ns)
 	}
 }
 
-/* The picture has of recording what the weights say, but for what is too little to be seen. */
+/* The picture shows recording's share as the weights have it, except for bands too small to see. */
 static void expect_painted(Fixture *fixture, uint64_t ns)
 {
 	uint64_t got = sum_of(fixture, RECORDING_FUNCTION, 0).painted_ns;
@@ -197,7 +197,7 @@ static void test_classes(void **state)
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, 100 * MS);
 }
 
-/* Where ticks struck too seldom all give a little. */
+/* If there are too few such ticks, every tick gives a little. */
 static void test_too_few(void **state)
 {
 	Fixture *fixture = *state;
@@ -212,7 +212,7 @@ static void test_too_few(void **state)
 	expect_near(fixture, "finish_task_switch.isra.0", 0);
 }
 
-/* A program that no tick hit. */
+/* A BPF program that no tick hit. */
 static void test_no_ticks(void **state)
 {
 	Fixture *fixture = *state;
@@ -229,7 +229,7 @@ static void test_no_ticks(void **state)
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, 10 * MS);
 }
 
-/* Weights add up to what ran whatever the classes follow each other. */
+/* Weights sum to the running time for any order of classes. */
 static void test_mixed(void **state)
 {
 	Fixture *fixture = *state;
@@ -245,7 +245,7 @@ static void test_mixed(void **state)
 	assert_int_equal(sum_of(fixture, "", 5 * MS).running_ns, running);
 }
 
-/* It never has more than there is. */
+/* Recording's share is never more than the time that there is. */
 static void test_all(void **state)
 {
 	Fixture *fixture = *state;

@@ -102,7 +102,7 @@ static const Interval *first_wait(const Thread *thread)
 	return NULL;
 }
 
-/* A waking that was seen has a waker, whether or not the switch after it was seen. */
+/* A recorded wakeup has a waker, whether or not the switch after it was recorded. */
 static void test_waker_before_missed_switch(void **state)
 {
 	(void)state;

@@ -506,7 +506,7 @@ static void any_record(struct world *world, TimelineBuilder *builder)
 		return;
 	if (record->kind == REC_STACK)
 		record->len = sizeof(struct rec_stack) + 8;
-	/* The reader lets no record pass that says that it has a part without having it. */
+	/* The reader has checked that a record has each part that its mask names. */
 	fill_parts(record);
 	if (record->kind == REC_SWITCH && record->len < SWITCH_OUT_LEN)
 		record->flags &= ~SWITCH_PREV;

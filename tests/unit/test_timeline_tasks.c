@@ -584,13 +584,15 @@ static void test_launch(void **state)
 	}
 }
 
-/* A robust mutex keeps its owner in its word; one that processes share may be another one's. */
+/*
+ * A robust mutex stores its owner in its word; the owner of a shared one may be in another process.
+ */
 static void test_holder_by_the_word(void **state)
 {
 	static const struct {
 		bool shared, first_namespace;
-		uint32_t owner; /* what the recorder read beside the word */
-		uint32_t value; /* what the thread expects in the word */
+		uint32_t owner; /* the owner that the recorder read beside the word */
+		uint32_t value; /* the value that the thread expects in the word */
 		const char *holder;
 	} cases[] = {
 		{false, false, 0, 2011 | FUTEX_WAITERS, "thread"},
@@ -600,7 +602,7 @@ static void test_holder_by_the_word(void **state)
 		{true, true, 0, 12 | FUTEX_WAITERS, "process"},
 		{true, true, 12, 2, "process"},
 		{true, true, 10, 2, NULL},
-		/* Numbers of two namespaces. */
+		/* Tids of two namespaces. */
 		{true, false, 12, 2, NULL},
 	};
 

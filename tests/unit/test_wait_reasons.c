@@ -20,7 +20,7 @@ static void test_innermost_lock(void **state)
 	       "kernel stack: __lock_sock ← tcp_sendmsg");
 }
 
-/* What a file system sleeps in, where the primitive says no more than that it sleeps. */
+/* Functions of a file system that sleep in a primitive which does not name the reason. */
 static void test_file_systems(void **state)
 {
 	expect(*state,
@@ -316,7 +316,7 @@ static void test_request_held_back(void **state)
 	}
 }
 
-/* What an interrupt is about is told by the innermost function that knows. */
+/* The innermost function with a rule names the source of an interrupt. */
 static void test_interrupts(void **state)
 {
 	static const struct {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a wait is by the program's functions. */
+/* The reason of a wait by the program's functions. */
 #include "wait_reasons_stacks.h"
 
-/* What is told as one kind by operation and value, and is waited for by futex() in functions. */
-static void expect_futex(Fixture *fixture, const char *kernel, const char *user, enum reason told,
-			 enum reason wanted, const char *evidence)
+/*
+ * A futex wait that the operation and value report as one reason, with futex() called in these
+ * functions.
+ */
+static void expect_futex(Fixture *fixture, const char *kernel, const char *user,
+			 enum reason reported, enum reason wanted, const char *evidence)
 {
-	Interval *wait = wait_in(fixture, kernel, told, RULE_ARGUMENTS);
+	Interval *wait = wait_in(fixture, kernel, reported, RULE_ARGUMENTS);
 	_cleanup_free_ char *text = NULL;
 
 	*vec_push(&fixture->timeline.processes) = (Process){.tgid = PROCESS, .ns_tgid = PROCESS};
@@ -33,7 +36,7 @@ static void test_futexes_by_user_stack(void **state)
 		"kernel stack and user stack: std::__detail::__platform_wait<int>(int), futex");
 	expect_futex(*state, FUTEX_STACK, "syscall main", REASON_MUTEX, REASON_FUTEX,
 		     "kernel stack and user stack: syscall, futex");
-	/* Rust's locks call the kernel so, too. */
+	/* Rust's locks use the same call. */
 	expect_futex(*state, FUTEX_STACK,
 		     "syscall std::sys::sync::mutex::futex::Mutex::lock_contended", REASON_MUTEX,
 		     REASON_MUTEX,
@@ -42,7 +45,7 @@ static void test_futexes_by_user_stack(void **state)
 	expect_futex(*state, FUTEX_STACK, "__new_sem_wait_slow64.constprop.0 PyThread_acquire_lock",
 		     REASON_CONDVAR_OR_SEMAPHORE, REASON_SEMAPHORE,
 		     "kernel stack and user stack: __new_sem_wait_slow64.constprop.0, futex");
-	/* The mutex that a condition variable gives back is waited for. */
+	/* The wait for the mutex that a condition variable takes again. */
 	expect_futex(*state, NULL, "futex_wait __GI___lll_lock_wait pthread_cond_wait main",
 		     REASON_MUTEX, REASON_MUTEX, "user stack: __GI___lll_lock_wait, futex");
 	expect_futex(*state, NULL, "pthread_cond_wait@@GLIBC_2.3.2 main",
@@ -83,17 +86,17 @@ static void test_futexes_by_user_stack(void **state)
 		     "kernel stack and user stack: __condvar_quiesce_and_switch_g1, futex");
 	expect_futex(*state, NULL, "__timedwait_cp __pthread_cond_timedwait main", REASON_MUTEX,
 		     REASON_CONDVAR, "user stack: __pthread_cond_timedwait, futex");
-	/* Nobody's names. */
+	/* Names that no rule matches. */
 	expect_futex(*state, FUTEX_STACK, "my_sem_wait pthread_mutex_lockers main",
 		     REASON_CONDVAR_OR_SEMAPHORE, REASON_CONDVAR_OR_SEMAPHORE,
 		     "kernel stack and system call: futex_do_wait ← do_futex, futex");
-	/* What the thread waits for is no futex, though its function calls that as well. */
+	/* The thread does not wait for a futex, although its function may call futex() as well. */
 	expect_futex(*state, "__schedule schedule rwsem_down_read_slowpath down_read do_futex",
 		     "pthread_mutex_lock main", REASON_UNINTERRUPTIBLE, REASON_KERNEL_RWSEM,
 		     "kernel stack: rwsem_down_read_slowpath ← down_read, futex");
 }
 
-/* CPython waits for its lock by a condition variable, and for the mutex of that. */
+/* CPython waits for its lock through a condition variable, and for that variable's mutex. */
 static void test_gil(void **state)
 {
 	expect_futex(*state, FUTEX_STACK, "futex_wait pthread_cond_timedwait take_gil main",
@@ -146,11 +149,11 @@ static void test_go(void **state)
 		     REASON_FUTEX, "kernel stack: futex_do_wait ← do_futex, futex");
 }
 
-/* Go's scheduler and its monitor sleep in other calls, too. */
-static void expect_go(Fixture *fixture, int syscall, const char *user, enum reason told,
+/* Go's scheduler and its monitor sleep in other calls as well. */
+static void expect_go(Fixture *fixture, int syscall, const char *user, enum reason reported,
 		      enum reason wanted, bool without_work)
 {
-	Interval *wait = wait_in(fixture, NULL, told, RULE_SYSCALL);
+	Interval *wait = wait_in(fixture, NULL, reported, RULE_SYSCALL);
 
 	*vec_push(&fixture->timeline.processes) = (Process){.tgid = PROCESS, .ns_tgid = PROCESS};
 	wait->user_stack = stack_of(fixture, user, /* user= */ true);

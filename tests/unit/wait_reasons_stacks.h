@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* wait_reasons_stacks.h - waits with stacks of functions that have these names; for tests of what
- * they are. */
+/*
+ * wait_reasons_stacks.h - waits with stacks of functions of given names, for tests of their
+ * reasons.
+ */
 #ifndef WALLPROF_TEST_WAIT_REASONS_STACKS_H
 #define WALLPROF_TEST_WAIT_REASONS_STACKS_H
 
@@ -26,7 +28,10 @@ static inline uint32_t stack_of(Fixture *fixture, const char *names, bool user)
 	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
 		assert_true(count < FRAMES_MAX);
 		*next += 0x100;
-		/* Where a call returns to; a user stack begins with what is executed. */
+		/*
+		 * The return address of a call; a user stack begins with the instruction that is
+		 * executed.
+		 */
 		pcs[count] = (user ? AVMA : 0) + *next + (count > 0 || !user);
 		count++;
 		give_symbol(fixture, user, *next, *next, name, NULL);
@@ -40,7 +45,7 @@ static inline uint32_t kernel_stack(Fixture *fixture, const char *names)
 }
 
 /* A thread with one wait of 10 ns; returns it. */
-static inline Interval *wait_in(Fixture *fixture, const char *names, enum reason told,
+static inline Interval *wait_in(Fixture *fixture, const char *names, enum reason reported,
 				enum reason_rule rule)
 {
 	Thread thread = {.start_ns = 0, .end_ns = 10};
@@ -52,10 +57,10 @@ static inline Interval *wait_in(Fixture *fixture, const char *names, enum reason
 		.rival = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_BLOCKED,
-		.reason = told,
+		.reason = reported,
 		.rule = rule,
 	};
-	thread.reason_ledger[told] = 10;
+	thread.reason_ledger[reported] = 10;
 	*vec_push(&fixture->timeline.threads) = thread;
 	return thread.intervals.items;
 }
@@ -72,10 +77,10 @@ static inline void forget(Fixture *fixture)
 	strings_free(&fixture->timeline.evidence);
 }
 
-static inline void expect(Fixture *fixture, const char *names, enum reason told, enum reason wanted,
-			  const char *evidence)
+static inline void expect(Fixture *fixture, const char *names, enum reason reported,
+			  enum reason wanted, const char *evidence)
 {
-	Interval *wait = wait_in(fixture, names, told, RULE_STATE);
+	Interval *wait = wait_in(fixture, names, reported, RULE_STATE);
 	_cleanup_free_ char *text = NULL;
 
 	wait_reasons_by_stack(&fixture->timeline, fixture->frames);

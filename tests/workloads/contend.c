@@ -2,8 +2,8 @@
 /*
  * contend - three threads want one CPU. "victim" is woken, and before that "hog" (real time, 50)
  * has begun to burn `--hog` ms. Meanwhile "blip" (real time, 10) is woken, which burns `--blip` ms
- * when hog is done. So victim waits for both, and blip is the last to have the CPU before it. That
- * begins `--start` ms after the program does.
+ * when hog is done. So victim waits for both, and blip is the last task that has the CPU before it.
+ * The rounds begin `--start` ms after the program starts.
  */
 #include "truth.h"
 #include <pthread.h>
@@ -23,8 +23,7 @@ static const struct {
 };
 
 static uint64_t burn_ms[] = {[HOG] = 150, [BLIP] = 10, [VICTIM] = 5};
-static uint64_t start_ms =
-	50; /* until all threads are asleep, and whoever is to record them is there */
+static uint64_t start_ms = 50; /* until all threads are asleep, and the recorder has started */
 static pthread_barrier_t ready;
 static uint64_t start_ns;
 

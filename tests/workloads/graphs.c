@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * graphs - runs --count graphs of tasks (graphs.h), which it draws by --seed, one after another,
- * beside --burners busy processes, each on a CPU of its own. With --disk 1 they write to a file
- * beside the one that --truth names. Written down is what each task did, and when.
+ * graphs - runs --count graphs of tasks (graphs.h), drawn from --seed, one after another, beside
+ * --burners busy processes, each on a CPU of its own. With --disk 1 the graphs write to a file
+ * beside the one that --truth names. That file gets what each task did, and when.
  */
 #include "graphs.h"
 #include "truth.h"
@@ -27,10 +27,10 @@
 #define STACK_SIZE    65536
 
 static uint64_t count = 20, seed = 1, burners = 1, disk;
-static Graph *graph; /* the one that runs */
+static Graph *graph; /* the graph that is running */
 static int file = -1;
 static char block[BLOCK_SIZE] __attribute__((aligned(4096)));
-static char *stacks;	       /* of the tasks that are threads, by their numbers */
+static char *stacks;	       /* of the tasks that are threads, by task */
 static __thread int schedstat; /* of this thread */
 
 /* ---- what the kernel counts ---------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static void read_schedstat(int fd, uint64_t *ret_run_ns, uint64_t *ret_delay_ns)
 		    "schedstat");
 }
 
-/* For how long this thread has run or was ready to. What runs now is in its clock alone. */
+/* How long this thread has been running or runnable. Its clock alone includes the current run. */
 static uint64_t awake_ns(void)
 {
 	uint64_t run_ns, delay_ns;
@@ -60,8 +60,8 @@ static uint64_t awake_ns(void)
 }
 
 /*
- * The same of a task that is asleep, for this one: what its account has more when the wait is over
- * lies behind its waking.
+ * The same for a task that is asleep, read by this one: what is added to its account by the end of
+ * the wait comes after its wakeup.
  */
 static uint64_t awake_ns_of(uint32_t number)
 {
@@ -196,7 +196,7 @@ static void *run_thread(void *arg)
 	uint32_t number = (uint32_t)(uintptr_t)arg;
 
 	run_task(number);
-	/* The end of one of the pool would be one more event for those that wait for others. */
+	/* The end of a task of the pool would be another event for tasks that wait for others. */
 	while (graph->tasks[number].is_pool)
 		pause();
 	return NULL;
@@ -220,7 +220,7 @@ static void create_child(uint32_t number)
 		run_task(number);
 		_exit(0);
 	}
-	/* It writes the same number. */
+	/* The child stores the same value. */
 	graph->tasks[number].tid = pid;
 }
 
@@ -233,8 +233,8 @@ static void create_thread(pthread_t *thread, const pthread_attr_t *attributes,
 }
 
 /*
- * On a stack that is there already: a thread that maps or unmaps one and is preempted meanwhile
- * makes all wait that do the same, or fork.
+ * The stack is mapped already, because a thread that is preempted while it maps or unmaps one makes
+ * all threads wait that do the same, or fork.
  */
 static void create_task(uint32_t number)
 {
@@ -248,7 +248,7 @@ static void create_task(uint32_t number)
 	pthread_attr_destroy(&attributes);
 }
 
-/* Computes, and has a mutex for a moment now and then that tickers have, too. */
+/* Computes, and from time to time takes a mutex that tickers use as well. */
 static void compute(Op *op)
 {
 	for (uint32_t done_us = 0; done_us < op->arg; done_us += COMPUTE_US) {
@@ -263,7 +263,7 @@ static void compute(Op *op)
 	}
 }
 
-/* Whenever the thread comes to it, so that the sleep ends when it should. */
+/* The end is absolute, so that the sleep ends on time even if the thread comes to it late. */
 static void sleep_until(uint64_t ns)
 {
 	struct timespec end = {.tv_sec = (time_t)(ns / NSEC_PER_SEC),
@@ -307,8 +307,8 @@ static void do_op(Op *op)
 		break;
 	case OP_REAP:
 		/*
-		 * What is left of the process goes later: the kernel does that in the state of a
-		 * sleeper, and does not count a wait for the CPU then (sched_info_depart()).
+		 * The kernel frees the rest of the process later, in a sleeping state, in which it
+		 * does not count a wait for the CPU (sched_info_depart()).
 		 */
 		truth_check(waitid(P_PID, (id_t)other->tid, &(siginfo_t){}, WEXITED | WNOWAIT) == 0,
 			    "waitid");
@@ -410,7 +410,7 @@ static Graph *run_graph(uint64_t number)
 	return graph;
 }
 
-/* To wait for the end would make what the process still does then a part of the path. */
+/* A wait for the end would put what the process still does then on the path. */
 static void reap(pid_t pid)
 {
 	while (waitpid(pid, NULL, WNOHANG) == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * graphs.h - a graph of tasks: what each of its threads and processes does, and when it did it.
+ * graphs.h - a graph of tasks: what each of its threads and processes does, and when.
  *
  * A task is a list of operations. One task at a time has the token: it computes, sleeps, waits for
  * the disk, and passes the token to a task that waits for it. The token's way is the critical path
@@ -35,13 +35,15 @@ typedef struct Op {
 	OpKind kind;
 	uint32_t arg;
 	bool has_token; /* done by the task that has it */
-	/* What it was, by the task's own clocks. */
+	/* Measured by the task's own clocks: */
 	uint64_t from_ns, to_ns;
-	/* The time for which it ran or was ready to, by the kernel's account: before it, and in it.
+	/*
+	 * The time for which the task was running or runnable, by the kernel's account: before and
+	 * during the operation.
 	 */
 	uint64_t from_awake_ns, awake_ns;
-	uint64_t waiter_awake_ns;     /* of OP_GIVE: that of the taker up to then */
-	uint64_t locked_ns;	      /* of OP_COMPUTE: the time that it took to lock a mutex */
+	uint64_t waiter_awake_ns;     /* of OP_GIVE: the taker's, up to then */
+	uint64_t locked_ns;	      /* of OP_COMPUTE: the time that locking a mutex took */
 	uint64_t sleeps, preemptions; /* the kernel's counts of switches */
 } Op;
 
@@ -50,7 +52,7 @@ typedef enum ObjectKind {
 	OBJECT_CONDVAR,
 	OBJECT_EVENTFD,
 	OBJECT_PIPE,
-	OBJECT_MUTEX, /* the giver has it from the beginning */
+	OBJECT_MUTEX, /* the giver holds it from the beginning */
 	OBJECT_KINDS,
 } ObjectKind;
 
@@ -67,14 +69,14 @@ typedef struct Object {
 typedef struct Task {
 	Op ops[OPS_MAX];
 	uint32_t op_count;
-	bool is_pool;	  /* it is there before the token moves, and does not end */
-	bool is_busy;	  /* while the graph is planned: it waits for the task that is planned */
-	uint32_t creator; /* it waits for the end, if anything does */
+	bool is_pool;	  /* it exists before the token moves, and does not end */
+	bool is_busy;	  /* while the graph is planned: it waits for the task being planned */
+	uint32_t creator; /* the task that waits for the end, if any does */
 	pid_t tid;
 	pthread_t thread;
 	uint64_t begin_ns, end_ns;
 	uint64_t waiter_awake_ns; /* the creator's at the end, as Op::waiter_awake_ns */
-	uint64_t age_ns;	  /* at begin_ns, the time for which it ran or was ready to */
+	uint64_t age_ns;	  /* at begin_ns, the time for which it was running or runnable */
 	uint64_t sleeps;	  /* up to then */
 } Task;
 
@@ -88,13 +90,13 @@ typedef struct Graph {
 	uint64_t random;
 } Graph;
 
-/* Of the graph's tasks, TASK_RUN is the program's main thread, TASK_MAIN that of the graph. */
+/* TASK_RUN is the program's main thread, TASK_MAIN the graph's. */
 #define TASK_RUN  0
 #define TASK_MAIN 1
 
 uint32_t graph_random(uint64_t *state, uint32_t from, uint32_t to);
 
-/* Fills in the tasks' operations. disk: there is a file to write to. */
+/* Fills in the tasks' operations. disk: they may write to a file. */
 void graph_plan(Graph *graph, uint64_t seed, bool disk);
 
 #endif

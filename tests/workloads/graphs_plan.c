@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* graphs_plan.c - draws a graph of tasks by its seed. */
+/* graphs_plan.c - draws a graph of tasks from its seed. */
 #include "graphs.h"
 #include "truth.h"
 
@@ -9,7 +9,7 @@
 typedef struct Plan {
 	Graph *graph;
 	bool disk;
-	int64_t left_us; /* how long the graph is still to take */
+	int64_t left_us; /* the time that the graph may still take */
 } Plan;
 
 uint32_t graph_random(uint64_t *state, uint32_t from, uint32_t to)
@@ -35,7 +35,7 @@ static Op *add(Plan *plan, uint32_t task, OpKind kind, uint32_t arg)
 
 static void pass(Plan *plan, uint32_t from, uint32_t to)
 {
-	/* The giver of a mutex must have it before the other task wants it. */
+	/* The giver of a mutex must hold it before the other task locks it. */
 	bool has_all = to != TASK_RUN && (from == TASK_MAIN || plan->graph->tasks[from].is_pool);
 	uint32_t number = plan->graph->object_count++;
 
@@ -85,7 +85,7 @@ static void await_end(Plan *plan, uint32_t task, uint32_t ended, bool is_child)
 	add(plan, task, is_child ? OP_REAP : OP_JOIN, ended);
 }
 
-/* Another task does something, and this one waits for its end. */
+/* Another task does a piece, and this one waits for its end. */
 static void plan_call(Plan *plan, uint32_t task, int depth)
 {
 	bool as_child = draw(plan, 0, 1);
@@ -130,7 +130,7 @@ static uint32_t free_pool_task(Plan *plan)
 	return found;
 }
 
-/* Through one task of the pool or more, and back. */
+/* The token goes through one or more tasks of the pool, and back. */
 static void plan_round(Plan *plan, uint32_t task, int depth)
 {
 	uint32_t at = task, members[3], count = 0, wanted = draw(plan, 1, 3);
@@ -169,7 +169,7 @@ static void plan_block(Plan *plan, uint32_t task, int depth)
 	}
 }
 
-/* They begin when all of them have the mutexes that they pass on. */
+/* They begin when all of them hold the mutexes that they pass on. */
 static void plan_pool(Plan *plan)
 {
 	uint32_t first = plan->graph->task_count, end = first + draw(plan, 2, 4);

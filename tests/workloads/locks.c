@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * locks MS - a thread each that waits MS milliseconds for a mutex, for a condition variable, and to
- * join another thread, and is called so. Of POSIX alone, so that any C library may be under it.
+ * locks MS - one thread each waits MS milliseconds for a mutex, for a condition variable, and to
+ * join another thread, and has the name of its wait. It uses POSIX alone, so that any C library
+ * works.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mappings - three that want the lock of one process's mappings, mmap_lock. "holder" has it while
- * it forks, which takes long with --mb of memory; --forks times. "asker", a thread of the process,
- * asks what is in memory, and "reader", another process, for the first one's command line: both
- * want the lock to read, so that they sleep for it instead of spinning.
+ * mappings - three threads take the lock of one process's mappings, mmap_lock. "holder" holds it
+ * while it forks, which takes long with --mb of memory; --forks times. "asker", a thread of the
+ * process, calls mincore(), and "reader", in another process, reads the first one's command line.
+ * Both take the lock for reading, so that they sleep instead of spinning.
  */
 #include "truth.h"
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static uint64_t mb = 192, forks = 8;
 static atomic_bool done;
 static char *memory;
 
-/* Small pages, of which each has an entry that a fork copies. */
+/* Small pages, because a fork copies an entry for each page. */
 static void fill_memory(void)
 {
 	size_t size = mb << 20;

@@ -39,7 +39,7 @@ uint64_t truth_now(void);
 /* The calling thread's CPU time. */
 uint64_t truth_cpu(void);
 
-/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. */
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC. */
 uint64_t truth_realtime_offset(void);
 
 /* Begins the account of the calling thread and names it (15 characters). */

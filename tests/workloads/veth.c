@@ -32,7 +32,7 @@ static struct rtattr *end_of(Message *message)
 	return (struct rtattr *)((char *)message + NLMSG_ALIGN(message->head.nlmsg_len));
 }
 
-/* Returns the attribute; what is put behind it is inside once end_nest() is called. */
+/* Returns the attribute; what is appended before end_nest() is nested in it. */
 static struct rtattr *put(Message *message, uint16_t type, const void *data, size_t size)
 {
 	struct rtattr *attribute = end_of(message);
@@ -55,7 +55,7 @@ static void put_string(Message *message, uint16_t type, const char *text)
 	put(message, type, text, strlen(text) + 1);
 }
 
-/* The kernel's answer to the message: 0, or an error's number. */
+/* Returns the kernel's answer to the message: 0 or an error number. */
 static int ask(const Message *message)
 {
 	struct {
@@ -76,7 +76,7 @@ static int ask(const Message *message)
 	return error;
 }
 
-/* One end in this namespace, the other one in `other`. */
+/* Creates one end in this namespace, the other one in `other`. */
 static bool create_pair(int other)
 {
 	Message message = {
@@ -108,7 +108,7 @@ static struct sockaddr_in address_of(int end)
 	return address;
 }
 
-/* In this namespace: gives the end its address, and makes a socket with it. */
+/* In this namespace: sets the end's address, and creates a socket that is bound to it. */
 static int open_end(int end)
 {
 	struct sockaddr_in own = address_of(end), other = address_of(!end);
@@ -132,7 +132,7 @@ static int open_end(int end)
 	return fd;
 }
 
-/* Enters a new namespace; a descriptor of it, or -1. */
+/* Enters a new namespace; returns a descriptor of it, or -1. */
 static int enter_new(void)
 {
 	return unshare(CLONE_NEWNET) == 0 ? open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)

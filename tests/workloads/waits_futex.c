@@ -81,7 +81,7 @@ void release_shared(struct wait_state *state)
 #define PRIVATE	       FUTEX_PRIVATE_FLAG
 #define ANY	       0xffffffffUL
 
-/* Of these calls both wait while the word is SHARED, and are woken by the third. */
+/* Both calls wait while the word is SHARED; the third one wakes them. */
 bool set_up_futex2(struct wait_state *state)
 {
 	state->sync.word = SHARED;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What moves between descriptors without a copy, of which each has two; and a close that lingers.
- */
+/* Calls that move data between two descriptors without a copy, and a close that lingers. */
 #include "truth.h"
 #include "waits.h"
 #include <fcntl.h>
@@ -16,7 +15,7 @@ bool set_up_splice_from(struct wait_state *state)
 
 bool set_up_splice_to(struct wait_state *state)
 {
-	/* Of /dev/zero it is possible since 6.5. */
+	/* Splicing from /dev/zero is possible since 6.5. */
 	state->other = memfd_create("splice", MFD_CLOEXEC);
 	return state->other >= 0 && write(state->other, "x", 1) == 1 &&
 	       lseek(state->other, 0, SEEK_SET) == 0 && set_up_full_pipe(state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * wakers ROUNDS MS [FILE] - threads that sleep ROUNDS times for MS milliseconds or so each, while
- * loops in other processes ("burner") keep every CPU busy. What wakes each of them is known:
+ * loops in other processes ("burner") keep every CPU busy. The waker of each is known:
  *
  *   timeout    recv() from a socket that nothing is sent to, with a time limit: a timer of the
  *              kernel's timer wheel, in a soft interrupt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-// threads tells what one goroutine that is bound to its thread waits for, ROUNDS times MS
+// threads reports what one goroutine that is bound to its thread waits for, ROUNDS times MS
 // milliseconds each: for another goroutine, which sleeps meanwhile. Nothing else has any work.
 package main
 
@@ -24,16 +24,16 @@ func monotonicNs() int64 {
 	return now.Nano()
 }
 
-type told struct {
+type report struct {
 	Tid    int        `json:"tid"`
 	Offset int64      `json:"offset_ns"`
 	Slept  int64      `json:"slept_ns"`
 	Waits  [][2]int64 `json:"waits"`
 }
 
-func bound(answers, questions chan bool, rounds int, result chan told) {
+func bound(answers, questions chan bool, rounds int, result chan report) {
 	runtime.LockOSThread()
-	said := told{Tid: syscall.Gettid()}
+	said := report{Tid: syscall.Gettid()}
 	for i := 0; i < rounds; i++ {
 		questions <- true
 		begin := monotonicNs()
@@ -47,7 +47,7 @@ func bound(answers, questions chan bool, rounds int, result chan told) {
 func main() {
 	rounds, _ := strconv.Atoi(os.Args[2])
 	ms, _ := strconv.Atoi(os.Args[3])
-	answers, questions, result := make(chan bool), make(chan bool), make(chan told)
+	answers, questions, result := make(chan bool), make(chan bool), make(chan report)
 
 	runtime.GOMAXPROCS(4)
 	go bound(answers, questions, rounds, result)
