@@ -235,14 +235,14 @@ class Runner:
             self.passes("viewer.opens_all")
 
     def summary(self):
-        for name, why in zip(self.failed, self.whys):
-            print(f"failed: {name}: {why[-SUMMARY_COLUMNS:]}")
         self.times.print()
         print(f"# second tries of tests, for a time that was wrong: {sum(self.again.values())}"
               + "".join(f"; {name} {count}" for name, count in sorted(self.again.items())))
         print(f"# recordings made again, for time that was stolen or switches that were hidden: "
               f"{sum(harness.repeated.values())}"
               + "".join(f"; {name} {count}" for name, count in sorted(harness.repeated.items())))
+        for name, why in zip(self.failed, self.whys):
+            print(f"failed: {name}: {why[-SUMMARY_COLUMNS:]}")
         print(f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
         return 1 if self.failed or not self.passed else 0
 
