@@ -6,6 +6,7 @@
 #define WALLPROF_FAULT_BPF_H
 
 #include "inode.bpf.h"
+#include "user_side.bpf.h"
 
 /* The place of the task's number, which another task's may be in. */
 static __always_inline struct open_fault *fault_slot(struct task_struct *task)
@@ -13,27 +14,6 @@ static __always_inline struct open_fault *fault_slot(struct task_struct *task)
 	u32 key = task->pid & (OPEN_FAULTS - 1);
 
 	return bpf_map_lookup_elem(&open_faults, &key);
-}
-
-static __always_inline u8 memory_without_file(struct vm_area_struct *vma)
-{
-	struct mm_struct *mm = BPF_CORE_READ(vma, vm_mm);
-	u64 start = BPF_CORE_READ(vma, vm_start), end = BPF_CORE_READ(vma, vm_end);
-	u64 stack = BPF_CORE_READ(mm, start_stack);
-
-	/* As /proc/PID/maps tells them (fs/proc/task_mmu.c). */
-	if (start < BPF_CORE_READ(mm, brk) && end > BPF_CORE_READ(mm, start_brk))
-		return MEMORY_HEAP;
-	if ((start <= stack && end >= stack) || BPF_CORE_READ(vma, vm_flags) & VM_GROWSDOWN)
-		return MEMORY_STACK;
-	return MEMORY_ANONYMOUS;
-}
-
-static __always_inline u8 memory_of(struct vm_area_struct *vma)
-{
-	if (!BPF_CORE_READ(vma, vm_file))
-		return memory_without_file(vma);
-	return BPF_CORE_READ(vma, vm_flags) & VM_SHARED ? MEMORY_SHARED : MEMORY_FILE;
 }
 
 /* What is mapped there. */

@@ -5,8 +5,8 @@
 #ifndef WALLPROF_FUTEX_BPF_H
 #define WALLPROF_FUTEX_BPF_H
 
-#include "fault.bpf.h"
 #include "object.bpf.h"
+#include "user_side.bpf.h"
 
 struct looking {
 	u64 file;

@@ -8,6 +8,7 @@
 #include "stack.bpf.h"
 #include "stack_copy.bpf.h"
 #include "syscall.bpf.h"
+#include "user_side.bpf.h"
 
 static __always_inline u16 seq_of(struct task_struct *task)
 {

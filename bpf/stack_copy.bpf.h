@@ -6,7 +6,7 @@
 #ifndef WALLPROF_STACK_COPY_BPF_H
 #define WALLPROF_STACK_COPY_BPF_H
 
-#include "syscall.bpf.h"
+#include "wallprof.bpf.h"
 
 #define ENOSYS 38
 

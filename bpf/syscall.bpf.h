@@ -7,6 +7,7 @@
 #define WALLPROF_SYSCALL_BPF_H
 
 #include "fd.bpf.h"
+#include "user_side.bpf.h"
 
 struct syscall_facts {
 	u64 args[3];
@@ -25,16 +26,6 @@ struct pollfd {
 	short events;
 	short revents;
 };
-
-/* pt_regs::cs became 16 bits wide, in a union with FRED's flags, in 6.9. */
-static __always_inline u16 user_cs(struct pt_regs *regs)
-{
-	struct pt_regs___fred *fred = (void *)regs;
-
-	if (bpf_core_field_size(regs->cs) == sizeof(u16))
-		return BPF_CORE_READ(fred, cs);
-	return BPF_CORE_READ(regs, cs);
-}
 
 /* As a number, which bpf_probe_read_kernel gives and a plain load would not. */
 static __always_inline u64 files_of(struct task_struct *task)

@@ -7,8 +7,8 @@
  */
 #include "unwind.bpf.h"
 #include "stack_copy.bpf.h"
-#include "syscall.bpf.h"
 #include "unwind_process.bpf.h"
+#include "user_side.bpf.h"
 
 /* ---- the tables ---------------------------------------------------------------- */
 
