@@ -9,7 +9,7 @@
 
 #include "elf_file.h"
 #include "jit_files.h"
-#include "loss.h"
+#include "record_sink.h"
 #include "space.h"
 #include <sys/stat.h>
 #include <sys/types.h>

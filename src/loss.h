@@ -8,12 +8,11 @@
 #ifndef WALLPROF_LOSS_H
 #define WALLPROF_LOSS_H
 
+#include "record_sink.h"
 #include "shared.h"
 #include <stddef.h>
 
 typedef struct LossMeter LossMeter;
-
-typedef int (*RecordSink)(void *user, const struct record *record);
 
 LossMeter *loss_meter_new(struct cpu_account *accounts, size_t cpu_count);
 void loss_meter_free(LossMeter *meter);

@@ -11,7 +11,7 @@
 #define WALLPROF_SOURCES_H
 
 #include "launch.h"
-#include "loss.h"
+#include "record_sink.h"
 #include <sys/stat.h>
 
 #define SOURCES_BUDGET	 (20u << 20) /* bytes of text in all */

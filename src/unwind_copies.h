@@ -6,7 +6,7 @@
 #ifndef WALLPROF_UNWIND_COPIES_H
 #define WALLPROF_UNWIND_COPIES_H
 
-#include "loss.h"
+#include "record_sink.h"
 #include "unwind_images.h"
 #include "unwind_tables.h"
 
