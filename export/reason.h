@@ -253,6 +253,18 @@ typedef struct ReasonFacts {
 /* In a system call, but a 32-bit one, whose number says nothing here. */
 #define SYSCALL_UNKNOWN (-2)
 
+/* What kind of interrupt ended a wait, by the functions of the kernel that it ran. */
+enum interrupt_source {
+	INTERRUPT_UNKNOWN = 0,
+	INTERRUPT_TIMER,
+	INTERRUPT_NETWORK,
+	INTERRUPT_BLOCK, /* a request to a block device completed */
+	INTERRUPT_IPI,	 /* another CPU asked for it */
+	INTERRUPT_RCU,
+	INTERRUPT_DEVICE, /* another device */
+	INTERRUPT_SOURCES
+};
+
 /* How the kernel has a thread sleep (include/linux/sched.h: TASK_…), by what tools show of it. */
 enum sleep_state {
 	SLEEP_INTERRUPTIBLE,   /* S */

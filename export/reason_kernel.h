@@ -9,7 +9,7 @@
 #ifndef WALLPROF_REASON_KERNEL_H
 #define WALLPROF_REASON_KERNEL_H
 
-#include "timeline.h"
+#include "reason.h"
 #include <stddef.h>
 
 /* What a function says of why a thread sleeps in it. */

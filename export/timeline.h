@@ -122,18 +122,6 @@ typedef struct ObjectWait {
 	uint32_t object;   /* Timeline::objects */
 } ObjectWait;
 
-/* What kind of interrupt ended a wait, by the functions of the kernel that it ran. */
-enum interrupt_source {
-	INTERRUPT_UNKNOWN = 0,
-	INTERRUPT_TIMER,
-	INTERRUPT_NETWORK,
-	INTERRUPT_BLOCK, /* a request to a block device completed */
-	INTERRUPT_IPI,	 /* another CPU asked for it */
-	INTERRUPT_RCU,
-	INTERRUPT_DEVICE, /* another device */
-	INTERRUPT_SOURCES
-};
-
 /* From where a wait was ended; of waits that were long enough for that to be recorded. */
 typedef struct WakerStack {
 	uint64_t start_ns; /* of the wait */
