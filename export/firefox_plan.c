@@ -41,85 +41,14 @@ uint64_t wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 	return duration / step + (duration % step > 0);
 }
 
-/* The ticks inside [start, end): *ret_first to the one returned, from where to go on. */
-static size_t ticks_inside(const Thread *thread, size_t tick, uint64_t start, uint64_t end,
-			   size_t *ret_first)
-{
-	while (tick < thread->ticks.count && thread->ticks.items[tick].ns < start)
-		tick++;
-	*ret_first = tick;
-	while (tick < thread->ticks.count && thread->ticks.items[tick].ns >= start &&
-	       thread->ticks.items[tick].ns < end)
-		tick++;
-	return tick;
-}
-
-Pieces pieces_begin(const Thread *thread, const struct TickEnd *tick_end, size_t tick, size_t i)
-{
-	Pieces pieces = {.start = thread->intervals.items[i].start_ns,
-			 .end = interval_end(thread, i),
-			 .ticks = thread->ticks.items};
-
-	pieces.ticks_end = ticks_inside(thread, tick, pieces.start, pieces.end, &pieces.tick);
-	if (tick_end->last_tick != SIZE_MAX)
-		pieces.rest = &pieces.ticks[MIN(pieces.ticks_end, tick_end->last_tick)];
-	return pieces;
-}
-
-/* Ticks of one stretch are painted alike. */
-static bool is_alike(const Tick *a, const Tick *b)
-{
-	return a->user_mode == b->user_mode && a->recording == b->recording;
-}
-
-bool pieces_next(Pieces *pieces, Piece *ret_piece)
-{
-	Piece piece = {.start = pieces->start,
-		       .end = pieces->end,
-		       .first = pieces->tick,
-		       .last = pieces->tick,
-		       .rest = pieces->rest};
-	const Tick *mode =
-		piece.first < pieces->ticks_end ? &pieces->ticks[piece.first] : piece.rest;
-
-	if (pieces->start >= pieces->end)
-		return false;
-	while (piece.last < pieces->ticks_end && is_alike(&pieces->ticks[piece.last], mode))
-		piece.last++;
-	if (piece.last < pieces->ticks_end || (mode && !is_alike(mode, piece.rest)))
-		piece.end = MAX(pieces->ticks[piece.last - 1].ns, piece.start);
-	pieces->tick = piece.last;
-	pieces->start = piece.end;
-	*ret_piece = piece;
-	return true;
-}
-
 /* ---- the plan --------------------------------------------------------------- */
-
-static struct TickEnd find_tick_end(const Thread *thread)
-{
-	struct TickEnd found = {.last_tick = SIZE_MAX};
-	size_t tick = 0, first;
-
-	for (size_t i = 0; i < thread->intervals.count; i++) {
-		uint64_t start = thread->intervals.items[i].start_ns, end = interval_end(thread, i);
-
-		if (thread->intervals.items[i].state != STATE_RUNNING || end <= start)
-			continue;
-		found.running_ns += end - start;
-		tick = ticks_inside(thread, tick, start, end, &first);
-		if (tick > first)
-			found.last_tick = tick - 1;
-	}
-	return found;
-}
 
 void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns)
 {
 	*plan = (RowPlan){.step_ns = step_ns};
 	plan->tick_ends = xcalloc(timeline_strips(timeline), sizeof(*plan->tick_ends));
 	for (size_t i = 0; i < timeline_strips(timeline); i++)
-		plan->tick_ends[i] = find_tick_end(timeline_strip(timeline, i));
+		plan->tick_ends[i] = tick_end_of(timeline_strip(timeline, i));
 }
 
 void row_plan_free(RowPlan *plan)

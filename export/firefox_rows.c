@@ -52,7 +52,7 @@ typedef struct Walk {
 	Tables *tables;
 	const Timeline *timeline;
 	const RowPlan *plan;
-	const struct TickEnd *tick_end;
+	const TickEnd *tick_end;
 	const Thread *thread;
 	RowVisitor visit;
 	void *user;

@@ -9,6 +9,7 @@
 #define WALLPROF_FIREFOX_ROWS_H
 
 #include "tables.h"
+#include "weights.h"
 
 typedef struct Row {
 	uint64_t ns; /* CLOCK_MONOTONIC; never falls within a thread */
@@ -31,12 +32,7 @@ typedef struct RowPlan {
 	uint64_t rows;		    /* estimated; exact if nothing is folded */
 	uint64_t folded, folded_ns; /* intervals */
 	uint32_t left_out;	    /* states (1 << enum thread_state) that weigh nothing */
-	/* Per thread: the last tick that lies in a running interval (SIZE_MAX: none) and the
-	 * running time. A tick's weight is the running time since the one before. */
-	struct TickEnd {
-		size_t last_tick;
-		uint64_t running_ns;
-	} * tick_ends;
+	TickEnd *tick_ends;	    /* of each thread */
 } RowPlan;
 
 /* step_ns 0: only the rows at the ends of a wait. */
