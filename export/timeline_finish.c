@@ -3,7 +3,6 @@
  * From lives to the timeline's threads and processes: where each ends, which of
  * them lie in the window, who belongs to whom.
  */
-#include "cpu_users.h"
 #include "timeline_private.h"
 
 static const Life *command_life(const TimelineBuilder *builder)
@@ -352,7 +351,6 @@ void finish_timeline(TimelineBuilder *builder)
 	move_processes(builder, numbers);
 	set_command_thread(builder->timeline);
 	cpus_finish(builder->timeline);
-	cpu_users_index(builder->timeline);
 	losses_finish(builder->timeline);
 	requests_finish(builder->timeline);
 	objects_finish(builder->timeline);

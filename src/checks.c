@@ -160,7 +160,7 @@ static void print_hook(void *user, const Probe *probe)
 }
 
 /* As a recording starts them: all in one object, with its maps. Returns whether that works. */
-static bool start_all(const Options *options)
+static bool start_all(const RecordOptions *options)
 {
 	ProgramsOptions wanted = {.ring_size = options->ring_size,
 				  .unwind_memory = options->unwind_memory,
@@ -234,7 +234,7 @@ static bool programs_may_load(const Check checks[CHECK_COUNT])
 	return !privileges_in_user_namespace();
 }
 
-int doctor_run(const Options *options)
+int doctor_run(const RecordOptions *options)
 {
 	Check checks[CHECK_COUNT];
 	struct utsname uts;

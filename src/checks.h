@@ -6,7 +6,7 @@
 #ifndef WALLPROF_CHECKS_H
 #define WALLPROF_CHECKS_H
 
-#include "options.h"
+#include "record_options.h"
 
 /*
  * Returns 0 if recording can be tried. Otherwise logs, one line each, what is missing
@@ -18,6 +18,6 @@ int check_recording_allowed(void);
  * Prints what this kernel and these privileges allow, hook by hook; starts what a recording with
  * these options starts. Returns 0 if recording can work.
  */
-int doctor_run(const Options *options);
+int doctor_run(const RecordOptions *options);
 
 #endif

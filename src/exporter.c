@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "exporter.h"
+#include "analysis.h"
 #include "as_invoker.h"
 #include "capture.h"
 #include "chrome.h"
-#include "critical_path.h"
 #include "firefox.h"
-#include "futexes.h"
-#include "idle.h"
 #include "interrupt.h"
 #include "output.h"
-#include "recording.h"
 #include "remedy.h"
 #include "report.h"
 #include "sources.h"
 #include "symbols.h"
-#include "wait_reasons.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool wants_sources(const Options *options)
-{
-	return !options->no_source && options->verb != VERB_REPORT;
-}
-
-static int read_all(CaptureReader *reader, const Options *options, Loaded *loaded,
+static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *loaded,
 		    bool *ret_has_symbols)
 {
 	TimelineBuilder *builder = timeline_builder_new();
@@ -46,7 +37,7 @@ static int read_all(CaptureReader *reader, const Options *options, Loaded *loade
 		if (record->kind == REC_END && record->flags & END_SYMBOLS)
 			*ret_has_symbols = true;
 		timeline_builder_add(builder, record);
-		if (wants_sources(options) || record->kind != REC_SOURCE)
+		if (!options->no_source || record->kind != REC_SOURCE)
 			frames_add(loaded->frames, record);
 	}
 	loaded->timeline = timeline_builder_finish(builder);
@@ -75,11 +66,11 @@ static bool is_this_boot(const Timeline *timeline)
 	return recorded && *boot_id && !strcmp(recorded, boot_id);
 }
 
-static int resolve_late(CaptureReader *reader, const Options *options, const Invoker *invoker,
+static int resolve_late(CaptureReader *reader, const LoadOptions *options, const Invoker *invoker,
 			Loaded *loaded)
 {
 	SourcesOptions reading = {.invoker = invoker};
-	Sources *sources = wants_sources(options) ? sources_new(&reading) : NULL;
+	Sources *sources = !options->no_source ? sources_new(&reading) : NULL;
 	AsInvoker as;
 	SymbolsSink sink = {
 		.open = symbols_open_by_path,
@@ -129,7 +120,8 @@ static void tell_damage(const char *capture_path, const CaptureReader *reader)
 
 /* Neither a name that was misspelt nor a recorder that was killed at once is answered with nothing.
  */
-static int check_found(const Timeline *timeline, const Options *options, const char *capture_path)
+static int check_found(const Timeline *timeline, const LoadOptions *options,
+		       const char *capture_path)
 {
 	bool part = options->from_ns || options->to_ns || options->processes || options->threads;
 
@@ -143,21 +135,16 @@ static int check_found(const Timeline *timeline, const Options *options, const c
 	return -ESRCH;
 }
 
-static int find_path(Timeline *timeline, pid_t tid)
+static int analyse(Loaded *loaded, pid_t critical_tid)
 {
-	uint32_t thread = critical_path_thread(timeline, tid);
+	int error = analysis_run(loaded->timeline, loaded->frames, critical_tid);
 
-	if (tid != 0 && thread == THREAD_NONE) {
-		log_error("there is no thread %d in this recording", tid);
-		return -ESRCH;
-	}
-	critical_path_find(timeline, thread);
-	if (tid == 0)
-		critical_path_drop_service(timeline);
-	return 0;
+	if (error == -ESRCH)
+		log_error("there is no thread %d in this recording", critical_tid);
+	return error;
 }
 
-int exporter_load(const char *capture_path, const Options *options, const Invoker *invoker,
+int exporter_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
 		  Loaded *ret_loaded)
 {
 	const char *message = NULL;
@@ -179,16 +166,9 @@ int exporter_load(const char *capture_path, const Options *options, const Invoke
 	if (error) {
 		log_error("reading %s failed: %s", capture_path, error_text(error));
 	} else {
-		wait_reasons_by_stack(ret_loaded->timeline, ret_loaded->frames);
-		recording_find(ret_loaded->timeline, ret_loaded->frames);
-		objects_name_users(ret_loaded->timeline);
-		futexes_name(ret_loaded->timeline, ret_loaded->frames);
-		objects_find_alike(&ret_loaded->timeline->objects);
 		error = check_found(ret_loaded->timeline, options, capture_path);
 		if (!error)
-			error = find_path(ret_loaded->timeline, options->critical_tid);
-		if (!error)
-			idle_find(ret_loaded->timeline);
+			error = analyse(ret_loaded, options->critical_tid);
 	}
 	capture_reader_free(reader);
 	if (error)
@@ -205,7 +185,7 @@ void exporter_unload(Loaded *loaded)
 	*loaded = (Loaded){};
 }
 
-static int write_format(Output *output, const Loaded *loaded, const Options *options)
+static int write_format(Output *output, const Loaded *loaded, const ExportOptions *options)
 {
 	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph, .left_out = options->left_out};
 	ChromeOptions chrome = {.left_out = options->left_out};
@@ -215,18 +195,18 @@ static int write_format(Output *output, const Loaded *loaded, const Options *opt
 	return firefox_write(output, loaded->timeline, loaded->frames, &firefox);
 }
 
-static int write_summary(Output *output, const Loaded *loaded, const Options *options)
+static int write_summary(Output *output, const Loaded *loaded, const ExportOptions *options)
 {
 	(void)options;
 	report_json(output, loaded->timeline, loaded->frames, /* function= */ NULL);
 	return 0;
 }
 
-typedef int (*Write)(Output *output, const Loaded *loaded, const Options *options);
+typedef int (*Write)(Output *output, const Loaded *loaded, const ExportOptions *options);
 
 /* path: NULL for stdout. remedy: the end of the message if writing fails. */
-static int write_file(const char *path, Write write, const Loaded *loaded, const Options *options,
-		      const char *remedy, const Invoker *invoker)
+static int write_file(const char *path, Write write, const Loaded *loaded,
+		      const ExportOptions *options, const char *remedy, const Invoker *invoker)
 {
 	Output *output;
 	int error = path ? output_open(path, options->compression, invoker, &output) : 0;
@@ -250,7 +230,7 @@ static int write_file(const char *path, Write write, const Loaded *loaded, const
 	return error;
 }
 
-int exporter_write(const Loaded *loaded, const Options *options, const char *capture_path,
+int exporter_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
 		   const char *output_path, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_export(capture_path);
@@ -258,8 +238,8 @@ int exporter_write(const Loaded *loaded, const Options *options, const char *cap
 	return write_file(output_path, write_format, loaded, options, remedy, invoker);
 }
 
-int exporter_write_summary(const Loaded *loaded, const Options *options, const char *capture_path,
-			   const Invoker *invoker)
+int exporter_write_summary(const Loaded *loaded, const ExportOptions *options,
+			   const char *capture_path, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_summary(capture_path);
 

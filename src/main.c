@@ -71,7 +71,7 @@ static bool is_same_file(const char *path, const char *other)
 /* Each file that is written is another one, and not the capture. */
 static int check_distinct(const Options *options, const char *capture)
 {
-	const char *summary = options->json_summary;
+	const char *summary = options->export.json_summary;
 	const char *output = options_to_stdout(options) ? NULL : options->output;
 	const char *written[] = {output, summary};
 
@@ -92,8 +92,8 @@ static int check_outputs(const Options *options, const char *capture)
 {
 	int error = options_to_stdout(options) ? 0 : check_output(options->output);
 
-	if (!error && options->json_summary)
-		error = check_output(options->json_summary);
+	if (!error && options->export.json_summary)
+		error = check_output(options->export.json_summary);
 	return error ? error : check_distinct(options, capture);
 }
 
@@ -173,11 +173,11 @@ static int record_only(const Options *options, const Invoker *invoker)
 
 	if (error)
 		return EXIT_WALLPROF_FAILED;
-	error = record_run(options, invoker, options->output, &result);
+	error = record_run(&options->record, invoker, options->output, &result);
 	if (error && !result.started)
 		return status_of_failure(&result);
 	interrupt_release();
-	if (!error && !options->command && !print_path(options->output))
+	if (!error && !options->record.command && !print_path(options->output))
 		error = -EIO;
 	end_with_command(&result);
 	return exit_status(&result, error);
@@ -187,17 +187,17 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			  bool summary)
 {
 	Loaded loaded;
-	int error = exporter_load(capture, options, invoker, &loaded);
+	int error = exporter_load(capture, &options->load, invoker, &loaded);
 
 	if (error)
 		return error;
-	error = exporter_write(&loaded, options, capture,
+	error = exporter_write(&loaded, &options->export, capture,
 			       options_to_stdout(options) ? NULL : options->output, invoker);
-	if (!error && options->json_summary)
-		error = exporter_write_summary(&loaded, options, capture, invoker);
+	if (!error && options->export.json_summary)
+		error = exporter_write_summary(&loaded, &options->export, capture, invoker);
 	if (!error && summary && log_level >= LOG_NORMAL)
 		report_summary(stderr, loaded.timeline, loaded.frames, options->output,
-			       options->format == FORMAT_CHROME);
+			       options->export.format == FORMAT_CHROME);
 	exporter_unload(&loaded);
 	return error;
 }
@@ -210,7 +210,7 @@ static int profile(const Options *options, const Invoker *invoker)
 
 	if (error)
 		return EXIT_WALLPROF_FAILED;
-	error = record_run(options, invoker, capture, &result);
+	error = record_run(&options->record, invoker, capture, &result);
 	if (!result.started)
 		return status_of_failure(&result);
 	/* A recording that a full disk cut short is still worth seeing. */
@@ -221,7 +221,7 @@ static int profile(const Options *options, const Invoker *invoker)
 	}
 	if (!options->keep_capture && !error)
 		unlink(capture);
-	if (!options->command && !print_path(options->output))
+	if (!options->record.command && !print_path(options->output))
 		error = -EIO;
 	end_with_command(&result);
 	return exit_status(&result, error);
@@ -239,25 +239,27 @@ static int export_only(const Options *options, const Invoker *invoker)
 
 static int report(const Options *options, const Invoker *invoker)
 {
+	LoadOptions load = options->load;
 	bool found = true;
 	Loaded loaded;
 	int error = 0;
 
-	if (options->function && options->critical_path) {
+	load.no_source = true; /* no report shows any */
+	if (options->report.function && options->report.critical_path) {
 		log_error("--function and --critical-path are two reports");
 		return EXIT_WALLPROF_FAILED;
 	}
-	if (exporter_load(options->input, options, invoker, &loaded))
+	if (exporter_load(options->input, &load, invoker, &loaded))
 		return EXIT_FAILURE;
-	if (options->json) {
+	if (options->report.json) {
 		Output *output = output_for_stream(stdout);
 
-		report_json(output, loaded.timeline, loaded.frames, options->function);
+		report_json(output, loaded.timeline, loaded.frames, options->report.function);
 		error = output_close(output);
-	} else if (options->function) {
+	} else if (options->report.function) {
 		found = report_function_print(stdout, loaded.timeline, loaded.frames,
-					      options->function);
-	} else if (options->critical_path) {
+					      options->report.function);
+	} else if (options->report.critical_path) {
 		report_path_print(stdout, loaded.timeline, loaded.frames);
 	} else {
 		report_print(stdout, loaded.timeline, loaded.frames);
@@ -269,7 +271,7 @@ static int report(const Options *options, const Invoker *invoker)
 		return EXIT_FAILURE;
 	}
 	if (!found) {
-		log_error("no waits under a function named %s", options->function);
+		log_error("no waits under a function named %s", options->report.function);
 		return EXIT_FAILURE;
 	}
 	return EXIT_SUCCESS;
@@ -280,7 +282,7 @@ static bool takes_rights(const Options *options)
 	uint64_t pid;
 
 	if (options->verb == VERB_DOCTOR)
-		return !options->unwind || parse_u64(options->unwind, &pid) == 0;
+		return !options->doctor.unwind || parse_u64(options->doctor.unwind, &pid) == 0;
 	return options->verb == VERB_PROFILE || options->verb == VERB_RECORD;
 }
 
@@ -311,10 +313,12 @@ int main(int argc, char **argv)
 		status = flush_stdout(report(&options, &invoker));
 		break;
 	case VERB_OPEN:
-		status = open_run(&options, &invoker) ? EXIT_FAILURE : EXIT_SUCCESS;
+		status = open_run(options.input, &options.open, &invoker) ? EXIT_FAILURE
+									  : EXIT_SUCCESS;
 		break;
 	case VERB_DOCTOR:
-		status = (options.unwind ? doctor_unwind(options.unwind) : doctor_run(&options))
+		status = (options.doctor.unwind ? doctor_unwind(options.doctor.unwind)
+						: doctor_run(&options.record))
 				 ? EXIT_FAILURE
 				 : EXIT_SUCCESS;
 		status = flush_stdout(status);
@@ -332,7 +336,7 @@ int main(int argc, char **argv)
 		status = flush_stdout(EXIT_SUCCESS);
 		break;
 	}
-	free(options.pids);
-	free(options.tids);
+	free(options.record.pids);
+	free(options.record.tids);
 	return status;
 }

@@ -100,7 +100,7 @@ static void put_numbers(MetaSink *sink, const char *key, const pid_t *numbers, s
 
 static void put_targets(MetaSink *sink, const MetadataFacts *facts)
 {
-	const Options *options = facts->options;
+	const RecordOptions *options = facts->options;
 
 	if (options->command) {
 		_cleanup_free_ char *command = join_command(options->command);
@@ -150,7 +150,7 @@ int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
 	static const char *const kernel_stacks[] = {"none", "blocked", "all"};
 	static const char *const user_stacks[] = {"none", "fp", "dwarf"};
 	static const char *const fault_sources[] = {"off", "fentry", "events"};
-	const Options *options = facts->options;
+	const RecordOptions *options = facts->options;
 	MetaSink meta = {.sink = sink, .user = user};
 
 	put(&meta, "version", "%s", WALLPROF_VERSION);

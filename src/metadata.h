@@ -8,10 +8,10 @@
 
 #include "fault_hooks.h"
 #include "loss.h"
-#include "options.h"
+#include "record_options.h"
 
 typedef struct MetadataFacts {
-	const Options *options;
+	const RecordOptions *options;
 	pid_t command_pid;	    /* 0 = attached */
 	const char *hooks;	    /* programs_hooks() */
 	const char *waking_context; /* programs_waking_context() */

@@ -212,7 +212,7 @@ static void free_profile(Profile *profile)
 	free(profile->name);
 }
 
-static int start(const Options *options, const Profile *profile, Server **ret_server)
+static int start(const OpenOptions *options, const Profile *profile, Server **ret_server)
 {
 	bool local = options->viewer && is_folder(options->viewer);
 	ServerOptions serving = {
@@ -258,7 +258,7 @@ static int print_url(const char *url)
 	return error;
 }
 
-static int show(const Options *options, const Profile *profile, int signal_fd)
+static int show(const char *path, const OpenOptions *options, const Profile *profile, int signal_fd)
 {
 	_cleanup_free_ char *url = NULL;
 	pid_t browser = -1;
@@ -272,7 +272,7 @@ static int show(const Options *options, const Profile *profile, int signal_fd)
 	if (!error) {
 		if (!options->no_browser && has_browser())
 			browser = start_browser(url);
-		log_info("serving %s until Ctrl-C", options->input);
+		log_info("serving %s until Ctrl-C", path);
 		error = serve(server, signal_fd, options->silence_ns, browser);
 	}
 	server_stop(server);
@@ -288,7 +288,7 @@ static int check_proc(void)
 	return -ENOENT;
 }
 
-int open_run(const Options *options, const Invoker *invoker)
+int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
 	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
 	_cleanup_close_ int signal_fd = -1;
@@ -299,7 +299,7 @@ int open_run(const Options *options, const Invoker *invoker)
 	if (!error)
 		error = check_proc();
 	if (!error)
-		error = find_profile(options->input, &profile);
+		error = find_profile(path, &profile);
 	if (error)
 		return error;
 	interrupt_begin();
@@ -308,5 +308,5 @@ int open_run(const Options *options, const Invoker *invoker)
 		log_error("setting up signals failed: %s", strerror(-signal_fd));
 		return signal_fd;
 	}
-	return show(options, &profile, signal_fd);
+	return show(path, options, &profile, signal_fd);
 }

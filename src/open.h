@@ -9,10 +9,10 @@
 #include "options.h"
 
 /*
- * Serves options->input until a signal comes, or nobody has asked for anything for so long. Prints
- * the viewer's URL, and starts a browser if there is a desktop. Returns 0 or a negative errno after
- * saying why.
+ * Serves the profile at path until a signal comes, or nobody has asked for anything for so long.
+ * Prints the viewer's URL, and starts a browser if there is a desktop. Returns 0 or a negative
+ * errno after saying why.
  */
-int open_run(const Options *options, const Invoker *invoker);
+int open_run(const char *path, const OpenOptions *options, const Invoker *invoker);
 
 #endif

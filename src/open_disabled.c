@@ -4,11 +4,11 @@
 #include "util.h"
 #include <errno.h>
 
-int open_run(const Options *options, const Invoker *invoker)
+int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
 	(void)invoker;
 	log_error("opening %s failed: this wallprof was built without libmicrohttpd, jansson or "
 		  "capstone; open https://profiler.firefox.com and drop the file there",
-		  options->input);
+		  path);
 	return -EOPNOTSUPP;
 }

@@ -29,9 +29,9 @@ static int take_output(const char *text, Options *options)
 static int take_format(const char *text, Options *options)
 {
 	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
-		options->format = FORMAT_FIREFOX;
+		options->export.format = FORMAT_FIREFOX;
 	else if (!strcmp(text, "chrome"))
-		options->format = FORMAT_CHROME;
+		options->export.format = FORMAT_CHROME;
 	else
 		return bad("format", text, "expected firefox (also called gecko) or chrome");
 	return 0;
@@ -43,7 +43,7 @@ static int take_frequency(const char *text, Options *options)
 
 	if (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000)
 		return bad("frequency", text, "expected 1 to 100000 samples a second");
-	options->frequency = frequency;
+	options->record.frequency = frequency;
 	return 0;
 }
 
@@ -66,27 +66,27 @@ static int take_numbers(const char *text, pid_t **numbers, size_t *count)
 
 static int take_pids(const char *text, Options *options)
 {
-	if (take_numbers(text, &options->pids, &options->pid_count))
+	if (take_numbers(text, &options->record.pids, &options->record.pid_count))
 		return bad("pid", text, "expected process numbers separated by commas");
 	return 0;
 }
 
 static int take_tids(const char *text, Options *options)
 {
-	if (take_numbers(text, &options->tids, &options->tid_count))
+	if (take_numbers(text, &options->record.tids, &options->record.tid_count))
 		return bad("tid", text, "expected thread numbers separated by commas");
 	return 0;
 }
 
 static int take_cgroup(const char *text, Options *options)
 {
-	options->cgroup = text;
+	options->record.cgroup = text;
 	return *text ? 0 : bad("cgroup", text, "expected a cgroup");
 }
 
 static int take_duration(const char *text, Options *options)
 {
-	if (parse_duration(text, &options->duration_ns) || !options->duration_ns)
+	if (parse_duration(text, &options->record.duration_ns) || !options->record.duration_ns)
 		return bad("duration", text, "expected a time such as 10, 10s or 500ms");
 	return 0;
 }
@@ -94,15 +94,15 @@ static int take_duration(const char *text, Options *options)
 static int take_delay(const char *text, Options *options)
 {
 	if (!strcmp(text, "signal"))
-		options->delay_ns = DELAY_SIGNAL;
-	else if (strcmp(text, "0") != 0 && parse_duration(text, &options->delay_ns))
+		options->record.delay_ns = DELAY_SIGNAL;
+	else if (strcmp(text, "0") != 0 && parse_duration(text, &options->record.delay_ns))
 		return bad("delay", text, "expected a time such as 500ms, or signal");
 	return 0;
 }
 
 static int take_flight(const char *text, Options *options)
 {
-	if (parse_duration(text, &options->flight_ns) || !options->flight_ns)
+	if (parse_duration(text, &options->record.flight_ns) || !options->record.flight_ns)
 		return bad("flight-recorder", text, "expected a time such as 30s");
 	return 0;
 }
@@ -126,11 +126,11 @@ static int take_verbose(const char *text, Options *options)
 static int take_kernel_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "all"))
-		options->kernel_stacks = KERNEL_STACKS_ALL;
+		options->record.kernel_stacks = KERNEL_STACKS_ALL;
 	else if (!strcmp(text, "blocked"))
-		options->kernel_stacks = KERNEL_STACKS_BLOCKED;
+		options->record.kernel_stacks = KERNEL_STACKS_BLOCKED;
 	else if (!strcmp(text, "none"))
-		options->kernel_stacks = KERNEL_STACKS_NONE;
+		options->record.kernel_stacks = KERNEL_STACKS_NONE;
 	else
 		return bad("kernel-stacks", text, "expected all, blocked or none");
 	return 0;
@@ -139,11 +139,11 @@ static int take_kernel_stacks(const char *text, Options *options)
 static int take_user_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "dwarf"))
-		options->user_stacks = USER_STACKS_TABLES;
+		options->record.user_stacks = USER_STACKS_TABLES;
 	else if (!strcmp(text, "fp"))
-		options->user_stacks = USER_STACKS_FRAME_POINTERS;
+		options->record.user_stacks = USER_STACKS_FRAME_POINTERS;
 	else if (!strcmp(text, "none"))
-		options->user_stacks = USER_STACKS_NONE;
+		options->record.user_stacks = USER_STACKS_NONE;
 	else
 		return bad("stacks", text, "expected dwarf, fp or none");
 	return 0;
@@ -157,12 +157,12 @@ static int take_fault_source(const char *text, Options *options)
 		[FAULT_SOURCE_EVENTS] = "events",
 	};
 
-	options->best_fault_source = !strcmp(text, "auto");
-	if (options->best_fault_source)
+	options->record.best_fault_source = !strcmp(text, "auto");
+	if (options->record.best_fault_source)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
 		if (!strcmp(text, sources[i])) {
-			options->fault_source = i;
+			options->record.fault_source = i;
 			return 0;
 		}
 	}
@@ -172,8 +172,8 @@ static int take_fault_source(const char *text, Options *options)
 static int take_fault_threshold(const char *text, Options *options)
 {
 	if (!strcmp(text, "0"))
-		options->fault_threshold_ns = 0;
-	else if (parse_duration(text, &options->fault_threshold_ns))
+		options->record.fault_threshold_ns = 0;
+	else if (parse_duration(text, &options->record.fault_threshold_ns))
 		return bad("fault-threshold", text, "expected a time such as 20us, or 0");
 	return 0;
 }
@@ -181,10 +181,10 @@ static int take_fault_threshold(const char *text, Options *options)
 static int take_waker_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "off"))
-		options->waker_threshold_ns = WAKER_THRESHOLD_NONE;
+		options->record.waker_threshold_ns = WAKER_THRESHOLD_NONE;
 	else if (!strcmp(text, "0"))
-		options->waker_threshold_ns = 0;
-	else if (parse_duration(text, &options->waker_threshold_ns))
+		options->record.waker_threshold_ns = 0;
+	else if (parse_duration(text, &options->record.waker_threshold_ns))
 		return bad("waker-stacks", text, "expected a time such as 100us, 0 or off");
 	return 0;
 }
@@ -196,10 +196,10 @@ static int take_unwind_memory(const char *text, Options *options)
 
 	if (parse_size(text, &size) || size < UNWIND_MEMORY_MIN || size > UNWIND_MEMORY_MAX)
 		return bad("unwind-memory", text, "expected 8M to 512M, such as 64M");
-	options->unwind_memory = size - size % UNWIND_MEMORY_MIN;
-	if (options->unwind_memory != size)
+	options->record.unwind_memory = size - size % UNWIND_MEMORY_MIN;
+	if (options->record.unwind_memory != size)
 		log_verbose("--unwind-memory %s is rounded down to %llu bytes", text,
-			    (unsigned long long)options->unwind_memory);
+			    (unsigned long long)options->record.unwind_memory);
 	return 0;
 }
 
@@ -215,19 +215,19 @@ static int take_ring_size(const char *text, Options *options)
 	if (size != wanted)
 		log_verbose("--ring-size %s is rounded up to %llu bytes", text,
 			    (unsigned long long)size);
-	options->ring_size = size;
+	options->record.ring_size = size;
 	return 0;
 }
 
 static int take_json_summary(const char *text, Options *options)
 {
-	options->json_summary = text;
+	options->export.json_summary = text;
 	return *text ? 0 : bad("json-summary", text, "expected a file");
 }
 
 static int take_function(const char *text, Options *options)
 {
-	options->function = text;
+	options->report.function = text;
 	return 0;
 }
 
@@ -235,12 +235,12 @@ static int take_critical_path(const char *text, Options *options)
 {
 	uint64_t tid;
 
-	options->critical_path = true;
+	options->report.critical_path = true;
 	if (!text)
 		return 0;
 	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
 		return bad("critical-path", text, "expected the number of a thread");
-	options->critical_tid = tid;
+	options->load.critical_tid = tid;
 	return 0;
 }
 
@@ -251,7 +251,7 @@ static int take_compression(const char *text, Options *options)
 	if (parse_u64(text, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX)
 		return bad("compression", text,
 			   "expected a level: 1 to 9 for gzip, to 19 for zstd");
-	options->compression = level;
+	options->export.compression = level;
 	return 0;
 }
 
@@ -269,34 +269,34 @@ static int take_capture_compression(const char *text, Options *options)
 		return bad("capture-compression", text,
 			   "expected a level from 1 to 19, or level "
 			   "and threads, such as 3,4");
-	options->capture_compression = level;
-	options->capture_threads = threads;
+	options->record.capture_compression = level;
+	options->record.capture_threads = threads;
 	return 0;
 }
 
 static int take_from(const char *text, Options *options)
 {
-	if (strcmp(text, "0") != 0 && parse_duration(text, &options->from_ns))
+	if (strcmp(text, "0") != 0 && parse_duration(text, &options->load.from_ns))
 		return bad("from", text, "expected a time since the beginning, such as 1.5s");
 	return 0;
 }
 
 static int take_to(const char *text, Options *options)
 {
-	if (parse_duration(text, &options->to_ns) || !options->to_ns)
+	if (parse_duration(text, &options->load.to_ns) || !options->load.to_ns)
 		return bad("to", text, "expected a time since the beginning, such as 2.5s");
 	return 0;
 }
 
 static int take_processes(const char *text, Options *options)
 {
-	options->processes = text;
+	options->load.processes = text;
 	return *text ? 0 : bad("process", text, "expected numbers or names");
 }
 
 static int take_threads(const char *text, Options *options)
 {
-	options->threads = text;
+	options->load.threads = text;
 	return *text ? 0 : bad("thread", text, "expected numbers or names");
 }
 
@@ -314,7 +314,7 @@ static int take_states(const char *text, Options *options)
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *rest = copy;
 
-	options->left_out = (1 << STATE_COUNT) - 1;
+	options->export.left_out = (1 << STATE_COUNT) - 1;
 	for (char *word; (word = strsep(&rest, ","));) {
 		size_t i = 0;
 
@@ -324,14 +324,14 @@ static int take_states(const char *text, Options *options)
 			return bad("state", text,
 				   "expected running, runnable, blocked or unknown, "
 				   "separated by commas");
-		options->left_out &= ~(1u << states[i].state);
+		options->export.left_out &= ~(1u << states[i].state);
 	}
 	return 0;
 }
 
 static int take_viewer(const char *text, Options *options)
 {
-	options->viewer = text;
+	options->open.viewer = text;
 	return *text ? 0 : bad("viewer", text, "expected a URL or a folder");
 }
 
@@ -347,23 +347,37 @@ static int take_port(const char *text, Options *options)
 	if (parse_u64(copy, &first) || parse_u64(dash ? dash + 1 : copy, &last) || first == 0 ||
 	    last < first || last > UINT16_MAX)
 		return bad("port", text, "expected 1 to 65535, or a range such as 3000-3099");
-	options->first_port = first;
-	options->last_port = last;
+	options->open.first_port = first;
+	options->open.last_port = last;
 	return 0;
 }
 
 static int take_silence(const char *text, Options *options)
 {
 	if (!strcmp(text, "0"))
-		options->silence_ns = 0;
-	else if (parse_duration(text, &options->silence_ns))
+		options->open.silence_ns = 0;
+	else if (parse_duration(text, &options->open.silence_ns))
 		return bad("silence", text, "expected a time such as 10m, or 0");
+	return 0;
+}
+
+static int take_no_debuginfod(const char *text, Options *options)
+{
+	(void)text;
+	options->record.no_debuginfod = options->load.no_debuginfod = true;
+	return 0;
+}
+
+static int take_no_source(const char *text, Options *options)
+{
+	(void)text;
+	options->record.no_source = options->load.no_source = true;
 	return 0;
 }
 
 static int take_unwind(const char *text, Options *options)
 {
-	options->unwind = text;
+	options->doctor.unwind = text;
 	return 0;
 }
 
@@ -412,10 +426,11 @@ const OptionInfo option_table[] = {
 	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
 	 take_pids, 0},
 	{"tid", 't', "TID[,TID…]", RECORDING, "record these threads alone", take_tids, 0},
-	{"all", 'a', NULL, RECORDING, "record all processes", FLAG(whole_system)},
+	{"all", 'a', NULL, RECORDING, "record all processes", FLAG(record.whole_system)},
 	{"cgroup", 0, "PATH", RECORDING, "record the processes in a cgroup and below it",
 	 take_cgroup, 0},
-	{"kthreads", 0, NULL, RECORDING, "record the kernel's threads, too", FLAG(kernel_threads)},
+	{"kthreads", 0, NULL, RECORDING, "record the kernel's threads, too",
+	 FLAG(record.kernel_threads)},
 	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", take_duration, 0},
 	{"delay", 0, "TIME", RECORDING,
 	 "begin so long after the command, or with `signal` at\n"
@@ -456,13 +471,14 @@ const OptionInfo option_table[] = {
 	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
 	 FLAG(keep_capture)},
 	{"defer-symbols", 0, NULL, RECORDING, "leave names to the export on this machine",
-	 FLAG(defer_symbols)},
+	 FLAG(record.defer_symbols)},
 	{"no-debuginfod", 0, NULL, ALL, "fetch no debug information (DEBUGINFOD_URLS)",
-	 FLAG(no_debuginfod)},
+	 take_no_debuginfod, 0},
 	{"no-source", 0, NULL, RECORDING | EXPORT, "leave the text of source files out",
-	 FLAG(no_source)},
-	{"cpu-graph", 0, NULL, EXPORTING, "draw CPU use instead of thread states", FLAG(cpu_graph)},
-	{"cost", 0, NULL, RECORDING, "say what recording cost", FLAG(cost)},
+	 take_no_source, 0},
+	{"cpu-graph", 0, NULL, EXPORTING, "draw CPU use instead of thread states",
+	 FLAG(export.cpu_graph)},
+	{"cost", 0, NULL, RECORDING, "say what recording cost", FLAG(record.cost)},
 	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root all the same",
 	 FLAG(as_root)},
 	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", take_json_summary,
@@ -474,7 +490,7 @@ const OptionInfo option_table[] = {
 	 take_processes, 0},
 	{"thread", 0, "T[,T…]", READING, "only these, likewise", take_threads, 0},
 	{"state", 0, "S[,S…]", EXPORT, "only running, runnable, blocked, unknown", take_states, 0},
-	{"json", 0, NULL, REPORT, "report as JSON", FLAG(json)},
+	{"json", 0, NULL, REPORT, "report as JSON", FLAG(report.json)},
 	{"function", 0, "NAME", REPORT, "report only the waits below that function", take_function,
 	 0},
 	{"critical-path", 0, "[TID]", REPORT,
@@ -488,7 +504,7 @@ const OptionInfo option_table[] = {
 	 "end when nobody has asked for so long (default 1 h;\n"
 	 "0: never)",
 	 take_silence, 0},
-	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(no_browser)},
+	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(open.no_browser)},
 	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", take_unwind, 0},
 	{"help", 'h', NULL, ALL, NULL, take_help, 0},
 	{"version", 0, NULL, ALL, NULL, take_version, 0},

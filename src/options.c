@@ -358,7 +358,7 @@ static const char *default_output(const Options *options)
 {
 	if (options->verb == VERB_RECORD)
 		return DEFAULT_CAPTURE;
-	return options->format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
+	return options->export.format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
 }
 
 static bool is_given(const GivenList *given, const char *name)
@@ -372,16 +372,17 @@ static bool is_given(const GivenList *given, const char *name)
 /* A habit that has no meaning for what is asked for on the line is passed over. */
 static void pass_over(Options *options, const GivenList *line)
 {
-	const char *summary = options->json_summary;
+	const char *summary = options->export.json_summary;
 	bool gzip = packing_of(options->output) == PACKING_GZIP ||
 		    (summary && packing_of(summary) == PACKING_GZIP);
 
-	if (options->format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
-		options->cpu_graph = false;
-	if (gzip && options->compression > PACKER_GZIP_LEVEL_MAX && !is_given(line, "compression"))
-		options->compression = 0;
-	if (options->tid_count && !is_given(line, "kthreads"))
-		options->kernel_threads = false;
+	if (options->export.format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
+		options->export.cpu_graph = false;
+	if (gzip && options->export.compression > PACKER_GZIP_LEVEL_MAX &&
+	    !is_given(line, "compression"))
+		options->export.compression = 0;
+	if (options->record.tid_count && !is_given(line, "kthreads"))
+		options->record.kernel_threads = false;
 }
 
 /* The suffix chooses the format, unless that is given; so one that means nothing is a mistake. */
@@ -393,7 +394,7 @@ static int choose_format(Options *options)
 	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
 	_cleanup_free_ char *of_trace = xasprintf(".trace%s", profile);
 
-	if (options->format != FORMAT_BY_NAME)
+	if (options->export.format != FORMAT_BY_NAME)
 		return 0;
 	if (!ends_with(options->output, profile) && !options_to_stdout(options)) {
 		log_error("--output '%s': a profile's name ends in .json, .json.gz or .json.zst "
@@ -401,17 +402,18 @@ static int choose_format(Options *options)
 			  options->output);
 		return -EINVAL;
 	}
-	options->format = ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
+	options->export.format =
+		ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
 	return 0;
 }
 
 static int check_level(const Options *options, const char *path)
 {
 	if (!path || packing_of(path) != PACKING_GZIP ||
-	    options->compression <= PACKER_GZIP_LEVEL_MAX)
+	    options->export.compression <= PACKER_GZIP_LEVEL_MAX)
 		return 0;
 	log_error("--compression %d: gzip has levels 1 to %d, for %s, too (.json.zst has more)",
-		  options->compression, PACKER_GZIP_LEVEL_MAX, path);
+		  options->export.compression, PACKER_GZIP_LEVEL_MAX, path);
 	return -EINVAL;
 }
 
@@ -420,10 +422,10 @@ static int check_format(const Options *options)
 	int error = check_level(options, options->output);
 
 	if (!error)
-		error = check_level(options, options->json_summary);
+		error = check_level(options, options->export.json_summary);
 	if (error)
 		return error;
-	if (options->format == FORMAT_CHROME && options->cpu_graph) {
+	if (options->export.format == FORMAT_CHROME && options->export.cpu_graph) {
 		log_error("--cpu-graph has no meaning for a Chrome trace");
 		return -EINVAL;
 	}
@@ -450,7 +452,7 @@ static int settle_output(Options *options, const GivenList *line)
 
 static int check_range(const Options *options)
 {
-	if (!options->to_ns || options->to_ns > options->from_ns)
+	if (!options->load.to_ns || options->load.to_ns > options->load.from_ns)
 		return 0;
 	log_error("--from is not before --to");
 	return -EINVAL;
@@ -458,25 +460,26 @@ static int check_range(const Options *options)
 
 static int check_recording_options(const Options *options)
 {
-	int ways = !!options->pid_count + !!options->tid_count + !!options->cgroup +
-		   options->whole_system;
+	int ways = !!options->record.pid_count + !!options->record.tid_count +
+		   !!options->record.cgroup + options->record.whole_system;
 
 	if (ways > 1) {
 		log_error("give one of --pid, --tid, --cgroup and --all");
 		return -EINVAL;
 	}
-	if (options->tid_count && options->kernel_threads) {
+	if (options->record.tid_count && options->record.kernel_threads) {
 		log_error("--kthreads has no meaning beside --tid");
 		return -EINVAL;
 	}
 	/* The whole system may be recorded for as long as a command takes. */
-	if (options->command && ways && !options->whole_system) {
-		log_error("give a command or --%s, not both", options->pid_count   ? "pid"
-							      : options->tid_count ? "tid"
-										   : "cgroup");
+	if (options->record.command && ways && !options->record.whole_system) {
+		log_error("give a command or --%s, not both", options->record.pid_count ? "pid"
+							      : options->record.tid_count
+								      ? "tid"
+								      : "cgroup");
 		return -EINVAL;
 	}
-	if (!options->command && !ways) {
+	if (!options->record.command && !ways) {
 		log_error("nothing to record: give a command (wallprof -- COMMAND), --pid PID or "
 			  "--all; wallprof --help tells more");
 		return -EINVAL;
@@ -491,7 +494,7 @@ static int take_operands(int count, char **operands, Options *options)
 	case VERB_PROFILE:
 	case VERB_RECORD:
 		if (count)
-			options->command = operands;
+			options->record.command = operands;
 		return check_recording_options(options);
 	case VERB_EXPORT:
 	case VERB_REPORT:
@@ -565,19 +568,19 @@ int options_parse(int argc, char **argv, Options *ret_options)
 
 	*options = (Options){
 		.verb = VERB_PROFILE,
-		.frequency = DEFAULT_FREQUENCY,
-		.ring_size = DEFAULT_RING_SIZE,
-		.kernel_stacks = KERNEL_STACKS_BLOCKED,
-		.best_fault_source = true,
-		.fault_threshold_ns = FAULT_THRESHOLD_NONE,
-		.waker_threshold_ns = 100 * NSEC_PER_USEC,
-		.user_stacks = USER_STACKS_TABLES,
-		.unwind_memory = UNWIND_MEMORY_MAX,
-		.capture_compression = CAPTURE_LEVEL,
-		.capture_threads = 1,
-		.first_port = FIRST_PORT,
-		.last_port = LAST_PORT,
-		.silence_ns = SILENCE_NS,
+		.record = {.frequency = DEFAULT_FREQUENCY,
+			   .ring_size = DEFAULT_RING_SIZE,
+			   .kernel_stacks = KERNEL_STACKS_BLOCKED,
+			   .best_fault_source = true,
+			   .fault_threshold_ns = FAULT_THRESHOLD_NONE,
+			   .waker_threshold_ns = 100 * NSEC_PER_USEC,
+			   .user_stacks = USER_STACKS_TABLES,
+			   .unwind_memory = UNWIND_MEMORY_MAX,
+			   .capture_compression = CAPTURE_LEVEL,
+			   .capture_threads = 1},
+		.open = {.first_port = FIRST_PORT,
+			 .last_port = LAST_PORT,
+			 .silence_ns = SILENCE_NS},
 	};
 	error = parse(argc, argv, options);
 	return error ? error : take_operands(argc - optind, argv + optind, options);

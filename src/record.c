@@ -464,7 +464,7 @@ static void tell_unnamed(const SymbolsSummary *summary)
 
 static int resolve_names(Recording *recording, CaptureReader *reader)
 {
-	const Options *options = recording->options;
+	const RecordOptions *options = recording->options;
 	SourcesOptions reading = {.invoker = recording->invoker,
 				  .open = files_open_source,
 				  .open_user = recording->files};
@@ -638,7 +638,7 @@ static void report_unnamed(const char *capture_path, int error)
 	log_error("writing names to %s failed: %s; %s", capture_path, error_text(error), remedy);
 }
 
-int record_run(const Options *options, const Invoker *invoker, const char *capture_path,
+int record_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
 	       RecordResult *ret_result)
 {
 	Recording recording = {

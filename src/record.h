@@ -6,7 +6,7 @@
 #define WALLPROF_RECORD_H
 
 #include "launch.h"
-#include "options.h"
+#include "record_options.h"
 
 typedef struct RecordResult {
 	int command_status;   /* as a shell gives it; 0 when attached */
@@ -21,7 +21,7 @@ typedef struct RecordResult {
  * what failed; with result->started set the capture is worth exporting all
  * the same. An exec failure is reported as command_status 126 or 127 and -ENOEXEC.
  */
-int record_run(const Options *options, const Invoker *invoker, const char *capture_path,
+int record_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
 	       RecordResult *ret_result);
 
 /*

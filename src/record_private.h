@@ -33,7 +33,7 @@ typedef struct NamedTarget {
 } NamedTarget;
 
 typedef struct Recording {
-	const Options *options;
+	const RecordOptions *options;
 	const Invoker *invoker;
 	const char *capture_path;
 	NewFile capture_file; /* has its name once the window begins */

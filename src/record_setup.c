@@ -59,7 +59,7 @@ static int start_unwinder(Recording *recording)
 
 static int start_flight(Recording *recording)
 {
-	const Options *options = recording->options;
+	const RecordOptions *options = recording->options;
 	FlightOptions flight = {
 		.keep_ns = options->flight_ns,
 		.capture_path = recording->capture_path,
@@ -77,7 +77,7 @@ static int start_flight(Recording *recording)
 
 static int start_sources(Recording *recording)
 {
-	const Options *options = recording->options;
+	const RecordOptions *options = recording->options;
 	ProgramsOptions programs = {
 		.scope = recording->scope,
 		.ring_size = options->ring_size,

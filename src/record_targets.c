@@ -74,7 +74,7 @@ static int open_named_thread(Recording *recording, pid_t tid)
  */
 int recording_open_targets(Recording *recording)
 {
-	const Options *options = recording->options;
+	const RecordOptions *options = recording->options;
 	int error = 0;
 
 	recording->scope = (ProgramsScope){
@@ -116,7 +116,7 @@ static int mark_named(Recording *recording, const NamedTarget *target)
 
 static int mark_targets(Recording *recording)
 {
-	const Options *options = recording->options;
+	const RecordOptions *options = recording->options;
 	int error = 0;
 
 	if (recording->launched)
@@ -262,7 +262,7 @@ static int prepare_tables(Recording *recording)
 /* Is anybody recorded who runs already, so that threads may be asleep? */
 static bool has_running(const Recording *recording)
 {
-	const Options *options = recording->options;
+	const RecordOptions *options = recording->options;
 
 	return options->pid_count || options->tid_count || has_unnamed(&recording->scope) ||
 	       recording->launched_running;

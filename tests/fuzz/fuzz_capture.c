@@ -4,14 +4,11 @@
  * orders of reading agree, and what is true of every timeline is true of this one.
  * capture_mutator.c changes it.
  */
+#include "analysis.h"
 #include "capture.h"
-#include "critical_path.h"
 #include "frames.h"
-#include "futexes.h"
 #include "fuzz.h"
-#include "idle.h"
 #include "timeline.h"
-#include "wait_reasons.h"
 
 typedef struct Loaded {
 	Timeline *timeline;
@@ -84,12 +81,7 @@ static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 	}
 	fuzz_require(got == 0 && late == capture_reader_counts(reader)->late);
 	loaded->timeline = timeline_builder_finish(builder);
-	wait_reasons_by_stack(loaded->timeline, loaded->frames);
-	objects_name_users(loaded->timeline);
-	futexes_name(loaded->timeline, loaded->frames);
-	critical_path_find(loaded->timeline, critical_path_thread(loaded->timeline, 0));
-	critical_path_drop_service(loaded->timeline);
-	idle_find(loaded->timeline);
+	fuzz_require(analysis_run(loaded->timeline, loaded->frames, /* critical_tid= */ 0) == 0);
 	return *capture_reader_counts(reader);
 }
 

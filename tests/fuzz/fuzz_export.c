@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From a capture file to all that is written of it. capture_mutator.c changes it. */
+#include "analysis.h"
 #include "capture.h"
 #include "chrome.h"
-#include "critical_path.h"
 #include "firefox.h"
 #include "frames.h"
-#include "futexes.h"
 #include "fuzz.h"
-#include "idle.h"
 #include "report.h"
 #include "report_path.h"
 #include "timeline.h"
-#include "wait_reasons.h"
 
 static void tell(const Timeline *timeline, Frames *frames)
 {
@@ -46,12 +43,7 @@ static void read_and_tell(CaptureReader *reader)
 		frames_add(frames, record);
 	}
 	timeline = timeline_builder_finish(builder);
-	wait_reasons_by_stack(timeline, frames);
-	objects_name_users(timeline);
-	futexes_name(timeline, frames);
-	critical_path_find(timeline, critical_path_thread(timeline, 0));
-	critical_path_drop_service(timeline);
-	idle_find(timeline);
+	fuzz_require(analysis_run(timeline, frames, /* critical_tid= */ 0) == 0);
 	tell(timeline, frames);
 	timeline_free(timeline);
 	frames_free(frames);

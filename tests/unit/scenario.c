@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "scenario.h"
+#include "cpu_users.h"
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -357,6 +358,7 @@ void scenario_finish(Scenario *scenario)
 	scenario_window_end(scenario);
 	timeline_builder_add(scenario->builder, &end.h);
 	scenario->timeline = timeline_builder_finish(scenario->builder);
+	cpu_users_index(scenario->timeline);
 	for (size_t i = 0; i < scenario->timeline->threads.count; i++)
 		check_thread(scenario->timeline, &scenario->timeline->threads.items[i]);
 }
