@@ -7,7 +7,7 @@
  * segments. Prints seconds and the largest resident size of this process and of a child.
  */
 #include "as_invoker.h"
-#include "regular_file.h"
+#include "safe_open.h"
 #include "symbol_files.h"
 #include <errno.h>
 #include <fcntl.h>

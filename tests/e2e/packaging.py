@@ -83,7 +83,7 @@ def check_debug_file(program, debug):
     sections = run(["readelf", "-SW", program])
     check(".symtab" not in sections and ".debug_info" not in sections, "the program has its debug information, too")
     address = next((line.split()[0] for line in run(["nm", debug]).splitlines() if line.endswith(" T main")), None)
-    check(address and "src/main.c:" in run(["addr2line", "-e", debug, address]), "the debug file does not name main()")
+    check(address and "src/cli/main.c:" in run(["addr2line", "-e", debug, address]), "the debug file does not name main()")
 
 
 def check_licenses(text):

@@ -5,7 +5,7 @@
  */
 #include "api.h"
 #include "fuzz.h"
-#include "served_libs.h"
+#include "profile_libs.h"
 #include <jansson.h>
 #include <string.h>
 

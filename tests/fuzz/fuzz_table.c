@@ -24,7 +24,7 @@ static bool read_file(const void *data, size_t data_size, uint64_t size, UnwindT
 	return table_file_read(fd, size, &key, table);
 }
 
-/* By the words of unwind_table.h and unwind.h, without the functions that the reader asks. */
+/* By the words of unwind_table.h and unwind_rows.h, without the functions that the reader asks. */
 static void expect_valid(const UnwindTable *table)
 {
 	const struct unwind_row *rows = table->rows.items;

@@ -4,9 +4,9 @@
  * not begin as one, a section of call frame information behind a byte that says which (bit 0:
  * .debug_frame). A valid table comes out, in which all is counted, or an error.
  */
+#include "cfi_fixture.h"
 #include "elf_parts.h"
 #include "fuzz.h"
-#include "make_frames.h"
 #include "unwind_table.h"
 #include <errno.h>
 

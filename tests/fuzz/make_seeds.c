@@ -7,10 +7,10 @@
 #include "capture.h"
 #include "fuzz.h"
 #include "make_record.h"
-#include "make_table.h"
 #include "seeds.h"
 #include "symbol_child.h"
 #include "symbol_record.h"
+#include "table_builder.h"
 #include "table_file.h"
 #include <errno.h>
 #include <fcntl.h>

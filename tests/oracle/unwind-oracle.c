@@ -211,7 +211,7 @@ static void print_stack(const char *who, Oracle *oracle, const Stack *stack)
 
 /*
  * On its way out of clone with an empty stack: the wrapper's rules are for the caller's side. BPF
- * does not walk there at all (is_new_thread() in bpf/unwind.bpf.c).
+ * does not walk there at all (is_new_thread() in bpf/stack/unwind.bpf.c).
  */
 static bool is_birth(const uint64_t regs[DWARF_REGS + 1], int64_t syscall)
 {

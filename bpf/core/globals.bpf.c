@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * globals.bpf.c - definitions of what wallprof.bpf.h declares. Linked first.
+ */
+#include "wallprof.bpf.h"
+
+const volatile u8 setting_kernel_stacks = KERNEL_STACKS_BLOCKED;
+const volatile u8 setting_user_stacks = USER_STACKS_TABLES;
+const volatile u16 setting_max_stack = 127;
+const volatile s32 setting_preempt_count_offset = 0;
+const volatile u32 setting_hardirq_mask = 0;
+const volatile bool setting_context_known = false;
+const volatile s32 setting_stack_offset = 0;
+const volatile s32 setting_stack_in_use_offset = 0;
+const volatile bool setting_stack_known = false;
+const volatile struct address_range setting_softirq_callers[SOFTIRQ_CALLERS] = {};
+const volatile u8 setting_fault_source = FAULT_SOURCE_OFF;
+const volatile u64 setting_fault_threshold_ns = FAULT_THRESHOLD_NONE;
+const volatile u64 setting_waker_threshold_ns = WAKER_THRESHOLD_NONE;
+const volatile bool setting_whole_system = false;
+const volatile bool setting_kernel_threads = false;
+const volatile bool setting_threads = false;
+const volatile u64 setting_cgroup = 0;
+const volatile u32 setting_cgroup_hierarchy = 0;
+const volatile bool setting_taken_time = false;
+const volatile struct kernel_type_ids setting_type_ids = {};
+
+u64 target_bits[TARGET_WORDS];
+u64 stack_sent[STACK_SENT_SLOTS];
+u64 foreign_sent[FOREIGN_SENT_SLOTS];
+u64 name_sent[NAME_SENT_SLOTS];
+u64 slept_since[SLEEPERS];
+u64 lock_owners[SLEEPERS];
+u32 waits_on[SLEEPERS];
+u64 moved[SLEEPERS];
+struct closing closings[CLOSINGS];
+struct fault_counts fault_counts;
+struct request_counts request_counts;
+u32 pid_ns_level;
+u32 clock_ns;
+u32 own_tgid;
+u32 wanted_tid;
+u32 wanted_found;
+u32 command_tgid;
+u64 command_threads;
+u64 command_end_ns;
+u8 tables_pending;
+u8 snapshot_at_end;
+u64 snapshot_ns;
+u32 stacks_sent[SLEEPERS];
+u64 owners_found[SLEEPERS];
+struct unwind_object vdso_object;
+struct unwind_troubles unwind_troubles;
+u64 unwind_epoch;
+
+struct open_faults_map open_faults SEC(".maps");
+struct open_bios_map open_bios SEC(".maps");
+struct open_requests_map open_requests SEC(".maps");
+struct ring_works_map ring_works SEC(".maps");
+struct ring_watches_map ring_watches SEC(".maps");
+struct chunks_map chunks SEC(".maps");
+struct rules_map rules SEC(".maps");
+struct processes_map processes SEC(".maps");
+struct objects_map objects SEC(".maps");
+struct again_map agains SEC(".maps");
+struct kernel_again_map kernel_agains SEC(".maps");
+struct ring_map copy_ring SEC(".maps");
+struct ring_map sched_ring SEC(".maps");
+struct ring_map bulk_ring SEC(".maps");
+struct accounts_map accounts SEC(".maps");
+struct scratch_map scratch SEC(".maps");
+struct copies_map copies SEC(".maps");
+
+/*
+ * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. A global
+ * function, so that the verifier walks the loop once and not once per caller.
+ */
+__noinline int stack_hash(struct stack_slot *slot)
+{
+	u64 hash;
+
+	if (!slot)
+		return 0;
+	hash = slot->stack.id;
+	for (u32 i = 0; i < MAX_FRAMES; i++) {
+		if (i >= slot->stack.count)
+			break;
+		hash = (hash ^ slot->stack.frames[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 29;
+	}
+	slot->stack.id = hash ? hash : 1; /* 0 means "none" */
+	return 0;
+}
+
+__noinline u64 process_start(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (task->pid == task->tgid)
+		return task->start_boottime;
+	return BPF_CORE_READ(task, group_leader, start_boottime);
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * wallprof.bpf.h - what all BPF programs share: settings, the set of targets, the
+ * rings with their loss accounts, scratch memory.
+ *
+ * Maps and variables are defined in globals.bpf.c, which must be linked first
+ * (bpftool 7.1 computes wrong offsets for maps that are used before they are
+ * defined).
+ */
+#ifndef WALLPROF_BPF_H
+#define WALLPROF_BPF_H
+
+/* clang-format off: the types must come before libbpf's headers use them */
+#include "kernel_types.h"
+#include "maps.h"
+#include "records.h"
+#include "walk_state.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <linux/bpf.h>
+/* clang-format on */
+
+/* ---- settings: constants to the verifier, so that what is off costs nothing */
+
+extern const volatile u8 setting_kernel_stacks; /* enum kernel_stacks */
+extern const volatile u8 setting_user_stacks;	/* enum user_stacks */
+extern const volatile u16 setting_max_stack;	/* frames bpf_get_stack gives at most */
+/* Where per-CPU variables lie, relative to this CPU's `runqueues`; see irq_context.bpf.h. */
+extern const volatile s32 setting_preempt_count_offset;
+extern const volatile u32 setting_hardirq_mask; /* of preempt_count */
+extern const volatile bool setting_context_known;
+/* The CPU's stack for interrupts, likewise; see softirq.bpf.c. */
+extern const volatile s32 setting_stack_offset;
+extern const volatile s32 setting_stack_in_use_offset;
+extern const volatile bool setting_stack_known;
+extern const volatile struct address_range setting_softirq_callers[SOFTIRQ_CALLERS]; /* or all 0 */
+extern const volatile u8 setting_fault_source;	      /* enum fault_source */
+extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
+extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
+/* Who is recorded beside those that are marked. */
+extern const volatile bool setting_whole_system;   /* all processes, and all switches */
+extern const volatile bool setting_kernel_threads; /* these, too */
+extern const volatile bool setting_threads;	   /* what is marked are threads alone */
+extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
+extern const volatile u32 setting_cgroup_hierarchy;
+extern const volatile bool setting_taken_time;		       /* the kernel may account for it */
+extern const volatile struct kernel_type_ids setting_type_ids; /* see kernel_read.bpf.h */
+
+/* ---- state shared with user space (mapped there) --------------------------- */
+
+extern u64 target_bits[TARGET_WORDS];
+extern u64 stack_sent[STACK_SENT_SLOTS];
+extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
+extern u64 name_sent[NAME_SENT_SLOTS];
+extern u64 slept_since[SLEEPERS];
+extern u64 lock_owners[SLEEPERS];
+extern u32 waits_on[SLEEPERS];
+extern u64 moved[SLEEPERS];
+extern struct closing closings[CLOSINGS];
+extern struct fault_counts fault_counts;
+extern struct request_counts request_counts;
+extern u32 pid_ns_level;    /* wallprof's PID namespace */
+extern u32 clock_ns;	    /* how long it takes to read the clock */
+extern u32 own_tgid;	    /* wallprof's */
+extern u32 wanted_tid;	    /* with setting_threads: the one to mark, in wallprof's namespace, */
+extern u32 wanted_found;    /* and whether it was there */
+extern u32 command_tgid;    /* the launched command, or 0 */
+extern u64 command_threads; /* how many of its threads still live */
+extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
+extern u8 tables_pending;   /* of what runs already: what can't be walked is not copied yet */
+extern u8 snapshot_at_end;
+extern u64 snapshot_ns;
+extern u32 stacks_sent[SLEEPERS];  /* by snapshot_stacks() */
+extern u64 owners_found[SLEEPERS]; /* likewise; of locks */
+extern struct unwind_object vdso_object;
+extern struct unwind_troubles unwind_troubles;
+extern u64 unwind_epoch; /* see unwind_head */
+
+/* ---- maps --------------------------------------------------------------------- */
+
+struct ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16); /* the recorder makes its own */
+};
+
+struct accounts_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* number of CPUs, set by the recorder */
+	__type(key, u32);
+	__type(value, struct cpu_account);
+};
+
+#define WINDOW_SIZE 2048 /* a power of 2, and no more than a page */
+#define NO_WINDOW   ~0ULL
+
+#define AGAIN_WORDS 128
+#define AGAIN_SPAN  4096u
+#define AGAIN_SLOTS 2048u
+
+/* Words of a stack by which a walk of it is known again. */
+struct again_words {
+	u32 count;
+	u32 span; /* bytes that they lie in */
+	struct {
+		u32 at;	    /* words above where the span begins */
+		u16 counts; /* 1: it had a say, and is compared; those that had none are not kept */
+		u16 moves;  /* 1: an address within the span, which is another one if that moves */
+		u64 value;
+	} words[AGAIN_WORDS];
+};
+
+/*
+ * What the walk of a user stack read: the thread's last one with the same program counter and
+ * stack pointer. Of the registers, those that had a say (enum walk_used).
+ */
+struct again {
+	u32 busy;
+	u32 tid;
+	u64 seed; /* of the stack's id: the process's image */
+	u64 id;
+	struct walk_start start;
+	u32 gen, seed_count; /* of the process's mappings */
+	u16 used;	     /* enum walk_used */
+	u16 unfit;	     /* for this */
+	u32 reserved;
+	struct again_words read; /* from sp on */
+};
+
+/* What the walk of a kernel stack may have read (kernel_stack_memo.bpf.c). */
+struct kernel_again {
+	u64 busy;
+	u64 id;
+	u64 from;      /* where the span began */
+	u64 outermost; /* the last word of the stack, against which the span may have moved */
+	struct again_words read;
+};
+
+struct kernel_again_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AGAIN_SLOTS);
+	__type(key, u32);
+	__type(value, struct kernel_again);
+};
+
+struct again_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AGAIN_SLOTS);
+	__type(key, u32);
+	__type(value, struct again);
+};
+
+/* A stack under construction: the record with room for its frames, and what the walk needs. */
+struct stack_slot {
+	u64 busy;
+	u32 number; /* in the map */
+	u32 reserved;
+	struct walk walk;
+	struct unwind_process process;
+	u64 epoch;		     /* when the walk began */
+	u32 known_table, known_rows; /* the table that was looked into last, 0 = none yet */
+	union {
+		u64 signal_regs[WALK_SIGNAL_REGS];
+		u64 auxv[SAVED_AUXV_LOOKED_AT];
+	};
+	struct again again;
+	struct walk_start start;
+	u64 kernel_from;  /* where the kernel stack is looked at from, and how far, in bytes; */
+	u64 kernel_span;  /* 0: not at all */
+	u64 word;	  /* what was read last */
+	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
+	u64 window[WINDOW_SIZE / sizeof(u64)];
+	u64 span[AGAIN_SPAN / sizeof(u64)];
+	union {
+		struct rec_stack stack;
+		u8 room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
+	};
+};
+
+/* As many as slots, and with their numbers. */
+struct copies_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct rec_stack_copy);
+};
+
+struct scratch_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* SCRATCH_SLOTS * number of CPUs, set by the recorder */
+	__type(key, u32);
+	__type(value, struct stack_slot);
+};
+
+/* Inner maps that are all of one size, so that what is looked up in them is code in line. */
+struct chunk_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, CHUNK_CELLS);
+	__uint(key_size, sizeof(u32)); /* clang 14 loses the types of inner maps */
+	__uint(value_size, sizeof(union unwind_cell));
+};
+
+struct chunks_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CHUNKS_MAX);
+	__type(key, u32);
+	__array(values, struct chunk_map);
+};
+
+struct rules_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RULES_MAX);
+	__type(key, u32);
+	__type(value, struct unwind_rule);
+};
+
+/* Without memory for all that there may be; tracing programs may use such maps since 6.1. */
+struct processes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* set by the recorder */
+	__type(key, u32);	/* tgid */
+	__type(value, struct unwind_process);
+};
+
+struct objects_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct unwind_object_key);
+	__type(value, struct unwind_object);
+};
+
+struct open_faults_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OPEN_FAULTS); /* 1 if faults are not asked for */
+	__type(key, u32);
+	__type(value, struct open_fault);
+};
+
+/* By the address of the bio. Those that never complete make way for others. */
+struct open_bios_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, OPEN_BIOS);
+	__type(key, u64);
+	__type(value, struct rec_request);
+};
+
+/* What was left to a worker of io_uring. */
+struct ring_work {
+	u64 ustack;
+	u32 tid, reserved;
+};
+
+/* By the address of its io_wq_work; what never came to be makes way for others. */
+struct ring_works_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RING_WORKS);
+	__type(key, u64);
+	__type(value, struct ring_work);
+};
+
+#define RING_WATCHED_MAX 4
+
+/*
+ * The sockets and pipes that polled requests of a ring wait for; only the last ones are kept.
+ * `count` is the number of all so far, `reported` their number when REC_WATCH was sent last.
+ */
+struct ring_watch {
+	u32 count, reported;
+	struct watched watched[RING_WATCHED_MAX];
+};
+
+/* By the address of the ring's context; rings that are gone are evicted. */
+struct ring_watches_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RING_WATCHES);
+	__type(key, u64);
+	__type(value, struct ring_watch);
+};
+
+/* By the address of the request. */
+struct open_requests_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OPEN_REQUESTS);
+	__type(key, u64);
+	__type(value, struct rec_request);
+};
+
+extern struct open_faults_map open_faults SEC(".maps");
+extern struct open_bios_map open_bios SEC(".maps");
+extern struct open_requests_map open_requests SEC(".maps");
+extern struct ring_works_map ring_works SEC(".maps");
+extern struct ring_watches_map ring_watches SEC(".maps");
+extern struct chunks_map chunks SEC(".maps");
+extern struct rules_map rules SEC(".maps");
+extern struct processes_map processes SEC(".maps");
+extern struct objects_map objects SEC(".maps");
+extern struct again_map agains SEC(".maps");
+extern struct kernel_again_map kernel_agains SEC(".maps");
+extern struct ring_map copy_ring SEC(".maps");
+extern struct ring_map sched_ring SEC(".maps");
+extern struct ring_map bulk_ring SEC(".maps");
+extern struct accounts_map accounts SEC(".maps");
+extern struct scratch_map scratch SEC(".maps");
+extern struct copies_map copies SEC(".maps");
+
+/* ---- targets ------------------------------------------------------------------ */
+
+/*
+ * A bitmap over process numbers (with setting_threads, over those of threads): the test is two
+ * loads without a helper call, so a switch between two other tasks costs next to nothing. A number
+ * that is reused passes through sched_wakeup_new, which sets or clears its bit.
+ */
+static __always_inline bool is_target_number(u32 number)
+{
+	return target_bits[(number / 64) & (TARGET_WORDS - 1)] >> (number % 64) & 1;
+}
+
+static __always_inline u32 target_number(struct task_struct *task)
+{
+	return setting_threads ? task->pid : task->tgid;
+}
+
+static __always_inline bool is_target(struct task_struct *task)
+{
+	return is_target_number(target_number(task));
+}
+
+static __always_inline void target_add(struct task_struct *task)
+{
+	u32 number = target_number(task);
+
+	__sync_fetch_and_or(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
+			    1ULL << (number % 64));
+}
+
+static __always_inline void target_remove(struct task_struct *task)
+{
+	u32 number = target_number(task);
+
+	__sync_fetch_and_and(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
+			     ~(1ULL << (number % 64)));
+}
+
+/* ---- emitting records --------------------------------------------------------- */
+
+static __always_inline void record_init(struct record *record, u8 kind, u8 flags, u32 len, u64 ns)
+{
+	record->len = len;
+	record->kind = kind;
+	record->flags = flags;
+	record->cpu = bpf_get_smp_processor_id();
+	record->ns = ns;
+}
+
+static __always_inline struct cpu_account *cpu_account(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&accounts, &cpu);
+}
+
+static __always_inline void known_again(enum again_kind kind, bool known)
+{
+	struct cpu_account *account = cpu_account();
+
+	if (account)
+		__sync_fetch_and_add(&account->known_again[kind], known);
+}
+
+static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)
+{
+	__sync_fetch_and_add(&account->lost[cause][kind & (ACCOUNT_KINDS - 1)], 1);
+	if (!account->first_lost_ns[kind & (ACCOUNT_KINDS - 1)])
+		account->first_lost_ns[kind & (ACCOUNT_KINDS - 1)] = ns;
+	account->last_lost_ns[kind & (ACCOUNT_KINDS - 1)] = ns;
+}
+
+/*
+ * Writes a finished record. Never held between reserve and submit: on 7.x a program
+ * preempted there would stop the consumer of the whole ring. `wake`: BPF_RB_NO_WAKEUP or
+ * BPF_RB_FORCE_WAKEUP, of the recorder. Returns 0 if it was written; a loss is accounted.
+ */
+static __always_inline int emit_and(u64 wake, void *ring, struct record *record, u32 len)
+{
+	struct cpu_account *account = cpu_account();
+	u32 kind = record->kind;
+	int error;
+
+	if (!account)
+		return -1;
+	__sync_fetch_and_add(&account->sent[kind & (ACCOUNT_KINDS - 1)], 1);
+	error = bpf_ringbuf_output(ring, record, len, wake);
+	if (error)
+		account_lost(account, kind, LOSS_RING_FULL, record->ns);
+	return error;
+}
+
+/* The same without a wake-up: the recorder comes by itself. */
+static __always_inline int emit(void *ring, struct record *record, u32 len)
+{
+	return emit_and(BPF_RB_NO_WAKEUP, ring, record, len);
+}
+
+/* ---- describing tasks ----------------------------------------------------------- */
+
+/*
+ * Pointers in a task are read by the helper (BPF_CORE_READ): for each plain load of one the
+ * verifier searches all types of the kernel for what it may take the result for
+ * (btf_nested_type_is_trusted), several times, 2 ms each before the kernel had them in order.
+ */
+
+/*
+ * When the current task's process began (start_boottime of its leader). A global function, so that
+ * the verifier goes only once through its two ways.
+ */
+extern u64 process_start(void);
+
+/* The number of a task in wallprof's PID namespace, 0 if it is not visible there. */
+static __always_inline u32 ns_pid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level = pid_ns_level;
+	int nr = 0;
+
+	if (!pid || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * bpf_core_type_size(struct upid) +
+				      bpf_core_field_offset(struct upid, nr));
+	return nr;
+}
+
+/* What the task itself has for its number; 0 if that cannot be read. */
+static __always_inline u32 own_pid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level;
+	int nr = 0;
+
+	if (!pid)
+		return 0;
+	level = BPF_CORE_READ(pid, level);
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * bpf_core_type_size(struct upid) +
+				      bpf_core_field_offset(struct upid, nr));
+	return nr;
+}
+
+/* `comm` is kernel memory: what it is called, or is about to be. */
+static __always_inline int emit_task_named(struct task_struct *task, const char *comm, u8 flags,
+					   u32 creator, u64 ns)
+{
+	struct rec_task record = {};
+	u32 task_flags;
+
+	record_init(&record.h, REC_TASK, flags, sizeof(record), ns);
+	record.tid = BPF_CORE_READ(task, pid);
+	record.tgid = BPF_CORE_READ(task, tgid);
+	record.ns_tid = ns_pid(task);
+	record.ns_tgid = ns_pid(BPF_CORE_READ(task, group_leader));
+	record.parent_tgid = BPF_CORE_READ(task, real_parent, tgid);
+	record.creator_tid = creator;
+	record.start_boottime = BPF_CORE_READ(task, start_boottime);
+	record.exec_id = BPF_CORE_READ(task, self_exec_id);
+	record.own_tid = own_pid(task);
+	task_flags = BPF_CORE_READ(task, flags);
+	if (task_flags & PF_KTHREAD)
+		record.h.flags |= TASK_KTHREAD;
+	if (task_flags & (PF_IO_WORKER | PF_USER_WORKER))
+		record.h.flags |= TASK_IO_WORKER;
+	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), comm);
+	return emit(&sched_ring, &record.h, sizeof(record));
+}
+
+static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 creator, u64 ns)
+{
+	return emit_task_named(task, task->comm, flags, creator, ns);
+}
+
+/* In foreign_sent, indexed by pid; the start time tells a reused number. */
+static __always_inline u64 foreign_mark(u32 pid, u64 start_boottime)
+{
+	return (u64)pid << 32 | (u32)(start_boottime >> 10);
+}
+
+/* Is there nothing to describe? Asked of a pointer that the verifier trusts, by plain loads. */
+static __always_inline bool is_described(struct task_struct *task)
+{
+	u32 pid = task->pid;
+
+	return pid == 0 || foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)] ==
+				   foreign_mark(pid, task->start_boottime);
+}
+
+/* A thread that is not a target, and that others name, must be described, once. */
+static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
+{
+	u32 pid = BPF_CORE_READ(task, pid);
+	u64 mark = foreign_mark(pid, BPF_CORE_READ(task, start_boottime));
+	u64 *sent = &foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)];
+
+	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))
+		*sent = mark;
+}
+
+static __always_inline void emit_stats(struct task_struct *task, u64 ns)
+{
+	struct rec_stats record = {};
+
+	record_init(&record.h, REC_STATS, 0, sizeof(record), ns);
+	record.tid = BPF_CORE_READ(task, pid);
+	record.parts = STATS_HAS_BYTES;
+	record.sum_exec_runtime = BPF_CORE_READ(task, se.sum_exec_runtime);
+	record.run_delay = bpf_core_field_exists(task->sched_info.run_delay)
+				   ? BPF_CORE_READ(task, sched_info.run_delay)
+				   : ~0ULL;
+	record.utime = BPF_CORE_READ(task, utime);
+	record.stime = BPF_CORE_READ(task, stime);
+	record.nvcsw = BPF_CORE_READ(task, nvcsw);
+	record.nivcsw = BPF_CORE_READ(task, nivcsw);
+	record.min_flt = BPF_CORE_READ(task, min_flt);
+	record.maj_flt = BPF_CORE_READ(task, maj_flt);
+	if (bpf_core_field_exists(task->ioac.read_bytes)) {
+		record.read_bytes = BPF_CORE_READ(task, ioac.read_bytes);
+		record.write_bytes = BPF_CORE_READ(task, ioac.write_bytes);
+	}
+	emit(&sched_ring, &record.h, sizeof(record));
+}
+
+#endif

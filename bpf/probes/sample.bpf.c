@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sample.bpf.c - the timer tick: a perf event on the cpu-clock of every CPU, which rests where no
+ * target is seen (sample_timer.c).
+ */
+#include "cost.bpf.h"
+#include "user_stack.bpf.h"
+
+/*
+ * struct bpf_perf_event_data of uapi/linux/bpf_perf_event.h, whose header cannot be
+ * included beside kernel_types.h (both say pt_regs): 21 registers as user space knows them.
+ */
+struct tick_context {
+	u64 regs[21];
+	u64 sample_period;
+	u64 addr;
+};
+#define TICK_REG_CS 17
+
+SEC("perf_event")
+int on_tick(struct tick_context *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu_account *account = cpu_account();
+	struct rec_sample record = {};
+	u64 ns = bpf_ktime_get_ns();
+	const struct pt_regs *regs;
+	bool user_mode;
+
+	if (!is_target(task))
+		return 0;
+	if (account)
+		account->target_ns = ns;
+	user_mode = ctx->regs[TICK_REG_CS] & 3;
+	record_init(&record.h, REC_SAMPLE, user_mode ? SAMPLE_USER : 0, sizeof(record), ns);
+	record.tid = task->pid;
+	if (!user_mode && setting_kernel_stacks != KERNEL_STACKS_NONE)
+		record.kstack = interrupted_kernel_stack(ctx, ns);
+	/* In the kernel it may be for a page fault or an interrupt, too. */
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
+	emit(&bulk_ring, &record.h, sizeof(record));
+	cost_add(ns);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sched.bpf.c - context switches and wake-ups.
+ *
+ * tp_btf, so tasks are read by plain loads (but for pointers in them, see wallprof.bpf.h).
+ * sched_switch has had its fourth argument, prev_state, since 5.18; prev->__state itself may
+ * already have been set back by a waker.
+ */
+#include "cgroup.bpf.h"
+#include "cost.bpf.h"
+#include "cpu_wait.bpf.h"
+#include "fault.bpf.h"
+#include "irq_context.bpf.h"
+#include "object.bpf.h"
+#include "syscall.bpf.h"
+
+static __always_inline u16 switch_seq(struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
+/*
+ * The system call that the current task is in, which is being switched out. A global function, as
+ * switch_object(): the verifier does not follow each of its ends through all that comes after it,
+ * and what it needs on the stack does not lie under other calls. What the object is to be found by
+ * is in the record meanwhile: the descriptor in `generation`.
+ */
+__noinline int switch_call(struct rec_switch *record, u32 blocks)
+{
+	struct task_struct *prev = bpf_get_current_task_btf();
+	struct syscall_facts facts;
+
+	if (!record)
+		return 0;
+	syscall_facts(prev, &facts);
+	if (blocks && facts.number == FUTEX)
+		lock_facts(&facts);
+	else if (blocks && facts.number >= 0)
+		descriptor_facts(prev, CURRENT_TASK, &facts);
+	record->h.flags |= facts.compat ? SWITCH_COMPAT : 0;
+	record->syscall = facts.number;
+	record->args[0] = facts.args[0];
+	record->args[1] = facts.args[1];
+	record->args[2] = facts.args[2];
+	record->fd_kind = facts.fd_kind;
+	record->fd_count = facts.fd_count;
+	record->owner = facts.owner;
+	record->timeout_ns = facts.timeout_ns;
+	record->generation = facts.fd;
+	return 0;
+}
+
+/* The file of what a worker of io_uring has in hand; 0 = none. */
+static __always_inline u64 ring_file(struct task_struct *worker)
+{
+	struct io_worker *state = BPF_CORE_READ(worker, worker_private);
+	u64 work, request;
+
+	if (!bpf_core_type_exists(struct io_worker) || !bpf_core_type_exists(struct io_kiocb) ||
+	    !state)
+		return 0;
+	work = (u64)BPF_CORE_READ(state, cur_work);
+	request = work - bpf_core_field_offset(struct io_kiocb, work);
+	return work ? (u64)BPF_CORE_READ((struct io_kiocb *)request, file) : 0;
+}
+
+/* The open file that a thread that waits is about; 0 = none. */
+static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
+{
+	if (prev->flags & PF_IO_WORKER)
+		return ring_file(prev);
+	return fd >= 0 ? fd_file(files_of(prev), fd) : 0;
+}
+
+#define CONNECT 42
+#define SENDTO	44
+#define SENDMSG 46
+
+/*
+ * The address that a Unix socket connects or sends to. The socket itself does not have it while a
+ * connection or a message waits for room in the peer's queue.
+ */
+static __always_inline void wanted_tell(struct task_struct *prev, const struct rec_switch *record,
+					u64 file)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
+	u64 name[2] = {record->args[1], record->args[2]}; /* its address and length */
+
+	switch (record->syscall) {
+	case CONNECT:
+		break;
+	case SENDTO:
+		name[0] = regs->r8;
+		name[1] = regs->r9;
+		break;
+	case SENDMSG: /* as a struct msghdr begins */
+		if (bpf_probe_read_user(name, sizeof(name), (void *)record->args[1]))
+			return;
+		break;
+	default:
+		return;
+	}
+	socket_wanted_tell(file, name[0], name[1]);
+}
+
+/* What the current task waits for, and what that is called. */
+__noinline int switch_object(struct rec_switch *record)
+{
+	struct task_struct *prev = bpf_get_current_task_btf();
+	u64 file;
+	int kind;
+
+	if (!record)
+		return 0;
+	file = switch_file(prev, record->generation);
+	record->generation = 0;
+	if (call_closes(record->syscall))
+		record->fd_kind = socket_tell_closing(OBJECT_KEY(record));
+	if (!file)
+		return 0;
+	kind = object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
+			       OBJECT_KEY(record));
+	if (prev->flags & PF_IO_WORKER)
+		record->fd_kind = kind;
+	else if (kind == FD_UNIX)
+		wanted_tell(prev, record, file);
+	return 0;
+}
+
+/*
+ * SWITCH_THROTTLED if a cgroup's limit keeps the task, which could run, from running (cpu.max),
+ * else 0. Without a branch, which the verifier would follow.
+ */
+static __always_inline u8 throttled_flag(struct task_struct *task)
+{
+	u32 count;
+
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count))
+		return 0;
+	count = BPF_CORE_READ(task, se.cfs_rq, throttle_count);
+	return (-count >> 31) * SWITCH_THROTTLED;
+}
+
+static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record,
+					    struct task_struct *prev, bool preempt, u32 prev_state,
+					    u64 ns)
+{
+	/*
+	 * A concurrent waker makes __state TASK_WAKING and then waits for this switch to end;
+	 * only __schedule() itself, finding a signal, makes it 0 by now.
+	 */
+	bool signalled = prev_state != 0 && prev->__state == 0;
+	bool blocks = prev_state != 0 && !preempt && !signalled;
+
+	switch_call(record, blocks);
+	record->h.flags |= (preempt ? SWITCH_PREEMPT : 0) |
+			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
+			   (signalled ? SWITCH_SIGNALLED : 0);
+	record->prev_seq = switch_seq(prev);
+	record->prev_state = prev_state;
+	if (blocks) {
+		slept_since[prev->pid & (SLEEPERS - 1)] = SLEPT(prev->pid, ns);
+		if (record->syscall == IO_URING_ENTER)
+			ring_tell(record);
+		else
+			switch_object(record);
+	} else {
+		record->h.flags |= throttled_flag(prev);
+	}
+	if (setting_fault_source == FAULT_SOURCE_EVENTS && blocks)
+		fault_switched_out(ctx, prev);
+	if (prev_state & TASK_DEAD)
+		return; /* nobody waits for this one, and its memory is gone */
+	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
+	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
+		record->kstack = kernel_stack(ctx, ns);
+	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
+	/* After the walk, which may need to look for a mapping, too: that is possible once. */
+	futex_tell(record);
+}
+
+/* These two are not inlined: their records would lie on the stack under the walk's calls. */
+static __noinline int emit_exit(struct task_struct *task, u64 ns)
+{
+	struct rec_exit record = {};
+
+	record_init(&record.h, REC_EXIT,
+		    BPF_CORE_READ(task, signal, live.counter) == 0 ? EXIT_GROUP_DEAD : 0,
+		    sizeof(record), ns);
+	record.tid = task->pid;
+	record.tgid = task->tgid;
+	record.exit_code = task->exit_code;
+	record.start_boottime = task->start_boottime;
+	record.process_start_boottime = process_start();
+	record.parts = EXIT_HAS_STARTS;
+	emit(&sched_ring, &record.h, sizeof(record));
+	if (record.h.flags & EXIT_GROUP_DEAD)
+		unwind_exit(task->tgid, record.process_start_boottime);
+	return 0;
+}
+
+/* The final switch-out: what the kernel says of the thread's life is exact only now. */
+static __noinline int emit_end(struct task_struct *task, u64 ns)
+{
+	emit_stats(task, ns);
+	if ((u32)task->tgid == command_tgid) {
+		command_end_ns = ns;
+		__sync_fetch_and_add(&command_threads, -1);
+	}
+	return 0;
+}
+
+/* A global function: the verifier goes through it once, and not at both calls. */
+__noinline int describe_number(u64 address, u64 ns)
+{
+	describe_foreign((struct task_struct *)address, ns);
+	return 0;
+}
+
+/* A pointer to a task as a number, which is all that a global function takes before 6.9. */
+static __always_inline u64 as_number(struct task_struct *task)
+{
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &task);
+	return number;
+}
+
+/* Who has the CPU that a target could use: who is taken for it, or who ran there before it. */
+static __always_inline int describe_rival(struct task_struct *task, u64 ns)
+{
+	return is_described(task) ? 0 : describe_number(as_number(task), ns);
+}
+
+/*
+ * Stores the holder of the kernel lock that prev waits for, if it contended for one, and which lock
+ * it is. The owner of a lock in user memory is kept if it is known already. This is a global
+ * function because the verifier would otherwise follow both branches through all code that comes
+ * after.
+ */
+__noinline int lock_owner(struct rec_switch *record, u32 tid)
+{
+	u64 word = lock_owners[tid & (SLEEPERS - 1)];
+
+	if (!record || LOCK_OWNER_WAITER(word) != tid)
+		return 0;
+	lock_owners[tid & (SLEEPERS - 1)] = 0;
+	if (record->owner)
+		return 0;
+	record->owner = LOCK_OWNER_OWNER(word);
+	record->lock = LOCK_OWNER_LOCK(word);
+	record->h.flags |= record->owner ? SWITCH_KERNEL_LOCK : 0;
+	return 0;
+}
+
+/*
+ * A target gets this CPU. If ticks rest here, the recorder has to be woken, once: by the record
+ * with the time that is noted here. This is a global function because the verifier would otherwise
+ * follow its branches through all code that comes after.
+ */
+__noinline int target_has_cpu(u64 ns)
+{
+	struct cpu_account *account = cpu_account();
+
+	if (!account)
+		return 0;
+	account->target_ns = ns;
+	if (account->ticks_rest == TICKS_REST)
+		account->ticks_rest = ns;
+	return 0;
+}
+
+/* A global function has its own stack. */
+__noinline int emit_switch(struct rec_switch *record)
+{
+	struct cpu_account *account = cpu_account();
+	u64 wake = BPF_RB_NO_WAKEUP;
+
+	if (!record || !account)
+		return 0;
+	if (account->ticks_rest == record->h.ns)
+		wake = BPF_RB_FORCE_WAKEUP;
+	if (record->parts & SWITCH_HAS_OBJECT)
+		return emit_and(wake, &sched_ring, &record->h, sizeof(*record));
+	if (record->parts & SWITCH_HAS_OUT)
+		return emit_and(wake, &sched_ring, &record->h, SWITCH_OUT_LEN);
+	return emit_and(wake, &sched_ring, &record->h, SWITCH_SHORT_LEN);
+}
+
+/* How much one of the kernel's accounts has grown; *kept is its previous value. */
+static __always_inline u32 grown(u64 now, u64 *kept)
+{
+	u64 difference = *kept ? now - *kept : 0;
+
+	*kept = now;
+	return difference < ~0U ? difference : ~0U;
+}
+
+static __always_inline void count_taken(struct rec_switch *record, struct cpu_account *account)
+{
+	struct rq *rq;
+	u64 now = 0;
+
+	if (!setting_taken_time)
+		return;
+	rq = (struct rq *)this_rq(account);
+	if (!rq)
+		return;
+	if (bpf_core_field_exists(rq->prev_irq_time)) {
+		bpf_core_read(&now, sizeof(now), &rq->prev_irq_time);
+		record->interrupts_ns = grown(now, &account->interrupts_ns);
+	}
+	if (bpf_core_field_exists(rq->prev_steal_time_rq)) {
+		bpf_core_read(&now, sizeof(now), &rq->prev_steal_time_rq);
+		record->stolen_ns = grown(now, &account->stolen_ns);
+	}
+}
+
+/* In the record's units, at most what the field can hold. */
+static __always_inline u32 units_of(u64 ns, u32 most)
+{
+	u64 units = SWITCH_UNITS(ns);
+
+	return units < most ? units : most;
+}
+
+/* In units of 256 ns, or in coarser ones if the field cannot hold these; the remainder is kept. */
+static __always_inline u16 take_own_run(struct cpu_account *account)
+{
+	u64 ns = account->own_run_ns, units = ns >> SWITCH_RUN_SHIFT;
+	u64 coarse = ns >> SWITCH_RUN_COARSE_SHIFT;
+
+	if (units < SWITCH_RUN_COARSE) {
+		account->own_run_ns = ns & ((1ULL << SWITCH_RUN_SHIFT) - 1);
+		return units;
+	}
+	account->own_run_ns = ns & ((1ULL << SWITCH_RUN_COARSE_SHIFT) - 1);
+	return SWITCH_RUN_COARSE | (coarse < SWITCH_RUN_COARSE ? coarse : SWITCH_RUN_COARSE - 1);
+}
+
+/* The target that comes in ends its wait for a CPU, and the one that goes out may begin one. */
+static __always_inline void count_waits(struct rec_switch *record, struct cpu_account *account,
+					bool runnable)
+{
+	u8 flags = record->h.flags;
+
+	if (setting_whole_system)
+		return;
+	if (flags & SWITCH_NEXT)
+		cpu_wait_end(record->next_tid);
+	if (flags & SWITCH_PREV && runnable)
+		cpu_wait_begin(record->prev_tid, record->h.cpu, record->h.ns);
+	else if (flags & SWITCH_PREV)
+		cpu_wait_end(record->prev_tid);
+	if (!record->next_tid)
+		account->waiting = 0;
+}
+
+/* When the target that comes in was moved to this CPU's queue. */
+static __always_inline void take_move(struct rec_switch *record)
+{
+	u64 *word = &moved[record->next_tid & (SLEEPERS - 1)], ns = MOVED_NS(*word);
+
+	if (MOVED_TID(*word) != record->next_tid || ns >= record->h.ns)
+		return;
+	record->moved_before = units_of(record->h.ns - ns, ~0U);
+	if (MOVED_AGAIN(*word) || record->moved_before == ~0U)
+		record->parts = SWITCH_MOVED_AGAIN;
+	*word = 0;
+}
+
+/*
+ * What the CPU has kept since the switch before this one; runnable: prev could go on. A global
+ * function has its own stack.
+ */
+__noinline int switch_account(struct rec_switch *record, u32 runnable)
+{
+	struct cpu_account *account = cpu_account();
+	u64 since_ns;
+
+	if (!record || !account)
+		return 0;
+	if (record->h.flags & SWITCH_NEXT)
+		take_move(record);
+	record->own_in = units_of(account->own_in_ns, 0xffff);
+	record->own_run = take_own_run(account);
+	account->own_in_ns = 0;
+	account->switched_ns = record->h.ns;
+	/* The run may have begun after this switch's timestamp was taken. */
+	since_ns = CPU_WAIT_NS(account->waiting);
+	if (since_ns && since_ns < record->h.ns)
+		record->complete_for = units_of(record->h.ns - since_ns, ~0U);
+	count_taken(record, account);
+	count_waits(record, account, runnable);
+	return 0;
+}
+
+static __always_inline int switched(void *ctx, struct rec_switch *record, bool preempt,
+				    struct task_struct *prev, struct task_struct *next,
+				    unsigned int prev_state)
+{
+	if (!(record->h.flags & SWITCH_PREV)) {
+		emit_switch(record);
+		if (!(record->h.flags & SWITCH_NEXT))
+			describe_rival(next, record->h.ns);
+		return describe_rival(prev, record->h.ns);
+	}
+	if (prev_state & TASK_DEAD)
+		emit_exit(prev, record->h.ns);
+	fill_switch_out(ctx, record, prev, preempt, prev_state, record->h.ns);
+	lock_owner(record, prev->pid);
+	record->parts |= SWITCH_HAS_OUT | (record->inode ? SWITCH_HAS_OBJECT : 0);
+	record->h.len = record->inode ? sizeof(*record) : SWITCH_OUT_LEN;
+	emit_switch(record);
+	if (prev_state & TASK_DEAD)
+		emit_end(prev, record->h.ns);
+	if (!(record->h.flags & SWITCH_NEXT) && (setting_whole_system || preempt || !prev_state))
+		return describe_rival(next, record->h.ns);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	bool out = is_target(prev), in = is_target(next);
+	struct rec_switch record;
+
+	if (!out && !in && !setting_whole_system && !cpu_is_awaited(next))
+		return 0;
+	__builtin_memset(&record, 0, sizeof(record));
+	record_init(&record.h, REC_SWITCH, (in ? SWITCH_NEXT : 0) | (out ? SWITCH_PREV : 0),
+		    SWITCH_SHORT_LEN, bpf_ktime_get_ns());
+	record.prev_tid = prev->pid;
+	record.next_tid = next->pid;
+	record.next_seq = in ? switch_seq(next) : 0;
+	record.syscall = -1;
+	/*
+	 * From here on the time is read from the record, because another variable would exceed the
+	 * stack limit on 6.1.
+	 */
+	if (in)
+		target_has_cpu(record.h.ns);
+	switch_account(&record, preempt || !prev_state || !prev->__state);
+	switched(ctx, &record, preempt, prev, next, prev_state);
+	cost_of_switch(record.h.ns);
+	return 0;
+}
+
+/* ---- wake-ups ------------------------------------------------------------------ */
+
+static __always_inline void describe_waker(struct task_struct *waker, u8 flags, u64 ns)
+{
+	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && !is_target(waker) &&
+	    !is_described(waker))
+		describe_foreign(waker, ns);
+}
+
+/* Whether the task has slept for so long that who wakes it is worth a stack. */
+static __always_inline bool slept_long(struct task_struct *task, u64 ns)
+{
+	u64 slept = slept_since[task->pid & (SLEEPERS - 1)];
+
+	return setting_waker_threshold_ns != WAKER_THRESHOLD_NONE &&
+	       SLEPT_TID(slept) == (u32)task->pid &&
+	       ns - SLEPT_NS(slept) >= setting_waker_threshold_ns;
+}
+
+/* Whoever wakes, from where: an interrupt in the kernel, or the current task. */
+static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
+					 struct rec_waking *record)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(waker);
+	u8 flags = record->h.flags;
+
+	record->h.len = sizeof(*record);
+	record->parts = WAKING_HAS_STACKS;
+	if (setting_kernel_stacks != KERNEL_STACKS_NONE)
+		record->kstack = interrupted_kernel_stack(ctx, record->h.ns);
+	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ | WAKING_UNKNOWN_CONTEXT)) &&
+	    is_target(waker))
+		record->ustack = user_stack(ctx, waker, (s64)regs->orig_ax >= 0, record->h.ns);
+}
+
+/* The CPU that the task ran on last, or is being moved to. */
+static __always_inline u32 last_cpu_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct rec_waking record = {};
+	u64 begin_ns, ns;
+	u8 vector;
+
+	if (!is_target(task))
+		return 0;
+	begin_ns = ns = bpf_ktime_get_ns();
+	/*
+	 * The clock is read again, so that the wait is not older than what is recorded of that CPU.
+	 */
+	if (!setting_whole_system) {
+		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
+		ns = bpf_ktime_get_ns();
+	}
+	record_init(&record.h, REC_WAKING, waking_context(&vector), WAKING_SHORT_LEN, ns);
+	record.vector = vector;
+	record.tid = task->pid;
+	record.waker_tid = waker->pid;
+	if (slept_long(task, ns))
+		waker_stacks(ctx, waker, &record);
+	emit(&sched_ring, &record.h,
+	     record.parts & WAKING_HAS_STACKS ? sizeof(record) : WAKING_SHORT_LEN);
+	describe_waker(waker, record.h.flags, ns);
+	cost_add(begin_ns);
+	return 0;
+}
+
+/* The first of a new thread's. */
+static __always_inline void emit_waking_new(struct task_struct *task, u64 ns)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct rec_waking record = {};
+	u8 vector;
+
+	record_init(&record.h, REC_WAKING, WAKING_NEW | waking_context(&vector), WAKING_SHORT_LEN,
+		    ns);
+	record.vector = vector;
+	record.tid = task->pid;
+	record.waker_tid = waker->pid;
+	emit(&sched_ring, &record.h, WAKING_SHORT_LEN);
+	describe_waker(waker, record.h.flags, ns);
+}
+
+static __always_inline void fork_tables(struct task_struct *task)
+{
+	struct stack_slot *slot;
+
+	if (setting_user_stacks != USER_STACKS_TABLES)
+		return;
+	slot = slot_take_accounted(bpf_ktime_get_ns());
+	if (!slot)
+		return;
+	unwind_fork(slot->number, task->tgid, task->start_boottime);
+	slot_release(slot);
+}
+
+/*
+ * Whether a new process is recorded. Of the whole system all are but wallprof and what is of it, so
+ * a stranger's child is theirs, or a program that the kernel itself runs.
+ */
+static __always_inline bool joins_at_birth(struct task_struct *task, struct task_struct *creator)
+{
+	if (setting_threads || (u32)creator->tgid == own_tgid)
+		return false;
+	if (creator->flags & PF_KTHREAD)
+		return task->flags & PF_KTHREAD ? setting_kernel_threads : setting_whole_system;
+	return is_target(creator) || is_in_cgroup(task);
+}
+
+/*
+ * A birth, told here and not at sched_process_fork: that tracepoint runs preemptibly from 7.0 on,
+ * and the kernel leaves a program out where it is already running on that CPU. This
+ * one runs with interrupts off, for every new task (workers of io_uring and vhost do not
+ * even pass through the other), with its creator as current.
+ */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task)
+{
+	struct task_struct *creator = bpf_get_current_task_btf();
+	u64 begin_ns;
+
+	if (task->tgid != creator->tgid || setting_threads) {
+		/* Its number may be a reused one. */
+		if (!joins_at_birth(task, creator)) {
+			if (is_target(task))
+				target_remove(task);
+			return 0;
+		}
+		target_add(task);
+		begin_ns = bpf_ktime_get_ns();
+		fork_tables(task);
+	} else if (is_target(task)) {
+		begin_ns = bpf_ktime_get_ns();
+	} else {
+		return 0;
+	}
+	if ((u32)task->tgid == command_tgid)
+		__sync_fetch_and_add(&command_threads, 1);
+	if (!setting_whole_system)
+		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
+	emit_task(task, TASK_BIRTH, creator->pid, bpf_ktime_get_ns());
+	emit_waking_new(task, bpf_ktime_get_ns());
+	cost_add(begin_ns);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_process.bpf.c - birth, exec and end of processes, as far as their unwind tables go: done
+ * here because user space would come too late.
+ */
+#include "unwind_process.bpf.h"
+
+/* Builds the entry in the slot, which keeps it off the program's stack. */
+static __always_inline void publish(struct stack_slot *slot, u32 tgid)
+{
+	/* The recorder's are even. */
+	slot->process.gen = slot->process.gen_again = bpf_get_prandom_u32() | 1;
+	if (bpf_map_update_elem(&processes, &tgid, &slot->process, BPF_ANY))
+		__sync_fetch_and_add(&unwind_troubles.process_lost, 1);
+}
+
+/* Room for one more; NULL if there is none. */
+static __always_inline struct unwind_mapping *next_seed(struct stack_slot *slot)
+{
+	u64 number = slot->process.seed_count;
+
+	if (number >= SEEDS_MAX)
+		return NULL;
+	barrier_var(number); /* or clang leaves out the mask, which 6.1's verifier needs */
+	return &slot->process.seeds[number & (SEEDS_MAX - 1)];
+}
+
+/* The object that is mapped at address: whole, whichever part of it address is in. */
+static __always_inline void seed(struct stack_slot *slot, u64 address)
+{
+	struct unwind_mapping *mapping = next_seed(slot);
+	struct found_vma found = {};
+
+	if (!address || !mapping)
+		return;
+	if (bpf_find_vma(bpf_get_current_task_btf(), address, take_vma, &found, 0) || !found.file)
+		return;
+	if (map_known_object(mapping, &found))
+		slot->process.seed_count++;
+}
+
+static __always_inline void seed_vdso(struct stack_slot *slot, u64 address)
+{
+	struct unwind_mapping *mapping = next_seed(slot);
+
+	if (!address || !mapping || !vdso_object.table)
+		return;
+	map_object(mapping, &vdso_object, address);
+	slot->process.seed_count++;
+}
+
+/*
+ * The program, its loader and the vDSO are where the kernel tells the program itself that they are.
+ * If they are known from before, their very first instructions have tables.
+ */
+__noinline int unwind_exec(u32 number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	u64 entry = 0, base = 0, vdso = 0;
+
+	if (!slot)
+		return 0;
+	__builtin_memset(&slot->process, 0, sizeof(slot->process));
+	slot->process.exec_id = task->self_exec_id;
+	slot->process.start_boottime = process_start();
+	slot->process.tables_ns = bpf_ktime_get_ns();
+	if (bpf_probe_read_kernel(slot->auxv, sizeof(slot->auxv),
+				  BPF_CORE_READ(task, mm)->saved_auxv))
+		return 0;
+	for (u32 i = 0; i < SAVED_AUXV_LOOKED_AT; i += 2) {
+		u64 type = slot->auxv[i], value = slot->auxv[i + 1];
+
+		entry |= type == AT_ENTRY ? value : 0;
+		base |= type == AT_BASE ? value : 0;
+		vdso |= type == AT_SYSINFO_EHDR ? value : 0;
+	}
+	seed(slot, entry);
+	seed(slot, base);
+	seed_vdso(slot, vdso);
+	publish(slot, task->tgid);
+	return 0;
+}
+
+__noinline int unwind_fork(u32 number, u32 tgid, u64 start_boottime)
+{
+	struct task_struct *parent = bpf_get_current_task_btf();
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	u64 start = process_start();
+	struct unwind_process *process = process_of(parent, start);
+
+	if (!slot || !process)
+		return 0;
+	__builtin_memcpy(&slot->process, process, sizeof(slot->process));
+	barrier();
+	if (slot->process.gen != process->gen || slot->process.gen != process->gen_again ||
+	    !is_entry_of(&slot->process, parent, start)) {
+		__sync_fetch_and_add(&unwind_troubles.torn, 1);
+		return 0;
+	}
+	slot->process.start_boottime = start_boottime;
+	publish(slot, tgid);
+	return 0;
+}
+
+/* Unless another process has the number by now. */
+__noinline int unwind_exit(u32 tgid, u64 start_boottime)
+{
+	struct unwind_process *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (process && process->start_boottime == start_boottime)
+		bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

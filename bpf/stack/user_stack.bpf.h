@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * user_stack.bpf.h - taking a stack and referring to it by id.
+ *
+ * A stack is built in a scratch slot, hashed, and sent only if its id is not among
+ * those sent lately. That memory is a plain table indexed by the hash: a
+ * collision makes a stack be sent again, nothing else. An id counts as sent
+ * only after its record was written.
+ */
+#ifndef WALLPROF_USER_STACK_BPF_H
+#define WALLPROF_USER_STACK_BPF_H
+
+#include "kernel_stack_memo.bpf.h"
+#include "unwind.bpf.h"
+
+extern int stack_hash(struct stack_slot *slot);
+
+/*
+ * Scratch is taken by an atomic try, not by depth: programs nest in each other by
+ * interrupts, and from 7.0 on they are also preempted, so they need not end in
+ * reverse order.
+ */
+static __always_inline struct stack_slot *slot_take(void)
+{
+	u32 first = bpf_get_smp_processor_id() * SCRATCH_SLOTS;
+
+	for (u32 i = 0; i < SCRATCH_SLOTS; i++) {
+		u32 key = first + i;
+		struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &key);
+
+		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
+			slot->number = key;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+static __always_inline void slot_release(struct stack_slot *slot)
+{
+	__sync_lock_test_and_set(&slot->busy, 0);
+}
+
+static __always_inline struct stack_slot *slot_take_accounted(u64 ns)
+{
+	struct stack_slot *slot = slot_take();
+	struct cpu_account *account;
+
+	if (slot)
+		return slot;
+	account = cpu_account();
+	if (account) {
+		__sync_fetch_and_add(&account->sent[REC_STACK], 1);
+		account_lost(account, REC_STACK, LOSS_SCRATCH_BUSY, ns);
+	}
+	return NULL;
+}
+
+/*
+ * Gives the slot's stack an id, which the seed makes the process image's, and sends it unless
+ * it was sent lately. Returns the id, or 0 if there are no frames for no reason. It stands even if
+ * sending failed: the loss is accounted and the reader shows "[stack lost]".
+ */
+static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
+{
+	struct rec_stack *stack = &slot->stack;
+	u32 size, count = stack->count;
+	u64 *sent;
+
+	if (count > MAX_FRAMES ||
+	    (count == 0 && stack->result != STACK_EXEC && stack->result != STACK_NO_MM))
+		return 0;
+	stack->id = seed;
+	stack_hash(slot);
+	sent = &stack_sent[stack->id & (STACK_SENT_SLOTS - 1)];
+	if (*sent == stack->id)
+		return stack->id;
+	size = sizeof(*stack) + count * sizeof(u64);
+	record_init(&stack->h, REC_STACK, stack->h.flags, size, ns);
+	if (!emit(&bulk_ring, &stack->h, size))
+		*sent = stack->id;
+	return stack->id;
+}
+
+/* The same of `bytes` of frames that bpf_get_stack gave. */
+static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 flags, u32 tgid,
+				       u64 seed, u64 ns)
+{
+	struct rec_stack *stack = &slot->stack;
+	u64 count = bytes < 0 ? 0 : (u64)bytes / sizeof(u64);
+
+	stack->count = count > MAX_FRAMES ? MAX_FRAMES : count;
+	stack->h.flags = flags;
+	stack->tgid = tgid;
+	stack->tables_ns = 0;
+	if (count >= setting_max_stack)
+		stack->result = STACK_TRUNCATED;
+	else
+		stack->result = flags & STACK_USER ? STACK_FRAME_POINTERS : STACK_COMPLETE;
+	return slot_send(slot, seed, ns);
+}
+
+/*
+ * No more than bpf_get_stack can fill: it clears the rest of what it is given. A
+ * constant to the verifier.
+ */
+static __always_inline u32 frames_size(void)
+{
+	u32 frames = setting_max_stack;
+
+	return (frames < MAX_FRAMES ? frames : MAX_FRAMES) * sizeof(u64);
+}
+
+static __always_inline u64 walked_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
+{
+	return slot_finish(slot, bpf_get_stack(ctx, slot->stack.frames, frames_size(), 0), 0, 0, 0,
+			   ns);
+}
+
+/* The kernel stack that a tick interrupted. */
+static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
+{
+	struct stack_slot *slot = slot_take_accounted(ns);
+	u64 id;
+
+	if (!slot)
+		return 0;
+	id = walked_kernel_stack(slot, ctx, ns);
+	slot_release(slot);
+	return id;
+}
+
+/* The kernel stack from the program's own place, ctx being on it: a tracepoint's. */
+static __always_inline u64 kernel_stack(void *ctx, u64 ns)
+{
+	struct stack_slot *slot = slot_take_accounted(ns);
+	u64 id;
+
+	if (!slot)
+		return 0;
+	slot->kernel_from = (u64)ctx;
+	if (kernel_again(slot)) {
+		id = slot->stack.id;
+	} else {
+		id = walked_kernel_stack(slot, ctx, ns);
+		if (id)
+			kernel_keep(slot);
+	}
+	slot_release(slot);
+	return id;
+}
+
+/* For want of a mapping or a table? Then a copy of the stack lets the recorder do it later. */
+static __always_inline bool is_copy_wanted(u32 result)
+{
+	return result == STACK_NO_MAPPING || result == STACK_NO_TABLE;
+}
+
+/* may_repeat: in a system call, where a thread that waits in a loop comes again. */
+static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_struct *task, u64 seed,
+					bool may_repeat, u64 ns)
+{
+	struct rec_stack *stack = &slot->stack;
+	u64 id, unique = 0;
+
+	stack->h.ns = ns;
+	unwind_begin(slot);
+	stack->id = seed;
+	if (may_repeat && unwind_again(slot))
+		return stack->id;
+	unwind_walk(slot);
+	stack->tgid = task->tgid;
+	if (is_copy_wanted(stack->result)) {
+		if (tables_pending)
+			return 0;
+		unique = ns * 0x9e3779b97f4a7c15ULL ^ task->pid;
+	}
+	id = slot_send(slot,
+		       seed ^ unique ^ stack->tables_ns ^ (u64)stack->result << 24 ^
+			       (u64)stack->h.flags << 16,
+		       ns);
+	if (unique && id)
+		unwind_copy(slot);
+	else if (may_repeat && id)
+		unwind_keep(slot, seed);
+	return id;
+}
+
+/*
+ * The user stack of the current task. The seed makes the id belong to the process image:
+ * after exec the same addresses mean something else and must be sent again.
+ */
+static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool in_syscall, u64 ns)
+{
+	u64 seed = (u64)task->tgid << 32 ^ task->self_exec_id;
+	u8 flags = STACK_USER | (in_syscall ? STACK_SYSCALL_PC : 0);
+	struct stack_slot *slot;
+	long bytes;
+	u64 id;
+
+	if (setting_user_stacks == USER_STACKS_NONE ||
+	    task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return 0;
+	slot = slot_take_accounted(ns);
+	if (!slot)
+		return 0;
+	if (setting_user_stacks == USER_STACKS_TABLES) {
+		id = walked_stack(slot, task, seed, in_syscall, ns);
+		slot_release(slot);
+		return id;
+	}
+	bytes = bpf_get_stack(ctx, slot->stack.frames, frames_size(), BPF_F_USER_STACK);
+	id = slot_finish(slot, bytes, flags, task->tgid, seed ^ in_syscall, ns);
+	slot_release(slot);
+	return id;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * kernel_read.bpf.h - reading the kernel's memory through pointers that were numbers.
+ *
+ * By bpf_rdonly_cast() a number becomes a pointer to a type of the kernel's, and what is read
+ * through it are plain loads, which survive wrong addresses as the helper does, and give 0, too. A
+ * call of the helper takes 20 ns and more where the kernel guards each return (SRSO), and what a
+ * thread waits for takes dozens of reads.
+ *
+ * Such pointers are untrusted, so the verifier does not search its list of what may be trusted for
+ * each of them (wallprof.bpf.h, "describing tasks").
+ *
+ * For kernels that have no such function there is a second object, with READ_BY_CALLS: libbpf would
+ * look for it in all modules, which takes rights that wallprof may not have.
+ */
+#ifndef WALLPROF_KERNEL_READ_BPF_H
+#define WALLPROF_KERNEL_READ_BPF_H
+
+#include "wallprof.bpf.h"
+
+#ifdef READ_BY_CALLS
+#define READ(...) BPF_CORE_READ(__VA_ARGS__)
+#else
+
+extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym;
+
+/* clang-format off */
+#define TYPE_ID_OF(pointer)                                                                        \
+	_Generic((pointer),                                                                        \
+		 struct file *: setting_type_ids.file,                                             \
+		 struct files_struct *: setting_type_ids.files_struct,                             \
+		 struct inode *: setting_type_ids.inode,                                           \
+		 struct dentry *: setting_type_ids.dentry,                                         \
+		 struct socket *: setting_type_ids.socket,                                         \
+		 struct sock *: setting_type_ids.sock,                                             \
+		 struct eventpoll *: setting_type_ids.eventpoll,                                   \
+		 struct epitem *: setting_type_ids.epitem,                                         \
+		 struct rb_node *: setting_type_ids.rb_node)
+/* clang-format on */
+
+#define READ_1(a, b)		   ((a)->b)
+#define READ_2(a, b, c)		   ((a)->b->c)
+#define READ_3(a, b, c, d)	   ((a)->b->c->d)
+#define READ_N(_1, _2, _3, N, ...) N
+#define READ_PLAIN(a, ...)	   READ_N(__VA_ARGS__, READ_3, READ_2, READ_1)(a, __VA_ARGS__)
+
+/*
+ * BPF_CORE_READ(), of three fields at most. What it gives if that is a pointer may be read through,
+ * compared with NULL or offset; as a number it has to come from BPF_CORE_READ(), or from memory.
+ */
+#define READ(pointer, ...)                                                                         \
+	READ_PLAIN((typeof(pointer))bpf_rdonly_cast(pointer, TYPE_ID_OF(pointer)), __VA_ARGS__)
+
+#endif
+#endif

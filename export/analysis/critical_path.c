@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "critical_path.h"
+#include "timeline_builder.h"
+#include <string.h>
+
+/* Where the walk is: at ns in a thread, and what was before ns is still to be explained. */
+typedef struct Place {
+	uint32_t thread;
+	uint64_t ns;
+} Place;
+
+/*
+ * A thread that the walk has left where it was asleep, for what ended that: what it did before may
+ * be what the run was doing.
+ */
+typedef struct Sleeper {
+	uint32_t thread;
+	size_t interval;   /* the thread has no interval between this one and the walk's position */
+	uint64_t since_ns; /* from then on it waits for the thread that the walk enters */
+} Sleeper;
+
+/* Of more than that, in a convoy, the oldest are forgotten, but not the first one. */
+#define SLEEPERS_MAX 64
+
+typedef struct Walk {
+	Timeline *timeline;
+	Place at;
+	/* Each waited for the one behind it, and the last one for the thread on the path. */
+	Sleeper sleepers[SLEEPERS_MAX];
+	size_t sleeper_count;
+} Walk;
+
+/* The interval that ends at ns or has it inside; SIZE_MAX: the thread was not there yet. */
+static size_t interval_before(const Thread *thread, uint64_t ns)
+{
+	size_t at = partition_point(middle, thread->intervals.count,
+				    thread->intervals.items[middle].start_ns < ns);
+
+	return at > 0 ? at - 1 : SIZE_MAX;
+}
+
+static uint32_t thread_of_task(const Timeline *timeline, uint32_t task)
+{
+	return task < timeline->tasks.count ? timeline->tasks.items[task].thread : THREAD_NONE;
+}
+
+static bool is_there(const Timeline *timeline, Place place)
+{
+	return place.thread < timeline->threads.count &&
+	       place.ns <= timeline->threads.items[place.thread].end_ns &&
+	       interval_before(&timeline->threads.items[place.thread], place.ns) != SIZE_MAX;
+}
+
+/* ---- where a sleep came from --------------------------------------------------------------- */
+
+/*
+ * The request that ended the wait: the path is on the device since it was submitted. Not if that
+ * was done for this thread while it slept already (by a worker of io_uring).
+ */
+static bool go_to_submitter(const Timeline *timeline, uint32_t thread, size_t wait,
+			    Place *ret_place)
+{
+	const Thread *sleeper = &timeline->threads.items[thread];
+	uint32_t number = thread_wait_request(sleeper, wait);
+	const Request *request;
+
+	if (number == REQUEST_NONE)
+		return false;
+	request = &timeline->requests.list.items[number];
+	*ret_place = (Place){request->thread, request_begin(request)};
+	return is_there(timeline, *ret_place) &&
+	       (request->thread != thread ||
+		ret_place->ns <= sleeper->intervals.items[wait].start_ns);
+}
+
+static bool go_to_waker(const Timeline *timeline, uint32_t thread, size_t wait, Place *ret_place)
+{
+	const Thread *sleeper = &timeline->threads.items[thread];
+	const Interval *interval = &sleeper->intervals.items[wait];
+
+	if (interval->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END))
+		return false;
+	*ret_place =
+		(Place){thread_of_task(timeline, interval->waker), interval_end(sleeper, wait)};
+	return ret_place->thread != thread && is_there(timeline, *ret_place);
+}
+
+static bool go_to_creator(const Timeline *timeline, uint32_t thread, Place *ret_place)
+{
+	const Thread *born = &timeline->threads.items[thread];
+
+	if (!born->born_in_window)
+		return false;
+	*ret_place = (Place){thread_of_task(timeline, born->creator), born->start_ns};
+	return ret_place->thread != thread && is_there(timeline, *ret_place);
+}
+
+static void count_outside(CriticalPath *path, const Interval *wait, uint64_t ns)
+{
+	if (wait->flags & INTERVAL_OPEN_END)
+		path->open_ns += ns;
+	else if (wait->flags & INTERVAL_WAKER_IRQ)
+		return;
+	else if (wait->waker == THREAD_NONE)
+		path->unknown_waker_ns += ns;
+	else
+		path->outside_ns += ns;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------ */
+
+/* From from_ns to to.ns. Latest first; reversed at the end. */
+static void push_interval(Timeline *timeline, Place to, Interval interval, uint64_t from_ns)
+{
+	Thread *strip = &timeline->path.strip;
+
+	if (from_ns >= to.ns)
+		return;
+	strip->ledger[interval.state] += to.ns - from_ns;
+	if (interval.state == STATE_BLOCKED || interval.state == STATE_RUNNABLE)
+		strip->reason_ledger[interval.reason] += to.ns - from_ns;
+	interval.start_ns = from_ns;
+	*vec_push(&strip->intervals) = interval;
+	*vec_push(&strip->owners) = to.thread;
+}
+
+/* From from_ns on, interval i of the thread was on the path. */
+static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
+{
+	push_interval(timeline, to, timeline->threads.items[to.thread].intervals.items[i], from_ns);
+}
+
+/*
+ * Up to end_ns the request was under way, and nobody asleep for it: whoever submitted it did
+ * something else, or others. The stack is that of the submission.
+ */
+static void push_device(Timeline *timeline, const Request *request, uint64_t from_ns,
+			uint64_t end_ns)
+{
+	push_interval(timeline, (Place){request->thread, end_ns},
+		      (Interval){
+			      .user_stack = request->user_stack,
+			      .kernel_stack = STACK_NONE,
+			      .waker = THREAD_NONE,
+			      .rival = THREAD_NONE,
+			      .syscall = -1,
+			      .state = STATE_BLOCKED,
+			      .sleep = SLEEP_FOR_DISK,
+			      .reason = REASON_ON_DEVICE,
+			      .rule = RULE_REQUEST,
+		      },
+		      from_ns);
+}
+
+static void remove_sleeper(Walk *walk, size_t i)
+{
+	walk->sleeper_count--;
+	memmove(&walk->sleepers[i], &walk->sleepers[i + 1],
+		(walk->sleeper_count - i) * sizeof(walk->sleepers[0]));
+}
+
+/* To another thread. What that slept for later is no part of what comes. */
+static void go_to(Walk *walk, Place next)
+{
+	for (size_t i = 0; i < walk->sleeper_count; i++)
+		if (walk->sleepers[i].thread == next.thread)
+			remove_sleeper(walk, i);
+	walk->at = next;
+}
+
+static void leave_for(Walk *walk, size_t wait, Place next)
+{
+	const Thread *thread = &walk->timeline->threads.items[walk->at.thread];
+	Sleeper sleeper = {walk->at.thread, wait, thread->intervals.items[wait].start_ns};
+
+	go_to(walk, next);
+	if (walk->sleeper_count == SLEEPERS_MAX)
+		remove_sleeper(walk, 1);
+	walk->sleepers[walk->sleeper_count++] = sleeper;
+}
+
+/*
+ * The path goes through a sleep, from its end, to what ended it. If a request splits a sleep, the
+ * first piece has no waker of its own. A recorded thread that woke the sleeper takes precedence
+ * over a request of the sleeper's.
+ */
+static bool leave_sleep(Walk *walk, size_t wait)
+{
+	Timeline *timeline = walk->timeline;
+	Place at = walk->at, next;
+	const Thread *sleeper = &timeline->threads.items[at.thread];
+	uint64_t asleep_ns = sleeper->intervals.items[wait].start_ns;
+
+	if (go_to_waker(timeline, at.thread, wait, &next)) {
+		leave_for(walk, wait, next);
+		return true;
+	}
+	if (!go_to_submitter(timeline, at.thread, wait, &next))
+		return false;
+	next.ns = MIN(next.ns, at.ns);
+	push_step(timeline, at, wait, MAX(next.ns, asleep_ns));
+	push_device(timeline, &timeline->requests.list.items[thread_wait_request(sleeper, wait)],
+		    next.ns, asleep_ns);
+	if (next.thread == at.thread)
+		walk->at = next;
+	else
+		leave_for(walk, wait, next);
+	return true;
+}
+
+/* Back to ns the interval i of the thread on the path was on it. */
+static void stay_until(Walk *walk, size_t i, uint64_t ns)
+{
+	Timeline *timeline = walk->timeline;
+	const Interval *interval = &timeline->threads.items[walk->at.thread].intervals.items[i];
+
+	if (interval->state == STATE_BLOCKED)
+		count_outside(&timeline->path, interval, walk->at.ns - ns);
+	if (interval->state == STATE_UNKNOWN)
+		timeline->path.lost_ns += walk->at.ns - ns;
+	push_step(timeline, walk->at, i, ns);
+	walk->at.ns = ns;
+}
+
+/* The last moment before ns at which the sleeper ran or was ready to; 0: that is not known. */
+static uint64_t awake_before(const Timeline *timeline, Sleeper *sleeper, uint64_t ns)
+{
+	const Interval *intervals = timeline->threads.items[sleeper->thread].intervals.items;
+	size_t i = sleeper->interval;
+
+	/* Time goes backwards, so that all searches together look at each interval once. */
+	while (i > 0 && intervals[i].start_ns >= ns)
+		i--;
+	sleeper->interval = i;
+	while (i > 0 && intervals[i].state == STATE_BLOCKED) {
+		ns = intervals[i].start_ns;
+		i--;
+	}
+	return intervals[i].start_ns < ns && (intervals[i].state == STATE_RUNNING ||
+					      intervals[i].state == STATE_RUNNABLE)
+		       ? ns
+		       : 0;
+}
+
+/* Something that the thread did, or had done for it, ended the sleep. */
+static bool is_for_disk(const Thread *thread, size_t wait)
+{
+	const Interval *interval = &thread->intervals.items[wait];
+
+	/*
+	 * An io_uring request may be for the network; the kernel marks that wait as iowait as well
+	 * (from 6.5 on).
+	 */
+	return (interval->sleep == SLEEP_FOR_DISK && interval->reason != REASON_IO_URING) ||
+	       reason_info[interval->reason].category == CATEGORY_DISK ||
+	       thread_wait_request(thread, wait) != REQUEST_NONE;
+}
+
+/*
+ * Leaves a sleep, from its end, that only an event outside of the recording ended. The thread that
+ * waited for this one waited for the sleep only from the moment when it slept itself: as long as it
+ * was awake, its work was the path. The same holds for a thread that waited for that one in turn,
+ * if it was still awake when the sleep ended. But a thread that waited during the whole sleep
+ * waited for it as it would wait for work.
+ */
+static bool go_back(Walk *walk, size_t wait)
+{
+	const Thread *thread = &walk->timeline->threads.items[walk->at.thread];
+	uint64_t end_ns = walk->at.ns;
+
+	if (is_for_disk(thread, wait))
+		return false;
+	for (size_t k = walk->sleeper_count; k-- > 0;) {
+		bool is_direct = k + 1 == walk->sleeper_count;
+		uint64_t ns;
+
+		/* It waits during the whole sleep, so the sleep is on the path. */
+		if (walk->sleepers[k].since_ns <= thread->intervals.items[wait].start_ns)
+			return false;
+		ns = awake_before(walk->timeline, &walk->sleepers[k], end_ns);
+		if (is_direct ? ns <= thread->intervals.items[wait].start_ns : ns != end_ns)
+			continue;
+		stay_until(walk, wait, ns);
+		walk->at.thread = walk->sleepers[k].thread;
+		/* What it waited for later is nothing that it waits for here. */
+		walk->sleeper_count = k;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Threads that woke each other at one moment would send the walk to and fro: after so many of them
+ * the last one keeps its sleep to itself.
+ */
+#define MOVES_MAX 256
+
+/* Returns where the path begins. */
+static uint64_t walk_from(Walk *walk)
+{
+	Timeline *timeline = walk->timeline;
+	unsigned int moves = 0;
+
+	for (;;) {
+		const Thread *thread = &timeline->threads.items[walk->at.thread];
+		size_t i = interval_before(thread, walk->at.ns);
+		uint64_t ns = walk->at.ns;
+
+		if (i == SIZE_MAX) {
+			Place creator;
+
+			if (moves++ >= MOVES_MAX ||
+			    !go_to_creator(timeline, walk->at.thread, &creator))
+				return ns;
+			go_to(walk, creator);
+			continue;
+		}
+		if (thread->intervals.items[i].state != STATE_BLOCKED || moves >= MOVES_MAX ||
+		    ns != interval_end(thread, i) || !(leave_sleep(walk, i) || go_back(walk, i)))
+			stay_until(walk, i, thread->intervals.items[i].start_ns);
+		moves = walk->at.ns < ns ? 0 : moves + 1;
+	}
+}
+
+static void reverse(Thread *strip)
+{
+	for (size_t i = 0, k = strip->intervals.count; i + 1 < k; i++, k--) {
+		Interval interval = strip->intervals.items[i];
+		uint32_t owner = strip->owners.items[i];
+
+		strip->intervals.items[i] = strip->intervals.items[k - 1];
+		strip->intervals.items[k - 1] = interval;
+		strip->owners.items[i] = strip->owners.items[k - 1];
+		strip->owners.items[k - 1] = owner;
+	}
+}
+
+/* Those of the thread on the path while it ran there. */
+static void copy_ticks(const Timeline *timeline, Thread *strip, size_t i)
+{
+	const Thread *thread = &timeline->threads.items[strip->owners.items[i]];
+	uint64_t from_ns = strip->intervals.items[i].start_ns, to_ns = interval_end(strip, i);
+	size_t at = partition_point(middle, thread->ticks.count,
+				    thread->ticks.items[middle].ns < from_ns);
+
+	for (; at < thread->ticks.count && thread->ticks.items[at].ns < to_ns; at++) {
+		Tick tick = thread->ticks.items[at];
+
+		tick.owner = strip->owners.items[i];
+		*vec_push(&strip->ticks) = tick;
+	}
+}
+
+void critical_path_find(Timeline *timeline, uint32_t thread)
+{
+	Thread *strip = &timeline->path.strip;
+	Walk walk = {.timeline = timeline};
+
+	if (thread >= timeline->threads.count)
+		return;
+	timeline->path.end = thread;
+	*strip = (Thread){
+		.process = timeline->threads.items[thread].process,
+		.task = THREAD_NONE,
+		.name = xstrdup("critical path"),
+		.end_ns = timeline->threads.items[thread].end_ns,
+		.is_main = true,
+	};
+	walk.at = (Place){thread, strip->end_ns};
+	strip->start_ns = walk_from(&walk);
+	timeline->path.unseen_ns = timeline_time(timeline, strip->start_ns);
+	reverse(strip);
+	for (size_t i = 0; i < strip->intervals.count; i++)
+		if (strip->intervals.items[i].state == STATE_RUNNING)
+			copy_ticks(timeline, strip, i);
+}
+
+/* The thread of a process that ended last: the process ends with it. */
+static uint32_t last_thread(const Timeline *timeline, const Process *process)
+{
+	uint32_t last = process->threads.items[0];
+
+	for (size_t i = 1; i < process->threads.count; i++)
+		if (timeline->threads.items[process->threads.items[i]].end_ns >
+		    timeline->threads.items[last].end_ns)
+			last = process->threads.items[i];
+	return last;
+}
+
+static uint32_t thread_of_tid(const Timeline *timeline, uint32_t tid)
+{
+	for (size_t i = timeline->threads.count; i-- > 0;)
+		if (timeline->threads.items[i].ns_tid == tid)
+			return i;
+	return THREAD_NONE;
+}
+
+uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
+{
+	uint32_t command = timeline->command_thread;
+
+	if (tid != 0)
+		return thread_of_tid(timeline, tid);
+	if (command < timeline->threads.count)
+		return last_thread(
+			timeline,
+			&timeline->processes.items[timeline->threads.items[command].process]);
+	if (timeline->whole_system) /* none of them is what anybody waited for */
+		return THREAD_NONE;
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		const Process *process = &timeline->processes.items[i];
+
+		/* The end of a server's child is not the end of the server. */
+		if (process->threads.count > 0 && process->exited_in_window &&
+		    !process->born_in_window && process->parent >= timeline->processes.count)
+			return last_thread(timeline, process);
+	}
+	return THREAD_NONE;
+}
+
+/* A path of which this share is waits for requests says nothing of what the run was doing. */
+#define SERVICE_SHARE 0.9
+
+/* A client's waits for epoll may also end from outside, but its epoll has no listening socket. */
+static bool has_listener(const Timeline *timeline, const Thread *strip, size_t i)
+{
+	const Thread *thread = interval_owner(timeline, strip, i);
+	size_t wait = interval_before(thread, strip->intervals.items[i].start_ns + 1);
+	uint32_t object = wait == SIZE_MAX ? OBJECT_NONE : thread_wait_object(thread, wait);
+
+	return object != OBJECT_NONE && object_listens(&timeline->objects.list.items[object]);
+}
+
+/* What a server's main thread does: it waits for a request or a signal from outside. */
+static bool is_for_request(const Timeline *timeline, const Thread *strip, size_t i)
+{
+	const Interval *wait = &strip->intervals.items[i];
+
+	if (wait->state != STATE_BLOCKED ||
+	    (!(wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END)) &&
+	     thread_of_task(timeline, wait->waker) != THREAD_NONE))
+		return false;
+	switch (wait->reason) {
+	case REASON_ACCEPT:
+	case REASON_SIGNAL:
+		return true;
+	case REASON_EPOLL:
+	case REASON_NETWORK_POLL:
+		return has_listener(timeline, strip, i);
+	}
+	return false;
+}
+
+void critical_path_drop_service(Timeline *timeline)
+{
+	Thread *strip = &timeline->path.strip;
+	uint64_t waited[REASON_COUNT] = {}, all_ns = 0;
+	uint8_t most = REASON_NONE;
+
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		const Interval *step = &strip->intervals.items[i];
+		uint64_t ns = interval_end(strip, i) - step->start_ns;
+
+		if (!is_for_request(timeline, strip, i))
+			continue;
+		all_ns += ns;
+		waited[step->reason] += ns;
+		if (waited[step->reason] > waited[most])
+			most = step->reason;
+	}
+	if (most == REASON_NONE || all_ns < SERVICE_SHARE * (strip->end_ns - strip->start_ns))
+		return;
+	timeline->path.left_out = most;
+	timeline->path.left_out_share = (double)all_ns / (strip->end_ns - strip->start_ns);
+	thread_free(strip);
+	*strip = (Thread){};
+}
+
+size_t critical_path_stretch(const Thread *strip, size_t i)
+{
+	bool on_device = strip->intervals.items[i].reason == REASON_ON_DEVICE;
+	size_t end = i + 1;
+
+	while (end < strip->intervals.count && strip->owners.items[end] == strip->owners.items[i] &&
+	       (strip->intervals.items[end].reason == REASON_ON_DEVICE) == on_device)
+		end++;
+	return end;
+}
+
+const char *critical_path_stretch_name(const Timeline *timeline, size_t i)
+{
+	const Thread *strip = &timeline->path.strip;
+	const char *name = interval_owner(timeline, strip, i)->name;
+
+	if (strip->intervals.items[i].reason == REASON_ON_DEVICE)
+		return reason_info[REASON_ON_DEVICE].leaf;
+	return name && *name ? name : "unknown";
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "fault_fields.h"
+#include "threshold_fit.h"
+
+static bool is_of_file(const Fault *fault)
+{
+	return fault->file != OBJECT_NONE || fault->memory == MEMORY_FILE ||
+	       fault->memory == MEMORY_SHARED;
+}
+
+static bool is_copy(const Fault *fault)
+{
+	return fault->page == PAGE_PROTECTED && fault->flags & FAULT_WRITE;
+}
+
+enum fault_class fault_class(const Fault *fault)
+{
+	if (fault->flags & FAULT_FAILED)
+		return FAULT_CLASS_FAILED;
+	if (fault->by_program)
+		return FAULT_CLASS_PROGRAM;
+	if (is_of_file(fault) && fault->flags & FAULT_MAJOR)
+		return FAULT_CLASS_FILE_MAJOR;
+	if (fault->memory == MEMORY_SHARED)
+		return is_copy(fault) ? FAULT_CLASS_WRITABLE : FAULT_CLASS_FILE;
+	if (is_copy(fault))
+		return FAULT_CLASS_COPY;
+	if (is_of_file(fault))
+		return FAULT_CLASS_FILE;
+	if (fault->memory == MEMORY_UNKNOWN)
+		return FAULT_CLASS_UNKNOWN;
+	if (fault->flags & FAULT_MAJOR)
+		return FAULT_CLASS_SWAP;
+	return fault->page == PAGE_UNKNOWN && fault->flags & FAULT_WRITE ? FAULT_CLASS_EITHER
+									 : FAULT_CLASS_FIRST_TOUCH;
+}
+
+const char *fault_class_label(enum fault_class class)
+{
+	static const char *const labels[FAULT_CLASSES] = {
+		[FAULT_CLASS_FIRST_TOUCH] = "first touch",
+		[FAULT_CLASS_COPY] = "copy-on-write",
+		[FAULT_CLASS_EITHER] = "first touch or copy-on-write",
+		[FAULT_CLASS_WRITABLE] = "file, first write",
+		[FAULT_CLASS_FILE] = "file, minor",
+		[FAULT_CLASS_FILE_MAJOR] = "file, major",
+		[FAULT_CLASS_SWAP] = "swap",
+		[FAULT_CLASS_PROGRAM] = "userfaultfd",
+		[FAULT_CLASS_FAILED] = "failed",
+		[FAULT_CLASS_UNKNOWN] = "of unknown memory",
+	};
+
+	return labels[class];
+}
+
+const char *fault_access_label(const Fault *fault)
+{
+	if (fault->flags & FAULT_FORCED)
+		return "by the kernel, without an instruction";
+	if (fault->flags & FAULT_EXEC)
+		return "execution";
+	if (fault->flags & FAULT_USER)
+		return fault->flags & FAULT_WRITE ? "write" : "read";
+	return fault->flags & FAULT_WRITE ? "write by the kernel" : "read by the kernel";
+}
+
+const char *fault_memory_label(const Fault *fault)
+{
+	static const char *const labels[MEMORY_COUNT] = {
+		[MEMORY_UNKNOWN] = "unknown", [MEMORY_ANONYMOUS] = "anonymous",
+		[MEMORY_STACK] = "stack",     [MEMORY_HEAP] = "heap",
+		[MEMORY_FILE] = "file",	      [MEMORY_SHARED] = "shared file",
+	};
+
+	return labels[fault->memory];
+}
+
+const char *fault_page_label(const Fault *fault)
+{
+	static const char *const labels[PAGE_COUNT] = {
+		[PAGE_ABSENT] = "not mapped", [PAGE_PROTECTED] = "mapped, without the right",
+		[PAGE_CACHED] = "in memory",  [PAGE_AWAITED] = "being read, ahead or for another",
+		[PAGE_READ] = "read for it",
+	};
+
+	return labels[fault->page];
+}
+
+const char *fault_hook_label(const Fault *fault)
+{
+	switch (fault->hook) {
+	case FAULT_HOOK_FUNCTION:
+		return "handle_mm_fault";
+	case FAULT_HOOK_EVENT:
+		return "tracepoint and the kernel's accounting";
+	default:
+		return "tracepoint; it ended at the earliest when the thread ran again";
+	}
+}
+
+StackRef fault_stack(const Timeline *timeline, const Thread *thread, const Fault *fault)
+{
+	return (StackRef){
+		.ns = fault->start_ns,
+		.ns_tgid = timeline->processes.items[thread->process].ns_tgid,
+		.user_stack = fault->user_stack,
+		.kernel_stack = STACK_NONE,
+		.leaf = LEAF_USER,
+	};
+}
+
+uint64_t faults_count(const Timeline *timeline, uint64_t least_ns, uint64_t *ret_others)
+{
+	uint64_t count = 0, others = 0;
+
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		for (size_t j = 0; j < thread->faults.count; j++) {
+			const Fault *fault = &thread->faults.items[j];
+
+			if (fault->end_ns - fault->start_ns >= least_ns)
+				count++;
+			else
+				others++;
+		}
+	}
+	*ret_others = others;
+	return count;
+}
+
+static uint64_t count_rows(const void *timeline, uint64_t least_ns, uint64_t *ret_others)
+{
+	return faults_count(timeline, least_ns, ret_others);
+}
+
+uint64_t faults_fit(const Timeline *timeline, uint64_t budget)
+{
+	return fit_rows(count_rows, timeline, budget);
+}

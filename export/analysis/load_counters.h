@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * load_counters.h - how many threads want a CPU, how much CPU is used, and what disks do over time:
+ * averages over buckets, from the same intervals and requests as everything else. What the writers'
+ * counters show.
+ */
+#ifndef WALLPROF_LOAD_COUNTERS_H
+#define WALLPROF_LOAD_COUNTERS_H
+
+#include "timeline.h"
+
+typedef struct Levels {
+	uint64_t width_ns; /* of a bucket; the last one ends with the window */
+	uint64_t window_ns;
+	size_t count;
+	uint64_t *runnable_ns, *running_ns; /* by bucket, summed over all threads */
+	/*
+	 * Of all requests of all devices but parts of other requests: bytes by when they completed,
+	 * and how long they were under way.
+	 */
+	uint64_t *read_bytes, *written_bytes, *in_flight_ns;
+} Levels;
+
+/* The caller frees with levels_free(). */
+Levels levels_make(const Timeline *timeline);
+void levels_free(Levels *levels);
+
+/* End of bucket i, ns since the start of the window. */
+uint64_t levels_end(const Levels *levels, size_t i);
+
+/* How much of sums (runnable_ns, running_ns, in_flight_ns) there was on average over bucket i, in
+ * thousandths of a thread or request. */
+uint64_t levels_average(const Levels *levels, const uint64_t *sums, size_t i);
+
+#endif

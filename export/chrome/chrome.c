@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "chrome.h"
+#include "chrome_private.h"
+#include "chrome_slices.h"
+#include "fault_fields.h"
+#include "labels.h"
+#include "load_counters.h"
+#include "recording_cost.h"
+#include "tracks.h"
+#include "wait_fields.h"
+
+#define SAMPLE_NAME "cpu-clock"
+
+/* ---- numbers: unique over the whole trace, as the viewers want them ---------------------- */
+
+static uint32_t unique(Map *taken, uint32_t number, uint32_t *next)
+{
+	if (number == 0 || map_get(taken, number) != MAP_NONE)
+		number = (*next)++;
+	map_set(taken, number, 1);
+	return number;
+}
+
+static void make_ids(Chrome *chrome)
+{
+	const Timeline *timeline = chrome->timeline;
+	uint32_t next_pid = CHROME_FIRST_FREE_ID, next_tid = CHROME_FIRST_FREE_ID + (1u << 29);
+	Map pids = {}, tids = {};
+
+	chrome->pids = xcalloc(timeline->processes.count, sizeof(*chrome->pids));
+	chrome->tids = xcalloc(timeline->threads.count, sizeof(*chrome->tids));
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		chrome->pids[i] = unique(&pids, timeline->processes.items[i].ns_tgid, &next_pid);
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		/* A main thread has its process's number, and the viewers know it by that. */
+		chrome->tids[i] = unique(
+			&tids, thread->is_main ? chrome->pids[thread->process] : thread->ns_tid,
+			&next_tid);
+	}
+	map_free(&pids);
+	map_free(&tids);
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+void chrome_begin(Chrome *chrome, const char *phase, const char *name, uint32_t pid, uint32_t tid)
+{
+	Json *json = &chrome->json;
+
+	json_begin_object(json);
+	json_key_string(json, "ph", phase);
+	json_key_string(json, "name", name);
+	json_key_u64(json, "pid", pid);
+	json_key_u64(json, "tid", tid);
+}
+
+void chrome_begin_of(Chrome *chrome, const char *phase, const char *name, const Thread *thread)
+{
+	chrome_begin(chrome, phase, name, chrome->pids[thread->process],
+		     chrome->tids[thread - chrome->timeline->threads.items]);
+}
+
+void chrome_key_time(Chrome *chrome, uint64_t ns)
+{
+	json_key_us(&chrome->json, "ts", timeline_time(chrome->timeline, ns));
+}
+
+void chrome_begin_data(Chrome *chrome)
+{
+	json_key_object(&chrome->json, "args");
+	json_key_object(&chrome->json, "data");
+}
+
+void chrome_end_data(Chrome *chrome)
+{
+	json_end_object(&chrome->json);
+	json_end_object(&chrome->json);
+}
+
+static void write_time(Json *json, const Fact *fact)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%sMs", fact->key);
+	json_key_ms(json, key, fact->number);
+}
+
+uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number)
+{
+	const Timeline *timeline = chrome->timeline;
+	const Task *task = &timeline->tasks.items[number];
+
+	if (task->thread < timeline->threads.count)
+		return chrome->tids[task->thread];
+	return task->ns_tid ? task->ns_tid : task->tid;
+}
+
+static void write_fact(void *user, const Fact *fact)
+{
+	Chrome *chrome = user;
+
+	switch (fact->kind) {
+	case FACT_TEXT:
+	case FACT_ADDRESS:
+		json_key_string(&chrome->json, fact->key, fact->text);
+		break;
+	case FACT_NUMBER:
+		json_key_u64(&chrome->json, fact->key, fact->number);
+		break;
+	case FACT_TIME:
+		write_time(&chrome->json, fact);
+		break;
+	case FACT_TASK:
+		json_key_u64(&chrome->json, fact->key, chrome_task_tid(chrome, fact->number));
+		break;
+	}
+}
+
+FactSink chrome_facts(Chrome *chrome)
+{
+	return (FactSink){
+		.write = write_fact,
+		.user = chrome,
+		.timeline = chrome->timeline,
+		.frames = chrome->frames,
+	};
+}
+
+static void name_it(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid, const char *name)
+{
+	chrome_begin(chrome, "M", what, pid, tid);
+	json_key_object(&chrome->json, "args");
+	json_key_string(&chrome->json, "name", name);
+	json_end_object(&chrome->json);
+	json_end_object(&chrome->json);
+}
+
+static void place_it(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid, uint64_t place)
+{
+	chrome_begin(chrome, "M", what, pid, tid);
+	json_key_object(&chrome->json, "args");
+	json_key_u64(&chrome->json, "sort_index", place);
+	json_end_object(&chrome->json);
+	json_end_object(&chrome->json);
+}
+
+static const char *or_unknown(const char *name)
+{
+	return name && *name ? name : "unknown";
+}
+
+static bool has_requests_of_others(const Requests *requests, size_t device)
+{
+	const BlockDevice *found = &requests->devices.items[device];
+
+	for (size_t i = 0; i < found->requests.count; i++)
+		if (requests->list.items[found->requests.items[i]].thread == THREAD_NONE)
+			return true;
+	return false;
+}
+
+/* Of devices whose requests no thread of the trace has submitted. */
+static void write_device_names(Chrome *chrome, uint64_t *place)
+{
+	const Requests *requests = &chrome->timeline->requests;
+	bool named = false;
+
+	for (size_t i = 0; i < requests->devices.count; i++) {
+		_cleanup_free_ char *name =
+			device_text(requests, requests->devices.items[i].number);
+		uint32_t tid = CHROME_DEVICES_TID + i;
+
+		if (!has_requests_of_others(requests, i))
+			continue;
+		if (!named) {
+			name_it(chrome, "process_name", CHROME_DEVICES_PID, tid, "Block devices");
+			place_it(chrome, "process_sort_index", CHROME_DEVICES_PID, tid, *place);
+			named = true;
+		}
+		name_it(chrome, "thread_name", CHROME_DEVICES_PID, tid, name);
+		place_it(chrome, "thread_sort_index", CHROME_DEVICES_PID, tid, (*place)++);
+	}
+}
+
+static void write_cpu_names(Chrome *chrome, uint64_t *place)
+{
+	const Timeline *timeline = chrome->timeline;
+
+	if (timeline->cpus.count == 0)
+		return;
+	name_it(chrome, "process_name", CHROME_CPUS_PID, CHROME_CPUS_TID, "CPUs");
+	place_it(chrome, "process_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID, *place);
+	for (size_t i = 0; i < timeline->cpus.count; i++) {
+		_cleanup_free_ char *name = xasprintf("CPU %zu", i);
+
+		if (timeline->cpus.items[i].runs.count == 0)
+			continue;
+		name_it(chrome, "thread_name", CHROME_CPUS_PID, CHROME_CPUS_TID + i, name);
+		place_it(chrome, "thread_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID + i,
+			 (*place)++);
+	}
+}
+
+/* In the order in which the Firefox profile has them: what matters most is at the top. */
+static void write_names(Chrome *chrome)
+{
+	const Timeline *timeline = chrome->timeline;
+	Tracks tracks;
+	uint64_t place = 0;
+
+	tracks_init(&tracks, timeline);
+	for (size_t i = 0; i < tracks.list.count; i++) {
+		const Track *track = &tracks.list.items[i];
+
+		for (size_t j = 0; j < track->threads.count && !track->is_path; j++) {
+			uint32_t number = track->threads.items[j];
+			const Thread *thread = &timeline->threads.items[number];
+			uint32_t pid = chrome->pids[thread->process], tid = chrome->tids[number];
+
+			if (thread->is_main) {
+				name_it(chrome, "process_name", pid, tid,
+					or_unknown(
+						timeline->processes.items[thread->process].name));
+				place_it(chrome, "process_sort_index", pid, tid, place);
+			}
+			name_it(chrome, "thread_name", pid, tid, or_unknown(thread->name));
+			place_it(chrome, "thread_sort_index", pid, tid, place++);
+		}
+	}
+	if (timeline->path.strip.intervals.count > 0) {
+		name_it(chrome, "process_name", CHROME_PATH_PID, CHROME_PATH_PID, "Critical path");
+		name_it(chrome, "thread_name", CHROME_PATH_PID, CHROME_PATH_PID,
+			timeline->path.strip.name);
+		place_it(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID, place++);
+	}
+	write_cpu_names(chrome, &place);
+	write_device_names(chrome, &place);
+	name_it(chrome, "process_name", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, "System");
+	place_it(chrome, "process_sort_index", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, place);
+	tracks_free(&tracks);
+}
+
+static void write_end_of_process(Chrome *chrome, const Process *process)
+{
+	_cleanup_free_ char *text = process_end_text(process);
+	Json *json = &chrome->json;
+
+	if (!process->exited_in_window || process->threads.count == 0)
+		return;
+	chrome_begin_of(chrome, "i", "Exit",
+			&chrome->timeline->threads.items[process->threads.items[0]]);
+	json_key_string(json, "cat", "Process");
+	json_key_string(json, "s", "p");
+	chrome_key_time(chrome, process->end_ns);
+	chrome_begin_data(chrome);
+	json_key_string(json, "status", text);
+	if (process->path)
+		json_key_string(json, "path", process->path);
+	chrome_end_data(chrome);
+	json_end_object(json);
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+static void write_counter(Chrome *chrome, const char *name, const char *series,
+			  const Levels *levels, const uint64_t *sums, uint64_t factor)
+{
+	Json *json = &chrome->json;
+
+	for (size_t i = 0; i < levels->count; i++) {
+		chrome_begin(chrome, "C", name, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
+		json_key_us(json, "ts", i * levels->width_ns);
+		json_key_object(json, "args");
+		json_key_us(json, series, factor * levels_average(levels, sums, i));
+		json_end_object(json);
+		json_end_object(json);
+	}
+}
+
+static void write_rate(Chrome *chrome, const char *name, const Levels *levels,
+		       const uint64_t *bytes)
+{
+	Json *json = &chrome->json;
+
+	for (size_t i = 0; i < levels->count; i++) {
+		uint64_t width_ns = levels_end(levels, i) - i * levels->width_ns;
+
+		chrome_begin(chrome, "C", name, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
+		json_key_us(json, "ts", i * levels->width_ns);
+		json_key_object(json, "args");
+		json_key_u64(json, "bytes per second",
+			     width_ns ? (double)bytes[i] * NSEC_PER_SEC / width_ns : 0);
+		json_end_object(json);
+		json_end_object(json);
+	}
+}
+
+static void write_counters(Chrome *chrome)
+{
+	Levels levels = levels_make(chrome->timeline);
+
+	/* Averages are thousandths, and json_key_us() divides by as many. */
+	write_counter(chrome, "Runnable threads", "threads", &levels, levels.runnable_ns, 1);
+	write_counter(chrome, "CPU", "percent", &levels, levels.running_ns, 100);
+	if (chrome->timeline->requests.list.count > 0) {
+		write_counter(chrome, "I/O in flight", "requests", &levels, levels.in_flight_ns, 1);
+		write_rate(chrome, "Disk read", &levels, levels.read_bytes);
+		write_rate(chrome, "Disk write", &levels, levels.written_bytes);
+	}
+	levels_free(&levels);
+}
+
+/* ---- samples ------------------------------------------------------------------------------ */
+
+/* So many that the samples of all threads keep to a budget. */
+static uint64_t ticks_a_sample(const Timeline *timeline, uint64_t budget)
+{
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		ticks += timeline->threads.items[i].ticks.count;
+	return ticks / budget + 1;
+}
+
+static void write_samples(Chrome *chrome)
+{
+	const Timeline *timeline = chrome->timeline;
+	Json *json = &chrome->json;
+
+	json_key_array(json, "samples");
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		if (chrome->left_out >> STATE_RUNNING & 1)
+			break;
+		for (size_t j = 0; j < thread->ticks.count; j += chrome->ticks_a_sample) {
+			const Tick *tick = &thread->ticks.items[j];
+			StackRef ref = tick_stack(timeline, thread, tick);
+
+			if (recording_struck(timeline, tick))
+				ref = (StackRef){.user_stack = STACK_NONE,
+						 .kernel_stack = STACK_NONE,
+						 .leaf = LEAF_RECORDING};
+			json_begin_object(json);
+			json_key_string(json, "name", SAMPLE_NAME);
+			json_key_u64(json, "tid", chrome->tids[i]);
+			chrome_key_time(chrome, tick->ns);
+			json_key_u64(json, "weight",
+				     MIN(chrome->ticks_a_sample, thread->ticks.count - j));
+			json_key_u64(json, "sf", tables_stack(chrome->tables, &ref));
+			json_end_object(json);
+		}
+	}
+	json_end_array(json);
+}
+
+/* Keys and parents are strings: to chrome://tracing a parent that is the number 0 is none. */
+static void write_stack_frames(Chrome *chrome)
+{
+	Json *json = &chrome->json;
+	char number[FORMAT_MAX];
+
+	json_key_object(json, "stackFrames");
+	for (uint32_t i = 0; i < tables_stack_count(chrome->tables); i++) {
+		uint32_t prefix = tables_stack_prefix(chrome->tables, i);
+		const char *library = tables_leaf_library(chrome->tables, i);
+
+		*format_u64(number, i) = '\0';
+		json_key_object(json, number);
+		json_key_string(json, "name", tables_leaf_name(chrome->tables, i));
+		json_key_string(
+			json, "category",
+			library ? library
+				: category_info[tables_leaf_category(chrome->tables, i)].name);
+		if (prefix != UINT32_MAX) {
+			*format_u64(number, prefix) = '\0';
+			json_key_string(json, "parent", number);
+		}
+		json_end_object(json);
+	}
+	json_end_object(json);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static void write_events(Chrome *chrome)
+{
+	const Timeline *timeline = chrome->timeline;
+
+	json_key_array(&chrome->json, "traceEvents");
+	write_names(chrome);
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		chrome_write_thread(chrome, &timeline->threads.items[i]);
+		chrome_write_faults(chrome, &timeline->threads.items[i]);
+	}
+	chrome_write_path(chrome);
+	chrome_write_cpus(chrome);
+	chrome_write_requests(chrome);
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		write_end_of_process(chrome, &timeline->processes.items[i]);
+	chrome_write_losses(chrome);
+	write_counters(chrome);
+	json_end_array(&chrome->json);
+}
+
+/* Settings and machine, and what is not in the trace. */
+static void write_other_data(Chrome *chrome)
+{
+	const Timeline *timeline = chrome->timeline;
+	Json *json = &chrome->json;
+
+	json_key_object(json, "otherData");
+	for (size_t i = 0; i < timeline->meta_values.count; i++)
+		json_key_string(json, strings_get(&timeline->meta_keys, i),
+				timeline->meta_values.items[i]);
+	for (size_t i = 0; i < REC_BPF_MAX; i++) {
+		const char *kind = record_kind_label(i);
+		_cleanup_free_ char *key = kind ? xasprintf("lost: %s", kind) : NULL;
+
+		if (key && timeline->totals[i].lost)
+			json_key_u64(json, key, timeline->totals[i].lost);
+	}
+	for (size_t i = 0; i < timeline->notes.count; i++) {
+		_cleanup_free_ char *key = xasprintf("note %zu", i + 1);
+
+		json_key_string(json, key, timeline->notes.items[i]);
+	}
+	if (chrome->fault_ns)
+		json_key_ms(json, "page faults left out if shorter than, ms", chrome->fault_ns);
+	if (chrome->request_ns)
+		json_key_ms(json, "requests left out if shorter than, ms", chrome->request_ns);
+	if (chrome->cpu_runs_left_out) {
+		json_key_ms(json, "runs on CPUs left out if shorter than, ms", chrome->cpu_run_ns);
+		json_key_u64(json, "runs on CPUs left out", chrome->cpu_runs_left_out);
+	}
+	if (chrome->ticks_a_sample > 1)
+		json_key_u64(json, "ticks for which one sample stands", chrome->ticks_a_sample);
+	if (chrome->folded) {
+		json_key_u64(json, "folded intervals", chrome->folded);
+		json_key_ms(json, "folded if shorter than, ms", chrome->fold_ns);
+	}
+	json_end_object(json);
+}
+
+int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
+		 const ChromeOptions *options)
+{
+	uint64_t budget =
+		options && options->slice_budget ? options->slice_budget : CHROME_SLICE_BUDGET;
+	Chrome chrome = {
+		.json = {.out = out},
+		.timeline = timeline,
+		.frames = frames,
+		.tables = tables_new(timeline, frames),
+		.fold_ns = slices_fit(timeline, budget),
+		.fault_ns = faults_fit(timeline, budget / 4),
+		.request_ns = requests_fit(&timeline->requests, budget / 4),
+		.left_out = options ? options->left_out : 0,
+		.cpu_run_ns = cpu_runs_fit(timeline, budget / 4),
+		.ticks_a_sample = ticks_a_sample(timeline, budget),
+	};
+
+	make_ids(&chrome);
+	json_begin_object(&chrome.json);
+	write_events(&chrome);
+	write_samples(&chrome);
+	write_stack_frames(&chrome);
+	json_key_string(&chrome.json, "displayTimeUnit", "ms");
+	write_other_data(&chrome);
+	json_end_object(&chrome.json);
+	free(chrome.pids);
+	free(chrome.tids);
+	tables_free(chrome.tables);
+	output_flush(out);
+	return out->error;
+}

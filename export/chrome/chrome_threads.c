@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * chrome_threads.c - a thread's intervals: slices, states, and flows from who woke it.
+ */
+#include "chrome_private.h"
+#include "chrome_slices.h"
+#include "wait_fields.h"
+
+#define WAKE_UP "wake-up"
+
+static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	FactSink sink = chrome_facts(chrome);
+
+	chrome_begin_data(chrome);
+	if (slice->folded)
+		json_key_u64(&chrome->json, "waits", slice->folded);
+	else if (thread->intervals.items[slice->interval].state == STATE_UNKNOWN)
+		facts_unknown(&sink, thread, slice->interval);
+	else
+		facts_wait(&sink, thread, slice->interval);
+	chrome_end_data(chrome);
+}
+
+static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	bool running = interval->state == STATE_RUNNING;
+	const ReasonInfo *reason = &reason_info[wait_reason(interval)];
+	Json *json = &chrome->json;
+
+	chrome_begin_of(chrome, "X", running ? CHROME_RUNNING : reason->marker, thread);
+	json_key_string(json, "cat",
+			running ? CHROME_RUNNING : category_info[reason->category].name);
+	chrome_key_time(chrome, slice->start_ns);
+	json_key_us(json, "dur", slice->end_ns - slice->start_ns);
+	if (!running) {
+		StackRef ref = wait_stack(chrome->timeline, thread, slice->interval);
+
+		json_key_u64(json, "sf", tables_stack(chrome->tables, &ref));
+		write_data(chrome, thread, slice);
+	}
+	json_end_object(json);
+}
+
+/* As Linux's tools write them: Perfetto knows these. */
+static const char *sleep_name(enum sleep_state sleep)
+{
+	static const char *const names[] = {
+		[SLEEP_INTERRUPTIBLE] = "S", [SLEEP_UNINTERRUPTIBLE] = "D", [SLEEP_FOR_DISK] = "D",
+		[SLEEP_IDLE] = "I",	     [SLEEP_STOPPED] = "T",	    [SLEEP_TRACED] = "t",
+	};
+
+	return names[sleep];
+}
+
+/* NULL: nobody knows. */
+static const char *state_name(const Interval *interval)
+{
+	switch (interval->state) {
+	case STATE_RUNNING:
+		return CHROME_RUNNING;
+	case STATE_RUNNABLE:
+		return interval->reason == REASON_WOKEN ? "R" : "R+";
+	case STATE_BLOCKED:
+		return sleep_name(interval->sleep);
+	default:
+		return NULL;
+	}
+}
+
+/* As /proc/PID/wchan has it: what called the scheduler (its own functions are in .sched.text). */
+static bool is_of_scheduler(const char *function)
+{
+	static const char *const prefixes[] = {"schedule", "__schedule", "io_schedule",
+					       "preempt_schedule", "do_task_dead"};
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(function, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* The innermost kernel function of a wait that is not the scheduler's, NULL if there is none. */
+static const char *blocked_function(Chrome *chrome, const Thread *thread, size_t i)
+{
+	StackRef ref = wait_stack(chrome->timeline, thread, i);
+	uint32_t stack = tables_stack(chrome->tables, &ref);
+
+	do {
+		stack = tables_stack_prefix(chrome->tables, stack);
+		if (stack == UINT32_MAX ||
+		    tables_leaf_category(chrome->tables, stack) != CATEGORY_KERNEL)
+			return NULL;
+	} while (is_of_scheduler(tables_leaf_name(chrome->tables, stack)));
+	return tables_leaf_name(chrome->tables, stack);
+}
+
+static void write_state(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	const char *state = state_name(interval), *function;
+	Json *json = &chrome->json;
+
+	if (!state)
+		return;
+	chrome_begin_of(chrome, "T", state, thread);
+	chrome_key_time(chrome, slice->start_ns);
+	json_key_us(json, "dur", slice->end_ns - slice->start_ns);
+	json_key_object(json, "args");
+	if (interval->state == STATE_RUNNING && !slice->folded)
+		json_key_u64(json, "cpu", interval->cpu);
+	if (interval->state == STATE_BLOCKED && !slice->folded) {
+		json_key_bool(json, "io_wait", interval->sleep == SLEEP_FOR_DISK);
+		function = blocked_function(chrome, thread, slice->interval);
+		if (function)
+			json_key_string(json, "blocked_function", function);
+	}
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_flow_end(Chrome *chrome, const char *phase, const Thread *thread, uint64_t ns)
+{
+	Json *json = &chrome->json;
+
+	chrome_begin_of(chrome, phase, WAKE_UP, thread);
+	json_key_string(json, "cat", WAKE_UP);
+	json_key_u64(json, "id", chrome->flows);
+	chrome_key_time(chrome, ns);
+	if (*phase == 'f')
+		json_key_string(json, "bp", "e"); /* to the slice that is there then */
+	json_end_object(json);
+}
+
+/* From the slice in which another thread woke this one to the slice that begins then. */
+static void write_flow(Chrome *chrome, const Thread *thread, const Slice *slice)
+{
+	const Timeline *timeline = chrome->timeline;
+	const Interval *interval = &thread->intervals.items[slice->interval];
+	const Thread *waker;
+
+	if (slice->folded || interval->state != STATE_BLOCKED ||
+	    interval->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END) ||
+	    interval->waker >= timeline->tasks.count ||
+	    timeline->tasks.items[interval->waker].thread >= timeline->threads.count ||
+	    slice->end_ns + 1 >= thread->end_ns)
+		return;
+	waker = &timeline->threads.items[timeline->tasks.items[interval->waker].thread];
+	if (slice->end_ns < waker->start_ns || slice->end_ns >= waker->end_ns)
+		return;
+	chrome->flows++;
+	write_flow_end(chrome, "s", waker, slice->end_ns);
+	/* One nanosecond on: there the slice has begun for every reader's order of events. */
+	write_flow_end(chrome, "f", thread, slice->end_ns + 1);
+}
+
+static void visit_slice(void *user, const Thread *thread, const Slice *slice)
+{
+	Chrome *chrome = user;
+
+	if (chrome->left_out >> thread->intervals.items[slice->interval].state & 1)
+		return;
+	write_slice(chrome, thread, slice);
+	write_state(chrome, thread, slice);
+	write_flow(chrome, thread, slice);
+	chrome->folded += slice->folded;
+}
+
+void chrome_write_thread(Chrome *chrome, const Thread *thread)
+{
+	slices_walk(thread, chrome->fold_ns, visit_slice, chrome);
+}

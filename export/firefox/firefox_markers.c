@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * firefox_markers.c - markers: one per wait, page fault or unknown stretch that is long enough,
+ * a fault's wait being told with it, one per span of lost events, one per process that ended. In a
+ * lane a process has one for all its life instead: nothing else tells there whose time it is.
+ *
+ * The viewer groups them by name and files each name under the category of its
+ * first marker: a name has one category.
+ */
+#include "critical_path.h"
+#include "event_fields.h"
+#include "fault_fields.h"
+#include "firefox_parts.h"
+#include "wait_fields.h"
+
+#define THRESHOLD_START NSEC_PER_MSEC
+#define THRESHOLD_MIN	(8 * NSEC_PER_USEC)
+/* Shorter waits get markers too as long as this part of the budget is enough for them. */
+#define SPARE_PART 10
+/* Of the critical path: a thread that is on it for less than this part of the window has none. */
+#define PATH_PART 10000
+
+enum marker_kind {
+	MARKER_WAIT,
+	MARKER_UNKNOWN,
+	MARKER_FAULT,
+	MARKER_REQUEST,
+	MARKER_LOSS,
+	MARKER_EXIT,
+	MARKER_PROCESS,
+	MARKER_PATH,
+};
+
+enum marker_phase {
+	PHASE_INSTANT = 0,
+	PHASE_INTERVAL = 1,
+};
+
+typedef struct Marker {
+	enum marker_kind kind;
+	uint64_t start_ns, end_ns;
+	const Thread *thread; /* not of MARKER_LOSS and MARKER_REQUEST */
+	size_t index;	      /* of the interval, the fault, the request or the loss; of
+				 MARKER_PATH that of the first interval of one owner */
+} Marker;
+
+typedef void (*MarkerVisitor)(Profile *profile, const Marker *marker);
+
+/* ---- which ---------------------------------------------------------------------- */
+
+/* Waits, and what is not known to be none; but those within a fault are told with that. */
+static bool may_be_marked(const Interval *interval)
+{
+	return interval->state != STATE_RUNNING && interval->rule != RULE_FAULT;
+}
+
+static bool is_marked(const Thread *thread, size_t i, uint64_t threshold_ns)
+{
+	const Interval *interval = &thread->intervals.items[i];
+	uint64_t end = interval_end(thread, i);
+
+	return may_be_marked(interval) && end > interval->start_ns &&
+	       end - interval->start_ns >= threshold_ns;
+}
+
+static void count_waits(MarkerPlan *plan, const Timeline *timeline)
+{
+	plan->shown = plan->hidden = 0;
+	for (size_t t = 0; t < timeline->threads.count; t++) {
+		const Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->intervals.count; i++) {
+			if (is_marked(thread, i, plan->threshold_ns))
+				plan->shown++;
+			else if (may_be_marked(&thread->intervals.items[i]))
+				plan->hidden++;
+		}
+	}
+}
+
+void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget)
+{
+	uint64_t others = timeline->losses.count + timeline->processes.count;
+	MarkerPlan denser;
+
+	budget -= MIN(budget, others);
+	plan->fault_threshold_ns = faults_fit(timeline, budget / 2);
+	budget -= faults_count(timeline, plan->fault_threshold_ns, &plan->hidden_faults);
+	plan->request_threshold_ns = requests_fit(&timeline->requests, budget / 2);
+	budget -= requests_count(&timeline->requests, plan->request_threshold_ns,
+				 &plan->hidden_requests);
+	plan->threshold_ns = THRESHOLD_START;
+	count_waits(plan, timeline);
+	while (plan->shown > budget) {
+		plan->threshold_ns += plan->threshold_ns / 2;
+		count_waits(plan, timeline);
+	}
+	denser = *plan;
+	while (denser.hidden > 0 && denser.shown <= budget / SPARE_PART &&
+	       denser.threshold_ns / 2 >= THRESHOLD_MIN) {
+		*plan = denser;
+		denser.threshold_ns /= 2;
+		count_waits(&denser, timeline);
+	}
+	if (denser.shown <= budget / SPARE_PART)
+		*plan = denser;
+}
+
+/* All walks return how many markers they showed. */
+static uint64_t walk_faults(Profile *profile, const Thread *thread, MarkerVisitor visit)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < thread->faults.count; i++) {
+		const Fault *fault = &thread->faults.items[i];
+
+		if (fault->end_ns - fault->start_ns < profile->markers.fault_threshold_ns)
+			continue;
+		visit(profile, &(Marker){
+				       .kind = MARKER_FAULT,
+				       .start_ns = fault->start_ns,
+				       .end_ns = fault->end_ns,
+				       .thread = thread,
+				       .index = i,
+			       });
+		count++;
+	}
+	return count;
+}
+
+static uint64_t visit_request(Profile *profile, uint32_t number, MarkerVisitor visit)
+{
+	const Request *request = &profile->timeline->requests.list.items[number];
+	uint64_t begin = request_begin(request);
+
+	if (request->end_ns - begin < profile->markers.request_threshold_ns)
+		return 0;
+	visit(profile, &(Marker){
+			       .kind = MARKER_REQUEST,
+			       .start_ns = begin,
+			       .end_ns = request->end_ns,
+			       .index = number,
+		       });
+	return 1;
+}
+
+static uint64_t walk_requests(Profile *profile, const Thread *thread, MarkerVisitor visit)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < thread->requests.count; i++)
+		count += visit_request(profile, thread->requests.items[i], visit);
+	return count;
+}
+
+/* All that a device was busy with, other processes' too. */
+static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor visit)
+{
+	const BlockDevice *busy = &profile->timeline->requests.devices.items[device];
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < busy->requests.count; i++)
+		count += visit_request(profile, busy->requests.items[i], visit);
+	return count;
+}
+
+static bool is_left_out(const Profile *profile, enum thread_state state)
+{
+	return profile->options->left_out >> state & 1;
+}
+
+static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane,
+			    MarkerVisitor visit)
+{
+	const Process *process = &profile->timeline->processes.items[thread->process];
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		if (!is_marked(thread, i, profile->markers.threshold_ns) ||
+		    is_left_out(profile, thread->intervals.items[i].state))
+			continue;
+		visit(profile, &(Marker){
+				       .kind = thread->intervals.items[i].state == STATE_UNKNOWN
+						       ? MARKER_UNKNOWN
+						       : MARKER_WAIT,
+				       .start_ns = thread->intervals.items[i].start_ns,
+				       .end_ns = interval_end(thread, i),
+				       .thread = thread,
+				       .index = i,
+			       });
+		count++;
+	}
+	/* Most of a fault is its wait. */
+	if (!is_left_out(profile, STATE_BLOCKED))
+		count += walk_faults(profile, thread, visit);
+	count += walk_requests(profile, thread, visit);
+	if (thread->is_main && in_lane) {
+		visit(profile, &(Marker){
+				       .kind = MARKER_PROCESS,
+				       .start_ns = process->start_ns,
+				       .end_ns = process->end_ns,
+				       .thread = thread,
+			       });
+		count++;
+	} else if (thread->is_main && process->exited_in_window) {
+		visit(profile, &(Marker){
+				       .kind = MARKER_EXIT,
+				       .start_ns = process->end_ns,
+				       .thread = thread,
+			       });
+		count++;
+	}
+	return count;
+}
+
+/* Which thread is on the critical path, and from when to when. */
+static uint64_t walk_path(Profile *profile, MarkerVisitor visit)
+{
+	const Timeline *timeline = profile->timeline;
+	const Thread *strip = &timeline->path.strip;
+	uint64_t least_ns = (timeline->end_ns - timeline->start_ns) / PATH_PART, count = 0;
+
+	for (size_t i = 0, end; i < strip->intervals.count; i = end) {
+		Marker marker = {
+			.kind = MARKER_PATH,
+			.start_ns = strip->intervals.items[i].start_ns,
+			.thread = strip,
+			.index = i,
+		};
+
+		end = critical_path_stretch(strip, i);
+		marker.end_ns = interval_end(strip, end - 1);
+		if (marker.end_ns - marker.start_ns < least_ns)
+			continue;
+		visit(profile, &marker);
+		count++;
+	}
+	return count;
+}
+
+static uint64_t walk_markers(Profile *profile, const Track *track, MarkerVisitor visit)
+{
+	const Timeline *timeline = profile->timeline;
+	uint64_t count = track->is_system ? timeline->losses.count : 0;
+
+	if (track->is_path)
+		return walk_path(profile, visit);
+
+	for (size_t i = 0; i < count; i++) {
+		const LossSpan *loss = &timeline->losses.items[i];
+
+		visit(profile, &(Marker){
+				       .kind = MARKER_LOSS,
+				       .start_ns = loss->from_ns,
+				       .end_ns = MAX(loss->from_ns, loss->to_ns),
+				       .index = i,
+			       });
+	}
+	if (track->device != DEVICE_NONE)
+		count += walk_device(profile, track->device, visit);
+	for (size_t i = 0; i < track->threads.count; i++)
+		count += walk_thread(profile, &timeline->threads.items[track->threads.items[i]],
+				     track->is_lane, visit);
+	return count;
+}
+
+static enum reason marker_reason(const Marker *marker)
+{
+	return wait_reason(&marker->thread->intervals.items[marker->index]);
+}
+
+/* ---- the columns ------------------------------------------------------------------ */
+
+static void write_name(Profile *profile, const Marker *marker)
+{
+	static const char *const names[] = {
+		[MARKER_UNKNOWN] = "Unknown",  [MARKER_FAULT] = "Page fault",
+		[MARKER_LOSS] = "Events lost", [MARKER_EXIT] = "Exit",
+		[MARKER_PROCESS] = "Process",  [MARKER_REQUEST] = "Block I/O",
+		[MARKER_PATH] = "On the path",
+	};
+	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
+						       : names[marker->kind];
+
+	json_u64(&profile->json, tables_string(profile->tables, name));
+}
+
+static void write_start(Profile *profile, const Marker *marker)
+{
+	json_ms(&profile->json, timeline_time(profile->timeline, marker->start_ns));
+}
+
+/* An instant has no end: 0, for some importers take a null for a missing row. */
+static void write_end(Profile *profile, const Marker *marker)
+{
+	json_ms(&profile->json, timeline_time(profile->timeline, marker->end_ns));
+}
+
+static void write_phase(Profile *profile, const Marker *marker)
+{
+	json_u64(&profile->json, marker->kind == MARKER_EXIT ? PHASE_INSTANT : PHASE_INTERVAL);
+}
+
+static void write_category(Profile *profile, const Marker *marker)
+{
+	static const enum category categories[] = {
+		[MARKER_UNKNOWN] = CATEGORY_UNKNOWN, [MARKER_FAULT] = CATEGORY_FAULT,
+		[MARKER_LOSS] = CATEGORY_UNKNOWN,    [MARKER_EXIT] = CATEGORY_OTHER,
+		[MARKER_PROCESS] = CATEGORY_OTHER,   [MARKER_REQUEST] = CATEGORY_DISK,
+		[MARKER_PATH] = CATEGORY_OTHER,
+	};
+
+	json_u64(&profile->json, marker->kind == MARKER_WAIT
+					 ? reason_info[marker_reason(marker)].category
+					 : categories[marker->kind]);
+}
+
+/* A text that many markers share. */
+static void key_unique(Profile *profile, const char *key, const char *text)
+{
+	json_key_u64(&profile->json, key, tables_string(profile->tables, text));
+}
+
+/* The number of Timeline::tasks[number], as the profile has it. */
+static void key_task(Profile *profile, const char *key, uint32_t number)
+{
+	const Timeline *timeline = profile->timeline;
+	const Task *task = &timeline->tasks.items[number];
+
+	json_key(&profile->json, key);
+	if (task->thread < timeline->threads.count)
+		json_track_tid(&profile->json, profile->tracks.tids[task->thread]);
+	else
+		json_track_tid(&profile->json,
+			       (TrackId){.number = task->ns_tid ? task->ns_tid : task->tid,
+					 .host = task->ns_tid == 0});
+}
+
+static void write_fact(void *user, const Fact *fact)
+{
+	Profile *profile = user;
+
+	switch (fact->kind) {
+	case FACT_TEXT:
+		key_unique(profile, fact->key, fact->text);
+		break;
+	case FACT_ADDRESS:
+		json_key_string(&profile->json, fact->key, fact->text);
+		break;
+	case FACT_NUMBER:
+		json_key_u64(&profile->json, fact->key, fact->number);
+		break;
+	case FACT_TIME:
+		json_key_ms(&profile->json, fact->key, fact->number);
+		break;
+	case FACT_TASK:
+		key_task(profile, fact->key, fact->number);
+		break;
+	}
+}
+
+static FactSink fact_sink(Profile *profile)
+{
+	return (FactSink){
+		.write = write_fact,
+		.user = profile,
+		.timeline = profile->timeline,
+		.frames = profile->frames,
+	};
+}
+
+static void write_cause(Profile *profile, const StackRef *ref)
+{
+	json_key_object(&profile->json, "cause");
+	json_key_u64(&profile->json, "stack", tables_stack(profile->tables, ref));
+	json_end_object(&profile->json);
+}
+
+static void write_wait_data(Profile *profile, const Marker *marker)
+{
+	FactSink sink = fact_sink(profile);
+	StackRef ref = wait_stack(profile->timeline, marker->thread, marker->index);
+
+	json_key_string(&profile->json, "type", "Wait");
+	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
+	facts_wait(&sink, marker->thread, marker->index);
+	write_cause(profile, &ref);
+}
+
+static void write_unknown_data(Profile *profile, const Marker *marker)
+{
+	FactSink sink = fact_sink(profile);
+
+	json_key_string(&profile->json, "type", "Unknown");
+	facts_unknown(&sink, marker->thread, marker->index);
+}
+
+static void write_fault_data(Profile *profile, const Marker *marker)
+{
+	FactSink sink = fact_sink(profile);
+	const Fault *fault = &marker->thread->faults.items[marker->index];
+	StackRef ref = fault_stack(profile->timeline, marker->thread, fault);
+
+	json_key_string(&profile->json, "type", "PageFault");
+	facts_fault(&sink, marker->thread, fault);
+	if (fault->user_stack != STACK_NONE)
+		write_cause(profile, &ref);
+}
+
+static void write_request_data(Profile *profile, const Marker *marker)
+{
+	FactSink sink = fact_sink(profile);
+	const Request *request = &profile->timeline->requests.list.items[marker->index];
+
+	json_key_string(&profile->json, "type", "BlockIO");
+	facts_request(&sink, request);
+	if (request->user_stack != STACK_NONE && request->thread != THREAD_NONE) {
+		StackRef ref = request_stack(profile->timeline, request);
+
+		write_cause(profile, &ref);
+	}
+}
+
+static void write_loss_data(Profile *profile, const Marker *marker)
+{
+	FactSink sink = fact_sink(profile);
+
+	json_key_string(&profile->json, "type", "EventsLost");
+	facts_loss(&sink, &profile->timeline->losses.items[marker->index]);
+}
+
+static void write_process_data(Profile *profile, const Marker *marker)
+{
+	const Process *process = &profile->timeline->processes.items[marker->thread->process];
+	_cleanup_free_ char *status = process_end_text(process);
+
+	if (marker->kind == MARKER_EXIT) {
+		json_key_string(&profile->json, "type", "ProcessExit");
+	} else {
+		json_key_string(&profile->json, "type", "Process");
+		json_key(&profile->json, "process");
+		/* Of a process's main thread both numbers are the same. */
+		json_track_pid(&profile->json, profile->tracks.tids[process->threads.items[0]]);
+	}
+	key_unique(profile, "status", status);
+	if (process->path)
+		json_key_string(&profile->json, "path", process->path);
+}
+
+static void write_path_data(Profile *profile, const Marker *marker)
+{
+	uint32_t owner = marker->thread->owners.items[marker->index];
+
+	json_key_string(&profile->json, "type", "OnPath");
+	key_unique(profile, "name", critical_path_stretch_name(profile->timeline, marker->index));
+	json_key(&profile->json, "thread");
+	json_track_tid(&profile->json, profile->tracks.tids[owner]);
+}
+
+static void write_data(Profile *profile, const Marker *marker)
+{
+	json_begin_object(&profile->json);
+	if (marker->kind == MARKER_WAIT)
+		write_wait_data(profile, marker);
+	else if (marker->kind == MARKER_UNKNOWN)
+		write_unknown_data(profile, marker);
+	else if (marker->kind == MARKER_FAULT)
+		write_fault_data(profile, marker);
+	else if (marker->kind == MARKER_REQUEST)
+		write_request_data(profile, marker);
+	else if (marker->kind == MARKER_LOSS)
+		write_loss_data(profile, marker);
+	else if (marker->kind == MARKER_PATH)
+		write_path_data(profile, marker);
+	else
+		write_process_data(profile, marker);
+	json_end_object(&profile->json);
+}
+
+void profile_write_markers(Profile *profile, const Track *track)
+{
+	static const struct {
+		const char *name;
+		MarkerVisitor visit;
+	} columns[] = {
+		{"data", write_data},	{"name", write_name},	{"startTime", write_start},
+		{"endTime", write_end}, {"phase", write_phase}, {"category", write_category},
+	};
+	Json *json = &profile->json;
+	uint64_t length = 0;
+
+	json_key_object(json, "markers");
+	for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+		json_key_array(json, columns[i].name);
+		length = walk_markers(profile, track, columns[i].visit);
+		json_end_array(json);
+	}
+	json_key_u64(json, "length", length);
+	json_end_object(json);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* firefox_parts.h - what the files that write the profile share. */
+#ifndef WALLPROF_FIREFOX_PARTS_H
+#define WALLPROF_FIREFOX_PARTS_H
+
+#include "cpu_rows.h"
+#include "firefox.h"
+#include "json_writer.h"
+#include "sample_rows.h"
+#include "stack_table.h"
+#include "tracks.h"
+
+/* Waits and unknown stretches below threshold_ns have no marker, nor have shorter faults. */
+typedef struct MarkerPlan {
+	uint64_t threshold_ns, fault_threshold_ns, request_threshold_ns;
+	uint64_t shown, hidden; /* waits and unknown stretches */
+	uint64_t hidden_faults, hidden_requests;
+} MarkerPlan;
+
+typedef struct Profile {
+	Json json;
+	const Timeline *timeline;
+	Frames *frames;
+	const FirefoxOptions *options;
+	Tables *tables;
+	Tracks tracks;
+	RowPlan rows;
+	CpuPlan cpus;
+	MarkerPlan markers;
+} Profile;
+
+/* firefox_meta.c: the member "meta". */
+void profile_write_meta(Profile *profile);
+
+/* firefox_samples.c: the member "samples" of a track. */
+void profile_write_samples(Profile *profile, const Track *track);
+
+/* firefox_markers.c: their schemas, and the member "markers" of a track. */
+void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget);
+void profile_write_marker_schemas(Json *json);
+void profile_write_markers(Profile *profile, const Track *track);
+
+/* firefox_counters.c: the member "counters". */
+void profile_write_counters(Profile *profile);
+
+/* firefox_shared.c: the members "libs" and "shared". */
+void firefox_write_shared(const Tables *tables, Json *json);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * json_writer.h - writes JSON to an Output as it goes: no tree, no printf per number.
+ *
+ * The caller nests begin and end properly; commas come by themselves. Strings
+ * may hold any bytes: what is not UTF-8 becomes U+FFFD, byte by byte.
+ */
+#ifndef WALLPROF_JSON_WRITER_H
+#define WALLPROF_JSON_WRITER_H
+
+#include "output.h"
+#include <string.h>
+
+typedef struct Json {
+	Output *out;
+	bool comma; /* a value came before at this level */
+} Json;
+
+/* The most characters that format_u64() and format_ms() write. */
+#define FORMAT_MAX 32
+
+/* Both write at p without a NUL and return the end. */
+char *format_u64(char *p, uint64_t value);
+/* Nanoseconds as milliseconds, exact: up to six decimals, trailing zeros cut. */
+char *format_ms(char *p, uint64_t ns);
+/* Nanoseconds as microseconds, exact: up to three decimals. */
+char *format_us(char *p, uint64_t ns);
+
+/* Room for one value of at most size bytes, the comma before it written. */
+static inline char *json_value(Json *json, size_t size)
+{
+	char *p = output_reserve(json->out, size + 1);
+
+	if (json->comma) {
+		*p++ = ',';
+		json->out->used++;
+	}
+	json->comma = true;
+	return p;
+}
+
+static inline void json_value_end(Json *json, const char *end)
+{
+	json->out->used = end - json->out->buffer;
+}
+
+static inline void json_u64(Json *json, uint64_t value)
+{
+	json_value_end(json, format_u64(json_value(json, FORMAT_MAX), value));
+}
+
+static inline void json_ms(Json *json, uint64_t ns)
+{
+	json_value_end(json, format_ms(json_value(json, FORMAT_MAX), ns));
+}
+
+void json_s64(Json *json, int64_t value);
+void json_bool(Json *json, bool value);
+/* Not json_null() and json_string(): libjansson, which is in the same program, has these. */
+void json_put_null(Json *json);
+void json_put_string(Json *json, const char *s);
+/* The same of size bytes with a NUL behind them; a NUL among them becomes U+FFFD. */
+void json_text(Json *json, const char *s, size_t size);
+
+void json_begin_object(Json *json);
+void json_end_object(Json *json);
+void json_begin_array(Json *json);
+void json_end_array(Json *json);
+
+void json_key(Json *json, const char *key);
+
+/* key and value in one. */
+void json_key_u64(Json *json, const char *key, uint64_t value);
+void json_key_s64(Json *json, const char *key, int64_t value);
+void json_key_ms(Json *json, const char *key, uint64_t ns);
+void json_key_us(Json *json, const char *key, uint64_t ns);
+void json_key_bool(Json *json, const char *key, bool value);
+void json_key_null(Json *json, const char *key);
+void json_key_string(Json *json, const char *key, const char *value);
+void json_key_object(Json *json, const char *key);
+void json_key_array(Json *json, const char *key);
+
+/*
+ * Length (1 to 4) of the well-formed UTF-8 sequence at s, 0 if there is none. Stops
+ * at a NUL.
+ */
+size_t utf8_length(const char *s);
+/* A well-formed copy of s, to be freed; NULL if s is well-formed already. */
+char *utf8_sanitize(const char *s);
+
+#endif

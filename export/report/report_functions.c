@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report_functions.h"
+#include "text.h"
+
+#define FUNCTIONS_SHOWN	  20
+#define FUNCTIONS_WRITTEN 1000 /* to JSON */
+
+typedef struct HotFunction {
+	const char *name, *library; /* of the tables; library may be NULL */
+	bool kernel;
+	uint64_t self_ns, total_ns;
+	uint32_t stack; /* the last that it was counted for */
+} HotFunction;
+
+typedef struct HotFunctions {
+	VEC(HotFunction) list; /* most of its own time first */
+	Map index;	       /* (name, library, kernel) -> list */
+	uint64_t running_ns;
+} HotFunctions;
+
+/* Of the leaf of a stack. The tables have each text once. */
+static HotFunction *function_of(HotFunctions *functions, const Places *places, uint32_t stack)
+{
+	HotFunction wanted = {
+		.name = tables_leaf_name(places->tables, stack),
+		.library = tables_leaf_library(places->tables, stack),
+		.kernel = tables_leaf_category(places->tables, stack) == CATEGORY_KERNEL,
+		.stack = UINT32_MAX,
+	};
+	uint64_t key = hash_mix((uintptr_t)wanted.name, (uintptr_t)wanted.library ^ wanted.kernel);
+	uint32_t number = map_get(&functions->index, key);
+
+	if (number == MAP_NONE) {
+		number = functions->list.count;
+		map_set(&functions->index, key, number);
+		*vec_push(&functions->list) = wanted;
+	}
+	return &functions->list.items[number];
+}
+
+/* "[truncated: …]" and its like: nobody calls anything from there. */
+static bool is_pseudo(const HotFunction *function)
+{
+	return !function->library && *function->name == '[';
+}
+
+static void add_stack(HotFunctions *functions, const Places *places, uint32_t stack, uint64_t ns)
+{
+	functions->running_ns += ns;
+	for (uint32_t at = stack; at != UINT32_MAX; at = tables_stack_prefix(places->tables, at)) {
+		HotFunction *function = function_of(functions, places, at);
+
+		if (at == stack)
+			function->self_ns += ns;
+		else if (is_pseudo(function))
+			continue;
+		if (function->stack != stack)
+			function->total_ns += ns;
+		function->stack = stack;
+	}
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	const HotFunction *x = a, *y = b;
+	int order;
+
+	if (x->self_ns != y->self_ns)
+		return x->self_ns > y->self_ns ? -1 : 1;
+	if (x->total_ns != y->total_ns)
+		return x->total_ns > y->total_ns ? -1 : 1;
+	order = strcmp(x->name, y->name);
+	return order ? order : strcmp(x->library ? x->library : "", y->library ? y->library : "");
+}
+
+static HotFunctions sum_up(const Places *places)
+{
+	HotFunctions functions = {};
+
+	for (size_t i = 0; i < places->stack_ns.count; i++) {
+		uint64_t ns = places->stack_ns.items[i];
+		enum category category;
+
+		if (ns == 0)
+			continue;
+		category = tables_leaf_category(places->tables, i);
+		if (category == CATEGORY_USER || category == CATEGORY_KERNEL ||
+		    category == CATEGORY_RECORDING)
+			add_stack(&functions, places, i, ns);
+	}
+	if (functions.list.count > 1)
+		qsort(functions.list.items, functions.list.count, sizeof(HotFunction),
+		      compare_functions);
+	return functions;
+}
+
+static void hot_functions_free(HotFunctions *functions)
+{
+	vec_free(&functions->list);
+	map_free(&functions->index);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void print_function(FILE *file, const HotFunction *function, uint64_t running_ns)
+{
+	_cleanup_free_ char *name = place_text(function->name, function->library, function->kernel);
+
+	fprintf(file, "%12s %5.1f %% %12s %5.1f %%  %s\n", DURATION(function->self_ns),
+		100.0 * function->self_ns / running_ns, DURATION(function->total_ns),
+		100.0 * function->total_ns / running_ns, name);
+}
+
+void report_functions_print(FILE *file, const Places *places)
+{
+	HotFunctions functions = sum_up(places);
+	uint64_t left_ns = 0;
+	size_t left = 0;
+
+	if (functions.running_ns > 0)
+		fprintf(file, "\n%12s %7s %12s %7s  %s\n", "running", "share", "with callees",
+			"share", "function");
+	for (size_t i = 0; i < functions.list.count && functions.list.items[i].self_ns > 0; i++) {
+		if (i < FUNCTIONS_SHOWN) {
+			print_function(file, &functions.list.items[i], functions.running_ns);
+			continue;
+		}
+		left_ns += functions.list.items[i].self_ns;
+		left++;
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+
+		fprintf(file, "%12s %5.1f %% %12s %7s  %s\n", DURATION(left_ns),
+			100.0 * left_ns / functions.running_ns, "", "", text);
+	}
+	hot_functions_free(&functions);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+void report_functions(Json *json, const Places *places)
+{
+	HotFunctions functions = sum_up(places);
+
+	json_key_u64(json, "running_function_count", functions.list.count);
+	json_key_array(json, "running_functions");
+	for (size_t i = 0; i < MIN(functions.list.count, (size_t)FUNCTIONS_WRITTEN); i++) {
+		const HotFunction *function = &functions.list.items[i];
+
+		json_begin_object(json);
+		json_key_string(json, "function", function->name);
+		if (function->library)
+			json_key_string(json, "library", function->library);
+		else
+			json_key_null(json, "library");
+		json_key_bool(json, "kernel", function->kernel);
+		json_key_u64(json, "self_ns", function->self_ns);
+		json_key_u64(json, "total_ns", function->total_ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	hot_functions_free(&functions);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report_path.h"
+#include "report_places.h"
+#include "text.h"
+#include <inttypes.h>
+
+#define THREADS_IN_LINE 3
+#define THREADS_SHOWN	15
+#define PLACES_SHOWN	20
+
+/* One thread's part of the path. */
+typedef struct Part {
+	uint32_t thread; /* Timeline::threads */
+	uint64_t ns, states[STATE_COUNT];
+	uint64_t times; /* that it came on the path */
+} Part;
+
+typedef VEC(Part) Parts;
+
+static int compare_parts(const void *a, const void *b)
+{
+	const Part *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* The largest first. */
+static Parts parts_of(const Timeline *timeline)
+{
+	const Thread *strip = &timeline->path.strip;
+	Parts parts = {};
+	Map index = {};
+
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		uint32_t owner = strip->owners.items[i], number = map_get(&index, owner);
+		uint64_t ns = interval_end(strip, i) - strip->intervals.items[i].start_ns;
+		Part *part;
+
+		if (number == MAP_NONE) {
+			number = parts.count;
+			map_set(&index, owner, number);
+			*vec_push(&parts) = (Part){.thread = owner};
+		}
+		part = &parts.items[number];
+		part->ns += ns;
+		part->states[strip->intervals.items[i].state] += ns;
+		part->times += i == 0 || strip->owners.items[i - 1] != owner;
+	}
+	map_free(&index);
+	if (parts.count > 1)
+		qsort(parts.items, parts.count, sizeof(Part), compare_parts);
+	return parts;
+}
+
+static uint64_t length_of(const Timeline *timeline)
+{
+	return timeline->path.strip.end_ns - timeline->path.strip.start_ns;
+}
+
+static double share(const Timeline *timeline, uint64_t ns)
+{
+	uint64_t length_ns = length_of(timeline);
+
+	return length_ns ? 100.0 * ns / length_ns : 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void print_title(FILE *file, const Timeline *timeline)
+{
+	const Thread *end = &timeline->threads.items[timeline->path.end];
+	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
+	uint64_t rest_ns = window_ns - MIN(window_ns, length_of(timeline));
+	_cleanup_free_ char *name = printable(end->name);
+
+	fprintf(file, "critical path: %s", DURATION(length_of(timeline)));
+	if (rest_ns > window_ns / 1000)
+		fprintf(file, " (%s, %.1f %% of the window, are not on it)", DURATION(rest_ns),
+			100.0 * rest_ns / window_ns);
+	fprintf(file, ", backwards from the end of %s (%u)", name, end->ns_tid);
+}
+
+static bool a_process_ended(const Timeline *timeline)
+{
+	for (size_t i = 0; i < timeline->processes.count; i++)
+		if (timeline->processes.items[i].exited_in_window)
+			return true;
+	return false;
+}
+
+/* Why there is no path, and which thread's to look at instead; to be freed. */
+static char *none_text(const Timeline *timeline)
+{
+	const CriticalPath *path = &timeline->path;
+	const Thread *busiest = NULL;
+	_cleanup_free_ char *why = NULL, *name = NULL;
+
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		if (!busiest || thread->ledger[STATE_RUNNING] > busiest->ledger[STATE_RUNNING])
+			busiest = thread;
+	}
+	if (path->left_out) {
+		_cleanup_free_ char *end = printable(timeline->threads.items[path->end].name);
+
+		why = xasprintf("left out: %.1f %% of it is %s (%u) in %s until something outside "
+				"ended that",
+				100 * path->left_out_share, end,
+				timeline->threads.items[path->end].ns_tid,
+				reason_info[path->left_out].leaf);
+	} else {
+		why = xstrdup(path->strip.name	       ? "none, nothing was recorded of the thread"
+			      : timeline->whole_system ? "none of a whole system"
+			      : a_process_ended(timeline)
+				      ? "none: only children of the processes ended"
+				      : "none: no process ended");
+	}
+	if (!busiest)
+		return xstrdup(why);
+	name = printable(busiest->name);
+	return xasprintf("%s; --critical-path=TID has a thread's (the busiest is %s, %u: it ran "
+			 "for %s)",
+			 why, name, busiest->ns_tid, DURATION(busiest->ledger[STATE_RUNNING]));
+}
+
+void report_path_line(FILE *file, const Timeline *timeline)
+{
+	Parts parts = {};
+
+	if (timeline->path.strip.intervals.count == 0) {
+		_cleanup_free_ char *none = none_text(timeline);
+
+		fprintf(file, "critical path: %s\n", none);
+		return;
+	}
+	parts = parts_of(timeline);
+	print_title(file, timeline);
+	for (size_t i = 0; i < parts.count && i < THREADS_IN_LINE; i++) {
+		const Thread *thread = &timeline->threads.items[parts.items[i].thread];
+		_cleanup_free_ char *name = printable(thread->name);
+
+		fprintf(file, "%s %.1f %% %s (%u)", i == 0 ? ":" : ",",
+			share(timeline, parts.items[i].ns), name, thread->ns_tid);
+	}
+	fputc('\n', file);
+	vec_free(&parts);
+}
+
+static void print_part(FILE *file, const Timeline *timeline, const Part *part, const char *name)
+{
+	fprintf(file, "%12s %5.1f %% %12s %12s %12s %9" PRIu64 "  %s\n", DURATION(part->ns),
+		share(timeline, part->ns), DURATION(part->states[STATE_RUNNING]),
+		DURATION(part->states[STATE_RUNNABLE]), DURATION(part->states[STATE_BLOCKED]),
+		part->times, name);
+}
+
+static void add_part(Part *others, const Part *part)
+{
+	others->ns += part->ns;
+	others->times += part->times;
+	for (size_t s = 0; s < STATE_COUNT; s++)
+		others->states[s] += part->states[s];
+}
+
+static void print_threads(FILE *file, const Timeline *timeline)
+{
+	Parts parts = parts_of(timeline);
+	Part others = {};
+
+	fprintf(file, "\n%12s %7s %12s %12s %12s %9s  %s\n", "on the path", "share", "running",
+		"runnable", "waiting", "times", "thread");
+	for (size_t i = 0; i < parts.count; i++) {
+		const Part *part = &parts.items[i];
+		const Thread *thread = &timeline->threads.items[part->thread];
+		_cleanup_free_ char *name = printable(thread->name), *text = NULL;
+
+		if (i >= THREADS_SHOWN) {
+			add_part(&others, part);
+			continue;
+		}
+		text = xasprintf("%s (%u)", name, thread->ns_tid);
+		print_part(file, timeline, part, text);
+	}
+	if (parts.count > THREADS_SHOWN) {
+		_cleanup_free_ char *text =
+			others_text(parts.count - THREADS_SHOWN, /* files= */ false);
+
+		print_part(file, timeline, &others, text);
+	}
+	vec_free(&parts);
+}
+
+static void print_share(FILE *file, const Timeline *timeline, uint64_t ns, const char *what)
+{
+	if (ns > 0)
+		fprintf(file, "%12s %5.1f %%  %s\n", DURATION(ns), share(timeline, ns), what);
+}
+
+static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	uint64_t left_ns = 0;
+	size_t left = 0;
+	Places places;
+
+	places_init(&places, timeline, frames);
+	places_add(&places, timeline->threads.count);
+	places_sort(&places);
+	fprintf(file, "\n%12s %7s  %s\n", "on the path", "share", "where");
+	for (size_t i = 0; i < places.list.count && places.list.items[i].ns > 0; i++) {
+		const Place *place = &places.list.items[i];
+		_cleanup_free_ char *name = place_name(&places, place);
+
+		if (i >= PLACES_SHOWN) {
+			left_ns += place->ns;
+			left++;
+			continue;
+		}
+		print_share(file, timeline, place->ns, name);
+	}
+	if (left > 0) {
+		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+
+		print_share(file, timeline, left_ns, text);
+	}
+	places_free(&places);
+}
+
+void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
+{
+	const CriticalPath *path = &timeline->path;
+
+	if (path->strip.intervals.count == 0) {
+		_cleanup_free_ char *none = none_text(timeline);
+
+		fprintf(file, "critical path: %s\n", none);
+		return;
+	}
+	print_title(file, timeline);
+	fputc('\n', file);
+	print_threads(file, timeline);
+	print_places(file, timeline, frames);
+	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns || path->open_ns)
+		fprintf(file, "\nof it\n");
+	print_share(file, timeline, path->open_ns, "asleep to the end: nobody has ended that");
+	print_share(
+		file, timeline, path->outside_ns,
+		"asleep until a task that was not recorded ended that: the chain leaves what is "
+		"known");
+	print_share(file, timeline, path->unknown_waker_ns,
+		    "asleep until nobody knows who ended that: the chain is lost there");
+	print_share(file, timeline, path->lost_ns, "unknown: events were lost, or not seen");
+	if (path->unseen_ns)
+		fprintf(file, "\nof the first %s it is not known who was on the path\n",
+			DURATION(path->unseen_ns));
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void write_parts(Json *json, const Timeline *timeline)
+{
+	Parts parts = parts_of(timeline);
+
+	json_key_array(json, "threads");
+	for (size_t i = 0; i < parts.count; i++) {
+		const Part *part = &parts.items[i];
+		const Thread *thread = &timeline->threads.items[part->thread];
+
+		json_begin_object(json);
+		json_key_u64(json, "tid", thread->ns_tid);
+		json_key_string(json, "name", thread->name ? thread->name : "");
+		json_key_u64(json, "ns", part->ns);
+		json_key_u64(json, "running_ns", part->states[STATE_RUNNING]);
+		json_key_u64(json, "runnable_ns", part->states[STATE_RUNNABLE]);
+		json_key_u64(json, "blocked_ns", part->states[STATE_BLOCKED]);
+		json_key_u64(json, "times", part->times);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	vec_free(&parts);
+}
+
+static void write_places(Json *json, const Timeline *timeline, Frames *frames)
+{
+	Places places;
+
+	places_init(&places, timeline, frames);
+	places_add(&places, timeline->threads.count);
+	places_sort(&places);
+	json_key_array(json, "places");
+	for (size_t i = 0; i < places.list.count; i++) {
+		const Place *place = &places.list.items[i];
+		_cleanup_free_ char *name = place_name(&places, place);
+
+		json_begin_object(json);
+		json_key_string(json, "name", name);
+		json_key_string(json, "category", category_info[place->category].name);
+		json_key_u64(json, "ns", place->ns);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	places_free(&places);
+}
+
+void report_path(Json *json, const Timeline *timeline, Frames *frames)
+{
+	const CriticalPath *path = &timeline->path;
+
+	if (path->strip.intervals.count == 0) {
+		_cleanup_free_ char *none = none_text(timeline);
+
+		json_key_null(json, "critical_path");
+		json_key_string(json, "no_critical_path", none);
+		return;
+	}
+	json_key_object(json, "critical_path");
+	json_key_u64(json, "end_tid", timeline->threads.items[path->end].ns_tid);
+	json_key_u64(json, "length_ns", length_of(timeline));
+	json_key_u64(json, "lost_ns", path->lost_ns);
+	json_key_u64(json, "outside_ns", path->outside_ns);
+	json_key_u64(json, "unknown_waker_ns", path->unknown_waker_ns);
+	json_key_u64(json, "open_ns", path->open_ns);
+	json_key_u64(json, "unseen_ns", path->unseen_ns);
+	write_parts(json, timeline);
+	json_key_object(json, "reasons");
+	for (size_t i = 0; i < REASON_COUNT; i++)
+		if (path->strip.reason_ledger[i] > 0)
+			json_key_u64(json, reason_info[i].leaf, path->strip.reason_ledger[i]);
+	json_end_object(json);
+	write_places(json, timeline, frames);
+	json_end_object(json);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cpu_rows.h - the sample rows of a CPU: who ran on it. A stack is a process and a thread of it.
+ */
+#ifndef WALLPROF_CPU_ROWS_H
+#define WALLPROF_CPU_ROWS_H
+
+#include "sample_rows.h"
+
+/*
+ * Runs that are shorter than fold_ns (0: nothing is folded) have no rows of their own: their time
+ * is added up by task and shown when it reaches fold_ns, so that every sum stays exact.
+ */
+typedef struct CpuPlan {
+	uint64_t fold_ns;
+	uint64_t folded; /* runs */
+} CpuPlan;
+
+/* The densest plan by which all CPUs together keep to the budget of rows. */
+void cpu_plan_fit(CpuPlan *plan, const Timeline *timeline, uint64_t budget);
+
+/* As rows_walk(), of a CPU (Timeline::cpus): what is not idle counts as running. */
+void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, bool with_stacks,
+		   RowVisitor visit, void *user);
+
+/* Whose a run is, for people: "worker"; "idle"; to be freed. */
+char *cpu_run_text(const Timeline *timeline, uint32_t task);
+
+#endif

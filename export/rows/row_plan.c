@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * row_plan.c - into what bands the intervals of a thread are cut, and how densely
+ * rows can be laid in them within the budget.
+ */
+#include "sample_rows_private.h"
+
+/* A wait has a row every 1/100 of it, and none closer than the plan's step; */
+#define WAIT_PARTS 100
+/*
+ * but in a stretch off the CPU that is so long always so many that any 5 % of it hold one: a
+ * user's wait is the whole stretch, the time between waking and running included.
+ */
+#define LONG_WAIT_NS (10 * NSEC_PER_MSEC)
+#define LONG_PARTS   25
+
+uint64_t stretch_length(const Thread *thread, size_t i, Stretch *stretch)
+{
+	const Interval *intervals = thread->intervals.items;
+
+	if (i < stretch->end)
+		return stretch->ns;
+	stretch->end = i;
+	while (stretch->end < thread->intervals.count &&
+	       intervals[stretch->end].state != STATE_RUNNING)
+		stretch->end++;
+	stretch->ns = interval_end(thread, stretch->end - 1) - intervals[i].start_ns;
+	return stretch->ns;
+}
+
+uint64_t wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
+{
+	if (step == 0)
+		return 1;
+	step = MAX(duration / WAIT_PARTS, step);
+	/* An interval that is long itself must hold for itself, too. */
+	if (duration >= LONG_WAIT_NS)
+		step = MIN(step, duration / LONG_PARTS);
+	else if (stretch_ns >= LONG_WAIT_NS)
+		step = MIN(step, stretch_ns / LONG_PARTS);
+	return duration / step + (duration % step > 0);
+}
+
+/* ---- the plan --------------------------------------------------------------- */
+
+void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns)
+{
+	*plan = (RowPlan){.step_ns = step_ns};
+	plan->tick_ends = xcalloc(timeline_strips(timeline), sizeof(*plan->tick_ends));
+	for (size_t i = 0; i < timeline_strips(timeline); i++)
+		plan->tick_ends[i] = tick_end_of(timeline_strip(timeline, i));
+}
+
+void row_plan_free(RowPlan *plan)
+{
+	free(plan->tick_ends);
+	plan->tick_ends = NULL;
+}
+
+/* Ticks weigh about the same: either all of a thread's are folded or none. */
+static uint64_t estimate_ticks(const RowPlan *plan, const Thread *thread, size_t number)
+{
+	uint64_t ticks = thread->ticks.count, running = plan->tick_ends[number].running_ns;
+
+	if (ticks == 0 || plan->fold_ns == 0 || running / ticks >= plan->fold_ns)
+		return ticks;
+	return running / plan->fold_ns;
+}
+
+static bool estimate_band(RowPlan *plan, uint64_t duration)
+{
+	if (duration >= plan->fold_ns) {
+		plan->rows += 2;
+		return true;
+	}
+	plan->folded++;
+	plan->folded_ns += duration;
+	return false;
+}
+
+/* Adds up the rows of a thread's intervals, but for fillers, which it returns, and ticks. */
+static uint64_t estimate_intervals(RowPlan *plan, const Thread *thread, size_t number)
+{
+	uint64_t fillers = 0;
+	Stretch stretch = {};
+	size_t tick = 0;
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *interval = &thread->intervals.items[i];
+		uint64_t end = interval_end(thread, i), duration = end - interval->start_ns;
+
+		if (end <= interval->start_ns)
+			continue;
+		if (interval->state != STATE_RUNNING) {
+			uint64_t stretch_ns = stretch_length(thread, i, &stretch);
+
+			if (estimate_band(plan, duration))
+				fillers += wait_parts(duration, stretch_ns, plan->step_ns) - 1;
+			continue;
+		}
+		Piece piece;
+		Pieces pieces = pieces_begin(thread, &plan->tick_ends[number], tick, i);
+		tick = pieces.ticks_end;
+		while (pieces_next(&pieces, &piece))
+			estimate_band(plan, piece.end - piece.start);
+	}
+	return fillers;
+}
+
+/* Counts rows under the plan; returns how many of them are fillers. */
+static uint64_t estimate(RowPlan *plan, const Timeline *timeline)
+{
+	uint64_t fillers = 0;
+
+	plan->rows = plan->folded = plan->folded_ns = 0;
+	for (size_t t = 0; t < timeline_strips(timeline); t++) {
+		const Thread *thread = timeline_strip(timeline, t);
+
+		plan->rows += estimate_ticks(plan, thread, t);
+		fillers += estimate_intervals(plan, thread, t);
+	}
+	plan->rows += fillers;
+	if (plan->fold_ns > 0)
+		plan->rows += 2 * (plan->folded_ns / plan->fold_ns);
+	return fillers;
+}
+
+static void count_row(void *user, const Row *row)
+{
+	(void)row;
+	++*(uint64_t *)user;
+}
+
+static uint64_t count_rows(Tables *tables, const RowPlan *plan)
+{
+	const Timeline *timeline = tables_timeline(tables);
+	uint64_t rows = 0;
+
+	for (size_t i = 0; i < timeline_strips(timeline); i++)
+		rows_walk(tables, plan, i, false, count_row, &rows);
+	return rows;
+}
+
+/*
+ * First fillers go, until they are few or only those of long waits are left;
+ * then short intervals are folded, at a limit that doubles.
+ */
+void row_plan_fit(RowPlan *plan, Tables *tables, uint64_t budget)
+{
+	const Timeline *timeline = tables_timeline(tables);
+	uint64_t window = timeline->end_ns - timeline->start_ns;
+	uint64_t fillers = estimate(plan, timeline);
+
+	while (plan->rows > budget && fillers > budget / 10 &&
+	       plan->step_ns < window / LONG_PARTS) {
+		plan->step_ns *= 2;
+		fillers = estimate(plan, timeline);
+	}
+	while (plan->rows > budget && plan->fold_ns < window) {
+		plan->fold_ns = plan->fold_ns ? plan->fold_ns * 2 : ROW_SHORT_NS;
+		estimate(plan, timeline);
+		/* The estimate leaves out what each stack has left at a thread's end. */
+		if (plan->rows <= budget)
+			plan->rows = count_rows(tables, plan);
+	}
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * frames_stacks.c - from stacks to frames: where they end, and why.
+ */
+#include "frame_address.h"
+#include "frames_private.h"
+#include "runtime_functions.h"
+#include "symbol_record.h"
+#include <string.h>
+
+/* How deep under the leaf tracing's own frames may begin. */
+#define TRACING_DEPTH_MAX 8
+
+/* So many times the same address at the end of a stack are a frame pointer in a loop. */
+#define LOOP_MIN 32
+
+static void push_place(struct FramesPrivate *private, const Place *place)
+{
+	for (uint32_t i = 0; i < place->count; i++)
+		*vec_push(&private->chains) = place->first + i;
+}
+
+static void push_pseudo(Frames *frames, const char *name)
+{
+	uint32_t frame = frames_pseudo(frames, name);
+
+	*vec_push(&frames->private->chains) = frame;
+}
+
+/* The reason why a stack has no true root, as its root frame; NULL: it has. */
+static void push_truncation(Frames *frames, const char *words)
+{
+	_cleanup_free_ char *name = words ? xasprintf("[truncated: %s]", words) : NULL;
+
+	if (name)
+		push_pseudo(frames, name);
+}
+
+static enum stack_end stack_end(const StackDef *stack)
+{
+	if (!stack->defined)
+		return STACK_END_LOST;
+	return stack->result < STACK_RESULTS ? (enum stack_end)stack->result : STACK_END_UNKNOWN;
+}
+
+/* Where a thread's stack begins: with glibc, musl, Go. */
+static bool is_root(const char *name)
+{
+	static const char *const roots[] = {
+		"main",		"_start",     "_start_c",	"clone",	  "clone3",
+		"start_thread", "_rt0_amd64", "runtime.rt0_go", "runtime.goexit", "runtime.mstart",
+	};
+	static const char *const prefixes[] = {
+		"__libc_start_main", "__libc_start_call_main", "libc_start_main",
+		"__clone",	     "runtime.goexit.",	       "runtime.mstart.",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
+		if (!strcmp(name, roots[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* A stack while it is resolved: one process at one moment. */
+typedef struct Walked {
+	const StackDef *stack;
+	const uint64_t *pcs;
+	uint32_t ns_tgid;
+	uint64_t ns;
+	bool by_tables; /* stack_by_tables() */
+} Walked;
+
+static uint64_t walked_address(const Walked *walked, size_t i)
+{
+	return stack_user_address(walked->pcs[i], i, walked->stack->flags, walked->by_tables);
+}
+
+static const Place *walked_place(Frames *frames, const Walked *walked, size_t i)
+{
+	return frames_user_place(frames, walked->ns_tgid, walked->ns, walked_address(walked, i));
+}
+
+/* The real function at a place, inlined ones left out. */
+static Frame walked_frame(Frames *frames, const Walked *walked, size_t i)
+{
+	uint32_t first = walked_place(frames, walked, i)->first; /* may move the list */
+
+	return frames->list.items[first];
+}
+
+/*
+ * A walk by frame pointers ends without a word where they end. It is whole if it ends
+ * where threads begin, whose functions in the C library often have no names; but one that
+ * is the leaf proves nothing.
+ */
+static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
+{
+	Frame frame;
+
+	if (count == 0)
+		return false;
+	frame = walked_frame(frames, walked, count - 1);
+	if (frame.named && !frame.nameless)
+		return is_root(strings_get(&frames->strings, frame.function));
+	return count > 1 && frame.lib != LIBRARY_NONE &&
+	       run_time_is_c_library(frames->libraries.items[frame.lib].name);
+}
+
+/* A piece of code without symbols may have many functions in it. */
+static bool is_one_function(const Frames *frames, const Frame *frame)
+{
+	return frame->named && strncmp(strings_get(&frames->strings, frame->function),
+				       SYMBOL_GAP_PREFIX, strlen(SYMBOL_GAP_PREFIX)) != 0;
+}
+
+/*
+ * How many frames are left of a deep stack that ends in one address over and over: a frame
+ * pointer that points at itself. It is a recursion, and all are left, if the
+ * function that it calls is the one that it is in.
+ */
+static size_t count_without_loop(Frames *frames, const Walked *walked)
+{
+	const StackDef *stack = walked->stack;
+	size_t first = stack->count;
+	Frame caller, callee;
+
+	while (first > 0 && walked->pcs[first - 1] == walked->pcs[stack->count - 1])
+		first--;
+	if (stack->count - first < LOOP_MIN)
+		return stack->count;
+	if (first == 0)
+		return 1;
+	caller = walked_frame(frames, walked, first);
+	callee = walked_frame(frames, walked, first - 1);
+	if (is_one_function(frames, &caller) && callee.named && caller.lib == callee.lib &&
+	    caller.function_start == callee.function_start)
+		return stack->count;
+	return first + 1;
+}
+
+/*
+ * How many frames of a user stack can be believed. Code built without frame pointers uses
+ * the register for something else, and the walk then reads nonsense: an address where
+ * nothing is mapped proves it, for that frame and all beyond.
+ */
+static size_t count_believable(Frames *frames, const Walked *walked)
+{
+	const StackDef *stack = walked->stack;
+
+	if (stack->result == STACK_TRUNCATED)
+		return count_without_loop(frames, walked);
+	if (stack->result != STACK_FRAME_POINTERS)
+		return stack->count;
+	for (size_t i = 1; i < stack->count; i++)
+		if (!spaces_locate(frames->spaces, walked->ns_tgid, walked->ns,
+				   stack_lookup_address(walked->pcs[i], false))
+			     .file)
+			return i;
+	return stack->count;
+}
+
+/* NULL if there are none. */
+static const uint64_t *stack_frames(const Timeline *timeline, const StackDef *stack)
+{
+	return stack->count ? timeline->frames.items + stack->first : NULL;
+}
+
+/*
+ * How many frames are left of a stack walked by tables of which some were not of what was mapped
+ * any more: those up to the first in such a place, which was found with a table that
+ * was right. 0: all tables were right.
+ */
+static size_t count_until_stale(Frames *frames, const Walked *walked)
+{
+	for (size_t i = 0; i < walked->stack->count; i++)
+		if (spaces_replaced(frames->spaces, walked->ns_tgid, walked->stack->tables_ns,
+				    walked->ns, walked_address(walked, i)))
+			return i + 1;
+	return 0;
+}
+
+static bool is_guessed(const Walked *walked, size_t i)
+{
+	return walked->by_tables && walked->pcs[i] & FRAME_GUESSED;
+}
+
+/* Pushes `count` frames, the outermost first; tells of guesses and where they end. */
+static void push_walked(Frames *frames, const Walked *walked, size_t count, StackEnd *end)
+{
+	for (size_t i = count; i-- > 0;) {
+		const Place *place;
+
+		if (!end->guessed && is_guessed(walked, i)) {
+			end->guessed = true;
+			push_pseudo(frames, "[guessed]");
+		}
+		place = walked_place(frames, walked, i);
+		if (i == count - 1)
+			end->lib = place->lib;
+		push_place(frames->private, place);
+	}
+}
+
+static size_t chain_by_tables(Frames *frames, const Walked *walked, StackEnd *end)
+{
+	size_t until_stale = count_until_stale(frames, walked);
+
+	if (until_stale)
+		end->reason = STACK_END_STALE;
+	/* A return address of 0 may as well be one that was overwritten, or not yet written. */
+	else if (end->reason == STACK_END_ZERO &&
+		 ends_at_root(frames, walked, walked->stack->count))
+		end->reason = STACK_COMPLETE;
+	push_truncation(frames, stack_end_words(end->reason));
+	return until_stale ? until_stale : walked->stack->count;
+}
+
+static size_t chain_by_frame_pointers(Frames *frames, const Walked *walked, const StackEnd *end)
+{
+	size_t count = count_believable(frames, walked);
+	bool broken = end->reason == STACK_FRAME_POINTERS ? !ends_at_root(frames, walked, count)
+							  : count < walked->stack->count;
+
+	push_truncation(frames, broken ? "no frame pointers" : stack_end_words(end->reason));
+	return count;
+}
+
+static StackEnd chain_user(Frames *frames, const Timeline *timeline, const StackDef *stack,
+			   uint32_t ns_tgid, uint64_t ns)
+{
+	Walked walked = {
+		.stack = stack,
+		.pcs = stack_frames(timeline, stack),
+		.ns_tgid = ns_tgid,
+		.ns = ns,
+		.by_tables = stack_by_tables(stack->flags, stack->result, stack->tables_ns),
+	};
+	StackEnd end = {
+		.reason = stack_end(stack),
+		.from_copy = stack->flags & STACK_FROM_COPY,
+		.lib = LIBRARY_NONE,
+	};
+	size_t count = walked.by_tables ? chain_by_tables(frames, &walked, &end)
+					: chain_by_frame_pointers(frames, &walked, &end);
+
+	push_walked(frames, &walked, count, &end);
+	return end;
+}
+
+/* Functions that stand between a hook and the program that took the stack. */
+static bool is_tracing(const char *name)
+{
+	static const char *const prefixes[] = {
+		"__traceiter_",		"__bpf_trace_",	       "bpf_trace_run",
+		"__bpf_prog_",		"bpf_prog_",	       "___bpf_prog_run",
+		"bpf_get_stack",	"bpf_get_task_stack",  "__bpf_get_stack",
+		"bpf_trampoline_",	"__bpf_tramp_",	       "trace_call_bpf",
+		"perf_trace_",		"perf_event_overflow", "__perf_event_overflow",
+		"perf_swevent_",	"perf_tp_event",       "perf_prepare_sample",
+		"bpf_overflow_handler", "get_perf_callchain",  "perf_callchain",
+		"___perf_sw_event",	"__perf_sw_event",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/*
+ * How many frames at the leaf are the tracing's own: all up to the last of the
+ * first run of its functions. BPF programs may have no name, so nameless frames
+ * do not end the run.
+ */
+static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
+{
+	size_t strip = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct rec_symbol *symbol =
+			frames_symbol(frames->private, 0, stack_lookup_address(pcs[i], false));
+
+		if (symbol && is_tracing(symbol->text + sizeof(u32)))
+			strip = i + 1;
+		else if (symbol && (strip > 0 || i >= TRACING_DEPTH_MAX))
+			break;
+	}
+	return strip;
+}
+
+/*
+ * How many frames at the leaf of a tick are recording's own: those up to wallprof's program, if the
+ * tick hit the program or a function that it called, and those between the program and the hook.
+ */
+static size_t count_own(Frames *frames, const Timeline *timeline, const uint64_t *pcs, size_t count)
+{
+	size_t strip = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (timeline_is_own_code(timeline, stack_lookup_address(pcs[i], i == 0)))
+			strip = i + 1;
+	return strip ? strip + count_tracing(frames, pcs + strip, count - strip) : 0;
+}
+
+static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDef *stack,
+			 bool exact_leaf)
+{
+	const uint64_t *pcs = stack_frames(timeline, stack);
+	/* A tick's stack begins where the tick hit, even in another tool's tracing code. */
+	size_t strip = exact_leaf ? count_own(frames, timeline, pcs, stack->count)
+				  : count_tracing(frames, pcs, stack->count);
+
+	push_truncation(frames, stack_end_words(stack_end(stack)));
+	for (size_t i = stack->count; i-- > strip;) {
+		uint64_t avma = stack_lookup_address(pcs[i], exact_leaf && i == 0);
+
+		push_place(frames->private, frames_kernel_place(frames, avma));
+	}
+}
+
+static const Resolved *find_resolved(const struct FramesPrivate *private, uint32_t first,
+				     const Resolved *wanted)
+{
+	for (uint32_t i = first; i != MAP_NONE; i = private->resolved.items[i].next) {
+		const Resolved *resolved = &private->resolved.items[i];
+
+		if (resolved->kind == wanted->kind && resolved->stack == wanted->stack &&
+		    resolved->ns_tgid == wanted->ns_tgid &&
+		    resolved->generation == wanted->generation)
+			return resolved;
+	}
+	return NULL;
+}
+
+static const Resolved *resolve(Frames *frames, const Timeline *timeline, const Resolved *wanted,
+			       uint64_t ns)
+{
+	struct FramesPrivate *private = frames->private;
+	const StackDef *stack = &timeline->stacks.items[wanted->stack];
+	uint64_t hash = hash_mix((uint64_t)wanted->stack << 2 | wanted->kind,
+				 (uint64_t)wanted->ns_tgid << 32 | wanted->generation);
+	uint32_t same = map_get(&private->resolved_index, hash);
+	const Resolved *known = find_resolved(private, same, wanted);
+	Resolved resolved = *wanted;
+
+	if (known)
+		return known;
+	resolved.first = private->chains.count;
+	resolved.next = same;
+	resolved.end = (StackEnd){.reason = STACK_END_LOST, .lib = LIBRARY_NONE};
+	if (!stack->defined)
+		push_pseudo(frames,
+			    wanted->kind == CHAIN_USER ? "[stack lost]" : "[kernel stack lost]");
+	else if (wanted->kind == CHAIN_USER)
+		resolved.end = chain_user(frames, timeline, stack, wanted->ns_tgid, ns);
+	else
+		chain_kernel(frames, timeline, stack, wanted->kind == CHAIN_KERNEL_EXACT);
+	resolved.count = private->chains.count - resolved.first;
+	map_set(&private->resolved_index, hash, private->resolved.count);
+	*vec_push(&private->resolved) = resolved;
+	return &private->resolved.items[private->resolved.count - 1];
+}
+
+static const Resolved *resolve_user(Frames *frames, const Timeline *timeline, uint32_t ns_tgid,
+				    uint64_t ns, uint32_t stack)
+{
+	Resolved wanted = {
+		.kind = CHAIN_USER,
+		.stack = stack,
+		.ns_tgid = ns_tgid,
+		.generation = spaces_generation(frames->spaces, ns_tgid, ns),
+	};
+
+	return resolve(frames, timeline, &wanted, ns);
+}
+
+StackEnd frames_stack_end(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
+			  uint32_t user_stack)
+{
+	return resolve_user(frames, timeline, ns_tgid, ns, user_stack)->end;
+}
+
+static void append_chain(struct FramesPrivate *private, const Resolved *resolved)
+{
+	for (size_t i = 0; i < resolved->count; i++)
+		*vec_push(&private->result) = private->chains.items[resolved->first + i];
+}
+
+size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
+		      uint32_t user_stack, uint32_t kernel_stack, bool exact_kernel_leaf,
+		      const uint32_t **ret_frames)
+{
+	struct FramesPrivate *private = frames->private;
+
+	private->result.count = 0;
+	if (user_stack != STACK_NONE)
+		append_chain(private, resolve_user(frames, timeline, ns_tgid, ns, user_stack));
+	if (kernel_stack != STACK_NONE) {
+		Resolved wanted = {
+			.kind = exact_kernel_leaf ? CHAIN_KERNEL_EXACT : CHAIN_KERNEL,
+			.stack = kernel_stack,
+		};
+
+		append_chain(private, resolve(frames, timeline, &wanted, ns));
+	}
+	*ret_frames = private->result.items;
+	return private->result.count;
+}

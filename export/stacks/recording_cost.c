@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording_cost.h"
+#include "text.h"
+#include "tick_weights.h"
+#include <string.h>
+
+/* From this share of the running time on there is a warning. */
+#define WARNING_SHARE 0.05
+
+/* ---- classes of ticks ------------------------------------------------------------ */
+
+static bool begins_with_one(const char *name, const char *const *prefixes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* Functions of kernel/sched/core.c that allow interrupts again when a switch is over. */
+static bool ends_switch(const char *name)
+{
+	static const char *const prefixes[] = {"finish_task_switch", "schedule_tail", "__schedule",
+					       "raw_spin_rq_unlock"};
+
+	return begins_with_one(name, prefixes, ARRAY_LEN(prefixes));
+}
+
+/* Functions that do so when a lock is released that was held with interrupts off. */
+static bool ends_lock(const char *name)
+{
+	static const char *const prefixes[] = {"_raw_spin_unlock_irq",	"__raw_spin_unlock_irq",
+					       "_raw_write_unlock_irq", "try_to_wake_up",
+					       "wake_up_new_task",	"ttwu_"};
+
+	return begins_with_one(name, prefixes, ARRAY_LEN(prefixes));
+}
+
+static bool is_inside(const Timeline *timeline, const StackDef *stack)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (timeline_is_own_code(timeline, timeline->frames.items[stack->first + i]))
+			return true;
+	return false;
+}
+
+static enum recording_class class_of(const Timeline *timeline, Frames *frames, uint32_t number)
+{
+	const uint32_t *indexes;
+	const char *leaf;
+	size_t count;
+
+	if (is_inside(timeline, &timeline->stacks.items[number]))
+		return RECORDING_INSIDE;
+	count = frames_resolve(frames, timeline, 0, 0, STACK_NONE, number,
+			       /* exact_kernel_leaf= */ true, &indexes);
+	if (count == 0)
+		return RECORDING_ELSEWHERE;
+	leaf = strings_get(&frames->strings, frames->list.items[indexes[count - 1]].function);
+	if (ends_switch(leaf))
+		return RECORDING_SWITCH;
+	return ends_lock(leaf) ? RECORDING_UNLOCK : RECORDING_ELSEWHERE;
+}
+
+#define CLASS_UNKNOWN UINT8_MAX
+
+static void classify_ticks(Timeline *timeline, Frames *frames)
+{
+	uint8_t *classes = xmalloc(timeline->stacks.count + 1); /* by stack */
+
+	memset(classes, CLASS_UNKNOWN, timeline->stacks.count + 1);
+	for (size_t t = 0; t < timeline->threads.count; t++) {
+		Thread *thread = &timeline->threads.items[t];
+
+		for (size_t i = 0; i < thread->ticks.count; i++) {
+			Tick *tick = &thread->ticks.items[i];
+
+			if (tick->user_mode || tick->kernel_stack == STACK_NONE)
+				continue;
+			if (classes[tick->kernel_stack] == CLASS_UNKNOWN)
+				classes[tick->kernel_stack] =
+					class_of(timeline, frames, tick->kernel_stack);
+			tick->recording = classes[tick->kernel_stack];
+		}
+	}
+	free(classes);
+}
+
+/* ---- shares ---------------------------------------------------------------------- */
+
+typedef struct Classes {
+	Timeline *timeline;
+	double weights[RECORDING_CLASSES];
+} Classes;
+
+static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, uint64_t weight_ns)
+{
+	Classes *classes = user;
+
+	(void)thread;
+	(void)i;
+	classes->weights[tick ? tick->recording : RECORDING_ELSEWHERE] += weight_ns;
+}
+
+/* Assigns `cost` to the ticks of a class as far as their time allows, and returns the rest. */
+static double take(Classes *classes, enum recording_class class, double cost)
+{
+	double taken = MIN(cost, classes->weights[class]);
+
+	if (classes->weights[class] > 0)
+		classes->timeline->recording_shares[class] = taken / classes->weights[class];
+	return cost - taken;
+}
+
+void recording_find(Timeline *timeline, Frames *frames)
+{
+	Classes classes = {.timeline = timeline};
+	double switches = 0, others = 0;
+
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		switches += timeline->threads.items[i].recording.switches_ns;
+		others += timeline->threads.items[i].recording.others_ns;
+	}
+	if (switches + others == 0)
+		return;
+	classify_ticks(timeline, frames);
+	weights_visit(timeline, weigh, &classes);
+	others = take(&classes, RECORDING_INSIDE, others);
+	others = take(&classes, RECORDING_UNLOCK, others);
+	switches = take(&classes, RECORDING_SWITCH, switches);
+	take(&classes, RECORDING_ELSEWHERE, switches + others);
+}
+
+/* ---- in words -------------------------------------------------------------------- */
+
+RecordingSum recording_sum(const Timeline *timeline)
+{
+	RecordingSum sum = {};
+
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		const Thread *thread = &timeline->threads.items[i];
+
+		sum.recording_ns += thread->recording.switches_ns + thread->recording.others_ns;
+		sum.running_ns += thread->ledger[STATE_RUNNING];
+	}
+	return sum;
+}
+
+char *recording_text(const Timeline *timeline)
+{
+	RecordingSum sum = recording_sum(timeline);
+	double share;
+
+	if (!timeline->cost_known || sum.running_ns == 0)
+		return NULL;
+	share = (double)sum.recording_ns / sum.running_ns;
+	return xasprintf("recording took %s of the running time, %.1f %%%s",
+			 DURATION(sum.recording_ns), 100 * share,
+			 share < WARNING_SHARE
+				 ? ""
+				 : ": without it the threads would have run that much "
+				   "less (" RECORDING_FUNCTION ")");
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "stack_table.h"
+#include "recording_cost.h"
+#include "stack_table_rows.h"
+
+#define STATE_RESOURCE "wallprof thread state"
+
+/* Column values of frameTable and funcTable rows that mean "none". */
+#define NONE UINT32_MAX
+
+static uint64_t pair(uint32_t high, uint32_t low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+uint32_t tables_string(Tables *tables, const char *s)
+{
+	_cleanup_free_ char *clean = utf8_sanitize(s);
+
+	return strings_intern(&tables->strings, clean ? clean : s);
+}
+
+/* Number of key in a Map that counts its keys; *ret_new if it was not there. */
+static uint32_t map_number(Map *map, uint64_t key, bool *ret_new)
+{
+	uint32_t number = map_get(map, key);
+
+	*ret_new = number == MAP_NONE;
+	if (*ret_new) {
+		number = map->count;
+		map_set(map, key, number);
+	}
+	return number;
+}
+
+static uint32_t library_resource(Tables *tables, uint32_t library)
+{
+	bool is_new;
+	uint32_t lib = tables_lib(tables, library);
+	uint32_t resource = map_number(&tables->resource_index, lib, &is_new);
+
+	if (is_new)
+		*vec_push(&tables->resources) = (ResourceRow){
+			.name = tables_string(tables,
+					      tables->frames->libraries.items[library].name),
+			.lib = lib,
+		};
+	return resource;
+}
+
+static uint32_t state_resource(Tables *tables)
+{
+	bool is_new;
+	uint32_t resource = map_number(&tables->resource_index, NONE, &is_new);
+
+	if (is_new)
+		*vec_push(&tables->resources) =
+			(ResourceRow){.name = tables_string(tables, STATE_RESOURCE), .lib = NONE};
+	return resource;
+}
+
+static uint32_t source_row(Tables *tables, uint32_t string)
+{
+	bool is_new;
+	uint32_t filename, source;
+
+	if (string == NONE)
+		return NONE;
+	filename = tables_string(tables, strings_get(&tables->frames->strings, string));
+	source = map_number(&tables->source_index, filename, &is_new);
+	if (is_new)
+		*vec_push(&tables->sources) = (SourceRow){filename, string};
+	return source;
+}
+
+static uint32_t func_row(Tables *tables, uint32_t name, uint32_t resource, uint32_t source)
+{
+	bool is_new;
+	uint32_t origin = map_number(&tables->origin_index, pair(resource, source), &is_new);
+	uint32_t func = map_number(&tables->func_index, pair(name, origin), &is_new);
+
+	if (is_new)
+		*vec_push(&tables->funcs) = (FuncRow){name, resource, source};
+	return func;
+}
+
+/*
+ * The viewer keeps addresses in 32 bits, signed; what does not fit (kernel
+ * addresses are absolute) is left out, for its name is all that matters.
+ */
+static bool address_fits(uint64_t address)
+{
+	return address <= INT32_MAX;
+}
+
+static uint32_t native_symbol(Tables *tables, const Frame *frame, uint32_t name, uint32_t resource)
+{
+	bool is_new;
+	uint32_t symbol;
+
+	if (!frame->named || frame->lib == LIBRARY_NONE || !address_fits(frame->address) ||
+	    !address_fits(frame->function_start))
+		return NONE;
+	symbol = map_number(&tables->native_index, pair(resource, frame->function_start), &is_new);
+	if (is_new)
+		*vec_push(&tables->natives) = (NativeRow){
+			.lib = tables->resources.items[resource].lib,
+			.address = frame->function_start,
+			.name = name,
+			.size = frame->function_size,
+		};
+	return symbol;
+}
+
+/* outer: the row of the real function around an inlined one, or NONE. */
+static uint32_t add_frame(Tables *tables, const Frame *frame, uint32_t outer)
+{
+	uint32_t name =
+		tables_string(tables, strings_get(&tables->frames->strings, frame->function));
+	uint32_t resource = frame->lib == LIBRARY_NONE
+				    ? (frame->address == UINT64_MAX ? state_resource(tables) : NONE)
+				    : library_resource(tables, frame->lib);
+	FrameRow row = {
+		.func = func_row(tables, name, resource, source_row(tables, frame->source)),
+		.native = NONE,
+		.line = frame->line,
+		.address = frame->lib != LIBRARY_NONE && address_fits(frame->address)
+				   ? (int32_t)frame->address
+				   : -1,
+		.inline_depth = frame->inline_depth,
+		.category = frame->kernel ? CATEGORY_KERNEL : CATEGORY_USER,
+	};
+
+	if (frame->inline_depth == 0)
+		row.native = native_symbol(tables, frame, name, resource);
+	else if (outer != NONE)
+		row.native = tables->frame_rows.items[outer].native;
+	*vec_push(&tables->frame_rows) = row;
+	return tables->frame_rows.count - 1;
+}
+
+/* Row of a frame of Frames. */
+static uint32_t frame_row(Tables *tables, uint32_t index, uint32_t outer)
+{
+	while (tables->frame_of.count <= index)
+		*vec_push(&tables->frame_of) = NONE;
+	if (tables->frame_of.items[index] == NONE) {
+		Frame frame = tables->frames->list.items[index];
+
+		tables->frame_of.items[index] = add_frame(tables, &frame, outer);
+	}
+	return tables->frame_of.items[index];
+}
+
+static uint32_t pseudo_row(Tables *tables, const char *name, enum category category)
+{
+	uint32_t func = func_row(tables, tables_string(tables, name), state_resource(tables), NONE);
+	bool is_new;
+	uint32_t number = map_number(&tables->pseudo_index, pair(func, category), &is_new);
+
+	if (is_new) {
+		*vec_push(&tables->frame_rows) = (FrameRow){
+			.func = func, .native = NONE, .address = -1, .category = category};
+		*vec_push(&tables->pseudo_rows) = tables->frame_rows.count - 1;
+	}
+	return tables->pseudo_rows.items[number];
+}
+
+static uint32_t push_stack(Tables *tables, uint32_t prefix, uint32_t frame)
+{
+	bool is_new;
+	uint32_t stack = map_number(&tables->stack_index, pair(prefix, frame), &is_new);
+
+	if (is_new)
+		*vec_push(&tables->stacks) = (StackRow){prefix, frame};
+	return stack;
+}
+
+uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
+			     enum category category)
+{
+	return push_stack(tables, prefix, pseudo_row(tables, name, category));
+}
+
+/*
+ * The pseudo frame that a stack ends with, or NONE. A tick in the kernel whose
+ * kernel frames are missing must not look like user code; a stack is never empty.
+ */
+static uint32_t leaf_row(Tables *tables, const StackRef *ref, uint32_t last)
+{
+	switch (ref->leaf) {
+	case LEAF_USER:
+	case LEAF_TICK_USER:
+		return last == NONE ? pseudo_row(tables, "[no stack]", CATEGORY_USER) : NONE;
+	case LEAF_KERNEL:
+		return last != NONE && tables->frame_rows.items[last].category == CATEGORY_KERNEL
+			       ? NONE
+			       : pseudo_row(tables, "[kernel]", CATEGORY_KERNEL);
+	case LEAF_NOT_ALIVE:
+		return pseudo_row(tables, "[not alive]", CATEGORY_IDLE);
+	case LEAF_LEFT_OUT:
+		return pseudo_row(tables, "[left out]", CATEGORY_IDLE);
+	case LEAF_RECORDING:
+		return pseudo_row(tables, RECORDING_FUNCTION, CATEGORY_RECORDING);
+	default:
+		return pseudo_row(tables, reason_info[ref->leaf - LEAF_REASON].leaf,
+				  reason_info[ref->leaf - LEAF_REASON].category);
+	}
+}
+
+static uint32_t build_stack(Tables *tables, const StackRef *ref)
+{
+	uint32_t stack = NONE, outer = NONE, last = NONE, leaf;
+	const uint32_t *indexes = NULL;
+	size_t count = 0;
+
+	if (ref->user_stack != STACK_NONE || ref->kernel_stack != STACK_NONE)
+		count = frames_resolve(tables->frames, tables->timeline, ref->ns_tgid, ref->ns,
+				       ref->user_stack, ref->kernel_stack, ref->leaf == LEAF_KERNEL,
+				       &indexes);
+	for (size_t i = 0; i < count; i++) {
+		last = frame_row(tables, indexes[i], outer);
+		if (tables->frame_rows.items[last].inline_depth == 0)
+			outer = last;
+		stack = push_stack(tables, stack, last);
+	}
+	leaf = leaf_row(tables, ref, last);
+	return leaf == NONE ? stack : push_stack(tables, stack, leaf);
+}
+
+static bool same_key(const StackKey *a, const StackKey *b)
+{
+	return a->user_stack == b->user_stack && a->kernel_stack == b->kernel_stack &&
+	       a->ns_tgid == b->ns_tgid && a->generation == b->generation && a->leaf == b->leaf;
+}
+
+/*
+ * Rows ask for the same few stacks over and over: looked up by what can change
+ * the outcome, which is the mappings of a process only if it has user frames.
+ */
+uint32_t tables_stack(Tables *tables, const StackRef *ref)
+{
+	StackKey key = {.user_stack = ref->user_stack,
+			.kernel_stack = ref->kernel_stack,
+			.leaf = ref->leaf};
+	uint64_t hash;
+	uint32_t first, entry;
+
+	if (ref->user_stack != STACK_NONE) {
+		key.ns_tgid = ref->ns_tgid;
+		key.generation = spaces_generation(tables->frames->spaces, ref->ns_tgid, ref->ns);
+	}
+	hash = hash_mix(pair(key.user_stack, key.kernel_stack),
+			hash_mix(pair(key.ns_tgid, key.generation), key.leaf));
+	first = map_get(&tables->cache_index, hash);
+	for (entry = first; entry != MAP_NONE; entry = tables->cache.items[entry].next)
+		if (same_key(&tables->cache.items[entry].key, &key))
+			return tables->cache.items[entry].stack;
+	*vec_push(&tables->cache) = (CacheEntry){key, build_stack(tables, ref), first};
+	map_set(&tables->cache_index, hash, tables->cache.count - 1);
+	return tables->cache.items[tables->cache.count - 1].stack;
+}
+
+const Timeline *tables_timeline(const Tables *tables)
+{
+	return tables->timeline;
+}
+
+uint32_t tables_stack_count(const Tables *tables)
+{
+	return tables->stacks.count;
+}
+
+static const FrameRow *leaf_frame(const Tables *tables, uint32_t stack)
+{
+	return &tables->frame_rows.items[tables->stacks.items[stack].frame];
+}
+
+uint32_t tables_leaf_function(const Tables *tables, uint32_t stack)
+{
+	return leaf_frame(tables, stack)->func;
+}
+
+uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack)
+{
+	return tables->stacks.items[stack].prefix;
+}
+
+const char *tables_leaf_name(const Tables *tables, uint32_t stack)
+{
+	uint32_t func = tables_leaf_function(tables, stack);
+
+	return strings_get(&tables->strings, tables->funcs.items[func].name);
+}
+
+const char *tables_leaf_library(const Tables *tables, uint32_t stack)
+{
+	uint32_t resource = tables->funcs.items[tables_leaf_function(tables, stack)].resource;
+
+	if (resource == NONE || tables->resources.items[resource].lib == NONE)
+		return NULL;
+	return strings_get(&tables->strings, tables->resources.items[resource].name);
+}
+
+enum category tables_leaf_category(const Tables *tables, uint32_t stack)
+{
+	return leaf_frame(tables, stack)->category;
+}
+
+Tables *tables_new(const Timeline *timeline, Frames *frames)
+{
+	Tables *tables = xcalloc(1, sizeof(*tables));
+
+	tables->timeline = timeline;
+	tables->frames = frames;
+	return tables;
+}
+
+void tables_free(Tables *tables)
+{
+	if (!tables)
+		return;
+	strings_free(&tables->strings);
+	for (size_t i = 0; i < tables->libs.count; i++) {
+		free(tables->libs.items[i].debug_name);
+		free(tables->libs.items[i].breakpad_id);
+	}
+	vec_free(&tables->libs);
+	vec_free(&tables->lib_of);
+	strings_free(&tables->lib_keys);
+	map_free(&tables->resource_index);
+	vec_free(&tables->resources);
+	map_free(&tables->source_index);
+	vec_free(&tables->sources);
+	map_free(&tables->origin_index);
+	map_free(&tables->func_index);
+	vec_free(&tables->funcs);
+	map_free(&tables->native_index);
+	vec_free(&tables->natives);
+	vec_free(&tables->frame_rows);
+	vec_free(&tables->frame_of);
+	map_free(&tables->pseudo_index);
+	vec_free(&tables->pseudo_rows);
+	map_free(&tables->stack_index);
+	vec_free(&tables->stacks);
+	map_free(&tables->cache_index);
+	vec_free(&tables->cache);
+	free(tables);
+}

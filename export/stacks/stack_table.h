@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stack_table.h - the tables that all threads of a profile share: strings,
+ * stacks, frames, functions, resources, libraries, native symbols, sources.
+ *
+ * They grow while rows and markers refer to them and are written last.
+ */
+#ifndef WALLPROF_STACK_TABLE_H
+#define WALLPROF_STACK_TABLE_H
+
+#include "frames.h"
+#include "json_writer.h"
+#include "timeline.h"
+
+/* What stands at the leaf end of a stack, beyond its own frames. */
+enum leaf {
+	LEAF_USER,	/* running, told by the user frames of a switch-out */
+	LEAF_TICK_USER, /* a tick in user mode */
+	LEAF_KERNEL,	/* in the kernel: a tick, or a thread that is never elsewhere */
+	LEAF_NOT_ALIVE, /* between two threads that share a row */
+	LEAF_LEFT_OUT,	/* a state that was not asked for */
+	LEAF_RECORDING, /* recording's share of running time */
+	LEAF_REASON,	/* LEAF_REASON + enum reason: a wait */
+	LEAF_COUNT = LEAF_REASON + REASON_COUNT,
+};
+
+/* A stack as the timeline names it; the tables give it an index. */
+typedef struct StackRef {
+	uint64_t ns; /* when it was taken */
+	uint32_t ns_tgid;
+	uint32_t user_stack, kernel_stack;
+	uint8_t leaf; /* enum leaf */
+} StackRef;
+
+typedef struct Tables Tables;
+
+Tables *tables_new(const Timeline *timeline, Frames *frames);
+void tables_free(Tables *tables);
+const Timeline *tables_timeline(const Tables *tables);
+
+/* Index in stringArray; the text may hold any bytes. */
+uint32_t tables_string(Tables *tables, const char *s);
+
+/* Index in stackTable. */
+uint32_t tables_stack(Tables *tables, const StackRef *ref);
+/*
+ * The same of a stack that ends with a frame of no code, whose text may hold any bytes, under
+ * another one (UINT32_MAX: it is the root).
+ */
+uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
+			     enum category category);
+uint32_t tables_stack_count(const Tables *tables);
+/* The stack without its leaf; UINT32_MAX if that was its root. */
+uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack);
+
+/* Name of the leaf function of a stack, and its category. */
+const char *tables_leaf_name(const Tables *tables, uint32_t stack);
+/* The library that its leaf is in; NULL for a pseudo frame and unknown memory. */
+const char *tables_leaf_library(const Tables *tables, uint32_t stack);
+enum category tables_leaf_category(const Tables *tables, uint32_t stack);
+/* A number that two stacks share when their leaf functions are the same. */
+uint32_t tables_leaf_function(const Tables *tables, uint32_t stack);
+
+#endif

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Takes the records apart: definitions, settings, losses and totals are kept
+ * here, events go to the life they belong to (timeline_tasks.c) and there into
+ * its chain (timeline_chain.c).
+ *
+ * Costs: one map lookup per tid and stack of a record, one interval (32 bytes)
+ * per switch side or effective waking.
+ */
+#include "timeline.h"
+#include "timeline_builder.h"
+#include <string.h>
+
+TimelineBuilder *timeline_builder_new(void)
+{
+	TimelineBuilder *builder = xcalloc(1, sizeof(*builder));
+
+	builder->timeline = xcalloc(1, sizeof(*builder->timeline));
+	builder->timeline->end_ns = NS_NEVER;
+	builder->timeline->command_thread = THREAD_NONE;
+	builder->first_ns = NS_NEVER;
+	return builder;
+}
+
+uint32_t stack_reference(TimelineBuilder *builder, uint64_t id)
+{
+	uint32_t index;
+
+	if (!id)
+		return STACK_NONE;
+	index = map_get(&builder->stack_of_id, id);
+	if (index != MAP_NONE)
+		return index;
+	index = builder->timeline->stacks.count;
+	*vec_push(&builder->timeline->stacks) = (StackDef){.id = id};
+	map_set(&builder->stack_of_id, id, index);
+	return index;
+}
+
+static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
+{
+	Timeline *timeline = builder->timeline;
+	uint32_t index = stack_reference(builder, record->id);
+	StackDef *stack;
+
+	if (index == STACK_NONE ||
+	    record->count > (record->h.len - sizeof(*record)) / sizeof(uint64_t))
+		return;
+	stack = &timeline->stacks.items[index];
+	/* The first counts, unless it was walked again from a copy, which knows more. */
+	if (stack->defined &&
+	    (stack->flags & STACK_FROM_COPY || !(record->h.flags & STACK_FROM_COPY)))
+		return;
+	stack->first = timeline->frames.count;
+	stack->tables_ns = record->tables_ns;
+	stack->count = record->count;
+	stack->result = record->result;
+	stack->flags = record->h.flags;
+	stack->defined = true;
+	for (uint32_t i = 0; i < record->count; i++)
+		*vec_push(&timeline->frames) = record->frames[i];
+}
+
+/* What recording took of the run that ends with the switch; life is NULL for a non-target's run. */
+static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_switch *record)
+{
+	uint64_t switch_ns = SWITCH_NS(record->own_in);
+	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
+
+	/* A thread outside of the filter counts neither as a target nor as outside. */
+	if (!in_window(builder, record->h.ns) || (!life && record->h.flags & SWITCH_PREV))
+		return;
+	if (!life) {
+		builder->timeline->cost_outside_ns += switch_ns + others_ns;
+		return;
+	}
+	life->thread.recording.switches_ns += switch_ns;
+	life->thread.recording.others_ns += others_ns;
+}
+
+/* Adds when the thread was moved in the wait that the switch ends. */
+static void add_move(Life *life, const SwitchSide *side, const struct rec_switch *record)
+{
+	const Interval *last = life->thread.intervals.count ? chain_last(life) : NULL;
+
+	if (last && last->state == STATE_RUNNABLE)
+		*vec_push(&life->thread.queue_moves) = (QueueMove){
+			.start_ns = last->start_ns,
+			.ns = side->ns - MIN(side->ns, SWITCH_NS(record->moved_before)),
+			.cpu = side->cpu,
+			.again = record->parts & SWITCH_MOVED_AGAIN,
+		};
+}
+
+static void add_switch(TimelineBuilder *builder, const struct rec_switch *record)
+{
+	SwitchSide side = {.ns = record->h.ns, .cpu = record->h.cpu};
+	bool preempt = record->h.flags & SWITCH_PREEMPT;
+	Life *life = NULL;
+
+	if (record->h.flags & SWITCH_PREV) {
+		side.tid = record->prev_tid;
+		side.seq = record->prev_seq;
+		side.out = true;
+		side.dead = record->prev_state & 0x80 && !preempt; /* TASK_DEAD */
+		side.rival = record->next_tid;
+		builder->timeline->events += in_window(builder, side.ns);
+		life = tasks_life_switch(builder, &side);
+		if (life)
+			chain_switch_out(builder, life, &side, record);
+	}
+	add_cost(builder, life, record);
+	if (record->h.flags & SWITCH_NEXT) {
+		side.tid = record->next_tid;
+		side.seq = record->next_seq;
+		side.out = side.dead = false;
+		side.rival = record->prev_tid;
+		builder->timeline->events += in_window(builder, side.ns);
+		life = tasks_life_switch(builder, &side);
+		if (life && record->moved_before)
+			add_move(life, &side, record);
+		if (life)
+			chain_switch_in(builder, life, &side);
+	}
+	if (builder->timeline->whole_system)
+		cpus_switch(builder, record);
+	cpus_prove(builder, record);
+}
+
+static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
+{
+	Life *life;
+
+	builder->timeline->events += in_window(builder, record->h.ns);
+	if (record->h.flags & WAKING_NEW)
+		life = tasks_life_waking_new(builder, record->tid, record->h.ns);
+	else
+		life = tasks_life(builder, record->tid, record->h.ns);
+	chain_waking(builder, life, record);
+}
+
+/* Whoever runs when all has ended runs since the last switch on that CPU. */
+static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *record)
+{
+	/* In captures of older versions there is no CPU. */
+	bool has_cpu = timeline_meta(builder->timeline, "cpus_online");
+	uint8_t both = SNAPSHOT_END | SNAPSHOT_ON_CPU;
+
+	if (builder->timeline->whole_system && has_cpu && (record->h.flags & both) == both)
+		cpus_seen(builder, record->task_cpu, record->tid);
+	chain_snapshot(builder, tasks_life(builder, record->tid, record->h.ns), record);
+}
+
+static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
+{
+	Timeline *timeline = builder->timeline;
+	Life *life;
+
+	if (!in_window(builder, record->h.ns))
+		return;
+	timeline->events++;
+	if (timeline->whole_system)
+		cpus_seen(builder, record->h.cpu, record->tid);
+	life = tasks_life_tick(builder, record->tid, record->h.cpu, record->h.ns);
+	if (!life || (life->thread.ticks.count &&
+		      life->thread.ticks.items[life->thread.ticks.count - 1].ns > record->h.ns)) {
+		timeline->orphan_ticks++;
+		return;
+	}
+	*vec_push(&life->thread.ticks) = (Tick){
+		.ns = record->h.ns,
+		.user_stack = stack_reference(builder, record->ustack),
+		.kernel_stack = stack_reference(builder, record->kstack),
+		.user_mode = record->h.flags & SAMPLE_USER,
+	};
+}
+
+/* What was counted before the window is forgotten. */
+static void start_window(TimelineBuilder *builder, const struct rec_window *record)
+{
+	Timeline *timeline = builder->timeline;
+
+	timeline->start_ns = record->h.ns;
+	timeline->realtime_start_ns = record->realtime_ns;
+	timeline->attached = record->h.flags & WINDOW_ATTACHED;
+	timeline->whole_system = record->h.flags & WINDOW_SYSTEM;
+	builder->start_known = true;
+	filter_window(builder);
+	timeline->events = timeline->orphan_ticks = 0;
+	for (size_t i = 0; i < builder->lives.count; i++) {
+		Thread *thread = &builder->lives.items[i]->thread;
+
+		thread->switch_outs = thread->spurious_wakings = 0;
+		thread->ticks.count = 0;
+	}
+}
+
+static void add_window(TimelineBuilder *builder, const struct rec_window *record)
+{
+	if (record->h.flags & WINDOW_START && !builder->start_known)
+		start_window(builder, record);
+	if (record->h.flags & WINDOW_END && !builder->end_known) {
+		builder->timeline->end_ns = MIN(builder->timeline->end_ns, record->h.ns);
+		builder->recorded_end_ns = record->h.ns;
+		builder->end_known = true;
+	}
+}
+
+static void add_note(TimelineBuilder *builder, const struct rec_note *record)
+{
+	*vec_push(&builder->timeline->notes) = xstrdup(record->text);
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const AddressRange *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* "ffffffffc0123000+1a4 …"; text of another form is not a range. */
+static void set_own_code(Timeline *timeline, char *text)
+{
+	timeline->own_code.count = 0;
+	for (char *word; (word = strsep(&text, " "));) {
+		unsigned long long start;
+		unsigned int size;
+
+		if (sscanf(word, "%llx+%x", &start, &size) == 2 && start + size > start)
+			*vec_push(&timeline->own_code) = (AddressRange){start, start + size};
+	}
+	if (timeline->own_code.count > 1)
+		qsort(timeline->own_code.items, timeline->own_code.count, sizeof(AddressRange),
+		      compare_ranges);
+}
+
+static void add_meta(TimelineBuilder *builder, const struct rec_meta *record)
+{
+	Timeline *timeline = builder->timeline;
+	size_t room = record->h.len - sizeof(*record);
+	const char *equals = memchr(record->text, '=', strnlen(record->text, room));
+	_cleanup_free_ char *key = NULL;
+	char *value;
+	uint32_t index;
+
+	if (!equals)
+		return;
+	key = xasprintf("%.*s", (int)(equals - record->text), record->text);
+	room -= equals + 1 - record->text;
+	value = xasprintf("%.*s", (int)room, equals + 1);
+	if (!strcmp(key, "own-code")) {
+		set_own_code(timeline, value);
+		free(value);
+		return;
+	}
+	index = strings_intern(&timeline->meta_keys, key);
+	if (index == timeline->meta_values.count) {
+		*vec_push(&timeline->meta_values) = value;
+	} else {
+		free(timeline->meta_values.items[index]);
+		timeline->meta_values.items[index] = value;
+	}
+}
+
+static void add_loss(TimelineBuilder *builder, const struct rec_loss *record)
+{
+	struct span span = {MIN(record->from_ns, record->to_ns),
+			    MAX(record->from_ns, record->to_ns)};
+
+	if (record->count > 0)
+		*vec_push(&builder->timeline->losses) = (LossSpan){
+			.kind = record->lost_kind,
+			.cause = record->cause,
+			.cpu = record->h.cpu,
+			.count = record->count,
+			.from_ns = span.from_ns,
+			.to_ns = span.to_ns,
+		};
+	if (record->lost_kind == REC_SWITCH)
+		*vec_push(&builder->lost_switches) = span;
+	else if (record->lost_kind == REC_WAKING)
+		*vec_push(&builder->lost_wakings) = span;
+}
+
+static void add_total(TimelineBuilder *builder, const struct rec_total *record)
+{
+	if (record->counted_kind >= REC_BPF_MAX)
+		return;
+	builder->timeline->totals[record->counted_kind].sent = record->sent;
+	builder->timeline->totals[record->counted_kind].lost = record->lost;
+}
+
+static void add_event(TimelineBuilder *builder, const struct record *record)
+{
+	/* A copy of a stack comes to us as the stack that the recorder found in it. */
+	if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
+		builder->timeline->totals[REC_STACK_COPY].received++;
+	else
+		builder->timeline->totals[record->kind].received++;
+	if (record->kind != REC_STACK) {
+		builder->first_ns = MIN(builder->first_ns, record->ns);
+		builder->last_ns = MAX(builder->last_ns, record->ns);
+	}
+	switch (record->kind) {
+	case REC_SWITCH:
+		return add_switch(builder, (const struct rec_switch *)record);
+	case REC_WAKING:
+		return add_waking(builder, (const struct rec_waking *)record);
+	case REC_TASK:
+		return tasks_task(builder, (const struct rec_task *)record);
+	case REC_EXEC:
+		return tasks_exec(builder, (const struct rec_exec *)record);
+	case REC_EXIT:
+		return tasks_exit(builder, (const struct rec_exit *)record);
+	case REC_STATS:
+		return tasks_stats(builder, (const struct rec_stats *)record);
+	case REC_SNAPSHOT:
+		return add_snapshot(builder, (const struct rec_snapshot *)record);
+	case REC_SAMPLE:
+		return add_sample(builder, (const struct rec_sample *)record);
+	case REC_FAULT:
+		return faults_add(builder, (const struct rec_fault *)record);
+	case REC_INODE:
+		return objects_add_inode(&builder->timeline->objects,
+					 (const struct rec_inode *)record);
+	case REC_SOCKET:
+		return objects_add_socket(&builder->timeline->objects,
+					  (const struct rec_socket *)record);
+	case REC_WATCH:
+		return objects_add_watch(&builder->timeline->objects,
+					 (const struct rec_watch *)record);
+	case REC_FUTEX:
+		return objects_add_futex(&builder->timeline->objects,
+					 (const struct rec_futex *)record);
+	case REC_REQUEST:
+		return requests_add(builder, (const struct rec_request *)record);
+	case REC_STACK:
+		return add_stack(builder, (const struct rec_stack *)record);
+	}
+}
+
+void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
+{
+	if (record->kind < REC_BPF_MAX)
+		return add_event(builder, record);
+	switch (record->kind) {
+	case REC_ROUND:
+		/* All that happened before is known, be it that nothing did. */
+		builder->last_ns = MAX(builder->last_ns, record->ns);
+		return;
+	case REC_META:
+		return add_meta(builder, (const struct rec_meta *)record);
+	case REC_WINDOW:
+		return add_window(builder, (const struct rec_window *)record);
+	case REC_LOSS:
+		return add_loss(builder, (const struct rec_loss *)record);
+	case REC_TOTAL:
+		return add_total(builder, (const struct rec_total *)record);
+	case REC_DEVICE:
+		return requests_add_device(&builder->timeline->requests,
+					   (const struct rec_device *)record);
+	case REC_NOTE:
+		return add_note(builder, (const struct rec_note *)record);
+	case REC_END:
+		builder->timeline->complete = true;
+	}
+}
+
+/* What is not known about wakers, because of the kernel or of the recording wallprof's version. */
+static void note_unknown_wakers(Timeline *timeline)
+{
+	const char *version = timeline_meta(timeline, "version");
+	const char *context = timeline_meta(timeline, "waking-context");
+	char *note = NULL;
+
+	if (version && !context)
+		note = xasprintf(
+			"wallprof %s recorded this, and took a thread that a soft interrupt "
+			"interrupted for the waker: on a busy machine wakers and the "
+			"critical path may be wrong",
+			version);
+	else if (context && !strcmp(context, "unknown"))
+		note = xstrdup("this kernel does not distinguish interrupts from tasks: wakers are "
+			       "unknown");
+	else if (context && !strcmp(context, "vectors"))
+		note = xstrdup("kernel addresses are hidden: a thread that a network interrupt "
+			       "interrupted may be taken for the waker");
+	if (note)
+		*vec_push(&timeline->notes) = note;
+}
+
+Timeline *timeline_builder_finish(TimelineBuilder *builder)
+{
+	Timeline *timeline = builder->timeline;
+
+	finish_timeline(builder);
+	note_unknown_wakers(timeline);
+	timeline->cost_known = timeline_meta(timeline, "recording-cost");
+	vec_free(&builder->lives);
+	vec_free(&builder->processes);
+	vec_free(&builder->lost_switches);
+	vec_free(&builder->lost_wakings);
+	vec_free(&builder->last_switches);
+	map_free(&builder->life_of_tid);
+	map_free(&builder->life_of_own);
+	map_free(&builder->process_of_tgid);
+	map_free(&builder->task_of_tid);
+	map_free(&builder->stack_of_id);
+	free(builder);
+	return timeline;
+}
+
+const WakerStack *thread_waker_stack(const Thread *thread, size_t interval)
+{
+	uint64_t ns = thread->intervals.items[interval].start_ns;
+	size_t at = partition_point(middle, thread->waker_stacks.count,
+				    thread->waker_stacks.items[middle].start_ns < ns);
+
+	return at < thread->waker_stacks.count && thread->waker_stacks.items[at].start_ns == ns
+		       ? &thread->waker_stacks.items[at]
+		       : NULL;
+}
+
+const QueueMove *thread_queue_move(const Thread *thread, size_t interval)
+{
+	uint64_t ns = thread->intervals.items[interval].start_ns;
+	size_t at = partition_point(middle, thread->queue_moves.count,
+				    thread->queue_moves.items[middle].start_ns < ns);
+
+	return at < thread->queue_moves.count && thread->queue_moves.items[at].start_ns == ns
+		       ? &thread->queue_moves.items[at]
+		       : NULL;
+}
+
+void thread_free(Thread *thread)
+{
+	free(thread->name);
+	vec_free(&thread->intervals);
+	vec_free(&thread->ticks);
+	vec_free(&thread->faults);
+	vec_free(&thread->requests);
+	vec_free(&thread->request_waits);
+	vec_free(&thread->object_waits);
+	vec_free(&thread->waker_stacks);
+	vec_free(&thread->queue_moves);
+	vec_free(&thread->owners);
+}
+
+static void proven_cpu_free(ProvenCpu *cpu)
+{
+	vec_free(&cpu->runs);
+	vec_free(&cpu->taken);
+}
+
+void timeline_free(Timeline *timeline)
+{
+	if (!timeline)
+		return;
+	for (size_t i = 0; i < timeline->threads.count; i++)
+		thread_free(&timeline->threads.items[i]);
+	thread_free(&timeline->path.strip);
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		free(timeline->processes.items[i].name);
+		free(timeline->processes.items[i].path);
+		vec_free(&timeline->processes.items[i].threads);
+	}
+	for (size_t i = 0; i < timeline->meta_values.count; i++)
+		free(timeline->meta_values.items[i]);
+	vec_free(&timeline->meta_values);
+	strings_free(&timeline->meta_keys);
+	strings_free(&timeline->evidence);
+	vec_free(&timeline->threads);
+	vec_free(&timeline->processes);
+	vec_free(&timeline->tasks);
+	vec_free(&timeline->stacks);
+	vec_free(&timeline->frames);
+	objects_free(&timeline->objects);
+	requests_free(&timeline->requests);
+	for (size_t i = 0; i < timeline->cpus.count; i++)
+		vec_free(&timeline->cpus.items[i].runs);
+	vec_free(&timeline->cpus);
+	for (size_t i = 0; i < timeline->proven_cpus.count; i++)
+		proven_cpu_free(&timeline->proven_cpus.items[i]);
+	vec_free(&timeline->proven_cpus);
+	vec_free(&timeline->own_code);
+	vec_free(&timeline->losses);
+	for (size_t i = 0; i < timeline->notes.count; i++)
+		free(timeline->notes.items[i]);
+	vec_free(&timeline->notes);
+	free(timeline);
+}
+
+const char *timeline_meta(const Timeline *timeline, const char *key)
+{
+	for (size_t i = 0; i < timeline->meta_values.count; i++)
+		if (!strcmp(strings_get(&timeline->meta_keys, i), key))
+			return timeline->meta_values.items[i];
+	return NULL;
+}
+
+bool timeline_is_own_code(const Timeline *timeline, uint64_t address)
+{
+	size_t i = partition_point(middle, timeline->own_code.count,
+				   timeline->own_code.items[middle].end <= address);
+
+	return i < timeline->own_code.count && timeline->own_code.items[i].start <= address;
+}
+
+bool timeline_meta_number(const Timeline *timeline, const char *key, uint64_t *ret_number)
+{
+	const char *text = timeline_meta(timeline, key);
+
+	return text && parse_u64(text, ret_number) == 0;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Requests to block devices: whose they are, and which of them a wait ended with.
+ *
+ * A driver completes a request in an interrupt, and what waited for it is woken there: so a wait
+ * for a disk that an interrupt ended names the request that completed last on that CPU, if that
+ * could be. One that a thread of the kernel ended (a worker that completes direct writes, a file
+ * system's journal) names the last of the waiting thread's own that completed within the wait or,
+ * if there is none (a driver that completes in a thread of its own), what completed last on that
+ * CPU.
+ */
+#include "timeline_builder.h"
+
+/* Waking all that wait for the pages of one request takes so long at the most, but on a slow
+ * machine. */
+#define COMPLETION_NS NSEC_PER_MSEC
+
+void requests_add(TimelineBuilder *builder, const struct rec_request *record)
+{
+	Timeline *timeline = builder->timeline;
+	uint8_t flags = record->h.flags;
+
+	requests_device(&timeline->requests, record->device);
+	*vec_push(&timeline->requests.list) = (Request){
+		.submit_ns = record->submit_ns,
+		.start_ns = record->start_ns,
+		.issue_ns = record->issue_ns,
+		.end_ns = record->h.ns,
+		.sector = record->sector,
+		.offset = record->offset,
+		.held_ns = record->held_us * 1000ULL,
+		.bytes = record->bytes,
+		.opf = record->opf,
+		.device = record->device,
+		.over_device = record->over_device,
+		.file = objects_reference(&timeline->objects, OBJECT_FILE, record->file_device,
+					  record->inode, record->generation),
+		.user_stack = stack_reference(builder, record->ustack),
+		.task = flags & REQUEST_SUBMITTED ? tasks_reference(builder, record->tid)
+						  : THREAD_NONE,
+		.thread = THREAD_NONE,
+		.merges = record->merges,
+		.issues = record->issues,
+		.partials = record->partials,
+		.cpu = record->h.cpu,
+		.flags = flags,
+		.status = record->status,
+		.via = record->via,
+	};
+}
+
+/* ---- whose ------------------------------------------------------------------------------- */
+
+/* Only what completed in the window. */
+static void drop_early(Timeline *timeline)
+{
+	Requests *requests = &timeline->requests;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < requests->list.count; i++)
+		if (requests->list.items[i].end_ns >= timeline->start_ns &&
+		    requests->list.items[i].end_ns <= timeline->end_ns)
+			requests->list.items[kept++] = requests->list.items[i];
+	requests->list.count = kept;
+}
+
+static int compare_requests(const void *a, const void *b)
+{
+	const Request *x = a, *y = b;
+
+	return x->end_ns != y->end_ns ? (x->end_ns < y->end_ns ? -1 : 1) : 0;
+}
+
+/* By the number that its submitter had; another thread may have it by now. */
+static void find_thread(Timeline *timeline, uint32_t number)
+{
+	Request *request = &timeline->requests.list.items[number];
+	uint32_t place = request->task < timeline->tasks.count
+				 ? timeline->tasks.items[request->task].thread
+				 : THREAD_NONE;
+	Thread *thread;
+
+	if (!(request->flags & REQUEST_TARGET) || place >= timeline->threads.count)
+		return;
+	thread = &timeline->threads.items[place];
+	if (thread->born_in_window && request->submit_ns < thread->start_ns)
+		return;
+	request->thread = place;
+	*vec_push(&thread->requests) = number;
+}
+
+/* ---- the file of a wait -------------------------------------------------------------------- */
+
+/* Of the call that a wait that began at ns is in. */
+static uint32_t call_object(const Thread *thread, uint64_t ns)
+{
+	size_t next = partition_point(middle, thread->object_waits.count,
+				      thread->object_waits.items[middle].start_ns <= ns);
+
+	if (next > 0 && thread->object_waits.items[next - 1].start_ns == ns)
+		return thread->object_waits.items[next - 1].object;
+	return OBJECT_NONE;
+}
+
+/* The fault that lasts at ns, or NULL. */
+static const Fault *fault_at(const Thread *thread, uint64_t ns)
+{
+	size_t next = partition_point(middle, thread->faults.count,
+				      thread->faults.items[middle].end_ns <= ns);
+
+	if (next < thread->faults.count && thread->faults.items[next].start_ns <= ns)
+		return &thread->faults.items[next];
+	return NULL;
+}
+
+uint32_t thread_wait_object(const Thread *thread, size_t interval)
+{
+	const Interval *wait = &thread->intervals.items[interval];
+	const Fault *fault = fault_at(thread, wait->start_ns);
+
+	if (wait->lock)
+		return call_object(thread, wait->start_ns);
+	/* The program's memory, which the call only uses, may be another file's, or nobody's. */
+	if (fault)
+		return fault->file;
+	return reason_info[wait->reason].category == CATEGORY_FAULT
+		       ? OBJECT_NONE
+		       : call_object(thread, wait->start_ns);
+}
+
+/* ---- what waited for them ------------------------------------------------------------------ */
+
+/* Requests of each CPU, in order of time. */
+typedef struct Completions {
+	VEC(uint32_t) * of_cpu;
+	size_t cpus;
+} Completions;
+
+static Completions completions_make(const Timeline *timeline)
+{
+	Completions completions = {};
+
+	for (size_t i = 0; i < timeline->requests.list.count; i++)
+		completions.cpus =
+			MAX(completions.cpus, timeline->requests.list.items[i].cpu + (size_t)1);
+	completions.of_cpu = xcalloc(MAX(completions.cpus, (size_t)1), sizeof(*completions.of_cpu));
+	for (size_t i = 0; i < timeline->requests.list.count; i++)
+		*vec_push(&completions.of_cpu[timeline->requests.list.items[i].cpu]) = i;
+	return completions;
+}
+
+static void completions_free(Completions *completions)
+{
+	for (size_t i = 0; i < completions->cpus; i++)
+		vec_free(&completions->of_cpu[i]);
+	free(completions->of_cpu);
+}
+
+/* The last of `count` requests that completed at ns or before, or REQUEST_NONE. */
+static uint32_t last_until(const Timeline *timeline, const uint32_t *numbers, size_t count,
+			   uint64_t ns)
+{
+	size_t next = partition_point(middle, count,
+				      timeline->requests.list.items[numbers[middle]].end_ns <= ns);
+
+	return next > 0 ? numbers[next - 1] : REQUEST_NONE;
+}
+
+static bool may_wait_for_disk(const Interval *interval)
+{
+	enum category category = reason_info[interval->reason].category;
+
+	return category == CATEGORY_DISK || category == CATEGORY_FAULT ||
+	       interval->reason == REASON_IO_URING || interval->reason == REASON_AIO ||
+	       interval->reason == REASON_UNINTERRUPTIBLE;
+}
+
+/* Of a request for several files only the first is known. */
+static bool is_of_another_file(const Thread *thread, size_t wait, const Request *request)
+{
+	uint32_t told = thread_wait_object(thread, wait);
+
+	return told != OBJECT_NONE && request->file != OBJECT_NONE && told != request->file &&
+	       !(request->flags & REQUEST_MIXED);
+}
+
+/*
+ * Could the request that completed last on the CPU have ended a wait that an interrupt or a
+ * driver's thread ended there? Its own, at any time of the wait; another's only just before, and
+ * only what is waited for as if for a disk, and for no other file: not a pause that writing is
+ * given, which a timer ends, or a ring, which may serve a network.
+ */
+static bool could_end(const Timeline *timeline, const Thread *thread, size_t i,
+		      const Request *request)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	const Thread *submitter =
+		request->thread == THREAD_NONE ? NULL : &timeline->threads.items[request->thread];
+
+	if (submitter == thread)
+		return true;
+	if (is_of_another_file(thread, i, request) ||
+	    interval_end(thread, i) - request->end_ns > COMPLETION_NS)
+		return false;
+	switch (wait->reason) {
+	case REASON_IO_URING:
+	case REASON_AIO:
+		return submitter && submitter->process == thread->process;
+	case REASON_DISK_WRITE:
+		return false;
+	default:
+		return wait->sleep == SLEEP_FOR_DISK;
+	}
+}
+
+/* A thread of the kernel, say, and none of the program's. */
+static bool is_foreign(const Timeline *timeline, uint32_t task)
+{
+	return task < timeline->tasks.count && timeline->tasks.items[task].thread == THREAD_NONE;
+}
+
+static bool is_kernel(const Timeline *timeline, uint32_t task)
+{
+	return task < timeline->tasks.count && timeline->tasks.items[task].kernel;
+}
+
+/* A thread of the kernel has ended it, say, and none of the program's that had a lock. */
+static bool could_be_told(const Timeline *timeline, const Interval *wait)
+{
+	return wait->sleep == SLEEP_FOR_DISK || is_foreign(timeline, wait->waker);
+}
+
+/* The last of these that completed until the wait i ended, if that was within it; or REQUEST_NONE.
+ */
+static uint32_t last_within(const Timeline *timeline, const Thread *thread, size_t i,
+			    const uint32_t *numbers, size_t count)
+{
+	uint32_t found = last_until(timeline, numbers, count, interval_end(thread, i));
+
+	if (found == REQUEST_NONE ||
+	    timeline->requests.list.items[found].end_ns < thread->intervals.items[i].start_ns)
+		return REQUEST_NONE;
+	return found;
+}
+
+/* That which completed last on the CPU where the wait i was ended. */
+static uint32_t last_on_cpu(const Timeline *timeline, const Completions *completions,
+			    const Thread *thread, size_t i)
+{
+	uint16_t cpu = thread->intervals.items[i].cpu;
+	uint32_t found = REQUEST_NONE;
+
+	if (cpu < completions->cpus)
+		found = last_within(timeline, thread, i, completions->of_cpu[cpu].items,
+				    completions->of_cpu[cpu].count);
+	if (found != REQUEST_NONE &&
+	    !could_end(timeline, thread, i, &timeline->requests.list.items[found]))
+		return REQUEST_NONE;
+	return found;
+}
+
+/* The request that ended the wait i, or REQUEST_NONE. */
+static uint32_t find_request(const Timeline *timeline, const Completions *completions,
+			     const Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t found = REQUEST_NONE;
+
+	if (wait->flags & INTERVAL_WAKER_IRQ)
+		return last_on_cpu(timeline, completions, thread, i);
+	if (could_be_told(timeline, wait))
+		found = last_within(timeline, thread, i, thread->requests.items,
+				    thread->requests.count);
+	/* A driver may complete its requests in a thread of its own (loop, md). */
+	if (found == REQUEST_NONE && is_kernel(timeline, wait->waker))
+		found = last_on_cpu(timeline, completions, thread, i);
+	return found;
+}
+
+static void explain_waits(const Timeline *timeline, const Completions *completions, Thread *thread)
+{
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		Interval *wait = &thread->intervals.items[i];
+		uint32_t request;
+
+		if (wait->state != STATE_BLOCKED || wait->flags & INTERVAL_OPEN_END ||
+		    !may_wait_for_disk(wait))
+			continue;
+		request = find_request(timeline, completions, thread, i);
+		if (request == REQUEST_NONE)
+			continue;
+		*vec_push(&thread->request_waits) = (RequestWait){i, request};
+		if (wait->reason == REASON_UNINTERRUPTIBLE && wait->flags & INTERVAL_WAKER_IRQ)
+			thread_explain(thread, i, REASON_DISK_OTHER, RULE_REQUEST);
+	}
+}
+
+/* What is mapped where a thread slept in a fault may not be told: what it waited for is of a file.
+ */
+static void explain_faults(const Timeline *timeline, Thread *thread)
+{
+	for (size_t i = 0; i < thread->faults.count; i++) {
+		Fault *fault = &thread->faults.items[i];
+		uint32_t request;
+
+		if (fault->memory != MEMORY_UNKNOWN || fault->file != OBJECT_NONE ||
+		    fault->wait == WAIT_NONE)
+			continue;
+		request = thread_wait_request(thread, fault->wait);
+		if (request == REQUEST_NONE)
+			continue;
+		fault->file = timeline->requests.list.items[request].file;
+		fault->offset = OFFSET_UNKNOWN;
+	}
+}
+
+/* Paths that begin at the root of a file system: where that is mounted. */
+static void place_files(Timeline *timeline)
+{
+	const Requests *requests = &timeline->requests;
+
+	for (size_t i = 0; i < timeline->objects.list.count; i++) {
+		Object *object = &timeline->objects.list.items[i];
+		uint32_t place = map_get(&requests->device_of_number, object->device);
+		_cleanup_free_ char *device = NULL;
+
+		if (!(object->flags & INODE_MOUNT))
+			continue;
+		if (place != MAP_NONE && *requests->devices.items[place].mounted) {
+			object_mounted(object, requests->devices.items[place].mounted);
+			continue;
+		}
+		device = device_text(requests, object->device);
+		object_not_mounted(object, device);
+	}
+}
+
+void requests_finish(Timeline *timeline)
+{
+	Requests *requests = &timeline->requests;
+	Completions completions;
+
+	place_files(timeline);
+	drop_early(timeline);
+	if (requests->list.count == 0)
+		return;
+	qsort(requests->list.items, requests->list.count, sizeof(Request), compare_requests);
+	for (size_t i = 0; i < requests->list.count; i++) {
+		uint32_t device = requests_device(requests, requests->list.items[i].device);
+
+		*vec_push(&requests->devices.items[device].requests) = i;
+		find_thread(timeline, i);
+	}
+	completions = completions_make(timeline);
+	for (size_t i = 0; i < timeline->threads.count; i++) {
+		explain_waits(timeline, &completions, &timeline->threads.items[i]);
+		explain_faults(timeline, &timeline->threads.items[i]);
+	}
+	completions_free(&completions);
+}
+
+uint32_t thread_wait_request(const Thread *thread, size_t interval)
+{
+	size_t at = partition_point(middle, thread->request_waits.count,
+				    thread->request_waits.items[middle].interval < interval);
+
+	if (at < thread->request_waits.count &&
+	    thread->request_waits.items[at].interval == interval)
+		return thread->request_waits.items[at].request;
+	return REQUEST_NONE;
+}

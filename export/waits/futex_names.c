@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "futex_names.h"
+#include <inttypes.h>
+
+/* Processes by their numbers, of which one may have been several processes'. */
+typedef struct Numbers {
+	Map first;	/* tgid -> Timeline::processes */
+	uint32_t *next; /* of the same number */
+} Numbers;
+
+#define SAME_MAX 64 /* processes of one number that are looked at */
+
+static Numbers numbers_make(const Timeline *timeline)
+{
+	Numbers numbers = {.next = xcalloc(timeline->processes.count + 1, sizeof(*numbers.next))};
+
+	for (size_t i = 0; i < timeline->processes.count; i++) {
+		uint32_t tgid = timeline->processes.items[i].tgid;
+
+		numbers.next[i] = map_get(&numbers.first, tgid);
+		map_set(&numbers.first, tgid, i);
+	}
+	return numbers;
+}
+
+/* In wallprof's PID namespace, of who had the number at ns; 0: nothing is known of the process. */
+static uint32_t number_at(const Timeline *timeline, const Numbers *numbers, uint32_t tgid,
+			  uint64_t ns)
+{
+	uint32_t found = 0, i = map_get(&numbers->first, tgid);
+
+	/* One that began before the window has its start as its own. */
+	for (size_t looked = 0; i != MAP_NONE && looked < SAME_MAX; looked++) {
+		const Process *process = &timeline->processes.items[i];
+
+		found = process->ns_tgid;
+		if (process->start_ns <= ns)
+			break;
+		i = numbers->next[i];
+	}
+	return found;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The file that is mapped there; NULL: it has no path. */
+static const char *file_path(Timeline *timeline, const struct rec_futex *futex)
+{
+	uint32_t place = objects_reference(&timeline->objects, OBJECT_FILE, futex->device,
+					   futex->inode, futex->generation);
+
+	return place == OBJECT_NONE || !timeline->objects.list.items[place].flags
+		       ? NULL
+		       : timeline->objects.list.items[place].name;
+}
+
+/* The variable at the word, to be freed; NULL: there is none that has a name. */
+static char *variable_text(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t address)
+{
+	Variable variable;
+
+	if (!frames_variable(frames, ns_tgid, ns, address, &variable))
+		return NULL;
+	return variable.offset ? xasprintf("%s: %s+0x%" PRIx64, variable.library, variable.name,
+					   variable.offset)
+			       : xasprintf("%s: %s", variable.library, variable.name);
+}
+
+/* The memory that it lies in, to be freed; NULL: it is not known. */
+static char *memory_text(Timeline *timeline, const struct rec_futex *futex)
+{
+	const char *path = file_path(timeline, futex);
+
+	switch (futex->memory) {
+	case MEMORY_HEAP:
+		return xstrdup("heap");
+	case MEMORY_STACK:
+		return xstrdup("stack");
+	case MEMORY_FILE:
+		return path ? xasprintf("data of %s", base_name(path)) : xstrdup("data of a file");
+	case MEMORY_SHARED:
+		return path ? xasprintf("mapped from %s", path) : xstrdup("shared memory");
+	case MEMORY_ANONYMOUS:
+		return xstrdup("anonymous memory");
+	default:
+		return NULL;
+	}
+}
+
+/* Of what no record tells the process waited for it since before the window. */
+static char *place_text(Timeline *timeline, Frames *frames, const Numbers *numbers,
+			const Object *object)
+{
+	const struct rec_futex *futex = (const struct rec_futex *)object->told;
+	uint64_t ns = futex ? futex->h.ns : timeline->start_ns;
+	uint32_t ns_tgid = number_at(timeline, numbers, object->device, ns);
+	char *variable = NULL;
+
+	if (!futex || (futex->memory != MEMORY_STACK && futex->memory != MEMORY_SHARED))
+		variable = variable_text(frames, ns_tgid, ns, object->number);
+	return variable || !futex ? variable : memory_text(timeline, futex);
+}
+
+void futexes_name(Timeline *timeline, Frames *frames)
+{
+	Numbers numbers = numbers_make(timeline);
+	size_t count = timeline->objects.list.count; /* files may be added, and the list move */
+
+	for (size_t i = 0; i < count; i++) {
+		Object object = timeline->objects.list.items[i];
+		_cleanup_free_ char *place = NULL;
+
+		if (object.kind != OBJECT_FUTEX)
+			continue;
+		place = place_text(timeline, frames, &numbers, &object);
+		if (!place)
+			continue;
+		free(object.name);
+		timeline->objects.list.items[i].name =
+			xasprintf("0x%" PRIx64 " (%s)", object.number, place);
+	}
+	map_free(&numbers.first);
+	free(numbers.next);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "idle.h"
+#include "futex_kinds.h"
+#include "idle_private.h"
+#include <asm/unistd_64.h>
+
+enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
+
+/* More time-outs one after another are those of a thread that looks for work now and then. */
+#define TIME_OUTS_MAX 3
+/* How many requests that complete after a wait has begun are searched for one that began before. */
+#define REQUESTS_LOOKED_AT 256
+/* How many waits of a thread are searched for the one that its last job ended. */
+#define WAITS_LOOKED_AT 64
+
+/* ---- which waits it may be ---------------------------------------------------------------------
+ */
+
+/* A poll of one descriptor may be for the answer of its peer. */
+static bool is_poll_of_one(const Interval *wait)
+{
+	bool may_be_many = wait->syscall == __NR_epoll_wait || wait->syscall == __NR_epoll_pwait ||
+			   wait->syscall == __NR_epoll_pwait2;
+
+	return !may_be_many &&
+	       (wait->reason == REASON_NETWORK_POLL || wait->reason == REASON_UNIX_POLL ||
+		wait->reason == REASON_PIPE_POLL);
+}
+
+/* The end of a thread or a process is not an answer: a wait for one that does not end is idle. */
+static bool is_for_end(const Interval *wait)
+{
+	return wait->reason == REASON_JOIN || wait->reason == REASON_CHILD;
+}
+
+/* A wait in the program's own scheduler shows that the thread has no work. */
+static bool is_without_work(const Timeline *timeline, const Interval *wait)
+{
+	return wait->user_stack != STACK_NONE &&
+	       timeline->stacks.items[wait->user_stack].without_work;
+}
+
+/*
+ * A futex may be a lock of the program's own, a ring holds the thread's own requests, and a thread
+ * without work is judged without its loop.
+ */
+bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait)
+{
+	return wait->reason != REASON_FUTEX && wait->reason != REASON_IO_URING &&
+	       wait->reason != REASON_AIO && !is_for_end(wait) &&
+	       !is_without_work(finder->timeline, wait);
+}
+
+bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t object;
+
+	switch (wait->reason) {
+	case REASON_ACCEPT:
+		return true;
+	case REASON_EPOLL:
+	case REASON_POLL:
+	case REASON_NETWORK_POLL:
+	case REASON_UNIX_POLL:
+	case REASON_NETWORK_RECEIVE:
+	case REASON_UNIX_RECEIVE:
+		object = thread_wait_object(thread, i);
+		return object != OBJECT_NONE && finder->for_clients[object];
+	}
+	return false;
+}
+
+/* Whether a request that the thread has made is in flight when the wait begins. */
+static bool has_request(const Timeline *timeline, const Thread *thread, uint64_t ns)
+{
+	const Request *requests = timeline->requests.list.items;
+	size_t i = partition_point(middle, thread->requests.count,
+				   requests[thread->requests.items[middle]].end_ns <= ns);
+
+	/* They are in order of their end: of those that end later any one may begin earlier. */
+	for (size_t looked = 0; i < thread->requests.count && looked < REQUESTS_LOOKED_AT; looked++)
+		if (request_begin(&requests[thread->requests.items[i++]]) <= ns)
+			return true;
+	/* After so many requests one may be in flight: what cannot be decided counts. */
+	return i < thread->requests.count;
+}
+
+bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+
+	if (wait->state != STATE_BLOCKED || reason_idle(wait->reason) == REASON_NONE ||
+	    (wait->sleep == SLEEP_FOR_DISK && wait->reason != REASON_IO_URING) ||
+	    thread_wait_request(thread, i) != REQUEST_NONE)
+		return false;
+	return (wait->reason != REASON_IO_URING && wait->reason != REASON_AIO) ||
+	       !has_request(finder->timeline, thread, wait->start_ns);
+}
+
+/* A signal ended the wait and the thread: that is not what the thread waited for. */
+static bool was_killed(const Thread *thread, size_t i)
+{
+	const WakerStack *stack = thread_waker_stack(thread, i);
+
+	if (!thread->exited_in_window || !stack || !stack->by_signal)
+		return false;
+	while (++i < thread->intervals.count)
+		if (thread->intervals.items[i].state == STATE_BLOCKED)
+			return false;
+	return true;
+}
+
+/* Whether the thread's process is the parent of the one that ended the wait. */
+static bool is_by_child(const Timeline *timeline, const Thread *thread, const Interval *wait)
+{
+	uint32_t waker = wait->waker < timeline->tasks.count
+				 ? timeline->tasks.items[wait->waker].thread
+				 : THREAD_NONE;
+	uint32_t process = waker < timeline->threads.count ? timeline->threads.items[waker].process
+							   : THREAD_NONE;
+
+	return process < timeline->processes.count &&
+	       timeline->processes.items[process].parent == thread->process;
+}
+
+/*
+ * A signal interrupts a wait for connections, mostly SIGCHLD of a child that ends, but no
+ * connection has come. If the waker's stack is not known, a child's wakeup is taken for a signal.
+ */
+static bool was_interrupted(const Timeline *timeline, const Thread *thread, size_t i)
+{
+	const WakerStack *stack = thread_waker_stack(thread, i);
+	const Interval *wait = &thread->intervals.items[i];
+
+	return wait->reason == REASON_ACCEPT && !(wait->flags & INTERVAL_WAKER_IRQ) &&
+	       (stack && stack->kernel_stack != STACK_NONE ? stack->by_signal
+							   : is_by_child(timeline, thread, wait));
+}
+
+enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i)
+{
+	const Timeline *timeline = finder->timeline;
+	const Interval *wait = &thread->intervals.items[i];
+	const WakerStack *stack = thread_waker_stack(thread, i);
+
+	if (wait->flags & INTERVAL_OPEN_END || was_killed(thread, i))
+		return ENDING_OPEN;
+	if (was_interrupted(timeline, thread, i))
+		return ENDING_OUTSIDE;
+	/*
+	 * Short waits have no waker's stack. In an interrupt only a time limit ends a wait for a
+	 * futex.
+	 */
+	if (wait->flags & INTERVAL_WAKER_IRQ)
+		return (stack ? stack->source == INTERRUPT_TIMER : reason_of_futex(wait->reason))
+			       ? ENDING_TIMER
+			       : ENDING_OUTSIDE;
+	if (wait->waker >= timeline->tasks.count)
+		return ENDING_UNKNOWN;
+	return timeline->tasks.items[wait->waker].thread < timeline->threads.count ? ENDING_THREAD
+										   : ENDING_OUTSIDE;
+}
+
+/* ---- the rule ----------------------------------------------------------------------------------
+ */
+
+/*
+ * When a worker got its last job before a moment, if the giver gave it. 0: the giver did not, or
+ * the worker has slept since, or was woken from outside.
+ */
+static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t giver, uint64_t ns)
+{
+	const Timeline *timeline = finder->timeline;
+	const Thread *thread = &timeline->threads.items[worker];
+	size_t i = partition_point(middle, thread->intervals.count,
+				   thread->intervals.items[middle].start_ns < ns);
+
+	for (size_t looked = 0; i-- > 0 && looked < WAITS_LOOKED_AT;) {
+		const Interval *wait = &thread->intervals.items[i];
+		const Place *place;
+
+		if (wait->state != STATE_BLOCKED || interval_end(thread, i) > ns)
+			continue;
+		looked++;
+		if (reason_info[wait->reason].category == CATEGORY_SLEEP)
+			return 0;
+		if (!idle_is_candidate(finder, thread, i))
+			continue;
+		place = idle_place(finder, worker, idle_stack(finder, wait));
+		return place && place->fork != FORK_NONE &&
+				       idle_ending(finder, thread, i) == ENDING_THREAD &&
+				       timeline->tasks.items[wait->waker].thread == giver
+			       ? interval_end(thread, i)
+			       : 0;
+	}
+	return 0;
+}
+
+/*
+ * If the wait is an event loop's and a thread of the program's own pool ended it: since when that
+ * thread had the job that the loop gave it; else 0. Several threads that wait at one place are a
+ * pool themselves, not an event loop.
+ */
+static uint64_t own_worker_since(const IdleFinder *finder, uint32_t number, size_t i)
+{
+	const Timeline *timeline = finder->timeline;
+	const Thread *thread = &timeline->threads.items[number];
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t worker = timeline->tasks.items[wait->waker].thread;
+
+	if (worker == number || timeline->threads.items[worker].process != thread->process ||
+	    !idle_is_only_thread(finder, number, idle_stack(finder, wait)))
+		return 0;
+	return job_given_ns(finder, worker, number, interval_end(thread, i));
+}
+
+static enum verdict verdict_on_thread(const IdleFinder *finder, uint32_t number, size_t i,
+				      const Place *place)
+{
+	if (!place || place->fork == FORK_NONE || own_worker_since(finder, number, i) > 0)
+		return COUNTS;
+	return BETWEEN_JOBS;
+}
+
+static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t i,
+			       enum ending ending, const Place *place)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+	const Interval *wait = &thread->intervals.items[i];
+
+	if (is_for_end(wait))
+		return ending == ENDING_OPEN ? IDLE : COUNTS;
+	switch (ending) {
+	case ENDING_OPEN:
+		/* A thread would end it, as it ends the other waits at the place. */
+		if (idle_is_awaited_place(finder, thread, idle_stack(finder, wait)))
+			return COUNTS;
+		/* fallthrough */
+	case ENDING_OUTSIDE:
+	case ENDING_TIMER:
+		return is_poll_of_one(wait) && !idle_is_for_client(finder, thread, i) ? COUNTS
+										      : IDLE;
+	case ENDING_THREAD:
+		return verdict_on_thread(finder, number, i, place);
+	case ENDING_UNKNOWN:
+		break;
+	}
+	return COUNTS;
+}
+
+/*
+ * A wait of a thread without work ends because another thread of its process has work for it, or
+ * because a peer has answered. All other waits that are judged without a loop count.
+ */
+static enum verdict verdict_without_loop(const IdleFinder *finder, const Thread *thread, size_t i)
+{
+	const Timeline *timeline = finder->timeline;
+	const Interval *wait = &thread->intervals.items[i];
+	enum ending ending = idle_ending(finder, thread, i);
+
+	if (!is_without_work(timeline, wait) || ending == ENDING_UNKNOWN)
+		return COUNTS;
+	if (ending != ENDING_THREAD)
+		return IDLE;
+	return timeline->threads.items[timeline->tasks.items[wait->waker].thread].process ==
+			       thread->process
+		       ? BETWEEN_JOBS
+		       : COUNTS;
+}
+
+/* The wait that comes next in a thread: what was decided of it, if a thread ended it. */
+typedef struct Next {
+	uint32_t stack; /* STACK_NONE: none that a thread ended */
+	enum verdict verdict;
+	unsigned int time_outs; /* that belong to it so far */
+	uint64_t since_ns;	/* what the thread waited for did not begin before that */
+} Next;
+
+static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, Next *next)
+{
+	const Thread *thread = &finder->timeline->threads.items[number];
+	const Interval *wait = &thread->intervals.items[i];
+	uint32_t stack = idle_stack(finder, wait);
+	const Place *place = idle_place(finder, number, stack);
+	enum ending ending = idle_ending(finder, thread, i);
+	enum verdict verdict;
+
+	/*
+	 * If threads end many of the waits, all time-outs are for them: Python's GIL waits have
+	 * limits.
+	 */
+	if (ending == ENDING_TIMER && place && idle_often_by_threads(place) &&
+	    interval_end(thread, i) > next->since_ns)
+		return place->fork != FORK_NONE ? BETWEEN_JOBS : COUNTS;
+	if (ending == ENDING_TIMER && next->stack != STACK_NONE && stack == next->stack &&
+	    next->time_outs < TIME_OUTS_MAX && interval_end(thread, i) > next->since_ns) {
+		next->time_outs++;
+		return next->verdict;
+	}
+	verdict = verdict_on(finder, number, i, ending, place);
+	*next = (Next){.stack = STACK_NONE};
+	if (ending == ENDING_THREAD)
+		*next = (Next){.stack = stack,
+			       .verdict = verdict,
+			       .since_ns = own_worker_since(finder, number, i)};
+	return verdict;
+}
+
+/* To the end of a process its last steps are on the path that leads through its end. */
+#define LAST_STEPS_NS NSEC_PER_MSEC
+
+/*
+ * The run waits for the end of the main thread, whatever that waits for: of the command, and of a
+ * process whose end another thread on the path waits for, unless it was killed.
+ */
+static bool is_awaited(const IdleFinder *finder, uint32_t number)
+{
+	const Timeline *timeline = finder->timeline;
+	const Thread *thread = &timeline->threads.items[number];
+	const Process *process;
+
+	/* This is not the path of the run that --critical-path asks for. */
+	if (timeline->path.strip.intervals.count == 0 ||
+	    (timeline->command_thread < timeline->threads.count &&
+	     timeline->threads.items[timeline->path.end].process !=
+		     timeline->threads.items[timeline->command_thread].process))
+		return false;
+	if (number == timeline->command_thread)
+		return true;
+	if (!thread->is_main || thread->process >= timeline->processes.count)
+		return false;
+	process = &timeline->processes.items[thread->process];
+	return process->exited_in_window && (process->exit_code & 0x7f) == 0 &&
+	       finder->on_path_until[number] + LAST_STEPS_NS >= thread->end_ns;
+}
+
+static void judge_thread(const IdleFinder *finder, uint32_t number)
+{
+	Thread *thread = &finder->timeline->threads.items[number];
+	const uint8_t *on_path = finder->on_path[number];
+	bool awaited = is_awaited(finder, number);
+	Next next = {.stack = STACK_NONE};
+
+	for (size_t i = thread->intervals.count; i-- > 0;) {
+		const Interval *wait = &thread->intervals.items[i];
+
+		if (wait->state != STATE_BLOCKED)
+			continue;
+		if (!idle_is_candidate(finder, thread, i)) {
+			next.stack = STACK_NONE;
+			continue;
+		}
+		finder->verdicts[number][i] = awaited || is_without_work(finder->timeline, wait)
+						      ? verdict_without_loop(finder, thread, i)
+						      : judge(finder, number, i, &next);
+		if (on_path && on_path[i])
+			finder->verdicts[number][i] = COUNTS;
+	}
+}
+
+/* Reasons change after all waits are judged, because the rule depends on the original ones. */
+static void explain_thread(const IdleFinder *finder, uint32_t number)
+{
+	Thread *thread = &finder->timeline->threads.items[number];
+
+	for (size_t i = 0; i < thread->intervals.count; i++) {
+		const Interval *wait = &thread->intervals.items[i];
+
+		if (finder->verdicts[number][i] == IDLE)
+			thread_explain(thread, i, reason_idle(wait->reason), wait->rule);
+		else if (finder->verdicts[number][i] == BETWEEN_JOBS)
+			thread_explain(thread, i, reason_between_jobs(wait->reason), wait->rule);
+	}
+}
+
+/* The waits in which the run waited. */
+static void mark_path(IdleFinder *finder)
+{
+	const Thread *strip = &finder->timeline->path.strip;
+
+	for (size_t i = 0; i < strip->intervals.count; i++) {
+		const Interval *step = &strip->intervals.items[i];
+		uint32_t owner = strip->owners.items[i];
+		const Thread *thread = &finder->timeline->threads.items[owner];
+		size_t wait;
+
+		finder->on_path_until[owner] =
+			MAX(finder->on_path_until[owner], interval_end(strip, i));
+		if (step->state != STATE_BLOCKED || step->reason == REASON_ON_DEVICE)
+			continue;
+		wait = partition_point(middle, thread->intervals.count,
+				       thread->intervals.items[middle].start_ns <= step->start_ns);
+		if (!finder->on_path[owner])
+			finder->on_path[owner] = xcalloc(thread->intervals.count, 1);
+		if (wait > 0)
+			finder->on_path[owner][wait - 1] = true;
+	}
+}
+
+void idle_find(Timeline *timeline)
+{
+	size_t count = timeline->threads.count;
+	IdleFinder finder = {
+		.timeline = timeline,
+		.on_path = xcalloc(count + 1, sizeof(uint8_t *)),
+		.on_path_until = xcalloc(count + 1, sizeof(uint64_t)),
+		.verdicts = xcalloc(count + 1, sizeof(uint8_t *)),
+	};
+
+	idle_find_places(&finder);
+	mark_path(&finder);
+	for (size_t i = 0; i < count; i++) {
+		finder.verdicts[i] = xcalloc(timeline->threads.items[i].intervals.count + 1, 1);
+		judge_thread(&finder, i);
+	}
+	for (size_t i = 0; i < count; i++) {
+		explain_thread(&finder, i);
+		free(finder.verdicts[i]);
+		free(finder.on_path[i]);
+	}
+	idle_free_places(&finder);
+	free(finder.verdicts);
+	free(finder.on_path);
+	free(finder.on_path_until);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "runtime_functions.h"
+#include "wait_reasons_private.h"
+
+/* The user stack's functions, by their names when it was first seen; valid until the next call. */
+static Functions user_functions_of(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	const Timeline *timeline = explainer->timeline;
+	Functions functions = {};
+
+	if (thread->process < timeline->processes.count)
+		functions.count = frames_resolve(explainer->frames, timeline,
+						 timeline->processes.items[thread->process].ns_tgid,
+						 wait->start_ns, wait->user_stack, STACK_NONE,
+						 /* exact_kernel_leaf= */ false, &functions.frames);
+	return functions;
+}
+
+/* How many functions of the program may be inlined between its own lock and the C library. */
+#define INLINED_MAX 2
+
+/* Whether an outer function's reason is more specific than that of an inner one. */
+static bool says_more(enum teller outside, enum teller inside, enum reason reported)
+{
+	return (inside == TELLER_WEAK && outside == TELLER_STRONG) ||
+	       (inside == TELLER_LIBRARY && outside == TELLER_CALLER && reported == REASON_CONDVAR);
+}
+
+/* What a futex is by the user stack, which stores the deciding function; REASON_NONE: unknown. */
+static enum reason look_for_futex(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	Timeline *timeline = explainer->timeline;
+	enum reason reason = REASON_NONE;
+	const char *found = NULL;
+	enum teller teller = TELLER_WEAK;
+	size_t unknown = 0;
+
+	for (size_t i = 0; i < functions.count && teller <= TELLER_LIBRARY; i++) {
+		const char *function = strings_get(&explainer->frames->strings,
+						   function_name(explainer, &functions, i));
+		enum teller by;
+		enum reason reported = user_reason_of(function, &by);
+
+		if (reported == REASON_NONE && teller == TELLER_LIBRARY && ++unknown > INLINED_MAX)
+			break;
+		if (reported == REASON_NONE || (found && !says_more(by, teller, reason)))
+			continue;
+		reason = reported;
+		teller = by;
+		found = function;
+	}
+	if (found)
+		timeline->stacks.items[wait->user_stack].evidence =
+			strings_intern(&timeline->evidence, found) + 1;
+	return reason;
+}
+
+/*
+ * Whether the C library was entered by a function that it does not export. Without its symbol table
+ * only exports have names. A wait for a semaphore is in a function that is not exported, to which
+ * the exported one only jumps; a wait for a condition variable is in the exported function itself.
+ */
+static bool entered_by_nameless(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	const Frames *frames = explainer->frames;
+	const Frame *entry = NULL;
+
+	for (size_t i = 0; i < functions.count; i++) {
+		const Frame *frame = &frames->list.items[functions.frames[functions.count - 1 - i]];
+
+		if (frame->lib == LIBRARY_NONE)
+			return false;
+		if (entry && frame->lib != entry->lib)
+			return !strcmp(frames->libraries.items[entry->lib].name, "libc.so.6") &&
+			       entry->nameless;
+		entry = frame;
+	}
+	return false;
+}
+
+enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
+
+/* musl's lock values differ from glibc's: there 2 is a condition variable. */
+static bool look_for_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	const Frames *frames = explainer->frames;
+	const char *name;
+	uint32_t lib;
+
+	if (functions.count == 0)
+		return false;
+	/* In a statically linked program musl is not a separate library. */
+	for (size_t i = 0; i < functions.count; i++)
+		if (user_is_musl(
+			    strings_get(&frames->strings, function_name(explainer, &functions, i))))
+			return true;
+	lib = frames->list.items[functions.frames[functions.count - 1]].lib;
+	if (lib == LIBRARY_NONE)
+		return false;
+	name = frames->libraries.items[lib].name;
+	return !strncmp(name, "ld-musl-", 8) || !strncmp(name, "libc.musl-", 10) ||
+	       !strcmp(name, "libc.so");
+}
+
+static bool is_called_by_musl(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	uint8_t *known = &explainer->musl[wait->user_stack];
+
+	if (*known == ANSWER_UNKNOWN)
+		*known = look_for_musl(explainer, thread, wait) ? ANSWER_YES : ANSWER_NO;
+	return *known == ANSWER_YES;
+}
+
+/*
+ * The same, or REASON_CONDVAR_OR_SEMAPHORE: a semaphore if the value shows either of the two.
+ * REASON_FUTEX: the value shows nothing.
+ */
+static enum reason futex_by_stack(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	enum reason reported = look_for_futex(explainer, thread, wait);
+
+	if (reported == REASON_NONE && is_called_by_musl(explainer, thread, wait))
+		return REASON_FUTEX;
+	if (reported == REASON_NONE && entered_by_nameless(explainer, thread, wait))
+		return REASON_CONDVAR_OR_SEMAPHORE;
+	return reported;
+}
+
+static bool is_by_condvar(enum reason reason)
+{
+	return reason == REASON_CONDVAR || reason == REASON_GIL || reason == REASON_GIL_HANDOVER ||
+	       reason == REASON_JVM_MONITOR;
+}
+
+/*
+ * Whether the word is in CPython's exported state, which has no condition variables but the GIL's
+ * (since 3.7). The state has a name even in stripped programs, where take_gil() has none.
+ */
+static bool is_of_python(Explainer *explainer, const Thread *thread, size_t i)
+{
+	const Timeline *timeline = explainer->timeline;
+	uint32_t object = thread_wait_object(thread, i), known;
+	const Interval *wait = &thread->intervals.items[i];
+	Variable variable;
+
+	if (object == OBJECT_NONE || timeline->objects.list.items[object].kind != OBJECT_FUTEX ||
+	    thread->process >= timeline->processes.count)
+		return false;
+	known = map_get(&explainer->python, object);
+	if (known == MAP_NONE) {
+		known = frames_variable(explainer->frames,
+					timeline->processes.items[thread->process].ns_tgid,
+					wait->start_ns, timeline->objects.list.items[object].number,
+					&variable) &&
+			!strcmp(variable.name, "_PyRuntime");
+		map_set(&explainer->python, object, known);
+	}
+	return known;
+}
+
+/* A thread that wants the GIL waits with a time limit; one that has released it waits without. */
+static bool has_time_limit(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+
+	for (size_t i = 0; i < functions.count; i++)
+		if (user_has_time_limit(strings_get(&explainer->frames->strings,
+						    function_name(explainer, &functions, i))))
+			return true;
+	return false;
+}
+
+void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	enum reason reported;
+	uint8_t *known;
+
+	if (wait->state != STATE_BLOCKED || wait->syscall != __NR_futex ||
+	    wait->user_stack == STACK_NONE || !reason_of_futex(wait->reason))
+		return;
+	known = &explainer->futexes[wait->user_stack];
+	if (!*known)
+		*known = futex_by_stack(explainer, thread, wait) + 1;
+	reported = *known - 1;
+	if (reported == REASON_CONDVAR_OR_SEMAPHORE)
+		reported = wait->reason == reported ? REASON_SEMAPHORE : REASON_NONE;
+	/*
+	 * A wait for a condition variable ends with a wait for its mutex, as glibc's value shows.
+	 */
+	if (reported == REASON_NONE || (wait->reason == REASON_MUTEX && is_by_condvar(reported) &&
+					!is_called_by_musl(explainer, thread, wait)))
+		return;
+	if (reported == REASON_CONDVAR && is_of_python(explainer, thread, i))
+		reported =
+			has_time_limit(explainer, thread, wait) ? REASON_GIL : REASON_GIL_HANDOVER;
+	thread_explain(thread, i, reported,
+		       wait->rule == RULE_KERNEL || wait->rule == RULE_KERNEL_AND_CALL
+			       ? RULE_KERNEL_AND_USER
+			       : RULE_USER);
+}
+
+static enum go_place look_for_go(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	Functions functions = user_functions_of(explainer, thread, wait);
+	enum go_place place = GO_ELSEWHERE;
+	Timeline *timeline = explainer->timeline;
+
+	for (size_t i = 0; i < functions.count && place == GO_ELSEWHERE; i++) {
+		const char *function = strings_get(&explainer->frames->strings,
+						   function_name(explainer, &functions, i));
+
+		place = user_go_place(function);
+		if (place != GO_ELSEWHERE)
+			timeline->stacks.items[wait->user_stack].evidence =
+				strings_intern(&timeline->evidence, function) + 1;
+	}
+	return place;
+}
+
+/* Go's scheduler sleeps in epoll_wait() as well, and its monitor in nanosleep(). */
+void wait_explain_go(Explainer *explainer, Thread *thread, size_t i)
+{
+	const Interval *wait = &thread->intervals.items[i];
+	uint8_t *known;
+
+	if (wait->state != STATE_BLOCKED || wait->user_stack == STACK_NONE)
+		return;
+	if (wait->reason == REASON_GO_SCHEDULER) {
+		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
+		return;
+	}
+	if (!wait_is_epoll_call(wait->syscall) && wait->syscall != __NR_nanosleep)
+		return;
+	known = &explainer->go[wait->user_stack];
+	if (!*known)
+		*known = look_for_go(explainer, thread, wait) + 1;
+	if (*known == GO_MONITOR + 1)
+		thread_explain(thread, i, REASON_GO_SCHEDULER,
+			       wait->rule == RULE_KERNEL ? RULE_KERNEL_AND_USER : RULE_USER);
+	if (*known == GO_MONITOR + 1 ||
+	    (*known == GO_WITHOUT_WORK + 1 && wait_is_epoll_call(wait->syscall)))
+		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
+}
+
+/*
+ * How many of the stack's innermost frames are the C library's. Inlined calls have frames of their
+ * own among the resolved frames, but not in the stack.
+ */
+void wait_count_call_frames(Explainer *explainer, const Thread *thread, const Interval *wait)
+{
+	const Frames *frames = explainer->frames;
+	StackDef *stack;
+	Functions functions;
+
+	if (wait->state != STATE_BLOCKED || wait->user_stack == STACK_NONE ||
+	    reason_idle(wait->reason) == REASON_NONE || explainer->counted[wait->user_stack])
+		return;
+	explainer->counted[wait->user_stack] = true;
+	stack = &explainer->timeline->stacks.items[wait->user_stack];
+	functions = user_functions_of(explainer, thread, wait);
+	for (size_t i = functions.count; i-- > 0;) {
+		const Frame *frame = &frames->list.items[functions.frames[i]];
+
+		if (frame->lib == LIBRARY_NONE ||
+		    !run_time_is_c_library(frames->libraries.items[frame->lib].name))
+			break;
+		stack->call_frames += frame->inline_depth == 0;
+	}
+	stack->call_frames = MIN(stack->call_frames, stack->count);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "doctor_unwind.h"
+#include "debug_files.h"
+#include "elf_identifier.h"
+#include "open_mapped_file.h"
+#include "proc_maps.h"
+#include "proc_status.h"
+#include "safe_open.h"
+#include "table_service.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATIENCE_NS (120 * NSEC_PER_SEC)
+
+typedef struct Object {
+	char *path;
+	ElfIdentity identity;
+	int unopened;	  /* why the file could not be opened, or 0 */
+	int error;	  /* why there is no table */
+	int debug;	  /* as TableReady has it */
+	char *debug_path; /* of the debug file that was found last; NULL = none */
+	size_t rows, rules;
+	uint64_t followed; /* UnwindCounts::code_followed */
+	UnwindCoverage coverage;
+} Object;
+
+typedef struct Doctor {
+	Identifier *identifier;
+	TableService *service;
+	VEC(Object) objects; /* by the request's id */
+	Strings paths;
+	uint64_t jit_bytes; /* executable memory without a file */
+	int root_fd;	    /* what the paths of a process begin in; -1: ours */
+} Doctor;
+
+/* TableReady */
+static void take_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
+{
+	Doctor *doctor = user;
+	Object *object = &doctor->objects.items[id];
+
+	object->error = error;
+	object->debug = debug;
+	if (error)
+		return;
+	object->rows = table->rows.count;
+	object->rules = table->rules.count;
+	object->followed = table->counts.code_followed;
+	object->coverage = unwind_table_coverage(table, &object->identity);
+}
+
+/* An OpenBeside. */
+static int open_beside(void *user, const MappedFile *file, const char *path)
+{
+	const Doctor *doctor = user;
+	struct stat st;
+
+	(void)file;
+	return open_regular_in(doctor->root_fd, path, &st);
+}
+
+/* A TableFindDebug. */
+static int find_debug(void *user, uint32_t id, const char *debuglink)
+{
+	Doctor *doctor = user;
+	Object *object = &doctor->objects.items[id];
+	_cleanup_free_ char *real = doctor->root_fd < 0 ? realpath(object->path, NULL) : NULL;
+	MappedFile file = {.path = real ? real : object->path,
+			   .build_id_len = object->identity.build_id_len};
+	DebugFiles debug = {.file = &file, .open = open_beside, .open_user = doctor};
+	int fd;
+
+	memcpy(file.build_id, object->identity.build_id, sizeof(file.build_id));
+	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
+	if (fd >= 0) {
+		free(object->debug_path);
+		object->debug_path = xstrdup(debug.found);
+	}
+	debug_files_free(&debug);
+	return fd;
+}
+
+/* fd: of the file, which is closed, or why there is none. Returns 0 or a negative errno. */
+static int add_object(Doctor *doctor, const char *path, int fd)
+{
+	_cleanup_close_ int file = fd;
+	Object object = {.path = xstrdup(path), .unopened = MIN(fd, 0)};
+	uint32_t number = doctor->objects.count;
+	int error = file < 0 ? file : identifier_ask(doctor->identifier, file, &object.identity);
+
+	object.error = error;
+	*vec_push(&doctor->objects) = object;
+	if (error)
+		return error;
+	table_service_want(doctor->service, &(TableRequest){
+						    .id = number,
+						    .fd = file,
+						    .base_svma = object.identity.base_svma,
+						    .build_id = object.identity.build_id,
+						    .build_id_len = object.identity.build_id_len,
+					    });
+	return 0;
+}
+
+/* A MappedFits. */
+static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat *st)
+{
+	const ProcMapping *mapping = user;
+
+	(void)fd;
+	return way == MAPPED_BY_LINK || st->st_ino == mapping->inode ? 0 : -ESTALE;
+}
+
+static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
+{
+	MappedPlace place = {.ns_tgid = ns_tgid,
+			     .start = mapping->start,
+			     .end = mapping->end,
+			     .root_fd = doctor->root_fd,
+			     .path = mapping->path};
+	struct stat st;
+
+	if (*mapping->path != '/') {
+		/* The vDSO and vsyscall are the kernel's. */
+		if (strcmp(mapping->path, "[vdso]") && strcmp(mapping->path, "[vsyscall]"))
+			doctor->jit_bytes += mapping->end - mapping->start;
+		return;
+	}
+	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
+		return;
+	add_object(doctor, mapping->path, mapped_file_open(&place, is_mapped, mapping, &st));
+}
+
+/* Something can be said of a process if one of its files could be opened, or it has none. */
+static int check_opened(const Doctor *doctor, const char *pid)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < doctor->objects.count; i++) {
+		error = doctor->objects.items[i].unopened;
+		if (!error)
+			return 0;
+	}
+	if (error)
+		log_error("process %s: none of its files could be read", pid);
+	return error;
+}
+
+static int add_process(Doctor *doctor, const char *pid)
+{
+	_cleanup_free_ char *path = xasprintf("/proc/%s/maps", pid);
+	_cleanup_free_ char *root = xasprintf("/proc/%s/root/", pid);
+	char *line = NULL;
+	size_t capacity = 0;
+	FILE *maps = fopen(path, "re");
+
+	if (!maps) {
+		int error = -errno;
+
+		log_error("reading %s failed: %s%s", path, strerror(-error),
+			  proc_is_ours() ? "" : "; " PROC_REMEDY);
+		return error;
+	}
+	doctor->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (getline(&line, &capacity, maps) > 0) {
+		ProcMapping mapping;
+
+		if (proc_maps_parse(line, &mapping) && mapping.exec)
+			add_mapping(doctor, strtoul(pid, NULL, 10), &mapping);
+	}
+	free(line);
+	fclose(maps);
+	return 0;
+}
+
+static bool is_number(const char *what)
+{
+	return *what && strspn(what, "0123456789") == strlen(what);
+}
+
+static int add_all(Doctor *doctor, const char *what)
+{
+	struct stat st;
+	int fd, error;
+
+	if (is_number(what) && access(what, F_OK))
+		return add_process(doctor, what);
+	fd = open_regular(what, 0, &st);
+	error = add_object(doctor, what, fd);
+	if (error)
+		log_error("%s: %s", what,
+			  error == -ENOEXEC ? table_error_text(error) : strerror(-error));
+	return error;
+}
+
+/* Which debug file has a part in it, or why not. */
+static void print_debug_file(const Object *object)
+{
+	if (object->debug == TABLE_DEBUG_USED)
+		printf(", with %s", object->debug_path);
+	else if (object->debug < 0)
+		printf("; %s is not used: %s", object->debug_path, table_error_text(object->debug));
+	putchar('\n');
+}
+
+/*
+ * In per cent of all code: covered (the walk continues or rightly ends there), and the part of it
+ * with rules from instructions alone; gaps; large gaps, in which frame pointers are tried; and
+ * rules that the walk cannot apply.
+ */
+static void print_coverage(const Object *object)
+{
+	const UnwindCoverage *coverage = &object->coverage;
+	uint64_t gaps = coverage->none_bytes[NONE_GAP];
+	uint64_t foreign = coverage->none_bytes[NONE_FOREIGN];
+	uint64_t none = coverage->bytes[CFA_NONE], all = 0;
+	double percent;
+
+	for (size_t i = 0; i < UNWIND_CFAS; i++)
+		all += coverage->bytes[i];
+	percent = all ? 100.0 / all : 0;
+	printf("%7.2f%% %8.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s", percent * (all - none),
+	       percent * object->followed, object->rows, object->rules, percent * gaps,
+	       percent * foreign, percent * (none - gaps - foreign), object->path);
+}
+
+static const char *trouble_text(const Object *object)
+{
+	if (!object->unopened)
+		return table_error_text(object->error);
+	if (object->unopened == -EPERM)
+		return "it was deleted or replaced since it was mapped, and can only be read with "
+		       "CAP_CHECKPOINT_RESTORE";
+	return strerror(-object->unopened);
+}
+
+static void print_object(const Object *object)
+{
+	if (object->error)
+		printf("%8s %9s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-", "-",
+		       object->path, trouble_text(object));
+	else
+		print_coverage(object);
+	print_debug_file(object);
+}
+
+static void print_all(const Doctor *doctor)
+{
+	printf("%8s %9s %9s %6s %8s %8s %8s  %s\n", "covered", "followed", "rows", "rules", "gaps",
+	       "foreign", "other", "of the code of");
+	for (size_t i = 0; i < doctor->objects.count; i++)
+		print_object(&doctor->objects.items[i]);
+	if (doctor->jit_bytes)
+		printf("%" PRIu64 " KiB of code without a file: walked by frame pointers, as what "
+		       "is foreign\n",
+		       doctor->jit_bytes >> 10);
+}
+
+int doctor_unwind(const char *what)
+{
+	Doctor doctor = {.identifier = identifier_new(), .root_fd = -1};
+	TableServiceOptions options = {.find_debug = find_debug, .find_user = &doctor};
+	int error = table_service_new(&options, &doctor.service);
+
+	if (error)
+		log_error("starting the readers of files failed: %s", strerror(-error));
+	else
+		error = add_all(&doctor, what);
+	if (!error) {
+		table_service_wait(doctor.service, now_ns() + PATIENCE_NS, take_table, &doctor);
+		print_all(&doctor);
+		error = check_opened(&doctor, what);
+	}
+	table_service_free(doctor.service);
+	identifier_free(doctor.identifier);
+	for (size_t i = 0; i < doctor.objects.count; i++) {
+		free(doctor.objects.items[i].path);
+		free(doctor.objects.items[i].debug_path);
+		elf_identity_free(&doctor.objects.items[i].identity);
+	}
+	vec_free(&doctor.objects);
+	strings_free(&doctor.paths);
+	closep(&doctor.root_fd);
+	return error;
+}

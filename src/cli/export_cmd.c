@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "export_cmd.h"
+#include "analysis.h"
+#include "as_invoker.h"
+#include "capture.h"
+#include "chrome.h"
+#include "firefox.h"
+#include "output.h"
+#include "remedy.h"
+#include "report.h"
+#include "signals.h"
+#include "sources.h"
+#include "symbols.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_all(CaptureReader *reader, const LoadOptions *options, Loaded *loaded,
+		    bool *ret_has_symbols)
+{
+	TimelineBuilder *builder = timeline_builder_new();
+	TimelineFilter filter = {
+		.from_ns = options->from_ns,
+		.to_ns = options->to_ns,
+		.processes = options->processes,
+		.threads = options->threads,
+	};
+	const struct record *record;
+	int got;
+
+	*ret_has_symbols = false;
+	timeline_builder_filter(builder, &filter);
+	loaded->frames = frames_new();
+	while ((got = capture_read_sorted(reader, &record)) > 0) {
+		if (record->kind == REC_END && record->flags & END_SYMBOLS)
+			*ret_has_symbols = true;
+		timeline_builder_add(builder, record);
+		if (!options->no_source || record->kind != REC_SOURCE)
+			frames_add(loaded->frames, record);
+	}
+	loaded->timeline = timeline_builder_finish(builder);
+	return got;
+}
+
+static int add_record(void *user, const struct record *record)
+{
+	frames_add(user, record);
+	return 0;
+}
+
+/* Kernel addresses mean the same only until the next boot. */
+static bool is_this_boot(const Timeline *timeline)
+{
+	const char *recorded = timeline_meta(timeline, "boot_id");
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot_id[64] = "";
+
+	if (file) {
+		if (!fgets(boot_id, sizeof(boot_id), file))
+			*boot_id = '\0';
+		fclose(file);
+	}
+	boot_id[strcspn(boot_id, "\n")] = '\0';
+	return recorded && *boot_id && !strcmp(recorded, boot_id);
+}
+
+static int resolve_late(CaptureReader *reader, const LoadOptions *options, const Invoker *invoker,
+			Loaded *loaded)
+{
+	SourcesOptions reading = {.invoker = invoker};
+	Sources *sources = !options->no_source ? sources_new(&reading) : NULL;
+	AsInvoker as;
+	SymbolsSink sink = {
+		.open = symbols_open_by_path,
+		.open_beside = symbols_open_beside_by_path,
+		.open_user = &as,
+		.emit = add_record,
+		.user = loaded->frames,
+		.sources = sources,
+		.invoker = invoker,
+		.no_debuginfod = options->no_debuginfod,
+		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
+	};
+	SymbolsSummary summary;
+	SourcesSummary texts;
+	int error = as_invoker_prepare(invoker, &as);
+
+	if (!error)
+		error = symbols_resolve(reader, &sink, is_this_boot(loaded->timeline), &summary);
+	if (!error)
+		symbols_warn_kernel(&summary);
+	if (!error)
+		log_info("names come from this machine's files: %lu of %lu addresses",
+			 summary.named, summary.addresses);
+	if (!error && sources)
+		error = sources_write(sources, add_record, loaded->frames, &texts);
+	sources_free(sources);
+	as_invoker_free(&as);
+	return error;
+}
+
+static void tell_damage(const char *capture_path, const CaptureReader *reader)
+{
+	const CaptureCounts *counts = capture_reader_counts(reader);
+
+	if (capture_reader_damage(reader))
+		log_warn("%s: %s", capture_path, capture_reader_damage(reader));
+	if (counts->unknown)
+		log_warn("%s: %" PRIu64 " records are of kinds that this version does not know",
+			 capture_path, counts->unknown);
+	if (counts->malformed)
+		log_warn("%s: %" PRIu64 " records are malformed and were left out", capture_path,
+			 counts->malformed);
+	if (counts->late)
+		log_warn("%s: %" PRIu64 " records came too late to be put in order", capture_path,
+			 counts->late);
+}
+
+/* Neither a name that was misspelt nor a recorder that was killed at once is answered with nothing.
+ */
+static int check_found(const Timeline *timeline, const LoadOptions *options,
+		       const char *capture_path)
+{
+	bool part = options->from_ns || options->to_ns || options->processes || options->threads;
+
+	if (timeline->threads.count > 0 || (timeline->complete && !part))
+		return 0;
+	if (part)
+		log_error("there is no thread left in this recording (--from, --to, --process, "
+			  "--thread)");
+	else
+		log_error("%s: nothing was recorded before it was cut off", capture_path);
+	return -ESRCH;
+}
+
+static int analyse(Loaded *loaded, pid_t critical_tid)
+{
+	int error = analysis_run(loaded->timeline, loaded->frames, critical_tid);
+
+	if (error == -ESRCH)
+		log_error("there is no thread %d in this recording", critical_tid);
+	return error;
+}
+
+int exporter_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
+		  Loaded *ret_loaded)
+{
+	const char *message = NULL;
+	CaptureReader *reader;
+	bool has_symbols;
+	int error = capture_reader_open(capture_path, &reader, &message);
+
+	*ret_loaded = (Loaded){};
+	if (error) {
+		log_error("cannot read %s: %s", capture_path,
+			  message ? message : error_text(error));
+		return error;
+	}
+	error = read_all(reader, options, ret_loaded, &has_symbols);
+	if (!error)
+		tell_damage(capture_path, reader);
+	if (!error && !has_symbols)
+		error = resolve_late(reader, options, invoker, ret_loaded);
+	if (error) {
+		log_error("reading %s failed: %s", capture_path, error_text(error));
+	} else {
+		error = check_found(ret_loaded->timeline, options, capture_path);
+		if (!error)
+			error = analyse(ret_loaded, options->critical_tid);
+	}
+	capture_reader_free(reader);
+	if (error)
+		exporter_unload(ret_loaded);
+	return error;
+}
+
+void exporter_unload(Loaded *loaded)
+{
+	if (loaded->timeline)
+		timeline_free(loaded->timeline);
+	if (loaded->frames)
+		frames_free(loaded->frames);
+	*loaded = (Loaded){};
+}
+
+static int write_format(Output *output, const Loaded *loaded, const ExportOptions *options)
+{
+	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph, .left_out = options->left_out};
+	ChromeOptions chrome = {.left_out = options->left_out};
+
+	if (options->format == FORMAT_CHROME)
+		return chrome_write(output, loaded->timeline, loaded->frames, &chrome);
+	return firefox_write(output, loaded->timeline, loaded->frames, &firefox);
+}
+
+static int write_summary(Output *output, const Loaded *loaded, const ExportOptions *options)
+{
+	(void)options;
+	report_json(output, loaded->timeline, loaded->frames, /* function= */ NULL);
+	return 0;
+}
+
+typedef int (*Write)(Output *output, const Loaded *loaded, const ExportOptions *options);
+
+/* path: NULL for stdout. remedy: the end of the message if writing fails. */
+static int write_file(const char *path, Write write, const Loaded *loaded,
+		      const ExportOptions *options, const char *remedy, const Invoker *invoker)
+{
+	Output *output;
+	int error = path ? output_open(path, options->compression, invoker, &output) : 0;
+
+	if (error) {
+		log_error("writing %s failed: %s; %s", path, error_text(error), remedy);
+		return error;
+	}
+	if (!path)
+		output = output_for_stream(stdout);
+	interrupt_unfinished(output_temp_path(output));
+	error = write(output, loaded, options);
+	if (error)
+		output_discard(output);
+	else
+		error = output_close(output);
+	interrupt_release();
+	if (error)
+		log_error("writing %s failed: %s; %s", path ? path : "to stdout", error_text(error),
+			  remedy);
+	return error;
+}
+
+int exporter_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
+		   const char *output_path, const Invoker *invoker)
+{
+	_cleanup_free_ char *remedy = remedy_export(capture_path);
+
+	return write_file(output_path, write_format, loaded, options, remedy, invoker);
+}
+
+int exporter_write_summary(const Loaded *loaded, const ExportOptions *options,
+			   const char *capture_path, const Invoker *invoker)
+{
+	_cleanup_free_ char *remedy = remedy_summary(capture_path);
+
+	return write_file(options->json_summary, write_summary, loaded, options, remedy, invoker);
+}

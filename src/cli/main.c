@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * main.c - the verbs.
+ */
+#include "doctor_unwind.h"
+#include "export_cmd.h"
+#include "licenses.h"
+#include "open_cmd.h"
+#include "options.h"
+#include "preflight.h"
+#include "privileges.h"
+#include "recorder.h"
+#include "report.h"
+#include "report_groups.h"
+#include "report_path.h"
+#include "signals.h"
+#include "util.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXIT_WALLPROF_FAILED 125 /* as env(1) and timeout(1) have it */
+#define EXIT_INTERRUPTED     130
+
+/* What can be known now must not be found out after an hour of recording. */
+static int check_output(const char *path)
+{
+	_cleanup_free_ char *folder = xstrdup(path);
+	char *slash = strrchr(folder, '/');
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		log_error("cannot write %s: it is a folder (name a file with -o)", path);
+		return -EISDIR;
+	}
+	if (slash)
+		slash[slash == folder] = '\0';
+	if (access(slash ? folder : ".", W_OK | X_OK)) {
+		int error = -errno;
+
+		log_error("cannot write %s: %s (choose another place with -o)", path,
+			  strerror(-error));
+		return error;
+	}
+	return 0;
+}
+
+/* What a path will name once there is a file; NULL if its folder cannot be found. */
+static char *place_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash ? strndup(path, slash - path + 1) : strdup(".");
+	_cleanup_free_ char *real = folder ? realpath(folder, NULL) : NULL;
+
+	return real ? xasprintf("%s/%s", real, slash ? slash + 1 : path) : NULL;
+}
+
+static bool is_same_file(const char *path, const char *other)
+{
+	_cleanup_free_ char *place = place_of(path), *other_place = place_of(other);
+	struct stat st, other_st;
+
+	if (!stat(path, &st) && !stat(other, &other_st))
+		return S_ISREG(st.st_mode) && st.st_dev == other_st.st_dev &&
+		       st.st_ino == other_st.st_ino;
+	return place && other_place && !strcmp(place, other_place);
+}
+
+/* Each file that is written is another one, and not the capture. */
+static int check_distinct(const Options *options, const char *capture)
+{
+	const char *summary = options->export.json_summary;
+	const char *output = options_to_stdout(options) ? NULL : options->output;
+	const char *written[] = {output, summary};
+
+	if (output && summary && is_same_file(output, summary)) {
+		log_error("the profile and --json-summary have the same file: %s", summary);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+		if (written[i] && is_same_file(written[i], capture)) {
+			log_error("%s is the capture, and would be written over", written[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int check_outputs(const Options *options, const char *capture)
+{
+	int error = options_to_stdout(options) ? 0 : check_output(options->output);
+
+	if (!error && options->export.json_summary)
+		error = check_output(options->export.json_summary);
+	return error ? error : check_distinct(options, capture);
+}
+
+/*
+ * Where the recording is until its profile is written. A file that has the name already is
+ * somebody's who kept it, or all that is left of a recording whose profile was given up: it stays
+ * as it is, unless it is asked for.
+ */
+static char *capture_path(const Options *options)
+{
+	char *path = xasprintf("%s.capture", options->output);
+
+	if (options->keep_capture || access(path, F_OK))
+		return path;
+	free(path);
+	return xasprintf("%s.%d.capture", options->output, getpid());
+}
+
+/* On stdout, where it is all that there is. */
+static bool print_path(const char *path)
+{
+	int error = puts(path) < 0 || fflush(stdout) ? -errno : 0;
+
+	if (!error)
+		return true;
+	log_error("writing to stdout failed: %s (the file is %s)", error_text(error), path);
+	return false;
+}
+
+/* A reader of the output must be able to see from the exit status that it is incomplete. */
+static int flush_stdout(int status)
+{
+	int error = fflush(stdout) ? -errno : 0;
+
+	if (!error && ferror(stdout)) /* an earlier write failed */
+		error = -EIO;
+	if (error)
+		log_error("writing to stdout failed: %s", error_text(error));
+	return error && status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+}
+
+/* The command's exit status is ours, whatever became of the profile, unless it never ran. */
+static int exit_status(const RecordResult *result, bool failed)
+{
+	if (failed && result->command_status == 0)
+		return EXIT_WALLPROF_FAILED;
+	return result->command_status;
+}
+
+/* What becomes of a command that its recording did not see the end of. */
+static void end_with_command(RecordResult *result)
+{
+	if (record_wait(result, /* block= */ false))
+		return;
+	if (!result->interrupted) {
+		log_info("waiting for the command (process %d), no longer recorded",
+			 result->command_pid);
+		if (record_wait(result, /* block= */ true))
+			return;
+	}
+	log_info("the command (process %d) still runs", result->command_pid);
+	result->command_status = EXIT_INTERRUPTED;
+}
+
+/* Of a recording that did not begin. A command that is to be recorded later may run already. */
+static int status_of_failure(RecordResult *result)
+{
+	interrupt_release();
+	end_with_command(result);
+	return exit_status(result, true);
+}
+
+static int record_only(const Options *options, const Invoker *invoker)
+{
+	RecordResult result;
+	int error = check_output(options->output);
+
+	if (error)
+		return EXIT_WALLPROF_FAILED;
+	error = record_run(&options->record, invoker, options->output, &result);
+	if (error && !result.started)
+		return status_of_failure(&result);
+	interrupt_release();
+	if (!error && !options->record.command && !print_path(options->output))
+		error = -EIO;
+	end_with_command(&result);
+	return exit_status(&result, error);
+}
+
+static int export_capture(const Options *options, const Invoker *invoker, const char *capture,
+			  bool summary)
+{
+	Loaded loaded;
+	int error = exporter_load(capture, &options->load, invoker, &loaded);
+
+	if (error)
+		return error;
+	error = exporter_write(&loaded, &options->export, capture,
+			       options_to_stdout(options) ? NULL : options->output, invoker);
+	if (!error && options->export.json_summary)
+		error = exporter_write_summary(&loaded, &options->export, capture, invoker);
+	if (!error && summary && log_level >= LOG_NORMAL)
+		report_summary(stderr, loaded.timeline, loaded.frames, options->output,
+			       options->export.format == FORMAT_CHROME);
+	exporter_unload(&loaded);
+	return error;
+}
+
+static int profile(const Options *options, const Invoker *invoker)
+{
+	_cleanup_free_ char *capture = capture_path(options);
+	RecordResult result;
+	int error = check_outputs(options, capture);
+
+	if (error)
+		return EXIT_WALLPROF_FAILED;
+	error = record_run(&options->record, invoker, capture, &result);
+	if (!result.started)
+		return status_of_failure(&result);
+	/* A recording that a full disk cut short is still worth seeing. */
+	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
+		interrupt_release();
+		end_with_command(&result);
+		return exit_status(&result, true);
+	}
+	if (!options->keep_capture && !error)
+		unlink(capture);
+	if (!options->record.command && !print_path(options->output))
+		error = -EIO;
+	end_with_command(&result);
+	return exit_status(&result, error);
+}
+
+static int export_only(const Options *options, const Invoker *invoker)
+{
+	interrupt_guard(/* capture_path= */ NULL);
+	if (check_outputs(options, options->input) ||
+	    export_capture(options, invoker, options->input, /* summary= */ false))
+		return EXIT_FAILURE;
+	return options_to_stdout(options) || print_path(options->output) ? EXIT_SUCCESS
+									 : EXIT_FAILURE;
+}
+
+static int report(const Options *options, const Invoker *invoker)
+{
+	LoadOptions load = options->load;
+	bool found = true;
+	Loaded loaded;
+	int error = 0;
+
+	load.no_source = true; /* no report shows any */
+	if (options->report.function && options->report.critical_path) {
+		log_error("--function and --critical-path are two reports");
+		return EXIT_WALLPROF_FAILED;
+	}
+	if (exporter_load(options->input, &load, invoker, &loaded))
+		return EXIT_FAILURE;
+	if (options->report.json) {
+		Output *output = output_for_stream(stdout);
+
+		report_json(output, loaded.timeline, loaded.frames, options->report.function);
+		error = output_close(output);
+	} else if (options->report.function) {
+		found = report_function_print(stdout, loaded.timeline, loaded.frames,
+					      options->report.function);
+	} else if (options->report.critical_path) {
+		report_path_print(stdout, loaded.timeline, loaded.frames);
+	} else {
+		report_print(stdout, loaded.timeline, loaded.frames);
+	}
+	exporter_unload(&loaded);
+	if (error) {
+		clearerr(stdout); /* or flush_stdout() reports it again, without the reason */
+		log_error("writing to stdout failed: %s", error_text(error));
+		return EXIT_FAILURE;
+	}
+	if (!found) {
+		log_error("no waits under a function named %s", options->report.function);
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}
+
+static bool takes_rights(const Options *options)
+{
+	uint64_t pid;
+
+	if (options->verb == VERB_DOCTOR)
+		return !options->doctor.unwind || parse_u64(options->doctor.unwind, &pid) == 0;
+	return options->verb == VERB_PROFILE || options->verb == VERB_RECORD;
+}
+
+int main(int argc, char **argv)
+{
+	Options options;
+	Invoker invoker;
+	int status = EXIT_FAILURE;
+
+	interrupt_ignore_file_limit();
+	if (options_parse(argc, argv, &options))
+		return EXIT_WALLPROF_FAILED;
+	/* What only reads files takes none. */
+	if (!takes_rights(&options) && privileges_keep(0))
+		return EXIT_WALLPROF_FAILED;
+	invoker_find(options.as_root, &invoker);
+	switch (options.verb) {
+	case VERB_PROFILE:
+		status = profile(&options, &invoker);
+		break;
+	case VERB_RECORD:
+		status = record_only(&options, &invoker);
+		break;
+	case VERB_EXPORT:
+		status = export_only(&options, &invoker);
+		break;
+	case VERB_REPORT:
+		status = flush_stdout(report(&options, &invoker));
+		break;
+	case VERB_OPEN:
+		status = open_run(options.input, &options.open, &invoker) ? EXIT_FAILURE
+									  : EXIT_SUCCESS;
+		break;
+	case VERB_DOCTOR:
+		status = (options.doctor.unwind ? doctor_unwind(options.doctor.unwind)
+						: doctor_run(&options.record))
+				 ? EXIT_FAILURE
+				 : EXIT_SUCCESS;
+		status = flush_stdout(status);
+		break;
+	case VERB_HELP:
+		options_print_help();
+		status = flush_stdout(EXIT_SUCCESS);
+		break;
+	case VERB_VERSION:
+		puts("wallprof " WALLPROF_VERSION);
+		status = flush_stdout(EXIT_SUCCESS);
+		break;
+	case VERB_LICENSES:
+		licenses_print();
+		status = flush_stdout(EXIT_SUCCESS);
+		break;
+	}
+	free(options.record.pids);
+	free(options.record.tids);
+	return status;
+}

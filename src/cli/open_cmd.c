@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "open_cmd.h"
+#include "http_server.h"
+#include "privileges.h"
+#include "proc_status.h"
+#include "signals.h"
+#include "static_files.h"
+#include "util.h"
+#include "zstd_unpack.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PUBLIC_VIEWER "https://profiler.firefox.com"
+#define POLL_MS	      1000
+
+/* ---- the viewer's URL ---------------------------------------------------------------------- */
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* What the viewer takes as one part of its path: only ':', '/' and '%' of the profile's URL are
+ * there. */
+static char *as_one_part(const char *url)
+{
+	char *part = xcalloc(3, strlen(url) + 1), *to = part;
+
+	for (; *url; url++) {
+		if (strchr(":/%", *url))
+			to += sprintf(to, "%%%02X", (unsigned char)*url);
+		else
+			*to++ = *url;
+	}
+	return part;
+}
+
+/* "https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A3000%2F…/?symbolServer=http%3A…"
+ */
+static char *page_url(const char *viewer, const Server *server)
+{
+	_cleanup_free_ char *part = as_one_part(server_profile(server));
+	_cleanup_free_ char *api = as_one_part(server_api(server));
+	const char *base = viewer && !is_folder(viewer) ? viewer
+			   : viewer			? server_origin(server)
+							: PUBLIC_VIEWER;
+	size_t length = strlen(base);
+
+	while (length > 0 && base[length - 1] == '/')
+		length--;
+	return xasprintf("%.*s/from-url/%s/?symbolServer=%s", (int)length, base, part, api);
+}
+
+/* ---- the browser --------------------------------------------------------------------------- */
+
+static bool is_set(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value;
+}
+
+/* $BROWSER: programs, parted by colons, of which the first that there is gets the URL. */
+static bool has_browser(void)
+{
+	const char *browser = getenv("BROWSER");
+
+	return browser ? *browser : is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+}
+
+/* Where $BROWSER has more than names of programs, xdg-open knows what it means. */
+static void __attribute__((noreturn)) exec_browser(const char *url)
+{
+	const char *browsers = getenv("BROWSER");
+	_cleanup_free_ char *list = browsers ? xstrdup(browsers) : NULL;
+	char *rest = list;
+
+	for (char *name; rest && (name = strsep(&rest, ":"));)
+		if (*name)
+			execlp(name, name, url, NULL);
+	execlp("xdg-open", "xdg-open", url, NULL);
+	_exit(127);
+}
+
+/* Returns the child, or -1. */
+static pid_t start_browser(const char *url)
+{
+	pid_t pid = fork();
+	int null;
+
+	if (pid == 0) {
+		interrupt_restore();
+		/* Ctrl-C is not for it, nor is the terminal; and what it prints is not wallprof's.
+		 */
+		setsid();
+		null = open_null();
+		if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+			_exit(127);
+		exec_browser(url);
+	}
+	if (pid < 0)
+		log_warn("cannot start a browser: %s", strerror(errno));
+	return pid;
+}
+
+/* As a shell tells of what could not be run. */
+#define CANNOT_RUN 126
+
+/* It may go on as long as it likes, or have handed the page to another one that runs. */
+static void tell_browser_end(pid_t *browser)
+{
+	int status;
+
+	if (*browser <= 0 || waitpid(*browser, &status, WNOHANG) != *browser)
+		return;
+	*browser = -1;
+	if (WIFEXITED(status) && WEXITSTATUS(status) >= CANNOT_RUN)
+		log_warn("no browser could be started: open the URL yourself");
+	else if (WIFEXITED(status) && WEXITSTATUS(status))
+		log_warn("the browser failed (status %d): open the URL yourself",
+			 WEXITSTATUS(status));
+}
+
+/* ---- serving ------------------------------------------------------------------------------- */
+
+static int serve(Server *server, int signal_fd, uint64_t silence_ns, pid_t browser)
+{
+	struct pollfd fds[] = {{.fd = server_fd(server), .events = POLLIN},
+			       {.fd = signal_fd, .events = POLLIN}};
+
+	for (;;) {
+		int patience = server_patience(server);
+		int ms = patience < 0 ? POLL_MS : MIN(patience, POLL_MS);
+
+		if (poll(fds, ARRAY_LEN(fds), ms) < 0 && errno != EINTR) {
+			int error = -errno;
+
+			log_error("waiting for requests failed: %s", strerror(-error));
+			return error;
+		}
+		if (interrupt_take(signal_fd, NULL))
+			return 0;
+		server_run(server);
+		tell_browser_end(&browser);
+		if (silence_ns && server_silence_ns(server) > silence_ns) {
+			log_info("nobody has asked for the profile for %.0f s: the end",
+				 silence_ns / 1e9);
+			return 0;
+		}
+	}
+}
+
+static int check_viewer(const char *viewer)
+{
+	if (!viewer || is_folder(viewer) || !strncmp(viewer, "https://", 8) ||
+	    !strncmp(viewer, "http://", 7))
+		return 0;
+	log_error("--viewer '%s': neither a folder nor a URL", viewer);
+	return -EINVAL;
+}
+
+/* What is served. */
+typedef struct Profile {
+	char *path, *name; /* the latter of its URL */
+	int fd;		   /* of what was unpacked, to which the path leads; or -1 */
+} Profile;
+
+static char *name_of(const char *path, bool unpacked)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = xstrdup(slash ? slash + 1 : path);
+	size_t length = strlen(name);
+
+	if (unpacked && length > 4 && !strcmp(name + length - 4, ".zst"))
+		name[length - 4] = '\0';
+	return name;
+}
+
+/* The viewer reads no zstd: that is unpacked once, and anything else read anew for each request. */
+static int find_profile(const char *given, Profile *profile)
+{
+	ServedFile file;
+	int error = unpacked_open(given, &profile->fd);
+
+	if (error)
+		return error;
+	profile->name = name_of(given, profile->fd >= 0);
+	profile->path =
+		profile->fd < 0 ? xstrdup(given) : xasprintf("/proc/self/fd/%d", profile->fd);
+	error = served_profile(profile->path, &file);
+	if (!error)
+		close(file.fd);
+	else if (error == -EMEDIUMTYPE)
+		log_error("%s is no profile: what `wallprof record` writes needs `wallprof export`",
+			  given);
+	else
+		log_error("cannot read %s: %s", given, strerror(-error));
+	return error;
+}
+
+static void free_profile(Profile *profile)
+{
+	closep(&profile->fd);
+	free(profile->path);
+	free(profile->name);
+}
+
+static int start(const OpenOptions *options, const Profile *profile, Server **ret_server)
+{
+	bool local = options->viewer && is_folder(options->viewer);
+	ServerOptions serving = {
+		.profile = profile->path,
+		.name = profile->name,
+		.viewer = local ? options->viewer : NULL,
+		.first_port = options->first_port,
+		.last_port = options->last_port,
+	};
+	int error = server_start(&serving, ret_server);
+
+	if (error == -EADDRINUSE)
+		log_error("no port of %u to %u is free (--port)", options->first_port,
+			  options->last_port);
+	else if (error == -ENOENT && local)
+		log_error("%s has no index.html of a viewer", options->viewer);
+	else if (error)
+		log_error("cannot serve on port %u: %s", options->first_port, strerror(-error));
+	return error;
+}
+
+/*
+ * Neither the files nor the browser are root's business, nor that of the capabilities that a
+ * program which records may have.
+ */
+static int give_up_rights(const Invoker *invoker)
+{
+	int error = -invoker_become(invoker);
+
+	if (!error)
+		return privileges_keep(0);
+	log_error("giving up rights that are not needed failed: %s", strerror(-error));
+	return error;
+}
+
+/* Whoever cannot read the URL has no use for the rest. */
+static int print_url(const char *url)
+{
+	int error = puts(url) < 0 || fflush(stdout) ? -errno : 0;
+
+	if (error)
+		log_error("cannot write the URL: %s", strerror(-error));
+	return error;
+}
+
+static int show(const char *path, const OpenOptions *options, const Profile *profile, int signal_fd)
+{
+	_cleanup_free_ char *url = NULL;
+	pid_t browser = -1;
+	Server *server;
+	int error = start(options, profile, &server);
+
+	if (error)
+		return error;
+	url = page_url(options->viewer, server);
+	error = print_url(url);
+	if (!error) {
+		if (!options->no_browser && has_browser())
+			browser = start_browser(url);
+		log_info("serving %s until Ctrl-C", path);
+		error = serve(server, signal_fd, options->silence_ns, browser);
+	}
+	server_stop(server);
+	return error;
+}
+
+/* The server looks up in /proc which user sends a request, and refuses it if it cannot. */
+static int check_proc(void)
+{
+	if (proc_is_ours())
+		return 0;
+	log_error("serving failed: missing: /proc of this PID namespace; " PROC_REMEDY);
+	return -ENOENT;
+}
+
+int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
+{
+	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
+	_cleanup_close_ int signal_fd = -1;
+	int error = give_up_rights(invoker);
+
+	if (!error)
+		error = check_viewer(options->viewer);
+	if (!error)
+		error = check_proc();
+	if (!error)
+		error = find_profile(path, &profile);
+	if (error)
+		return error;
+	interrupt_begin();
+	signal_fd = interrupt_open();
+	if (signal_fd < 0) {
+		log_error("setting up signals failed: %s", strerror(-signal_fd));
+		return signal_fd;
+	}
+	return show(path, options, &profile, signal_fd);
+}

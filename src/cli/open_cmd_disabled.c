@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* open_cmd_disabled.c - `wallprof open` where it was built without the server's libraries. */
+#include "open_cmd.h"
+#include "util.h"
+#include <errno.h>
+
+int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
+{
+	(void)invoker;
+	log_error("opening %s failed: this wallprof was built without libmicrohttpd, jansson or "
+		  "capstone; open https://profiler.firefox.com and drop the file there",
+		  path);
+	return -EOPNOTSUPP;
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "option_table.h"
+#include "compressor.h"
+#include "table_memory.h"
+#include "timeline.h"
+#include "util.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIN_RING_SIZE 4096
+#define MAX_RING_SIZE (1ULL << 30)
+#define THREADS_MAX   64
+
+static int bad(const char *option, const char *value, const char *expected)
+{
+	log_error("--%s '%s': %s", option, value, expected);
+	return -EINVAL;
+}
+
+/* ---- values -------------------------------------------------------------------- */
+
+static int take_output(const char *text, Options *options)
+{
+	options->output = text;
+	return *text ? 0 : bad("output", text, "expected a file");
+}
+
+static int take_format(const char *text, Options *options)
+{
+	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
+		options->export.format = FORMAT_FIREFOX;
+	else if (!strcmp(text, "chrome"))
+		options->export.format = FORMAT_CHROME;
+	else
+		return bad("format", text, "expected firefox (also called gecko) or chrome");
+	return 0;
+}
+
+static int take_frequency(const char *text, Options *options)
+{
+	uint64_t frequency;
+
+	if (parse_u64(text, &frequency) || frequency < 1 || frequency > 100000)
+		return bad("frequency", text, "expected 1 to 100000 samples a second");
+	options->record.frequency = frequency;
+	return 0;
+}
+
+/* Adds to what was given before. */
+static int take_numbers(const char *text, pid_t **numbers, size_t *count)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, ","));) {
+		uint64_t number;
+
+		if (parse_u64(word, &number) || number == 0 || number > INT32_MAX)
+			return -EINVAL;
+		*numbers = xrealloc(*numbers, (*count + 1) * sizeof(**numbers));
+		(*numbers)[(*count)++] = number;
+	}
+	return 0;
+}
+
+static int take_pids(const char *text, Options *options)
+{
+	if (take_numbers(text, &options->record.pids, &options->record.pid_count))
+		return bad("pid", text, "expected process numbers separated by commas");
+	return 0;
+}
+
+static int take_tids(const char *text, Options *options)
+{
+	if (take_numbers(text, &options->record.tids, &options->record.tid_count))
+		return bad("tid", text, "expected thread numbers separated by commas");
+	return 0;
+}
+
+static int take_cgroup(const char *text, Options *options)
+{
+	options->record.cgroup = text;
+	return *text ? 0 : bad("cgroup", text, "expected a cgroup");
+}
+
+static int take_duration(const char *text, Options *options)
+{
+	if (parse_duration(text, &options->record.duration_ns) || !options->record.duration_ns)
+		return bad("duration", text, "expected a time such as 10, 10s or 500ms");
+	return 0;
+}
+
+static int take_delay(const char *text, Options *options)
+{
+	if (!strcmp(text, "signal"))
+		options->record.delay_ns = DELAY_SIGNAL;
+	else if (strcmp(text, "0") != 0 && parse_duration(text, &options->record.delay_ns))
+		return bad("delay", text, "expected a time such as 500ms, or signal");
+	return 0;
+}
+
+static int take_flight(const char *text, Options *options)
+{
+	if (parse_duration(text, &options->record.flight_ns) || !options->record.flight_ns)
+		return bad("flight-recorder", text, "expected a time such as 30s");
+	return 0;
+}
+
+static int take_quiet(const char *text, Options *options)
+{
+	(void)text;
+	(void)options;
+	log_level = LOG_QUIET;
+	return 0;
+}
+
+static int take_verbose(const char *text, Options *options)
+{
+	(void)text;
+	(void)options;
+	log_level = LOG_VERBOSE;
+	return 0;
+}
+
+static int take_kernel_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "all"))
+		options->record.kernel_stacks = KERNEL_STACKS_ALL;
+	else if (!strcmp(text, "blocked"))
+		options->record.kernel_stacks = KERNEL_STACKS_BLOCKED;
+	else if (!strcmp(text, "none"))
+		options->record.kernel_stacks = KERNEL_STACKS_NONE;
+	else
+		return bad("kernel-stacks", text, "expected all, blocked or none");
+	return 0;
+}
+
+static int take_user_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "dwarf"))
+		options->record.user_stacks = USER_STACKS_TABLES;
+	else if (!strcmp(text, "fp"))
+		options->record.user_stacks = USER_STACKS_FRAME_POINTERS;
+	else if (!strcmp(text, "none"))
+		options->record.user_stacks = USER_STACKS_NONE;
+	else
+		return bad("stacks", text, "expected dwarf, fp or none");
+	return 0;
+}
+
+static int take_fault_source(const char *text, Options *options)
+{
+	static const char *const sources[] = {
+		[FAULT_SOURCE_OFF] = "off",
+		[FAULT_SOURCE_FENTRY] = "fentry",
+		[FAULT_SOURCE_EVENTS] = "events",
+	};
+
+	options->record.best_fault_source = !strcmp(text, "auto");
+	if (options->record.best_fault_source)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+		if (!strcmp(text, sources[i])) {
+			options->record.fault_source = i;
+			return 0;
+		}
+	}
+	return bad("fault-source", text, "expected auto, fentry, events or off");
+}
+
+static int take_fault_threshold(const char *text, Options *options)
+{
+	if (!strcmp(text, "0"))
+		options->record.fault_threshold_ns = 0;
+	else if (parse_duration(text, &options->record.fault_threshold_ns))
+		return bad("fault-threshold", text, "expected a time such as 20us, or 0");
+	return 0;
+}
+
+static int take_waker_stacks(const char *text, Options *options)
+{
+	if (!strcmp(text, "off"))
+		options->record.waker_threshold_ns = WAKER_THRESHOLD_NONE;
+	else if (!strcmp(text, "0"))
+		options->record.waker_threshold_ns = 0;
+	else if (parse_duration(text, &options->record.waker_threshold_ns))
+		return bad("waker-stacks", text, "expected a time such as 100us, 0 or off");
+	return 0;
+}
+
+/* In whole chunks, of which no more are taken than the size allows. */
+static int take_unwind_memory(const char *text, Options *options)
+{
+	uint64_t size;
+
+	if (parse_size(text, &size) || size < UNWIND_MEMORY_MIN || size > UNWIND_MEMORY_MAX)
+		return bad("unwind-memory", text, "expected 8M to 512M, such as 64M");
+	options->record.unwind_memory = size - size % UNWIND_MEMORY_MIN;
+	if (options->record.unwind_memory != size)
+		log_verbose("--unwind-memory %s is rounded down to %llu bytes", text,
+			    (unsigned long long)options->record.unwind_memory);
+	return 0;
+}
+
+/* The kernel wants a power of two; what the capture tells is what was used. */
+static int take_ring_size(const char *text, Options *options)
+{
+	uint64_t wanted, size = MIN_RING_SIZE;
+
+	if (parse_size(text, &wanted) || wanted < MIN_RING_SIZE || wanted > MAX_RING_SIZE)
+		return bad("ring-size", text, "expected 4K to 1G, such as 16M");
+	while (size < wanted)
+		size *= 2;
+	if (size != wanted)
+		log_verbose("--ring-size %s is rounded up to %llu bytes", text,
+			    (unsigned long long)size);
+	options->record.ring_size = size;
+	return 0;
+}
+
+static int take_json_summary(const char *text, Options *options)
+{
+	options->export.json_summary = text;
+	return *text ? 0 : bad("json-summary", text, "expected a file");
+}
+
+static int take_function(const char *text, Options *options)
+{
+	options->report.function = text;
+	return 0;
+}
+
+static int take_critical_path(const char *text, Options *options)
+{
+	uint64_t tid;
+
+	options->report.critical_path = true;
+	if (!text)
+		return 0;
+	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
+		return bad("critical-path", text, "expected the number of a thread");
+	options->load.critical_tid = tid;
+	return 0;
+}
+
+static int take_compression(const char *text, Options *options)
+{
+	uint64_t level;
+
+	if (parse_u64(text, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX)
+		return bad("compression", text,
+			   "expected a level: 1 to 9 for gzip, to 19 for zstd");
+	options->export.compression = level;
+	return 0;
+}
+
+/* "3", or "3,4": a level, and in how many threads. */
+static int take_capture_compression(const char *text, Options *options)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *comma = strchr(copy, ',');
+	uint64_t level, threads = 1;
+
+	if (comma)
+		*comma = '\0';
+	if (parse_u64(copy, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX ||
+	    (comma && (parse_u64(comma + 1, &threads) || threads < 1 || threads > THREADS_MAX)))
+		return bad("capture-compression", text,
+			   "expected a level from 1 to 19, or level "
+			   "and threads, such as 3,4");
+	options->record.capture_compression = level;
+	options->record.capture_threads = threads;
+	return 0;
+}
+
+static int take_from(const char *text, Options *options)
+{
+	if (strcmp(text, "0") != 0 && parse_duration(text, &options->load.from_ns))
+		return bad("from", text, "expected a time since the beginning, such as 1.5s");
+	return 0;
+}
+
+static int take_to(const char *text, Options *options)
+{
+	if (parse_duration(text, &options->load.to_ns) || !options->load.to_ns)
+		return bad("to", text, "expected a time since the beginning, such as 2.5s");
+	return 0;
+}
+
+static int take_processes(const char *text, Options *options)
+{
+	options->load.processes = text;
+	return *text ? 0 : bad("process", text, "expected numbers or names");
+}
+
+static int take_threads(const char *text, Options *options)
+{
+	options->load.threads = text;
+	return *text ? 0 : bad("thread", text, "expected numbers or names");
+}
+
+static int take_states(const char *text, Options *options)
+{
+	static const struct {
+		const char *name;
+		enum thread_state state;
+	} states[] = {
+		{"running", STATE_RUNNING},
+		{"runnable", STATE_RUNNABLE},
+		{"blocked", STATE_BLOCKED},
+		{"unknown", STATE_UNKNOWN},
+	};
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *rest = copy;
+
+	options->export.left_out = (1 << STATE_COUNT) - 1;
+	for (char *word; (word = strsep(&rest, ","));) {
+		size_t i = 0;
+
+		while (i < ARRAY_LEN(states) && strcmp(word, states[i].name) != 0)
+			i++;
+		if (i == ARRAY_LEN(states))
+			return bad("state", text,
+				   "expected running, runnable, blocked or unknown, "
+				   "separated by commas");
+		options->export.left_out &= ~(1u << states[i].state);
+	}
+	return 0;
+}
+
+static int take_viewer(const char *text, Options *options)
+{
+	options->open.viewer = text;
+	return *text ? 0 : bad("viewer", text, "expected a URL or a folder");
+}
+
+/* "3000", or "3000-3099". */
+static int take_port(const char *text, Options *options)
+{
+	_cleanup_free_ char *copy = xstrdup(text);
+	char *dash = strchr(copy, '-');
+	uint64_t first, last;
+
+	if (dash)
+		*dash = '\0';
+	if (parse_u64(copy, &first) || parse_u64(dash ? dash + 1 : copy, &last) || first == 0 ||
+	    last < first || last > UINT16_MAX)
+		return bad("port", text, "expected 1 to 65535, or a range such as 3000-3099");
+	options->open.first_port = first;
+	options->open.last_port = last;
+	return 0;
+}
+
+static int take_silence(const char *text, Options *options)
+{
+	if (!strcmp(text, "0"))
+		options->open.silence_ns = 0;
+	else if (parse_duration(text, &options->open.silence_ns))
+		return bad("silence", text, "expected a time such as 10m, or 0");
+	return 0;
+}
+
+static int take_no_debuginfod(const char *text, Options *options)
+{
+	(void)text;
+	options->record.no_debuginfod = options->load.no_debuginfod = true;
+	return 0;
+}
+
+static int take_no_source(const char *text, Options *options)
+{
+	(void)text;
+	options->record.no_source = options->load.no_source = true;
+	return 0;
+}
+
+static int take_unwind(const char *text, Options *options)
+{
+	options->doctor.unwind = text;
+	return 0;
+}
+
+static int take_help(const char *text, Options *options)
+{
+	(void)text;
+	options->verb = VERB_HELP;
+	return 0;
+}
+
+static int take_version(const char *text, Options *options)
+{
+	(void)text;
+	options->verb = VERB_VERSION;
+	return 0;
+}
+
+static int take_licenses(const char *text, Options *options)
+{
+	(void)text;
+	options->verb = VERB_LICENSES;
+	return 0;
+}
+
+/* ---- the table ----------------------------------------------------------------- */
+
+#define PROFILE	  VERB_BIT(VERB_PROFILE)
+#define EXPORT	  VERB_BIT(VERB_EXPORT)
+#define REPORT	  VERB_BIT(VERB_REPORT)
+#define OPEN	  VERB_BIT(VERB_OPEN)
+#define DOCTOR	  VERB_BIT(VERB_DOCTOR)
+#define RECORDING (PROFILE | VERB_BIT(VERB_RECORD))
+#define EXPORTING (PROFILE | EXPORT)
+#define READING	  (EXPORT | REPORT)
+#define ALL	  UINT32_MAX
+#define FLAG(x)	  NULL, offsetof(Options, x)
+
+/* In the order of the help. */
+const OptionInfo option_table[] = {
+	{"output", 'o', "FILE", RECORDING | EXPORT, "where to write (export: - is stdout)",
+	 take_output, 0},
+	{"format", 0, "F", EXPORTING, "firefox or chrome, whatever the name of the file",
+	 take_format, 0},
+	{"frequency", 'F', "HZ", RECORDING, "CPU samples a second (default 999)", take_frequency,
+	 0},
+	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
+	 take_pids, 0},
+	{"tid", 't', "TID[,TID…]", RECORDING, "record these threads alone", take_tids, 0},
+	{"all", 'a', NULL, RECORDING, "record all processes", FLAG(record.whole_system)},
+	{"cgroup", 0, "PATH", RECORDING, "record the processes in a cgroup and below it",
+	 take_cgroup, 0},
+	{"kthreads", 0, NULL, RECORDING, "record the kernel's threads, too",
+	 FLAG(record.kernel_threads)},
+	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", take_duration, 0},
+	{"delay", 0, "TIME", RECORDING,
+	 "begin so long after the command, or with `signal` at\n"
+	 "SIGUSR1",
+	 take_delay, 0},
+	{"flight-recorder", 0, "TIME", RECORDING, "keep only the last part, so long", take_flight,
+	 0},
+	{"quiet", 'q', NULL, ALL, "only errors", take_quiet, 0},
+	{"verbose", 'v', NULL, ALL, "more", take_verbose, 0},
+	{"kernel-stacks", 0, "W", RECORDING, "all, blocked (default: not of preempted tasks), none",
+	 take_kernel_stacks, 0},
+	{"stacks", 0, "W", RECORDING,
+	 "user stacks: dwarf (default: by unwind tables),\n"
+	 "fp (by frame pointers), none",
+	 take_user_stacks, 0},
+	{"fault-source", 0, "W", RECORDING,
+	 "how page faults are seen: auto (default), fentry,\n"
+	 "events, off",
+	 take_fault_source, 0},
+	{"fault-threshold", 0, "T", RECORDING,
+	 "record also those that took so long without a wait,\n"
+	 "such as 20us (0: all)",
+	 take_fault_threshold, 0},
+	{"waker-stacks", 0, "T", RECORDING,
+	 "stacks of who ends waits longer than T (default\n"
+	 "100us; 0: of all), or off",
+	 take_waker_stacks, 0},
+	{"unwind-memory", 0, "SIZE", RECORDING,
+	 "for unwind tables, 8M to 512M (default 512M);\n"
+	 "if full, unused tables are dropped",
+	 take_unwind_memory, 0},
+	{"ring-size", 0, "SIZE", RECORDING, "of each of the three kernel buffers (default 16M)",
+	 take_ring_size, 0},
+	{"compression", 0, "LEVEL", EXPORTING, "of the profile: 1 to 9 for .gz, to 19 for .zst",
+	 take_compression, 0},
+	{"capture-compression", 0, "L[,T]", RECORDING,
+	 "of the capture: level 1 (default) to 19, in T threads", take_capture_compression, 0},
+	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
+	 FLAG(keep_capture)},
+	{"defer-symbols", 0, NULL, RECORDING, "leave names to the export on this machine",
+	 FLAG(record.defer_symbols)},
+	{"no-debuginfod", 0, NULL, ALL, "fetch no debug information (DEBUGINFOD_URLS)",
+	 take_no_debuginfod, 0},
+	{"no-source", 0, NULL, RECORDING | EXPORT, "leave the text of source files out",
+	 take_no_source, 0},
+	{"cpu-graph", 0, NULL, EXPORTING, "draw CPU use instead of thread states",
+	 FLAG(export.cpu_graph)},
+	{"cost", 0, NULL, RECORDING, "say what recording cost", FLAG(record.cost)},
+	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root all the same",
+	 FLAG(as_root)},
+	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", take_json_summary,
+	 0},
+	{"from", 0, "TIME", READING, "leave out what was before that time of the window", take_from,
+	 0},
+	{"to", 0, "TIME", READING, "leave out what was after that time of the window", take_to, 0},
+	{"process", 0, "P[,P…]", READING, "only these: numbers, or names such as 'cc*'",
+	 take_processes, 0},
+	{"thread", 0, "T[,T…]", READING, "only these, likewise", take_threads, 0},
+	{"state", 0, "S[,S…]", EXPORT, "only running, runnable, blocked, unknown", take_states, 0},
+	{"json", 0, NULL, REPORT, "report as JSON", FLAG(report.json)},
+	{"function", 0, "NAME", REPORT, "report only the waits below that function", take_function,
+	 0},
+	{"critical-path", 0, "[TID]", REPORT,
+	 "report only what set how long the run took, or\n"
+	 "when that thread ended",
+	 take_critical_path, 0},
+	{"viewer", 0, "URL|DIR", OPEN, "instead of profiler.firefox.com; DIR: served, too",
+	 take_viewer, 0},
+	{"port", 0, "N[-M]", OPEN, "the first free one is taken (default 3000-3099)", take_port, 0},
+	{"silence", 0, "TIME", OPEN,
+	 "end when nobody has asked for so long (default 1 h;\n"
+	 "0: never)",
+	 take_silence, 0},
+	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(open.no_browser)},
+	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", take_unwind, 0},
+	{"help", 'h', NULL, ALL, NULL, take_help, 0},
+	{"version", 0, NULL, ALL, NULL, take_version, 0},
+	{"licenses", 0, NULL, ALL, "licences of wallprof and of the libraries inside it",
+	 take_licenses, 0},
+};
+const size_t option_count = ARRAY_LEN(option_table);
+_Static_assert(ARRAY_LEN(option_table) <= OPTIONS_MAX, "getopt's table has no room");

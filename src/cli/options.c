@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "options.h"
+#include "compressor.h"
+#include "option_table.h"
+#include "table_memory.h"
+#include "util.h"
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_PROFILE	  "wallprof.json.gz"
+#define DEFAULT_TRACE	  "wallprof.trace.json.gz"
+#define DEFAULT_CAPTURE	  "wallprof.capture"
+#define DEFAULT_FREQUENCY 999
+#define DEFAULT_RING_SIZE (16ULL << 20)
+
+#define ENVIRONMENT	"WALLPROF_OPTIONS"
+#define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
+#define OPTIONS_MAX	64
+#define HELP_COLUMN	27
+#define CAPTURE_LEVEL	1
+#define FIRST_PORT	3000
+#define LAST_PORT	3099
+#define SILENCE_NS	(3600 * NSEC_PER_SEC)
+#define VERBS_EXPORTS	(VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_EXPORT))
+#define VERBS_OF_A_FILE (VERB_BIT(VERB_EXPORT) | VERB_BIT(VERB_REPORT) | VERB_BIT(VERB_OPEN))
+
+static const struct {
+	const char *word;
+	enum verb verb;
+} verbs[] = {
+	{"record", VERB_RECORD}, {"export", VERB_EXPORT}, {"report", VERB_REPORT},
+	{"open", VERB_OPEN},	 {"doctor", VERB_DOCTOR},
+};
+
+/* ---- the help ------------------------------------------------------------------ */
+
+/* "  -o, --output FILE", "      --critical-path[=TID]", padded to where the help begins. */
+static void print_names(const OptionInfo *info)
+{
+	const char *argument = info->argument ?: "";
+	bool optional = *argument == '[';
+	int columns = printf(info->letter ? "  -%c, " : "      ", info->letter);
+
+	columns += printf("--%s", info->name);
+	if (optional)
+		columns += printf("[=%.*s]", (int)strcspn(argument + 1, "]"), argument + 1);
+	else if (info->argument)
+		columns += printf(" %s", argument);
+	/* "…" is three bytes, and one column. */
+	for (const char *c = argument; (c = strstr(c, "…")); c++)
+		columns -= 2;
+	if (info->help)
+		printf("%*s", MAX(HELP_COLUMN - columns, 1), "");
+}
+
+static void print_option(const OptionInfo *info)
+{
+	print_names(info);
+	for (const char *line = info->help; line;) {
+		size_t length = strcspn(line, "\n");
+
+		printf("%.*s", (int)length, line);
+		line += length;
+		if (!*line)
+			break;
+		printf("\n%*s", HELP_COLUMN, "");
+		line++;
+	}
+	putchar('\n');
+}
+
+void options_print_help(void)
+{
+	fputs("wallprof: where did the wall-clock time go?\n"
+	      "\n"
+	      "  wallprof [OPTIONS] [--] COMMAND [ARG…]       record a command, write a profile\n"
+	      "  wallprof [OPTIONS] -p PID[,PID…] [-d TIME]   record running processes\n"
+	      "  wallprof [OPTIONS] -a [-d TIME]              record the whole system\n"
+	      "  wallprof record …                            only record: write a capture\n"
+	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
+	      "  wallprof report [--json] CAPTURE             print where the time went\n"
+	      "  wallprof open PROFILE                        show it in the viewer\n"
+	      "  wallprof doctor                              what this kernel and user allow\n"
+	      "  wallprof doctor --unwind PID|FILE            how much of its code has unwind "
+	      "tables\n"
+	      "\n"
+	      "The profile (default wallprof.json.gz; .json is not compressed) is opened by\n"
+	      "`wallprof open`, or dropped on https://profiler.firefox.com. One that ends in\n"
+	      ".trace.json or .trace.json.gz is a Chrome trace, for Perfetto and\n"
+	      "chrome://tracing, too.\n"
+	      "\n",
+	      stdout);
+	for (size_t i = 0; i < option_count; i++)
+		print_option(&option_table[i]);
+	fputs("\n"
+	      "Options in WALLPROF_OPTIONS are taken before those of the command line.\n",
+	      stdout);
+}
+
+/* ---- reading ------------------------------------------------------------------- */
+
+/* An option as it was given. All are read before the first is taken: first the verb must be known.
+ */
+typedef struct Given {
+	const OptionInfo *info;
+	const char *value; /* NULL = none */
+} Given;
+
+typedef VEC(Given) GivenList;
+
+/* getopt_long()'s own tables. */
+typedef struct Getopt {
+	struct option longs[OPTIONS_MAX + 1];
+	char shorts[2 * OPTIONS_MAX + 2];
+} Getopt;
+
+static Getopt make_getopt(void)
+{
+	Getopt table = {.shorts = "+"}; /* the command's own options begin where it does */
+	char *end = table.shorts + 1;
+
+	for (size_t i = 0; i < option_count && i < OPTIONS_MAX; i++) {
+		const OptionInfo *info = &option_table[i];
+
+		table.longs[i] = (struct option){
+			.name = info->name,
+			.has_arg = !info->argument	    ? no_argument
+				   : *info->argument == '[' ? optional_argument
+							    : required_argument,
+			.val = OPTION_FIRST + i,
+		};
+		if (!info->letter)
+			continue;
+		*end++ = info->letter;
+		if (info->argument)
+			*end++ = ':';
+	}
+	return table;
+}
+
+static const OptionInfo *info_of(int option)
+{
+	if (option >= OPTION_FIRST)
+		return &option_table[option - OPTION_FIRST];
+	for (size_t i = 0; i < option_count; i++)
+		if (option_table[i].letter == option)
+			return &option_table[i];
+	return NULL; /* getopt has said what is wrong */
+}
+
+/* Options up to the next operand. */
+static int read_options(int argc, char **argv, GivenList *given)
+{
+	Getopt table = make_getopt();
+	int option;
+
+	while ((option = getopt_long(argc, argv, table.shorts, table.longs, NULL)) != -1) {
+		const OptionInfo *info = info_of(option);
+
+		if (!info)
+			return -EINVAL;
+		*vec_push(given) = (Given){info, optarg};
+	}
+	return 0;
+}
+
+static int take_option(const Given *given, Options *options)
+{
+	if (given->info->take)
+		return given->info->take(given->value, options);
+	*(bool *)((char *)options + given->info->flag) = true;
+	return 0;
+}
+
+static int check_option(const OptionInfo *info, enum verb verb)
+{
+	if (info->verbs & VERB_BIT(verb))
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (verbs[i].verb == verb)
+			log_error("--%s has no meaning for %s", info->name, verbs[i].word);
+	for (size_t i = 0; i < ARRAY_LEN(verbs) && verb == VERB_PROFILE; i++)
+		if (info->verbs & VERB_BIT(verbs[i].verb))
+			log_error("--%s belongs to wallprof %s", info->name, verbs[i].word);
+	return -EINVAL;
+}
+
+/* Options that print something about wallprof and do nothing else. */
+static bool is_about_wallprof(const OptionInfo *info)
+{
+	static const char *const names[] = {"help", "version", "licenses"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(info->name, names[i]))
+			return true;
+	return false;
+}
+
+static bool takes_over(const GivenList *given)
+{
+	for (size_t i = 0; i < given->count; i++)
+		if (is_about_wallprof(given->items[i].info))
+			return true;
+	return false;
+}
+
+/* ---- the environment ----------------------------------------------------------- */
+
+/*
+ * Cuts off the next word in place: quotes hold blanks, a backslash the character behind it. Returns
+ * 1, 0 if there is none, or -EINVAL if a quote has no end.
+ */
+static int next_word(char **rest, char **ret_word)
+{
+	char *from = *rest, *to, quote = '\0';
+
+	while (isspace((unsigned char)*from))
+		from++;
+	if (!*from)
+		return 0;
+	for (*ret_word = to = from; *from && (quote || !isspace((unsigned char)*from)); from++) {
+		if (quote ? *from == quote : *from == '"' || *from == '\'')
+			quote = quote ? '\0' : *from;
+		else if (*from == '\\' && quote != '\'' && from[1])
+			*to++ = *++from;
+		else
+			*to++ = *from;
+	}
+	*rest = *from ? from + 1 : from;
+	*to = '\0';
+	return quote ? -EINVAL : 1;
+}
+
+/* What is asked for once, and would be done each time. */
+static int check_habit(const OptionInfo *info)
+{
+	static const char *const names[] = {"pid", "tid", "all", "cgroup", "unwind"};
+	bool is_given_once = is_about_wallprof(info);
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && !is_given_once; i++)
+		is_given_once = !strcmp(info->name, names[i]);
+	if (!is_given_once)
+		return 0;
+	log_error("--%s belongs to the command line", info->name);
+	return -EINVAL;
+}
+
+typedef VEC(char *) Words;
+
+static int split(char *text, Words *words)
+{
+	char *word;
+	int found;
+
+	while ((found = next_word(&text, &word)) > 0)
+		*vec_push(words) = word;
+	if (found < 0)
+		log_error("a quote is not closed: %s", word);
+	*vec_push(words) = NULL;
+	return found;
+}
+
+/* The words live as long as the program. */
+static int read_words(const Words *words, GivenList *given)
+{
+	int error, end_of_line = optind;
+
+	optind = 0; /* these words are others */
+	error = read_options(words->count - 1, words->items, given);
+	if (!error && words->items[optind]) {
+		log_error("'%s' is no option, and nothing else can be there", words->items[optind]);
+		error = -EINVAL;
+	}
+	for (size_t i = 0; i < given->count && !error; i++)
+		error = check_habit(given->items[i].info);
+	optind = end_of_line;
+	return error;
+}
+
+/*
+ * What has no meaning for the verb is for another one. Where a profile is to be written is not
+ * where a capture is.
+ */
+static int take_habits(const GivenList *given, Options *options)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < given->count && !error; i++) {
+		const OptionInfo *info = given->items[i].info;
+
+		if (info->verbs & VERB_BIT(options->verb) &&
+		    !(options->verb == VERB_RECORD && info->letter == 'o'))
+			error = take_option(&given->items[i], options);
+	}
+	return error;
+}
+
+/* Options that are taken before those of the line, which is read already. */
+static int take_environment(Options *options)
+{
+	static char name[] = "wallprof: " ENVIRONMENT; /* for getopt's own messages */
+	const char *text = getenv(ENVIRONMENT);
+	GivenList given = {};
+	Words words = {};
+	int error;
+
+	if (!text)
+		return 0;
+	log_about(ENVIRONMENT);
+	*vec_push(&words) = name;
+	error = split(xstrdup(text), &words);
+	if (!error)
+		error = read_words(&words, &given);
+	if (!error)
+		error = take_habits(&given, options);
+	log_about(NULL);
+	vec_free(&words);
+	vec_free(&given);
+	return error;
+}
+
+/* ---- the line ------------------------------------------------------------------ */
+
+/*
+ * The first operand, unless "--" stands before it, may be a verb; the options go on
+ * behind it.
+ */
+static bool take_verb(int argc, char **argv, Options *options)
+{
+	if (optind >= argc || (optind > 1 && !strcmp(argv[optind - 1], "--")))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+		if (strcmp(argv[optind], verbs[i].word))
+			continue;
+		options->verb = verbs[i].verb;
+		optind++;
+		return true;
+	}
+	return false;
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text), suffix_length = strlen(suffix);
+
+	return length > suffix_length && !strcmp(text + length - suffix_length, suffix);
+}
+
+bool options_to_stdout(const Options *options)
+{
+	return options->verb == VERB_EXPORT && !strcmp(options->output, "-");
+}
+
+static const char *default_output(const Options *options)
+{
+	if (options->verb == VERB_RECORD)
+		return DEFAULT_CAPTURE;
+	return options->export.format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
+}
+
+static bool is_given(const GivenList *given, const char *name)
+{
+	for (size_t i = 0; i < given->count; i++)
+		if (!strcmp(given->items[i].info->name, name))
+			return true;
+	return false;
+}
+
+/* A habit that has no meaning for what is asked for on the line is passed over. */
+static void pass_over(Options *options, const GivenList *line)
+{
+	const char *summary = options->export.json_summary;
+	bool gzip = packing_of(options->output) == PACKING_GZIP ||
+		    (summary && packing_of(summary) == PACKING_GZIP);
+
+	if (options->export.format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
+		options->export.cpu_graph = false;
+	if (gzip && options->export.compression > PACKER_GZIP_LEVEL_MAX &&
+	    !is_given(line, "compression"))
+		options->export.compression = 0;
+	if (options->record.tid_count && !is_given(line, "kthreads"))
+		options->record.kernel_threads = false;
+}
+
+/* The suffix chooses the format, unless that is given; so one that means nothing is a mistake. */
+static int choose_format(Options *options)
+{
+	enum packing packing = packing_of(options->output);
+	static const char *const endings[] = {
+		[PACKING_NONE] = "", [PACKING_GZIP] = ".gz", [PACKING_ZSTD] = ".zst"};
+	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
+	_cleanup_free_ char *of_trace = xasprintf(".trace%s", profile);
+
+	if (options->export.format != FORMAT_BY_NAME)
+		return 0;
+	if (!ends_with(options->output, profile) && !options_to_stdout(options)) {
+		log_error("--output '%s': a profile's name ends in .json, .json.gz or .json.zst "
+			  "(or say which --format)",
+			  options->output);
+		return -EINVAL;
+	}
+	options->export.format =
+		ends_with(options->output, of_trace) ? FORMAT_CHROME : FORMAT_FIREFOX;
+	return 0;
+}
+
+static int check_level(const Options *options, const char *path)
+{
+	if (!path || packing_of(path) != PACKING_GZIP ||
+	    options->export.compression <= PACKER_GZIP_LEVEL_MAX)
+		return 0;
+	log_error("--compression %d: gzip has levels 1 to %d, for %s, too (.json.zst has more)",
+		  options->export.compression, PACKER_GZIP_LEVEL_MAX, path);
+	return -EINVAL;
+}
+
+static int check_format(const Options *options)
+{
+	int error = check_level(options, options->output);
+
+	if (!error)
+		error = check_level(options, options->export.json_summary);
+	if (error)
+		return error;
+	if (options->export.format == FORMAT_CHROME && options->export.cpu_graph) {
+		log_error("--cpu-graph has no meaning for a Chrome trace");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Where to, and what. */
+static int settle_output(Options *options, const GivenList *line)
+{
+	int error = 0;
+
+	if (!options->output)
+		options->output = default_output(options);
+	else if (!is_given(line, "output"))
+		log_about(ENVIRONMENT);
+	if (VERBS_EXPORTS & VERB_BIT(options->verb))
+		error = choose_format(options);
+	log_about(NULL);
+	pass_over(options, line);
+	if (!error && VERBS_EXPORTS & VERB_BIT(options->verb))
+		error = check_format(options);
+	return error;
+}
+
+static int check_range(const Options *options)
+{
+	if (!options->load.to_ns || options->load.to_ns > options->load.from_ns)
+		return 0;
+	log_error("--from is not before --to");
+	return -EINVAL;
+}
+
+static int check_recording_options(const Options *options)
+{
+	int ways = !!options->record.pid_count + !!options->record.tid_count +
+		   !!options->record.cgroup + options->record.whole_system;
+
+	if (ways > 1) {
+		log_error("give one of --pid, --tid, --cgroup and --all");
+		return -EINVAL;
+	}
+	if (options->record.tid_count && options->record.kernel_threads) {
+		log_error("--kthreads has no meaning beside --tid");
+		return -EINVAL;
+	}
+	/* The whole system may be recorded for as long as a command takes. */
+	if (options->record.command && ways && !options->record.whole_system) {
+		log_error("give a command or --%s, not both", options->record.pid_count ? "pid"
+							      : options->record.tid_count
+								      ? "tid"
+								      : "cgroup");
+		return -EINVAL;
+	}
+	if (!options->record.command && !ways) {
+		log_error("nothing to record: give a command (wallprof -- COMMAND), --pid PID or "
+			  "--all; wallprof --help tells more");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What is left of the command line after the options belongs to the verb. */
+static int take_operands(int count, char **operands, Options *options)
+{
+	switch (options->verb) {
+	case VERB_PROFILE:
+	case VERB_RECORD:
+		if (count)
+			options->record.command = operands;
+		return check_recording_options(options);
+	case VERB_EXPORT:
+	case VERB_REPORT:
+	case VERB_OPEN:
+		if (!options->input || count) {
+			log_error("expected one %s, got %d",
+				  options->verb == VERB_OPEN ? "profile" : "capture",
+				  !!options->input + count);
+			return -EINVAL;
+		}
+		return check_range(options);
+	case VERB_DOCTOR:
+		if (count) {
+			log_error("doctor takes no operands, got '%s'", operands[0]);
+			return -EINVAL;
+		}
+		return 0;
+	case VERB_HELP:
+	case VERB_VERSION:
+	case VERB_LICENSES:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int read_line(int argc, char **argv, Options *options, GivenList *given)
+{
+	int error = read_options(argc, argv, given);
+
+	if (!error && !takes_over(given) && take_verb(argc, argv, options))
+		error = read_options(argc, argv, given);
+	/* These take options behind their file, too. */
+	if (!error && VERBS_OF_A_FILE & VERB_BIT(options->verb) && optind < argc) {
+		options->input = argv[optind++];
+		error = read_options(argc, argv, given);
+	}
+	return error;
+}
+
+static int take_line(const GivenList *given, Options *options)
+{
+	bool over = takes_over(given);
+	int error = 0;
+
+	for (size_t i = 0; i < given->count && !error && !over; i++)
+		error = check_option(given->items[i].info, options->verb);
+	for (size_t i = 0; i < given->count && !error; i++)
+		error = take_option(&given->items[i], options);
+	return error;
+}
+
+static int parse(int argc, char **argv, Options *options)
+{
+	GivenList line = {};
+	int error = read_line(argc, argv, options, &line);
+
+	if (!error && !takes_over(&line))
+		error = take_environment(options);
+	if (!error)
+		error = take_line(&line, options);
+	if (!error)
+		error = settle_output(options, &line);
+	vec_free(&line);
+	return error;
+}
+
+int options_parse(int argc, char **argv, Options *ret_options)
+{
+	Options *options = ret_options;
+	int error;
+
+	*options = (Options){
+		.verb = VERB_PROFILE,
+		.record = {.frequency = DEFAULT_FREQUENCY,
+			   .ring_size = DEFAULT_RING_SIZE,
+			   .kernel_stacks = KERNEL_STACKS_BLOCKED,
+			   .best_fault_source = true,
+			   .fault_threshold_ns = FAULT_THRESHOLD_NONE,
+			   .waker_threshold_ns = 100 * NSEC_PER_USEC,
+			   .user_stacks = USER_STACKS_TABLES,
+			   .unwind_memory = UNWIND_MEMORY_MAX,
+			   .capture_compression = CAPTURE_LEVEL,
+			   .capture_threads = 1},
+		.open = {.first_port = FIRST_PORT,
+			 .last_port = LAST_PORT,
+			 .silence_ns = SILENCE_NS},
+	};
+	error = parse(argc, argv, options);
+	return error ? error : take_operands(argc - optind, argv + optind, options);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * debug_files.h - where separate debug files are. Follows GDB's manual, "Debugging Information
+ * in Separate Files": by build id below /usr/lib/debug/.build-id, by .gnu_debuglink beside
+ * the object, in .debug beside it and at the same place below /usr/lib/debug; and dwz's files.
+ *
+ * What is found is only opened here; whether it fits is for the sandboxed child to see.
+ */
+#ifndef WALLPROF_DEBUG_FILES_H
+#define WALLPROF_DEBUG_FILES_H
+
+#include "address_space.h"
+#include "debug_link.h"
+
+/*
+ * Gives a descriptor (to be closed) of the regular file at an absolute path in the root
+ * folder of the processes that mapped `file`, or a negative errno.
+ */
+typedef int (*OpenBeside)(void *user, const MappedFile *file, const char *path);
+
+/* A path that was tried, and what was there: while it is the same, so are the names. */
+typedef struct TriedFile {
+	char *path;
+	uint64_t size, mtime_ns; /* both 0 = nothing */
+} TriedFile;
+
+typedef struct DebugFiles {
+	const MappedFile *file;
+	OpenBeside open;
+	void *open_user;
+	VEC(TriedFile) tried;
+	char *found; /* path of the debug file, for dwz's, which is named relative to it */
+} DebugFiles;
+
+/* Returns a descriptor, which the caller closes, or a negative errno. */
+int debug_files_by_build_id(DebugFiles *files);
+/* name: what .gnu_debuglink has. */
+int debug_files_by_link(DebugFiles *files, const char *name);
+int debug_files_companion(DebugFiles *files, const Companion *companion);
+void debug_files_free(DebugFiles *files);
+
+/* Is the path in the state in which it was tried? */
+bool debug_files_unchanged(const DebugFiles *files, const TriedFile *tried);
+
+#endif

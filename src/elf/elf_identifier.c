@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "elf_identifier.h"
+#include "sandbox.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * The recorder waits for the answer while its rings fill: an honest file takes some 20 us of CPU
+ * time, and the rings hold much more than this. Where others want every CPU, or the file's disk is
+ * slow, it takes longer on the wall: that all files of a recording may do by SPARE_MS together.
+ * Each file that is given up halves what the next one has, for a program may map any number of
+ * them.
+ */
+#define ANSWER_MS     500
+#define ANSWER_MIN_MS 100
+#define SPARE_MS      4000
+#define LOOK_MS	      20 /* how often the child's CPU time is looked at */
+#define MEMORY	      (64ULL << 20)
+
+struct answer {
+	int32_t result;
+	uint32_t load_count;
+	uint64_t base_svma;
+	uint8_t build_id[20];
+	uint8_t build_id_len;
+	uint8_t reserved[3];
+};
+
+struct Identifier {
+	Sandbox child;
+	unsigned answer_ms;
+	uint64_t spare_ns; /* what is left of SPARE_MS */
+};
+
+/* ---- in the child ---------------------------------------------------------------------- */
+
+static int answer_one(int socket, int fd)
+{
+	ElfIdentity identity = {};
+	struct answer answer = {.result = elf_identify(fd, &identity)};
+	int r;
+
+	if (answer.result == 0) {
+		answer.base_svma = identity.base_svma;
+		answer.load_count = identity.loads.count;
+		answer.build_id_len = identity.build_id_len;
+		memcpy(answer.build_id, identity.build_id, sizeof(answer.build_id));
+	}
+	r = sandbox_send(socket, &answer, sizeof(answer), -1);
+	if (r == 0)
+		r = sandbox_send(socket, identity.loads.items,
+				 answer.load_count * sizeof(*identity.loads.items), -1);
+	elf_identity_free(&identity);
+	return r;
+}
+
+static void child_main(int socket, const int *fds, const void *argument)
+{
+	uint8_t byte;
+	int fd, r;
+
+	(void)fds;
+	(void)argument;
+	do {
+		r = sandbox_receive(socket, &byte, 1, &fd);
+		if (r == 0)
+			r = answer_one(socket, fd);
+		closep(&fd);
+	} while (r == 0);
+}
+
+/* ---- in the recorder ------------------------------------------------------------------- */
+
+Identifier *identifier_new(void)
+{
+	Identifier *identifier = xcalloc(1, sizeof(*identifier));
+
+	identifier->child.socket = -1;
+	identifier->answer_ms = ANSWER_MS;
+	identifier->spare_ns = SPARE_MS * NSEC_PER_MSEC;
+	return identifier;
+}
+
+void identifier_free(Identifier *identifier)
+{
+	if (!identifier)
+		return;
+	sandbox_end(&identifier->child);
+	free(identifier);
+}
+
+/* When a child has had enough. */
+struct patience {
+	clockid_t cpu_clock;
+	uint64_t cpu_deadline_ns; /* on cpu_clock */
+	uint64_t deadline_ns;	  /* CLOCK_MONOTONIC */
+};
+
+static struct patience patience_begin(const Identifier *identifier)
+{
+	uint64_t cpu_ns = identifier->answer_ms * NSEC_PER_MSEC;
+	struct patience patience = {.deadline_ns = now_ns() + cpu_ns + identifier->spare_ns};
+
+	/* The child is ours and not waited for yet: it has a clock even if it has ended. */
+	if (clock_getcpuclockid(identifier->child.pid, &patience.cpu_clock) != 0)
+		patience.cpu_clock = CLOCK_MONOTONIC;
+	patience.cpu_deadline_ns = clock_ns(patience.cpu_clock) + cpu_ns;
+	return patience;
+}
+
+static bool patience_ended(const struct patience *patience)
+{
+	return now_ns() >= patience->deadline_ns ||
+	       clock_ns(patience->cpu_clock) >= patience->cpu_deadline_ns;
+}
+
+/* Reads exactly size bytes while there is patience. */
+static int receive(int socket, void *data, size_t size, const struct patience *patience)
+{
+	char *p = data;
+
+	while (size > 0) {
+		struct pollfd polled = {.fd = socket, .events = POLLIN};
+		ssize_t got = 0;
+
+		if (poll(&polled, 1, LOOK_MS) > 0) {
+			got = recv(socket, p, size, 0);
+			if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+				return -EIO;
+		}
+		if (got > 0) {
+			p += got;
+			size -= got;
+		}
+		if (size > 0 && patience_ended(patience))
+			return -ETIME;
+	}
+	return 0;
+}
+
+static int receive_answer(const Identifier *identifier, ElfIdentity *ret_identity)
+{
+	struct patience patience = patience_begin(identifier);
+	int socket = identifier->child.socket;
+	ElfIdentity identity = {};
+	struct answer answer;
+	int r = receive(socket, &answer, sizeof(answer), &patience);
+
+	if (r < 0)
+		return r;
+	if (answer.load_count > ELF_LOADS_MAX || answer.build_id_len > sizeof(answer.build_id) ||
+	    answer.result > 0)
+		return -EIO;
+	identity.base_svma = answer.base_svma;
+	identity.build_id_len = answer.build_id_len;
+	memcpy(identity.build_id, answer.build_id, sizeof(identity.build_id));
+	vec_reserve(&identity.loads, answer.load_count);
+	identity.loads.count = answer.load_count;
+	r = receive(socket, identity.loads.items, answer.load_count * sizeof(ElfSegment),
+		    &patience);
+	if (r == 0 && answer.result == 0)
+		*ret_identity = identity;
+	else
+		elf_identity_free(&identity);
+	return r < 0 ? r : answer.result;
+}
+
+int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
+{
+	SandboxLimits limits = {.memory = MEMORY};
+	uint64_t began_ns = now_ns(), took_ns;
+	int r = 0;
+
+	*ret_identity = (ElfIdentity){};
+	if (identifier->child.pid == 0)
+		r = sandbox_start(child_main, NULL, 0, NULL, &limits, &identifier->child);
+	if (r < 0)
+		return r;
+	r = sandbox_send(identifier->child.socket, "", 1, fd);
+	if (r == 0)
+		r = receive_answer(identifier, ret_identity);
+	took_ns = now_ns() - began_ns;
+	if (took_ns > identifier->answer_ms * NSEC_PER_MSEC)
+		identifier->spare_ns -=
+			MIN(identifier->spare_ns, took_ns - identifier->answer_ms * NSEC_PER_MSEC);
+	if (r == -ETIME)
+		identifier->answer_ms = MAX(identifier->answer_ms / 2, (unsigned)ANSWER_MIN_MS);
+	if (r == -EIO || r == -ETIME || r == -EPIPE || r == -EAGAIN)
+		sandbox_end(&identifier->child); /* a new one for the next file */
+	return r;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * gnu_debugdata.h - .gnu_debugdata: an ELF file with a symbol table, compressed by xz into a
+ * section of the file that it belongs to (Fedora's "MiniDebugInfo"). Runs in the sandbox.
+ */
+#ifndef WALLPROF_GNU_DEBUGDATA_H
+#define WALLPROF_GNU_DEBUGDATA_H
+
+#include "util.h"
+#include <gelf.h>
+
+typedef struct MiniDebug {
+	Elf *elf; /* NULL: there is none, or it is broken */
+	uint8_t *image;
+} MiniDebug;
+
+void mini_debug_open(MiniDebug *mini, Elf *elf);
+void mini_debug_close(MiniDebug *mini);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * pclntab_find.c - where a Go program's pclntab is, and where the code begins that it tells of.
+ *
+ * Go's own linker gives it a section. Another linker, for a program that can be loaded anywhere,
+ * puts it amidst other data: then it is looked for. Up to Go 1.25 its header says where the code
+ * begins; since then only moduledata does, which begins with a pointer to the table. In a program
+ * that can be loaded anywhere the file may have zeros in place of pointers, and relocations.
+ */
+#include "elf_symbols.h"
+#include "pclntab.h"
+#include <errno.h>
+#include <string.h>
+
+#define WORD 8
+/* In the table's header. */
+#define HEADER_TEXT  24
+#define HEADER_NAMES 32
+/* In moduledata, in words: pcHeader, six slices, findfunctab, minpc, maxpc, and then this one. */
+#define MODULE_TEXT 22
+/*
+ * Of Go 1.18 and 1.19; with covctrs and ecovctrs before it; and since Go 1.27 behind lengths of
+ * types and itabs, where the table's end follows, and nothing else can look like both.
+ */
+#define MODULE_FUNCDATA_118 38
+#define MODULE_FUNCDATA	    40
+#define MODULE_FUNCDATA_127 43
+#define ALIGNMENT	    16 /* of the table, at least */
+/* Pointers to the table that are looked at: moduledata has the one. */
+#define POINTERS_MAX 16
+#define TABLES_MAX   4 /* of relocations; two are usual */
+
+static uint64_t word_at(const uint8_t *at)
+{
+	uint64_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+/* From an address to the end of its section; empty if no section has it in the file. */
+static PclntabBytes bytes_at(Elf *elf, uint64_t address)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		Elf_Data *data;
+		uint64_t skipped;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_ALLOC) ||
+		    address < header.sh_addr || address - header.sh_addr >= header.sh_size ||
+		    !elf_section_data(section, &data))
+			continue;
+		skipped = address - header.sh_addr;
+		if (skipped < data->d_size)
+			return (PclntabBytes){(const uint8_t *)data->d_buf + skipped,
+					      data->d_size - skipped};
+	}
+	return (PclntabBytes){};
+}
+
+/* ---- pointers that are relocated -------------------------------------------------- */
+
+/* Relocations that only add where the program was loaded, which all tables have in common. */
+typedef struct Relocations {
+	Elf *elf;
+	unsigned tables; /* looked at so far */
+	Elf_Scn *section;
+	Elf_Data *data;
+	size_t next;
+} Relocations;
+
+static bool next_table(Relocations *relocations)
+{
+	GElf_Shdr header;
+
+	while (relocations->tables < TABLES_MAX &&
+	       (relocations->section = elf_nextscn(relocations->elf, relocations->section))) {
+		relocations->next = 0;
+		if (!gelf_getshdr(relocations->section, &header) || header.sh_type != SHT_RELA ||
+		    !(header.sh_flags & SHF_ALLOC))
+			continue;
+		relocations->tables++;
+		if (elf_section_data(relocations->section, &relocations->data))
+			return true;
+	}
+	relocations->section = NULL;
+	return false;
+}
+
+static bool next_relative(Relocations *relocations, Elf64_Rela *ret_relocation)
+{
+	while (relocations->section || next_table(relocations)) {
+		const Elf_Data *data = relocations->data;
+
+		while ((relocations->next + 1) * sizeof(*ret_relocation) <= data->d_size) {
+			memcpy(ret_relocation,
+			       (const uint8_t *)data->d_buf +
+				       relocations->next++ * sizeof(*ret_relocation),
+			       sizeof(*ret_relocation));
+			if (ELF64_R_TYPE(ret_relocation->r_info) == R_X86_64_RELATIVE)
+				return true;
+		}
+		if (!next_table(relocations))
+			break;
+	}
+	return false;
+}
+
+/* What the pointer there is when the program is loaded where it was linked to; 0 = unknown. */
+static uint64_t pointer_at(Elf *elf, uint64_t address)
+{
+	PclntabBytes bytes = bytes_at(elf, address);
+	uint64_t pointer = bytes.size >= WORD ? word_at(bytes.at) : 0;
+	Relocations relocations = {.elf = elf};
+	Elf64_Rela relocation;
+
+	while (!pointer && next_relative(&relocations, &relocation))
+		if (relocation.r_offset == address)
+			pointer = relocation.r_addend;
+	return pointer;
+}
+
+/* ---- moduledata --------------------------------------------------------------------- */
+
+typedef struct Module {
+	Elf *elf;
+	const PclntabPlace *place;
+	unsigned pointers; /* looked at so far */
+	uint64_t address;  /* SVMA; 0 = not found */
+} Module;
+
+/* Whether moduledata begins where a pointer to the table is: the pointer to the names follows. */
+static bool is_module(Module *module, uint64_t address)
+{
+	uint64_t names = module->place->address + word_at(module->place->bytes.at + HEADER_NAMES);
+
+	return module->pointers++ < POINTERS_MAX &&
+	       pointer_at(module->elf, address + WORD) == names;
+}
+
+static bool find_in_section(Module *module, const char *name)
+{
+	GElf_Shdr header;
+	Elf_Data *data;
+
+	if (!elf_section_data(elf_section_by_name(module->elf, name, &header), &data))
+		return false;
+	for (uint64_t at = 0; at + WORD <= data->d_size; at += WORD)
+		if (word_at((const uint8_t *)data->d_buf + at) == module->place->address &&
+		    is_module(module, header.sh_addr + at)) {
+			module->address = header.sh_addr + at;
+			return true;
+		}
+	return false;
+}
+
+static void find_module(Module *module)
+{
+	static const char *const sections[] = {".go.module", ".noptrdata", ".data", ".data.rel.ro"};
+	Relocations relocations = {.elf = module->elf};
+	Elf64_Rela relocation;
+
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		if (find_in_section(module, sections[i]))
+			return;
+	while (!module->address && next_relative(&relocations, &relocation))
+		if ((uint64_t)relocation.r_addend == module->place->address &&
+		    is_module(module, relocation.r_offset))
+			module->address = relocation.r_offset;
+}
+
+/* A pointer in it; 0 = unknown. */
+static uint64_t module_pointer(const Module *module, unsigned word)
+{
+	return module->address ? pointer_at(module->elf, module->address + word * WORD) : 0;
+}
+
+/* Where inlined calls are; 0 = unknown. */
+static uint64_t find_funcdata(const Module *module)
+{
+	const PclntabPlace *place = module->place;
+	uint64_t begin, end;
+
+	if (pclntab_is_118(place->bytes))
+		return module_pointer(module, MODULE_FUNCDATA_118);
+	begin = module_pointer(module, MODULE_FUNCDATA_127);
+	end = module_pointer(module, MODULE_FUNCDATA_127 + 1);
+	if (begin >= place->address && begin < end && end <= place->address + place->bytes.size)
+		return begin;
+	return module_pointer(module, MODULE_FUNCDATA);
+}
+
+/* ---- the table ------------------------------------------------------------------------ */
+
+static bool take_section(Elf *elf, const char *name, PclntabPlace *place)
+{
+	GElf_Shdr header;
+	Elf_Data *data;
+
+	if (!elf_section_data(elf_section_by_name(elf, name, &header), &data))
+		return false;
+	place->bytes = (PclntabBytes){data->d_buf, data->d_size};
+	place->address = header.sh_addr;
+	return true;
+}
+
+/* Amidst a section. */
+static bool look_for(Elf *elf, const char *name, PclntabPlace *place)
+{
+	PclntabPlace section = {};
+
+	if (!take_section(elf, name, &section))
+		return false;
+	for (uint64_t at = 0; at + PCLNTAB_HEADER <= section.bytes.size; at += ALIGNMENT) {
+		PclntabBytes rest = {section.bytes.at + at, section.bytes.size - at};
+
+		if (!pclntab_begins(rest))
+			continue;
+		place->bytes = rest;
+		place->address = section.address + at;
+		return true;
+	}
+	return false;
+}
+
+static bool is_go(Elf *elf)
+{
+	GElf_Shdr header;
+
+	return elf_section_by_name(elf, ".note.go.buildid", &header) ||
+	       elf_section_by_name(elf, ".go.buildinfo", &header);
+}
+
+int pclntab_place(Elf *elf, PclntabPlace *ret_place)
+{
+	PclntabPlace place = {};
+	Module module = {.elf = elf, .place = &place};
+	uint64_t funcdata;
+
+	if (!take_section(elf, ".gopclntab", &place) &&
+	    !take_section(elf, ".data.rel.ro.gopclntab", &place) &&
+	    !(is_go(elf) && look_for(elf, ".data.rel.ro", &place)))
+		return -ENODATA;
+	if (!pclntab_begins(place.bytes))
+		return -ENOTSUP;
+	find_module(&module);
+	place.text = pointer_at(elf, place.address + HEADER_TEXT);
+	if (!place.text)
+		place.text = module_pointer(&module, MODULE_TEXT);
+	if (!place.text)
+		return -ENOTSUP;
+	funcdata = find_funcdata(&module);
+	if (funcdata)
+		place.funcdata = bytes_at(elf, funcdata);
+	*ret_place = place;
+	return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "jit_files.h"
+#include "proc_status.h"
+#include "safe_open.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_PAUSE_NS (25 * NSEC_PER_MSEC)
+
+static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
+	if (stat(path, &st))
+		return false;
+	*ret_owner = st.st_uid;
+	return true;
+}
+
+/* When the process began, CLOCK_REALTIME, to a tick of the kernel's; 0 if it is not known. */
+static uint64_t start_of(uint32_t ns_tgid)
+{
+	uint64_t ticks = proc_start_ticks(ns_tgid);
+	uint64_t tick_ns = NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+
+	if (!ticks)
+		return 0;
+	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + ticks * tick_ns;
+}
+
+/* A number's former owner's: the clock may have been set a little since. */
+static bool is_stale(const JitFile *file, const struct stat *st)
+{
+	return st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec + NSEC_PER_SEC <
+	       file->start_ns;
+}
+
+/*
+ * The process's user's own, or root's: but the path may be the user's link to a file of root's
+ * that only root may read.
+ */
+static bool may_name(const JitFile *file, const struct stat *st)
+{
+	return st->st_uid == file->owner || (st->st_uid == 0 && st->st_mode & S_IROTH);
+}
+
+static void try_open(JitFile *file)
+{
+	struct stat st;
+
+	if (file->fd >= 0)
+		return;
+	file->fd = open_regular_in(file->root_fd, file->path, &st);
+	if (file->fd >= 0 && (!may_name(file, &st) || is_stale(file, &st)))
+		closep(&file->fd);
+}
+
+/* Not another one with its number; what is computed from two clocks may differ a little. */
+static bool same_process(const JitFile *known, const JitFile *file)
+{
+	uint64_t a = known->start_ns, b = file->start_ns;
+
+	return !a || !b || MAX(a, b) - MIN(a, b) < NSEC_PER_SEC / 10;
+}
+
+void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
+{
+	uint32_t known = map_get(&files->perf_maps, ns_tgid), pid;
+	JitFile file = {.kind = JIT_PERF_MAP, .ns_tgid = ns_tgid, .fd = -1, .root_fd = root_fd};
+
+	file.start_ns = start_of(ns_tgid);
+	if (known != MAP_NONE && same_process(&files->list.items[known], &file)) {
+		try_open(&files->list.items[known]);
+		return;
+	}
+	pid = proc_status_number(ns_tgid, "NSpid:");
+	if (!pid || !owner_of(ns_tgid, &file.owner))
+		return;
+	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
+	try_open(&file);
+	file.pause_ns = FIRST_PAUSE_NS;
+	file.next_look_ns = now_ns() + file.pause_ns;
+	files->next_look_ns = MIN(files->next_look_ns, file.next_look_ns);
+	map_set(&files->perf_maps, ns_tgid, files->list.count);
+	*vec_push(&files->list) = file;
+}
+
+void jit_files_look_again(JitFiles *files, uint64_t ns)
+{
+	if (ns < files->next_look_ns)
+		return;
+	files->next_look_ns = UINT64_MAX;
+	for (size_t i = 0; i < files->list.count; i++) {
+		JitFile *file = &files->list.items[i];
+
+		if (file->fd >= 0)
+			continue;
+		if (ns >= file->next_look_ns) {
+			try_open(file);
+			file->pause_ns *= 2;
+			file->next_look_ns = ns + file->pause_ns;
+		}
+		files->next_look_ns = MIN(files->next_look_ns, file->next_look_ns);
+	}
+}
+
+bool jit_files_is_dump(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	unsigned pid;
+	int end = 0;
+
+	return name && sscanf(name, "/jit-%u.dump%n", &pid, &end) == 1 && end &&
+	       (!name[end] || !strcmp(name + end, " (deleted)"));
+}
+
+void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int fd)
+{
+	*vec_push(&files->list) = (JitFile){
+		.kind = JIT_DUMP,
+		.ns_tgid = ns_tgid,
+		.fd = fd,
+		.path = xstrdup(path),
+		.root_fd = -1,
+	};
+}
+
+void jit_files_settle(JitFiles *files)
+{
+	for (size_t i = 0; i < files->list.count; i++)
+		try_open(&files->list.items[i]);
+}
+
+void jit_files_free(JitFiles *files)
+{
+	for (size_t i = 0; i < files->list.count; i++) {
+		closep(&files->list.items[i].fd);
+		free(files->list.items[i].path);
+	}
+	vec_free(&files->list);
+	map_free(&files->perf_maps);
+}

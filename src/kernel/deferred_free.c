@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "deferred_free.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Smaller ones are freed in less time than a wake-up takes to be noticed. */
+#define LARGE_BYTES	   (1ull << 20)
+#define FREED_BYTES_PER_US (4ull << 10)
+#define PAUSE_US	   1000
+/* By its effect: 150 ms are too few (docs/overhead.md, "The target's pauses"). */
+#define PROGRAMS_GO_NS (300 * NSEC_PER_MSEC)
+
+static uint64_t size_of(const struct bpf_map *map)
+{
+	uint64_t entries = bpf_map__max_entries(map);
+
+	return bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF ? entries
+							  : entries * bpf_map__value_size(map);
+}
+
+void large_maps_hold(LargeMaps *maps, const struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	maps->since_ns = now_ns();
+	bpf_object__for_each_map(map, object)
+	{
+		LargeMap held = {.bytes = size_of(map)};
+
+		if (held.bytes < LARGE_BYTES)
+			continue;
+		held.fd = fcntl(bpf_map__fd(map), F_DUPFD_CLOEXEC, 0);
+		if (held.fd >= 0)
+			*vec_push(&maps->items) = held;
+	}
+}
+
+void large_maps_wait(const LargeMaps *maps)
+{
+	uint64_t passed = now_ns() - maps->since_ns;
+
+	if (maps->items.count && passed < PROGRAMS_GO_NS)
+		usleep((PROGRAMS_GO_NS - passed) / NSEC_PER_USEC);
+}
+
+void large_maps_pause(uint64_t bytes)
+{
+	usleep(PAUSE_US + bytes / FREED_BYTES_PER_US);
+}
+
+void large_maps_release(LargeMaps *maps)
+{
+	for (size_t i = 0; i < maps->items.count; i++) {
+		close(maps->items.items[i].fd);
+		large_maps_pause(maps->items.items[i].bytes);
+	}
+	vec_free(&maps->items);
+}

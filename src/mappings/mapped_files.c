@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "mapped_files.h"
+#include "elf_identifier.h"
+#include "open_mapped_file.h"
+#include "proc_maps.h"
+#include "proc_status.h"
+#include "safe_open.h"
+#include "sources.h"
+#include "vdso.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define NO_ROOT UINT32_MAX
+/* Descriptors that mapped files leave for the names, the sources and the capture itself. */
+#define FDS_KEPT_FREE 256
+
+typedef struct HeldFile {
+	int fd;	    /* -1: could not be opened, or no file */
+	int error;  /* why it could not be opened, a negative errno */
+	char *path; /* in its root; NULL if fd is -1 */
+	uint8_t flags;
+	uint32_t root; /* of the processes that map it; Files::roots, or NO_ROOT: our own */
+	uint64_t size, mtime_ns; /* when it was opened */
+	ElfIdentity identity;
+} HeldFile;
+
+/* A root folder other than ours: of a container, or by chroot. */
+typedef struct Root {
+	uint64_t mount_namespace; /* inode */
+	dev_t device;
+	ino_t inode;
+	int fd; /* O_PATH; keeps it reachable when its processes are gone */
+} Root;
+
+struct Files {
+	RecordSink sink;
+	void *user;
+	Identifier *identifier;
+	VEC(Root) roots;
+	Root own_root;
+	JitFiles jit;
+	VEC(HeldFile) list; /* index = id - 1 */
+	Strings keys;
+	VEC(uint32_t) ids; /* of the file with key i */
+};
+
+/* Which root folder the process has. Returns false if it can't be told. */
+static bool find_root(const char *process, Root *root)
+{
+	_cleanup_free_ char *mounts_path = xasprintf("%s/ns/mnt", process);
+	_cleanup_free_ char *root_path = xasprintf("%s/root/", process);
+	struct stat mounts, folder;
+
+	if (stat(mounts_path, &mounts) || stat(root_path, &folder))
+		return false;
+	root->mount_namespace = mounts.st_ino;
+	root->device = folder.st_dev;
+	root->inode = folder.st_ino;
+	return true;
+}
+
+static bool same_root(const Root *a, const Root *b)
+{
+	return a->mount_namespace == b->mount_namespace && a->device == b->device &&
+	       a->inode == b->inode;
+}
+
+/* The process's root among those that are held, opened if it is new; NO_ROOT = ours. */
+static uint32_t hold_root(Files *files, uint32_t ns_tgid)
+{
+	Root root = {.fd = -1};
+	char path[64];
+
+	ns_tgid = proc_living_thread(ns_tgid);
+	snprintf(path, sizeof(path), "/proc/%u", ns_tgid);
+	if (!find_root(path, &root) || same_root(&root, &files->own_root))
+		return NO_ROOT;
+	for (size_t i = 0; i < files->roots.count; i++)
+		if (same_root(&root, &files->roots.items[i]))
+			return i;
+	snprintf(path, sizeof(path), "/proc/%u/root/", ns_tgid);
+	root.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root.fd < 0)
+		return NO_ROOT;
+	*vec_push(&files->roots) = root;
+	return files->roots.count - 1;
+}
+
+Files *files_new(RecordSink sink, void *user)
+{
+	Files *files = xcalloc(1, sizeof(*files));
+
+	files->sink = sink;
+	files->user = user;
+	files->identifier = identifier_new();
+	files->own_root = (Root){.fd = -1};
+	find_root("/proc/self", &files->own_root);
+	return files;
+}
+
+static void release(HeldFile *held)
+{
+	closep(&held->fd);
+	free(held->path);
+	elf_identity_free(&held->identity);
+}
+
+void files_free(Files *files)
+{
+	if (!files)
+		return;
+	for (size_t i = 0; i < files->list.count; i++)
+		release(&files->list.items[i]);
+	for (size_t i = 0; i < files->roots.count; i++)
+		close(files->roots.items[i].fd);
+	vec_free(&files->roots);
+	jit_files_free(&files->jit);
+	identifier_free(files->identifier);
+	vec_free(&files->list);
+	strings_free(&files->keys);
+	vec_free(&files->ids);
+	free(files);
+}
+
+/* Mappings without a file behind them: [heap], [stack], //anon, /memfd:, /dev/zero, … */
+static bool path_is_anonymous(const char *path)
+{
+	static const char *const prefixes[] = {"[",	    "//anon", "/anon_hugepage",
+					       "/dev/zero", "/SYSV",  "anon_inode:"};
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* The build id must fit, or, for a file without one, the inode. */
+static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
+			 const ElfIdentity *identity)
+{
+	if (mapping->build_id_len)
+		return identity->build_id_len == mapping->build_id_len &&
+		       !memcmp(identity->build_id, mapping->build_id, mapping->build_id_len);
+	return !mapping->inode || st->st_ino == mapping->inode;
+}
+
+/* A mapping, and what is found out of the file that may be behind it. */
+typedef struct Candidate {
+	const Files *files;
+	const MappingSeen *mapping;
+	ElfIdentity identity;
+} Candidate;
+
+/* A MappedFits. */
+static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat *st)
+{
+	Candidate *candidate = user;
+	struct rlimit limit;
+	int error;
+
+	(void)way;
+	/* Numbers are given from below, so this tells how many are left for all that is to come. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur)
+		return -EMFILE;
+	error = identifier_ask(candidate->files->identifier, fd, &candidate->identity);
+	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
+		error = -ESTALE;
+	if (error) {
+		elf_identity_free(&candidate->identity);
+		candidate->identity = (ElfIdentity){};
+	}
+	return error;
+}
+
+static int root_fd(const Files *files, uint32_t root)
+{
+	return root == NO_ROOT ? -1 : files->roots.items[root].fd;
+}
+
+static int open_in_root(const Files *files, const HeldFile *held, const char *path,
+			struct stat *ret_stat)
+{
+	return open_regular_in(root_fd(files, held->root), path, ret_stat);
+}
+
+static MappedPlace place_of(const Files *files, const MappingSeen *mapping, uint32_t root)
+{
+	return (MappedPlace){.ns_tgid = mapping->ns_tgid,
+			     .start = mapping->start,
+			     .end = mapping->end,
+			     .root_fd = root_fd(files, root),
+			     .path = mapping->path};
+}
+
+static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
+{
+	Candidate candidate = {.files = files, .mapping = mapping};
+	MappedPlace place = place_of(files, mapping, held->root);
+	size_t length = strlen(mapping->path);
+	static const char deleted[] = " (deleted)";
+	struct stat st;
+	int fd;
+
+	if (length >= sizeof(deleted) &&
+	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
+		held->flags |= FILE_DELETED;
+	fd = mapped_file_open(&place, is_mapped, &candidate, &st);
+	if (fd < 0) {
+		held->error = fd;
+		held->flags |= FILE_UNREADABLE;
+		return;
+	}
+	held->fd = fd;
+	held->path = xstrdup(mapping->path);
+	held->identity = candidate.identity;
+	held->size = st.st_size;
+	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
+}
+
+static int emit_file(Files *files, uint32_t id, const HeldFile *held, const MappingSeen *mapping)
+{
+	size_t path_length = strlen(mapping->path) + 1;
+	size_t length = (sizeof(struct rec_file) + path_length + 7) & ~7UL;
+	_cleanup_free_ struct rec_file *record = xcalloc(1, length);
+
+	record->h = (struct record){
+		.len = length, .kind = REC_FILE, .flags = held->flags, .ns = mapping->ns};
+	record->id = id;
+	record->size = held->size;
+	record->mtime_ns = held->mtime_ns;
+	record->base_svma = held->identity.base_svma;
+	record->build_id_len = held->identity.build_id_len;
+	memcpy(record->build_id, held->identity.build_id, sizeof(record->build_id));
+	if (!record->build_id_len && mapping->build_id_len) {
+		record->build_id_len = mapping->build_id_len;
+		memcpy(record->build_id, mapping->build_id, sizeof(record->build_id));
+	}
+	memcpy(record->path, mapping->path, path_length);
+	return files->sink(files->user, &record->h);
+}
+
+/*
+ * What makes two mappings be of one file: path and build id, or inode if the build id is
+ * not told.
+ */
+static char *file_key(const MappingSeen *mapping)
+{
+	char id[2 * sizeof(mapping->build_id) + 1] = "";
+
+	for (int i = 0; i < mapping->build_id_len; i++)
+		sprintf(id + 2 * i, "%02x", mapping->build_id[i]);
+	return xasprintf("%s\n%s\n%" PRIu64, mapping->path, id,
+			 mapping->build_id_len ? 0 : mapping->inode);
+}
+
+/* The slot that holds the id of the file with this key; 0 = not seen yet. */
+static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
+{
+	_cleanup_free_ char *key = file_key(mapping);
+	uint32_t number = strings_intern(&files->keys, key);
+
+	if (number == files->ids.count)
+		*vec_push(&files->ids) = 0;
+	return &files->ids.items[number];
+}
+
+/* A MappedFits: a jitdump has no identity, and is checked when it is read; no program is one. */
+static int may_be_dump(void *user, enum mapped_way way, int fd, const struct stat *st)
+{
+	(void)user;
+	(void)fd;
+	(void)st;
+	return way == MAPPED_BY_EXE ? -ENOEXEC : 0;
+}
+
+static void hold_dump(Files *files, const MappingSeen *mapping)
+{
+	MappedPlace place = place_of(files, mapping, hold_root(files, mapping->ns_tgid));
+	struct stat st;
+	int fd = mapped_file_open(&place, may_be_dump, NULL, &st);
+
+	if (fd >= 0)
+		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
+}
+
+static HeldFile hold(Files *files, const MappingSeen *mapping)
+{
+	HeldFile held = {.fd = -1, .root = NO_ROOT};
+
+	if (!strcmp(mapping->path, "[vdso]")) {
+		held.flags |= FILE_VDSO;
+		vdso_identify(&held.identity);
+	} else if (path_is_anonymous(mapping->path)) {
+		held.flags |= FILE_ANON;
+	} else if (jit_files_is_dump(mapping->path)) {
+		held.flags |= FILE_UNREADABLE; /* it is mapped to be noticed, not to be run */
+		hold_dump(files, mapping);
+	} else {
+		held.root = hold_root(files, mapping->ns_tgid);
+		open_file(files, &held, mapping);
+	}
+	return held;
+}
+
+/*
+ * /proc/PID/maps tells an inode, the side-band a build id: a file seen by the one and
+ * then by the other must stay one file.
+ */
+static int get_file(Files *files, const MappingSeen *mapping, uint32_t *ret_id)
+{
+	MappingSeen identified = *mapping;
+	HeldFile held;
+
+	*ret_id = *id_of_key(files, mapping);
+	if (*ret_id)
+		return 0;
+	held = hold(files, mapping);
+	if (held.identity.build_id_len) {
+		identified.build_id_len = held.identity.build_id_len;
+		memcpy(identified.build_id, held.identity.build_id, sizeof(identified.build_id));
+	}
+	*ret_id = *id_of_key(files, &identified);
+	if (*ret_id) {
+		release(&held);
+		*id_of_key(files, mapping) = *ret_id;
+		return 0;
+	}
+	*vec_push(&files->list) = held;
+	*ret_id = files->list.count;
+	*id_of_key(files, mapping) = *ret_id;
+	*id_of_key(files, &identified) = *ret_id;
+	return emit_file(files, *ret_id, &held, mapping);
+}
+
+int files_add_mapping(Files *files, const MappingSeen *mapping)
+{
+	struct rec_mapping record = {
+		.h = {.len = sizeof(record), .kind = REC_MAPPING, .ns = mapping->ns},
+		.ns_tgid = mapping->ns_tgid,
+		.start = mapping->start,
+		.end = mapping->end,
+		.pgoff = mapping->pgoff,
+	};
+	const HeldFile *held;
+	int error = get_file(files, mapping, &record.file);
+
+	if (error)
+		return error;
+	record.h.flags = MAPPING_EXEC | (mapping->initial ? MAPPING_INITIAL : 0);
+	held = &files->list.items[record.file - 1];
+	if (held->flags & (FILE_ANON | FILE_UNREADABLE) && !(held->flags & FILE_VDSO))
+		jit_files_note_process(&files->jit, mapping->ns_tgid,
+				       root_fd(files, hold_root(files, mapping->ns_tgid)));
+	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
+			     mapping->pgoff, &record.bias))
+		record.bias = mapping->start - mapping->pgoff; /* as if the file were flat */
+	return files->sink(files->user, &record.h);
+}
+
+int files_add_path(Files *files, const char *path, uint32_t *ret_id)
+{
+	struct stat st;
+	_cleanup_free_ char *real = realpath(path, NULL);
+
+	if (!real || stat(real, &st))
+		return -errno;
+	/* As the side-band will name it; no process has the number 0. */
+	return get_file(files, &(MappingSeen){.ns = now_ns(), .path = real, .inode = st.st_ino},
+			ret_id);
+}
+
+int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
+{
+	char maps_path[64];
+	char *line = NULL;
+	size_t capacity = 0;
+	FILE *maps;
+	int error = 0;
+
+	*ret_count = 0;
+	snprintf(maps_path, sizeof(maps_path), "/proc/%d/maps", proc_living_thread(ns_tgid));
+	maps = fopen(maps_path, "re");
+	if (!maps)
+		return -errno;
+	while (!error && getline(&line, &capacity, maps) > 0) {
+		ProcMapping mapping;
+
+		if (!proc_maps_parse(line, &mapping) || !mapping.exec)
+			continue;
+		++*ret_count;
+		error = files_add_mapping(files, &(MappingSeen){
+							 .ns = ns ? ns : now_ns(),
+							 .ns_tgid = ns_tgid,
+							 .start = mapping.start,
+							 .end = mapping.end,
+							 .pgoff = mapping.pgoff,
+							 .path = mapping.path,
+							 .inode = mapping.inode,
+							 .initial = ns == 0,
+						 });
+	}
+	free(line);
+	fclose(maps);
+	return error;
+}
+
+static const HeldFile *held_file(const Files *files, uint32_t id)
+{
+	return id == 0 || id > files->list.count ? NULL : &files->list.items[id - 1];
+}
+
+int files_open(void *user, const MappedFile *file)
+{
+	const HeldFile *held = held_file(user, file->id);
+	int fd;
+
+	if (!held || held->fd < 0)
+		return -ENOENT;
+	fd = fcntl(held->fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+int files_open_beside(void *user, const MappedFile *file, const char *path)
+{
+	const HeldFile *held = held_file(user, file->id);
+	struct stat st;
+
+	return held ? open_in_root(user, held, path, &st) : -ENOENT;
+}
+
+int files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
+{
+	const HeldFile *held = held_file(user, file);
+
+	if (!held || held->root == NO_ROOT)
+		return sources_open_by_path(NULL, file, path, ret_stat);
+	/*
+	 * The descriptor leads past the folders above that root, which may be closed to the user
+	 * for whom this is asked: a container's, say. So only root for itself goes there.
+	 */
+	if (geteuid() != 0)
+		return -EACCES;
+	return *path == '/' ? open_in_root(user, held, path, ret_stat) : -ENOENT;
+}
+
+uint64_t files_unopened(const Files *files, int error)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < files->list.count; i++)
+		count += files->list.items[i].error == error;
+	return count;
+}
+
+FileView files_view(const Files *files, uint32_t id)
+{
+	static const ElfIdentity none;
+	const HeldFile *held = held_file(files, id);
+
+	if (!held)
+		return (FileView){
+			.fd = -1, .flags = FILE_UNREADABLE, .identity = &none, .path = ""};
+	return (FileView){.fd = held->fd,
+			  .flags = held->flags,
+			  .identity = &held->identity,
+			  .path = held->path ? held->path : ""};
+}
+
+JitFiles *files_jit(Files *files)
+{
+	return &files->jit;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "open_mapped_file.h"
+#include "proc_status.h"
+#include "safe_open.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int open_way(const MappedPlace *place, enum mapped_way way, struct stat *ret_stat)
+{
+	char path[64];
+	pid_t tid;
+
+	if (way == MAPPED_BY_PATH)
+		return open_regular_in(place->root_fd, place->path, ret_stat);
+	tid = proc_living_thread(place->ns_tgid);
+	if (way == MAPPED_BY_EXE)
+		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, tid,
+			 place->start, place->end);
+	return open_regular(path, 0, ret_stat);
+}
+
+/* The link's word counts, unless it is refused: what lies at the path may be anything then. */
+static int reason(const int errors[MAPPED_WAYS])
+{
+	int by_path = errors[MAPPED_BY_PATH];
+
+	if (errors[MAPPED_BY_LINK] != -EPERM)
+		return errors[MAPPED_BY_LINK];
+	return by_path == -EACCES || by_path == -EMFILE ? by_path : -EPERM;
+}
+
+int mapped_file_open(const MappedPlace *place, MappedFits fits, void *user, struct stat *ret_stat)
+{
+	int errors[MAPPED_WAYS];
+
+	for (enum mapped_way way = 0; way < MAPPED_WAYS; way++) {
+		int fd = open_way(place, way, ret_stat);
+
+		errors[way] = fd < 0 ? fd : fits(user, way, fd, ret_stat);
+		if (errors[way] == 0)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return reason(errors);
+}

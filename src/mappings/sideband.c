@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "sideband.h"
+#include "event_reorder.h"
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * How long an event may take from its time to its place in the ring. The kernel does both without
+ * being preempted (perf_iterate_sb), some hundred nanoseconds apart; an interrupt may come
+ * between, and a hypervisor that takes the CPU away. What takes longer is counted.
+ */
+#define EVENT_DELAY_NS (200 * NSEC_PER_USEC)
+
+#define DATA_PAGES 64	/* 256 KiB a CPU: thousands of mappings between two reads */
+#define EVENT_MAX  8192 /* bytes: a path is 4096 at most, and its loss is told in front of it */
+
+/* Reading what processes map again: so long in a round. */
+#define READ_AGAIN_NS (5 * NSEC_PER_MSEC)
+
+/* Follows every record, for our sample_type (perf_event_open(2), sample_id_all). */
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+};
+
+struct event_mmap2 {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t ino, ino_generation;
+		};
+		struct { /* PERF_RECORD_MISC_MMAP_BUILD_ID */
+			uint8_t build_id_size;
+			uint8_t reserved[3];
+			uint8_t build_id[20];
+		};
+	};
+	uint32_t prot, flags;
+	char filename[];
+};
+
+struct event_fork {
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+/* What read(2) gives (PERF_FORMAT_LOST). */
+struct event_counts {
+	uint64_t value, lost;
+};
+
+struct cpu_ring {
+	int fd;
+	void *memory;
+	uint64_t lost;	   /* since it was opened */
+	uint64_t lost_new; /* of them, not told yet */
+};
+
+enum wanted {
+	WANTED_NOT,   /* not any more */
+	WANTED_ENDED, /* its last events may still come, but there is nothing to be read again */
+	WANTED,
+	WANTED_AGAIN, /* too, and what it maps is to be read again */
+};
+
+/* A process. */
+typedef struct Target {
+	uint32_t ns_tgid;
+	enum wanted wanted;
+	uint64_t begun_ns, ended_ns; /* the youngest word of its life, and that of its end */
+} Target;
+
+struct Sideband {
+	Files *files;
+	RecordSink sink;
+	void *user;
+	struct cpu_ring *rings;
+	size_t cpu_count;
+	size_t page_size;
+	EventOrder order;
+	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one being fetched */
+	Map numbers;					       /* ns_tgid -> targets */
+	VEC(Target) targets;
+	VEC(uint32_t) unread;	 /* ns_tgid of those that are WANTED_AGAIN, or have been; from, */
+	size_t unread_next;	 /* this on */
+	uint64_t lossy_until_ns; /* what was lost is not younger */
+	uint64_t doubt_ns;	 /* of what happened since then not all is known; 0 = all is */
+	uint64_t read_ns;	 /* when what a process maps was last read */
+	uint64_t wait_until_ns;	 /* see sideband_wait_ns() */
+	uint64_t last_fetched_ns, fetched_ns;
+};
+
+static int open_event(int cpu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+		.sample_id_all = 1,
+		.read_format = PERF_FORMAT_LOST,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.build_id = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.exclude_kernel = 1,
+		.watermark = 1,
+		.wakeup_watermark = 1, /* files should be opened while their process lives */
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int sideband_probe(void)
+{
+	int fd = open_event(MAX(sched_getcpu(), 0));
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int open_ring(Sideband *sideband, size_t cpu)
+{
+	struct cpu_ring *ring = &sideband->rings[cpu];
+	void *memory;
+
+	ring->fd = open_event(cpu);
+	if (ring->fd < 0)
+		return errno == ENODEV ? 0 : -errno; /* a CPU that is not online */
+	memory = mmap(NULL, (DATA_PAGES + 1) * sideband->page_size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED, ring->fd, 0);
+	if (memory == MAP_FAILED) /* EPERM there has nothing to do with what the event shows */
+		return errno == EPERM ? -ENOBUFS : -errno;
+	ring->memory = memory;
+	return 0;
+}
+
+int sideband_open(Files *files, RecordSink sink, void *user, Sideband **ret_sideband)
+{
+	Sideband *sideband = xcalloc(1, sizeof(*sideband));
+
+	sideband->files = files;
+	sideband->sink = sink;
+	sideband->user = user;
+	sideband->page_size = sysconf(_SC_PAGESIZE);
+	sideband->cpu_count = libbpf_num_possible_cpus();
+	sideband->rings = xcalloc(sideband->cpu_count, sizeof(*sideband->rings));
+	sideband->last_fetched_ns = sideband->fetched_ns = now_ns();
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
+		sideband->rings[cpu].fd = -1;
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
+		int error = open_ring(sideband, cpu);
+
+		if (error) {
+			sideband_close(sideband);
+			return error;
+		}
+	}
+	*ret_sideband = sideband;
+	return 0;
+}
+
+void sideband_close(Sideband *sideband)
+{
+	if (!sideband)
+		return;
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
+		struct cpu_ring *ring = &sideband->rings[cpu];
+
+		if (ring->memory)
+			munmap(ring->memory, (DATA_PAGES + 1) * sideband->page_size);
+		if (ring->fd >= 0)
+			close(ring->fd);
+	}
+	free(sideband->rings);
+	event_order_free(&sideband->order);
+	vec_free(&sideband->unread);
+	vec_free(&sideband->targets);
+	map_free(&sideband->numbers);
+	free(sideband);
+}
+
+int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
+{
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++) {
+		int fd = sideband->rings[cpu].fd;
+		struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+		if (fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
+			return -errno;
+	}
+	return 0;
+}
+
+/* NULL if it was never heard of. */
+static Target *find_target(const Sideband *sideband, uint32_t ns_tgid)
+{
+	uint32_t number = map_get(&sideband->numbers, ns_tgid);
+
+	return number == MAP_NONE ? NULL : &sideband->targets.items[number];
+}
+
+static Target *get_target(Sideband *sideband, uint32_t ns_tgid)
+{
+	Target *target = find_target(sideband, ns_tgid);
+
+	if (target)
+		return target;
+	map_set(&sideband->numbers, ns_tgid, sideband->targets.count);
+	target = vec_push(&sideband->targets);
+	*target = (Target){.ns_tgid = ns_tgid};
+	return target;
+}
+
+static enum wanted wanted_of(const Sideband *sideband, uint32_t ns_tgid)
+{
+	const Target *target = find_target(sideband, ns_tgid);
+
+	return target ? target->wanted : WANTED_NOT;
+}
+
+static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
+{
+	return wanted_of(sideband, ns_tgid) != WANTED_NOT;
+}
+
+/* Has not all been taken that was told while events were lost? */
+static bool is_lossy(const Sideband *sideband)
+{
+	return sideband->order.known_ns < sideband->lossy_until_ns;
+}
+
+void sideband_read_again(Sideband *sideband, uint32_t ns_tgid)
+{
+	Target *target = find_target(sideband, ns_tgid);
+
+	if (!target || target->wanted != WANTED)
+		return;
+	target->wanted = WANTED_AGAIN;
+	*vec_push(&sideband->unread) = ns_tgid;
+}
+
+bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
+{
+	Target *target;
+
+	if (!ns_tgid)
+		return false;
+	target = get_target(sideband, ns_tgid);
+	target->begun_ns = MAX(target->begun_ns, ns);
+	if (target->wanted >= WANTED || (target->wanted == WANTED_ENDED && ns <= target->ended_ns))
+		return false;
+	target->wanted = WANTED;
+	/* Its fork may be among what was lost. */
+	if (is_lossy(sideband) || ns <= sideband->lossy_until_ns)
+		sideband_read_again(sideband, ns_tgid);
+	return true;
+}
+
+void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
+{
+	Target *target = find_target(sideband, ns_tgid);
+
+	/* Another may have its number by now. */
+	if (!target || target->wanted == WANTED_NOT || ns < target->begun_ns)
+		return;
+	target->wanted = WANTED_ENDED;
+	target->ended_ns = ns;
+}
+
+/* Copies out of a ring that wraps around. */
+static void copy_event(const Sideband *sideband, const uint8_t *data, uint64_t at, void *to,
+		       size_t length)
+{
+	size_t size = DATA_PAGES * sideband->page_size;
+	size_t offset = at & (size - 1);
+	size_t first = MIN(length, size - offset);
+
+	memcpy(to, data + offset, first);
+	memcpy((uint8_t *)to + first, data, length - first);
+}
+
+static const struct sample_id *event_id(const struct perf_event_header *header)
+{
+	if (header->size < sizeof(*header) + sizeof(struct sample_id))
+		return NULL;
+	return (const void *)((const uint8_t *)header + header->size - sizeof(struct sample_id));
+}
+
+/* Threads begin, and tasks end, all the time, and nothing here waits for that. */
+static bool is_of_interest(const struct perf_event_header *header)
+{
+	const struct event_fork *fork = (const struct event_fork *)header;
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+		return true;
+	case PERF_RECORD_FORK:
+		return header->size >= sizeof(*fork) && fork->pid != fork->ppid;
+	case PERF_RECORD_COMM:
+		return header->misc & PERF_RECORD_MISC_COMM_EXEC;
+	}
+	return false;
+}
+
+/*
+ * The kernel drops what finds no room, and tells of it with the next event that does, which
+ * may never come. So it is asked, but only if the ring may have been full since the last
+ * look: it costs an interrupt of that CPU.
+ */
+static void count_lost(struct cpu_ring *ring)
+{
+	struct event_counts counts;
+
+	if (read(ring->fd, &counts, sizeof(counts)) != sizeof(counts))
+		return;
+	ring->lost_new += counts.lost - ring->lost;
+	ring->lost = counts.lost;
+}
+
+static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
+{
+	struct perf_event_mmap_page *page = ring->memory;
+	const uint8_t *data = (const uint8_t *)ring->memory + sideband->page_size;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t first = page->data_tail, tail = first;
+	struct perf_event_header *header = (struct perf_event_header *)sideband->event;
+
+	while (tail < head) {
+		const struct sample_id *id;
+
+		copy_event(sideband, data, tail, header, sizeof(*header));
+		if (header->size < sizeof(*header) || header->size > head - tail)
+			break; /* cannot be; never loop on it */
+		copy_event(sideband, data, tail, header, header->size);
+		tail += header->size;
+		id = event_id(header);
+		if (id && is_of_interest(header))
+			event_order_add(&sideband->order, id->time, header, header->size);
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	if (head - first > DATA_PAGES * sideband->page_size - EVENT_MAX)
+		count_lost(ring);
+}
+
+void sideband_fetch(Sideband *sideband)
+{
+	sideband->last_fetched_ns = sideband->fetched_ns;
+	sideband->fetched_ns = now_ns();
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
+		if (sideband->rings[cpu].memory)
+			fetch_ring(sideband, &sideband->rings[cpu]);
+	for (size_t cpu = 0; cpu < sideband->cpu_count; cpu++)
+		if (sideband->rings[cpu].lost_new)
+			sideband->lossy_until_ns = now_ns();
+}
+
+static int take_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint64_t ns)
+{
+	const char *end = (const char *)event_id(&event->header);
+	MappingSeen mapping = {
+		.ns = ns,
+		.ns_tgid = event->pid,
+		.start = event->addr,
+		.end = event->addr + event->len,
+		.pgoff = event->pgoff,
+		.path = event->filename,
+	};
+
+	if (event->filename >= end || !memchr(event->filename, '\0', end - event->filename))
+		return 0;
+	if (event->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		mapping.build_id_len = MIN(event->build_id_size, sizeof(mapping.build_id));
+		memcpy(mapping.build_id, event->build_id, mapping.build_id_len);
+	} else {
+		mapping.inode = event->ino;
+	}
+	return files_add_mapping(sideband->files, &mapping);
+}
+
+static int emit_space(Sideband *sideband, uint8_t flags, uint32_t pid, uint32_t parent, uint64_t ns)
+{
+	struct rec_space record = {
+		.h = {.len = sizeof(record), .kind = REC_SPACE, .flags = flags, .ns = ns},
+		.ns_tgid = pid,
+		.ns_parent = parent,
+	};
+
+	return sideband->sink(sideband->user, &record.h);
+}
+
+static int take_fork(Sideband *sideband, const struct event_fork *event, uint64_t ns)
+{
+	if (!is_wanted(sideband, event->ppid)) {
+		if (is_wanted(sideband, event->pid)) /* a number used again by a stranger */
+			find_target(sideband, event->pid)->wanted = WANTED_NOT;
+		return 0;
+	}
+	sideband_add_process(sideband, event->pid, ns);
+	/*
+	 * What it has from its parent is not all known, either; or it was read when the parent had
+	 * gone on.
+	 */
+	if (wanted_of(sideband, event->ppid) == WANTED_AGAIN || ns <= sideband->read_ns)
+		sideband_read_again(sideband, event->pid);
+	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, ns);
+}
+
+static int take_event(void *user, const void *event, uint64_t ns)
+{
+	Sideband *sideband = user;
+	const struct perf_event_header *header = event;
+	const struct sample_id *id = event_id(header);
+	size_t size = header->size - sizeof(*id);
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+		if (size < sizeof(struct event_mmap2) ||
+		    !is_wanted(sideband, ((const struct event_mmap2 *)event)->pid))
+			return 0;
+		return take_mmap2(sideband, event, ns);
+	case PERF_RECORD_FORK:
+		return size < sizeof(struct event_fork) ? 0 : take_fork(sideband, event, ns);
+	case PERF_RECORD_COMM:
+		if (!is_wanted(sideband, id->pid))
+			return 0;
+		return emit_space(sideband, SPACE_EXEC, id->pid, 0, ns);
+	}
+	return 0;
+}
+
+/* ---- losses ------------------------------------------------------------------------------------
+ */
+
+static int tell_lost(Sideband *sideband, size_t cpu)
+{
+	struct cpu_ring *ring = &sideband->rings[cpu];
+	struct rec_loss record = {
+		.h = {.len = sizeof(record),
+		      .kind = REC_LOSS,
+		      .cpu = cpu,
+		      .ns = sideband->fetched_ns},
+		.lost_kind = REC_MAPPING,
+		.cause = LOSS_SIDEBAND,
+		.count = ring->lost_new,
+		.from_ns = sideband->last_fetched_ns - EVENT_DELAY_NS,
+		.to_ns = sideband->lossy_until_ns,
+	};
+
+	ring->lost_new = 0;
+	if (!sideband->doubt_ns)
+		sideband->doubt_ns = record.from_ns;
+	return sideband->sink(sideband->user, &record.h);
+}
+
+/* Nobody knows whose events they were: what any of the processes maps is to be read again. */
+static void read_all_again(Sideband *sideband)
+{
+	for (size_t i = 0; i < sideband->targets.count; i++)
+		sideband_read_again(sideband, sideband->targets.items[i].ns_tgid);
+}
+
+static int tell_losses(Sideband *sideband)
+{
+	bool lossy = false;
+	int error = 0;
+
+	for (size_t cpu = 0; cpu < sideband->cpu_count && !error; cpu++) {
+		if (!sideband->rings[cpu].lost_new)
+			continue;
+		lossy = true;
+		error = tell_lost(sideband, cpu);
+	}
+	if (lossy)
+		read_all_again(sideband);
+	return error;
+}
+
+/*
+ * All that was told up to known_ns has been taken, and nothing younger was lost. So what is found
+ * now and was not told is what was lost, or is younger: then it will be told, and is taken once
+ * more. Were it read before, an older event, laid over it, could hide it.
+ */
+static int read_process(Sideband *sideband, uint32_t ns_tgid)
+{
+	uint64_t ns = sideband_known_ns(sideband);
+	size_t count;
+	int error = files_read_process(sideband->files, ns_tgid, ns, &count);
+
+	sideband->read_ns = now_ns();
+	if (error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM)
+		return 0;
+	/* Of a process whose first thread has ended nothing is shown. */
+	if (error || count == 0)
+		return error;
+	return emit_space(sideband, SPACE_READ, ns_tgid, 0, ns);
+}
+
+static bool has_unread(const Sideband *sideband)
+{
+	return sideband->unread_next < sideband->unread.count;
+}
+
+static int read_unread(Sideband *sideband)
+{
+	uint64_t begin = now_ns();
+	int error = 0;
+
+	while (has_unread(sideband) && !error && now_ns() - begin < READ_AGAIN_NS) {
+		uint32_t ns_tgid = sideband->unread.items[sideband->unread_next++];
+
+		if (wanted_of(sideband, ns_tgid) != WANTED_AGAIN)
+			continue;
+		find_target(sideband, ns_tgid)->wanted = WANTED;
+		error = read_process(sideband, ns_tgid);
+	}
+	if (!has_unread(sideband))
+		sideband->unread.count = sideband->unread_next = 0;
+	return error;
+}
+
+/* Does the event concern a process that is wanted by now? */
+static bool is_of_target(const void *user, const void *event)
+{
+	const struct perf_event_header *header = event;
+	const struct event_fork *fork = event;
+
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+		return is_wanted(user, event_id(header)->pid);
+	case PERF_RECORD_FORK:
+		return is_wanted(user, fork->ppid) || is_wanted(user, fork->pid);
+	}
+	return false;
+}
+
+static uint64_t next_known_ns(const Sideband *sideband)
+{
+	uint64_t ns = event_order_youngest_ns(&sideband->order, is_of_target, sideband);
+
+	if (has_unread(sideband) && is_lossy(sideband))
+		ns = MAX(ns, sideband->lossy_until_ns);
+	return ns ? ns + EVENT_DELAY_NS : 0;
+}
+
+int sideband_process(Sideband *sideband, bool last)
+{
+	uint64_t known_ns = sideband->fetched_ns - (last ? 0 : EVENT_DELAY_NS);
+	int error = tell_losses(sideband);
+
+	if (!error)
+		error = event_order_take(&sideband->order, known_ns, take_event, sideband);
+	if (!error && (last || !is_lossy(sideband)))
+		error = read_unread(sideband);
+	if (!has_unread(sideband))
+		sideband->doubt_ns = 0;
+	sideband->wait_until_ns = next_known_ns(sideband);
+	return error;
+}
+
+uint64_t sideband_known_ns(const Sideband *sideband)
+{
+	return sideband->order.known_ns;
+}
+
+uint64_t sideband_wait_ns(const Sideband *sideband)
+{
+	uint64_t now = now_ns();
+
+	if (!sideband->wait_until_ns)
+		return 0;
+	return sideband->wait_until_ns > now ? sideband->wait_until_ns - now : 1;
+}
+
+size_t sideband_unread(const Sideband *sideband)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sideband->targets.count; i++)
+		count += sideband->targets.items[i].wanted == WANTED_AGAIN;
+	return count;
+}
+
+uint64_t sideband_settled_ns(const Sideband *sideband)
+{
+	return sideband->doubt_ns ? sideband->doubt_ns : sideband->order.known_ns;
+}
+
+uint64_t sideband_late(const Sideband *sideband)
+{
+	return sideband->order.late;
+}

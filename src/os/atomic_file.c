@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "atomic_file.h"
+#include "util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ATTEMPTS 100
+
+/* Where path leads to. */
+static int find_place(const char *path, const Invoker *invoker, char **ret_place)
+{
+	struct stat st, link;
+
+	if (stat(path, &st) < 0) {
+		if (errno != ENOENT || *path == '\0')
+			return -errno;
+		*ret_place = xstrdup(path);
+		return 0;
+	}
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+	if (invoker && invoker->change && st.st_uid != invoker->uid &&
+	    (lstat(path, &link) < 0 || S_ISLNK(link.st_mode)))
+		return -EPERM;
+	*ret_place = realpath(path, NULL);
+	return *ret_place ? 0 : -errno;
+}
+
+static int open_temp(NewFile *file)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		free(file->temp_path);
+		file->temp_path = xasprintf("%s.tmp-%d-%d", file->path, (int)getpid(), i);
+		file->fd = open(file->temp_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (file->fd >= 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return -errno;
+}
+
+int new_file_open(const char *path, const Invoker *invoker, NewFile *ret_file)
+{
+	NewFile file = {.fd = -1};
+	int error = find_place(path, invoker, &file.path);
+
+	if (!error)
+		error = open_temp(&file);
+	if (error) {
+		free(file.temp_path);
+		free(file.path);
+		return error;
+	}
+	if (invoker && invoker->change && fchown(file.fd, invoker->uid, invoker->gid))
+		log_warn("%s stays root's: %s", path, strerror(errno));
+	*ret_file = file;
+	return 0;
+}
+
+int new_file_place(NewFile *file)
+{
+	if (rename(file->temp_path, file->path))
+		return -errno;
+	free(file->temp_path);
+	file->temp_path = NULL;
+	return 0;
+}
+
+void new_file_discard(NewFile *file)
+{
+	closep(&file->fd);
+	if (file->temp_path)
+		unlink(file->temp_path);
+	free(file->temp_path);
+	free(file->path);
+	*file = (NewFile){.fd = -1};
+}

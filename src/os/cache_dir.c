@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cache_dir.h"
+#include "as_invoker.h"
+#include "safe_open.h"
+#include "util.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct CacheFolder {
+	AsInvoker as;
+	char *path;
+	uint64_t size_max;
+};
+
+/* ---- the folder --------------------------------------------------------------------- */
+
+/*
+ * Creates the folders below the base, but not the base: containers and service managers set HOME to
+ * a directory that does not exist for programs that must leave nothing behind.
+ */
+static bool make_folder(char *path, size_t base_length)
+{
+	struct stat st;
+
+	path[base_length] = '\0';
+	if (base_length && (stat(path, &st) || !S_ISDIR(st.st_mode)))
+		return false;
+	path[base_length] = '/';
+	for (char *p = path + base_length + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		mkdir(path, 0700);
+		*p = '/';
+	}
+	return !mkdir(path, 0700) || errno == EEXIST;
+}
+
+/* The XDG specification lets programs create $XDG_CACHE_HOME itself, but not its parents. */
+static char *folder_path(const Invoker *invoker, const char *name, size_t *ret_base_length)
+{
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = invoker->change ? invoker->home : getenv("HOME");
+
+	if (!invoker->change && cache && *cache == '/') {
+		size_t length = strlen(cache);
+
+		while (length > 1 && cache[length - 1] == '/')
+			length--;
+		*ret_base_length = (const char *)memrchr(cache, '/', length) - cache;
+		return xasprintf("%.*s/wallprof/%s", (int)length, cache, name);
+	}
+	if (!home || *home != '/')
+		return NULL;
+	*ret_base_length = strlen(home);
+	return xasprintf("%s/.cache/wallprof/%s", home, name);
+}
+
+static void free_folder(CacheFolder *folder)
+{
+	as_invoker_free(&folder->as);
+	free(folder->path);
+	free(folder);
+}
+
+CacheFolder *cache_folder_open(const Invoker *invoker, const char *name, uint64_t size_max)
+{
+	CacheFolder *folder = xcalloc(1, sizeof(*folder));
+	size_t base_length;
+	bool usable;
+
+	folder->size_max = size_max;
+	folder->path = folder_path(invoker, name, &base_length);
+	usable = folder->path && as_invoker_prepare(invoker, &folder->as) == 0 &&
+		 as_invoker_enter(&folder->as) == 0;
+	if (usable) {
+		usable = make_folder(folder->path, base_length);
+		if (as_invoker_leave(&folder->as))
+			usable = false;
+	}
+	if (usable)
+		return folder;
+	log_verbose("%s are not cached: no folder for it%s%s", name, folder->path ? " at " : "",
+		    folder->path ? folder->path : "");
+	free_folder(folder);
+	return NULL;
+}
+
+char *cache_folder_object_name(const uint8_t *build_id, size_t build_id_len, uint64_t device,
+			       uint64_t inode, const char *suffix)
+{
+	char hex[2 * UINT8_MAX + 1] = "";
+
+	for (size_t i = 0; i < MIN(build_id_len, (size_t)UINT8_MAX); i++)
+		sprintf(hex + 2 * i, "%02x", build_id[i]);
+	return xasprintf("%s-%016" PRIx64 ".%s", hex, hash_mix(device, inode), suffix);
+}
+
+/* ---- its files ------------------------------------------------------------------------ */
+
+int cache_folder_read(const CacheFolder *folder, const char *name, struct stat *ret_stat)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder->path, name);
+	int fd = as_invoker_enter(&folder->as);
+
+	if (fd < 0)
+		return fd;
+	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, ret_stat);
+	/* The last use decides what is kept; still as the user, whose link may lead anywhere. */
+	if (fd >= 0)
+		futimens(fd, NULL);
+	as_invoker_leave(&folder->as);
+	return fd;
+}
+
+static int replace_file(const char *path, const struct iovec *parts, size_t count)
+{
+	_cleanup_free_ char *temporary = xasprintf("%s.XXXXXX", path);
+	int fd = mkostemp(temporary, O_CLOEXEC);
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = write_all(fd, parts[i].iov_base, parts[i].iov_len);
+	if (close(fd) && r == 0)
+		r = -errno;
+	if (r == 0 && rename(temporary, path))
+		r = -errno;
+	if (r < 0)
+		unlink(temporary);
+	return r;
+}
+
+int cache_folder_replace(const CacheFolder *folder, const char *name, const struct iovec *parts,
+			 size_t count)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", folder->path, name);
+	int r = as_invoker_enter(&folder->as);
+
+	if (r < 0)
+		return r;
+	r = replace_file(path, parts, count);
+	as_invoker_leave(&folder->as);
+	return r;
+}
+
+/* ---- its bound -------------------------------------------------------------------------- */
+
+typedef struct CacheFile {
+	char *name;
+	uint64_t size, mtime_ns;
+} CacheFile;
+
+typedef VEC(CacheFile) CacheFiles;
+
+static int compare_ages(const void *a, const void *b)
+{
+	const CacheFile *x = a, *y = b;
+
+	return x->mtime_ns < y->mtime_ns ? -1 : x->mtime_ns > y->mtime_ns;
+}
+
+static uint64_t list_files(int folder, DIR *entries, CacheFiles *files)
+{
+	struct dirent *entry;
+	uint64_t total = 0;
+	struct stat st;
+
+	while ((entry = readdir(entries))) {
+		if (fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		*vec_push(files) = (CacheFile){
+			.name = xstrdup(entry->d_name),
+			.size = st.st_size,
+			.mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec,
+		};
+		total += st.st_size;
+	}
+	return total;
+}
+
+/* Down to three quarters, or it would be done again at every end. */
+static void prune(const char *path, uint64_t size_max)
+{
+	DIR *entries = opendir(path);
+	CacheFiles files = {};
+	uint64_t total;
+
+	if (!entries)
+		return;
+	total = list_files(dirfd(entries), entries, &files);
+	if (total > size_max) {
+		qsort(files.items, files.count, sizeof(*files.items), compare_ages);
+		for (size_t i = 0; i < files.count && total > size_max / 4 * 3; i++)
+			if (!unlinkat(dirfd(entries), files.items[i].name, 0))
+				total -= files.items[i].size;
+	}
+	for (size_t i = 0; i < files.count; i++)
+		free(files.items[i].name);
+	vec_free(&files);
+	closedir(entries);
+}
+
+void cache_folder_close(CacheFolder *folder)
+{
+	if (!folder)
+		return;
+	if (!as_invoker_enter(&folder->as)) {
+		prune(folder->path, folder->size_max);
+		as_invoker_leave(&folder->as);
+	}
+	free_folder(folder);
+}

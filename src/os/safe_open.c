@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "safe_open.h"
+#include "util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Without /proc the path is opened a second time; it must still name the same file. */
+static int open_again(int folder, const char *path, uint64_t resolve, const struct stat *wanted)
+{
+	struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC, .resolve = resolve};
+	_cleanup_close_ int fd = syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	struct stat st;
+	int found;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (st.st_dev != wanted->st_dev || st.st_ino != wanted->st_ino)
+		return -EAGAIN;
+	found = fd;
+	fd = -1;
+	return found;
+}
+
+/*
+ * First only a place in the file system, whose kind can be asked; then that very file, whatever
+ * the path names by then.
+ */
+static int open_at(int folder, const char *path, uint64_t resolve, struct stat *ret_stat)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
+	_cleanup_close_ int place = syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	char again[64];
+	int fd;
+
+	if (place < 0 || fstat(place, ret_stat))
+		return -errno;
+	if (!S_ISREG(ret_stat->st_mode))
+		return -EINVAL;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	/* Not to wait, 45 s long, for one who has a lease on it: see fcntl(2). */
+	fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? open_again(folder, path, resolve, ret_stat) : -errno;
+}
+
+int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat)
+{
+	return open_at(AT_FDCWD, path, resolve, ret_stat);
+}
+
+int open_regular_in(int root_fd, const char *path, struct stat *ret_stat)
+{
+	return root_fd < 0
+		       ? open_regular(path, 0, ret_stat)
+		       : open_at(root_fd, path, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS, ret_stat);
+}

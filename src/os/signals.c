@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "signals.h"
+#include "util.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define SECOND_SIGNAL SIGUSR1
+/* timeout(1) sends its signals within milliseconds; a person needs longer to press Ctrl-C again. */
+#define REQUEST_NS (NSEC_PER_SEC / 2)
+
+/* Signals know no user pointer, so this is global by nature. */
+static struct {
+	sigset_t given_mask;
+	struct sigaction given_child, given_pipe, given_file_limit;
+	volatile sig_atomic_t count;	/* requests so far */
+	volatile uint64_t requested_ns; /* the time of the last request; 0 if there was none */
+	uint64_t looked_ns;		/* the last time at which no signal was pending */
+	char *volatile unfinished; /* a copy: a signal may come after the caller freed its own */
+	pid_t pid;		   /* the process that removes it: children inherit this */
+	char message[8192];
+} state;
+
+/* Who called wallprof with nohup(1) wants it to outlive the terminal. */
+static bool hangup_counts(void)
+{
+	struct sigaction action;
+
+	return !sigaction(SIGHUP, NULL, &action) && action.sa_handler != SIG_IGN;
+}
+
+static sigset_t our_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	if (hangup_counts())
+		sigaddset(&signals, SIGHUP);
+	return signals;
+}
+
+/* Whether a signal that came at this time, or later, belongs to the last request. */
+static bool is_of_last_request(uint64_t ns)
+{
+	return state.requested_ns && ns - MIN(state.requested_ns, ns) < REQUEST_NS;
+}
+
+/* Async-signal-safe, as clock_gettime(2) is. */
+static void count_request(void)
+{
+	state.requested_ns = now_ns();
+	state.count++;
+}
+
+void interrupt_ignore_file_limit(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGXFSZ, &ignore, &state.given_file_limit);
+}
+
+void interrupt_begin(void)
+{
+	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
+	sigset_t signals = our_signals();
+
+	sigaddset(&signals, SECOND_SIGNAL);
+	sigprocmask(SIG_BLOCK, &signals, &state.given_mask);
+	/* Ignored, it would reap the command before its status is read. */
+	sigaction(SIGCHLD, &standard, &state.given_child);
+	sigaction(SIGPIPE, &ignore, &state.given_pipe);
+}
+
+void interrupt_restore(void)
+{
+	sigaction(SIGCHLD, &state.given_child, NULL);
+	sigaction(SIGPIPE, &state.given_pipe, NULL);
+	sigaction(SIGXFSZ, &state.given_file_limit, NULL);
+	sigprocmask(SIG_SETMASK, &state.given_mask, NULL);
+}
+
+int interrupt_open(void)
+{
+	sigset_t signals = our_signals();
+	int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int interrupt_open_second(void)
+{
+	sigset_t signals;
+	int fd;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SECOND_SIGNAL);
+	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+bool interrupt_take(int fd, bool *ret_from_terminal)
+{
+	struct signalfd_siginfo info;
+
+	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
+		if (is_of_last_request(state.looked_ns))
+			continue;
+		count_request();
+		if (ret_from_terminal)
+			*ret_from_terminal = info.ssi_code == SI_KERNEL;
+		return true;
+	}
+	state.looked_ns = now_ns();
+	return false;
+}
+
+bool interrupt_take_second(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == sizeof(info);
+}
+
+static bool is_pending(void)
+{
+	sigset_t signals = our_signals(), pending;
+
+	return !sigpending(&pending) && !sigandset(&pending, &pending, &signals) &&
+	       !sigisemptyset(&pending);
+}
+
+void interrupt_look(void)
+{
+	uint64_t now = now_ns();
+
+	if (!is_pending())
+		state.looked_ns = now;
+}
+
+#define STILL_WRITING                                                                              \
+	"wallprof: the profile is still being written; a second interrupt gives it up\n"
+
+static void say(const char *text)
+{
+	/* Nothing can be done about an error here. */
+	if (write(STDERR_FILENO, text, strlen(text)) < 0)
+		return;
+}
+
+/* Only async-signal-safe calls: clock_gettime, write, unlink, _exit. */
+static void on_signal(int number)
+{
+	int saved = errno;
+
+	if (is_of_last_request(now_ns()))
+		return;
+	count_request();
+	if (state.count < 2) {
+		say(STILL_WRITING);
+		errno = saved;
+		return;
+	}
+	if (state.unfinished)
+		unlink(state.unfinished);
+	say(state.message);
+	_exit(128 + number);
+}
+
+static void on_late_signal(int number)
+{
+	(void)number;
+	if (!is_of_last_request(now_ns()))
+		count_request();
+}
+
+static void install(void (*handler)(int), int flags)
+{
+	sigset_t signals = our_signals();
+	/* One handler at a time: they change the same state. */
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags, .sa_mask = signals};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (hangup_counts())
+		sigaction(SIGHUP, &action, NULL);
+	sigprocmask(SIG_UNBLOCK, &signals, NULL);
+}
+
+/* A pending signal may belong to the last request, and then it must not count as a new one. */
+static void drop_repeats(void)
+{
+	sigset_t signals = our_signals();
+	struct timespec none = {};
+	bool dropped = false;
+
+	if (!is_of_last_request(state.looked_ns))
+		return;
+	while (sigtimedwait(&signals, NULL, &none) > 0)
+		dropped = true;
+	/* It may have been a new request after all; then the user expects an answer. */
+	if (dropped && !is_of_last_request(now_ns()))
+		say(STILL_WRITING);
+}
+
+void interrupt_guard(const char *capture_path)
+{
+	if (capture_path) {
+		_cleanup_free_ char *path = shell_word(capture_path);
+
+		mask_controls(path);
+		snprintf(
+			state.message, sizeof(state.message),
+			"wallprof: error: writing the profile failed: interrupted; wallprof export "
+			"%s\n",
+			path);
+	} else {
+		state.count = 1;
+	}
+	drop_repeats();
+	install(on_signal, SA_RESTART);
+}
+
+/* xmalloc() exits when memory runs out, wherever that is. */
+static void remove_unfinished(void)
+{
+	if (state.unfinished && state.pid == getpid())
+		unlink(state.unfinished);
+}
+
+void interrupt_unfinished(const char *temp_path)
+{
+	char *before = state.unfinished;
+
+	if (!state.pid && !atexit(remove_unfinished))
+		state.pid = getpid();
+	state.unfinished = temp_path ? xstrdup(temp_path) : NULL;
+	free(before);
+}
+
+void interrupt_release(void)
+{
+	interrupt_unfinished(NULL);
+	install(on_late_signal, /* no SA_RESTART: waits shall end */ 0);
+}

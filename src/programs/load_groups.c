@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "load_groups.h"
+#include "bpf_options.h"
+#include "fentry_probe.h"
+#include "load_fallback.h"
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static uint16_t read_max_stack(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	unsigned int frames = 127;
+
+	if (file) {
+		if (fscanf(file, "%u", &frames) != 1)
+			frames = 127;
+		fclose(file);
+	}
+	return MIN(frames, MAX_FRAMES);
+}
+
+/* As many processes as there may be, up to a number whose hash table takes no time to make. */
+#define PROCESSES_MAX (1u << 18)
+
+static uint32_t process_limit(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+	unsigned int pid_max = PROCESSES_MAX;
+
+	if (file) {
+		if (fscanf(file, "%u", &pid_max) != 1 || pid_max == 0)
+			pid_max = PROCESSES_MAX;
+		fclose(file);
+	}
+	return MIN(pid_max, PROCESSES_MAX);
+}
+
+/*
+ * A kernel's list by least use gives each CPU LRU_BATCH of a map's places at a time, and takes
+ * living ones for that when there are no others (kernel/bpf/bpf_lru_list.h).
+ */
+#define LRU_BATCH 128
+
+static void size_lru_map(struct bpf_map *map, size_t cpu_count)
+{
+	bpf_map__set_max_entries(map, MAX(bpf_map__max_entries(map), 2 * LRU_BATCH * cpu_count));
+}
+
+static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options, size_t cpu_count)
+{
+	bpf_map__set_max_entries(skeleton->maps.accounts, cpu_count);
+	bpf_map__set_max_entries(skeleton->maps.scratch, cpu_count * SCRATCH_SLOTS);
+	bpf_map__set_max_entries(skeleton->maps.processes, process_limit());
+	size_lru_map(skeleton->maps.open_bios, cpu_count);
+	size_lru_map(skeleton->maps.ring_works, cpu_count);
+	size_lru_map(skeleton->maps.ring_watches, cpu_count);
+	if (options->user_stacks == USER_STACKS_TABLES)
+		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
+	else
+		bpf_map__set_max_entries(skeleton->maps.agains, 1);
+	if (options->kernel_stacks == KERNEL_STACKS_NONE)
+		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
+}
+
+static void set_settings(struct wallprof *skeleton, const ProgramsOptions *options,
+			 const KernelFacts *kernel)
+{
+	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
+	skeleton->rodata->setting_waker_threshold_ns = options->waker_threshold_ns;
+	skeleton->rodata->setting_user_stacks = options->user_stacks;
+	skeleton->rodata->setting_max_stack = read_max_stack();
+	skeleton->rodata->setting_context_known = kernel->offsets_known;
+	skeleton->rodata->setting_preempt_count_offset = kernel->offsets.preempt_count;
+	skeleton->rodata->setting_hardirq_mask = kernel->offsets.hardirq_mask;
+	skeleton->rodata->setting_stack_offset = kernel->offsets.irq_stack;
+	skeleton->rodata->setting_stack_in_use_offset = kernel->offsets.irq_stack_in_use;
+	skeleton->rodata->setting_stack_known = kernel->offsets.irq_stack_known;
+	for (size_t i = 0; i < SOFTIRQ_CALLERS; i++) {
+		skeleton->rodata->setting_softirq_callers[i].start =
+			kernel->softirq_callers[i].start;
+		skeleton->rodata->setting_softirq_callers[i].size = kernel->softirq_callers[i].size;
+	}
+	skeleton->rodata->setting_taken_time = kernel->takes_time;
+	skeleton->rodata->setting_type_ids = kernel->type_ids;
+	skeleton->rodata->setting_whole_system = options->scope.whole_system;
+	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;
+	skeleton->rodata->setting_threads = options->scope.threads;
+	skeleton->rodata->setting_cgroup = options->scope.cgroup.id;
+	skeleton->rodata->setting_cgroup_hierarchy = options->scope.cgroup.hierarchy;
+}
+
+/* wallprof__open_opts() of the other object. */
+static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options)
+{
+	struct wallprof *skeleton = xcalloc(1, sizeof(*skeleton));
+	int error = wallprof__create_skeleton(skeleton);
+
+	if (!error) {
+		skeleton->skeleton->data = halves_calls_elf(&skeleton->skeleton->data_sz);
+		error = bpf_object__open_skeleton(skeleton->skeleton, options);
+	}
+	if (!error)
+		return skeleton;
+	wallprof__destroy(skeleton);
+	errno = -error;
+	return NULL;
+}
+
+struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
+				   KernelFacts *kernel)
+{
+	BPF_OPTIONS(bpf_object_open_opts, open_options);
+	struct wallprof *skeleton;
+	int error;
+
+	open_options.btf_custom_path = kernel->needed_path;
+	skeleton = kernel->type_ids.file ? wallprof__open_opts(&open_options)
+					 : open_by_calls(&open_options);
+	if (!skeleton)
+		return NULL;
+	error = kernel_facts_need(kernel, bpf_object__btf(skeleton->obj));
+	if (error) {
+		wallprof__destroy(skeleton);
+		errno = -error;
+		return NULL;
+	}
+	size_maps(skeleton, options, cpu_count);
+	set_settings(skeleton, options, kernel);
+	return skeleton;
+}
+
+static enum half half_of(const struct bpf_program *program)
+{
+	static const char *const first[] = {"on_switch", "on_waking", "on_ring_work"};
+
+	for (size_t i = 0; i < ARRAY_LEN(first); i++)
+		if (!strcmp(bpf_program__name(program), first[i]))
+			return HALF_SWITCH;
+	return HALF_TICK;
+}
+
+static bool has_tracepoint(const KernelFacts *kernel, const char *type)
+{
+	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
+}
+
+/*
+ * A kernel may be built without io_uring, without the Internet protocols, without limits of
+ * cgroups, or without trampolines.
+ */
+static bool is_missing(const struct bpf_program *program, const KernelFacts *kernel)
+{
+	const char *name = bpf_program__name(program);
+
+	if (!strcmp(name, "on_ring_work"))
+		return !has_tracepoint(kernel, "btf_trace_io_uring_queue_async_work");
+	if (!strcmp(name, "on_ring_poll"))
+		return !has_tracepoint(kernel, "btf_trace_io_uring_poll_arm");
+	if (!strcmp(name, "on_contention"))
+		return !has_tracepoint(kernel, "btf_trace_contention_begin");
+	if (!strcmp(name, "on_socket_state"))
+		return !has_tracepoint(kernel, "btf_trace_inet_sock_set_state");
+	return !strcmp(name, "on_bio_limited") &&
+	       !trampolines_reach(kernel->types, "__blk_throtl_bio");
+}
+
+static bool is_needless(const struct bpf_program *program, const ProgramsOptions *options)
+{
+	return !options->scope.cgroup.id &&
+	       !strcmp(bpf_program__name(program), "on_cgroup_entered");
+}
+
+int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
+		KernelFacts *kernel, struct wallprof *ret_halves[static HALVES])
+{
+	struct bpf_program *program;
+
+	for (size_t i = 0; i < HALVES; i++)
+		ret_halves[i] = NULL;
+	for (size_t i = 0; i < HALVES; i++) {
+		ret_halves[i] = halves_open_whole(options, cpu_count, kernel);
+		if (!ret_halves[i])
+			return -errno;
+		bpf_object__for_each_program(program, ret_halves[i]->obj) bpf_program__set_autoload(
+			program,
+			half_of(program) == i && !is_missing(program, kernel) &&
+				!is_needless(program, options) &&
+				!fault_hooks_leave_out(faults, bpf_program__name(program)));
+		ret_halves[i]->rodata->setting_fault_source = faults->source;
+		ret_halves[i]->rodata->setting_fault_threshold_ns = faults->threshold_ns;
+		if (faults->source == FAULT_SOURCE_OFF)
+			bpf_map__set_max_entries(ret_halves[i]->maps.open_faults, 1);
+	}
+	return 0;
+}
+
+/* ---- maps --------------------------------------------------------------------------------- */
+
+/* What libbpf does of itself for maps of variables: their values, and constants are frozen. */
+static int fill_variables(struct bpf_map *map, int fd)
+{
+	const void *value = bpf_map__initial_value(map, &(size_t){0});
+	uint32_t key = 0;
+
+	if (!value)
+		return 0;
+	if (bpf_map_update_elem(fd, &key, value, BPF_ANY))
+		return -errno;
+	if (bpf_map__map_flags(map) & BPF_F_RDONLY_PROG && bpf_map_freeze(fd))
+		return -errno;
+	return 0;
+}
+
+/* types: the object's BTF, for whoever looks into a map from outside (bpftool). */
+static int make_map(struct bpf_map *map, int types)
+{
+	BPF_OPTIONS(bpf_map_create_opts, options);
+	_cleanup_close_ int fd = -1;
+	int error;
+
+	if (bpf_map__fd(map) >= 0)
+		return 0;
+	options.map_flags = bpf_map__map_flags(map);
+	options.btf_fd = types;
+	options.btf_key_type_id = bpf_map__btf_key_type_id(map);
+	options.btf_value_type_id = bpf_map__btf_value_type_id(map);
+	fd = bpf_map_create(bpf_map__type(map), bpf_map__name(map), bpf_map__key_size(map),
+			    bpf_map__value_size(map), bpf_map__max_entries(map), &options);
+	if (fd < 0)
+		return -errno;
+	error = fill_variables(map, fd);
+	return error ? error : bpf_map__reuse_fd(map, fd);
+}
+
+/* Both objects have the same maps in the same order. */
+static int make_maps(struct wallprof *const halves[static HALVES])
+{
+	uint32_t size;
+	const void *types = btf__raw_data(bpf_object__btf(halves[HALF_SWITCH]->obj), &size);
+	_cleanup_close_ int types_fd = types ? bpf_btf_load(types, size, NULL) : -1;
+	struct bpf_map *map, *other = NULL;
+
+	if (types_fd < 0)
+		return -errno;
+	bpf_object__for_each_map(map, halves[HALF_SWITCH]->obj)
+	{
+		int error = make_map(map, types_fd);
+
+		if (error)
+			log_verbose("map %s: %s", bpf_map__name(map), strerror(-error));
+		other = bpf_object__next_map(halves[HALF_TICK]->obj, other);
+		if (!error && !other)
+			error = -EINVAL;
+		if (!error)
+			error = bpf_map__reuse_fd(other, bpf_map__fd(map));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/*
+ * libbpf maps the variables of a map that it was given into the skeleton in some versions only:
+ * in those from 1.3.4, 1.4.7 and 1.5 on it no longer does.
+ */
+static int map_variables(struct wallprof *skeleton)
+{
+	size_t page = sysconf(_SC_PAGESIZE), size = bpf_map__value_size(skeleton->maps.bss);
+	void *memory = mmap(skeleton->bss, (size + page - 1) / page * page, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_FIXED, bpf_map__fd(skeleton->maps.bss), 0);
+
+	return memory == MAP_FAILED ? -errno : 0;
+}
+
+static void *load_second(void *argument)
+{
+	struct wallprof *skeleton = argument;
+
+	return (void *)(intptr_t)wallprof__load(skeleton);
+}
+
+int halves_load(struct wallprof *const halves[static HALVES], bool at_once)
+{
+	void *result = NULL;
+	pthread_t thread;
+	int error = make_maps(halves);
+	bool threaded;
+
+	if (error)
+		return error;
+	threaded = at_once && !pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
+	error = wallprof__load(halves[HALF_SWITCH]);
+	if (threaded)
+		pthread_join(thread, &result);
+	else
+		result = load_second(halves[HALF_TICK]);
+	if (!error)
+		error = (int)(intptr_t)result;
+	return error ? error : map_variables(halves[HALF_SWITCH]);
+}
+
+void halves_close(struct wallprof *halves[static HALVES])
+{
+	for (size_t i = 0; i < HALVES; i++) {
+		wallprof__destroy(halves[i]);
+		halves[i] = NULL;
+	}
+}

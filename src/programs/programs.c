@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "programs.h"
+#include "fentry_probe.h"
+#include "programs_private.h"
+#include "ring_buffers.h"
+#include "util.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int programs_print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level == LIBBPF_DEBUG || log_level < LOG_VERBOSE)
+		return 0;
+	return vfprintf(stderr, format, args);
+}
+
+static void explain_load_failure(int error)
+{
+	const char *reason, *remedy = "";
+
+	/* libbpf could not read the kernel's types, although they were read before. */
+	if (error == -ESRCH)
+		error = -ENOMEM;
+	reason = error_text(error);
+	if (error == -EPERM || error == -EACCES)
+		remedy = "; run as root, or see `wallprof doctor`";
+	else if (error == -ENOMEM)
+		remedy = "; take less memory (--ring-size, --unwind-memory)";
+	else if (!strchr(reason, ';'))
+		remedy = "; `wallprof doctor` says which (-v: why)";
+	log_error("loading the BPF programs failed: %s%s", reason, remedy);
+}
+
+static int map_accounts(Programs *programs)
+{
+	size_t size = programs->cpu_count * sizeof(struct cpu_account);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			    bpf_map__fd(programs->halves[HALF_SWITCH]->maps.accounts), 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	programs->accounts = memory;
+	return 0;
+}
+
+/* What runs whenever something happens; ticks and iterators are begun when they are needed. */
+static bool is_follower(const struct bpf_program *program)
+{
+	static const char *const sections[] = {"tp_btf/", "fentry/", "fexit/"};
+	const char *section = bpf_program__section_name(program);
+
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		if (!strncmp(section, sections[i], strlen(sections[i])))
+			return bpf_program__fd(program) >= 0;
+	return false;
+}
+
+static int attach_follower(Programs *programs, struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+	const char *name = bpf_program__name(program);
+	struct bpf_link *link = bpf_program__attach(program);
+	int error = -errno;
+	const Hook *hook;
+
+	if (link) {
+		*vec_push(&programs->followers) = link;
+		return 0;
+	}
+	hook = programs_hook_of(name);
+	if (hook && hook->need == HOOK_DISPENSABLE) {
+		log_warn("not recorded: %s (attaching %s failed: %s)", hook->purpose, section,
+			 strerror(-error));
+		return 0;
+	}
+	log_error("attaching %s failed: %s", section, error_text(error));
+	return error;
+}
+
+static int attach_followers_of(Programs *programs, struct wallprof *half)
+{
+	struct bpf_program *program;
+	int error = 0;
+
+	bpf_object__for_each_program(program, half->obj)
+	{
+		if (is_follower(program) && !error)
+			error = attach_follower(programs, program);
+	}
+	return error;
+}
+
+static int attach_followers(Programs *programs)
+{
+	uint64_t begin = now_ns();
+	int error = 0;
+
+	for (size_t i = 0; i < HALVES && !error; i++)
+		error = attach_followers_of(programs, programs->halves[i]);
+	if (error)
+		return error;
+	error = fault_hooks_attach(&programs->faults, programs->halves[HALF_TICK]->obj,
+				   programs->cpu_count, &programs->followers);
+	if (error)
+		log_error("attaching to the events of page faults failed: %s", error_text(error));
+	programs->times.attach_ns += now_ns() - begin;
+	return error;
+}
+
+/* The tables' maps are made before the programs, which find their first chunk in place. */
+static int use_unwind_memory(Programs *programs, uint64_t size)
+{
+	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
+	int error = unwind_memory_new(size, &programs->unwind_memory);
+
+	if (!error)
+		error = bpf_map__reuse_fd(skeleton->maps.chunks,
+					  unwind_memory_chunks_fd(programs->unwind_memory));
+	if (!error)
+		error = bpf_map__reuse_fd(skeleton->maps.rules,
+					  unwind_memory_rules_fd(programs->unwind_memory));
+	return error;
+}
+
+static int use_rings(Programs *programs)
+{
+	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
+	struct bpf_map *const maps[RINGS] = {
+		[RING_SCHED] = skeleton->maps.sched_ring,
+		[RING_BULK] = skeleton->maps.bulk_ring,
+		[RING_COPY] = skeleton->maps.copy_ring,
+	};
+
+	return rings_become(programs->rings, maps);
+}
+
+static int load(Programs *programs, const ProgramsOptions *options)
+{
+	int error = use_unwind_memory(programs, options->unwind_memory);
+
+	if (!error)
+		error = use_rings(programs);
+	if (!error)
+		error = halves_load(programs->halves, !options->one_cpu);
+	if (!error)
+		error = unwind_memory_ready(programs->unwind_memory);
+	if (!error)
+		unwind_memory_set_epoch(
+			programs->unwind_memory,
+			(uint64_t *)&programs->halves[HALF_SWITCH]->bss->unwind_epoch);
+	return error;
+}
+
+/* Begins to make the rings, and opens the programs meanwhile. */
+static int open_programs(Programs *programs, const ProgramsOptions *options)
+{
+	bool copies = options->user_stacks == USER_STACKS_TABLES;
+	uint32_t sizes[RINGS] = {
+		[RING_SCHED] = options->ring_size,
+		[RING_BULK] = options->ring_size,
+		[RING_COPY] = copies ? options->ring_size : (uint32_t)sysconf(_SC_PAGESIZE),
+	};
+	int error;
+
+	if (programs->faults.source == FAULT_SOURCE_FENTRY && !options->best_fault_source &&
+	    !trampolines_are_run()) {
+		log_error("--fault-source fentry: this kernel does not run such programs "
+			  "(sysctl kernel.ftrace_enabled=1)");
+		return -EOPNOTSUPP;
+	}
+	programs->rings = rings_new(sizes, !options->one_cpu);
+	error = kernel_facts_read(&programs->kernel);
+	if (!error && options->best_fault_source)
+		programs->faults.source = fault_hooks_best(programs->kernel.types);
+	if (!error)
+		error = halves_open(options, &programs->faults, programs->cpu_count,
+				    &programs->kernel, programs->halves);
+	if (error)
+		log_error("opening the BPF programs failed: %s", error_text(error));
+	return error;
+}
+
+static int start(Programs *programs, const ProgramsOptions *options)
+{
+	uint64_t begin = now_ns();
+	int error;
+
+	programs->cpu_count = libbpf_num_possible_cpus();
+	programs->faults = options->faults;
+	programs->one_cpu = options->one_cpu;
+	programs->snapshot_piece =
+		MIN(MAX(options->ring_size / (2 * sizeof(struct rec_stack_copy)), 1),
+		    (uint64_t)SNAPSHOT_PIECE_MAX);
+	error = open_programs(programs, options);
+	if (error)
+		return error;
+	if (options->cost)
+		programs->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (options->cost && programs->stats_fd < 0)
+		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
+			 strerror(errno));
+	error = load(programs, options);
+	kernel_facts_close(&programs->kernel);
+	if (error) {
+		explain_load_failure(error);
+		return error;
+	}
+	programs->times.load_ns = now_ns() - begin;
+	error = map_accounts(programs);
+	if (error) {
+		log_error("mapping the BPF programs' accounts failed: %s", error_text(error));
+		return error;
+	}
+	programs->halves[HALF_SWITCH]->bss->tables_pending = true; /* see programs_tables_ready() */
+	/* Before anybody can be taken for a stranger. */
+	error = programs_learn_who_we_are(programs);
+	if (error) {
+		log_error("running a BPF iterator over wallprof's own threads failed: %s",
+			  error_text(error));
+		return error;
+	}
+	return attach_followers(programs);
+}
+
+int programs_start(const ProgramsOptions *options, Programs **ret_programs)
+{
+	Programs *programs = xcalloc(1, sizeof(*programs));
+	int error;
+
+	programs->stats_fd = programs->kernel.needed_fd = -1;
+	libbpf_set_print(programs_print_libbpf);
+	error = start(programs, options);
+	if (error) {
+		programs_free(programs);
+		return error;
+	}
+	*ret_programs = programs;
+	return 0;
+}
+
+FaultOptions programs_faults(const Programs *programs)
+{
+	return programs->faults;
+}
+
+struct fault_counts programs_fault_counts(const Programs *programs)
+{
+	return programs->halves[HALF_SWITCH]->bss->fault_counts;
+}
+
+/* Given to the driver, and not seen to complete since. */
+static uint64_t count_under_way(const struct bpf_map *requests)
+{
+	struct rec_request request;
+	uint64_t key, *before = NULL, count = 0;
+
+	while (!bpf_map__get_next_key(requests, before, &key, sizeof(key))) {
+		if (!bpf_map__lookup_elem(requests, &key, sizeof(key), &request, sizeof(request),
+					  0) &&
+		    request.issues)
+			count++;
+		before = &key;
+	}
+	return count;
+}
+
+struct request_counts programs_request_counts(const Programs *programs)
+{
+	const struct wallprof *half = programs->halves[HALF_SWITCH];
+	struct request_counts counts = half->bss->request_counts;
+
+	counts.under_way = count_under_way(half->maps.open_requests);
+	return counts;
+}
+
+const char *programs_waking_context(const Programs *programs)
+{
+	const struct wallprof__rodata *settings = programs->halves[HALF_SWITCH]->rodata;
+
+	if (!settings->setting_context_known)
+		return "unknown";
+	return settings->setting_stack_known && settings->setting_softirq_callers[0].size > 0
+		       ? "full"
+		       : "vectors";
+}
+
+/* Appends the address ranges of one program's functions; returns the grown text. */
+static char *add_code(char *text, const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	uint32_t length = sizeof(info), count;
+	_cleanup_free_ uint64_t *starts = NULL;
+	_cleanup_free_ uint32_t *sizes = NULL;
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return text;
+	count = MIN(info.nr_jited_ksyms, info.nr_jited_func_lens);
+	starts = xcalloc(count + 1, sizeof(*starts));
+	sizes = xcalloc(count + 1, sizeof(*sizes));
+	info = (struct bpf_prog_info){
+		.nr_jited_ksyms = count,
+		.jited_ksyms = (uintptr_t)starts,
+		.nr_jited_func_lens = count,
+		.jited_func_lens = (uintptr_t)sizes,
+	};
+	length = sizeof(info);
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return text;
+	for (uint32_t i = 0; i < count; i++) {
+		char *longer;
+
+		if (!starts[i] || !sizes[i])
+			continue;
+		longer = xasprintf("%s%s%" PRIx64 "+%x", text, *text ? " " : "", starts[i],
+				   sizes[i]);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+char *programs_own_code(const Programs *programs)
+{
+	const struct bpf_program *program;
+	char *text = xstrdup("");
+
+	for (size_t i = 0; i < HALVES; i++)
+		for (program = NULL;
+		     (program = bpf_object__next_program(programs->halves[i]->obj,
+							 (struct bpf_program *)program));)
+			text = add_code(text, program);
+	return text;
+}
+
+char *programs_hooks(const Programs *programs)
+{
+	const char *faults = fault_hooks_text(&programs->faults);
+
+	return xasprintf("sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
+			 "sched_migrate_task (tp_btf), softirq_entry (tp_btf), sched_process_exec "
+			 "(tp_btf), task_rename "
+			 "(tp_btf), cpu-clock "
+			 "(perf_event), task (iter.s)%s%s",
+			 faults ? ", " : "", faults ? faults : "");
+}
+
+/* What a program that was left out would have sent. */
+static enum record_kind kind_of_program(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum record_kind kind;
+	} kinds[] = {
+		{"on_switch", REC_SWITCH},
+		{"on_waking", REC_WAKING},
+		{"on_wakeup_new", REC_TASK},
+		{"on_rename", REC_TASK},
+		{"on_exec", REC_EXEC},
+		{"on_tick", REC_SAMPLE},
+		{"on_fault_end", REC_FAULT},
+		{"on_fault_end_stack", REC_FAULT},
+		{"on_fault_accounted", REC_FAULT},
+		{"on_fault_accounted_stack", REC_FAULT},
+		{"on_bio_completed", REC_REQUEST},
+		{"on_request_completed", REC_REQUEST},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(name, kinds[i].name))
+			return kinds[i].kind;
+	return REC_NONE;
+}
+
+/* Programs of the other half have no descriptor, and nothing is known of them here. */
+static uint64_t misses_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	uint32_t length = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		return 0;
+	return info.recursion_misses;
+}
+
+static void add_misses(struct wallprof *half, LossMeter *losses, uint64_t since_ns)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, half->obj)
+	{
+		enum record_kind kind = kind_of_program(bpf_program__name(program));
+
+		if (kind)
+			loss_add(losses, kind, LOSS_RECURSION, misses_of(program), since_ns);
+	}
+}
+
+uint64_t programs_left_out(const Programs *programs, const char *name)
+{
+	uint64_t misses = 0;
+
+	for (size_t i = 0; i < HALVES; i++)
+		misses +=
+			misses_of(bpf_object__find_program_by_name(programs->halves[i]->obj, name));
+	return misses;
+}
+
+void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns)
+{
+	for (size_t i = 0; i < HALVES; i++)
+		add_misses(programs->halves[i], losses, since_ns);
+}
+
+int programs_start_ticks(Programs *programs, unsigned int frequency)
+{
+	SoftwareEvent event = programs_tick(frequency);
+	uint64_t begin = now_ns();
+	size_t cpus;
+	int error = ticks_start(programs->halves[HALF_TICK]->progs.on_tick, &event,
+				programs->accounts, programs->cpu_count, &programs->ticks, &cpus);
+
+	if (error)
+		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, cpus,
+			  error_text(error),
+			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
+	programs->times.attach_ns += now_ns() - begin;
+	return error;
+}
+
+void programs_review_ticks(Programs *programs)
+{
+	if (programs->ticks)
+		ticks_review(programs->ticks);
+}
+
+void programs_tick_everywhere(Programs *programs, uint64_t since_ns)
+{
+	if (programs->ticks)
+		ticks_everywhere(programs->ticks, since_ns);
+}
+
+TicksCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns)
+{
+	return programs->ticks ? ticks_counts(programs->ticks, since_ns) : (TicksCounts){};
+}
+
+ProgramsTimes programs_times(const Programs *programs)
+{
+	return programs->times;
+}
+
+int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
+		   void *user)
+{
+	return rings_drain(programs->rings, take, user);
+}
+
+int programs_wake_fd(const Programs *programs)
+{
+	return bpf_map__fd(programs->halves[HALF_SWITCH]->maps.sched_ring);
+}
+
+struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
+{
+	*ret_count = programs->cpu_count;
+	return programs->accounts;
+}
+
+UnwindMaps programs_unwind_maps(Programs *programs)
+{
+	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
+
+	return (UnwindMaps){
+		.memory = programs->unwind_memory,
+		.processes_fd = bpf_map__fd(skeleton->maps.processes),
+		.objects_fd = bpf_map__fd(skeleton->maps.objects),
+		.vdso = &skeleton->bss->vdso_object,
+		.troubles = &skeleton->bss->unwind_troubles,
+	};
+}
+
+uint64_t programs_command_end(const Programs *programs)
+{
+	const struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
+
+	if (__atomic_load_n(&state->command_threads, __ATOMIC_ACQUIRE))
+		return 0;
+	return __atomic_load_n(&state->command_end_ns, __ATOMIC_ACQUIRE);
+}
+
+void programs_stop(Programs *programs)
+{
+	if (programs->ticks) {
+		ticks_review(programs->ticks); /* who has come since the last one */
+		ticks_stop(programs->ticks);
+	}
+	bpf_links_destroy(&programs->followers);
+}
+
+/* Returns the nanoseconds that they ran. */
+static uint64_t print_cost(struct wallprof *half, FILE *out)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, half->obj)
+	{
+		struct bpf_prog_info info = {};
+		uint32_t length = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) ||
+		    !info.run_cnt)
+			continue;
+		sum += info.run_time_ns;
+		fprintf(out, "%-16s %12llu %10llu %10.3f\n", bpf_program__name(program),
+			info.run_cnt, info.run_time_ns / info.run_cnt, info.run_time_ns / 1e6);
+	}
+	return sum;
+}
+
+void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
+{
+	uint64_t sum = 0;
+
+	if (programs->stats_fd < 0)
+		return;
+	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
+	for (size_t i = 0; i < HALVES; i++)
+		sum += print_cost(programs->halves[i], out);
+	fprintf(out, "together %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
+		window_ns ? 100.0 * sum / window_ns : 0);
+}
+
+void programs_unload(Programs *programs)
+{
+	programs_stop(programs);
+	ticks_free(programs->ticks);
+	programs->ticks = NULL;
+	if (programs->accounts)
+		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
+	programs->accounts = NULL;
+	if (programs->one_cpu && programs->halves[HALF_SWITCH])
+		large_maps_hold(&programs->held, programs->halves[HALF_SWITCH]->obj);
+	if (programs->unwind_memory) /* it is counted there for the programs */
+		unwind_memory_set_epoch(programs->unwind_memory, NULL);
+	halves_close(programs->halves);
+	rings_free(programs->rings);
+	programs->rings = NULL;
+}
+
+void programs_free(Programs *programs)
+{
+	if (!programs)
+		return;
+	programs_unload(programs);
+	kernel_facts_close(&programs->kernel);
+	large_maps_wait(&programs->held);
+	unwind_memory_free(programs->unwind_memory, /* in_turn= */ programs->one_cpu);
+	large_maps_release(&programs->held);
+	if (programs->stats_fd >= 0)
+		close(programs->stats_fd);
+	free(programs);
+}

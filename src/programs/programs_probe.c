@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "fentry_probe.h"
+#include "programs.h"
+#include "programs_private.h"
+#include "util.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+static int print_nothing(enum libbpf_print_level level __attribute__((unused)),
+			 const char *format __attribute__((unused)),
+			 va_list args __attribute__((unused)))
+{
+	return 0;
+}
+
+static struct bpf_prog_info info_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {};
+	uint32_t length = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+		info = (struct bpf_prog_info){};
+	return info;
+}
+
+static int probe_attaching(struct bpf_program *program)
+{
+	SoftwareEvent event = programs_tick(100);
+	BpfLinks links = {};
+	struct bpf_link *link;
+	int error;
+
+	if (bpf_program__type(program) == BPF_PROG_TYPE_PERF_EVENT) {
+		error = software_event_attach(program, &event, 1, &links);
+		bpf_links_destroy(&links);
+		return error;
+	}
+	link = bpf_program__attach(program);
+	if (!link)
+		return -errno;
+	bpf_link__destroy(link);
+	return 0;
+}
+
+static bool is_trampoline(const struct bpf_program *program)
+{
+	const char *section = bpf_program__section_name(program);
+
+	return !strncmp(section, "fentry/", 7) || !strncmp(section, "fexit/", 6);
+}
+
+/* Loads one hook's program, or (NULL) all hooks'. Returns NULL with errno set if it cannot be. */
+static struct wallprof *load_hooks(const char *name, KernelFacts *kernel)
+{
+	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
+				   .user_stacks = USER_STACKS_TABLES};
+	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus(), kernel);
+	struct bpf_program *program;
+	int error;
+
+	if (!skeleton)
+		return NULL;
+	bpf_object__for_each_program(program, skeleton->obj)
+	{
+		bpf_program__set_autoload(program, name == NULL);
+	}
+	if (name)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(skeleton->obj, name),
+					  true);
+	error = wallprof__load(skeleton);
+	if (!error)
+		return skeleton;
+	wallprof__destroy(skeleton);
+	errno = -error;
+	return NULL;
+}
+
+/*
+ * How long the program took the kernel: from when its load began, which the kernel tells, until
+ * that of the next one (they are loaded one after the other), or all of it ended. In the clock that
+ * counts while the machine sleeps.
+ */
+static uint64_t load_time(const struct wallprof *skeleton, const struct bpf_program *program,
+			  uint64_t end_ns)
+{
+	uint64_t begin_ns = info_of(program).load_time, next_ns = end_ns;
+	struct bpf_program *other;
+
+	bpf_object__for_each_program(other, skeleton->obj)
+	{
+		uint64_t ns = bpf_program__fd(other) < 0 ? 0 : info_of(other).load_time;
+
+		if (ns > begin_ns && ns < next_ns)
+			next_ns = ns;
+	}
+	return next_ns - MIN(begin_ns, next_ns);
+}
+
+static void probe_loaded(Probe *probe, const struct wallprof *skeleton, uint64_t end_ns)
+{
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(skeleton->obj, probe->program);
+
+	probe->load_ns = load_time(skeleton, program, end_ns);
+	probe->verified_insns = info_of(program).verified_insns;
+	probe->error = probe_attaching(program);
+	if (!probe->error && is_trampoline(program) && !trampolines_are_run())
+		probe->error = -EOPNOTSUPP;
+}
+
+static uint64_t boottime_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+static void probe_one(Probe *probe, KernelFacts *kernel)
+{
+	struct wallprof *skeleton = load_hooks(probe->program, kernel);
+
+	if (!skeleton) {
+		probe->error = -errno;
+		return;
+	}
+	probe_loaded(probe, skeleton, boottime_ns());
+	wallprof__destroy(skeleton);
+}
+
+/* All at once, if the kernel takes them all; else one by one. */
+void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
+{
+	struct wallprof *all = NULL;
+	KernelFacts kernel;
+	const Hook *hook;
+	uint64_t end_ns;
+	int error;
+
+	libbpf_set_print(print_nothing);
+	error = kernel_facts_read(&kernel);
+	if (!error)
+		all = load_hooks(NULL, &kernel);
+	end_ns = boottime_ns();
+	if (log_level >= LOG_VERBOSE)
+		libbpf_set_print(programs_print_libbpf);
+	for (size_t i = 0; (hook = programs_hook(i)); i++) {
+		Probe probe = {.program = hook->program,
+			       .hook = hook->section,
+			       .purpose = hook->purpose,
+			       .optional = hook->need != HOOK_NEEDED,
+			       .error = error};
+
+		if (all)
+			probe_loaded(&probe, all, end_ns);
+		else if (!error)
+			probe_one(&probe, &kernel);
+		visit(user, &probe);
+	}
+	if (all)
+		wallprof__destroy(all);
+	kernel_facts_close(&kernel);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ring_buffers.h"
+#include "util.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+struct Rings {
+	pthread_t maker;
+	bool is_making;
+	uint32_t sizes[RINGS];
+	int fds[RINGS];
+	int error; /* why not all were made */
+	struct ring_buffer *buffer;
+	int (*take)(void *user, const struct record *record);
+	void *take_user;
+};
+
+static void *make(void *argument)
+{
+	static const char *const names[RINGS] = {
+		[RING_SCHED] = "sched_ring", [RING_BULK] = "bulk_ring", [RING_COPY] = "copy_ring"};
+	Rings *rings = argument;
+
+	for (size_t i = 0; i < RINGS && !rings->error; i++) {
+		rings->fds[i] =
+			bpf_map_create(BPF_MAP_TYPE_RINGBUF, names[i], 0, 0, rings->sizes[i], NULL);
+		if (rings->fds[i] < 0) {
+			rings->error = -errno;
+			log_verbose("%s of %u bytes: %s", names[i], rings->sizes[i],
+				    strerror(-rings->error));
+		}
+	}
+	return NULL;
+}
+
+Rings *rings_new(const uint32_t sizes[static RINGS], bool aside)
+{
+	Rings *rings = xcalloc(1, sizeof(*rings));
+
+	for (size_t i = 0; i < RINGS; i++) {
+		rings->sizes[i] = sizes[i];
+		rings->fds[i] = -1;
+	}
+	rings->is_making = aside && !pthread_create(&rings->maker, NULL, make, rings);
+	if (!rings->is_making)
+		make(rings);
+	return rings;
+}
+
+static void wait_until_made(Rings *rings)
+{
+	if (rings->is_making)
+		pthread_join(rings->maker, NULL);
+	rings->is_making = false;
+}
+
+static int take_record(void *context, void *data, size_t size)
+{
+	Rings *rings = context;
+	const struct record *record = data;
+
+	/* Our own programs wrote it; still, nothing may be read beyond what came. */
+	if (size < sizeof(*record) || record->len > size)
+		return 0;
+	return rings->take(rings->take_user, record);
+}
+
+/* libbpf's reader of all of them. */
+static int open_buffer(Rings *rings)
+{
+	rings->buffer = ring_buffer__new(rings->fds[0], take_record, rings, NULL);
+	if (!rings->buffer)
+		return -errno;
+	for (size_t i = 1; i < RINGS; i++) {
+		int error = ring_buffer__add(rings->buffer, rings->fds[i], take_record, rings);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+int rings_become(Rings *rings, struct bpf_map *const maps[static RINGS])
+{
+	wait_until_made(rings);
+	if (rings->error)
+		return rings->error;
+	for (size_t i = 0; i < RINGS; i++) {
+		int error = bpf_map__reuse_fd(maps[i], rings->fds[i]);
+
+		if (error)
+			return error;
+	}
+	return open_buffer(rings);
+}
+
+int rings_drain(Rings *rings, int (*take)(void *user, const struct record *record), void *user)
+{
+	int got;
+
+	rings->take = take;
+	rings->take_user = user;
+	got = ring_buffer__consume(rings->buffer);
+	return got < 0 ? got : 0;
+}
+
+void rings_free(Rings *rings)
+{
+	if (!rings)
+		return;
+	wait_until_made(rings);
+	ring_buffer__free(rings->buffer);
+	for (size_t i = 0; i < RINGS; i++)
+		if (rings->fds[i] >= 0)
+			close(rings->fds[i]);
+	free(rings);
+}

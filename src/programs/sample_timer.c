@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "sample_timer.h"
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define FIRST_PATIENCE_NS NSEC_PER_SEC
+#define LEAST_PERIODS	  3 /* a target that is never switched is seen by ticks alone */
+#define GAPS_MAX	  4096
+
+/* Of one CPU. */
+typedef struct Timer {
+	struct cpu_account *account;
+	struct bpf_link *link;
+	int fd; /* the link's */
+	bool rests;
+	uint64_t patience_ns; /* so long without a target, and it rests */
+	uint64_t begun_ns;
+	uint64_t seen_ns; /* if it rests: the account's target_ns then */
+} Timer;
+
+/* They did not come although a target had. */
+typedef struct Gap {
+	uint64_t from_ns, to_ns;
+} Gap;
+
+struct Ticks {
+	VEC(Timer) timers;
+	VEC(Gap) gaps;	     /* in order of their ends */
+	TicksCounts earlier; /* those that are not in it any more: */
+	uint64_t earlier_ns; /* the last one's end */
+};
+
+int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
+		struct cpu_account *accounts, size_t cpu_count, Ticks **ret_ticks, size_t *ret_cpus)
+{
+	Ticks *ticks = xcalloc(1, sizeof(*ticks));
+
+	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
+		Timer timer = {.account = &accounts[cpu],
+			       .patience_ns = MAX(FIRST_PATIENCE_NS, LEAST_PERIODS * event->period),
+			       .begun_ns = now_ns()};
+
+		timer.fd = software_event_attach_on(program, event, cpu, &timer.link);
+		if (timer.fd >= 0) {
+			*vec_push(&ticks->timers) = timer;
+		} else if (timer.fd != -ENODEV) { /* that is: not online */
+			*ret_cpus = ticks->timers.count;
+			ticks_free(ticks);
+			return timer.fd;
+		}
+	}
+	*ret_cpus = ticks->timers.count;
+	if (ticks->timers.count == 0) {
+		ticks_free(ticks);
+		return -ENODEV;
+	}
+	*ret_ticks = ticks;
+	return 0;
+}
+
+static void begin(Timer *timer)
+{
+	__atomic_store_n(&timer->account->ticks_rest, TICKS_COME, __ATOMIC_RELAXED);
+	ioctl(timer->fd, PERF_EVENT_IOC_ENABLE, 0);
+	timer->rests = false;
+	timer->begun_ns = now_ns();
+}
+
+static void rest_if_unused(Timer *timer, uint64_t now)
+{
+	uint64_t seen_ns = __atomic_load_n(&timer->account->target_ns, __ATOMIC_RELAXED);
+
+	if (now < MAX(seen_ns, timer->begun_ns) + timer->patience_ns)
+		return;
+	/* First, so that whoever comes meanwhile wakes us. */
+	__atomic_store_n(&timer->account->ticks_rest, TICKS_REST, __ATOMIC_SEQ_CST);
+	ioctl(timer->fd, PERF_EVENT_IOC_DISABLE, 0);
+	timer->rests = true;
+	timer->seen_ns = seen_ns;
+}
+
+/*
+ * Since when it runs: the first switch told. One that looked at ticks_rest just before it was set,
+ * and had not written target_ns yet when that was read, tells nothing and wakes nobody: then
+ * target_ns shows it, at the next review.
+ */
+static uint64_t came_ns(const Timer *timer)
+{
+	uint64_t seen_ns = __atomic_load_n(&timer->account->target_ns, __ATOMIC_ACQUIRE);
+	uint64_t told_ns = __atomic_load_n(&timer->account->ticks_rest, __ATOMIC_RELAXED);
+
+	if (seen_ns == timer->seen_ns)
+		return 0;
+	return told_ns == TICKS_REST ? seen_ns : told_ns;
+}
+
+static void forget_half(Ticks *ticks)
+{
+	size_t half = ticks->gaps.count / 2;
+
+	for (size_t i = 0; i < half; i++)
+		ticks->earlier.missed_ns +=
+			ticks->gaps.items[i].to_ns - ticks->gaps.items[i].from_ns;
+	ticks->earlier.begun += half;
+	ticks->earlier_ns = ticks->gaps.items[half - 1].to_ns;
+	ticks->gaps.count -= half;
+	memmove(ticks->gaps.items, ticks->gaps.items + half, ticks->gaps.count * sizeof(Gap));
+}
+
+static void add_gap(Ticks *ticks, uint64_t from_ns, uint64_t to_ns)
+{
+	if (ticks->gaps.count == GAPS_MAX)
+		forget_half(ticks);
+	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns};
+}
+
+/* Whoever comes back after so long will do so again, and the next time finds the timer running. */
+static void begin_if_wanted(Ticks *ticks, Timer *timer)
+{
+	uint64_t came = came_ns(timer), gone = MAX(timer->seen_ns, timer->begun_ns);
+
+	if (!came)
+		return;
+	if (came > gone)
+		timer->patience_ns = MAX(timer->patience_ns, 2 * (came - gone));
+	begin(timer);
+	add_gap(ticks, came, timer->begun_ns);
+}
+
+void ticks_review(Ticks *ticks)
+{
+	uint64_t now = now_ns();
+
+	for (size_t i = 0; i < ticks->timers.count; i++) {
+		if (ticks->timers.items[i].rests)
+			begin_if_wanted(ticks, &ticks->timers.items[i]);
+		else
+			rest_if_unused(&ticks->timers.items[i], now);
+	}
+}
+
+void ticks_everywhere(Ticks *ticks, uint64_t since_ns)
+{
+	bool rested = false;
+
+	for (size_t i = 0; i < ticks->timers.count; i++) {
+		rested |= ticks->timers.items[i].rests;
+		if (ticks->timers.items[i].rests)
+			begin(&ticks->timers.items[i]);
+		ticks->timers.items[i].begun_ns = now_ns();
+	}
+	if (rested)
+		add_gap(ticks, since_ns, now_ns());
+}
+
+TicksCounts ticks_counts(const Ticks *ticks, uint64_t since_ns)
+{
+	TicksCounts counts = ticks->earlier_ns > since_ns ? ticks->earlier : (TicksCounts){};
+
+	for (size_t i = 0; i < ticks->gaps.count; i++) {
+		Gap gap = ticks->gaps.items[i];
+
+		if (gap.to_ns <= since_ns)
+			continue;
+		counts.begun++;
+		counts.missed_ns += gap.to_ns - MAX(gap.from_ns, since_ns);
+	}
+	return counts;
+}
+
+void ticks_stop(Ticks *ticks)
+{
+	for (size_t i = 0; i < ticks->timers.count; i++)
+		bpf_link__destroy(ticks->timers.items[i].link);
+	vec_free(&ticks->timers);
+}
+
+void ticks_free(Ticks *ticks)
+{
+	if (!ticks)
+		return;
+	ticks_stop(ticks);
+	vec_free(&ticks->gaps);
+	free(ticks);
+}

@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * recorder.c - the order of things in a recording:
+ *
+ * checks, capture file, BPF programs (no targets yet), side-band, then (after a delay, in which the
+ * command runs already) the targets are marked and described by the task iterator, then the window
+ * begins. At its end the
+ * iterator describes them once more, the programs are detached, and what remains in
+ * the rings is drained; then the programs are unloaded, and the symbols are added.
+ */
+#include "recorder.h"
+#include "block_devices.h"
+#include "metadata.h"
+#include "privileges.h"
+#include "recorder_private.h"
+#include "remedy.h"
+#include "signals.h"
+#include "sources.h"
+#include "symbols.h"
+#include "util.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Rings are drained this often, so they must hold what happens meanwhile. */
+#define DRAIN_INTERVAL_MS 25
+/* How long it takes until a signal begins a recording. */
+#define SIGNAL_STEP_MS 5
+/* The side-band wakes us for every mapping; this bounds how often. */
+#define SIDEBAND_COALESCE_NS NSEC_PER_MSEC
+#define PROGRESS_INTERVAL_NS (NSEC_PER_SEC / 2)
+/* Ctrl-C on a terminal reaches the command too: how long it may take to clean up, recorded. */
+#define INTERRUPT_GRACE_NS NSEC_PER_SEC
+/* How long the final switch-out of an ended command may take to show. */
+#define COMMAND_END_WAIT_US 100
+#define COMMAND_END_TRIES   200
+
+/* ---- the window ---------------------------------------------------------------- */
+
+/* What is recorded ran before, unseen. */
+static bool is_attached(const Recording *recording)
+{
+	return !recording->launched || recording->options->delay_ns ||
+	       recording->options->whole_system;
+}
+
+static int write_window(Recording *recording, uint8_t flags, uint64_t ns)
+{
+	struct rec_window record = {
+		.h = {.len = sizeof(record),
+		      .kind = REC_WINDOW,
+		      .flags = flags | (is_attached(recording) ? WINDOW_ATTACHED : 0) |
+			       (recording->options->whole_system ? WINDOW_SYSTEM : 0),
+		      .ns = ns},
+	};
+
+	record.realtime_ns = ns + realtime_offset_ns();
+	return recording_write(recording, &record.h);
+}
+
+static void start_timer(Recording *recording)
+{
+	uint64_t end = recording->window_start_ns + recording->options->duration_ns;
+	struct itimerspec timer = {
+		.it_value = {.tv_sec = end / NSEC_PER_SEC, .tv_nsec = end % NSEC_PER_SEC},
+	};
+
+	if (recording->options->duration_ns)
+		timerfd_settime(recording->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+static int watch_enough(Recording *recording)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	event.data.fd = recording->enough_fd = interrupt_open_second();
+	if (recording->enough_fd < 0)
+		return recording->enough_fd;
+	while (interrupt_take_second(recording->enough_fd)) /* drop what came too early */
+		;
+	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->enough_fd, &event) ? -errno
+											   : 0;
+}
+
+/* The capture gets its name: from here on it is worth keeping. */
+static int name_capture(Recording *recording)
+{
+	int error = new_file_place(&recording->capture_file);
+
+	if (error) {
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
+		return error;
+	}
+	interrupt_unfinished(NULL);
+	recording->named_bytes = capture_writer_file_bytes(recording->writer);
+	recording->result->started = true;
+	return 0;
+}
+
+static int exec_failed(Recording *recording, int exec_error)
+{
+	log_error("cannot run %s: %s", recording->options->command[0], strerror(exec_error));
+	recording->result->command_status = exec_error == ENOENT ? 127 : 126;
+	return -ENOEXEC;
+}
+
+static int let_command_go(Recording *recording)
+{
+	int error;
+
+	recording->launched_running = true;
+	error = launch_go(&recording->launch);
+	if (error)
+		return exec_failed(recording, error);
+	recording->result->command_pid = recording->launch.pid;
+	recording->result->command_running = true;
+	return 0;
+}
+
+/* Where a flight recorder's window begins is known only when it ends. */
+static int write_window_start(Recording *recording)
+{
+	int error = recording->flight ? 0
+				      : metadata_write_stolen("stolen_at_start_ns", recording_write,
+							      recording);
+
+	recording->window_start_ns = now_ns();
+	return error || recording->flight
+		       ? error
+		       : write_window(recording, WINDOW_START, recording->window_start_ns);
+}
+
+/* Begins the window and lets the command go. Returns 0 or a negative errno after saying why. */
+static int start_window(Recording *recording)
+{
+	int error;
+
+	if (interrupt_take(recording->signal_fd, NULL)) {
+		log_error("interrupted before the recording began");
+		return -EINTR;
+	}
+	if (recording->options->whole_system)
+		recording->idle_cpus = idle_cpus_begin();
+	error = write_window_start(recording);
+	/* Whoever is there is in the file, should it be cut off at once. */
+	if (!error)
+		error = capture_flush(recording->writer);
+	if (error) {
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
+		return error;
+	}
+	start_timer(recording);
+	if (recording->flight)
+		error = watch_enough(recording);
+	if (!error && recording->launched && !recording->launched_running)
+		error = let_command_go(recording);
+	return error ? error : name_capture(recording);
+}
+
+static void take_signals(Recording *recording)
+{
+	bool from_terminal;
+
+	while (interrupt_take(recording->signal_fd, &from_terminal)) {
+		recording->result->interrupted = true;
+		/* A second one, or one that the command did not get, ends it at once. */
+		if (!from_terminal || !recording->launched || recording->last_call_ns)
+			recording->done = true;
+		recording->last_call_ns = now_ns() + INTERRUPT_GRACE_NS;
+	}
+}
+
+static void take_target_end(Recording *recording, int fd)
+{
+	for (size_t i = 0; i < recording->named.count; i++) {
+		if (recording->named.items[i].fd != fd)
+			continue;
+		close(fd);
+		recording->named.items[i] = recording->named.items[--recording->named.count];
+		recording->done |= recording->named.count == 0;
+		return;
+	}
+}
+
+static bool is_target_fd(const Recording *recording, int fd)
+{
+	for (size_t i = 0; i < recording->named.count; i++)
+		if (recording->named.items[i].fd == fd)
+			return true;
+	return false;
+}
+
+/* Returns whether it was the side-band. */
+static bool take_event(Recording *recording, int fd)
+{
+	if (fd == recording->signal_fd) {
+		take_signals(recording);
+	} else if (fd == recording->timer_fd || fd == recording->enough_fd) {
+		recording->done = true;
+	} else if (fd == recording->command_fd) {
+		recording->result->command_running = false;
+		recording->done = true;
+	} else if (is_target_fd(recording, fd)) {
+		take_target_end(recording, fd);
+	} else { /* what wakes for the ticks needs no more than a drain, which comes now */
+		return fd != programs_wake_fd(recording->programs);
+	}
+	return false;
+}
+
+/* ---- the delay ----------------------------------------------------------------- */
+
+/* In ms, at least 1 and at most a drain's interval; 0: the time has come. */
+static int delay_left(const Recording *recording, uint64_t begin_ns, int start_fd)
+{
+	uint64_t passed = now_ns() - begin_ns, delay = recording->options->delay_ns;
+
+	if (delay == DELAY_SIGNAL)
+		return interrupt_take_second(start_fd) ? 0 : SIGNAL_STEP_MS;
+	if (passed >= delay)
+		return 0;
+	return MIN((delay - passed) / NSEC_PER_MSEC + 1, (uint64_t)DRAIN_INTERVAL_MS);
+}
+
+/* Nobody is recorded yet; what the side-band tells of others is let go. */
+static int pass_time(Recording *recording, int start_fd)
+{
+	uint64_t begin_ns = now_ns();
+	int error = 0, left;
+
+	while (!error && !recording->done &&
+	       (left = delay_left(recording, begin_ns, start_fd)) > 0) {
+		struct epoll_event events[16];
+		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events), left);
+
+		for (int i = 0; i < count; i++)
+			take_event(recording, events[i].data.fd);
+		error = recording_drain(recording);
+	}
+	if (!error && recording->done) {
+		log_error("%s before the recording began (--delay)",
+			  recording->result->interrupted ? "interrupted"
+			  : recording->launched		 ? "the command ended"
+							 : "the processes ended");
+		error = -ECANCELED;
+	}
+	return error;
+}
+
+static int pass_delay(Recording *recording)
+{
+	_cleanup_close_ int start_fd = -1;
+	int error = 0;
+
+	if (!recording->options->delay_ns)
+		return 0;
+	start_fd = interrupt_open_second();
+	if (start_fd < 0) {
+		log_error("setting up signals failed: %s", error_text(start_fd));
+		return start_fd;
+	}
+	if (recording->launched)
+		error = let_command_go(recording);
+	if (!error && recording->options->delay_ns == DELAY_SIGNAL)
+		log_info("SIGUSR1 begins the recording: kill -USR1 %d", getpid());
+	return error ? error : pass_time(recording, start_fd);
+}
+
+/* ---- meanwhile ----------------------------------------------------------------- */
+
+/* A live line, on a terminal that is not the command's. */
+static void show_progress(Recording *recording)
+{
+	uint64_t now = now_ns();
+
+	if (!recording->last_progress_ns ||
+	    now - recording->last_progress_ns < PROGRESS_INTERVAL_NS)
+		return;
+	recording->last_progress_ns = now;
+	fprintf(stderr, "\rwallprof: recording %.0f s, %.1f MB, %" PRIu64 " lost (Ctrl-C ends it) ",
+		(now - recording->window_start_ns) / 1e9,
+		capture_writer_file_bytes(recording->writer) / 1e6, loss_count(recording->losses));
+}
+
+/*
+ * A mapping is seldom alone, and one of a process that is recorded may be too young. But what its
+ * table waits for is not kept waiting.
+ */
+static void coalesce(const Recording *recording)
+{
+	struct pollfd tables = {
+		.fd = recording->unwinder ? unwinder_fd(recording->unwinder) : -1,
+		.events = POLLIN,
+	};
+	struct timespec pause = {.tv_nsec = sideband_wait_ns(recording->sideband)
+						    ?: SIDEBAND_COALESCE_NS};
+
+	ppoll(&tables, 1, &pause, NULL);
+}
+
+static int wait_ms(const Recording *recording, bool sideband_keeps)
+{
+	bool busy = recording->flight && flight_is_busy(recording->flight);
+
+	return sideband_keeps || busy ? 0 : DRAIN_INTERVAL_MS;
+}
+
+static int record_window(Recording *recording)
+{
+	int error = 0;
+
+	if (!recording->launched && log_level >= LOG_NORMAL && isatty(STDERR_FILENO))
+		recording->last_progress_ns = recording->window_start_ns;
+	while (!recording->done && !error) {
+		struct epoll_event events[16];
+		bool sideband = false;
+		bool kept = sideband_wait_ns(recording->sideband);
+		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events),
+				       wait_ms(recording, kept));
+
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < count; i++)
+			sideband |= take_event(recording, events[i].data.fd);
+		if (recording->last_call_ns && now_ns() > recording->last_call_ns)
+			recording->done = true;
+		if (recording->done)
+			break;
+		error = recording_drain(recording);
+		show_progress(recording);
+		if (sideband || kept)
+			coalesce(recording);
+	}
+	if (recording->last_progress_ns)
+		fputs("\r\033[K", stderr);
+	return error;
+}
+
+/* When the window ended: with the command, at its time, or now. */
+static uint64_t window_end(const Recording *recording)
+{
+	uint64_t now = now_ns(), duration = recording->options->duration_ns;
+	uint64_t limit = duration ? recording->window_start_ns + duration : UINT64_MAX;
+
+	if (recording->launched && !recording->result->command_running) {
+		/* The parent learns of the death just before the last switch-out. */
+		for (int i = 0; i < COMMAND_END_TRIES; i++) {
+			uint64_t end = programs_command_end(recording->programs);
+
+			if (end)
+				return MIN(end, limit);
+			usleep(COMMAND_END_WAIT_US);
+		}
+	}
+	return MIN(now, limit);
+}
+
+static int drain_between(void *recording)
+{
+	return recording_drain(recording);
+}
+
+static int begin_kept(void *user, uint64_t ns)
+{
+	Recording *recording = user;
+
+	recording->window_start_ns = ns;
+	return write_window(recording, WINDOW_START, ns);
+}
+
+/* From here on the capture is written to directly. */
+static int finish_flight(Recording *recording, uint64_t end_ns)
+{
+	int error = flight_finish(recording->flight, recording->window_start_ns, end_ns, begin_kept,
+				  recording);
+
+	recording->given_up = flight_given_up(recording->flight);
+	recording->kept_ns = end_ns - MIN(recording->window_start_ns, end_ns);
+	recording->nothing_kept = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+	flight_free(recording->flight);
+	recording->flight = NULL;
+	return error;
+}
+
+/* After an error: what was kept until then is what there is. */
+static void save_flight(Recording *recording)
+{
+	uint64_t end = now_ns();
+
+	if (!finish_flight(recording, end))
+		write_window(recording, WINDOW_END, end);
+}
+
+static int write_idle_cpus(Recording *recording, uint64_t end_ns)
+{
+	_cleanup_free_ char *list =
+		idle_cpus_list(recording->idle_cpus, end_ns - recording->window_start_ns);
+
+	return *list ? metadata_write_one("cpus_idle", list, recording_write, recording) : 0;
+}
+
+static int close_window(Recording *recording)
+{
+	uint64_t end = window_end(recording);
+	int error = 0;
+
+	if (recording->idle_cpus)
+		idle_cpus_end(recording->idle_cpus);
+	if (!recording->flight)
+		error = metadata_write_stolen("stolen_at_end_ns", recording_write, recording);
+	recording->iterating = true;
+	if (!error)
+		error = programs_snapshot(recording->programs, /* at_end= */ true, drain_between,
+					  recording);
+
+	programs_stop(recording->programs);
+	programs_add_misses(recording->programs, recording->losses, recording->window_start_ns);
+	if (!error)
+		error = recording_drain_last(recording);
+	if (!error && recording->flight)
+		error = finish_flight(recording, end);
+	if (!error)
+		error = recording_tell_troubles(recording);
+	if (!error)
+		error = block_devices_write(recording_write, recording);
+	if (!error)
+		error = write_idle_cpus(recording, end);
+	if (!error)
+		error = write_window(recording, WINDOW_END, end);
+	if (!error)
+		error = loss_poll(recording->losses, recording_write, recording);
+	if (!error)
+		error = loss_totals(recording->losses, recording_write, recording);
+	if (recording->options->cost)
+		programs_print_cost(recording->programs, stderr, end - recording->window_start_ns);
+	return error;
+}
+
+/* ---- after the window ----------------------------------------------------------- */
+
+static void tell_unnamed(const SymbolsSummary *summary)
+{
+	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; those in %u files were known "
+		    "from earlier",
+		    summary->named, summary->addresses, summary->files_cached);
+	if (summary->files_unreadable)
+		log_info("%u files could not be read: their functions have no names",
+			 summary->files_unreadable);
+	if (summary->files_mismatched)
+		log_info("%u files are not those that were mapped: their names are not used",
+			 summary->files_mismatched);
+	symbols_warn_kernel(summary);
+}
+
+static int resolve_names(Recording *recording, CaptureReader *reader)
+{
+	const RecordOptions *options = recording->options;
+	SourcesOptions reading = {.invoker = recording->invoker,
+				  .open = files_open_source,
+				  .open_user = recording->files};
+	Sources *sources = options->no_source ? NULL : sources_new(&reading);
+	SymbolsSink sink = {
+		.open = files_open,
+		.open_beside = files_open_beside,
+		.open_user = recording->files,
+		.emit = recording_write,
+		.user = recording,
+		.jit = files_jit(recording->files),
+		.sources = sources,
+		.invoker = recording->invoker,
+		.no_debuginfod = options->no_debuginfod,
+		.deadline_ns = now_ns() + SYMBOLS_SECONDS_MAX * NSEC_PER_SEC,
+	};
+	SymbolsSummary symbols;
+	SourcesSummary texts;
+	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
+
+	if (!error)
+		tell_unnamed(&symbols);
+	if (!error && sources)
+		error = sources_write(sources, recording_write, recording, &texts);
+	sources_free(sources);
+	return error;
+}
+
+static int add_symbols(Recording *recording)
+{
+	CaptureReader *reader;
+	const char *message;
+	int error = capture_flush(recording->writer);
+
+	if (!error)
+		error = capture_reader_open(recording->capture_path, &reader, &message);
+	if (error)
+		return error;
+	error = resolve_names(recording, reader);
+	capture_reader_free(reader);
+	return error;
+}
+
+static int finish_capture(Recording *recording)
+{
+	struct rec_end end = {.h = {.len = sizeof(end), .kind = REC_END, .ns = now_ns()}};
+	int error = 0;
+
+	if (!recording->options->defer_symbols) {
+		error = add_symbols(recording);
+		end.h.flags = END_SYMBOLS;
+	}
+	if (!error)
+		error = recording_write(recording, &end.h);
+	return error;
+}
+
+static int status_as_shell(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool record_wait(RecordResult *result, bool block)
+{
+	int status;
+
+	if (!result->command_pid)
+		return true;
+	if (waitpid(result->command_pid, &status, block ? 0 : WNOHANG) != result->command_pid)
+		return false;
+	result->command_status = status_as_shell(status);
+	result->command_running = false;
+	result->command_pid = 0;
+	return true;
+}
+
+/* Whether the capture has no event. Then it is removed, and no message may say that it is kept. */
+static bool is_empty(const Recording *recording)
+{
+	return recording->nothing_kept ||
+	       capture_writer_file_bytes(recording->writer) == recording->named_bytes;
+}
+
+static void report_failure(Recording *recording, int error)
+{
+	_cleanup_free_ char *remedy = remedy_export(recording->capture_path);
+
+	if (!is_empty(recording)) {
+		log_error("recording failed: %s; what was recorded until then is in %s; %s",
+			  error_text(error), recording->capture_path, remedy);
+		return;
+	}
+	log_error("recording failed: nothing was recorded: %s%s", error_text(error),
+		  remedy_other_place(error));
+	recording->result->started = false;
+	unlink(recording->capture_file.path);
+}
+
+static int run(Recording *recording)
+{
+	int error = recording_open(recording), flush_error;
+
+	if (!error)
+		error = pass_delay(recording);
+	if (!error)
+		error = recording_find_targets(recording);
+	if (!error)
+		error = start_window(recording);
+	if (error)
+		return error;
+	error = record_window(recording);
+	if (!error)
+		error = close_window(recording);
+	if (error && recording->flight)
+		save_flight(recording);
+	/* From interrupt_guard() on wallprof may end at any time. */
+	flush_error = capture_flush(recording->writer);
+	if (!error)
+		error = flush_error;
+	if (error)
+		capture_writer_squeeze(recording->writer);
+	interrupt_look();
+	programs_unload(recording->programs);
+	interrupt_look();
+	/* The names of the kernel's functions take one more look. */
+	if (!error)
+		error = privileges_keep(1ULL << CAP_SYSLOG);
+	/* The second request gives up the profile; the first may have ended the window. */
+	interrupt_guard(recording->capture_path);
+	if (!recording->result->command_running)
+		record_wait(recording->result, /* block= */ true);
+	if (!error)
+		error = finish_capture(recording);
+	if (error)
+		report_failure(recording, error);
+	return error;
+}
+
+static void tear_down(Recording *recording)
+{
+	if (recording->launched && !recording->launched_running)
+		launch_cancel(&recording->launch);
+	for (size_t i = 0; i < recording->named.count; i++)
+		close(recording->named.items[i].fd);
+	vec_free(&recording->named);
+	vec_free(&recording->new_processes);
+	map_free(&recording->ns_tgids);
+	map_free(&recording->threads);
+	map_free(&recording->starts);
+	sideband_close(recording->sideband);
+	flight_free(recording->flight);
+	unwinder_free(recording->unwinder);
+	files_free(recording->files);
+	online_cpus_close(recording->online_cpus);
+	idle_cpus_close(recording->idle_cpus);
+	loss_meter_free(recording->losses);
+	closep(&recording->epoll_fd);
+	closep(&recording->signal_fd);
+	closep(&recording->timer_fd);
+	closep(&recording->enough_fd);
+	closep(&recording->command_fd);
+	interrupt_unfinished(NULL);
+	new_file_discard(&recording->capture_file);
+}
+
+/* The capture has all events, but not all symbols. */
+static void report_unnamed(const char *capture_path, int error)
+{
+	_cleanup_free_ char *remedy = remedy_export(capture_path);
+
+	log_error("writing names to %s failed: %s; %s", capture_path, error_text(error), remedy);
+}
+
+int record_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
+	       RecordResult *ret_result)
+{
+	Recording recording = {
+		.options = options,
+		.invoker = invoker,
+		.capture_path = capture_path,
+		.result = ret_result,
+		.capture_file.fd = -1,
+		.epoll_fd = -1,
+		.timer_fd = -1,
+		.enough_fd = -1,
+		.command_fd = -1,
+	};
+	int error, close_error = 0;
+
+	*ret_result = (RecordResult){};
+	interrupt_begin();
+	recording.signal_fd = interrupt_open();
+	if (recording.signal_fd < 0) {
+		log_error("setting up signals failed: %s", error_text(recording.signal_fd));
+		return recording.signal_fd;
+	}
+	error = run(&recording);
+	tear_down(&recording);
+	if (recording.writer)
+		close_error = capture_writer_close(recording.writer);
+	/* This may take a while, in which the capture is whole. */
+	programs_free(recording.programs);
+	if (close_error && !error)
+		report_unnamed(capture_path, close_error);
+	return error ? error : close_error;
+}

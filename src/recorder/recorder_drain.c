@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recorder_private.h"
+#include "signals.h"
+#include "util.h"
+
+/* After a crash everything up to the last flush can be read. */
+#define FLUSH_INTERVAL_NS NSEC_PER_SEC
+
+static int recording_put(Recording *recording, const struct record *record)
+{
+	return recording->flight ? flight_write(recording->flight, record)
+				 : capture_write(recording->writer, record);
+}
+
+static int recording_flush(Recording *recording)
+{
+	return recording->flight ? flight_flush(recording->flight)
+				 : capture_flush(recording->writer);
+}
+
+int recording_write(void *user, const struct record *record)
+{
+	return recording_put(user, record);
+}
+
+int recording_write_mapping(void *user, const struct record *record)
+{
+	Recording *recording = user;
+
+	if (recording->unwinder)
+		unwinder_take(recording->unwinder, record);
+	return recording_put(recording, record);
+}
+
+static bool is_for_unwinder(const struct record *record)
+{
+	return record->kind == REC_TASK || record->kind == REC_EXEC || record->kind == REC_EXIT ||
+	       record->kind == REC_STACK_COPY;
+}
+
+/* Of a process by when it began, in microseconds: numbers are not used again so soon. */
+static uint32_t start_mark(uint64_t start_boottime)
+{
+	return start_boottime / NSEC_PER_USEC & INT32_MAX;
+}
+
+static void take_task(Recording *recording, const struct rec_task *task)
+{
+	if (task->h.flags & TASK_FOREIGN)
+		return;
+	if (task->h.flags & TASK_JOINED)
+		programs_tick_everywhere(recording->programs, task->h.ns);
+	if (recording->scope.threads && map_get(&recording->threads, task->tid) == MAP_NONE) {
+		map_set(&recording->threads, task->tid, 0);
+		recording->threads_left++;
+	}
+	if (task->h.flags & TASK_KTHREAD) /* it maps nothing */
+		return;
+	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
+	if (task->tid == task->tgid)
+		map_set(&recording->starts, task->tgid, start_mark(task->start_boottime));
+	if (sideband_add_process(recording->sideband, task->ns_tgid, task->h.ns) &&
+	    (recording->before_window || task->h.flags & TASK_JOINED))
+		*vec_push(&recording->new_processes) = task->ns_tgid;
+}
+
+static void take_exit(Recording *recording, const struct rec_exit *exit)
+{
+	uint32_t ns_tgid = map_get(&recording->ns_tgids, exit->tgid);
+
+	if (recording->scope.threads && map_get(&recording->threads, exit->tid) != MAP_NONE)
+		recording->done |= --recording->threads_left == 0;
+	/* Another process may have the number already. */
+	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE &&
+	    map_get(&recording->starts, exit->tgid) == start_mark(exit->process_start_boottime))
+		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
+}
+
+static bool is_leader(const struct record *record)
+{
+	const struct rec_task *task = (const struct rec_task *)record;
+
+	return record->kind == REC_TASK && record->flags & TASK_FOREIGN && task->tid == task->tgid;
+}
+
+/* Of threads that are recorded alone: what the process maps is known by its leader. */
+static void take_leader(Recording *recording, const struct rec_task *task)
+{
+	struct rec_task leader = *task;
+
+	leader.h.flags &= ~TASK_FOREIGN;
+	unwinder_take(recording->unwinder, &leader.h);
+}
+
+/*
+ * Drains do not parse, with two exceptions: the side-band is told whose mappings are wanted, and
+ * the unwinder follows births and ends. Copies of stacks go no further.
+ */
+static int take_bpf_record(void *user, const struct record *record)
+{
+	Recording *recording = user;
+
+	if (record->kind == REC_TASK)
+		take_task(recording, (const struct rec_task *)record);
+	else if (record->kind == REC_EXIT)
+		take_exit(recording, (const struct rec_exit *)record);
+	if (recording->unwinder && is_for_unwinder(record))
+		unwinder_take(recording->unwinder, record);
+	if (recording->unwinder && recording->scope.threads && is_leader(record))
+		take_leader(recording, (const struct rec_task *)record);
+	if (record->kind == REC_STACK_COPY)
+		return 0;
+	return recording_put(recording, record);
+}
+
+/* What the unwinder has found to be told in part only, by BPF's word. */
+static int round_of_unwinder(Recording *recording)
+{
+	int error = unwinder_round(recording->unwinder, sideband_known_ns(recording->sideband));
+	uint32_t ns_tgid;
+
+	while (!error && unwinder_next_unknown(recording->unwinder, &ns_tgid))
+		sideband_read_again(recording->sideband, ns_tgid);
+	return error;
+}
+
+static int drain(Recording *recording, bool last)
+{
+	uint64_t begin = now_ns();
+	struct rec_round round = {.h = {.len = sizeof(round), .kind = REC_ROUND}};
+	int error;
+
+	interrupt_look();
+	programs_review_ticks(recording->programs);
+	sideband_fetch(recording->sideband);
+	error = programs_drain(recording->programs, take_bpf_record, recording);
+	/* Again: the record of a switch that should have woken us for it may be drained by now. */
+	programs_review_ticks(recording->programs);
+	if (!error)
+		error = sideband_process(recording->sideband, last);
+	if (!error && !last && !recording->iterating)
+		error = recording_take_joined(recording);
+	if (!error && recording->unwinder)
+		error = round_of_unwinder(recording);
+	/* The youngest mappings, and those that are found in the place of lost ones, come later. */
+	round.h.ns = MIN(begin, sideband_settled_ns(recording->sideband));
+	jit_files_look_again(files_jit(recording->files), begin);
+	if (!error)
+		error = loss_poll(recording->losses, recording_write, recording);
+	if (!error)
+		error = recording_put(recording, &round.h);
+	if (!error && recording->flight)
+		error = flight_round(recording->flight);
+	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
+		recording->last_flush_ns = begin;
+		if (recording->online_cpus)
+			online_cpus_look(recording->online_cpus);
+		error = recording_flush(recording);
+	}
+	return error;
+}
+
+int recording_drain(Recording *recording)
+{
+	return drain(recording, /* last= */ false);
+}
+
+int recording_drain_last(Recording *recording)
+{
+	return drain(recording, /* last= */ true);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "block_devices.h"
+#include "metadata.h"
+#include "preflight.h"
+#include "recorder_private.h"
+#include "remedy.h"
+#include "signals.h"
+#include "util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* ---- the capture's file ---------------------------------------------------------- */
+
+/*
+ * Without its name until the window begins: a recording that fails to start must
+ * not cost an older capture.
+ */
+static int open_capture(Recording *recording)
+{
+	int error = new_file_open(recording->capture_path, recording->invoker,
+				  &recording->capture_file);
+
+	if (error) {
+		log_error("writing %s failed: %s%s", recording->capture_path,
+			  error == -ENOTSUP ? "it is not a regular file" : error_text(error),
+			  remedy_other_place(error));
+		return error;
+	}
+	interrupt_unfinished(recording->capture_file.temp_path);
+	error = capture_writer_new(recording->capture_file.fd,
+				   recording->options->capture_compression,
+				   recording->options->capture_threads, &recording->writer);
+	recording->capture_file.fd = -1;
+	if (error)
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
+	return error;
+}
+
+/* ---- sources ------------------------------------------------------------------------ */
+
+static int start_unwinder(Recording *recording)
+{
+	UnwindMaps maps = programs_unwind_maps(recording->programs);
+	int error = unwinder_new(&maps, recording->files, recording->invoker, recording_write,
+				 recording, &recording->unwinder);
+
+	if (error)
+		log_error("setting up unwind tables failed: %s", error_text(error));
+	return error;
+}
+
+static int start_flight(Recording *recording)
+{
+	const RecordOptions *options = recording->options;
+	FlightOptions flight = {
+		.keep_ns = options->flight_ns,
+		.capture_path = recording->capture_path,
+		.level = options->capture_compression,
+		.threads = options->capture_threads,
+		.capture = recording->writer,
+	};
+	int error = options->flight_ns ? flight_new(&flight, &recording->flight) : 0;
+
+	if (error)
+		log_error("writing beside %s failed: %s%s", recording->capture_path,
+			  error_text(error), remedy_other_place(error));
+	return error;
+}
+
+static int start_sources(Recording *recording)
+{
+	const RecordOptions *options = recording->options;
+	ProgramsOptions programs = {
+		.scope = recording->scope,
+		.ring_size = options->ring_size,
+		.kernel_stacks = options->kernel_stacks,
+		.user_stacks = options->user_stacks,
+		.waker_threshold_ns = options->waker_threshold_ns,
+		.faults = {.source = options->fault_source,
+			   .threshold_ns = options->fault_threshold_ns},
+		.best_fault_source = options->best_fault_source,
+		.unwind_memory = options->unwind_memory,
+		.cost = options->cost,
+		.one_cpu = !options->command || options->whole_system,
+	};
+	struct cpu_account *accounts;
+	size_t cpu_count;
+	int error = programs_start(&programs, &recording->programs);
+
+	if (error)
+		return error;
+	accounts = programs_accounts(recording->programs, &cpu_count);
+	recording->losses = loss_meter_new(accounts, cpu_count);
+	recording->online_cpus = online_cpus_open();
+	recording->files = files_new(recording_write_mapping, recording);
+	error = sideband_open(recording->files, recording_write_mapping, recording,
+			      &recording->sideband);
+	if (error)
+		log_error("opening perf's side-band failed: %s",
+			  error == -ENOBUFS
+				  ? "the memory that this user may lock for events is used up (end "
+				    "other profilers, or raise kernel.perf_event_mlock_kb or "
+				    "ulimit -l)"
+				  : error_text(error));
+	if (!error && options->user_stacks == USER_STACKS_TABLES)
+		error = start_unwinder(recording);
+	return error;
+}
+
+/* Files are held open for their symbols. The command, forked before, keeps its own limit. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int prepare_command(Recording *recording)
+{
+	int error =
+		launch_prepare(recording->options->command, recording->invoker, &recording->launch);
+
+	if (error) {
+		log_error("starting a process failed: %s", error_text(error));
+		return error;
+	}
+	recording->launched = true;
+	recording->command_fd = pidfd_open(recording->launch.pid, 0);
+	if (recording->command_fd < 0) {
+		error = -errno;
+		log_error("the command cannot be followed: %s", error_text(error));
+	}
+	return error;
+}
+
+static int watch_for(uint32_t events, int epoll_fd, int fd)
+{
+	struct epoll_event event = {.events = events, .data.fd = fd};
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch(int epoll_fd, int fd)
+{
+	return watch_for(EPOLLIN, epoll_fd, fd);
+}
+
+static int open_events(Recording *recording)
+{
+	int error;
+
+	recording->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	recording->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (recording->epoll_fd < 0 || recording->timer_fd < 0)
+		return -errno;
+	error = watch(recording->epoll_fd, recording->signal_fd);
+	if (!error)
+		error = watch(recording->epoll_fd, recording->timer_fd);
+	if (!error)
+		error = watch_for(EPOLLIN | EPOLLET, recording->epoll_fd,
+				  programs_wake_fd(recording->programs));
+	if (!error)
+		error = sideband_add_to_epoll(recording->sideband, recording->epoll_fd);
+	if (!error && recording->unwinder)
+		error = watch(recording->epoll_fd, unwinder_fd(recording->unwinder));
+	if (!error && recording->launched)
+		error = watch(recording->epoll_fd, recording->command_fd);
+	for (size_t i = 0; i < recording->named.count && !error; i++)
+		error = watch(recording->epoll_fd, recording->named.items[i].fd);
+	return error;
+}
+
+static int write_metadata(Recording *recording)
+{
+	_cleanup_free_ char *hooks = programs_hooks(recording->programs);
+	_cleanup_free_ char *own_code = programs_own_code(recording->programs);
+	MetadataFacts facts = {
+		.options = recording->options,
+		.command_pid = recording->launched ? recording->launch.pid : 0,
+		.hooks = hooks,
+		.waking_context = programs_waking_context(recording->programs),
+		.own_code = own_code,
+		.faults = programs_faults(recording->programs),
+	};
+	int error = metadata_write(&facts, recording_write, recording);
+
+	return error ? error : block_devices_write(recording_write, recording);
+}
+
+static int open_everything(Recording *recording)
+{
+	int error = check_recording_allowed();
+
+	if (!error)
+		error = recording_open_targets(recording);
+	if (!error)
+		error = open_capture(recording);
+	if (!error)
+		error = start_flight(recording);
+	if (!error)
+		error = start_sources(recording);
+	if (!error && recording->options->command)
+		error = prepare_command(recording);
+	if (error)
+		return error;
+	raise_file_limit();
+	error = open_events(recording);
+	if (error)
+		log_error("setting up the recording failed: %s", error_text(error));
+	return error;
+}
+
+int recording_open(Recording *recording)
+{
+	int error = open_everything(recording);
+
+	if (error)
+		return error;
+	error = write_metadata(recording);
+	if (error)
+		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
+			  remedy_other_place(error));
+	return error;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * recorder_targets.c - who is recorded: finding them, describing them as they are when the window
+ * begins, and whoever joins them later.
+ */
+#include "proc_status.h"
+#include "recorder_private.h"
+#include "util.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+/* How long the window may wait for the unwind tables of what runs already. */
+#define PREPARE_NS	 (2 * NSEC_PER_SEC)
+#define PREPARE_SLICE_NS (10 * NSEC_PER_MSEC)
+#define DRAIN_NS	 (20 * NSEC_PER_MSEC)
+
+/* ---- before anything starts ------------------------------------------------------------ */
+
+static bool has_ended(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, 0) > 0;
+}
+
+/* Of a process that is to be recorded, or whose thread is (0: none). */
+static int open_process(Recording *recording, pid_t pid, pid_t tid)
+{
+	int fd = pidfd_open(pid, 0), error = fd < 0 ? -errno : 0;
+
+	/* A zombie has a descriptor that is ready at once, and nothing to record. */
+	if (fd >= 0 && has_ended(fd)) {
+		close(fd);
+		log_error("process %d has ended", pid);
+		return -ESRCH;
+	}
+	if (fd >= 0)
+		*vec_push(&recording->named) = (NamedTarget){
+			.fd = fd, .pid = pid, .tid = tid, .start = proc_start_ticks(tid ?: pid)};
+	else if (error == -ESRCH)
+		log_error("no process has the number %d (ps -e lists them)", pid);
+	else
+		log_error("process %d cannot be followed: %s", pid, error_text(error));
+	return error;
+}
+
+static int open_named_process(Recording *recording, pid_t pid)
+{
+	pid_t tgid = proc_status_number(pid, "Tgid:");
+
+	if (!tgid || tgid == pid)
+		return open_process(recording, pid, /* tid= */ 0);
+	log_error("%d is a thread of process %d: record that (-p %d), or the thread alone (-t %d)",
+		  pid, tgid, tgid, pid);
+	return -EINVAL;
+}
+
+static int open_named_thread(Recording *recording, pid_t tid)
+{
+	pid_t tgid = proc_status_number(tid, "Tgid:");
+
+	if (tgid)
+		return open_process(recording, tgid, tid);
+	log_error("no thread has the number %d (ps -eL lists them)", tid);
+	return -ESRCH;
+}
+
+/*
+ * Opened before anything starts, so that no number can be used again unnoticed, and
+ * none is missed when its process ends.
+ */
+int recording_open_targets(Recording *recording)
+{
+	const RecordOptions *options = recording->options;
+	int error = 0;
+
+	recording->scope = (ProgramsScope){
+		.whole_system = options->whole_system,
+		.kernel_threads = options->kernel_threads,
+		.threads = options->tid_count > 0,
+	};
+	for (size_t i = 0; i < options->pid_count && !error; i++)
+		error = open_named_process(recording, options->pids[i]);
+	for (size_t i = 0; i < options->tid_count && !error; i++)
+		error = open_named_thread(recording, options->tids[i]);
+	if (options->cgroup && !error)
+		error = cgroup_find(options->cgroup, &recording->scope.cgroup);
+	return error;
+}
+
+/* ---- finding and describing the targets ---------------------------------------------- */
+
+static bool has_unnamed(const ProgramsScope *scope)
+{
+	return scope->whole_system || scope->kernel_threads || scope->cgroup.id;
+}
+
+/*
+ * A delay may have passed since it was named: then it may have ended, and others have its number.
+ * If it is the last one, its descriptor tells, or else there is no thread to be described.
+ */
+static int mark_named(Recording *recording, const NamedTarget *target)
+{
+	int error;
+
+	if (has_ended(target->fd) ||
+	    (target->tid && proc_start_ticks(target->tid) != target->start))
+		return 0;
+	error = target->tid ? programs_mark_thread(recording->programs, target->tid)
+			    : programs_mark(recording->programs, target->pid);
+	return error == -ESRCH ? 0 : error;
+}
+
+static int mark_targets(Recording *recording)
+{
+	const RecordOptions *options = recording->options;
+	int error = 0;
+
+	if (recording->launched)
+		error = programs_mark_command(recording->programs, recording->launch.pid);
+	for (size_t i = 0; i < recording->named.count && !error; i++)
+		error = mark_named(recording, &recording->named.items[i]);
+	if (!error && has_unnamed(&recording->scope))
+		error = programs_mark_unnamed(recording->programs);
+	/* A command that waits to be let go has none yet. */
+	if (!error && (options->pid_count || recording->launched_running))
+		error = programs_mark_descendants(recording->programs);
+	if (error)
+		log_error("finding the processes to record failed: %s", error_text(error));
+	return error;
+}
+
+static int drain_between(void *recording)
+{
+	return recording_drain(recording);
+}
+
+static int add_initial_mappings(Recording *recording, pid_t pid)
+{
+	size_t count;
+	int error = files_read_process(recording->files, pid, /* ns= */ 0, &count);
+
+	if (error == -ENOENT || error == -ESRCH) /* it ended meanwhile */
+		return 0;
+	if (error == -EACCES || error == -EPERM) {
+		log_warn("mappings of process %d may not be read: its addresses stay without names "
+			 "(CAP_SYS_PTRACE)",
+			 pid);
+		return 0;
+	}
+	return error;
+}
+
+/* Reading takes some time, if there are many, in which the rings must not run full. */
+static int add_mappings_of_all(Recording *recording)
+{
+	uint64_t drained_ns = now_ns();
+	int error = 0;
+
+	/* More may come by draining. */
+	for (size_t i = 0; i < recording->new_processes.count && !error; i++) {
+		error = add_initial_mappings(recording, recording->new_processes.items[i]);
+		if (error || now_ns() - drained_ns < DRAIN_NS)
+			continue;
+		error = recording_drain(recording);
+		drained_ns = now_ns();
+	}
+	recording->new_processes.count = 0;
+	return error;
+}
+
+/* So that the state of every thread at the start is known, and who they are for whom tables are
+ * wanted. */
+static int describe_targets(Recording *recording)
+{
+	int error;
+
+	recording->before_window = recording->iterating = true;
+	error = programs_snapshot(recording->programs, /* at_end= */ false, drain_between,
+				  recording);
+	if (!error)
+		error = add_mappings_of_all(recording);
+	recording->before_window = recording->iterating = false;
+	if (error) {
+		log_error("describing the processes to record failed: %s", error_text(error));
+	} else if (recording->scope.threads && recording->threads_left == 0) {
+		log_error("the threads to record have ended");
+		error = -ESRCH;
+	}
+	return error;
+}
+
+int recording_take_joined(Recording *recording)
+{
+	int error = 0;
+
+	if (recording->new_processes.count == 0)
+		return 0;
+	recording->iterating = true;
+	for (size_t i = 0; i < recording->new_processes.count && !error; i++) {
+		pid_t pid = recording->new_processes.items[i];
+
+		error = programs_snapshot_process(recording->programs, pid, drain_between,
+						  recording);
+		if (error == -ESRCH) /* it ended meanwhile */
+			error = 0;
+		sideband_read_again(recording->sideband, pid);
+	}
+	recording->new_processes.count = 0;
+	recording->iterating = false;
+	return error;
+}
+
+static void expect_file(Recording *recording, const char *path)
+{
+	uint32_t file;
+
+	if (!files_add_path(recording->files, path, &file))
+		unwinder_expect(recording->unwinder, file);
+}
+
+/* The command's own file, as execvp(3) will find it: its unwind table is made before it runs. */
+static void expect_program(Recording *recording)
+{
+	const char *name = recording->options->command[0], *folders = getenv("PATH");
+
+	if (strchr(name, '/')) {
+		expect_file(recording, name);
+		return;
+	}
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+		_cleanup_free_ char *path =
+			xasprintf("%.*s/%s", (int)length, length ? folders : ".", name);
+
+		if (!access(path, X_OK)) {
+			expect_file(recording, path);
+			return;
+		}
+		folders += length + (folders[length] == ':');
+	}
+}
+
+/* The tables of what runs already. Ticks and switches come meanwhile. */
+static int prepare_tables(Recording *recording)
+{
+	uint64_t deadline = now_ns() + PREPARE_NS;
+	bool ready = false;
+	int error = 0;
+
+	unwinder_prepared(recording->unwinder);
+	while (!error && !ready && now_ns() < deadline) {
+		ready = unwinder_wait(recording->unwinder, now_ns() + PREPARE_SLICE_NS);
+		error = recording_drain(recording);
+	}
+	return error;
+}
+
+/* Is anybody recorded who runs already, so that threads may be asleep? */
+static bool has_running(const Recording *recording)
+{
+	const RecordOptions *options = recording->options;
+
+	return options->pid_count || options->tid_count || has_unnamed(&recording->scope) ||
+	       recording->launched_running;
+}
+
+int recording_find_targets(Recording *recording)
+{
+	int error = mark_targets(recording);
+
+	if (!error)
+		error = programs_start_ticks(recording->programs, recording->options->frequency);
+	if (!error)
+		error = describe_targets(recording);
+	if (!error && recording->unwinder && recording->launched && !recording->launched_running)
+		expect_program(recording);
+	if (!error && recording->unwinder)
+		error = prepare_tables(recording);
+	programs_tables_ready(recording->programs);
+	/* Once more, with the stacks of those who sleep. */
+	if (!error && recording->unwinder && has_running(recording))
+		error = describe_targets(recording);
+	return error;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "api.h"
+#include "api_symbolicate.h"
+#include "disassembly.h"
+#include "served_symbols.h"
+#include "sources.h"
+#include "util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SOURCE_MAX (16u << 20)
+
+struct Api {
+	const char *profile;
+	struct stat read; /* of the profile, when its libraries were read */
+	int read_error;
+	ServedLibs libs;
+	Identifier *identifier;
+};
+
+Api *api_new(const char *profile)
+{
+	Api *api = xcalloc(1, sizeof(*api));
+
+	api->profile = profile;
+	api->identifier = identifier_new();
+	return api;
+}
+
+void api_free(Api *api)
+{
+	if (!api)
+		return;
+	served_libs_free(&api->libs);
+	identifier_free(api->identifier);
+	free(api);
+}
+
+/* ---- what is asked ------------------------------------------------------------------------- */
+
+static json_t *refusal(const char *why)
+{
+	return json_pack("{s:s}", "error", why);
+}
+
+/* Of the profile as it is now: it may have been recorded anew. */
+static int read_libs(Api *api)
+{
+	struct stat st;
+
+	if (stat(api->profile, &st))
+		return -errno;
+	if (st.st_ino == api->read.st_ino && st.st_dev == api->read.st_dev &&
+	    st.st_mtim.tv_sec == api->read.st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == api->read.st_mtim.tv_nsec)
+		return api->read_error;
+	served_libs_free(&api->libs);
+	api->read = st;
+	api->read_error = served_libs_read(api->profile, &api->libs);
+	return api->read_error;
+}
+
+static uint64_t deadline(void)
+{
+	return now_ns() + SERVED_SECONDS * NSEC_PER_SEC;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+/* "0x1f00". */
+static bool address_of(const json_t *object, const char *key, uint64_t *ret_address)
+{
+	const char *text = text_of(object, key);
+	char *end;
+
+	if (!text || strncmp(text, "0x", 2) != 0 || !text[2] || text[2] == '-' || text[2] == '+')
+		return false;
+	errno = 0;
+	*ret_address = strtoull(text + 2, &end, 16);
+	return !*end && !errno && *ret_address <= INT64_MAX;
+}
+
+static const ServedLib *lib_of(const Api *api, const json_t *asked)
+{
+	const char *name = text_of(asked, "debugName"), *id = text_of(asked, "debugId");
+
+	return name && id ? served_libs_find(&api->libs, name, id) : NULL;
+}
+
+/* ---- /source/v1 ---------------------------------------------------------------------------- */
+
+static bool names_source(const struct rec_symbol *symbol, const char *path)
+{
+	const char *at = symbol->text;
+
+	for (uint32_t i = 0; i < symbol->count; i++) {
+		const char *name = at + sizeof(uint32_t), *source = name + strlen(name) + 1;
+
+		if (!strcmp(source, path))
+			return true;
+		at = source + strlen(source) + 1;
+	}
+	return false;
+}
+
+static json_t *read_source(const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+	ssize_t got;
+	json_t *source;
+
+	fd = sources_open_by_path(NULL, 0, path, &st);
+	if (fd < 0)
+		return refusal(strerror(-fd));
+	if (st.st_size > SOURCE_MAX)
+		return refusal("the file is too long for a source");
+	text = xmalloc(st.st_size + 1);
+	got = pread(fd, text, st.st_size, 0);
+	if (got < 0)
+		return refusal(strerror(errno));
+	source = json_stringn(text, got);
+	if (!source)
+		return refusal("the file is no text in UTF-8");
+	return json_pack("{s:n, s:n, s:s, s:o}", "symbolsLastModified", "sourceLastModified",
+			 "file", path, "source", source);
+}
+
+/* The debug information of the address must name the file. */
+static json_t *answer_source(Api *api, const json_t *asked)
+{
+	const ServedLib *lib = lib_of(api, asked);
+	const char *path = text_of(asked, "file");
+	const struct rec_symbol *symbol;
+	ServedSymbols symbols;
+	uint64_t address;
+	json_t *answer;
+	int error;
+
+	if (!path || !address_of(asked, "moduleOffset", &address))
+		return refusal("expected debugName, debugId, moduleOffset and file");
+	if (!lib)
+		return refusal("the profile has no such library");
+	error = served_symbols_ask(api->identifier, lib, &address, 1, deadline(), &symbols);
+	symbol = error ? NULL : served_symbols_find(&symbols, address);
+	if (error)
+		answer = refusal(served_trouble(error));
+	else if (!symbol || !names_source(symbol, path))
+		answer = refusal("the debug information of that address does not name the file");
+	else
+		answer = read_source(path);
+	served_symbols_free(&symbols);
+	return answer;
+}
+
+/* ---- /asm/v1 ------------------------------------------------------------------------------- */
+
+static json_t *instructions_json(const ServedCode *code)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < code->list.count; i++) {
+		const ServedInstruction *instruction = &code->list.items[i];
+		json_t *text = json_string(code->texts.items + instruction->text);
+
+		json_array_append_new(list, json_pack("[i, o]", (int)instruction->offset,
+						      text ?: json_string("(bad)")));
+	}
+	return list;
+}
+
+/* Of a function whose size the viewer does not know: to its end, if the file tells. */
+static uint64_t size_of_function(Api *api, const ServedLib *lib, uint64_t start, uint64_t size)
+{
+	const struct rec_symbol *symbol;
+	ServedSymbols symbols;
+
+	if (!served_symbols_ask(api->identifier, lib, &start, 1, deadline(), &symbols)) {
+		symbol = served_symbols_find(&symbols, start);
+		if (symbol && symbol->function_size &&
+		    symbol->function == symbols.base_svma + start)
+			size = symbol->function_size;
+	}
+	served_symbols_free(&symbols);
+	return size;
+}
+
+static json_t *answer_code(Api *api, const json_t *asked)
+{
+	const ServedLib *lib = lib_of(api, asked);
+	char start_text[24], size_text[24];
+	uint64_t start, size;
+	ServedCode code;
+	json_t *answer;
+	int error;
+
+	if (!address_of(asked, "startAddress", &start) || !address_of(asked, "size", &size))
+		return refusal("expected debugName, debugId, startAddress and size");
+	if (!lib)
+		return refusal("the profile has no such library");
+	if (json_is_true(json_object_get(asked, "continueUntilFunctionEnd")))
+		size = size_of_function(api, lib, start, size);
+	error = served_code_ask(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
+	snprintf(start_text, sizeof(start_text), "0x%" PRIx64, start);
+	snprintf(size_text, sizeof(size_text), "0x%" PRIx32, code.size);
+	answer = error ? refusal(served_trouble(error))
+		       : json_pack("{s:s, s:s, s:s, s:[s], s:o}", "startAddress", start_text,
+				   "size", size_text, "arch", "x86_64", "syntax", "Intel",
+				   "instructions", instructions_json(&code));
+	served_code_free(&code);
+	return answer;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+static json_t *answer_symbols(Api *api, const json_t *asked)
+{
+	return api_symbolicate(api->identifier, &api->libs, asked);
+}
+
+static const struct {
+	const char *path;
+	json_t *(*answer)(Api *api, const json_t *asked);
+} calls[] = {
+	{"symbolicate/v5", answer_symbols},
+	{"source/v1", answer_source},
+	{"asm/v1", answer_code},
+};
+
+bool api_is_path(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+		if (!strcmp(path, calls[i].path))
+			return true;
+	return false;
+}
+
+static json_t *answer_call(Api *api, const char *path, const json_t *asked)
+{
+	int error;
+
+	if (!json_is_object(asked))
+		return refusal("expected a JSON object");
+	error = read_libs(api);
+	if (error)
+		return refusal(error == -EBADMSG ? "the profile names no libraries"
+						 : strerror(-error));
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+		if (!strcmp(path, calls[i].path))
+			return calls[i].answer(api, asked);
+	return refusal("nothing of that name can be asked");
+}
+
+char *api_answer(Api *api, const char *path, const char *body, size_t size)
+{
+	json_t *asked = json_loadb(body, size, JSON_REJECT_DUPLICATES, NULL);
+	json_t *answer = answer_call(api, path, asked);
+	char *text = json_dumps(answer, JSON_COMPACT);
+
+	json_decref(asked);
+	json_decref(answer);
+	return text ?: xstrdup("{\"error\":\"the answer is no text in UTF-8\"}");
+}

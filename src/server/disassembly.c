@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "disassembly.h"
+#include "sandbox.h"
+#include "served_symbols.h"
+#include <capstone/capstone.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CPU_SECONDS 5
+#define TEXT_MAX    224 /* capstone's mnemonic and operands, and a blank */
+#define ANSWER_MAX  (64u << 20)
+
+/* What the child is given by its parent's memory. */
+typedef struct Task {
+	const uint8_t *bytes;
+	uint32_t size;
+	uint64_t relative; /* of the first byte */
+} Task;
+
+/* What it sends: this, the text, and a NUL; at the end one whose length is 0. */
+struct line {
+	uint32_t offset;
+	uint32_t length;
+};
+
+/* ---- in the child -------------------------------------------------------------------------- */
+
+static int send_line(int socket, uint32_t offset, const char *text)
+{
+	char message[sizeof(struct line) + TEXT_MAX];
+	struct line line = {.offset = offset, .length = strnlen(text, TEXT_MAX - 1)};
+
+	memcpy(message, &line, sizeof(line));
+	memcpy(message + sizeof(line), text, line.length);
+	return sandbox_send(socket, message, sizeof(line) + line.length, -1);
+}
+
+static void take_apart(csh handle, int socket, const Task *task)
+{
+	cs_insn *instruction = cs_malloc(handle);
+	uint64_t address = task->relative;
+	const uint8_t *code = task->bytes;
+	size_t left = task->size;
+	int error = instruction ? 0 : -ENOMEM;
+
+	while (left > 0 && !error) {
+		uint32_t offset = task->size - left;
+		char text[TEXT_MAX];
+
+		if (cs_disasm_iter(handle, &code, &left, &address, instruction)) {
+			bool bare = !*instruction->op_str;
+
+			snprintf(text, sizeof(text), "%s%s%s", instruction->mnemonic,
+				 bare ? "" : " ", instruction->op_str);
+		} else {
+			snprintf(text, sizeof(text), ".byte 0x%02x", *code);
+			code++;
+			left--;
+			address++;
+		}
+		error = send_line(socket, offset, text);
+	}
+	if (!error)
+		send_line(socket, task->size, "");
+}
+
+static void run_child(int socket, const int *fds, const void *argument)
+{
+	csh handle;
+
+	(void)fds;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+		return;
+	take_apart(handle, socket, argument);
+	cs_close(&handle);
+}
+
+/* ---- in the parent ------------------------------------------------------------------------- */
+
+/* All that it sends until it ends or its time is over. */
+static void receive(const Sandbox *sandbox, uint64_t deadline_ns, uint8_t **ret_bytes,
+		    size_t *ret_count)
+{
+	VEC(uint8_t) bytes = {};
+
+	while (bytes.count < ANSWER_MAX && now_ns() < deadline_ns) {
+		struct pollfd fd = {.fd = sandbox->socket, .events = POLLIN};
+		ssize_t got;
+
+		if (poll(&fd, 1, 100) == 0)
+			continue;
+		vec_reserve(&bytes, bytes.count + (64u << 10));
+		got = read(sandbox->socket, bytes.items + bytes.count,
+			   bytes.capacity - bytes.count);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (got <= 0)
+			break;
+		bytes.count += got;
+	}
+	*ret_bytes = bytes.items;
+	*ret_count = bytes.count;
+}
+
+/* The child is not trusted: what does not follow from what came before ends it. */
+static int read_lines(const uint8_t *bytes, size_t count, uint32_t size, ServedCode *code)
+{
+	uint32_t next = 0;
+
+	for (size_t at = 0; count - at >= sizeof(struct line);) {
+		struct line line;
+
+		memcpy(&line, bytes + at, sizeof(line));
+		at += sizeof(line);
+		if (line.length == 0)
+			return line.offset == size ? 0 : -EIO;
+		if (line.offset < next || line.offset >= size || line.length > count - at ||
+		    line.length >= TEXT_MAX)
+			return -EIO;
+		*vec_push(&code->list) = (ServedInstruction){line.offset, code->texts.count};
+		vec_append(&code->texts, (const char *)bytes + at, line.length);
+		*vec_push(&code->texts) = '\0';
+		at += line.length;
+		next = line.offset + 1;
+	}
+	return -EIO;
+}
+
+static int ask_child(const Task *task, ServedCode *code)
+{
+	SandboxLimits limits = {.cpu_seconds = CPU_SECONDS};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t count = 0;
+	Sandbox sandbox;
+	int error = sandbox_start(run_child, NULL, 0, task, &limits, &sandbox);
+
+	if (error)
+		return error;
+	receive(&sandbox, now_ns() + 2 * CPU_SECONDS * NSEC_PER_SEC, &bytes, &count);
+	sandbox_end(&sandbox);
+	return read_lines(bytes, count, task->size, code);
+}
+
+/* Where the file has the byte at svma, and how many follow of what is executable. */
+static bool find_code(const ElfIdentity *identity, uint64_t svma, uint64_t *ret_offset,
+		      uint64_t *ret_size)
+{
+	for (size_t i = 0; i < identity->loads.count; i++) {
+		const ElfSegment *load = &identity->loads.items[i];
+
+		if (!load->exec || svma < load->vaddr || svma - load->vaddr >= load->file_size)
+			continue;
+		*ret_offset = load->offset + (svma - load->vaddr);
+		*ret_size = load->file_size - (svma - load->vaddr);
+		return true;
+	}
+	return false;
+}
+
+int served_code_ask(Identifier *identifier, const ServedLib *lib, uint64_t relative, uint32_t size,
+		    ServedCode *ret_code)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	_cleanup_close_ int fd = -1;
+	ElfIdentity identity;
+	uint64_t offset, available;
+	ssize_t got;
+	bool found;
+
+	*ret_code = (ServedCode){};
+	fd = served_lib_open(identifier, lib, &identity);
+	if (fd < 0)
+		return fd;
+	found = find_code(&identity, identity.base_svma + relative, &offset, &available);
+	elf_identity_free(&identity);
+	if (!found)
+		return -ENOENT;
+	size = MIN(MIN((uint64_t)size, available), SERVED_CODE_MAX);
+	bytes = xmalloc(size + 1);
+	got = pread(fd, bytes, size, offset);
+	if (got <= 0)
+		return got < 0 ? -errno : -ENOENT;
+	ret_code->size = got;
+	return ask_child(&(Task){.bytes = bytes, .size = got, .relative = relative}, ret_code);
+}
+
+void served_code_free(ServedCode *code)
+{
+	vec_free(&code->list);
+	vec_free(&code->texts);
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "http_server.h"
+#include "api.h"
+#include "static_files.h"
+#include "util.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define CONNECTIONS_MAX	   32
+#define CONNECTION_MEMORY  (32u << 10) /* headers, and what is being sent */
+#define CONNECTION_SECONDS 120
+#define SECRET_BYTES	   20 /* 160 bits: 32 letters */
+#define PREFLIGHT_SECONDS  "86400"
+#define METHODS		   "GET, HEAD, OPTIONS, POST"
+#define BODY_MAX	   (4u << 20) /* the viewer's questions have some 200 KB */
+
+struct Server {
+	struct MHD_Daemon *daemon;
+	const char *profile;
+	Api *api;
+	int viewer_fd; /* folder, or -1 */
+	uint16_t port;
+	char secret[SECRET_BYTES * 8 / 5 + 1];
+	char *name; /* of the profile, as a decoded path has it */
+	char *origin, *url, *api_url;
+	unsigned int asking; /* requests of those who know the secret that are not over */
+	uint64_t asked_ns;   /* when the last one was, or the server began */
+};
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+typedef struct Answer {
+	unsigned int status;
+	struct MHD_Response *response;
+} Answer;
+
+static Answer plain(unsigned int status, const char *text)
+{
+	return (Answer){status, MHD_create_response_from_buffer(strlen(text), (void *)text,
+								MHD_RESPMEM_PERSISTENT)};
+}
+
+static void header(const Answer *answer, const char *name, const char *value)
+{
+	if (value)
+		MHD_add_response_header(answer->response, name, value);
+}
+
+static const char *asked_header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Any page may read what it knows the path of. */
+static void allow_any_origin(const Answer *answer)
+{
+	header(answer, "Access-Control-Allow-Origin", "*");
+	/* The profile may be another one when it is asked for again. */
+	header(answer, "Cache-Control", "no-store");
+}
+
+/* The Fetch standard's preflight; and the one of Private Network Access. */
+static Answer preflight(struct MHD_Connection *connection)
+{
+	Answer answer = plain(MHD_HTTP_NO_CONTENT, "");
+
+	if (!asked_header(connection, "Access-Control-Request-Method")) {
+		header(&answer, "Allow", METHODS);
+		return answer;
+	}
+	header(&answer, "Access-Control-Allow-Methods", METHODS);
+	header(&answer, "Access-Control-Allow-Headers",
+	       asked_header(connection, "Access-Control-Request-Headers"));
+	header(&answer, "Access-Control-Max-Age", PREFLIGHT_SECONDS);
+	if (asked_header(connection, "Access-Control-Request-Private-Network"))
+		header(&answer, "Access-Control-Allow-Private-Network", "true");
+	return answer;
+}
+
+static Answer not_allowed(const char *methods)
+{
+	Answer answer = plain(MHD_HTTP_METHOD_NOT_ALLOWED, "it can only be read\n");
+
+	header(&answer, "Allow", methods);
+	return answer;
+}
+
+static Answer file_answer(const ServedFile *file)
+{
+	Answer answer = {MHD_HTTP_OK, MHD_create_response_from_fd64(file->size, file->fd)};
+
+	if (!answer.response) {
+		close(file->fd);
+		return plain(MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+	}
+	header(&answer, "Content-Type", file->type);
+	header(&answer, "Content-Encoding", file->encoding);
+	return answer;
+}
+
+static Answer profile_answer(const Server *server)
+{
+	ServedFile file;
+	int error = served_profile(server->profile, &file);
+
+	if (error) {
+		log_warn("cannot read %s: %s", server->profile, strerror(-error));
+		return plain(MHD_HTTP_NOT_FOUND, "the profile cannot be read any more\n");
+	}
+	return file_answer(&file);
+}
+
+/* A viewer's page has paths of its own, all of which are its first page. */
+static Answer viewer_answer(const Server *server, const char *path)
+{
+	ServedFile file;
+
+	if (server->viewer_fd >= 0 && (!served_below(server->viewer_fd, path, &file) ||
+				       !served_below(server->viewer_fd, "index.html", &file)))
+		return file_answer(&file);
+	return plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
+}
+
+/* The text goes with the answer. */
+static Answer api_answer_of(Server *server, const char *path, const char *body, size_t size)
+{
+	char *text = api_answer(server->api, path, body, size);
+	Answer answer = {MHD_HTTP_OK, MHD_create_response_from_buffer(strlen(text), text,
+								      MHD_RESPMEM_MUST_FREE)};
+
+	if (answer.response)
+		header(&answer, "Content-Type", "application/json; charset=utf-8");
+	return answer;
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* "127.0.0.1:3000", "localhost:3000"; HTTP's own port may be left out. */
+static bool is_our_host(const Server *server, const char *host)
+{
+	static const char *const names[] = {"127.0.0.1", "localhost"};
+	char port[8];
+
+	snprintf(port, sizeof(port), ":%u", server->port);
+	for (size_t i = 0; host && i < ARRAY_LEN(names); i++) {
+		size_t length = strlen(names[i]);
+
+		if (!strncasecmp(host, names[i], length) &&
+		    (!strcmp(host + length, port) || (!host[length] && server->port == 80)))
+			return true;
+	}
+	return false;
+}
+
+/* What lies below the secret path, or NULL. The time that it takes does not tell how much is right.
+ */
+static const char *below_secret(const Server *server, const char *path)
+{
+	size_t length = strlen(server->secret);
+	unsigned char wrong = 0;
+
+	if (*path++ != '/' || strlen(path) < length || (path[length] && path[length] != '/'))
+		return NULL;
+	for (size_t i = 0; i < length; i++)
+		wrong |= path[i] ^ server->secret[i];
+	return wrong ? NULL : path + length + (path[length] == '/');
+}
+
+/* One request, from its headers to its end. */
+typedef struct Request {
+	VEC(char) body;
+	bool knows; /* whoever sends it knows the secret */
+	bool asks;  /* something of the API, too: its body is wanted */
+	bool too_long;
+} Request;
+
+static Answer answer_question(Server *server, const char *path, const Request *request)
+{
+	if (!api_is_path(path))
+		return plain(MHD_HTTP_NOT_FOUND, "nothing of that name can be asked\n");
+	if (request->too_long)
+		return plain(MHD_HTTP_CONTENT_TOO_LARGE, "the question is too long\n");
+	return api_answer_of(server, path, request->body.items, request->body.count);
+}
+
+static Answer answer_secret(Server *server, struct MHD_Connection *connection, const char *path,
+			    const char *method, const Request *request)
+{
+	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
+	Answer answer;
+
+	if (!strcmp(method, "OPTIONS"))
+		answer = preflight(connection);
+	else if (!strcmp(method, "POST"))
+		answer = answer_question(server, path, request);
+	else if (!reads)
+		answer = not_allowed(METHODS);
+	else if (strcmp(path, server->name) != 0)
+		answer = plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
+	else
+		answer = profile_answer(server);
+	allow_any_origin(&answer);
+	return answer;
+}
+
+static Answer answer_request(Server *server, struct MHD_Connection *connection, const char *path,
+			     const char *method, const Request *request)
+{
+	const char *below;
+
+	if (!is_our_host(server, asked_header(connection, "Host")))
+		return plain(MHD_HTTP_FORBIDDEN, "this server has another name\n");
+	below = below_secret(server, path);
+	if (below)
+		return answer_secret(server, connection, below, method, request);
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return not_allowed("GET, HEAD");
+	return viewer_answer(server, path + strspn(path, "/"));
+}
+
+static Request *begin_request(Server *server, struct MHD_Connection *connection, const char *path,
+			      const char *method)
+{
+	Request *request = xcalloc(1, sizeof(*request));
+	const char *below = below_secret(server, path);
+
+	request->knows = below && is_our_host(server, asked_header(connection, "Host"));
+	request->asks = request->knows && !strcmp(method, "POST") && api_is_path(below);
+	server->asking += request->knows;
+	return request;
+}
+
+static void take_body(Request *request, const char *data, size_t size)
+{
+	if (!request->asks || request->too_long)
+		return;
+	request->too_long = size > BODY_MAX - request->body.count;
+	if (!request->too_long)
+		vec_append(&request->body, data, size);
+}
+
+/*
+ * As microhttpd calls it: with the headers alone, then with pieces of the body, then with nothing,
+ * which is when it is answered.
+ */
+static enum MHD_Result take_request(void *user, struct MHD_Connection *connection, const char *path,
+				    const char *method, const char *version, const char *data,
+				    size_t *size, void **state)
+{
+	enum MHD_Result result;
+	Answer answer;
+
+	(void)version;
+	if (!*state) {
+		*state = begin_request(user, connection, path, method);
+		return MHD_YES;
+	}
+	if (*size > 0) {
+		take_body(*state, data, *size);
+		*size = 0;
+		return MHD_YES;
+	}
+	answer = answer_request(user, connection, path, method, *state);
+	if (!answer.response)
+		return MHD_NO;
+	header(&answer, "X-Content-Type-Options", "nosniff");
+	result = MHD_queue_response(connection, answer.status, answer.response);
+	MHD_destroy_response(answer.response);
+	return result;
+}
+
+static void end_request(void *user, struct MHD_Connection *connection, void **state,
+			enum MHD_RequestTerminationCode code)
+{
+	Request *request = *state;
+	Server *server = user;
+
+	(void)connection;
+	(void)code;
+	if (!request)
+		return;
+	if (request->knows) {
+		server->asking--;
+		server->asked_ns = now_ns();
+	}
+	vec_free(&request->body);
+	free(request);
+	*state = NULL;
+}
+
+/* ---- who may connect ------------------------------------------------------------------------ */
+
+/* linux/tcp_states.h */
+#define ESTABLISHED 1
+
+/*
+ * In /proc/net/tcp or tcp6 (proc(5)), which writes addresses as `client` is written. Only a socket
+ * that is connected has an owner there: what is left of one that was closed is told as root's.
+ */
+static bool find_socket(const char *table, const char *client, uint16_t port, uint16_t our_port,
+			uid_t *ret_uid)
+{
+	_cleanup_free_ char *line = NULL;
+	FILE *file = fopen(table, "re");
+	size_t room = 0;
+	bool found = false;
+
+	while (file && !found && getline(&line, &room, file) > 0) {
+		unsigned int from_port, to_port, state, uid;
+		char address[33];
+
+		found = sscanf(line,
+			       " %*d: %32[0-9A-F]:%4x %*32[0-9A-F]:%4x %2x %*x:%*x %*x:%*x %*x %u",
+			       address, &from_port, &to_port, &state, &uid) == 5 &&
+			!strcmp(address, client) && from_port == port && to_port == our_port &&
+			state == ESTABLISHED;
+		if (found)
+			*ret_uid = uid;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Whose socket is the other end? What others on this machine find out of the URL, as from a
+ * browser's arguments, is of no use to them.
+ */
+static bool find_owner(const struct sockaddr_in *peer, uint16_t our_port, uid_t *ret_uid)
+{
+	uint16_t port = ntohs(peer->sin_port);
+	char mapped[33], *client = mapped + 24;
+
+	snprintf(mapped, sizeof(mapped), "0000000000000000FFFF0000%08X", peer->sin_addr.s_addr);
+	return find_socket("/proc/net/tcp", client, port, our_port, ret_uid) ||
+	       find_socket("/proc/net/tcp6", mapped, port, our_port, ret_uid);
+}
+
+static enum MHD_Result may_connect(void *user, const struct sockaddr *address, socklen_t length)
+{
+	const Server *server = user;
+	uid_t uid;
+
+	if (length < sizeof(struct sockaddr_in) || address->sa_family != AF_INET ||
+	    !find_owner((const struct sockaddr_in *)address, server->port, &uid))
+		return MHD_NO;
+	return uid == geteuid() || uid == 0 ? MHD_YES : MHD_NO;
+}
+
+/* ---- start and stop ------------------------------------------------------------------------ */
+
+/* As in RFC 4648, of small letters. */
+static int make_secret(Server *server)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+	unsigned char bytes[SECRET_BYTES];
+	char *to = server->secret;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return -EIO;
+	for (size_t bit = 0; bit < 8 * sizeof(bytes); bit += 5) {
+		unsigned int pair = bytes[bit / 8] << 8 |
+				    (bit / 8 + 1 < sizeof(bytes) ? bytes[bit / 8 + 1] : 0);
+
+		*to++ = letters[pair >> (11 - bit % 8) & 31];
+	}
+	return 0;
+}
+
+/* Of a path of a URL: what is no letter or digit may mean something there. */
+static char *escaped(const char *text)
+{
+	char *escaped = xcalloc(3, strlen(text) + 1), *to = escaped;
+
+	for (; *text; text++) {
+		bool plain = strchr("-_.~", *text) || (*text >= '0' && *text <= '9') ||
+			     ((*text | 0x20) >= 'a' && (*text | 0x20) <= 'z');
+
+		to += plain ? sprintf(to, "%c", *text)
+			    : sprintf(to, "%%%02X", (unsigned char)*text);
+	}
+	return escaped;
+}
+
+/*
+ * The server opens the socket itself, because errno after MHD_start_daemon() is not reliable:
+ * since 1.0 it is EBADF when the port is in use. Returns a listening socket, or a negative errno.
+ */
+static int listening_socket(uint16_t port)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	/* Connections of an earlier server in TIME_WAIT are no reason to take another port. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    listen(fd, SOMAXCONN) == 0)
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+static int listen_on(Server *server, uint16_t port)
+{
+	int fd = listening_socket(port);
+
+	if (fd < 0)
+		return fd;
+	server->port = port;
+	errno = 0;
+	/*
+	 * MHD_stop_daemon() closes the socket. If the start fails, libmicrohttpd may have closed it
+	 * already, so it is not closed here.
+	 */
+	server->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL, port, may_connect, server, take_request, server,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_SECONDS,
+		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+	return server->daemon ? 0 : errno ? -errno : -EIO;
+}
+
+static int open_viewer(Server *server, const char *folder)
+{
+	ServedFile index;
+	int error;
+
+	if (!folder)
+		return 0;
+	server->viewer_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (server->viewer_fd < 0)
+		return -errno;
+	error = served_below(server->viewer_fd, "index.html", &index);
+	if (!error)
+		close(index.fd);
+	return error;
+}
+
+int server_start(const ServerOptions *options, Server **ret_server)
+{
+	Server *server = xcalloc(1, sizeof(*server));
+	_cleanup_free_ char *name = escaped(options->name);
+	int error;
+
+	server->profile = options->profile;
+	server->name = xstrdup(options->name);
+	server->api = api_new(options->profile);
+	server->viewer_fd = -1;
+	error = make_secret(server);
+	if (!error)
+		error = open_viewer(server, options->viewer);
+	if (!error)
+		error = -EADDRINUSE;
+	for (unsigned int port = options->first_port;
+	     error == -EADDRINUSE && port <= options->last_port; port++)
+		error = listen_on(server, port);
+	if (error) {
+		server_stop(server);
+		return error;
+	}
+	server->origin = xasprintf("http://127.0.0.1:%u", server->port);
+	server->url = xasprintf("%s/%s/%s", server->origin, server->secret, name);
+	server->api_url = xasprintf("%s/%s", server->origin, server->secret);
+	server->asked_ns = now_ns();
+	*ret_server = server;
+	return 0;
+}
+
+void server_stop(Server *server)
+{
+	if (!server)
+		return;
+	if (server->daemon)
+		MHD_stop_daemon(server->daemon);
+	closep(&server->viewer_fd);
+	free(server->name);
+	free(server->origin);
+	free(server->url);
+	free(server->api_url);
+	api_free(server->api);
+	free(server);
+}
+
+const char *server_origin(const Server *server)
+{
+	return server->origin;
+}
+
+const char *server_profile(const Server *server)
+{
+	return server->url;
+}
+
+const char *server_api(const Server *server)
+{
+	return server->api_url;
+}
+
+int server_fd(const Server *server)
+{
+	return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int server_patience(const Server *server)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	return MHD_get_timeout(server->daemon, &ms) == MHD_YES ? (int)MIN(ms, 60000ULL) : -1;
+}
+
+void server_run(Server *server)
+{
+	MHD_run(server->daemon);
+}
+
+uint64_t server_silence_ns(const Server *server)
+{
+	return server->asking ? 0 : now_ns() - server->asked_ns;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * address_space.h - the address spaces of all recorded processes, over time.
+ *
+ * Built from REC_FILE, REC_MAPPING, REC_SPACE and REC_CODE; answers what was mapped, or
+ * had been put as code, at an address of a process at a moment. Words: AVMA = address in the
+ * process, SVMA = address as the ELF file states it, relative = SVMA - the file's base SVMA.
+ */
+#ifndef WALLPROF_ADDRESS_SPACE_H
+#define WALLPROF_ADDRESS_SPACE_H
+
+#include "records.h"
+#include "util.h"
+
+typedef struct MappedFile {
+	uint32_t id;
+	uint8_t flags; /* enum file_flags */
+	uint8_t build_id_len;
+	uint8_t build_id[20];
+	uint64_t base_svma;
+	uint64_t size, mtime_ns; /* 0 = unknown */
+	/* Of the file as it was opened for its names; 0 = it was not. Not in the capture. */
+	uint64_t ctime_ns, device, inode;
+	char *path;
+} MappedFile;
+
+typedef struct Spaces Spaces;
+
+Spaces *spaces_new(void);
+void spaces_free(Spaces *spaces);
+
+/*
+ * Takes a FILE, MAPPING, SPACE or CODE record; others are ignored. MAPPING and SPACE
+ * must come in order of time per process (capture_read_sorted). All records must
+ * be given before the first query.
+ */
+void spaces_add(Spaces *spaces, const struct record *record);
+
+const MappedFile *spaces_file(const Spaces *spaces, uint32_t id); /* NULL if unknown */
+size_t spaces_file_count(const Spaces *spaces);			  /* ids are 1 … count */
+
+/*
+ * A number that changes whenever the mappings or the code of ns_tgid change, or it begins, so
+ * that from its begin on (process, stack, generation) is a valid cache key: of one
+ * generation, spaces_locate() and spaces_replaced() have one answer. O(log n).
+ */
+uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns);
+
+typedef struct Location {
+	const MappedFile *file; /* NULL: nothing known was mapped there */
+	uint64_t svma;
+} Location;
+
+/*
+ * What ns_tgid had at avma at time ns; code made at run time comes before what is mapped
+ * there. O(log² n), times the forks that it was inherited through.
+ */
+Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+
+/*
+ * The same of data: it may lie behind what is mapped of its file to be executed, which alone is
+ * recorded. So the file is the last one that lies below, and that avma is in it is not certain: a
+ * symbol that covers svma makes it likely. Code made at run time does not count.
+ */
+Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+
+/*
+ * Whether who knew the mappings of ns_tgid only up to from_ns was wrong about avma at to_ns:
+ * something else is mapped there than was (another file, or the file at another bias), or
+ * there was an exec in between, after which nothing is as it was. What a process was forked
+ * from counts up to the fork. False where nothing was mapped at from_ns, so that nothing
+ * can have been taken for something else, and if to_ns is not later. Code made at run time
+ * does not count. O(log² n), times the forks.
+ */
+bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_t to_ns,
+		     uint64_t avma);
+
+/*
+ * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or
+ * more. For the symboliser, which must not miss one.
+ */
+void spaces_locate_any(Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
+		       void (*visit)(void *user, const MappedFile *file, uint64_t svma),
+		       void *user);
+
+#endif

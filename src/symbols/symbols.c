@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * symbols.c - two passes over a capture's stacks, then one look into each file.
+ *
+ * Every different address is collected: kernel addresses as they are, user
+ * addresses by process. Then each user address becomes the (file, SVMA) pairs
+ * that it can have meant, these are sorted by file, and symbol_files.c asks the files.
+ */
+#include "symbols.h"
+#include "as_invoker.h"
+#include "frame_address.h"
+#include "jit_names.h"
+#include "kallsyms.h"
+#include "safe_open.h"
+#include "symbol_files.h"
+#include "symbol_record.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- collecting addresses ------------------------------------------------ */
+
+typedef struct UserAddress {
+	uint32_t tgid;
+	uint64_t avma;
+	uint64_t weight;
+} UserAddress;
+
+/* Of a variable. */
+typedef struct DataAddress {
+	uint32_t tgid;
+	uint64_t avma, ns;
+} DataAddress;
+
+/* A process's number in our PID namespace; reuse can give a tgid several. */
+typedef struct Alias {
+	uint32_t ns_tgid;
+	uint32_t next; /* of the same tgid, or MAP_NONE */
+} Alias;
+
+typedef struct Resolver {
+	const SymbolsSink *sink;
+	SymbolsSummary summary;
+	Spaces *spaces;
+	Map weights; /* stack id -> samples and switches that have it; filled for sources only */
+	Map copied;  /* ids of stacks that were walked again, from a copy */
+	VEC(UserAddress) users;
+	Map users_known; /* hash -> users */
+	VEC(uint64_t) kernel;
+	Map kernel_known;
+	VEC(Alias) aliases;
+	Map first_alias; /* tgid -> aliases */
+	VEC(SymbolTarget) targets;
+	VEC(DataAddress) data;
+	Map data_known; /* hash -> data */
+	Map tgid_of_tid;
+	VEC(uint64_t) fileless; /* user addresses where no file is mapped that could name them */
+	Map fileless_known;
+} Resolver;
+
+static void add_alias(Resolver *resolver, uint32_t tgid, uint32_t ns_tgid)
+{
+	uint32_t first = map_get(&resolver->first_alias, tgid);
+
+	if (ns_tgid == 0)
+		return;
+	for (uint32_t i = first; i != MAP_NONE; i = resolver->aliases.items[i].next)
+		if (resolver->aliases.items[i].ns_tgid == ns_tgid)
+			return;
+	*vec_push(&resolver->aliases) = (Alias){.ns_tgid = ns_tgid, .next = first};
+	map_set(&resolver->first_alias, tgid, resolver->aliases.count - 1);
+}
+
+static void add_user(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t weight)
+{
+	uint64_t key = hash_mix(tgid, avma);
+	uint32_t known = map_get(&resolver->users_known, key);
+
+	/* Two addresses of one hash displace each other: looked up twice, never missed. */
+	if (known != MAP_NONE && resolver->users.items[known].tgid == tgid &&
+	    resolver->users.items[known].avma == avma) {
+		resolver->users.items[known].weight += weight;
+		return;
+	}
+	map_set(&resolver->users_known, key, resolver->users.count);
+	*vec_push(&resolver->users) = (UserAddress){tgid, avma, weight};
+}
+
+static void add_kernel(Resolver *resolver, uint64_t avma)
+{
+	if (map_get(&resolver->kernel_known, avma) != MAP_NONE)
+		return;
+	map_set(&resolver->kernel_known, avma, 0);
+	*vec_push(&resolver->kernel) = avma;
+}
+
+/* Whether another definition counts instead: nobody will ask for the names of this one. */
+static bool is_replaced(const Resolver *resolver, const struct rec_stack *stack)
+{
+	return !(stack->h.flags & STACK_FROM_COPY) &&
+	       map_get(&resolver->copied, stack->id) != MAP_NONE;
+}
+
+static void add_stack(Resolver *resolver, const struct rec_stack *stack)
+{
+	bool user = stack->h.flags & STACK_USER;
+	bool by_tables = stack_by_tables(stack->h.flags, stack->result, stack->tables_ns);
+	uint32_t weight = map_get(&resolver->weights, stack->id);
+
+	if (is_replaced(resolver, stack))
+		return;
+	for (size_t i = 0; i < stack->count; i++) {
+		uint64_t pc = stack->frames[i];
+
+		if (user) {
+			add_user(resolver, stack->tgid,
+				 stack_user_address(pc, i, stack->h.flags, by_tables),
+				 weight == MAP_NONE ? 0 : weight);
+			continue;
+		}
+		/* A kernel leaf is a return address in a switch, exact in a tick. */
+		add_kernel(resolver, stack_lookup_address(pc, false));
+		if (i == 0)
+			add_kernel(resolver, stack_lookup_address(pc, true));
+	}
+}
+
+/* A word that a process waits for is named, if it is a variable of a file. Each once. */
+static void add_data(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t ns)
+{
+	uint64_t key = hash_mix(tgid, avma);
+	uint32_t known = map_get(&resolver->data_known, key);
+
+	if (known != MAP_NONE && resolver->data.items[known].tgid == tgid &&
+	    resolver->data.items[known].avma == avma && resolver->data.items[known].ns == ns)
+		return;
+	map_set(&resolver->data_known, key, resolver->data.count);
+	*vec_push(&resolver->data) = (DataAddress){tgid, avma, ns};
+}
+
+static void add_futex(Resolver *resolver, const struct rec_futex *futex)
+{
+	if (futex->memory != MEMORY_SHARED && futex->memory != MEMORY_STACK)
+		add_data(resolver, futex->tgid, futex->address, futex->h.ns);
+}
+
+#define FUTEX 202 /* x86-64's system call */
+
+/* Of who waits since before the window there is no other record. */
+static void add_asleep(Resolver *resolver, const struct rec_snapshot *snapshot)
+{
+	uint32_t tgid = map_get(&resolver->tgid_of_tid, snapshot->tid);
+
+	if (snapshot->syscall == FUTEX && tgid != MAP_NONE)
+		add_data(resolver, tgid, snapshot->args[0], snapshot->h.ns);
+}
+
+/* A change of an address space, and its place in the file. */
+typedef struct Change {
+	struct record *record;
+	size_t place;
+} Change;
+
+typedef VEC(Change) Changes;
+
+static int compare_changes(const void *a, const void *b)
+{
+	const Change *x = a, *y = b;
+
+	if (x->record->ns != y->record->ns)
+		return x->record->ns < y->record->ns ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* In order of time, as spaces_add() wants them. */
+static void add_changes(Resolver *resolver, Changes *changes)
+{
+	if (changes->count)
+		qsort(changes->items, changes->count, sizeof(*changes->items), compare_changes);
+	for (size_t i = 0; i < changes->count; i++) {
+		spaces_add(resolver->spaces, changes->items[i].record);
+		free(changes->items[i].record);
+	}
+	vec_free(changes);
+}
+
+static void weigh_stack(Resolver *resolver, uint64_t id)
+{
+	uint32_t weight = map_get(&resolver->weights, id);
+
+	if (id)
+		map_set(&resolver->weights, id, weight == MAP_NONE ? 1 : weight + 1);
+}
+
+/*
+ * What must be known before the first stack is taken: how often each was seen, for the source
+ * files that matter most, and which were walked again.
+ */
+static int survey_stacks(Resolver *resolver, CaptureReader *reader)
+{
+	const struct record *record;
+	bool weigh = resolver->sink->sources;
+	int r = capture_reader_rewind(reader);
+
+	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
+		if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
+			map_set(&resolver->copied, ((const struct rec_stack *)record)->id, 0);
+		else if (record->kind == REC_SAMPLE && weigh)
+			weigh_stack(resolver, ((const struct rec_sample *)record)->ustack);
+		else if (record->kind == REC_SWITCH && record->flags & SWITCH_PREV && weigh)
+			/* The reader has checked that such a record has its stacks. */
+			weigh_stack(resolver, ((const struct rec_switch *)record)->ustack);
+	}
+	return r;
+}
+
+/*
+ * In file order, for the sorted one holds back a second of events, and only the changes of
+ * address spaces need it.
+ */
+static int collect(Resolver *resolver, CaptureReader *reader)
+{
+	const struct record *record;
+	Changes changes = {};
+	int r = capture_reader_rewind(reader);
+
+	while (r >= 0 && (r = capture_read(reader, &record)) > 0) {
+		if (record->kind == REC_STACK) {
+			add_stack(resolver, (const struct rec_stack *)record);
+		} else if (record->kind == REC_FUTEX) {
+			add_futex(resolver, (const struct rec_futex *)record);
+		} else if (record->kind == REC_TASK) {
+			const struct rec_task *task = (const struct rec_task *)record;
+
+			add_alias(resolver, task->tgid, task->ns_tgid);
+			map_set(&resolver->tgid_of_tid, task->tid, task->tgid);
+		} else if (record->kind == REC_SNAPSHOT) {
+			add_asleep(resolver, (const struct rec_snapshot *)record);
+		} else if (record->kind == REC_MAPPING || record->kind == REC_SPACE) {
+			struct record *copy = memcpy(xmalloc(record->len), record, record->len);
+
+			*vec_push(&changes) = (Change){copy, changes.count};
+		} else {
+			spaces_add(resolver->spaces, record);
+		}
+	}
+	add_changes(resolver, &changes);
+	return r;
+}
+
+/* ---- from processes' addresses to files' addresses ------------------------ */
+
+/* Where an address of a process leads, and with what weight. */
+typedef struct Place {
+	Resolver *resolver;
+	uint64_t weight;
+	bool in_file;
+} Place;
+
+static void add_target(void *user, const MappedFile *file, uint64_t svma)
+{
+	Place *place = user;
+
+	if (file->flags & (FILE_ANON | FILE_JIT))
+		return;
+	place->in_file |= !(file->flags & FILE_UNREADABLE);
+	*vec_push(&place->resolver->targets) =
+		(SymbolTarget){.file = file->id, .svma = svma, .weight = place->weight};
+}
+
+static void add_fileless(Resolver *resolver, uint64_t avma)
+{
+	if (map_get(&resolver->fileless_known, avma) != MAP_NONE)
+		return;
+	map_set(&resolver->fileless_known, avma, 0);
+	*vec_push(&resolver->fileless) = avma;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+	const SymbolTarget *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->svma < y->svma ? -1 : x->svma > y->svma;
+}
+
+static void find_user_targets(Resolver *resolver, const UserAddress *user)
+{
+	Place place = {.resolver = resolver, .weight = user->weight};
+	uint32_t alias = map_get(&resolver->first_alias, user->tgid);
+
+	/* Never described (its REC_TASK was lost): most likely the same number. */
+	if (alias == MAP_NONE)
+		spaces_locate_any(resolver->spaces, user->tgid, user->avma, add_target, &place);
+	for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
+		spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
+				  user->avma, add_target, &place);
+	if (!place.in_file)
+		add_fileless(resolver, user->avma);
+}
+
+static void find_data_target(Resolver *resolver, const DataAddress *data, uint32_t ns_tgid)
+{
+	Location location = spaces_locate_data(resolver->spaces, ns_tgid, data->ns, data->avma);
+	Place place = {.resolver = resolver};
+
+	if (location.file)
+		add_target(&place, location.file, location.svma);
+}
+
+static void find_data_targets(Resolver *resolver, const DataAddress *data)
+{
+	uint32_t alias = map_get(&resolver->first_alias, data->tgid);
+
+	if (alias == MAP_NONE)
+		find_data_target(resolver, data, data->tgid);
+	for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
+		find_data_target(resolver, data, resolver->aliases.items[alias].ns_tgid);
+}
+
+static void find_targets(Resolver *resolver)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < resolver->users.count; i++)
+		find_user_targets(resolver, &resolver->users.items[i]);
+	for (size_t i = 0; i < resolver->data.count; i++)
+		find_data_targets(resolver, &resolver->data.items[i]);
+	if (resolver->targets.count == 0)
+		return;
+	qsort(resolver->targets.items, resolver->targets.count, sizeof(SymbolTarget),
+	      compare_targets);
+	for (size_t i = 0; i < resolver->targets.count; i++) {
+		const SymbolTarget *target = &resolver->targets.items[i];
+		SymbolTarget *last = kept ? &resolver->targets.items[kept - 1] : NULL;
+
+		if (last && !compare_targets(last, target))
+			last->weight += target->weight;
+		else
+			resolver->targets.items[kept++] = *target;
+	}
+	resolver->targets.count = kept;
+}
+
+/* ---- kernel --------------------------------------------------------------- */
+
+static int resolve_kernel(Resolver *resolver)
+{
+	SymbolRecord record = {};
+	Kallsyms *kallsyms;
+	int r = kallsyms_load("/proc/kallsyms", &kallsyms);
+
+	if (r < 0) {
+		resolver->summary.kernel_error = r;
+		return 0;
+	}
+	for (size_t i = 0; i < resolver->kernel.count && r >= 0; i++) {
+		struct rec_symbol *built;
+		KernelSymbol symbol;
+
+		if (!kallsyms_find(kallsyms, resolver->kernel.items[i], &symbol))
+			continue;
+		symbol_record_begin(&record, resolver->kernel.items[i]);
+		symbol_record_add(&record, symbol.name, "", 0);
+		built = symbol_record_finish(&record, symbol.module);
+		built->function = symbol.start;
+		built->function_size = symbol.size;
+		resolver->summary.named++;
+		r = resolver->sink->emit(resolver->sink->user, &built->h);
+	}
+	symbol_record_free(&record);
+	kallsyms_free(kallsyms);
+	return r;
+}
+
+static void resolver_free(Resolver *resolver)
+{
+	spaces_free(resolver->spaces);
+	map_free(&resolver->weights);
+	map_free(&resolver->copied);
+	vec_free(&resolver->users);
+	map_free(&resolver->users_known);
+	vec_free(&resolver->kernel);
+	map_free(&resolver->kernel_known);
+	vec_free(&resolver->aliases);
+	map_free(&resolver->first_alias);
+	vec_free(&resolver->targets);
+	vec_free(&resolver->data);
+	map_free(&resolver->data_known);
+	map_free(&resolver->tgid_of_tid);
+	vec_free(&resolver->fileless);
+	map_free(&resolver->fileless_known);
+}
+
+void symbols_warn_kernel(const SymbolsSummary *summary)
+{
+	if (summary->kernel_error)
+		log_warn("kernel functions have no names: /proc/kallsyms: %s",
+			 kallsyms_error_text(summary->kernel_error));
+}
+
+int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
+		    SymbolsSummary *ret_summary)
+{
+	Resolver resolver = {.sink = sink, .spaces = spaces_new()};
+	int r = survey_stacks(&resolver, reader);
+
+	if (r == 0)
+		r = collect(&resolver, reader);
+	if (r == 0) {
+		find_targets(&resolver);
+		resolver.summary.addresses = resolver.targets.count + resolver.kernel.count;
+		r = symbol_files_resolve(resolver.spaces, resolver.targets.items,
+					 resolver.targets.count, sink, &resolver.summary);
+	}
+	if (r == 0 && sink->jit)
+		r = jit_names_resolve(sink->jit, resolver.fileless.items, resolver.fileless.count,
+				      spaces_file_count(resolver.spaces) + 1, sink,
+				      &resolver.summary);
+	if (r == 0 && with_kernel)
+		r = resolve_kernel(&resolver);
+	*ret_summary = resolver.summary;
+	resolver_free(&resolver);
+	return r;
+}
+
+/* ---- opening by path ------------------------------------------------------ */
+
+int symbols_open_by_path(void *user, const MappedFile *file)
+{
+	return symbols_open_beside_by_path(user, file, file->path);
+}
+
+int symbols_open_beside_by_path(void *user, const MappedFile *file, const char *path)
+{
+	const AsInvoker *as = user;
+	struct stat st;
+	int fd = as_invoker_enter(as), r;
+
+	(void)file;
+	if (fd < 0)
+		return fd;
+	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, &st);
+	r = as_invoker_leave(as);
+	if (r < 0)
+		closep(&fd);
+	return r < 0 ? r : fd;
+}

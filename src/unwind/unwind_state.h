@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_state.h - the state of the stack before an instruction, and how an instruction changes it.
+ *
+ * The CFA is the stack pointer before the call that led to the function, as in DWARF.
+ */
+#ifndef WALLPROF_UNWIND_STATE_H
+#define WALLPROF_UNWIND_STATE_H
+
+#include "unwind_instruction.h"
+#include "unwind_rows.h"
+
+#define UNWIND_SLOT 8 /* bytes of a word on the stack */
+
+#define UNWIND_SAVED_NOWHERE 1 /* the saved value was overwritten or popped */
+
+/* How to recover the caller's value of rbp or rbx. */
+typedef struct UnwindKept {
+	int32_t saved_at; /* offset from the CFA, < 0; 0: not saved; UNWIND_SAVED_NOWHERE */
+	bool changed;	  /* the register does not hold the caller's value any more */
+} UnwindKept;
+
+/* The state before an instruction. All 0: no path to the instruction is known. */
+typedef struct UnwindState {
+	bool known; /* a path to the instruction is known */
+	bool guessed;
+	bool outermost;	  /* the function has no caller */
+	bool system_call; /* the function has made a system call */
+	bool sp_known, bp_known;
+	bool broken;		      /* the function popped more than it had pushed */
+	bool weak;		      /* reached only if the call before it returns */
+	uint8_t ra;		      /* RA_AT_CFA, RA_REG + register, or UNWIND_RA_LOST */
+	int32_t sp_to_cfa, bp_to_cfa; /* CFA minus the register, bytes */
+	UnwindKept bp, bx;
+} UnwindState;
+
+#define UNWIND_RA_LOST 0xff
+
+/* The state at the first instruction of a function. */
+extern const UnwindState unwind_state_entered;
+
+bool unwind_state_same(const UnwindState *a, const UnwindState *b);
+/* Returns the state where two paths join: what differs between them is unknown. */
+UnwindState unwind_state_merge(const UnwindState *a, const UnwindState *b);
+/* Applies the instruction to the state. Its effect on control flow is not part of the state. */
+void unwind_state_change(UnwindState *state, const Instruction *instruction);
+/* Returns whether the stack and rbp, rbx are as on entry, so that the function can return. */
+bool unwind_state_returns(const UnwindState *state);
+/* Returns the unwind rule for the state; `unknown` if it cannot be expressed as a rule. */
+struct unwind_rule unwind_state_rule(const UnwindState *state, const struct unwind_rule *unknown);
+
+#endif

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "images.h"
+#include <string.h>
+
+/* How long after an exec both BPF and the side-band have told of it, if they do. */
+#define EXEC_PATIENCE_NS (100 * NSEC_PER_MSEC)
+
+static void image_free(Image *image)
+{
+	vec_free(&image->mappings);
+	vec_free(&image->pending);
+	free(image);
+}
+
+void images_free(Images *images)
+{
+	for (size_t i = 0; i < images->list.count; i++)
+		image_free(images->list.items[i]);
+	vec_free(&images->list);
+	map_free(&images->current);
+	map_free(&images->by_tgid);
+	vec_free(&images->uses);
+	vec_free(&images->found);
+}
+
+/* ---- uses --------------------------------------------------------------------------------- */
+
+static void add_uses(Images *images, const Image *image, uint32_t each)
+{
+	for (size_t i = 0; i < image->mappings.count; i++) {
+		uint32_t file = image->mappings.items[i].file;
+
+		while (images->uses.count <= file)
+			*vec_push(&images->uses) = 0;
+		images->uses.items[file] += each;
+	}
+}
+
+/* Around each change of its mappings. */
+static void uncount(Images *images, Image *image)
+{
+	if (image->counted)
+		add_uses(images, image, -1U);
+	image->counted = false;
+}
+
+static void count(Images *images, Image *image)
+{
+	image->counted = !image->ended_ns;
+	if (image->counted)
+		add_uses(images, image, 1);
+}
+
+/* What it mapped may still be asked for, but nothing walks by it any more. */
+static void end_image(Images *images, Image *image, uint64_t now_ns)
+{
+	uncount(images, image);
+	image->ended_ns = now_ns;
+}
+
+/* ---- images ------------------------------------------------------------------------------- */
+
+static Image *current_image(const Images *images, uint32_t ns_tgid)
+{
+	uint32_t number = map_get(&images->current, ns_tgid);
+
+	return number == MAP_NONE ? NULL : images->list.items[number];
+}
+
+/* A new one in the place of the present one, if there is one, by a record of that time. */
+static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_t now_ns)
+{
+	Image *image = xcalloc(1, sizeof(*image)), *before = current_image(images, ns_tgid);
+
+	if (before && !before->ended_ns)
+		end_image(images, before, now_ns);
+	image->ns_tgid = ns_tgid;
+	image->doubt_ns = ns <= images->loss_to_ns ? images->loss_from_ns : 0;
+	image->changed = true;
+	map_set(&images->current, ns_tgid, images->list.count);
+	*vec_push(&images->list) = image;
+	return image;
+}
+
+static Image *get_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_t now_ns)
+{
+	Image *image = current_image(images, ns_tgid);
+
+	return image ? image : begin_image(images, ns_tgid, ns, now_ns);
+}
+
+/* ---- BPF's records ----------------------------------------------------------------------- */
+
+/*
+ * BPF's word on which process this is. Execs may have been told before it; an image that has no
+ * number yet counts them. The record is about the image that was there at its time.
+ */
+static void name_images(Images *images, const struct rec_task *task)
+{
+	size_t last = map_get(&images->current, task->ns_tgid), first = last;
+	const Image *of_record = NULL;
+	uint32_t number = task->exec_id;
+
+	for (size_t i = last + 1; i-- > 0;) {
+		const Image *image = images->list.items[i];
+
+		if (image->ns_tgid != task->ns_tgid || image->tgid)
+			continue;
+		first = i;
+		if (!of_record && (image->begun_ns <= task->h.ns || image->exec_id == 0))
+			of_record = image;
+		if (image->exec_id == 0)
+			break;
+	}
+	number -= of_record ? of_record->exec_id : 0;
+	for (size_t i = first; i <= last; i++) {
+		Image *image = images->list.items[i];
+
+		if (image->ns_tgid != task->ns_tgid || image->tgid)
+			continue;
+		image->tgid = task->tgid;
+		image->exec_id += number;
+		image->start_boottime = task->start_boottime;
+		image->told_ns = task->h.ns;
+		image->changed = true;
+	}
+}
+
+static void take_task(Images *images, const struct rec_task *task, uint64_t now_ns)
+{
+	Image *image;
+
+	if (task->h.flags & (TASK_FOREIGN | TASK_RENAME) || task->tid != task->tgid ||
+	    !task->ns_tgid)
+		return;
+	image = get_image(images, task->ns_tgid, task->h.ns, now_ns);
+	if (image->tgid && image->start_boottime == task->start_boottime)
+		return;
+	if (image->tgid) /* a number used again */
+		begin_image(images, task->ns_tgid, task->h.ns, now_ns);
+	name_images(images, task);
+	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
+}
+
+static void take_exec_told(Images *images, const struct rec_exec *record)
+{
+	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
+	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
+
+	if (!image || image->tgid != record->tgid)
+		return;
+	image->exec_told = record->exec_id;
+	image->exec_told_ns = record->h.ns;
+}
+
+static void take_exit(Images *images, const struct rec_exit *record, uint64_t now_ns)
+{
+	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
+	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
+
+	/* Another process may have the number already. */
+	if (image && image->tgid == record->tgid &&
+	    image->start_boottime == record->process_start_boottime &&
+	    record->h.flags & EXIT_GROUP_DEAD && !image->ended_ns)
+		end_image(images, image, now_ns);
+}
+
+/* ---- the side-band's --------------------------------------------------------------------- */
+
+static bool is_same(const ImageMapping *a, const ImageMapping *b)
+{
+	return a->start == b->start && a->last == b->last && a->file == b->file &&
+	       a->bias == b->bias;
+}
+
+/* What is mapped again just as it was has been there all the time. */
+static void hide(ImageMapping *top, const ImageMapping *under)
+{
+	top->over_ns = MAX(top->over_ns, under->from_ns);
+	if (!is_same(top, under) || top->hides) {
+		top->hides = true;
+		return;
+	}
+	top->from_ns = under->from_ns;
+	top->awaits = under->awaits;
+	top->hides = under->hides;
+}
+
+/* On the way through the mappings of a layer; `now` may be the rest of one. */
+typedef struct Cursor {
+	const ImageMapping *next, *end;
+	ImageMapping now;
+	bool has_now;
+} Cursor;
+
+static void advance(Cursor *cursor)
+{
+	cursor->has_now = cursor->next < cursor->end;
+	if (cursor->has_now)
+		cursor->now = *cursor->next++;
+}
+
+static void cut_begin(ImageMapping *mapping, uint64_t start)
+{
+	mapping->pgoff += start - mapping->start;
+	mapping->start = start;
+}
+
+/* What lies before top, and what of it lies under top is hidden. */
+static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
+{
+	while (under->has_now && under->now.start <= top->last) {
+		if (under->now.last < top->start) {
+			*vec_push(both) = under->now;
+			advance(under);
+			continue;
+		}
+		hide(top, &under->now);
+		if (under->now.start < top->start) {
+			*vec_push(both) = under->now;
+			both->items[both->count - 1].last = top->start - 1;
+		}
+		if (under->now.last > top->last)
+			cut_begin(&under->now, top->last + 1);
+		else
+			advance(under);
+	}
+}
+
+/* The younger ones over the older ones, both by address. O(n). */
+static ImageMappings overlay(const ImageMappings *older, const ImageMappings *younger)
+{
+	Cursor under = {.next = older->items, .end = older->items + older->count};
+	ImageMappings both = {};
+
+	vec_reserve(&both, older->count + 2 * younger->count);
+	advance(&under);
+	for (size_t i = 0; i < younger->count; i++) {
+		ImageMapping top = younger->items[i];
+
+		pass_to(&under, &top, &both);
+		*vec_push(&both) = top;
+	}
+	for (; under.has_now; advance(&under))
+		*vec_push(&both) = under.now;
+	return both;
+}
+
+/* What was mapped one after another as one layer: as merge sort does it, O(n log n). */
+static ImageMappings flatten(const ImageMapping *items, size_t count)
+{
+	ImageMappings first = {}, second, both;
+
+	if (count == 1) {
+		*vec_push(&first) = *items;
+		return first;
+	}
+	first = flatten(items, count / 2);
+	second = flatten(items + count / 2, count - count / 2);
+	both = overlay(&first, &second);
+	vec_free(&first);
+	vec_free(&second);
+	return both;
+}
+
+static void settle(Images *images, Image *image)
+{
+	ImageMappings younger, both;
+
+	if (image->pending.count == 0)
+		return;
+	younger = flatten(image->pending.items, image->pending.count);
+	uncount(images, image);
+	both = overlay(&image->mappings, &younger);
+	vec_free(&younger);
+	vec_free(&image->mappings);
+	image->mappings = both;
+	image->pending.count = 0;
+	for (size_t i = 0; i < both.count; i++)
+		both.items[i].hides = false;
+	count(images, image);
+}
+
+void images_settle(Images *images)
+{
+	for (size_t i = 0; i < images->list.count; i++)
+		settle(images, images->list.items[i]);
+}
+
+bool images_use_file(const Images *images, uint32_t file)
+{
+	return file < images->uses.count && images->uses.items[file] > 0;
+}
+
+/* In the place of what it had. */
+static void set_mappings(Images *images, Image *image, const ImageMapping *items, size_t number)
+{
+	uncount(images, image);
+	image->mappings.count = image->pending.count = 0;
+	vec_append(&image->mappings, items, number);
+	count(images, image);
+}
+
+static void take_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
+{
+	Image *image = get_image(images, record->ns_tgid, record->h.ns, now_ns);
+	ImageMapping mapping = {
+		.start = record->start,
+		.last = record->end - 1,
+		.bias = record->bias,
+		.pgoff = record->pgoff,
+		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
+		.told_ns = record->h.ns,
+		.file = record->file,
+		.awaits = !(record->h.flags & MAPPING_INITIAL),
+	};
+
+	if (mapping.start > mapping.last || !(record->h.flags & MAPPING_EXEC))
+		return;
+	*vec_push(&image->pending) = mapping;
+	image->latest_ns = MAX(image->latest_ns, record->h.ns);
+	image->changed = true;
+}
+
+/* The child's number may be known from BPF by now, or will be. */
+static void take_fork(Images *images, const struct rec_space *record, uint64_t now_ns)
+{
+	Image *child = get_image(images, record->ns_tgid, record->h.ns, now_ns);
+	Image *parent = current_image(images, record->ns_parent);
+	uint64_t past_ns = MAX(child->latest_ns, child->told_ns);
+
+	/* What was there before the fork is another process, which had the number. */
+	if (past_ns && past_ns < record->h.ns)
+		child = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
+	child->latest_ns = child->made_ns = record->h.ns;
+	child->changed = true;
+	if (!parent) {
+		set_mappings(images, child, NULL, 0);
+		return;
+	}
+	settle(images, parent);
+	set_mappings(images, child, parent->mappings.items, parent->mappings.count);
+	child->doubt_ns = parent->doubt_ns;
+	for (size_t i = 0; i < child->mappings.count; i++)
+		child->mappings.items[i].awaits = false; /* not from its own mmap on */
+}
+
+/* A stack that was walked within the doubt may have met it, or what was there before. */
+static void note_found(Images *images, const Image *image, const ImageMapping *mapping)
+{
+	uint64_t after_ns = MAX(image->doubt_ns, MAX(image->made_ns, mapping->over_ns));
+
+	*vec_push(&images->found) = (struct rec_mapping){
+		.h = {.len = sizeof(struct rec_mapping),
+		      .kind = REC_MAPPING,
+		      .flags = MAPPING_EXEC,
+		      .ns = MIN(after_ns + 1, mapping->from_ns)},
+		.ns_tgid = image->ns_tgid,
+		.file = mapping->file,
+		.start = mapping->start,
+		.end = mapping->last + 1,
+		.pgoff = mapping->pgoff,
+		.bias = mapping->bias,
+	};
+}
+
+/* All that it maps was just told again: the rest is gone. */
+static void take_read(Images *images, const struct rec_space *record)
+{
+	Image *image = current_image(images, record->ns_tgid);
+	size_t kept = 0;
+
+	if (!image)
+		return;
+	settle(images, image);
+	uncount(images, image);
+	for (size_t i = 0; i < image->mappings.count; i++) {
+		const ImageMapping *mapping = &image->mappings.items[i];
+
+		if (mapping->told_ns != record->h.ns)
+			continue;
+		if (image->doubt_ns && mapping->from_ns == record->h.ns)
+			note_found(images, image, mapping);
+		image->mappings.items[kept++] = *mapping;
+	}
+	image->mappings.count = kept;
+	count(images, image);
+	image->doubt_ns = 0;
+	image->changed = true;
+}
+
+/* Nobody knows whose they were. */
+static void take_loss(Images *images, const struct rec_loss *record)
+{
+	if (record->lost_kind != REC_MAPPING)
+		return;
+	images->loss_from_ns = record->from_ns;
+	images->loss_to_ns = MAX(images->loss_to_ns, record->to_ns);
+	for (size_t i = 0; i < images->list.count; i++) {
+		Image *image = images->list.items[i];
+
+		if (!image->doubt_ns || image->doubt_ns > record->from_ns)
+			image->doubt_ns = record->from_ns;
+	}
+}
+
+static void take_exec(Images *images, const struct rec_space *record, uint64_t now_ns)
+{
+	Image *before = get_image(images, record->ns_tgid, record->h.ns, now_ns), *image;
+	uint64_t ended_ns = before->ended_ns;
+
+	image = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
+	image->tgid = before->tgid;
+	image->start_boottime = before->start_boottime;
+	image->told_ns = before->told_ns;
+	image->exec_told = before->exec_told;
+	image->exec_told_ns = before->exec_told_ns;
+	image->begun_ns = image->made_ns = record->h.ns;
+	/* Within a loss: it began with nothing, but what it has mapped since may be lost. */
+	if (image->doubt_ns)
+		image->doubt_ns = record->h.ns;
+	/* As the kernel counts. But BPF may have asked it after this exec. */
+	if (before->tgid && record->h.ns <= before->told_ns)
+		image->exec_id = before->exec_id--;
+	else
+		image->exec_id = before->exec_id + 1;
+	image->latest_ns = record->h.ns;
+	image->ended_ns = ended_ns; /* BPF may have told the end already */
+}
+
+void images_take(Images *images, const struct record *record, uint64_t now_ns)
+{
+	switch (record->kind) {
+	case REC_TASK:
+		take_task(images, (const struct rec_task *)record, now_ns);
+		break;
+	case REC_EXEC:
+		take_exec_told(images, (const struct rec_exec *)record);
+		break;
+	case REC_EXIT:
+		take_exit(images, (const struct rec_exit *)record, now_ns);
+		break;
+	case REC_MAPPING:
+		take_mapping(images, (const struct rec_mapping *)record, now_ns);
+		break;
+	case REC_SPACE:
+		if (record->flags & SPACE_FORK)
+			take_fork(images, (const struct rec_space *)record, now_ns);
+		else if (record->flags & SPACE_EXEC)
+			take_exec(images, (const struct rec_space *)record, now_ns);
+		else if (record->flags & SPACE_READ)
+			take_read(images, (const struct rec_space *)record);
+		break;
+	case REC_LOSS:
+		take_loss(images, (const struct rec_loss *)record);
+		break;
+	}
+}
+
+/* How many execs the side-band is behind BPF. */
+static int32_t execs_behind(const Image *image)
+{
+	return image->exec_told_ns ? (int32_t)(image->exec_told - image->exec_id) : INT32_MIN;
+}
+
+bool image_is_ready(const Image *image, uint64_t known_ns, uint64_t now_ns)
+{
+	if (!image->tgid || image->ended_ns || image->told_ns > known_ns || execs_behind(image) > 0)
+		return false;
+	return !image->begun_ns || image->told_ns >= image->begun_ns || execs_behind(image) == 0 ||
+	       now_ns > image->begun_ns + EXEC_PATIENCE_NS;
+}
+
+void images_correct(Images *images, uint64_t known_ns,
+		    void (*corrected)(void *user, const Image *image), void *user)
+{
+	for (size_t i = 0; i < images->list.count; i++) {
+		Image *image = images->list.items[i];
+
+		if (image->ended_ns || !image->tgid || execs_behind(image) <= 0 ||
+		    known_ns < image->exec_told_ns + EXEC_PATIENCE_NS)
+			continue;
+		image->exec_id = image->exec_told;
+		image->changed = true;
+		set_mappings(images, image, NULL, 0);
+		corrected(user, image);
+	}
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+Image *images_find(const Images *images, uint32_t tgid, uint64_t start_boottime, uint32_t exec_id)
+{
+	for (size_t i = images->list.count; i-- > 0;) {
+		Image *image = images->list.items[i];
+
+		if (image->tgid == tgid && image->start_boottime == start_boottime &&
+		    image->exec_id == exec_id)
+			return image;
+	}
+	return NULL;
+}
+
+const ImageMapping *image_find(const Image *image, uint64_t avma)
+{
+	size_t next = partition_point(middle, image->mappings.count,
+				      image->mappings.items[middle].start <= avma);
+
+	if (next == 0 || image->mappings.items[next - 1].last < avma)
+		return NULL;
+	return &image->mappings.items[next - 1];
+}
+
+void images_drop_ended(Images *images, uint64_t ns, void (*forget)(void *user, Image *image),
+		       void *user)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < images->list.count; i++) {
+		Image *image = images->list.items[i];
+
+		if (!image->ended_ns || image->ended_ns >= ns) {
+			images->list.items[kept++] = image;
+			continue;
+		}
+		if (forget)
+			forget(user, image);
+		image_free(image);
+	}
+	if (kept == images->list.count)
+		return;
+	images->list.count = kept;
+	map_free(&images->current);
+	for (size_t i = 0; i < kept; i++)
+		map_set(&images->current, images->list.items[i]->ns_tgid, i);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "stack_copies.h"
+#include "walk_user.h"
+#include <string.h>
+
+struct UnwindCopies {
+	const UnwindMaps *maps;
+	RecordSink sink;
+	void *user;
+	VEC(struct rec_stack_copy *) list;
+	size_t kept;	   /* bytes */
+	uint64_t known_ns; /* of the last time */
+	UnwindCopiesCounts counts;
+};
+
+/* What one walk looks into. */
+typedef struct CopyWalk {
+	const struct rec_stack_copy *copy;
+	const UnwindMaps *maps;
+	const Image *image;
+	UnwindTables *tables;
+	bool short_copy; /* a word was asked for that lies above the copy */
+} CopyWalk;
+
+UnwindCopies *unwind_copies_new(const UnwindMaps *maps, RecordSink sink, void *user)
+{
+	UnwindCopies *copies = xcalloc(1, sizeof(*copies));
+
+	copies->maps = maps;
+	copies->sink = sink;
+	copies->user = user;
+	return copies;
+}
+
+void unwind_copies_free(UnwindCopies *copies)
+{
+	if (!copies)
+		return;
+	for (size_t i = 0; i < copies->list.count; i++)
+		free(copies->list.items[i]);
+	vec_free(&copies->list);
+	free(copies);
+}
+
+/* What BPF could walk of it stays in the capture. */
+static void drop(UnwindCopies *copies, const struct rec_stack_copy *copy)
+{
+	UnwindCopiesCounts *counts = &copies->counts;
+
+	counts->dropped_since_ns =
+		counts->dropped ? MIN(counts->dropped_since_ns, copy->h.ns) : copy->h.ns;
+	counts->dropped++;
+}
+
+void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy)
+{
+	size_t length = copy->h.len;
+	struct rec_stack_copy *kept;
+
+	copies->counts.taken++;
+	if (length < offsetof(struct rec_stack_copy, stack) || length > sizeof(*copy) ||
+	    copies->kept + length > UNWIND_COPIES_MAX) {
+		drop(copies, copy);
+		return;
+	}
+	copies->kept += length;
+	kept = xmalloc(length);
+	memcpy(kept, copy, length);
+	kept->size = MIN(kept->size, length - offsetof(struct rec_stack_copy, stack));
+	*vec_push(&copies->list) = kept;
+}
+
+static bool read_copy(void *user, uint64_t address, void *to, size_t size)
+{
+	CopyWalk *walk = user;
+	uint64_t into = address - walk->copy->regs[DWARF_RSP];
+
+	if (into > walk->copy->size || walk->copy->size - into < size) {
+		walk->short_copy |= address >= walk->copy->regs[DWARF_RSP];
+		return false;
+	}
+	memcpy(to, walk->copy->stack + into, size);
+	return true;
+}
+
+static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapping)
+{
+	CopyWalk *walk = user;
+	const ImageMapping *mapping = image_find(walk->image, pc);
+
+	if (!mapping)
+		return STACK_NO_MAPPING;
+	/* Mapped after the copy was taken: then something else was there. */
+	if (mapping->from_ns > walk->copy->h.ns)
+		return STACK_NO_MAPPING;
+	*ret_mapping = unwind_tables_mapping(walk->tables, mapping->file, mapping->start,
+					     mapping->last, mapping->bias);
+	return WALK_ON;
+}
+
+static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t pc,
+		      struct unwind_rule *ret_rule)
+{
+	CopyWalk *walk = user;
+
+	return unwind_memory_find_rule(walk->maps->memory, mapping, pc, ret_rule);
+}
+
+/* In the place of what BPF could walk. */
+static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy, const Image *image,
+		      const uint64_t *frames, size_t count, int result)
+{
+	union {
+		struct rec_stack stack;
+		uint8_t room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(uint64_t)];
+	} record = {};
+	uint8_t guessed = 0;
+
+	for (size_t i = 0; i < count; i++)
+		guessed |= frames[i] & FRAME_GUESSED ? STACK_GUESSED : 0;
+	record.stack.h = (struct record){
+		.len = sizeof(record.stack) + count * sizeof(*frames),
+		.kind = REC_STACK,
+		.flags = (copy->h.flags & ~STACK_GUESSED) | STACK_FROM_COPY | guessed,
+		.cpu = copy->h.cpu,
+		.ns = copy->h.ns,
+	};
+	record.stack.id = copy->id;
+	record.stack.tgid = copy->tgid;
+	record.stack.count = count;
+	record.stack.result = result;
+	/* find_mapping() sees to it that no mapping is younger; but of some nobody may have told.
+	 */
+	record.stack.tables_ns = image->doubt_ns ? MIN(copy->h.ns, image->doubt_ns) : copy->h.ns;
+	memcpy(record.stack.frames, frames, count * sizeof(*frames));
+	return copies->sink(copies->user, &record.stack.h);
+}
+
+/* Returns 1 if it is to be kept for later, 0 if it is done with, or the sink's error. */
+static int walk_one(UnwindCopies *copies, const struct rec_stack_copy *copy, CopyWalk *walk,
+		    bool keep)
+{
+	uint64_t frames[MAX_FRAMES];
+	size_t count;
+	int result;
+	WalkInput input = {
+		.in_syscall = copy->h.flags & STACK_SYSCALL_PC,
+		.read = read_copy,
+		.find_mapping = find_mapping,
+		.find_rule = find_rule,
+		.user = walk,
+	};
+
+	memcpy(input.regs, copy->regs, sizeof(input.regs));
+	result = walk_user(&input, frames, MAX_FRAMES, &count);
+	if (result == STACK_NO_TABLE && keep)
+		return 1;
+	if (result == STACK_FAULT && walk->short_copy)
+		result = STACK_COPY_SHORT;
+	if (result == STACK_COMPLETE || result == STACK_END_ZERO)
+		copies->counts.walked++;
+	else
+		copies->counts.partly++;
+	return emit_stack(copies, copy, walk->image, frames, count, result);
+}
+
+/* As walk_one(). */
+static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, const Images *images,
+		    UnwindTables *tables, uint64_t known_ns, enum copies_which which)
+{
+	CopyWalk walk = {.copy = copy, .maps = copies->maps, .tables = tables};
+	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + UNWIND_COPIES_PATIENCE_NS;
+
+	if (copy->h.ns >= known_ns && which != COPIES_LAST)
+		return 1;
+	if (which == COPIES_NEW && keep && copy->h.ns < copies->known_ns)
+		return 1;
+	walk.image = images_find(images, copy->tgid, copy->start_boottime, copy->exec_id);
+	if (walk.image)
+		return walk_one(copies, copy, &walk, keep);
+	if (!keep)
+		drop(copies, copy);
+	return keep;
+}
+
+int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
+		       uint64_t known_ns, enum copies_which which)
+{
+	size_t kept = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < copies->list.count; i++) {
+		struct rec_stack_copy *copy = copies->list.items[i];
+		int r = error ? 1 : consider(copies, copy, images, tables, known_ns, which);
+
+		if (r == 1) {
+			copies->list.items[kept++] = copy;
+			continue;
+		}
+		copies->kept -= copy->h.len;
+		free(copy);
+		error = r;
+	}
+	copies->list.count = kept;
+	copies->known_ns = MAX(copies->known_ns, known_ns);
+	return error;
+}
+
+uint64_t unwind_copies_oldest_ns(const UnwindCopies *copies)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (size_t i = 0; i < copies->list.count; i++)
+		oldest = MIN(oldest, copies->list.items[i]->h.ns);
+	return oldest;
+}
+
+UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies)
+{
+	return copies->counts;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * table_memory.h - the memory in which the walk finds tables, rules and mappings
+ * (bpf/abi/maps.h): BPF maps that are written here as memory, without a system call.
+ *
+ * It grows by chunks. Each costs up to 20 ms before 6.19, as long as the kernel takes to be sure
+ * that no program still sees the old state; so the first is made before the programs are loaded,
+ * and a usual recording needs no other.
+ */
+#ifndef WALLPROF_TABLE_MEMORY_H
+#define WALLPROF_TABLE_MEMORY_H
+
+#include "maps.h"
+#include "unwind_table.h"
+
+typedef struct UnwindMemory UnwindMemory;
+
+/* What a recording may use: whole chunks, as many as fit, of which one is always there. */
+#define UNWIND_MEMORY_MIN (CHUNK_CELLS * sizeof(union unwind_cell))
+#define UNWIND_MEMORY_MAX (CHUNKS_MAX * UNWIND_MEMORY_MIN)
+
+typedef struct UnwindMemoryCounts {
+	uint64_t cells_used, cells; /* of 32 bytes */
+	uint32_t chunks;	    /* added since the first */
+	uint32_t rules;
+	uint64_t rows_without_rule; /* that found no room for theirs: the walk ends there */
+} UnwindMemoryCounts;
+
+/*
+ * Makes the maps, for the BPF object to use instead of its own (bpf_map__reuse_fd). The first
+ * chunk is being put in place meanwhile: unwind_memory_ready() waits for that. size: bytes that
+ * all of it may take, from UNWIND_MEMORY_MIN to UNWIND_MEMORY_MAX.
+ * Returns 0 or a negative errno.
+ */
+int unwind_memory_new(uint64_t size, UnwindMemory **ret_memory);
+int unwind_memory_chunks_fd(const UnwindMemory *memory);
+int unwind_memory_rules_fd(const UnwindMemory *memory);
+int unwind_memory_ready(UnwindMemory *memory);
+/* Counts there what was removed, for the programs (unwind_epoch); NULL: nowhere. */
+void unwind_memory_set_epoch(UnwindMemory *memory, uint64_t *epoch);
+/* Not before the programs are gone that read it. in_turn: its chunks one by one (deferred_free.h).
+ */
+void unwind_memory_free(UnwindMemory *memory, bool in_turn);
+
+/* A table that lies there; table 0: none. */
+typedef struct TablePlace {
+	uint32_t row, table; /* as in unwind_mapping */
+} TablePlace;
+
+/*
+ * Puts a valid table there. Returns 0, or -ENOSPC: all that tables may take is full (then something
+ * must go first), or a negative errno. A sixteenth is left to the processes' mappings.
+ */
+int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, TablePlace *ret_place);
+/* How many cells a table of so many rows takes, and how many tables may still take, all holes added
+ * up. */
+uint64_t unwind_memory_cells(size_t rows);
+uint64_t unwind_memory_spare(const UnwindMemory *memory);
+/* Its memory may be used again at once: a walk that is reading there sees that it is gone. */
+void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place);
+
+/* A process's mappings that lie there. */
+typedef struct RunPlace {
+	uint64_t mark; /* as in unwind_process::run; 0 = none */
+	uint32_t cell;
+} RunPlace;
+
+/* The same for a process's mappings, sorted by address, not overlapping; count > 0. */
+int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *mappings,
+			  uint32_t count, RunPlace *ret_place);
+void unwind_memory_remove_run(UnwindMemory *memory, RunPlace place);
+
+/* What the walk in BPF would find at pc (relative) in a table; false: it is not there any more. */
+bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
+			     uint32_t pc, struct unwind_rule *ret_rule);
+
+UnwindMemoryCounts unwind_memory_counts(const UnwindMemory *memory);
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "table_registry.h"
+#include "debug_files.h"
+#include "vdso.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+enum table_state { TABLE_UNKNOWN, TABLE_WANTED, TABLE_READY, TABLE_NONE };
+
+typedef struct FileTable {
+	enum table_state state;
+	TablePlace place;
+	uint64_t cells;	      /* that it takes */
+	uint64_t asked_again; /* it found no room: when so many are to be had */
+	uint64_t base_svma;
+	uint64_t used_ns;	   /* a process was published that maps it */
+	enum unwind_no_table none; /* TABLE_NONE: why */
+	bool fresh;
+	bool has_object;
+	struct unwind_object_key object;
+} FileTable;
+
+struct UnwindTables {
+	const UnwindMaps *maps;
+	Files *files;
+	TableService *service;
+	FileUsed used;
+	void *user;
+	VEC(FileTable) list;	/* by FILE id */
+	VEC(uint32_t) homeless; /* files whose table found no room */
+	VEC(uint32_t) fresh;
+	uint64_t round_ns; /* when this round began */
+	TablePlace vdso;
+	UnwindTablesCounts counts;
+};
+
+static FileTable *file_table(UnwindTables *tables, uint32_t file)
+{
+	while (tables->list.count <= file)
+		*vec_push(&tables->list) = (FileTable){};
+	return &tables->list.items[file];
+}
+
+/* ---- objects, by which BPF finds a table itself --------------------------------------------- */
+
+static uint64_t page_down(uint64_t x)
+{
+	return x & ~4095ULL;
+}
+
+/* What of the object is executable and where it is in the file. */
+static int describe_object(const ElfIdentity *identity, const FileTable *table,
+			   struct unwind_object *ret_object)
+{
+	struct unwind_object object = {
+		.row = table->place.row, .table = table->place.table, .exec_start = UINT64_MAX};
+
+	for (size_t i = 0; i < identity->loads.count; i++) {
+		const ElfSegment *load = &identity->loads.items[i];
+		uint64_t relative = load->vaddr - identity->base_svma;
+		uint64_t ahead = load->offset - page_down(load->offset);
+
+		if ((i > 0 && !load->exec) || load->file_size == 0)
+			continue;
+		if (object.load_count == OBJECT_LOADS_MAX)
+			return -ENOSPC;
+		object.loads[object.load_count].offset = load->offset - ahead;
+		object.loads[object.load_count].size = load->file_size + ahead;
+		object.loads[object.load_count].relative = relative - ahead;
+		object.loads[object.load_count].exec = load->exec;
+		object.load_count++;
+		if (!load->exec)
+			continue;
+		object.exec_start = MIN(object.exec_start, page_down(relative));
+		object.exec_last =
+			MAX(object.exec_last, page_down(relative + load->file_size + 4095) - 1);
+	}
+	*ret_object = object;
+	return object.exec_start < object.exec_last ? 0 : -ENODATA;
+}
+
+static void add_object(UnwindTables *tables, uint32_t file)
+{
+	FileTable *table = file_table(tables, file);
+	FileView view = files_view(tables->files, file);
+	struct unwind_object object;
+	struct stat st;
+	int error;
+
+	if (fstat(view.fd, &st))
+		return;
+	error = describe_object(view.identity, table, &object);
+	if (error) {
+		tables->counts.objects_lost += error == -ENOSPC;
+		return;
+	}
+	table->object = (struct unwind_object_key){
+		.inode = st.st_ino,
+		.size = st.st_size,
+		/* MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
+		.device = major(st.st_dev) << 20 | minor(st.st_dev),
+	};
+	table->has_object =
+		!bpf_map_update_elem(tables->maps->objects_fd, &table->object, &object, BPF_ANY);
+	tables->counts.objects_lost += !table->has_object;
+}
+
+static void set_fresh(UnwindTables *tables, uint32_t file)
+{
+	file_table(tables, file)->fresh = true;
+	*vec_push(&tables->fresh) = file;
+}
+
+/* ---- room ---------------------------------------------------------------------------------- */
+
+static bool may_go(const UnwindTables *tables, uint32_t file)
+{
+	const FileTable *table = &tables->list.items[file];
+
+	return table->state == TABLE_READY && table->place.table != tables->vdso.table &&
+	       !tables->used(tables->user, file);
+}
+
+static FileTable *oldest_unused(UnwindTables *tables)
+{
+	FileTable *oldest = NULL;
+
+	for (uint32_t i = 0; i < tables->list.count; i++) {
+		FileTable *table = &tables->list.items[i];
+
+		if ((!oldest || table->used_ns < oldest->used_ns) && may_go(tables, i))
+			oldest = table;
+	}
+	return oldest;
+}
+
+/* What tables may still take, and what would be free without those that may go. */
+static uint64_t cells_to_be_had(const UnwindTables *tables)
+{
+	uint64_t cells = unwind_memory_spare(tables->maps->memory);
+
+	for (uint32_t i = 0; i < tables->list.count; i++)
+		if (may_go(tables, i))
+			cells += tables->list.items[i].cells;
+	return cells;
+}
+
+/* Who maps the file again wants it again. */
+bool unwind_tables_drop_one(UnwindTables *tables)
+{
+	FileTable *table = oldest_unused(tables);
+
+	if (!table)
+		return false;
+	if (table->has_object)
+		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
+	unwind_memory_remove_table(tables->maps->memory, table->place);
+	*table = (FileTable){.fresh = table->fresh};
+	tables->counts.evicted++;
+	return true;
+}
+
+/* In the place of others, if need be. None goes in vain, but where the holes are too small. */
+static int place_table(UnwindTables *tables, uint32_t file, const UnwindTable *built)
+{
+	FileTable *table = file_table(tables, file);
+	UnwindMemory *memory = tables->maps->memory;
+	int error = unwind_memory_add_table(memory, built, &table->place);
+	uint64_t to_be_had;
+
+	table->cells = unwind_memory_cells(built->rows.count);
+	if (error == -ENOSPC && table->cells <= cells_to_be_had(tables))
+		while (error == -ENOSPC && unwind_tables_drop_one(tables))
+			error = unwind_memory_add_table(memory, built, &table->place);
+	if (error != -ENOSPC)
+		return error;
+	to_be_had = cells_to_be_had(tables);
+	table->asked_again = table->cells + (to_be_had < table->cells ? 0 : to_be_had);
+	*vec_push(&tables->homeless) = file;
+	return error;
+}
+
+void unwind_tables_try_again(UnwindTables *tables)
+{
+	uint64_t cells = tables->homeless.count ? cells_to_be_had(tables) : 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tables->homeless.count; i++) {
+		uint32_t file = tables->homeless.items[i];
+		FileTable *table = file_table(tables, file);
+		uint64_t needed = table->cells;
+		bool used = tables->used(tables->user, file);
+
+		if (used && table->asked_again > cells) {
+			tables->homeless.items[kept++] = file;
+			continue;
+		}
+		*table = (FileTable){.fresh = table->fresh};
+		if (!used) /* who maps it next wants it again */
+			continue;
+		cells -= needed;
+		unwind_tables_want(tables, file);
+	}
+	tables->homeless.count = kept;
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static void ask(UnwindTables *tables, uint32_t file, const FileView *view)
+{
+	table_service_want(tables->service, &(TableRequest){
+						    .id = file,
+						    .fd = view->fd,
+						    .base_svma = view->identity->base_svma,
+						    .build_id = view->identity->build_id,
+						    .build_id_len = view->identity->build_id_len,
+					    });
+}
+
+/* A TableFindDebug: where the processes that map the file would find it. */
+static int find_debug(void *user, uint32_t file, const char *debuglink)
+{
+	UnwindTables *tables = user;
+	FileView view = files_view(tables->files, file);
+	_cleanup_free_ char *path = xstrdup(view.path);
+	MappedFile mapped = {.id = file, .path = path, .build_id_len = view.identity->build_id_len};
+	DebugFiles debug = {.file = &mapped, .open = files_open_beside, .open_user = tables->files};
+	int fd;
+
+	memcpy(mapped.build_id, view.identity->build_id, sizeof(mapped.build_id));
+	fd = debuglink ? debug_files_by_link(&debug, debuglink) : debug_files_by_build_id(&debug);
+	debug_files_free(&debug);
+	return fd;
+}
+
+static void note_debug_file(UnwindTables *tables, uint32_t file, int debug)
+{
+	if (debug >= 0)
+		return;
+	tables->counts.debug_unused++;
+	log_verbose("the debug file of %s gives no unwind table: %s",
+		    files_view(tables->files, file).path, table_error_text(debug));
+}
+
+/* TableReady */
+static void take_table(void *user, uint32_t file, const UnwindTable *built, int error, int debug)
+{
+	UnwindTables *tables = user;
+	FileTable *table = file_table(tables, file);
+
+	note_debug_file(tables, file, debug);
+	set_fresh(tables, file);
+	if (!error)
+		error = place_table(tables, file, built);
+	if (error) {
+		table->state = TABLE_NONE;
+		table->none = error == -ENODATA ? NO_TABLE_NONE : NO_TABLE_LOST;
+		tables->counts.failed++;
+		tables->counts.no_room += error == -ENOSPC;
+		tables->counts.unread += error != -ENOSPC && error != -ENODATA;
+		return;
+	}
+	table->state = TABLE_READY;
+	table->used_ns = now_ns();
+	tables->counts.ready++;
+	add_object(tables, file);
+}
+
+/* Our own image is everyone's. */
+static int add_vdso(UnwindTables *tables)
+{
+	ElfMap map = {};
+	UnwindTable built = {};
+	ElfIdentity identity;
+	struct unwind_object object;
+	size_t size;
+	const void *image = vdso_image(&size);
+	FileTable table = {};
+	int error;
+
+	if (!image)
+		return 0;
+	error = vdso_identify(&identity);
+	if (!error)
+		error = elf_file_open_image(image, size, &map.elf);
+	if (!error)
+		error = unwind_table_build(&map, NULL, identity.base_svma, &built);
+	if (!error)
+		error = unwind_memory_add_table(tables->maps->memory, &built, &table.place);
+	if (!error && !describe_object(&identity, &table, &object)) {
+		tables->vdso = table.place;
+		*tables->maps->vdso = object;
+	}
+	unwind_table_free(&built);
+	elf_end(map.elf);
+	elf_identity_free(&identity);
+	return error == -ENODATA || error == -ENOEXEC ? 0 : error;
+}
+
+int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, FileUsed used,
+		      void *user, UnwindTables **ret_tables)
+{
+	UnwindTables *tables = xcalloc(1, sizeof(*tables));
+	TableServiceOptions options = {
+		.invoker = invoker, .find_debug = find_debug, .find_user = tables};
+	int error = table_service_new(&options, &tables->service);
+
+	tables->maps = maps;
+	tables->files = files;
+	tables->used = used;
+	tables->user = user;
+	if (!error)
+		error = add_vdso(tables);
+	if (error) {
+		unwind_tables_free(tables);
+		return error;
+	}
+	*ret_tables = tables;
+	return 0;
+}
+
+void unwind_tables_free(UnwindTables *tables)
+{
+	if (!tables)
+		return;
+	table_service_free(tables->service);
+	vec_free(&tables->list);
+	vec_free(&tables->homeless);
+	vec_free(&tables->fresh);
+	free(tables);
+}
+
+void unwind_tables_want(UnwindTables *tables, uint32_t file)
+{
+	FileTable *table = file_table(tables, file);
+	FileView view;
+
+	if (table->state != TABLE_UNKNOWN)
+		return;
+	view = files_view(tables->files, file);
+	table->base_svma = view.identity->base_svma;
+	if (view.flags & FILE_VDSO) {
+		table->place = tables->vdso;
+		table->state = table->place.table ? TABLE_READY : TABLE_NONE;
+		table->none = NO_TABLE_LOST;
+	} else if (view.fd < 0) {
+		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
+		table->state = TABLE_NONE;
+	} else {
+		table->state = TABLE_WANTED;
+		tables->counts.wanted++;
+		ask(tables, file, &view);
+	}
+}
+
+int unwind_tables_fd(const UnwindTables *tables)
+{
+	return table_service_fd(tables->service);
+}
+
+void unwind_tables_take(UnwindTables *tables)
+{
+	for (size_t i = 0; i < tables->fresh.count; i++)
+		tables->list.items[tables->fresh.items[i]].fresh = false;
+	tables->fresh.count = 0;
+	tables->round_ns = now_ns();
+	table_service_take(tables->service, take_table, tables);
+}
+
+bool unwind_tables_any_fresh(const UnwindTables *tables)
+{
+	return tables->fresh.count > 0;
+}
+
+bool unwind_tables_is_fresh(const UnwindTables *tables, uint32_t file)
+{
+	return file < tables->list.count && tables->list.items[file].fresh;
+}
+
+bool unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns)
+{
+	return table_service_wait(tables->service, deadline_ns, take_table, tables) == 0;
+}
+
+struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
+					    uint64_t last, uint64_t bias)
+{
+	FileTable *table;
+	struct unwind_mapping mapping = {.start = start, .last = last};
+
+	/* No record tells of what a child has from its parent: its table may have been dropped. */
+	unwind_tables_want(tables, file);
+	table = file_table(tables, file);
+	mapping.load = bias + table->base_svma;
+	table->used_ns = tables->round_ns;
+	switch (table->state) {
+	case TABLE_READY:
+		mapping.row = table->place.row;
+		mapping.table = table->place.table;
+		break;
+	case TABLE_NONE:
+		mapping.row = table->none;
+		break;
+	case TABLE_UNKNOWN:
+	case TABLE_WANTED:
+		mapping.row = NO_TABLE_YET;
+		break;
+	}
+	return mapping;
+}
+
+UnwindTablesCounts unwind_tables_counts(const UnwindTables *tables)
+{
+	return tables->counts;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * table_fixture.h - a service for unwind tables, objects that say what becomes of who reads
+ * them, and what came of each. Include after test_tools.h.
+ */
+#ifndef WALLPROF_TABLE_FIXTURE_H
+#define WALLPROF_TABLE_FIXTURE_H
+
+#include "fake_table_builder.h"
+#include "table_service.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#define PATIENCE_NS (150 * NSEC_PER_MSEC)
+#define LONG_NS	    (60 * NSEC_PER_SEC)
+#define OBJECTS_MAX 400
+
+typedef struct Object {
+	struct deed deed;
+	struct deed by_build_id, by_link; /* its debug files; rows 0 = there is none */
+	char wanted;			  /* whose table is right: 0 = its own, 'b' or 'l' */
+	unsigned answers;
+	int error, debug;
+	bool right; /* it had a table, and the one that it should have */
+} Object;
+
+typedef struct Fixture {
+	TableServiceOptions options;
+	TableService *service;
+	Object objects[OBJECTS_MAX + 1]; /* by id */
+	uint32_t order[OBJECTS_MAX + 1]; /* of the answers */
+	size_t answered;
+	uint32_t next;				/* to be wanted by the next answer; 0 = none */
+	void (*look)(const UnwindTable *table); /* while it is there */
+	size_t fds, maps;			/* before the service */
+} Fixture;
+
+static inline size_t count_fds(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* Those that are shared with children. */
+static inline size_t count_maps(void)
+{
+	_cleanup_free_ char *text =
+		output_of("grep -c 'rw-s.*/dev/zero' /proc/%d/maps || true", getpid());
+
+	return strtoul(text, NULL, 10);
+}
+
+static inline void start_service(Fixture *fixture)
+{
+	assert_int_equal(table_service_new(&fixture->options, &fixture->service), 0);
+}
+
+static inline void check_nothing_left(const Fixture *fixture)
+{
+	assert_int_equal(count_fds(), fixture->fds);
+	assert_int_equal(count_maps(), fixture->maps);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static inline void stop_service(Fixture *fixture)
+{
+	table_service_free(fixture->service);
+	fixture->service = NULL;
+	check_nothing_left(fixture);
+}
+
+static inline int set_up(void **state)
+{
+	Fixture *fixture = xcalloc(1, sizeof(*fixture));
+
+	fixture->options.patience_ns = PATIENCE_NS;
+	fixture->fds = count_fds();
+	fixture->maps = count_maps();
+	*state = fixture;
+	return 0;
+}
+
+static inline int tear_down(void **state)
+{
+	Fixture *fixture = *state;
+
+	table_service_free(fixture->service);
+	free(fixture);
+	return 0;
+}
+
+/* The same service for another group of objects. */
+static inline void forget_answers(Fixture *fixture)
+{
+	memset(fixture->objects, 0, sizeof(fixture->objects));
+	fixture->answered = 0;
+}
+
+static inline int make_object(const struct deed *deed)
+{
+	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					 ELFDATA2LSB, EV_CURRENT},
+			     .e_type = ET_DYN,
+			     .e_machine = EM_X86_64,
+			     .e_version = EV_CURRENT,
+			     .e_ehsize = sizeof(header)};
+	int fd = memfd_create("object", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, deed, sizeof(*deed)), sizeof(*deed));
+	/* As large as files with so many rows are. */
+	if (deed->rows > 1000)
+		assert_int_equal(ftruncate(fd, deed->rows), 0);
+	return fd;
+}
+
+static inline void want_fd(Fixture *fixture, uint32_t id, int fd)
+{
+	table_service_want(fixture->service, &(TableRequest){
+						     .id = id,
+						     .fd = fd,
+						     .base_svma = BASE_SVMA,
+					     });
+}
+
+/* A TableFindDebug. */
+static inline int find_debug(void *user, uint32_t id, const char *debuglink)
+{
+	const Object *object = &((const Fixture *)user)->objects[id];
+	const struct deed *deed = debuglink ? &object->by_link : &object->by_build_id;
+
+	if (debuglink)
+		assert_string_equal(debuglink, object->deed.debuglink);
+	return deed->rows ? make_object(deed) : -ENOENT;
+}
+
+static inline void want(Fixture *fixture, uint32_t id, char what)
+{
+	Object *object = &fixture->objects[id];
+	_cleanup_close_ int fd = -1;
+
+	object->deed = (struct deed){
+		.what = what, .rows = 3 + random_below(900), .seed = random_below(1 << 30)};
+	fd = make_object(&object->deed);
+	want_fd(fixture, id, fd);
+}
+
+static inline bool is_right(const Object *object, const UnwindTable *table)
+{
+	UnwindTable truth = table_of_deed(object->wanted == 'b'	  ? &object->by_build_id
+					  : object->wanted == 'l' ? &object->by_link
+								  : &object->deed);
+	bool right = same_tables(table, &truth);
+
+	unwind_table_free(&truth);
+	return right;
+}
+
+static inline void ready(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
+{
+	Fixture *fixture = user;
+	Object *object = &fixture->objects[id];
+
+	assert_true(id > 0 && id <= OBJECTS_MAX);
+	assert_true(table ? error == 0 : error < 0);
+	object->answers++;
+	object->error = error;
+	object->debug = debug;
+	object->right = table && is_right(object, table);
+	fixture->order[fixture->answered++] = id;
+	if (table && fixture->look)
+		fixture->look(table);
+	if (fixture->next) {
+		uint32_t next = fixture->next;
+
+		fixture->next = 0;
+		want(fixture, next, 'g');
+	}
+}
+
+static inline void await_all(Fixture *fixture)
+{
+	assert_int_equal(table_service_wait(fixture->service, now_ns() + LONG_NS, ready, fixture),
+			 0);
+}
+
+static inline void check(const Fixture *fixture, uint32_t id, int error)
+{
+	const Object *object = &fixture->objects[id];
+
+	if (object->answers != 1 || object->error != error || object->right != !error)
+		fail_msg("object %u, %c: %u answers, error %d (%d), %s", id, object->deed.what,
+			 object->answers, object->error, error,
+			 object->right ? "right" : "not right");
+}
+
+static inline bool is_readable(const Fixture *fixture, int ms)
+{
+	struct pollfd polled = {.fd = table_service_fd(fixture->service), .events = POLLIN};
+
+	return poll(&polled, 1, ms) == 1;
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "histogram.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define COUNT 5000
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void assert_close(uint64_t told, uint64_t truth)
+{
+	assert_true(told >= truth);
+	assert_true(told - truth <= truth / DELAY_STEPS);
+}
+
+/* Of every size, compared with what sorting says. */
+static void test_quantiles(void **state)
+{
+	static uint64_t values[COUNT];
+	static const unsigned permilles[] = {1, 10, 250, 500, 900, 990, 999};
+	Delays delays = {};
+
+	(void)state;
+	srandom(7);
+	for (size_t i = 0; i < COUNT; i++) {
+		uint64_t any = (uint64_t)random() << 33 ^ (uint64_t)random() << 13 ^ random();
+
+		values[i] = any >> random() % 64;
+		delays_add(&delays, values[i]);
+	}
+	qsort(values, COUNT, sizeof(*values), compare);
+	for (size_t i = 0; i < sizeof(permilles) / sizeof(*permilles); i++)
+		assert_close(delays_quantile(&delays, permilles[i]),
+			     values[COUNT * permilles[i] / 1000 - 1]);
+	assert_int_equal(delays_quantile(&delays, 1000), values[COUNT - 1]);
+	assert_int_equal(delays.max, values[COUNT - 1]);
+	assert_int_equal(delays.count, COUNT);
+}
+
+static void test_ends(void **state)
+{
+	Delays none = {}, one = {}, small = {}, large = {};
+
+	(void)state;
+	assert_int_equal(delays_quantile(&none, 500), 0);
+	delays_add(&one, 123456789);
+	assert_int_equal(delays_quantile(&one, 1), 123456789);
+	for (uint64_t ns = 0; ns < 2 * DELAY_STEPS; ns++)
+		delays_add(&small, ns); /* each has a step of its own */
+	for (unsigned i = 1; i <= 2 * DELAY_STEPS; i++)
+		assert_int_equal(delays_quantile(&small, (i * 1000 + 31) / 32 - 1), i - 1);
+	delays_add(&large, UINT64_MAX);
+	assert_int_equal(delays_quantile(&large, 500), UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quantiles),
+		cmocka_unit_test(test_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The tables of waits, and the places of the summary. */
+#include "print_report.h"
+#include "timeline_fixture.h"
+
+#define MS NSEC_PER_MSEC
+
+/* Ten kinds of waits beside what is idle, which stands apart; what is unknown is no wait. */
+static void test_largest_waits(void **state)
+{
+	static const enum reason reasons[] = {
+		REASON_LOST,	  REASON_IDLE_EPOLL, REASON_IDLE_ACCEPT, REASON_MUTEX,
+		REASON_RWLOCK,	  REASON_CONDVAR,    REASON_JOIN,	 REASON_CHILD,
+		REASON_PIPE_READ, REASON_PIPE_WRITE, REASON_SLEEP,	 REASON_NETWORK_RECEIVE,
+		REASON_DISK_READ, REASON_DISK_WRITE,
+	};
+	Timeline *t = hand_new(200 * MS);
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
+	uint64_t ns = 0;
+	char *text, *waits, *idle, *places;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+		hand_interval(t, thread, ns, i ? STATE_BLOCKED : STATE_UNKNOWN, reasons[i]);
+		ns += (20 - i) * MS;
+	}
+	hand_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
+	hand_finish(t);
+	text = print(report_print, t);
+	waits = strstr(text, "largest waits\n");
+	idle = strstr(text, "idle, not counted among them\n");
+	assert_non_null(waits);
+	assert_non_null(idle);
+	places = strstr(text, "where the time");
+	assert_non_null(places);
+	assert_true(places < waits);
+	assert_null(strstr(waits, "[unknown"));
+	assert_non_null(strstr(idle, "   19.000 ms          1    19.000 ms  [idle: epoll]\n"));
+	assert_non_null(strstr(idle, "   18.000 ms          1    18.000 ms  [idle: accept]\n"));
+	*idle = '\0';
+	assert_null(strstr(waits, "[idle"));
+	/* What is not shown is summed up, so that each table is whole. */
+	assert_non_null(strstr(waits, "    7.000 ms          1     7.000 ms  1 other\n"));
+	assert_non_null(strstr(places, "81.000 ms  8 others\n"));
+	for (size_t i = 3; i < ARRAY_LEN(reasons); i++) {
+		bool found = strstr(waits, reason_info[reasons[i]].leaf);
+
+		assert_int_equal(found, i < 3 + 10);
+	}
+	free(text);
+	timeline_free(t);
+}
+
+/* What is idle and what is between jobs is neither in the summary nor among the waits. */
+static void test_between_jobs(void **state)
+{
+	Timeline *t = hand_new(100 * MS);
+	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
+	char *text, *waits;
+
+	(void)state;
+	hand_interval(t, thread, 0, STATE_BLOCKED, REASON_BETWEEN_JOBS_CONDVAR);
+	hand_interval(t, thread, 30 * MS, STATE_BLOCKED, REASON_IDLE_SIGNAL);
+	hand_interval(t, thread, 50 * MS, STATE_BLOCKED, REASON_CONDVAR);
+	/* The thread is then runnable for 5 ms, which is worth a word, and for 1 ms, which is not.
+	 */
+	hand_interval(t, thread, 60 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	hand_interval(t, thread, 65 * MS, STATE_BLOCKED, REASON_MUTEX);
+	hand_interval(t, thread, 95 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	hand_interval(t, thread, 96 * MS, STATE_RUNNING, REASON_NONE);
+	hand_finish(t);
+	check_contains(print_summary, t,
+		       "where the time of 1 thread went: 50.000 ms (and 20.000 ms idle, "
+		       "30.000 ms between jobs, not counted here)\n");
+	check_lacks(print_summary, t, "[between jobs");
+	check_contains(
+		report_print, t,
+		"between jobs, not counted among them\n   30.000 ms          1    30.000 ms  "
+		"[between jobs: condition variable]\n");
+	text = print(report_print, t);
+	waits = strstr(text, "largest waits\n");
+	assert_non_null(waits);
+	assert_non_null(strstr(waits, "[condition variable wait], then 5.000 ms for a CPU\n"));
+	assert_non_null(strstr(waits, "[mutex wait]\n"));
+	free(text);
+	timeline_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_largest_waits),
+		cmocka_unit_test(test_between_jobs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

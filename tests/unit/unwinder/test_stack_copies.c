@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Copies of stacks: which are walked when, and what is told of them. Mappings are real, tables are
+ * stood in for: a file's number says what is known of it.
+ */
+#include "make_record.h"
+#include "stack_copies.h"
+#include "test_tools.h"
+
+#define NS_TGID 10
+#define TGID	1010
+#define BORN	77
+#define EXECS	3
+#define TAKEN	(100 * NSEC_PER_SEC) /* when the copies were */
+#define SP	0x7ffe00000000ULL
+#define CODE	0x400000ULL
+#define WORDS	16
+
+/* By file: each function's frame is two words, but for the outermost one. */
+enum { FILE_FRAMES = 1, FILE_OUTERMOST = 2, FILE_NOT_READY = 3, FILE_BELOW = 4 };
+
+struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
+					    uint64_t last, uint64_t bias)
+{
+	(void)tables;
+	return (struct unwind_mapping){
+		.start = start,
+		.last = last,
+		.load = bias,
+		.row = file == FILE_NOT_READY ? NO_TABLE_YET : file,
+		.table = file != FILE_NOT_READY,
+	};
+}
+
+bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
+			     uint32_t pc, struct unwind_rule *ret_rule)
+{
+	(void)memory;
+	(void)pc;
+	*ret_rule = (struct unwind_rule){.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset = 16};
+	if (mapping->row == FILE_OUTERMOST)
+		ret_rule->cfa = CFA_END;
+	if (mapping->row == FILE_BELOW) /* a word that lies below the stack's end */
+		*ret_rule = (struct unwind_rule){
+			.cfa = CFA_DEREF, .cfa_reg = DWARF_RSP, .cfa_offset = -64};
+	return true;
+}
+
+typedef struct Fixture {
+	UnwindMaps maps;
+	UnwindCopies *copies;
+	Images images;
+	struct rec_stack *told; /* the last */
+	uint32_t told_count;
+	int error; /* of the sink */
+} Fixture;
+
+static int take_told(void *user, const struct record *record)
+{
+	Fixture *fixture = user;
+
+	if (fixture->error)
+		return fixture->error;
+	fixture->told_count++;
+	free(fixture->told);
+	fixture->told = xmalloc(record->len);
+	memcpy(fixture->told, record, record->len);
+	return 0;
+}
+
+static void map(Fixture *fixture, uint64_t ns, uint32_t file, uint64_t start)
+{
+	struct record *record =
+		make_mapping(ns, MAPPING_EXEC, NS_TGID, file, start, start + 0x1000, start);
+
+	images_take(&fixture->images, record, ns);
+	images_settle(&fixture->images);
+	free(record);
+}
+
+static void begin(Fixture *fixture, bool with_image)
+{
+	struct rec_task *task = (struct rec_task *)make_task(TGID, TGID, NS_TGID);
+
+	*fixture = (Fixture){};
+	fixture->copies = unwind_copies_new(&fixture->maps, take_told, fixture);
+	task->start_boottime = BORN;
+	task->exec_id = EXECS;
+	if (with_image)
+		images_take(&fixture->images, &task->h, 1);
+	free(task);
+}
+
+static void end(Fixture *fixture)
+{
+	unwind_copies_free(fixture->copies);
+	images_free(&fixture->images);
+	free(fixture->told);
+}
+
+/* A leaf at CODE, with return addresses to CODE + 0x1000 * (1, 2 …) in every second word. */
+static struct rec_stack_copy *make_copy(uint64_t id, uint32_t words)
+{
+	struct rec_stack_copy *copy = make_record(REC_STACK_COPY, STACK_USER | STACK_GUESSED, TAKEN,
+						  offsetof(struct rec_stack_copy, stack), NULL, 0);
+	uint64_t stack[WORDS] = {};
+
+	copy = xrealloc(copy, sizeof(*copy));
+	for (uint32_t i = 1; i < WORDS; i += 2)
+		stack[i] = CODE + 0x1000 * (i / 2 + 1) + 8;
+	copy->h.len = offsetof(struct rec_stack_copy, stack) + 8 * words;
+	copy->h.cpu = 1;
+	copy->id = id;
+	copy->tgid = TGID;
+	copy->exec_id = EXECS;
+	copy->start_boottime = BORN;
+	copy->regs[DWARF_RSP] = SP;
+	copy->regs[DWARF_RETURN] = CODE;
+	copy->size = 8 * words;
+	memcpy(copy->stack, stack, 8 * words);
+	return copy;
+}
+
+static void take(Fixture *fixture, uint64_t id, uint32_t words)
+{
+	struct rec_stack_copy *copy = make_copy(id, words);
+
+	unwind_copies_take(fixture->copies, copy);
+	free(copy);
+}
+
+static void walk(Fixture *fixture, uint64_t known_ns, bool at_end)
+{
+	assert_int_equal(unwind_copies_walk(fixture->copies, &fixture->images, NULL, known_ns,
+					    at_end ? COPIES_LAST : COPIES_ALL),
+			 0);
+}
+
+static void check_told(const Fixture *fixture, int result, uint16_t count)
+{
+	const struct rec_stack *told = fixture->told;
+
+	assert_int_equal(fixture->told_count, 1);
+	assert_int_equal(told->result, result);
+	assert_int_equal(told->count, count);
+	assert_int_equal(told->h.len, sizeof(*told) + 8 * count);
+	assert_int_equal(told->frames[0], CODE);
+	for (uint16_t i = 1; i < count; i++)
+		assert_int_equal(told->frames[i], CODE + 0x1000 * i + 8);
+}
+
+static void test_whole(void **state)
+{
+	Fixture fixture;
+	UnwindCopiesCounts counts;
+
+	(void)state;
+	begin(&fixture, true);
+	map(&fixture, 1, FILE_FRAMES, CODE);
+	map(&fixture, 1, FILE_FRAMES, CODE + 0x1000);
+	map(&fixture, TAKEN, FILE_OUTERMOST, CODE + 0x2000); /* just in time */
+	take(&fixture, 5, WORDS);
+	walk(&fixture, TAKEN, false); /* not all that was mapped by then is known */
+	assert_int_equal(fixture.told_count, 0);
+	walk(&fixture, TAKEN + 1, false);
+	check_told(&fixture, STACK_COMPLETE, 3);
+	assert_int_equal(fixture.told->h.kind, REC_STACK);
+	assert_int_equal(fixture.told->h.flags, STACK_USER | STACK_FROM_COPY);
+	assert_int_equal(fixture.told->h.cpu, 1);
+	assert_int_equal(fixture.told->h.ns, TAKEN);
+	assert_int_equal(fixture.told->id, 5);
+	assert_int_equal(fixture.told->tgid, TGID);
+	assert_int_equal(fixture.told->tables_ns, TAKEN);
+	walk(&fixture, TAKEN + 2, true); /* it is done with */
+	assert_int_equal(fixture.told_count, 1);
+	counts = unwind_copies_counts(fixture.copies);
+	assert_int_equal(counts.taken, 1);
+	assert_int_equal(counts.walked, 1);
+	assert_int_equal(counts.partly + counts.dropped, 0);
+	end(&fixture);
+}
+
+/* What was lost before it is read again may have been mapped over what the copy was walked by. */
+static void test_in_doubt(void **state)
+{
+	struct rec_loss *loss = make_record(REC_LOSS, 0, TAKEN, sizeof(*loss), NULL, 0);
+	Fixture fixture;
+
+	(void)state;
+	loss->lost_kind = REC_MAPPING;
+	for (int after = 0; after < 2; after++) {
+		begin(&fixture, true);
+		map(&fixture, 1, FILE_OUTERMOST, CODE);
+		loss->from_ns = after ? TAKEN + 5 : TAKEN - 5;
+		loss->to_ns = loss->from_ns + 10;
+		images_take(&fixture.images, &loss->h, loss->to_ns);
+		take(&fixture, 1, WORDS);
+		walk(&fixture, TAKEN + 20, false);
+		check_told(&fixture, STACK_COMPLETE, 1);
+		assert_int_equal(fixture.told->tables_ns, after ? TAKEN : TAKEN - 5);
+		end(&fixture);
+	}
+	free(loss);
+}
+
+static void test_ends(void **state)
+{
+	static const struct {
+		uint32_t file, words;
+		uint64_t mapped_ns;
+		int result;
+		uint16_t count;
+	} cases[] = {
+		{FILE_OUTERMOST, WORDS, TAKEN + 1, STACK_NO_MAPPING, 2}, /* since then only */
+		{FILE_FRAMES, 2, 1, STACK_COPY_SHORT, 2},
+		{FILE_FRAMES, 3, 1, STACK_COPY_SHORT, 2},
+		{FILE_FRAMES, 0, 1, STACK_COPY_SHORT, 1},
+		{FILE_BELOW, WORDS, 1, STACK_FAULT, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		Fixture fixture;
+
+		begin(&fixture, true);
+		map(&fixture, 1, FILE_FRAMES, CODE);
+		map(&fixture, cases[i].mapped_ns, cases[i].file, CODE + 0x1000);
+		take(&fixture, 1, cases[i].words);
+		walk(&fixture, TAKEN + 1, false);
+		check_told(&fixture, cases[i].result, cases[i].count);
+		assert_int_equal(unwind_copies_counts(fixture.copies).partly, 1);
+		end(&fixture);
+	}
+}
+
+static void test_patience(void **state)
+{
+	(void)state;
+	for (int at_end = 0; at_end < 2; at_end++) {
+		Fixture fixture;
+
+		begin(&fixture, true);
+		map(&fixture, 1, FILE_FRAMES, CODE);
+		map(&fixture, 1, FILE_NOT_READY, CODE + 0x1000);
+		take(&fixture, 1, WORDS);
+		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), TAKEN);
+		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
+		assert_int_equal(fixture.told_count, 0);
+		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), TAKEN);
+		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
+		check_told(&fixture, STACK_NO_TABLE, 2);
+		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), UINT64_MAX);
+		end(&fixture);
+		/* The same of a process of which nobody has heard: what BPF walked stands. */
+		begin(&fixture, false);
+		take(&fixture, 1, WORDS);
+		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
+		assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 0);
+		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
+		assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 1);
+		assert_int_equal(unwind_copies_counts(fixture.copies).dropped_since_ns, TAKEN);
+		assert_int_equal(fixture.told_count, 0);
+		end(&fixture);
+	}
+}
+
+static void test_bad_records(void **state)
+{
+	struct rec_stack_copy *copy = make_copy(1, 1);
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, true);
+	map(&fixture, 1, FILE_FRAMES, CODE);
+	copy->h.len = offsetof(struct rec_stack_copy, stack) - 8;
+	unwind_copies_take(fixture.copies, copy);
+	copy->h.len = sizeof(*copy) + 8;
+	unwind_copies_take(fixture.copies, copy);
+	assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 2);
+	/* It says that it is longer than it is. */
+	copy->h.len = offsetof(struct rec_stack_copy, stack) + 8;
+	copy->size = COPY_SIZE;
+	unwind_copies_take(fixture.copies, copy);
+	free(copy);
+	walk(&fixture, TAKEN + 1, false);
+	check_told(&fixture, STACK_COPY_SHORT, 1);
+	end(&fixture);
+}
+
+static void test_too_many(void **state)
+{
+	const uint32_t room = UNWIND_COPIES_MAX / sizeof(struct rec_stack_copy);
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, true);
+	map(&fixture, 1, FILE_OUTERMOST, CODE);
+	for (uint32_t i = 0; i < room + 4; i++) {
+		struct rec_stack_copy *copy = make_copy(i, 0);
+
+		copy->h.len = sizeof(*copy);
+		unwind_copies_take(fixture.copies, copy);
+		free(copy);
+	}
+	assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 4);
+	walk(&fixture, TAKEN + 1, false);
+	assert_int_equal(fixture.told_count, room);
+	assert_int_equal(fixture.told->id, room - 1); /* in order */
+	/* Those that are done with have left their room. */
+	take(&fixture, 1, 0);
+	assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 4);
+	end(&fixture);
+}
+
+/* If it cannot be told, nothing but that one is gone. */
+static void test_sink_fails(void **state)
+{
+	Fixture fixture;
+
+	(void)state;
+	begin(&fixture, true);
+	map(&fixture, 1, FILE_OUTERMOST, CODE);
+	for (uint32_t i = 0; i < 3; i++)
+		take(&fixture, i, 0);
+	fixture.error = -28;
+	assert_int_equal(
+		unwind_copies_walk(fixture.copies, &fixture.images, NULL, TAKEN + 1, COPIES_ALL),
+		-28);
+	fixture.error = 0;
+	walk(&fixture, TAKEN + 1, false);
+	assert_int_equal(fixture.told_count, 2);
+	end(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole),	    cmocka_unit_test(test_in_doubt),
+		cmocka_unit_test(test_ends),	    cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_bad_records), cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_sink_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When a file's table is made, dropped and made again. Files, the service that makes tables, and
+ * their memory are the test's own.
+ */
+#include "table_registry.h"
+#include "test_tools.h"
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#define FILES 4
+
+static struct {
+	int fd;
+	bool used[FILES];
+	uint32_t asked[FILES], waiting[FILES];
+	uint32_t tables, removed; /* in memory */
+} world;
+
+/* ---- in the place of others --------------------------------------------------------------------
+ */
+
+int table_service_new(const TableServiceOptions *options, TableService **ret_service)
+{
+	assert_non_null(options);
+	*ret_service = NULL;
+	return 0;
+}
+
+void table_service_free(TableService *service)
+{
+	assert_null(service);
+}
+
+void table_service_want(TableService *service, const TableRequest *request)
+{
+	assert_null(service);
+	world.asked[request->id]++;
+	world.waiting[request->id]++;
+}
+
+void table_service_take(TableService *service, TableReady ready, void *user)
+{
+	UnwindTable table = {};
+
+	assert_null(service);
+	for (uint32_t file = 1; file < FILES; file++)
+		for (; world.waiting[file]; world.waiting[file]--)
+			ready(user, file, &table, 0, 0);
+}
+
+size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableReady ready, void *user)
+{
+	assert_true(deadline_ns > 0);
+	table_service_take(service, ready, user);
+	return 0;
+}
+
+const char *table_error_text(int error)
+{
+	return error ? "no" : "yes";
+}
+
+int table_service_fd(const TableService *service)
+{
+	assert_null(service);
+	return -1;
+}
+
+int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, TablePlace *ret_place)
+{
+	assert_null(memory);
+	assert_non_null(table);
+	*ret_place = (TablePlace){.row = 400, .table = ++world.tables};
+	return 0;
+}
+
+uint64_t unwind_memory_cells(size_t rows)
+{
+	return 1 + rows;
+}
+
+uint64_t unwind_memory_spare(const UnwindMemory *memory)
+{
+	assert_null(memory);
+	return 100;
+}
+
+void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place)
+{
+	assert_null(memory);
+	world.removed = place.table;
+}
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	return fd && key && value && !flags ? 0 : -EINVAL;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	return fd && key ? 0 : -EINVAL;
+}
+
+FileView files_view(const Files *files, uint32_t file)
+{
+	static const ElfIdentity identity;
+
+	assert_null(files);
+	assert_uint_in_range(file, 1, FILES - 1);
+	return (FileView){.fd = world.fd, .identity = &identity, .path = "/lib/libfoo.so"};
+}
+
+int files_open_beside(void *user, const MappedFile *file, const char *path)
+{
+	assert_null(user);
+	return file && path ? -ENOENT : -EINVAL;
+}
+
+static bool is_used(void *user, uint32_t file)
+{
+	assert_null(user);
+	return world.used[file];
+}
+
+/* ---- the test -----------------------------------------------------------------------------------
+ */
+
+static struct unwind_mapping map(UnwindTables *tables, uint32_t file)
+{
+	return unwind_tables_mapping(tables, file, 0x1000, 0x1fff, 0);
+}
+
+/*
+ * A parent ends before its child's fork is told: until then nobody maps the file, and its table
+ * is dropped. No mapping will be told of the child, which has it from the parent.
+ */
+static void test_inherited(void **state)
+{
+	struct unwind_object vdso;
+	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
+	UnwindTables *tables;
+
+	(void)state;
+	world.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(unwind_tables_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
+	world.used[1] = world.used[2] = true;
+	unwind_tables_want(tables, 1);
+	unwind_tables_want(tables, 2);
+	assert_int_equal(map(tables, 1).row, NO_TABLE_YET);
+	unwind_tables_take(tables);
+	assert_true(map(tables, 1).table && map(tables, 2).table);
+	assert_false(unwind_tables_drop_one(tables));
+	world.used[1] = false;
+	assert_true(unwind_tables_drop_one(tables));
+	assert_false(unwind_tables_drop_one(tables));
+	assert_true(world.removed);
+	assert_int_equal(world.asked[1], 1);
+
+	world.used[1] = true; /* by the child */
+	assert_int_equal(map(tables, 1).row, NO_TABLE_YET);
+	assert_int_equal(map(tables, 1).table, 0);
+	unwind_tables_take(tables);
+	assert_true(unwind_tables_is_fresh(tables, 1));
+	assert_true(map(tables, 1).table);
+	assert_int_equal(world.asked[1], 2);
+	assert_int_equal(world.asked[2], 1);
+	unwind_tables_free(tables);
+	close(world.fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_inherited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
