@@ -6,6 +6,7 @@
 
 int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
+	(void)options;
 	(void)invoker;
 	log_error("opening %s failed: this wallprof was built without libmicrohttpd, jansson or "
 		  "capstone; open https://profiler.firefox.com and drop the file there",
