@@ -138,7 +138,7 @@ is_built() {
 	[ $# = 0 ] || [ "$*" = "$(cat "$dir/options" 2>/dev/null)" ] || return 1
 	[ -z "$(cd "$root" && find bpf src export tests tools meson.build meson_options.txt \
 		-newer "$dir/built" -not -name '*.py' -not -name __pycache__ \
-		-not -path tests/e2e -print -quit)" ]
+		-not -path 'tests/e2e*' -print -quit)" ]
 }
 
 run_meson() {

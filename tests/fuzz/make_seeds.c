@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * make_seeds DIR: writes into DIR/capture, DIR/cache, DIR/table and DIR/messages what the
- * targets begin with. ELF files and /proc/PID/maps are made by tests/e2e/fuzz.py.
+ * targets begin with. ELF files and /proc/PID/maps are made by tests/run/fuzz.py.
  */
 #include "cached_object.h"
 #include "capture.h"

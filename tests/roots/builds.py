@@ -5,7 +5,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from roots import ROOT
+from debian_roots import ROOT
 
 # name: compiler, build type, meson options. All from one tarball, by an ordinary user who has no network.
 OPTIONAL_PARTS = "-Dopen=enabled -Dexample=enabled"
@@ -88,7 +88,7 @@ def test_script(seed, names):
     """What Go compiles of its own library is kept where compilers' results are."""
     omitted = [] if names else [f"--without={name}" for name in OMITTED]
     return (f"cd /wallprof && ln -s /build/{TESTED} build && WALLPROF_SEED={seed} GOCACHE=/ccache/go-build "
-            f"exec python3 -B tests/e2e/runner.py --root {' '.join([*omitted, *(names or SUITES)])}\n")
+            f"exec python3 -B tests/run/runner.py --root {' '.join([*omitted, *(names or SUITES)])}\n")
 
 
 # What a compiler and its options made must record, too; and the parts must have been left out where they should be.

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import packages
-import roots
+import debian_roots
 from harness import GIVE_UP_S, Profile, cache_folder, check
 
 CCACHE = "/usr/lib/ccache"  # Debian's compilers under ccache, clang for BPF, too
@@ -31,7 +31,7 @@ grep -q 'ls' report.txt
 cp p.json /out/recorded.json
 exec {program} open --no-browser --port {ports} p.json
 """
-# The archive's index may be out of date, as the root's own was (roots.py).
+# The archive's index may be out of date, as the root's own was (debian_roots.py).
 APT = "apt-get -q -y -o Acquire::Check-Valid-Until=false -o APT::Install-Recommends=false"
 INSTALL = f"""{APT} update >/tmp/apt.log 2>&1 && {APT} install {{package}} >>/tmp/apt.log 2>&1 || {{{{
 	tail -n 20 /tmp/apt.log
@@ -52,10 +52,10 @@ def make(command, release, tree, folder, note):
         check(done.returncode == 0, f"tools/package {command}: {done.stderr.strip()[-2000:]}")
         said = done.stdout
     else:
-        said = roots.full(release, note).run(
+        said = debian_roots.full(release, note).run(
             f"cd /wallprof && exec tools/package {command} /out",
-            {"/wallprof": tree, "/out": folder, "/ccache": roots.ccache_folder(release, "packages")},
-            {**CCACHE_OPTIONS, "CCACHE_DIR": "/ccache", "XDG_CACHE_HOME": "/ccache", "PATH": f"{CCACHE}:{roots.ENVIRONMENT['PATH']}"})
+            {"/wallprof": tree, "/out": folder, "/ccache": debian_roots.ccache_folder(release, "packages")},
+            {**CCACHE_OPTIONS, "CCACHE_DIR": "/ccache", "XDG_CACHE_HOME": "/ccache", "PATH": f"{CCACHE}:{debian_roots.ENVIRONMENT['PATH']}"})
     made = folder / Path(said.split()[-1]).name
     check(made.is_file(), f"tools/package {command} made no {made}: {said[-500:]}")
     return made

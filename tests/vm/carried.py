@@ -11,7 +11,7 @@ import subprocess
 
 from harness import ROOT, Failure, check
 
-SOURCE = ROOT / "tests" / "workloads" / "inlines.cc"
+SOURCE = ROOT / "tests" / "workloads" / "symbols" / "inlines.cc"
 
 
 def _run(*command, **settings):

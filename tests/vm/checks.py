@@ -13,7 +13,7 @@ import shlex
 import subprocess
 from types import SimpleNamespace
 
-import budget
+import verifier_budget
 import test_reasons
 from harness import (CATEGORY_OF, GUEST_ABSOLUTE as ABSOLUTE, GUEST_SHARE as SHARE, MS, Profile,
                      Truth, Untimely, by_category, by_state, check, check_timed, expect_failure,
@@ -387,7 +387,7 @@ def check_all_wakers(results):
 def check_programs(case, kernel):
     case.check_status(0)
     check(f"kernel {kernel.release}," in case.log, f"another kernel: {case.log[:100]}")
-    budget.check_programs(case.log)
+    verifier_budget.check_programs(case.log)
 
 
 def check_load(case, kernel):

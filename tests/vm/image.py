@@ -20,7 +20,7 @@ APPLETS = ("cat", "date", "ifconfig", "insmod", "kill", "mkdir", "mkfifo", "moun
 # What the end-to-end tests call besides, and the packages that it is in.
 TOOLS = {"bpftool": "bpftool", "curl": "curl", "dmsetup": "dmsetup", "perf": "linux-perf", "setpriv": "util-linux",
          "redis-server": "redis-server", "unshare": "util-linux", "zstd": "zstd"}
-SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/vm", "tools")
+SOURCES = ("bpf", "src", "export", "tests/e2e", "tests/run", "tests/support/py", "tests/vm", "tools")
 # Parts of Python's library that are large and that no test imports.
 LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3",
             "tkinter", "turtledemo", "config-*", "*.opt-?.pyc", "*.a")

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The harness's own reading of a profile, on one that is small enough to do by hand."""
+import contextlib
+import gzip
+import io
+import itertools
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import harness
+import runner
+from untraced_tasks import broken_chains
+from harness import (MS, ROOT, Profile, Viewer, by_category, by_leaf, by_state, check,
+                     check_close, expect_failure)
+
+sys.path.append(str(ROOT / "tests" / "vm"))
+import checks  # noqa: E402
+
+HOST_ONLY = "it is about the harness, not about a kernel"
+
+
+def profile(with_offsets=False):
+    """0–4 ms running in main, 4–10 ms asleep; the window is 12 ms, the thread ends at 10."""
+    stack = {"frame": [0, 1, 2], "length": 3}
+    stack.update({"prefixOffset": [0, 1, 2]} if with_offsets else {"prefix": [None, 0, 0]})
+    return {
+        "meta": {"interval": 1, "startTime": 1700000000000.5, "preprocessedProfileVersion": 65,
+                 "version": 27, "processType": 0, "stackwalk": 1, "product": "by hand",
+                 "profilingStartTime": 0, "profilingEndTime": 12, "markerSchema": [],
+                 "symbolicated": True, "usesOnlyOneStackType": True,
+                 "sourceCodeIsNotOnSearchfox": True,
+                 "categories": [{"name": n, "color": c, "subcategories": ["Other"]} for n, c in
+                                (("Other", "grey"), ("User", "yellow"),
+                                 ("Sleep (timer)", "darkgrey"))]},
+        "libs": [], "pages": [], "counters": [],
+        "shared": {
+            "stringArray": ["main", "work", "[sleep]", "Sleep"],
+            "stackTable": stack,
+            "frameTable": {"address": [-1] * 3, "inlineDepth": [0] * 3, "category": [1, 1, 2],
+                           "subcategory": [0] * 3, "func": [0, 1, 2], "nativeSymbol": [None] * 3,
+                           "innerWindowID": [0] * 3, "line": [None] * 3, "column": [None] * 3,
+                           "originalLocation": [None] * 3, "length": 3},
+            "funcTable": {"name": [0, 1, 2], "isJS": [False] * 3, "relevantForJS": [False] * 3,
+                          "resource": [-1] * 3, "source": [None] * 3, "lineNumber": [None] * 3,
+                          "columnNumber": [None] * 3, "originalLocation": [None] * 3,
+                          "length": 3},
+            "resourceTable": {"lib": [], "name": [], "host": [], "type": [], "length": 0},
+            "nativeSymbols": {"libIndex": [], "address": [], "name": [], "functionSize": [],
+                              "length": 0},
+            "sources": {"id": [], "filename": [], "startLine": [], "startColumn": [],
+                        "sourceMapURL": [], "content": [], "length": 0},
+            "sourceLocationTable": {"source": [], "line": [], "column": [], "length": 0},
+        },
+        "threads": [{
+            "processType": "default", "processStartupTime": 0, "processShutdownTime": None,
+            "registerTime": 0, "unregisterTime": 10, "pausedRanges": [], "name": "main",
+            "isMainThread": True, "processName": "hand", "showMarkersInTimeline": False,
+            "pid": "7", "tid": 7,
+            "samples": {"stack": [1, 1, 2, 2, 2], "time": [0, 3.9995, 4.0005, 7, 9.9995],
+                        "weight": [1, 3, 2, 2, 2], "weightType": "tracing-ms", "length": 5},
+            "markers": {"name": [3], "startTime": [4], "endTime": [10], "phase": [1],
+                        "category": [2], "data": [None], "length": 1},
+        }],
+    }
+
+
+def check_profile(loaded):
+    thread = loaded.thread(7)
+    for sums in (thread.weight_by(by_state), thread.painted_by(by_state)):
+        check_close("running", sums["running"], 4 * MS, 0, 1)
+        check_close("blocked", sums["blocked"], 6 * MS, 0, 1)
+    check_close("part", thread.painted_by(by_category, 3 * MS, 5 * MS)["Sleep (timer)"], MS, 0, 1)
+    check_close("end", thread.painted_by(by_leaf, 6 * MS, 99 * MS)["[sleep]"], 4 * MS, 0, 1)
+    check(thread.weight_by(by_leaf).keys() == {"running", "[sleep]"}, "leaves")
+    check(thread.frames_of(0) == ["work", "main"] and thread.frames_of(4) == ["[sleep]", "main"],
+          "frames")
+    check(list(thread.samples_between(3 * MS, 4.1 * MS)) == [1, 2], "samples between")
+    check(not thread.samples_between(5 * MS, 6.9 * MS), "nothing between")
+    check([(m["name"], m["start"], m["end"]) for m in thread.markers()]
+          == [("Sleep", 4 * MS, 10 * MS)], "markers")
+    check(loaded.window_ns == 12 * MS and abs(loaded.start_ns - 1700000000000500000) < 500, "time")
+
+
+def test_reading(context):
+    for with_offsets in (False, True):
+        check_profile(Profile(profile(with_offsets)))
+    path = context.path("p.json.gz")
+    path.write_bytes(gzip.compress(json.dumps(profile()).encode()))
+    check_profile(Profile.load(path))
+
+
+def test_viewer_agrees(context):
+    path = context.path("p.json")
+    path.write_text(json.dumps(profile()))
+    with Viewer() as viewer:
+        viewer.load(path)
+        sums = viewer.categories(viewer.thread_handles()[7])
+    check_close("User", sums["User"], 4 * MS, 0, 1)
+    check_close("Sleep", sums["Sleep (timer)"], 6 * MS, 0, 1)
+
+
+def test_profiles_are_opened(context):
+    """All that were kept, after the tests' own files are gone; and one that is none is told by its test's name."""
+    kept = harness.ToOpen()
+    for name, text in (("good", json.dumps(profile())), ("bad", json.dumps(profile())[:-40])):
+        path = context.path(f"{name}.json")
+        path.write_text(text)
+        kept.keep(name, path)
+        path.unlink()
+    told = dict(kept.open_all())
+    check(told.pop("good") is None and "does not load" in told.pop("bad") and not told, f"{told}")
+    check(not kept.list and kept.folder is None, "something is left")
+
+
+def test_hidden_switches(_context):
+    """Found in a trace that has some, not found in one that is whole."""
+    lines = [f"  x-1 [{cpu:03}] d..2. 1.0{i}: sched_switch: prev_comm=a prev_pid={prev} prev_prio=1 "
+             f"prev_state=S ==> next_comm=agent next_pid={following} next_prio=1"
+             for i, (cpu, prev, following) in enumerate(((0, 1, 2), (1, 5, 6), (0, 2, 3), (1, 6, 7),
+                                                         (0, 3, 1)))]
+    check(broken_chains(lines) == set(), "a whole trace")
+    check(broken_chains(lines[:2] + lines[3:]) == {"agent 2"}, "one switch is missing")
+    check(broken_chains(lines[:2] + ["CPU:0 [LOST 3 EVENTS]"] + lines[3:]) == set(), "ftrace lost it")
+
+
+def test_guest_results(_context):
+    """Of what a guest was to run nothing gets lost: what it does not tell of has failed."""
+    told = ("seed: WALLPROF_SEED=1\r\nplan a.x a.y a.z b.x\r\n# left to the host\r\nok a.x (0.1 s)"
+            "\r\nnot ok a.y\r\n    too\r\n    late\r\nskip a.z: why\r\nfailed: a.y\r\n")
+    found = {name: (result, why) for name, result, why in checks.suite_results(told)}
+    check(found.pop("b.x")[0] == "not ok", "a test that was not run has passed")
+    check(found == {"a.x": ("ok", ""), "a.y": ("not ok", "too\nlate\n"), "a.z": ("skip", "why")},
+          f"results: {found}")
+    for nothing in ("", "plan \n", "Traceback: no module named harness\n"):
+        expect_failure(lambda: list(checks.suite_results(nothing)))
+
+
+def test_negative(_context):
+    altered = profile()
+    altered["threads"][0]["samples"]["time"][2] = 4.5
+    expect_failure(check_profile, Profile(altered))
+    altered = profile()
+    altered["threads"][0]["samples"]["stack"][0] = 2
+    expect_failure(check_profile, Profile(altered))
+
+
+def attempts(fails_below, stolen_each, before=0, hidden=0):
+    """Of a check that needs so much allowed: what each attempt was allowed, and if one was good."""
+    clock, allowed, kept = itertools.count(before, step=stolen_each), [], harness.stolen_ns
+    recording = harness.Recording.__new__(harness.Recording)
+    recording.report = {"contradictions": hidden}
+
+    def checks(_, allowed_ns):
+        allowed.append(allowed_ns)
+        check(allowed_ns >= fails_below, "wrong")
+
+    harness.stolen_ns = lambda: next(clock)
+    try:
+        harness.unless_stolen(lambda: recording, checks)
+    except harness.Failure:
+        return allowed, False
+    finally:
+        harness.stolen_ns = kept
+    return allowed, True
+
+
+def test_stolen_time(_context):
+    """What was stolen is allowed for, and no more, in the last of six attempts; and if nothing was,
+    there is one."""
+    for fails_below, stolen, wanted in ((0, 10, ([0], True)), (1, 0, ([0], False)),
+                                        (10, 10, ([0] * 5 + [10], True)),
+                                        (11, 10, ([0] * 5 + [10], False))):
+        found = attempts(fails_below * MS, stolen * MS)
+        wanted = ([ns * MS for ns in wanted[0]], wanted[1])
+        check(found == wanted, f"{stolen} ms stolen, {fails_below} needed: {found}")
+    check(attempts(1, 0, before=10 * MS) == ([0, 0], False), "less than a tick may have been stolen")
+    check(attempts(1, 0, hidden=1) == ([0] * 6, False), "what is missing may be the switch that was hidden")
+    check(harness.without_stolen(15, 10, 3) == 12 and harness.without_stolen(11, 10, 3) == 10
+          and harness.without_stolen(9, 10, 3) == 9, "more than what was stolen is taken off")
+    harness.repeated.pop(harness.current.test, None)  # no recording was made
+
+
+def told_where(disturbed, kind):
+    """What the runner tells of a test that raises that, and at which attempts it does."""
+    tests = runner.Runner(1, [])
+    tests.run_once = lambda name, function: function(name)
+    kept, harness.is_disturbed = harness.is_disturbed, lambda: disturbed
+
+    def late(_):
+        raise kind("late\n(files: none)")
+
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            tests.run("a.x", late)
+    finally:
+        harness.is_disturbed = kept
+    return out.getvalue().splitlines()
+
+
+def test_untimely(_context):
+    """A wrong time fails at the last attempt, or at once where nothing disturbs; anything else that
+    is wrong fails at once; and a host that was too busy is no pass."""
+    again = ["# a.x: late: once more"] * (harness.ATTEMPTS - 1)
+    failed = ["not ok a.x", "    late", "    (files: none)"]
+    for disturbed, kind, wanted in ((True, harness.Untimely, again + failed),
+                                    (False, harness.Untimely, failed),
+                                    (True, harness.Busy, again + ["skip a.x: its host was too busy: late"])):
+        told = told_where(disturbed, kind)
+        check(told == wanted, f"{kind.__name__}, {disturbed=}: {told}")
+
+
+def test_skipped_units(_context):
+    """A unit test that skips itself is no pass, whichever version of cmocka says so."""
+    for text in ("1..3\nok 1 - a\nnot ok 2 - b\nok 3 # SKIP c\n# ok - tests\n",
+                 "TAP version 14\n1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP\n# ok - tests\n"):
+        results = list(runner.tap_results(text))
+        check(results == [("a", "ok"), ("b", "not ok"), ("c", "skip")], f"{text!r}: {results}")
+
+
+def test_idle_class_is_left(context):
+    """leave() takes threads and started processes out of SCHED_IDLE. A thread that begins later does not enter it."""
+    def start():
+        return context.start(["chrt", "-i", "0", "sh", "-c", "sleep 60 & wait"], start_new_session=True)
+
+    def policies(pids):
+        return {os.sched_getscheduler(pid) for pid in pids}
+
+    harness.needs_command("chrt")
+    ours, parent = start(), context.start(["sleep", "60"])
+    harness.wait_until(lambda: len(runner.children_of(ours.pid)) == 1, "the shell has a child")
+    tree = [ours.pid, *runner.children_of(ours.pid)]
+    check(policies(tree) == {os.SCHED_IDLE}, f"it began as {policies(tree)}")
+    check(set(tree) <= set(runner.children_of(os.getpid())), "children of ours are missing")
+    check(runner.children_of(parent.pid) == [], "a process without children has some")
+    idle, is_over = runner.IdleClass(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        begun = queue.Queue()
+        waits = pool.submit(idle.run, lambda: (begun.put(threading.get_native_id()), is_over.wait()))
+        thread = begun.get()
+        try:
+            check(policies([thread]) == {os.SCHED_IDLE}, f"a thread began as {policies([thread])}")
+            idle.leave()
+            check(policies([*tree, thread]) == {os.SCHED_OTHER}, f"they went on as {policies([*tree, thread])}")
+        finally:
+            is_over.set()
+        waits.result()
+        pool.submit(idle.run, lambda: begun.put(os.sched_getscheduler(0))).result()
+    check(begun.get() == os.SCHED_OTHER, "a thread that came later began in the class")
+    os.killpg(ours.pid, signal.SIGKILL)

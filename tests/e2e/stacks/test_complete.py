@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Of programs as they are installed, 99.5 % of all user stacks reach where they begin."""
+import distro_programs
+from stack_completeness import check_complete, measure
+from harness import Profile, check, expect_failure
+from test_unwind import STACKS
+
+HOST_ONLY = "it needs the programs"
+UNTIMED = True
+MAKES_CODE = ("node", "gdb")  # V8; Guile
+
+
+def run_stock(context, name):
+    output = context.path("p.json.gz")
+    command = distro_programs.ALL[name](context)
+    context.wallprof("-q", *STACKS, "-o", output, "--", *command)
+    profile = Profile.load(output)
+    makes_code = name in MAKES_CODE
+    result = measure(profile, makes_code)
+    print(result.line(name), flush=True)
+    check_complete(result)
+    expect_failure(check_complete, measure(profile, makes_code, True))
+    return result
+
+
+def test_python(context):
+    result = run_stock(context, "python3")
+    check(result.events["switch"] > 100, "its threads did not wait")
+
+
+def test_openssl(context):
+    run_stock(context, "openssl")
+
+
+def test_git(context):
+    run_stock(context, "git")
+
+
+def test_sqlite(context):
+    run_stock(context, "sqlite3")
+
+
+def test_gcc(context):
+    run_stock(context, "gcc")
+
+
+def test_node(context):
+    result = run_stock(context, "node")
+    check(result.made_code > 0, "nothing ran in code made at run time")
+
+
+def test_gdb(context):
+    run_stock(context, "gdb")

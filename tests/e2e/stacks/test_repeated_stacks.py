@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stack that is taken for the last one of its thread is that one.
+
+User stacks: two processes wait at one place, on one stack pointer, called by chance from two
+functions; the third argument of read(2), which the kernel told, says from which. Kernel stacks:
+they wait by one instruction for one of five kinds of things, which the call's number and that
+argument tell.
+"""
+import bisect
+import re
+import struct
+from collections import Counter
+from pathlib import Path
+
+from capture_reader import FROM_COPY, STACK, SWITCH, SWITCH_PREV, records
+from harness import (IN_GUEST, WORKLOADS, check, expect_failure, host_only, is_long,
+                     needs_command)
+
+ROUNDS = 30_000 if IN_GUEST else 1_000_000 if is_long() else 100_000
+READ, POLL, EPOLL_WAIT = 0, 7, 232
+UNTIMED = True
+KERNEL = 1 << 63
+# In which functions the kernel waits, by the call and how many bytes it was asked for; kernels differ.
+WAITS = {(READ, 8): {"eventfd_read"}, (READ, 9): {"pipe_read", "anon_pipe_read"},
+         (READ, 10): {"unix_stream_read_generic"}, (POLL, -1): {"do_sys_poll"},
+         (EPOLL_WAIT, -1): {"ep_poll", "do_epoll_wait"}}
+FIELDS = struct.Struct("<Hh24xQQQQQ")  # prev_state, syscall, kstack, ustack, arguments
+HEAD = struct.Struct("<QIHH")  # id, tgid, count, result
+
+
+def waits_of(capture):
+    """Counter of (how many bytes were asked for, whether the walk was whole, caller's address)."""
+    stacks, waits = {}, Counter()
+    for kind, flags, _, record in records(capture, {SWITCH, STACK}):
+        if kind == STACK:
+            number, _, count, result = HEAD.unpack_from(record, 16)
+            if number not in stacks or flags & FROM_COPY:
+                caller = struct.unpack_from("<Q", record, 48)[0] if count > 1 else 0
+                stacks[number] = (result == 0, caller)
+        elif flags & SWITCH_PREV:
+            state, call, _, stack, _, _, size = FIELDS.unpack_from(record, 28)
+            if call == READ and state and size in (2, 3):
+                waits[(size, stack)] += 1
+    whole = Counter()
+    for (size, stack), count in waits.items():
+        whole[(size, *stacks.get(stack, (False, 0)))] += count
+    return whole
+
+
+def check_callers(waits, rounds):
+    check(sum(waits.values()) > 0.8 * rounds, f"only {sum(waits.values())} waits: {waits}")
+    check(all(whole for _, whole, _ in waits), f"stacks that are not whole: {waits}")
+    callers = {size: {c for s, _, c in waits if s == size} for size in (2, 3)}
+    check(all(len(c) == 1 for c in callers.values()) and callers[2] != callers[3],
+          f"wrong callers: {waits}")
+
+
+def test_two_callers(context):
+    rounds, capture = ROUNDS, context.path("capture")
+    context.wallprof("record", "-q", "--defer-symbols", "--stacks", "dwarf", "-o", capture, "--",
+                     WORKLOADS / "unwind-again", rounds, context.random.randint(1, 1 << 30))
+    waits = waits_of(capture)
+    check_callers(waits, rounds)
+    print(f"# {sum(waits.values())} waits of two callers at one place: 0 wrong", flush=True)
+    (size, whole, caller), *_ = waits
+    expect_failure(check_callers, waits + Counter({(5 - size, whole, caller): 1}), rounds)
+
+
+class Symbols:
+    """The kernel's functions by address."""
+
+    def __init__(self):
+        lines = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
+        found = sorted((int(line[0], 16), line[2]) for line in lines if line[1] in "tT")
+        self.starts, self.names = [a for a, _ in found], [n for _, n in found]
+
+    def name(self, address):
+        at = bisect.bisect_right(self.starts, address - 1) - 1
+        return self.names[at].partition(".")[0] if at >= 0 else None
+
+
+def kernel_waits_of(capture, symbols):
+    """Counter of (call, what it was asked for, the functions of WAITS in its kernel stack)."""
+    known = set().union(*WAITS.values())
+    stacks, waits = {}, Counter()
+    for kind, flags, _, record in records(capture, {SWITCH, STACK}):
+        if kind == STACK:
+            number, _, count, _ = HEAD.unpack_from(record, 16)
+            frames = struct.unpack_from(f"<{count}Q", record, 40)
+            if count and frames[0] & KERNEL:
+                stacks[number] = frozenset(map(symbols.name, frames)) & known
+        elif flags & SWITCH_PREV:
+            state, call, stack, _, _, _, size = FIELDS.unpack_from(record, 28)
+            key = (call, size if call == READ else -1)
+            if state and stack and key in WAITS:
+                waits[(*key, stack)] += 1
+    named = Counter()
+    for (call, size, stack), count in waits.items():
+        named[(call, size, stacks.get(stack, frozenset()))] += count
+    return named
+
+
+def check_functions(waits, rounds):
+    check(sum(waits.values()) > 0.5 * rounds, f"only {sum(waits.values())} waits: {waits}")
+    check({(c, s) for c, s, _ in waits} == set(WAITS), f"not of all kinds: {waits}")
+    wrong = {key: n for key, n in waits.items() if not key[2] or not key[2] <= WAITS[key[:2]]}
+    check(not wrong, f"wrong kernel stacks: {wrong}")
+
+
+def known_again(said):
+    """How many (user, kernel) stacks were not walked."""
+    found = re.search(r"(\d+) user stacks and (\d+) kernel stacks were those of an earlier", said)
+    check(found, f"nothing of stacks that repeat: {said}")
+    return int(found[1]), int(found[2])
+
+
+@host_only("setarch is not in the guests")
+def test_little_above_main(context):
+    """Where the environment is empty and nothing is at random, the stack ends just behind its
+    outermost frame."""
+    needs_command("setarch")
+    rounds = ROUNDS // 10
+    done = context.wallprof("record", "-v", "--defer-symbols", "--stacks", "dwarf", "-o",
+                            context.path("capture"), "--", "setarch", "-R", "env", "-i",
+                            WORKLOADS / "kernel-again", rounds, 1)
+    user, _ = known_again(done.stderr)
+    check(user > rounds / 2, f"{user} user stacks of {2 * rounds} waits were known again")
+
+
+def test_kernel_stacks(context):
+    rounds, capture = ROUNDS // 2, context.path("capture")
+    done = context.wallprof("record", "-v", "--defer-symbols", "-o", capture, "--",
+                            WORKLOADS / "kernel-again", rounds, context.random.randint(1, 1 << 30))
+    user, kernel = known_again(done.stderr)
+    check(min(user, kernel) > rounds / 10,
+          f"{user} user and {kernel} kernel stacks of {rounds} waits were known again")
+    waits = kernel_waits_of(capture, Symbols())
+    check_functions(waits, rounds)
+    print(f"# {sum(waits.values())} waits for five kinds of things, {kernel} stacks not walked: "
+          "0 wrong", flush=True)
+    (call, size, _), *_ = waits
+    expect_failure(check_functions, waits + Counter({(call, size, frozenset({"do_nanosleep"})): 1}),
+                   rounds)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How user stacks end, by the report, beside the capture's own records."""
+import json
+import struct
+import subprocess
+from collections import Counter
+
+from harness import ROOT, Skip, check, expect_failure, host_only, needs_command
+
+SWITCH, SAMPLE, STACK, WINDOW = 1, 16, 17, 34  # docs/capture-format.md
+SWITCH_PREV, WINDOW_START, WINDOW_END, STACK_USER = 1, 1, 2, 1
+FRAME_POINTERS, TRUNCATED = 1, 2
+
+
+def records(capture):
+    """(kind, flags, ns, bytes) of each, without wallprof's reader."""
+    plain = subprocess.run(["zstd", "-dcq", capture], capture_output=True, check=True).stdout
+    at = 0
+    while at < len(plain):
+        length, kind, flags, _cpu, ns = struct.unpack_from("<IBBHQ", plain, at)
+        yield kind, flags, ns, plain[at:at + length]
+        at += length
+
+
+def count_references(capture):
+    """How the user stacks end that the window's ticks and switch-outs refer to."""
+    window, references, results = {}, [], {}
+    for kind, flags, ns, data in records(capture):
+        if kind == WINDOW:
+            window[flags & (WINDOW_START | WINDOW_END)] = ns
+        elif kind == SAMPLE:
+            references.append((ns, struct.unpack_from("<Q", data, 32)[0]))
+        elif kind == SWITCH and flags & SWITCH_PREV:
+            references.append((ns, struct.unpack_from("<Q", data, 64)[0]))
+        elif kind == STACK and flags & STACK_USER:
+            stack, result = struct.unpack_from("<Q6xH", data, 16)
+            results.setdefault(stack, result)
+    return Counter(results.get(stack, "lost") for ns, stack in references
+                   if stack and window[WINDOW_START] <= ns <= window[WINDOW_END])
+
+
+def extra(profile, label):
+    return [entry["value"] for section in profile.meta["extra"] for entry in section["entries"]
+            if entry["label"] == label]
+
+
+def check_counts(stacks, counts, orphans):
+    """orphans: so many ticks have no place in the timeline; they are not counted."""
+    told = stacks["results"]
+    check(0 <= sum(counts.values()) - stacks["walked"] <= orphans,
+          f"{stacks['walked']} stacks walked; the capture refers to {sum(counts.values())}")
+    for name, result in (("frame_pointers", FRAME_POINTERS), ("too_deep", TRUNCATED),
+                         ("lost", "lost")):
+        check(0 <= counts[result] - told[name] <= orphans,
+              f"{told[name]} {name}; there are {counts[result]}")
+    check(sum(told.values()) == stacks["walked"], "results that are not those of the stacks")
+    by_object = Counter()
+    for part in stacks["objects"]:
+        by_object.update(part["results"])
+    check({k: n for k, n in told.items() if n} == dict(by_object),
+          "the objects' results do not add up to all")
+
+
+def check_line(profile, stacks):
+    lines = extra(profile, "user stacks")
+    check(len(lines) == 1 and lines[0].startswith(f"{stacks['walked']} walked"),
+          f"the profile says {lines} of {stacks['walked']} stacks")
+
+
+def test_references(context):
+    needs_command("zstd")
+    recording = context.record("pingpong", "--stacks", "fp",
+                               rounds=context.random.randrange(200, 400))
+    stacks, counts = recording.report["stacks"], count_references(recording.capture)
+    check(counts[FRAME_POINTERS] > 200, f"nothing to count: {counts}")
+    orphans, = extra(recording.profile, "ticks outside any running interval")
+    check_counts(stacks, counts, orphans)
+    check_line(recording.profile, stacks)
+    counts[FRAME_POINTERS] -= 1
+    expect_failure(check_counts, stacks, counts, orphans)
+    counts[TRUNCATED] += 1
+    expect_failure(check_counts, stacks, counts, orphans)
+    stacks["walked"] += 1
+    expect_failure(check_line, recording.profile, stacks)
+
+
+def check_32_bit(report, rounds):
+    """Every sleep and every tick in the program is 32-bit code, and says so; and so is its exec."""
+    found = [part["results"] for part in report["stacks"]["objects"]
+             if part["name"] in ("code-32", None)]
+    check([list(results) for results in found] == [["code_32_bit"]]
+          and found[0]["code_32_bit"] >= rounds, f"{rounds} sleeps of 32-bit code: {found}")
+
+
+@host_only("it needs a compiler")
+def test_32_bit_code(context):
+    """What is not walked is told apart, by its first frame and the reason."""
+    needs_command("gcc")
+    program, capture = context.path("code-32"), context.path("capture")
+    rounds = context.random.randint(20, 40)
+    subprocess.run(["gcc", "-m32", "-nostdlib", "-static", f"-DROUNDS={rounds}", "-o", program,
+                    ROOT / "tests/workloads/stacks/code-32.S"], check=True)
+    try:
+        subprocess.run([program], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Skip(f"this kernel runs no 32-bit code: {error}") from None
+    context.wallprof("record", "-q", "-o", capture, "--", program)
+    report = json.loads(context.wallprof("report", "--json", capture).stdout)
+    check_32_bit(report, rounds)
+    expect_failure(check_32_bit, report, report["stacks"]["walked"] + 1)
+    for part in report["stacks"]["objects"]:
+        part["results"]["complete"] = 1
+    expect_failure(check_32_bit, report, rounds)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks of programs without frame pointers are the chains of calls that these know of.
+
+Every tick and every switch-out within what a workload told (tests/workloads/common/announce.h) is compared
+from the outermost function to the innermost.
+"""
+import os
+import re
+import subprocess
+
+from chains import Told, check_told, compare
+from harness import (GIVE_UP_S, ROOT, WORKLOADS, Profile, Skip, check, expect_failure, fewer, hit, host_only,
+                     needs_command, needs_root)
+from libraries import FLAGS, make_library, make_many, make_thrower
+from object_files import run
+from stack_roots import Roots
+
+UNTIMED = True
+SOURCES = ROOT / "tests" / "workloads"
+STACKS = ("--stacks", "dwarf")
+
+
+def record_verbosely(context, program, *arguments):
+    """The profile of a command, what it told, and what wallprof said."""
+    path, output = context.path("told"), context.path("p.json.gz")
+    path.unlink(missing_ok=True)
+    done = context.wallprof("-v", *STACKS, "-o", output, "--", program, *arguments,
+                            env={**os.environ, "WALLPROF_TOLD": str(path)})
+    return Profile.load(output), Told(path), done.stderr
+
+
+def record(context, program, *arguments):
+    return record_verbosely(context, program, *arguments)[:2]
+
+
+def longer(chain):
+    """With a function more, behind the outermost."""
+    first, _, rest = chain.partition(" ")
+    return f"{first} other {rest}"
+
+
+def check_all(profile, told, **settings):
+    """The check, and that it fails for each altered truth."""
+    roots = Roots(profile)
+    verdict = check_told(profile, told, roots, **settings)
+    copies_share = settings.get("copies_share", 0.0)
+    for alter in (longer, lambda chain: chain.partition(" ")[2]):
+        expect_failure(check_told, profile, told.altered(alter), roots, copies_share=copies_share)
+    return verdict
+
+
+def calls(context, mode, *depth, program=WORKLOADS / "unwind-calls", **settings):
+    profile, told = record(context, program, mode, hit(context.random.randint(20, 60)), *depth)
+    return check_all(profile, told, **settings), profile
+
+
+def check_depth(profile, told, depth):
+    """Frames are counted, so one more or one less is wrong."""
+    roots = Roots(profile)
+    for other in (depth - 1, depth + 1):
+        expect_failure(check_told, profile,
+                       told.altered(lambda c: c.replace(f"*{depth}", f"*{other}")), roots)
+
+
+def test_recursion(context):
+    for depth in (20, 200):
+        profile, told = record(context, WORKLOADS / "unwind-calls", "recursion",
+                               hit(context.random.randint(20, 60)), depth)
+        check_all(profile, told)
+        check_depth(profile, told, depth)
+
+
+def test_noreturn_tail(context):
+    calls(context, "noreturn")
+
+
+def test_callback_of_qsort(context):
+    calls(context, "callback")
+
+
+def test_alloca(context):
+    calls(context, "dynamic")
+
+
+def test_realigned_stack(context):
+    calls(context, "realignment")
+
+
+def leaves_in(profile, is_wanted):
+    return sum(is_wanted(name) for thread in profile.threads for name in thread.leaves)
+
+
+def test_stubs(context):
+    """Ticks in the middle of the procedure linkage table."""
+    for _ in range(3):  # where time is emulated, ticks are few
+        _, profile = calls(context, "plt", wanted=("tick",))
+        if leaves_in(profile, lambda n: n.endswith("@plt")):
+            return
+    check(False, "no tick in a stub")
+
+
+def test_vdso(context):
+    calls(context, "vdso", wanted=("tick",))
+
+
+def test_signal_on_another_stack(context):
+    """Until the program's table is made, the recorder has a copy of the stack to walk: that of the signal, which ends
+    where the stack that was interrupted is another. On a busy machine that takes some of the handler's first sleeps."""
+    profile, told = record(context, WORKLOADS / "unwind-signal", context.random.randint(3, 9), 30)
+    check_all(profile, told, copies_share=0.1)
+
+
+def test_static_program(context):
+    for mode in ("recursion", "noreturn", "realignment"):
+        calls(context, mode, program=WORKLOADS / "unwind-static")
+
+
+@host_only("it needs a compiler")
+def test_musl(context):
+    """Linked statically and not. Debian's musl has no unwind tables: its code is followed."""
+    needs_command("musl-gcc")
+    for name, options in (("static", ["-static"]), ("dynamic", ["-Wl,-z,lazy"])):
+        program = context.path(f"musl-{name}")
+        run("musl-gcc", *FLAGS, *options, SOURCES / "stacks/unwind-calls.c", f"-I{SOURCES}/common", SOURCES / "common/announce.c", "-o",
+            program)
+        for mode in ("recursion", "noreturn"):
+            calls(context, mode, program=program)
+
+
+@host_only("it needs a compiler")
+def test_linked_by_lld(context):
+    """Its segments share pages of the file: which of two a mapping is of has to be told."""
+    for command in ("clang", "ld.lld"):
+        needs_command(command)
+    program = context.path("by-lld")
+    run("clang", "-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-inline",
+        "-fno-optimize-sibling-calls", "-fuse-ld=lld", SOURCES / "stacks/unwind-calls.c",
+        f"-I{SOURCES}/common", SOURCES / "common/announce.c", "-o", program)
+    ms = context.random.randint(5, 15)
+    profile, told = record(context, "sh", "-c",
+                           f"for i in 1 2 3 4 5 6 7 8; do {program} recursion {ms} 20; done")
+    check_all(profile, told)
+
+
+def tasks(context, mode, count, *path, ms=None, **settings):
+    profile, told = record(context, WORKLOADS / "unwind-tasks", mode,
+                           ms or context.random.randint(5, 20), count, *path)
+    check_all(profile, told, **settings)
+    return profile, told
+
+
+def test_threads(context):
+    tasks(context, "threads", context.random.randint(8, 40))
+
+
+def test_cloned_threads(context):
+    tasks(context, "cloned", context.random.randint(5, 15))
+
+
+def test_vfork(context):
+    """The child on its parent's stack, and the parent that waits for it."""
+    _, told = tasks(context, "vforks", context.random.randint(8, 20))
+    check({"wait", "spin", "sleep"} == {i["kind"] for i in told.intervals}, "a kind is missing")
+
+
+def test_fork_storm(context):
+    # Who is hit by no tick has all its time at its switch-outs: so long that each is hit.
+    _, told = tasks(context, "storm", fewer(context.random.randint(100, 200)), ms=5)
+    check(len({i["pid"] for i in told.intervals}) > 10, "no storm")
+
+
+def test_exec_in_place(context):
+    """Many images one after another in one process."""
+    count = fewer(context.random.randint(60, 120))
+    _, told = tasks(context, "execs", count, ms=2)
+    check(len({i["pid"] for i in told.intervals}) == 1, "in several processes")
+    check(len(told.intervals) == 2 * count, f"{len(told.intervals)} intervals, not {2 * count}")
+
+
+def test_number_used_again(context):
+    """Programs that have one number within milliseconds, each with its own mappings."""
+    needs_root()
+    if not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK):
+        raise Skip("this kernel gives no numbers on demand")
+    _, told = tasks(context, "reused", fewer(40), WORKLOADS / "unwind-static", ms=3)
+    numbers = told.values["number"]
+    again = sum(a == b for a, b in zip(numbers, numbers[1:]))
+    check(again > len(numbers) / 4, f"hardly a number was used again: {numbers}")
+
+
+def test_deleted_program(context):
+    path = context.path("copy")
+    tasks(context, "deleted", 1, path, ms=hit(40))
+    check(not path.exists(), "it is still there")
+
+
+@host_only("it needs a compiler")
+def test_exceptions(context):
+    """The stack of the unwinder itself while it runs, through 20 frames and back."""
+    profile, told = record(context, make_thrower(context.folder), context.random.randint(200, 400), 20)
+    check_all(profile, told, wanted=("tick",), marked_share=0.01)
+    check(told.values["thrown"][0] > 100, "hardly an exception")
+
+
+def test_jit_with_frames(context):
+    """Where there is no table a frame pointer helps, and the stack says that it was guessed."""
+    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frame", hit(40))
+    roots = Roots(profile)
+    verdict = check_told(profile, told, roots, marked_share=1, wanted=())
+    check(sum(verdict.marked.values()) > 0 and not verdict.exact, f"not guessed: {verdict}")
+    check(all("run_made" in stack for stack in verdict.cut), f"not guessed: {verdict.cut}")
+    expect_failure(check_told, profile, told.altered(lambda c: c.replace("run_made", "main")),
+                   roots, 1, ())
+
+
+def test_jit_without_frames(context):
+    """Nobody knows the caller: the stack ends there, and says so."""
+    profile, told = record(context, WORKLOADS / "unwind-calls", "jit-frameless", hit(40))
+    verdict = compare(profile, told, Roots(profile))
+    check(sum(verdict.marked.values()) > 0, "no stack was taken")
+    check(not verdict.exact and not any(": no such chain" in w for w in verdict.wrong),
+          f"a stack that cannot be known is given as whole: {verdict.wrong[:3]}")
+
+
+@host_only("it needs a compiler")
+def test_dlopen_churn(context):
+    """Two libraries take turns at one address, their functions at the same offsets.
+
+    Until its table is there a stack may end early, if it says so. With the other's table
+    it would be wrong.
+    """
+    rounds = context.random.randint(150, 250)
+    libraries = [make_library(context.folder, "first", context.random.randrange(100, 1000, 16)),
+                 make_library(context.folder, "second", context.random.randrange(2000, 3000, 16))]
+    profile, told = record(context, WORKLOADS / "unwind-dlopen", rounds, 0, *libraries)
+    addresses = told.values["address"]
+    check(len(addresses) == 2 * rounds and len(set(addresses)) < rounds / 10,
+          f"{len(set(addresses))} addresses of {len(addresses)} libraries")
+    verdict = check_all(profile, told, marked_share=0.5)
+    print_lost("dlopen churn", verdict)
+    other = told.altered(lambda c: c.replace("first", "?").replace("second", "first")
+                         .replace("?", "second"))
+    expect_failure(check_told, profile, other, Roots(profile), 1)
+
+
+DELAYS = re.compile(r"unwind tables: (\d+) mappings published with one after ([\d.]+) ms "
+                    r"\(median\), ([\d.]+) ms \(99 %\), ([\d.]+) ms \(longest\)")
+
+
+def check_delays(said, mapped):
+    """The log says how long each library's tables took, in a possible order.
+
+    The program ends with the last library, so the recorder may still be reading that table then.
+    """
+    found = DELAYS.findall(said)
+    check(len(found) == 1, f"how long tables took is not said: {said}")
+    median, late, longest = map(float, found[0][1:])
+    check(int(found[0][0]) >= mapped - 2, f"{found[0][0]} mappings of {mapped} got their tables")
+    check(0 < median <= late <= longest, f"{median}, {late} and {longest} ms cannot be")
+    print(f"# {found[0][0]} tables: {median} ms in the median, 99 % within {late} ms", flush=True)
+
+
+@host_only("it needs a compiler")
+def test_many_dlopens(context):
+    """300 libraries one after another; how many stacks come too early for a table is told."""
+    profile, told, said = record_verbosely(context, WORKLOADS / "unwind-dlopen", 1, 1,
+                                           *make_many(context.folder, context.random, 300))
+    check(len(set(told.values["address"])) == 300, "not 300 places")
+    print_lost("300 dlopens", check_all(profile, told, marked_share=0.5))
+    check_delays(said, 300)
+    expect_failure(check_delays, said, 600)
+
+
+def print_lost(what, verdict):
+    exact, marked = sum(verdict.exact.values()), sum(verdict.marked.values())
+    print(f"# {what}: {marked} of {exact + marked} stacks cut short "
+          f"({100 * marked / max(exact + marked, 1):.2f} %)", flush=True)
+
+
+@host_only("it needs gdb")
+def test_judge(context):
+    """What is compared with: the stacks as the same programs tell them to a debugger."""
+    needs_command("gdb")
+    path = context.path("told")
+    done = subprocess.run(
+        ["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", "-ex",
+         "set debuginfod enabled off", "-ex",
+         "break told_spin", "-ex", "run", "-ex", "bt", "--args", WORKLOADS / "unwind-calls",
+         "recursion", "1", "20"], capture_output=True, text=True, timeout=GIVE_UP_S,
+        env={**os.environ, "WALLPROF_TOLD": str(path)})
+    check(done.stdout.count(" recurse (") == 20 and " recursion (" in done.stdout,
+          f"gdb sees another chain: {done.stdout[-2000:]}")

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS (8; 60 with --long) from seeds
+that are made here, one or two at a time; then the parsers' lines that were reached are counted,
+and a planted bug must be found. docs/testing.md says how to run one by hand.
+
+A crash within libdw, libelf or liblzma is counted and told, and is no failure: against these
+there is the sandbox. Everything else is ours.
+"""
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import fuzz_seeds
+from harness import ROOT, WALLPROF, Failure, check, expect_failure, is_long
+
+BUILD = ROOT / "build-fuzz" / "tests" / "fuzz"
+# And which share of the time each gets: what is small is soon known. In the long run each has all.
+TARGETS = {"api": 0.2, "object": 1, "capture": 1, "export": 0.2, "maps": 1, "jit": 1, "cache": 0.1,
+           "messages": 0.1, "table": 0.2, "unwind": 0.2}
+PLANTED, PLANTED_IN = "capture_planted", "capture"
+SEEDS_OF = {"export": "capture", PLANTED: PLANTED_IN}
+# What reads files and texts that others made.
+PARSERS = ["api_symbolicate.c", "cached_object.c", "capture_check.c", "capture_old.c", "capture_reader.c",
+           "capture_sort.c", "cfi.c", "cfi_bytes.h", "cfi_expression.c", "cfi_program.c", "debug_link.c",
+           "dwarf_names.c", "dwarf_sections.c", "elf_fde.c", "elf_file.c", "elf_go.c", "elf_plt.c",
+           "elf_symbols.c", "jit_table.c", "jitdump.c", "json_member.c", "gnu_debugdata.c",
+           "object_names.c", "pclntab.c", "pclntab_find.c", "perf_map.c", "proc_maps.c", "range_history.c",
+           "profile_libs.c", "symbol_messages.c", "table_file.c", "unwind_code.c", "unwind_decode.c",
+           "unwind_fdes.c", "unwind_follow.c", "unwind_functions.c", "unwind_gaps.c", "unwind_go.c", "unwind_instruction.c",
+           "unwind_rules.c", "unwind_sections.c", "unwind_state.c", "unwind_table.c"]
+AT_A_TIME = 2
+LEAST_PERCENT = 80
+LEAST_RUNS = 10  # in a second of CPU time: by the clock it may be given next to nothing
+NICE = 19  # whoever else wants the CPU, and holds times to account, has it first
+PLANTED_S = 180  # at most: it is found in seconds, but on a busy machine some inputs are slow
+CRASHES_MAX = 1000
+# By the clock, and whoever is nice may have to wait for others.
+OPTIONS = ["-timeout=100", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=65536",
+           "-print_final_stats=1", "-verbosity=1"]
+
+FRAME = re.compile(r"^ +#\d+ 0x[0-9a-f]+ (.*)$", re.M)
+FOREIGN = re.compile(r"/lib(dw|elf|lzma)([.-][^/]*\+0x|/)")
+OURS = re.compile(r"/(src|export|tests/fuzz)/[\w./]+\.[ch]:\d+")
+STACK_BEGINS = re.compile(r"ERROR: |runtime error: |does not hold: ")
+
+
+class Crash:
+    """What a target printed when it ended by itself."""
+
+    def __init__(self, text, artifact):
+        begins = STACK_BEGINS.search(text)
+        self.text = text[begins.start() if begins else 0:]
+        self.data = artifact.read_bytes() if artifact else b""
+
+    def foreign_frame(self):
+        """Where it happened, if that is in a library that only the sandbox may trust."""
+        for frame in FRAME.findall(self.text):
+            if FOREIGN.search(frame):
+                return frame
+            if OURS.search(frame):
+                return None
+        return None
+
+    def __str__(self):
+        return (f"{self.text[:6000]}\nthe input, base64 (tests/run/fuzz.py, or the target with "
+                f"the file as argument, repeats it):\n{base64.b64encode(self.data).decode()}")
+
+
+class Fuzzer:
+    def __init__(self, work, name, seed):
+        self.binary = BUILD / f"fuzz_{name}"
+        self.seeds = work / "seeds" / SEEDS_OF.get(name, name)
+        self.corpus, self.artifacts = work / "corpus" / name, work / "artifacts" / name
+        self.profile, self.seed = work / f"{name}.profraw", seed % 2**31
+        for folder in (self.corpus, self.artifacts):
+            folder.mkdir(parents=True)
+        self.runs, self.cpu_seconds, self.foreign = 0, 0, []
+
+    def run(self, *arguments, profile="/dev/null"):
+        """Runs the target. Returns its Crash, or None."""
+        environment = {**os.environ, "LLVM_PROFILE_FILE": str(profile),
+                       "ASAN_OPTIONS": "allocator_may_return_null=1",
+                       "UBSAN_OPTIONS": "print_stacktrace=1"}
+        with subprocess.Popen(
+                ["nice", "-n", str(NICE), self.binary, *OPTIONS,
+                 f"-artifact_prefix={self.artifacts}/", *arguments],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+                env=environment) as process:
+            text = process.stderr.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_seconds += usage.ru_utime + usage.ru_stime
+        runs = re.search(r"number_of_executed_units: (\d+)", text)
+        self.runs += int(runs[1]) if runs else 0
+        if process.returncode == 0:
+            return None
+        written = re.search(r"Test unit written to (\S+)", text)
+        return Crash(text, Path(written[1]) if written else None)
+
+    def fuzz(self, seconds):
+        """From one crash in a library to the next. Returns the first that is ours, or None."""
+        end = time.monotonic() + seconds
+        while (left := round(end - time.monotonic())) >= 1 and len(self.foreign) < CRASHES_MAX:
+            crash = self.run(f"-max_total_time={left}",
+                             f"-seed={self.seed + len(self.foreign)}", self.corpus, self.seeds)
+            if not crash:
+                break
+            if not crash.foreign_frame():
+                return crash
+            self.foreign.append(crash.foreign_frame())
+        return None
+
+    def replay(self):
+        """All inputs that were kept, for the lines that they reach."""
+        return self.run("-runs=0", self.corpus, self.seeds, profile=self.profile)
+
+
+def line_percents(work, fuzzers):
+    """File -> percentage of its lines that the inputs reached."""
+    profile = work / "merged.profdata"
+    subprocess.run(["llvm-profdata", "merge", "-o", profile] + [f.profile for f in fuzzers],
+                   check=True)
+    objects = [x for f in fuzzers for x in ("-object", f.binary)]
+    done = subprocess.run(["llvm-cov", "export", "-summary-only", f"-instr-profile={profile}",
+                           *objects[1:]], check=True, capture_output=True, text=True)
+    return {Path(f["filename"]).name: f["summary"]["lines"]["percent"]
+            for f in json.loads(done.stdout)["data"][0]["files"]}
+
+
+def check_percents(percents):
+    low = [f"{name}: {percents.get(name, 0):.1f} %" for name in PARSERS
+           if percents.get(name, 0) < LEAST_PERCENT]
+    check(not low, f"less than {LEAST_PERCENT} % of the lines reached: " + ", ".join(low))
+
+
+def check_target(fuzzer, crash):
+    check(not crash, str(crash))
+    check(fuzzer.runs > LEAST_RUNS * fuzzer.cpu_seconds,
+          f"only {fuzzer.runs} runs in {fuzzer.cpu_seconds:.1f} s of CPU time")
+    check(len(fuzzer.foreign) < CRASHES_MAX, f"{CRASHES_MAX} crashes: {fuzzer.foreign[-1:]}")
+
+
+def replay_in(room, fuzzer):
+    with room:
+        return fuzzer.replay()
+
+
+def test_coverage(work, fuzzers, room):
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        crashes = list(pool.map(lambda fuzzer: replay_in(room, fuzzer), fuzzers.values()))
+    for name, crash in zip(fuzzers, crashes):
+        check(not crash, f"{name}, replaying its corpus: {crash}")
+    percents = line_percents(work, list(fuzzers.values()))
+    for name in PARSERS:
+        print(f"# fuzz: {name}: {percents.get(name, 0):.1f} % of the lines", flush=True)
+    check_percents(percents)
+    expect_failure(check_percents, line_percents(work, [fuzzers["maps"]]))
+
+
+def test_planted(work, seed, room):
+    """Found where it was planted, and the same input does no harm where it was not."""
+    fuzzer = Fuzzer(work, PLANTED, seed)
+    with room:
+        begin = time.monotonic()
+        crash = fuzzer.fuzz(PLANTED_S)
+    check(crash, f"the planted bug was not found in {fuzzer.runs} runs")
+    print(f"# fuzz: the planted bug was found after {time.monotonic() - begin:.1f} s and "
+          f"{fuzzer.runs} runs", flush=True)
+    input_path = work / "planted"
+    input_path.write_bytes(crash.data)
+    fuzzer.binary = BUILD / f"fuzz_{PLANTED_IN}"
+    crash = fuzzer.run(input_path)
+    check(not crash, f"it fails without the planted bug, too: {crash}")
+
+
+def test_triage():
+    """Whose crash it is, by stacks such as these targets have printed."""
+    stack = """ERROR: AddressSanitizer: heap-buffer-overflow
+    #0 0x55ea3e444435 in __interceptor_strlen (/b/tests/fuzz/fuzz_object+0x8a435) (BuildId: 4e)
+    {}
+    #5 0x55ea3e503b92 in find_in_unit /b/../src/dwarf_names.c:458:6
+    #11 0x55ea3e4ecdf0 in LLVMFuzzerTestOneInput /b/../tests/fuzz/fuzz_object.c:119:3
+    #12 0x55ea3e414833 in fuzzer::Fuzzer::ExecuteCallback() (/b/tests/fuzz/fuzz_object+0x5a833)
+allocated by thread T0 here:
+    #0 0x55ea3e4b113e in malloc (/b/tests/fuzz/fuzz_object+0xf713e)
+    #1 0x7fde05c9e812  (/lib/x86_64-linux-gnu/libelf.so.1+0xb812) (BuildId: 5e)
+"""
+    for frame, foreign in (
+            ("#1 0x7fde05ced2fe  (/lib/x86_64-linux-gnu/libdw.so.1+0x3f2fe) (BuildId: e6)", True),
+            ("#1 0x7fde05cef570 in elf_getdata (/lib64/libelf-0.190.so+0x41) (BuildId: e6)", True),
+            ("#1 0x7fde05cef570 in get /x/elfutils/libdw/dwarf_getsrclines.c:12:3", True),
+            ("#1 0x7fde05765249 in qsort stdlib/msort.c:58:16", False),
+            ("#1 0x55ea3e503b92 in ended /b/../src/dwarf_names.c:45:6", False)):
+        found = Crash(stack.format(frame), None).foreign_frame()
+        check(bool(found) == foreign, f"a crash with {frame} was taken for "
+                                      f"{'ours' if foreign else 'another library'}")
+    check(Crash("ERROR: libFuzzer: out-of-memory", None).foreign_frame() is None,
+          "a crash without a stack is nobody's")
+
+
+def fuzz_in(room, fuzzer, seconds):
+    with room:
+        return fuzzer.fuzz(seconds)
+
+
+def run_targets(runner, work, wanted, seconds, room):
+    fuzzers = {name: Fuzzer(work, name, runner.seed) for name in wanted}
+    seconds_of = {name: seconds * (1 if is_long() else TARGETS[name]) for name in wanted}
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        crashes = {name: pool.submit(fuzz_in, room, fuzzer, seconds_of[name])
+                   for name, fuzzer in fuzzers.items()}
+        for name, fuzzer in fuzzers.items():
+            crash = crashes[name].result()
+            places = "".join(f"; in {frame}" for frame in sorted(set(fuzzer.foreign))[:5])
+            print(f"# fuzz.{name}: {fuzzer.runs} runs in {fuzzer.cpu_seconds:.1f} s of CPU time, "
+                  f"{len(fuzzer.foreign)} crashes in libdw and its like{places}", flush=True)
+            runner.run(f"fuzz.{name}", lambda _context, f=fuzzer, c=crash: check_target(f, c))
+    return fuzzers
+
+
+def run(runner, room):
+    """The whole suite, or what is wanted of it. room: a semaphore with as many places as targets may
+    run at once."""
+    runner.run("fuzz.triage", lambda _context: test_triage())
+    names = [*TARGETS, "coverage", "planted"]
+    wanted = [name for name in names if runner.is_wanted(f"fuzz.{name}")]
+    if not wanted:
+        return
+    seconds = float(os.environ.get("WALLPROF_FUZZ_SECONDS") or (60 if is_long() else 8))
+    work = Path(tempfile.mkdtemp(prefix="wallprof-fuzz-"))
+    try:
+        # Nobody waits for it but this suite.
+        subprocess.run([ROOT / "tools/test", "--build-fuzz"], check=True, capture_output=True, text=True)
+        fuzz_seeds.make_all(WALLPROF, BUILD / "make_seeds", work / "work", work / "seeds")
+        # The lines are those of all targets.
+        targets = list(TARGETS) if "coverage" in wanted else [n for n in TARGETS if n in wanted]
+        with ThreadPoolExecutor(1) as pool:
+            # How long it takes to find, nobody knows: it begins first.
+            planted = pool.submit(runner.run, "fuzz.planted", lambda _context: test_planted(
+                work, runner.seed, room))
+            fuzzers = run_targets(runner, work, targets, seconds, room)
+            runner.run("fuzz.coverage", lambda _context: test_coverage(work, fuzzers, room))
+            planted.result()
+    except (OSError, subprocess.CalledProcessError, Failure) as error:
+        runner.fails("fuzz", f"{error}\n{getattr(error, 'stderr', '') or ''}")
+    finally:
+        shutil.rmtree(work)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What came of `tools/test --long`, as a page of docs/ that is kept with the sources."""
+import datetime
+import platform
+import re
+import subprocess
+
+import verifier_budget
+import harness
+
+PAGE = harness.ROOT / "docs" / "long-run.md"
+HEAD = """# The last long run
+
+Written by `tools/test --long`: besides what `tools/test` runs, every end-to-end test on every kernel
+of the matrix.
+
+- date: {date}
+- command: `WALLPROF_SEED={seed} tools/test --long`
+- this machine: Linux {release}, {cpus} CPUs; the other kernels are emulated (TCG, 2 CPUs)
+- took: {minutes:.0f} min
+- **{passed} passed, {failed} failed, {skipped} skipped**
+"""
+VM = re.compile(r"^vm\.(\d+\.\d+)\.")
+
+
+def kernel_of(name):
+    match = VM.match(name)
+    return match[1] if match else "this machine"
+
+
+def counts(runner):
+    """Rows of a table: what passed, failed and was skipped on each kernel."""
+    lists = (runner.passed, runner.failed, runner.skipped)
+    kernels = {kernel_of(name) for names in lists for name in names}
+    yield "| kernel | passed | failed | skipped |"
+    yield "|---|---|---|---|"
+    for kernel in sorted(kernels, key=lambda k: [int(n) for n in re.findall(r"\d+", k)]):
+        cells = (sum(kernel_of(name) == kernel for name in names) for names in lists)
+        yield f"| {kernel} | " + " | ".join(map(str, cells)) + " |"
+
+
+def page(runner, seconds):
+    text = HEAD.format(date=datetime.date.today(), seed=runner.seed, release=platform.release(),
+                       cpus=harness.os.cpu_count(), minutes=seconds / 60,
+                       passed=len(runner.passed), failed=len(runner.failed),
+                       skipped=len(runner.skipped))
+    parts = [text, "\n".join(counts(runner))]
+    if runner.failed:
+        parts.append("Failed: " + ", ".join(f"`{name}`" for name in runner.failed))
+    if runner.skipped:
+        parts.append("Skipped: " + ", ".join(f"`{name}`" for name in runner.skipped))
+    doctor = subprocess.run([harness.WALLPROF, "doctor", "-v"], capture_output=True, text=True)
+    # The matrix prints its figures as tables already, each after a line with its title.
+    tables = [*verifier_budget.table(doctor.stdout, f"{platform.release()} (this machine)"),
+              *(line for line in runner.notes if line.startswith(("|", "Verified")))]
+    parts.append("## What the verifier works through, and how long loading takes")
+    parts.append("\n".join(f"\n{line}\n" if line.startswith("Verified") else line
+                           for line in tables).strip())
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def write(runner, seconds):
+    PAGE.write_text(page(runner, seconds))
+    print(f"written: {PAGE.relative_to(harness.ROOT)}")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How many user stacks of a profile are complete, by the name of their outermost function.
+
+Ticks and switch-outs alike, of all tasks that have an address space, from the first instant of
+the program. A stack is complete if its outermost function is one that programs, threads or
+the loader begin with, and nothing in it was guessed. Apart, and counted, are stacks in code made at
+run time (no file is behind it), and those taken within execve, when the old program is gone
+and the new one has not begun.
+"""
+from collections import Counter
+from dataclasses import dataclass, field
+
+from chains import Stacks, events_of
+from harness import check
+from stack_roots import Roots
+
+# Of the recorder's child before it becomes the program; the loader is a program's first.
+BEFORE = {"execve", "read", "fexecve"}
+
+
+@dataclass
+class Completeness:
+    complete: int = 0
+    incomplete: Counter = field(default_factory=Counter)  # by what is outermost
+    made_code: int = 0
+    in_exec: int = 0
+    no_mm: int = 0
+    events: Counter = field(default_factory=Counter)
+
+    @property
+    def judged(self):
+        return self.complete + sum(self.incomplete.values())
+
+    @property
+    def share(self):
+        return self.complete / self.judged if self.judged else 0
+
+    def line(self, name):
+        worst = ", ".join(f"{n} x {what}" for what, n in self.incomplete.most_common(5))
+        every = self.judged + self.made_code
+        return (f"# {name}: {100 * self.share:.3f} % of {self.judged} stacks complete "
+                f"({self.events['tick']} ticks, {self.events['switch']} switch-outs); "
+                f"{100 * self.made_code / max(every, 1):.2f} % in code made at run time, "
+                f"{self.in_exec} within exec; incomplete: {worst or 'none'}")
+
+
+def is_made_code(frame):
+    """Made at run time; or V8's builtins, made in the same way when node was built."""
+    return frame.category == "User" and not frame.pseudo and (
+        frame.library in (None, "[anon]") or frame.name.startswith("Builtins_"))
+
+
+def is_before_exec(frames):
+    return any(f.library == "wallprof" or f.name in BEFORE for f in frames) or (
+        not frames or all(f.pseudo for f in frames))
+
+
+def what_is_outermost(frames):
+    """A text to count incomplete stacks by."""
+    if not frames:
+        return "no user stack"
+    first = next((f for f in frames if not f.pseudo), None)
+    pseudo = next((f.name for f in frames if f.pseudo), "")
+    where = f"{first.name} ({first.library})" if first else ""
+    return " ".join(w for w in (pseudo, where) if w)
+
+
+def is_without(user):
+    return all(f.name == "[no stack]" for f in user)
+
+
+def last_run_without_stacks(thread, stacks, events):
+    """Where the thread's last run begins among the events, if no tick hit it; else their number.
+
+    The time of such a run is carried by two samples at its edges, without a stack.
+    """
+    begin = max((n + 1 for n, (_, event, _) in enumerate(events) if event == "switch"), default=0)
+    last = events[begin:]
+    if len(last) <= 2 and all(is_without(stacks.user(thread, sample)) for sample, _, _ in last):
+        return begin
+    return len(events)
+
+
+def measure(profile, makes_code=False, without_outermost=False):
+    """Completeness of a profile; or, to see that it counts, if no stack had its outermost frame.
+
+    makes_code: the program does; in any other, a frame in no file is a fault like others.
+    """
+    stacks, is_root, result = Stacks(profile), Roots(profile), Completeness()
+    command = next(t for t in profile.threads if t.data["isMainThread"] and t.pid != "0")
+    for thread in profile.threads:
+        begun, events = thread is not command, list(events_of(thread))
+        seen = any(not f.pseudo for i, _, _ in events for f in stacks.user(thread, i))
+        dead_from = last_run_without_stacks(thread, stacks, events)
+        for number, (sample, event, _) in enumerate(events):
+            user = stacks.user(thread, sample)
+            while without_outermost and user and is_root(user[0]):
+                user = user[1:]
+            kernel = [f for f in stacks.of(thread, sample) if f.category == "Kernel"]
+            begun = begun or not is_before_exec(user)
+            # Who is dead when it leaves its CPU for good has no memory any more; and if neither a
+            # tick nor another switch-out hit it, that is all that is known of it.
+            if is_without(user) and not kernel and (number >= dead_from or not seen):
+                result.no_mm += 1
+            elif begun:
+                _count(result, user, kernel, event, is_root, makes_code)
+    return result
+
+
+def _count(result, user, kernel, event, is_root, makes_code):
+    if makes_code and any(is_made_code(f) for f in user):
+        result.made_code += 1
+    elif user and not any(f.pseudo for f in user) and is_root(user[0]):
+        result.complete += 1
+        result.events[event] += 1
+    elif [f.name for f in user] == ["[truncated: in exec]"]:
+        result.in_exec += 1
+    elif [f.name for f in user] == ["[truncated: process is ending]"]:
+        result.no_mm += 1
+    else:
+        result.incomplete[what_is_outermost(user)] += 1
+        result.events[event] += 1
+
+
+def check_complete(result, share=0.995, least=100):
+    check(result.judged >= least, f"only {result.judged} stacks")
+    check(result.share >= share, result.line("too few are complete"))

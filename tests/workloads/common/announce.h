@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * announce.h - what a program does, and on which calls: the truth of the tests of stacks.
+ *
+ * A workload spins or sleeps at a place whose chain of calls it knows, and appends a line
+ * to the file that $WALLPROF_TOLD names:
+ *
+ *   {"pid":1,"tid":1,"kind":"spin","begin_ns":1,"end_ns":2,"offset_ns":3,"chain":"main f
+ * told_spin"}
+ *
+ * Times are CLOCK_MONOTONIC, offset_ns is what CLOCK_REALTIME is more. From begin_ns to end_ns
+ * every user stack of that thread is, below where threads begin, exactly the chain, from
+ * the outermost function to the innermost. Its words:
+ *
+ *   name      one frame of that function        name*20   so many of them
+ *   .         one frame, whichever              lib:NAME  one or more frames of that library
+ *   plt:      one stub           + a b …   and then any of these, any number of times, or nothing
+ *
+ * All this asks the kernel by system calls of its own: nothing of libc is on the stack, and
+ * it works in signal handlers, vfork's children, and threads that libc knows nothing of. It needs
+ * nothing but fork() to keep the environment.
+ */
+#ifndef WALLPROF_TOLD_H
+#define WALLPROF_TOLD_H
+
+#include "frame.h"
+#include <stdint.h>
+
+#define NSEC_PER_MSEC 1000000ULL
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Opens $WALLPROF_TOLD; its absence ends the program with status 2. Before all others. */
+void told_open(void);
+
+/* Burns so much CPU time, or sleeps, then tells; the chain ends in told_spin or told_sleep. */
+void told_spin(uint64_t ms, const char *chain);
+void told_sleep(uint64_t ms, const char *chain);
+
+/*
+ * The same for what the caller does itself, between the two calls: from within the one to within
+ * the other, so that both may be found on the stack.
+ */
+uint64_t told_now(void);
+void told(const char *kind, uint64_t begin_ns, const char *chain);
+
+/* So much CPU time of this thread has it used, in ns. */
+uint64_t told_cpu(void);
+
+/* A line that the tests read beside the others: {"kind":KIND,"value":…}. */
+void told_value(const char *kind, uint64_t value);
+
+/* Ends the program with "what" and status 1 if failed. */
+void told_check(int ok, const char *what);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
