@@ -118,13 +118,13 @@ def test_link_as_output(context):
 def test_outputs_are_distinct(context):
     capture, profile = context.path("c.capture.json"), context.path("p.json")
     run(context, "record", "-q", "-o", capture, "--", "true")
-    before = capture_reader.read_bytes()
+    before = capture.read_bytes()
     for arguments in (["-o", capture], ["-o", profile, "--json-summary", capture],
                       ["-o", profile, "--json-summary", f"{context.folder}/./p.json"]):
         check_refused(run(context, "export", *arguments, capture), 1)
     check_refused(run(context, "--keep-capture", "-o", profile, "--json-summary", f"{profile}.capture", "--", "true"),
                   125, "p.json.capture")
-    check(capture_reader.read_bytes() == before, "the capture was written over")
+    check(capture.read_bytes() == before, "the capture was written over")
     check_left(context, "c.capture.json")
 
 

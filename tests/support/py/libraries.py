@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What tests of stacks compile: libraries for unwind-dlopen to load, as many as wanted, and more."""
-from harness import check, needs_command
-from object_files import WORKLOADS, build_id, run
+from harness import ROOT, check, needs_command
+from object_files import build_id, run
 
+SOURCES = ROOT / "tests" / "workloads"
 FLAGS = ("-O2", "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
          "-fno-inline")
 
@@ -12,7 +13,7 @@ def make_library(folder, name, room, rows=0):
     needs_command("gcc")
     path = folder / f"{name}.so"
     run("gcc", *FLAGS, "-shared", "-fPIC", f"-DNAME={name}", f"-DROOM={room}",
-        *([f"-DROWS={rows}"] if rows else []), WORKLOADS / "unwind-library.c", "-o", path)
+        *([f"-DROWS={rows}"] if rows else []), SOURCES / "stacks" / "unwind-library.c", "-o", path)
     return path
 
 
@@ -44,7 +45,7 @@ def make_many(folder, random, count):
 def make_thrower(folder):
     """unwind-throw, of C++."""
     needs_command("g++")
-    told, program = folder / "told.o", folder / "unwind-throw"
-    run("gcc", *FLAGS, "-c", WORKLOADS / "told.c", "-o", told)
-    run("g++", *FLAGS, WORKLOADS / "unwind-throw.cc", told, "-o", program)
+    told, program = folder / "announce.o", folder / "unwind-throw"
+    run("gcc", *FLAGS, "-c", SOURCES / "common" / "announce.c", "-o", told)
+    run("g++", *FLAGS, f"-I{SOURCES}/common", SOURCES / "stacks" / "unwind-throw.cc", told, "-o", program)
     return program
