@@ -66,7 +66,7 @@ def extract(context, options):
     needs_command("zstd")
     with LimitedMount(context, 96 << 20) as disk, LittleDirty():
         archive, folder = disk.path / "a.tar.zst", disk.path / "out"
-        subprocess.run([ROOT / "tools" / "make-archive", archive, "24M"], check=True)
+        subprocess.run([ROOT / "tools" / "demo" / "make-archive", archive, "24M"], check=True)
         with open(archive, "rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -180,7 +180,7 @@ def check_bundle(program, tree=None):
         check_names_no_folder(file, tree)
     build = ROOT / "build"
     run(["ninja", "-C", build, "wallprof"])
-    mine = set(names_in([*(build / "wallprof.p").glob("*.o"), *(build / "libcore.a.p").glob("*.o")]))
+    mine = set(names_in([*(build / "wallprof.p").glob("*.o"), *build.glob("*/libwallprof-*.a.p/*.o")]))
     check(len(mine) > 500, f"only {len(mine)} names")
     check_own_names(mine, linked_archives())
 
