@@ -3,7 +3,6 @@
  * records.h - the records that the BPF programs send, which are also what the
  * capture file holds.
  *
- * This header is the only thing that the kernel half and the user half share.
  * Every record starts with `struct record`, is a multiple of 8 bytes long and
  * holds fixed-width little-endian integers only, so that a record drained from
  * a ring is appended to the capture as it is (docs/capture-format.md).
@@ -32,47 +31,7 @@ typedef int64_t s64;
 /* kernel.perf_event_max_stack may be raised; bpf_get_stack honours it, we stop here. */
 #define MAX_FRAMES 255
 
-enum record_kind {
-	REC_NONE = 0,
-
-	/* From BPF, in the ring that must not lose ("sched" ring). */
-	REC_SWITCH = 1,
-	REC_WAKING = 2,
-	REC_TASK = 3,
-	REC_EXEC = 4,
-	REC_EXIT = 5,
-	REC_STATS = 6,
-	REC_SNAPSHOT = 7,
-
-	/* From BPF, in the ring for bulky records ("bulk" ring). */
-	REC_SAMPLE = 16,
-	REC_STACK = 17,
-	REC_STACK_COPY = 18, /* for the recorder alone, never in a capture: see maps.h */
-	REC_FAULT = 19,
-	REC_INODE = 20,
-	REC_REQUEST = 21,
-	REC_SOCKET = 22,
-	REC_WATCH = 23,
-	REC_FUTEX = 24,
-
-	REC_BPF_MAX = 32, /* one past the last kind that BPF sends */
-
-	/* From the recorder. */
-	REC_META = 33,
-	REC_WINDOW = 34,
-	REC_ROUND = 35,
-	REC_FILE = 36,
-	REC_MAPPING = 37,
-	REC_SPACE = 38,
-	REC_SYMBOL = 39,
-	REC_LOSS = 40,
-	REC_TOTAL = 41,
-	REC_END = 42,
-	REC_CODE = 43,
-	REC_SOURCE = 44,
-	REC_NOTE = 45,
-	REC_DEVICE = 46,
-};
+#include "record_kinds.h"
 
 /*
  * Header of every record. len counts the whole record, this header included.

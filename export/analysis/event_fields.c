@@ -3,6 +3,7 @@
 #include "cpu_users.h"
 #include "fault_fields.h"
 #include "labels.h"
+#include "record_info.h"
 #include "wait_fields.h"
 
 /* ---- what kinds of facts there are --------------------------------------------------- */
@@ -212,7 +213,7 @@ void facts_unknown(const FactSink *sink, const Thread *thread, size_t i)
 	if (loss)
 		why = xasprintf("lost: %s (%s)",
 				switches && wakings ? "switch, waking"
-						    : record_kind_label(loss->kind),
+						    : record_info(loss->kind)->word,
 				loss_cause_label(loss->cause));
 	tell_text(sink, "why", why ? why : "a switch that nobody told");
 	tell_if_known(sink, "evidence", evidence);
@@ -285,7 +286,7 @@ void facts_request(const FactSink *sink, const Request *request)
 
 void facts_loss(const FactSink *sink, const LossSpan *loss)
 {
-	const char *kind = record_kind_label(loss->kind);
+	const char *kind = record_info(loss->kind)->word;
 
 	tell_text(sink, "kind", kind ? kind : "other");
 	tell_text(sink, "why", loss_cause_label(loss->cause));

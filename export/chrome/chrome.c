@@ -5,6 +5,7 @@
 #include "fault_fields.h"
 #include "labels.h"
 #include "load_counters.h"
+#include "record_info.h"
 #include "recording_cost.h"
 #include "tracks.h"
 #include "wait_fields.h"
@@ -416,7 +417,7 @@ static void write_other_data(Chrome *chrome)
 		json_key_string(json, strings_get(&timeline->meta_keys, i),
 				timeline->meta_values.items[i]);
 	for (size_t i = 0; i < REC_BPF_MAX; i++) {
-		const char *kind = record_kind_label(i);
+		const char *kind = record_info(i)->word;
 		_cleanup_free_ char *key = kind ? xasprintf("lost: %s", kind) : NULL;
 
 		if (key && timeline->totals[i].lost)

@@ -2,6 +2,7 @@
 /* firefox_meta.c - what was recorded, where, how, and what is not in the profile. */
 #include "firefox_parts.h"
 #include "labels.h"
+#include "record_info.h"
 #include "stack_stats.h"
 
 #define FORMAT_VERSION	65
@@ -173,7 +174,7 @@ static void write_events(Json *json, const Timeline *timeline, Frames *frames)
 {
 	section_begin(json, "Events");
 	for (uint32_t kind = 0; kind < REC_BPF_MAX; kind++) {
-		const char *label = record_kind_label(kind);
+		const char *label = record_info(kind)->word;
 
 		if (!label)
 			continue;

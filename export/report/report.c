@@ -2,18 +2,10 @@
 #include "report.h"
 #include "compressor.h"
 #include "labels.h"
+#include "record_info.h"
 #include "recording_cost.h"
-#include "report_cpu_users.h"
-#include "report_cpus.h"
-#include "report_faults.h"
-#include "report_functions.h"
-#include "report_groups.h"
-#include "report_ledger.h"
-#include "report_path.h"
 #include "report_places.h"
-#include "report_requests.h"
-#include "report_waits.h"
-#include "report_wakers.h"
+#include "report_sections.h"
 #include "stack_stats.h"
 #include "text.h"
 #include <inttypes.h>
@@ -225,7 +217,7 @@ static bool print_lost_kinds(FILE *file, const Timeline *timeline, enum part par
 	const char *separator = heading;
 
 	for (uint32_t kind = 0; kind <= REC_MAPPING; kind++) {
-		const char *label = record_kind_label(kind);
+		const char *label = record_info(kind)->word;
 		uint64_t lost = label ? lost_of_kind(timeline, kind, part) : 0;
 
 		if (lost == 0)
@@ -381,7 +373,7 @@ static void print_spans(FILE *file, const Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->losses.count; i++) {
 		const LossSpan *loss = &timeline->losses.items[i];
-		const char *label = record_kind_label(loss->kind);
+		const char *label = record_info(loss->kind)->word;
 		uint64_t from = loss->from_ns - MIN(loss->from_ns, timeline->start_ns);
 		bool on_cpu = loss->cause != LOSS_RECURSION && loss->cause != LOSS_UNWALKED;
 

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "json_writer.h"
 #include "labels.h"
+#include "record_info.h"
 #include "recording_cost.h"
 #include "report.h"
-#include "report_cpu_users.h"
-#include "report_cpus.h"
-#include "report_faults.h"
-#include "report_functions.h"
-#include "report_groups.h"
-#include "report_ledger.h"
-#include "report_path.h"
-#include "report_requests.h"
-#include "report_waits.h"
-#include "report_wakers.h"
+#include "report_sections.h"
 #include "stack_stats.h"
 #include <time.h>
 
@@ -117,7 +109,7 @@ static void write_totals(Json *json, const Timeline *timeline)
 {
 	json_key_object(json, "totals");
 	for (uint32_t kind = 0; kind < REC_BPF_MAX; kind++) {
-		const char *label = record_kind_label(kind);
+		const char *label = record_info(kind)->word;
 
 		if (!label)
 			continue;
@@ -137,7 +129,7 @@ static void write_losses(Json *json, const Timeline *timeline)
 	json_key_array(json, "losses");
 	for (size_t i = 0; i < timeline->losses.count; i++) {
 		const LossSpan *loss = &timeline->losses.items[i];
-		const char *label = record_kind_label(loss->kind);
+		const char *label = record_info(loss->kind)->word;
 
 		json_begin_object(json);
 		json_key_string(json, "kind", label ? label : "other");

@@ -4,23 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-const char *record_kind_label(uint32_t kind)
-{
-	static const char *const labels[] = {
-		[REC_SWITCH] = "switch",   [REC_WAKING] = "waking",
-		[REC_TASK] = "task",	   [REC_EXEC] = "exec",
-		[REC_EXIT] = "exit",	   [REC_STATS] = "stats",
-		[REC_SAMPLE] = "sample",   [REC_FAULT] = "page fault",
-		[REC_INODE] = "file name", [REC_REQUEST] = "request",
-		[REC_SOCKET] = "socket",   [REC_WATCH] = "epoll list",
-		[REC_FUTEX] = "futex",	   [REC_SNAPSHOT] = "snapshot",
-		[REC_STACK] = "stack",	   [REC_STACK_COPY] = "stack copy",
-		[REC_MAPPING] = "mapping",
-	};
-
-	return kind < ARRAY_LEN(labels) ? labels[kind] : NULL;
-}
-
 const char *loss_cause_label(uint32_t cause)
 {
 	static const char *const labels[LOSS_CAUSE_MAX] = {

@@ -17,9 +17,6 @@ enum stack_end {
 	STACK_ENDS
 };
 
-/* "switch", "waking", … of the kinds that can be lost; NULL for others. */
-const char *record_kind_label(uint32_t kind);
-
 /* "ring full", …; never NULL. */
 const char *loss_cause_label(uint32_t cause);
 

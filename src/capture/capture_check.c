@@ -4,6 +4,7 @@
  * is as long as its kind says, its counted tails are inside, its strings end.
  */
 #include "capture_format.h"
+#include "record_info.h"
 #include "util.h"
 #include <string.h>
 
@@ -52,39 +53,6 @@ _Static_assert(sizeof(struct rec_total) == 40, "REC_TOTAL");
 _Static_assert(offsetof(struct rec_note, text) == 24, "REC_NOTE");
 _Static_assert(offsetof(struct rec_source, data) == 24, "REC_SOURCE");
 _Static_assert(sizeof(struct capture_header) == 32, "file header");
-
-/* Length of the fixed part; 0 = a kind that this version does not know. */
-static const uint16_t fixed_len[256] = {
-	[REC_SWITCH] = SWITCH_SHORT_LEN,
-	[REC_WAKING] = WAKING_SHORT_LEN,
-	[REC_TASK] = sizeof(struct rec_task),
-	[REC_EXEC] = sizeof(struct rec_exec),
-	[REC_EXIT] = offsetof(struct rec_exit, start_boottime),
-	[REC_STATS] = offsetof(struct rec_stats, read_bytes),
-	[REC_SNAPSHOT] = SNAPSHOT_SHORT_LEN,
-	[REC_SAMPLE] = sizeof(struct rec_sample),
-	[REC_FAULT] = sizeof(struct rec_fault),
-	[REC_INODE] = offsetof(struct rec_inode, text),
-	[REC_REQUEST] = sizeof(struct rec_request),
-	[REC_SOCKET] = offsetof(struct rec_socket, text),
-	[REC_WATCH] = offsetof(struct rec_watch, watched),
-	[REC_FUTEX] = sizeof(struct rec_futex),
-	[REC_DEVICE] = offsetof(struct rec_device, text),
-	[REC_STACK] = sizeof(struct rec_stack),
-	[REC_META] = sizeof(struct rec_meta),
-	[REC_WINDOW] = sizeof(struct rec_window),
-	[REC_ROUND] = sizeof(struct rec_round),
-	[REC_FILE] = offsetof(struct rec_file, path),
-	[REC_MAPPING] = sizeof(struct rec_mapping),
-	[REC_SPACE] = sizeof(struct rec_space),
-	[REC_SYMBOL] = offsetof(struct rec_symbol, text),
-	[REC_LOSS] = sizeof(struct rec_loss),
-	[REC_TOTAL] = sizeof(struct rec_total),
-	[REC_END] = sizeof(struct rec_end),
-	[REC_CODE] = sizeof(struct rec_code),
-	[REC_NOTE] = offsetof(struct rec_note, text),
-	[REC_SOURCE] = offsetof(struct rec_source, data),
-};
 
 /* An optional part of a kind's records: the offset of its mask, and where the part ends. */
 typedef struct Part {
@@ -173,7 +141,7 @@ static bool watch_is_good(const struct rec_watch *watch, size_t tail)
 
 static bool check_tail(const struct record *record)
 {
-	size_t tail = record->len - fixed_len[record->kind];
+	size_t tail = record->len - record_info(record->kind)->fixed_size;
 
 	switch (record->kind) {
 	case REC_SWITCH:
@@ -219,7 +187,7 @@ static bool check_tail(const struct record *record)
 
 enum capture_verdict capture_check(const struct record *record)
 {
-	uint16_t least = fixed_len[record->kind];
+	uint16_t least = record_info(record->kind)->fixed_size;
 
 	if (least == 0)
 		return CAPTURE_RECORD_UNKNOWN;

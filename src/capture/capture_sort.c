@@ -14,6 +14,7 @@
  */
 #include "capture.h"
 #include "capture_format.h"
+#include "record_info.h"
 #include "util.h"
 #include <string.h>
 
@@ -48,20 +49,6 @@ struct CaptureSorter {
 	CaptureFrame *last_frame; /* of the record returned last */
 	bool ended;
 };
-
-static bool is_event(const struct record *record)
-{
-	switch (record->kind) {
-	case REC_MAPPING:
-	case REC_SPACE:
-	case REC_LOSS:
-		return true;
-	case REC_STACK:
-		return false;
-	default:
-		return record->kind < REC_BPF_MAX;
-	}
-}
 
 static void reserve(Entries *entries, size_t count)
 {
@@ -238,7 +225,7 @@ int capture_read_sorted(CaptureReader *reader, const struct record **ret_record)
 		if (r == 0) {
 			sorter->ended = true;
 			release_all(sorter);
-		} else if (is_event(record)) {
+		} else if (record_is_event(record)) {
 			hold(sorter, record, capture_reader_frame(reader));
 			if (sorter->held > HELD_MAX)
 				release_half(sorter);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "flight_recorder.h"
 #include "flight_carry.h"
+#include "record_info.h"
 #include "util.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -132,26 +133,12 @@ void flight_free(Flight *flight)
 	free(flight);
 }
 
-/* What is about a moment, and nothing that comes later refers to. */
-static bool is_event(const struct record *record)
+/* Non-targets are described only once, and later records refer to that. */
+static bool is_droppable(const struct record *record)
 {
-	switch (record->kind) {
-	case REC_SWITCH:
-	case REC_WAKING:
-	case REC_EXEC:
-	case REC_EXIT:
-	case REC_STATS:
-	case REC_SNAPSHOT:
-	case REC_SAMPLE:
-	case REC_FAULT:
-	case REC_REQUEST:
-	case REC_ROUND:
-	case REC_LOSS:
-		return true;
-	case REC_TASK: /* strangers are described only once */
-		return !(record->flags & TASK_FOREIGN);
-	}
-	return false;
+	if (record->kind == REC_TASK && record->flags & TASK_FOREIGN)
+		return false;
+	return record_info(record->kind)->flags & RECORD_DROPPABLE;
 }
 
 /* ---- letting go ------------------------------------------------------------------ */
@@ -292,7 +279,7 @@ int flight_write(Flight *flight, const struct record *record)
 {
 	int error;
 
-	if (!is_event(record))
+	if (!is_droppable(record))
 		return write_record(flight, flight->options.capture, record);
 	error = write_record(flight, flight->writer, record);
 	if (capture_writer_file_bytes(flight->writer) != flight->file_bytes) {

@@ -8,6 +8,7 @@
 #include "capture.h"
 #include "frames.h"
 #include "fuzz.h"
+#include "record_info.h"
 #include "timeline.h"
 
 typedef struct Loaded {
@@ -56,13 +57,6 @@ static CaptureCounts read_in_file_order(CaptureReader *reader, bool *ret_damaged
 	return *capture_reader_counts(reader);
 }
 
-/* As docs/capture-format.md has it. */
-static bool is_event(const struct record *record)
-{
-	return (record->kind < REC_BPF_MAX && record->kind != REC_STACK) ||
-	       record->kind == REC_MAPPING || record->kind == REC_SPACE || record->kind == REC_LOSS;
-}
-
 static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 {
 	TimelineBuilder *builder = timeline_builder_new();
@@ -72,7 +66,7 @@ static CaptureCounts read_sorted(CaptureReader *reader, Loaded *loaded)
 
 	loaded->frames = frames_new();
 	while ((got = capture_read_sorted(reader, &record)) > 0) {
-		if (is_event(record)) {
+		if (record_is_event(record)) {
 			late += record->ns < last_ns;
 			last_ns = MAX(last_ns, record->ns);
 		}

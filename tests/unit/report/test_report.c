@@ -2,6 +2,7 @@
 #include "json_reader.h"
 #include "labels.h"
 #include "print_report.h"
+#include "record_info.h"
 #include "timeline_fixture.h"
 
 #define MS NSEC_PER_MSEC
@@ -542,10 +543,10 @@ static void test_labels(void **state)
 
 	(void)state;
 	for (uint32_t kind = 0; kind < REC_BPF_MAX; kind++)
-		if (record_kind_label(kind))
-			assert_string_equal(record_kind_label(kind), kinds[found++]);
+		if (record_info(kind)->word)
+			assert_string_equal(record_info(kind)->word, kinds[found++]);
 	assert_int_equal(found, ARRAY_LEN(kinds));
-	assert_null(record_kind_label(UINT32_MAX));
+	assert_null(record_info(UINT32_MAX)->word);
 	for (uint32_t cause = 0; cause < LOSS_CAUSE_MAX; cause++)
 		assert_string_not_equal(loss_cause_label(cause), "unknown cause");
 	assert_string_equal(loss_cause_label(UINT32_MAX), "unknown cause");

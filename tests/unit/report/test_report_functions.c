@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "frames_fixture.h"
 #include "json_reader.h"
-#include "report_functions.h"
+#include "report_sections.h"
 
 #define MS NSEC_PER_MSEC
 
