@@ -70,7 +70,7 @@ static __always_inline void clock_the_clock(void)
 
 /* Opened on wallprof's own process, by itself. */
 SEC("iter/task")
-int learn_who_we_are(struct bpf_iter__task *ctx)
+int init_own_ids(struct bpf_iter__task *ctx)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 
@@ -148,7 +148,7 @@ int mark_descendants(struct bpf_iter__task *ctx)
  * nor what it has started, but for the command, which is marked already.
  */
 SEC("iter/task")
-int mark_unnamed(struct bpf_iter__task *ctx)
+int mark_scope_targets(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 

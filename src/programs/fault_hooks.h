@@ -6,6 +6,7 @@
 #define WALLPROF_FAULT_HOOKS_H
 
 #include "maps.h"
+#include "program_table.h"
 #include "software_events.h"
 #include <stdbool.h>
 
@@ -23,8 +24,8 @@ typedef struct FaultOptions {
  */
 enum fault_source fault_hooks_best(const struct btf *kernel);
 
-/* Is this program of the object one of another choice, and not to be loaded? */
-bool fault_hooks_leave_out(const FaultOptions *options, const char *program);
+/* Whether a program of page faults is loaded with these options. */
+bool fault_hooks_use(const FaultOptions *options, const ProgramInfo *info);
 
 /*
  * Attaches what is not attached as all others are: to the events of the kernel's accounting.
@@ -32,8 +33,5 @@ bool fault_hooks_leave_out(const FaultOptions *options, const char *program);
  */
 int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, size_t cpu_count,
 		       BpfLinks *links);
-
-/* "handle_mm_fault (fentry, fexit)", …: static; NULL: off. */
-const char *fault_hooks_text(const FaultOptions *options);
 
 #endif

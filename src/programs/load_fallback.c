@@ -8,7 +8,7 @@ _Static_assert(sizeof(struct wallprof__rodata) == sizeof(struct wallprof_calls__
 		       sizeof(struct wallprof__bss) == sizeof(struct wallprof_calls__bss),
 	       "the variables of one object are those of the other");
 
-const void *halves_calls_elf(size_t *ret_size)
+const void *load_fallback_elf(size_t *ret_size)
 {
 	return wallprof_calls__elf_bytes(ret_size);
 }

@@ -9,6 +9,6 @@
 #include <stddef.h>
 
 /* The object, which is not the caller's. */
-const void *halves_calls_elf(size_t *ret_size);
+const void *load_fallback_elf(size_t *ret_size);
 
 #endif

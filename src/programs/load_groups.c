@@ -104,7 +104,7 @@ static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options
 	int error = wallprof__create_skeleton(skeleton);
 
 	if (!error) {
-		skeleton->skeleton->data = halves_calls_elf(&skeleton->skeleton->data_sz);
+		skeleton->skeleton->data = load_fallback_elf(&skeleton->skeleton->data_sz);
 		error = bpf_object__open_skeleton(skeleton->skeleton, options);
 	}
 	if (!error)
@@ -114,8 +114,8 @@ static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options
 	return NULL;
 }
 
-struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_count,
-				   KernelFacts *kernel)
+struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t cpu_count,
+					KernelFacts *kernel)
 {
 	BPF_OPTIONS(bpf_object_open_opts, open_options);
 	struct wallprof *skeleton;
@@ -137,67 +137,49 @@ struct wallprof *halves_open_whole(const ProgramsOptions *options, size_t cpu_co
 	return skeleton;
 }
 
-static enum half half_of(const struct bpf_program *program)
-{
-	static const char *const first[] = {"on_switch", "on_waking", "on_ring_work"};
-
-	for (size_t i = 0; i < ARRAY_LEN(first); i++)
-		if (!strcmp(bpf_program__name(program), first[i]))
-			return HALF_SWITCH;
-	return HALF_TICK;
-}
-
-static bool has_tracepoint(const KernelFacts *kernel, const char *type)
-{
-	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
-}
-
 /*
  * A kernel may be built without io_uring, without the Internet protocols, without limits of
  * cgroups, or without trampolines.
  */
-static bool is_missing(const struct bpf_program *program, const KernelFacts *kernel)
+static bool has_hook(const ProgramInfo *info, const KernelFacts *kernel)
 {
-	const char *name = bpf_program__name(program);
+	_cleanup_free_ char *type = NULL;
 
-	if (!strcmp(name, "on_ring_work"))
-		return !has_tracepoint(kernel, "btf_trace_io_uring_queue_async_work");
-	if (!strcmp(name, "on_ring_poll"))
-		return !has_tracepoint(kernel, "btf_trace_io_uring_poll_arm");
-	if (!strcmp(name, "on_contention"))
-		return !has_tracepoint(kernel, "btf_trace_contention_begin");
-	if (!strcmp(name, "on_socket_state"))
-		return !has_tracepoint(kernel, "btf_trace_inet_sock_set_state");
-	return !strcmp(name, "on_bio_limited") &&
-	       !trampolines_reach(kernel->types, "__blk_throtl_bio");
+	if (info->need != PROGRAM_DISPENSABLE)
+		return true;
+	if (!strncmp(info->section, "fentry/", strlen("fentry/")))
+		return trampolines_reach(kernel->types, info->section + strlen("fentry/"));
+	type = xasprintf("btf_trace_%s", info->section + strlen("tp_btf/"));
+	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
 }
 
-static bool is_needless(const struct bpf_program *program, const ProgramsOptions *options)
+static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *options,
+		      const FaultOptions *faults, const KernelFacts *kernel, enum load_group group)
 {
-	return !options->scope.cgroup.id &&
-	       !strcmp(bpf_program__name(program), "on_cgroup_entered");
+	const ProgramInfo *info = program_info_of(bpf_program__name(program));
+
+	return info && info->group == group && has_hook(info, kernel) &&
+	       (!info->for_cgroups || options->scope.cgroup.id) &&
+	       (!info->for_faults || fault_hooks_use(faults, info));
 }
 
-int halves_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
-		KernelFacts *kernel, struct wallprof *ret_halves[static HALVES])
+int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
+		     KernelFacts *kernel, struct wallprof *ret_groups[static LOAD_GROUPS])
 {
 	struct bpf_program *program;
 
-	for (size_t i = 0; i < HALVES; i++)
-		ret_halves[i] = NULL;
-	for (size_t i = 0; i < HALVES; i++) {
-		ret_halves[i] = halves_open_whole(options, cpu_count, kernel);
-		if (!ret_halves[i])
+	for (size_t i = 0; i < LOAD_GROUPS; i++)
+		ret_groups[i] = NULL;
+	for (size_t i = 0; i < LOAD_GROUPS; i++) {
+		ret_groups[i] = load_groups_open_whole(options, cpu_count, kernel);
+		if (!ret_groups[i])
 			return -errno;
-		bpf_object__for_each_program(program, ret_halves[i]->obj) bpf_program__set_autoload(
-			program,
-			half_of(program) == i && !is_missing(program, kernel) &&
-				!is_needless(program, options) &&
-				!fault_hooks_leave_out(faults, bpf_program__name(program)));
-		ret_halves[i]->rodata->setting_fault_source = faults->source;
-		ret_halves[i]->rodata->setting_fault_threshold_ns = faults->threshold_ns;
+		bpf_object__for_each_program(program, ret_groups[i]->obj) bpf_program__set_autoload(
+			program, is_loaded(program, options, faults, kernel, i));
+		ret_groups[i]->rodata->setting_fault_source = faults->source;
+		ret_groups[i]->rodata->setting_fault_threshold_ns = faults->threshold_ns;
 		if (faults->source == FAULT_SOURCE_OFF)
-			bpf_map__set_max_entries(ret_halves[i]->maps.open_faults, 1);
+			bpf_map__set_max_entries(ret_groups[i]->maps.open_faults, 1);
 	}
 	return 0;
 }
@@ -241,22 +223,22 @@ static int make_map(struct bpf_map *map, int types)
 }
 
 /* Both objects have the same maps in the same order. */
-static int make_maps(struct wallprof *const halves[static HALVES])
+static int make_maps(struct wallprof *const groups[static LOAD_GROUPS])
 {
 	uint32_t size;
-	const void *types = btf__raw_data(bpf_object__btf(halves[HALF_SWITCH]->obj), &size);
+	const void *types = btf__raw_data(bpf_object__btf(groups[LOAD_GROUP_SWITCH]->obj), &size);
 	_cleanup_close_ int types_fd = types ? bpf_btf_load(types, size, NULL) : -1;
 	struct bpf_map *map, *other = NULL;
 
 	if (types_fd < 0)
 		return -errno;
-	bpf_object__for_each_map(map, halves[HALF_SWITCH]->obj)
+	bpf_object__for_each_map(map, groups[LOAD_GROUP_SWITCH]->obj)
 	{
 		int error = make_map(map, types_fd);
 
 		if (error)
 			log_verbose("map %s: %s", bpf_map__name(map), strerror(-error));
-		other = bpf_object__next_map(halves[HALF_TICK]->obj, other);
+		other = bpf_object__next_map(groups[LOAD_GROUP_TICK]->obj, other);
 		if (!error && !other)
 			error = -EINVAL;
 		if (!error)
@@ -289,30 +271,30 @@ static void *load_second(void *argument)
 	return (void *)(intptr_t)wallprof__load(skeleton);
 }
 
-int halves_load(struct wallprof *const halves[static HALVES], bool at_once)
+int load_groups_load(struct wallprof *const groups[static LOAD_GROUPS], bool at_once)
 {
 	void *result = NULL;
 	pthread_t thread;
-	int error = make_maps(halves);
+	int error = make_maps(groups);
 	bool threaded;
 
 	if (error)
 		return error;
-	threaded = at_once && !pthread_create(&thread, NULL, load_second, halves[HALF_TICK]);
-	error = wallprof__load(halves[HALF_SWITCH]);
+	threaded = at_once && !pthread_create(&thread, NULL, load_second, groups[LOAD_GROUP_TICK]);
+	error = wallprof__load(groups[LOAD_GROUP_SWITCH]);
 	if (threaded)
 		pthread_join(thread, &result);
 	else
-		result = load_second(halves[HALF_TICK]);
+		result = load_second(groups[LOAD_GROUP_TICK]);
 	if (!error)
 		error = (int)(intptr_t)result;
-	return error ? error : map_variables(halves[HALF_SWITCH]);
+	return error ? error : map_variables(groups[LOAD_GROUP_SWITCH]);
 }
 
-void halves_close(struct wallprof *halves[static HALVES])
+void load_groups_close(struct wallprof *groups[static LOAD_GROUPS])
 {
-	for (size_t i = 0; i < HALVES; i++) {
-		wallprof__destroy(halves[i]);
-		halves[i] = NULL;
+	for (size_t i = 0; i < LOAD_GROUPS; i++) {
+		wallprof__destroy(groups[i]);
+		groups[i] = NULL;
 	}
 }

@@ -39,7 +39,7 @@ static int map_accounts(Programs *programs)
 {
 	size_t size = programs->cpu_count * sizeof(struct cpu_account);
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			    bpf_map__fd(programs->halves[HALF_SWITCH]->maps.accounts), 0);
+			    bpf_map__fd(programs->groups[LOAD_GROUP_SWITCH]->maps.accounts), 0);
 
 	if (memory == MAP_FAILED)
 		return -errno;
@@ -65,15 +65,15 @@ static int attach_follower(Programs *programs, struct bpf_program *program)
 	const char *name = bpf_program__name(program);
 	struct bpf_link *link = bpf_program__attach(program);
 	int error = -errno;
-	const Hook *hook;
+	const ProgramInfo *info;
 
 	if (link) {
 		*vec_push(&programs->followers) = link;
 		return 0;
 	}
-	hook = programs_hook_of(name);
-	if (hook && hook->need == HOOK_DISPENSABLE) {
-		log_warn("not recorded: %s (attaching %s failed: %s)", hook->purpose, section,
+	info = program_info_of(name);
+	if (info && info->need == PROGRAM_DISPENSABLE) {
+		log_warn("not recorded: %s (attaching %s failed: %s)", info->purpose, section,
 			 strerror(-error));
 		return 0;
 	}
@@ -81,12 +81,12 @@ static int attach_follower(Programs *programs, struct bpf_program *program)
 	return error;
 }
 
-static int attach_followers_of(Programs *programs, struct wallprof *half)
+static int attach_followers_of(Programs *programs, struct wallprof *group)
 {
 	struct bpf_program *program;
 	int error = 0;
 
-	bpf_object__for_each_program(program, half->obj)
+	bpf_object__for_each_program(program, group->obj)
 	{
 		if (is_follower(program) && !error)
 			error = attach_follower(programs, program);
@@ -99,11 +99,11 @@ static int attach_followers(Programs *programs)
 	uint64_t begin = now_ns();
 	int error = 0;
 
-	for (size_t i = 0; i < HALVES && !error; i++)
-		error = attach_followers_of(programs, programs->halves[i]);
+	for (size_t i = 0; i < LOAD_GROUPS && !error; i++)
+		error = attach_followers_of(programs, programs->groups[i]);
 	if (error)
 		return error;
-	error = fault_hooks_attach(&programs->faults, programs->halves[HALF_TICK]->obj,
+	error = fault_hooks_attach(&programs->faults, programs->groups[LOAD_GROUP_TICK]->obj,
 				   programs->cpu_count, &programs->followers);
 	if (error)
 		log_error("attaching to the events of page faults failed: %s", error_text(error));
@@ -114,7 +114,7 @@ static int attach_followers(Programs *programs)
 /* The tables' maps are made before the programs, which find their first chunk in place. */
 static int use_unwind_memory(Programs *programs, uint64_t size)
 {
-	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
+	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
 	int error = unwind_memory_new(size, &programs->unwind_memory);
 
 	if (!error)
@@ -128,7 +128,7 @@ static int use_unwind_memory(Programs *programs, uint64_t size)
 
 static int use_rings(Programs *programs)
 {
-	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
+	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
 	struct bpf_map *const maps[RINGS] = {
 		[RING_SCHED] = skeleton->maps.sched_ring,
 		[RING_BULK] = skeleton->maps.bulk_ring,
@@ -145,13 +145,13 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	if (!error)
 		error = use_rings(programs);
 	if (!error)
-		error = halves_load(programs->halves, !options->one_cpu);
+		error = load_groups_load(programs->groups, !options->one_cpu);
 	if (!error)
 		error = unwind_memory_ready(programs->unwind_memory);
 	if (!error)
 		unwind_memory_set_epoch(
 			programs->unwind_memory,
-			(uint64_t *)&programs->halves[HALF_SWITCH]->bss->unwind_epoch);
+			(uint64_t *)&programs->groups[LOAD_GROUP_SWITCH]->bss->unwind_epoch);
 	return error;
 }
 
@@ -177,8 +177,8 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 	if (!error && options->best_fault_source)
 		programs->faults.source = fault_hooks_best(programs->kernel.types);
 	if (!error)
-		error = halves_open(options, &programs->faults, programs->cpu_count,
-				    &programs->kernel, programs->halves);
+		error = load_groups_open(options, &programs->faults, programs->cpu_count,
+					 &programs->kernel, programs->groups);
 	if (error)
 		log_error("opening the BPF programs failed: %s", error_text(error));
 	return error;
@@ -215,9 +215,10 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_error("mapping the BPF programs' accounts failed: %s", error_text(error));
 		return error;
 	}
-	programs->halves[HALF_SWITCH]->bss->tables_pending = true; /* see programs_tables_ready() */
+	programs->groups[LOAD_GROUP_SWITCH]->bss->tables_pending =
+		true; /* see programs_tables_ready() */
 	/* Before anybody can be taken for a stranger. */
-	error = programs_learn_who_we_are(programs);
+	error = programs_init_own_ids(programs);
 	if (error) {
 		log_error("running a BPF iterator over wallprof's own threads failed: %s",
 			  error_text(error));
@@ -249,7 +250,7 @@ FaultOptions programs_faults(const Programs *programs)
 
 struct fault_counts programs_fault_counts(const Programs *programs)
 {
-	return programs->halves[HALF_SWITCH]->bss->fault_counts;
+	return programs->groups[LOAD_GROUP_SWITCH]->bss->fault_counts;
 }
 
 /* Given to the driver, and not seen to complete since. */
@@ -270,16 +271,16 @@ static uint64_t count_under_way(const struct bpf_map *requests)
 
 struct request_counts programs_request_counts(const Programs *programs)
 {
-	const struct wallprof *half = programs->halves[HALF_SWITCH];
-	struct request_counts counts = half->bss->request_counts;
+	const struct wallprof *group = programs->groups[LOAD_GROUP_SWITCH];
+	struct request_counts counts = group->bss->request_counts;
 
-	counts.under_way = count_under_way(half->maps.open_requests);
+	counts.under_way = count_under_way(group->maps.open_requests);
 	return counts;
 }
 
 const char *programs_waking_context(const Programs *programs)
 {
-	const struct wallprof__rodata *settings = programs->halves[HALF_SWITCH]->rodata;
+	const struct wallprof__rodata *settings = programs->groups[LOAD_GROUP_SWITCH]->rodata;
 
 	if (!settings->setting_context_known)
 		return "unknown";
@@ -328,54 +329,53 @@ char *programs_own_code(const Programs *programs)
 	const struct bpf_program *program;
 	char *text = xstrdup("");
 
-	for (size_t i = 0; i < HALVES; i++)
+	for (size_t i = 0; i < LOAD_GROUPS; i++)
 		for (program = NULL;
-		     (program = bpf_object__next_program(programs->halves[i]->obj,
+		     (program = bpf_object__next_program(programs->groups[i]->obj,
 							 (struct bpf_program *)program));)
 			text = add_code(text, program);
 	return text;
 }
 
+static bool is_loaded(const Programs *programs, const ProgramInfo *info)
+{
+	const struct bpf_object *object = programs->groups[info->group]->obj;
+
+	return bpf_program__fd(bpf_object__find_program_by_name(object, info->name)) >= 0;
+}
+
+/* Several programs may share a hook. */
+static bool is_listed(const Programs *programs, size_t number)
+{
+	const char *section = program_info(number)->section;
+
+	for (size_t i = 0; i < number; i++)
+		if (!strcmp(program_info(i)->section, section) &&
+		    is_loaded(programs, program_info(i)))
+			return true;
+	return false;
+}
+
 char *programs_hooks(const Programs *programs)
 {
-	const char *faults = fault_hooks_text(&programs->faults);
+	char *text = xstrdup("");
+	const ProgramInfo *info;
 
-	return xasprintf("sched_switch (tp_btf), sched_waking (tp_btf), sched_wakeup_new (tp_btf), "
-			 "sched_migrate_task (tp_btf), softirq_entry (tp_btf), sched_process_exec "
-			 "(tp_btf), task_rename "
-			 "(tp_btf), cpu-clock "
-			 "(perf_event), task (iter.s)%s%s",
-			 faults ? ", " : "", faults ? faults : "");
+	for (size_t i = 0; (info = program_info(i)); i++) {
+		int type_length = strcspn(info->section, "/");
+		char *longer;
+
+		if (!is_loaded(programs, info) || is_listed(programs, i))
+			continue;
+		longer = xasprintf("%s%s%s (%.*s)", text, *text ? ", " : "",
+				   info->section + type_length + 1, type_length, info->section);
+		free(text);
+		text = longer;
+	}
+	return text;
 }
 
-/* What a program that was left out would have sent. */
-static enum record_kind kind_of_program(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum record_kind kind;
-	} kinds[] = {
-		{"on_switch", REC_SWITCH},
-		{"on_waking", REC_WAKING},
-		{"on_wakeup_new", REC_TASK},
-		{"on_rename", REC_TASK},
-		{"on_exec", REC_EXEC},
-		{"on_tick", REC_SAMPLE},
-		{"on_fault_end", REC_FAULT},
-		{"on_fault_end_stack", REC_FAULT},
-		{"on_fault_accounted", REC_FAULT},
-		{"on_fault_accounted_stack", REC_FAULT},
-		{"on_bio_completed", REC_REQUEST},
-		{"on_request_completed", REC_REQUEST},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(name, kinds[i].name))
-			return kinds[i].kind;
-	return REC_NONE;
-}
-
-/* Programs of the other half have no descriptor, and nothing is known of them here. */
+/* Programs of the other group have no descriptor in this object: 0. */
 static uint64_t misses_of(const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {};
@@ -386,33 +386,34 @@ static uint64_t misses_of(const struct bpf_program *program)
 	return info.recursion_misses;
 }
 
-static void add_misses(struct wallprof *half, LossMeter *losses, uint64_t since_ns)
+static void add_misses(struct wallprof *group, LossMeter *losses, uint64_t since_ns)
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, half->obj)
+	bpf_object__for_each_program(program, group->obj)
 	{
-		enum record_kind kind = kind_of_program(bpf_program__name(program));
+		const ProgramInfo *info = program_info_of(bpf_program__name(program));
 
-		if (kind)
-			loss_add(losses, kind, LOSS_RECURSION, misses_of(program), since_ns);
+		if (info && info->lost_kind != REC_NONE)
+			loss_add(losses, info->lost_kind, LOSS_RECURSION, misses_of(program),
+				 since_ns);
 	}
 }
 
-uint64_t programs_left_out(const Programs *programs, const char *name)
+uint64_t programs_missed(const Programs *programs, const char *name)
 {
 	uint64_t misses = 0;
 
-	for (size_t i = 0; i < HALVES; i++)
+	for (size_t i = 0; i < LOAD_GROUPS; i++)
 		misses +=
-			misses_of(bpf_object__find_program_by_name(programs->halves[i]->obj, name));
+			misses_of(bpf_object__find_program_by_name(programs->groups[i]->obj, name));
 	return misses;
 }
 
 void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns)
 {
-	for (size_t i = 0; i < HALVES; i++)
-		add_misses(programs->halves[i], losses, since_ns);
+	for (size_t i = 0; i < LOAD_GROUPS; i++)
+		add_misses(programs->groups[i], losses, since_ns);
 }
 
 int programs_start_ticks(Programs *programs, unsigned int frequency)
@@ -420,7 +421,7 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 	SoftwareEvent event = programs_tick(frequency);
 	uint64_t begin = now_ns();
 	size_t cpus;
-	int error = ticks_start(programs->halves[HALF_TICK]->progs.on_tick, &event,
+	int error = ticks_start(programs->groups[LOAD_GROUP_TICK]->progs.on_tick, &event,
 				programs->accounts, programs->cpu_count, &programs->ticks, &cpus);
 
 	if (error)
@@ -461,7 +462,7 @@ int programs_drain(Programs *programs, int (*take)(void *user, const struct reco
 
 int programs_wake_fd(const Programs *programs)
 {
-	return bpf_map__fd(programs->halves[HALF_SWITCH]->maps.sched_ring);
+	return bpf_map__fd(programs->groups[LOAD_GROUP_SWITCH]->maps.sched_ring);
 }
 
 struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
@@ -472,7 +473,7 @@ struct cpu_account *programs_accounts(Programs *programs, size_t *ret_count)
 
 UnwindMaps programs_unwind_maps(Programs *programs)
 {
-	struct wallprof *skeleton = programs->halves[HALF_SWITCH];
+	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
 
 	return (UnwindMaps){
 		.memory = programs->unwind_memory,
@@ -485,7 +486,7 @@ UnwindMaps programs_unwind_maps(Programs *programs)
 
 uint64_t programs_command_end(const Programs *programs)
 {
-	const struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
+	const struct wallprof__bss *state = programs->groups[LOAD_GROUP_SWITCH]->bss;
 
 	if (__atomic_load_n(&state->command_threads, __ATOMIC_ACQUIRE))
 		return 0;
@@ -502,12 +503,12 @@ void programs_stop(Programs *programs)
 }
 
 /* Returns the nanoseconds that they ran. */
-static uint64_t print_cost(struct wallprof *half, FILE *out)
+static uint64_t print_cost(struct wallprof *group, FILE *out)
 {
 	struct bpf_program *program;
 	uint64_t sum = 0;
 
-	bpf_object__for_each_program(program, half->obj)
+	bpf_object__for_each_program(program, group->obj)
 	{
 		struct bpf_prog_info info = {};
 		uint32_t length = sizeof(info);
@@ -529,8 +530,8 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 	if (programs->stats_fd < 0)
 		return;
 	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
-	for (size_t i = 0; i < HALVES; i++)
-		sum += print_cost(programs->halves[i], out);
+	for (size_t i = 0; i < LOAD_GROUPS; i++)
+		sum += print_cost(programs->groups[i], out);
 	fprintf(out, "together %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
 		window_ns ? 100.0 * sum / window_ns : 0);
 }
@@ -543,11 +544,11 @@ void programs_unload(Programs *programs)
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	programs->accounts = NULL;
-	if (programs->one_cpu && programs->halves[HALF_SWITCH])
-		large_maps_hold(&programs->held, programs->halves[HALF_SWITCH]->obj);
+	if (programs->one_cpu && programs->groups[LOAD_GROUP_SWITCH])
+		large_maps_hold(&programs->held, programs->groups[LOAD_GROUP_SWITCH]->obj);
 	if (programs->unwind_memory) /* it is counted there for the programs */
 		unwind_memory_set_epoch(programs->unwind_memory, NULL);
-	halves_close(programs->halves);
+	load_groups_close(programs->groups);
 	rings_free(programs->rings);
 	programs->rings = NULL;
 }

@@ -58,7 +58,7 @@ int programs_mark_command(Programs *programs, pid_t pid);
 /* Marks all processes that descend from targets. */
 int programs_mark_descendants(Programs *programs);
 /* Marks whom the scope names, and not one by one. */
-int programs_mark_unnamed(Programs *programs);
+int programs_mark_scope_targets(Programs *programs);
 
 /* Starts the timer ticks (sample_timer.h). Returns 0 or a negative errno, logged. */
 int programs_start_ticks(Programs *programs, unsigned int frequency);
@@ -116,13 +116,13 @@ struct fault_counts programs_fault_counts(const Programs *programs);
 struct request_counts programs_request_counts(const Programs *programs);
 
 /*
- * After programs_stop: adds to the losses how often the kernel left a program out because
- * it was already running on that CPU.
+ * After programs_stop: adds to the losses how often the kernel did not run a program because the
+ * program was already running on that CPU.
  */
 void programs_add_misses(Programs *programs, LossMeter *losses, uint64_t since_ns);
 
-/* How often the kernel has left out the program of that name, which sends no records itself. */
-uint64_t programs_left_out(const Programs *programs, const char *name);
+/* How often the kernel did not run the program of that name, which sends no records itself. */
+uint64_t programs_missed(const Programs *programs, const char *name);
 
 /* Hands every record that waits in the rings to take, which returns 0 or a negative errno. */
 int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),

@@ -3,7 +3,6 @@
  * programs_private.h - what the parts of programs.h share:
  *
  *   programs.c          loading, attaching, what the programs count
- *   programs_hooks.c    what each program is for
  *   programs_probe.c    what `doctor` asks
  *   programs_targets.c  iterators over tasks, which mark and describe who is recorded
  */
@@ -25,7 +24,7 @@
 
 struct Programs {
 	KernelFacts kernel; /* until the programs are loaded */
-	struct wallprof *halves[HALVES];
+	struct wallprof *groups[LOAD_GROUPS];
 	Rings *rings;
 	struct cpu_account *accounts;
 	UnwindMemory *unwind_memory;
@@ -40,22 +39,6 @@ struct Programs {
 	ProgramsTimes times;
 };
 
-enum hook_need {
-	HOOK_NEEDED,
-	HOOK_OPTIONAL,	  /* its kind of event may be missing as a whole */
-	HOOK_DISPENSABLE, /* as that; without it the event is recorded, and less is known of it */
-};
-
-typedef struct Hook {
-	const char *program, *section, *purpose;
-	enum hook_need need;
-} Hook;
-
-/* Number i, in the order in which `doctor` tells them; NULL behind the last. */
-const Hook *programs_hook(size_t i);
-/* Of the program of that name, or NULL. */
-const Hook *programs_hook_of(const char *program);
-
 /* The event that on_tick is attached to. */
 static inline SoftwareEvent programs_tick(unsigned int frequency)
 {
@@ -67,6 +50,6 @@ static inline SoftwareEvent programs_tick(unsigned int frequency)
 int programs_print_libbpf(enum libbpf_print_level level, const char *format, va_list args);
 
 /* To be called before anything is attached: wallprof and what is of it are not recorded. */
-int programs_learn_who_we_are(Programs *programs);
+int programs_init_own_ids(Programs *programs);
 
 #endif

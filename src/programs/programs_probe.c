@@ -56,7 +56,8 @@ static struct wallprof *load_hooks(const char *name, KernelFacts *kernel)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
-	struct wallprof *skeleton = halves_open_whole(&options, libbpf_num_possible_cpus(), kernel);
+	struct wallprof *skeleton =
+		load_groups_open_whole(&options, libbpf_num_possible_cpus(), kernel);
 	struct bpf_program *program;
 	int error;
 
@@ -135,7 +136,7 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 {
 	struct wallprof *all = NULL;
 	KernelFacts kernel;
-	const Hook *hook;
+	const ProgramInfo *info;
 	uint64_t end_ns;
 	int error;
 
@@ -146,11 +147,11 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 	end_ns = boottime_ns();
 	if (log_level >= LOG_VERBOSE)
 		libbpf_set_print(programs_print_libbpf);
-	for (size_t i = 0; (hook = programs_hook(i)); i++) {
-		Probe probe = {.program = hook->program,
-			       .hook = hook->section,
-			       .purpose = hook->purpose,
-			       .optional = hook->need != HOOK_NEEDED,
+	for (size_t i = 0; (info = program_info(i)); i++) {
+		Probe probe = {.program = info->name,
+			       .hook = info->section,
+			       .purpose = info->purpose,
+			       .optional = info->need != PROGRAM_REQUIRED,
 			       .error = error};
 
 		if (all)

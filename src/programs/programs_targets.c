@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define PROGRAM(programs, name) ((programs)->halves[HALF_TICK]->progs.name)
+#define PROGRAM(programs, name) ((programs)->groups[LOAD_GROUP_TICK]->progs.name)
 
 /*
  * Runs an iterator to its end, over the threads of a process, or (pid 0) over all tasks. One that
@@ -47,9 +47,9 @@ static int run_iterator(const Programs *programs, struct bpf_program *program, p
 	return error;
 }
 
-int programs_learn_who_we_are(Programs *programs)
+int programs_init_own_ids(Programs *programs)
 {
-	return run_iterator(programs, PROGRAM(programs, learn_who_we_are), getpid(), NULL, NULL);
+	return run_iterator(programs, PROGRAM(programs, init_own_ids), getpid(), NULL, NULL);
 }
 
 int programs_mark(Programs *programs, pid_t pid)
@@ -63,7 +63,7 @@ int programs_mark(Programs *programs, pid_t pid)
  */
 int programs_mark_thread(Programs *programs, pid_t tid)
 {
-	struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
+	struct wallprof__bss *state = programs->groups[LOAD_GROUP_SWITCH]->bss;
 	pid_t pid = proc_status_number(tid, "Tgid:");
 	int error;
 
@@ -78,7 +78,7 @@ int programs_mark_command(Programs *programs, pid_t pid)
 {
 	int error = run_iterator(programs, PROGRAM(programs, mark_command), pid, NULL, NULL);
 
-	if (!error && !programs->halves[HALF_SWITCH]->bss->command_tgid)
+	if (!error && !programs->groups[LOAD_GROUP_SWITCH]->bss->command_tgid)
 		return -ESRCH;
 	return error;
 }
@@ -88,9 +88,9 @@ int programs_mark_descendants(Programs *programs)
 	return run_iterator(programs, PROGRAM(programs, mark_descendants), 0, NULL, NULL);
 }
 
-int programs_mark_unnamed(Programs *programs)
+int programs_mark_scope_targets(Programs *programs)
 {
-	struct bpf_program *program = PROGRAM(programs, mark_unnamed);
+	struct bpf_program *program = PROGRAM(programs, mark_scope_targets);
 	int error = run_iterator(programs, program, 0, NULL, NULL);
 
 	/* Once more: a process may have a number that was passed, of a parent that was not. */
@@ -99,13 +99,13 @@ int programs_mark_unnamed(Programs *programs)
 
 void programs_tables_ready(Programs *programs)
 {
-	programs->halves[HALF_SWITCH]->bss->tables_pending = false;
+	programs->groups[LOAD_GROUP_SWITCH]->bss->tables_pending = false;
 }
 
 /* First the stacks, to which what follows refers. */
 static int take_snapshot(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {
-	struct wallprof__bss *state = programs->halves[HALF_SWITCH]->bss;
+	struct wallprof__bss *state = programs->groups[LOAD_GROUP_SWITCH]->bss;
 	int error = 0;
 
 	state->snapshot_ns = now_ns();
@@ -118,7 +118,7 @@ static int take_snapshot(Programs *programs, pid_t pid, int (*between)(void *use
 
 int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
 {
-	programs->halves[HALF_SWITCH]->bss->snapshot_at_end = at_end;
+	programs->groups[LOAD_GROUP_SWITCH]->bss->snapshot_at_end = at_end;
 	return take_snapshot(programs, /* pid= */ 0, between, user);
 }
 

@@ -124,7 +124,7 @@ static int mark_targets(Recording *recording)
 	for (size_t i = 0; i < recording->named.count && !error; i++)
 		error = mark_named(recording, &recording->named.items[i]);
 	if (!error && has_unnamed(&recording->scope))
-		error = programs_mark_unnamed(recording->programs);
+		error = programs_mark_scope_targets(recording->programs);
 	/* A command that waits to be let go has none yet. */
 	if (!error && (options->pid_count || recording->launched_running))
 		error = programs_mark_descendants(recording->programs);

@@ -112,22 +112,7 @@ static int tell_faults(Recording *recording)
 
 static int tell_requests(Recording *recording)
 {
-	static const struct {
-		const char *program, *what;
-	} unseen[] = {
-		{"on_bio_queued", "requests were submitted unseen: whose they are is not known "
-				  "(the program was busy)"},
-		{"on_bio_limited",
-		 "requests that a cgroup's limit may have held back were submitted "
-		 "unseen: whose those are is not known (the program was busy)"},
-		{"on_request_issued", "requests were given to the driver unseen: their time on the "
-				      "device is told as time "
-				      "in the queue (the program was busy)"},
-		{"on_bio_remapped", "requests that md or dm made of others were not told from "
-				    "these: they are counted twice (the program was busy)"},
-		{"on_bio_split", "requests were cut unseen: whose a part is may not be known (the "
-				 "program was busy)"},
-	};
+	const ProgramInfo *info;
 	struct request_counts counts = programs_request_counts(recording->programs);
 	int error =
 		note_trouble(recording, "block I/O", counts.crowded,
@@ -143,10 +128,11 @@ static int tell_requests(Recording *recording)
 	if (!error)
 		error = note_trouble(recording, "block I/O", counts.under_way,
 				     "requests were still under way at the end, and are not told");
-	for (size_t i = 0; i < ARRAY_LEN(unseen) && !error; i++)
-		error = note_trouble(recording, "block I/O",
-				     programs_left_out(recording->programs, unseen[i].program),
-				     unseen[i].what);
+	for (size_t i = 0; (info = program_info(i)) && !error; i++)
+		if (info->missed_requests)
+			error = note_trouble(recording, "block I/O",
+					     programs_missed(recording->programs, info->name),
+					     info->missed_requests);
 	return error;
 }
 

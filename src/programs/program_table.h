@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * program_table.h - the table of all BPF programs: what each is for, when it is loaded, and what a
+ * recording lacks if the kernel did not run it.
+ */
+#ifndef WALLPROF_PROGRAM_TABLE_H
+#define WALLPROF_PROGRAM_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum program_need {
+	PROGRAM_REQUIRED,
+	PROGRAM_OPTIONAL, /* its kind of event may be missing as a whole */
+	/*
+	 * As that, and the kernel may lack the hook; without it the event is recorded, and less
+	 * is known of it.
+	 */
+	PROGRAM_DISPENSABLE,
+};
+
+/* The programs are loaded in groups, at the same time (load_groups.h). */
+enum load_group {
+	LOAD_GROUP_SWITCH, /* most of what is attached to tracepoints; has all maps and variables */
+	LOAD_GROUP_TICK,   /* new tasks, ticks and iterators: takes as long to load as the other */
+	LOAD_GROUPS,
+};
+
+/* When a program of page faults is loaded. */
+enum fault_use {
+	FAULT_USE_NEVER,
+	FAULT_USE_ALWAYS,
+	FAULT_USE_WITH_THRESHOLD,
+	FAULT_USE_WITHOUT_THRESHOLD,
+};
+
+typedef struct ProgramInfo {
+	const char *name, *section; /* in the BPF object */
+	const char *purpose;	    /* "recording" or "finding" this, as doctor prints it */
+	enum program_need need;
+	enum load_group group;
+	bool for_cgroups; /* loaded only if a cgroup is recorded */
+	bool for_faults;  /* loaded by the source of page faults: */
+	enum fault_use fentry, events;
+	/* A run that the kernel missed: the kind of the record that is lost (REC_NONE: none), or */
+	uint8_t lost_kind;
+	/* what is then not known of block I/O requests, with their number before it (NULL). */
+	const char *missed_requests;
+} ProgramInfo;
+
+/* Number i, in the order in which doctor prints them; NULL after the last. */
+const ProgramInfo *program_info(size_t i);
+
+/* That of the program of this name, or NULL. */
+const ProgramInfo *program_info_of(const char *name);
+
+#endif
