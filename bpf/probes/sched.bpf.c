@@ -20,10 +20,10 @@ static __always_inline u16 switch_seq(struct task_struct *task)
 }
 
 /*
- * The system call that the current task is in, which is being switched out. A global function, as
- * switch_object(): the verifier does not follow each of its ends through all that comes after it,
- * and what it needs on the stack does not lie under other calls. What the object is to be found by
- * is in the record meanwhile: the descriptor in `generation`.
+ * The system call that the current task is in, which is being switched out. Returns the descriptor
+ * that it is about, or -1. A global function, as switch_object(): the verifier does not follow each
+ * of its ends through all that comes after it, and what it needs on the stack does not lie under
+ * other calls.
  */
 __noinline int switch_call(struct rec_switch *record, u32 blocks)
 {
@@ -31,9 +31,9 @@ __noinline int switch_call(struct rec_switch *record, u32 blocks)
 	struct syscall_facts facts;
 
 	if (!record)
-		return 0;
+		return -1;
 	syscall_facts(prev, &facts);
-	if (blocks && facts.number == FUTEX)
+	if (blocks && facts.number == SYSCALL_FUTEX)
 		lock_facts(&facts);
 	else if (blocks && facts.number >= 0)
 		descriptor_facts(prev, CURRENT_TASK, &facts);
@@ -46,8 +46,7 @@ __noinline int switch_call(struct rec_switch *record, u32 blocks)
 	record->fd_count = facts.fd_count;
 	record->owner = facts.owner;
 	record->timeout_ns = facts.timeout_ns;
-	record->generation = facts.fd;
-	return 0;
+	return facts.fd;
 }
 
 /* The file of what a worker of io_uring has in hand; 0 = none. */
@@ -72,10 +71,6 @@ static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 	return fd >= 0 ? fd_file(files_of(prev), fd) : 0;
 }
 
-#define CONNECT 42
-#define SENDTO	44
-#define SENDMSG 46
-
 /*
  * The address that a Unix socket connects or sends to. The socket itself does not have it while a
  * connection or a message waits for room in the peer's queue.
@@ -87,13 +82,13 @@ static __always_inline void wanted_tell(struct task_struct *prev, const struct r
 	u64 name[2] = {record->args[1], record->args[2]}; /* its address and length */
 
 	switch (record->syscall) {
-	case CONNECT:
+	case SYSCALL_CONNECT:
 		break;
-	case SENDTO:
+	case SYSCALL_SENDTO:
 		name[0] = regs->r8;
 		name[1] = regs->r9;
 		break;
-	case SENDMSG: /* as a struct msghdr begins */
+	case SYSCALL_SENDMSG: /* as a struct msghdr begins */
 		if (bpf_probe_read_user(name, sizeof(name), (void *)record->args[1]))
 			return;
 		break;
@@ -103,8 +98,8 @@ static __always_inline void wanted_tell(struct task_struct *prev, const struct r
 	socket_wanted_tell(file, name[0], name[1]);
 }
 
-/* What the current task waits for, and what that is called. */
-__noinline int switch_object(struct rec_switch *record)
+/* What the current task waits for, given its call's descriptor or -1, and what that is called. */
+__noinline int switch_object(struct rec_switch *record, s32 fd)
 {
 	struct task_struct *prev = bpf_get_current_task_btf();
 	u64 file;
@@ -112,8 +107,7 @@ __noinline int switch_object(struct rec_switch *record)
 
 	if (!record)
 		return 0;
-	file = switch_file(prev, record->generation);
-	record->generation = 0;
+	file = switch_file(prev, fd);
 	if (call_closes(record->syscall))
 		record->fd_kind = socket_tell_closing(OBJECT_KEY(record));
 	if (!file)
@@ -152,8 +146,9 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	 */
 	bool signalled = prev_state != 0 && prev->__state == 0;
 	bool blocks = prev_state != 0 && !preempt && !signalled;
+	s32 fd;
 
-	switch_call(record, blocks);
+	fd = switch_call(record, blocks);
 	record->h.flags |= (preempt ? SWITCH_PREEMPT : 0) |
 			   (BPF_CORE_READ_BITFIELD(prev, in_iowait) ? SWITCH_IOWAIT : 0) |
 			   (signalled ? SWITCH_SIGNALLED : 0);
@@ -161,10 +156,10 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->prev_state = prev_state;
 	if (blocks) {
 		slept_since[prev->pid & (SLEEPERS - 1)] = SLEPT(prev->pid, ns);
-		if (record->syscall == IO_URING_ENTER)
+		if (record->syscall == SYSCALL_IO_URING_ENTER)
 			ring_tell(record);
 		else
-			switch_object(record);
+			switch_object(record, fd);
 	} else {
 		record->h.flags |= throttled_flag(prev);
 	}

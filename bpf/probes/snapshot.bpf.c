@@ -144,13 +144,13 @@ static __noinline int find_owner(struct task_struct *task)
 	u64 address;
 
 	syscall_facts(task, &facts);
-	if (facts.number == FUTEX_WAITV)
+	if (facts.number == SYSCALL_FUTEX_WAITV)
 		timeout_facts(task, ANY_TASK, &facts);
 	address = futex_word(facts.number, facts.args[0], facts.timeout_ns);
 	if (!address)
 		return 0;
 	futex_tell_of(task, address);
-	if (facts.number != FUTEX)
+	if (facts.number != SYSCALL_FUTEX)
 		return 0;
 	address = lock_owner_address(&facts);
 	if (address && !bpf_copy_from_user_task(&owner, sizeof(owner), (void *)address, task, 0))
@@ -231,16 +231,13 @@ static __noinline int snapshot_call(struct task_struct *task, struct rec_snapsho
 	record->fd_kind = facts.fd_kind;
 	record->fd_count = facts.fd_count;
 	record->timeout_ns = facts.timeout_ns;
-	record->generation = facts.fd;
-	return 0;
+	return facts.fd;
 }
 
-static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record)
+static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record, s32 fd)
 {
-	s32 fd = record->generation;
 	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
 
-	record->generation = 0;
 	if (file)
 		object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
 				OBJECT_KEY(record));
@@ -263,8 +260,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 		flags |= SNAPSHOT_QUEUED;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		flags |= SNAPSHOT_IOWAIT;
-	snapshot_call(task, &record);
-	snapshot_object(task, &record);
+	snapshot_object(task, &record, snapshot_call(task, &record));
 	flags |= record.h.flags;
 	record.tid = task->pid;
 	record.parts = SNAPSHOT_HAS_OBJECT | SNAPSHOT_HAS_OWNER;

@@ -7,6 +7,7 @@
 #define WALLPROF_SYSCALL_BPF_H
 
 #include "fd.bpf.h"
+#include "syscalls.h"
 #include "user_side.bpf.h"
 
 struct syscall_facts {
@@ -33,46 +34,46 @@ static __always_inline u64 files_of(struct task_struct *task)
 	return (u64)BPF_CORE_READ(task, files);
 }
 
-/* x86-64 system calls whose first argument is the descriptor they may wait for. */
+/* System calls whose first argument is the descriptor they may wait for. */
 static __always_inline bool call_on_descriptor(u32 number)
 {
 	switch (number) {
-	case 0:	  /* read */
-	case 1:	  /* write */
-	case 16:  /* ioctl */
-	case 17:  /* pread64 */
-	case 18:  /* pwrite64 */
-	case 19:  /* readv */
-	case 20:  /* writev */
-	case 40:  /* sendfile: to */
-	case 42:  /* connect */
-	case 43:  /* accept */
-	case 44:  /* sendto */
-	case 45:  /* recvfrom */
-	case 46:  /* sendmsg */
-	case 47:  /* recvmsg */
-	case 48:  /* shutdown */
-	case 54:  /* setsockopt */
-	case 55:  /* getsockopt */
-	case 72:  /* fcntl */
-	case 73:  /* flock */
-	case 74:  /* fsync */
-	case 75:  /* fdatasync */
-	case 77:  /* ftruncate */
-	case 187: /* readahead */
-	case 217: /* getdents64 */
-	case 277: /* sync_file_range */
-	case 278: /* vmsplice */
-	case 285: /* fallocate */
-	case 288: /* accept4 */
-	case 295: /* preadv */
-	case 296: /* pwritev */
-	case 299: /* recvmmsg */
-	case 306: /* syncfs */
-	case 307: /* sendmmsg */
-	case 326: /* copy_file_range: from */
-	case 327: /* preadv2 */
-	case 328: /* pwritev2 */
+	case SYSCALL_READ:
+	case SYSCALL_WRITE:
+	case SYSCALL_IOCTL:
+	case SYSCALL_PREAD64:
+	case SYSCALL_PWRITE64:
+	case SYSCALL_READV:
+	case SYSCALL_WRITEV:
+	case SYSCALL_SENDFILE:
+	case SYSCALL_CONNECT:
+	case SYSCALL_ACCEPT:
+	case SYSCALL_SENDTO:
+	case SYSCALL_RECVFROM:
+	case SYSCALL_SENDMSG:
+	case SYSCALL_RECVMSG:
+	case SYSCALL_SHUTDOWN:
+	case SYSCALL_SETSOCKOPT:
+	case SYSCALL_GETSOCKOPT:
+	case SYSCALL_FCNTL:
+	case SYSCALL_FLOCK:
+	case SYSCALL_FSYNC:
+	case SYSCALL_FDATASYNC:
+	case SYSCALL_FTRUNCATE:
+	case SYSCALL_READAHEAD:
+	case SYSCALL_GETDENTS64:
+	case SYSCALL_SYNC_FILE_RANGE:
+	case SYSCALL_VMSPLICE:
+	case SYSCALL_FALLOCATE:
+	case SYSCALL_ACCEPT4:
+	case SYSCALL_PREADV:
+	case SYSCALL_PWRITEV:
+	case SYSCALL_RECVMMSG:
+	case SYSCALL_SYNCFS:
+	case SYSCALL_SENDMMSG:
+	case SYSCALL_COPY_FILE_RANGE:
+	case SYSCALL_PREADV2:
+	case SYSCALL_PWRITEV2:
 		return true;
 	}
 	return false;
@@ -82,12 +83,12 @@ static __always_inline bool call_on_descriptor(u32 number)
 static __always_inline bool call_closes(s32 number)
 {
 	switch (number) {
-	case 3:	  /* close */
-	case 33:  /* dup2 */
-	case 60:  /* exit */
-	case 231: /* exit_group */
-	case 292: /* dup3 */
-	case 436: /* close_range */
+	case SYSCALL_CLOSE:
+	case SYSCALL_DUP2:
+	case SYSCALL_EXIT:
+	case SYSCALL_EXIT_GROUP:
+	case SYSCALL_DUP3:
+	case SYSCALL_CLOSE_RANGE:
 		return true;
 	}
 	return false;
@@ -99,15 +100,15 @@ enum many_call { MANY_NONE, MANY_POLL, MANY_SELECT, MANY_EPOLL };
 static __always_inline enum many_call call_on_many(u32 number)
 {
 	switch (number) {
-	case 7:	  /* poll */
-	case 271: /* ppoll */
+	case SYSCALL_POLL:
+	case SYSCALL_PPOLL:
 		return MANY_POLL;
-	case 23:  /* select */
-	case 270: /* pselect6 */
+	case SYSCALL_SELECT:
+	case SYSCALL_PSELECT6:
 		return MANY_SELECT;
-	case 232: /* epoll_wait */
-	case 281: /* epoll_pwait */
-	case 441: /* epoll_pwait2 */
+	case SYSCALL_EPOLL_WAIT:
+	case SYSCALL_EPOLL_PWAIT:
+	case SYSCALL_EPOLL_PWAIT2:
 		return MANY_EPOLL;
 	}
 	return MANY_NONE;
@@ -126,10 +127,6 @@ static __always_inline long read_user(struct task_struct *task, enum whose whose
 		return bpf_copy_from_user_task(to, size, (void *)from, task, 0);
 	return bpf_probe_read_user(to, size, (void *)from);
 }
-
-#define IO_URING_ENTER 426
-
-#define SENDFILE 40 /* it reads what its second argument is a descriptor of */
 
 /* A poll's list, as far as it was gone through. */
 struct polling {
@@ -243,16 +240,7 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 	facts->fd_kind = fd_kind(files_of(task), facts->fd);
 }
 
-#define FUTEX	    202
-#define FUTEX_WAITV 449
-#define FUTEX_WAIT2 455 /* futex_wait() */
-
-#define SELECT		23
-#define NANOSLEEP	35
-#define CLOCK_NANOSLEEP 230
-#define PSELECT6	270
-#define PPOLL		271
-#define LONG_TIME_S	(1ULL << 33) /* centuries */
+#define LONG_TIME_S (1ULL << 33) /* centuries */
 
 /*
  * The address of the time that a call which only sleeps is given, or of the only word that
@@ -262,16 +250,16 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
 static __always_inline u64 timeout_at(const struct syscall_facts *facts)
 {
 	switch (facts->number) {
-	case NANOSLEEP:
+	case SYSCALL_NANOSLEEP:
 		return facts->args[0];
-	case CLOCK_NANOSLEEP:
+	case SYSCALL_CLOCK_NANOSLEEP:
 		return facts->args[2];
-	case SELECT:
-	case PSELECT6:
+	case SYSCALL_SELECT:
+	case SYSCALL_PSELECT6:
 		return facts->args[0] == 0 ? facts->fifth : 0;
-	case FUTEX_WAITV:
+	case SYSCALL_FUTEX_WAITV:
 		return (u32)facts->args[1] == 1 ? facts->args[0] : 0;
-	case PPOLL:
+	case SYSCALL_PPOLL:
 		return facts->args[1] == 0 ? facts->args[2] : 0;
 	}
 	return 0;
@@ -283,8 +271,9 @@ static __always_inline void timeout_facts(struct task_struct *task, enum whose w
 	u64 from = timeout_at(facts), time[2]; /* s, and ns or (select) us */
 
 	if (from && !read_user(task, whose, time, sizeof(time), from) && time[0] < LONG_TIME_S)
-		facts->timeout_ns = time[0] * (facts->number == FUTEX_WAITV ? 0 : 1000000000ULL) +
-				    time[1] * (facts->number == SELECT ? 1000 : 1);
+		facts->timeout_ns =
+			time[0] * (facts->number == SYSCALL_FUTEX_WAITV ? 0 : 1000000000ULL) +
+			time[1] * (facts->number == SYSCALL_SELECT ? 1000 : 1);
 }
 
 static __always_inline void epoll_facts(struct task_struct *task, struct syscall_facts *facts)
@@ -296,9 +285,6 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
 	facts->fd_kind = FD_WATCHES_KIND(watches);
 }
 
-#define SPLICE 275
-#define TEE    276
-
 /*
  * splice and tee: the one of the two descriptors that the call waits for. Either the pipe that is
  * read is empty, or what is written to is full. The input is checked last, because the kernel reads
@@ -307,7 +293,7 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
 static __always_inline void splice_facts(struct task_struct *task, struct syscall_facts *facts)
 {
 	u64 files = files_of(task);
-	u32 to = facts->args[facts->number == SPLICE ? 2 : 1];
+	u32 to = facts->args[facts->number == SYSCALL_SPLICE ? 2 : 1];
 	u64 spliced = fd_spliced(files, facts->args[0], to);
 
 	facts->fd = FD_SPLICED_FD(spliced);
@@ -353,10 +339,10 @@ static __always_inline void lock_facts(struct syscall_facts *facts)
 static __always_inline u64 futex_word(s32 number, u64 first_argument, u64 timeout_ns)
 {
 	switch (number) {
-	case FUTEX:
-	case FUTEX_WAIT2:
+	case SYSCALL_FUTEX:
+	case SYSCALL_FUTEX_WAIT:
 		return first_argument;
-	case FUTEX_WAITV:
+	case SYSCALL_FUTEX_WAITV:
 		return timeout_ns;
 	}
 	return 0;
@@ -366,11 +352,12 @@ static __always_inline void descriptor_facts(struct task_struct *task, enum whos
 					     struct syscall_facts *facts)
 {
 	if (call_on_descriptor(facts->number)) {
-		facts->fd = facts->args[facts->number == SENDFILE];
+		/* sendfile reads from its second argument. */
+		facts->fd = facts->args[facts->number == SYSCALL_SENDFILE];
 		facts->fd_kind = fd_kind(files_of(task), facts->args[0]);
 		return;
 	}
-	if (facts->number == SPLICE || facts->number == TEE) {
+	if (facts->number == SYSCALL_SPLICE || facts->number == SYSCALL_TEE) {
 		splice_facts(task, facts);
 		return;
 	}

@@ -9,13 +9,9 @@
 #ifndef WALLPROF_REASON_H
 #define WALLPROF_REASON_H
 
+#include "syscalls.h"
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Linux 6.7; missing in older headers. */
-#ifndef __NR_futex_wait
-#define __NR_futex_wait 455
-#endif
 
 /* Index into the profile's categories; the order is that of the profile. */
 enum category {
@@ -237,6 +233,13 @@ enum reason reason_between_jobs(enum reason reason);
 static inline bool category_is_idle(enum category category)
 {
 	return category == CATEGORY_IDLE || category == CATEGORY_JOBS;
+}
+
+/* Whether a system call waits for the descriptors that an epoll descriptor watches. */
+static inline bool reason_is_epoll_call(int syscall)
+{
+	return syscall == SYSCALL_EPOLL_WAIT || syscall == SYSCALL_EPOLL_PWAIT ||
+	       syscall == SYSCALL_EPOLL_PWAIT2;
 }
 
 typedef struct ReasonFacts {

@@ -8,7 +8,6 @@
  * waking), and timeline_resolve.c decides when all losses are known.
  */
 #include "timeline_builder.h"
-#include <asm/unistd_64.h>
 #include <linux/futex.h>
 
 /* Beyond this many intervals an array grows by a quarter: less memory, still O(n). */
@@ -225,7 +224,7 @@ void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *sid
 
 static ReasonFacts call_facts(TimelineBuilder *builder, Life *life, const Call *call, bool compat)
 {
-	bool restarted = call->syscall == __NR_restart_syscall && !compat;
+	bool restarted = call->syscall == SYSCALL_RESTART_SYSCALL && !compat;
 	const Call *real = restarted && life->last_call.syscall >= 0 ? &life->last_call : call;
 
 	if (!restarted && !compat)
@@ -235,7 +234,7 @@ static ReasonFacts call_facts(TimelineBuilder *builder, Life *life, const Call *
 		.args = {real->args[0], real->args[1], real->args[2]},
 		.fd_kind = real->fd_kind,
 		.fd_count = real->fd_count,
-		.joins = !compat && real->syscall == __NR_futex &&
+		.joins = !compat && real->syscall == SYSCALL_FUTEX &&
 			 tasks_of_process(builder, life, real->args[2]) != THREAD_NONE,
 		.only_thread = tasks_only_thread(builder, life),
 		.kernel_thread = life->thread.kernel_only,
@@ -264,7 +263,7 @@ static uint32_t lock_holder(TimelineBuilder *builder, const Life *life, const Re
 			    uint32_t owner)
 {
 	uint32_t command = facts->args[1] & FUTEX_CMD_MASK;
-	bool futex = facts->syscall == __NR_futex;
+	bool futex = facts->syscall == SYSCALL_FUTEX;
 
 	if (!owner && futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
 	    facts->args[2] & FUTEX_WAITERS)
@@ -289,7 +288,7 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
 	set_blocked(interval, &facts);
 	if (record->owner && record->h.flags & SWITCH_KERNEL_LOCK)
-		interval->rival = facts.syscall == __NR_futex
+		interval->rival = facts.syscall == SYSCALL_FUTEX
 					  ? THREAD_NONE
 					  : tasks_reference(builder, record->owner);
 	else
@@ -325,7 +324,7 @@ static enum reason reason_off_cpu(const struct rec_switch *record)
 {
 	if (record->h.flags & SWITCH_THROTTLED)
 		return REASON_THROTTLED;
-	return record->syscall == __NR_sched_yield && !(record->h.flags & SWITCH_COMPAT)
+	return record->syscall == SYSCALL_SCHED_YIELD && !(record->h.flags & SWITCH_COMPAT)
 		       ? REASON_YIELDED
 		       : REASON_PREEMPTED;
 }

@@ -5,7 +5,6 @@
  */
 #include "object_text.h"
 #include "timeline_builder.h"
-#include <asm/unistd_64.h>
 #include <inttypes.h>
 #include <sys/socket.h>
 
@@ -13,17 +12,11 @@
 
 /* ---- of a wait ----------------------------------------------------------------------------- */
 
-static bool is_epoll(int syscall)
-{
-	return syscall == __NR_epoll_wait || syscall == __NR_epoll_pwait ||
-	       syscall == __NR_epoll_pwait2;
-}
-
 static enum object_kind kind_of_call(const ReasonFacts *facts)
 {
-	if (is_epoll(facts->syscall))
+	if (reason_is_epoll_call(facts->syscall))
 		return OBJECT_EPOLL;
-	if (facts->syscall == __NR_sendfile)
+	if (facts->syscall == SYSCALL_SENDFILE)
 		return OBJECT_FILE; /* what is sent, not where to */
 	return object_kind_of(facts->fd_kind);
 }
@@ -62,28 +55,28 @@ static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns
 
 	*ret_object = OBJECT_NONE;
 	switch (facts->syscall) {
-	case __NR_poll:
+	case SYSCALL_POLL:
 		if (facts->fd_count)
 			return false;
 		timeout_ms = facts->args[2];
 		timeout_ns = timeout_ms > 0 ? timeout_ms * NSEC_PER_MSEC : 0;
 		break;
-	case __NR_ppoll:
+	case SYSCALL_PPOLL:
 		if (facts->fd_count)
 			return false;
 		break;
-	case __NR_select:
-	case __NR_pselect6:
+	case SYSCALL_SELECT:
+	case SYSCALL_PSELECT6:
 		if ((uint32_t)facts->args[0])
 			return false;
 		break;
-	case __NR_clock_nanosleep:
+	case SYSCALL_CLOCK_NANOSLEEP:
 		if (facts->args[1] & TIMER_ABSTIME) {
 			*ret_object = until_moment(timeline, facts, ns, timeout_ns);
 			return true;
 		}
 		break;
-	case __NR_nanosleep:
+	case SYSCALL_NANOSLEEP:
 		break;
 	default:
 		return false;
@@ -98,7 +91,7 @@ static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const Rea
 			   uint64_t word)
 {
 	const BuildProcess *process;
-	uint64_t address = facts->syscall == __NR_futex_waitv ? word : facts->args[0];
+	uint64_t address = facts->syscall == SYSCALL_FUTEX_WAITV ? word : facts->args[0];
 
 	if (life->process == INDEX_NONE || !address)
 		return OBJECT_NONE;
@@ -109,7 +102,8 @@ static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const Rea
 
 static bool is_futex(int syscall)
 {
-	return syscall == __NR_futex || syscall == __NR_futex_wait || syscall == __NR_futex_waitv;
+	return syscall == SYSCALL_FUTEX || syscall == SYSCALL_FUTEX_WAIT ||
+	       syscall == SYSCALL_FUTEX_WAITV;
 }
 
 void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const ReasonFacts *facts,

@@ -2,7 +2,6 @@
 #include "idle.h"
 #include "futex_kinds.h"
 #include "idle_private.h"
-#include <asm/unistd_64.h>
 
 enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
 
@@ -19,10 +18,7 @@ enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
 /* A poll of one descriptor may be for the answer of its peer. */
 static bool is_poll_of_one(const Interval *wait)
 {
-	bool may_be_many = wait->syscall == __NR_epoll_wait || wait->syscall == __NR_epoll_pwait ||
-			   wait->syscall == __NR_epoll_pwait2;
-
-	return !may_be_many &&
+	return !reason_is_epoll_call(wait->syscall) &&
 	       (wait->reason == REASON_NETWORK_POLL || wait->reason == REASON_UNIX_POLL ||
 		wait->reason == REASON_PIPE_POLL);
 }

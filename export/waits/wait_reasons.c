@@ -3,7 +3,6 @@
 #include "gil.h"
 #include "wait_fields.h"
 #include "wait_reasons_private.h"
-#include <asm/unistd_64.h>
 #include <inttypes.h>
 
 #define NAME_NOTHING UINT32_MAX - 1
@@ -84,7 +83,7 @@ static void explain_epoll(const Timeline *timeline, Thread *thread, size_t i)
 	uint32_t object, kinds, count;
 	enum reason reason;
 
-	if (wait->state != STATE_BLOCKED || !wait_is_epoll_call(wait->syscall) ||
+	if (wait->state != STATE_BLOCKED || !reason_is_epoll_call(wait->syscall) ||
 	    !reason_of_poll(wait->reason))
 		return;
 	object = thread_wait_object(thread, i);
@@ -345,7 +344,7 @@ static void drop_holders(Thread *thread)
 {
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		Interval *wait = &thread->intervals.items[i];
-		bool futex = wait->syscall == __NR_futex;
+		bool futex = wait->syscall == SYSCALL_FUTEX;
 
 		if (wait->reason != REASON_KERNEL_RWSEM)
 			wait->lock = SWITCH_LOCK_OTHER;

@@ -10,7 +10,6 @@
 #include "kernel_rules.h"
 #include "timeline_builder.h"
 #include "wait_reasons.h"
-#include <asm/unistd_64.h>
 
 /* What the functions of one kernel stack say. */
 typedef struct StackSays {
@@ -43,12 +42,6 @@ static inline uint32_t function_name(const Explainer *explainer, const Functions
 				     size_t i)
 {
 	return explainer->frames->list.items[functions->frames[functions->count - 1 - i]].function;
-}
-
-static inline bool wait_is_epoll_call(int syscall)
-{
-	return syscall == __NR_epoll_wait || syscall == __NR_epoll_pwait ||
-	       syscall == __NR_epoll_pwait2;
 }
 
 /* Decides what futex a wait is for. */

@@ -179,7 +179,7 @@ void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 	enum reason reported;
 	uint8_t *known;
 
-	if (wait->state != STATE_BLOCKED || wait->syscall != __NR_futex ||
+	if (wait->state != STATE_BLOCKED || wait->syscall != SYSCALL_FUTEX ||
 	    wait->user_stack == STACK_NONE || !reason_of_futex(wait->reason))
 		return;
 	known = &explainer->futexes[wait->user_stack];
@@ -233,7 +233,7 @@ void wait_explain_go(Explainer *explainer, Thread *thread, size_t i)
 		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
 		return;
 	}
-	if (!wait_is_epoll_call(wait->syscall) && wait->syscall != __NR_nanosleep)
+	if (!reason_is_epoll_call(wait->syscall) && wait->syscall != SYSCALL_NANOSLEEP)
 		return;
 	known = &explainer->go[wait->user_stack];
 	if (!*known)
@@ -242,7 +242,7 @@ void wait_explain_go(Explainer *explainer, Thread *thread, size_t i)
 		thread_explain(thread, i, REASON_GO_SCHEDULER,
 			       wait->rule == RULE_KERNEL ? RULE_KERNEL_AND_USER : RULE_USER);
 	if (*known == GO_MONITOR + 1 ||
-	    (*known == GO_WITHOUT_WORK + 1 && wait_is_epoll_call(wait->syscall)))
+	    (*known == GO_WITHOUT_WORK + 1 && reason_is_epoll_call(wait->syscall)))
 		explainer->timeline->stacks.items[wait->user_stack].without_work = true;
 }
 

@@ -86,7 +86,7 @@ static void test_futexes(void **state)
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 9, 0xffffffff}),
 		WAIT(S, __NR_futex, REASON_FUTEX, RULE_ARGUMENTS, .args = {1, 5 | PRIVATE, 2}),
 		WAIT(S, __NR_futex_waitv, REASON_FUTEX, RULE_SYSCALL),
-		WAIT(S, __NR_futex_wait, REASON_FUTEX, RULE_SYSCALL),
+		WAIT(S, SYSCALL_FUTEX_WAIT, REASON_FUTEX, RULE_SYSCALL),
 		/* fd_count: it waits for what it writes to. */
 		WAIT(S, __NR_splice, REASON_PIPE_READ, RULE_DESCRIPTOR, .fd_kind = FD_PIPE),
 		WAIT(S, __NR_splice, REASON_PIPE_WRITE, RULE_DESCRIPTOR, .fd_kind = FD_PIPE,
