@@ -81,6 +81,7 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 	marker_plan_fit(&profile.markers, timeline,
 			marker_budget ? marker_budget : FIREFOX_MARKER_BUDGET);
 	write_profile(&profile);
+	track_rows_free(&profile.track_rows);
 	row_plan_free(&profile.rows);
 	tracks_free(&profile.tracks);
 	tables_free(profile.tables);

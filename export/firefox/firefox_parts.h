@@ -8,6 +8,7 @@
 #include "json_writer.h"
 #include "sample_rows.h"
 #include "stack_table.h"
+#include "track_rows.h"
 #include "tracks.h"
 
 /* Waits and unknown stretches below threshold_ns have no marker, nor have shorter faults. */
@@ -26,6 +27,7 @@ typedef struct Profile {
 	Tracks tracks;
 	RowPlan rows;
 	CpuPlan cpus;
+	TrackRows track_rows; /* of the track that is being written */
 	MarkerPlan markers;
 } Profile;
 

@@ -14,7 +14,6 @@ typedef struct CpuWalk {
 	Tables *tables;
 	const Timeline *timeline;
 	uint64_t fold_ns;
-	bool with_stacks;
 	RowVisitor visit;
 	void *user;
 	uint64_t running_ns;
@@ -76,8 +75,7 @@ static void show(CpuWalk *walk, uint32_t task, uint64_t ns, uint64_t weight_ns)
 	if (task != CPU_IDLE && task != CPU_UNKNOWN)
 		walk->running_ns += weight_ns;
 	row.running_ns = walk->running_ns;
-	if (walk->with_stacks)
-		row.stack = stack_of(walk, task);
+	row.stack = stack_of(walk, task);
 	walk->visit(walk->user, &row);
 }
 
@@ -113,8 +111,7 @@ static void show_run(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t e
 	}
 }
 
-void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, bool with_stacks,
-		   RowVisitor visit, void *user)
+void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit, void *user)
 {
 	const Timeline *timeline = tables_timeline(tables);
 	const Cpu *runs = &timeline->cpus.items[cpu];
@@ -122,7 +119,6 @@ void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, bool with_
 		.tables = tables,
 		.timeline = timeline,
 		.fold_ns = plan->fold_ns,
-		.with_stacks = with_stacks,
 		.visit = visit,
 		.user = user,
 	};

@@ -2,8 +2,7 @@
 /*
  * sample_rows.h - the sample rows of a thread.
  *
- * Rows are never stored: each column of the profile, and whoever wants a sum, walks
- * the intervals again and is shown row after row.
+ * A walk through the intervals shows row after row; track_rows.h stores those of one track.
  */
 #ifndef WALLPROF_SAMPLE_ROWS_H
 #define WALLPROF_SAMPLE_ROWS_H
