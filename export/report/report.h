@@ -42,9 +42,8 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
  *
  * Stacks are counted by the ticks and switch-outs that have a user stack; objects are those that
  * their outermost frames lie in (name and path null: it is known of none), with what is
- * not 0. Further members: report_groups.h (function: of whom alone "functions" tells, or NULL),
- * report_functions.h, report_wakers.h, report_path.h, report_requests.h, report_faults.h,
- * report_waits.h. Times are nanoseconds, moments since the window's beginning: of what was lost
+ * not 0. Further members: report_sections.h (function: the only one in "functions", or NULL).
+ * Times are nanoseconds, moments since the window's beginning: of what was lost
  * before it they are negative. A run_delay that the kernel does not keep is null.
  */
 void report_json(Output *output, const Timeline *timeline, Frames *frames, const char *function);

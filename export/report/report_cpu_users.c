@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_cpu_users.h"
 #include "cpu_users.h"
+#include "report_sections.h"
 #include "text.h"
 
 #define USERS_SHOWN   10

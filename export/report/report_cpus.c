@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_cpus.h"
 #include "cpu_rows.h"
+#include "report_sections.h"
 #include "text.h"
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_faults.h"
 #include "fault_fields.h"
+#include "report_sections.h"
 #include "text.h"
 #include <inttypes.h>
 

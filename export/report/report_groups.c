@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_groups.h"
 #include "functions.h"
 #include "kernel_rules.h"
+#include "report_sections.h"
 #include "text.h"
 #include "wait_fields.h"
 #include "wait_groups.h"

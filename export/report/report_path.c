@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_path.h"
 #include "report_places.h"
+#include "report_sections.h"
 #include "text.h"
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_requests.h"
+#include "report_sections.h"
 #include "text.h"
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report_wakers.h"
 #include "distribution.h"
+#include "report_sections.h"
 #include "text.h"
 #include "wait_fields.h"
 #include <inttypes.h>

@@ -11,8 +11,7 @@
 #include "privileges.h"
 #include "recorder.h"
 #include "report.h"
-#include "report_groups.h"
-#include "report_path.h"
+#include "report_sections.h"
 #include "signals.h"
 #include "util.h"
 #include <errno.h>
@@ -324,7 +323,7 @@ int main(int argc, char **argv)
 		status = flush_stdout(status);
 		break;
 	case VERB_HELP:
-		options_print_help();
+		options_print_help(options.help_verb);
 		status = flush_stdout(EXIT_SUCCESS);
 		break;
 	case VERB_VERSION:

@@ -384,6 +384,7 @@ static int take_unwind(const char *text, Options *options)
 static int take_help(const char *text, Options *options)
 {
 	(void)text;
+	options->help_verb = options->verb;
 	options->verb = VERB_HELP;
 	return 0;
 }

@@ -30,9 +30,14 @@
 static const struct {
 	const char *word;
 	enum verb verb;
+	const char *usage, *purpose;
 } verbs[] = {
-	{"record", VERB_RECORD}, {"export", VERB_EXPORT}, {"report", VERB_REPORT},
-	{"open", VERB_OPEN},	 {"doctor", VERB_DOCTOR},
+	{"record", VERB_RECORD, "[OPTIONS] [-- COMMAND [ARG…]]",
+	 "Records a command, processes or the system, and writes a capture."},
+	{"export", VERB_EXPORT, "[OPTIONS] CAPTURE", "Makes a profile from a capture."},
+	{"report", VERB_REPORT, "[OPTIONS] CAPTURE", "Prints where the time went."},
+	{"open", VERB_OPEN, "[OPTIONS] PROFILE", "Shows a profile in the viewer."},
+	{"doctor", VERB_DOCTOR, "[OPTIONS]", "Checks what can be recorded here."},
 };
 
 /* ---- the help ------------------------------------------------------------------ */
@@ -72,8 +77,24 @@ static void print_option(const OptionInfo *info)
 	putchar('\n');
 }
 
-void options_print_help(void)
+static void print_command_help(enum verb verb)
 {
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (verbs[i].verb == verb)
+			printf("wallprof %s %s\n\n%s\n\n", verbs[i].word, verbs[i].usage,
+			       verbs[i].purpose);
+	for (size_t i = 0; i < option_count; i++)
+		if (option_table[i].verbs & VERB_BIT(verb))
+			print_option(&option_table[i]);
+	fputs("\nwallprof --help has all commands.\n", stdout);
+}
+
+void options_print_help(enum verb verb)
+{
+	if (verb != VERB_PROFILE) {
+		print_command_help(verb);
+		return;
+	}
 	fputs("wallprof: where did the wall-clock time go?\n"
 	      "\n"
 	      "  wallprof [OPTIONS] [--] COMMAND [ARG…]       record a command, write a profile\n"

@@ -62,6 +62,7 @@ typedef struct DoctorOptions {
 
 typedef struct Options {
 	enum verb verb;
+	enum verb help_verb; /* VERB_HELP: the command that it is about; VERB_PROFILE: all */
 	const char *output; /* profile, or capture with `record`; never NULL; options_to_stdout() */
 	const char *input;  /* capture, for export and report; profile, for open */
 	bool keep_capture;
@@ -83,6 +84,7 @@ int options_parse(int argc, char **argv, Options *ret_options);
 /* Whether an export is written to stdout: `-o -`. */
 bool options_to_stdout(const Options *options);
 
-void options_print_help(void);
+/* Of one command; VERB_PROFILE: of all. */
+void options_print_help(enum verb verb);
 
 #endif

@@ -7,7 +7,7 @@
 #include "frames.h"
 #include "fuzz.h"
 #include "report.h"
-#include "report_path.h"
+#include "report_sections.h"
 #include "timeline.h"
 
 static void tell(const Timeline *timeline, Frames *frames)

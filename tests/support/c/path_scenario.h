@@ -5,7 +5,7 @@
 #ifndef WALLPROF_TEST_PATH_SCENARIO_H
 #define WALLPROF_TEST_PATH_SCENARIO_H
 
-#include "report_path.h"
+#include "report_sections.h"
 #include "scenario.h"
 #include <string.h>
 

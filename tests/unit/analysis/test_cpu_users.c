@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A wait for a CPU, divided among what had that CPU meanwhile. */
 #include "cpu_users_fixture.h"
-#include "report_cpu_users.h"
+#include "report_sections.h"
 #include "test_tools.h"
 #include "timeline_fixture.h"
 #include <asm/unistd_64.h>

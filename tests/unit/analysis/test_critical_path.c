@@ -4,7 +4,7 @@
  * if it ran.
  */
 #include "critical_path.h"
-#include "report_path.h"
+#include "report_sections.h"
 #include <asm/unistd_64.h>
 #include <setjmp.h>
 #include <stdarg.h>
