@@ -5,7 +5,7 @@
  *
  * Every record starts with `struct record`, is a multiple of 8 bytes long and
  * holds fixed-width little-endian integers only, so that a record drained from
- * a ring is appended to the capture as it is (docs/capture-format.md).
+ * a ring is appended to the capture as it is (docs/reference/capture-format.md).
  *
  * Times are CLOCK_MONOTONIC nanoseconds. Thread and process numbers called
  * tid/tgid are the kernel's own (initial PID namespace); those called
@@ -239,7 +239,7 @@ struct rec_request {
 
 /* ---- records of the recorder ------------------------------------------- */
 
-/* REC_META: "key=value", NUL-terminated. Keys: docs/capture-format.md. */
+/* REC_META: "key=value", NUL-terminated. Keys: docs/reference/capture-format.md. */
 struct rec_meta {
 	struct record h;
 	char text[];

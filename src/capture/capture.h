@@ -6,7 +6,7 @@
  * ordinary zstd frames with content size and checksum; decompressed and put
  * together, these are one stream of records (bpf/abi/records.h). Every frame holds
  * whole records. The file only grows, so after a crash at any moment
- * everything up to the last whole frame can be read. docs/capture-format.md has
+ * everything up to the last whole frame can be read. docs/reference/capture-format.md has
  * it to the byte.
  */
 #ifndef WALLPROF_CAPTURE_H

@@ -8,7 +8,7 @@
 #include "util.h"
 #include <string.h>
 
-/* docs/capture-format.md states these; a change here is a change of the format. */
+/* docs/reference/capture-format.md states these; a change here is a change of the format. */
 _Static_assert(sizeof(struct record) == 16, "header");
 _Static_assert(sizeof(struct rec_switch) == 120, "REC_SWITCH");
 _Static_assert(offsetof(struct rec_switch, parts) == 32, "REC_SWITCH");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * capture_format.h - what the capture's writer and reader share and nobody else
- * needs: the file header and the check of a record. docs/capture-format.md.
+ * needs: the file header and the check of a record. docs/reference/capture-format.md.
  */
 #ifndef WALLPROF_CAPTURE_FORMAT_H
 #define WALLPROF_CAPTURE_FORMAT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbol_record.h - puts together a REC_SYMBOL (docs/capture-format.md, 39).
+ * symbol_record.h - puts together a REC_SYMBOL (docs/reference/capture-format.md, 39).
  *
  *	SymbolRecord record = {};
  *	symbol_record_begin(&record, address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * metadata.h - what a capture says about the machine and the settings (REC_META).
- * The keys are listed in docs/capture-format.md.
+ * The keys are listed in docs/reference/capture-format.md.
  */
 #ifndef WALLPROF_METADATA_H
 #define WALLPROF_METADATA_H

@@ -152,7 +152,7 @@ def test_blocking_functions(context):
 
 def test_blocking_functions_document(_context):
     """The rules that the document names exist, and each of its functions has a rule or a reason."""
-    document = (ROOT / "docs" / "blocking-functions.md").read_text()
+    document = (ROOT / "docs" / "reference" / "blocking-functions.md").read_text()
     rules = set(re.findall(r'\{"(\w+)", REASON_', (ROOT / "export" / "reason" / "kernel_rules.c").read_text())) | {"kthread"}
     rows = re.findall(r"^\| \S+(?:, \S+)* \| `(\w+)` \| [^|]+ \| ([^|]+) \|$", document, re.M)
     reasons = document.partition("## The functions")[0]

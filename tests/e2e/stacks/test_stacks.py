@@ -7,7 +7,7 @@ from collections import Counter
 
 from harness import ROOT, Skip, check, expect_failure, host_only, needs_command
 
-SWITCH, SAMPLE, STACK, WINDOW = 1, 16, 17, 34  # docs/capture-format.md
+SWITCH, SAMPLE, STACK, WINDOW = 1, 16, 17, 34  # docs/reference/capture-format.md
 SWITCH_PREV, WINDOW_START, WINDOW_END, STACK_USER = 1, 1, 2, 1
 FRAME_POINTERS, TRUNCATED = 1, 2
 

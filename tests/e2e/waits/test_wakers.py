@@ -81,7 +81,7 @@ def test_on_busy_cpus(context):
 
 # ---- against the kernel's call chains, by perf ----
 
-WAKING, HARD, SOFT = 2, 1, 2  # docs/capture-format.md
+WAKING, HARD, SOFT = 2, 1, 2  # docs/reference/capture-format.md
 NEAR_NS = 1_000_000 if IN_GUEST else 50_000
 LEAST_SHARE = 0.999
 # linux/perf_event.h, and the bits of perf_event_attr::sample_type.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The records of a capture, read by nothing but its description (docs/capture-format.md)."""
+"""The records of a capture, read by nothing but its description (docs/reference/capture-format.md)."""
 import struct
 import subprocess
 

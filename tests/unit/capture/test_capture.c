@@ -207,7 +207,7 @@ static void test_torn_at_every_byte(void **state)
  * than all is said to be damage. The header's 64 reserved bits go unnoticed, and
  * those few that change how a frame says the same.
  */
-#define VERSION_BIT (16 * 8) /* docs/capture-format.md, 1.1 */
+#define VERSION_BIT (16 * 8) /* docs/reference/capture-format.md, 1.1 */
 
 static void test_flipped_bits(void **state)
 {
