@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where the time of a run of tools/test went: its phases one after the other, and the suites of those that have several.
 
-The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)). docs/testing.md says how much of
+The CPU share is that of all CPUs that were busy, with whatever: /proc/stat (proc(5)). CONTRIBUTING.md says how much of
 the 15 minutes each phase may take; one that took more is marked.
 """
 import os
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SHOWN_S = 1  # what took less has no line
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 SHARE = re.compile(r"^\| ([^|]+?) \| (\d+) \|", re.MULTILINE)
 TITLE = "## Shares of the 15 minutes"
 
