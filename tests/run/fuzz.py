@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The suite "fuzz": each target of tests/fuzz runs for WALLPROF_FUZZ_SECONDS (8; 60 with --long) from seeds
 that are made here, one or two at a time; then the parsers' lines that were reached are counted,
-and a planted bug must be found. docs/testing.md says how to run one by hand.
+and a planted bug must be found. docs/design/fuzzing.md says how to run one by hand.
 
 A crash within libdw, libelf or liblzma is counted and told, and is no failure: against these
 there is the sandbox. Everything else is ours.
