@@ -3,6 +3,10 @@
  * records.h - the records that the BPF programs send, which are also what the
  * capture file holds.
  *
+ * The BPF programs and user space share the headers of this folder. This one has what a capture
+ * holds; memory that both sides map is described in maps.h, unwind tables in unwind_rows.h, and
+ * the walk that both sides compile in walk.h.
+ *
  * Every record starts with `struct record`, is a multiple of 8 bytes long and
  * holds fixed-width little-endian integers only, so that a record drained from
  * a ring is appended to the capture as it is (docs/reference/capture-format.md).

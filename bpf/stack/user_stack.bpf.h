@@ -117,7 +117,7 @@ static __always_inline u64 walked_kernel_stack(struct stack_slot *slot, void *ct
 			   ns);
 }
 
-/* The kernel stack that a tick interrupted. */
+/* The kernel stack at a tick or at a wakeup, without the memo that kernel_stack() has. */
 static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 {
 	struct stack_slot *slot = slot_take_accounted(ns);
