@@ -7,7 +7,7 @@
 #define LARGE_BYTES	   (1ull << 20)
 #define FREED_BYTES_PER_US (4ull << 10)
 #define PAUSE_US	   1000
-/* By its effect: 150 ms are too few (docs/perf/results.md, "The target's pauses"). */
+/* By its effect: 150 ms are too few (docs/perf/history/target-pauses.md). */
 #define PROGRAMS_GO_NS (300 * NSEC_PER_MSEC)
 
 static uint64_t size_of(const struct bpf_map *map)
