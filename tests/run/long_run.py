@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What came of `tools/test --long`, as a page of docs/ that is kept with the sources."""
+"""The results of `tools/test --long` as a page, which the run prints at its end."""
 import datetime
+import os
 import platform
 import re
 import subprocess
@@ -8,11 +9,9 @@ import subprocess
 import verifier_budget
 import harness
 
-PAGE = harness.ROOT / "docs" / "long-run.md"
-HEAD = """# The last long run
+HEAD = """# Results of a long run
 
-Written by `tools/test --long`: besides what `tools/test` runs, every end-to-end test on every kernel
-of the matrix.
+Besides what `tools/test` runs: every end-to-end test on every kernel of the matrix.
 
 - date: {date}
 - command: `WALLPROF_SEED={seed} tools/test --long`
@@ -29,7 +28,7 @@ def kernel_of(name):
 
 
 def counts(runner):
-    """Rows of a table: what passed, failed and was skipped on each kernel."""
+    """Lines of a table: tests that passed, failed and were skipped, by kernel."""
     lists = (runner.passed, runner.failed, runner.skipped)
     kernels = {kernel_of(name) for names in lists for name in names}
     yield "| kernel | passed | failed | skipped |"
@@ -41,7 +40,7 @@ def counts(runner):
 
 def page(runner, seconds):
     text = HEAD.format(date=datetime.date.today(), seed=runner.seed, release=platform.release(),
-                       cpus=harness.os.cpu_count(), minutes=seconds / 60,
+                       cpus=os.cpu_count(), minutes=seconds / 60,
                        passed=len(runner.passed), failed=len(runner.failed),
                        skipped=len(runner.skipped))
     parts = [text, "\n".join(counts(runner))]
@@ -50,15 +49,10 @@ def page(runner, seconds):
     if runner.skipped:
         parts.append("Skipped: " + ", ".join(f"`{name}`" for name in runner.skipped))
     doctor = subprocess.run([harness.WALLPROF, "doctor", "-v"], capture_output=True, text=True)
-    # The matrix prints its figures as tables already, each after a line with its title.
+    # Notes of the kernel matrix that are lines of such tables already.
     tables = [*verifier_budget.table(doctor.stdout, f"{platform.release()} (this machine)"),
               *(line for line in runner.notes if line.startswith(("|", "Verified")))]
-    parts.append("## What the verifier works through, and how long loading takes")
+    parts.append("## Instructions that the verifier processed, and the time to load each program")
     parts.append("\n".join(f"\n{line}\n" if line.startswith("Verified") else line
                            for line in tables).strip())
     return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def write(runner, seconds):
-    PAGE.write_text(page(runner, seconds))
-    print(f"written: {PAGE.relative_to(harness.ROOT)}")

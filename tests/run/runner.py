@@ -376,8 +376,8 @@ def busy_suites(seed, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--long", action="store_true", help="every suite on every kernel, "
-                        "and write down in docs/long-run.md what came of it")
+    parser.add_argument("--long", action="store_true", help="every suite on every kernel; "
+                        "print a page of the results at the end")
     parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--root", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--without", action="append", default=[], metavar="NAME", help="omit tests with NAME in their SUITE.TEST")
@@ -415,7 +415,7 @@ def main():
     with times.phase("opening profiles"):
         runner.open_profiles()
     if options.long and not options.name:
-        long_run.write(runner, time.monotonic() - begin)
+        print(long_run.page(runner, time.monotonic() - begin), flush=True)
     sys.exit(runner.summary())
 
 
