@@ -9,7 +9,7 @@ from harness import ROOT, WALLPROF, Profile, check, expect_failure, needs_comman
 HOST_ONLY = "it is about no kernel"
 UNTIMED = True
 
-MANUAL = ROOT / "docs" / "wallprof.1"
+MANUAL = ROOT / "docs" / "user" / "wallprof.1"
 BASH, ZSH = ROOT / "tools" / "completion" / "wallprof.bash", ROOT / "tools" / "completion" / "_wallprof"
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
 # With compgen(1), but without what only works while a line is edited.

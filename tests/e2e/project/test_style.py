@@ -73,8 +73,8 @@ def test_reasons_table(_context):
     """The document has the table that the code has."""
     table = subprocess.run([ROOT / "docs" / "gen-reasons-table"], capture_output=True, text=True,
                            check=True).stdout
-    check(table.count("\n") > 60 and (ROOT / "docs" / "reasons.md").read_text().endswith(table),
-          "docs/reasons.md has not what docs/gen-reasons-table prints")
+    check(table.count("\n") > 60 and (ROOT / "docs" / "user" / "waits.md").read_text().endswith(table),
+          "docs/user/waits.md has not what docs/gen-reasons-table prints")
 
 
 def test_links(_context):

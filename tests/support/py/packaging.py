@@ -21,7 +21,7 @@ DEBIAN_ARCHIVES = ("bpf", "bz2", "capstone", "iberty", "jansson", "lzma", "zstd"
 # These libraries call wallprof's functions of these names, which do the same.
 SHARED_NAMES = {"xasprintf", "xcalloc", "xmalloc", "xrealloc", "xstrdup", "xstrndup"}
 # Below the prefix.
-INSTALLED = ("bin/wallprof", "share/man/man1/wallprof.1", "share/doc/wallprof/reasons.md",
+INSTALLED = ("bin/wallprof", "share/man/man1/wallprof.1", "share/doc/wallprof/waits.md",
              "share/bash-completion/completions/wallprof")
 ZSH, DEBIAN_ZSH = "share/zsh/site-functions/_wallprof", "share/zsh/vendor-completions/_wallprof"
 DEBIAN_DOCUMENTS = ("share/doc/wallprof/copyright", "share/doc/wallprof/changelog")

@@ -78,7 +78,7 @@ static TruthThread *wait_once(uint64_t number)
 
 /*
  * Threads that wait at one place look like a pool between jobs, and several cases wait in one
- * function. So they wait too deep in the program for an outermost loop (docs/reasons.md).
+ * function. So they wait too deep in the program for an outermost loop (docs/user/waits.md).
  */
 #define DEPTH 20
 
