@@ -57,7 +57,7 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
  * Since when threads sleep, by the low bits of their numbers: SLEPT(tid, ns). Of two that share a
  * place only the one that fell asleep later is known.
  */
-#define SLEEPERS	 (1u << 16)
+#define SLEEP_SLOTS	 (1u << 16)
 #define SLEPT_TIME_BITS	 42 /* of 1024 ns: 142 years */
 #define SLEPT(tid, ns)	 ((u64)(tid) << SLEPT_TIME_BITS | (ns) >> 10)
 #define SLEPT_TID(slept) ((u32)((slept) >> SLEPT_TIME_BITS))
@@ -137,15 +137,16 @@ struct fault_counts {
 
 /* What became of requests that no record tells, or not all of. */
 struct request_counts {
-	u64 not_handed; /* a worker of io_uring submitted one, and nobody was seen to hand it on */
-	u64 crowded;	/* there was no room to keep one until it completes */
-	u64 unfinished; /* the driver had one, and its memory is another's: it was not seen to
-			   complete */
-	u64 under_way;	/* at the end */
+	u64 unattributed; /* a worker of io_uring submitted one, and nobody was seen to hand it on
+			   */
+	u64 no_slot;	  /* there was no room to keep one until it completes */
+	u64 unfinished;	  /* the driver had one, and its memory is another's: it was not seen to
+			     complete */
+	u64 in_flight;	  /* at the end */
 };
 
 /* Stacks that were not walked, for they are those that the thread had before. */
-enum again_kind { AGAIN_USER, AGAIN_KERNEL, AGAIN_KINDS };
+enum memo_kind { AGAIN_USER, AGAIN_KERNEL, AGAIN_KINDS };
 
 /* What the recorder says of one CPU's ticks (sample_timer.c), instead of when a target was seen
  * there. */
@@ -157,7 +158,7 @@ struct cpu_account {
 	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder sets it back to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
-	u64 known_again[AGAIN_KINDS];
+	u64 memo_counted[AGAIN_KINDS];
 	u64 target_ns;	 /* when a target was last switched to here, or hit by a tick */
 	u64 ticks_rest;	 /* enum ticks_rest; or else since when a target has had none here */
 	u64 switched_ns; /* the last switch that was recorded here */

@@ -51,7 +51,7 @@ enum record_kind_flags {
                                                                                                    \
 	KIND(META, 33, "metadata", 0, sizeof(struct rec_meta))                                     \
 	KIND(WINDOW, 34, "window", 0, sizeof(struct rec_window))                                   \
-	KIND(ROUND, 35, "watermark", RECORD_DROPPABLE, sizeof(struct rec_round))                   \
+	KIND(WATERMARK, 35, "watermark", RECORD_DROPPABLE, sizeof(struct rec_watermark))           \
 	KIND(FILE, 36, "file", 0, offsetof(struct rec_file, path))                                 \
 	KIND(MAPPING, 37, "mapping", RECORD_EVENT, sizeof(struct rec_mapping))                     \
 	KIND(SPACE, 38, "address space", RECORD_EVENT, sizeof(struct rec_space))                   \

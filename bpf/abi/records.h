@@ -263,13 +263,13 @@ struct rec_window {
 };
 
 /*
- * REC_ROUND: written after a drain of all rings. No record older than h.ns is still
+ * REC_WATERMARK: written after a drain of all rings. No record older than h.ns is still
  * to come, but for those that a BPF program was still writing then, and for an exec
  * that only BPF told and what is mapped since, which are some 100 ms older. So h.ns is
  * when the drain began, less what mappings are kept to be put in order, and not later
  * than a loss of mappings until what was lost has been read.
  */
-struct rec_round {
+struct rec_watermark {
 	struct record h;
 };
 

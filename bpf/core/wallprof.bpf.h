@@ -53,10 +53,10 @@ extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
 extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
 extern u64 name_sent[NAME_SENT_SLOTS];
-extern u64 slept_since[SLEEPERS];
-extern u64 lock_owners[SLEEPERS];
-extern u32 waits_on[SLEEPERS];
-extern u64 moved[SLEEPERS];
+extern u64 sleep_start[SLEEP_SLOTS];
+extern u64 lock_owners[SLEEP_SLOTS];
+extern u32 waits_on[SLEEP_SLOTS];
+extern u64 moved[SLEEP_SLOTS];
 extern struct closing closings[CLOSINGS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
@@ -71,8 +71,8 @@ extern u64 command_end_ns;  /* the latest final switch-out of one of its threads
 extern u8 tables_pending;   /* of what runs already: what can't be walked is not copied yet */
 extern u8 snapshot_at_end;
 extern u64 snapshot_ns;
-extern u32 stacks_sent[SLEEPERS];  /* by snapshot_stacks() */
-extern u64 owners_found[SLEEPERS]; /* likewise; of locks */
+extern u32 stacks_sent[SLEEP_SLOTS];  /* by snapshot_stacks() */
+extern u64 owners_found[SLEEP_SLOTS]; /* likewise; of locks */
 extern struct unwind_object vdso_object;
 extern struct unwind_troubles unwind_troubles;
 extern u64 unwind_epoch; /* see unwind_head */
@@ -95,9 +95,9 @@ struct accounts_map {
 #define WINDOW_SIZE 2048 /* a power of 2, and no more than a page */
 #define NO_WINDOW   ~0ULL
 
-#define AGAIN_WORDS 128
-#define AGAIN_SPAN  4096u
-#define AGAIN_SLOTS 2048u
+#define MEMO_WORDS 128
+#define MEMO_SPAN  4096u
+#define MEMO_SLOTS 2048u
 
 /* Words of a stack by which a walk of it is known again. */
 struct again_words {
@@ -108,7 +108,7 @@ struct again_words {
 		u16 counts; /* 1: it had a say, and is compared; those that had none are not kept */
 		u16 moves;  /* 1: an address within the span, which is another one if that moves */
 		u64 value;
-	} words[AGAIN_WORDS];
+	} words[MEMO_WORDS];
 };
 
 /*
@@ -137,16 +137,16 @@ struct kernel_again {
 	struct again_words read;
 };
 
-struct kernel_again_map {
+struct kernel_memo_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AGAIN_SLOTS);
+	__uint(max_entries, MEMO_SLOTS);
 	__type(key, u32);
 	__type(value, struct kernel_again);
 };
 
-struct again_map {
+struct stack_memo_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, AGAIN_SLOTS);
+	__uint(max_entries, MEMO_SLOTS);
 	__type(key, u32);
 	__type(value, struct again);
 };
@@ -171,7 +171,7 @@ struct stack_slot {
 	u64 word;	  /* what was read last */
 	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
-	u64 span[AGAIN_SPAN / sizeof(u64)];
+	u64 span[MEMO_SPAN / sizeof(u64)];
 	union {
 		struct rec_stack stack;
 		u8 room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
@@ -298,8 +298,8 @@ extern struct chunks_map chunks SEC(".maps");
 extern struct rules_map rules SEC(".maps");
 extern struct processes_map processes SEC(".maps");
 extern struct objects_map objects SEC(".maps");
-extern struct again_map agains SEC(".maps");
-extern struct kernel_again_map kernel_agains SEC(".maps");
+extern struct stack_memo_map stack_memos SEC(".maps");
+extern struct kernel_memo_map kernel_memos SEC(".maps");
 extern struct ring_map copy_ring SEC(".maps");
 extern struct ring_map sched_ring SEC(".maps");
 extern struct ring_map bulk_ring SEC(".maps");
@@ -363,12 +363,12 @@ static __always_inline struct cpu_account *cpu_account(void)
 	return bpf_map_lookup_elem(&accounts, &cpu);
 }
 
-static __always_inline void known_again(enum again_kind kind, bool known)
+static __always_inline void memo_counted(enum memo_kind kind, bool known)
 {
 	struct cpu_account *account = cpu_account();
 
 	if (account)
-		__sync_fetch_and_add(&account->known_again[kind], known);
+		__sync_fetch_and_add(&account->memo_counted[kind], known);
 }
 
 static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)
@@ -484,7 +484,7 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 }
 
 /* In foreign_sent, indexed by pid; the start time tells a reused number. */
-static __always_inline u64 foreign_mark(u32 pid, u64 start_boottime)
+static __always_inline u64 non_target_mark(u32 pid, u64 start_boottime)
 {
 	return (u64)pid << 32 | (u32)(start_boottime >> 10);
 }
@@ -495,17 +495,17 @@ static __always_inline bool is_described(struct task_struct *task)
 	u32 pid = task->pid;
 
 	return pid == 0 || foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)] ==
-				   foreign_mark(pid, task->start_boottime);
+				   non_target_mark(pid, task->start_boottime);
 }
 
 /* A thread that is not a target, and that others name, must be described, once. */
-static __always_inline void describe_foreign(struct task_struct *task, u64 ns)
+static __always_inline void describe_non_target(struct task_struct *task, u64 ns)
 {
 	u32 pid = BPF_CORE_READ(task, pid);
-	u64 mark = foreign_mark(pid, BPF_CORE_READ(task, start_boottime));
+	u64 mark = non_target_mark(pid, BPF_CORE_READ(task, start_boottime));
 	u64 *sent = &foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)];
 
-	if (*sent != mark && !emit_task(task, TASK_FOREIGN, 0, ns))
+	if (*sent != mark && !emit_task(task, TASK_NON_TARGET, 0, ns))
 		*sent = mark;
 }
 

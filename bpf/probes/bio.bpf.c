@@ -164,11 +164,11 @@ static __always_inline bool find_by_control(struct rec_request *record, struct b
 static __always_inline bool find_by_descriptor(struct rec_request *record, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct syscall_facts facts;
+	struct syscall_info facts;
 	u64 file;
 
-	syscall_facts(task, &facts);
-	if (facts.number < 0 || !call_on_descriptor(facts.number))
+	syscall_info(task, &facts);
+	if (facts.number < 0 || !syscall_takes_fd(facts.number))
 		return false;
 	file = fd_file(files_of(task), facts.args[0]);
 	return file && find_by_file(record, bio, (struct file *)file);

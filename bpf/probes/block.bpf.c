@@ -43,7 +43,7 @@ static __always_inline bool take_ring_work(struct rec_request *record, struct ta
 	key = (u64)BPF_CORE_READ(worker, cur_work);
 	work = bpf_map_lookup_elem(&ring_works, &key);
 	if (!work) {
-		__sync_fetch_and_add(&request_counts.not_handed, 1);
+		__sync_fetch_and_add(&request_counts.unattributed, 1);
 		return false;
 	}
 	record->tid = work->tid;
@@ -91,7 +91,7 @@ static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
 	if (record.h.flags & (REQUEST_TARGET | REQUEST_KTHREAD))
 		block_find_file(&record, key);
 	if (record.h.flags & REQUEST_KTHREAD)
-		describe_foreign(task, ns);
+		describe_non_target(task, ns);
 	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
 }
 
@@ -318,7 +318,7 @@ static __always_inline struct rec_request *request_of(struct request *rq)
 	first.start_ns = start;
 	first.offset = ~0ULL;
 	if (bpf_map_update_elem(&open_requests, &key, &first, BPF_ANY)) {
-		__sync_fetch_and_add(&request_counts.crowded, 1);
+		__sync_fetch_and_add(&request_counts.no_slot, 1);
 		return NULL;
 	}
 	return bpf_map_lookup_elem(&open_requests, &key);

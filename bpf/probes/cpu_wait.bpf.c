@@ -46,7 +46,7 @@ static __always_inline void count_up(u32 cpu, u64 ns)
 
 __noinline int cpu_wait_end(u32 tid)
 {
-	u32 *word = &waits_on[tid & (SLEEPERS - 1)], old;
+	u32 *word = &waits_on[tid & (SLEEP_SLOTS - 1)], old;
 
 	if (!*word)
 		return 0;
@@ -58,7 +58,7 @@ __noinline int cpu_wait_end(u32 tid)
 
 __noinline int cpu_wait_begin(u32 tid, u32 cpu, u64 ns)
 {
-	u32 *word = &waits_on[tid & (SLEEPERS - 1)], old;
+	u32 *word = &waits_on[tid & (SLEEP_SLOTS - 1)], old;
 
 	if (*word == WAITS_ON(cpu))
 		return 0;
@@ -75,7 +75,7 @@ __noinline int cpu_wait_begin(u32 tid, u32 cpu, u64 ns)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
 {
-	u32 at = task->pid & (SLEEPERS - 1);
+	u32 at = task->pid & (SLEEP_SLOTS - 1);
 	u64 word;
 
 	if (!is_target(task))

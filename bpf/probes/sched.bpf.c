@@ -28,15 +28,15 @@ static __always_inline u16 switch_seq(struct task_struct *task)
 __noinline int switch_call(struct rec_switch *record, u32 blocks)
 {
 	struct task_struct *prev = bpf_get_current_task_btf();
-	struct syscall_facts facts;
+	struct syscall_info facts;
 
 	if (!record)
 		return -1;
-	syscall_facts(prev, &facts);
+	syscall_info(prev, &facts);
 	if (blocks && facts.number == SYSCALL_FUTEX)
-		lock_facts(&facts);
+		lock_info(&facts);
 	else if (blocks && facts.number >= 0)
-		descriptor_facts(prev, CURRENT_TASK, &facts);
+		descriptor_info(prev, CURRENT_TASK, &facts);
 	record->h.flags |= facts.compat ? SWITCH_COMPAT : 0;
 	record->syscall = facts.number;
 	record->args[0] = facts.args[0];
@@ -112,7 +112,7 @@ __noinline int switch_object(struct rec_switch *record, s32 fd)
 		record->fd_kind = socket_tell_closing(OBJECT_KEY(record));
 	if (!file)
 		return 0;
-	kind = object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
+	kind = object_tell_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
 			       OBJECT_KEY(record));
 	if (prev->flags & PF_IO_WORKER)
 		record->fd_kind = kind;
@@ -155,7 +155,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->prev_seq = switch_seq(prev);
 	record->prev_state = prev_state;
 	if (blocks) {
-		slept_since[prev->pid & (SLEEPERS - 1)] = SLEPT(prev->pid, ns);
+		sleep_start[prev->pid & (SLEEP_SLOTS - 1)] = SLEPT(prev->pid, ns);
 		if (record->syscall == SYSCALL_IO_URING_ENTER)
 			ring_tell(record);
 		else
@@ -209,12 +209,12 @@ static __noinline int emit_end(struct task_struct *task, u64 ns)
 /* A global function: the verifier goes through it once, and not at both calls. */
 __noinline int describe_number(u64 address, u64 ns)
 {
-	describe_foreign((struct task_struct *)address, ns);
+	describe_non_target((struct task_struct *)address, ns);
 	return 0;
 }
 
 /* A pointer to a task as a number, which is all that a global function takes before 6.9. */
-static __always_inline u64 as_number(struct task_struct *task)
+static __always_inline u64 ptr_as_u64(struct task_struct *task)
 {
 	u64 number = 0;
 
@@ -225,7 +225,7 @@ static __always_inline u64 as_number(struct task_struct *task)
 /* Who has the CPU that a target could use: who is taken for it, or who ran there before it. */
 static __always_inline int describe_rival(struct task_struct *task, u64 ns)
 {
-	return is_described(task) ? 0 : describe_number(as_number(task), ns);
+	return is_described(task) ? 0 : describe_number(ptr_as_u64(task), ns);
 }
 
 /*
@@ -236,11 +236,11 @@ static __always_inline int describe_rival(struct task_struct *task, u64 ns)
  */
 __noinline int lock_owner(struct rec_switch *record, u32 tid)
 {
-	u64 word = lock_owners[tid & (SLEEPERS - 1)];
+	u64 word = lock_owners[tid & (SLEEP_SLOTS - 1)];
 
 	if (!record || LOCK_OWNER_WAITER(word) != tid)
 		return 0;
-	lock_owners[tid & (SLEEPERS - 1)] = 0;
+	lock_owners[tid & (SLEEP_SLOTS - 1)] = 0;
 	if (record->owner)
 		return 0;
 	record->owner = LOCK_OWNER_OWNER(word);
@@ -355,7 +355,7 @@ static __always_inline void count_waits(struct rec_switch *record, struct cpu_ac
 /* When the target that comes in was moved to this CPU's queue. */
 static __always_inline void take_move(struct rec_switch *record)
 {
-	u64 *word = &moved[record->next_tid & (SLEEPERS - 1)], ns = MOVED_NS(*word);
+	u64 *word = &moved[record->next_tid & (SLEEP_SLOTS - 1)], ns = MOVED_NS(*word);
 
 	if (MOVED_TID(*word) != record->next_tid || ns >= record->h.ns)
 		return;
@@ -449,13 +449,13 @@ static __always_inline void describe_waker(struct task_struct *waker, u8 flags, 
 {
 	if (!(flags & (WAKING_HARDIRQ | WAKING_SOFTIRQ)) && !is_target(waker) &&
 	    !is_described(waker))
-		describe_foreign(waker, ns);
+		describe_non_target(waker, ns);
 }
 
 /* Whether the task has slept for so long that who wakes it is worth a stack. */
 static __always_inline bool slept_long(struct task_struct *task, u64 ns)
 {
-	u64 slept = slept_since[task->pid & (SLEEPERS - 1)];
+	u64 slept = sleep_start[task->pid & (SLEEP_SLOTS - 1)];
 
 	return setting_waker_threshold_ns != WAKER_THRESHOLD_NONE &&
 	       SLEPT_TID(slept) == (u32)task->pid &&

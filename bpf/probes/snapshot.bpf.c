@@ -129,7 +129,7 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
 	copy_sleeping_stack(task, copy, slot->walk.sp);
 	if (!copy->size || task->on_cpu || seq_of(task) != seq || send_leaf(slot, task, ns))
 		return;
-	stacks_sent[task->pid & (SLEEPERS - 1)] = sent_mark(task);
+	stacks_sent[task->pid & (SLEEP_SLOTS - 1)] = sent_mark(task);
 	send_copy(slot, copy, task, ns);
 }
 
@@ -139,13 +139,13 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
  */
 static __noinline int find_owner(struct task_struct *task)
 {
-	struct syscall_facts facts;
+	struct syscall_info facts;
 	u32 owner = 0;
 	u64 address;
 
-	syscall_facts(task, &facts);
+	syscall_info(task, &facts);
 	if (facts.number == SYSCALL_FUTEX_WAITV)
-		timeout_facts(task, ANY_TASK, &facts);
+		timeout_info(task, ANY_TASK, &facts);
 	address = futex_word(facts.number, facts.args[0], facts.timeout_ns);
 	if (!address)
 		return 0;
@@ -154,7 +154,7 @@ static __noinline int find_owner(struct task_struct *task)
 		return 0;
 	address = lock_owner_address(&facts);
 	if (address && !bpf_copy_from_user_task(&owner, sizeof(owner), (void *)address, task, 0))
-		owners_found[task->pid & (SLEEPERS - 1)] =
+		owners_found[task->pid & (SLEEP_SLOTS - 1)] =
 			(u64)sent_mark(task) << 32 | (owner & FUTEX_TID);
 	return 0;
 }
@@ -165,7 +165,7 @@ static __noinline int find_owner(struct task_struct *task)
  */
 __noinline u32 found_owner(u32 tid, u32 mark)
 {
-	u64 found = owners_found[tid & (SLEEPERS - 1)];
+	u64 found = owners_found[tid & (SLEEP_SLOTS - 1)];
 
 	return found >> 32 == mark ? (u32)found : 0;
 }
@@ -176,7 +176,7 @@ static __always_inline int describe_leader(struct task_struct *task, u64 ns)
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 
 	if (!is_target_number(task->tgid))
-		describe_foreign(leader, ns);
+		describe_non_target(leader, ns);
 	return 0;
 }
 
@@ -209,7 +209,8 @@ int snapshot_stacks(struct bpf_iter__task *ctx)
 /* What snapshot_stacks() has sent of it; 0 = nothing, or it has switched since. */
 static __always_inline u64 sleeping_user_stack(struct task_struct *task)
 {
-	return stacks_sent[task->pid & (SLEEPERS - 1)] == sent_mark(task) ? sleeping_id(task) : 0;
+	return stacks_sent[task->pid & (SLEEP_SLOTS - 1)] == sent_mark(task) ? sleeping_id(task)
+									     : 0;
 }
 
 /*
@@ -218,11 +219,11 @@ static __always_inline u64 sleeping_user_stack(struct task_struct *task)
  */
 static __noinline int snapshot_call(struct task_struct *task, struct rec_snapshot *record)
 {
-	struct syscall_facts facts;
+	struct syscall_info facts;
 
-	syscall_facts(task, &facts);
+	syscall_info(task, &facts);
 	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
-		descriptor_facts(task, ANY_TASK, &facts);
+		descriptor_info(task, ANY_TASK, &facts);
 	record->h.flags = facts.compat ? SNAPSHOT_COMPAT : 0;
 	record->args[0] = facts.args[0];
 	record->args[1] = facts.args[1];
@@ -239,7 +240,7 @@ static __noinline int snapshot_object(struct task_struct *task, struct rec_snaps
 	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
 
 	if (file)
-		object_tell_all(file, call_on_many(record->syscall) == MANY_EPOLL,
+		object_tell_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
 				OBJECT_KEY(record));
 	return 0;
 }

@@ -40,9 +40,9 @@ static __always_inline struct kernel_again *kernel_again_of(struct task_struct *
 	/* The system call, its caller and, mostly, what it is about. */
 	u64 what = regs->orig_ax ^ regs->ip << 8 ^ regs->di << 32;
 	u64 mixed = (what ^ (u64)task->pid << 40) * 0x9e3779b97f4a7c15ULL;
-	u32 key = (mixed >> 40) & (AGAIN_SLOTS - 1);
+	u32 key = (mixed >> 40) & (MEMO_SLOTS - 1);
 
-	return bpf_map_lookup_elem(&kernel_agains, &key);
+	return bpf_map_lookup_elem(&kernel_memos, &key);
 }
 
 /* Bytes up to the user's registers, with which a task's stack begins; 0: it is not looked at. */
@@ -57,7 +57,7 @@ static __always_inline u64 read_kernel_stack(struct stack_slot *slot, struct tas
 	barrier();
 	span = slot->kernel_span - slot->kernel_from;
 	barrier_var(span);
-	if (span > AGAIN_SPAN || span < TOP_WORDS * sizeof(u64) ||
+	if (span > MEMO_SPAN || span < TOP_WORDS * sizeof(u64) ||
 	    bpf_probe_read_kernel(slot->span, span, (void *)slot->kernel_from))
 		return 0;
 	return span;
@@ -65,7 +65,7 @@ static __always_inline u64 read_kernel_stack(struct stack_slot *slot, struct tas
 
 static __always_inline u64 span_word(const struct stack_slot *slot, u32 at)
 {
-	return slot->span[at & (AGAIN_SPAN / sizeof(u64) - 1)];
+	return slot->span[at & (MEMO_SPAN / sizeof(u64) - 1)];
 }
 
 /* Was what was kept of a stack that ended as this one does? */
@@ -96,7 +96,7 @@ __noinline int kernel_again(struct stack_slot *slot)
 	__sync_lock_test_and_set(&again->busy, 0);
 	if (same)
 		slot->stack.id = id;
-	known_again(AGAIN_KERNEL, same);
+	memo_counted(AGAIN_KERNEL, same);
 	return same;
 }
 
@@ -141,7 +141,7 @@ static long keep_word(u32 i, struct keeping *keeping)
 	kind = kind_of_word(keeping, word);
 	if (kind < 0)
 		return 0;
-	if (number >= AGAIN_WORDS) {
+	if (number >= MEMO_WORDS) {
 		keeping->frames = MAX_FRAMES;
 		return 1;
 	}

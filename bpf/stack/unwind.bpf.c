@@ -220,7 +220,7 @@ static __always_inline void note_word(struct stack_slot *slot, u64 address)
 	struct again_words *read = &slot->again.read;
 	u32 number = read->count;
 
-	if (number >= AGAIN_WORDS || at >= AGAIN_SPAN / sizeof(u64) || above & 7) {
+	if (number >= MEMO_WORDS || at >= MEMO_SPAN / sizeof(u64) || above & 7) {
 		slot->again.unfit = 1;
 		return;
 	}
@@ -274,7 +274,7 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 static __always_inline void walk_word_counts(WALK_SELF, u32 word)
 {
 	if (word)
-		self->again.read.words[(word - 1) & (AGAIN_WORDS - 1)].counts = 1;
+		self->again.read.words[(word - 1) & (MEMO_WORDS - 1)].counts = 1;
 }
 
 static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8 *ret_word)

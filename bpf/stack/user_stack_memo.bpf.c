@@ -10,9 +10,9 @@
 static __always_inline struct again *again_of(const struct walk_start *start, u32 tid)
 {
 	u64 mixed = (start->pc ^ start->sp << 20 ^ tid) * 0x9e3779b97f4a7c15ULL;
-	u32 key = (mixed >> 40) & (AGAIN_SLOTS - 1);
+	u32 key = (mixed >> 40) & (MEMO_SLOTS - 1);
 
-	return bpf_map_lookup_elem(&agains, &key);
+	return bpf_map_lookup_elem(&stack_memos, &key);
 }
 
 static __always_inline bool take_again(struct again *again)
@@ -51,10 +51,10 @@ __noinline int again_same_words(struct stack_slot *slot, struct again_words *rea
 
 	if (!slot || !read || read->count == 0)
 		return 0;
-	for (u32 i = 0; i < AGAIN_WORDS; i++) {
+	for (u32 i = 0; i < MEMO_WORDS; i++) {
 		if (i >= read->count)
 			break;
-		differ |= slot->span[read->words[i].at & (AGAIN_SPAN / sizeof(u64) - 1)] ^
+		differ |= slot->span[read->words[i].at & (MEMO_SPAN / sizeof(u64) - 1)] ^
 			  (read->words[i].value + (moved & -(u64)read->words[i].moves));
 	}
 	return differ == 0;
@@ -65,7 +65,7 @@ static __always_inline bool same_words(struct again *again, struct stack_slot *s
 {
 	u32 size = again->read.span;
 
-	if (size == 0 || size > AGAIN_SPAN ||
+	if (size == 0 || size > MEMO_SPAN ||
 	    bpf_probe_read_user(slot->span, size, (void *)slot->start.sp))
 		return false;
 	return again_same_words(slot, &again->read, 0);
@@ -90,7 +90,7 @@ __noinline int unwind_again(struct stack_slot *slot)
 	release_again(again);
 	if (same)
 		slot->stack.id = id;
-	known_again(AGAIN_USER, same);
+	memo_counted(AGAIN_USER, same);
 	return same;
 }
 
@@ -116,10 +116,10 @@ __noinline int unwind_keep(struct stack_slot *slot, u64 seed)
 	again->used = slot->walk.used;
 	again->read.span = slot->again.read.span;
 	/* Without a branch, as above. */
-	for (u32 i = 0; i < AGAIN_WORDS; i++) {
+	for (u32 i = 0; i < MEMO_WORDS; i++) {
 		if (i >= slot->again.read.count)
 			break;
-		again->read.words[count & (AGAIN_WORDS - 1)] = slot->again.read.words[i];
+		again->read.words[count & (MEMO_WORDS - 1)] = slot->again.read.words[i];
 		count += slot->again.read.words[i].counts;
 	}
 	again->read.count = count;

@@ -10,7 +10,7 @@
 #include "syscalls.h"
 #include "user_side.bpf.h"
 
-struct syscall_facts {
+struct syscall_info {
 	u64 args[3];
 	u64 fifth;	/* argument */
 	u64 timeout_ns; /* see rec_switch; 0 = none; of futex_waitv the word */
@@ -35,7 +35,7 @@ static __always_inline u64 files_of(struct task_struct *task)
 }
 
 /* System calls whose first argument is the descriptor they may wait for. */
-static __always_inline bool call_on_descriptor(u32 number)
+static __always_inline bool syscall_takes_fd(u32 number)
 {
 	switch (number) {
 	case SYSCALL_READ:
@@ -95,23 +95,23 @@ static __always_inline bool call_closes(s32 number)
 }
 
 /* The calls that wait for descriptors listed in user memory, or watched by another descriptor. */
-enum many_call { MANY_NONE, MANY_POLL, MANY_SELECT, MANY_EPOLL };
+enum multi_fd_call { MULTI_FD_NONE, MULTI_FD_POLL, MULTI_FD_SELECT, MULTI_FD_EPOLL };
 
-static __always_inline enum many_call call_on_many(u32 number)
+static __always_inline enum multi_fd_call syscall_multi_fd(u32 number)
 {
 	switch (number) {
 	case SYSCALL_POLL:
 	case SYSCALL_PPOLL:
-		return MANY_POLL;
+		return MULTI_FD_POLL;
 	case SYSCALL_SELECT:
 	case SYSCALL_PSELECT6:
-		return MANY_SELECT;
+		return MULTI_FD_SELECT;
 	case SYSCALL_EPOLL_WAIT:
 	case SYSCALL_EPOLL_PWAIT:
 	case SYSCALL_EPOLL_PWAIT2:
-		return MANY_EPOLL;
+		return MULTI_FD_EPOLL;
 	}
-	return MANY_NONE;
+	return MULTI_FD_NONE;
 }
 
 /*
@@ -166,8 +166,8 @@ static long look_at_polled_of(u32 i, void *polling)
  * Of another task in a loop that the verifier goes through once: that of 6.1 would follow each way
  * through it through all of a snapshot's program.
  */
-static __always_inline void poll_facts(struct task_struct *task, enum whose whose,
-				       struct syscall_facts *facts)
+static __always_inline void poll_info(struct task_struct *task, enum whose whose,
+				      struct syscall_info *facts)
 {
 	struct polling polling = {
 		.task = task,
@@ -211,8 +211,8 @@ static __always_inline u64 select_mask(u32 limit, u32 word)
  * The sets for reading and writing; that for exceptions is the fourth argument, not told.
  * Without branches on the bits: the verifier would follow each of them.
  */
-static __always_inline void select_facts(struct task_struct *task, enum whose whose,
-					 struct syscall_facts *facts)
+static __always_inline void select_info(struct task_struct *task, enum whose whose,
+					struct syscall_info *facts)
 {
 	u64 read_set[SELECT_WORDS] = {}, write_set[SELECT_WORDS] = {}, all = 0;
 	u32 limit = facts->args[0], count = 0, word = 0;
@@ -247,7 +247,7 @@ static __always_inline void select_facts(struct task_struct *task, enum whose wh
  * futex_waitv is given; both are the second of two numbers. 0: any other call. If futex_waitv is
  * given several words, it is not known which one will end the wait.
  */
-static __always_inline u64 timeout_at(const struct syscall_facts *facts)
+static __always_inline u64 timeout_at(const struct syscall_info *facts)
 {
 	switch (facts->number) {
 	case SYSCALL_NANOSLEEP:
@@ -265,8 +265,8 @@ static __always_inline u64 timeout_at(const struct syscall_facts *facts)
 	return 0;
 }
 
-static __always_inline void timeout_facts(struct task_struct *task, enum whose whose,
-					  struct syscall_facts *facts)
+static __always_inline void timeout_info(struct task_struct *task, enum whose whose,
+					 struct syscall_info *facts)
 {
 	u64 from = timeout_at(facts), time[2]; /* s, and ns or (select) us */
 
@@ -276,7 +276,7 @@ static __always_inline void timeout_facts(struct task_struct *task, enum whose w
 			time[1] * (facts->number == SYSCALL_SELECT ? 1000 : 1);
 }
 
-static __always_inline void epoll_facts(struct task_struct *task, struct syscall_facts *facts)
+static __always_inline void epoll_info(struct task_struct *task, struct syscall_info *facts)
 {
 	int watches = fd_watches(files_of(task), facts->args[0]);
 
@@ -290,7 +290,7 @@ static __always_inline void epoll_facts(struct task_struct *task, struct syscall
  * read is empty, or what is written to is full. The input is checked last, because the kernel reads
  * it only when the output pipe has room (fs/splice.c).
  */
-static __always_inline void splice_facts(struct task_struct *task, struct syscall_facts *facts)
+static __always_inline void splice_info(struct task_struct *task, struct syscall_info *facts)
 {
 	u64 files = files_of(task);
 	u32 to = facts->args[facts->number == SYSCALL_SPLICE ? 2 : 1];
@@ -316,7 +316,7 @@ static __always_inline void splice_facts(struct task_struct *task, struct syscal
  * Where whoever has what is waited for is written, in the low bits (FUTEX_TID): beside the word, or
  * in it. It is up to the reader whether that is a thread. 0: nowhere.
  */
-static __always_inline u64 lock_owner_address(const struct syscall_facts *facts)
+static __always_inline u64 lock_owner_address(const struct syscall_info *facts)
 {
 	u32 command = facts->args[1] & FUTEX_COMMAND;
 
@@ -327,7 +327,7 @@ static __always_inline u64 lock_owner_address(const struct syscall_facts *facts)
 }
 
 /* Of the current task. */
-static __always_inline void lock_facts(struct syscall_facts *facts)
+static __always_inline void lock_info(struct syscall_info *facts)
 {
 	u64 address = lock_owner_address(facts);
 
@@ -348,37 +348,37 @@ static __always_inline u64 futex_word(s32 number, u64 first_argument, u64 timeou
 	return 0;
 }
 
-static __always_inline void descriptor_facts(struct task_struct *task, enum whose whose,
-					     struct syscall_facts *facts)
+static __always_inline void descriptor_info(struct task_struct *task, enum whose whose,
+					    struct syscall_info *facts)
 {
-	if (call_on_descriptor(facts->number)) {
+	if (syscall_takes_fd(facts->number)) {
 		/* sendfile reads from its second argument. */
 		facts->fd = facts->args[facts->number == SYSCALL_SENDFILE];
 		facts->fd_kind = fd_kind(files_of(task), facts->args[0]);
 		return;
 	}
 	if (facts->number == SYSCALL_SPLICE || facts->number == SYSCALL_TEE) {
-		splice_facts(task, facts);
+		splice_info(task, facts);
 		return;
 	}
-	timeout_facts(task, whose, facts);
-	switch (call_on_many(facts->number)) {
-	case MANY_POLL:
-		poll_facts(task, whose, facts);
+	timeout_info(task, whose, facts);
+	switch (syscall_multi_fd(facts->number)) {
+	case MULTI_FD_POLL:
+		poll_info(task, whose, facts);
 		return;
-	case MANY_SELECT:
-		select_facts(task, whose, facts);
+	case MULTI_FD_SELECT:
+		select_info(task, whose, facts);
 		return;
-	case MANY_EPOLL:
-		epoll_facts(task, facts);
+	case MULTI_FD_EPOLL:
+		epoll_info(task, facts);
 		return;
-	case MANY_NONE:
+	case MULTI_FD_NONE:
 		return;
 	}
 }
 
-/* The call that a task is in; descriptor_facts adds what it is about. */
-static __always_inline void syscall_facts(struct task_struct *task, struct syscall_facts *facts)
+/* The call that a task is in; descriptor_info adds what it is about. */
+static __always_inline void syscall_info(struct task_struct *task, struct syscall_info *facts)
 {
 	struct pt_regs *regs;
 	u64 number;

@@ -16,9 +16,9 @@ int analysis_run(Timeline *timeline, Frames *frames, pid_t critical_tid)
 		return -ESRCH;
 	cpu_users_index(timeline);
 	wait_reasons_by_stack(timeline, frames);
-	recording_find(timeline, frames);
+	recording_cost_find(timeline, frames);
 	objects_name_users(timeline);
-	futexes_name(timeline, frames);
+	futex_names_find(timeline, frames);
 	objects_find_alike(&timeline->objects);
 	critical_path_find(timeline, thread);
 	if (critical_tid == 0)

@@ -339,7 +339,7 @@ char *cpu_users_text(const Timeline *timeline, const CpuParts *parts)
 		}
 	}
 	if (others > 0) {
-		_cleanup_free_ char *what = others_text(others, /* files= */ false);
+		_cleanup_free_ char *what = text_others(others, /* files= */ false);
 
 		text = append(text, xasprintf("%s %s", what, DURATION(others_ns)));
 	}

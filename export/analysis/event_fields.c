@@ -45,7 +45,7 @@ static void tell_address(const FactSink *sink, const char *key, uint64_t address
 
 static void tell_device(const FactSink *sink, const char *key, uint32_t device)
 {
-	_cleanup_free_ char *text = device_text(&sink->timeline->requests, device);
+	_cleanup_free_ char *text = request_device_text(&sink->timeline->requests, device);
 
 	tell_text(sink, key, text);
 }
@@ -158,7 +158,7 @@ static const Request *tell_wait_request(const FactSink *sink, const Thread *thre
 	return request;
 }
 
-void facts_wait(const FactSink *sink, const Thread *thread, size_t i)
+void event_fields_wait(const FactSink *sink, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
 	_cleanup_free_ char *evidence = wait_evidence(sink->timeline, interval);
@@ -200,7 +200,7 @@ static void find_losses(const Timeline *timeline, uint64_t start_ns, uint64_t en
 }
 
 /* Of which kind events were lost there; a switch can be missing with no loss reported. */
-void facts_unknown(const FactSink *sink, const Thread *thread, size_t i)
+void event_fields_unknown(const FactSink *sink, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
 	const LossSpan *switches, *wakings, *loss;
@@ -222,7 +222,7 @@ void facts_unknown(const FactSink *sink, const Thread *thread, size_t i)
 
 /* ---- page faults ---------------------------------------------------------------------- */
 
-void facts_fault(const FactSink *sink, const Thread *thread, const Fault *fault)
+void event_fields_fault(const FactSink *sink, const Thread *thread, const Fault *fault)
 {
 	tell_text(sink, "class", fault_class_label(fault_class(fault)));
 	tell_text(sink, "access", fault_access_label(fault));
@@ -254,7 +254,7 @@ static void tell_submitter(const FactSink *sink, const Request *request)
 	tell_if_known(sink, "submitter", name);
 }
 
-void facts_request(const FactSink *sink, const Request *request)
+void event_fields_request(const FactSink *sink, const Request *request)
 {
 	_cleanup_free_ char *flags = request_flags_text(request);
 	_cleanup_free_ char *status = request_status_text(request);
@@ -284,7 +284,7 @@ void facts_request(const FactSink *sink, const Request *request)
 
 /* ---- losses --------------------------------------------------------------------------- */
 
-void facts_loss(const FactSink *sink, const LossSpan *loss)
+void event_fields_loss(const FactSink *sink, const LossSpan *loss)
 {
 	const char *kind = record_info(loss->kind)->word;
 

@@ -34,17 +34,18 @@ typedef struct FactSink {
 	Frames *frames;
 } FactSink;
 
-/* Of interval i of the thread, in which it did not run; not of one that facts_unknown() is for. */
-void facts_wait(const FactSink *sink, const Thread *thread, size_t i);
+/* Of interval i of the thread, in which it did not run; not of one that event_fields_unknown() is
+ * for. */
+void event_fields_wait(const FactSink *sink, const Thread *thread, size_t i);
 
 /* Of interval i, of STATE_UNKNOWN: why nobody knows what the thread did. */
-void facts_unknown(const FactSink *sink, const Thread *thread, size_t i);
+void event_fields_unknown(const FactSink *sink, const Thread *thread, size_t i);
 
 /* fault: one of the thread's. */
-void facts_fault(const FactSink *sink, const Thread *thread, const Fault *fault);
+void event_fields_fault(const FactSink *sink, const Thread *thread, const Fault *fault);
 
-void facts_request(const FactSink *sink, const Request *request);
+void event_fields_request(const FactSink *sink, const Request *request);
 
-void facts_loss(const FactSink *sink, const LossSpan *loss);
+void event_fields_loss(const FactSink *sink, const LossSpan *loss);
 
 #endif

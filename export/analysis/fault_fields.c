@@ -109,7 +109,7 @@ StackRef fault_stack(const Timeline *timeline, const Thread *thread, const Fault
 	};
 }
 
-uint64_t faults_count(const Timeline *timeline, uint64_t least_ns, uint64_t *ret_others)
+uint64_t fault_count(const Timeline *timeline, uint64_t least_ns, uint64_t *ret_others)
 {
 	uint64_t count = 0, others = 0;
 
@@ -131,10 +131,10 @@ uint64_t faults_count(const Timeline *timeline, uint64_t least_ns, uint64_t *ret
 
 static uint64_t count_rows(const void *timeline, uint64_t least_ns, uint64_t *ret_others)
 {
-	return faults_count(timeline, least_ns, ret_others);
+	return fault_count(timeline, least_ns, ret_others);
 }
 
-uint64_t faults_fit(const Timeline *timeline, uint64_t budget)
+uint64_t fault_fit(const Timeline *timeline, uint64_t budget)
 {
-	return fit_rows(count_rows, timeline, budget);
+	return threshold_fit_rows(count_rows, timeline, budget);
 }

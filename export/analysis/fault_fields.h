@@ -43,9 +43,9 @@ const char *fault_hook_label(const Fault *fault);
 StackRef fault_stack(const Timeline *timeline, const Thread *thread, const Fault *fault);
 
 /* How many faults took at least so long; ret_others: how many did not. */
-uint64_t faults_count(const Timeline *timeline, uint64_t least_ns, uint64_t *ret_others);
+uint64_t fault_count(const Timeline *timeline, uint64_t least_ns, uint64_t *ret_others);
 
 /* The shortest time (ns) such that no more faults took so long than the budget allows; 0: all. */
-uint64_t faults_fit(const Timeline *timeline, uint64_t budget);
+uint64_t fault_fit(const Timeline *timeline, uint64_t budget);
 
 #endif

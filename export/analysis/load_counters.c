@@ -5,7 +5,7 @@
 #define BUCKETS_MAX 4000
 
 /* from and to: ns since the start of the window. */
-static void add_interval(uint64_t *sums, const Levels *levels, uint64_t from, uint64_t to)
+static void add_interval(uint64_t *sums, const LoadCounters *levels, uint64_t from, uint64_t to)
 {
 	size_t last = levels->count - 1;
 
@@ -17,7 +17,7 @@ static void add_interval(uint64_t *sums, const Levels *levels, uint64_t from, ui
 	}
 }
 
-static void add_thread(Levels *levels, const Timeline *timeline, const Thread *thread)
+static void add_thread(LoadCounters *levels, const Timeline *timeline, const Thread *thread)
 {
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		const Interval *interval = &thread->intervals.items[i];
@@ -31,7 +31,7 @@ static void add_thread(Levels *levels, const Timeline *timeline, const Thread *t
 	}
 }
 
-static void add_request(Levels *levels, const Timeline *timeline, const Request *request)
+static void add_request(LoadCounters *levels, const Timeline *timeline, const Request *request)
 {
 	uint64_t from = timeline_time(timeline, request_let_go(request));
 	uint64_t to = timeline_time(timeline, request->end_ns);
@@ -46,10 +46,11 @@ static void add_request(Levels *levels, const Timeline *timeline, const Request 
 		levels->written_bytes[bucket] += request->bytes;
 }
 
-Levels levels_make(const Timeline *timeline)
+LoadCounters load_counters_make(const Timeline *timeline)
 {
 	uint64_t window = timeline_time(timeline, timeline->end_ns);
-	Levels levels = {.window_ns = window, .width_ns = MAX(BUCKET_NS, window / BUCKETS_MAX + 1)};
+	LoadCounters levels = {.window_ns = window,
+			       .width_ns = MAX(BUCKET_NS, window / BUCKETS_MAX + 1)};
 
 	levels.count = MAX(window / levels.width_ns, 1);
 	levels.runnable_ns = xcalloc(levels.count, sizeof(uint64_t));
@@ -64,24 +65,24 @@ Levels levels_make(const Timeline *timeline)
 	return levels;
 }
 
-void levels_free(Levels *levels)
+void load_counters_free(LoadCounters *levels)
 {
 	free(levels->runnable_ns);
 	free(levels->running_ns);
 	free(levels->read_bytes);
 	free(levels->written_bytes);
 	free(levels->in_flight_ns);
-	*levels = (Levels){};
+	*levels = (LoadCounters){};
 }
 
-uint64_t levels_end(const Levels *levels, size_t i)
+uint64_t load_counters_end(const LoadCounters *levels, size_t i)
 {
 	return i + 1 < levels->count ? (i + 1) * levels->width_ns : levels->window_ns;
 }
 
-uint64_t levels_average(const Levels *levels, const uint64_t *sums, size_t i)
+uint64_t load_counters_average(const LoadCounters *levels, const uint64_t *sums, size_t i)
 {
-	uint64_t width = levels_end(levels, i) - i * levels->width_ns;
+	uint64_t width = load_counters_end(levels, i) - i * levels->width_ns;
 
 	return width ? (uint64_t)((double)sums[i] * 1000 / width + 0.5) : 0;
 }

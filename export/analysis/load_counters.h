@@ -9,7 +9,7 @@
 
 #include "timeline.h"
 
-typedef struct Levels {
+typedef struct LoadCounters {
 	uint64_t width_ns; /* of a bucket; the last one ends with the window */
 	uint64_t window_ns;
 	size_t count;
@@ -19,17 +19,17 @@ typedef struct Levels {
 	 * and how long they were under way.
 	 */
 	uint64_t *read_bytes, *written_bytes, *in_flight_ns;
-} Levels;
+} LoadCounters;
 
-/* The caller frees with levels_free(). */
-Levels levels_make(const Timeline *timeline);
-void levels_free(Levels *levels);
+/* The caller frees with load_counters_free(). */
+LoadCounters load_counters_make(const Timeline *timeline);
+void load_counters_free(LoadCounters *levels);
 
 /* End of bucket i, ns since the start of the window. */
-uint64_t levels_end(const Levels *levels, size_t i);
+uint64_t load_counters_end(const LoadCounters *levels, size_t i);
 
 /* How much of sums (runnable_ns, running_ns, in_flight_ns) there was on average over bucket i, in
  * thousandths of a thread or request. */
-uint64_t levels_average(const Levels *levels, const uint64_t *sums, size_t i);
+uint64_t load_counters_average(const LoadCounters *levels, const uint64_t *sums, size_t i);
 
 #endif

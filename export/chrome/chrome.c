@@ -170,7 +170,7 @@ static void write_device_names(Chrome *chrome, uint64_t *place)
 
 	for (size_t i = 0; i < requests->devices.count; i++) {
 		_cleanup_free_ char *name =
-			device_text(requests, requests->devices.items[i].number);
+			request_device_text(requests, requests->devices.items[i].number);
 		uint32_t tid = CHROME_DEVICES_TID + i;
 
 		if (!has_requests_of_others(requests, i))
@@ -266,7 +266,7 @@ static void write_end_of_process(Chrome *chrome, const Process *process)
 /* ---- counters ----------------------------------------------------------------------------- */
 
 static void write_counter(Chrome *chrome, const char *name, const char *series,
-			  const Levels *levels, const uint64_t *sums, uint64_t factor)
+			  const LoadCounters *levels, const uint64_t *sums, uint64_t factor)
 {
 	Json *json = &chrome->json;
 
@@ -274,19 +274,19 @@ static void write_counter(Chrome *chrome, const char *name, const char *series,
 		chrome_begin(chrome, "C", name, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
 		json_key_us(json, "ts", i * levels->width_ns);
 		json_key_object(json, "args");
-		json_key_us(json, series, factor * levels_average(levels, sums, i));
+		json_key_us(json, series, factor * load_counters_average(levels, sums, i));
 		json_end_object(json);
 		json_end_object(json);
 	}
 }
 
-static void write_rate(Chrome *chrome, const char *name, const Levels *levels,
+static void write_rate(Chrome *chrome, const char *name, const LoadCounters *levels,
 		       const uint64_t *bytes)
 {
 	Json *json = &chrome->json;
 
 	for (size_t i = 0; i < levels->count; i++) {
-		uint64_t width_ns = levels_end(levels, i) - i * levels->width_ns;
+		uint64_t width_ns = load_counters_end(levels, i) - i * levels->width_ns;
 
 		chrome_begin(chrome, "C", name, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
 		json_key_us(json, "ts", i * levels->width_ns);
@@ -300,7 +300,7 @@ static void write_rate(Chrome *chrome, const char *name, const Levels *levels,
 
 static void write_counters(Chrome *chrome)
 {
-	Levels levels = levels_make(chrome->timeline);
+	LoadCounters levels = load_counters_make(chrome->timeline);
 
 	/* Averages are thousandths, and json_key_us() divides by as many. */
 	write_counter(chrome, "Runnable threads", "threads", &levels, levels.runnable_ns, 1);
@@ -310,7 +310,7 @@ static void write_counters(Chrome *chrome)
 		write_rate(chrome, "Disk read", &levels, levels.read_bytes);
 		write_rate(chrome, "Disk write", &levels, levels.written_bytes);
 	}
-	levels_free(&levels);
+	load_counters_free(&levels);
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */
@@ -340,7 +340,7 @@ static void write_samples(Chrome *chrome)
 			const Tick *tick = &thread->ticks.items[j];
 			StackRef ref = tick_stack(timeline, thread, tick);
 
-			if (recording_struck(timeline, tick))
+			if (recording_cost_struck(timeline, tick))
 				ref = (StackRef){.user_stack = STACK_NONE,
 						 .kernel_stack = STACK_NONE,
 						 .leaf = LEAF_RECORDING};
@@ -350,7 +350,7 @@ static void write_samples(Chrome *chrome)
 			chrome_key_time(chrome, tick->ns);
 			json_key_u64(json, "weight",
 				     MIN(chrome->ticks_a_sample, thread->ticks.count - j));
-			json_key_u64(json, "sf", tables_stack(chrome->tables, &ref));
+			json_key_u64(json, "sf", stack_table_stack(chrome->tables, &ref));
 			json_end_object(json);
 		}
 	}
@@ -364,19 +364,19 @@ static void write_stack_frames(Chrome *chrome)
 	char number[FORMAT_MAX];
 
 	json_key_object(json, "stackFrames");
-	for (uint32_t i = 0; i < tables_stack_count(chrome->tables); i++) {
-		uint32_t prefix = tables_stack_prefix(chrome->tables, i);
-		const char *library = tables_leaf_library(chrome->tables, i);
+	for (uint32_t i = 0; i < stack_table_stack_count(chrome->tables); i++) {
+		uint32_t prefix = stack_table_stack_prefix(chrome->tables, i);
+		const char *library = stack_table_leaf_library(chrome->tables, i);
 
-		*format_u64(number, i) = '\0';
+		*json_format_u64(number, i) = '\0';
 		json_key_object(json, number);
-		json_key_string(json, "name", tables_leaf_name(chrome->tables, i));
+		json_key_string(json, "name", stack_table_leaf_name(chrome->tables, i));
 		json_key_string(
 			json, "category",
 			library ? library
-				: category_info[tables_leaf_category(chrome->tables, i)].name);
+				: category_info[stack_table_leaf_category(chrome->tables, i)].name);
 		if (prefix != UINT32_MAX) {
-			*format_u64(number, prefix) = '\0';
+			*json_format_u64(number, prefix) = '\0';
 			json_key_string(json, "parent", number);
 		}
 		json_end_object(json);
@@ -454,9 +454,9 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 		.json = {.out = out},
 		.timeline = timeline,
 		.frames = frames,
-		.tables = tables_new(timeline, frames),
+		.tables = stack_table_new(timeline, frames),
 		.fold_ns = slices_fit(timeline, budget),
-		.fault_ns = faults_fit(timeline, budget / 4),
+		.fault_ns = fault_fit(timeline, budget / 4),
 		.request_ns = requests_fit(&timeline->requests, budget / 4),
 		.left_out = options ? options->left_out : 0,
 		.cpu_run_ns = cpu_runs_fit(timeline, budget / 4),
@@ -473,7 +473,7 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 	json_end_object(&chrome.json);
 	free(chrome.pids);
 	free(chrome.tids);
-	tables_free(chrome.tables);
+	stack_table_free(chrome.tables);
 	output_flush(out);
 	return out->error;
 }

@@ -26,7 +26,7 @@ typedef struct Chrome {
 	Json json;
 	const Timeline *timeline;
 	Frames *frames;
-	Tables *tables;
+	StackTable *tables;
 	uint32_t *pids, *tids; /* of Timeline::processes and ::threads */
 	/* What is shorter is folded, or left out. */
 	uint64_t fold_ns, fault_ns, request_ns, cpu_run_ns;

@@ -19,7 +19,7 @@ static void write_fault_end(Chrome *chrome, const char *phase, const Thread *thr
 	chrome_key_time(chrome, *phase == 'b' ? fault->start_ns : fault->end_ns);
 	if (*phase == 'b') {
 		chrome_begin_data(chrome);
-		facts_fault(&sink, thread, fault);
+		event_fields_fault(&sink, thread, fault);
 		chrome_end_data(chrome);
 	}
 	json_end_object(json);
@@ -59,7 +59,7 @@ static void write_request_end(Chrome *chrome, const char *phase, const Request *
 					: request->end_ns);
 	if (*phase == 'b') {
 		chrome_begin_data(chrome);
-		facts_request(&sink, request);
+		event_fields_request(&sink, request);
 		chrome_end_data(chrome);
 	}
 	json_end_object(json);
@@ -91,7 +91,7 @@ static void write_loss_end(Chrome *chrome, const char *phase, size_t number, uin
 	chrome_key_time(chrome, ns);
 	if (*phase == 'b') {
 		chrome_begin_data(chrome);
-		facts_loss(&sink, &chrome->timeline->losses.items[number]);
+		event_fields_loss(&sink, &chrome->timeline->losses.items[number]);
 		chrome_end_data(chrome);
 	}
 	json_end_object(json);

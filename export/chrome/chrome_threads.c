@@ -16,9 +16,9 @@ static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 	if (slice->folded)
 		json_key_u64(&chrome->json, "waits", slice->folded);
 	else if (thread->intervals.items[slice->interval].state == STATE_UNKNOWN)
-		facts_unknown(&sink, thread, slice->interval);
+		event_fields_unknown(&sink, thread, slice->interval);
 	else
-		facts_wait(&sink, thread, slice->interval);
+		event_fields_wait(&sink, thread, slice->interval);
 	chrome_end_data(chrome);
 }
 
@@ -37,7 +37,7 @@ static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice
 	if (!running) {
 		StackRef ref = wait_stack(chrome->timeline, thread, slice->interval);
 
-		json_key_u64(json, "sf", tables_stack(chrome->tables, &ref));
+		json_key_u64(json, "sf", stack_table_stack(chrome->tables, &ref));
 		write_data(chrome, thread, slice);
 	}
 	json_end_object(json);
@@ -85,15 +85,15 @@ static bool is_of_scheduler(const char *function)
 static const char *blocked_function(Chrome *chrome, const Thread *thread, size_t i)
 {
 	StackRef ref = wait_stack(chrome->timeline, thread, i);
-	uint32_t stack = tables_stack(chrome->tables, &ref);
+	uint32_t stack = stack_table_stack(chrome->tables, &ref);
 
 	do {
-		stack = tables_stack_prefix(chrome->tables, stack);
+		stack = stack_table_stack_prefix(chrome->tables, stack);
 		if (stack == UINT32_MAX ||
-		    tables_leaf_category(chrome->tables, stack) != CATEGORY_KERNEL)
+		    stack_table_leaf_category(chrome->tables, stack) != CATEGORY_KERNEL)
 			return NULL;
-	} while (is_of_scheduler(tables_leaf_name(chrome->tables, stack)));
-	return tables_leaf_name(chrome->tables, stack);
+	} while (is_of_scheduler(stack_table_leaf_name(chrome->tables, stack)));
+	return stack_table_leaf_name(chrome->tables, stack);
 }
 
 static void write_state(Chrome *chrome, const Thread *thread, const Slice *slice)

@@ -25,9 +25,9 @@ static void write_thread(Profile *profile, const Track *track)
 	json_key_string(json, "processName", track->process_name);
 	json_key_bool(json, "isMainThread", track->is_main);
 	json_key(json, "pid");
-	json_track_pid(json, track->pid);
+	track_json_pid(json, track->pid);
 	json_key(json, "tid");
-	json_track_tid(json, track->tid);
+	track_json_tid(json, track->tid);
 	json_key_string(json, "processType", "default");
 	key_time(profile, "processStartupTime", true, track->process_start_ns);
 	key_time(profile, "processShutdownTime", track->process_ended, track->process_end_ns);
@@ -67,7 +67,7 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 		.timeline = timeline,
 		.frames = frames,
 		.options = options ? options : &defaults,
-		.tables = tables_new(timeline, frames),
+		.tables = stack_table_new(timeline, frames),
 	};
 	uint64_t row_budget = profile.options->row_budget, marker_budget;
 
@@ -84,7 +84,7 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 	track_rows_free(&profile.track_rows);
 	row_plan_free(&profile.rows);
 	tracks_free(&profile.tracks);
-	tables_free(profile.tables);
+	stack_table_free(profile.tables);
 	output_flush(out);
 	return out->error;
 }

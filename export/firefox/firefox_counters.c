@@ -4,12 +4,12 @@
 #include "firefox_parts.h"
 #include "load_counters.h"
 
-static void write_times(Json *json, const Levels *levels)
+static void write_times(Json *json, const LoadCounters *levels)
 {
 	json_key_array(json, "time");
 	json_u64(json, 0);
 	for (size_t i = 0; i < levels->count; i++)
-		json_ms(json, levels_end(levels, i));
+		json_ms(json, load_counters_end(levels, i));
 	json_end_array(json);
 }
 
@@ -22,21 +22,21 @@ static void json_thousandths(Json *json, int64_t value)
 		*p++ = '-';
 		value = -value;
 	}
-	json_value_end(json, format_ms(p, value * 1000));
+	json_value_end(json, json_format_ms(p, value * 1000));
 }
 
 /*
  * The viewer takes differences and forces the first to 0: both counters begin
  * with an empty sample at the start of the window.
  */
-static void write_level(Json *json, const Levels *levels, const uint64_t *sums)
+static void write_level(Json *json, const LoadCounters *levels, const uint64_t *sums)
 {
 	int64_t level = 0;
 
 	json_key_array(json, "count");
 	json_u64(json, 0);
 	for (size_t i = 0; i < levels->count; i++) {
-		int64_t next = levels_average(levels, sums, i);
+		int64_t next = load_counters_average(levels, sums, i);
 
 		json_thousandths(json, next - level);
 		level = next;
@@ -45,7 +45,7 @@ static void write_level(Json *json, const Levels *levels, const uint64_t *sums)
 }
 
 /* Milliseconds of CPU time per bucket: the viewer divides by the bucket's width. */
-static void write_usage(Json *json, const Levels *levels, const uint64_t *sums)
+static void write_usage(Json *json, const LoadCounters *levels, const uint64_t *sums)
 {
 	json_key_array(json, "count");
 	json_u64(json, 0);
@@ -54,7 +54,7 @@ static void write_usage(Json *json, const Levels *levels, const uint64_t *sums)
 	json_end_array(json);
 }
 
-static void write_bytes(Json *json, const Levels *levels, const uint64_t *sums)
+static void write_bytes(Json *json, const LoadCounters *levels, const uint64_t *sums)
 {
 	json_key_array(json, "count");
 	json_u64(json, 0);
@@ -66,7 +66,7 @@ static void write_bytes(Json *json, const Levels *levels, const uint64_t *sums)
 typedef struct CounterKind {
 	const char *name, *description, *graph, *color, *source, *unit;
 	unsigned int weight;
-	void (*write_counts)(Json *json, const Levels *levels, const uint64_t *sums);
+	void (*write_counts)(Json *json, const LoadCounters *levels, const uint64_t *sums);
 	size_t sums;	 /* where in Levels they are */
 	bool of_devices; /* only if there were requests */
 } CounterKind;
@@ -93,7 +93,7 @@ static void write_display(Json *json, const CounterKind *kind)
 	json_end_object(json);
 }
 
-static void write_counter(Profile *profile, const CounterKind *kind, const Levels *levels)
+static void write_counter(Profile *profile, const CounterKind *kind, const LoadCounters *levels)
 {
 	Json *json = &profile->json;
 	uint32_t system = tracks_system(&profile->tracks);
@@ -103,7 +103,7 @@ static void write_counter(Profile *profile, const CounterKind *kind, const Level
 	json_key_string(json, "category", "CPU");
 	json_key_string(json, "description", kind->description);
 	json_key(json, "pid");
-	json_track_pid(json, profile->tracks.list.items[system].pid);
+	track_json_pid(json, profile->tracks.list.items[system].pid);
 	json_key_u64(json, "mainThreadIndex", system);
 	json_key_object(json, "samples");
 	write_times(json, levels);
@@ -118,22 +118,24 @@ void profile_write_counters(Profile *profile)
 {
 	static const CounterKind kinds[] = {
 		{"Runnable threads", "threads waiting for a CPU", "line-accumulated", "red",
-		 "accumulated", "number", 10, write_level, offsetof(Levels, runnable_ns), false},
+		 "accumulated", "number", 10, write_level, offsetof(LoadCounters, runnable_ns),
+		 false},
 		{"CPU", "of one CPU used by the recorded threads", "line-rate", "blue", "rate",
-		 "percent", 20, write_usage, offsetof(Levels, running_ns), false},
+		 "percent", 20, write_usage, offsetof(LoadCounters, running_ns), false},
 		{"Disk read", "read from block devices", "line-rate", "teal", "rate",
-		 "bytes-per-second", 30, write_bytes, offsetof(Levels, read_bytes), true},
+		 "bytes-per-second", 30, write_bytes, offsetof(LoadCounters, read_bytes), true},
 		{"Disk write", "written to block devices", "line-rate", "orange", "rate",
-		 "bytes-per-second", 31, write_bytes, offsetof(Levels, written_bytes), true},
+		 "bytes-per-second", 31, write_bytes, offsetof(LoadCounters, written_bytes), true},
 		{"I/O in flight", "requests to block devices", "line-accumulated", "purple",
-		 "accumulated", "number", 32, write_level, offsetof(Levels, in_flight_ns), true},
+		 "accumulated", "number", 32, write_level, offsetof(LoadCounters, in_flight_ns),
+		 true},
 	};
-	Levels levels = levels_make(profile->timeline);
+	LoadCounters levels = load_counters_make(profile->timeline);
 
 	json_key_array(&profile->json, "counters");
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (!kinds[i].of_devices || profile->timeline->requests.list.count > 0)
 			write_counter(profile, &kinds[i], &levels);
 	json_end_array(&profile->json);
-	levels_free(&levels);
+	load_counters_free(&levels);
 }

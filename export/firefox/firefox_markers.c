@@ -84,8 +84,8 @@ void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget
 	MarkerPlan denser;
 
 	budget -= MIN(budget, others);
-	plan->fault_threshold_ns = faults_fit(timeline, budget / 2);
-	budget -= faults_count(timeline, plan->fault_threshold_ns, &plan->hidden_faults);
+	plan->fault_threshold_ns = fault_fit(timeline, budget / 2);
+	budget -= fault_count(timeline, plan->fault_threshold_ns, &plan->hidden_faults);
 	plan->request_threshold_ns = requests_fit(&timeline->requests, budget / 2);
 	budget -= requests_count(&timeline->requests, plan->request_threshold_ns,
 				 &plan->hidden_requests);
@@ -282,7 +282,7 @@ static void write_name(Profile *profile, const Marker *marker)
 	const char *name = marker->kind == MARKER_WAIT ? reason_info[marker_reason(marker)].marker
 						       : names[marker->kind];
 
-	json_u64(&profile->json, tables_string(profile->tables, name));
+	json_u64(&profile->json, stack_table_string(profile->tables, name));
 }
 
 static void write_start(Profile *profile, const Marker *marker)
@@ -318,7 +318,7 @@ static void write_category(Profile *profile, const Marker *marker)
 /* A text that many markers share. */
 static void key_unique(Profile *profile, const char *key, const char *text)
 {
-	json_key_u64(&profile->json, key, tables_string(profile->tables, text));
+	json_key_u64(&profile->json, key, stack_table_string(profile->tables, text));
 }
 
 /* The number of Timeline::tasks[number], as the profile has it. */
@@ -329,9 +329,9 @@ static void key_task(Profile *profile, const char *key, uint32_t number)
 
 	json_key(&profile->json, key);
 	if (task->thread < timeline->threads.count)
-		json_track_tid(&profile->json, profile->tracks.tids[task->thread]);
+		track_json_tid(&profile->json, profile->tracks.tids[task->thread]);
 	else
-		json_track_tid(&profile->json,
+		track_json_tid(&profile->json,
 			       (TrackId){.number = task->ns_tid ? task->ns_tid : task->tid,
 					 .host = task->ns_tid == 0});
 }
@@ -372,7 +372,7 @@ static FactSink fact_sink(Profile *profile)
 static void write_cause(Profile *profile, const StackRef *ref)
 {
 	json_key_object(&profile->json, "cause");
-	json_key_u64(&profile->json, "stack", tables_stack(profile->tables, ref));
+	json_key_u64(&profile->json, "stack", stack_table_stack(profile->tables, ref));
 	json_end_object(&profile->json);
 }
 
@@ -383,7 +383,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 
 	json_key_string(&profile->json, "type", "Wait");
 	key_unique(profile, "reason", reason_info[marker_reason(marker)].marker);
-	facts_wait(&sink, marker->thread, marker->index);
+	event_fields_wait(&sink, marker->thread, marker->index);
 	write_cause(profile, &ref);
 }
 
@@ -392,7 +392,7 @@ static void write_unknown_data(Profile *profile, const Marker *marker)
 	FactSink sink = fact_sink(profile);
 
 	json_key_string(&profile->json, "type", "Unknown");
-	facts_unknown(&sink, marker->thread, marker->index);
+	event_fields_unknown(&sink, marker->thread, marker->index);
 }
 
 static void write_fault_data(Profile *profile, const Marker *marker)
@@ -402,7 +402,7 @@ static void write_fault_data(Profile *profile, const Marker *marker)
 	StackRef ref = fault_stack(profile->timeline, marker->thread, fault);
 
 	json_key_string(&profile->json, "type", "PageFault");
-	facts_fault(&sink, marker->thread, fault);
+	event_fields_fault(&sink, marker->thread, fault);
 	if (fault->user_stack != STACK_NONE)
 		write_cause(profile, &ref);
 }
@@ -413,7 +413,7 @@ static void write_request_data(Profile *profile, const Marker *marker)
 	const Request *request = &profile->timeline->requests.list.items[marker->index];
 
 	json_key_string(&profile->json, "type", "BlockIO");
-	facts_request(&sink, request);
+	event_fields_request(&sink, request);
 	if (request->user_stack != STACK_NONE && request->thread != THREAD_NONE) {
 		StackRef ref = request_stack(profile->timeline, request);
 
@@ -426,7 +426,7 @@ static void write_loss_data(Profile *profile, const Marker *marker)
 	FactSink sink = fact_sink(profile);
 
 	json_key_string(&profile->json, "type", "EventsLost");
-	facts_loss(&sink, &profile->timeline->losses.items[marker->index]);
+	event_fields_loss(&sink, &profile->timeline->losses.items[marker->index]);
 }
 
 static void write_process_data(Profile *profile, const Marker *marker)
@@ -440,7 +440,7 @@ static void write_process_data(Profile *profile, const Marker *marker)
 		json_key_string(&profile->json, "type", "Process");
 		json_key(&profile->json, "process");
 		/* Of a process's main thread both numbers are the same. */
-		json_track_pid(&profile->json, profile->tracks.tids[process->threads.items[0]]);
+		track_json_pid(&profile->json, profile->tracks.tids[process->threads.items[0]]);
 	}
 	key_unique(profile, "status", status);
 	if (process->path)
@@ -454,7 +454,7 @@ static void write_path_data(Profile *profile, const Marker *marker)
 	json_key_string(&profile->json, "type", "OnPath");
 	key_unique(profile, "name", critical_path_stretch_name(profile->timeline, marker->index));
 	json_key(&profile->json, "thread");
-	json_track_tid(&profile->json, profile->tracks.tids[owner]);
+	track_json_tid(&profile->json, profile->tracks.tids[owner]);
 }
 
 static void write_data(Profile *profile, const Marker *marker)

@@ -162,12 +162,12 @@ static void write_ledger(Json *json, const Timeline *timeline)
 static void write_stack_sums(Json *json, const Timeline *timeline, Frames *frames)
 {
 	_cleanup_free_ char *line = NULL;
-	StackSums sums;
+	StackStats sums;
 
-	stack_sums_init(&sums, timeline, frames);
-	line = stack_sums_line(&sums);
+	stack_stats_init(&sums, timeline, frames);
+	line = stack_stats_line(&sums);
 	entry_string(json, "user stacks", line);
-	stack_sums_free(&sums);
+	stack_stats_free(&sums);
 }
 
 static void write_events(Json *json, const Timeline *timeline, Frames *frames)

@@ -23,7 +23,7 @@ typedef struct Profile {
 	const Timeline *timeline;
 	Frames *frames;
 	const FirefoxOptions *options;
-	Tables *tables;
+	StackTable *tables;
 	Tracks tracks;
 	RowPlan rows;
 	CpuPlan cpus;
@@ -46,6 +46,6 @@ void profile_write_markers(Profile *profile, const Track *track);
 void profile_write_counters(Profile *profile);
 
 /* firefox_shared.c: the members "libs" and "shared". */
-void firefox_write_shared(const Tables *tables, Json *json);
+void firefox_write_shared(const StackTable *tables, Json *json);
 
 #endif

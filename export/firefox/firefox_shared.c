@@ -11,7 +11,7 @@
 #define RESOURCE_LIB  1
 #define RESOURCE_NONE 0
 
-static void write_lib(Json *json, const Tables *tables, const LibRow *row)
+static void write_lib(Json *json, const StackTable *tables, const LibRow *row)
 {
 	const Library *library = &tables->frames->libraries.items[row->lib];
 	const char *machine = timeline_meta(tables->timeline, "machine");
@@ -61,7 +61,7 @@ static void table_end(Json *json, size_t length)
 	json_end_object(json);
 }
 
-static void write_stacks(Json *json, const Tables *tables)
+static void write_stacks(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "stackTable");
 	COLUMN(json, "frame", &tables->stacks, json_u64(json, row->frame));
@@ -69,7 +69,7 @@ static void write_stacks(Json *json, const Tables *tables)
 	table_end(json, tables->stacks.count);
 }
 
-static void write_frames(Json *json, const Tables *tables)
+static void write_frames(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "frameTable");
 	COLUMN(json, "address", &tables->frame_rows, json_s64(json, row->address));
@@ -85,7 +85,7 @@ static void write_frames(Json *json, const Tables *tables)
 	table_end(json, tables->frame_rows.count);
 }
 
-static void write_funcs(Json *json, const Tables *tables)
+static void write_funcs(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "funcTable");
 	COLUMN(json, "name", &tables->funcs, json_u64(json, row->name));
@@ -100,7 +100,7 @@ static void write_funcs(Json *json, const Tables *tables)
 	table_end(json, tables->funcs.count);
 }
 
-static void write_resources(Json *json, const Tables *tables)
+static void write_resources(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "resourceTable");
 	COLUMN(json, "name", &tables->resources, json_u64(json, row->name));
@@ -111,7 +111,7 @@ static void write_resources(Json *json, const Tables *tables)
 	table_end(json, tables->resources.count);
 }
 
-static void write_natives(Json *json, const Tables *tables)
+static void write_natives(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "nativeSymbols");
 	COLUMN(json, "libIndex", &tables->natives, json_u64(json, row->lib));
@@ -134,7 +134,7 @@ static void write_text(Json *json, const Frames *frames, const SourceRow *row)
 		json_put_null(json);
 }
 
-static void write_sources(Json *json, const Tables *tables)
+static void write_sources(Json *json, const StackTable *tables)
 {
 	json_key_object(json, "sources");
 	COLUMN(json, "id", &tables->sources, json_put_null(json));
@@ -155,7 +155,7 @@ static void write_sources(Json *json, const Tables *tables)
 	table_end(json, 0);
 }
 
-void firefox_write_shared(const Tables *tables, Json *json)
+void firefox_write_shared(const StackTable *tables, Json *json)
 {
 	json_key_array(json, "libs");
 	for (size_t i = 0; i < tables->libs.count; i++)

@@ -15,13 +15,13 @@
 #define GZIP_WINDOW (15 + 16) /* largest window, gzip header */
 #define ZSTD_LEVEL  3
 
-struct Packer {
+struct Compressor {
 	z_stream zip; /* one of the two */
 	ZSTD_CCtx *zstd;
 	unsigned char packed[BUFFER_SIZE];
 };
 
-enum packing packing_of(const char *path)
+enum packing compression_of(const char *path)
 {
 	size_t length = strlen(path);
 
@@ -32,13 +32,13 @@ enum packing packing_of(const char *path)
 	return PACKING_NONE;
 }
 
-static bool begin_gzip(Packer *packer, int level)
+static bool begin_gzip(Compressor *packer, int level)
 {
 	return deflateInit2(&packer->zip, level ? level : GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 9,
 			    Z_DEFAULT_STRATEGY) == Z_OK;
 }
 
-static bool begin_zstd(Packer *packer, int level)
+static bool begin_zstd(Compressor *packer, int level)
 {
 	packer->zstd = ZSTD_createCCtx();
 	return packer->zstd &&
@@ -47,17 +47,17 @@ static bool begin_zstd(Packer *packer, int level)
 	       !ZSTD_isError(ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_checksumFlag, 1));
 }
 
-Packer *packer_new(enum packing packing, int level)
+Compressor *compressor_new(enum packing packing, int level)
 {
-	Packer *packer = xcalloc(1, sizeof(*packer));
+	Compressor *packer = xcalloc(1, sizeof(*packer));
 
 	if (packing == PACKING_ZSTD ? begin_zstd(packer, level) : begin_gzip(packer, level))
 		return packer;
-	packer_free(packer);
+	compressor_free(packer);
 	return NULL;
 }
 
-static int write_gzip(Packer *packer, int fd, const void *data, size_t size, bool last)
+static int write_gzip(Compressor *packer, int fd, const void *data, size_t size, bool last)
 {
 	packer->zip.next_in = (Bytef *)data;
 	packer->zip.avail_in = size;
@@ -75,7 +75,7 @@ static int write_gzip(Packer *packer, int fd, const void *data, size_t size, boo
 	return 0;
 }
 
-static int write_zstd(Packer *packer, int fd, const void *data, size_t size, bool last)
+static int write_zstd(Compressor *packer, int fd, const void *data, size_t size, bool last)
 {
 	ZSTD_inBuffer in = {.src = data, .size = size};
 	size_t left;
@@ -95,13 +95,13 @@ static int write_zstd(Packer *packer, int fd, const void *data, size_t size, boo
 	return 0;
 }
 
-int packer_write(Packer *packer, int fd, const void *data, size_t size, bool last)
+int compressor_write(Compressor *packer, int fd, const void *data, size_t size, bool last)
 {
 	return packer->zstd ? write_zstd(packer, fd, data, size, last)
 			    : write_gzip(packer, fd, data, size, last);
 }
 
-void packer_free(Packer *packer)
+void compressor_free(Compressor *packer)
 {
 	if (!packer)
 		return;

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define PACKER_GZIP_LEVEL_MAX 9
-#define PACKER_ZSTD_LEVEL_MAX 19
+#define COMPRESSOR_GZIP_LEVEL_MAX 9
+#define COMPRESSOR_ZSTD_LEVEL_MAX 19
 
 enum packing {
 	PACKING_NONE,
@@ -18,17 +18,17 @@ enum packing {
 };
 
 /* What the name of a file says. */
-enum packing packing_of(const char *path);
+enum packing compression_of(const char *path);
 
-typedef struct Packer Packer;
+typedef struct Compressor Compressor;
 
 /* level: 1 to that packing's maximum; 0: a fast one that packs well. NULL: no memory. */
-Packer *packer_new(enum packing packing, int level);
+Compressor *compressor_new(enum packing packing, int level);
 
 /* Writes to fd what is ready; all of it, with what ends the file, if last. Returns 0 or a negative
  * errno. */
-int packer_write(Packer *packer, int fd, const void *data, size_t size, bool last);
+int compressor_write(Compressor *packer, int fd, const void *data, size_t size, bool last);
 
-void packer_free(Packer *packer);
+void compressor_free(Compressor *packer);
 
 #endif

@@ -8,7 +8,7 @@ static const char digit_pairs[] = "000102030405060708091011121314151617181920212
 				  "50515253545556575859606162636465666768697071727374"
 				  "75767778798081828384858687888990919293949596979899";
 
-char *format_u64(char *p, uint64_t value)
+char *json_format_u64(char *p, uint64_t value)
 {
 	char digits[20];
 	char *end = digits + sizeof(digits), *d = end;
@@ -28,11 +28,11 @@ char *format_u64(char *p, uint64_t value)
 	return p + (end - d);
 }
 
-char *format_ms(char *p, uint64_t ns)
+char *json_format_ms(char *p, uint64_t ns)
 {
 	uint32_t fraction = ns % NSEC_PER_MSEC;
 
-	p = format_u64(p, ns / NSEC_PER_MSEC);
+	p = json_format_u64(p, ns / NSEC_PER_MSEC);
 	if (fraction == 0)
 		return p;
 	*p = '.';
@@ -45,11 +45,11 @@ char *format_ms(char *p, uint64_t ns)
 	return p;
 }
 
-char *format_us(char *p, uint64_t ns)
+char *json_format_us(char *p, uint64_t ns)
 {
 	uint32_t fraction = ns % 1000;
 
-	p = format_u64(p, ns / 1000);
+	p = json_format_u64(p, ns / 1000);
 	if (fraction == 0)
 		return p;
 	*p = '.';
@@ -78,7 +78,7 @@ void json_s64(Json *json, int64_t value)
 		*p++ = '-';
 		magnitude = -magnitude;
 	}
-	json_value_end(json, format_u64(p, magnitude));
+	json_value_end(json, json_format_u64(p, magnitude));
 }
 
 void json_bool(Json *json, bool value)
@@ -263,7 +263,7 @@ void json_key_ms(Json *json, const char *key, uint64_t ns)
 void json_key_us(Json *json, const char *key, uint64_t ns)
 {
 	json_key(json, key);
-	json_value_end(json, format_us(json_value(json, FORMAT_MAX), ns));
+	json_value_end(json, json_format_us(json_value(json, FORMAT_MAX), ns));
 }
 
 void json_key_bool(Json *json, const char *key, bool value)

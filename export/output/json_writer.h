@@ -16,15 +16,15 @@ typedef struct Json {
 	bool comma; /* a value came before at this level */
 } Json;
 
-/* The most characters that format_u64() and format_ms() write. */
+/* The most characters that json_format_u64() and json_format_ms() write. */
 #define FORMAT_MAX 32
 
 /* Both write at p without a NUL and return the end. */
-char *format_u64(char *p, uint64_t value);
+char *json_format_u64(char *p, uint64_t value);
 /* Nanoseconds as milliseconds, exact: up to six decimals, trailing zeros cut. */
-char *format_ms(char *p, uint64_t ns);
+char *json_format_ms(char *p, uint64_t ns);
 /* Nanoseconds as microseconds, exact: up to three decimals. */
-char *format_us(char *p, uint64_t ns);
+char *json_format_us(char *p, uint64_t ns);
 
 /* Room for one value of at most size bytes, the comma before it written. */
 static inline char *json_value(Json *json, size_t size)
@@ -46,12 +46,12 @@ static inline void json_value_end(Json *json, const char *end)
 
 static inline void json_u64(Json *json, uint64_t value)
 {
-	json_value_end(json, format_u64(json_value(json, FORMAT_MAX), value));
+	json_value_end(json, json_format_u64(json_value(json, FORMAT_MAX), value));
 }
 
 static inline void json_ms(Json *json, uint64_t ns)
 {
-	json_value_end(json, format_ms(json_value(json, FORMAT_MAX), ns));
+	json_value_end(json, json_format_ms(json_value(json, FORMAT_MAX), ns));
 }
 
 void json_s64(Json *json, int64_t value);

@@ -10,9 +10,9 @@
 #define BUFFER_SIZE (256 * 1024)
 
 struct OutputSink {
-	NewFile file; /* without names: written in place */
+	AtomicFile file; /* without names: written in place */
 	FILE *stream;
-	Packer *packer; /* NULL: written as it is */
+	Compressor *packer; /* NULL: written as it is */
 };
 
 static int sink_write(struct OutputSink *sink, const void *data, size_t size)
@@ -22,7 +22,7 @@ static int sink_write(struct OutputSink *sink, const void *data, size_t size)
 		return fwrite(data, 1, size, sink->stream) == size ? 0 : -errno;
 	}
 	if (sink->packer)
-		return packer_write(sink->packer, sink->file.fd, data, size, /* last= */ false);
+		return compressor_write(sink->packer, sink->file.fd, data, size, /* last= */ false);
 	return write_all(sink->file.fd, data, size);
 }
 
@@ -47,7 +47,7 @@ Output *output_for_stream(FILE *stream)
 
 static int open_sink(struct OutputSink *sink, const char *path, const Invoker *invoker)
 {
-	int error = new_file_open(path, invoker, &sink->file);
+	int error = atomic_file_open(path, invoker, &sink->file);
 
 	if (error != -ENOTSUP)
 		return error;
@@ -62,9 +62,9 @@ static int sink_free(struct OutputSink *sink, int error, bool keep)
 		error = -errno;
 	sink->file.fd = -1;
 	if (sink->file.temp_path && keep && error == 0)
-		error = new_file_place(&sink->file);
-	new_file_discard(&sink->file);
-	packer_free(sink->packer);
+		error = atomic_file_place(&sink->file);
+	atomic_file_discard(&sink->file);
+	compressor_free(sink->packer);
 	free(sink);
 	return error;
 }
@@ -72,13 +72,13 @@ static int sink_free(struct OutputSink *sink, int error, bool keep)
 int output_open(const char *path, int level, const Invoker *invoker, Output **ret_output)
 {
 	struct OutputSink *sink = xcalloc(1, sizeof(*sink));
-	enum packing packing = packing_of(path);
+	enum packing packing = compression_of(path);
 	int r;
 
 	sink->file.fd = -1;
 	r = open_sink(sink, path, invoker);
 	if (r == 0 && packing != PACKING_NONE) {
-		sink->packer = packer_new(packing, level);
+		sink->packer = compressor_new(packing, level);
 		r = sink->packer ? 0 : -ENOMEM;
 	}
 	if (r < 0)
@@ -127,8 +127,8 @@ int output_close(Output *output)
 {
 	output_flush(output);
 	if (output->error == 0 && output->sink->packer)
-		output->error = packer_write(output->sink->packer, output->sink->file.fd, "", 0,
-					     /* last= */ true);
+		output->error = compressor_write(output->sink->packer, output->sink->file.fd, "", 0,
+						 /* last= */ true);
 	if (output->error == 0 && output->sink->stream && fflush(output->sink->stream) != 0)
 		output->error = -errno;
 	return output_free(output, true);

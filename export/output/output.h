@@ -26,8 +26,8 @@ typedef struct Output {
 } Output;
 
 /*
- * Opens path for writing; level: of its compression, see packer_new(); invoker: see
- * new_file_open(). Returns 0 or a negative errno, so that a bad path is known before any work is
+ * Opens path for writing; level: of its compression, see compressor_new(); invoker: see
+ * atomic_file_open(). Returns 0 or a negative errno, so that a bad path is known before any work is
  * done for it.
  */
 int output_open(const char *path, int level, const Invoker *invoker, Output **ret_output);

@@ -4,7 +4,7 @@
 #include "util.h"
 #include <stdio.h>
 
-char *printable(const char *name)
+char *text_printable(const char *name)
 {
 	char *text = utf8_sanitize(name ? name : "");
 
@@ -14,7 +14,7 @@ char *printable(const char *name)
 	return text;
 }
 
-char *others_text(size_t count, bool files)
+char *text_others(size_t count, bool files)
 {
 	const char *plural = count == 1 ? "" : "s";
 
@@ -22,14 +22,14 @@ char *others_text(size_t count, bool files)
 		     : xasprintf("%zu other%s", count, plural);
 }
 
-char *then_text(uint64_t ns, uint64_t delay_ns)
+char *text_then(uint64_t ns, uint64_t delay_ns)
 {
 	if (delay_ns == 0 || delay_ns < ns / 20)
 		return xstrdup("");
 	return xasprintf(", then %s for a CPU", DURATION(delay_ns));
 }
 
-const char *duration(char text[TEXT_SIZE], uint64_t ns)
+const char *text_duration(char text[TEXT_SIZE], uint64_t ns)
 {
 	if (ns >= NSEC_PER_SEC)
 		snprintf(text, TEXT_SIZE, "%.3f s", (double)ns / NSEC_PER_SEC);

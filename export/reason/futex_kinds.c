@@ -245,13 +245,13 @@ enum reason user_reason_of(const char *function, enum teller *ret_teller)
 }
 
 /* src/thread of musl: all of its locks sleep through these. */
-bool user_is_musl(const char *function)
+bool futex_kind_is_musl(const char *function)
 {
 	return !strcmp(function, "__timedwait_cp") || !strcmp(function, "__timedwait") ||
 	       !strcmp(function, "__syscall_cp_c");
 }
 
-bool user_has_time_limit(const char *function)
+bool futex_kind_has_timeout(const char *function)
 {
 	size_t length;
 	const char *bare = bare_name(function, &length);
@@ -261,7 +261,7 @@ bool user_has_time_limit(const char *function)
 		!strncmp(bare, "pthread_cond_clockwait", length));
 }
 
-bool reason_of_futex(enum reason reason)
+bool futex_kind_reason(enum reason reason)
 {
 	switch (reason) {
 	case REASON_MUTEX:

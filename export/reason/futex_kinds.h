@@ -40,12 +40,12 @@ enum go_place {
 enum go_place user_go_place(const char *function);
 
 /* Whether it is a function that only musl, a C library, has. */
-bool user_is_musl(const char *function);
+bool futex_kind_is_musl(const char *function);
 
 /* Whether it waits for a condition variable with a time limit. */
-bool user_has_time_limit(const char *function);
+bool futex_kind_has_timeout(const char *function);
 
 /* Whether a reason is one that a futex is waited for by. */
-bool reason_of_futex(enum reason reason);
+bool futex_kind_reason(enum reason reason);
 
 #endif

@@ -635,7 +635,7 @@ static bool confirms(enum reason by_stack, enum reason told)
 {
 	switch (by_stack) {
 	case REASON_FUTEX:
-		return reason_of_futex(told);
+		return futex_kind_reason(told);
 	case REASON_DISK_OTHER:
 	case REASON_FAULT:
 		return told == REASON_DISK_READ || told == REASON_DISK_WRITE ||

@@ -324,7 +324,7 @@ static enum call call_of(int syscall)
  * clears and wakes as a shared futex. So may anybody else: names of functions know
  * better (futex_kinds.h).
  */
-static enum reason classify_futex(const ReasonFacts *facts)
+static enum reason classify_futex(const ReasonInput *facts)
 {
 	uint32_t word = facts->args[2];
 	bool shared = !(facts->args[1] & FUTEX_PRIVATE_FLAG);
@@ -414,13 +414,13 @@ static enum reason classify_poll_one(uint8_t fd_kind)
 	return REASON_POLL;
 }
 
-static enum reason classify_poll_many(const ReasonFacts *facts, enum reason call)
+static enum reason classify_poll_many(const ReasonInput *facts, enum reason call)
 {
 	/* For a command's only thread what comes from the network is all there is. */
 	return facts->only_thread && facts->fd_kind == FD_INET ? REASON_NETWORK_POLL : call;
 }
 
-static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rule)
+static enum reason classify_poll(const ReasonInput *facts, enum reason_rule *rule)
 {
 	*rule = facts->args[1] ? RULE_DESCRIPTOR : RULE_ARGUMENTS;
 	if (facts->fd_count == 0)
@@ -432,7 +432,7 @@ static enum reason classify_poll(const ReasonFacts *facts, enum reason_rule *rul
 }
 
 /* The arguments tell only the highest descriptor; how many there are is counted in BPF. */
-static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *rule)
+static enum reason classify_select(const ReasonInput *facts, enum reason_rule *rule)
 {
 	*rule = RULE_ARGUMENTS;
 	if ((uint32_t)facts->args[0] == 0 || facts->fd_count == 0)
@@ -442,7 +442,7 @@ static enum reason classify_select(const ReasonFacts *facts, enum reason_rule *r
 				    : classify_poll_many(facts, REASON_POLL);
 }
 
-static enum reason classify_epoll(const ReasonFacts *facts, enum reason_rule *rule)
+static enum reason classify_epoll(const ReasonInput *facts, enum reason_rule *rule)
 {
 	*rule = RULE_DESCRIPTOR;
 	if (facts->fd_count == 0)
@@ -462,12 +462,12 @@ enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread)
 	return only_thread && kinds & 1U << FD_INET ? REASON_NETWORK_POLL : REASON_EPOLL;
 }
 
-static enum reason classify_connect(const ReasonFacts *facts)
+static enum reason classify_connect(const ReasonInput *facts)
 {
 	return facts->fd_kind == FD_UNIX ? REASON_UNIX_CONNECT : REASON_NETWORK_CONNECT;
 }
 
-static enum reason classify_call(const ReasonFacts *facts, enum reason_rule *rule)
+static enum reason classify_call(const ReasonInput *facts, enum reason_rule *rule)
 {
 	uint64_t command = facts->args[1];
 
@@ -550,7 +550,7 @@ static bool is_diskless(uint8_t fd_kind)
 	return false;
 }
 
-static enum reason classify_uninterruptible(const ReasonFacts *facts, enum reason_rule *rule)
+static enum reason classify_uninterruptible(const ReasonInput *facts, enum reason_rule *rule)
 {
 	enum call call = call_of(facts->syscall);
 
@@ -584,7 +584,7 @@ static enum reason classify_uninterruptible(const ReasonFacts *facts, enum reaso
 	return call == CALL_READ || call == CALL_RECEIVE ? REASON_DISK_READ : REASON_DISK_WRITE;
 }
 
-enum sleep_state reason_sleep_state(const ReasonFacts *facts)
+enum sleep_state reason_sleep_state(const ReasonInput *facts)
 {
 	if (facts->state & TASK_TRACED)
 		return SLEEP_TRACED;
@@ -597,7 +597,7 @@ enum sleep_state reason_sleep_state(const ReasonFacts *facts)
 	return facts->state & TASK_NOLOAD ? SLEEP_IDLE : SLEEP_UNINTERRUPTIBLE;
 }
 
-enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule)
+enum reason reason_classify(const ReasonInput *facts, enum reason_rule *ret_rule)
 {
 	bool idle = facts->state & TASK_NOLOAD; /* TASK_IDLE: uninterruptible, but not busy */
 

@@ -242,7 +242,7 @@ static inline bool reason_is_epoll_call(int syscall)
 	       syscall == SYSCALL_EPOLL_PWAIT2;
 }
 
-typedef struct ReasonFacts {
+typedef struct ReasonInput {
 	uint16_t state; /* TASK_* of the switch-out */
 	bool iowait;
 	int16_t syscall; /* -1 none; the last real one if it was restart_syscall */
@@ -251,7 +251,7 @@ typedef struct ReasonFacts {
 	bool joins;	    /* args[2] is the number of another thread of its process */
 	bool only_thread;   /* of a process of a launched command */
 	bool kernel_thread; /* kernel or io_uring worker: neither calls nor page faults */
-} ReasonFacts;
+} ReasonInput;
 
 /* In a system call, but a 32-bit one, whose number says nothing here. */
 #define SYSCALL_UNKNOWN (-2)
@@ -279,7 +279,7 @@ enum sleep_state {
 };
 
 /* In which state a thread sleeps that switched out with these facts. */
-enum sleep_state reason_sleep_state(const ReasonFacts *facts);
+enum sleep_state reason_sleep_state(const ReasonInput *facts);
 
 /*
  * The reason of a wait for epoll, by the number and kinds (1 << enum fd_kind) of what it watches.
@@ -287,6 +287,6 @@ enum sleep_state reason_sleep_state(const ReasonFacts *facts);
 enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread);
 
 /* Why a thread that switched out with these facts is blocked. */
-enum reason reason_classify(const ReasonFacts *facts, enum reason_rule *ret_rule);
+enum reason reason_classify(const ReasonInput *facts, enum reason_rule *ret_rule);
 
 #endif

@@ -81,12 +81,12 @@ static void print_largest_places(FILE *file, const Places *places, uint64_t all_
 			left++;
 			continue;
 		}
-		_cleanup_free_ char *name = place_name(places, place);
+		_cleanup_free_ char *name = report_place_name(places, place);
 		print_place(file, place->ns, all_ns, name);
 		shown++;
 	}
 	if (left > 0) {
-		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
 		print_place(file, left_ns, all_ns, text);
 	}
@@ -96,8 +96,8 @@ static void print_largest_places(FILE *file, const Places *places, uint64_t all_
 static void print_places(FILE *file, const Timeline *timeline, Places *places)
 {
 	Sums sums = sum_up(timeline);
-	uint64_t idle = places_time(places, CATEGORY_IDLE);
-	uint64_t between = places_time(places, CATEGORY_JOBS);
+	uint64_t idle = report_places_time(places, CATEGORY_IDLE);
+	uint64_t between = report_places_time(places, CATEGORY_JOBS);
 	uint64_t rest = sums.lifetime - idle - between;
 
 	fprintf(file, "where the time of %zu thread%s went: %s", timeline->threads.count,
@@ -111,7 +111,7 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 	if (idle + between > 0)
 		fputs("not counted here)", file);
 	fputc('\n', file);
-	places_sort(places);
+	report_places_sort(places);
 	print_largest_places(file, places, rest);
 }
 
@@ -127,13 +127,13 @@ static void print_path_places(FILE *file, const Timeline *timeline, Frames *fram
 	if (timeline->command_thread >= timeline->threads.count || strip->intervals.count == 0 ||
 	    strip->end_ns == strip->start_ns)
 		return;
-	places_init(&places, timeline, frames);
-	places_add(&places, timeline->threads.count);
-	places_sort(&places);
+	report_places_init(&places, timeline, frames);
+	report_places_add(&places, timeline->threads.count);
+	report_places_sort(&places);
 	fprintf(file, "what set the length of the run (its critical path): %s\n",
 		DURATION(strip->end_ns - strip->start_ns));
 	print_largest_places(file, &places, strip->end_ns - strip->start_ns);
-	places_free(&places);
+	report_places_free(&places);
 }
 
 /* The window may be no more than a part of what was recorded. */
@@ -165,7 +165,7 @@ static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 
 static void print_recording(FILE *file, const Timeline *timeline)
 {
-	_cleanup_free_ char *text = recording_text(timeline);
+	_cleanup_free_ char *text = recording_cost_text(timeline);
 
 	if (text)
 		fprintf(file, "%s\n", text);
@@ -273,7 +273,7 @@ static void print_losses(FILE *file, const Timeline *timeline)
 	if (!timeline->complete)
 		fputs("      the recording was cut off: what came after is not here\n", file);
 	for (size_t i = 0; i < timeline->notes.count; i++) {
-		_cleanup_free_ char *note = printable(timeline->notes.items[i]);
+		_cleanup_free_ char *note = text_printable(timeline->notes.items[i]);
 
 		fprintf(file, "note: %s\n", note);
 	}
@@ -291,12 +291,12 @@ static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *re
 	Places places;
 	bool split = true;
 
-	places_init(&places, timeline, frames);
+	report_places_init(&places, timeline, frames);
 	if (places.plan.tick_ends[timeline->command_thread].last_tick != SIZE_MAX) {
-		places_add(&places, timeline->command_thread);
+		report_places_add(&places, timeline->command_thread);
 		/* As rusage has it. */
-		*ret_kernel = places_time(&places, CATEGORY_KERNEL) +
-			      places_time(&places, CATEGORY_RECORDING);
+		*ret_kernel = report_places_time(&places, CATEGORY_KERNEL) +
+			      report_places_time(&places, CATEGORY_RECORDING);
 	} else if (ticks > 0) {
 		*ret_kernel = (double)running * thread->kernel.stime / ticks;
 	} else {
@@ -305,7 +305,7 @@ static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *re
 	}
 	*ret_kernel = MIN(*ret_kernel, running);
 	*ret_user = running - *ret_kernel;
-	places_free(&places);
+	report_places_free(&places);
 	return split;
 }
 
@@ -338,11 +338,11 @@ static void print_times(FILE *file, const Timeline *timeline, Frames *frames)
 static void print_open(FILE *file, const char *output_path, bool is_trace)
 {
 	_cleanup_free_ char *word = shell_word(output_path);
-	_cleanup_free_ char *path = printable(word);
+	_cleanup_free_ char *path = text_printable(word);
 	const char *address = is_trace ? PERFETTO_ADDRESS : PROFILER_ADDRESS;
 
 	fprintf(file, "open: wallprof open %s, or ", path);
-	if (packing_of(output_path) == PACKING_ZSTD)
+	if (compression_of(output_path) == PACKING_ZSTD)
 		fprintf(file, "zstd -d %s and load that at %s\n", path, address);
 	else
 		fprintf(file, "load it at %s\n", address);
@@ -356,10 +356,10 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 
 	print_times(file, timeline, frames);
 	print_path_places(file, timeline, frames);
-	places_init(&places, timeline, frames);
-	places_add_all(&places);
+	report_places_init(&places, timeline, frames);
+	report_places_add_all(&places);
 	print_places(file, timeline, &places);
-	places_free(&places);
+	report_places_free(&places);
 	print_ledger(file, timeline, &sums);
 	print_recording(file, timeline);
 	print_stolen(file, timeline);
@@ -394,29 +394,29 @@ static void print_spans(FILE *file, const Timeline *timeline)
 static void print_stacks(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	_cleanup_free_ char *line = NULL;
-	StackSums sums;
+	StackStats sums;
 	int width = 0;
 
-	stack_sums_init(&sums, timeline, frames);
-	line = stack_sums_line(&sums);
+	stack_stats_init(&sums, timeline, frames);
+	line = stack_stats_line(&sums);
 	fprintf(file, "stacks: %s\n", line);
 	for (size_t i = 0; i < sums.shorts.count; i++)
 		width = MAX(width, (int)strlen(stack_end_words(sums.shorts.items[i].end)));
 	for (size_t i = 0; i < sums.shorts.count; i++) {
 		const StackShortage *shortage = &sums.shorts.items[i];
-		_cleanup_free_ char *object = printable(shortage->object);
+		_cleanup_free_ char *object = text_printable(shortage->object);
 
 		fprintf(file, "  %12" PRIu64 "  %-*s  %s\n", shortage->count, width,
 			stack_end_words(shortage->end), object);
 	}
-	stack_sums_free(&sums);
+	stack_stats_free(&sums);
 }
 
 void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	const char *kernel = timeline_meta(timeline, "kernel");
-	_cleanup_free_ char *command = printable(timeline_meta(timeline, "command"));
-	_cleanup_free_ char *release = printable(kernel ? kernel : "unknown");
+	_cleanup_free_ char *command = text_printable(timeline_meta(timeline, "command"));
+	_cleanup_free_ char *release = text_printable(kernel ? kernel : "unknown");
 	Sums sums = sum_up(timeline);
 	Places places;
 
@@ -424,8 +424,8 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 		fprintf(file, "command: %s\n", command);
 	fprintf(file, "window: %s, kernel %s\n", DURATION(timeline->end_ns - timeline->start_ns),
 		release);
-	places_init(&places, timeline, frames);
-	places_add_all(&places);
+	report_places_init(&places, timeline, frames);
+	report_places_add_all(&places);
 	/* The answer first: it is for a terminal. */
 	print_times(file, timeline, frames);
 	print_path_places(file, timeline, frames);
@@ -444,7 +444,7 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 	report_faults_print(file, timeline);
 	report_requests_print(file, timeline);
 	report_functions_print(file, &places);
-	places_free(&places);
+	report_places_free(&places);
 	report_cpus_print(file, timeline);
 	report_ledger_print(file, timeline);
 }

@@ -105,7 +105,7 @@ static void print_line(FILE *file, const CpuUser *user, const char *name)
 static void print_user(FILE *file, const Timeline *timeline, const CpuUser *user)
 {
 	char comm[COMM_LEN + 1];
-	_cleanup_free_ char *name = printable(cpu_user_name(timeline, user->task, comm));
+	_cleanup_free_ char *name = text_printable(cpu_user_name(timeline, user->task, comm));
 	uint32_t tid = user_tid(timeline, user);
 
 	print_line(file, user, name);
@@ -117,7 +117,7 @@ static void print_user(FILE *file, const Timeline *timeline, const CpuUser *user
 /* The sum of those that are not shown. */
 static void print_others(FILE *file, const CpuUserSums *sums, size_t shown)
 {
-	_cleanup_free_ char *text = others_text(sums->list.count - shown, /* files= */ false);
+	_cleanup_free_ char *text = text_others(sums->list.count - shown, /* files= */ false);
 	CpuUser others = {};
 
 	for (size_t i = shown; i < sums->list.count; i++) {

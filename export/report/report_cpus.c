@@ -68,7 +68,7 @@ void report_cpus_print(FILE *file, const Timeline *timeline)
 		CpuSums sums = sum_up(timeline, &timeline->cpus.items[i]);
 		const TaskTime *most = sums.tasks.count ? &sums.tasks.items[0] : NULL;
 		_cleanup_free_ char *text = most ? cpu_run_text(timeline, most->task) : NULL;
-		_cleanup_free_ char *name = printable(text);
+		_cleanup_free_ char *name = text_printable(text);
 
 		fprintf(file, "%8zu %12s %12s %12s  ", i, DURATION(sums.busy_ns),
 			DURATION(sums.idle_ns), DURATION(sums.unknown_ns));

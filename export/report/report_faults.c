@@ -63,7 +63,7 @@ static FaultSum *sum_files(const Timeline *timeline)
 
 static void print_sum(FILE *file, const FaultSum *sum, const char *name)
 {
-	_cleanup_free_ char *text = printable(name);
+	_cleanup_free_ char *text = text_printable(name);
 
 	fprintf(file, "%12s %12s %10" PRIu64 " %12s  %s\n", DURATION(sum->ns),
 		DURATION(sum->waited_ns), sum->count, DURATION(sum->longest_ns), text);
@@ -90,7 +90,7 @@ static void print_files(FILE *file, const Timeline *timeline)
 		left++;
 	}
 	if (left > 0) {
-		_cleanup_free_ char *text = others_text(left, /* files= */ true);
+		_cleanup_free_ char *text = text_others(left, /* files= */ true);
 
 		print_sum(file, &others, text);
 	}

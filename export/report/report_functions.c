@@ -22,9 +22,9 @@ typedef struct HotFunctions {
 static HotFunction *function_of(HotFunctions *functions, const Places *places, uint32_t stack)
 {
 	HotFunction wanted = {
-		.name = tables_leaf_name(places->tables, stack),
-		.library = tables_leaf_library(places->tables, stack),
-		.kernel = tables_leaf_category(places->tables, stack) == CATEGORY_KERNEL,
+		.name = stack_table_leaf_name(places->tables, stack),
+		.library = stack_table_leaf_library(places->tables, stack),
+		.kernel = stack_table_leaf_category(places->tables, stack) == CATEGORY_KERNEL,
 		.stack = UINT32_MAX,
 	};
 	uint64_t key = hash_mix((uintptr_t)wanted.name, (uintptr_t)wanted.library ^ wanted.kernel);
@@ -47,7 +47,8 @@ static bool is_pseudo(const HotFunction *function)
 static void add_stack(HotFunctions *functions, const Places *places, uint32_t stack, uint64_t ns)
 {
 	functions->running_ns += ns;
-	for (uint32_t at = stack; at != UINT32_MAX; at = tables_stack_prefix(places->tables, at)) {
+	for (uint32_t at = stack; at != UINT32_MAX;
+	     at = stack_table_stack_prefix(places->tables, at)) {
 		HotFunction *function = function_of(functions, places, at);
 
 		if (at == stack)
@@ -83,7 +84,7 @@ static HotFunctions sum_up(const Places *places)
 
 		if (ns == 0)
 			continue;
-		category = tables_leaf_category(places->tables, i);
+		category = stack_table_leaf_category(places->tables, i);
 		if (category == CATEGORY_USER || category == CATEGORY_KERNEL ||
 		    category == CATEGORY_RECORDING)
 			add_stack(&functions, places, i, ns);
@@ -104,7 +105,8 @@ static void hot_functions_free(HotFunctions *functions)
 
 static void print_function(FILE *file, const HotFunction *function, uint64_t running_ns)
 {
-	_cleanup_free_ char *name = place_text(function->name, function->library, function->kernel);
+	_cleanup_free_ char *name =
+		report_place_text(function->name, function->library, function->kernel);
 
 	fprintf(file, "%12s %5.1f %% %12s %5.1f %%  %s\n", DURATION(function->self_ns),
 		100.0 * function->self_ns / running_ns, DURATION(function->total_ns),
@@ -129,7 +131,7 @@ void report_functions_print(FILE *file, const Places *places)
 		left++;
 	}
 	if (left > 0) {
-		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
 		fprintf(file, "%12s %5.1f %% %12s %7s  %s\n", DURATION(left_ns),
 			100.0 * left_ns / functions.running_ns, "", "", text);

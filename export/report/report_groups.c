@@ -41,15 +41,15 @@ static char *object_text_of(const Timeline *timeline, const WaitGroup *group)
 	if (group->objects > 1)
 		return xasprintf(", %zu %s", group->objects,
 				 object->kind == OBJECT_FILE ? "files" : "objects");
-	_cleanup_free_ char *name = printable(object->name);
+	_cleanup_free_ char *name = text_printable(object->name);
 	return xasprintf(", %s", name);
 }
 
 static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 {
 	_cleanup_free_ char *of = object_text_of(timeline, group);
-	_cleanup_free_ char *where = printable(group->chain);
-	_cleanup_free_ char *then = then_text(group->waits.total_ns, group->delay_ns);
+	_cleanup_free_ char *where = text_printable(group->chain);
+	_cleanup_free_ char *then = text_then(group->waits.total_ns, group->delay_ns);
 	_cleanup_free_ char *what =
 		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
 			  group->evidence ? group->evidence : "", of, then);
@@ -80,7 +80,7 @@ static void print_list(FILE *file, const Timeline *timeline, WaitGroups *groups,
 		}
 	}
 	if (left > 0) {
-		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
 		print_line(file, &others.waits, others.threads.count, text);
 	}
@@ -116,7 +116,7 @@ static void print_function(void *user, FunctionWaits *function)
 {
 	FunctionTable *table = user;
 	_cleanup_free_ char *text = function_text(function->function, function->library);
-	_cleanup_free_ char *name = printable(text);
+	_cleanup_free_ char *name = text_printable(text);
 	Distribution *waits = &function->waits;
 
 	if (!table->begun)

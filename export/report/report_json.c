@@ -100,7 +100,7 @@ static void write_cost(Json *json, const Timeline *timeline)
 		return;
 	}
 	json_key_object(json, "recording");
-	json_key_u64(json, "ns", recording_sum(timeline).recording_ns);
+	json_key_u64(json, "ns", recording_cost_sum(timeline).recording_ns);
 	json_key_u64(json, "outside_ns", timeline->cost_outside_ns);
 	json_end_object(json);
 }
@@ -154,9 +154,9 @@ static void write_results(Json *json, const uint64_t counts[STACK_ENDS], bool ze
 
 static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
 {
-	StackSums sums;
+	StackStats sums;
 
-	stack_sums_init(&sums, timeline, frames);
+	stack_stats_init(&sums, timeline, frames);
 	json_key_object(json, "stacks");
 	json_key_u64(json, "walked", sums.walked);
 	json_key_u64(json, "whole", sums.whole);
@@ -185,7 +185,7 @@ static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
 	}
 	json_end_array(json);
 	json_end_object(json);
-	stack_sums_free(&sums);
+	stack_stats_free(&sums);
 }
 
 static void write_notes(Json *json, const Timeline *timeline)
@@ -255,10 +255,10 @@ void report_json(Output *output, const Timeline *timeline, Frames *frames, const
 	report_requests(&json, timeline);
 	report_waited_objects(&json, timeline);
 	report_groups(&json, timeline, frames, function);
-	places_init(&places, timeline, frames);
-	places_add_all(&places);
+	report_places_init(&places, timeline, frames);
+	report_places_add_all(&places);
 	report_functions(&json, &places);
-	places_free(&places);
+	report_places_free(&places);
 	report_wakers(&json, timeline, frames);
 	report_cpu_users(&json, timeline);
 	report_path(&json, timeline, frames);

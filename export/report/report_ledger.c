@@ -60,7 +60,7 @@ static void print_processes(FILE *file, const Timeline *timeline)
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		const Process *process = &timeline->processes.items[i];
 		Ledger ledger = process_ledger(timeline, process);
-		_cleanup_free_ char *name = printable(process->name);
+		_cleanup_free_ char *name = text_printable(process->name);
 
 		print_line(file, process->ns_tgid, process->threads.count, &ledger);
 		fprintf(file, "%s\n", name);
@@ -74,8 +74,8 @@ static void print_threads(FILE *file, const Timeline *timeline)
 		const Thread *thread = &timeline->threads.items[i];
 		const Process *process = &timeline->processes.items[thread->process];
 		Ledger ledger = thread_ledger(thread);
-		_cleanup_free_ char *name = printable(thread->name);
-		_cleanup_free_ char *of = printable(process->name);
+		_cleanup_free_ char *name = text_printable(thread->name);
+		_cleanup_free_ char *of = text_printable(process->name);
 
 		print_line(file, process->ns_tgid, thread->ns_tid, &ledger);
 		fprintf(file, strcmp(name, of) ? "%s (%s)\n" : "%s\n", name, of);

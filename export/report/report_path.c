@@ -73,7 +73,7 @@ static void print_title(FILE *file, const Timeline *timeline)
 	const Thread *end = &timeline->threads.items[timeline->path.end];
 	uint64_t window_ns = timeline->end_ns - timeline->start_ns;
 	uint64_t rest_ns = window_ns - MIN(window_ns, length_of(timeline));
-	_cleanup_free_ char *name = printable(end->name);
+	_cleanup_free_ char *name = text_printable(end->name);
 
 	fprintf(file, "critical path: %s", DURATION(length_of(timeline)));
 	if (rest_ns > window_ns / 1000)
@@ -104,7 +104,7 @@ static char *none_text(const Timeline *timeline)
 			busiest = thread;
 	}
 	if (path->left_out) {
-		_cleanup_free_ char *end = printable(timeline->threads.items[path->end].name);
+		_cleanup_free_ char *end = text_printable(timeline->threads.items[path->end].name);
 
 		why = xasprintf("left out: %.1f %% of it is %s (%u) in %s until something outside "
 				"ended that",
@@ -120,7 +120,7 @@ static char *none_text(const Timeline *timeline)
 	}
 	if (!busiest)
 		return xstrdup(why);
-	name = printable(busiest->name);
+	name = text_printable(busiest->name);
 	return xasprintf("%s; --critical-path=TID has a thread's (the busiest is %s, %u: it ran "
 			 "for %s)",
 			 why, name, busiest->ns_tid, DURATION(busiest->ledger[STATE_RUNNING]));
@@ -140,7 +140,7 @@ void report_path_line(FILE *file, const Timeline *timeline)
 	print_title(file, timeline);
 	for (size_t i = 0; i < parts.count && i < THREADS_IN_LINE; i++) {
 		const Thread *thread = &timeline->threads.items[parts.items[i].thread];
-		_cleanup_free_ char *name = printable(thread->name);
+		_cleanup_free_ char *name = text_printable(thread->name);
 
 		fprintf(file, "%s %.1f %% %s (%u)", i == 0 ? ":" : ",",
 			share(timeline, parts.items[i].ns), name, thread->ns_tid);
@@ -175,7 +175,7 @@ static void print_threads(FILE *file, const Timeline *timeline)
 	for (size_t i = 0; i < parts.count; i++) {
 		const Part *part = &parts.items[i];
 		const Thread *thread = &timeline->threads.items[part->thread];
-		_cleanup_free_ char *name = printable(thread->name), *text = NULL;
+		_cleanup_free_ char *name = text_printable(thread->name), *text = NULL;
 
 		if (i >= THREADS_SHOWN) {
 			add_part(&others, part);
@@ -186,7 +186,7 @@ static void print_threads(FILE *file, const Timeline *timeline)
 	}
 	if (parts.count > THREADS_SHOWN) {
 		_cleanup_free_ char *text =
-			others_text(parts.count - THREADS_SHOWN, /* files= */ false);
+			text_others(parts.count - THREADS_SHOWN, /* files= */ false);
 
 		print_part(file, timeline, &others, text);
 	}
@@ -205,13 +205,13 @@ static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 	size_t left = 0;
 	Places places;
 
-	places_init(&places, timeline, frames);
-	places_add(&places, timeline->threads.count);
-	places_sort(&places);
+	report_places_init(&places, timeline, frames);
+	report_places_add(&places, timeline->threads.count);
+	report_places_sort(&places);
 	fprintf(file, "\n%12s %7s  %s\n", "on the path", "share", "where");
 	for (size_t i = 0; i < places.list.count && places.list.items[i].ns > 0; i++) {
 		const Place *place = &places.list.items[i];
-		_cleanup_free_ char *name = place_name(&places, place);
+		_cleanup_free_ char *name = report_place_name(&places, place);
 
 		if (i >= PLACES_SHOWN) {
 			left_ns += place->ns;
@@ -221,11 +221,11 @@ static void print_places(FILE *file, const Timeline *timeline, Frames *frames)
 		print_share(file, timeline, place->ns, name);
 	}
 	if (left > 0) {
-		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
 		print_share(file, timeline, left_ns, text);
 	}
-	places_free(&places);
+	report_places_free(&places);
 }
 
 void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
@@ -286,13 +286,13 @@ static void write_places(Json *json, const Timeline *timeline, Frames *frames)
 {
 	Places places;
 
-	places_init(&places, timeline, frames);
-	places_add(&places, timeline->threads.count);
-	places_sort(&places);
+	report_places_init(&places, timeline, frames);
+	report_places_add(&places, timeline->threads.count);
+	report_places_sort(&places);
 	json_key_array(json, "places");
 	for (size_t i = 0; i < places.list.count; i++) {
 		const Place *place = &places.list.items[i];
-		_cleanup_free_ char *name = place_name(&places, place);
+		_cleanup_free_ char *name = report_place_name(&places, place);
 
 		json_begin_object(json);
 		json_key_string(json, "name", name);
@@ -301,7 +301,7 @@ static void write_places(Json *json, const Timeline *timeline, Frames *frames)
 		json_end_object(json);
 	}
 	json_end_array(json);
-	places_free(&places);
+	report_places_free(&places);
 }
 
 void report_path(Json *json, const Timeline *timeline, Frames *frames)

@@ -6,8 +6,8 @@
 static void add_row(void *user, const Row *row)
 {
 	Places *places = user;
-	uint32_t function = tables_leaf_function(places->tables, row->stack);
-	enum category category = tables_leaf_category(places->tables, row->stack);
+	uint32_t function = stack_table_leaf_function(places->tables, row->stack);
+	enum category category = stack_table_leaf_category(places->tables, row->stack);
 	uint64_t key = (uint64_t)function << 32 | category;
 	uint32_t number = map_get(&places->index, key);
 
@@ -31,35 +31,35 @@ static int compare_places(const void *a, const void *b)
 	return x->function < y->function ? -1 : x->function > y->function;
 }
 
-void places_init(Places *places, const Timeline *timeline, Frames *frames)
+void report_places_init(Places *places, const Timeline *timeline, Frames *frames)
 {
-	*places = (Places){.tables = tables_new(timeline, frames)};
+	*places = (Places){.tables = stack_table_new(timeline, frames)};
 	row_plan_init(&places->plan, timeline, 0);
 }
 
-void places_add(Places *places, uint32_t thread)
+void report_places_add(Places *places, uint32_t thread)
 {
-	rows_walk(places->tables, &places->plan, thread, true, add_row, places);
+	sample_rows_walk(places->tables, &places->plan, thread, true, add_row, places);
 }
 
-void places_add_all(Places *places)
+void report_places_add_all(Places *places)
 {
-	const Timeline *timeline = tables_timeline(places->tables);
+	const Timeline *timeline = stack_table_timeline(places->tables);
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
-		places_add(places, i);
+		report_places_add(places, i);
 }
 
-void places_free(Places *places)
+void report_places_free(Places *places)
 {
 	row_plan_free(&places->plan);
 	map_free(&places->index);
 	vec_free(&places->list);
 	vec_free(&places->stack_ns);
-	tables_free(places->tables);
+	stack_table_free(places->tables);
 }
 
-uint64_t places_time(const Places *places, enum category category)
+uint64_t report_places_time(const Places *places, enum category category)
 {
 	uint64_t ns = 0;
 
@@ -69,22 +69,22 @@ uint64_t places_time(const Places *places, enum category category)
 	return ns;
 }
 
-char *place_text(const char *function, const char *library, bool kernel)
+char *report_place_text(const char *function, const char *library, bool kernel)
 {
 	_cleanup_free_ char *text =
 		kernel ? xasprintf("%s (kernel)", function) : function_text(function, library);
 
-	return printable(text);
+	return text_printable(text);
 }
 
-char *place_name(const Places *places, const Place *place)
+char *report_place_name(const Places *places, const Place *place)
 {
-	return place_text(tables_leaf_name(places->tables, place->stack),
-			  tables_leaf_library(places->tables, place->stack),
-			  place->category == CATEGORY_KERNEL);
+	return report_place_text(stack_table_leaf_name(places->tables, place->stack),
+				 stack_table_leaf_library(places->tables, place->stack),
+				 place->category == CATEGORY_KERNEL);
 }
 
-void places_sort(Places *places)
+void report_places_sort(Places *places)
 {
 	if (places->list.count > 1)
 		qsort(places->list.items, places->list.count, sizeof(Place), compare_places);

@@ -200,7 +200,8 @@ static IoSum *sum_threads(const Timeline *timeline)
 
 static char *name_of_device(const Timeline *timeline, const IoSum *sum)
 {
-	return device_text(&timeline->requests, timeline->requests.devices.items[sum->key].number);
+	return request_device_text(&timeline->requests,
+				   timeline->requests.devices.items[sum->key].number);
 }
 
 static char *name_of_thread(const Timeline *timeline, const IoSum *sum)
@@ -226,7 +227,7 @@ static double megabytes_per_second(const IoSum *sum)
  */
 static void print_others(FILE *file, const IoSum *sums, size_t left, bool files)
 {
-	_cleanup_free_ char *text = others_text(left, files);
+	_cleanup_free_ char *text = text_others(left, files);
 	IoSum others = {};
 
 	for (size_t i = 0; i < left; i++) {
@@ -250,7 +251,7 @@ static void print_table(FILE *file, const Timeline *timeline, const IoSum *sums,
 		used++;
 	for (size_t i = 0; i < MIN(used, (size_t)SHOWN); i++) {
 		_cleanup_free_ char *name = name_of(timeline, &sums[i]);
-		_cleanup_free_ char *text = printable(name);
+		_cleanup_free_ char *text = text_printable(name);
 
 		if (i == 0)
 			fprintf(file, "\n%12s %8s %10s %8s %12s %12s %8s  %s\n", "waited", "reads",

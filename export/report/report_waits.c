@@ -235,7 +235,7 @@ static double rate_of_waits(const WaitSum *sum, const double *rates)
 
 static void print_sum(FILE *file, const WaitSum *sum, const char *name)
 {
-	_cleanup_free_ char *then = then_text(sum->ns, sum->delay_ns);
+	_cleanup_free_ char *then = text_then(sum->ns, sum->delay_ns);
 
 	fprintf(file, "%12s %10" PRIu64 " %12s  %s%s\n", DURATION(sum->ns), sum->count,
 		DURATION(sum->longest), name, then);
@@ -251,7 +251,7 @@ static void add_sum(WaitSum *others, const WaitSum *sum)
 
 static void print_object(FILE *file, const Timeline *timeline, const WaitSum *sum, double rate)
 {
-	_cleanup_free_ char *path = printable(timeline->objects.list.items[sum->object].name);
+	_cleanup_free_ char *path = text_printable(timeline->objects.list.items[sum->object].name);
 	_cleanup_free_ char *name =
 		rate > 0 ? xasprintf("  %s at %.1f MB/s", path, rate) : xasprintf("  %s", path);
 
@@ -281,7 +281,7 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 		more++;
 	}
 	if (more > 0) {
-		_cleanup_free_ char *text = others_text(more, files);
+		_cleanup_free_ char *text = text_others(more, files);
 		_cleanup_free_ char *name = xasprintf("  %s", text);
 
 		print_sum(file, &others, name);
@@ -319,7 +319,7 @@ static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *
 		print_objects(file, timeline, sums, sum->reason, rates);
 	}
 	if (left > 0) {
-		_cleanup_free_ char *text = others_text(left, /* files= */ false);
+		_cleanup_free_ char *text = text_others(left, /* files= */ false);
 
 		print_sum(file, &others, text);
 	}

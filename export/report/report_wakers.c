@@ -195,7 +195,7 @@ static void print_others(FILE *file, const Sum *sum, size_t shown)
 
 	if (sum->list.count > shown) {
 		_cleanup_free_ char *text =
-			others_text(sum->list.count - shown, /* files= */ false);
+			text_others(sum->list.count - shown, /* files= */ false);
 
 		for (size_t i = shown; i < sum->list.count; i++)
 			distribution_add_all(&others, &sum->list.items[i].waits);
@@ -217,8 +217,8 @@ static void print_parties(FILE *file, const Timeline *timeline, Frames *frames, 
 		char comm[COMM_LEN + 1];
 		uint32_t tid = party_tid(timeline, party);
 
-		_cleanup_free_ char *name = printable(party_name(timeline, party, comm));
-		_cleanup_free_ char *chain = printable(party_chain(&sum, party));
+		_cleanup_free_ char *name = text_printable(party_name(timeline, party, comm));
+		_cleanup_free_ char *chain = text_printable(party_chain(&sum, party));
 		print_line(file, &party->waits, name);
 		if (tid)
 			fprintf(file, " (%u)", tid);

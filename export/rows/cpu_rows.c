@@ -11,7 +11,7 @@ typedef struct Rest {
 } Rest;
 
 typedef struct CpuWalk {
-	Tables *tables;
+	StackTable *tables;
 	const Timeline *timeline;
 	uint64_t fold_ns;
 	RowVisitor visit;
@@ -56,16 +56,16 @@ static uint32_t stack_of(CpuWalk *walk, uint32_t number)
 	uint32_t stack;
 
 	if (number == CPU_IDLE)
-		return tables_pseudo_stack(walk->tables, UINT32_MAX, "[idle]", CATEGORY_IDLE);
+		return stack_table_pseudo_stack(walk->tables, UINT32_MAX, "[idle]", CATEGORY_IDLE);
 	if (number == CPU_UNKNOWN)
-		return tables_pseudo_stack(walk->tables, UINT32_MAX, "[events lost]",
-					   CATEGORY_UNKNOWN);
+		return stack_table_pseudo_stack(walk->tables, UINT32_MAX, "[events lost]",
+						CATEGORY_UNKNOWN);
 	task = &walk->timeline->tasks.items[number];
 	category = task->kernel ? CATEGORY_KERNEL : CATEGORY_USER;
-	stack = tables_pseudo_stack(walk->tables, UINT32_MAX, process_text(walk->timeline, task),
-				    category);
+	stack = stack_table_pseudo_stack(walk->tables, UINT32_MAX,
+					 process_text(walk->timeline, task), category);
 	leaf = xasprintf("%s (%u)", name, task->ns_tid ? task->ns_tid : task->tid);
-	return tables_pseudo_stack(walk->tables, stack, leaf, category);
+	return stack_table_pseudo_stack(walk->tables, stack, leaf, category);
 }
 
 static void show(CpuWalk *walk, uint32_t task, uint64_t ns, uint64_t weight_ns)
@@ -111,9 +111,10 @@ static void show_run(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t e
 	}
 }
 
-void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit, void *user)
+void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit,
+		   void *user)
 {
-	const Timeline *timeline = tables_timeline(tables);
+	const Timeline *timeline = stack_table_timeline(tables);
 	const Cpu *runs = &timeline->cpus.items[cpu];
 	CpuWalk walk = {
 		.tables = tables,

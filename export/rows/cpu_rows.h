@@ -19,8 +19,10 @@ typedef struct CpuPlan {
 /* The densest plan by which all CPUs together keep to the budget of rows. */
 void cpu_plan_fit(CpuPlan *plan, const Timeline *timeline, uint64_t budget);
 
-/* As rows_walk() with stacks, of a CPU (Timeline::cpus): what is not idle counts as running. */
-void cpu_rows_walk(Tables *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit, void *user);
+/* As sample_rows_walk() with stacks, of a CPU (Timeline::cpus): what is not idle counts as running.
+ */
+void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit,
+		   void *user);
 
 /* Whose a run is, for people: "worker"; "idle"; to be freed. */
 char *cpu_run_text(const Timeline *timeline, uint32_t task);

@@ -14,7 +14,7 @@
 #define LONG_WAIT_NS (10 * NSEC_PER_MSEC)
 #define LONG_PARTS   25
 
-uint64_t stretch_length(const Thread *thread, size_t i, Stretch *stretch)
+uint64_t row_stretch_length(const Thread *thread, size_t i, Stretch *stretch)
 {
 	const Interval *intervals = thread->intervals.items;
 
@@ -28,7 +28,7 @@ uint64_t stretch_length(const Thread *thread, size_t i, Stretch *stretch)
 	return stretch->ns;
 }
 
-uint64_t wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
+uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 {
 	if (step == 0)
 		return 1;
@@ -92,16 +92,16 @@ static uint64_t estimate_intervals(RowPlan *plan, const Thread *thread, size_t n
 		if (end <= interval->start_ns)
 			continue;
 		if (interval->state != STATE_RUNNING) {
-			uint64_t stretch_ns = stretch_length(thread, i, &stretch);
+			uint64_t stretch_ns = row_stretch_length(thread, i, &stretch);
 
 			if (estimate_band(plan, duration))
-				fillers += wait_parts(duration, stretch_ns, plan->step_ns) - 1;
+				fillers += row_wait_parts(duration, stretch_ns, plan->step_ns) - 1;
 			continue;
 		}
 		Piece piece;
-		Pieces pieces = pieces_begin(thread, &plan->tick_ends[number], tick, i);
+		Pieces pieces = tick_pieces_begin(thread, &plan->tick_ends[number], tick, i);
 		tick = pieces.ticks_end;
-		while (pieces_next(&pieces, &piece))
+		while (tick_pieces_next(&pieces, &piece))
 			estimate_band(plan, piece.end - piece.start);
 	}
 	return fillers;
@@ -131,13 +131,13 @@ static void count_row(void *user, const Row *row)
 	++*(uint64_t *)user;
 }
 
-static uint64_t count_rows(Tables *tables, const RowPlan *plan)
+static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
 {
-	const Timeline *timeline = tables_timeline(tables);
+	const Timeline *timeline = stack_table_timeline(tables);
 	uint64_t rows = 0;
 
 	for (size_t i = 0; i < timeline_strips(timeline); i++)
-		rows_walk(tables, plan, i, false, count_row, &rows);
+		sample_rows_walk(tables, plan, i, false, count_row, &rows);
 	return rows;
 }
 
@@ -145,9 +145,9 @@ static uint64_t count_rows(Tables *tables, const RowPlan *plan)
  * First fillers go, until they are few or only those of long waits are left;
  * then short intervals are folded, at a limit that doubles.
  */
-void row_plan_fit(RowPlan *plan, Tables *tables, uint64_t budget)
+void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
 {
-	const Timeline *timeline = tables_timeline(tables);
+	const Timeline *timeline = stack_table_timeline(tables);
 	uint64_t window = timeline->end_ns - timeline->start_ns;
 	uint64_t fillers = estimate(plan, timeline);
 

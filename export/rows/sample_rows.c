@@ -49,7 +49,7 @@ typedef struct Debt {
 } Debt;
 
 typedef struct Walk {
-	Tables *tables;
+	StackTable *tables;
 	const Timeline *timeline;
 	const RowPlan *plan;
 	const TickEnd *tick_end;
@@ -91,7 +91,7 @@ static StackRef switch_out_stack(const Walk *walk, size_t i)
 
 static uint32_t stack_of(Walk *walk, const StackRef *ref)
 {
-	return walk->with_stacks ? tables_stack(walk->tables, ref) : 0;
+	return walk->with_stacks ? stack_table_stack(walk->tables, ref) : 0;
 }
 
 static uint32_t recording_stack(Walk *walk)
@@ -162,7 +162,8 @@ static void fold_weight(Walk *walk, uint32_t stack, uint64_t weight_ns)
 	fold = &walk->folds.items[number];
 	fold->weight_ns += weight_ns;
 	if (!fold->ready && fold->weight_ns >= walk->plan->fold_ns) {
-		uint32_t *first = &walk->paint.ready[tables_leaf_category(walk->tables, stack)];
+		uint32_t *first =
+			&walk->paint.ready[stack_table_leaf_category(walk->tables, stack)];
 
 		fold->ready = true;
 		fold->next = *first;
@@ -248,7 +249,7 @@ static void pay_debts(Walk *walk, uint64_t now, uint64_t least_ns)
 
 static void fold_interval(Walk *walk, uint32_t stack, uint64_t start, uint64_t end)
 {
-	enum category category = tables_leaf_category(walk->tables, stack);
+	enum category category = stack_table_leaf_category(walk->tables, stack);
 
 	walk->paint.debt[category] += end - start;
 	walk->paint.stack[category] = stack;
@@ -267,7 +268,7 @@ static uint64_t begin_interval(Walk *walk, uint32_t stack, uint64_t start, uint6
 
 	if (walk->plan->fold_ns == 0)
 		return start;
-	own = tables_leaf_category(walk->tables, stack);
+	own = stack_table_leaf_category(walk->tables, stack);
 	paint_state->debt[own] += end - start;
 	other = largest_debt(paint_state);
 	if (other != own && paint_state->debt[other] >= (int64_t)walk->plan->fold_ns)
@@ -328,7 +329,7 @@ static void walk_wait(Walk *walk, size_t i)
 	uint64_t start = walk->thread->intervals.items[i].start_ns;
 	uint64_t end = interval_end(walk->thread, i), duration = end - start;
 	StackRef ref = wait_stack(walk->timeline, walk->thread, i);
-	uint64_t stretch_ns = stretch_length(walk->thread, i, &walk->stretch);
+	uint64_t stretch_ns = row_stretch_length(walk->thread, i, &walk->stretch);
 	uint32_t stack = stack_of(walk, &ref);
 
 	if (duration < walk->plan->fold_ns) {
@@ -337,7 +338,8 @@ static void walk_wait(Walk *walk, size_t i)
 		return;
 	}
 	uint64_t from = begin_interval(walk, stack, start, end), edge = edge_distance(end - from);
-	uint64_t parts = wait_parts(duration, stretch_ns, walk->plan->step_ns), rows = parts + 1;
+	uint64_t parts = row_wait_parts(duration, stretch_ns, walk->plan->step_ns),
+		 rows = parts + 1;
 	uint64_t share = duration / rows, rest = duration % rows;
 	uint64_t first = begin_band(walk, from, edge);
 	for (uint64_t k = 0; k < parts; k++) {
@@ -345,7 +347,7 @@ static void walk_wait(Walk *walk, size_t i)
 
 		show(walk, k == 0 ? first : ns, walk->running_ns, share + (k < rest), stack);
 		if (k == 0)
-			show_ready(walk, tables_leaf_category(walk->tables, stack), first,
+			show_ready(walk, stack_table_leaf_category(walk->tables, stack), first,
 				   walk->running_ns);
 	}
 	end_band(walk, &(Held){.end_ns = end,
@@ -358,7 +360,7 @@ static void walk_wait(Walk *walk, size_t i)
 /* Subtracts recording's share from a weight (of a tick; NULL: of a switch-out). */
 static uint64_t own_weight(Walk *walk, const Tick *tick, uint64_t weight)
 {
-	uint64_t part = recording_share(walk->timeline, tick) * weight;
+	uint64_t part = recording_cost_share(walk->timeline, tick) * weight;
 
 	part = MIN(part, weight);
 	walk->owed_ns += part;
@@ -388,7 +390,8 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 			show_weight(walk, ns, running, 0, stack, folded);
 		}
 		if (!folded)
-			show_ready(walk, tables_leaf_category(walk->tables, stack), ns, running);
+			show_ready(walk, stack_table_leaf_category(walk->tables, stack), ns,
+				   running);
 	}
 }
 
@@ -428,7 +431,7 @@ static uint64_t pay_debt(Walk *walk, const Tick *tick, uint64_t duration)
 	Debt *debt = &walk->debts[tick ? tick->recording : RECORDING_ELSEWHERE];
 	uint64_t part;
 
-	debt->ns += recording_share(walk->timeline, tick) * duration;
+	debt->ns += recording_cost_share(walk->timeline, tick) * duration;
 	if (debt->ns >= RECORDING_LEAST_NS || walk->plan->fold_ns > 0)
 		debt->is_paid = true;
 	if (!debt->is_paid)
@@ -486,11 +489,11 @@ static void walk_running(Walk *walk, size_t i)
 {
 	const Thread *thread = walk->thread;
 	const Tick *ticks = thread->ticks.items;
-	Pieces pieces = pieces_begin(thread, walk->tick_end, walk->tick, i);
+	Pieces pieces = tick_pieces_begin(thread, walk->tick_end, walk->tick, i);
 	Piece piece;
 
 	walk->tick = pieces.ticks_end;
-	while (pieces_next(&pieces, &piece)) {
+	while (tick_pieces_next(&pieces, &piece)) {
 		const Tick *tick = piece.first < piece.last ? &ticks[piece.first] : piece.rest;
 		StackRef ref =
 			tick ? tick_stack(walk->timeline, thread, tick) : switch_out_stack(walk, i);
@@ -533,10 +536,10 @@ static void walk_left_out(Walk *walk, size_t i)
 			       .stack = stack});
 }
 
-void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
-	       RowVisitor visit, void *user)
+void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
+		      RowVisitor visit, void *user)
 {
-	const Timeline *timeline = tables_timeline(tables);
+	const Timeline *timeline = stack_table_timeline(tables);
 	Walk walk = {
 		.tables = tables,
 		.timeline = timeline,

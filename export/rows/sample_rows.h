@@ -37,14 +37,14 @@ typedef struct RowPlan {
 /* step_ns 0: only the rows at the ends of a wait. */
 void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns);
 /* The densest plan that keeps to the budget. */
-void row_plan_fit(RowPlan *plan, Tables *tables, uint64_t budget);
+void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget);
 void row_plan_free(RowPlan *plan);
 
 /*
  * Shows the rows of one thread (timeline_strip()), in order of time. with_stacks: fill in
  * Row::stack, which costs a look-up per interval.
  */
-void rows_walk(Tables *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
-	       RowVisitor visit, void *user);
+void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,
+		      RowVisitor visit, void *user);
 
 #endif

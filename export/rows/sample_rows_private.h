@@ -18,8 +18,8 @@ typedef struct Stretch {
 } Stretch;
 
 /* The length of the stretch off the CPU that interval i is in; to be asked in order. */
-uint64_t stretch_length(const Thread *thread, size_t i, Stretch *stretch);
+uint64_t row_stretch_length(const Thread *thread, size_t i, Stretch *stretch);
 /* Into how many parts a wait is cut; it has one row more. */
-uint64_t wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step);
+uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step);
 
 #endif

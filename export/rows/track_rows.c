@@ -22,7 +22,7 @@ static void add_row(void *user, const Row *row)
 }
 
 /* Without rows of its own the gap between two threads would have the color of one of them. */
-static void add_gap(Adding *adding, Tables *tables, uint64_t from_ns, uint64_t to_ns)
+static void add_gap(Adding *adding, StackTable *tables, uint64_t from_ns, uint64_t to_ns)
 {
 	StackRef ref = {
 		.user_stack = STACK_NONE, .kernel_stack = STACK_NONE, .leaf = LEAF_NOT_ALIVE};
@@ -30,17 +30,17 @@ static void add_gap(Adding *adding, Tables *tables, uint64_t from_ns, uint64_t t
 
 	if (to_ns <= from_ns)
 		return;
-	row.stack = tables_stack(tables, &ref);
+	row.stack = stack_table_stack(tables, &ref);
 	row.ns = from_ns + MIN(GAP_EDGE_NS, (to_ns - from_ns) / 4);
 	add_row(adding, &row);
 	row.ns = to_ns - MIN(GAP_EDGE_NS, (to_ns - from_ns) / 4);
 	add_row(adding, &row);
 }
 
-void track_rows_make(TrackRows *rows, Tables *tables, const RowPlan *plan, const CpuPlan *cpus,
+void track_rows_make(TrackRows *rows, StackTable *tables, const RowPlan *plan, const CpuPlan *cpus,
 		     const Track *track, bool with_cpu_use)
 {
-	const Timeline *timeline = tables_timeline(tables);
+	const Timeline *timeline = stack_table_timeline(tables);
 	Adding adding = {.rows = rows, .with_cpu_use = with_cpu_use};
 
 	rows->stacks.count = rows->ns.count = rows->weight_ns.count = rows->running_ns.count = 0;
@@ -53,7 +53,7 @@ void track_rows_make(TrackRows *rows, Tables *tables, const RowPlan *plan, const
 			add_gap(&adding, tables,
 				timeline_strip(timeline, track->threads.items[i - 1])->end_ns,
 				timeline_strip(timeline, thread)->start_ns);
-		rows_walk(tables, plan, thread, /* with_stacks= */ true, add_row, &adding);
+		sample_rows_walk(tables, plan, thread, /* with_stacks= */ true, add_row, &adding);
 		if (!(plan->left_out >> STATE_RUNNING & 1))
 			adding.base_running_ns += plan->tick_ends[thread].running_ns;
 	}

@@ -19,7 +19,7 @@ typedef struct TrackRows {
 } TrackRows;
 
 /* Replaces what is in rows, whose memory is used again. */
-void track_rows_make(TrackRows *rows, Tables *tables, const RowPlan *plan, const CpuPlan *cpus,
+void track_rows_make(TrackRows *rows, StackTable *tables, const RowPlan *plan, const CpuPlan *cpus,
 		     const Track *track, bool with_cpu_use);
 void track_rows_free(TrackRows *rows);
 

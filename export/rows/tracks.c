@@ -79,15 +79,15 @@ static void id_text(char text[ID_TEXT_SIZE], TrackId id)
 
 	if (id.host)
 		p = stpcpy(p, "host ");
-	p = format_u64(p, id.number);
+	p = json_format_u64(p, id.number);
 	if (id.life > 0) {
 		*p++ = '.';
-		p = format_u64(p, id.life);
+		p = json_format_u64(p, id.life);
 	}
 	*p = '\0';
 }
 
-void json_track_pid(Json *json, TrackId id)
+void track_json_pid(Json *json, TrackId id)
 {
 	char text[ID_TEXT_SIZE];
 
@@ -95,10 +95,10 @@ void json_track_pid(Json *json, TrackId id)
 	json_put_string(json, text);
 }
 
-void json_track_tid(Json *json, TrackId id)
+void track_json_tid(Json *json, TrackId id)
 {
 	if (id.host || id.life > 0)
-		json_track_pid(json, id);
+		track_json_pid(json, id);
 	else
 		json_u64(json, id.number);
 }
@@ -439,7 +439,7 @@ static void add_devices(Tracks *tracks, const Timeline *timeline)
 		if (device->requests.count == 0)
 			continue;
 		*vec_push(&tracks->list) = (Track){
-			.name = device_text(&timeline->requests, device->number),
+			.name = request_device_text(&timeline->requests, device->number),
 			.process_name = xstrdup("Block devices"),
 			.pid = {.life = 1},
 			.tid = {.life = i + 1},

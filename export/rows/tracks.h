@@ -57,8 +57,8 @@ static inline uint32_t tracks_system(const Tracks *tracks)
 }
 
 /* As a number if it is one, else as a string. */
-void json_track_tid(Json *json, TrackId id);
+void track_json_tid(Json *json, TrackId id);
 /* Always a string. */
-void json_track_pid(Json *json, TrackId id);
+void track_json_pid(Json *json, TrackId id);
 
 #endif

@@ -23,7 +23,7 @@ Frames *frames_new(void)
 {
 	Frames *frames = xcalloc(1, sizeof(*frames));
 
-	frames->spaces = spaces_new();
+	frames->spaces = address_spaces_new();
 	frames->private = xcalloc(1, sizeof(*frames->private));
 	return frames;
 }
@@ -49,7 +49,7 @@ void frames_free(Frames *frames)
 	map_free(&private->pseudo);
 	vec_free(&private->result);
 	free(private);
-	spaces_free(frames->spaces);
+	address_spaces_free(frames->spaces);
 	strings_free(&frames->strings);
 	source_texts_free(&frames->texts);
 	vec_free(&frames->libraries);
@@ -86,7 +86,7 @@ void frames_add(Frames *frames, const struct record *record)
 	else if (record->kind == REC_SOURCE)
 		source_texts_add(&frames->texts, (const struct rec_source *)record);
 	else
-		spaces_add(frames->spaces, record);
+		address_spaces_add(frames->spaces, record);
 }
 
 /* ---- libraries ------------------------------------------------------------ */
@@ -255,7 +255,7 @@ static const Place *intern_place(Frames *frames, const Origin *origin)
 
 const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
-	Location location = spaces_locate(frames->spaces, ns_tgid, ns, avma);
+	Location location = address_spaces_locate(frames->spaces, ns_tgid, ns, avma);
 	Origin origin = {.lib = LIBRARY_NONE, .address = avma};
 
 	if (location.file) {
@@ -272,7 +272,7 @@ const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, ui
 bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma,
 		     Variable *ret_variable)
 {
-	Location location = spaces_locate_data(frames->spaces, ns_tgid, ns, avma);
+	Location location = address_spaces_locate_data(frames->spaces, ns_tgid, ns, avma);
 	const struct rec_symbol *symbol =
 		location.file ? frames_symbol(frames->private, location.file->id, location.svma)
 			      : NULL;

@@ -43,7 +43,7 @@ typedef struct Frame {
 } Frame;
 
 typedef struct Frames {
-	Spaces *spaces;
+	AddressSpaces *spaces;
 	Strings strings;
 	VEC(Library) libraries;
 	VEC(Frame) list; /* interned */

@@ -106,7 +106,7 @@ static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
 	if (frame.named && !frame.nameless)
 		return is_root(strings_get(&frames->strings, frame.function));
 	return count > 1 && frame.lib != LIBRARY_NONE &&
-	       run_time_is_c_library(frames->libraries.items[frame.lib].name);
+	       runtime_is_c_library(frames->libraries.items[frame.lib].name);
 }
 
 /* A piece of code without symbols may have many functions in it. */
@@ -155,8 +155,8 @@ static size_t count_believable(Frames *frames, const Walked *walked)
 	if (stack->result != STACK_FRAME_POINTERS)
 		return stack->count;
 	for (size_t i = 1; i < stack->count; i++)
-		if (!spaces_locate(frames->spaces, walked->ns_tgid, walked->ns,
-				   stack_lookup_address(walked->pcs[i], false))
+		if (!address_spaces_locate(frames->spaces, walked->ns_tgid, walked->ns,
+					   stack_lookup_address(walked->pcs[i], false))
 			     .file)
 			return i;
 	return stack->count;
@@ -176,8 +176,9 @@ static const uint64_t *stack_frames(const Timeline *timeline, const StackDef *st
 static size_t count_until_stale(Frames *frames, const Walked *walked)
 {
 	for (size_t i = 0; i < walked->stack->count; i++)
-		if (spaces_replaced(frames->spaces, walked->ns_tgid, walked->stack->tables_ns,
-				    walked->ns, walked_address(walked, i)))
+		if (address_spaces_replaced(frames->spaces, walked->ns_tgid,
+					    walked->stack->tables_ns, walked->ns,
+					    walked_address(walked, i)))
 			return i + 1;
 	return 0;
 }
@@ -371,7 +372,7 @@ static const Resolved *resolve_user(Frames *frames, const Timeline *timeline, ui
 		.kind = CHAIN_USER,
 		.stack = stack,
 		.ns_tgid = ns_tgid,
-		.generation = spaces_generation(frames->spaces, ns_tgid, ns),
+		.generation = address_spaces_generation(frames->spaces, ns_tgid, ns),
 	};
 
 	return resolve(frames, timeline, &wanted, ns);

@@ -112,7 +112,7 @@ static double take(Classes *classes, enum recording_class class, double cost)
 	return cost - taken;
 }
 
-void recording_find(Timeline *timeline, Frames *frames)
+void recording_cost_find(Timeline *timeline, Frames *frames)
 {
 	Classes classes = {.timeline = timeline};
 	double switches = 0, others = 0;
@@ -124,7 +124,7 @@ void recording_find(Timeline *timeline, Frames *frames)
 	if (switches + others == 0)
 		return;
 	classify_ticks(timeline, frames);
-	weights_visit(timeline, weigh, &classes);
+	tick_weights_visit(timeline, weigh, &classes);
 	others = take(&classes, RECORDING_INSIDE, others);
 	others = take(&classes, RECORDING_UNLOCK, others);
 	switches = take(&classes, RECORDING_SWITCH, switches);
@@ -133,7 +133,7 @@ void recording_find(Timeline *timeline, Frames *frames)
 
 /* ---- in words -------------------------------------------------------------------- */
 
-RecordingSum recording_sum(const Timeline *timeline)
+RecordingSum recording_cost_sum(const Timeline *timeline)
 {
 	RecordingSum sum = {};
 
@@ -146,9 +146,9 @@ RecordingSum recording_sum(const Timeline *timeline)
 	return sum;
 }
 
-char *recording_text(const Timeline *timeline)
+char *recording_cost_text(const Timeline *timeline)
 {
-	RecordingSum sum = recording_sum(timeline);
+	RecordingSum sum = recording_cost_sum(timeline);
 	double share;
 
 	if (!timeline->cost_known || sum.running_ns == 0)

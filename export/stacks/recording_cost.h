@@ -20,18 +20,18 @@
 #define RECORDING_FUNCTION "[recording]"
 
 /* Fills in Tick::recording and Timeline::recording_shares, once the threads are final. */
-void recording_find(Timeline *timeline, Frames *frames);
+void recording_cost_find(Timeline *timeline, Frames *frames);
 
 /* Recording's share of the time that a tick stands for; tick is NULL for a switch-out. */
-static inline double recording_share(const Timeline *timeline, const Tick *tick)
+static inline double recording_cost_share(const Timeline *timeline, const Tick *tick)
 {
 	return timeline->recording_shares[tick ? tick->recording : RECORDING_ELSEWHERE];
 }
 
 /* Whether most of the time that a tick stands for is recording's. */
-static inline bool recording_struck(const Timeline *timeline, const Tick *tick)
+static inline bool recording_cost_struck(const Timeline *timeline, const Tick *tick)
 {
-	return recording_share(timeline, tick) > 0.5;
+	return recording_cost_share(timeline, tick) > 0.5;
 }
 
 /* What recording cost the threads, and how long these ran; both in ns. */
@@ -39,12 +39,12 @@ typedef struct RecordingSum {
 	uint64_t recording_ns, running_ns;
 } RecordingSum;
 
-RecordingSum recording_sum(const Timeline *timeline);
+RecordingSum recording_cost_sum(const Timeline *timeline);
 
 /*
  * "recording took 12.3 ms of the running time, 1.2 %", and a warning from 5 % on; to be freed.
  * NULL: that is not known, or nothing ran.
  */
-char *recording_text(const Timeline *timeline);
+char *recording_cost_text(const Timeline *timeline);
 
 #endif

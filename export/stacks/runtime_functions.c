@@ -11,7 +11,7 @@ static bool has_prefix(const char *text, const char *const *prefixes, size_t cou
 	return false;
 }
 
-bool run_time_is_c_library(const char *library)
+bool runtime_is_c_library(const char *library)
 {
 	static const char *const prefixes[] = {"libc.so",    "libc-",	  "libpthread", "ld-musl",
 					       "libc.musl-", "ld-uClibc", "libuClibc"};
@@ -25,7 +25,7 @@ static bool is_run_time_library(const char *library)
 		"ld-linux",	"librt.so",  "librt-",	     "libanl.so", "libgcc_s.so",
 		"libstdc++.so", "libc++.so", "libc++abi.so", "libstd-",	  "[vdso]"};
 
-	return run_time_is_c_library(library) || has_prefix(library, prefixes, ARRAY_LEN(prefixes));
+	return runtime_is_c_library(library) || has_prefix(library, prefixes, ARRAY_LEN(prefixes));
 }
 
 /*
@@ -111,7 +111,7 @@ static bool is_start(const Frames *frames, const Frame *frame)
 	       is_run_time(frames, frame) || is_made_up(frame);
 }
 
-size_t run_time_entry(const Frames *frames, const uint32_t *indexes, size_t count)
+size_t runtime_entry(const Frames *frames, const uint32_t *indexes, size_t count)
 {
 	size_t above = 0, own;
 

@@ -12,7 +12,7 @@
 #include "frames.h"
 
 /* By the base name of its file: glibc, musl, uClibc, Bionic. */
-bool run_time_is_c_library(const char *library);
+bool runtime_is_c_library(const char *library);
 
 /*
  * How many frames a stack has from its root up to the function of the run-time system that the
@@ -20,6 +20,6 @@ bool run_time_is_c_library(const char *library);
  * first. It is count if the leaf is the program's own function, or if there is no function of the
  * program.
  */
-size_t run_time_entry(const Frames *frames, const uint32_t *indexes, size_t count);
+size_t runtime_entry(const Frames *frames, const uint32_t *indexes, size_t count);
 
 #endif

@@ -6,7 +6,7 @@
 
 /* What stands while references are counted. */
 typedef struct Counting {
-	StackSums *sums;
+	StackStats *sums;
 	const Timeline *timeline;
 	Frames *frames;
 	Map object_index; /* library -> sums->objects */
@@ -33,7 +33,7 @@ static bool was_walked(const StackEnd *end)
 
 static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint32_t stack)
 {
-	StackSums *sums = counting->sums;
+	StackStats *sums = counting->sums;
 	StackEnd end;
 
 	if (stack == STACK_NONE)
@@ -90,7 +90,7 @@ static void count_switch_outs(Counting *counting, const Thread *thread, uint32_t
 static void weigh_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint32_t stack,
 			uint64_t weight_ns)
 {
-	StackSums *sums = counting->sums;
+	StackStats *sums = counting->sums;
 	StackEnd end;
 
 	if (stack == STACK_NONE)
@@ -137,7 +137,7 @@ static int compare_shorts(const void *a, const void *b)
 }
 
 /* Objects of one name have one line, for nobody could tell two apart. */
-static void add_short(StackSums *sums, const char *object, enum stack_end end, uint64_t count)
+static void add_short(StackStats *sums, const char *object, enum stack_end end, uint64_t count)
 {
 	for (size_t i = sums->shorts.count; i-- > 0;) {
 		StackShortage *known = &sums->shorts.items[i];
@@ -152,7 +152,7 @@ static void add_short(StackSums *sums, const char *object, enum stack_end end, u
 	*vec_push(&sums->shorts) = (StackShortage){object, end, count};
 }
 
-static void sort_out(StackSums *sums, Frames *frames)
+static void sort_out(StackStats *sums, Frames *frames)
 {
 	if (sums->objects.count)
 		qsort_r(sums->objects.items, sums->objects.count, sizeof(StackObject),
@@ -170,12 +170,12 @@ static void sort_out(StackSums *sums, Frames *frames)
 		      compare_shorts);
 }
 
-void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames)
+void stack_stats_init(StackStats *sums, const Timeline *timeline, Frames *frames)
 {
 	Counting counting = {.sums = sums, .timeline = timeline, .frames = frames};
 	const char *method = timeline_meta(timeline, "stacks");
 
-	*sums = (StackSums){.by_frame_pointers = method && !strcmp(method, "fp")};
+	*sums = (StackStats){.by_frame_pointers = method && !strcmp(method, "fp")};
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
 		uint32_t ns_tgid = timeline->processes.items[thread->process].ns_tgid;
@@ -185,19 +185,19 @@ void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames)
 				    thread->ticks.items[k].user_stack);
 		count_switch_outs(&counting, thread, ns_tgid);
 	}
-	weights_visit(timeline, weigh, &counting);
+	tick_weights_visit(timeline, weigh, &counting);
 	map_free(&counting.object_index);
 	sort_out(sums, frames);
 }
 
-void stack_sums_free(StackSums *sums)
+void stack_stats_free(StackStats *sums)
 {
 	vec_free(&sums->objects);
 	vec_free(&sums->shorts);
 }
 
 /* Rounded down: what is not whole is never said to be. Nothing if all is. */
-static char *running_text(const StackSums *sums)
+static char *running_text(const StackStats *sums)
 {
 	uint64_t parts;
 
@@ -210,7 +210,7 @@ static char *running_text(const StackSums *sums)
 			 parts / 10, parts % 10);
 }
 
-char *stack_sums_line(const StackSums *sums)
+char *stack_stats_line(const StackStats *sums)
 {
 	_cleanup_free_ char *guessed = NULL, *pointers = NULL, *running = NULL;
 	uint64_t parts = sums->walked ? sums->whole * 10000 / sums->walked : 0;

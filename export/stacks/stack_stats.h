@@ -23,7 +23,7 @@ typedef struct StackShortage {
 	uint64_t count;
 } StackShortage;
 
-typedef struct StackSums {
+typedef struct StackStats {
 	bool by_frame_pointers; /* as the recorder was told: nobody knows which are whole */
 	uint64_t walked;
 	uint64_t whole;
@@ -34,13 +34,13 @@ typedef struct StackSums {
 	uint64_t from_copy; /* walked by the recorder */
 	VEC(StackObject) objects;  /* by name, then in order of appearance */
 	VEC(StackShortage) shorts; /* what is not whole, the most first */
-} StackSums;
+} StackStats;
 
 /* Names in it are those of frames->libraries. */
-void stack_sums_init(StackSums *sums, const Timeline *timeline, Frames *frames);
-void stack_sums_free(StackSums *sums);
+void stack_stats_init(StackStats *sums, const Timeline *timeline, Frames *frames);
+void stack_stats_free(StackStats *sums);
 
 /* "1234 walked, 99.87 % whole; 46.0 % of running time has whole stacks": to be freed. */
-char *stack_sums_line(const StackSums *sums);
+char *stack_stats_line(const StackStats *sums);
 
 #endif

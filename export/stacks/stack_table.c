@@ -13,7 +13,7 @@ static uint64_t pair(uint32_t high, uint32_t low)
 	return (uint64_t)high << 32 | low;
 }
 
-uint32_t tables_string(Tables *tables, const char *s)
+uint32_t stack_table_string(StackTable *tables, const char *s)
 {
 	_cleanup_free_ char *clean = utf8_sanitize(s);
 
@@ -33,47 +33,47 @@ static uint32_t map_number(Map *map, uint64_t key, bool *ret_new)
 	return number;
 }
 
-static uint32_t library_resource(Tables *tables, uint32_t library)
+static uint32_t library_resource(StackTable *tables, uint32_t library)
 {
 	bool is_new;
-	uint32_t lib = tables_lib(tables, library);
+	uint32_t lib = stack_table_lib(tables, library);
 	uint32_t resource = map_number(&tables->resource_index, lib, &is_new);
 
 	if (is_new)
 		*vec_push(&tables->resources) = (ResourceRow){
-			.name = tables_string(tables,
-					      tables->frames->libraries.items[library].name),
+			.name = stack_table_string(tables,
+						   tables->frames->libraries.items[library].name),
 			.lib = lib,
 		};
 	return resource;
 }
 
-static uint32_t state_resource(Tables *tables)
+static uint32_t state_resource(StackTable *tables)
 {
 	bool is_new;
 	uint32_t resource = map_number(&tables->resource_index, NONE, &is_new);
 
 	if (is_new)
-		*vec_push(&tables->resources) =
-			(ResourceRow){.name = tables_string(tables, STATE_RESOURCE), .lib = NONE};
+		*vec_push(&tables->resources) = (ResourceRow){
+			.name = stack_table_string(tables, STATE_RESOURCE), .lib = NONE};
 	return resource;
 }
 
-static uint32_t source_row(Tables *tables, uint32_t string)
+static uint32_t source_row(StackTable *tables, uint32_t string)
 {
 	bool is_new;
 	uint32_t filename, source;
 
 	if (string == NONE)
 		return NONE;
-	filename = tables_string(tables, strings_get(&tables->frames->strings, string));
+	filename = stack_table_string(tables, strings_get(&tables->frames->strings, string));
 	source = map_number(&tables->source_index, filename, &is_new);
 	if (is_new)
 		*vec_push(&tables->sources) = (SourceRow){filename, string};
 	return source;
 }
 
-static uint32_t func_row(Tables *tables, uint32_t name, uint32_t resource, uint32_t source)
+static uint32_t func_row(StackTable *tables, uint32_t name, uint32_t resource, uint32_t source)
 {
 	bool is_new;
 	uint32_t origin = map_number(&tables->origin_index, pair(resource, source), &is_new);
@@ -93,7 +93,8 @@ static bool address_fits(uint64_t address)
 	return address <= INT32_MAX;
 }
 
-static uint32_t native_symbol(Tables *tables, const Frame *frame, uint32_t name, uint32_t resource)
+static uint32_t native_symbol(StackTable *tables, const Frame *frame, uint32_t name,
+			      uint32_t resource)
 {
 	bool is_new;
 	uint32_t symbol;
@@ -113,10 +114,10 @@ static uint32_t native_symbol(Tables *tables, const Frame *frame, uint32_t name,
 }
 
 /* outer: the row of the real function around an inlined one, or NONE. */
-static uint32_t add_frame(Tables *tables, const Frame *frame, uint32_t outer)
+static uint32_t add_frame(StackTable *tables, const Frame *frame, uint32_t outer)
 {
 	uint32_t name =
-		tables_string(tables, strings_get(&tables->frames->strings, frame->function));
+		stack_table_string(tables, strings_get(&tables->frames->strings, frame->function));
 	uint32_t resource = frame->lib == LIBRARY_NONE
 				    ? (frame->address == UINT64_MAX ? state_resource(tables) : NONE)
 				    : library_resource(tables, frame->lib);
@@ -140,7 +141,7 @@ static uint32_t add_frame(Tables *tables, const Frame *frame, uint32_t outer)
 }
 
 /* Row of a frame of Frames. */
-static uint32_t frame_row(Tables *tables, uint32_t index, uint32_t outer)
+static uint32_t frame_row(StackTable *tables, uint32_t index, uint32_t outer)
 {
 	while (tables->frame_of.count <= index)
 		*vec_push(&tables->frame_of) = NONE;
@@ -152,9 +153,10 @@ static uint32_t frame_row(Tables *tables, uint32_t index, uint32_t outer)
 	return tables->frame_of.items[index];
 }
 
-static uint32_t pseudo_row(Tables *tables, const char *name, enum category category)
+static uint32_t pseudo_row(StackTable *tables, const char *name, enum category category)
 {
-	uint32_t func = func_row(tables, tables_string(tables, name), state_resource(tables), NONE);
+	uint32_t func =
+		func_row(tables, stack_table_string(tables, name), state_resource(tables), NONE);
 	bool is_new;
 	uint32_t number = map_number(&tables->pseudo_index, pair(func, category), &is_new);
 
@@ -166,7 +168,7 @@ static uint32_t pseudo_row(Tables *tables, const char *name, enum category categ
 	return tables->pseudo_rows.items[number];
 }
 
-static uint32_t push_stack(Tables *tables, uint32_t prefix, uint32_t frame)
+static uint32_t push_stack(StackTable *tables, uint32_t prefix, uint32_t frame)
 {
 	bool is_new;
 	uint32_t stack = map_number(&tables->stack_index, pair(prefix, frame), &is_new);
@@ -176,8 +178,8 @@ static uint32_t push_stack(Tables *tables, uint32_t prefix, uint32_t frame)
 	return stack;
 }
 
-uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
-			     enum category category)
+uint32_t stack_table_pseudo_stack(StackTable *tables, uint32_t prefix, const char *name,
+				  enum category category)
 {
 	return push_stack(tables, prefix, pseudo_row(tables, name, category));
 }
@@ -186,7 +188,7 @@ uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
  * The pseudo frame that a stack ends with, or NONE. A tick in the kernel whose
  * kernel frames are missing must not look like user code; a stack is never empty.
  */
-static uint32_t leaf_row(Tables *tables, const StackRef *ref, uint32_t last)
+static uint32_t leaf_row(StackTable *tables, const StackRef *ref, uint32_t last)
 {
 	switch (ref->leaf) {
 	case LEAF_USER:
@@ -208,7 +210,7 @@ static uint32_t leaf_row(Tables *tables, const StackRef *ref, uint32_t last)
 	}
 }
 
-static uint32_t build_stack(Tables *tables, const StackRef *ref)
+static uint32_t build_stack(StackTable *tables, const StackRef *ref)
 {
 	uint32_t stack = NONE, outer = NONE, last = NONE, leaf;
 	const uint32_t *indexes = NULL;
@@ -238,7 +240,7 @@ static bool same_key(const StackKey *a, const StackKey *b)
  * Rows ask for the same few stacks over and over: looked up by what can change
  * the outcome, which is the mappings of a process only if it has user frames.
  */
-uint32_t tables_stack(Tables *tables, const StackRef *ref)
+uint32_t stack_table_stack(StackTable *tables, const StackRef *ref)
 {
 	StackKey key = {.user_stack = ref->user_stack,
 			.kernel_stack = ref->kernel_stack,
@@ -248,7 +250,8 @@ uint32_t tables_stack(Tables *tables, const StackRef *ref)
 
 	if (ref->user_stack != STACK_NONE) {
 		key.ns_tgid = ref->ns_tgid;
-		key.generation = spaces_generation(tables->frames->spaces, ref->ns_tgid, ref->ns);
+		key.generation =
+			address_spaces_generation(tables->frames->spaces, ref->ns_tgid, ref->ns);
 	}
 	hash = hash_mix(pair(key.user_stack, key.kernel_stack),
 			hash_mix(pair(key.ns_tgid, key.generation), key.leaf));
@@ -261,62 +264,62 @@ uint32_t tables_stack(Tables *tables, const StackRef *ref)
 	return tables->cache.items[tables->cache.count - 1].stack;
 }
 
-const Timeline *tables_timeline(const Tables *tables)
+const Timeline *stack_table_timeline(const StackTable *tables)
 {
 	return tables->timeline;
 }
 
-uint32_t tables_stack_count(const Tables *tables)
+uint32_t stack_table_stack_count(const StackTable *tables)
 {
 	return tables->stacks.count;
 }
 
-static const FrameRow *leaf_frame(const Tables *tables, uint32_t stack)
+static const FrameRow *leaf_frame(const StackTable *tables, uint32_t stack)
 {
 	return &tables->frame_rows.items[tables->stacks.items[stack].frame];
 }
 
-uint32_t tables_leaf_function(const Tables *tables, uint32_t stack)
+uint32_t stack_table_leaf_function(const StackTable *tables, uint32_t stack)
 {
 	return leaf_frame(tables, stack)->func;
 }
 
-uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack)
+uint32_t stack_table_stack_prefix(const StackTable *tables, uint32_t stack)
 {
 	return tables->stacks.items[stack].prefix;
 }
 
-const char *tables_leaf_name(const Tables *tables, uint32_t stack)
+const char *stack_table_leaf_name(const StackTable *tables, uint32_t stack)
 {
-	uint32_t func = tables_leaf_function(tables, stack);
+	uint32_t func = stack_table_leaf_function(tables, stack);
 
 	return strings_get(&tables->strings, tables->funcs.items[func].name);
 }
 
-const char *tables_leaf_library(const Tables *tables, uint32_t stack)
+const char *stack_table_leaf_library(const StackTable *tables, uint32_t stack)
 {
-	uint32_t resource = tables->funcs.items[tables_leaf_function(tables, stack)].resource;
+	uint32_t resource = tables->funcs.items[stack_table_leaf_function(tables, stack)].resource;
 
 	if (resource == NONE || tables->resources.items[resource].lib == NONE)
 		return NULL;
 	return strings_get(&tables->strings, tables->resources.items[resource].name);
 }
 
-enum category tables_leaf_category(const Tables *tables, uint32_t stack)
+enum category stack_table_leaf_category(const StackTable *tables, uint32_t stack)
 {
 	return leaf_frame(tables, stack)->category;
 }
 
-Tables *tables_new(const Timeline *timeline, Frames *frames)
+StackTable *stack_table_new(const Timeline *timeline, Frames *frames)
 {
-	Tables *tables = xcalloc(1, sizeof(*tables));
+	StackTable *tables = xcalloc(1, sizeof(*tables));
 
 	tables->timeline = timeline;
 	tables->frames = frames;
 	return tables;
 }
 
-void tables_free(Tables *tables)
+void stack_table_free(StackTable *tables)
 {
 	if (!tables)
 		return;

@@ -32,33 +32,33 @@ typedef struct StackRef {
 	uint8_t leaf; /* enum leaf */
 } StackRef;
 
-typedef struct Tables Tables;
+typedef struct StackTable StackTable;
 
-Tables *tables_new(const Timeline *timeline, Frames *frames);
-void tables_free(Tables *tables);
-const Timeline *tables_timeline(const Tables *tables);
+StackTable *stack_table_new(const Timeline *timeline, Frames *frames);
+void stack_table_free(StackTable *tables);
+const Timeline *stack_table_timeline(const StackTable *tables);
 
 /* Index in stringArray; the text may hold any bytes. */
-uint32_t tables_string(Tables *tables, const char *s);
+uint32_t stack_table_string(StackTable *tables, const char *s);
 
 /* Index in stackTable. */
-uint32_t tables_stack(Tables *tables, const StackRef *ref);
+uint32_t stack_table_stack(StackTable *tables, const StackRef *ref);
 /*
  * The same of a stack that ends with a frame of no code, whose text may hold any bytes, under
  * another one (UINT32_MAX: it is the root).
  */
-uint32_t tables_pseudo_stack(Tables *tables, uint32_t prefix, const char *name,
-			     enum category category);
-uint32_t tables_stack_count(const Tables *tables);
+uint32_t stack_table_pseudo_stack(StackTable *tables, uint32_t prefix, const char *name,
+				  enum category category);
+uint32_t stack_table_stack_count(const StackTable *tables);
 /* The stack without its leaf; UINT32_MAX if that was its root. */
-uint32_t tables_stack_prefix(const Tables *tables, uint32_t stack);
+uint32_t stack_table_stack_prefix(const StackTable *tables, uint32_t stack);
 
 /* Name of the leaf function of a stack, and its category. */
-const char *tables_leaf_name(const Tables *tables, uint32_t stack);
+const char *stack_table_leaf_name(const StackTable *tables, uint32_t stack);
 /* The library that its leaf is in; NULL for a pseudo frame and unknown memory. */
-const char *tables_leaf_library(const Tables *tables, uint32_t stack);
-enum category tables_leaf_category(const Tables *tables, uint32_t stack);
+const char *stack_table_leaf_library(const StackTable *tables, uint32_t stack);
+enum category stack_table_leaf_category(const StackTable *tables, uint32_t stack);
 /* A number that two stacks share when their leaf functions are the same. */
-uint32_t tables_leaf_function(const Tables *tables, uint32_t stack);
+uint32_t stack_table_leaf_function(const StackTable *tables, uint32_t stack);
 
 #endif

@@ -49,7 +49,7 @@ static char *debug_name(const Library *library)
 }
 
 /* Two libraries of the same name and id are one file under two paths: one row. */
-static uint32_t add_lib(Tables *tables, uint32_t library)
+static uint32_t add_lib(StackTable *tables, uint32_t library)
 {
 	const Library *info = &tables->frames->libraries.items[library];
 	LibRow row = {library, debug_name(info), breakpad_id(info)};
@@ -65,7 +65,7 @@ static uint32_t add_lib(Tables *tables, uint32_t library)
 	return number;
 }
 
-uint32_t tables_lib(Tables *tables, uint32_t library)
+uint32_t stack_table_lib(StackTable *tables, uint32_t library)
 {
 	while (tables->lib_of.count <= library)
 		*vec_push(&tables->lib_of) = NONE;

@@ -52,7 +52,7 @@ typedef struct CacheEntry {
 	uint32_t next; /* another entry with the same hash, or MAP_NONE */
 } CacheEntry;
 
-struct Tables {
+struct StackTable {
 	const Timeline *timeline;
 	Frames *frames;
 	Strings strings;
@@ -79,6 +79,6 @@ struct Tables {
 };
 
 /* Row in libs of a library. */
-uint32_t tables_lib(Tables *tables, uint32_t library);
+uint32_t stack_table_lib(StackTable *tables, uint32_t library);
 
 #endif

@@ -33,7 +33,7 @@ static uint32_t add_one(struct rec_watch *known, const struct watched *watched)
 	return known->count++;
 }
 
-struct rec_watch *watches_add(struct rec_watch *known, const struct rec_watch *record)
+struct rec_watch *epoll_watches_add(struct rec_watch *known, const struct rec_watch *record)
 {
 	_cleanup_free_ uint32_t *places = xcalloc(record->count + 1, sizeof(*places));
 
@@ -55,7 +55,7 @@ struct rec_watch *watches_add(struct rec_watch *known, const struct rec_watch *r
 	return known;
 }
 
-bool watches_through(const struct rec_watch *watch, uint32_t number)
+bool epoll_watches_through(const struct rec_watch *watch, uint32_t number)
 {
 	for (uint32_t i = 0; i < watch->count; i++)
 		if (watch->watched[i].via == number + 1)
@@ -63,13 +63,13 @@ bool watches_through(const struct rec_watch *watch, uint32_t number)
 	return false;
 }
 
-uint32_t watches_leaves(const struct rec_watch *watch, uint32_t *ret_kinds)
+uint32_t epoll_watches_leaves(const struct rec_watch *watch, uint32_t *ret_kinds)
 {
 	uint32_t count = 0;
 
 	*ret_kinds = 0;
 	for (uint32_t i = 0; i < watch->count; i++) {
-		if (watches_through(watch, i))
+		if (epoll_watches_through(watch, i))
 			continue;
 		*ret_kinds |= 1U << (watch->watched[i].kind & 31);
 		count++;
@@ -84,7 +84,7 @@ static bool comes_before(const struct watched *a, const struct watched *b)
 	return a_listens != b_listens ? a_listens : a->fd < b->fd;
 }
 
-uint32_t watches_sorted(const struct rec_watch *watch, uint32_t via, uint32_t *numbers)
+uint32_t epoll_watches_sorted(const struct rec_watch *watch, uint32_t via, uint32_t *numbers)
 {
 	uint32_t count = 0;
 

@@ -18,21 +18,21 @@
  * Merges a record into what was seen so far. known may be NULL, and is freed; the result is to be
  * freed.
  */
-struct rec_watch *watches_add(struct rec_watch *known, const struct rec_watch *record);
+struct rec_watch *epoll_watches_add(struct rec_watch *known, const struct rec_watch *record);
 
 /*
  * How many descriptors are watched, directly or through others, and of which kinds (bits 1 << enum
  * fd_kind). Epoll descriptors that watch others are not counted.
  */
-uint32_t watches_leaves(const struct rec_watch *watch, uint32_t *ret_kinds);
+uint32_t epoll_watches_leaves(const struct rec_watch *watch, uint32_t *ret_kinds);
 
 /*
  * The indexes of what is watched through `via` (watched::via), listening sockets first, then by
  * descriptor; returns how many. numbers has room for all.
  */
-uint32_t watches_sorted(const struct rec_watch *watch, uint32_t via, uint32_t *numbers);
+uint32_t epoll_watches_sorted(const struct rec_watch *watch, uint32_t via, uint32_t *numbers);
 
 /* Whether it watches something that watches others. */
-bool watches_through(const struct rec_watch *watch, uint32_t number);
+bool epoll_watches_through(const struct rec_watch *watch, uint32_t number);
 
 #endif

@@ -82,7 +82,7 @@ static char *unix_text(const struct rec_socket *socket)
 			 path);
 }
 
-char *socket_text(const struct rec_socket *socket)
+char *object_socket_text(const struct rec_socket *socket)
 {
 	static const struct {
 		uint16_t family;
@@ -141,14 +141,14 @@ static const char *watched_name(Objects *objects, const struct watched *watched)
 static char *list_text(Objects *objects, const struct rec_watch *watch, uint32_t via, int depth)
 {
 	_cleanup_free_ uint32_t *numbers = xcalloc(watch->count + 1, sizeof(*numbers));
-	uint32_t count = watches_sorted(watch, via, numbers);
+	uint32_t count = epoll_watches_sorted(watch, via, numbers);
 	char *text = xstrdup("");
 
 	for (uint32_t i = 0; i < MIN(count, (uint32_t)WATCHED_NAMED); i++) {
 		const char *separator = i == 0 ? "" : ", ";
 		_cleanup_free_ char *inner = NULL, *whole = NULL;
 
-		if (depth < DEPTH_MAX && watches_through(watch, numbers[i])) {
+		if (depth < DEPTH_MAX && epoll_watches_through(watch, numbers[i])) {
 			inner = list_text(objects, watch, numbers[i] + 1, depth + 1);
 			whole = xasprintf("epoll (%s)", inner);
 		}
@@ -158,7 +158,7 @@ static char *list_text(Objects *objects, const struct rec_watch *watch, uint32_t
 	return append_rest(text, count, via == 0 && watch->more);
 }
 
-char *watch_text(Objects *objects, const struct rec_watch *watch)
+char *object_watch_text(Objects *objects, const struct rec_watch *watch)
 {
 	const char *kind = watch->h.flags & WATCH_RING ? "io_uring" : "epoll";
 	_cleanup_free_ char *list = NULL;

@@ -11,10 +11,10 @@
  * "tcp 10.0.0.1:4711 → 10.0.0.2:80", "tcp listening on [::]:80", "udp 0.0.0.0:53",
  * "unix /run/x.sock", "unix:[123]"; to be freed.
  */
-char *socket_text(const struct rec_socket *socket);
+char *object_socket_text(const struct rec_socket *socket);
 
 /* "io_uring of …", "epoll of tcp listening on 0.0.0.0:80, pipe:[7] and 3 more"; to be freed. Refers
  * to objects. */
-char *watch_text(Objects *objects, const struct rec_watch *watch);
+char *object_watch_text(Objects *objects, const struct rec_watch *watch);
 
 #endif

@@ -310,7 +310,7 @@ void objects_add_watch(Objects *objects, const struct rec_watch *record)
 		free(known);
 		known = NULL;
 	}
-	objects->list.items[place].told = &watches_add((struct rec_watch *)known, record)->h;
+	objects->list.items[place].told = &epoll_watches_add((struct rec_watch *)known, record)->h;
 }
 
 const struct rec_watch *object_watches(const Object *object)
@@ -326,7 +326,7 @@ bool object_listens(const Object *object)
 	uint32_t kinds;
 
 	if (watch) {
-		watches_leaves(watch, &kinds);
+		epoll_watches_leaves(watch, &kinds);
 		return kinds & 1U << FD_LISTEN;
 	}
 	return object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET &&

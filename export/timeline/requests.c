@@ -114,7 +114,7 @@ bool requests_lie_on_file(const Requests *requests, uint32_t number)
 	return place != MAP_NONE && *requests->devices.items[place].lies_on == '/';
 }
 
-char *device_text(const Requests *requests, uint32_t number)
+char *request_device_text(const Requests *requests, uint32_t number)
 {
 	uint32_t place = map_get(&requests->device_of_number, number);
 	const BlockDevice *device = place == MAP_NONE ? NULL : &requests->devices.items[place];
@@ -240,7 +240,7 @@ static uint64_t count_rows(const void *requests, uint64_t least_ns, uint64_t *re
 
 uint64_t requests_fit(const Requests *requests, uint64_t budget)
 {
-	return fit_rows(count_rows, requests, budget);
+	return threshold_fit_rows(count_rows, requests, budget);
 }
 
 const char *request_origin(const Request *request)

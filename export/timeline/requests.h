@@ -64,7 +64,7 @@ uint32_t requests_device(Requests *requests, uint32_t number);
 bool requests_lie_on_file(const Requests *requests, uint32_t number);
 
 /* "nvme0n1", "loop0 (/tmp/image)"; to be freed. */
-char *device_text(const Requests *requests, uint32_t number);
+char *request_device_text(const Requests *requests, uint32_t number);
 
 /* When it came to be: the earliest that is known. */
 uint64_t request_begin(const Request *request);
@@ -92,7 +92,7 @@ char *request_status_text(const Request *request);
  * the timeline; ret_others: how many rows the others would.
  */
 uint64_t requests_count(const Requests *requests, uint64_t least_ns, uint64_t *ret_others);
-/* The least time (ns) of those that have room; see fit_rows(). */
+/* The least time (ns) of those that have room; see threshold_fit_rows(). */
 uint64_t requests_fit(const Requests *requests, uint64_t budget);
 
 /* Whose it is: "direct", "on behalf", …. Static. */

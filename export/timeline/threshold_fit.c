@@ -4,7 +4,7 @@
 #define LEAST_START_NS 1000
 #define LEAST_MAX_NS   (UINT64_MAX / 4)
 
-uint64_t fit_rows(CountRows count, const void *user, uint64_t budget)
+uint64_t threshold_fit_rows(CountRows count, const void *user, uint64_t budget)
 {
 	uint64_t least_ns = 0, others;
 

@@ -14,6 +14,6 @@ typedef uint64_t (*CountRows)(const void *user, uint64_t least_ns, uint64_t *ret
  * A time (ns) such that no more rows are taken than the budget allows by what took so long: 0 if
  * all have room, UINT64_MAX (nothing is shown) if what lasted for centuries would be too many.
  */
-uint64_t fit_rows(CountRows count, const void *user, uint64_t budget);
+uint64_t threshold_fit_rows(CountRows count, const void *user, uint64_t budget);
 
 #endif

@@ -14,7 +14,7 @@ static size_t ticks_inside(const Thread *thread, size_t tick, uint64_t start, ui
 	return tick;
 }
 
-Pieces pieces_begin(const Thread *thread, const TickEnd *tick_end, size_t tick, size_t i)
+Pieces tick_pieces_begin(const Thread *thread, const TickEnd *tick_end, size_t tick, size_t i)
 {
 	Pieces pieces = {.start = thread->intervals.items[i].start_ns,
 			 .end = interval_end(thread, i),
@@ -32,7 +32,7 @@ static bool is_alike(const Tick *a, const Tick *b)
 	return a->user_mode == b->user_mode && a->recording == b->recording;
 }
 
-bool pieces_next(Pieces *pieces, Piece *ret_piece)
+bool tick_pieces_next(Pieces *pieces, Piece *ret_piece)
 {
 	Piece piece = {.start = pieces->start,
 		       .end = pieces->end,
@@ -88,7 +88,7 @@ typedef struct Weighing {
 static void weigh_interval(Weighing *weighing, size_t i)
 {
 	const Thread *thread = weighing->thread;
-	const Pieces pieces = pieces_begin(thread, weighing->tick_end, weighing->tick, i);
+	const Pieces pieces = tick_pieces_begin(thread, weighing->tick_end, weighing->tick, i);
 
 	for (size_t k = pieces.tick; k < pieces.ticks_end; k++) {
 		uint64_t until = k == weighing->tick_end->last_tick
@@ -105,7 +105,7 @@ static void weigh_interval(Weighing *weighing, size_t i)
 	weighing->running_ns += pieces.end - pieces.start;
 }
 
-void weights_visit(const Timeline *timeline, WeightVisitor visit, void *user)
+void tick_weights_visit(const Timeline *timeline, WeightVisitor visit, void *user)
 {
 	for (size_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];

@@ -37,14 +37,14 @@ typedef struct Pieces {
 } Pieces;
 
 /* Running interval i in pieces; the ticks before `tick` are past. */
-Pieces pieces_begin(const Thread *thread, const TickEnd *tick_end, size_t tick, size_t i);
-bool pieces_next(Pieces *pieces, Piece *ret_piece);
+Pieces tick_pieces_begin(const Thread *thread, const TickEnd *tick_end, size_t tick, size_t i);
+bool tick_pieces_next(Pieces *pieces, Piece *ret_piece);
 
 /* tick is NULL for the switch-out that ended running interval i. */
 typedef void (*WeightVisitor)(void *user, const Thread *thread, size_t i, const Tick *tick,
 			      uint64_t weight_ns);
 
 /* The weights of all threads of the timeline; those of one thread sum to its running time. */
-void weights_visit(const Timeline *timeline, WeightVisitor visit, void *user);
+void tick_weights_visit(const Timeline *timeline, WeightVisitor visit, void *user);
 
 #endif

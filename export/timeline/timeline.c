@@ -62,7 +62,7 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 }
 
 /* What recording took of the run that ends with the switch; life is NULL for a non-target's run. */
-static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_switch *record)
+static void add_cost(TimelineBuilder *builder, BuildThread *life, const struct rec_switch *record)
 {
 	uint64_t switch_ns = SWITCH_NS(record->own_in);
 	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
@@ -79,7 +79,7 @@ static void add_cost(TimelineBuilder *builder, Life *life, const struct rec_swit
 }
 
 /* Adds when the thread was moved in the wait that the switch ends. */
-static void add_move(Life *life, const SwitchSide *side, const struct rec_switch *record)
+static void add_move(BuildThread *life, const SwitchSide *side, const struct rec_switch *record)
 {
 	const Interval *last = life->thread.intervals.count ? chain_last(life) : NULL;
 
@@ -96,7 +96,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 {
 	SwitchSide side = {.ns = record->h.ns, .cpu = record->h.cpu};
 	bool preempt = record->h.flags & SWITCH_PREEMPT;
-	Life *life = NULL;
+	BuildThread *life = NULL;
 
 	if (record->h.flags & SWITCH_PREV) {
 		side.tid = record->prev_tid;
@@ -129,7 +129,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 
 static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
 {
-	Life *life;
+	BuildThread *life;
 
 	builder->timeline->events += in_window(builder, record->h.ns);
 	if (record->h.flags & WAKING_NEW)
@@ -154,7 +154,7 @@ static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *re
 static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
 {
 	Timeline *timeline = builder->timeline;
-	Life *life;
+	BuildThread *life;
 
 	if (!in_window(builder, record->h.ns))
 		return;
@@ -344,7 +344,7 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 	if (record->kind < REC_BPF_MAX)
 		return add_event(builder, record);
 	switch (record->kind) {
-	case REC_ROUND:
+	case REC_WATERMARK:
 		/* All that happened before is known, be it that nothing did. */
 		builder->last_ns = MAX(builder->last_ns, record->ns);
 		return;

@@ -300,7 +300,7 @@ typedef struct Timeline {
 	uint64_t cost_outside_ns;
 	/*
 	 * Recording's share of the running time that a tick of a class stands for; see
-	 * recording_share().
+	 * recording_cost_share().
 	 */
 	double recording_shares[RECORDING_CLASSES];
 	VEC(LossSpan) losses;

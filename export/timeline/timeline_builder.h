@@ -66,7 +66,7 @@ typedef struct SwitchCounts {
  * One thread from birth to end. A tid that is used again begins another life; a
  * life may change its tid (exec by a thread other than the leader).
  */
-typedef struct Life {
+typedef struct BuildThread {
 	Thread thread; /* moves into the timeline at the end */
 	uint32_t index;
 	uint32_t process;	 /* TimelineBuilder::processes, or INDEX_NONE if not described */
@@ -111,7 +111,7 @@ typedef struct Life {
 	uint64_t base_ns, final_ns;
 	SwitchCounts outside, outside_at_base, outside_at_final; /* outside the window */
 	uint64_t outside_running, outside_runnable;		 /* ns, between the two accounts */
-} Life;
+} BuildThread;
 
 typedef struct BuildProcess {
 	Process process; /* moves into the timeline at the end */
@@ -148,7 +148,7 @@ typedef struct LastSwitch {
 
 struct TimelineBuilder {
 	Timeline *timeline;
-	VEC(Life *) lives;
+	VEC(BuildThread *) lives;
 	VEC(BuildProcess) processes;
 	Map life_of_tid, process_of_tgid, task_of_tid, stack_of_id;
 	Map life_of_own; /* (process, number in its innermost PID namespace) -> lives */
@@ -166,7 +166,7 @@ static inline bool in_window(const TimelineBuilder *builder, uint64_t ns)
 	return ns >= builder->timeline->start_ns && ns <= builder->timeline->end_ns;
 }
 
-static inline Interval *chain_last(const Life *life)
+static inline Interval *chain_last(const BuildThread *life)
 {
 	return &life->thread.intervals.items[life->thread.intervals.count - 1];
 }
@@ -177,7 +177,7 @@ static inline Interval *chain_last(const Life *life)
 uint32_t tasks_reference(TimelineBuilder *builder, uint32_t tid);
 
 /* The life that a record about tid belongs to, begun if there is none. */
-Life *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
+BuildThread *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
 
 /* What a switch says about one of its two sides. */
 typedef struct SwitchSide {
@@ -189,14 +189,14 @@ typedef struct SwitchSide {
 } SwitchSide;
 
 /* The life that a switch belongs to, or NULL if it tells nothing new. */
-Life *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side);
+BuildThread *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side);
 /* The life of a first wake-up. */
-Life *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
+BuildThread *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
 /* The life that a tick hit, or NULL. */
-Life *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns);
+BuildThread *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns);
 
 /* Since when the life is recorded, if it lived before the window and joined in it; or 0. */
-uint64_t tasks_recorded_since(const TimelineBuilder *builder, const Life *life);
+uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread *life);
 
 void tasks_task(TimelineBuilder *builder, const struct rec_task *record);
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record);
@@ -204,43 +204,43 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record);
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record);
 
 /* The life is over at ns. */
-void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns);
+void tasks_end(TimelineBuilder *builder, BuildThread *life, uint64_t ns);
 
 /*
  * The task of the life's process that has that number in its innermost PID namespace, other than
  * itself; THREAD_NONE: there is none, or none that lives.
  */
-uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t own_tid);
+uint32_t tasks_of_process(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid);
 
 /*
  * The same for a thread that holds a lock which the life waits for. shared: it may be a thread of
  * another process. That is decided only outside of containers, because tids of two namespaces
  * cannot be compared.
  */
-uint32_t tasks_lock_holder(TimelineBuilder *builder, const Life *life, uint32_t own_tid,
+uint32_t tasks_lock_holder(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid,
 			   bool shared);
 
 /* Whether it is the only thread left of a process of the launched command. */
-bool tasks_only_thread(const TimelineBuilder *builder, const Life *life);
+bool tasks_only_thread(const TimelineBuilder *builder, const BuildThread *life);
 
 /* ---- timeline_chain.c ---------------------------------------------------- */
 
 /* Appends an interval; never earlier than the one before. */
-Interval *chain_push(Life *life, uint64_t ns, enum thread_state state);
+Interval *chain_push(BuildThread *life, uint64_t ns, enum thread_state state);
 
 /* Begins the chain: runnable if born at ns, else unknown. */
-void chain_begin(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator);
+void chain_begin(TimelineBuilder *builder, BuildThread *life, uint64_t ns, uint32_t creator);
 /* The birth of a life came late: its chain begins at ns. */
-void chain_begin_late(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator);
+void chain_begin_late(TimelineBuilder *builder, BuildThread *life, uint64_t ns, uint32_t creator);
 
 /* Whether the switch is the one that must come next if nothing is missing. */
-bool chain_fits(const Life *life, const SwitchSide *side);
+bool chain_fits(const BuildThread *life, const SwitchSide *side);
 
-void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *side);
-void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *side,
+void chain_switch_in(TimelineBuilder *builder, BuildThread *life, const SwitchSide *side);
+void chain_switch_out(TimelineBuilder *builder, BuildThread *life, const SwitchSide *side,
 		      const struct rec_switch *record);
-void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking *record);
-void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record);
+void chain_waking(TimelineBuilder *builder, BuildThread *life, const struct rec_waking *record);
+void chain_snapshot(TimelineBuilder *builder, BuildThread *life, const struct rec_snapshot *record);
 
 /* The number of a stack id, or STACK_NONE for 0 (timeline.c). */
 uint32_t stack_reference(TimelineBuilder *builder, uint64_t id);
@@ -286,8 +286,8 @@ typedef struct ObjectNumbers {
 } ObjectNumbers;
 
 /* Keeps what the wait of a life is for that begins at start_ns, of which ns is a moment. */
-void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const ReasonFacts *facts,
-		      const ObjectNumbers *numbers);
+void waits_add_object(TimelineBuilder *builder, BuildThread *life, uint64_t ns,
+		      const ReasonInput *facts, const ObjectNumbers *numbers);
 
 /* Once the timeline's threads are final, and their waits explained: what objects are called. */
 void objects_finish(Timeline *timeline);
@@ -305,7 +305,7 @@ void requests_finish(Timeline *timeline);
 void spans_prepare(Spans *spans);
 
 /* Whether a thread has exited whose final switch-out may have been lost. */
-bool resolve_final_lost(const TimelineBuilder *builder, const Life *life);
+bool resolve_final_lost(const TimelineBuilder *builder, const BuildThread *life);
 
 /*
  * Decides a life's doubtful places, cuts its chain to the window, adds up the ledger
@@ -313,12 +313,12 @@ bool resolve_final_lost(const TimelineBuilder *builder, const Life *life);
  * gone: it can't have lived on, though its end was not seen. Returns whether it lived
  * in the window at all.
  */
-bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone);
+bool resolve_life(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone);
 
 /* ---- timeline_filter.c --------------------------------------------------- */
 
 /* Is a life, all of which is known, to be in the timeline? */
-bool filter_takes(const TimelineBuilder *builder, const Life *life);
+bool filter_takes(const TimelineBuilder *builder, const BuildThread *life);
 
 /* Makes the window that was recorded the one that is asked for. */
 void filter_window(TimelineBuilder *builder);

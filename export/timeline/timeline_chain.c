@@ -15,7 +15,7 @@
 
 #define TASK_DEAD 0x80
 
-Interval *chain_push(Life *life, uint64_t ns, enum thread_state state)
+Interval *chain_push(BuildThread *life, uint64_t ns, enum thread_state state)
 {
 	Thread *thread = &life->thread;
 	size_t count = thread->intervals.count;
@@ -61,13 +61,13 @@ static void set_waker(Interval *interval, Waker waker)
 
 /* ---- birth -------------------------------------------------------------------- */
 
-static void set_creator(TimelineBuilder *builder, Life *life, uint32_t creator)
+static void set_creator(TimelineBuilder *builder, BuildThread *life, uint32_t creator)
 {
 	if (creator)
 		life->thread.creator = tasks_reference(builder, creator);
 }
 
-static void set_newborn(Life *life, Interval *first)
+static void set_newborn(BuildThread *life, Interval *first)
 {
 	first->state = STATE_RUNNABLE;
 	set_reason(first, REASON_WOKEN, RULE_SCHEDULER);
@@ -78,7 +78,7 @@ static void set_newborn(Life *life, Interval *first)
 	}
 }
 
-void chain_begin(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator)
+void chain_begin(TimelineBuilder *builder, BuildThread *life, uint64_t ns, uint32_t creator)
 {
 	Interval *first = chain_push(life, ns, STATE_UNKNOWN);
 
@@ -87,7 +87,7 @@ void chain_begin(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t cre
 		set_newborn(life, first);
 }
 
-void chain_begin_late(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_t creator)
+void chain_begin_late(TimelineBuilder *builder, BuildThread *life, uint64_t ns, uint32_t creator)
 {
 	Interval *first = &life->thread.intervals.items[0];
 
@@ -101,7 +101,7 @@ void chain_begin_late(TimelineBuilder *builder, Life *life, uint64_t ns, uint32_
 
 /* ---- switches ------------------------------------------------------------------ */
 
-bool chain_fits(const Life *life, const SwitchSide *side)
+bool chain_fits(const BuildThread *life, const SwitchSide *side)
 {
 	bool running = chain_last(life)->state == STATE_RUNNING;
 
@@ -111,7 +111,7 @@ bool chain_fits(const Life *life, const SwitchSide *side)
 }
 
 /* The snapshot was taken while the thread switched: what it was before is told by that. */
-static void correct_snapshot(Life *life, const SwitchSide *side)
+static void correct_snapshot(BuildThread *life, const SwitchSide *side)
 {
 	Interval *last = chain_last(life);
 
@@ -128,7 +128,7 @@ static void correct_snapshot(Life *life, const SwitchSide *side)
  * switch-in is missing, and the thread ran since. The first tick that hit it tells
  * since when at the latest.
  */
-static void add_missed_switch_in(Life *life, const SwitchSide *side)
+static void add_missed_switch_in(BuildThread *life, const SwitchSide *side)
 {
 	uint64_t off_ns = chain_last(life)->start_ns, ran_ns = side->ns;
 	Interval *running;
@@ -144,14 +144,14 @@ static void add_missed_switch_in(Life *life, const SwitchSide *side)
 	running->flags = MARK_SWITCH_IN;
 }
 
-static bool misses_switch_in(const Life *life, const SwitchSide *side)
+static bool misses_switch_in(const BuildThread *life, const SwitchSide *side)
 {
 	return life->seq_known && side->out && side->ns > life->snapshot_until &&
 	       chain_last(life)->state != STATE_RUNNING && side->seq == (uint16_t)(life->seq + 1);
 }
 
 /* Marks what the switch proves to be missing. Returns whether nothing is. */
-static bool check_switch(Life *life, const SwitchSide *side)
+static bool check_switch(BuildThread *life, const SwitchSide *side)
 {
 	bool missed = misses_switch_in(life, side), fits;
 
@@ -177,7 +177,7 @@ static bool check_switch(Life *life, const SwitchSide *side)
  * its way to sleep, that was the waking, and it was never asleep. Whether one
  * may have been lost is decided later.
  */
-static void end_unwoken_wait(Life *life, Interval *wait, uint64_t ns)
+static void end_unwoken_wait(BuildThread *life, Interval *wait, uint64_t ns)
 {
 	if (life->early_count) {
 		wait->state = STATE_RUNNABLE;
@@ -199,7 +199,7 @@ static uint32_t rival_of(TimelineBuilder *builder, const SwitchSide *side)
  * The switch-out of a thread that was preempted tells the preemptor. Of one that was woken the
  * first switch that tells anything is the one that ends the wait.
  */
-static void end_queueing(TimelineBuilder *builder, Life *life, const SwitchSide *side)
+static void end_queueing(TimelineBuilder *builder, BuildThread *life, const SwitchSide *side)
 {
 	Interval *last = chain_last(life);
 
@@ -207,7 +207,7 @@ static void end_queueing(TimelineBuilder *builder, Life *life, const SwitchSide 
 		last->rival = rival_of(builder, side);
 }
 
-void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *side)
+void chain_switch_in(TimelineBuilder *builder, BuildThread *life, const SwitchSide *side)
 {
 	Interval *last = chain_last(life);
 	bool fits = check_switch(life, side), counts = in_window(builder, side->ns);
@@ -222,14 +222,15 @@ void chain_switch_in(TimelineBuilder *builder, Life *life, const SwitchSide *sid
 	chain_push(life, side->ns, STATE_RUNNING)->cpu = side->cpu;
 }
 
-static ReasonFacts call_facts(TimelineBuilder *builder, Life *life, const Call *call, bool compat)
+static ReasonInput call_facts(TimelineBuilder *builder, BuildThread *life, const Call *call,
+			      bool compat)
 {
 	bool restarted = call->syscall == SYSCALL_RESTART_SYSCALL && !compat;
 	const Call *real = restarted && life->last_call.syscall >= 0 ? &life->last_call : call;
 
 	if (!restarted && !compat)
 		life->last_call = *call;
-	return (ReasonFacts){
+	return (ReasonInput){
 		.syscall = compat ? SYSCALL_UNKNOWN : real->syscall,
 		.args = {real->args[0], real->args[1], real->args[2]},
 		.fd_kind = real->fd_kind,
@@ -241,7 +242,7 @@ static ReasonFacts call_facts(TimelineBuilder *builder, Life *life, const Call *
 	};
 }
 
-static void set_blocked(Interval *interval, const ReasonFacts *facts)
+static void set_blocked(Interval *interval, const ReasonInput *facts)
 {
 	enum reason_rule rule;
 	enum reason reason = reason_classify(facts, &rule);
@@ -259,8 +260,8 @@ static void set_blocked(Interval *interval, const ReasonFacts *facts)
  * (Documentation/locking/robust-futex-ABI.rst). A program may store any number there, so it is used
  * only if a thread has it as its tid.
  */
-static uint32_t lock_holder(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts,
-			    uint32_t owner)
+static uint32_t lock_holder(TimelineBuilder *builder, const BuildThread *life,
+			    const ReasonInput *facts, uint32_t owner)
 {
 	uint32_t command = facts->args[1] & FUTEX_CMD_MASK;
 	bool futex = facts->syscall == SYSCALL_FUTEX;
@@ -274,14 +275,14 @@ static uint32_t lock_holder(TimelineBuilder *builder, const Life *life, const Re
 				 futex && !(facts->args[1] & FUTEX_PRIVATE_FLAG));
 }
 
-static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
+static void begin_wait(TimelineBuilder *builder, BuildThread *life, Interval *interval,
 		       const struct rec_switch *record)
 {
 	Call call = {record->syscall,
 		     record->fd_kind,
 		     record->fd_count,
 		     {record->args[0], record->args[1], record->args[2]}};
-	ReasonFacts facts = call_facts(builder, life, &call, record->h.flags & SWITCH_COMPAT);
+	ReasonInput facts = call_facts(builder, life, &call, record->h.flags & SWITCH_COMPAT);
 	ObjectNumbers numbers = {};
 
 	facts.state = record->prev_state;
@@ -300,7 +301,7 @@ static void begin_wait(TimelineBuilder *builder, Life *life, Interval *interval,
 }
 
 /* Wakings before it slept that woke nobody. */
-static void drop_early(TimelineBuilder *builder, Life *life, uint64_t ns)
+static void drop_early(TimelineBuilder *builder, BuildThread *life, uint64_t ns)
 {
 	if (in_window(builder, ns))
 		life->thread.spurious_wakings += life->early_count;
@@ -308,7 +309,7 @@ static void drop_early(TimelineBuilder *builder, Life *life, uint64_t ns)
 }
 
 /* As __schedule() counts it: voluntary unless preempted or still runnable. */
-static void count_switch(const TimelineBuilder *builder, Life *life, uint64_t ns,
+static void count_switch(const TimelineBuilder *builder, BuildThread *life, uint64_t ns,
 			 const struct rec_switch *record)
 {
 	if (in_window(builder, ns))
@@ -329,7 +330,7 @@ static enum reason reason_off_cpu(const struct rec_switch *record)
 		       : REASON_PREEMPTED;
 }
 
-void chain_switch_out(TimelineBuilder *builder, Life *life, const SwitchSide *side,
+void chain_switch_out(TimelineBuilder *builder, BuildThread *life, const SwitchSide *side,
 		      const struct rec_switch *record)
 {
 	uint32_t user_stack = stack_reference(builder, record->ustack);
@@ -388,7 +389,7 @@ static Waker waker_of(TimelineBuilder *builder, const struct rec_waking *record)
 	return (Waker){tasks_reference(builder, record->waker_tid), record->h.cpu, false};
 }
 
-static void end_wait(Life *life, Interval *wait, uint64_t ns, Waker waker)
+static void end_wait(BuildThread *life, Interval *wait, uint64_t ns, Waker waker)
 {
 	uint32_t user_stack = wait->user_stack, kernel_stack = wait->kernel_stack;
 	Interval *interval;
@@ -414,7 +415,7 @@ static uint8_t vector_source(uint8_t vector)
 	return vector < ARRAY_LEN(sources) ? sources[vector] : INTERRUPT_UNKNOWN;
 }
 
-static void keep_waker_stack(TimelineBuilder *builder, Life *life, const Interval *wait,
+static void keep_waker_stack(TimelineBuilder *builder, BuildThread *life, const Interval *wait,
 			     const struct rec_waking *record)
 {
 	bool has_stacks = record->parts & WAKING_HAS_STACKS && (record->kstack || record->ustack);
@@ -430,7 +431,7 @@ static void keep_waker_stack(TimelineBuilder *builder, Life *life, const Interva
 	};
 }
 
-void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking *record)
+void chain_waking(TimelineBuilder *builder, BuildThread *life, const struct rec_waking *record)
 {
 	Interval *last = chain_last(life);
 
@@ -459,14 +460,14 @@ void chain_waking(TimelineBuilder *builder, Life *life, const struct rec_waking 
 
 /* ---- snapshots ------------------------------------------------------------------ */
 
-static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
+static void set_asleep(TimelineBuilder *builder, BuildThread *life, Interval *interval,
 		       const struct rec_snapshot *record)
 {
 	Call call = {record->syscall,
 		     record->fd_kind,
 		     record->fd_count,
 		     {record->args[0], record->args[1], record->args[2]}};
-	ReasonFacts facts = call_facts(builder, life, &call, record->h.flags & SNAPSHOT_COMPAT);
+	ReasonInput facts = call_facts(builder, life, &call, record->h.flags & SNAPSHOT_COMPAT);
 	ObjectNumbers numbers = {};
 
 	facts.state = record->state;
@@ -483,11 +484,12 @@ static void set_asleep(TimelineBuilder *builder, Life *life, Interval *interval,
 
 /* The owner may be described later than the thread that waits for it: then by the second snapshot.
  */
-static void add_owner(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+static void add_owner(TimelineBuilder *builder, BuildThread *life,
+		      const struct rec_snapshot *record)
 {
 	Interval *last = chain_last(life);
 
-	const ReasonFacts facts = {
+	const ReasonInput facts = {
 		.syscall = record->h.flags & SNAPSHOT_COMPAT ? SYSCALL_UNKNOWN : record->syscall,
 		.args = {record->args[0], record->args[1], record->args[2]},
 	};
@@ -501,7 +503,8 @@ static void add_owner(TimelineBuilder *builder, Life *life, const struct rec_sna
  * Nothing was switched since the hooks are in place, or since it is recorded: so the state is
  * older than that.
  */
-static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+static void apply_snapshot(TimelineBuilder *builder, BuildThread *life,
+			   const struct rec_snapshot *record)
 {
 	Interval *first = chain_last(life);
 
@@ -527,7 +530,8 @@ static void apply_snapshot(TimelineBuilder *builder, Life *life, const struct re
 
 /* There are two at the start: the second has the stack of who fell asleep before there were tables.
  */
-static void complete_wait(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+static void complete_wait(TimelineBuilder *builder, BuildThread *life,
+			  const struct rec_snapshot *record)
 {
 	Interval *last = chain_last(life);
 
@@ -545,7 +549,7 @@ static uint16_t snapshot_cpu(const TimelineBuilder *builder, const struct rec_sn
 							       : INTERVAL_CPU_UNKNOWN;
 }
 
-void chain_snapshot(TimelineBuilder *builder, Life *life, const struct rec_snapshot *record)
+void chain_snapshot(TimelineBuilder *builder, BuildThread *life, const struct rec_snapshot *record)
 {
 	if (life->ended)
 		return;

@@ -6,7 +6,7 @@
 
 void faults_add(TimelineBuilder *builder, const struct rec_fault *record)
 {
-	Life *life = tasks_life(builder, record->tid, record->h.ns);
+	BuildThread *life = tasks_life(builder, record->tid, record->h.ns);
 
 	*vec_push(&life->thread.faults) = (Fault){
 		.start_ns = MIN(record->start_ns, record->h.ns),

@@ -5,7 +5,7 @@
  */
 #include "timeline_builder.h"
 
-static const Life *command_life(const TimelineBuilder *builder)
+static const BuildThread *command_life(const TimelineBuilder *builder)
 {
 	uint64_t tid;
 
@@ -36,7 +36,7 @@ static void move_start(TimelineBuilder *builder, uint64_t ns)
 static void skip_launch(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
-	const Life *life = command_life(builder);
+	const BuildThread *life = command_life(builder);
 	uint64_t recorder, recorded_ns = timeline->start_ns - builder->filter.from_ns;
 	size_t i = 1;
 
@@ -77,7 +77,7 @@ static void set_window(TimelineBuilder *builder)
 static void set_process_limit(const TimelineBuilder *builder, BuildProcess *process)
 {
 	uint64_t limit_ns = process->group_dead_ns;
-	const Life *last;
+	const BuildThread *last;
 
 	if (!process->group_dead)
 		return;
@@ -85,7 +85,7 @@ static void set_process_limit(const TimelineBuilder *builder, BuildProcess *proc
 	if (!last->ended && !resolve_final_lost(builder, last))
 		return;
 	for (size_t i = 0; i < process->lives.count; i++) {
-		const Life *life = builder->lives.items[process->lives.items[i]];
+		const BuildThread *life = builder->lives.items[process->lives.items[i]];
 
 		if (life->ended)
 			limit_ns = MAX(limit_ns, life->end_ns);
@@ -93,7 +93,7 @@ static void set_process_limit(const TimelineBuilder *builder, BuildProcess *proc
 	process->limit_ns = MIN(process->limit_ns, limit_ns);
 }
 
-static bool finish_life(TimelineBuilder *builder, Life *life)
+static bool finish_life(TimelineBuilder *builder, BuildThread *life)
 {
 	uint64_t end_ns = life->limit_ns;
 	bool gone;
@@ -120,7 +120,7 @@ static uint64_t inside(uint64_t final, uint64_t base, uint64_t outside)
 	return difference(difference(final, base), outside);
 }
 
-static void set_account(const TimelineBuilder *builder, Life *life)
+static void set_account(const TimelineBuilder *builder, BuildThread *life)
 {
 	const KernelAccount *base = &life->base, *final = &life->final;
 
@@ -154,7 +154,7 @@ static void set_account(const TimelineBuilder *builder, Life *life)
 /* ---- putting it together ------------------------------------------------------------- */
 
 /* A thread that no record described is in a process of its own. */
-static void adopt_undescribed(TimelineBuilder *builder, Life *life)
+static void adopt_undescribed(TimelineBuilder *builder, BuildThread *life)
 {
 	if (!life->thread.name)
 		life->thread.name = xasprintf("TID %u", life->thread.tid);
@@ -169,7 +169,7 @@ static void adopt_undescribed(TimelineBuilder *builder, Life *life)
 	*vec_push(&builder->processes.items[life->process].lives) = life->index;
 }
 
-static void life_free(Life *life)
+static void life_free(BuildThread *life)
 {
 	free(life->thread.name);
 	vec_free(&life->thread.intervals);
@@ -187,7 +187,7 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 	Timeline *timeline = builder->timeline;
 
 	for (size_t i = 0; i < builder->lives.count; i++) {
-		Life *life = builder->lives.items[i];
+		BuildThread *life = builder->lives.items[i];
 
 		ret_numbers[i] = THREAD_NONE;
 		if (!finish_life(builder, life) || !filter_takes(builder, life))

@@ -12,7 +12,7 @@
 
 /* ---- of a wait ----------------------------------------------------------------------------- */
 
-static enum object_kind kind_of_call(const ReasonFacts *facts)
+static enum object_kind kind_of_call(const ReasonInput *facts)
 {
 	if (reason_is_epoll_call(facts->syscall))
 		return OBJECT_EPOLL;
@@ -37,7 +37,7 @@ static uint64_t clock_at(const Timeline *timeline, uint64_t clock, uint64_t ns)
 }
 
 /* Until a moment: at ns, so long was left. */
-static uint32_t until_moment(Timeline *timeline, const ReasonFacts *facts, uint64_t ns,
+static uint32_t until_moment(Timeline *timeline, const ReasonInput *facts, uint64_t ns,
 			     uint64_t until_ns)
 {
 	uint64_t from_ns = clock_at(timeline, (uint32_t)facts->args[0], ns);
@@ -48,7 +48,7 @@ static uint32_t until_moment(Timeline *timeline, const ReasonFacts *facts, uint6
 }
 
 /* Sets *ret_object to what a call is about that only sleeps; false: it does not. */
-static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns,
+static bool find_timer(Timeline *timeline, const ReasonInput *facts, uint64_t ns,
 		       uint64_t timeout_ns, uint32_t *ret_object)
 {
 	int32_t timeout_ms;
@@ -87,8 +87,8 @@ static bool find_timer(Timeline *timeline, const ReasonFacts *facts, uint64_t ns
 }
 
 /* For futex_waitv only if it has one word: it is not known which of several will end the wait. */
-static uint32_t find_futex(TimelineBuilder *builder, const Life *life, const ReasonFacts *facts,
-			   uint64_t word)
+static uint32_t find_futex(TimelineBuilder *builder, const BuildThread *life,
+			   const ReasonInput *facts, uint64_t word)
 {
 	const BuildProcess *process;
 	uint64_t address = facts->syscall == SYSCALL_FUTEX_WAITV ? word : facts->args[0];
@@ -106,8 +106,8 @@ static bool is_futex(int syscall)
 	       syscall == SYSCALL_FUTEX_WAITV;
 }
 
-void waits_add_object(TimelineBuilder *builder, Life *life, uint64_t ns, const ReasonFacts *facts,
-		      const ObjectNumbers *numbers)
+void waits_add_object(TimelineBuilder *builder, BuildThread *life, uint64_t ns,
+		      const ReasonInput *facts, const ObjectNumbers *numbers)
 {
 	Timeline *timeline = builder->timeline;
 	uint32_t object;
@@ -345,7 +345,7 @@ static void name_told(Timeline *timeline)
 		    object->told->kind != REC_SOCKET)
 			continue;
 		free(object->name);
-		object->name = socket_text((const struct rec_socket *)object->told);
+		object->name = object_socket_text((const struct rec_socket *)object->told);
 	}
 	for (size_t i = 0, count = timeline->objects.list.count; i < count; i++) {
 		const struct record *told = timeline->objects.list.items[i].told;
@@ -354,7 +354,7 @@ static void name_told(Timeline *timeline)
 		if (timeline->objects.list.items[i].kind != OBJECT_EPOLL || !told ||
 		    told->kind != REC_WATCH)
 			continue;
-		name = watch_text(&timeline->objects, (const struct rec_watch *)told);
+		name = object_watch_text(&timeline->objects, (const struct rec_watch *)told);
 		free(timeline->objects.list.items[i].name);
 		timeline->objects.list.items[i].name = name;
 	}

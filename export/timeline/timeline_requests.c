@@ -330,7 +330,7 @@ static void place_files(Timeline *timeline)
 			object_mounted(object, requests->devices.items[place].mounted);
 			continue;
 		}
-		device = device_text(requests, object->device);
+		device = request_device_text(requests, object->device);
 		object_not_mounted(object, device);
 	}
 }

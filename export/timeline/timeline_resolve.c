@@ -162,7 +162,7 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 	push_unknown(decided, lost_ns, reason);
 }
 
-static void resolve_marks(TimelineBuilder *builder, Life *life)
+static void resolve_marks(TimelineBuilder *builder, BuildThread *life)
 {
 	Decided decided = {builder, life->thread.intervals.items, 0};
 
@@ -181,7 +181,7 @@ static void resolve_marks(TimelineBuilder *builder, Life *life)
 
 /* ---- the open end --------------------------------------------------------------- */
 
-static uint64_t last_switch_ns(const Life *life)
+static uint64_t last_switch_ns(const BuildThread *life)
 {
 	const Thread *thread = &life->thread;
 	size_t i = thread->intervals.count - 1;
@@ -191,7 +191,7 @@ static uint64_t last_switch_ns(const Life *life)
 	return thread->intervals.items[i].start_ns;
 }
 
-bool resolve_final_lost(const TimelineBuilder *builder, const Life *life)
+bool resolve_final_lost(const TimelineBuilder *builder, const BuildThread *life)
 {
 	if (!life->exiting || life->ended || life->end_seen)
 		return false;
@@ -200,7 +200,7 @@ bool resolve_final_lost(const TimelineBuilder *builder, const Life *life)
 }
 
 /* The snapshot at the end of the window proves the state of the last switch, or not. */
-static void check_end_snapshot(Life *life, uint64_t end_ns)
+static void check_end_snapshot(BuildThread *life, uint64_t end_ns)
 {
 	Interval *last = chain_last(life);
 	bool on_cpu = life->end_flags & SNAPSHOT_ON_CPU;
@@ -228,7 +228,7 @@ static void check_end_snapshot(Life *life, uint64_t end_ns)
 }
 
 /* Nobody saw the end of this chain: is its last state still true at end_ns? */
-static void close_chain(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone)
+static void close_chain(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone)
 {
 	if (!life->seq_known)
 		return;
@@ -263,7 +263,7 @@ static uint64_t overlap(uint64_t from_ns, uint64_t to_ns, uint64_t begin_ns, uin
 }
 
 /* What the kernel's accounts hold of the time before and after the window. */
-static void account_outside(Life *life, uint64_t chain_end_ns)
+static void account_outside(BuildThread *life, uint64_t chain_end_ns)
 {
 	const Thread *thread = &life->thread;
 
@@ -310,7 +310,7 @@ static void explain_unknown(Interval *interval)
  * Of interval i of the whole chain: the CPU that the thread got after it or, if the recording ended
  * before, in whose queue it was then.
  */
-static uint16_t cpu_after(const Life *life, size_t i)
+static uint16_t cpu_after(const BuildThread *life, size_t i)
 {
 	const Interval *next = &life->thread.intervals.items[i + 1];
 
@@ -333,7 +333,7 @@ static void settle_cpu(Interval *wait, uint16_t after)
 }
 
 /* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
-static void cut_chain(Life *life, uint64_t chain_end_ns, bool alive)
+static void cut_chain(BuildThread *life, uint64_t chain_end_ns, bool alive)
 {
 	Thread *thread = &life->thread;
 	Interval *items = thread->intervals.items;
@@ -402,7 +402,7 @@ static void shrink(Thread *thread)
 			 thread->intervals.capacity * sizeof(*thread->intervals.items));
 }
 
-bool resolve_life(TimelineBuilder *builder, Life *life, uint64_t end_ns, bool gone)
+bool resolve_life(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone)
 {
 	Timeline *timeline = builder->timeline;
 	Thread *thread = &life->thread;

@@ -17,17 +17,17 @@
 #define KTHREADD       2 /* the number of the thread that makes all threads of the kernel */
 #define KERNEL_PROCESS "kernel threads"
 
-static Life *life_at(const TimelineBuilder *builder, uint32_t index)
+static BuildThread *life_at(const TimelineBuilder *builder, uint32_t index)
 {
 	return index == INDEX_NONE ? NULL : builder->lives.items[index];
 }
 
-static Life *current_life(const TimelineBuilder *builder, uint32_t tid)
+static BuildThread *current_life(const TimelineBuilder *builder, uint32_t tid)
 {
 	return life_at(builder, map_get(&builder->life_of_tid, tid));
 }
 
-static BuildProcess *process_of(const TimelineBuilder *builder, const Life *life)
+static BuildProcess *process_of(const TimelineBuilder *builder, const BuildThread *life)
 {
 	return life->process == INDEX_NONE ? NULL : &builder->processes.items[life->process];
 }
@@ -72,7 +72,7 @@ static void foreign_describe(TimelineBuilder *builder, const struct rec_task *re
 }
 
 /* A life takes over a task that so far only wakers named, or makes one. */
-static void life_take_task(TimelineBuilder *builder, Life *life)
+static void life_take_task(TimelineBuilder *builder, BuildThread *life)
 {
 	uint32_t index = tasks_reference(builder, life->thread.tid);
 	const Task *task = &builder->timeline->tasks.items[index];
@@ -85,7 +85,7 @@ static void life_take_task(TimelineBuilder *builder, Life *life)
 
 /* ---- lives ------------------------------------------------------------------ */
 
-static void life_leave_process(TimelineBuilder *builder, Life *life)
+static void life_leave_process(TimelineBuilder *builder, BuildThread *life)
 {
 	if (!life->counted)
 		return;
@@ -93,7 +93,7 @@ static void life_leave_process(TimelineBuilder *builder, Life *life)
 	process_of(builder, life)->alive--;
 }
 
-void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns)
+void tasks_end(TimelineBuilder *builder, BuildThread *life, uint64_t ns)
 {
 	life->ended = true;
 	life->end_ns = MAX(ns, chain_last(life)->start_ns);
@@ -103,7 +103,7 @@ void tasks_end(TimelineBuilder *builder, Life *life, uint64_t ns)
 /* Those that had the number before and whose end was not seen, up to so many. */
 #define PREVIOUS_MAX 8
 
-static void link_previous(TimelineBuilder *builder, Life *life, Life *previous)
+static void link_previous(TimelineBuilder *builder, BuildThread *life, BuildThread *previous)
 {
 	if (previous && previous->ended)
 		previous = life_at(builder, previous->previous);
@@ -114,9 +114,9 @@ static void link_previous(TimelineBuilder *builder, Life *life, Life *previous)
 }
 
 /* A new life for tid; one that had it and whose end was not seen can't outlive that. */
-static Life *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+static BuildThread *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	Life *life = xcalloc(1, sizeof(*life)), *previous = current_life(builder, tid);
+	BuildThread *life = xcalloc(1, sizeof(*life)), *previous = current_life(builder, tid);
 
 	life->index = builder->lives.count;
 	life->thread.tid = tid;
@@ -139,26 +139,26 @@ static Life *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 }
 
 /* A life of which nothing is known before ns. */
-static Life *life_found(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+static BuildThread *life_found(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	Life *life = life_new(builder, tid, ns);
+	BuildThread *life = life_new(builder, tid, ns);
 
 	chain_begin(builder, life, ns, 0);
 	return life;
 }
 
-static Life *life_born(TimelineBuilder *builder, uint32_t tid, uint64_t ns, uint32_t creator)
+static BuildThread *life_born(TimelineBuilder *builder, uint32_t tid, uint64_t ns, uint32_t creator)
 {
-	Life *life = life_new(builder, tid, ns);
+	BuildThread *life = life_new(builder, tid, ns);
 
 	life->born = true;
 	chain_begin(builder, life, ns, creator);
 	return life;
 }
 
-Life *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+BuildThread *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	Life *life = current_life(builder, tid);
+	BuildThread *life = current_life(builder, tid);
 
 	return life ? life : life_found(builder, tid, ns);
 }
@@ -166,7 +166,8 @@ Life *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 /* ---- exec by a thread other than the leader ---------------------------------- */
 
 /* heir goes on under the number of leader, which is no more. */
-static void exec_take_number(TimelineBuilder *builder, Life *heir, Life *leader, uint64_t ns)
+static void exec_take_number(TimelineBuilder *builder, BuildThread *heir, BuildThread *leader,
+			     uint64_t ns)
 {
 	Task task = builder->timeline->tasks.items[leader->thread.task];
 
@@ -190,16 +191,17 @@ static void exec_take_number(TimelineBuilder *builder, Life *heir, Life *leader,
  * The thread that already goes by the number of its dead leader, before its REC_EXEC:
  * the only one left that the record fits.
  */
-static Life *exec_find_heir(const TimelineBuilder *builder, const Life *leader,
-			    bool (*fits)(const Life *, const SwitchSide *), const SwitchSide *side)
+static BuildThread *exec_find_heir(const TimelineBuilder *builder, const BuildThread *leader,
+				   bool (*fits)(const BuildThread *, const SwitchSide *),
+				   const SwitchSide *side)
 {
 	const BuildProcess *process = process_of(builder, leader);
-	Life *heir = NULL;
+	BuildThread *heir = NULL;
 
 	if (!process || process->group_dead || !leader->thread.is_main)
 		return NULL;
 	for (size_t i = 0; i < process->lives.count; i++) {
-		Life *life = builder->lives.items[process->lives.items[i]];
+		BuildThread *life = builder->lives.items[process->lives.items[i]];
 
 		if (life == leader || life->ended || life->exiting || !fits(life, side))
 			continue;
@@ -217,11 +219,11 @@ static Life *exec_find_heir(const TimelineBuilder *builder, const Life *leader,
  * keep one on its way for as long as others take to be born and to die under that number. The
  * final switch of each follows its exit at once.
  */
-static Life *previous_owner(const TimelineBuilder *builder, const Life *life,
-			    const SwitchSide *side)
+static BuildThread *previous_owner(const TimelineBuilder *builder, const BuildThread *life,
+				   const SwitchSide *side)
 {
 	bool not_of_life = side->dead && !life->exiting;
-	Life *previous, *found = NULL;
+	BuildThread *previous, *found = NULL;
 
 	if (!not_of_life && chain_fits(life, side))
 		return NULL;
@@ -236,9 +238,9 @@ static Life *previous_owner(const TimelineBuilder *builder, const Life *life,
 	return found;
 }
 
-Life *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side)
+BuildThread *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side)
 {
-	Life *life = tasks_life(builder, side->tid, side->ns), *other;
+	BuildThread *life = tasks_life(builder, side->tid, side->ns), *other;
 
 	other = previous_owner(builder, life, side);
 	if (other)
@@ -260,26 +262,26 @@ Life *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side)
 	return side->dead ? NULL : life_found(builder, side->tid, side->ns);
 }
 
-Life *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+BuildThread *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	Life *life = current_life(builder, tid);
+	BuildThread *life = current_life(builder, tid);
 
 	if (life && life->born && !life->ended && life->thread.intervals.count == 1)
 		return life;
 	return life_born(builder, tid, ns, 0);
 }
 
-static bool running_on(const Life *life, const SwitchSide *side)
+static bool running_on(const BuildThread *life, const SwitchSide *side)
 {
 	const Interval *last = chain_last(life);
 
 	return last->state == STATE_RUNNING && last->cpu == side->cpu;
 }
 
-Life *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns)
+BuildThread *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns)
 {
 	SwitchSide side = {.ns = ns, .tid = tid, .cpu = cpu};
-	Life *life = tasks_life(builder, tid, ns), *heir;
+	BuildThread *life = tasks_life(builder, tid, ns), *heir;
 
 	if (!life->ended || life->replaced)
 		return life->ended ? NULL : life;
@@ -326,7 +328,8 @@ static BuildProcess *process_for(TimelineBuilder *builder, const struct rec_task
 	return process;
 }
 
-static void life_join_process(TimelineBuilder *builder, Life *life, const struct rec_task *record)
+static void life_join_process(TimelineBuilder *builder, BuildThread *life,
+			      const struct rec_task *record)
 {
 	BuildProcess *process = process_for(builder, record);
 
@@ -344,12 +347,13 @@ static void rename_to(char **name, const char *text, size_t limit)
 	*name = xasprintf("%.*s", (int)limit, text);
 }
 
-static uint64_t own_key(const Life *life, uint32_t own_tid)
+static uint64_t own_key(const BuildThread *life, uint32_t own_tid)
 {
 	return (uint64_t)life->process << 32 | own_tid;
 }
 
-static void life_describe(TimelineBuilder *builder, Life *life, const struct rec_task *record)
+static void life_describe(TimelineBuilder *builder, BuildThread *life,
+			  const struct rec_task *record)
 {
 	bool over = life->exiting || life->ended;
 	BuildProcess *process;
@@ -383,12 +387,12 @@ static void life_describe(TimelineBuilder *builder, Life *life, const struct rec
 
 /* ---- records ------------------------------------------------------------------ */
 
-static bool same_start(const Life *life, const struct rec_task *record)
+static bool same_start(const BuildThread *life, const struct rec_task *record)
 {
 	return life->start_boottime && life->start_boottime == record->start_boottime;
 }
 
-static bool other_start(const Life *life, const struct rec_task *record)
+static bool other_start(const BuildThread *life, const struct rec_task *record)
 {
 	return life->start_boottime && record->start_boottime &&
 	       life->start_boottime != record->start_boottime;
@@ -396,7 +400,7 @@ static bool other_start(const Life *life, const struct rec_task *record)
 
 static void task_born(TimelineBuilder *builder, const struct rec_task *record)
 {
-	Life *life = current_life(builder, record->tid);
+	BuildThread *life = current_life(builder, record->tid);
 
 	if (life && !life->described && record->h.ns <= life->first_ns)
 		chain_begin_late(builder, life, record->h.ns, record->creator_tid);
@@ -407,7 +411,7 @@ static void task_born(TimelineBuilder *builder, const struct rec_task *record)
 
 static void describe(TimelineBuilder *builder, const struct rec_task *record)
 {
-	Life *life;
+	BuildThread *life;
 
 	if (record->h.flags & TASK_BIRTH) {
 		task_born(builder, record);
@@ -429,7 +433,7 @@ static void describe_kernel_thread(TimelineBuilder *builder, const struct rec_ta
 	describe(builder, &of_kernel);
 }
 
-uint64_t tasks_recorded_since(const TimelineBuilder *builder, const Life *life)
+uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread *life)
 {
 	const BuildProcess *process = process_of(builder, life);
 
@@ -438,7 +442,7 @@ uint64_t tasks_recorded_since(const TimelineBuilder *builder, const Life *life)
 
 void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
 {
-	if (record->h.flags & TASK_FOREIGN)
+	if (record->h.flags & TASK_NON_TARGET)
 		foreign_describe(builder, record);
 	else if (record->h.flags & TASK_KTHREAD)
 		describe_kernel_thread(builder, record);
@@ -448,11 +452,11 @@ void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
 
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 {
-	Life *life = tasks_life(builder, record->tid, record->h.ns);
+	BuildThread *life = tasks_life(builder, record->tid, record->h.ns);
 	BuildProcess *process;
 
 	if (record->old_tid && record->old_tid != record->tid) {
-		Life *caller = current_life(builder, record->old_tid);
+		BuildThread *caller = current_life(builder, record->old_tid);
 
 		/* If it was found out before, the old number means the old leader by now. */
 		if (caller && !caller->ended) {
@@ -469,7 +473,7 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 	process->exec_id = record->exec_id;
 	/* exec ends the other threads. */
 	for (size_t i = 0; i < process->lives.count; i++) {
-		Life *other = builder->lives.items[process->lives.items[i]];
+		BuildThread *other = builder->lives.items[process->lives.items[i]];
 
 		if (other == life || other->ended)
 			continue;
@@ -483,9 +487,9 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
  * nobody began then, it is the present one's: exec by another thread than the leader gives it the
  * leader's begin (de_thread() in fs/exec.c).
  */
-static Life *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
+static BuildThread *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
 {
-	Life *life = tasks_life(builder, record->tid, record->h.ns), *owner = life;
+	BuildThread *life = tasks_life(builder, record->tid, record->h.ns), *owner = life;
 	uint64_t start = record->parts & EXIT_HAS_STARTS ? record->start_boottime : 0;
 
 	while (owner && start && owner->start_boottime && owner->start_boottime != start)
@@ -495,7 +499,7 @@ static Life *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
 
 void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 {
-	Life *life = exit_owner(builder, record);
+	BuildThread *life = exit_owner(builder, record);
 	BuildProcess *process = process_of(builder, life);
 
 	if (life->ended)
@@ -517,16 +521,16 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 }
 
 /* The final accounts come just behind exit and final switch; then another may have the number. */
-static bool may_be_final(const Life *life, uint64_t ns)
+static bool may_be_final(const BuildThread *life, uint64_t ns)
 {
 	uint64_t end_ns = life->ended ? life->end_ns : life->exit_ns;
 
 	return !life->final_known && (life->ended || life->exiting) && ns < end_ns + FINAL_STATS_NS;
 }
 
-static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *record)
+static BuildThread *stats_owner(TimelineBuilder *builder, const struct rec_stats *record)
 {
-	Life *life = tasks_life(builder, record->tid, record->h.ns), *previous;
+	BuildThread *life = tasks_life(builder, record->tid, record->h.ns), *previous;
 
 	if (life->exiting)
 		return life;
@@ -541,7 +545,7 @@ static Life *stats_owner(TimelineBuilder *builder, const struct rec_stats *recor
  * What the life had before it is in the timeline. Within the window that is told only of who joined
  * there; of whom a flight recorder has let go the first account is gone, and the next one no base.
  */
-static bool is_base(const TimelineBuilder *builder, const Life *life, uint64_t ns)
+static bool is_base(const TimelineBuilder *builder, const BuildThread *life, uint64_t ns)
 {
 	uint64_t start_ns = builder->timeline->start_ns;
 
@@ -553,7 +557,7 @@ static bool is_base(const TimelineBuilder *builder, const Life *life, uint64_t n
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 {
 	bool has_bytes = record->parts & STATS_HAS_BYTES;
-	Life *life = stats_owner(builder, record);
+	BuildThread *life = stats_owner(builder, record);
 	KernelAccount account = {
 		.known = true,
 		.sum_exec_runtime = record->sum_exec_runtime,
@@ -581,10 +585,10 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 	}
 }
 
-uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t own_tid)
+uint32_t tasks_of_process(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid)
 {
 	uint32_t number = map_get(&builder->life_of_own, own_key(life, own_tid));
-	const Life *other;
+	const BuildThread *other;
 
 	if (life->process == INDEX_NONE || number == MAP_NONE)
 		return THREAD_NONE;
@@ -595,10 +599,11 @@ uint32_t tasks_of_process(TimelineBuilder *builder, const Life *life, uint32_t o
 }
 
 /* A thread of any process, if both are only in the initial PID namespace. */
-static uint32_t task_of_any_process(const TimelineBuilder *builder, const Life *life, uint32_t tid)
+static uint32_t task_of_any_process(const TimelineBuilder *builder, const BuildThread *life,
+				    uint32_t tid)
 {
 	uint32_t number = map_get(&builder->life_of_tid, tid);
-	const Life *other;
+	const BuildThread *other;
 
 	if (life->own_tid != life->thread.tid || number == MAP_NONE)
 		return THREAD_NONE;
@@ -607,7 +612,7 @@ static uint32_t task_of_any_process(const TimelineBuilder *builder, const Life *
 								      : other->thread.task;
 }
 
-uint32_t tasks_lock_holder(TimelineBuilder *builder, const Life *life, uint32_t own_tid,
+uint32_t tasks_lock_holder(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid,
 			   bool shared)
 {
 	uint32_t task = tasks_of_process(builder, life, own_tid);
@@ -615,7 +620,7 @@ uint32_t tasks_lock_holder(TimelineBuilder *builder, const Life *life, uint32_t 
 	return task == THREAD_NONE && shared ? task_of_any_process(builder, life, own_tid) : task;
 }
 
-bool tasks_only_thread(const TimelineBuilder *builder, const Life *life)
+bool tasks_only_thread(const TimelineBuilder *builder, const BuildThread *life)
 {
 	const BuildProcess *process = process_of(builder, life);
 

@@ -93,8 +93,8 @@ static char *memory_text(Timeline *timeline, const struct rec_futex *futex)
 }
 
 /* Of what no record tells the process waited for it since before the window. */
-static char *place_text(Timeline *timeline, Frames *frames, const Numbers *numbers,
-			const Object *object)
+static char *report_place_text(Timeline *timeline, Frames *frames, const Numbers *numbers,
+			       const Object *object)
 {
 	const struct rec_futex *futex = (const struct rec_futex *)object->told;
 	uint64_t ns = futex ? futex->h.ns : timeline->start_ns;
@@ -106,7 +106,7 @@ static char *place_text(Timeline *timeline, Frames *frames, const Numbers *numbe
 	return variable || !futex ? variable : memory_text(timeline, futex);
 }
 
-void futexes_name(Timeline *timeline, Frames *frames)
+void futex_names_find(Timeline *timeline, Frames *frames)
 {
 	Numbers numbers = numbers_make(timeline);
 	size_t count = timeline->objects.list.count; /* files may be added, and the list move */
@@ -117,7 +117,7 @@ void futexes_name(Timeline *timeline, Frames *frames)
 
 		if (object.kind != OBJECT_FUTEX)
 			continue;
-		place = place_text(timeline, frames, &numbers, &object);
+		place = report_place_text(timeline, frames, &numbers, &object);
 		if (!place)
 			continue;
 		free(object.name);

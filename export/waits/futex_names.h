@@ -13,6 +13,6 @@
  * Gives each futex of the timeline's objects its name: "0x404060 (app: cache_lock)",
  * "0x5581c0de (heap)". Frames must know all names of the capture.
  */
-void futexes_name(Timeline *timeline, Frames *frames);
+void futex_names_find(Timeline *timeline, Frames *frames);
 
 #endif

@@ -149,7 +149,7 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 	 * futex.
 	 */
 	if (wait->flags & INTERVAL_WAKER_IRQ)
-		return (stack ? stack->source == INTERRUPT_TIMER : reason_of_futex(wait->reason))
+		return (stack ? stack->source == INTERRUPT_TIMER : futex_kind_reason(wait->reason))
 			       ? ENDING_TIMER
 			       : ENDING_OUTSIDE;
 	if (wait->waker >= timeline->tasks.count)

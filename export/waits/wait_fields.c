@@ -221,7 +221,7 @@ static char *add_functions(char *text, const Frames *frames, const uint32_t *ind
 
 char *chain_add_user(char *text, const Frames *frames, const uint32_t *indexes, size_t count)
 {
-	return add_functions(text, frames, indexes, run_time_entry(frames, indexes, count),
+	return add_functions(text, frames, indexes, runtime_entry(frames, indexes, count),
 			     CHAIN_USER);
 }
 

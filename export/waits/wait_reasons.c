@@ -92,7 +92,7 @@ static void explain_epoll(const Timeline *timeline, Thread *thread, size_t i)
 	watch = object_watches(&timeline->objects.list.items[object]);
 	if (!watch)
 		return;
-	count = watches_leaves(watch, &kinds);
+	count = epoll_watches_leaves(watch, &kinds);
 	reason = reason_of_epoll(watch->more ? MAX(count, 2U) : count, kinds,
 				 is_alone(timeline, thread));
 	if (reason != wait->reason)
@@ -116,7 +116,7 @@ static void explain_ring(const Timeline *timeline, Thread *thread, size_t i)
 	object = thread_wait_object(thread, i);
 	watch = object == OBJECT_NONE ? NULL
 				      : object_watches(&timeline->objects.list.items[object]);
-	count = watch ? watches_leaves(watch, &kinds) : 0;
+	count = watch ? epoll_watches_leaves(watch, &kinds) : 0;
 	if (count == 0)
 		return;
 	reason = reason_of_epoll(count, kinds, /* only_thread= */ true);

@@ -94,7 +94,7 @@ static bool look_for_musl(Explainer *explainer, const Thread *thread, const Inte
 		return false;
 	/* In a statically linked program musl is not a separate library. */
 	for (size_t i = 0; i < functions.count; i++)
-		if (user_is_musl(
+		if (futex_kind_is_musl(
 			    strings_get(&frames->strings, function_name(explainer, &functions, i))))
 			return true;
 	lib = frames->list.items[functions.frames[functions.count - 1]].lib;
@@ -167,8 +167,8 @@ static bool has_time_limit(Explainer *explainer, const Thread *thread, const Int
 	Functions functions = user_functions_of(explainer, thread, wait);
 
 	for (size_t i = 0; i < functions.count; i++)
-		if (user_has_time_limit(strings_get(&explainer->frames->strings,
-						    function_name(explainer, &functions, i))))
+		if (futex_kind_has_timeout(strings_get(&explainer->frames->strings,
+						       function_name(explainer, &functions, i))))
 			return true;
 	return false;
 }
@@ -180,7 +180,7 @@ void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 	uint8_t *known;
 
 	if (wait->state != STATE_BLOCKED || wait->syscall != SYSCALL_FUTEX ||
-	    wait->user_stack == STACK_NONE || !reason_of_futex(wait->reason))
+	    wait->user_stack == STACK_NONE || !futex_kind_reason(wait->reason))
 		return;
 	known = &explainer->futexes[wait->user_stack];
 	if (!*known)
@@ -266,7 +266,7 @@ void wait_count_call_frames(Explainer *explainer, const Thread *thread, const In
 		const Frame *frame = &frames->list.items[functions.frames[i]];
 
 		if (frame->lib == LIBRARY_NONE ||
-		    !run_time_is_c_library(frames->libraries.items[frame->lib].name))
+		    !runtime_is_c_library(frames->libraries.items[frame->lib].name))
 			break;
 		stack->call_frames += frame->inline_depth == 0;
 	}

@@ -27,14 +27,14 @@ static uint64_t bucket_last(size_t bucket)
 	return ((DELAY_STEPS + bucket % DELAY_STEPS) << shift) + ((1ULL << shift) - 1);
 }
 
-void delays_add(Delays *delays, uint64_t ns)
+void histogram_add(Histogram *delays, uint64_t ns)
 {
 	delays->count++;
 	delays->max = MAX(delays->max, ns);
 	delays->buckets[bucket_of(ns)]++;
 }
 
-uint64_t delays_quantile(const Delays *delays, unsigned permille)
+uint64_t histogram_quantile(const Histogram *delays, unsigned permille)
 {
 	uint64_t seen = 0;
 

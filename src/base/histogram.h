@@ -10,17 +10,17 @@
 
 #define DELAY_STEPS 16 /* in each doubling */
 
-typedef struct Delays {
+typedef struct Histogram {
 	uint64_t count, max; /* ns */
 	uint64_t buckets[(64 - 3) * DELAY_STEPS];
-} Delays;
+} Histogram;
 
-void delays_add(Delays *delays, uint64_t ns);
+void histogram_add(Histogram *delays, uint64_t ns);
 
 /*
  * Of count delays, the smallest that permille of 1000 do not exceed: 500 is the median. In ns, at
  * most a sixteenth too high, and never more than max; 0 if there is none.
  */
-uint64_t delays_quantile(const Delays *delays, unsigned permille);
+uint64_t histogram_quantile(const Histogram *delays, unsigned permille);
 
 #endif

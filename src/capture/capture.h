@@ -105,7 +105,7 @@ int capture_read(CaptureReader *reader, const struct record **ret_record);
 
 /*
  * The same in order of time (ns; ties in file order). Records come from several
- * rings and are sorted within a bounded window, led by REC_ROUND; REC_STACK and
+ * rings and are sorted within a bounded window, led by REC_WATERMARK; REC_STACK and
  * records of the recorder other than MAPPING, SPACE and LOSS keep their place
  * in the file (they are definitions, not events): they are returned when they are
  * met, that is before the events that the window still holds. A record that comes

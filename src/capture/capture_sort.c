@@ -2,7 +2,7 @@
 /*
  * capture_sort.c - the records of a capture in order of time.
  *
- * Events wait in file order in `pending`. When a REC_ROUND says that all rings
+ * Events wait in file order in `pending`. When a REC_WATERMARK says that all rings
  * were drained up to a moment, those older than that moment less SLACK_NS
  * move to `ready`, are sorted there and handed out. Rounds that advance less
  * than BATCH_NS since the last move are ignored, so that an event is looked at
@@ -230,7 +230,7 @@ int capture_read_sorted(CaptureReader *reader, const struct record **ret_record)
 			if (sorter->held > HELD_MAX)
 				release_half(sorter);
 		} else {
-			if (record->kind == REC_ROUND)
+			if (record->kind == REC_WATERMARK)
 				note_round(sorter, record->ns);
 			*ret_record = record;
 			return 1;

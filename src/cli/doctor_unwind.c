@@ -30,7 +30,7 @@ typedef struct Object {
 } Object;
 
 typedef struct Doctor {
-	Identifier *identifier;
+	ElfIdentifier *identifier;
 	TableService *service;
 	VEC(Object) objects; /* by the request's id */
 	Strings paths;
@@ -61,7 +61,7 @@ static int open_beside(void *user, const MappedFile *file, const char *path)
 	struct stat st;
 
 	(void)file;
-	return open_regular_in(doctor->root_fd, path, &st);
+	return safe_open_in(doctor->root_fd, path, &st);
 }
 
 /* A TableFindDebug. */
@@ -91,7 +91,8 @@ static int add_object(Doctor *doctor, const char *path, int fd)
 	_cleanup_close_ int file = fd;
 	Object object = {.path = xstrdup(path), .unopened = MIN(fd, 0)};
 	uint32_t number = doctor->objects.count;
-	int error = file < 0 ? file : identifier_ask(doctor->identifier, file, &object.identity);
+	int error =
+		file < 0 ? file : elf_identifier_ask(doctor->identifier, file, &object.identity);
 
 	object.error = error;
 	*vec_push(&doctor->objects) = object;
@@ -133,7 +134,7 @@ static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
 	}
 	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
 		return;
-	add_object(doctor, mapping->path, mapped_file_open(&place, is_mapped, mapping, &st));
+	add_object(doctor, mapping->path, open_mapped_file(&place, is_mapped, mapping, &st));
 }
 
 /* Something can be said of a process if one of its files could be opened, or it has none. */
@@ -190,7 +191,7 @@ static int add_all(Doctor *doctor, const char *what)
 
 	if (is_number(what) && access(what, F_OK))
 		return add_process(doctor, what);
-	fd = open_regular(what, 0, &st);
+	fd = safe_open(what, 0, &st);
 	error = add_object(doctor, what, fd);
 	if (error)
 		log_error("%s: %s", what,
@@ -263,7 +264,7 @@ static void print_all(const Doctor *doctor)
 
 int doctor_unwind(const char *what)
 {
-	Doctor doctor = {.identifier = identifier_new(), .root_fd = -1};
+	Doctor doctor = {.identifier = elf_identifier_new(), .root_fd = -1};
 	TableServiceOptions options = {.find_debug = find_debug, .find_user = &doctor};
 	int error = table_service_new(&options, &doctor.service);
 
@@ -277,7 +278,7 @@ int doctor_unwind(const char *what)
 		error = check_opened(&doctor, what);
 	}
 	table_service_free(doctor.service);
-	identifier_free(doctor.identifier);
+	elf_identifier_free(doctor.identifier);
 	for (size_t i = 0; i < doctor.objects.count; i++) {
 		free(doctor.objects.items[i].path);
 		free(doctor.objects.items[i].debug_path);

@@ -144,8 +144,8 @@ static int analyse(Loaded *loaded, pid_t critical_tid)
 	return error;
 }
 
-int exporter_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
-		  Loaded *ret_loaded)
+int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
+		    Loaded *ret_loaded)
 {
 	const char *message = NULL;
 	CaptureReader *reader;
@@ -172,11 +172,11 @@ int exporter_load(const char *capture_path, const LoadOptions *options, const In
 	}
 	capture_reader_free(reader);
 	if (error)
-		exporter_unload(ret_loaded);
+		export_cmd_unload(ret_loaded);
 	return error;
 }
 
-void exporter_unload(Loaded *loaded)
+void export_cmd_unload(Loaded *loaded)
 {
 	if (loaded->timeline)
 		timeline_free(loaded->timeline);
@@ -217,29 +217,29 @@ static int write_file(const char *path, Write write, const Loaded *loaded,
 	}
 	if (!path)
 		output = output_for_stream(stdout);
-	interrupt_unfinished(output_temp_path(output));
+	signals_unfinished(output_temp_path(output));
 	error = write(output, loaded, options);
 	if (error)
 		output_discard(output);
 	else
 		error = output_close(output);
-	interrupt_release();
+	signals_release();
 	if (error)
 		log_error("writing %s failed: %s; %s", path ? path : "to stdout", error_text(error),
 			  remedy);
 	return error;
 }
 
-int exporter_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
-		   const char *output_path, const Invoker *invoker)
+int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
+		     const char *output_path, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_export(capture_path);
 
 	return write_file(output_path, write_format, loaded, options, remedy, invoker);
 }
 
-int exporter_write_summary(const Loaded *loaded, const ExportOptions *options,
-			   const char *capture_path, const Invoker *invoker)
+int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
+			     const char *capture_path, const Invoker *invoker)
 {
 	_cleanup_free_ char *remedy = remedy_summary(capture_path);
 

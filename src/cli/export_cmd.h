@@ -21,17 +21,17 @@ typedef struct Loaded {
  * the texts of source files, as far as the invoker may read them; a report needs none. Returns 0 or
  * a negative errno after saying what is wrong.
  */
-int exporter_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
-		  Loaded *ret_loaded);
-void exporter_unload(Loaded *loaded);
+int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
+		    Loaded *ret_loaded);
+void export_cmd_unload(Loaded *loaded);
 
 /* Writes the profile; output_path: NULL for stdout. Returns 0 or a negative errno after saying what
  * is wrong. */
-int exporter_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
-		   const char *output_path, const Invoker *invoker);
+int export_cmd_write(const Loaded *loaded, const ExportOptions *options, const char *capture_path,
+		     const char *output_path, const Invoker *invoker);
 
 /* The same for options->json_summary: what `report --json` prints. */
-int exporter_write_summary(const Loaded *loaded, const ExportOptions *options,
-			   const char *capture_path, const Invoker *invoker);
+int export_cmd_write_summary(const Loaded *loaded, const ExportOptions *options,
+			     const char *capture_path, const Invoker *invoker);
 
 #endif

@@ -145,12 +145,12 @@ static int exit_status(const RecordResult *result, bool failed)
 /* What becomes of a command that its recording did not see the end of. */
 static void end_with_command(RecordResult *result)
 {
-	if (record_wait(result, /* block= */ false))
+	if (recorder_wait(result, /* block= */ false))
 		return;
 	if (!result->interrupted) {
 		log_info("waiting for the command (process %d), no longer recorded",
 			 result->command_pid);
-		if (record_wait(result, /* block= */ true))
+		if (recorder_wait(result, /* block= */ true))
 			return;
 	}
 	log_info("the command (process %d) still runs", result->command_pid);
@@ -160,7 +160,7 @@ static void end_with_command(RecordResult *result)
 /* Of a recording that did not begin. A command that is to be recorded later may run already. */
 static int status_of_failure(RecordResult *result)
 {
-	interrupt_release();
+	signals_release();
 	end_with_command(result);
 	return exit_status(result, true);
 }
@@ -172,10 +172,10 @@ static int record_only(const Options *options, const Invoker *invoker)
 
 	if (error)
 		return EXIT_WALLPROF_FAILED;
-	error = record_run(&options->record, invoker, options->output, &result);
+	error = recorder_run(&options->record, invoker, options->output, &result);
 	if (error && !result.started)
 		return status_of_failure(&result);
-	interrupt_release();
+	signals_release();
 	if (!error && !options->record.command && !print_path(options->output))
 		error = -EIO;
 	end_with_command(&result);
@@ -186,18 +186,18 @@ static int export_capture(const Options *options, const Invoker *invoker, const 
 			  bool summary)
 {
 	Loaded loaded;
-	int error = exporter_load(capture, &options->load, invoker, &loaded);
+	int error = export_cmd_load(capture, &options->load, invoker, &loaded);
 
 	if (error)
 		return error;
-	error = exporter_write(&loaded, &options->export, capture,
-			       options_to_stdout(options) ? NULL : options->output, invoker);
+	error = export_cmd_write(&loaded, &options->export, capture,
+				 options_to_stdout(options) ? NULL : options->output, invoker);
 	if (!error && options->export.json_summary)
-		error = exporter_write_summary(&loaded, &options->export, capture, invoker);
+		error = export_cmd_write_summary(&loaded, &options->export, capture, invoker);
 	if (!error && summary && log_level >= LOG_NORMAL)
 		report_summary(stderr, loaded.timeline, loaded.frames, options->output,
 			       options->export.format == FORMAT_CHROME);
-	exporter_unload(&loaded);
+	export_cmd_unload(&loaded);
 	return error;
 }
 
@@ -209,12 +209,12 @@ static int profile(const Options *options, const Invoker *invoker)
 
 	if (error)
 		return EXIT_WALLPROF_FAILED;
-	error = record_run(&options->record, invoker, capture, &result);
+	error = recorder_run(&options->record, invoker, capture, &result);
 	if (!result.started)
 		return status_of_failure(&result);
 	/* A recording that a full disk cut short is still worth seeing. */
 	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
-		interrupt_release();
+		signals_release();
 		end_with_command(&result);
 		return exit_status(&result, true);
 	}
@@ -228,7 +228,7 @@ static int profile(const Options *options, const Invoker *invoker)
 
 static int export_only(const Options *options, const Invoker *invoker)
 {
-	interrupt_guard(/* capture_path= */ NULL);
+	signals_guard(/* capture_path= */ NULL);
 	if (check_outputs(options, options->input) ||
 	    export_capture(options, invoker, options->input, /* summary= */ false))
 		return EXIT_FAILURE;
@@ -248,7 +248,7 @@ static int report(const Options *options, const Invoker *invoker)
 		log_error("--function and --critical-path are two reports");
 		return EXIT_WALLPROF_FAILED;
 	}
-	if (exporter_load(options->input, &load, invoker, &loaded))
+	if (export_cmd_load(options->input, &load, invoker, &loaded))
 		return EXIT_FAILURE;
 	if (options->report.json) {
 		Output *output = output_for_stream(stdout);
@@ -263,7 +263,7 @@ static int report(const Options *options, const Invoker *invoker)
 	} else {
 		report_print(stdout, loaded.timeline, loaded.frames);
 	}
-	exporter_unload(&loaded);
+	export_cmd_unload(&loaded);
 	if (error) {
 		clearerr(stdout); /* or flush_stdout() reports it again, without the reason */
 		log_error("writing to stdout failed: %s", error_text(error));
@@ -291,7 +291,7 @@ int main(int argc, char **argv)
 	Invoker invoker;
 	int status = EXIT_FAILURE;
 
-	interrupt_ignore_file_limit();
+	signals_ignore_file_limit();
 	if (options_parse(argc, argv, &options))
 		return EXIT_WALLPROF_FAILED;
 	/* What only reads files takes none. */
@@ -312,12 +312,12 @@ int main(int argc, char **argv)
 		status = flush_stdout(report(&options, &invoker));
 		break;
 	case VERB_OPEN:
-		status = open_run(options.input, &options.open, &invoker) ? EXIT_FAILURE
-									  : EXIT_SUCCESS;
+		status = open_cmd_run(options.input, &options.open, &invoker) ? EXIT_FAILURE
+									      : EXIT_SUCCESS;
 		break;
 	case VERB_DOCTOR:
 		status = (options.doctor.unwind ? doctor_unwind(options.doctor.unwind)
-						: doctor_run(&options.record))
+						: preflight_doctor(&options.record))
 				 ? EXIT_FAILURE
 				 : EXIT_SUCCESS;
 		status = flush_stdout(status);

@@ -44,12 +44,12 @@ static char *as_one_part(const char *url)
 
 /* "https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A3000%2F…/?symbolServer=http%3A…"
  */
-static char *page_url(const char *viewer, const Server *server)
+static char *page_url(const char *viewer, const HttpServer *server)
 {
-	_cleanup_free_ char *part = as_one_part(server_profile(server));
-	_cleanup_free_ char *api = as_one_part(server_api(server));
+	_cleanup_free_ char *part = as_one_part(http_server_profile(server));
+	_cleanup_free_ char *api = as_one_part(http_server_api(server));
 	const char *base = viewer && !is_folder(viewer) ? viewer
-			   : viewer			? server_origin(server)
+			   : viewer			? http_server_origin(server)
 							: PUBLIC_VIEWER;
 	size_t length = strlen(base);
 
@@ -96,7 +96,7 @@ static pid_t start_browser(const char *url)
 	int null;
 
 	if (pid == 0) {
-		interrupt_restore();
+		signals_restore();
 		/* Ctrl-C is not for it, nor is the terminal; and what it prints is not wallprof's.
 		 */
 		setsid();
@@ -130,13 +130,13 @@ static void tell_browser_end(pid_t *browser)
 
 /* ---- serving ------------------------------------------------------------------------------- */
 
-static int serve(Server *server, int signal_fd, uint64_t silence_ns, pid_t browser)
+static int serve(HttpServer *server, int signal_fd, uint64_t silence_ns, pid_t browser)
 {
-	struct pollfd fds[] = {{.fd = server_fd(server), .events = POLLIN},
+	struct pollfd fds[] = {{.fd = http_server_fd(server), .events = POLLIN},
 			       {.fd = signal_fd, .events = POLLIN}};
 
 	for (;;) {
-		int patience = server_patience(server);
+		int patience = http_server_timeout(server);
 		int ms = patience < 0 ? POLL_MS : MIN(patience, POLL_MS);
 
 		if (poll(fds, ARRAY_LEN(fds), ms) < 0 && errno != EINTR) {
@@ -145,11 +145,11 @@ static int serve(Server *server, int signal_fd, uint64_t silence_ns, pid_t brows
 			log_error("waiting for requests failed: %s", strerror(-error));
 			return error;
 		}
-		if (interrupt_take(signal_fd, NULL))
+		if (signals_take(signal_fd, NULL))
 			return 0;
-		server_run(server);
+		http_server_run(server);
 		tell_browser_end(&browser);
-		if (silence_ns && server_silence_ns(server) > silence_ns) {
+		if (silence_ns && http_server_idle_ns(server) > silence_ns) {
 			log_info("nobody has asked for the profile for %.0f s: the end",
 				 silence_ns / 1e9);
 			return 0;
@@ -187,14 +187,14 @@ static char *name_of(const char *path, bool unpacked)
 static int find_profile(const char *given, Profile *profile)
 {
 	ServedFile file;
-	int error = unpacked_open(given, &profile->fd);
+	int error = zstd_unpack_open(given, &profile->fd);
 
 	if (error)
 		return error;
 	profile->name = name_of(given, profile->fd >= 0);
 	profile->path =
 		profile->fd < 0 ? xstrdup(given) : xasprintf("/proc/self/fd/%d", profile->fd);
-	error = served_profile(profile->path, &file);
+	error = static_files_profile(profile->path, &file);
 	if (!error)
 		close(file.fd);
 	else if (error == -EMEDIUMTYPE)
@@ -212,17 +212,17 @@ static void free_profile(Profile *profile)
 	free(profile->name);
 }
 
-static int start(const OpenOptions *options, const Profile *profile, Server **ret_server)
+static int start(const OpenOptions *options, const Profile *profile, HttpServer **ret_server)
 {
 	bool local = options->viewer && is_folder(options->viewer);
-	ServerOptions serving = {
+	HttpServerOptions serving = {
 		.profile = profile->path,
 		.name = profile->name,
 		.viewer = local ? options->viewer : NULL,
 		.first_port = options->first_port,
 		.last_port = options->last_port,
 	};
-	int error = server_start(&serving, ret_server);
+	int error = http_server_start(&serving, ret_server);
 
 	if (error == -EADDRINUSE)
 		log_error("no port of %u to %u is free (--port)", options->first_port,
@@ -262,7 +262,7 @@ static int show(const char *path, const OpenOptions *options, const Profile *pro
 {
 	_cleanup_free_ char *url = NULL;
 	pid_t browser = -1;
-	Server *server;
+	HttpServer *server;
 	int error = start(options, profile, &server);
 
 	if (error)
@@ -275,7 +275,7 @@ static int show(const char *path, const OpenOptions *options, const Profile *pro
 		log_info("serving %s until Ctrl-C", path);
 		error = serve(server, signal_fd, options->silence_ns, browser);
 	}
-	server_stop(server);
+	http_server_stop(server);
 	return error;
 }
 
@@ -288,7 +288,7 @@ static int check_proc(void)
 	return -ENOENT;
 }
 
-int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
+int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
 	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
 	_cleanup_close_ int signal_fd = -1;
@@ -302,8 +302,8 @@ int open_run(const char *path, const OpenOptions *options, const Invoker *invoke
 		error = find_profile(path, &profile);
 	if (error)
 		return error;
-	interrupt_begin();
-	signal_fd = interrupt_open();
+	signals_begin();
+	signal_fd = signals_open();
 	if (signal_fd < 0) {
 		log_error("setting up signals failed: %s", strerror(-signal_fd));
 		return signal_fd;

@@ -13,6 +13,6 @@
  * Prints the viewer's URL, and starts a browser if there is a desktop. Returns 0 or a negative
  * errno after saying why.
  */
-int open_run(const char *path, const OpenOptions *options, const Invoker *invoker);
+int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker);
 
 #endif

@@ -4,7 +4,7 @@
 #include "util.h"
 #include <errno.h>
 
-int open_run(const char *path, const OpenOptions *options, const Invoker *invoker)
+int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker)
 {
 	(void)options;
 	(void)invoker;

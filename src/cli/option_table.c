@@ -194,9 +194,9 @@ static int take_unwind_memory(const char *text, Options *options)
 {
 	uint64_t size;
 
-	if (parse_size(text, &size) || size < UNWIND_MEMORY_MIN || size > UNWIND_MEMORY_MAX)
+	if (parse_size(text, &size) || size < TABLE_MEMORY_MIN || size > TABLE_MEMORY_MAX)
 		return bad("unwind-memory", text, "expected 8M to 512M, such as 64M");
-	options->record.unwind_memory = size - size % UNWIND_MEMORY_MIN;
+	options->record.unwind_memory = size - size % TABLE_MEMORY_MIN;
 	if (options->record.unwind_memory != size)
 		log_verbose("--unwind-memory %s is rounded down to %llu bytes", text,
 			    (unsigned long long)options->record.unwind_memory);
@@ -248,7 +248,7 @@ static int take_compression(const char *text, Options *options)
 {
 	uint64_t level;
 
-	if (parse_u64(text, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX)
+	if (parse_u64(text, &level) || level < 1 || level > COMPRESSOR_ZSTD_LEVEL_MAX)
 		return bad("compression", text,
 			   "expected a level: 1 to 9 for gzip, to 19 for zstd");
 	options->export.compression = level;
@@ -264,7 +264,7 @@ static int take_capture_compression(const char *text, Options *options)
 
 	if (comma)
 		*comma = '\0';
-	if (parse_u64(copy, &level) || level < 1 || level > PACKER_ZSTD_LEVEL_MAX ||
+	if (parse_u64(copy, &level) || level < 1 || level > COMPRESSOR_ZSTD_LEVEL_MAX ||
 	    (comma && (parse_u64(comma + 1, &threads) || threads < 1 || threads > THREADS_MAX)))
 		return bad("capture-compression", text,
 			   "expected a level from 1 to 19, or level "

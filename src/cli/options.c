@@ -394,12 +394,12 @@ static bool is_given(const GivenList *given, const char *name)
 static void pass_over(Options *options, const GivenList *line)
 {
 	const char *summary = options->export.json_summary;
-	bool gzip = packing_of(options->output) == PACKING_GZIP ||
-		    (summary && packing_of(summary) == PACKING_GZIP);
+	bool gzip = compression_of(options->output) == PACKING_GZIP ||
+		    (summary && compression_of(summary) == PACKING_GZIP);
 
 	if (options->export.format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
 		options->export.cpu_graph = false;
-	if (gzip && options->export.compression > PACKER_GZIP_LEVEL_MAX &&
+	if (gzip && options->export.compression > COMPRESSOR_GZIP_LEVEL_MAX &&
 	    !is_given(line, "compression"))
 		options->export.compression = 0;
 	if (options->record.tid_count && !is_given(line, "kthreads"))
@@ -409,7 +409,7 @@ static void pass_over(Options *options, const GivenList *line)
 /* The suffix chooses the format, unless that is given; so one that means nothing is a mistake. */
 static int choose_format(Options *options)
 {
-	enum packing packing = packing_of(options->output);
+	enum packing packing = compression_of(options->output);
 	static const char *const endings[] = {
 		[PACKING_NONE] = "", [PACKING_GZIP] = ".gz", [PACKING_ZSTD] = ".zst"};
 	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
@@ -430,11 +430,11 @@ static int choose_format(Options *options)
 
 static int check_level(const Options *options, const char *path)
 {
-	if (!path || packing_of(path) != PACKING_GZIP ||
-	    options->export.compression <= PACKER_GZIP_LEVEL_MAX)
+	if (!path || compression_of(path) != PACKING_GZIP ||
+	    options->export.compression <= COMPRESSOR_GZIP_LEVEL_MAX)
 		return 0;
 	log_error("--compression %d: gzip has levels 1 to %d, for %s, too (.json.zst has more)",
-		  options->export.compression, PACKER_GZIP_LEVEL_MAX, path);
+		  options->export.compression, COMPRESSOR_GZIP_LEVEL_MAX, path);
 	return -EINVAL;
 }
 
@@ -596,7 +596,7 @@ int options_parse(int argc, char **argv, Options *ret_options)
 			   .fault_threshold_ns = FAULT_THRESHOLD_NONE,
 			   .waker_threshold_ns = 100 * NSEC_PER_USEC,
 			   .user_stacks = USER_STACKS_TABLES,
-			   .unwind_memory = UNWIND_MEMORY_MAX,
+			   .unwind_memory = TABLE_MEMORY_MAX,
 			   .capture_compression = CAPTURE_LEVEL,
 			   .capture_threads = 1},
 		.open = {.first_port = FIRST_PORT,

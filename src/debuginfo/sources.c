@@ -123,11 +123,11 @@ int sources_open_by_path(void *unused, uint32_t file, const char *path, struct s
 	 * Not by /proc/PID/fd, cwd or root: they lead past folders that are closed to the user,
 	 * and to what wallprof itself holds open.
 	 */
-	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, ret_stat);
+	fd = safe_open(path, RESOLVE_NO_MAGICLINKS, ret_stat);
 	if (fd >= 0)
 		return fd;
 	clean = without_dots(path);
-	return strcmp(clean, path) ? open_regular(clean, RESOLVE_NO_MAGICLINKS, ret_stat) : fd;
+	return strcmp(clean, path) ? safe_open(clean, RESOLVE_NO_MAGICLINKS, ret_stat) : fd;
 }
 
 /* Returns 0, with a descriptor or a negative errno in *ret_fd; or that of changing the rights. */

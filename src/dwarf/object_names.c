@@ -17,7 +17,7 @@ typedef struct Object {
 	const ObjectHost *host;
 	ElfMap main, debug, dwz;
 	int debug_fd, dwz_fd; /* those that were asked for; else -1 */
-	MiniDebug mini;
+	GnuDebugdata mini;
 	Pclntab go; /* if is_go */
 	bool is_go;
 	ElfSymbols symbols;
@@ -95,7 +95,7 @@ static void read_symbols(Object *object)
 	elf_symbols_add_tables(&object->symbols, object->main.elf);
 	if (object->debug.elf)
 		elf_symbols_add_tables(&object->symbols, object->debug.elf);
-	mini_debug_open(&object->mini, object->main.elf);
+	gnu_debugdata_open(&object->mini, object->main.elf);
 	if (object->mini.elf)
 		elf_symbols_add_tables(&object->symbols, object->mini.elf);
 	object->is_go = pclntab_open(object->main.elf, &object->go) == 0;
@@ -327,7 +327,7 @@ static int emit_go(Object *object)
 
 static void close_object(Object *object)
 {
-	mini_debug_close(&object->mini);
+	gnu_debugdata_close(&object->mini);
 	elf_symbols_free(&object->symbols);
 	symbol_record_free(&object->record);
 	elf_map_close(&object->main);

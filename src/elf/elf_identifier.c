@@ -29,7 +29,7 @@ struct answer {
 	uint8_t reserved[3];
 };
 
-struct Identifier {
+struct ElfIdentifier {
 	Sandbox child;
 	unsigned answer_ms;
 	uint64_t spare_ns; /* what is left of SPARE_MS */
@@ -74,9 +74,9 @@ static void child_main(int socket, const int *fds, const void *argument)
 
 /* ---- in the recorder ------------------------------------------------------------------- */
 
-Identifier *identifier_new(void)
+ElfIdentifier *elf_identifier_new(void)
 {
-	Identifier *identifier = xcalloc(1, sizeof(*identifier));
+	ElfIdentifier *identifier = xcalloc(1, sizeof(*identifier));
 
 	identifier->child.socket = -1;
 	identifier->answer_ms = ANSWER_MS;
@@ -84,7 +84,7 @@ Identifier *identifier_new(void)
 	return identifier;
 }
 
-void identifier_free(Identifier *identifier)
+void elf_identifier_free(ElfIdentifier *identifier)
 {
 	if (!identifier)
 		return;
@@ -99,7 +99,7 @@ struct patience {
 	uint64_t deadline_ns;	  /* CLOCK_MONOTONIC */
 };
 
-static struct patience patience_begin(const Identifier *identifier)
+static struct patience patience_begin(const ElfIdentifier *identifier)
 {
 	uint64_t cpu_ns = identifier->answer_ms * NSEC_PER_MSEC;
 	struct patience patience = {.deadline_ns = now_ns() + cpu_ns + identifier->spare_ns};
@@ -141,7 +141,7 @@ static int receive(int socket, void *data, size_t size, const struct patience *p
 	return 0;
 }
 
-static int receive_answer(const Identifier *identifier, ElfIdentity *ret_identity)
+static int receive_answer(const ElfIdentifier *identifier, ElfIdentity *ret_identity)
 {
 	struct patience patience = patience_begin(identifier);
 	int socket = identifier->child.socket;
@@ -168,7 +168,7 @@ static int receive_answer(const Identifier *identifier, ElfIdentity *ret_identit
 	return r < 0 ? r : answer.result;
 }
 
-int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity)
+int elf_identifier_ask(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity)
 {
 	SandboxLimits limits = {.memory = MEMORY};
 	uint64_t began_ns = now_ns(), took_ns;

@@ -9,16 +9,16 @@
 
 #include "elf_file.h"
 
-typedef struct Identifier Identifier;
+typedef struct ElfIdentifier ElfIdentifier;
 
 /* The child is started when it is first needed. */
-Identifier *identifier_new(void);
-void identifier_free(Identifier *identifier);
+ElfIdentifier *elf_identifier_new(void);
+void elf_identifier_free(ElfIdentifier *identifier);
 
 /*
  * As elf_identify(), of a regular file (fd is not closed). Also -EIO: the child crashed; -ETIME:
  * it took too long.
  */
-int identifier_ask(Identifier *identifier, int fd, ElfIdentity *ret_identity);
+int elf_identifier_ask(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity);
 
 #endif

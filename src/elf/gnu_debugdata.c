@@ -29,7 +29,7 @@ static size_t decompress(lzma_stream *stream, uint8_t **ret_image)
 	return r == LZMA_STREAM_END ? stream->total_out : 0;
 }
 
-void mini_debug_open(MiniDebug *mini, Elf *elf)
+void gnu_debugdata_open(GnuDebugdata *mini, Elf *elf)
 {
 	GElf_Shdr header;
 	Elf_Scn *section = elf_section_by_name(elf, ".gnu_debugdata", &header);
@@ -37,7 +37,7 @@ void mini_debug_open(MiniDebug *mini, Elf *elf)
 	Elf_Data *data;
 	size_t size;
 
-	*mini = (MiniDebug){};
+	*mini = (GnuDebugdata){};
 	if (!elf_section_data(section, &data) ||
 	    lzma_stream_decoder(&stream, MEMORY_MAX, 0) != LZMA_OK)
 		return;
@@ -51,9 +51,9 @@ void mini_debug_open(MiniDebug *mini, Elf *elf)
 	mini->elf = NULL;
 }
 
-void mini_debug_close(MiniDebug *mini)
+void gnu_debugdata_close(GnuDebugdata *mini)
 {
 	elf_end(mini->elf);
 	free(mini->image);
-	*mini = (MiniDebug){};
+	*mini = (GnuDebugdata){};
 }

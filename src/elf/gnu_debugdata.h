@@ -9,12 +9,12 @@
 #include "util.h"
 #include <gelf.h>
 
-typedef struct MiniDebug {
+typedef struct GnuDebugdata {
 	Elf *elf; /* NULL: there is none, or it is broken */
 	uint8_t *image;
-} MiniDebug;
+} GnuDebugdata;
 
-void mini_debug_open(MiniDebug *mini, Elf *elf);
-void mini_debug_close(MiniDebug *mini);
+void gnu_debugdata_open(GnuDebugdata *mini, Elf *elf);
+void gnu_debugdata_close(GnuDebugdata *mini);
 
 #endif

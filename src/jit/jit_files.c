@@ -55,7 +55,7 @@ static void try_open(JitFile *file)
 
 	if (file->fd >= 0)
 		return;
-	file->fd = open_regular_in(file->root_fd, file->path, &st);
+	file->fd = safe_open_in(file->root_fd, file->path, &st);
 	if (file->fd >= 0 && (!may_name(file, &st) || is_stale(file, &st)))
 		closep(&file->fd);
 }

@@ -167,7 +167,7 @@ static int write_types(const struct btf *btf, int fd)
 	return written == (ssize_t)size ? 0 : -EIO;
 }
 
-int kernel_types_write(const struct btf *kernel, const struct btf *program, int fd)
+int btf_subset_write(const struct btf *kernel, const struct btf *program, int fd)
 {
 	Copying copying = {.from = kernel, .to = btf__new_empty()};
 	Strings names = {};

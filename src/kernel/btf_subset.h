@@ -17,6 +17,6 @@ struct btf;
  * (less what follows three underscores there: CO-RE's flavours), with all their members but without
  * what pointers point to, to an empty file. Returns 0 or a negative errno.
  */
-int kernel_types_write(const struct btf *kernel, const struct btf *program, int fd);
+int btf_subset_write(const struct btf *kernel, const struct btf *program, int fd);
 
 #endif

@@ -18,7 +18,7 @@ static uint64_t size_of(const struct bpf_map *map)
 							  : entries * bpf_map__value_size(map);
 }
 
-void large_maps_hold(LargeMaps *maps, const struct bpf_object *object)
+void deferred_free_hold(DeferredFree *maps, const struct bpf_object *object)
 {
 	struct bpf_map *map;
 
@@ -35,7 +35,7 @@ void large_maps_hold(LargeMaps *maps, const struct bpf_object *object)
 	}
 }
 
-void large_maps_wait(const LargeMaps *maps)
+void deferred_free_wait(const DeferredFree *maps)
 {
 	uint64_t passed = now_ns() - maps->since_ns;
 
@@ -43,16 +43,16 @@ void large_maps_wait(const LargeMaps *maps)
 		usleep((PROGRAMS_GO_NS - passed) / NSEC_PER_USEC);
 }
 
-void large_maps_pause(uint64_t bytes)
+void deferred_free_pause(uint64_t bytes)
 {
 	usleep(PAUSE_US + bytes / FREED_BYTES_PER_US);
 }
 
-void large_maps_release(LargeMaps *maps)
+void deferred_free_release(DeferredFree *maps)
 {
 	for (size_t i = 0; i < maps->items.count; i++) {
 		close(maps->items.items[i].fd);
-		large_maps_pause(maps->items.items[i].bytes);
+		deferred_free_pause(maps->items.items[i].bytes);
 	}
 	vec_free(&maps->items);
 }

@@ -19,27 +19,27 @@ typedef struct LargeMap {
 	uint64_t bytes;
 } LargeMap;
 
-typedef struct LargeMaps {
+typedef struct DeferredFree {
 	uint64_t since_ns;
 	VEC(LargeMap) items;
-} LargeMaps;
+} DeferredFree;
 
 /*
  * Holds those of the object, loaded and about to be closed, that take a while to free: they outlive
  * it.
  */
-void large_maps_hold(LargeMaps *maps, const struct bpf_object *object);
+void deferred_free_hold(DeferredFree *maps, const struct bpf_object *object);
 
 /*
  * Waits until the object's programs are likely to be gone, which hold the maps, too: after a grace
  * period of RCU tasks trace (kernel/rcu/tasks.h), if they may sleep.
  */
-void large_maps_wait(const LargeMaps *maps);
+void deferred_free_wait(const DeferredFree *maps);
 
 /* Waits for about as long as the kernel takes to free so many bytes. */
-void large_maps_pause(uint64_t bytes);
+void deferred_free_pause(uint64_t bytes);
 
 /* Gives back what is held, one after the other. */
-void large_maps_release(LargeMaps *maps);
+void deferred_free_release(DeferredFree *maps);
 
 #endif

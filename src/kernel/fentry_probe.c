@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-bool trampolines_are_run(void)
+bool fentry_probe_is_enabled(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/ftrace_enabled", "re");
 	int first = '1';
@@ -20,7 +20,7 @@ bool trampolines_are_run(void)
 	return first != '0';
 }
 
-bool trampolines_reach(const struct btf *kernel, const char *function)
+bool fentry_probe_is_supported(const struct btf *kernel, const char *function)
 {
 	static const struct bpf_insn instructions[] = {
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
@@ -29,7 +29,7 @@ bool trampolines_reach(const struct btf *kernel, const char *function)
 	int id = btf__find_by_name_kind(kernel, function, BTF_KIND_FUNC), fd;
 	BPF_OPTIONS(bpf_prog_load_opts, options);
 
-	if (id < 0 || !trampolines_are_run())
+	if (id < 0 || !fentry_probe_is_enabled())
 		return false;
 	options.expected_attach_type = BPF_TRACE_FENTRY;
 	options.attach_btf_id = id;

@@ -13,12 +13,12 @@ struct btf;
  * Not with kernel.ftrace_enabled=0: then the kernel takes them, says that they are attached, and
  * never calls them (kernel/trace/ftrace.c, ftrace_startup_enable).
  */
-bool trampolines_are_run(void);
+bool fentry_probe_is_enabled(void);
 
 /*
  * Is there such a function in the kernel, whose types `kernel` has, and can a program be loaded for
  * it? That is where kernels refuse all that needs a trampoline. Needs the rights to load programs.
  */
-bool trampolines_reach(const struct btf *kernel, const char *function);
+bool fentry_probe_is_supported(const struct btf *kernel, const char *function);
 
 #endif

@@ -25,7 +25,7 @@ static int make_file(void)
 	return fd < 0 && errno == EINVAL ? memfd_create("kernel-types", MFD_CLOEXEC) : fd;
 }
 
-static int write_all_types(const KernelFacts *facts)
+static int write_all_types(const KernelInfo *facts)
 {
 	uint32_t size;
 	const void *bytes = btf__raw_data(facts->types, &size);
@@ -96,7 +96,7 @@ static bool may_write(const struct btf *types)
 	       size <= limit.rlim_cur;
 }
 
-static void open_needed(KernelFacts *facts)
+static void open_needed(KernelInfo *facts)
 {
 	facts->needed_fd = make_file();
 	if (facts->needed_fd < 0)
@@ -119,7 +119,7 @@ static int load_error(void)
 	return error;
 }
 
-static void find_softirq_callers(KernelFacts *facts)
+static void find_softirq_callers(KernelInfo *facts)
 {
 	static const char *const names[] = {"do_softirq", "__local_bh_enable_ip"};
 
@@ -150,11 +150,11 @@ static bool has_member(const struct btf *types, const char *name, const char *me
 	return false;
 }
 
-int kernel_facts_read(KernelFacts *ret_facts)
+int kernel_info_read(KernelInfo *ret_facts)
 {
-	KernelFacts *facts = ret_facts;
+	KernelInfo *facts = ret_facts;
 
-	*facts = (KernelFacts){.needed_fd = -1};
+	*facts = (KernelInfo){.needed_fd = -1};
 	facts->types = btf__load_vmlinux_btf();
 	if (!facts->types)
 		return load_error();
@@ -169,13 +169,13 @@ int kernel_facts_read(KernelFacts *ret_facts)
 	return 0;
 }
 
-int kernel_facts_need(KernelFacts *facts, const struct btf *program)
+int kernel_info_need(KernelInfo *facts, const struct btf *program)
 {
 	int error;
 
 	if (facts->needed_written || !facts->needed_path)
 		return 0;
-	error = kernel_types_write(facts->types, program, facts->needed_fd);
+	error = btf_subset_write(facts->types, program, facts->needed_fd);
 	if (error) {
 		log_verbose("the kernel's types are used as a whole: %s", strerror(-error));
 		error = write_all_types(facts);
@@ -184,7 +184,7 @@ int kernel_facts_need(KernelFacts *facts, const struct btf *program)
 	return error;
 }
 
-void kernel_facts_close(KernelFacts *facts)
+void kernel_info_close(KernelInfo *facts)
 {
 	btf__free(facts->types);
 	facts->types = NULL;

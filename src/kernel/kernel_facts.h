@@ -11,7 +11,7 @@
 
 struct btf;
 
-typedef struct KernelFacts {
+typedef struct KernelInfo {
 	struct btf *types; /* all of them */
 	bool offsets_known;
 	PercpuOffsets offsets;
@@ -33,19 +33,19 @@ typedef struct KernelFacts {
 	const char *needed_path;
 	char needed_room[32];
 	int needed_fd;
-	bool needed_written; /* see kernel_facts_need() */
-} KernelFacts;
+	bool needed_written; /* see kernel_info_need() */
+} KernelInfo;
 
 /* Returns 0 or a negative errno; to be closed either way. */
-int kernel_facts_read(KernelFacts *ret_facts);
+int kernel_info_read(KernelInfo *ret_facts);
 
 /*
  * Fills the file at needed_path for objects of this BTF, if it is not yet; with all of the kernel's
  * types if those needed cannot be told apart. It has to be done before such an object is loaded,
  * and the facts must not be closed until then. Returns 0 or a negative errno.
  */
-int kernel_facts_need(KernelFacts *facts, const struct btf *program);
+int kernel_info_need(KernelInfo *facts, const struct btf *program);
 
-void kernel_facts_close(KernelFacts *facts);
+void kernel_info_close(KernelInfo *facts);
 
 #endif

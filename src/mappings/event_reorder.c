@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "event_reorder.h"
 
-void event_order_free(EventOrder *order)
+void event_reorder_free(EventReorder *order)
 {
 	vec_free(&order->bytes);
 	vec_free(&order->list);
 }
 
-void event_order_add(EventOrder *order, uint64_t ns, const void *event, size_t size)
+void event_reorder_add(EventReorder *order, uint64_t ns, const void *event, size_t size)
 {
 	size_t room = (size + 7) & ~(size_t)7;
 
@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* What is kept lies behind what was given on, here and there. */
-static void close_gaps(EventOrder *order, size_t given)
+static void close_gaps(EventReorder *order, size_t given)
 {
 	VEC(uint8_t) bytes = {};
 	size_t count = order->list.count - given;
@@ -48,8 +48,8 @@ static void close_gaps(EventOrder *order, size_t given)
 	order->bytes.capacity = bytes.capacity;
 }
 
-int event_order_take(EventOrder *order, uint64_t known_ns,
-		     int (*take)(void *user, const void *event, uint64_t ns), void *user)
+int event_reorder_take(EventReorder *order, uint64_t known_ns,
+		       int (*take)(void *user, const void *event, uint64_t ns), void *user)
 {
 	uint64_t claimed_ns = order->known_ns;
 	size_t given = 0;
@@ -72,9 +72,9 @@ int event_order_take(EventOrder *order, uint64_t known_ns,
 	return error;
 }
 
-uint64_t event_order_youngest_ns(const EventOrder *order,
-				 bool (*matters)(const void *user, const void *event),
-				 const void *user)
+uint64_t event_reorder_youngest_ns(const EventReorder *order,
+				   bool (*matters)(const void *user, const void *event),
+				   const void *user)
 {
 	for (size_t i = order->list.count; i-- > 0;) {
 		const OrderedEvent *event = &order->list.items[i];

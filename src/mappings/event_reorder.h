@@ -12,25 +12,25 @@
 
 #include "util.h"
 
-/* An event, copied into EventOrder::bytes. */
+/* An event, copied into EventReorder::bytes. */
 typedef struct OrderedEvent {
 	uint64_t ns;
 	uint64_t number; /* how many came before it */
 	size_t at, size; /* bytes */
 } OrderedEvent;
 
-typedef struct EventOrder {
+typedef struct EventReorder {
 	VEC(uint8_t) bytes; /* of the events in the list, each at a multiple of 8 */
 	VEC(OrderedEvent) list;
 	uint64_t known_ns; /* all up to this time has been given on */
 	uint64_t number;
 	uint64_t late;
-} EventOrder;
+} EventReorder;
 
-void event_order_free(EventOrder *order);
+void event_reorder_free(EventReorder *order);
 
 /* Copies an event of that time. */
-void event_order_add(EventOrder *order, uint64_t ns, const void *event, size_t size);
+void event_reorder_add(EventReorder *order, uint64_t ns, const void *event, size_t size);
 
 /*
  * All events up to known_ns are there: gives them on in the order of their times, those of one time
@@ -38,12 +38,12 @@ void event_order_add(EventOrder *order, uint64_t ns, const void *event, size_t s
  * over all calls. A known_ns below an earlier one counts as that. Returns 0 or the first error of
  * take(), which loses the events that were due.
  */
-int event_order_take(EventOrder *order, uint64_t known_ns,
-		     int (*take)(void *user, const void *event, uint64_t ns), void *user);
+int event_reorder_take(EventReorder *order, uint64_t known_ns,
+		       int (*take)(void *user, const void *event, uint64_t ns), void *user);
 
-/* After event_order_take(): the time of the youngest that is kept and matters; 0 = none does. */
-uint64_t event_order_youngest_ns(const EventOrder *order,
-				 bool (*matters)(const void *user, const void *event),
-				 const void *user);
+/* After event_reorder_take(): the time of the youngest that is kept and matters; 0 = none does. */
+uint64_t event_reorder_youngest_ns(const EventReorder *order,
+				   bool (*matters)(const void *user, const void *event),
+				   const void *user);
 
 #endif

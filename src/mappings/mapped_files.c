@@ -24,7 +24,7 @@ typedef struct HeldFile {
 	int error;  /* why it could not be opened, a negative errno */
 	char *path; /* in its root; NULL if fd is -1 */
 	uint8_t flags;
-	uint32_t root; /* of the processes that map it; Files::roots, or NO_ROOT: our own */
+	uint32_t root; /* of the processes that map it; MappedFiles::roots, or NO_ROOT: our own */
 	uint64_t size, mtime_ns; /* when it was opened */
 	ElfIdentity identity;
 } HeldFile;
@@ -37,10 +37,10 @@ typedef struct Root {
 	int fd; /* O_PATH; keeps it reachable when its processes are gone */
 } Root;
 
-struct Files {
+struct MappedFiles {
 	RecordSink sink;
 	void *user;
-	Identifier *identifier;
+	ElfIdentifier *identifier;
 	VEC(Root) roots;
 	Root own_root;
 	JitFiles jit;
@@ -71,7 +71,7 @@ static bool same_root(const Root *a, const Root *b)
 }
 
 /* The process's root among those that are held, opened if it is new; NO_ROOT = ours. */
-static uint32_t hold_root(Files *files, uint32_t ns_tgid)
+static uint32_t hold_root(MappedFiles *files, uint32_t ns_tgid)
 {
 	Root root = {.fd = -1};
 	char path[64];
@@ -91,13 +91,13 @@ static uint32_t hold_root(Files *files, uint32_t ns_tgid)
 	return files->roots.count - 1;
 }
 
-Files *files_new(RecordSink sink, void *user)
+MappedFiles *mapped_files_new(RecordSink sink, void *user)
 {
-	Files *files = xcalloc(1, sizeof(*files));
+	MappedFiles *files = xcalloc(1, sizeof(*files));
 
 	files->sink = sink;
 	files->user = user;
-	files->identifier = identifier_new();
+	files->identifier = elf_identifier_new();
 	files->own_root = (Root){.fd = -1};
 	find_root("/proc/self", &files->own_root);
 	return files;
@@ -110,7 +110,7 @@ static void release(HeldFile *held)
 	elf_identity_free(&held->identity);
 }
 
-void files_free(Files *files)
+void mapped_files_free(MappedFiles *files)
 {
 	if (!files)
 		return;
@@ -120,7 +120,7 @@ void files_free(Files *files)
 		close(files->roots.items[i].fd);
 	vec_free(&files->roots);
 	jit_files_free(&files->jit);
-	identifier_free(files->identifier);
+	elf_identifier_free(files->identifier);
 	vec_free(&files->list);
 	strings_free(&files->keys);
 	vec_free(&files->ids);
@@ -153,7 +153,7 @@ static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
 
 /* A mapping, and what is found out of the file that may be behind it. */
 typedef struct Candidate {
-	const Files *files;
+	const MappedFiles *files;
 	const MappingSeen *mapping;
 	ElfIdentity identity;
 } Candidate;
@@ -169,7 +169,7 @@ static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat 
 	/* Numbers are given from below, so this tells how many are left for all that is to come. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur)
 		return -EMFILE;
-	error = identifier_ask(candidate->files->identifier, fd, &candidate->identity);
+	error = elf_identifier_ask(candidate->files->identifier, fd, &candidate->identity);
 	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
 		error = -ESTALE;
 	if (error) {
@@ -179,18 +179,18 @@ static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat 
 	return error;
 }
 
-static int root_fd(const Files *files, uint32_t root)
+static int root_fd(const MappedFiles *files, uint32_t root)
 {
 	return root == NO_ROOT ? -1 : files->roots.items[root].fd;
 }
 
-static int open_in_root(const Files *files, const HeldFile *held, const char *path,
+static int open_in_root(const MappedFiles *files, const HeldFile *held, const char *path,
 			struct stat *ret_stat)
 {
-	return open_regular_in(root_fd(files, held->root), path, ret_stat);
+	return safe_open_in(root_fd(files, held->root), path, ret_stat);
 }
 
-static MappedPlace place_of(const Files *files, const MappingSeen *mapping, uint32_t root)
+static MappedPlace place_of(const MappedFiles *files, const MappingSeen *mapping, uint32_t root)
 {
 	return (MappedPlace){.ns_tgid = mapping->ns_tgid,
 			     .start = mapping->start,
@@ -199,7 +199,7 @@ static MappedPlace place_of(const Files *files, const MappingSeen *mapping, uint
 			     .path = mapping->path};
 }
 
-static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
+static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *mapping)
 {
 	Candidate candidate = {.files = files, .mapping = mapping};
 	MappedPlace place = place_of(files, mapping, held->root);
@@ -211,7 +211,7 @@ static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
 	if (length >= sizeof(deleted) &&
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
-	fd = mapped_file_open(&place, is_mapped, &candidate, &st);
+	fd = open_mapped_file(&place, is_mapped, &candidate, &st);
 	if (fd < 0) {
 		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
@@ -224,7 +224,8 @@ static void open_file(Files *files, HeldFile *held, const MappingSeen *mapping)
 	held->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
 }
 
-static int emit_file(Files *files, uint32_t id, const HeldFile *held, const MappingSeen *mapping)
+static int emit_file(MappedFiles *files, uint32_t id, const HeldFile *held,
+		     const MappingSeen *mapping)
 {
 	size_t path_length = strlen(mapping->path) + 1;
 	size_t length = (sizeof(struct rec_file) + path_length + 7) & ~7UL;
@@ -261,7 +262,7 @@ static char *file_key(const MappingSeen *mapping)
 }
 
 /* The slot that holds the id of the file with this key; 0 = not seen yet. */
-static uint32_t *id_of_key(Files *files, const MappingSeen *mapping)
+static uint32_t *id_of_key(MappedFiles *files, const MappingSeen *mapping)
 {
 	_cleanup_free_ char *key = file_key(mapping);
 	uint32_t number = strings_intern(&files->keys, key);
@@ -280,17 +281,17 @@ static int may_be_dump(void *user, enum mapped_way way, int fd, const struct sta
 	return way == MAPPED_BY_EXE ? -ENOEXEC : 0;
 }
 
-static void hold_dump(Files *files, const MappingSeen *mapping)
+static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
 	MappedPlace place = place_of(files, mapping, hold_root(files, mapping->ns_tgid));
 	struct stat st;
-	int fd = mapped_file_open(&place, may_be_dump, NULL, &st);
+	int fd = open_mapped_file(&place, may_be_dump, NULL, &st);
 
 	if (fd >= 0)
 		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
 }
 
-static HeldFile hold(Files *files, const MappingSeen *mapping)
+static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
 {
 	HeldFile held = {.fd = -1, .root = NO_ROOT};
 
@@ -313,7 +314,7 @@ static HeldFile hold(Files *files, const MappingSeen *mapping)
  * /proc/PID/maps tells an inode, the side-band a build id: a file seen by the one and
  * then by the other must stay one file.
  */
-static int get_file(Files *files, const MappingSeen *mapping, uint32_t *ret_id)
+static int get_file(MappedFiles *files, const MappingSeen *mapping, uint32_t *ret_id)
 {
 	MappingSeen identified = *mapping;
 	HeldFile held;
@@ -339,7 +340,7 @@ static int get_file(Files *files, const MappingSeen *mapping, uint32_t *ret_id)
 	return emit_file(files, *ret_id, &held, mapping);
 }
 
-int files_add_mapping(Files *files, const MappingSeen *mapping)
+int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
 {
 	struct rec_mapping record = {
 		.h = {.len = sizeof(record), .kind = REC_MAPPING, .ns = mapping->ns},
@@ -364,7 +365,7 @@ int files_add_mapping(Files *files, const MappingSeen *mapping)
 	return files->sink(files->user, &record.h);
 }
 
-int files_add_path(Files *files, const char *path, uint32_t *ret_id)
+int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id)
 {
 	struct stat st;
 	_cleanup_free_ char *real = realpath(path, NULL);
@@ -376,7 +377,7 @@ int files_add_path(Files *files, const char *path, uint32_t *ret_id)
 			ret_id);
 }
 
-int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
+int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
 {
 	char maps_path[64];
 	char *line = NULL;
@@ -395,28 +396,28 @@ int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_cou
 		if (!proc_maps_parse(line, &mapping) || !mapping.exec)
 			continue;
 		++*ret_count;
-		error = files_add_mapping(files, &(MappingSeen){
-							 .ns = ns ? ns : now_ns(),
-							 .ns_tgid = ns_tgid,
-							 .start = mapping.start,
-							 .end = mapping.end,
-							 .pgoff = mapping.pgoff,
-							 .path = mapping.path,
-							 .inode = mapping.inode,
-							 .initial = ns == 0,
-						 });
+		error = mapped_files_add_mapping(files, &(MappingSeen){
+								.ns = ns ? ns : now_ns(),
+								.ns_tgid = ns_tgid,
+								.start = mapping.start,
+								.end = mapping.end,
+								.pgoff = mapping.pgoff,
+								.path = mapping.path,
+								.inode = mapping.inode,
+								.initial = ns == 0,
+							});
 	}
 	free(line);
 	fclose(maps);
 	return error;
 }
 
-static const HeldFile *held_file(const Files *files, uint32_t id)
+static const HeldFile *held_file(const MappedFiles *files, uint32_t id)
 {
 	return id == 0 || id > files->list.count ? NULL : &files->list.items[id - 1];
 }
 
-int files_open(void *user, const MappedFile *file)
+int mapped_files_open(void *user, const MappedFile *file)
 {
 	const HeldFile *held = held_file(user, file->id);
 	int fd;
@@ -427,7 +428,7 @@ int files_open(void *user, const MappedFile *file)
 	return fd < 0 ? -errno : fd;
 }
 
-int files_open_beside(void *user, const MappedFile *file, const char *path)
+int mapped_files_open_beside(void *user, const MappedFile *file, const char *path)
 {
 	const HeldFile *held = held_file(user, file->id);
 	struct stat st;
@@ -435,7 +436,7 @@ int files_open_beside(void *user, const MappedFile *file, const char *path)
 	return held ? open_in_root(user, held, path, &st) : -ENOENT;
 }
 
-int files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
+int mapped_files_open_source(void *user, uint32_t file, const char *path, struct stat *ret_stat)
 {
 	const HeldFile *held = held_file(user, file);
 
@@ -450,7 +451,7 @@ int files_open_source(void *user, uint32_t file, const char *path, struct stat *
 	return *path == '/' ? open_in_root(user, held, path, ret_stat) : -ENOENT;
 }
 
-uint64_t files_unopened(const Files *files, int error)
+uint64_t mapped_files_unopened(const MappedFiles *files, int error)
 {
 	uint64_t count = 0;
 
@@ -459,7 +460,7 @@ uint64_t files_unopened(const Files *files, int error)
 	return count;
 }
 
-FileView files_view(const Files *files, uint32_t id)
+FileView mapped_files_view(const MappedFiles *files, uint32_t id)
 {
 	static const ElfIdentity none;
 	const HeldFile *held = held_file(files, id);
@@ -473,7 +474,7 @@ FileView files_view(const Files *files, uint32_t id)
 			  .path = held->path ? held->path : ""};
 }
 
-JitFiles *files_jit(Files *files)
+JitFiles *mapped_files_jit(MappedFiles *files)
 {
 	return &files->jit;
 }

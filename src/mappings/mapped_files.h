@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-typedef struct Files Files;
+typedef struct MappedFiles MappedFiles;
 
 /* sink gets a REC_FILE whenever a file is first seen, before anything refers to it. */
-Files *files_new(RecordSink sink, void *user);
-void files_free(Files *files);
+MappedFiles *mapped_files_new(RecordSink sink, void *user);
+void mapped_files_free(MappedFiles *files);
 
 /* An executable mapping as perf's side-band or /proc/PID/maps tells it. */
 typedef struct MappingSeen {
@@ -36,29 +36,29 @@ typedef struct MappingSeen {
  * Numbers and opens the file if it is new and emits the REC_MAPPING. Returns 0 or
  * the sink's error; a file that can't be opened is recorded as such.
  */
-int files_add_mapping(Files *files, const MappingSeen *mapping);
+int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping);
 
 /*
  * Numbers and opens a file that is to be mapped soon, of our own root folder. Returns 0 and
  * its id, a negative errno if there is none, or the sink's error.
  */
-int files_add_path(Files *files, const char *path, uint32_t *ret_id);
+int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id);
 
 /*
  * Reads /proc/PID/maps and adds its executable mappings: as those of that time, or with ns 0 as
  * what was there before the window. Returns 0, with how many there are, or a negative errno.
  */
-int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count);
+int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count);
 
-/* How many could not be opened for that reason, as mapped_file_open() tells it. */
-uint64_t files_unopened(const Files *files, int error);
+/* How many could not be opened for that reason, as open_mapped_file() tells it. */
+uint64_t mapped_files_unopened(const MappedFiles *files, int error);
 
 /* A SymbolsOpen (symbols.h) over the held files. */
-int files_open(void *files, const MappedFile *file);
+int mapped_files_open(void *files, const MappedFile *file);
 /* An OpenBeside (debug_files.h): in the root folder of the processes that mapped the file. */
-int files_open_beside(void *files, const MappedFile *file, const char *path);
+int mapped_files_open_beside(void *files, const MappedFile *file, const char *path);
 /* A SourcesOpen (sources.h), likewise. */
-int files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
+int mapped_files_open_source(void *files, uint32_t file, const char *path, struct stat *ret_stat);
 
 /* A numbered file as far as its unwind table goes. All is files' own. */
 typedef struct FileView {
@@ -67,9 +67,9 @@ typedef struct FileView {
 	const ElfIdentity *identity; /* empty if fd is -1 and it is not the vDSO */
 	const char *path;	     /* as its processes have it; "" if fd is -1 */
 } FileView;
-FileView files_view(const Files *files, uint32_t id);
+FileView mapped_files_view(const MappedFiles *files, uint32_t id);
 
 /* The perf maps and jitdumps of the recorded processes; owned by files. */
-JitFiles *files_jit(Files *files);
+JitFiles *mapped_files_jit(MappedFiles *files);
 
 #endif

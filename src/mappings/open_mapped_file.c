@@ -13,14 +13,14 @@ static int open_way(const MappedPlace *place, enum mapped_way way, struct stat *
 	pid_t tid;
 
 	if (way == MAPPED_BY_PATH)
-		return open_regular_in(place->root_fd, place->path, ret_stat);
+		return safe_open_in(place->root_fd, place->path, ret_stat);
 	tid = proc_living_thread(place->ns_tgid);
 	if (way == MAPPED_BY_EXE)
 		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, tid,
 			 place->start, place->end);
-	return open_regular(path, 0, ret_stat);
+	return safe_open(path, 0, ret_stat);
 }
 
 /* The link's word counts, unless it is refused: what lies at the path may be anything then. */
@@ -33,7 +33,7 @@ static int reason(const int errors[MAPPED_WAYS])
 	return by_path == -EACCES || by_path == -EMFILE ? by_path : -EPERM;
 }
 
-int mapped_file_open(const MappedPlace *place, MappedFits fits, void *user, struct stat *ret_stat)
+int open_mapped_file(const MappedPlace *place, MappedFits fits, void *user, struct stat *ret_stat)
 {
 	int errors[MAPPED_WAYS];
 

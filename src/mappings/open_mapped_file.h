@@ -11,7 +11,7 @@
 typedef struct MappedPlace {
 	uint32_t ns_tgid;
 	uint64_t start, end; /* AVMA, all of the mapping */
-	int root_fd;	     /* of the process, as for open_regular_in() */
+	int root_fd;	     /* of the process, as for safe_open_in() */
 	const char *path;    /* in that root */
 } MappedPlace;
 
@@ -23,7 +23,7 @@ enum mapped_way {
 	MAPPED_WAYS
 };
 
-/* Whether that is the mapped file: 0 or a negative errno. fd stays mapped_file_open()'s. */
+/* Whether that is the mapped file: 0 or a negative errno. fd stays open_mapped_file()'s. */
 typedef int (*MappedFits)(void *user, enum mapped_way way, int fd, const struct stat *st);
 
 /*
@@ -31,6 +31,6 @@ typedef int (*MappedFits)(void *user, enum mapped_way way, int fd, const struct 
  * -EPERM if the link is refused (proc(5)) and nothing else leads there, -EACCES if a right is
  * missing that another user's files take.
  */
-int mapped_file_open(const MappedPlace *place, MappedFits fits, void *user, struct stat *ret_stat);
+int open_mapped_file(const MappedPlace *place, MappedFits fits, void *user, struct stat *ret_stat);
 
 #endif

@@ -84,13 +84,13 @@ typedef struct Target {
 } Target;
 
 struct Sideband {
-	Files *files;
+	MappedFiles *files;
 	RecordSink sink;
 	void *user;
 	struct cpu_ring *rings;
 	size_t cpu_count;
 	size_t page_size;
-	EventOrder order;
+	EventReorder order;
 	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one being fetched */
 	Map numbers;					       /* ns_tgid -> targets */
 	VEC(Target) targets;
@@ -154,7 +154,7 @@ static int open_ring(Sideband *sideband, size_t cpu)
 	return 0;
 }
 
-int sideband_open(Files *files, RecordSink sink, void *user, Sideband **ret_sideband)
+int sideband_open(MappedFiles *files, RecordSink sink, void *user, Sideband **ret_sideband)
 {
 	Sideband *sideband = xcalloc(1, sizeof(*sideband));
 
@@ -192,7 +192,7 @@ void sideband_close(Sideband *sideband)
 			close(ring->fd);
 	}
 	free(sideband->rings);
-	event_order_free(&sideband->order);
+	event_reorder_free(&sideband->order);
 	vec_free(&sideband->unread);
 	vec_free(&sideband->targets);
 	map_free(&sideband->numbers);
@@ -355,7 +355,7 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 		tail += header->size;
 		id = event_id(header);
 		if (id && is_of_interest(header))
-			event_order_add(&sideband->order, id->time, header, header->size);
+			event_reorder_add(&sideband->order, id->time, header, header->size);
 	}
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -396,7 +396,7 @@ static int take_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint6
 	} else {
 		mapping.inode = event->ino;
 	}
-	return files_add_mapping(sideband->files, &mapping);
+	return mapped_files_add_mapping(sideband->files, &mapping);
 }
 
 static int emit_space(Sideband *sideband, uint8_t flags, uint32_t pid, uint32_t parent, uint64_t ns)
@@ -506,7 +506,7 @@ static int read_process(Sideband *sideband, uint32_t ns_tgid)
 {
 	uint64_t ns = sideband_known_ns(sideband);
 	size_t count;
-	int error = files_read_process(sideband->files, ns_tgid, ns, &count);
+	int error = mapped_files_read_process(sideband->files, ns_tgid, ns, &count);
 
 	sideband->read_ns = now_ns();
 	if (error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM)
@@ -558,7 +558,7 @@ static bool is_of_target(const void *user, const void *event)
 
 static uint64_t next_known_ns(const Sideband *sideband)
 {
-	uint64_t ns = event_order_youngest_ns(&sideband->order, is_of_target, sideband);
+	uint64_t ns = event_reorder_youngest_ns(&sideband->order, is_of_target, sideband);
 
 	if (has_unread(sideband) && is_lossy(sideband))
 		ns = MAX(ns, sideband->lossy_until_ns);
@@ -571,7 +571,7 @@ int sideband_process(Sideband *sideband, bool last)
 	int error = tell_losses(sideband);
 
 	if (!error)
-		error = event_order_take(&sideband->order, known_ns, take_event, sideband);
+		error = event_reorder_take(&sideband->order, known_ns, take_event, sideband);
 	if (!error && (last || !is_lossy(sideband)))
 		error = read_unread(sideband);
 	if (!has_unread(sideband))

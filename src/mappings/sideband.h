@@ -21,7 +21,7 @@ int sideband_probe(void);
  * Returns 0 or a negative errno (-ENOBUFS: what memory this user may lock for such events is used
  * up). files and sink stay the caller's.
  */
-int sideband_open(Files *files, RecordSink sink, void *user, Sideband **ret_sideband);
+int sideband_open(MappedFiles *files, RecordSink sink, void *user, Sideband **ret_sideband);
 void sideband_close(Sideband *sideband);
 
 /* Adds every CPU's descriptor to an epoll set (EPOLLIN with data.fd = the descriptor). */

@@ -29,7 +29,7 @@ static int find_place(const char *path, const Invoker *invoker, char **ret_place
 	return *ret_place ? 0 : -errno;
 }
 
-static int open_temp(NewFile *file)
+static int open_temp(AtomicFile *file)
 {
 	for (int i = 0; i < ATTEMPTS; i++) {
 		free(file->temp_path);
@@ -43,9 +43,9 @@ static int open_temp(NewFile *file)
 	return -errno;
 }
 
-int new_file_open(const char *path, const Invoker *invoker, NewFile *ret_file)
+int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_file)
 {
-	NewFile file = {.fd = -1};
+	AtomicFile file = {.fd = -1};
 	int error = find_place(path, invoker, &file.path);
 
 	if (!error)
@@ -61,7 +61,7 @@ int new_file_open(const char *path, const Invoker *invoker, NewFile *ret_file)
 	return 0;
 }
 
-int new_file_place(NewFile *file)
+int atomic_file_place(AtomicFile *file)
 {
 	if (rename(file->temp_path, file->path))
 		return -errno;
@@ -70,12 +70,12 @@ int new_file_place(NewFile *file)
 	return 0;
 }
 
-void new_file_discard(NewFile *file)
+void atomic_file_discard(AtomicFile *file)
 {
 	closep(&file->fd);
 	if (file->temp_path)
 		unlink(file->temp_path);
 	free(file->temp_path);
 	free(file->path);
-	*file = (NewFile){.fd = -1};
+	*file = (AtomicFile){.fd = -1};
 }

@@ -13,23 +13,23 @@
 
 #include "launch.h"
 
-typedef struct NewFile {
+typedef struct AtomicFile {
 	int fd;		 /* open for reading and writing; the caller may take it, and make it -1 */
 	char *path;	 /* where it goes in the end: a link at the name that was given stays one */
 	char *temp_path; /* NULL once it is there */
-} NewFile;
+} AtomicFile;
 
 /*
  * Under sudo it belongs to the invoker (NULL: as if there were no sudo). Returns 0 or a negative
  * errno: -ENOTSUP if something is at path that is no regular file, -EISDIR if that is a folder,
  * -EPERM if it is a link to somebody else's. To be discarded in any case but an error.
  */
-int new_file_open(const char *path, const Invoker *invoker, NewFile *ret_file);
+int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_file);
 
 /* Gives it its name. Returns 0 or a negative errno. */
-int new_file_place(NewFile *file);
+int atomic_file_place(AtomicFile *file);
 
 /* Frees and closes; without its name, the file is gone. */
-void new_file_discard(NewFile *file);
+void atomic_file_discard(AtomicFile *file);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct CacheFolder {
+struct CacheDir {
 	AsInvoker as;
 	char *path;
 	uint64_t size_max;
@@ -59,16 +59,16 @@ static char *folder_path(const Invoker *invoker, const char *name, size_t *ret_b
 	return xasprintf("%s/.cache/wallprof/%s", home, name);
 }
 
-static void free_folder(CacheFolder *folder)
+static void free_folder(CacheDir *folder)
 {
 	as_invoker_free(&folder->as);
 	free(folder->path);
 	free(folder);
 }
 
-CacheFolder *cache_folder_open(const Invoker *invoker, const char *name, uint64_t size_max)
+CacheDir *cache_dir_open(const Invoker *invoker, const char *name, uint64_t size_max)
 {
-	CacheFolder *folder = xcalloc(1, sizeof(*folder));
+	CacheDir *folder = xcalloc(1, sizeof(*folder));
 	size_t base_length;
 	bool usable;
 
@@ -89,8 +89,8 @@ CacheFolder *cache_folder_open(const Invoker *invoker, const char *name, uint64_
 	return NULL;
 }
 
-char *cache_folder_object_name(const uint8_t *build_id, size_t build_id_len, uint64_t device,
-			       uint64_t inode, const char *suffix)
+char *cache_dir_object_name(const uint8_t *build_id, size_t build_id_len, uint64_t device,
+			    uint64_t inode, const char *suffix)
 {
 	char hex[2 * UINT8_MAX + 1] = "";
 
@@ -101,14 +101,14 @@ char *cache_folder_object_name(const uint8_t *build_id, size_t build_id_len, uin
 
 /* ---- its files ------------------------------------------------------------------------ */
 
-int cache_folder_read(const CacheFolder *folder, const char *name, struct stat *ret_stat)
+int cache_dir_read(const CacheDir *folder, const char *name, struct stat *ret_stat)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", folder->path, name);
 	int fd = as_invoker_enter(&folder->as);
 
 	if (fd < 0)
 		return fd;
-	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, ret_stat);
+	fd = safe_open(path, RESOLVE_NO_MAGICLINKS, ret_stat);
 	/* The last use decides what is kept; still as the user, whose link may lead anywhere. */
 	if (fd >= 0)
 		futimens(fd, NULL);
@@ -135,8 +135,8 @@ static int replace_file(const char *path, const struct iovec *parts, size_t coun
 	return r;
 }
 
-int cache_folder_replace(const CacheFolder *folder, const char *name, const struct iovec *parts,
-			 size_t count)
+int cache_dir_replace(const CacheDir *folder, const char *name, const struct iovec *parts,
+		      size_t count)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", folder->path, name);
 	int r = as_invoker_enter(&folder->as);
@@ -206,7 +206,7 @@ static void prune(const char *path, uint64_t size_max)
 	closedir(entries);
 }
 
-void cache_folder_close(CacheFolder *folder)
+void cache_dir_close(CacheDir *folder)
 {
 	if (!folder)
 		return;

@@ -63,7 +63,7 @@ run_child(char *const argv[], const Invoker *invoker, int go_fd, int error_fd)
 	if (!error && privileges_of_file() && privileges_keep(0))
 		error = EPERM;
 	if (!error) {
-		interrupt_restore();
+		signals_restore();
 		execvp(argv[0], argv);
 		error = errno;
 	}

@@ -47,14 +47,14 @@ static int open_at(int folder, const char *path, uint64_t resolve, struct stat *
 	return errno == ENOENT ? open_again(folder, path, resolve, ret_stat) : -errno;
 }
 
-int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat)
+int safe_open(const char *path, uint64_t resolve, struct stat *ret_stat)
 {
 	return open_at(AT_FDCWD, path, resolve, ret_stat);
 }
 
-int open_regular_in(int root_fd, const char *path, struct stat *ret_stat)
+int safe_open_in(int root_fd, const char *path, struct stat *ret_stat)
 {
 	return root_fd < 0
-		       ? open_regular(path, 0, ret_stat)
+		       ? safe_open(path, 0, ret_stat)
 		       : open_at(root_fd, path, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS, ret_stat);
 }

@@ -15,12 +15,12 @@
  * followed. Returns a descriptor or a negative errno (-EINVAL: not a regular file; -EWOULDBLOCK:
  * somebody has a lease on it, whose end is not waited for).
  */
-int open_regular(const char *path, uint64_t resolve, struct stat *ret_stat);
+int safe_open(const char *path, uint64_t resolve, struct stat *ret_stat);
 
 /*
  * The same below the folder root_fd (O_PATH will do), as if that were "/": neither links nor ".."
  * lead out of it. root_fd -1 is our own root.
  */
-int open_regular_in(int root_fd, const char *path, struct stat *ret_stat);
+int safe_open_in(int root_fd, const char *path, struct stat *ret_stat);
 
 #endif

@@ -58,14 +58,14 @@ static void count_request(void)
 	state.count++;
 }
 
-void interrupt_ignore_file_limit(void)
+void signals_ignore_file_limit(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigaction(SIGXFSZ, &ignore, &state.given_file_limit);
 }
 
-void interrupt_begin(void)
+void signals_begin(void)
 {
 	struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
 	sigset_t signals = our_signals();
@@ -77,7 +77,7 @@ void interrupt_begin(void)
 	sigaction(SIGPIPE, &ignore, &state.given_pipe);
 }
 
-void interrupt_restore(void)
+void signals_restore(void)
 {
 	sigaction(SIGCHLD, &state.given_child, NULL);
 	sigaction(SIGPIPE, &state.given_pipe, NULL);
@@ -85,7 +85,7 @@ void interrupt_restore(void)
 	sigprocmask(SIG_SETMASK, &state.given_mask, NULL);
 }
 
-int interrupt_open(void)
+int signals_open(void)
 {
 	sigset_t signals = our_signals();
 	int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -93,7 +93,7 @@ int interrupt_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int interrupt_open_second(void)
+int signals_open_second(void)
 {
 	sigset_t signals;
 	int fd;
@@ -104,7 +104,7 @@ int interrupt_open_second(void)
 	return fd < 0 ? -errno : fd;
 }
 
-bool interrupt_take(int fd, bool *ret_from_terminal)
+bool signals_take(int fd, bool *ret_from_terminal)
 {
 	struct signalfd_siginfo info;
 
@@ -120,7 +120,7 @@ bool interrupt_take(int fd, bool *ret_from_terminal)
 	return false;
 }
 
-bool interrupt_take_second(int fd)
+bool signals_take_second(int fd)
 {
 	struct signalfd_siginfo info;
 
@@ -135,7 +135,7 @@ static bool is_pending(void)
 	       !sigisemptyset(&pending);
 }
 
-void interrupt_look(void)
+void signals_look(void)
 {
 	uint64_t now = now_ns();
 
@@ -208,7 +208,7 @@ static void drop_repeats(void)
 		say(STILL_WRITING);
 }
 
-void interrupt_guard(const char *capture_path)
+void signals_guard(const char *capture_path)
 {
 	if (capture_path) {
 		_cleanup_free_ char *path = shell_word(capture_path);
@@ -233,7 +233,7 @@ static void remove_unfinished(void)
 		unlink(state.unfinished);
 }
 
-void interrupt_unfinished(const char *temp_path)
+void signals_unfinished(const char *temp_path)
 {
 	char *before = state.unfinished;
 
@@ -243,8 +243,8 @@ void interrupt_unfinished(const char *temp_path)
 	free(before);
 }
 
-void interrupt_release(void)
+void signals_release(void)
 {
-	interrupt_unfinished(NULL);
+	signals_unfinished(NULL);
 	install(on_late_signal, /* no SA_RESTART: waits shall end */ 0);
 }

@@ -19,52 +19,52 @@
  * Ignores SIGXFSZ: beyond the limit on file sizes (ulimit -f) write(2) then fails with EFBIG
  * instead of killing the process. The previous action is kept for the command. Call first.
  */
-void interrupt_ignore_file_limit(void);
+void signals_ignore_file_limit(void);
 
 /*
  * Blocks the signals, and gives SIGCHLD its default and SIGPIPE no effect. What was
  * before is kept for the command. Call before anything is created.
  */
-void interrupt_begin(void);
+void signals_begin(void);
 
 /* In the child, before exec: everything as wallprof itself was given it. */
-void interrupt_restore(void);
+void signals_restore(void);
 
 /* A signalfd for these three, or a negative errno. The caller closes it. */
-int interrupt_open(void);
+int signals_open(void);
 
 /*
  * Likewise for SIGUSR1, which begins a recording that waits for it, or ends that of a flight
  * recorder. It does nothing else.
  */
-int interrupt_open_second(void);
+int signals_open_second(void);
 
 /*
- * Whether a request came at a descriptor of interrupt_open(); *ret_from_terminal (may be NULL): the
+ * Whether a request came at a descriptor of signals_open(); *ret_from_terminal (may be NULL): the
  * command has had it too.
  */
-bool interrupt_take(int fd, bool *ret_from_terminal);
+bool signals_take(int fd, bool *ret_from_terminal);
 
-/* Whether SIGUSR1 came at a descriptor of interrupt_open_second(). */
-bool interrupt_take_second(int fd);
+/* Whether SIGUSR1 came at a descriptor of signals_open_second(). */
+bool signals_take_second(int fd);
 
 /*
  * Notes the time if no signal is pending. Call it now and then while the signals are blocked: a
  * signal that is found pending later came after the last call. Without this, a signal that is
  * pending during a long step would look like a late, second request.
  */
-void interrupt_look(void);
+void signals_look(void);
 
 /*
  * The recording is over: from now on the second request ends wallprof, saying that the
  * recording is in capture_path. NULL: nothing can be lost, so the first one does.
  */
-void interrupt_guard(const char *capture_path);
+void signals_guard(const char *capture_path);
 
 /* A file that must not be left behind if wallprof ends early; NULL = none. */
-void interrupt_unfinished(const char *temp_path);
+void signals_unfinished(const char *temp_path);
 
 /* All is written: from now on a signal only interrupts what waits. */
-void interrupt_release(void);
+void signals_release(void);
 
 #endif

@@ -14,7 +14,8 @@ static bool has_threshold(const FaultOptions *options)
 
 enum fault_source fault_hooks_best(const struct btf *kernel)
 {
-	return trampolines_reach(kernel, FUNCTION) ? FAULT_SOURCE_FENTRY : FAULT_SOURCE_EVENTS;
+	return fentry_probe_is_supported(kernel, FUNCTION) ? FAULT_SOURCE_FENTRY
+							   : FAULT_SOURCE_EVENTS;
 }
 
 bool fault_hooks_use(const FaultOptions *options, const ProgramInfo *info)

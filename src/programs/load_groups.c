@@ -65,13 +65,13 @@ static void size_maps(struct wallprof *skeleton, const ProgramsOptions *options,
 	if (options->user_stacks == USER_STACKS_TABLES)
 		bpf_map__set_max_entries(skeleton->maps.copies, cpu_count * SCRATCH_SLOTS);
 	else
-		bpf_map__set_max_entries(skeleton->maps.agains, 1);
+		bpf_map__set_max_entries(skeleton->maps.stack_memos, 1);
 	if (options->kernel_stacks == KERNEL_STACKS_NONE)
-		bpf_map__set_max_entries(skeleton->maps.kernel_agains, 1);
+		bpf_map__set_max_entries(skeleton->maps.kernel_memos, 1);
 }
 
 static void set_settings(struct wallprof *skeleton, const ProgramsOptions *options,
-			 const KernelFacts *kernel)
+			 const KernelInfo *kernel)
 {
 	skeleton->rodata->setting_kernel_stacks = options->kernel_stacks;
 	skeleton->rodata->setting_waker_threshold_ns = options->waker_threshold_ns;
@@ -115,7 +115,7 @@ static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options
 }
 
 struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t cpu_count,
-					KernelFacts *kernel)
+					KernelInfo *kernel)
 {
 	BPF_OPTIONS(bpf_object_open_opts, open_options);
 	struct wallprof *skeleton;
@@ -126,7 +126,7 @@ struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t c
 					 : open_by_calls(&open_options);
 	if (!skeleton)
 		return NULL;
-	error = kernel_facts_need(kernel, bpf_object__btf(skeleton->obj));
+	error = kernel_info_need(kernel, bpf_object__btf(skeleton->obj));
 	if (error) {
 		wallprof__destroy(skeleton);
 		errno = -error;
@@ -141,20 +141,20 @@ struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t c
  * A kernel may be built without io_uring, without the Internet protocols, without limits of
  * cgroups, or without trampolines.
  */
-static bool has_hook(const ProgramInfo *info, const KernelFacts *kernel)
+static bool has_hook(const ProgramInfo *info, const KernelInfo *kernel)
 {
 	_cleanup_free_ char *type = NULL;
 
 	if (info->need != PROGRAM_DISPENSABLE)
 		return true;
 	if (!strncmp(info->section, "fentry/", strlen("fentry/")))
-		return trampolines_reach(kernel->types, info->section + strlen("fentry/"));
+		return fentry_probe_is_supported(kernel->types, info->section + strlen("fentry/"));
 	type = xasprintf("btf_trace_%s", info->section + strlen("tp_btf/"));
 	return btf__find_by_name_kind(kernel->types, type, BTF_KIND_TYPEDEF) >= 0;
 }
 
 static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *options,
-		      const FaultOptions *faults, const KernelFacts *kernel, enum load_group group)
+		      const FaultOptions *faults, const KernelInfo *kernel, enum load_group group)
 {
 	const ProgramInfo *info = program_info_of(bpf_program__name(program));
 
@@ -164,7 +164,7 @@ static bool is_loaded(const struct bpf_program *program, const ProgramsOptions *
 }
 
 int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
-		     KernelFacts *kernel, struct wallprof *ret_groups[static LOAD_GROUPS])
+		     KernelInfo *kernel, struct wallprof *ret_groups[static LOAD_GROUPS])
 {
 	struct bpf_program *program;
 

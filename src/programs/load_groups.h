@@ -19,11 +19,11 @@
  * that fails.
  */
 struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t cpu_count,
-					KernelFacts *kernel);
+					KernelInfo *kernel);
 
 /* Opens both groups. Returns 0 or a negative errno; those opened are to be closed either way. */
 int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults, size_t cpu_count,
-		     KernelFacts *kernel, struct wallprof *ret_groups[static LOAD_GROUPS]);
+		     KernelInfo *kernel, struct wallprof *ret_groups[static LOAD_GROUPS]);
 
 /*
  * Makes the maps that LOAD_GROUP_SWITCH does not have yet (bpf_map__reuse_fd()), and loads both;

@@ -115,14 +115,14 @@ static int attach_followers(Programs *programs)
 static int use_unwind_memory(Programs *programs, uint64_t size)
 {
 	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
-	int error = unwind_memory_new(size, &programs->unwind_memory);
+	int error = table_memory_new(size, &programs->unwind_memory);
 
 	if (!error)
 		error = bpf_map__reuse_fd(skeleton->maps.chunks,
-					  unwind_memory_chunks_fd(programs->unwind_memory));
+					  table_memory_chunks_fd(programs->unwind_memory));
 	if (!error)
 		error = bpf_map__reuse_fd(skeleton->maps.rules,
-					  unwind_memory_rules_fd(programs->unwind_memory));
+					  table_memory_rules_fd(programs->unwind_memory));
 	return error;
 }
 
@@ -135,7 +135,7 @@ static int use_rings(Programs *programs)
 		[RING_COPY] = skeleton->maps.copy_ring,
 	};
 
-	return rings_become(programs->rings, maps);
+	return ring_buffers_become(programs->rings, maps);
 }
 
 static int load(Programs *programs, const ProgramsOptions *options)
@@ -147,9 +147,9 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	if (!error)
 		error = load_groups_load(programs->groups, !options->one_cpu);
 	if (!error)
-		error = unwind_memory_ready(programs->unwind_memory);
+		error = table_memory_ready(programs->unwind_memory);
 	if (!error)
-		unwind_memory_set_epoch(
+		table_memory_set_epoch(
 			programs->unwind_memory,
 			(uint64_t *)&programs->groups[LOAD_GROUP_SWITCH]->bss->unwind_epoch);
 	return error;
@@ -167,13 +167,13 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 	int error;
 
 	if (programs->faults.source == FAULT_SOURCE_FENTRY && !options->best_fault_source &&
-	    !trampolines_are_run()) {
+	    !fentry_probe_is_enabled()) {
 		log_error("--fault-source fentry: this kernel does not run such programs "
 			  "(sysctl kernel.ftrace_enabled=1)");
 		return -EOPNOTSUPP;
 	}
-	programs->rings = rings_new(sizes, !options->one_cpu);
-	error = kernel_facts_read(&programs->kernel);
+	programs->rings = ring_buffers_new(sizes, !options->one_cpu);
+	error = kernel_info_read(&programs->kernel);
 	if (!error && options->best_fault_source)
 		programs->faults.source = fault_hooks_best(programs->kernel.types);
 	if (!error)
@@ -204,7 +204,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
 			 strerror(errno));
 	error = load(programs, options);
-	kernel_facts_close(&programs->kernel);
+	kernel_info_close(&programs->kernel);
 	if (error) {
 		explain_load_failure(error);
 		return error;
@@ -254,7 +254,7 @@ struct fault_counts programs_fault_counts(const Programs *programs)
 }
 
 /* Given to the driver, and not seen to complete since. */
-static uint64_t count_under_way(const struct bpf_map *requests)
+static uint64_t count_in_flight(const struct bpf_map *requests)
 {
 	struct rec_request request;
 	uint64_t key, *before = NULL, count = 0;
@@ -274,7 +274,7 @@ struct request_counts programs_request_counts(const Programs *programs)
 	const struct wallprof *group = programs->groups[LOAD_GROUP_SWITCH];
 	struct request_counts counts = group->bss->request_counts;
 
-	counts.under_way = count_under_way(group->maps.open_requests);
+	counts.in_flight = count_in_flight(group->maps.open_requests);
 	return counts;
 }
 
@@ -421,8 +421,9 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 	SoftwareEvent event = programs_tick(frequency);
 	uint64_t begin = now_ns();
 	size_t cpus;
-	int error = ticks_start(programs->groups[LOAD_GROUP_TICK]->progs.on_tick, &event,
-				programs->accounts, programs->cpu_count, &programs->ticks, &cpus);
+	int error = sample_timer_start(programs->groups[LOAD_GROUP_TICK]->progs.on_tick, &event,
+				       programs->accounts, programs->cpu_count, &programs->ticks,
+				       &cpus);
 
 	if (error)
 		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, cpus,
@@ -435,18 +436,19 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 void programs_review_ticks(Programs *programs)
 {
 	if (programs->ticks)
-		ticks_review(programs->ticks);
+		sample_timer_review(programs->ticks);
 }
 
 void programs_tick_everywhere(Programs *programs, uint64_t since_ns)
 {
 	if (programs->ticks)
-		ticks_everywhere(programs->ticks, since_ns);
+		sample_timer_everywhere(programs->ticks, since_ns);
 }
 
-TicksCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns)
+SampleTimerCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns)
 {
-	return programs->ticks ? ticks_counts(programs->ticks, since_ns) : (TicksCounts){};
+	return programs->ticks ? sample_timer_counts(programs->ticks, since_ns)
+			       : (SampleTimerCounts){};
 }
 
 ProgramsTimes programs_times(const Programs *programs)
@@ -457,7 +459,7 @@ ProgramsTimes programs_times(const Programs *programs)
 int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
 		   void *user)
 {
-	return rings_drain(programs->rings, take, user);
+	return ring_buffers_drain(programs->rings, take, user);
 }
 
 int programs_wake_fd(const Programs *programs)
@@ -496,8 +498,8 @@ uint64_t programs_command_end(const Programs *programs)
 void programs_stop(Programs *programs)
 {
 	if (programs->ticks) {
-		ticks_review(programs->ticks); /* who has come since the last one */
-		ticks_stop(programs->ticks);
+		sample_timer_review(programs->ticks); /* who has come since the last one */
+		sample_timer_stop(programs->ticks);
 	}
 	bpf_links_destroy(&programs->followers);
 }
@@ -539,17 +541,17 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 void programs_unload(Programs *programs)
 {
 	programs_stop(programs);
-	ticks_free(programs->ticks);
+	sample_timer_free(programs->ticks);
 	programs->ticks = NULL;
 	if (programs->accounts)
 		munmap(programs->accounts, programs->cpu_count * sizeof(struct cpu_account));
 	programs->accounts = NULL;
 	if (programs->one_cpu && programs->groups[LOAD_GROUP_SWITCH])
-		large_maps_hold(&programs->held, programs->groups[LOAD_GROUP_SWITCH]->obj);
+		deferred_free_hold(&programs->held, programs->groups[LOAD_GROUP_SWITCH]->obj);
 	if (programs->unwind_memory) /* it is counted there for the programs */
-		unwind_memory_set_epoch(programs->unwind_memory, NULL);
+		table_memory_set_epoch(programs->unwind_memory, NULL);
 	load_groups_close(programs->groups);
-	rings_free(programs->rings);
+	ring_buffers_free(programs->rings);
 	programs->rings = NULL;
 }
 
@@ -558,10 +560,10 @@ void programs_free(Programs *programs)
 	if (!programs)
 		return;
 	programs_unload(programs);
-	kernel_facts_close(&programs->kernel);
-	large_maps_wait(&programs->held);
-	unwind_memory_free(programs->unwind_memory, /* in_turn= */ programs->one_cpu);
-	large_maps_release(&programs->held);
+	kernel_info_close(&programs->kernel);
+	deferred_free_wait(&programs->held);
+	table_memory_free(programs->unwind_memory, /* in_turn= */ programs->one_cpu);
+	deferred_free_release(&programs->held);
 	if (programs->stats_fd >= 0)
 		close(programs->stats_fd);
 	free(programs);

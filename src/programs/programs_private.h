@@ -23,18 +23,18 @@
 #define SNAPSHOT_PIECE_MAX 64
 
 struct Programs {
-	KernelFacts kernel; /* until the programs are loaded */
+	KernelInfo kernel; /* until the programs are loaded */
 	struct wallprof *groups[LOAD_GROUPS];
-	Rings *rings;
+	RingBuffers *rings;
 	struct cpu_account *accounts;
-	UnwindMemory *unwind_memory;
+	TableMemory *unwind_memory;
 	size_t cpu_count;
 	FaultOptions faults;
 	size_t snapshot_piece;
 	bool one_cpu; /* as in ProgramsOptions */
-	LargeMaps held;
+	DeferredFree held;
 	BpfLinks followers;
-	Ticks *ticks; /* NULL: not begun yet */
+	SampleTimer *ticks; /* NULL: not begun yet */
 	int stats_fd;
 	ProgramsTimes times;
 };

@@ -52,7 +52,7 @@ static bool is_trampoline(const struct bpf_program *program)
 }
 
 /* Loads one hook's program, or (NULL) all hooks'. Returns NULL with errno set if it cannot be. */
-static struct wallprof *load_hooks(const char *name, KernelFacts *kernel)
+static struct wallprof *load_hooks(const char *name, KernelInfo *kernel)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
 				   .user_stacks = USER_STACKS_TABLES};
@@ -107,7 +107,7 @@ static void probe_loaded(Probe *probe, const struct wallprof *skeleton, uint64_t
 	probe->load_ns = load_time(skeleton, program, end_ns);
 	probe->verified_insns = info_of(program).verified_insns;
 	probe->error = probe_attaching(program);
-	if (!probe->error && is_trampoline(program) && !trampolines_are_run())
+	if (!probe->error && is_trampoline(program) && !fentry_probe_is_enabled())
 		probe->error = -EOPNOTSUPP;
 }
 
@@ -119,7 +119,7 @@ static uint64_t boottime_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-static void probe_one(Probe *probe, KernelFacts *kernel)
+static void probe_one(Probe *probe, KernelInfo *kernel)
 {
 	struct wallprof *skeleton = load_hooks(probe->program, kernel);
 
@@ -135,13 +135,13 @@ static void probe_one(Probe *probe, KernelFacts *kernel)
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 {
 	struct wallprof *all = NULL;
-	KernelFacts kernel;
+	KernelInfo kernel;
 	const ProgramInfo *info;
 	uint64_t end_ns;
 	int error;
 
 	libbpf_set_print(print_nothing);
-	error = kernel_facts_read(&kernel);
+	error = kernel_info_read(&kernel);
 	if (!error)
 		all = load_hooks(NULL, &kernel);
 	end_ns = boottime_ns();
@@ -162,5 +162,5 @@ void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 	}
 	if (all)
 		wallprof__destroy(all);
-	kernel_facts_close(&kernel);
+	kernel_info_close(&kernel);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct Rings {
+struct RingBuffers {
 	pthread_t maker;
 	bool is_making;
 	uint32_t sizes[RINGS];
@@ -22,7 +22,7 @@ static void *make(void *argument)
 {
 	static const char *const names[RINGS] = {
 		[RING_SCHED] = "sched_ring", [RING_BULK] = "bulk_ring", [RING_COPY] = "copy_ring"};
-	Rings *rings = argument;
+	RingBuffers *rings = argument;
 
 	for (size_t i = 0; i < RINGS && !rings->error; i++) {
 		rings->fds[i] =
@@ -36,9 +36,9 @@ static void *make(void *argument)
 	return NULL;
 }
 
-Rings *rings_new(const uint32_t sizes[static RINGS], bool aside)
+RingBuffers *ring_buffers_new(const uint32_t sizes[static RINGS], bool aside)
 {
-	Rings *rings = xcalloc(1, sizeof(*rings));
+	RingBuffers *rings = xcalloc(1, sizeof(*rings));
 
 	for (size_t i = 0; i < RINGS; i++) {
 		rings->sizes[i] = sizes[i];
@@ -50,7 +50,7 @@ Rings *rings_new(const uint32_t sizes[static RINGS], bool aside)
 	return rings;
 }
 
-static void wait_until_made(Rings *rings)
+static void wait_until_made(RingBuffers *rings)
 {
 	if (rings->is_making)
 		pthread_join(rings->maker, NULL);
@@ -59,7 +59,7 @@ static void wait_until_made(Rings *rings)
 
 static int take_record(void *context, void *data, size_t size)
 {
-	Rings *rings = context;
+	RingBuffers *rings = context;
 	const struct record *record = data;
 
 	/* Our own programs wrote it; still, nothing may be read beyond what came. */
@@ -69,7 +69,7 @@ static int take_record(void *context, void *data, size_t size)
 }
 
 /* libbpf's reader of all of them. */
-static int open_buffer(Rings *rings)
+static int open_buffer(RingBuffers *rings)
 {
 	rings->buffer = ring_buffer__new(rings->fds[0], take_record, rings, NULL);
 	if (!rings->buffer)
@@ -83,7 +83,7 @@ static int open_buffer(Rings *rings)
 	return 0;
 }
 
-int rings_become(Rings *rings, struct bpf_map *const maps[static RINGS])
+int ring_buffers_become(RingBuffers *rings, struct bpf_map *const maps[static RINGS])
 {
 	wait_until_made(rings);
 	if (rings->error)
@@ -97,7 +97,8 @@ int rings_become(Rings *rings, struct bpf_map *const maps[static RINGS])
 	return open_buffer(rings);
 }
 
-int rings_drain(Rings *rings, int (*take)(void *user, const struct record *record), void *user)
+int ring_buffers_drain(RingBuffers *rings, int (*take)(void *user, const struct record *record),
+		       void *user)
 {
 	int got;
 
@@ -107,7 +108,7 @@ int rings_drain(Rings *rings, int (*take)(void *user, const struct record *recor
 	return got < 0 ? got : 0;
 }
 
-void rings_free(Rings *rings)
+void ring_buffers_free(RingBuffers *rings)
 {
 	if (!rings)
 		return;

@@ -18,23 +18,24 @@ enum ring_index {
 	RINGS,
 };
 
-typedef struct Rings Rings;
+typedef struct RingBuffers RingBuffers;
 
 /*
  * Makes them, of so many bytes each (a power of two, at least a page). The kernel clears all their
  * pages, which takes it some 10 ms; aside: a thread is begun that does it.
  */
-Rings *rings_new(const uint32_t sizes[static RINGS], bool aside);
+RingBuffers *ring_buffers_new(const uint32_t sizes[static RINGS], bool aside);
 
 /*
  * Waits until they are made, and lets these maps, whose object is not loaded yet, be them.
  * Returns 0 or a negative errno: what the kernel refused it with.
  */
-int rings_become(Rings *rings, struct bpf_map *const maps[static RINGS]);
+int ring_buffers_become(RingBuffers *rings, struct bpf_map *const maps[static RINGS]);
 
 /* Hands every record that waits to take, which returns 0 or a negative errno. */
-int rings_drain(Rings *rings, int (*take)(void *user, const struct record *record), void *user);
+int ring_buffers_drain(RingBuffers *rings, int (*take)(void *user, const struct record *record),
+		       void *user);
 
-void rings_free(Rings *rings);
+void ring_buffers_free(RingBuffers *rings);
 
 #endif

@@ -26,17 +26,18 @@ typedef struct Gap {
 	uint64_t from_ns, to_ns;
 } Gap;
 
-struct Ticks {
+struct SampleTimer {
 	VEC(Timer) timers;
-	VEC(Gap) gaps;	     /* in order of their ends */
-	TicksCounts earlier; /* those that are not in it any more: */
-	uint64_t earlier_ns; /* the last one's end */
+	VEC(Gap) gaps;		   /* in order of their ends */
+	SampleTimerCounts earlier; /* those that are not in it any more: */
+	uint64_t earlier_ns;	   /* the last one's end */
 };
 
-int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
-		struct cpu_account *accounts, size_t cpu_count, Ticks **ret_ticks, size_t *ret_cpus)
+int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
+		       struct cpu_account *accounts, size_t cpu_count, SampleTimer **ret_ticks,
+		       size_t *ret_cpus)
 {
-	Ticks *ticks = xcalloc(1, sizeof(*ticks));
+	SampleTimer *ticks = xcalloc(1, sizeof(*ticks));
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
 		Timer timer = {.account = &accounts[cpu],
@@ -48,13 +49,13 @@ int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
 			*vec_push(&ticks->timers) = timer;
 		} else if (timer.fd != -ENODEV) { /* that is: not online */
 			*ret_cpus = ticks->timers.count;
-			ticks_free(ticks);
+			sample_timer_free(ticks);
 			return timer.fd;
 		}
 	}
 	*ret_cpus = ticks->timers.count;
 	if (ticks->timers.count == 0) {
-		ticks_free(ticks);
+		sample_timer_free(ticks);
 		return -ENODEV;
 	}
 	*ret_ticks = ticks;
@@ -97,7 +98,7 @@ static uint64_t came_ns(const Timer *timer)
 	return told_ns == TICKS_REST ? seen_ns : told_ns;
 }
 
-static void forget_half(Ticks *ticks)
+static void forget_half(SampleTimer *ticks)
 {
 	size_t half = ticks->gaps.count / 2;
 
@@ -110,7 +111,7 @@ static void forget_half(Ticks *ticks)
 	memmove(ticks->gaps.items, ticks->gaps.items + half, ticks->gaps.count * sizeof(Gap));
 }
 
-static void add_gap(Ticks *ticks, uint64_t from_ns, uint64_t to_ns)
+static void add_gap(SampleTimer *ticks, uint64_t from_ns, uint64_t to_ns)
 {
 	if (ticks->gaps.count == GAPS_MAX)
 		forget_half(ticks);
@@ -118,7 +119,7 @@ static void add_gap(Ticks *ticks, uint64_t from_ns, uint64_t to_ns)
 }
 
 /* Whoever comes back after so long will do so again, and the next time finds the timer running. */
-static void begin_if_wanted(Ticks *ticks, Timer *timer)
+static void begin_if_wanted(SampleTimer *ticks, Timer *timer)
 {
 	uint64_t came = came_ns(timer), gone = MAX(timer->seen_ns, timer->begun_ns);
 
@@ -130,7 +131,7 @@ static void begin_if_wanted(Ticks *ticks, Timer *timer)
 	add_gap(ticks, came, timer->begun_ns);
 }
 
-void ticks_review(Ticks *ticks)
+void sample_timer_review(SampleTimer *ticks)
 {
 	uint64_t now = now_ns();
 
@@ -142,7 +143,7 @@ void ticks_review(Ticks *ticks)
 	}
 }
 
-void ticks_everywhere(Ticks *ticks, uint64_t since_ns)
+void sample_timer_everywhere(SampleTimer *ticks, uint64_t since_ns)
 {
 	bool rested = false;
 
@@ -156,9 +157,10 @@ void ticks_everywhere(Ticks *ticks, uint64_t since_ns)
 		add_gap(ticks, since_ns, now_ns());
 }
 
-TicksCounts ticks_counts(const Ticks *ticks, uint64_t since_ns)
+SampleTimerCounts sample_timer_counts(const SampleTimer *ticks, uint64_t since_ns)
 {
-	TicksCounts counts = ticks->earlier_ns > since_ns ? ticks->earlier : (TicksCounts){};
+	SampleTimerCounts counts =
+		ticks->earlier_ns > since_ns ? ticks->earlier : (SampleTimerCounts){};
 
 	for (size_t i = 0; i < ticks->gaps.count; i++) {
 		Gap gap = ticks->gaps.items[i];
@@ -171,18 +173,18 @@ TicksCounts ticks_counts(const Ticks *ticks, uint64_t since_ns)
 	return counts;
 }
 
-void ticks_stop(Ticks *ticks)
+void sample_timer_stop(SampleTimer *ticks)
 {
 	for (size_t i = 0; i < ticks->timers.count; i++)
 		bpf_link__destroy(ticks->timers.items[i].link);
 	vec_free(&ticks->timers);
 }
 
-void ticks_free(Ticks *ticks)
+void sample_timer_free(SampleTimer *ticks)
 {
 	if (!ticks)
 		return;
-	ticks_stop(ticks);
+	sample_timer_stop(ticks);
 	vec_free(&ticks->gaps);
 	free(ticks);
 }

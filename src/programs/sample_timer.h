@@ -16,34 +16,34 @@
 #include "maps.h"
 #include "software_events.h"
 
-typedef struct Ticks Ticks;
+typedef struct SampleTimer SampleTimer;
 
 /*
  * Attaches the program to the event on each CPU that is online. `accounts`: one for each CPU there
- * may be, which the caller keeps mapped until ticks_stop(). Returns 0 or a negative errno, -ENODEV
- * if no CPU is online; *ret_cpus is on how many it was begun.
+ * may be, which the caller keeps mapped until sample_timer_stop(). Returns 0 or a negative errno,
+ * -ENODEV if no CPU is online; *ret_cpus is on how many it was begun.
  */
-int ticks_start(struct bpf_program *program, const SoftwareEvent *event,
-		struct cpu_account *accounts, size_t cpu_count, Ticks **ret_ticks,
-		size_t *ret_cpus);
+int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
+		       struct cpu_account *accounts, size_t cpu_count, SampleTimer **ret_ticks,
+		       size_t *ret_cpus);
 
 /* To be called often: lets them rest, and begins them where a target has come. */
-void ticks_review(Ticks *ticks);
+void sample_timer_review(SampleTimer *ticks);
 
 /* Begins them everywhere: somebody has become a target then, who may be running. */
-void ticks_everywhere(Ticks *ticks, uint64_t since_ns);
+void sample_timer_everywhere(SampleTimer *ticks, uint64_t since_ns);
 
 /* What resting has cost. */
-typedef struct TicksCounts {
+typedef struct SampleTimerCounts {
 	uint64_t begun;	    /* times that they began again since a target had come */
 	uint64_t missed_ns; /* between its coming and then, together: so much may lack samples */
-} TicksCounts;
+} SampleTimerCounts;
 
 /* From since_ns on; of what is long ago, all. */
-TicksCounts ticks_counts(const Ticks *ticks, uint64_t since_ns);
+SampleTimerCounts sample_timer_counts(const SampleTimer *ticks, uint64_t since_ns);
 
 /* Detaches the program. The counts stay. */
-void ticks_stop(Ticks *ticks);
-void ticks_free(Ticks *ticks);
+void sample_timer_stop(SampleTimer *ticks);
+void sample_timer_free(SampleTimer *ticks);
 
 #endif

@@ -29,8 +29,8 @@ typedef struct Segment {
 	uint64_t begin_ns;
 } Segment;
 
-struct Flight {
-	FlightOptions options; /* without its strings */
+struct FlightRecorder {
+	FlightRecorderOptions options; /* without its strings */
 	char *folder;
 	uint64_t segment_ns, segment_bytes; /* the limits of one segment */
 	uint64_t settled_ns;   /* what is older is in the capture, but for what is carried */
@@ -61,7 +61,7 @@ static int open_segment(const char *folder)
 	return fd;
 }
 
-static int begin_segment(Flight *flight)
+static int begin_segment(FlightRecorder *flight)
 {
 	int fd = open_segment(flight->folder), own, error;
 
@@ -95,9 +95,9 @@ static uint64_t segment_bytes(void)
 	return MIN((uint64_t)SEGMENT_MAX_BYTES, (uint64_t)limit.rlim_cur / 2);
 }
 
-int flight_new(const FlightOptions *options, Flight **ret_flight)
+int flight_recorder_new(const FlightRecorderOptions *options, FlightRecorder **ret_flight)
 {
-	Flight *flight = xcalloc(1, sizeof(*flight));
+	FlightRecorder *flight = xcalloc(1, sizeof(*flight));
 	const char *slash = strrchr(options->capture_path, '/');
 	int error;
 
@@ -111,14 +111,14 @@ int flight_new(const FlightOptions *options, Flight **ret_flight)
 	flight->carry = flight_carry_new();
 	error = begin_segment(flight);
 	if (error) {
-		flight_free(flight);
+		flight_recorder_free(flight);
 		return error;
 	}
 	*ret_flight = flight;
 	return 0;
 }
 
-void flight_free(Flight *flight)
+void flight_recorder_free(FlightRecorder *flight)
 {
 	if (!flight)
 		return;
@@ -136,14 +136,14 @@ void flight_free(Flight *flight)
 /* Non-targets are described only once, and later records refer to that. */
 static bool is_droppable(const struct record *record)
 {
-	if (record->kind == REC_TASK && record->flags & TASK_FOREIGN)
+	if (record->kind == REC_TASK && record->flags & TASK_NON_TARGET)
 		return false;
 	return record_info(record->kind)->flags & RECORD_DROPPABLE;
 }
 
 /* ---- letting go ------------------------------------------------------------------ */
 
-static void begin_reading(Flight *flight)
+static void begin_reading(FlightRecorder *flight)
 {
 	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", flight->segments.items[0].fd);
 	const char *message;
@@ -157,7 +157,7 @@ static void begin_reading(Flight *flight)
  * Reads what is to be let go, for what has to be carried on. In the order of the file: to sort it
  * would take more memory, and longer at a time. Returns whether it is over.
  */
-static bool read_until(Flight *flight, uint64_t until_ns)
+static bool read_until(FlightRecorder *flight, uint64_t until_ns)
 {
 	const struct record *record;
 
@@ -172,7 +172,7 @@ static bool read_until(Flight *flight, uint64_t until_ns)
 }
 
 /* What could not be read is as good as lost. */
-static void end_reading(Flight *flight)
+static void end_reading(FlightRecorder *flight)
 {
 	uint64_t end_ns =
 		flight->segments.count > 1 ? flight->segments.items[1].begin_ns : now_ns();
@@ -183,7 +183,7 @@ static void end_reading(Flight *flight)
 	flight->reader = NULL;
 }
 
-static void drop_oldest(Flight *flight)
+static void drop_oldest(FlightRecorder *flight)
 {
 	close(flight->segments.items[0].fd);
 	flight->segments.count--;
@@ -198,14 +198,14 @@ static bool is_alive(uint32_t ns_tid)
 }
 
 /* What it has is carried on. */
-static void let_oldest_go(Flight *flight)
+static void let_oldest_go(FlightRecorder *flight)
 {
 	end_reading(flight);
 	drop_oldest(flight);
 	flight_carry_ask(flight->carry, now_ns(), is_alive);
 }
 
-static bool read_oldest(Flight *flight, uint64_t until_ns)
+static bool read_oldest(FlightRecorder *flight, uint64_t until_ns)
 {
 	if (!flight->reader)
 		begin_reading(flight);
@@ -221,7 +221,7 @@ static bool is_full(int error)
 }
 
 /* What the segment has that is being written. */
-static bool empty_last(Flight *flight)
+static bool empty_last(FlightRecorder *flight)
 {
 	if (capture_writer_file_bytes(flight->writer) == flight->empty_bytes)
 		return false;
@@ -231,7 +231,7 @@ static bool empty_last(Flight *flight)
 	return capture_writer_cut(flight->writer, flight->empty_bytes) == 0;
 }
 
-static void give_oldest_up(Flight *flight)
+static void give_oldest_up(FlightRecorder *flight)
 {
 	read_oldest(flight, UINT64_MAX);
 	let_oldest_go(flight);
@@ -243,7 +243,7 @@ static void give_oldest_up(Flight *flight)
  * Makes room by the oldest part, all of which is read now, be it that the rings fill up meanwhile.
  * Returns whether there was any.
  */
-static bool give_up(Flight *flight)
+static bool give_up(FlightRecorder *flight)
 {
 	if (flight->segments.count == 0)
 		return false;
@@ -256,14 +256,14 @@ static bool give_up(Flight *flight)
 }
 
 /* After an error of the writer. Returns 0 when what failed has been written. */
-static int make_room(Flight *flight, CaptureWriter *writer, int error)
+static int make_room(FlightRecorder *flight, CaptureWriter *writer, int error)
 {
 	while (is_full(error) && give_up(flight))
 		error = capture_writer_try_again(writer);
 	return error;
 }
 
-static int write_record(Flight *flight, CaptureWriter *writer, const struct record *record)
+static int write_record(FlightRecorder *flight, CaptureWriter *writer, const struct record *record)
 {
 	int error = capture_write(writer, record);
 
@@ -275,7 +275,7 @@ static int write_record(Flight *flight, CaptureWriter *writer, const struct reco
 
 /* ---- segments --------------------------------------------------------------------- */
 
-int flight_write(Flight *flight, const struct record *record)
+int flight_recorder_write(FlightRecorder *flight, const struct record *record)
 {
 	int error;
 
@@ -289,7 +289,7 @@ int flight_write(Flight *flight, const struct record *record)
 	return error;
 }
 
-int flight_flush(Flight *flight)
+int flight_recorder_flush(FlightRecorder *flight)
 {
 	CaptureWriter *capture = flight->options.capture;
 
@@ -297,21 +297,21 @@ int flight_flush(Flight *flight)
 }
 
 /* What is older than that has been written: a reader need not keep it to put it in order. */
-static struct rec_round settled(uint64_t ns)
+static struct rec_watermark settled(uint64_t ns)
 {
-	return (struct rec_round){
-		.h = {.len = sizeof(struct rec_round), .kind = REC_ROUND, .ns = ns}};
+	return (struct rec_watermark){
+		.h = {.len = sizeof(struct rec_watermark), .kind = REC_WATERMARK, .ns = ns}};
 }
 
 /* What the oldest segment can have that is older than its begin. */
-static uint64_t oldest_ns(const Flight *flight)
+static uint64_t oldest_ns(const FlightRecorder *flight)
 {
 	return MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
 }
 
-static int settle(Flight *flight)
+static int settle(FlightRecorder *flight)
 {
-	struct rec_round round = settled(oldest_ns(flight));
+	struct rec_watermark round = settled(oldest_ns(flight));
 
 	flight_carry_sweep(flight->carry, round.h.ns);
 	if (round.h.ns <= flight->settled_ns)
@@ -321,13 +321,13 @@ static int settle(Flight *flight)
 }
 
 /* Whether those after the oldest are long enough. */
-static bool is_due(const Flight *flight, uint64_t now)
+static bool is_due(const FlightRecorder *flight, uint64_t now)
 {
 	return flight->segments.count > 1 && now - MIN(flight->segments.items[1].begin_ns, now) >
 						     flight->options.keep_ns + LATE_NS;
 }
 
-static int end_segment(Flight *flight)
+static int end_segment(FlightRecorder *flight)
 {
 	int error = make_room(flight, flight->writer, capture_flush(flight->writer));
 	int close_error = capture_writer_close(flight->writer);
@@ -336,7 +336,7 @@ static int end_segment(Flight *flight)
 	return error ? error : close_error;
 }
 
-static int next_segment(Flight *flight)
+static int next_segment(FlightRecorder *flight)
 {
 	int error = end_segment(flight);
 
@@ -348,7 +348,7 @@ static int next_segment(Flight *flight)
 	return error;
 }
 
-int flight_round(Flight *flight)
+int flight_recorder_round(FlightRecorder *flight)
 {
 	uint64_t now = now_ns();
 	int error = 0;
@@ -363,12 +363,12 @@ int flight_round(Flight *flight)
 	return settle(flight);
 }
 
-bool flight_is_busy(const Flight *flight)
+bool flight_recorder_is_busy(const FlightRecorder *flight)
 {
 	return flight->reader || is_due(flight, now_ns());
 }
 
-uint64_t flight_given_up(const Flight *flight)
+uint64_t flight_recorder_given_up(const FlightRecorder *flight)
 {
 	return flight->given_up;
 }
@@ -389,7 +389,7 @@ static int write_carried(void *user, const struct record *record)
 	return capture_write(user, record);
 }
 
-static int append_segments(Flight *flight, Appending *appending)
+static int append_segments(FlightRecorder *flight, Appending *appending)
 {
 	CaptureWriter *capture = flight->options.capture;
 	int error = capture_flush(capture);
@@ -405,11 +405,11 @@ static int append_segments(Flight *flight, Appending *appending)
 	return error;
 }
 
-static int append_all(Flight *flight, Appending *appending)
+static int append_all(FlightRecorder *flight, Appending *appending)
 {
 	CaptureWriter *capture = flight->options.capture;
 	uint64_t start_ns = MAX(appending->start_ns, flight->kept_ns);
-	struct rec_round round = settled(oldest_ns(flight));
+	struct rec_watermark round = settled(oldest_ns(flight));
 	int error;
 
 	flight_carry_sweep(flight->carry, start_ns);
@@ -425,7 +425,7 @@ static int append_all(Flight *flight, Appending *appending)
  * There was no room for all: what was appended goes, and if that was nothing the oldest segment.
  * Returns whether anything is left.
  */
-static bool take_back(Flight *flight, Appending *appending)
+static bool take_back(FlightRecorder *flight, Appending *appending)
 {
 	CaptureWriter *capture = flight->options.capture;
 
@@ -444,13 +444,13 @@ static bool take_back(Flight *flight, Appending *appending)
 	return true;
 }
 
-int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
-		  int (*start)(void *user, uint64_t ns), void *user)
+int flight_recorder_finish(FlightRecorder *flight, uint64_t start_ns, uint64_t end_ns,
+			   int (*start)(void *user, uint64_t ns), void *user)
 {
 	Appending appending = {.start_ns = start_ns, .start = start, .user = user};
 	/* What the last segment has, it has; the others are whole. */
 	int last_error = flight->writer ? end_segment(flight) : 0;
-	int error = flight_flush(flight);
+	int error = flight_recorder_flush(flight);
 
 	if (error || flight->segments.count == 0)
 		return error ? error : last_error;

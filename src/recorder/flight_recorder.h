@@ -15,35 +15,35 @@
 
 #include "capture.h"
 
-typedef struct Flight Flight;
+typedef struct FlightRecorder FlightRecorder;
 
-typedef struct FlightOptions {
+typedef struct FlightRecorderOptions {
 	uint64_t keep_ns;	  /* so much at the end */
 	const char *capture_path; /* segments lie in its folder */
 	int level;		  /* of zstd, in so many threads */
 	unsigned int threads;
 	CaptureWriter *capture; /* stays the caller's */
-} FlightOptions;
+} FlightRecorderOptions;
 
 /* Returns 0 or a negative errno. The options' strings are not kept. */
-int flight_new(const FlightOptions *options, Flight **ret_flight);
-void flight_free(Flight *flight);
+int flight_recorder_new(const FlightRecorderOptions *options, FlightRecorder **ret_flight);
+void flight_recorder_free(FlightRecorder *flight);
 
 /* In the place of capture_write(), and of capture_flush(). */
-int flight_write(Flight *flight, const struct record *record);
-int flight_flush(Flight *flight);
+int flight_recorder_write(FlightRecorder *flight, const struct record *record);
+int flight_recorder_flush(FlightRecorder *flight);
 
 /*
  * Once in each round of draining. What is let go is read in slices of some milliseconds. Returns 0
  * or the error of a segment that cannot be written.
  */
-int flight_round(Flight *flight);
+int flight_recorder_round(FlightRecorder *flight);
 
 /* Whether the next round is to come at once. */
-bool flight_is_busy(const Flight *flight);
+bool flight_recorder_is_busy(const FlightRecorder *flight);
 
 /* How often the oldest part was given up, since the disk was full. */
-uint64_t flight_given_up(const Flight *flight);
+uint64_t flight_recorder_given_up(const FlightRecorder *flight);
 
 /*
  * Appends what was kept to the capture. `start` writes the record of where its window begins in its
@@ -51,7 +51,7 @@ uint64_t flight_given_up(const Flight *flight);
  * part is left out, and `start` may be called again, for a later time. Returns 0 or a negative
  * errno: of a full disk (-ENOSPC, -EDQUOT) if there was no room for anything.
  */
-int flight_finish(Flight *flight, uint64_t start_ns, uint64_t end_ns,
-		  int (*start)(void *user, uint64_t ns), void *user);
+int flight_recorder_finish(FlightRecorder *flight, uint64_t start_ns, uint64_t end_ns,
+			   int (*start)(void *user, uint64_t ns), void *user);
 
 #endif

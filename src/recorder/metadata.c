@@ -98,7 +98,7 @@ static void put_numbers(MetaSink *sink, const char *key, const pid_t *numbers, s
 		put(sink, key, "%s", text);
 }
 
-static void put_targets(MetaSink *sink, const MetadataFacts *facts)
+static void put_targets(MetaSink *sink, const MetadataInput *facts)
 {
 	const RecordOptions *options = facts->options;
 
@@ -145,7 +145,7 @@ int metadata_write_one(const char *key, const char *value, RecordSink sink, void
 	return meta.error;
 }
 
-int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user)
+int metadata_write(const MetadataInput *facts, RecordSink sink, void *user)
 {
 	static const char *const kernel_stacks[] = {"none", "blocked", "all"};
 	static const char *const user_stacks[] = {"none", "fp", "dwarf"};

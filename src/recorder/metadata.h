@@ -10,16 +10,16 @@
 #include "loss.h"
 #include "record_options.h"
 
-typedef struct MetadataFacts {
+typedef struct MetadataInput {
 	const RecordOptions *options;
 	pid_t command_pid;	    /* 0 = attached */
 	const char *hooks;	    /* programs_hooks() */
 	const char *waking_context; /* programs_waking_context() */
 	const char *own_code;	    /* programs_own_code() */
 	FaultOptions faults;
-} MetadataFacts;
+} MetadataInput;
 
-int metadata_write(const MetadataFacts *facts, RecordSink sink, void *user);
+int metadata_write(const MetadataInput *facts, RecordSink sink, void *user);
 
 /* What is known later. */
 int metadata_write_one(const char *key, const char *value, RecordSink sink, void *user);

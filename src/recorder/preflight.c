@@ -127,7 +127,7 @@ static void run_checks(Check checks[CHECK_COUNT])
 	};
 }
 
-int check_recording_allowed(void)
+int preflight_check(void)
 {
 	Check checks[CHECK_COUNT];
 	int error = 0;
@@ -220,7 +220,7 @@ static void print_extras(uint64_t capabilities)
 		printf("%-4s %-32s %s%s%s\n", has ? "yes" : "no", rights[i].name, rights[i].purpose,
 		       has ? "" : ": ", has ? "" : rights[i].without);
 	}
-	if (!trampolines_are_run())
+	if (!fentry_probe_is_enabled())
 		printf("no   %-32s fentry and fexit programs: the kernel does not run them while "
 		       "that is 0\n",
 		       "kernel.ftrace_enabled");
@@ -234,7 +234,7 @@ static bool programs_may_load(const Check checks[CHECK_COUNT])
 	return !privileges_in_user_namespace();
 }
 
-int doctor_run(const RecordOptions *options)
+int preflight_doctor(const RecordOptions *options)
 {
 	Check checks[CHECK_COUNT];
 	struct utsname uts;

@@ -12,12 +12,12 @@
  * Returns 0 if recording can be tried. Otherwise logs, one line each, what is missing
  * and what to do about it, and returns a negative errno.
  */
-int check_recording_allowed(void);
+int preflight_check(void);
 
 /*
  * Prints what this kernel and these privileges allow, hook by hook; starts what a recording with
  * these options starts. Returns 0 if recording can work.
  */
-int doctor_run(const RecordOptions *options);
+int preflight_doctor(const RecordOptions *options);
 
 #endif

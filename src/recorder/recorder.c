@@ -81,26 +81,26 @@ static int watch_enough(Recording *recording)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	event.data.fd = recording->enough_fd = interrupt_open_second();
-	if (recording->enough_fd < 0)
-		return recording->enough_fd;
-	while (interrupt_take_second(recording->enough_fd)) /* drop what came too early */
+	event.data.fd = recording->stop_fd = signals_open_second();
+	if (recording->stop_fd < 0)
+		return recording->stop_fd;
+	while (signals_take_second(recording->stop_fd)) /* drop what came too early */
 		;
-	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->enough_fd, &event) ? -errno
-											   : 0;
+	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->stop_fd, &event) ? -errno
+											 : 0;
 }
 
 /* The capture gets its name: from here on it is worth keeping. */
 static int name_capture(Recording *recording)
 {
-	int error = new_file_place(&recording->capture_file);
+	int error = atomic_file_place(&recording->capture_file);
 
 	if (error) {
 		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
 			  remedy_other_place(error));
 		return error;
 	}
-	interrupt_unfinished(NULL);
+	signals_unfinished(NULL);
 	recording->named_bytes = capture_writer_file_bytes(recording->writer);
 	recording->result->started = true;
 	return 0;
@@ -144,7 +144,7 @@ static int start_window(Recording *recording)
 {
 	int error;
 
-	if (interrupt_take(recording->signal_fd, NULL)) {
+	if (signals_take(recording->signal_fd, NULL)) {
 		log_error("interrupted before the recording began");
 		return -EINTR;
 	}
@@ -171,7 +171,7 @@ static void take_signals(Recording *recording)
 {
 	bool from_terminal;
 
-	while (interrupt_take(recording->signal_fd, &from_terminal)) {
+	while (signals_take(recording->signal_fd, &from_terminal)) {
 		recording->result->interrupted = true;
 		/* A second one, or one that the command did not get, ends it at once. */
 		if (!from_terminal || !recording->launched || recording->last_call_ns)
@@ -205,7 +205,7 @@ static bool take_event(Recording *recording, int fd)
 {
 	if (fd == recording->signal_fd) {
 		take_signals(recording);
-	} else if (fd == recording->timer_fd || fd == recording->enough_fd) {
+	} else if (fd == recording->timer_fd || fd == recording->stop_fd) {
 		recording->done = true;
 	} else if (fd == recording->command_fd) {
 		recording->result->command_running = false;
@@ -226,7 +226,7 @@ static int delay_left(const Recording *recording, uint64_t begin_ns, int start_f
 	uint64_t passed = now_ns() - begin_ns, delay = recording->options->delay_ns;
 
 	if (delay == DELAY_SIGNAL)
-		return interrupt_take_second(start_fd) ? 0 : SIGNAL_STEP_MS;
+		return signals_take_second(start_fd) ? 0 : SIGNAL_STEP_MS;
 	if (passed >= delay)
 		return 0;
 	return MIN((delay - passed) / NSEC_PER_MSEC + 1, (uint64_t)DRAIN_INTERVAL_MS);
@@ -264,7 +264,7 @@ static int pass_delay(Recording *recording)
 
 	if (!recording->options->delay_ns)
 		return 0;
-	start_fd = interrupt_open_second();
+	start_fd = signals_open_second();
 	if (start_fd < 0) {
 		log_error("setting up signals failed: %s", error_text(start_fd));
 		return start_fd;
@@ -310,7 +310,7 @@ static void coalesce(const Recording *recording)
 
 static int wait_ms(const Recording *recording, bool sideband_keeps)
 {
-	bool busy = recording->flight && flight_is_busy(recording->flight);
+	bool busy = recording->flight && flight_recorder_is_busy(recording->flight);
 
 	return sideband_keeps || busy ? 0 : DRAIN_INTERVAL_MS;
 }
@@ -381,13 +381,13 @@ static int begin_kept(void *user, uint64_t ns)
 /* From here on the capture is written to directly. */
 static int finish_flight(Recording *recording, uint64_t end_ns)
 {
-	int error = flight_finish(recording->flight, recording->window_start_ns, end_ns, begin_kept,
-				  recording);
+	int error = flight_recorder_finish(recording->flight, recording->window_start_ns, end_ns,
+					   begin_kept, recording);
 
-	recording->given_up = flight_given_up(recording->flight);
+	recording->given_up = flight_recorder_given_up(recording->flight);
 	recording->kept_ns = end_ns - MIN(recording->window_start_ns, end_ns);
 	recording->nothing_kept = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
-	flight_free(recording->flight);
+	flight_recorder_free(recording->flight);
 	recording->flight = NULL;
 	return error;
 }
@@ -466,16 +466,16 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 {
 	const RecordOptions *options = recording->options;
 	SourcesOptions reading = {.invoker = recording->invoker,
-				  .open = files_open_source,
+				  .open = mapped_files_open_source,
 				  .open_user = recording->files};
 	Sources *sources = options->no_source ? NULL : sources_new(&reading);
 	SymbolsSink sink = {
-		.open = files_open,
-		.open_beside = files_open_beside,
+		.open = mapped_files_open,
+		.open_beside = mapped_files_open_beside,
 		.open_user = recording->files,
 		.emit = recording_write,
 		.user = recording,
-		.jit = files_jit(recording->files),
+		.jit = mapped_files_jit(recording->files),
 		.sources = sources,
 		.invoker = recording->invoker,
 		.no_debuginfod = options->no_debuginfod,
@@ -527,7 +527,7 @@ static int status_as_shell(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-bool record_wait(RecordResult *result, bool block)
+bool recorder_wait(RecordResult *result, bool block)
 {
 	int status;
 
@@ -580,22 +580,22 @@ static int run(Recording *recording)
 		error = close_window(recording);
 	if (error && recording->flight)
 		save_flight(recording);
-	/* From interrupt_guard() on wallprof may end at any time. */
+	/* From signals_guard() on wallprof may end at any time. */
 	flush_error = capture_flush(recording->writer);
 	if (!error)
 		error = flush_error;
 	if (error)
 		capture_writer_squeeze(recording->writer);
-	interrupt_look();
+	signals_look();
 	programs_unload(recording->programs);
-	interrupt_look();
+	signals_look();
 	/* The names of the kernel's functions take one more look. */
 	if (!error)
 		error = privileges_keep(1ULL << CAP_SYSLOG);
 	/* The second request gives up the profile; the first may have ended the window. */
-	interrupt_guard(recording->capture_path);
+	signals_guard(recording->capture_path);
 	if (!recording->result->command_running)
-		record_wait(recording->result, /* block= */ true);
+		recorder_wait(recording->result, /* block= */ true);
 	if (!error)
 		error = finish_capture(recording);
 	if (error)
@@ -615,19 +615,19 @@ static void tear_down(Recording *recording)
 	map_free(&recording->threads);
 	map_free(&recording->starts);
 	sideband_close(recording->sideband);
-	flight_free(recording->flight);
+	flight_recorder_free(recording->flight);
 	unwinder_free(recording->unwinder);
-	files_free(recording->files);
+	mapped_files_free(recording->files);
 	online_cpus_close(recording->online_cpus);
 	idle_cpus_close(recording->idle_cpus);
 	loss_meter_free(recording->losses);
 	closep(&recording->epoll_fd);
 	closep(&recording->signal_fd);
 	closep(&recording->timer_fd);
-	closep(&recording->enough_fd);
+	closep(&recording->stop_fd);
 	closep(&recording->command_fd);
-	interrupt_unfinished(NULL);
-	new_file_discard(&recording->capture_file);
+	signals_unfinished(NULL);
+	atomic_file_discard(&recording->capture_file);
 }
 
 /* The capture has all events, but not all symbols. */
@@ -638,8 +638,8 @@ static void report_unnamed(const char *capture_path, int error)
 	log_error("writing names to %s failed: %s; %s", capture_path, error_text(error), remedy);
 }
 
-int record_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
-	       RecordResult *ret_result)
+int recorder_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
+		 RecordResult *ret_result)
 {
 	Recording recording = {
 		.options = options,
@@ -649,14 +649,14 @@ int record_run(const RecordOptions *options, const Invoker *invoker, const char 
 		.capture_file.fd = -1,
 		.epoll_fd = -1,
 		.timer_fd = -1,
-		.enough_fd = -1,
+		.stop_fd = -1,
 		.command_fd = -1,
 	};
 	int error, close_error = 0;
 
 	*ret_result = (RecordResult){};
-	interrupt_begin();
-	recording.signal_fd = interrupt_open();
+	signals_begin();
+	recording.signal_fd = signals_open();
 	if (recording.signal_fd < 0) {
 		log_error("setting up signals failed: %s", error_text(recording.signal_fd));
 		return recording.signal_fd;

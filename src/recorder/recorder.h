@@ -21,13 +21,13 @@ typedef struct RecordResult {
  * what failed; with result->started set the capture is worth exporting all
  * the same. An exec failure is reported as command_status 126 or 127 and -ENOEXEC.
  */
-int record_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
-	       RecordResult *ret_result);
+int recorder_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
+		 RecordResult *ret_result);
 
 /*
  * Reaps a command that outlives its recording and fills command_status. Returns whether it has
  * ended; with block false, or if a signal interrupts the wait, it may not have.
  */
-bool record_wait(RecordResult *result, bool block);
+bool recorder_wait(RecordResult *result, bool block);
 
 #endif

@@ -8,13 +8,13 @@
 
 static int recording_put(Recording *recording, const struct record *record)
 {
-	return recording->flight ? flight_write(recording->flight, record)
+	return recording->flight ? flight_recorder_write(recording->flight, record)
 				 : capture_write(recording->writer, record);
 }
 
 static int recording_flush(Recording *recording)
 {
-	return recording->flight ? flight_flush(recording->flight)
+	return recording->flight ? flight_recorder_flush(recording->flight)
 				 : capture_flush(recording->writer);
 }
 
@@ -46,7 +46,7 @@ static uint32_t start_mark(uint64_t start_boottime)
 
 static void take_task(Recording *recording, const struct rec_task *task)
 {
-	if (task->h.flags & TASK_FOREIGN)
+	if (task->h.flags & TASK_NON_TARGET)
 		return;
 	if (task->h.flags & TASK_JOINED)
 		programs_tick_everywhere(recording->programs, task->h.ns);
@@ -80,7 +80,8 @@ static bool is_leader(const struct record *record)
 {
 	const struct rec_task *task = (const struct rec_task *)record;
 
-	return record->kind == REC_TASK && record->flags & TASK_FOREIGN && task->tid == task->tgid;
+	return record->kind == REC_TASK && record->flags & TASK_NON_TARGET &&
+	       task->tid == task->tgid;
 }
 
 /* Of threads that are recorded alone: what the process maps is known by its leader. */
@@ -88,7 +89,7 @@ static void take_leader(Recording *recording, const struct rec_task *task)
 {
 	struct rec_task leader = *task;
 
-	leader.h.flags &= ~TASK_FOREIGN;
+	leader.h.flags &= ~TASK_NON_TARGET;
 	unwinder_take(recording->unwinder, &leader.h);
 }
 
@@ -127,10 +128,10 @@ static int round_of_unwinder(Recording *recording)
 static int drain(Recording *recording, bool last)
 {
 	uint64_t begin = now_ns();
-	struct rec_round round = {.h = {.len = sizeof(round), .kind = REC_ROUND}};
+	struct rec_watermark round = {.h = {.len = sizeof(round), .kind = REC_WATERMARK}};
 	int error;
 
-	interrupt_look();
+	signals_look();
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, take_bpf_record, recording);
@@ -144,13 +145,13 @@ static int drain(Recording *recording, bool last)
 		error = round_of_unwinder(recording);
 	/* The youngest mappings, and those that are found in the place of lost ones, come later. */
 	round.h.ns = MIN(begin, sideband_settled_ns(recording->sideband));
-	jit_files_look_again(files_jit(recording->files), begin);
+	jit_files_look_again(mapped_files_jit(recording->files), begin);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)
 		error = recording_put(recording, &round.h);
 	if (!error && recording->flight)
-		error = flight_round(recording->flight);
+		error = flight_recorder_round(recording->flight);
 	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
 		recording->last_flush_ns = begin;
 		if (recording->online_cpus)

@@ -36,18 +36,18 @@ typedef struct Recording {
 	const RecordOptions *options;
 	const Invoker *invoker;
 	const char *capture_path;
-	NewFile capture_file; /* has its name once the window begins */
+	AtomicFile capture_file; /* has its name once the window begins */
 	RecordResult *result;
 	CaptureWriter *writer;
-	Flight *flight;		    /* until the end, if only the last part is kept; else NULL */
-	uint64_t given_up, kept_ns; /* flight_given_up(), and how long what is left is */
+	FlightRecorder *flight;	    /* until the end, if only the last part is kept; else NULL */
+	uint64_t given_up, kept_ns; /* flight_recorder_given_up(), and how long what is left is */
 	bool nothing_kept;	    /* there was no room for it */
 	uint64_t named_bytes;	    /* of the capture before its first event */
 	Programs *programs;
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */
 	IdleCpus *idle_cpus;	 /* of the whole system; or NULL */
-	Files *files;
+	MappedFiles *files;
 	Sideband *sideband;
 	Unwinder *unwinder; /* NULL: no stacks by unwind tables */
 	Launch launch;
@@ -55,7 +55,7 @@ typedef struct Recording {
 	bool launched;	       /* a child waits to become the command */
 	bool launched_running; /* it was let go */
 	int epoll_fd, signal_fd, timer_fd;
-	int enough_fd;		     /* a flight recorder's: for the signal that ends it, or -1 */
+	int stop_fd;		     /* a flight recorder's: for the signal that ends it, or -1 */
 	int command_fd;		     /* pidfd of the command */
 	VEC(NamedTarget) named;	     /* who was named and still lives */
 	Map ns_tgids;		     /* tgid -> ns_tgid, of processes that are recorded */

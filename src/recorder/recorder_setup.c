@@ -24,8 +24,8 @@
  */
 static int open_capture(Recording *recording)
 {
-	int error = new_file_open(recording->capture_path, recording->invoker,
-				  &recording->capture_file);
+	int error = atomic_file_open(recording->capture_path, recording->invoker,
+				     &recording->capture_file);
 
 	if (error) {
 		log_error("writing %s failed: %s%s", recording->capture_path,
@@ -33,7 +33,7 @@ static int open_capture(Recording *recording)
 			  remedy_other_place(error));
 		return error;
 	}
-	interrupt_unfinished(recording->capture_file.temp_path);
+	signals_unfinished(recording->capture_file.temp_path);
 	error = capture_writer_new(recording->capture_file.fd,
 				   recording->options->capture_compression,
 				   recording->options->capture_threads, &recording->writer);
@@ -60,14 +60,14 @@ static int start_unwinder(Recording *recording)
 static int start_flight(Recording *recording)
 {
 	const RecordOptions *options = recording->options;
-	FlightOptions flight = {
+	FlightRecorderOptions flight = {
 		.keep_ns = options->flight_ns,
 		.capture_path = recording->capture_path,
 		.level = options->capture_compression,
 		.threads = options->capture_threads,
 		.capture = recording->writer,
 	};
-	int error = options->flight_ns ? flight_new(&flight, &recording->flight) : 0;
+	int error = options->flight_ns ? flight_recorder_new(&flight, &recording->flight) : 0;
 
 	if (error)
 		log_error("writing beside %s failed: %s%s", recording->capture_path,
@@ -100,7 +100,7 @@ static int start_sources(Recording *recording)
 	accounts = programs_accounts(recording->programs, &cpu_count);
 	recording->losses = loss_meter_new(accounts, cpu_count);
 	recording->online_cpus = online_cpus_open();
-	recording->files = files_new(recording_write_mapping, recording);
+	recording->files = mapped_files_new(recording_write_mapping, recording);
 	error = sideband_open(recording->files, recording_write_mapping, recording,
 			      &recording->sideband);
 	if (error)
@@ -185,7 +185,7 @@ static int write_metadata(Recording *recording)
 {
 	_cleanup_free_ char *hooks = programs_hooks(recording->programs);
 	_cleanup_free_ char *own_code = programs_own_code(recording->programs);
-	MetadataFacts facts = {
+	MetadataInput facts = {
 		.options = recording->options,
 		.command_pid = recording->launched ? recording->launch.pid : 0,
 		.hooks = hooks,
@@ -200,7 +200,7 @@ static int write_metadata(Recording *recording)
 
 static int open_everything(Recording *recording)
 {
-	int error = check_recording_allowed();
+	int error = preflight_check();
 
 	if (!error)
 		error = recording_open_targets(recording);

@@ -141,7 +141,7 @@ static int drain_between(void *recording)
 static int add_initial_mappings(Recording *recording, pid_t pid)
 {
 	size_t count;
-	int error = files_read_process(recording->files, pid, /* ns= */ 0, &count);
+	int error = mapped_files_read_process(recording->files, pid, /* ns= */ 0, &count);
 
 	if (error == -ENOENT || error == -ESRCH) /* it ended meanwhile */
 		return 0;
@@ -218,7 +218,7 @@ static void expect_file(Recording *recording, const char *path)
 {
 	uint32_t file;
 
-	if (!files_add_path(recording->files, path, &file))
+	if (!mapped_files_add_path(recording->files, path, &file))
 		unwinder_expect(recording->unwinder, file);
 }
 

@@ -35,7 +35,7 @@ static void tell_known_again(Recording *recording)
 
 	for (size_t cpu = 0; cpu < cpus; cpu++)
 		for (size_t kind = 0; kind < AGAIN_KINDS; kind++)
-			known[kind] += accounts[cpu].known_again[kind];
+			known[kind] += accounts[cpu].memo_counted[kind];
 	log_verbose("%" PRIu64 " user stacks and %" PRIu64
 		    " kernel stacks were those of an earlier wait of the thread, and not walked",
 		    known[AGAIN_USER], known[AGAIN_KERNEL]);
@@ -86,8 +86,8 @@ static int finish_unwinding(Recording *recording)
 	log_verbose("unwind tables: %" PRIu64
 		    " mappings published with one after %.2f ms (median), "
 		    "%.2f ms (99 %%), %.2f ms (longest)",
-		    counts.delays->count, delays_quantile(counts.delays, 500) / 1e6,
-		    delays_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
+		    counts.delays->count, histogram_quantile(counts.delays, 500) / 1e6,
+		    histogram_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
 	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
 		error = note_trouble(recording, "unwind tables", troubles[i].count,
 				     troubles[i].what);
@@ -115,18 +115,18 @@ static int tell_requests(Recording *recording)
 	const ProgramInfo *info;
 	struct request_counts counts = programs_request_counts(recording->programs);
 	int error =
-		note_trouble(recording, "block I/O", counts.crowded,
+		note_trouble(recording, "block I/O", counts.no_slot,
 			     "requests were under way beside too many others, and are not told");
 
 	if (!error)
-		error = note_trouble(recording, "block I/O", counts.not_handed,
+		error = note_trouble(recording, "block I/O", counts.unattributed,
 				     "requests were left to workers of io_uring unseen: they are "
 				     "told as the workers' own");
 	if (!error)
 		error = note_trouble(recording, "block I/O", counts.unfinished,
 				     "requests were not seen to complete, and are not told");
 	if (!error)
-		error = note_trouble(recording, "block I/O", counts.under_way,
+		error = note_trouble(recording, "block I/O", counts.in_flight,
 				     "requests were still under way at the end, and are not told");
 	for (size_t i = 0; (info = program_info(i)) && !error; i++)
 		if (info->missed_requests)
@@ -139,7 +139,8 @@ static int tell_requests(Recording *recording)
 /* What is missing since they rested, of what is kept. */
 static int tell_ticks(Recording *recording)
 {
-	TicksCounts counts = programs_ticks_counts(recording->programs, recording->window_start_ns);
+	SampleTimerCounts counts =
+		programs_ticks_counts(recording->programs, recording->window_start_ns);
 	uint64_t samples = counts.missed_ns / (NSEC_PER_SEC / recording->options->frequency);
 
 	log_verbose("CPU samples: began again %" PRIu64
@@ -163,15 +164,15 @@ static int tell_cpus(Recording *recording)
 /* Whoever records as root has all files. */
 static int tell_files(Recording *recording)
 {
-	int error =
-		note_trouble(recording, "mapped files", files_unopened(recording->files, -EPERM),
-			     "were deleted or replaced since, and cannot be read without "
-			     "CAP_CHECKPOINT_RESTORE: their functions have no names, and "
-			     "stacks end there");
+	int error = note_trouble(recording, "mapped files",
+				 mapped_files_unopened(recording->files, -EPERM),
+				 "were deleted or replaced since, and cannot be read without "
+				 "CAP_CHECKPOINT_RESTORE: their functions have no names, and "
+				 "stacks end there");
 
 	if (!error)
 		error = note_trouble(recording, "mapped files",
-				     files_unopened(recording->files, -EACCES),
+				     mapped_files_unopened(recording->files, -EACCES),
 				     "cannot be read without CAP_SYS_PTRACE and "
 				     "CAP_DAC_READ_SEARCH: their functions have no names, and "
 				     "stacks end there");

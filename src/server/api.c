@@ -19,8 +19,8 @@ struct Api {
 	const char *profile;
 	struct stat read; /* of the profile, when its libraries were read */
 	int read_error;
-	ServedLibs libs;
-	Identifier *identifier;
+	ProfileLibs libs;
+	ElfIdentifier *identifier;
 };
 
 Api *api_new(const char *profile)
@@ -28,7 +28,7 @@ Api *api_new(const char *profile)
 	Api *api = xcalloc(1, sizeof(*api));
 
 	api->profile = profile;
-	api->identifier = identifier_new();
+	api->identifier = elf_identifier_new();
 	return api;
 }
 
@@ -36,8 +36,8 @@ void api_free(Api *api)
 {
 	if (!api)
 		return;
-	served_libs_free(&api->libs);
-	identifier_free(api->identifier);
+	profile_libs_free(&api->libs);
+	elf_identifier_free(api->identifier);
 	free(api);
 }
 
@@ -59,9 +59,9 @@ static int read_libs(Api *api)
 	    st.st_mtim.tv_sec == api->read.st_mtim.tv_sec &&
 	    st.st_mtim.tv_nsec == api->read.st_mtim.tv_nsec)
 		return api->read_error;
-	served_libs_free(&api->libs);
+	profile_libs_free(&api->libs);
 	api->read = st;
-	api->read_error = served_libs_read(api->profile, &api->libs);
+	api->read_error = profile_libs_read(api->profile, &api->libs);
 	return api->read_error;
 }
 
@@ -92,7 +92,7 @@ static const ServedLib *lib_of(const Api *api, const json_t *asked)
 {
 	const char *name = text_of(asked, "debugName"), *id = text_of(asked, "debugId");
 
-	return name && id ? served_libs_find(&api->libs, name, id) : NULL;
+	return name && id ? profile_libs_find(&api->libs, name, id) : NULL;
 }
 
 /* ---- /source/v1 ---------------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static json_t *answer_source(Api *api, const json_t *asked)
 	error = served_symbols_ask(api->identifier, lib, &address, 1, deadline(), &symbols);
 	symbol = error ? NULL : served_symbols_find(&symbols, address);
 	if (error)
-		answer = refusal(served_trouble(error));
+		answer = refusal(served_symbols_error(error));
 	else if (!symbol || !names_source(symbol, path))
 		answer = refusal("the debug information of that address does not name the file");
 	else
@@ -164,7 +164,7 @@ static json_t *answer_source(Api *api, const json_t *asked)
 
 /* ---- /asm/v1 ------------------------------------------------------------------------------- */
 
-static json_t *instructions_json(const ServedCode *code)
+static json_t *instructions_json(const Disassembly *code)
 {
 	json_t *list = json_array();
 
@@ -199,7 +199,7 @@ static json_t *answer_code(Api *api, const json_t *asked)
 	const ServedLib *lib = lib_of(api, asked);
 	char start_text[24], size_text[24];
 	uint64_t start, size;
-	ServedCode code;
+	Disassembly code;
 	json_t *answer;
 	int error;
 
@@ -209,14 +209,14 @@ static json_t *answer_code(Api *api, const json_t *asked)
 		return refusal("the profile has no such library");
 	if (json_is_true(json_object_get(asked, "continueUntilFunctionEnd")))
 		size = size_of_function(api, lib, start, size);
-	error = served_code_ask(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
+	error = disassembly_ask(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
 	snprintf(start_text, sizeof(start_text), "0x%" PRIx64, start);
 	snprintf(size_text, sizeof(size_text), "0x%" PRIx32, code.size);
-	answer = error ? refusal(served_trouble(error))
+	answer = error ? refusal(served_symbols_error(error))
 		       : json_pack("{s:s, s:s, s:s, s:[s], s:o}", "startAddress", start_text,
 				   "size", size_text, "arch", "x86_64", "syntax", "Intel",
 				   "instructions", instructions_json(&code));
-	served_code_free(&code);
+	disassembly_free(&code);
 	return answer;
 }
 

@@ -37,7 +37,7 @@ static void free_modules(Modules *modules)
 
 /* ---- the request --------------------------------------------------------------------------- */
 
-static bool read_modules(const json_t *map, const ServedLibs *libs, Modules *modules)
+static bool read_modules(const json_t *map, const ProfileLibs *libs, Modules *modules)
 {
 	const json_t *row;
 	size_t i;
@@ -52,7 +52,7 @@ static bool read_modules(const json_t *map, const ServedLibs *libs, Modules *mod
 		if (!name || !id)
 			return false;
 		*vec_push(modules) =
-			(Module){.name = name, .id = id, .lib = served_libs_find(libs, name, id)};
+			(Module){.name = name, .id = id, .lib = profile_libs_find(libs, name, id)};
 	}
 	return true;
 }
@@ -104,7 +104,7 @@ static int compare_addresses(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void ask(Identifier *identifier, uint64_t deadline_ns, Module *module)
+static void ask(ElfIdentifier *identifier, uint64_t deadline_ns, Module *module)
 {
 	size_t count = 0;
 
@@ -223,7 +223,7 @@ static json_t *answer_job(const Modules *modules, const json_t *stacks)
 			json_object_set_new(errors, key,
 					    json_pack("[{s:s, s:s}]", "name", "NotFound", "message",
 						      module->lib
-							      ? served_trouble(module->error)
+							      ? served_symbols_error(module->error)
 							      : "the profile has no such library"));
 	}
 	return json_pack("{s:o, s:o, s:o}", "stacks", answer_stacks(modules, stacks),
@@ -231,7 +231,7 @@ static json_t *answer_job(const Modules *modules, const json_t *stacks)
 }
 
 /* NULL: the job is not as it must be. */
-static json_t *do_job(Identifier *identifier, const ServedLibs *libs, const json_t *job,
+static json_t *do_job(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *job,
 		      uint64_t deadline_ns, size_t *room)
 {
 	const json_t *stacks = json_object_get(job, "stacks");
@@ -248,7 +248,7 @@ static json_t *do_job(Identifier *identifier, const ServedLibs *libs, const json
 	return answer;
 }
 
-json_t *api_symbolicate(Identifier *identifier, const ServedLibs *libs, const json_t *asked)
+json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *asked)
 {
 	const json_t *jobs = json_object_get(asked, "jobs"), *job;
 	uint64_t deadline_ns = now_ns() + SERVED_SECONDS * NSEC_PER_SEC;

@@ -11,6 +11,6 @@
 #include <jansson.h>
 
 /* The answer, or {"error": "…"}; a new reference. */
-json_t *api_symbolicate(Identifier *identifier, const ServedLibs *libs, const json_t *asked);
+json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *asked);
 
 #endif

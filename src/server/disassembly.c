@@ -105,7 +105,7 @@ static void receive(const Sandbox *sandbox, uint64_t deadline_ns, uint8_t **ret_
 }
 
 /* The child is not trusted: what does not follow from what came before ends it. */
-static int read_lines(const uint8_t *bytes, size_t count, uint32_t size, ServedCode *code)
+static int read_lines(const uint8_t *bytes, size_t count, uint32_t size, Disassembly *code)
 {
 	uint32_t next = 0;
 
@@ -128,7 +128,7 @@ static int read_lines(const uint8_t *bytes, size_t count, uint32_t size, ServedC
 	return -EIO;
 }
 
-static int ask_child(const Task *task, ServedCode *code)
+static int ask_child(const Task *task, Disassembly *code)
 {
 	SandboxLimits limits = {.cpu_seconds = CPU_SECONDS};
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -159,8 +159,8 @@ static bool find_code(const ElfIdentity *identity, uint64_t svma, uint64_t *ret_
 	return false;
 }
 
-int served_code_ask(Identifier *identifier, const ServedLib *lib, uint64_t relative, uint32_t size,
-		    ServedCode *ret_code)
+int disassembly_ask(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
+		    uint32_t size, Disassembly *ret_code)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	_cleanup_close_ int fd = -1;
@@ -169,8 +169,8 @@ int served_code_ask(Identifier *identifier, const ServedLib *lib, uint64_t relat
 	ssize_t got;
 	bool found;
 
-	*ret_code = (ServedCode){};
-	fd = served_lib_open(identifier, lib, &identity);
+	*ret_code = (Disassembly){};
+	fd = served_symbols_open(identifier, lib, &identity);
 	if (fd < 0)
 		return fd;
 	found = find_code(&identity, identity.base_svma + relative, &offset, &available);
@@ -186,7 +186,7 @@ int served_code_ask(Identifier *identifier, const ServedLib *lib, uint64_t relat
 	return ask_child(&(Task){.bytes = bytes, .size = got, .relative = relative}, ret_code);
 }
 
-void served_code_free(ServedCode *code)
+void disassembly_free(Disassembly *code)
 {
 	vec_free(&code->list);
 	vec_free(&code->texts);

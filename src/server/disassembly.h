@@ -13,23 +13,23 @@
 
 typedef struct ServedInstruction {
 	uint32_t offset; /* from the start */
-	uint32_t text;	 /* offset in ServedCode::texts */
+	uint32_t text;	 /* offset in Disassembly::texts */
 } ServedInstruction;
 
-typedef struct ServedCode {
+typedef struct Disassembly {
 	VEC(ServedInstruction) list;
 	VEC(char) texts; /* each with its NUL */
 	uint32_t size;	 /* of the code that was read */
-} ServedCode;
+} Disassembly;
 
 /*
  * Of `size` bytes at a library-relative address: less, where the file has less. Jumps and calls
  * name their targets as library-relative addresses; bytes that are no instruction are told as
  * ".byte". Returns 0, -ENOENT if there is no code, -EIO if it could not be taken apart, or what
- * served_lib_open() returns. To be freed in any case.
+ * served_symbols_open() returns. To be freed in any case.
  */
-int served_code_ask(Identifier *identifier, const ServedLib *lib, uint64_t relative, uint32_t size,
-		    ServedCode *ret_code);
-void served_code_free(ServedCode *code);
+int disassembly_ask(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
+		    uint32_t size, Disassembly *ret_code);
+void disassembly_free(Disassembly *code);
 
 #endif

@@ -21,7 +21,7 @@
 #define METHODS		   "GET, HEAD, OPTIONS, POST"
 #define BODY_MAX	   (4u << 20) /* the viewer's questions have some 200 KB */
 
-struct Server {
+struct HttpServer {
 	struct MHD_Daemon *daemon;
 	const char *profile;
 	Api *api;
@@ -105,10 +105,10 @@ static Answer file_answer(const ServedFile *file)
 	return answer;
 }
 
-static Answer profile_answer(const Server *server)
+static Answer profile_answer(const HttpServer *server)
 {
 	ServedFile file;
-	int error = served_profile(server->profile, &file);
+	int error = static_files_profile(server->profile, &file);
 
 	if (error) {
 		log_warn("cannot read %s: %s", server->profile, strerror(-error));
@@ -118,18 +118,18 @@ static Answer profile_answer(const Server *server)
 }
 
 /* A viewer's page has paths of its own, all of which are its first page. */
-static Answer viewer_answer(const Server *server, const char *path)
+static Answer viewer_answer(const HttpServer *server, const char *path)
 {
 	ServedFile file;
 
-	if (server->viewer_fd >= 0 && (!served_below(server->viewer_fd, path, &file) ||
-				       !served_below(server->viewer_fd, "index.html", &file)))
+	if (server->viewer_fd >= 0 && (!static_files_below(server->viewer_fd, path, &file) ||
+				       !static_files_below(server->viewer_fd, "index.html", &file)))
 		return file_answer(&file);
 	return plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
 /* The text goes with the answer. */
-static Answer api_answer_of(Server *server, const char *path, const char *body, size_t size)
+static Answer api_answer_of(HttpServer *server, const char *path, const char *body, size_t size)
 {
 	char *text = api_answer(server->api, path, body, size);
 	Answer answer = {MHD_HTTP_OK, MHD_create_response_from_buffer(strlen(text), text,
@@ -143,7 +143,7 @@ static Answer api_answer_of(Server *server, const char *path, const char *body, 
 /* ---- requests ------------------------------------------------------------------------------ */
 
 /* "127.0.0.1:3000", "localhost:3000"; HTTP's own port may be left out. */
-static bool is_our_host(const Server *server, const char *host)
+static bool is_our_host(const HttpServer *server, const char *host)
 {
 	static const char *const names[] = {"127.0.0.1", "localhost"};
 	char port[8];
@@ -161,7 +161,7 @@ static bool is_our_host(const Server *server, const char *host)
 
 /* What lies below the secret path, or NULL. The time that it takes does not tell how much is right.
  */
-static const char *below_secret(const Server *server, const char *path)
+static const char *below_secret(const HttpServer *server, const char *path)
 {
 	size_t length = strlen(server->secret);
 	unsigned char wrong = 0;
@@ -181,7 +181,7 @@ typedef struct Request {
 	bool too_long;
 } Request;
 
-static Answer answer_question(Server *server, const char *path, const Request *request)
+static Answer answer_question(HttpServer *server, const char *path, const Request *request)
 {
 	if (!api_is_path(path))
 		return plain(MHD_HTTP_NOT_FOUND, "nothing of that name can be asked\n");
@@ -190,7 +190,7 @@ static Answer answer_question(Server *server, const char *path, const Request *r
 	return api_answer_of(server, path, request->body.items, request->body.count);
 }
 
-static Answer answer_secret(Server *server, struct MHD_Connection *connection, const char *path,
+static Answer answer_secret(HttpServer *server, struct MHD_Connection *connection, const char *path,
 			    const char *method, const Request *request)
 {
 	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
@@ -210,8 +210,8 @@ static Answer answer_secret(Server *server, struct MHD_Connection *connection, c
 	return answer;
 }
 
-static Answer answer_request(Server *server, struct MHD_Connection *connection, const char *path,
-			     const char *method, const Request *request)
+static Answer answer_request(HttpServer *server, struct MHD_Connection *connection,
+			     const char *path, const char *method, const Request *request)
 {
 	const char *below;
 
@@ -225,8 +225,8 @@ static Answer answer_request(Server *server, struct MHD_Connection *connection, 
 	return viewer_answer(server, path + strspn(path, "/"));
 }
 
-static Request *begin_request(Server *server, struct MHD_Connection *connection, const char *path,
-			      const char *method)
+static Request *begin_request(HttpServer *server, struct MHD_Connection *connection,
+			      const char *path, const char *method)
 {
 	Request *request = xcalloc(1, sizeof(*request));
 	const char *below = below_secret(server, path);
@@ -280,7 +280,7 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 			enum MHD_RequestTerminationCode code)
 {
 	Request *request = *state;
-	Server *server = user;
+	HttpServer *server = user;
 
 	(void)connection;
 	(void)code;
@@ -345,7 +345,7 @@ static bool find_owner(const struct sockaddr_in *peer, uint16_t our_port, uid_t 
 
 static enum MHD_Result may_connect(void *user, const struct sockaddr *address, socklen_t length)
 {
-	const Server *server = user;
+	const HttpServer *server = user;
 	uid_t uid;
 
 	if (length < sizeof(struct sockaddr_in) || address->sa_family != AF_INET ||
@@ -357,7 +357,7 @@ static enum MHD_Result may_connect(void *user, const struct sockaddr *address, s
 /* ---- start and stop ------------------------------------------------------------------------ */
 
 /* As in RFC 4648, of small letters. */
-static int make_secret(Server *server)
+static int make_secret(HttpServer *server)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 	unsigned char bytes[SECRET_BYTES];
@@ -415,7 +415,7 @@ static int listening_socket(uint16_t port)
 	return error;
 }
 
-static int listen_on(Server *server, uint16_t port)
+static int listen_on(HttpServer *server, uint16_t port)
 {
 	int fd = listening_socket(port);
 
@@ -437,7 +437,7 @@ static int listen_on(Server *server, uint16_t port)
 	return server->daemon ? 0 : errno ? -errno : -EIO;
 }
 
-static int open_viewer(Server *server, const char *folder)
+static int open_viewer(HttpServer *server, const char *folder)
 {
 	ServedFile index;
 	int error;
@@ -447,15 +447,15 @@ static int open_viewer(Server *server, const char *folder)
 	server->viewer_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (server->viewer_fd < 0)
 		return -errno;
-	error = served_below(server->viewer_fd, "index.html", &index);
+	error = static_files_below(server->viewer_fd, "index.html", &index);
 	if (!error)
 		close(index.fd);
 	return error;
 }
 
-int server_start(const ServerOptions *options, Server **ret_server)
+int http_server_start(const HttpServerOptions *options, HttpServer **ret_server)
 {
-	Server *server = xcalloc(1, sizeof(*server));
+	HttpServer *server = xcalloc(1, sizeof(*server));
 	_cleanup_free_ char *name = escaped(options->name);
 	int error;
 
@@ -472,7 +472,7 @@ int server_start(const ServerOptions *options, Server **ret_server)
 	     error == -EADDRINUSE && port <= options->last_port; port++)
 		error = listen_on(server, port);
 	if (error) {
-		server_stop(server);
+		http_server_stop(server);
 		return error;
 	}
 	server->origin = xasprintf("http://127.0.0.1:%u", server->port);
@@ -483,7 +483,7 @@ int server_start(const ServerOptions *options, Server **ret_server)
 	return 0;
 }
 
-void server_stop(Server *server)
+void http_server_stop(HttpServer *server)
 {
 	if (!server)
 		return;
@@ -498,39 +498,39 @@ void server_stop(Server *server)
 	free(server);
 }
 
-const char *server_origin(const Server *server)
+const char *http_server_origin(const HttpServer *server)
 {
 	return server->origin;
 }
 
-const char *server_profile(const Server *server)
+const char *http_server_profile(const HttpServer *server)
 {
 	return server->url;
 }
 
-const char *server_api(const Server *server)
+const char *http_server_api(const HttpServer *server)
 {
 	return server->api_url;
 }
 
-int server_fd(const Server *server)
+int http_server_fd(const HttpServer *server)
 {
 	return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
-int server_patience(const Server *server)
+int http_server_timeout(const HttpServer *server)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	return MHD_get_timeout(server->daemon, &ms) == MHD_YES ? (int)MIN(ms, 60000ULL) : -1;
 }
 
-void server_run(Server *server)
+void http_server_run(HttpServer *server)
 {
 	MHD_run(server->daemon);
 }
 
-uint64_t server_silence_ns(const Server *server)
+uint64_t http_server_idle_ns(const HttpServer *server)
 {
 	return server->asking ? 0 : now_ns() - server->asked_ns;
 }

@@ -13,40 +13,41 @@
 
 #include <stdint.h>
 
-typedef struct Server Server;
+typedef struct HttpServer HttpServer;
 
-typedef struct ServerOptions {
+typedef struct HttpServerOptions {
 	const char *profile; /* the file; read anew for each request */
 	const char *name;    /* of the profile, in its URL */
 	const char *viewer;  /* a folder with index.html; NULL = none */
 	uint16_t first_port, last_port;
-} ServerOptions;
+} HttpServerOptions;
 
 /*
  * Listens on the first port that is free. Returns 0, or a negative errno (-EADDRINUSE: none is
- * free). Nothing is answered before server_run().
+ * free). Nothing is answered before http_server_run().
  */
-int server_start(const ServerOptions *options, Server **ret_server);
-void server_stop(Server *server);
+int http_server_start(const HttpServerOptions *options, HttpServer **ret_server);
+void http_server_stop(HttpServer *server);
 
-/* "http://127.0.0.1:3000". Kept until server_stop(). */
-const char *server_origin(const Server *server);
+/* "http://127.0.0.1:3000". Kept until http_server_stop(). */
+const char *http_server_origin(const HttpServer *server);
 /* "http://127.0.0.1:3000/SECRET/prof.json.gz": where the profile is. */
-const char *server_profile(const Server *server);
+const char *http_server_profile(const HttpServer *server);
 /* "http://127.0.0.1:3000/SECRET": below which the viewer asks for names, sources and assembly
  * (api.h). */
-const char *server_api(const Server *server);
+const char *http_server_api(const HttpServer *server);
 
-/* To poll for input; and how long at most, in ms (-1 = for ever), before server_run() is due. */
-int server_fd(const Server *server);
-int server_patience(const Server *server);
+/* To poll for input; and how long at most, in ms (-1 = for ever), before http_server_run() is due.
+ */
+int http_server_fd(const HttpServer *server);
+int http_server_timeout(const HttpServer *server);
 /* Takes and answers what has come. Does not block. */
-void server_run(Server *server);
+void http_server_run(HttpServer *server);
 
 /*
  * How long ago who knows the secret last had an answer, to its end; 0 while one is under way, which
  * it is for 120 s at most without a byte being taken.
  */
-uint64_t server_silence_ns(const Server *server);
+uint64_t http_server_idle_ns(const HttpServer *server);
 
 #endif

@@ -22,7 +22,7 @@ static ssize_t more_of_profile(void *file, char *buffer, size_t size)
 static int read_text(const char *profile, char **ret_text)
 {
 	struct stat st;
-	int fd = open_regular(profile, 0, &st), error;
+	int fd = safe_open(profile, 0, &st), error;
 	gzFile file;
 
 	if (fd < 0)
@@ -52,7 +52,7 @@ static uint8_t read_build_id(const char *text, uint8_t id[static 20])
 	return length;
 }
 
-static void add_lib(ServedLibs *libs, const json_t *row)
+static void add_lib(ProfileLibs *libs, const json_t *row)
 {
 	const char *name = json_string_value(json_object_get(row, "debugName"));
 	const char *id = json_string_value(json_object_get(row, "breakpadId"));
@@ -68,14 +68,14 @@ static void add_lib(ServedLibs *libs, const json_t *row)
 		read_build_id(json_string_value(json_object_get(row, "codeId")), lib->build_id);
 }
 
-int served_libs_read(const char *profile, ServedLibs *ret_libs)
+int profile_libs_read(const char *profile, ProfileLibs *ret_libs)
 {
 	_cleanup_free_ char *text = NULL;
 	json_t *rows, *row;
 	size_t i;
 	int error;
 
-	*ret_libs = (ServedLibs){};
+	*ret_libs = (ProfileLibs){};
 	error = read_text(profile, &text);
 	if (error)
 		return error;
@@ -89,7 +89,7 @@ int served_libs_read(const char *profile, ServedLibs *ret_libs)
 	return 0;
 }
 
-void served_libs_free(ServedLibs *libs)
+void profile_libs_free(ProfileLibs *libs)
 {
 	for (size_t i = 0; i < libs->count; i++) {
 		free(libs->items[i].debug_name);
@@ -99,8 +99,8 @@ void served_libs_free(ServedLibs *libs)
 	vec_free(libs);
 }
 
-const ServedLib *served_libs_find(const ServedLibs *libs, const char *debug_name,
-				  const char *debug_id)
+const ServedLib *profile_libs_find(const ProfileLibs *libs, const char *debug_name,
+				   const char *debug_id)
 {
 	for (size_t i = 0; i < libs->count; i++)
 		if (!strcmp(libs->items[i].debug_name, debug_name) &&

@@ -15,17 +15,17 @@ typedef struct ServedLib {
 			       */
 } ServedLib;
 
-typedef VEC(ServedLib) ServedLibs;
+typedef VEC(ServedLib) ProfileLibs;
 
 /*
  * Reads the member "libs" of a profile, compressed by gzip or not. Returns 0 or a negative errno
  * (-EBADMSG: it has none that can be read). To be freed in any case.
  */
-int served_libs_read(const char *profile, ServedLibs *ret_libs);
-void served_libs_free(ServedLibs *libs);
+int profile_libs_read(const char *profile, ProfileLibs *ret_libs);
+void profile_libs_free(ProfileLibs *libs);
 
 /* NULL: the profile has none of that name and id. */
-const ServedLib *served_libs_find(const ServedLibs *libs, const char *debug_name,
-				  const char *debug_id);
+const ServedLib *profile_libs_find(const ProfileLibs *libs, const char *debug_name,
+				   const char *debug_id);
 
 #endif

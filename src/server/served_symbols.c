@@ -23,17 +23,17 @@ static int open_lib(const ServedLib *lib)
 		return -ENOTSUP;
 	if (*lib->path != '/' || lib->path[1] == '/') /* "[ext4]", "[heap]", "//anon" */
 		return -ENXIO;
-	return lib->build_id_len ? open_regular(lib->path, 0, &st) : -ENODATA;
+	return lib->build_id_len ? safe_open(lib->path, 0, &st) : -ENODATA;
 }
 
-int served_lib_open(Identifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity)
+int served_symbols_open(ElfIdentifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity)
 {
 	int fd = open_lib(lib), error;
 
 	*ret_identity = (ElfIdentity){};
 	if (fd < 0)
 		return fd;
-	error = identifier_ask(identifier, fd, ret_identity);
+	error = elf_identifier_ask(identifier, fd, ret_identity);
 	if (!error && (ret_identity->build_id_len != lib->build_id_len ||
 		       memcmp(ret_identity->build_id, lib->build_id, lib->build_id_len) != 0))
 		error = -ESTALE;
@@ -46,7 +46,7 @@ int served_lib_open(Identifier *identifier, const ServedLib *lib, ElfIdentity *r
 	return fd;
 }
 
-const char *served_trouble(int error)
+const char *served_symbols_error(int error)
 {
 	switch (error) {
 	case -ESTALE:
@@ -94,7 +94,7 @@ static int keep_symbol(void *user, const struct record *record)
 	return 0;
 }
 
-static int resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
+static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, size_t count,
 		   uint64_t deadline_ns, ServedSymbols *symbols)
 {
 	static const Invoker itself = {}; /* `open` is the user's own by now */
@@ -118,32 +118,32 @@ static int resolve(const Spaces *spaces, const SymbolTarget *targets, size_t cou
 	return error;
 }
 
-int served_symbols_ask(Identifier *identifier, const ServedLib *lib, const uint64_t *relative,
+int served_symbols_ask(ElfIdentifier *identifier, const ServedLib *lib, const uint64_t *relative,
 		       size_t count, uint64_t deadline_ns, ServedSymbols *ret_symbols)
 {
 	_cleanup_free_ SymbolTarget *targets = xcalloc(count + 1, sizeof(*targets));
 	_cleanup_free_ struct rec_file *file = NULL;
 	_cleanup_close_ int fd = -1;
 	ElfIdentity identity;
-	Spaces *spaces;
+	AddressSpaces *spaces;
 	int error;
 
 	*ret_symbols = (ServedSymbols){};
 	if (now_ns() > deadline_ns)
 		return -ETIME;
-	fd = served_lib_open(identifier, lib, &identity);
+	fd = served_symbols_open(identifier, lib, &identity);
 	if (fd < 0)
 		return fd;
 	ret_symbols->base_svma = identity.base_svma;
 	elf_identity_free(&identity);
 	file = make_file(lib, ret_symbols->base_svma);
-	spaces = spaces_new();
-	spaces_add(spaces, &file->h);
+	spaces = address_spaces_new();
+	address_spaces_add(spaces, &file->h);
 	for (size_t i = 0; i < count; i++)
 		targets[i] = (SymbolTarget){
 			.file = 1, .svma = ret_symbols->base_svma + relative[i], .weight = 1};
 	error = resolve(spaces, targets, count, deadline_ns, ret_symbols);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 	return error;
 }
 

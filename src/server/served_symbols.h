@@ -21,9 +21,9 @@ typedef struct ServedSymbols {
 
 /*
  * relative: library-relative, ascending, each once; deadline_ns: of CLOCK_MONOTONIC, for all of it.
- * Returns 0, or a negative errno as served_lib_open(). To be freed in any case.
+ * Returns 0, or a negative errno as served_symbols_open(). To be freed in any case.
  */
-int served_symbols_ask(Identifier *identifier, const ServedLib *lib, const uint64_t *relative,
+int served_symbols_ask(ElfIdentifier *identifier, const ServedLib *lib, const uint64_t *relative,
 		       size_t count, uint64_t deadline_ns, ServedSymbols *ret_symbols);
 void served_symbols_free(ServedSymbols *symbols);
 
@@ -35,9 +35,9 @@ const struct rec_symbol *served_symbols_find(const ServedSymbols *symbols, uint6
  * negative errno: -ESTALE if it is not; -ENODATA if nobody can say, for want of a build id; -ENXIO
  * and -ENOTSUP if there is no file (the kernel's code); or why it cannot be read.
  */
-int served_lib_open(Identifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity);
+int served_symbols_open(ElfIdentifier *identifier, const ServedLib *lib, ElfIdentity *ret_identity);
 
 /* Such an error in words. */
-const char *served_trouble(int error);
+const char *served_symbols_error(int error);
 
 #endif

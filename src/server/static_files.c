@@ -48,7 +48,7 @@ static int look_into(ServedFile *file)
 	return 0;
 }
 
-int served_profile(const char *path, ServedFile *ret_file)
+int static_files_profile(const char *path, ServedFile *ret_file)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int error = fd < 0 ? -errno : take_plain_file(fd, ret_file);
@@ -88,7 +88,7 @@ static const char *type_of_name(const char *path)
 	return "application/octet-stream";
 }
 
-int served_below(int folder_fd, const char *path, ServedFile *ret_file)
+int static_files_below(int folder_fd, const char *path, ServedFile *ret_file)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,

@@ -15,12 +15,12 @@ typedef struct ServedFile {
 } ServedFile;
 
 /* A profile, compressed or not. Returns 0 or a negative errno; -EMEDIUMTYPE: it is none. */
-int served_profile(const char *path, ServedFile *ret_file);
+int static_files_profile(const char *path, ServedFile *ret_file);
 
 /*
  * A plain file below a folder: no link and no ".." leads out of it (RESOLVE_BENEATH of openat2(2)).
  * Returns 0 or a negative errno.
  */
-int served_below(int folder_fd, const char *path, ServedFile *ret_file);
+int static_files_below(int folder_fd, const char *path, ServedFile *ret_file);
 
 #endif

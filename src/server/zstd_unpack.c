@@ -91,7 +91,7 @@ static int unpack(Unpacker *unpacker)
 	return error;
 }
 
-int unpacked_open(const char *path, int *ret_fd)
+int zstd_unpack_open(const char *path, int *ret_fd)
 {
 	const char *set = getenv("TMPDIR"), *folder = set && *set ? set : "/tmp";
 	unsigned char head[sizeof(magic)];
@@ -101,7 +101,7 @@ int unpacked_open(const char *path, int *ret_fd)
 	int error;
 
 	*ret_fd = -1;
-	from = open_regular(path, 0, &st);
+	from = safe_open(path, 0, &st);
 	if (from < 0 || pread(from, head, sizeof(head), 0) != sizeof(head) ||
 	    memcmp(head, magic, sizeof(head)) != 0)
 		return 0;

@@ -13,6 +13,6 @@
  * file without a name in TMPDIR (or /tmp), or in memory if that folder can have none, with all that
  * is in it; else -1, also if there is no such file. Returns 0 or a negative errno after saying why.
  */
-int unpacked_open(const char *path, int *ret_fd);
+int zstd_unpack_open(const char *path, int *ret_fd);
 
 #endif

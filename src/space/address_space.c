@@ -49,7 +49,7 @@ typedef struct Process {
 	RangeHistory code;    /* value: FILE id */
 } Process;
 
-struct Spaces {
+struct AddressSpaces {
 	VEC(MappedFile *) files; /* by id - 1; NULL where the definition is missing */
 	VEC(Epoch) epochs;	 /* what is inherited has a lower number */
 	VEC(Process) processes;
@@ -57,12 +57,12 @@ struct Spaces {
 	bool has_code, settled;
 };
 
-Spaces *spaces_new(void)
+AddressSpaces *address_spaces_new(void)
 {
-	return xcalloc(1, sizeof(Spaces));
+	return xcalloc(1, sizeof(AddressSpaces));
 }
 
-void spaces_free(Spaces *spaces)
+void address_spaces_free(AddressSpaces *spaces)
 {
 	if (!spaces)
 		return;
@@ -86,7 +86,7 @@ void spaces_free(Spaces *spaces)
 
 /* ---- taking records ------------------------------------------------------ */
 
-static void add_file(Spaces *spaces, const struct rec_file *record)
+static void add_file(AddressSpaces *spaces, const struct rec_file *record)
 {
 	MappedFile *file;
 
@@ -108,7 +108,7 @@ static void add_file(Spaces *spaces, const struct rec_file *record)
 	spaces->files.items[record->id - 1] = file;
 }
 
-static Process *find_process(const Spaces *spaces, uint32_t ns_tgid)
+static Process *find_process(const AddressSpaces *spaces, uint32_t ns_tgid)
 {
 	uint32_t number = map_get(&spaces->by_tgid, ns_tgid);
 
@@ -116,7 +116,7 @@ static Process *find_process(const Spaces *spaces, uint32_t ns_tgid)
 }
 
 /* The process of a number; made if there is none. */
-static Process *get_process(Spaces *spaces, uint32_t ns_tgid)
+static Process *get_process(AddressSpaces *spaces, uint32_t ns_tgid)
 {
 	Process *process = find_process(spaces, ns_tgid);
 
@@ -128,7 +128,7 @@ static Process *get_process(Spaces *spaces, uint32_t ns_tgid)
 	return process;
 }
 
-static uint32_t begin_epoch(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns)
+static uint32_t begin_epoch(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t from_ns)
 {
 	Process *process = get_process(spaces, ns_tgid);
 	Epoch *epoch = vec_push(&spaces->epochs);
@@ -154,7 +154,7 @@ static uint32_t begin_epoch(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns)
 }
 
 /* The epoch that holds now; one that began before the recording if none is known. */
-static uint32_t current_epoch(Spaces *spaces, uint32_t ns_tgid)
+static uint32_t current_epoch(AddressSpaces *spaces, uint32_t ns_tgid)
 {
 	const Process *process = find_process(spaces, ns_tgid);
 
@@ -163,7 +163,7 @@ static uint32_t current_epoch(Spaces *spaces, uint32_t ns_tgid)
 		       : begin_epoch(spaces, ns_tgid, 0);
 }
 
-static void add_mapping(Spaces *spaces, const struct rec_mapping *record)
+static void add_mapping(AddressSpaces *spaces, const struct rec_mapping *record)
 {
 	TimedRange range = {
 		.from_ns = record->h.ns,
@@ -189,7 +189,7 @@ static void add_mapping(Spaces *spaces, const struct rec_mapping *record)
 	range_history_add(&epoch->mappings, &range);
 }
 
-static void add_code(Spaces *spaces, const struct rec_code *record)
+static void add_code(AddressSpaces *spaces, const struct rec_code *record)
 {
 	TimedRange range = {
 		.from_ns = record->h.ns,
@@ -205,7 +205,7 @@ static void add_code(Spaces *spaces, const struct rec_code *record)
 	spaces->has_code = true;
 }
 
-static void add_space(Spaces *spaces, const struct rec_space *record)
+static void add_space(AddressSpaces *spaces, const struct rec_space *record)
 {
 	Inherited parent = {.epoch = EPOCH_NONE, .ns = record->h.ns}, mappings;
 	uint32_t number;
@@ -232,7 +232,7 @@ static void add_space(Spaces *spaces, const struct rec_space *record)
 	epoch->mappings_from = mappings;
 }
 
-void spaces_add(Spaces *spaces, const struct record *record)
+void address_spaces_add(AddressSpaces *spaces, const struct record *record)
 {
 	switch (record->kind) {
 	case REC_FILE:
@@ -250,25 +250,25 @@ void spaces_add(Spaces *spaces, const struct record *record)
 	}
 }
 
-const MappedFile *spaces_file(const Spaces *spaces, uint32_t id)
+const MappedFile *address_spaces_file(const AddressSpaces *spaces, uint32_t id)
 {
 	return id > 0 && id <= spaces->files.count ? spaces->files.items[id - 1] : NULL;
 }
 
-size_t spaces_file_count(const Spaces *spaces)
+size_t address_spaces_file_count(const AddressSpaces *spaces)
 {
 	return spaces->files.count;
 }
 
 /* ---- queries ------------------------------------------------------------- */
 
-static bool has_code(const Spaces *spaces, uint32_t epoch)
+static bool has_code(const AddressSpaces *spaces, uint32_t epoch)
 {
 	return spaces->processes.items[spaces->epochs.items[epoch].process].code.list.count > 0;
 }
 
 /* Only now it is known which processes have code, and so where an epoch inherits it from. */
-static void settle(Spaces *spaces)
+static void settle(AddressSpaces *spaces)
 {
 	if (spaces->settled)
 		return;
@@ -286,7 +286,7 @@ static void settle(Spaces *spaces)
 }
 
 /* The epoch that the process was in at ns; the first one if ns is before all. */
-static uint32_t epoch_at(const Spaces *spaces, const Process *process, uint64_t ns)
+static uint32_t epoch_at(const AddressSpaces *spaces, const Process *process, uint64_t ns)
 {
 	const uint32_t *epochs = process->epochs.items;
 	size_t next = partition_point(middle, process->epochs.count,
@@ -297,7 +297,7 @@ static uint32_t epoch_at(const Spaces *spaces, const Process *process, uint64_t 
 	return epochs[MAX(next, 1u) - 1];
 }
 
-uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns)
+uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns)
 {
 	Process *process = find_process(spaces, ns_tgid);
 	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
@@ -322,7 +322,8 @@ static bool is_of_epoch(const TimedRange *code, uint64_t epoch_ns)
 }
 
 /* The code made at run time that lay at avma in this epoch or in what it was forked from. */
-static const TimedRange *find_code(Spaces *spaces, uint32_t number, uint64_t ns, uint64_t avma)
+static const TimedRange *find_code(AddressSpaces *spaces, uint32_t number, uint64_t ns,
+				   uint64_t avma)
 {
 	settle(spaces);
 	while (number != EPOCH_NONE) {
@@ -338,7 +339,8 @@ static const TimedRange *find_code(Spaces *spaces, uint32_t number, uint64_t ns,
 	return NULL;
 }
 
-static const TimedRange *find_mapping(Spaces *spaces, uint32_t number, uint64_t ns, uint64_t avma)
+static const TimedRange *find_mapping(AddressSpaces *spaces, uint32_t number, uint64_t ns,
+				      uint64_t avma)
 {
 	while (number != EPOCH_NONE) {
 		Epoch *epoch = &spaces->epochs.items[number];
@@ -352,7 +354,7 @@ static const TimedRange *find_mapping(Spaces *spaces, uint32_t number, uint64_t 
 	return NULL;
 }
 
-Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+Location address_spaces_locate(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
 	Process *process = find_process(spaces, ns_tgid);
 	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
@@ -366,10 +368,12 @@ Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t a
 		found = find_mapping(spaces, number, ns, avma);
 	if (!found)
 		return (Location){};
-	return (Location){.file = spaces_file(spaces, found->value), .svma = avma - found->bias};
+	return (Location){.file = address_spaces_file(spaces, found->value),
+			  .svma = avma - found->bias};
 }
 
-Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+Location address_spaces_locate_data(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns,
+				    uint64_t avma)
 {
 	Process *process = find_process(spaces, ns_tgid);
 	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
@@ -386,12 +390,12 @@ Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint6
 	}
 	if (!nearest)
 		return (Location){};
-	return (Location){.file = spaces_file(spaces, nearest->value),
+	return (Location){.file = address_spaces_file(spaces, nearest->value),
 			  .svma = avma - nearest->bias};
 }
 
-bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_t to_ns,
-		     uint64_t avma)
+bool address_spaces_replaced(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t from_ns,
+			     uint64_t to_ns, uint64_t avma)
 {
 	const Process *process = find_process(spaces, ns_tgid);
 	uint32_t number = process ? epoch_at(spaces, process, to_ns) : EPOCH_NONE;
@@ -419,9 +423,9 @@ bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_
 	return false;
 }
 
-/* What spaces_locate_any is asked, on its way through the histories. */
+/* What address_spaces_locate_any is asked, on its way through the histories. */
 typedef struct Visit {
-	const Spaces *spaces;
+	const AddressSpaces *spaces;
 	uint64_t avma;
 	uint64_t epoch_ns; /* only what is_of_epoch() */
 	void (*visit)(void *user, const MappedFile *file, uint64_t svma);
@@ -431,14 +435,14 @@ typedef struct Visit {
 static void visit_range(void *user, const TimedRange *range)
 {
 	const Visit *visit = user;
-	const MappedFile *file = spaces_file(visit->spaces, range->value);
+	const MappedFile *file = address_spaces_file(visit->spaces, range->value);
 
 	if (file && is_of_epoch(range, visit->epoch_ns))
 		visit->visit(visit->user, file, visit->avma - range->bias);
 }
 
 /* What avma meant in what an epoch was forked from. */
-static void visit_inherited(Spaces *spaces, const Epoch *epoch, Visit *visit)
+static void visit_inherited(AddressSpaces *spaces, const Epoch *epoch, Visit *visit)
 {
 	uint64_t ns = UINT64_MAX;
 
@@ -452,7 +456,7 @@ static void visit_inherited(Spaces *spaces, const Epoch *epoch, Visit *visit)
 	visit->epoch_ns = 0;
 }
 
-static void visit_mappings(Spaces *spaces, uint32_t number, Visit *visit)
+static void visit_mappings(AddressSpaces *spaces, uint32_t number, Visit *visit)
 {
 	uint64_t ns = UINT64_MAX;
 
@@ -465,8 +469,9 @@ static void visit_mappings(Spaces *spaces, uint32_t number, Visit *visit)
 	}
 }
 
-void spaces_locate_any(Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
-		       void (*visit)(void *user, const MappedFile *file, uint64_t svma), void *user)
+void address_spaces_locate_any(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t avma,
+			       void (*visit)(void *user, const MappedFile *file, uint64_t svma),
+			       void *user)
 {
 	Process *process = find_process(spaces, ns_tgid);
 	Visit visiting = {.spaces = spaces, .avma = avma, .visit = visit, .user = user};

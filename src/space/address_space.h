@@ -24,27 +24,28 @@ typedef struct MappedFile {
 	char *path;
 } MappedFile;
 
-typedef struct Spaces Spaces;
+typedef struct AddressSpaces AddressSpaces;
 
-Spaces *spaces_new(void);
-void spaces_free(Spaces *spaces);
+AddressSpaces *address_spaces_new(void);
+void address_spaces_free(AddressSpaces *spaces);
 
 /*
  * Takes a FILE, MAPPING, SPACE or CODE record; others are ignored. MAPPING and SPACE
  * must come in order of time per process (capture_read_sorted). All records must
  * be given before the first query.
  */
-void spaces_add(Spaces *spaces, const struct record *record);
+void address_spaces_add(AddressSpaces *spaces, const struct record *record);
 
-const MappedFile *spaces_file(const Spaces *spaces, uint32_t id); /* NULL if unknown */
-size_t spaces_file_count(const Spaces *spaces);			  /* ids are 1 … count */
+const MappedFile *address_spaces_file(const AddressSpaces *spaces,
+				      uint32_t id);	       /* NULL if unknown */
+size_t address_spaces_file_count(const AddressSpaces *spaces); /* ids are 1 … count */
 
 /*
  * A number that changes whenever the mappings or the code of ns_tgid change, or it begins, so
  * that from its begin on (process, stack, generation) is a valid cache key: of one
- * generation, spaces_locate() and spaces_replaced() have one answer. O(log n).
+ * generation, address_spaces_locate() and address_spaces_replaced() have one answer. O(log n).
  */
-uint32_t spaces_generation(Spaces *spaces, uint32_t ns_tgid, uint64_t ns);
+uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns);
 
 typedef struct Location {
 	const MappedFile *file; /* NULL: nothing known was mapped there */
@@ -55,14 +56,15 @@ typedef struct Location {
  * What ns_tgid had at avma at time ns; code made at run time comes before what is mapped
  * there. O(log² n), times the forks that it was inherited through.
  */
-Location spaces_locate(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+Location address_spaces_locate(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 
 /*
  * The same of data: it may lie behind what is mapped of its file to be executed, which alone is
  * recorded. So the file is the last one that lies below, and that avma is in it is not certain: a
  * symbol that covers svma makes it likely. Code made at run time does not count.
  */
-Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
+Location address_spaces_locate_data(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns,
+				    uint64_t avma);
 
 /*
  * Whether who knew the mappings of ns_tgid only up to from_ns was wrong about avma at to_ns:
@@ -72,15 +74,15 @@ Location spaces_locate_data(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint6
  * can have been taken for something else, and if to_ns is not later. Code made at run time
  * does not count. O(log² n), times the forks.
  */
-bool spaces_replaced(Spaces *spaces, uint32_t ns_tgid, uint64_t from_ns, uint64_t to_ns,
-		     uint64_t avma);
+bool address_spaces_replaced(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t from_ns,
+			     uint64_t to_ns, uint64_t avma);
 
 /*
  * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or
  * more. For the symboliser, which must not miss one.
  */
-void spaces_locate_any(Spaces *spaces, uint32_t ns_tgid, uint64_t avma,
-		       void (*visit)(void *user, const MappedFile *file, uint64_t svma),
-		       void *user);
+void address_spaces_locate_any(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t avma,
+			       void (*visit)(void *user, const MappedFile *file, uint64_t svma),
+			       void *user);
 
 #endif

@@ -228,8 +228,8 @@ static int emit_file(Reading *reading)
 
 static int emit_note(const Reading *reading, const char *trouble)
 {
-	return symbols_emit_note(reading->sink, reading->told ? reading->id : 0,
-				 reading->file->path, trouble);
+	return symbol_files_emit_note(reading->sink, reading->told ? reading->id : 0,
+				      reading->file->path, trouble);
 }
 
 static int emit_code(Reading *reading, struct rec_code *code)

@@ -8,12 +8,12 @@
 #define COMPRESSED_MAX (64u << 20)
 
 struct SymbolCache {
-	CacheFolder *folder;
+	CacheDir *folder;
 };
 
 SymbolCache *symbol_cache_open(const Invoker *invoker)
 {
-	CacheFolder *folder = cache_folder_open(invoker, "symbols", SYMBOL_CACHE_MAX);
+	CacheDir *folder = cache_dir_open(invoker, "symbols", SYMBOL_CACHE_MAX);
 	SymbolCache *cache;
 
 	if (!folder)
@@ -27,14 +27,14 @@ void symbol_cache_close(SymbolCache *cache)
 {
 	if (!cache)
 		return;
-	cache_folder_close(cache->folder);
+	cache_dir_close(cache->folder);
 	free(cache);
 }
 
 static char *object_name(const MappedFile *file)
 {
-	return cache_folder_object_name(file->build_id, file->build_id_len, file->device,
-					file->inode, "zst");
+	return cache_dir_object_name(file->build_id, file->build_id_len, file->device, file->inode,
+				     "zst");
 }
 
 static bool read_file(int fd, uint64_t size, const MappedFile *file, CachedObject *ret_object)
@@ -53,7 +53,7 @@ void symbol_cache_load(SymbolCache *cache, const DebugFiles *files, CachedObject
 {
 	_cleanup_free_ char *name = object_name(files->file);
 	struct stat st;
-	_cleanup_close_ int fd = cache_folder_read(cache->folder, name, &st);
+	_cleanup_close_ int fd = cache_dir_read(cache->folder, name, &st);
 	bool good;
 
 	*ret_object = (CachedObject){};
@@ -72,7 +72,7 @@ void symbol_cache_store(SymbolCache *cache, const MappedFile *file, const Cached
 	int r = cached_object_write(file, object, &data, &size);
 
 	if (r == 0)
-		r = cache_folder_replace(cache->folder, name, &(struct iovec){data, size}, 1);
+		r = cache_dir_replace(cache->folder, name, &(struct iovec){data, size}, 1);
 	if (r < 0)
 		log_verbose("names of %s are not cached: %s", file->path, strerror(-r));
 }

@@ -181,7 +181,8 @@ static void run_jobs(Batch *batch)
 
 /* ---- telling ------------------------------------------------------------------------------ */
 
-int symbols_emit_note(const SymbolsSink *sink, uint32_t file, const char *path, const char *trouble)
+int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
+			   const char *trouble)
 {
 	_cleanup_free_ char *text = xasprintf("names of %s are not all there: %s", path, trouble);
 	size_t length = strlen(text) + 1;
@@ -209,7 +210,7 @@ static int tell_trouble(Batch *batch, FileNames *names)
 			    error == -ESTALE ? "not the file that was mapped" : strerror(-error));
 	if (!trouble)
 		return 0;
-	return symbols_emit_note(batch->sink, names->file->id, names->file->path, trouble);
+	return symbol_files_emit_note(batch->sink, names->file->id, names->file->path, trouble);
 }
 
 static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_symbol *symbol,
@@ -330,7 +331,7 @@ static int resolve_files(Batch *batch)
 	return r;
 }
 
-int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
+int symbol_files_resolve(const AddressSpaces *spaces, const SymbolTarget *targets, size_t count,
 			 const SymbolsSink *sink, SymbolsSummary *summary)
 {
 	Batch batch = {.sink = sink, .summary = summary, .cache = symbol_cache_open(sink->invoker)};
@@ -340,7 +341,8 @@ int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size
 		for (next = i + 1; next < count; next++)
 			if (targets[next].file != targets[i].file)
 				break;
-		add_file(&batch, spaces_file(spaces, targets[i].file), targets + i, next - i);
+		add_file(&batch, address_spaces_file(spaces, targets[i].file), targets + i,
+			 next - i);
 		if (batch.files.count == FILES_AT_A_TIME || next == count)
 			r = resolve_files(&batch);
 	}

@@ -19,12 +19,12 @@ typedef struct SymbolTarget {
  * targets are in order of file and address, each once. Emits REC_SYMBOL and REC_NOTE, counts in
  * summary. Returns 0 or emit's error.
  */
-int symbol_files_resolve(const Spaces *spaces, const SymbolTarget *targets, size_t count,
+int symbol_files_resolve(const AddressSpaces *spaces, const SymbolTarget *targets, size_t count,
 			 const SymbolsSink *sink, SymbolsSummary *summary);
 
 /* Tells that names of `path` are missing, and why: a warning and a REC_NOTE. Returns emit's error.
  */
-int symbols_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
-		      const char *trouble);
+int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
+			   const char *trouble);
 
 #endif

@@ -40,7 +40,7 @@ typedef struct Alias {
 typedef struct Resolver {
 	const SymbolsSink *sink;
 	SymbolsSummary summary;
-	Spaces *spaces;
+	AddressSpaces *spaces;
 	Map weights; /* stack id -> samples and switches that have it; filled for sources only */
 	Map copied;  /* ids of stacks that were walked again, from a copy */
 	VEC(UserAddress) users;
@@ -171,13 +171,13 @@ static int compare_changes(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* In order of time, as spaces_add() wants them. */
+/* In order of time, as address_spaces_add() wants them. */
 static void add_changes(Resolver *resolver, Changes *changes)
 {
 	if (changes->count)
 		qsort(changes->items, changes->count, sizeof(*changes->items), compare_changes);
 	for (size_t i = 0; i < changes->count; i++) {
-		spaces_add(resolver->spaces, changes->items[i].record);
+		address_spaces_add(resolver->spaces, changes->items[i].record);
 		free(changes->items[i].record);
 	}
 	vec_free(changes);
@@ -240,7 +240,7 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 
 			*vec_push(&changes) = (Change){copy, changes.count};
 		} else {
-			spaces_add(resolver->spaces, record);
+			address_spaces_add(resolver->spaces, record);
 		}
 	}
 	add_changes(resolver, &changes);
@@ -291,17 +291,19 @@ static void find_user_targets(Resolver *resolver, const UserAddress *user)
 
 	/* Never described (its REC_TASK was lost): most likely the same number. */
 	if (alias == MAP_NONE)
-		spaces_locate_any(resolver->spaces, user->tgid, user->avma, add_target, &place);
+		address_spaces_locate_any(resolver->spaces, user->tgid, user->avma, add_target,
+					  &place);
 	for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
-		spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
-				  user->avma, add_target, &place);
+		address_spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
+					  user->avma, add_target, &place);
 	if (!place.in_file)
 		add_fileless(resolver, user->avma);
 }
 
 static void find_data_target(Resolver *resolver, const DataAddress *data, uint32_t ns_tgid)
 {
-	Location location = spaces_locate_data(resolver->spaces, ns_tgid, data->ns, data->avma);
+	Location location =
+		address_spaces_locate_data(resolver->spaces, ns_tgid, data->ns, data->avma);
 	Place place = {.resolver = resolver};
 
 	if (location.file)
@@ -375,7 +377,7 @@ static int resolve_kernel(Resolver *resolver)
 
 static void resolver_free(Resolver *resolver)
 {
-	spaces_free(resolver->spaces);
+	address_spaces_free(resolver->spaces);
 	map_free(&resolver->weights);
 	map_free(&resolver->copied);
 	vec_free(&resolver->users);
@@ -402,7 +404,7 @@ void symbols_warn_kernel(const SymbolsSummary *summary)
 int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_kernel,
 		    SymbolsSummary *ret_summary)
 {
-	Resolver resolver = {.sink = sink, .spaces = spaces_new()};
+	Resolver resolver = {.sink = sink, .spaces = address_spaces_new()};
 	int r = survey_stacks(&resolver, reader);
 
 	if (r == 0)
@@ -415,7 +417,7 @@ int symbols_resolve(CaptureReader *reader, const SymbolsSink *sink, bool with_ke
 	}
 	if (r == 0 && sink->jit)
 		r = jit_names_resolve(sink->jit, resolver.fileless.items, resolver.fileless.count,
-				      spaces_file_count(resolver.spaces) + 1, sink,
+				      address_spaces_file_count(resolver.spaces) + 1, sink,
 				      &resolver.summary);
 	if (r == 0 && with_kernel)
 		r = resolve_kernel(&resolver);
@@ -440,7 +442,7 @@ int symbols_open_beside_by_path(void *user, const MappedFile *file, const char *
 	(void)file;
 	if (fd < 0)
 		return fd;
-	fd = open_regular(path, RESOLVE_NO_MAGICLINKS, &st);
+	fd = safe_open(path, RESOLVE_NO_MAGICLINKS, &st);
 	r = as_invoker_leave(as);
 	if (r < 0)
 		closep(&fd);

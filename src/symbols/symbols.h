@@ -3,7 +3,7 @@
  * symbols.h - from addresses to names, at the end of a recording.
  *
  * symbols_resolve() goes over the stacks of a capture, collects every address
- * that can have been meant (spaces_locate_any), looks them up and gives one
+ * that can have been meant (address_spaces_locate_any), looks them up and gives one
  * REC_SYMBOL per address that has a name. It is run by `record` with files held
  * open since they were mapped, and by `export` for captures that have no
  * symbols yet (--defer-symbols, or a recorder that was killed).

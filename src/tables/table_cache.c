@@ -11,7 +11,7 @@
 #define TIME_STEP_NS (2 * NSEC_PER_SEC)
 
 struct TableCache {
-	CacheFolder *folder;
+	CacheDir *folder;
 };
 
 /* ---- which file it is ----------------------------------------------------------------- */
@@ -66,7 +66,7 @@ bool table_key_holds(const TableKey *key, int fd, int debug_fd)
 
 TableCache *table_cache_open(const Invoker *invoker)
 {
-	CacheFolder *folder = cache_folder_open(invoker, "tables", TABLE_CACHE_MAX);
+	CacheDir *folder = cache_dir_open(invoker, "tables", TABLE_CACHE_MAX);
 	TableCache *cache;
 
 	if (!folder)
@@ -80,21 +80,21 @@ void table_cache_close(TableCache *cache)
 {
 	if (!cache)
 		return;
-	cache_folder_close(cache->folder);
+	cache_dir_close(cache->folder);
 	free(cache);
 }
 
 static char *object_name(const TableKey *key)
 {
-	return cache_folder_object_name(key->build_id, key->build_id_len, key->file.device,
-					key->file.inode, "table");
+	return cache_dir_object_name(key->build_id, key->build_id_len, key->file.device,
+				     key->file.inode, "table");
 }
 
 bool table_cache_load(const TableCache *cache, const TableKey *key, UnwindTable *table)
 {
 	_cleanup_free_ char *name = object_name(key);
 	struct stat st;
-	_cleanup_close_ int fd = cache_folder_read(cache->folder, name, &st);
+	_cleanup_close_ int fd = cache_dir_read(cache->folder, name, &st);
 
 	return fd >= 0 && table_file_read(fd, st.st_size, key, table);
 }
@@ -111,7 +111,7 @@ int table_cache_store(const TableCache *cache, const TableKey *key, const Unwind
 	int r = table_file_header(key, table, &header);
 
 	if (r == 0)
-		r = cache_folder_replace(cache->folder, name, parts, ARRAY_LEN(parts));
+		r = cache_dir_replace(cache->folder, name, parts, ARRAY_LEN(parts));
 	if (r < 0)
 		log_verbose("an unwind table is not cached (%s): %s", name, strerror(-r));
 	return r;

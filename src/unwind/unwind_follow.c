@@ -576,7 +576,7 @@ static void follow_windows(Follow *follow, uint32_t from, uint32_t to, enum begi
 	}
 }
 
-void unwind_code_follow(const UnwindCode *code, UnwindCodeRows *ret_rows)
+void unwind_follow_code(const UnwindCode *code, UnwindCodeRows *ret_rows)
 {
 	uint32_t window = MIN(code->size, WINDOW_MAX), first = first_function(code);
 	uint32_t next = code->start_count > 0 ? code->starts[0] : code->size;

@@ -40,6 +40,6 @@ typedef struct UnwindCode {
 } UnwindCode;
 
 /* Returns the rows in ascending order; none if no function was found. The caller frees them. */
-void unwind_code_follow(const UnwindCode *code, UnwindCodeRows *ret_rows);
+void unwind_follow_code(const UnwindCode *code, UnwindCodeRows *ret_rows);
 
 #endif

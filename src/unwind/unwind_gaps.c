@@ -162,7 +162,7 @@ static void put_known_code(UnwindGaps *gaps, Piece *piece)
 
 	find_starts(gaps, piece, size, &starts);
 	if ((!piece->padding || piece->function_begins || starts.count > 0) && spend(gaps, size))
-		unwind_code_follow(&(UnwindCode){.bytes = piece->bytes,
+		unwind_follow_code(&(UnwindCode){.bytes = piece->bytes,
 						 .size = size,
 						 .address = piece->from,
 						 .function_begins = piece->function_begins,

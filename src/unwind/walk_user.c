@@ -77,7 +77,7 @@ int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *
 	return result;
 }
 
-const struct unwind_row *walk_search(const struct unwind_row *rows, size_t count, uint32_t pc)
+const struct unwind_row *walk_user_search(const struct unwind_row *rows, size_t count, uint32_t pc)
 {
 	while (count > 1) {
 		size_t half = count / 2;

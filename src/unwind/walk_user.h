@@ -29,6 +29,6 @@ typedef struct WalkInput {
 int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count);
 
 /* The last of the rows, sorted by pc, at or below pc. The first one's pc must be 0. */
-const struct unwind_row *walk_search(const struct unwind_row *rows, size_t count, uint32_t pc);
+const struct unwind_row *walk_user_search(const struct unwind_row *rows, size_t count, uint32_t pc);
 
 #endif

@@ -130,7 +130,7 @@ static void take_task(Images *images, const struct rec_task *task, uint64_t now_
 {
 	Image *image;
 
-	if (task->h.flags & (TASK_FOREIGN | TASK_RENAME) || task->tid != task->tgid ||
+	if (task->h.flags & (TASK_NON_TARGET | TASK_RENAME) || task->tid != task->tgid ||
 	    !task->ns_tgid)
 		return;
 	image = get_image(images, task->ns_tgid, task->h.ns, now_ns);

@@ -3,14 +3,14 @@
 #include "walk_user.h"
 #include <string.h>
 
-struct UnwindCopies {
+struct StackCopies {
 	const UnwindMaps *maps;
 	RecordSink sink;
 	void *user;
 	VEC(struct rec_stack_copy *) list;
 	size_t kept;	   /* bytes */
 	uint64_t known_ns; /* of the last time */
-	UnwindCopiesCounts counts;
+	StackCopiesCounts counts;
 };
 
 /* What one walk looks into. */
@@ -18,13 +18,13 @@ typedef struct CopyWalk {
 	const struct rec_stack_copy *copy;
 	const UnwindMaps *maps;
 	const Image *image;
-	UnwindTables *tables;
+	TableRegistry *tables;
 	bool short_copy; /* a word was asked for that lies above the copy */
 } CopyWalk;
 
-UnwindCopies *unwind_copies_new(const UnwindMaps *maps, RecordSink sink, void *user)
+StackCopies *stack_copies_new(const UnwindMaps *maps, RecordSink sink, void *user)
 {
-	UnwindCopies *copies = xcalloc(1, sizeof(*copies));
+	StackCopies *copies = xcalloc(1, sizeof(*copies));
 
 	copies->maps = maps;
 	copies->sink = sink;
@@ -32,7 +32,7 @@ UnwindCopies *unwind_copies_new(const UnwindMaps *maps, RecordSink sink, void *u
 	return copies;
 }
 
-void unwind_copies_free(UnwindCopies *copies)
+void stack_copies_free(StackCopies *copies)
 {
 	if (!copies)
 		return;
@@ -43,23 +43,23 @@ void unwind_copies_free(UnwindCopies *copies)
 }
 
 /* What BPF could walk of it stays in the capture. */
-static void drop(UnwindCopies *copies, const struct rec_stack_copy *copy)
+static void drop(StackCopies *copies, const struct rec_stack_copy *copy)
 {
-	UnwindCopiesCounts *counts = &copies->counts;
+	StackCopiesCounts *counts = &copies->counts;
 
 	counts->dropped_since_ns =
 		counts->dropped ? MIN(counts->dropped_since_ns, copy->h.ns) : copy->h.ns;
 	counts->dropped++;
 }
 
-void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy)
+void stack_copies_take(StackCopies *copies, const struct rec_stack_copy *copy)
 {
 	size_t length = copy->h.len;
 	struct rec_stack_copy *kept;
 
 	copies->counts.taken++;
 	if (length < offsetof(struct rec_stack_copy, stack) || length > sizeof(*copy) ||
-	    copies->kept + length > UNWIND_COPIES_MAX) {
+	    copies->kept + length > STACK_COPIES_MAX) {
 		drop(copies, copy);
 		return;
 	}
@@ -93,8 +93,8 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 	/* Mapped after the copy was taken: then something else was there. */
 	if (mapping->from_ns > walk->copy->h.ns)
 		return STACK_NO_MAPPING;
-	*ret_mapping = unwind_tables_mapping(walk->tables, mapping->file, mapping->start,
-					     mapping->last, mapping->bias);
+	*ret_mapping = table_registry_mapping(walk->tables, mapping->file, mapping->start,
+					      mapping->last, mapping->bias);
 	return WALK_ON;
 }
 
@@ -103,11 +103,11 @@ static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t
 {
 	CopyWalk *walk = user;
 
-	return unwind_memory_find_rule(walk->maps->memory, mapping, pc, ret_rule);
+	return table_memory_find_rule(walk->maps->memory, mapping, pc, ret_rule);
 }
 
 /* In the place of what BPF could walk. */
-static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy, const Image *image,
+static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, const Image *image,
 		      const uint64_t *frames, size_t count, int result)
 {
 	union {
@@ -137,7 +137,7 @@ static int emit_stack(UnwindCopies *copies, const struct rec_stack_copy *copy, c
 }
 
 /* Returns 1 if it is to be kept for later, 0 if it is done with, or the sink's error. */
-static int walk_one(UnwindCopies *copies, const struct rec_stack_copy *copy, CopyWalk *walk,
+static int walk_one(StackCopies *copies, const struct rec_stack_copy *copy, CopyWalk *walk,
 		    bool keep)
 {
 	uint64_t frames[MAX_FRAMES];
@@ -165,11 +165,11 @@ static int walk_one(UnwindCopies *copies, const struct rec_stack_copy *copy, Cop
 }
 
 /* As walk_one(). */
-static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, const Images *images,
-		    UnwindTables *tables, uint64_t known_ns, enum copies_which which)
+static int consider(StackCopies *copies, const struct rec_stack_copy *copy, const Images *images,
+		    TableRegistry *tables, uint64_t known_ns, enum copies_which which)
 {
 	CopyWalk walk = {.copy = copy, .maps = copies->maps, .tables = tables};
-	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + UNWIND_COPIES_PATIENCE_NS;
+	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + STACK_COPIES_TIMEOUT_NS;
 
 	if (copy->h.ns >= known_ns && which != COPIES_LAST)
 		return 1;
@@ -183,8 +183,8 @@ static int consider(UnwindCopies *copies, const struct rec_stack_copy *copy, con
 	return keep;
 }
 
-int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
-		       uint64_t known_ns, enum copies_which which)
+int stack_copies_walk(StackCopies *copies, const Images *images, TableRegistry *tables,
+		      uint64_t known_ns, enum copies_which which)
 {
 	size_t kept = 0;
 	int error = 0;
@@ -206,7 +206,7 @@ int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables 
 	return error;
 }
 
-uint64_t unwind_copies_oldest_ns(const UnwindCopies *copies)
+uint64_t stack_copies_oldest_ns(const StackCopies *copies)
 {
 	uint64_t oldest = UINT64_MAX;
 
@@ -215,7 +215,7 @@ uint64_t unwind_copies_oldest_ns(const UnwindCopies *copies)
 	return oldest;
 }
 
-UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies)
+StackCopiesCounts stack_copies_counts(const StackCopies *copies)
 {
 	return copies->counts;
 }

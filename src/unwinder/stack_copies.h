@@ -10,26 +10,26 @@
 #include "record_sink.h"
 #include "table_registry.h"
 
-typedef struct UnwindCopies UnwindCopies;
+typedef struct StackCopies StackCopies;
 
-#define UNWIND_COPIES_MAX (64u << 20) /* bytes of copies that wait for a table */
+#define STACK_COPIES_MAX (64u << 20) /* bytes of copies that wait for a table */
 
-#define UNWIND_COPIES_PATIENCE_NS                                                                  \
-	(5 * NSEC_PER_SEC) /* a table not ready by then is not waited for */
+#define STACK_COPIES_TIMEOUT_NS (5 * NSEC_PER_SEC) /* a table not ready by then is not waited for  \
+						    */
 
-typedef struct UnwindCopiesCounts {
+typedef struct StackCopiesCounts {
 	uint64_t taken;	  /* copies that came */
 	uint64_t walked;  /* whole then */
 	uint64_t partly;  /* walked, and still not whole */
 	uint64_t dropped; /* no memory, or no word of the process: what BPF walked stands */
 	uint64_t dropped_since_ns; /* the earliest of these */
-} UnwindCopiesCounts;
+} StackCopiesCounts;
 
-UnwindCopies *unwind_copies_new(const UnwindMaps *maps, RecordSink sink, void *user);
-void unwind_copies_free(UnwindCopies *copies);
+StackCopies *stack_copies_new(const UnwindMaps *maps, RecordSink sink, void *user);
+void stack_copies_free(StackCopies *copies);
 
 /* Keeps a record that BPF sent. */
-void unwind_copies_take(UnwindCopies *copies, const struct rec_stack_copy *copy);
+void stack_copies_take(StackCopies *copies, const struct rec_stack_copy *copy);
 
 enum copies_which {
 	COPIES_NEW,  /* those that could not be walked before: known_ns was older than they are */
@@ -41,12 +41,12 @@ enum copies_which {
  * Walks those for which all is known: known_ns is the time up to which all mappings are in images.
  * Emits REC_STACK. Returns 0 or the sink's error.
  */
-int unwind_copies_walk(UnwindCopies *copies, const Images *images, UnwindTables *tables,
-		       uint64_t known_ns, enum copies_which which);
+int stack_copies_walk(StackCopies *copies, const Images *images, TableRegistry *tables,
+		      uint64_t known_ns, enum copies_which which);
 
 /* When the oldest copy that waits was made; UINT64_MAX if none does. */
-uint64_t unwind_copies_oldest_ns(const UnwindCopies *copies);
+uint64_t stack_copies_oldest_ns(const StackCopies *copies);
 
-UnwindCopiesCounts unwind_copies_counts(const UnwindCopies *copies);
+StackCopiesCounts stack_copies_counts(const StackCopies *copies);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct Hole {
 	uint32_t first, count;
 } Hole;
 
-struct UnwindMemory {
+struct TableMemory {
 	int chunks_fd, rules_fd;
 	union unwind_cell *cells; /* room for chunk_limit of them, mapped up to chunk_count */
 	uint32_t chunk_count, chunk_limit;
@@ -57,7 +57,7 @@ static int new_chunk(void)
 }
 
 /* Maps chunk number chunk_count behind the others, for us; its cells are free then. */
-static int map_chunk(UnwindMemory *memory, int fd)
+static int map_chunk(TableMemory *memory, int fd)
 {
 	union unwind_cell *place = memory->cells + (size_t)memory->chunk_count * CHUNK_CELLS;
 	Hole *last = memory->holes.count ? &memory->holes.items[memory->holes.count - 1] : NULL;
@@ -75,12 +75,12 @@ static int map_chunk(UnwindMemory *memory, int fd)
 }
 
 /* Lets the programs see it: this is what takes its time. */
-static int show_chunk(const UnwindMemory *memory, uint32_t number, int fd)
+static int show_chunk(const TableMemory *memory, uint32_t number, int fd)
 {
 	return bpf_map_update_elem(memory->chunks_fd, &number, &fd, BPF_ANY) ? -errno : 0;
 }
 
-static int add_chunk(UnwindMemory *memory)
+static int add_chunk(TableMemory *memory)
 {
 	_cleanup_close_ int fd = -1;
 	int error;
@@ -93,7 +93,7 @@ static int add_chunk(UnwindMemory *memory)
 }
 
 typedef struct FirstChunk {
-	UnwindMemory *memory;
+	TableMemory *memory;
 	int fd;
 } FirstChunk;
 
@@ -108,7 +108,7 @@ static void *show_first_chunk(void *argument)
 }
 
 /* While the programs are loaded, which takes as long. */
-static int start_first_chunk(UnwindMemory *memory, int fd)
+static int start_first_chunk(TableMemory *memory, int fd)
 {
 	FirstChunk *first = xcalloc(1, sizeof(*first));
 	int error;
@@ -124,7 +124,7 @@ static int start_first_chunk(UnwindMemory *memory, int fd)
 	return 0;
 }
 
-int unwind_memory_ready(UnwindMemory *memory)
+int table_memory_ready(TableMemory *memory)
 {
 	if (memory->first_chunk_pending)
 		pthread_join(memory->first_chunk, NULL);
@@ -135,7 +135,7 @@ int unwind_memory_ready(UnwindMemory *memory)
 /* ---- rules ---------------------------------------------------------------------------- */
 
 /* The number of a rule; a new one if there is room. */
-static uint32_t intern_rule(UnwindMemory *memory, const struct unwind_rule *rule)
+static uint32_t intern_rule(TableMemory *memory, const struct unwind_rule *rule)
 {
 	uint32_t number =
 		unwind_rule_number(&memory->rule_index, unwind_rule_words(rule), RULES_MAX);
@@ -143,7 +143,7 @@ static uint32_t intern_rule(UnwindMemory *memory, const struct unwind_rule *rule
 	return number == UINT32_MAX ? RULE_NO_ROOM : number;
 }
 
-static int open_rules(UnwindMemory *memory)
+static int open_rules(TableMemory *memory)
 {
 	BPF_OPTIONS(bpf_map_create_opts, options);
 	struct unwind_rule gap = {.cfa = CFA_NONE, .extra = NONE_GAP};
@@ -169,7 +169,7 @@ static int open_rules(UnwindMemory *memory)
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static int open_chunks(UnwindMemory *memory)
+static int open_chunks(TableMemory *memory)
 {
 	BPF_OPTIONS(bpf_map_create_opts, options);
 	int fd = new_chunk(), error;
@@ -198,9 +198,9 @@ static int open_chunks(UnwindMemory *memory)
 	return start_first_chunk(memory, fd);
 }
 
-int unwind_memory_new(uint64_t size, UnwindMemory **ret_memory)
+int table_memory_new(uint64_t size, TableMemory **ret_memory)
 {
-	UnwindMemory *memory = xcalloc(1, sizeof(*memory));
+	TableMemory *memory = xcalloc(1, sizeof(*memory));
 	int error;
 
 	memory->chunks_fd = memory->rules_fd = -1;
@@ -209,30 +209,30 @@ int unwind_memory_new(uint64_t size, UnwindMemory **ret_memory)
 	if (!error)
 		error = open_rules(memory);
 	if (error) {
-		unwind_memory_free(memory, /* in_turn= */ false);
+		table_memory_free(memory, /* in_turn= */ false);
 		return error;
 	}
 	*ret_memory = memory;
 	return 0;
 }
 
-void unwind_memory_set_epoch(UnwindMemory *memory, uint64_t *epoch)
+void table_memory_set_epoch(TableMemory *memory, uint64_t *epoch)
 {
 	memory->epoch = epoch;
 }
 
-void unwind_memory_free(UnwindMemory *memory, bool in_turn)
+void table_memory_free(TableMemory *memory, bool in_turn)
 {
 	if (!memory)
 		return;
-	unwind_memory_ready(memory);
+	table_memory_ready(memory);
 	if (memory->cells)
 		munmap(memory->cells, (size_t)memory->chunk_limit * CHUNK_BYTES);
 	for (uint32_t i = 0; in_turn && i < memory->chunk_count; i++) {
 		if (bpf_map_delete_elem(memory->chunks_fd, &i))
 			log_verbose("chunk %u goes with the others: %s", i, strerror(errno));
 		else
-			large_maps_pause(CHUNK_BYTES);
+			deferred_free_pause(CHUNK_BYTES);
 	}
 	if (memory->rules.items)
 		munmap(memory->rules.items, RULES_MAX * sizeof(struct unwind_rule));
@@ -244,19 +244,19 @@ void unwind_memory_free(UnwindMemory *memory, bool in_turn)
 	free(memory);
 }
 
-int unwind_memory_chunks_fd(const UnwindMemory *memory)
+int table_memory_chunks_fd(const TableMemory *memory)
 {
 	return memory->chunks_fd;
 }
 
-int unwind_memory_rules_fd(const UnwindMemory *memory)
+int table_memory_rules_fd(const TableMemory *memory)
 {
 	return memory->rules_fd;
 }
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static bool take_hole(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
+static bool take_hole(TableMemory *memory, uint32_t count, uint32_t *ret_first)
 {
 	for (size_t i = 0; i < memory->holes.count; i++) {
 		Hole *hole = &memory->holes.items[i];
@@ -277,7 +277,7 @@ static bool take_hole(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
 }
 
 /* Would there be enough in one piece, with all chunks that may be? */
-static bool has_room(const UnwindMemory *memory, uint32_t count)
+static bool has_room(const TableMemory *memory, uint32_t count)
 {
 	uint32_t end = memory->chunk_count * CHUNK_CELLS;
 	uint32_t at_end = (memory->chunk_limit - memory->chunk_count) * CHUNK_CELLS;
@@ -289,7 +289,7 @@ static bool has_room(const UnwindMemory *memory, uint32_t count)
 	return at_end >= count;
 }
 
-static int allocate(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
+static int allocate(TableMemory *memory, uint32_t count, uint32_t *ret_first)
 {
 	while (!take_hole(memory, count, ret_first)) {
 		/* Chunks that would not do are not added: each takes its time and 8 MB. */
@@ -302,7 +302,7 @@ static int allocate(UnwindMemory *memory, uint32_t count, uint32_t *ret_first)
 }
 
 /* Closes the gap between a hole and the next one, if there is none. */
-static void join_holes(UnwindMemory *memory, size_t i)
+static void join_holes(TableMemory *memory, size_t i)
 {
 	Hole *hole = &memory->holes.items[i];
 
@@ -313,7 +313,7 @@ static void join_holes(UnwindMemory *memory, size_t i)
 	memory->holes.count--;
 }
 
-static void release(UnwindMemory *memory, uint32_t first, uint32_t count)
+static void release(TableMemory *memory, uint32_t first, uint32_t count)
 {
 	size_t i = 0;
 	Hole *hole;
@@ -333,7 +333,7 @@ static void release(UnwindMemory *memory, uint32_t first, uint32_t count)
 /* ---- tables and runs ---------------------------------------------------------------------- */
 
 /* What lies behind the head is there for the programs now. */
-static void set_mark(UnwindMemory *memory, uint32_t cell, uint64_t mark, uint32_t count)
+static void set_mark(TableMemory *memory, uint32_t cell, uint64_t mark, uint32_t count)
 {
 	struct unwind_head *head = &memory->cells[cell].head;
 
@@ -342,7 +342,7 @@ static void set_mark(UnwindMemory *memory, uint32_t cell, uint64_t mark, uint32_
 }
 
 /* Before anything is written over, of which what was there before is seen to be gone. */
-static void release_marked(UnwindMemory *memory, uint32_t cell, uint64_t mark, uint64_t cells)
+static void release_marked(TableMemory *memory, uint32_t cell, uint64_t mark, uint64_t cells)
 {
 	struct unwind_head *head = &memory->cells[cell].head;
 
@@ -355,12 +355,12 @@ static void release_marked(UnwindMemory *memory, uint32_t cell, uint64_t mark, u
 	release(memory, cell, cells);
 }
 
-uint64_t unwind_memory_cells(size_t rows)
+uint64_t table_memory_cells(size_t rows)
 {
 	return 1 + (rows + CELL_ROWS - 1) / CELL_ROWS;
 }
 
-uint64_t unwind_memory_spare(const UnwindMemory *memory)
+uint64_t table_memory_spare(const TableMemory *memory)
 {
 	uint64_t limit = (uint64_t)memory->chunk_limit * CHUNK_CELLS, used = memory->cells_used;
 
@@ -368,15 +368,15 @@ uint64_t unwind_memory_spare(const UnwindMemory *memory)
 	return limit - MIN(limit, used);
 }
 
-int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, TablePlace *ret_place)
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TablePlace *ret_place)
 {
 	struct unwind_row *rows;
 	uint32_t cell;
 	int error;
 
-	if (unwind_memory_cells(table->rows.count) > unwind_memory_spare(memory))
+	if (table_memory_cells(table->rows.count) > table_memory_spare(memory))
 		return -ENOSPC;
-	error = allocate(memory, unwind_memory_cells(table->rows.count), &cell);
+	error = allocate(memory, table_memory_cells(table->rows.count), &cell);
 	if (error)
 		return error;
 	memory->renumbered.count = 0;
@@ -394,18 +394,18 @@ int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, Tabl
 	return 0;
 }
 
-void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place)
+void table_memory_remove_table(TableMemory *memory, TablePlace place)
 {
 	uint32_t cell = place.row / CELL_ROWS - 1;
 
 	if (!place.table) /* it lies nowhere */
 		return;
 	release_marked(memory, cell, TABLE_MARK | place.table,
-		       unwind_memory_cells(memory->cells[cell].head.count));
+		       table_memory_cells(memory->cells[cell].head.count));
 }
 
-int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *mappings,
-			  uint32_t count, RunPlace *ret_place)
+int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappings, uint32_t count,
+			 RunPlace *ret_place)
 {
 	uint32_t cell;
 	int error = count < UINT32_MAX ? allocate(memory, count + 1, &cell) : -ENOSPC;
@@ -419,7 +419,7 @@ int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *map
 	return 0;
 }
 
-void unwind_memory_remove_run(UnwindMemory *memory, RunPlace place)
+void table_memory_remove_run(TableMemory *memory, RunPlace place)
 {
 	if (!place.mark)
 		return;
@@ -427,8 +427,8 @@ void unwind_memory_remove_run(UnwindMemory *memory, RunPlace place)
 		       1 + (uint64_t)memory->cells[place.cell].head.count);
 }
 
-bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
-			     uint32_t pc, struct unwind_rule *ret_rule)
+bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mapping *mapping,
+			    uint32_t pc, struct unwind_rule *ret_rule)
 {
 	const struct unwind_row *rows = memory->cells[0].rows;
 	uint64_t limit = (uint64_t)memory->chunk_count * CHUNK_CELLS * CELL_ROWS;
@@ -439,13 +439,14 @@ bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_map
 	head = &memory->cells[mapping->row / CELL_ROWS - 1].head;
 	if (head->mark != (TABLE_MARK | mapping->table))
 		return false;
-	*ret_rule = memory->rules.items[walk_search(rows + mapping->row, head->count, pc)->rule];
+	*ret_rule =
+		memory->rules.items[walk_user_search(rows + mapping->row, head->count, pc)->rule];
 	return true;
 }
 
-UnwindMemoryCounts unwind_memory_counts(const UnwindMemory *memory)
+TableMemoryCounts table_memory_counts(const TableMemory *memory)
 {
-	return (UnwindMemoryCounts){
+	return (TableMemoryCounts){
 		.cells_used = memory->cells_used,
 		.cells = (uint64_t)memory->chunk_count * CHUNK_CELLS,
 		.chunks = memory->chunk_count - 1,

@@ -13,34 +13,34 @@
 #include "maps.h"
 #include "unwind_table.h"
 
-typedef struct UnwindMemory UnwindMemory;
+typedef struct TableMemory TableMemory;
 
 /* What a recording may use: whole chunks, as many as fit, of which one is always there. */
-#define UNWIND_MEMORY_MIN (CHUNK_CELLS * sizeof(union unwind_cell))
-#define UNWIND_MEMORY_MAX (CHUNKS_MAX * UNWIND_MEMORY_MIN)
+#define TABLE_MEMORY_MIN (CHUNK_CELLS * sizeof(union unwind_cell))
+#define TABLE_MEMORY_MAX (CHUNKS_MAX * TABLE_MEMORY_MIN)
 
-typedef struct UnwindMemoryCounts {
+typedef struct TableMemoryCounts {
 	uint64_t cells_used, cells; /* of 32 bytes */
 	uint32_t chunks;	    /* added since the first */
 	uint32_t rules;
 	uint64_t rows_without_rule; /* that found no room for theirs: the walk ends there */
-} UnwindMemoryCounts;
+} TableMemoryCounts;
 
 /*
  * Makes the maps, for the BPF object to use instead of its own (bpf_map__reuse_fd). The first
- * chunk is being put in place meanwhile: unwind_memory_ready() waits for that. size: bytes that
- * all of it may take, from UNWIND_MEMORY_MIN to UNWIND_MEMORY_MAX.
+ * chunk is being put in place meanwhile: table_memory_ready() waits for that. size: bytes that
+ * all of it may take, from TABLE_MEMORY_MIN to TABLE_MEMORY_MAX.
  * Returns 0 or a negative errno.
  */
-int unwind_memory_new(uint64_t size, UnwindMemory **ret_memory);
-int unwind_memory_chunks_fd(const UnwindMemory *memory);
-int unwind_memory_rules_fd(const UnwindMemory *memory);
-int unwind_memory_ready(UnwindMemory *memory);
+int table_memory_new(uint64_t size, TableMemory **ret_memory);
+int table_memory_chunks_fd(const TableMemory *memory);
+int table_memory_rules_fd(const TableMemory *memory);
+int table_memory_ready(TableMemory *memory);
 /* Counts there what was removed, for the programs (unwind_epoch); NULL: nowhere. */
-void unwind_memory_set_epoch(UnwindMemory *memory, uint64_t *epoch);
+void table_memory_set_epoch(TableMemory *memory, uint64_t *epoch);
 /* Not before the programs are gone that read it. in_turn: its chunks one by one (deferred_free.h).
  */
-void unwind_memory_free(UnwindMemory *memory, bool in_turn);
+void table_memory_free(TableMemory *memory, bool in_turn);
 
 /* A table that lies there; table 0: none. */
 typedef struct TablePlace {
@@ -51,13 +51,13 @@ typedef struct TablePlace {
  * Puts a valid table there. Returns 0, or -ENOSPC: all that tables may take is full (then something
  * must go first), or a negative errno. A sixteenth is left to the processes' mappings.
  */
-int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, TablePlace *ret_place);
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TablePlace *ret_place);
 /* How many cells a table of so many rows takes, and how many tables may still take, all holes added
  * up. */
-uint64_t unwind_memory_cells(size_t rows);
-uint64_t unwind_memory_spare(const UnwindMemory *memory);
+uint64_t table_memory_cells(size_t rows);
+uint64_t table_memory_spare(const TableMemory *memory);
 /* Its memory may be used again at once: a walk that is reading there sees that it is gone. */
-void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place);
+void table_memory_remove_table(TableMemory *memory, TablePlace place);
 
 /* A process's mappings that lie there. */
 typedef struct RunPlace {
@@ -66,14 +66,14 @@ typedef struct RunPlace {
 } RunPlace;
 
 /* The same for a process's mappings, sorted by address, not overlapping; count > 0. */
-int unwind_memory_add_run(UnwindMemory *memory, const struct unwind_mapping *mappings,
-			  uint32_t count, RunPlace *ret_place);
-void unwind_memory_remove_run(UnwindMemory *memory, RunPlace place);
+int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappings, uint32_t count,
+			 RunPlace *ret_place);
+void table_memory_remove_run(TableMemory *memory, RunPlace place);
 
 /* What the walk in BPF would find at pc (relative) in a table; false: it is not there any more. */
-bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
-			     uint32_t pc, struct unwind_rule *ret_rule);
+bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mapping *mapping,
+			    uint32_t pc, struct unwind_rule *ret_rule);
 
-UnwindMemoryCounts unwind_memory_counts(const UnwindMemory *memory);
+TableMemoryCounts table_memory_counts(const TableMemory *memory);
 
 #endif

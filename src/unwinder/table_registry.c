@@ -23,9 +23,9 @@ typedef struct FileTable {
 	struct unwind_object_key object;
 } FileTable;
 
-struct UnwindTables {
+struct TableRegistry {
 	const UnwindMaps *maps;
-	Files *files;
+	MappedFiles *files;
 	TableService *service;
 	FileUsed used;
 	void *user;
@@ -34,10 +34,10 @@ struct UnwindTables {
 	VEC(uint32_t) fresh;
 	uint64_t round_ns; /* when this round began */
 	TablePlace vdso;
-	UnwindTablesCounts counts;
+	TableRegistryCounts counts;
 };
 
-static FileTable *file_table(UnwindTables *tables, uint32_t file)
+static FileTable *file_table(TableRegistry *tables, uint32_t file)
 {
 	while (tables->list.count <= file)
 		*vec_push(&tables->list) = (FileTable){};
@@ -82,10 +82,10 @@ static int describe_object(const ElfIdentity *identity, const FileTable *table,
 	return object.exec_start < object.exec_last ? 0 : -ENODATA;
 }
 
-static void add_object(UnwindTables *tables, uint32_t file)
+static void add_object(TableRegistry *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
-	FileView view = files_view(tables->files, file);
+	FileView view = mapped_files_view(tables->files, file);
 	struct unwind_object object;
 	struct stat st;
 	int error;
@@ -108,7 +108,7 @@ static void add_object(UnwindTables *tables, uint32_t file)
 	tables->counts.objects_lost += !table->has_object;
 }
 
-static void set_fresh(UnwindTables *tables, uint32_t file)
+static void set_fresh(TableRegistry *tables, uint32_t file)
 {
 	file_table(tables, file)->fresh = true;
 	*vec_push(&tables->fresh) = file;
@@ -116,7 +116,7 @@ static void set_fresh(UnwindTables *tables, uint32_t file)
 
 /* ---- room ---------------------------------------------------------------------------------- */
 
-static bool may_go(const UnwindTables *tables, uint32_t file)
+static bool may_go(const TableRegistry *tables, uint32_t file)
 {
 	const FileTable *table = &tables->list.items[file];
 
@@ -124,7 +124,7 @@ static bool may_go(const UnwindTables *tables, uint32_t file)
 	       !tables->used(tables->user, file);
 }
 
-static FileTable *oldest_unused(UnwindTables *tables)
+static FileTable *oldest_unused(TableRegistry *tables)
 {
 	FileTable *oldest = NULL;
 
@@ -138,9 +138,9 @@ static FileTable *oldest_unused(UnwindTables *tables)
 }
 
 /* What tables may still take, and what would be free without those that may go. */
-static uint64_t cells_to_be_had(const UnwindTables *tables)
+static uint64_t cells_to_be_had(const TableRegistry *tables)
 {
-	uint64_t cells = unwind_memory_spare(tables->maps->memory);
+	uint64_t cells = table_memory_spare(tables->maps->memory);
 
 	for (uint32_t i = 0; i < tables->list.count; i++)
 		if (may_go(tables, i))
@@ -149,7 +149,7 @@ static uint64_t cells_to_be_had(const UnwindTables *tables)
 }
 
 /* Who maps the file again wants it again. */
-bool unwind_tables_drop_one(UnwindTables *tables)
+bool table_registry_drop_one(TableRegistry *tables)
 {
 	FileTable *table = oldest_unused(tables);
 
@@ -157,24 +157,24 @@ bool unwind_tables_drop_one(UnwindTables *tables)
 		return false;
 	if (table->has_object)
 		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
-	unwind_memory_remove_table(tables->maps->memory, table->place);
+	table_memory_remove_table(tables->maps->memory, table->place);
 	*table = (FileTable){.fresh = table->fresh};
 	tables->counts.evicted++;
 	return true;
 }
 
 /* In the place of others, if need be. None goes in vain, but where the holes are too small. */
-static int place_table(UnwindTables *tables, uint32_t file, const UnwindTable *built)
+static int place_table(TableRegistry *tables, uint32_t file, const UnwindTable *built)
 {
 	FileTable *table = file_table(tables, file);
-	UnwindMemory *memory = tables->maps->memory;
-	int error = unwind_memory_add_table(memory, built, &table->place);
+	TableMemory *memory = tables->maps->memory;
+	int error = table_memory_add_table(memory, built, &table->place);
 	uint64_t to_be_had;
 
-	table->cells = unwind_memory_cells(built->rows.count);
+	table->cells = table_memory_cells(built->rows.count);
 	if (error == -ENOSPC && table->cells <= cells_to_be_had(tables))
-		while (error == -ENOSPC && unwind_tables_drop_one(tables))
-			error = unwind_memory_add_table(memory, built, &table->place);
+		while (error == -ENOSPC && table_registry_drop_one(tables))
+			error = table_memory_add_table(memory, built, &table->place);
 	if (error != -ENOSPC)
 		return error;
 	to_be_had = cells_to_be_had(tables);
@@ -183,7 +183,7 @@ static int place_table(UnwindTables *tables, uint32_t file, const UnwindTable *b
 	return error;
 }
 
-void unwind_tables_try_again(UnwindTables *tables)
+void table_registry_try_again(TableRegistry *tables)
 {
 	uint64_t cells = tables->homeless.count ? cells_to_be_had(tables) : 0;
 	size_t kept = 0;
@@ -202,14 +202,14 @@ void unwind_tables_try_again(UnwindTables *tables)
 		if (!used) /* who maps it next wants it again */
 			continue;
 		cells -= needed;
-		unwind_tables_want(tables, file);
+		table_registry_want(tables, file);
 	}
 	tables->homeless.count = kept;
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-static void ask(UnwindTables *tables, uint32_t file, const FileView *view)
+static void ask(TableRegistry *tables, uint32_t file, const FileView *view)
 {
 	table_service_want(tables->service, &(TableRequest){
 						    .id = file,
@@ -223,11 +223,12 @@ static void ask(UnwindTables *tables, uint32_t file, const FileView *view)
 /* A TableFindDebug: where the processes that map the file would find it. */
 static int find_debug(void *user, uint32_t file, const char *debuglink)
 {
-	UnwindTables *tables = user;
-	FileView view = files_view(tables->files, file);
+	TableRegistry *tables = user;
+	FileView view = mapped_files_view(tables->files, file);
 	_cleanup_free_ char *path = xstrdup(view.path);
 	MappedFile mapped = {.id = file, .path = path, .build_id_len = view.identity->build_id_len};
-	DebugFiles debug = {.file = &mapped, .open = files_open_beside, .open_user = tables->files};
+	DebugFiles debug = {
+		.file = &mapped, .open = mapped_files_open_beside, .open_user = tables->files};
 	int fd;
 
 	memcpy(mapped.build_id, view.identity->build_id, sizeof(mapped.build_id));
@@ -236,19 +237,19 @@ static int find_debug(void *user, uint32_t file, const char *debuglink)
 	return fd;
 }
 
-static void note_debug_file(UnwindTables *tables, uint32_t file, int debug)
+static void note_debug_file(TableRegistry *tables, uint32_t file, int debug)
 {
 	if (debug >= 0)
 		return;
 	tables->counts.debug_unused++;
 	log_verbose("the debug file of %s gives no unwind table: %s",
-		    files_view(tables->files, file).path, table_error_text(debug));
+		    mapped_files_view(tables->files, file).path, table_error_text(debug));
 }
 
 /* TableReady */
 static void take_table(void *user, uint32_t file, const UnwindTable *built, int error, int debug)
 {
-	UnwindTables *tables = user;
+	TableRegistry *tables = user;
 	FileTable *table = file_table(tables, file);
 
 	note_debug_file(tables, file, debug);
@@ -270,7 +271,7 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 }
 
 /* Our own image is everyone's. */
-static int add_vdso(UnwindTables *tables)
+static int add_vdso(TableRegistry *tables)
 {
 	ElfMap map = {};
 	UnwindTable built = {};
@@ -289,7 +290,7 @@ static int add_vdso(UnwindTables *tables)
 	if (!error)
 		error = unwind_table_build(&map, NULL, identity.base_svma, &built);
 	if (!error)
-		error = unwind_memory_add_table(tables->maps->memory, &built, &table.place);
+		error = table_memory_add_table(tables->maps->memory, &built, &table.place);
 	if (!error && !describe_object(&identity, &table, &object)) {
 		tables->vdso = table.place;
 		*tables->maps->vdso = object;
@@ -300,10 +301,10 @@ static int add_vdso(UnwindTables *tables)
 	return error == -ENODATA || error == -ENOEXEC ? 0 : error;
 }
 
-int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, FileUsed used,
-		      void *user, UnwindTables **ret_tables)
+int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
+		       FileUsed used, void *user, TableRegistry **ret_tables)
 {
-	UnwindTables *tables = xcalloc(1, sizeof(*tables));
+	TableRegistry *tables = xcalloc(1, sizeof(*tables));
 	TableServiceOptions options = {
 		.invoker = invoker, .find_debug = find_debug, .find_user = tables};
 	int error = table_service_new(&options, &tables->service);
@@ -315,14 +316,14 @@ int unwind_tables_new(const UnwindMaps *maps, Files *files, const Invoker *invok
 	if (!error)
 		error = add_vdso(tables);
 	if (error) {
-		unwind_tables_free(tables);
+		table_registry_free(tables);
 		return error;
 	}
 	*ret_tables = tables;
 	return 0;
 }
 
-void unwind_tables_free(UnwindTables *tables)
+void table_registry_free(TableRegistry *tables)
 {
 	if (!tables)
 		return;
@@ -333,14 +334,14 @@ void unwind_tables_free(UnwindTables *tables)
 	free(tables);
 }
 
-void unwind_tables_want(UnwindTables *tables, uint32_t file)
+void table_registry_want(TableRegistry *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
 	FileView view;
 
 	if (table->state != TABLE_UNKNOWN)
 		return;
-	view = files_view(tables->files, file);
+	view = mapped_files_view(tables->files, file);
 	table->base_svma = view.identity->base_svma;
 	if (view.flags & FILE_VDSO) {
 		table->place = tables->vdso;
@@ -356,12 +357,12 @@ void unwind_tables_want(UnwindTables *tables, uint32_t file)
 	}
 }
 
-int unwind_tables_fd(const UnwindTables *tables)
+int table_registry_fd(const TableRegistry *tables)
 {
 	return table_service_fd(tables->service);
 }
 
-void unwind_tables_take(UnwindTables *tables)
+void table_registry_take(TableRegistry *tables)
 {
 	for (size_t i = 0; i < tables->fresh.count; i++)
 		tables->list.items[tables->fresh.items[i]].fresh = false;
@@ -370,29 +371,29 @@ void unwind_tables_take(UnwindTables *tables)
 	table_service_take(tables->service, take_table, tables);
 }
 
-bool unwind_tables_any_fresh(const UnwindTables *tables)
+bool table_registry_any_changed(const TableRegistry *tables)
 {
 	return tables->fresh.count > 0;
 }
 
-bool unwind_tables_is_fresh(const UnwindTables *tables, uint32_t file)
+bool table_registry_is_changed(const TableRegistry *tables, uint32_t file)
 {
 	return file < tables->list.count && tables->list.items[file].fresh;
 }
 
-bool unwind_tables_wait(UnwindTables *tables, uint64_t deadline_ns)
+bool table_registry_wait(TableRegistry *tables, uint64_t deadline_ns)
 {
 	return table_service_wait(tables->service, deadline_ns, take_table, tables) == 0;
 }
 
-struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
-					    uint64_t last, uint64_t bias)
+struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t file, uint64_t start,
+					     uint64_t last, uint64_t bias)
 {
 	FileTable *table;
 	struct unwind_mapping mapping = {.start = start, .last = last};
 
 	/* No record tells of what a child has from its parent: its table may have been dropped. */
-	unwind_tables_want(tables, file);
+	table_registry_want(tables, file);
 	table = file_table(tables, file);
 	mapping.load = bias + table->base_svma;
 	table->used_ns = tables->round_ns;
@@ -412,7 +413,7 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 	return mapping;
 }
 
-UnwindTablesCounts unwind_tables_counts(const UnwindTables *tables)
+TableRegistryCounts table_registry_counts(const TableRegistry *tables)
 {
 	return tables->counts;
 }

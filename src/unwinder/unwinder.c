@@ -9,8 +9,8 @@
 
 struct Unwinder {
 	UnwindMaps maps;
-	UnwindTables *tables;
-	UnwindCopies *copies;
+	TableRegistry *tables;
+	StackCopies *copies;
 	Images images;
 	VEC(struct unwind_mapping) run; /* that is being made */
 	VEC(uint32_t) unknown; /* ns_tgid of those of which the side-band told too little */
@@ -21,7 +21,7 @@ struct Unwinder {
 	uint32_t gen;
 	bool prepared; /* what was mapped before the window is known */
 	uint64_t published, publish_failed, corrected;
-	Delays delays;
+	Histogram delays;
 };
 
 static bool is_file_used(void *user, uint32_t file)
@@ -31,8 +31,8 @@ static bool is_file_used(void *user, uint32_t file)
 	return images_use_file(&unwinder->images, file);
 }
 
-int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, RecordSink sink,
-		 void *user, Unwinder **ret_unwinder)
+int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
+		 RecordSink sink, void *user, Unwinder **ret_unwinder)
 {
 	Unwinder *unwinder = xcalloc(1, sizeof(*unwinder));
 	int error;
@@ -40,9 +40,9 @@ int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, R
 	unwinder->maps = *maps;
 	unwinder->sink = sink;
 	unwinder->user = user;
-	unwinder->copies = unwind_copies_new(&unwinder->maps, sink, user);
-	error = unwind_tables_new(&unwinder->maps, files, invoker, is_file_used, unwinder,
-				  &unwinder->tables);
+	unwinder->copies = stack_copies_new(&unwinder->maps, sink, user);
+	error = table_registry_new(&unwinder->maps, files, invoker, is_file_used, unwinder,
+				   &unwinder->tables);
 	if (error) {
 		unwinder_free(unwinder);
 		return error;
@@ -55,8 +55,8 @@ void unwinder_free(Unwinder *unwinder)
 {
 	if (!unwinder)
 		return;
-	unwind_copies_free(unwinder->copies);
-	unwind_tables_free(unwinder->tables);
+	stack_copies_free(unwinder->copies);
+	table_registry_free(unwinder->tables);
 	images_free(&unwinder->images);
 	vec_free(&unwinder->run);
 	vec_free(&unwinder->unknown);
@@ -66,17 +66,17 @@ void unwinder_free(Unwinder *unwinder)
 void unwinder_take(Unwinder *unwinder, const struct record *record)
 {
 	if (record->kind == REC_STACK_COPY) {
-		unwind_copies_take(unwinder->copies, (const struct rec_stack_copy *)record);
+		stack_copies_take(unwinder->copies, (const struct rec_stack_copy *)record);
 		return;
 	}
 	images_take(&unwinder->images, record, now_ns());
 	if (record->kind == REC_MAPPING)
-		unwind_tables_want(unwinder->tables, ((const struct rec_mapping *)record)->file);
+		table_registry_want(unwinder->tables, ((const struct rec_mapping *)record)->file);
 }
 
 void unwinder_expect(Unwinder *unwinder, uint32_t file)
 {
-	unwind_tables_want(unwinder->tables, file);
+	table_registry_want(unwinder->tables, file);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */
@@ -85,7 +85,7 @@ static void release_run(Unwinder *unwinder, RunPlace run)
 {
 	if (!run.mark)
 		return;
-	unwind_memory_remove_run(unwinder->maps.memory, run);
+	table_memory_remove_run(unwinder->maps.memory, run);
 	unwinder->released++;
 }
 
@@ -96,8 +96,8 @@ static void make_run(Unwinder *unwinder, const Image *image)
 		const ImageMapping *mapping = &image->mappings.items[i];
 
 		*vec_push(&unwinder->run) =
-			unwind_tables_mapping(unwinder->tables, mapping->file, mapping->start,
-					      mapping->last, mapping->bias);
+			table_registry_mapping(unwinder->tables, mapping->file, mapping->start,
+					       mapping->last, mapping->bias);
 	}
 }
 
@@ -123,7 +123,7 @@ static void note_delays(Unwinder *unwinder, Image *image)
 		if (!mapping->awaits || unwinder->run.items[i].table == 0)
 			continue;
 		mapping->awaits = false;
-		delays_add(&unwinder->delays, now - MIN(now, mapping->from_ns));
+		histogram_add(&unwinder->delays, now - MIN(now, mapping->from_ns));
 	}
 }
 
@@ -136,9 +136,9 @@ static int place_run(Unwinder *unwinder, RunPlace *ret_run)
 	if (unwinder->run.count == 0)
 		return 0;
 	do
-		error = unwind_memory_add_run(unwinder->maps.memory, unwinder->run.items,
-					      unwinder->run.count, ret_run);
-	while (error == -ENOSPC && unwind_tables_drop_one(unwinder->tables));
+		error = table_memory_add_run(unwinder->maps.memory, unwinder->run.items,
+					     unwinder->run.count, ret_run);
+	while (error == -ENOSPC && table_registry_drop_one(unwinder->tables));
 	return error;
 }
 
@@ -182,7 +182,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 static bool maps_fresh_file(const Unwinder *unwinder, const Image *image)
 {
 	for (size_t i = 0; i < image->mappings.count; i++)
-		if (unwind_tables_is_fresh(unwinder->tables, image->mappings.items[i].file))
+		if (table_registry_is_changed(unwinder->tables, image->mappings.items[i].file))
 			return true;
 	return false;
 }
@@ -190,7 +190,7 @@ static bool maps_fresh_file(const Unwinder *unwinder, const Image *image)
 /* A file's table has become ready: whoever maps it is to be published anew. */
 static void mark_changed(Unwinder *unwinder)
 {
-	if (!unwind_tables_any_fresh(unwinder->tables))
+	if (!table_registry_any_changed(unwinder->tables))
 		return;
 	for (size_t i = 0; i < unwinder->images.list.count; i++) {
 		Image *image = unwinder->images.list.items[i];
@@ -263,33 +263,33 @@ int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
 
 	images_settle(&unwinder->images);
 	tell_found(unwinder);
-	unwind_tables_take(unwinder->tables);
-	unwind_tables_try_again(unwinder->tables);
+	table_registry_take(unwinder->tables);
+	table_registry_try_again(unwinder->tables);
 	mark_changed(unwinder);
 	images_correct(&unwinder->images, known_ns, note_lost_exec, unwinder);
-	news = unwind_tables_any_fresh(unwinder->tables);
+	news = table_registry_any_changed(unwinder->tables);
 	publish_changed(unwinder, known_ns);
 	if (!unwinder->prepared || unwinder->error)
 		return unwinder->error;
 	news |= unwinder->published != published;
-	error = unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
-				   news ? COPIES_ALL : COPIES_NEW);
+	error = stack_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
+				  news ? COPIES_ALL : COPIES_NEW);
 	images_drop_ended(&unwinder->images,
-			  MIN(now_ns() - ENDED_KEPT_NS, unwind_copies_oldest_ns(unwinder->copies)),
+			  MIN(now_ns() - ENDED_KEPT_NS, stack_copies_oldest_ns(unwinder->copies)),
 			  forget_image, unwinder);
 	return error;
 }
 
 int unwinder_finish(Unwinder *unwinder)
 {
-	unwind_tables_wait(unwinder->tables, now_ns() + NSEC_PER_SEC);
-	return unwind_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, now_ns(),
-				  COPIES_LAST);
+	table_registry_wait(unwinder->tables, now_ns() + NSEC_PER_SEC);
+	return stack_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, now_ns(),
+				 COPIES_LAST);
 }
 
 int unwinder_fd(const Unwinder *unwinder)
 {
-	return unwind_tables_fd(unwinder->tables);
+	return table_registry_fd(unwinder->tables);
 }
 
 void unwinder_prepared(Unwinder *unwinder)
@@ -302,7 +302,7 @@ bool unwinder_wait(Unwinder *unwinder, uint64_t deadline_ns)
 	bool all;
 
 	images_settle(&unwinder->images);
-	all = unwind_tables_wait(unwinder->tables, deadline_ns);
+	all = table_registry_wait(unwinder->tables, deadline_ns);
 	mark_changed(unwinder);
 	return all;
 }
@@ -310,9 +310,9 @@ bool unwinder_wait(Unwinder *unwinder, uint64_t deadline_ns)
 UnwinderCounts unwinder_counts(const Unwinder *unwinder)
 {
 	return (UnwinderCounts){
-		.tables = unwind_tables_counts(unwinder->tables),
-		.memory = unwind_memory_counts(unwinder->maps.memory),
-		.copies = unwind_copies_counts(unwinder->copies),
+		.tables = table_registry_counts(unwinder->tables),
+		.memory = table_memory_counts(unwinder->maps.memory),
+		.copies = stack_copies_counts(unwinder->copies),
 		.troubles = *unwinder->maps.troubles,
 		.published = unwinder->published,
 		.publish_failed = unwinder->publish_failed,

@@ -12,19 +12,19 @@
 typedef struct Unwinder Unwinder;
 
 typedef struct UnwinderCounts {
-	UnwindTablesCounts tables;
-	UnwindMemoryCounts memory;
-	UnwindCopiesCounts copies;
+	TableRegistryCounts tables;
+	TableMemoryCounts memory;
+	StackCopiesCounts copies;
 	struct unwind_troubles troubles;
 	uint64_t published;	 /* processes' mappings, every change counted */
 	uint64_t publish_failed; /* processes or their mappings that found no room */
 	uint64_t corrected;	 /* execs that the side-band did not tell: mappings unknown */
-	const Delays *delays;	 /* from being mapped to being published with a table */
+	const Histogram *delays; /* from being mapped to being published with a table */
 } UnwinderCounts;
 
 /* Returns 0 or a negative errno. maps is copied; files and its fds must outlive this. */
-int unwinder_new(const UnwindMaps *maps, Files *files, const Invoker *invoker, RecordSink sink,
-		 void *user, Unwinder **ret_unwinder);
+int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invoker,
+		 RecordSink sink, void *user, Unwinder **ret_unwinder);
 void unwinder_free(Unwinder *unwinder);
 
 /* Takes every record of BPF and of the side-band, and its losses; others are ignored. */

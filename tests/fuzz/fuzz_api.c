@@ -38,13 +38,13 @@ static void read_profile(const uint8_t *data, size_t size)
 {
 	int fd = fuzz_file(data, size);
 	_cleanup_free_ char *path = xasprintf("/proc/self/fd/%d", fd);
-	ServedLibs libs;
+	ProfileLibs libs;
 
-	served_libs_read(path, &libs);
+	profile_libs_read(path, &libs);
 	for (size_t i = 0; i < libs.count; i++)
 		fuzz_require(libs.items[i].debug_name && libs.items[i].debug_id &&
 			     libs.items[i].build_id_len <= sizeof(libs.items[i].build_id));
-	served_libs_free(&libs);
+	profile_libs_free(&libs);
 	close(fd);
 }
 

@@ -277,7 +277,7 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 	fuzz_require(capture_writer_new(open_seed("capture", name), 1, 1, &writer) == 0);
 	put_meta(writer);
 	put_task(writer, MS(0), 0, MAIN, "program");
-	put_task(writer, MS(0), TASK_FOREIGN, FOREIGN, "other");
+	put_task(writer, MS(0), TASK_NON_TARGET, FOREIGN, "other");
 	put_window(writer, MS(0), WINDOW_START | flags);
 	if (attached)
 		put_snapshot(writer, MS(0), SNAPSHOT_QUEUED, MAIN);
@@ -289,7 +289,8 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 	put_snapshot(writer, MS(80), SNAPSHOT_END | SNAPSHOT_ON_CPU, MAIN);
 	put_stats(writer, MS(80), MAIN, 40 * NSEC_PER_MSEC);
 	if (rounds)
-		put(writer, make_record(REC_ROUND, 0, MS(5000), sizeof(struct rec_round), NULL, 0));
+		put(writer,
+		    make_record(REC_WATERMARK, 0, MS(5000), sizeof(struct rec_watermark), NULL, 0));
 	put_window(writer, MS(80), WINDOW_END | flags);
 	put_symbol(writer, 1, 0x1010, NULL);
 	put_symbol(writer, 0, KERNEL, "[ext4]");
@@ -464,7 +465,7 @@ static void write_shuffled(void)
 	put_window(writer, MS(0), WINDOW_START);
 	for (int i = 0; i < 100; i++)
 		put_sample(writer, MS(fuzz_random(&seed, 3000)), MAIN, SAMPLE_USER);
-	put(writer, make_record(REC_ROUND, 0, MS(4000), sizeof(struct rec_round), NULL, 0));
+	put(writer, make_record(REC_WATERMARK, 0, MS(4000), sizeof(struct rec_watermark), NULL, 0));
 	for (int i = 0; i < 20; i++)
 		put_sample(writer, MS(fuzz_random(&seed, 4000)), MAIN, SAMPLE_USER);
 	fuzz_require(capture_writer_close(writer) == 0);

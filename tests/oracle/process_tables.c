@@ -348,7 +348,7 @@ static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t
 		      struct unwind_rule *ret_rule)
 {
 	const UnwindTable *table = &mapping_at(user, mapping->start)->object->table;
-	const struct unwind_row *row = walk_search(table->rows.items, table->rows.count, pc);
+	const struct unwind_row *row = walk_user_search(table->rows.items, table->rows.count, pc);
 
 	*ret_rule = table->rules.items[row->rule];
 	return true;

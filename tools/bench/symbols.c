@@ -22,7 +22,7 @@ typedef struct Counts {
 	uint64_t symbols, frames, lines;
 } Counts;
 
-static void add_file(Spaces *spaces, uint32_t id, const char *path, const struct stat *st,
+static void add_file(AddressSpaces *spaces, uint32_t id, const char *path, const struct stat *st,
 		     const ElfIdentity *identity)
 {
 	size_t length = (sizeof(struct rec_file) + strlen(path) + 8) & ~7UL;
@@ -36,7 +36,7 @@ static void add_file(Spaces *spaces, uint32_t id, const char *path, const struct
 	file->build_id_len = identity->build_id_len;
 	memcpy(file->build_id, identity->build_id, sizeof(file->build_id));
 	strcpy(file->path, path);
-	spaces_add(spaces, &file->h);
+	address_spaces_add(spaces, &file->h);
 }
 
 static int compare_targets(const void *a, const void *b)
@@ -98,7 +98,7 @@ static long resident(int who)
 	return usage.ru_maxrss / 1024;
 }
 
-static void run(const char *label, const Spaces *spaces, const Targets *targets)
+static void run(const char *label, const AddressSpaces *spaces, const Targets *targets)
 {
 	Invoker invoker = {};
 	AsInvoker as = {};
@@ -124,7 +124,7 @@ static void run(const char *label, const Spaces *spaces, const Targets *targets)
 
 int main(int argc, char **argv)
 {
-	Spaces *spaces = spaces_new();
+	AddressSpaces *spaces = address_spaces_new();
 	char folder[] = "/tmp/bench-symbols-XXXXXX";
 	const char *seed = getenv("WALLPROF_SEED");
 	Targets targets = {};
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 	run("cold", spaces, &targets);
 	run("cached", spaces, &targets);
 	vec_free(&targets);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 	printf("the cache was %s\n", folder);
 	return 0;
 }

@@ -126,12 +126,12 @@ void joined(Scenario *scenario, uint32_t tid, uint32_t tgid, const char *comm)
 
 void foreign(Scenario *scenario, uint32_t tid, const char *comm)
 {
-	task(scenario, TASK_FOREIGN, tid, tid, comm);
+	task(scenario, TASK_NON_TARGET, tid, tid, comm);
 }
 
 void kernel_thread(Scenario *scenario, uint32_t tid, const char *comm)
 {
-	task(scenario, TASK_FOREIGN | TASK_KTHREAD, tid, tid, comm);
+	task(scenario, TASK_NON_TARGET | TASK_KTHREAD, tid, tid, comm);
 }
 
 static void waking(Scenario *scenario, uint8_t flags, uint32_t tid, uint32_t waker)

@@ -79,7 +79,8 @@ static inline bool world_find_rule(void *user, const struct unwind_mapping *mapp
 				   struct unwind_rule *ret_rule)
 {
 	const World *world = user;
-	const struct unwind_row *row = walk_search(world->rows + mapping->row, mapping->table, pc);
+	const struct unwind_row *row =
+		walk_user_search(world->rows + mapping->row, mapping->table, pc);
 
 	if (world->no_rules)
 		return false;

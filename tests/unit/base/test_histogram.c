@@ -27,7 +27,7 @@ static void test_quantiles(void **state)
 {
 	static uint64_t values[COUNT];
 	static const unsigned permilles[] = {1, 10, 250, 500, 900, 990, 999};
-	Delays delays = {};
+	Histogram delays = {};
 
 	(void)state;
 	srandom(7);
@@ -35,31 +35,31 @@ static void test_quantiles(void **state)
 		uint64_t any = (uint64_t)random() << 33 ^ (uint64_t)random() << 13 ^ random();
 
 		values[i] = any >> random() % 64;
-		delays_add(&delays, values[i]);
+		histogram_add(&delays, values[i]);
 	}
 	qsort(values, COUNT, sizeof(*values), compare);
 	for (size_t i = 0; i < sizeof(permilles) / sizeof(*permilles); i++)
-		assert_close(delays_quantile(&delays, permilles[i]),
+		assert_close(histogram_quantile(&delays, permilles[i]),
 			     values[COUNT * permilles[i] / 1000 - 1]);
-	assert_int_equal(delays_quantile(&delays, 1000), values[COUNT - 1]);
+	assert_int_equal(histogram_quantile(&delays, 1000), values[COUNT - 1]);
 	assert_int_equal(delays.max, values[COUNT - 1]);
 	assert_int_equal(delays.count, COUNT);
 }
 
 static void test_ends(void **state)
 {
-	Delays none = {}, one = {}, small = {}, large = {};
+	Histogram none = {}, one = {}, small = {}, large = {};
 
 	(void)state;
-	assert_int_equal(delays_quantile(&none, 500), 0);
-	delays_add(&one, 123456789);
-	assert_int_equal(delays_quantile(&one, 1), 123456789);
+	assert_int_equal(histogram_quantile(&none, 500), 0);
+	histogram_add(&one, 123456789);
+	assert_int_equal(histogram_quantile(&one, 1), 123456789);
 	for (uint64_t ns = 0; ns < 2 * DELAY_STEPS; ns++)
-		delays_add(&small, ns); /* each has a step of its own */
+		histogram_add(&small, ns); /* each has a step of its own */
 	for (unsigned i = 1; i <= 2 * DELAY_STEPS; i++)
-		assert_int_equal(delays_quantile(&small, (i * 1000 + 31) / 32 - 1), i - 1);
-	delays_add(&large, UINT64_MAX);
-	assert_int_equal(delays_quantile(&large, 500), UINT64_MAX);
+		assert_int_equal(histogram_quantile(&small, (i * 1000 + 31) / 32 - 1), i - 1);
+	histogram_add(&large, UINT64_MAX);
+	assert_int_equal(histogram_quantile(&large, 500), UINT64_MAX);
 }
 
 int main(void)

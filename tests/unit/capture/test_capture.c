@@ -353,7 +353,7 @@ static void test_writer_refuses_lengths(void **state)
 {
 	const Fixture *fixture = *state;
 	CaptureWriter *writer = begin(fixture);
-	struct record record = {.kind = REC_ROUND};
+	struct record record = {.kind = REC_WATERMARK};
 	static const u32 wrong[] = {0, 8, 15, 20, CAPTURE_FRAME_MAX + 8};
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
@@ -409,7 +409,7 @@ static void append_frame(const Fixture *fixture, const void *content, size_t siz
 static void test_impossible_frames(void **state)
 {
 	const Fixture *fixture = *state;
-	struct record good = {.len = 16, .kind = REC_ROUND};
+	struct record good = {.len = 16, .kind = REC_WATERMARK};
 	/* Content size of 8 bytes: 2^40. */
 	static const uint8_t huge[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe4, 0, 0, 0, 0, 0, 1, 0, 0};
 	static const u32 lengths[] = {0, 8, 20, 72, 0xfffffff8};
@@ -420,7 +420,7 @@ static void test_impossible_frames(void **state)
 
 		write_file(fixture->path, fixture->file.items, fixture->file.count);
 		if (i < ARRAY_LEN(lengths)) {
-			struct record bad[4] = {{.len = lengths[i], .kind = REC_ROUND}};
+			struct record bad[4] = {{.len = lengths[i], .kind = REC_WATERMARK}};
 
 			append_frame(fixture, bad, sizeof(bad), 1);
 		} else if (i == ARRAY_LEN(lengths)) {
@@ -442,7 +442,7 @@ static void test_later_skippable_frame(void **state)
 {
 	static const uint8_t note[] = {0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
 	const Fixture *fixture = *state;
-	struct record good = {.len = 16, .kind = REC_ROUND};
+	struct record good = {.len = 16, .kind = REC_WATERMARK};
 	FILE *file = fopen(fixture->path, "a");
 	Bytes stream = {};
 	bool damaged;
@@ -473,7 +473,8 @@ static void write_shuffled(const Fixture *fixture, unsigned seed)
 		put(writer, NULL, make_waking(ns - early, i, 0));
 		if (i % 50 == 49)
 			put(writer, NULL,
-			    make_record(REC_ROUND, 0, ns, sizeof(struct rec_round), NULL, 0));
+			    make_record(REC_WATERMARK, 0, ns, sizeof(struct rec_watermark), NULL,
+					0));
 		if (i % 1000 == 999)
 			assert_int_equal(capture_flush(writer), 0);
 	}
@@ -494,7 +495,7 @@ static void test_sorted(void **state)
 	while (capture_read_sorted(reader, &record) > 0) {
 		const struct rec_waking *waking = (const struct rec_waking *)record;
 
-		if (record->kind == REC_ROUND) {
+		if (record->kind == REC_WATERMARK) {
 			rounds++;
 			continue;
 		}
@@ -551,7 +552,8 @@ static void test_sorted_counts_late_ones(void **state)
 	for (uint64_t s = 1; s < 10; s++) {
 		put(writer, NULL, make_waking(s * NSEC_PER_SEC, 1, 0));
 		put(writer, NULL,
-		    make_record(REC_ROUND, 0, s * NSEC_PER_SEC, sizeof(struct rec_round), NULL, 0));
+		    make_record(REC_WATERMARK, 0, s * NSEC_PER_SEC, sizeof(struct rec_watermark),
+				NULL, 0));
 	}
 	put(writer, NULL, make_waking(2 * NSEC_PER_SEC, 2, 0));
 	assert_int_equal(capture_writer_close(writer), 0);

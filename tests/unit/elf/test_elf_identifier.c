@@ -71,14 +71,14 @@ static char *true_build_id(void)
 			 getpid());
 }
 
-static void check_self(Identifier *identifier)
+static void check_self(ElfIdentifier *identifier)
 {
 	_cleanup_free_ char *wanted = true_build_id();
 	_cleanup_close_ int fd = open(SELF, O_RDONLY);
 	char found[41] = "";
 	ElfIdentity identity;
 
-	assert_int_equal(identifier_ask(identifier, fd, &identity), 0);
+	assert_int_equal(elf_identifier_ask(identifier, fd, &identity), 0);
 	for (size_t i = 0; i < identity.build_id_len; i++)
 		snprintf(found + 2 * i, 3, "%02x", identity.build_id[i]);
 	assert_string_equal(found, wanted);
@@ -86,14 +86,14 @@ static void check_self(Identifier *identifier)
 	elf_identity_free(&identity);
 }
 
-static int ask_deed(Identifier *identifier, char deed)
+static int ask_deed(ElfIdentifier *identifier, char deed)
 {
 	_cleanup_close_ int fd = memfd_create("deed", MFD_CLOEXEC);
 	ElfIdentity identity;
 	int r;
 
 	assert_int_equal(write(fd, &deed, 1), 1);
-	r = identifier_ask(identifier, fd, &identity);
+	r = elf_identifier_ask(identifier, fd, &identity);
 	assert_int_equal(identity.loads.count, 0);
 	assert_int_equal(identity.build_id_len, 0);
 	elf_identity_free(&identity);
@@ -107,7 +107,7 @@ static void test_next_file_works(void **state)
 		int wanted;
 	} deeds[] = {{'c', -EIO}, {'a', -EIO}, {'s', -ETIME}, {'e', -EIO},    {'h', -ETIME},
 		     {'m', -EIO}, {'p', -EIO}, {'b', -EIO},   {'x', -ENOEXEC} /* no deed: text */};
-	Identifier *identifier = identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new();
 
 	(void)state;
 	check_self(identifier);
@@ -122,7 +122,7 @@ static void test_next_file_works(void **state)
 			check_self(identifier);
 	}
 	check_self(identifier);
-	identifier_free(identifier);
+	elf_identifier_free(identifier);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -139,7 +139,7 @@ static double children_cpu_seconds(void)
 /* Many files that take forever do not hold up the recorder for as many times the longest wait. */
 static void test_patience_ends(void **state)
 {
-	Identifier *identifier = identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new();
 	double before = children_cpu_seconds();
 
 	(void)state;
@@ -147,7 +147,7 @@ static void test_patience_ends(void **state)
 		assert_int_equal(ask_deed(identifier, 's'), -ETIME);
 	assert_true(children_cpu_seconds() - before < 5);
 	check_self(identifier);
-	identifier_free(identifier);
+	elf_identifier_free(identifier);
 }
 
 /*
@@ -156,7 +156,7 @@ static void test_patience_ends(void **state)
  */
 static void test_starved(void **state)
 {
-	Identifier *identifier = identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new();
 	_cleanup_free_ char *child = NULL;
 	uint64_t began;
 	pid_t waker;
@@ -174,13 +174,13 @@ static void test_starved(void **state)
 	check_self(identifier);
 	assert_true(now_ns() - began > NSEC_PER_SEC);
 	assert_int_equal(waitpid(waker, NULL, 0), waker);
-	identifier_free(identifier);
+	elf_identifier_free(identifier);
 }
 
 /* Children that never go on: the wall's time that they all together may cost is bounded. */
 static void test_blocked(void **state)
 {
-	Identifier *identifier = identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new();
 	uint64_t blocked_ns = 0;
 
 	(void)state;
@@ -196,7 +196,7 @@ static void test_blocked(void **state)
 		blocked_ns += now_ns() - began;
 	}
 	check_self(identifier);
-	identifier_free(identifier);
+	elf_identifier_free(identifier);
 	/* 4 s to spare; 0.5, 0.25, 0.125, 0.1 s for each; and what looking and the machine add. */
 	assert_uint_in_range(blocked_ns, 4 * NSEC_PER_SEC, 7 * NSEC_PER_SEC);
 }
@@ -204,7 +204,7 @@ static void test_blocked(void **state)
 /* One child does it all, and is replaced if somebody kills it. */
 static void test_killed(void **state)
 {
-	Identifier *identifier = identifier_new();
+	ElfIdentifier *identifier = elf_identifier_new();
 	_cleanup_free_ char *first = NULL, *second = NULL, *third = NULL;
 
 	(void)state;
@@ -219,8 +219,8 @@ static void test_killed(void **state)
 	check_self(identifier);
 	third = output_of("pgrep -P %d -x test_elf_identi", getpid());
 	assert_string_not_equal(first, third);
-	identifier_free(identifier);
-	identifier_free(NULL);
+	elf_identifier_free(identifier);
+	elf_identifier_free(NULL);
 }
 
 int main(void)

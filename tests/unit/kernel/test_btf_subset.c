@@ -34,7 +34,7 @@ static struct btf *written(const struct btf *kernel, const struct btf *program, 
 
 	assert_true(fd >= 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	*ret_error = kernel_types_write(kernel, program, fd);
+	*ret_error = btf_subset_write(kernel, program, fd);
 	if (!*ret_error) {
 		types = btf__parse(path, NULL);
 		assert_non_null(types);

@@ -26,7 +26,7 @@ typedef struct Happened {
 typedef struct World {
 	VEC(Happened) all; /* in the order of time */
 	size_t fetched[CPUS];
-	EventOrder order;
+	EventReorder order;
 	Images images;
 	uint64_t last_ns; /* that was given on */
 	uint64_t given;
@@ -61,7 +61,7 @@ static void make_history(World *world, uint64_t longest)
 static void free_history(World *world)
 {
 	vec_free(&world->all);
-	event_order_free(&world->order);
+	event_reorder_free(&world->order);
 	images_free(&world->images);
 }
 
@@ -91,7 +91,7 @@ static void fetch(World *world, uint32_t cpu, uint64_t ns)
 			continue;
 		if (event->seen_ns > ns)
 			break;
-		event_order_add(&world->order, event->ns, event, sizeof(*event));
+		event_reorder_add(&world->order, event->ns, event, sizeof(*event));
 		world->fetched[cpu] = i + 1;
 	}
 }
@@ -126,13 +126,13 @@ static uint32_t follow(World *world, uint64_t margin)
 
 		for (uint32_t cpu = 0; cpu < CPUS; cpu++, ns += random_below(50))
 			fetch(world, cpu, ns);
-		assert_int_equal(event_order_take(&world->order, begin - margin, take, world), 0);
+		assert_int_equal(event_reorder_take(&world->order, begin - margin, take, world), 0);
 		wrong += differences(world, world->order.known_ns) > 0;
 	}
 	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
 		fetch(world, cpu, UINT64_MAX);
-	event_order_take(&world->order, UINT64_MAX, take, world);
-	assert_int_equal(event_order_youngest_ns(&world->order, any, NULL), 0);
+	event_reorder_take(&world->order, UINT64_MAX, take, world);
+	assert_int_equal(event_reorder_youngest_ns(&world->order, any, NULL), 0);
 	assert_int_equal(world->given, EVENTS);
 	assert_true(world->in_order);
 	return wrong;
@@ -182,38 +182,38 @@ static int take_number(void *user, const void *event, uint64_t ns)
 	return 0;
 }
 
-static void add_number(EventOrder *order, uint64_t ns, uint64_t number)
+static void add_number(EventReorder *order, uint64_t ns, uint64_t number)
 {
-	event_order_add(order, ns, &number, sizeof(number));
+	event_reorder_add(order, ns, &number, sizeof(number));
 }
 
 /* By hand: what comes late is counted, and holds from when nobody had known better. */
 static void test_late(void **state)
 {
 	static const uint64_t want[] = {1, 10, 2, 20, 4, 31, 5, 31, 3, 35, 6, 36};
-	EventOrder order = {};
+	EventReorder order = {};
 	Numbers given = {};
 
 	(void)state;
 	add_number(&order, 20, 2);
 	add_number(&order, 35, 3);
 	add_number(&order, 10, 1);
-	assert_int_equal(event_order_take(&order, 30, take_number, &given), 0);
-	assert_int_equal(event_order_youngest_ns(&order, any, NULL), 35);
+	assert_int_equal(event_reorder_take(&order, 30, take_number, &given), 0);
+	assert_int_equal(event_reorder_youngest_ns(&order, any, NULL), 35);
 	add_number(&order, 30, 5); /* "all up to 30", it was said */
 	add_number(&order, 25, 4);
 	add_number(&order, 36, 6);
-	assert_int_equal(event_order_take(&order, 36, take_number, &given), 0);
+	assert_int_equal(event_reorder_take(&order, 36, take_number, &given), 0);
 	assert_int_equal(order.late, 2);
 	assert_int_equal(given.count, ARRAY_LEN(want));
 	assert_memory_equal(given.items, want, sizeof(want));
 	/* Time does not go back. */
 	add_number(&order, 36, 7);
-	assert_int_equal(event_order_take(&order, 1, take_number, &given), 0);
+	assert_int_equal(event_reorder_take(&order, 1, take_number, &given), 0);
 	assert_int_equal(order.known_ns, 36);
 	assert_int_equal(order.late, 3);
 	vec_free(&given);
-	event_order_free(&order);
+	event_reorder_free(&order);
 }
 
 static bool is_even(const void *user, const void *event)
@@ -225,19 +225,19 @@ static bool is_even(const void *user, const void *event)
 /* Of those that are kept, the youngest that matters. */
 static void test_youngest(void **state)
 {
-	EventOrder order = {};
+	EventReorder order = {};
 	Numbers given = {};
 
 	(void)state;
 	for (uint64_t i = 1; i <= 9; i++)
 		add_number(&order, 10 * i, i);
-	assert_int_equal(event_order_take(&order, 25, take_number, &given), 0);
-	assert_int_equal(event_order_youngest_ns(&order, any, NULL), 90);
-	assert_int_equal(event_order_youngest_ns(&order, is_even, NULL), 80);
-	assert_int_equal(event_order_take(&order, 85, take_number, &given), 0);
-	assert_int_equal(event_order_youngest_ns(&order, is_even, NULL), 0);
+	assert_int_equal(event_reorder_take(&order, 25, take_number, &given), 0);
+	assert_int_equal(event_reorder_youngest_ns(&order, any, NULL), 90);
+	assert_int_equal(event_reorder_youngest_ns(&order, is_even, NULL), 80);
+	assert_int_equal(event_reorder_take(&order, 85, take_number, &given), 0);
+	assert_int_equal(event_reorder_youngest_ns(&order, is_even, NULL), 0);
 	vec_free(&given);
-	event_order_free(&order);
+	event_reorder_free(&order);
 }
 
 static int fail_once(void *user, const void *event, uint64_t ns)
@@ -249,18 +249,18 @@ static int fail_once(void *user, const void *event, uint64_t ns)
 
 static void test_error(void **state)
 {
-	EventOrder order = {};
+	EventReorder order = {};
 	int calls = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= 5; i++)
 		add_number(&order, i, i);
-	assert_int_equal(event_order_take(&order, 4, fail_once, &calls), -5);
+	assert_int_equal(event_reorder_take(&order, 4, fail_once, &calls), -5);
 	assert_int_equal(calls, 2);
-	assert_int_equal(event_order_youngest_ns(&order, any, NULL), 5);
-	assert_int_equal(event_order_take(&order, 5, fail_once, &calls), 0);
+	assert_int_equal(event_reorder_youngest_ns(&order, any, NULL), 5);
+	assert_int_equal(event_reorder_take(&order, 5, fail_once, &calls), 0);
 	assert_int_equal(calls, 3);
-	event_order_free(&order);
+	event_reorder_free(&order);
 }
 
 int main(void)

@@ -109,7 +109,7 @@ int libbpf_num_possible_cpus(void)
 	return CPUS;
 }
 
-int files_add_mapping(Files *files, const MappingSeen *seen)
+int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *seen)
 {
 	struct record *record =
 		make_mapping(seen->ns, MAPPING_EXEC, seen->ns_tgid, strtoul(seen->path, NULL, 10),
@@ -121,7 +121,7 @@ int files_add_mapping(Files *files, const MappingSeen *seen)
 	return 0;
 }
 
-int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
+int mapped_files_read_process(MappedFiles *files, pid_t ns_tgid, uint64_t ns, size_t *ret_count)
 {
 	const Process *process = &world.processes[ns_tgid - FIRST];
 
@@ -139,11 +139,11 @@ int files_read_process(Files *files, pid_t ns_tgid, uint64_t ns, size_t *ret_cou
 		if (!process->mapped[i])
 			continue;
 		sprintf(path, "%u", process->mapped[i]);
-		files_add_mapping(files, &(MappingSeen){.ns = ns,
-							.ns_tgid = ns_tgid,
-							.start = (i + 1) << 12,
-							.end = (i + 2) << 12,
-							.path = path});
+		mapped_files_add_mapping(files, &(MappingSeen){.ns = ns,
+							       .ns_tgid = ns_tgid,
+							       .start = (i + 1) << 12,
+							       .end = (i + 2) << 12,
+							       .path = path});
 		++*ret_count;
 	}
 	return 0;

@@ -64,7 +64,7 @@ static void test_numbers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-		*format_u64(text, values[i]) = '\0';
+		*json_format_u64(text, values[i]) = '\0';
 		snprintf(expected, sizeof(expected), "%llu", (unsigned long long)values[i]);
 		assert_string_equal(text, expected);
 	}
@@ -91,7 +91,7 @@ static void test_milliseconds(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		*format_ms(text, cases[i].ns) = '\0';
+		*json_format_ms(text, cases[i].ns) = '\0';
 		assert_string_equal(text, cases[i].text);
 	}
 }

@@ -36,7 +36,7 @@ static void check(const struct example *examples, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct example *example = &examples[i];
-		ReasonFacts facts = {
+		ReasonInput facts = {
 			.state = example->state,
 			.iowait = example->iowait,
 			.syscall = example->syscall,
@@ -290,7 +290,7 @@ static void test_only_thread_never_idle(void **state)
 	for (int number = 0; number < 500; number++) {
 		for (int kind = FD_NONE; kind <= FD_TTY; kind++) {
 			for (int count = 0; count < 4; count++) {
-				ReasonFacts facts = {
+				ReasonInput facts = {
 					.state = S,
 					.syscall = number,
 					.args = {count, count},
@@ -404,7 +404,7 @@ static void test_sleep_states(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-		ReasonFacts facts = {.state = states[i].state, .iowait = states[i].iowait};
+		ReasonInput facts = {.state = states[i].state, .iowait = states[i].iowait};
 
 		assert_int_equal(reason_sleep_state(&facts), states[i].wanted);
 	}

@@ -30,7 +30,7 @@ uint64_t __wrap_now_ns(void)
 typedef struct Fixture {
 	char *folder, *path;
 	CaptureWriter *writer;
-	Flight *flight;
+	FlightRecorder *flight;
 	uint64_t start_ns; /* where the kept part begins; 0 = nobody said so */
 	bool small;	   /* the folder is a disk of its own */
 	size_t seq;	   /* of the next switch */
@@ -48,7 +48,7 @@ static Fixture *prepare(void)
 
 static void begin(Fixture *fixture)
 {
-	FlightOptions options = {.keep_ns = KEEP_NS, .level = 1, .threads = 1};
+	FlightRecorderOptions options = {.keep_ns = KEEP_NS, .level = 1, .threads = 1};
 	int fd;
 
 	fixture->path = xasprintf("%s/capture", fixture->folder);
@@ -56,7 +56,7 @@ static void begin(Fixture *fixture)
 	assert_int_equal(capture_writer_new(fd, 1, 1, &fixture->writer), 0);
 	options.capture_path = fixture->path;
 	options.capture = fixture->writer;
-	assert_int_equal(flight_new(&options, &fixture->flight), 0);
+	assert_int_equal(flight_recorder_new(&options, &fixture->flight), 0);
 }
 
 static int setup(void **state)
@@ -94,7 +94,7 @@ static int teardown(void **state)
 {
 	Fixture *fixture = *state;
 
-	flight_free(fixture->flight);
+	flight_recorder_free(fixture->flight);
 	if (fixture->small)
 		umount2(fixture->folder, MNT_DETACH);
 	else if (fixture->path)
@@ -106,7 +106,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The thread is switched out; what differs cannot be compressed. Returns flight_write()'s. */
+/* The thread is switched out; what differs cannot be compressed. Returns flight_recorder_write()'s.
+ */
 static int write_switch(Fixture *fixture, uint16_t seq)
 {
 	struct rec_switch record = {
@@ -118,7 +119,7 @@ static int write_switch(Fixture *fixture, uint16_t seq)
 	};
 
 	record.h.ns = present_ns;
-	return flight_write(fixture->flight, &record.h);
+	return flight_recorder_write(fixture->flight, &record.h);
 }
 
 static void write_switches(Fixture *fixture, size_t count)
@@ -167,7 +168,7 @@ static Kept read_kept(Fixture *fixture)
 
 static Kept finish(Fixture *fixture)
 {
-	assert_int_equal(flight_finish(fixture->flight, 0, present_ns, start, fixture), 0);
+	assert_int_equal(flight_recorder_finish(fixture->flight, 0, present_ns, start, fixture), 0);
 	assert_int_equal(capture_writer_close(fixture->writer), 0);
 	return read_kept(fixture);
 }
@@ -177,8 +178,8 @@ static void make_old_segment(Fixture *fixture, size_t count)
 {
 	write_switches(fixture, count);
 	present_ns += NSEC_PER_SEC;
-	assert_int_equal(flight_round(fixture->flight), 0);
-	assert_false(flight_is_busy(fixture->flight));
+	assert_int_equal(flight_recorder_round(fixture->flight), 0);
+	assert_false(flight_recorder_is_busy(fixture->flight));
 	present_ns += LET_GO_NS;
 }
 
@@ -190,11 +191,11 @@ static void test_slices(void **state)
 	Kept kept;
 
 	make_old_segment(fixture, 200000);
-	assert_true(flight_is_busy(fixture->flight));
-	for (; flight_is_busy(fixture->flight); rounds++) {
+	assert_true(flight_recorder_is_busy(fixture->flight));
+	for (; flight_recorder_is_busy(fixture->flight); rounds++) {
 		uint64_t begin_ns = present_ns;
 
-		assert_int_equal(flight_round(fixture->flight), 0);
+		assert_int_equal(flight_recorder_round(fixture->flight), 0);
 		assert_uint_in_range(present_ns - begin_ns, 0, 4 * NSEC_PER_MSEC);
 		assert_uint_in_range(rounds, 0, 100);
 	}
@@ -212,8 +213,8 @@ static void test_end_between(void **state)
 	Kept kept;
 
 	make_old_segment(fixture, 200000);
-	assert_int_equal(flight_round(fixture->flight), 0);
-	assert_true(flight_is_busy(fixture->flight));
+	assert_int_equal(flight_recorder_round(fixture->flight), 0);
+	assert_true(flight_recorder_is_busy(fixture->flight));
 	kept = finish(fixture);
 	assert_int_equal(kept.switches, 2);
 	assert_int_equal(kept.last_seq, (uint16_t)199999);
@@ -228,7 +229,7 @@ static void write_segments(Fixture *fixture, size_t count)
 		for (size_t k = 0; k < 30000; k++, fixture->seq++)
 			assert_int_equal(write_switch(fixture, fixture->seq), 0);
 		present_ns += NSEC_PER_SEC / 4;
-		assert_int_equal(flight_round(fixture->flight), 0);
+		assert_int_equal(flight_recorder_round(fixture->flight), 0);
 	}
 }
 
@@ -261,7 +262,7 @@ static void test_too_small(void **state)
 	if (!fixture->small)
 		skip();
 	write_segments(fixture, 20);
-	assert_true(flight_given_up(fixture->flight) > 0);
+	assert_true(flight_recorder_given_up(fixture->flight) > 0);
 	kept = finish(fixture);
 	check_newest(fixture, &kept);
 	assert_uint_in_range(fixture->start_ns, present_ns - KEEP_NS + 1, present_ns);
@@ -279,7 +280,7 @@ static void test_full_at_end(void **state)
 	fill_disk(fixture);
 	kept = finish(fixture);
 	check_newest(fixture, &kept);
-	assert_int_equal(flight_given_up(fixture->flight), 1);
+	assert_int_equal(flight_recorder_given_up(fixture->flight), 1);
 }
 
 /* Others fill it again and again, until nothing is left to give up. */
@@ -297,7 +298,8 @@ static void test_no_room(void **state)
 		error = write_switch(fixture, i);
 	}
 	assert_int_equal(error, -ENOSPC);
-	assert_int_equal(flight_finish(fixture->flight, 0, present_ns, start, fixture), -ENOSPC);
+	assert_int_equal(flight_recorder_finish(fixture->flight, 0, present_ns, start, fixture),
+			 -ENOSPC);
 	capture_writer_close(fixture->writer);
 }
 

@@ -55,8 +55,8 @@ static char *written(Fixture *fixture, bool as_json)
 	Json json = {.out = output};
 	Places places;
 
-	places_init(&places, &fixture->timeline, fixture->frames);
-	places_add_all(&places);
+	report_places_init(&places, &fixture->timeline, fixture->frames);
+	report_places_add_all(&places);
 	if (as_json) {
 		json_begin_object(&json);
 		report_functions(&json, &places);
@@ -64,7 +64,7 @@ static char *written(Fixture *fixture, bool as_json)
 	} else {
 		report_functions_print(stream, &places);
 	}
-	places_free(&places);
+	report_places_free(&places);
 	output_close(output);
 	fclose(stream);
 	copy = xstrdup(text); /* gcc takes text itself, whose address was passed, for local */

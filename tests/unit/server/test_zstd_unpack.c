@@ -32,7 +32,7 @@ static int unpack(const char *data, size_t size, int *ret_fd)
 
 	assert_int_equal(write_all(fd, data, size), 0);
 	close(fd);
-	error = unpacked_open(path, ret_fd);
+	error = zstd_unpack_open(path, ret_fd);
 	remove_folder(folder);
 	return error;
 }
@@ -115,7 +115,7 @@ static void test_others(void **state)
 		assert_int_equal(unpack(texts[i], strlen(texts[i]), &fd), 0);
 		assert_int_equal(fd, -1);
 	}
-	assert_int_equal(unpacked_open("/nowhere/to/be/found", &fd), 0);
+	assert_int_equal(zstd_unpack_open("/nowhere/to/be/found", &fd), 0);
 	assert_int_equal(fd, -1);
 }
 

@@ -10,15 +10,15 @@
 #define PROCESS 100
 #define CHILD	200
 
-static void give(Spaces *spaces, struct record *record)
+static void give(AddressSpaces *spaces, struct record *record)
 {
-	spaces_add(spaces, record);
+	address_spaces_add(spaces, record);
 	free(record);
 }
 
-static Spaces *with_files(uint32_t count)
+static AddressSpaces *with_files(uint32_t count)
 {
-	Spaces *spaces = spaces_new();
+	AddressSpaces *spaces = address_spaces_new();
 
 	for (uint32_t id = 1; id <= count; id++)
 		give(spaces, make_file(id, 0, "/lib/libfoo.so", 0));
@@ -26,16 +26,16 @@ static Spaces *with_files(uint32_t count)
 }
 
 /* The id of the file at an address, 0 if nothing is there. */
-static uint32_t file_at(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+static uint32_t file_at(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
-	Location location = spaces_locate(spaces, ns_tgid, ns, avma);
+	Location location = address_spaces_locate(spaces, ns_tgid, ns, avma);
 
 	return location.file ? location.file->id : 0;
 }
 
 static void test_files(void **state)
 {
-	Spaces *spaces = spaces_new();
+	AddressSpaces *spaces = address_spaces_new();
 	struct record *record = make_file(2, FILE_DELETED, "/lib/libbar.so", 0x400000);
 
 	(void)state;
@@ -44,21 +44,21 @@ static void test_files(void **state)
 	give(spaces, record);
 	give(spaces, make_file(0, 0, "/no/such/id", 0));
 	give(spaces, make_file(UINT32_MAX, 0, "/absurd/id", 0));
-	assert_int_equal(spaces_file_count(spaces), 2);
-	assert_null(spaces_file(spaces, 0));
-	assert_null(spaces_file(spaces, 1));
-	assert_null(spaces_file(spaces, 3));
-	assert_string_equal(spaces_file(spaces, 2)->path, "/lib/libbar.so");
-	assert_int_equal(spaces_file(spaces, 2)->flags, FILE_DELETED);
-	assert_int_equal(spaces_file(spaces, 2)->base_svma, 0x400000);
-	assert_int_equal(spaces_file(spaces, 2)->build_id_len, 3);
-	assert_memory_equal(spaces_file(spaces, 2)->build_id, "abc", 3);
-	spaces_free(spaces);
+	assert_int_equal(address_spaces_file_count(spaces), 2);
+	assert_null(address_spaces_file(spaces, 0));
+	assert_null(address_spaces_file(spaces, 1));
+	assert_null(address_spaces_file(spaces, 3));
+	assert_string_equal(address_spaces_file(spaces, 2)->path, "/lib/libbar.so");
+	assert_int_equal(address_spaces_file(spaces, 2)->flags, FILE_DELETED);
+	assert_int_equal(address_spaces_file(spaces, 2)->base_svma, 0x400000);
+	assert_int_equal(address_spaces_file(spaces, 2)->build_id_len, 3);
+	assert_memory_equal(address_spaces_file(spaces, 2)->build_id, "abc", 3);
+	address_spaces_free(spaces);
 }
 
 static void test_bounds_and_bias(void **state)
 {
-	Spaces *spaces = with_files(1);
+	AddressSpaces *spaces = with_files(1);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x5000, 0x7000, 0x4000));
@@ -68,52 +68,52 @@ static void test_bounds_and_bias(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 10, 0x7000), 0);
 	assert_int_equal(file_at(spaces, PROCESS, 9, 0x5000), 0);
 	assert_int_equal(file_at(spaces, CHILD, 10, 0x5000), 0);
-	assert_int_equal(spaces_locate(spaces, PROCESS, 10, 0x5123).svma, 0x1123);
-	spaces_free(spaces);
+	assert_int_equal(address_spaces_locate(spaces, PROCESS, 10, 0x5123).svma, 0x1123);
+	address_spaces_free(spaces);
 }
 
 /* Data lies behind what is mapped to be executed: of the last file below, as it was then. */
 static void test_data(void **state)
 {
-	Spaces *spaces = with_files(3);
+	AddressSpaces *spaces = with_files(3);
 	Location location;
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x5000, 0x7000, 0x4000));
 	give(spaces, make_mapping(10, 0, PROCESS, 2, 0x9000, 0xa000, 0x9000));
 	give(spaces, make_mapping(20, 0, PROCESS, 3, 0xb000, 0xc000, 0xb000));
-	assert_null(spaces_locate_data(spaces, PROCESS, 10, 0x4fff).file);
-	location = spaces_locate_data(spaces, PROCESS, 10, 0x8123);
+	assert_null(address_spaces_locate_data(spaces, PROCESS, 10, 0x4fff).file);
+	location = address_spaces_locate_data(spaces, PROCESS, 10, 0x8123);
 	assert_int_equal(location.file->id, 1);
 	assert_int_equal(location.svma, 0x4123);
-	assert_int_equal(spaces_locate_data(spaces, PROCESS, 10, 0x5123).file->id, 1);
-	assert_int_equal(spaces_locate_data(spaces, PROCESS, 19, 0xd000).file->id, 2);
-	assert_int_equal(spaces_locate_data(spaces, PROCESS, 20, 0xd000).file->id, 3);
-	assert_null(spaces_locate_data(spaces, PROCESS, 9, 0xd000).file);
-	assert_null(spaces_locate_data(spaces, CHILD, 20, 0xd000).file);
-	spaces_free(spaces);
+	assert_int_equal(address_spaces_locate_data(spaces, PROCESS, 10, 0x5123).file->id, 1);
+	assert_int_equal(address_spaces_locate_data(spaces, PROCESS, 19, 0xd000).file->id, 2);
+	assert_int_equal(address_spaces_locate_data(spaces, PROCESS, 20, 0xd000).file->id, 3);
+	assert_null(address_spaces_locate_data(spaces, PROCESS, 9, 0xd000).file);
+	assert_null(address_spaces_locate_data(spaces, CHILD, 20, 0xd000).file);
+	address_spaces_free(spaces);
 }
 
 /* What was mapped before the fork, and what each mapped since. */
 static void test_data_of_child(void **state)
 {
-	Spaces *spaces = with_files(3);
+	AddressSpaces *spaces = with_files(3);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x5000, 0x7000, 0));
 	give(spaces, make_space(20, SPACE_FORK, CHILD, PROCESS));
 	give(spaces, make_mapping(30, 0, CHILD, 2, 0x9000, 0xa000, 0));
 	give(spaces, make_mapping(30, 0, PROCESS, 3, 0xb000, 0xc000, 0));
-	assert_int_equal(spaces_locate_data(spaces, CHILD, 29, 0xd000).file->id, 1);
-	assert_int_equal(spaces_locate_data(spaces, CHILD, 30, 0xd000).file->id, 2);
-	assert_int_equal(spaces_locate_data(spaces, CHILD, 30, 0x8000).file->id, 1);
-	assert_int_equal(spaces_locate_data(spaces, PROCESS, 30, 0xd000).file->id, 3);
-	spaces_free(spaces);
+	assert_int_equal(address_spaces_locate_data(spaces, CHILD, 29, 0xd000).file->id, 1);
+	assert_int_equal(address_spaces_locate_data(spaces, CHILD, 30, 0xd000).file->id, 2);
+	assert_int_equal(address_spaces_locate_data(spaces, CHILD, 30, 0x8000).file->id, 1);
+	assert_int_equal(address_spaces_locate_data(spaces, PROCESS, 30, 0xd000).file->id, 3);
+	address_spaces_free(spaces);
 }
 
 static void test_empty_ranges_are_ignored(void **state)
 {
-	Spaces *spaces = with_files(1);
+	AddressSpaces *spaces = with_files(1);
 
 	(void)state;
 	give(spaces, make_mapping(1, 0, PROCESS, 1, 0x5000, 0x5000, 0));
@@ -122,13 +122,13 @@ static void test_empty_ranges_are_ignored(void **state)
 	give(spaces, make_mapping(4, 0, CHILD, 1, 0, UINT64_MAX, 0));
 	assert_int_equal(file_at(spaces, CHILD, 4, UINT64_MAX - 1), 1);
 	assert_int_equal(file_at(spaces, CHILD, 4, UINT64_MAX), 0);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* dlclose, then dlopen of another library that reaches into the same range. */
 static void test_replaced_in_part(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x5000, 0));
@@ -138,12 +138,12 @@ static void test_replaced_in_part(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 20, 0x2fff), 1);
 	assert_int_equal(file_at(spaces, PROCESS, 19, 0x7000), 0);
 	assert_int_equal(file_at(spaces, PROCESS, 20, 0x7000), 2);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void test_initial_holds_since_ever(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	/* The side-band saw a replacement before the scan of /proc was written down. */
@@ -153,12 +153,12 @@ static void test_initial_holds_since_ever(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 50, 0x2000), 2);
 	assert_int_equal(file_at(spaces, PROCESS, 70, 0x2000), 2);
 	assert_int_equal(file_at(spaces, PROCESS, 70, 0x1000), 1);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void test_fork_copies_that_moment(void **state)
 {
-	Spaces *spaces = with_files(4);
+	AddressSpaces *spaces = with_files(4);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x2000, 0));
@@ -177,12 +177,12 @@ static void test_fork_copies_that_moment(void **state)
 	assert_int_equal(file_at(spaces, 400, 100, 0x8000), 3);
 	assert_int_equal(file_at(spaces, 300, 69, 0x1000), 1);
 	assert_int_equal(file_at(spaces, 300, 70, 0x1000), 4);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void test_exec_begins_anew(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x2000, 0));
@@ -192,13 +192,13 @@ static void test_exec_begins_anew(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 20, 0x1000), 0);
 	assert_int_equal(file_at(spaces, PROCESS, 30, 0x5000), 2);
 	assert_int_equal(file_at(spaces, PROCESS, 29, 0x5000), 0);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* The number of a dead process goes to the child of another, or to its own. */
 static void test_reused_number(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x2000, 0));
@@ -208,12 +208,12 @@ static void test_reused_number(void **state)
 	assert_int_equal(file_at(spaces, CHILD, 29, 0x1000), 2);
 	assert_int_equal(file_at(spaces, CHILD, 30, 0x1000), 1);
 	assert_int_equal(file_at(spaces, PROCESS, 50, 0x1000), 1);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void test_generation(void **state)
 {
-	Spaces *spaces = with_files(1);
+	AddressSpaces *spaces = with_files(1);
 	uint32_t first, second, third, fourth;
 
 	(void)state;
@@ -221,18 +221,18 @@ static void test_generation(void **state)
 	give(spaces, make_mapping(20, 0, PROCESS, 1, 0x3000, 0x4000, 0));
 	give(spaces, make_space(30, SPACE_EXEC, PROCESS, 0));
 	give(spaces, make_mapping(40, 0, PROCESS, 1, 0x3000, 0x4000, 0));
-	first = spaces_generation(spaces, PROCESS, 15);
-	second = spaces_generation(spaces, PROCESS, 25);
-	third = spaces_generation(spaces, PROCESS, 35);
-	fourth = spaces_generation(spaces, PROCESS, 45);
-	assert_int_equal(first, spaces_generation(spaces, PROCESS, 19));
+	first = address_spaces_generation(spaces, PROCESS, 15);
+	second = address_spaces_generation(spaces, PROCESS, 25);
+	third = address_spaces_generation(spaces, PROCESS, 35);
+	fourth = address_spaces_generation(spaces, PROCESS, 45);
+	assert_int_equal(first, address_spaces_generation(spaces, PROCESS, 19));
 	assert_int_not_equal(first, second);
 	assert_int_not_equal(second, third);
 	assert_int_not_equal(third, fourth);
 	assert_int_not_equal(first, third);
 	assert_int_not_equal(first, fourth);
 	assert_int_not_equal(second, fourth);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void collect_file(void *user, const MappedFile *file, uint64_t svma)
@@ -241,17 +241,17 @@ static void collect_file(void *user, const MappedFile *file, uint64_t svma)
 	*(unsigned *)user |= 1U << file->id;
 }
 
-static unsigned ever_at(Spaces *spaces, uint32_t ns_tgid, uint64_t avma)
+static unsigned ever_at(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t avma)
 {
 	unsigned ids = 0;
 
-	spaces_locate_any(spaces, ns_tgid, avma, collect_file, &ids);
+	address_spaces_locate_any(spaces, ns_tgid, avma, collect_file, &ids);
 	return ids;
 }
 
 static void test_locate_any(void **state)
 {
-	Spaces *spaces = with_files(4);
+	AddressSpaces *spaces = with_files(4);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x3000, 0));
@@ -265,7 +265,7 @@ static void test_locate_any(void **state)
 	assert_int_equal(ever_at(spaces, PROCESS, 0x3000), 1 << 2 | 1 << 3 | 1 << 4);
 	assert_int_equal(ever_at(spaces, CHILD, 0x2000), 1 << 1 | 1 << 2);
 	assert_int_equal(ever_at(spaces, PROCESS, 0x4000), 0);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* Against the plain rule: the last mapping that covers the address and is old enough. */
@@ -278,7 +278,7 @@ static void test_random_against_scan(void **state)
 
 	(void)state;
 	for (unsigned seed = 1; seed <= 20; seed++) {
-		Spaces *spaces = with_files(COUNT);
+		AddressSpaces *spaces = with_files(COUNT);
 		unsigned random = seed;
 		uint64_t ns = 1;
 
@@ -302,7 +302,7 @@ static void test_random_against_scan(void **state)
 					expected = i + 1;
 			assert_int_equal(file_at(spaces, PROCESS, when, avma), expected);
 		}
-		spaces_free(spaces);
+		address_spaces_free(spaces);
 	}
 }
 
@@ -310,7 +310,7 @@ static void test_random_against_scan(void **state)
 static void test_many_overlapping(void **state)
 {
 	enum { COUNT = 200000 };
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	for (uint64_t i = 0; i < COUNT; i++)
@@ -321,14 +321,14 @@ static void test_many_overlapping(void **state)
 		assert_int_equal(file_at(spaces, PROCESS, i, 0x1000 + COUNT),
 				 i ? 1 + (i - 1) % 2 : 0);
 	}
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* Each process forks the next; a query that walked up would take hours. */
 static void test_long_fork_chain(void **state)
 {
 	enum { COUNT = 500000 };
-	Spaces *spaces = with_files(1);
+	AddressSpaces *spaces = with_files(1);
 
 	(void)state;
 	give(spaces, make_mapping(1, 0, 1, 1, 0x1000, 0x2000, 0));
@@ -336,7 +336,7 @@ static void test_long_fork_chain(void **state)
 		give(spaces, make_space(i, SPACE_FORK, i, i - 1));
 	for (uint32_t i = 1; i <= COUNT; i++)
 		assert_int_equal(file_at(spaces, i, COUNT, 0x1fff), 1);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 int main(void)

@@ -12,15 +12,15 @@
 #define CHILD	200
 #define LIBRARY 1 /* the first file; all others are code's */
 
-static void give(Spaces *spaces, struct record *record)
+static void give(AddressSpaces *spaces, struct record *record)
 {
-	spaces_add(spaces, record);
+	address_spaces_add(spaces, record);
 	free(record);
 }
 
-static Spaces *with_files(uint32_t count)
+static AddressSpaces *with_files(uint32_t count)
 {
-	Spaces *spaces = spaces_new();
+	AddressSpaces *spaces = address_spaces_new();
 
 	give(spaces, make_file(LIBRARY, 0, "/lib/libfoo.so", 0));
 	for (uint32_t id = 2; id <= count; id++)
@@ -28,9 +28,9 @@ static Spaces *with_files(uint32_t count)
 	return spaces;
 }
 
-static uint32_t file_at(Spaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
+static uint32_t file_at(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
-	Location location = spaces_locate(spaces, ns_tgid, ns, avma);
+	Location location = address_spaces_locate(spaces, ns_tgid, ns, avma);
 
 	return location.file ? location.file->id : 0;
 }
@@ -41,18 +41,18 @@ static void collect_file(void *user, const MappedFile *file, uint64_t svma)
 	*(unsigned *)user |= 1U << file->id;
 }
 
-static unsigned ever_at(Spaces *spaces, uint32_t ns_tgid, uint64_t avma)
+static unsigned ever_at(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t avma)
 {
 	unsigned ids = 0;
 
-	spaces_locate_any(spaces, ns_tgid, avma, collect_file, &ids);
+	address_spaces_locate_any(spaces, ns_tgid, avma, collect_file, &ids);
 	return ids;
 }
 
 /* In any order, before the memory that it lies in is mapped, too. */
 static void test_over_mappings(void **state)
 {
-	Spaces *spaces = with_files(3);
+	AddressSpaces *spaces = with_files(3);
 
 	(void)state;
 	give(spaces, make_code(30, PROCESS, 3, 0x1100, 0x1180, 0x1000));
@@ -66,16 +66,16 @@ static void test_over_mappings(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 30, 0x1100), 3);
 	assert_int_equal(file_at(spaces, PROCESS, 30, 0x1180), 2);
 	assert_int_equal(file_at(spaces, PROCESS, 30, 0x1200), LIBRARY);
-	assert_int_equal(spaces_locate(spaces, PROCESS, 29, 0x1110).svma, 0x910);
-	assert_int_equal(spaces_locate(spaces, PROCESS, 30, 0x1110).svma, 0x110);
+	assert_int_equal(address_spaces_locate(spaces, PROCESS, 29, 0x1110).svma, 0x910);
+	assert_int_equal(address_spaces_locate(spaces, PROCESS, 30, 0x1110).svma, 0x110);
 	assert_int_equal(ever_at(spaces, PROCESS, 0x1100), 1 << LIBRARY | 1 << 2 | 1 << 3);
 	assert_int_equal(ever_at(spaces, PROCESS, 0x1180), 1 << LIBRARY | 1 << 2);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void test_without_times_the_last_holds(void **state)
 {
-	Spaces *spaces = with_files(3);
+	AddressSpaces *spaces = with_files(3);
 
 	(void)state;
 	give(spaces, make_code(0, PROCESS, 2, 0x1000, 0x1100, 0));
@@ -85,13 +85,13 @@ static void test_without_times_the_last_holds(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 0, 0x1080), 3);
 	assert_int_equal(file_at(spaces, PROCESS, 9, 0x1080), 3);
 	assert_int_equal(file_at(spaces, CHILD, 9, 0x1080), 0);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* What a child inherits is that of the moment; its own lies over it. */
 static void test_fork_inherits(void **state)
 {
-	Spaces *spaces = with_files(5);
+	AddressSpaces *spaces = with_files(5);
 
 	(void)state;
 	give(spaces, make_mapping(1, 0, PROCESS, LIBRARY, 0x1000, 0x9000, 0));
@@ -116,13 +116,13 @@ static void test_fork_inherits(void **state)
 	assert_int_equal(ever_at(spaces, CHILD, 0x1000), 1 << LIBRARY | 1 << 2);
 	assert_int_equal(ever_at(spaces, 400, 0x1800), 1 << LIBRARY | 1 << 2 | 1 << 4);
 	assert_int_equal(ever_at(spaces, 400, 0x5000), 1 << LIBRARY | 1 << 5);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* A time tells of which image code is; code without one is of all that had the number. */
 static void test_exec_and_reused_numbers(void **state)
 {
-	Spaces *spaces = with_files(4);
+	AddressSpaces *spaces = with_files(4);
 
 	(void)state;
 	give(spaces, make_mapping(1, 0, PROCESS, LIBRARY, 0x9000, 0xa000, 0));
@@ -137,12 +137,12 @@ static void test_exec_and_reused_numbers(void **state)
 	assert_int_equal(file_at(spaces, PROCESS, 40, 0x1000), 0);
 	for (uint64_t ns = 0; ns < 50; ns++)
 		assert_int_equal(file_at(spaces, PROCESS, ns, 0x5000), 4);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 static void test_generation(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 	const uint64_t changes[] = {10, 15, 20, 30, 35, 40};
 	uint32_t seen[ARRAY_LEN(changes)];
 
@@ -154,12 +154,13 @@ static void test_generation(void **state)
 	give(spaces, make_code(15, PROCESS, 2, 0x1000, 0x2000, 0));
 	give(spaces, make_code(30, PROCESS, 2, 0x1000, 0x2000, 0));
 	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
-		seen[i] = spaces_generation(spaces, PROCESS, changes[i]);
-		assert_int_equal(seen[i], spaces_generation(spaces, PROCESS, changes[i] + 4));
+		seen[i] = address_spaces_generation(spaces, PROCESS, changes[i]);
+		assert_int_equal(seen[i],
+				 address_spaces_generation(spaces, PROCESS, changes[i] + 4));
 		for (size_t k = 0; k < i; k++)
 			assert_int_not_equal(seen[i], seen[k]);
 	}
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 /* ---- against the plain rules, by looking at everything ----------------------- */
@@ -234,7 +235,7 @@ static void make_event(Model *model, int i, unsigned *random)
 		event->ns = 0;
 }
 
-static void give_event(Spaces *spaces, const Event *event)
+static void give_event(AddressSpaces *spaces, const Event *event)
 {
 	switch (event->what) {
 	case MAPPING:
@@ -260,7 +261,7 @@ static void count_file(void *user, const MappedFile *file, uint64_t svma)
 	((unsigned *)user)[file->id]++;
 }
 
-static void ask(Spaces *spaces, const Model *model, unsigned *random)
+static void ask(AddressSpaces *spaces, const Model *model, unsigned *random)
 {
 	uint64_t ns = 5 + 10 * (rand_r(random) % (EVENTS + 1)), avma = rand_r(random) % (SPAN + 8);
 	uint32_t tgid = 1 + rand_r(random) % NUMBERS;
@@ -272,7 +273,7 @@ static void ask(Spaces *spaces, const Model *model, unsigned *random)
 	assert_int_equal(file_at(spaces, tgid, ns, avma), expected);
 	if (!expected)
 		return;
-	spaces_locate_any(spaces, tgid, avma, count_file, ever);
+	address_spaces_locate_any(spaces, tgid, avma, count_file, ever);
 	assert_int_not_equal(ever[expected], 0);
 }
 
@@ -280,7 +281,7 @@ static void test_random_against_scan(void **state)
 {
 	(void)state;
 	for (unsigned seed = 1; seed <= 100; seed++) {
-		Spaces *spaces = with_files(EVENTS);
+		AddressSpaces *spaces = with_files(EVENTS);
 		unsigned random = seed;
 		Model model;
 
@@ -298,7 +299,7 @@ static void test_random_against_scan(void **state)
 				give_event(spaces, &model.events[i]);
 		for (int query = 0; query < 300; query++)
 			ask(spaces, &model, &random);
-		spaces_free(spaces);
+		address_spaces_free(spaces);
 	}
 }
 
@@ -306,7 +307,7 @@ static void test_random_against_scan(void **state)
 static void test_much_code(void **state)
 {
 	enum { CODES = 50000, FORKS = 100000 };
-	Spaces *spaces = with_files(3);
+	AddressSpaces *spaces = with_files(3);
 
 	(void)state;
 	for (uint32_t i = 1; i <= FORKS; i++)
@@ -318,7 +319,7 @@ static void test_much_code(void **state)
 		assert_int_equal(file_at(spaces, PROCESS, i + 1, 0x1000 + CODES - 1), 2 + i % 2);
 	for (uint32_t i = 1; i <= FORKS; i++)
 		assert_int_equal(file_at(spaces, PROCESS + i, 3 * CODES + i, 0x1000), 2);
-	spaces_free(spaces);
+	address_spaces_free(spaces);
 }
 
 int main(void)

@@ -11,15 +11,15 @@
 #define PROCESS 100
 #define CHILD	200
 
-static void give(Spaces *spaces, struct record *record)
+static void give(AddressSpaces *spaces, struct record *record)
 {
-	spaces_add(spaces, record);
+	address_spaces_add(spaces, record);
 	free(record);
 }
 
-static Spaces *with_files(uint32_t count)
+static AddressSpaces *with_files(uint32_t count)
 {
-	Spaces *spaces = spaces_new();
+	AddressSpaces *spaces = address_spaces_new();
 
 	for (uint32_t id = 1; id <= count; id++)
 		give(spaces, make_file(id, 0, "/lib/libfoo.so", 0));
@@ -28,30 +28,31 @@ static Spaces *with_files(uint32_t count)
 
 static void test_replaced(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x5000, 0x1000));
 	give(spaces, make_mapping(20, 0, PROCESS, 2, 0x3000, 0x8000, 0x3000));
-	assert_false(spaces_replaced(spaces, PROCESS, 10, 19, 0x3000));
-	assert_true(spaces_replaced(spaces, PROCESS, 10, 20, 0x3000));
-	assert_true(spaces_replaced(spaces, PROCESS, 19, 1000, 0x4fff));
-	assert_false(spaces_replaced(spaces, PROCESS, 20, 1000, 0x3000));
+	assert_false(address_spaces_replaced(spaces, PROCESS, 10, 19, 0x3000));
+	assert_true(address_spaces_replaced(spaces, PROCESS, 10, 20, 0x3000));
+	assert_true(address_spaces_replaced(spaces, PROCESS, 19, 1000, 0x4fff));
+	assert_false(address_spaces_replaced(spaces, PROCESS, 20, 1000, 0x3000));
 	/* Its neighbours are as they were. */
-	assert_false(spaces_replaced(spaces, PROCESS, 10, 1000, 0x2fff));
-	assert_false(spaces_replaced(spaces, PROCESS, 10, 1000, 0x5000));
-	assert_false(spaces_replaced(spaces, PROCESS, 9, 19, 0x3000)); /* nothing was there */
-	assert_true(spaces_replaced(spaces, PROCESS, 9, 1000, 0x3000));
+	assert_false(address_spaces_replaced(spaces, PROCESS, 10, 1000, 0x2fff));
+	assert_false(address_spaces_replaced(spaces, PROCESS, 10, 1000, 0x5000));
+	assert_false(
+		address_spaces_replaced(spaces, PROCESS, 9, 19, 0x3000)); /* nothing was there */
+	assert_true(address_spaces_replaced(spaces, PROCESS, 9, 1000, 0x3000));
 	/* Nothing is between a moment and an earlier one. */
-	assert_false(spaces_replaced(spaces, PROCESS, 20, 10, 0x3000));
-	assert_false(spaces_replaced(spaces, CHILD, 10, 20, 0x3000));
-	spaces_free(spaces);
+	assert_false(address_spaces_replaced(spaces, PROCESS, 20, 10, 0x3000));
+	assert_false(address_spaces_replaced(spaces, CHILD, 10, 20, 0x3000));
+	address_spaces_free(spaces);
 }
 
 /* mprotect maps anew what is there; but what comes back was away. */
 static void test_same_again(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x5000, 0x1000));
@@ -59,17 +60,17 @@ static void test_same_again(void **state)
 	give(spaces, make_mapping(30, 0, PROCESS, 2, 0x2000, 0x3000, 0x1000));
 	give(spaces, make_mapping(40, 0, PROCESS, 1, 0x2000, 0x3000, 0x1000));
 	give(spaces, make_mapping(50, 0, PROCESS, 1, 0x2000, 0x3000, 0x1800));
-	assert_false(spaces_replaced(spaces, PROCESS, 10, 20, 0x2000));
-	assert_true(spaces_replaced(spaces, PROCESS, 10, 30, 0x2000));
-	assert_true(spaces_replaced(spaces, PROCESS, 10, 40, 0x2000));
-	assert_true(spaces_replaced(spaces, PROCESS, 30, 40, 0x2000));
-	assert_true(spaces_replaced(spaces, PROCESS, 10, 50, 0x2000));
-	spaces_free(spaces);
+	assert_false(address_spaces_replaced(spaces, PROCESS, 10, 20, 0x2000));
+	assert_true(address_spaces_replaced(spaces, PROCESS, 10, 30, 0x2000));
+	assert_true(address_spaces_replaced(spaces, PROCESS, 10, 40, 0x2000));
+	assert_true(address_spaces_replaced(spaces, PROCESS, 30, 40, 0x2000));
+	assert_true(address_spaces_replaced(spaces, PROCESS, 10, 50, 0x2000));
+	address_spaces_free(spaces);
 }
 
 static void test_exec_and_fork(void **state)
 {
-	Spaces *spaces = with_files(2);
+	AddressSpaces *spaces = with_files(2);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x2000, 0));
@@ -80,18 +81,18 @@ static void test_exec_and_fork(void **state)
 	give(spaces, make_space(60, SPACE_EXEC, CHILD, 0));
 	give(spaces, make_space(70, SPACE_FORK, 300, CHILD));
 	/* The parent's counts up to the fork, then the child's own. */
-	assert_true(spaces_replaced(spaces, CHILD, 10, 30, 0x1000));
-	assert_false(spaces_replaced(spaces, CHILD, 20, 49, 0x1000));
-	assert_true(spaces_replaced(spaces, CHILD, 20, 50, 0x1000));
-	assert_true(spaces_replaced(spaces, CHILD, 10, 50, 0x1000));
-	assert_false(spaces_replaced(spaces, CHILD, 20, 50, 0x1800));
+	assert_true(address_spaces_replaced(spaces, CHILD, 10, 30, 0x1000));
+	assert_false(address_spaces_replaced(spaces, CHILD, 20, 49, 0x1000));
+	assert_true(address_spaces_replaced(spaces, CHILD, 20, 50, 0x1000));
+	assert_true(address_spaces_replaced(spaces, CHILD, 10, 50, 0x1000));
+	assert_false(address_spaces_replaced(spaces, CHILD, 20, 50, 0x1800));
 	/* After an exec nothing holds, wherever it is, in children too. */
-	assert_true(spaces_replaced(spaces, CHILD, 50, 60, 0x9000));
-	assert_true(spaces_replaced(spaces, 300, 50, 80, 0x9000));
-	assert_false(spaces_replaced(spaces, CHILD, 60, 80, 0x1000));
-	assert_false(spaces_replaced(spaces, 300, 60, 80, 0x1000));
-	assert_false(spaces_replaced(spaces, CHILD, 20, 49, 0x9000));
-	spaces_free(spaces);
+	assert_true(address_spaces_replaced(spaces, CHILD, 50, 60, 0x9000));
+	assert_true(address_spaces_replaced(spaces, 300, 50, 80, 0x9000));
+	assert_false(address_spaces_replaced(spaces, CHILD, 60, 80, 0x1000));
+	assert_false(address_spaces_replaced(spaces, 300, 60, 80, 0x1000));
+	assert_false(address_spaces_replaced(spaces, CHILD, 20, 49, 0x9000));
+	address_spaces_free(spaces);
 }
 
 /* ---- against a replay -------------------------------------------------------- */
@@ -177,7 +178,7 @@ static void make_events(Event events[EVENTS], unsigned *random)
 	}
 }
 
-static void give_event(Spaces *spaces, const Event *event)
+static void give_event(AddressSpaces *spaces, const Event *event)
 {
 	if (event->what == MAPPING)
 		give(spaces, make_mapping(event->ns, 0, event->tgid, event->file, event->start,
@@ -188,7 +189,7 @@ static void give_event(Spaces *spaces, const Event *event)
 }
 
 /* How many of the questions, which are the same for one seed, are answered otherwise. */
-static unsigned count_differences(Spaces *spaces, const Event *events, unsigned random,
+static unsigned count_differences(AddressSpaces *spaces, const Event *events, unsigned random,
 				  unsigned *ret_replaced)
 {
 	unsigned differences = 0;
@@ -201,14 +202,14 @@ static unsigned count_differences(Spaces *spaces, const Event *events, unsigned 
 		bool expected = model_replaced(events, tgid, from, to, avma);
 
 		*ret_replaced += expected;
-		differences += spaces_replaced(spaces, tgid, from, to, avma) != expected;
+		differences += address_spaces_replaced(spaces, tgid, from, to, avma) != expected;
 	}
 	return differences;
 }
 
-static Spaces *make_spaces(const Event events[EVENTS])
+static AddressSpaces *make_spaces(const Event events[EVENTS])
 {
-	Spaces *spaces = with_files(FILES);
+	AddressSpaces *spaces = with_files(FILES);
 
 	/* All are there from the beginning on. */
 	for (uint32_t tgid = 1; tgid <= NUMBERS; tgid++)
@@ -226,7 +227,7 @@ static void test_random_against_replay(void **state)
 	for (unsigned seed = 1; seed <= 100; seed++) {
 		unsigned random = seed;
 		Event events[EVENTS];
-		Spaces *spaces;
+		AddressSpaces *spaces;
 
 		make_events(events, &random);
 		spaces = make_spaces(events);
@@ -235,7 +236,7 @@ static void test_random_against_replay(void **state)
 		for (int i = 0; i < EVENTS; i++)
 			events[i].file = 1 + events[i].file % FILES * (i % 2);
 		noticed += count_differences(spaces, events, random, &replaced) > 0;
-		spaces_free(spaces);
+		address_spaces_free(spaces);
 	}
 	assert_true(replaced > 10000);
 	assert_true(noticed > 80);
@@ -250,7 +251,7 @@ static void test_one_answer_a_generation(void **state)
 	for (unsigned seed = 1; seed <= 30; seed++) {
 		unsigned random = seed;
 		Event events[EVENTS];
-		Spaces *spaces;
+		AddressSpaces *spaces;
 
 		make_events(events, &random);
 		spaces = make_spaces(events);
@@ -261,14 +262,14 @@ static void test_one_answer_a_generation(void **state)
 			uint64_t b = a + rand_r(&random) % 100;
 			uint64_t avma = rand_r(&random) % SPAN;
 
-			if (spaces_generation(spaces, tgid, a) !=
-			    spaces_generation(spaces, tgid, b))
+			if (address_spaces_generation(spaces, tgid, a) !=
+			    address_spaces_generation(spaces, tgid, b))
 				continue;
 			same++;
-			assert_int_equal(spaces_replaced(spaces, tgid, from, a, avma),
-					 spaces_replaced(spaces, tgid, from, b, avma));
+			assert_int_equal(address_spaces_replaced(spaces, tgid, from, a, avma),
+					 address_spaces_replaced(spaces, tgid, from, b, avma));
 		}
-		spaces_free(spaces);
+		address_spaces_free(spaces);
 	}
 	assert_true(same > 10000);
 }
@@ -276,16 +277,16 @@ static void test_one_answer_a_generation(void **state)
 /* A process whose number is first heard of when it is forked, or execs. */
 static void test_generation_at_the_begin(void **state)
 {
-	Spaces *spaces = with_files(1);
+	AddressSpaces *spaces = with_files(1);
 
 	(void)state;
 	give(spaces, make_mapping(10, 0, PROCESS, 1, 0x1000, 0x2000, 0));
 	give(spaces, make_space(20, SPACE_EXEC, CHILD, 0));
-	assert_true(spaces_replaced(spaces, CHILD, 15, 20, 0x1000));
-	assert_false(spaces_replaced(spaces, CHILD, 15, 19, 0x1000));
-	assert_int_not_equal(spaces_generation(spaces, CHILD, 19),
-			     spaces_generation(spaces, CHILD, 20));
-	spaces_free(spaces);
+	assert_true(address_spaces_replaced(spaces, CHILD, 15, 20, 0x1000));
+	assert_false(address_spaces_replaced(spaces, CHILD, 15, 19, 0x1000));
+	assert_int_not_equal(address_spaces_generation(spaces, CHILD, 19),
+			     address_spaces_generation(spaces, CHILD, 20));
+	address_spaces_free(spaces);
 }
 
 int main(void)

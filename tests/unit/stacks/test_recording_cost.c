@@ -110,7 +110,7 @@ static uint32_t add_mixed(Fixture *fixture, unsigned rounds)
 }
 
 typedef struct Sum {
-	Tables *tables;
+	StackTable *tables;
 	const char *name;
 	uint64_t ns, running_ns;
 	uint64_t painted_ns; /* as the viewer paints it: each row up to half of the way to the next
@@ -122,7 +122,7 @@ typedef struct Sum {
 static void add_row(void *user, const Row *row)
 {
 	Sum *sum = user;
-	enum category category = tables_leaf_category(sum->tables, row->stack);
+	enum category category = stack_table_leaf_category(sum->tables, row->stack);
 
 	bool is_it;
 
@@ -130,7 +130,7 @@ static void add_row(void *user, const Row *row)
 	if (category == CATEGORY_USER || category == CATEGORY_KERNEL ||
 	    category == CATEGORY_RECORDING)
 		sum->running_ns += row->weight_ns;
-	is_it = !strcmp(tables_leaf_name(sum->tables, row->stack), sum->name);
+	is_it = !strcmp(stack_table_leaf_name(sum->tables, row->stack), sum->name);
 	if (is_it)
 		sum->ns += row->weight_ns;
 	if (sum->last_ns) {
@@ -145,16 +145,16 @@ static void add_row(void *user, const Row *row)
 /* Sums all rows, at a fold. */
 static Sum sum_of(Fixture *fixture, const char *name, uint64_t fold_ns)
 {
-	Tables *tables = tables_new(fixture->timeline, fixture->frames);
+	StackTable *tables = stack_table_new(fixture->timeline, fixture->frames);
 	Sum sum = {.tables = tables, .name = name};
 	RowPlan plan;
 
 	row_plan_init(&plan, fixture->timeline, 0);
 	plan.fold_ns = fold_ns;
 	for (uint32_t i = 0; i < fixture->timeline->threads.count; i++)
-		rows_walk(tables, &plan, i, true, add_row, &sum);
+		sample_rows_walk(tables, &plan, i, true, add_row, &sum);
 	row_plan_free(&plan);
-	tables_free(tables);
+	stack_table_free(tables);
 	return sum;
 }
 
@@ -187,7 +187,7 @@ static void test_classes(void **state)
 
 	fixture->timeline->threads.items[thread].recording =
 		(RecordingCost){.switches_ns = 8 * MS, .others_ns = 15 * MS};
-	recording_find(fixture->timeline, fixture->frames);
+	recording_cost_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, 23 * MS);
 	expect_painted(fixture, 23 * MS);
 	expect_near(fixture, "finish_task_switch.isra.0", 12 * MS);
@@ -206,7 +206,7 @@ static void test_too_few(void **state)
 
 	fixture->timeline->threads.items[thread].recording =
 		(RecordingCost){.switches_ns = 14 * MS, .others_ns = 14 * MS};
-	recording_find(fixture->timeline, fixture->frames);
+	recording_cost_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, 28 * MS);
 	expect_near(fixture, "clear_page_erms", 72 * MS);
 	expect_near(fixture, "finish_task_switch.isra.0", 0);
@@ -224,7 +224,7 @@ static void test_no_ticks(void **state)
 			      REASON_SLEEP);
 	}
 	fixture->timeline->threads.items[thread].recording = (RecordingCost){.switches_ns = MS};
-	recording_find(fixture->timeline, fixture->frames);
+	recording_cost_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, MS);
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, 10 * MS);
 }
@@ -238,7 +238,7 @@ static void test_mixed(void **state)
 
 	fixture->timeline->threads.items[thread].recording =
 		(RecordingCost){.switches_ns = 25 * MS, .others_ns = 30 * MS};
-	recording_find(fixture->timeline, fixture->frames);
+	recording_cost_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, 55 * MS);
 	expect_painted(fixture, 55 * MS);
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, running);
@@ -254,7 +254,7 @@ static void test_all(void **state)
 
 	fixture->timeline->threads.items[thread].recording =
 		(RecordingCost){.switches_ns = 500 * MS, .others_ns = 500 * MS};
-	recording_find(fixture->timeline, fixture->frames);
+	recording_cost_find(fixture->timeline, fixture->frames);
 	expect_near(fixture, RECORDING_FUNCTION, running);
 	assert_int_equal(sum_of(fixture, "", 0).running_ns, running);
 }
@@ -268,14 +268,14 @@ static void test_text(void **state)
 
 	hand_finish(t);
 	t->threads.items[thread].recording = (RecordingCost){MS, MS};
-	little = recording_text(t);
+	little = recording_cost_text(t);
 	assert_string_equal(little, "recording took 2.000 ms of the running time, 2.0 %");
 	t->threads.items[thread].recording = (RecordingCost){3 * MS, 2 * MS};
-	much = recording_text(t);
+	much = recording_cost_text(t);
 	assert_string_equal(much, "recording took 5.000 ms of the running time, 5.0 %: without it "
 				  "the threads would have run that much less ([recording])");
 	t->cost_known = false;
-	assert_null(recording_text(t));
+	assert_null(recording_cost_text(t));
 }
 
 int main(void)

@@ -119,7 +119,7 @@ static void test_entry(void **state)
 		const uint32_t *indexes;
 		size_t count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50,
 					      stack, STACK_NONE, false, &indexes);
-		size_t left = run_time_entry(fixture->frames, indexes, count);
+		size_t left = runtime_entry(fixture->frames, indexes, count);
 
 		assert_uint_in_range(left, 1, count);
 		assert_string_equal(
@@ -144,8 +144,8 @@ static void test_truncated(void **state)
 			       add_stack(fixture, STACK_USER, STACK_GAP, &pc, 1), STACK_NONE, false,
 			       &indexes);
 	assert_int_equal(count, 2);
-	assert_int_equal(run_time_entry(fixture->frames, indexes, count), 2);
-	assert_int_equal(run_time_entry(fixture->frames, NULL, 0), 0);
+	assert_int_equal(runtime_entry(fixture->frames, indexes, count), 2);
+	assert_int_equal(runtime_entry(fixture->frames, NULL, 0), 0);
 }
 
 /* A mark of what is guessed, amid the run-time system's functions or just below them. */
@@ -174,7 +174,7 @@ static void test_marked(void **state)
 		count = frames_resolve(fixture->frames, &fixture->timeline, PROCESS, 50, stack,
 				       STACK_NONE, false, &indexes);
 		assert_int_equal(count, 4);
-		entry = run_time_entry(fixture->frames, indexes, count);
+		entry = runtime_entry(fixture->frames, indexes, count);
 		frame = &fixture->frames->list.items[indexes[entry - 1]];
 		assert_string_equal(strings_get(&fixture->frames->strings, frame->function),
 				    "printf");

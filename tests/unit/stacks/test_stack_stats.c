@@ -386,12 +386,12 @@ static void test_preempted_at_the_start(void **state)
 
 static bool running_is(const Fixture *fixture, uint64_t ns, uint64_t whole_ns)
 {
-	StackSums sums;
+	StackStats sums;
 	bool same;
 
-	stack_sums_init(&sums, fixture->timeline, fixture->frames);
+	stack_stats_init(&sums, fixture->timeline, fixture->frames);
 	same = sums.running_walked_ns == ns && sums.running_whole_ns == whole_ns;
-	stack_sums_free(&sums);
+	stack_stats_free(&sums);
 	return same;
 }
 
@@ -452,20 +452,20 @@ static void test_running_time(void **state)
 /* The same by the rows that the profile and the report's places have, and by their stacks' roots.
  */
 typedef struct ByRows {
-	Tables *tables;
+	StackTable *tables;
 	uint64_t ns, whole_ns;
 } ByRows;
 
 static void add_row(void *user, const Row *row)
 {
 	ByRows *rows = user;
-	enum category category = tables_leaf_category(rows->tables, row->stack);
+	enum category category = stack_table_leaf_category(rows->tables, row->stack);
 	uint32_t root = row->stack, prefix;
 	const char *name;
 
-	while ((prefix = tables_stack_prefix(rows->tables, root)) != UINT32_MAX)
+	while ((prefix = stack_table_stack_prefix(rows->tables, root)) != UINT32_MAX)
 		root = prefix;
-	name = tables_leaf_name(rows->tables, root);
+	name = stack_table_leaf_name(rows->tables, root);
 	if ((category != CATEGORY_USER && category != CATEGORY_KERNEL) ||
 	    !strcmp(name, "[kernel]") || !strcmp(name, "[no stack]"))
 		return;
@@ -477,7 +477,7 @@ static void add_row(void *user, const Row *row)
 static void test_running_time_is_that_of_the_rows(void **state)
 {
 	Fixture *fixture = *state;
-	ByRows rows = {.tables = tables_new(fixture->timeline, fixture->frames)};
+	ByRows rows = {.tables = stack_table_new(fixture->timeline, fixture->frames)};
 	uint32_t thread = add_thread(fixture, PID + 1);
 	RowPlan plan;
 
@@ -487,12 +487,12 @@ static void test_running_time_is_that_of_the_rows(void **state)
 			i % 3 ? WHOLE : GAP);
 	row_plan_init(&plan, fixture->timeline, 0);
 	for (uint32_t i = 0; i < fixture->timeline->threads.count; i++)
-		rows_walk(rows.tables, &plan, i, true, add_row, &rows);
+		sample_rows_walk(rows.tables, &plan, i, true, add_row, &rows);
 	print_message("%" PRIu64 " of %" PRIu64 " ns\n", rows.whole_ns, rows.ns);
 	assert_true(rows.whole_ns > 0 && rows.whole_ns < rows.ns);
 	assert_true(running_is(fixture, rows.ns, rows.whole_ns));
 	row_plan_free(&plan);
-	tables_free(rows.tables);
+	stack_table_free(rows.tables);
 }
 
 static void test_profile(void **state)
@@ -502,7 +502,7 @@ static void test_profile(void **state)
 	size_t size;
 	FILE *stream = open_memstream(&text, &size);
 	Output *output = output_for_stream(stream);
-	StackSums sums;
+	StackStats sums;
 	Node *node;
 	bool found = false;
 
@@ -510,10 +510,10 @@ static void test_profile(void **state)
 	assert_int_equal(firefox_write(output, fixture->timeline, fixture->frames, NULL), 0);
 	output_close(output);
 	fclose(stream);
-	stack_sums_init(&sums, fixture->timeline, fixture->frames);
+	stack_stats_init(&sums, fixture->timeline, fixture->frames);
 	assert_int_equal(sums.walked, all_of(&fixture->truth));
-	expected = stack_sums_line(&sums);
-	stack_sums_free(&sums);
+	expected = stack_stats_line(&sums);
+	stack_stats_free(&sums);
 	node = node_read(text);
 	const Node *extra = node_get(node_get(node, "meta"), "extra");
 	for (size_t i = 0; i < extra->count; i++) {

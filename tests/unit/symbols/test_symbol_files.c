@@ -18,7 +18,7 @@
 typedef struct Fixture {
 	char *folder; /* of the server, the caches and the program */
 	FileServer server;
-	Spaces *spaces;
+	AddressSpaces *spaces;
 	SymbolTarget target;
 	char *nameless, *name; /* as it would be, and as it was found */
 	SymbolsSummary summary;
@@ -88,8 +88,8 @@ static int set_up(void **state)
 	file->size = st.st_size;
 	file->mtime_ns = st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec;
 	elf_identity_free(&identity);
-	fixture->spaces = spaces_new();
-	spaces_add(fixture->spaces, &file->h);
+	fixture->spaces = address_spaces_new();
+	address_spaces_add(fixture->spaces, &file->h);
 	free(file);
 	start_server(&fixture->server, fixture->folder);
 	cache = xasprintf("%s/cache", fixture->folder);
@@ -107,7 +107,7 @@ static int tear_down(void **state)
 
 	stop_server(&fixture->server);
 	unsetenv("DEBUGINFOD_URLS");
-	spaces_free(fixture->spaces);
+	address_spaces_free(fixture->spaces);
 	remove_folder(fixture->folder);
 	free(fixture->nameless);
 	free(fixture->name);

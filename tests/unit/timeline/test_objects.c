@@ -278,7 +278,7 @@ static struct rec_socket *make_tcp(uint8_t flags, uint64_t inode, uint8_t last, 
 
 static void expect_text(struct rec_socket *socket, const char *text)
 {
-	char *got = socket_text(socket);
+	char *got = object_socket_text(socket);
 
 	assert_string_equal(got, text);
 	free(got);

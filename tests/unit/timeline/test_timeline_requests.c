@@ -297,7 +297,7 @@ static void name_device(Requests *requests, const char *text, size_t size)
 
 static void expect_device(const Requests *requests, const char *expected)
 {
-	_cleanup_free_ char *text = device_text(requests, SCENARIO_DEVICE);
+	_cleanup_free_ char *text = request_device_text(requests, SCENARIO_DEVICE);
 
 	assert_string_equal(text, expected);
 }

@@ -84,7 +84,7 @@ static void compare_range(const Library *library, const UnwindRange *range, cons
 {
 	UnwindCodeRows rows;
 
-	unwind_code_follow(code, &rows);
+	unwind_follow_code(code, &rows);
 	for (size_t i = 0; i < rows.count; i++)
 		rows.items[i].rule.cfa_offset += altered;
 	for (size_t i = 0; i < rows.count; i++) {
@@ -359,7 +359,7 @@ static void test_known(void **state)
 		while (count < ARRAY_LEN(known[i].rows) &&
 		       (known[i].rows[count].rule.cfa || known[i].rows[count].rule.extra))
 			count++;
-		unwind_code_follow(&code, &rows);
+		unwind_follow_code(&code, &rows);
 		for (size_t k = 0; k < rows.count; k++)
 			print_message("  %u: cfa %d, %d%+d, bp %d%+d, bx %d%+d, ra %d, stack %d\n",
 				      rows.items[k].at, rows.items[k].rule.cfa,
@@ -383,17 +383,17 @@ static void test_begin(void **state)
 	UnwindCodeRows rows;
 
 	(void)state;
-	unwind_code_follow(&code, &rows);
+	unwind_follow_code(&code, &rows);
 	assert_int_equal(rows.count, 0);
 	code.function_begins = true;
-	unwind_code_follow(&code, &rows);
+	unwind_follow_code(&code, &rows);
 	assert_int_equal(rows.count, 3);
 	vec_free(&rows);
 	code.function_begins = false;
 	code.starts = &start;
 	code.start_count = 1;
 	code.entry = 0;
-	unwind_code_follow(&code, &rows);
+	unwind_follow_code(&code, &rows);
 	assert_int_equal(rows.count, 1);
 	assert_int_equal(rows.items[0].rule.cfa, CFA_END);
 	vec_free(&rows);
@@ -420,7 +420,7 @@ static void test_random(void **state)
 			       known[from].bytes + random_below(known[from].size - part + 1), part);
 			at += part;
 		}
-		unwind_code_follow(&code, &rows);
+		unwind_follow_code(&code, &rows);
 		for (size_t i = 0; i < rows.count; i++)
 			assert_true(rows.items[i].at < size &&
 				    (i == 0 || rows.items[i - 1].at < rows.items[i].at));
@@ -441,12 +441,12 @@ static void test_long(void **state)
 
 	(void)state;
 	memset(bytes, 0x50, size);
-	unwind_code_follow(&code, &rows);
+	unwind_follow_code(&code, &rows);
 	assert_true(rows.count >= 3);
 	vec_free(&rows);
 	memset(bytes, 0x90, size);
 	bytes[0] = bytes[size - 1] = RET;
-	unwind_code_follow(&code, &rows);
+	unwind_follow_code(&code, &rows);
 	last = &rows.items[rows.count - 1].rule;
 	assert_int_equal(rows.items[0].at, 0);
 	assert_int_equal(rows.count, 3);

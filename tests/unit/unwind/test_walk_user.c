@@ -555,7 +555,7 @@ static void test_search(void **state)
 			rows[i].pc = i ? rows[i - 1].pc + 1 + random_below(10) : 0;
 		for (size_t i = 0; i < count; i++)
 			last = rows[i].pc <= pc ? i : last;
-		assert_ptr_equal(walk_search(rows, count, pc), &rows[last]);
+		assert_ptr_equal(walk_user_search(rows, count, pc), &rows[last]);
 	}
 }
 

@@ -137,7 +137,7 @@ static void test_other_tasks(void **state)
 
 	(void)state;
 	record = make_task(TGID, TGID, NS_TGID);
-	record->flags = TASK_FOREIGN;
+	record->flags = TASK_NON_TARGET;
 	give(&images, record, 1);
 	record = make_task(TGID, TGID, NS_TGID);
 	record->flags = TASK_RENAME;

@@ -80,16 +80,16 @@ static void test_loss(void **state)
 }
 
 /* The reader of a capture, who sees the records in the order of their times. */
-static Spaces *spaces_of(struct record **records, size_t count, const Images *images,
-			 bool with_found)
+static AddressSpaces *spaces_of(struct record **records, size_t count, const Images *images,
+				bool with_found)
 {
-	Spaces *spaces = spaces_new();
+	AddressSpaces *spaces = address_spaces_new();
 	VEC(const struct record *) all = {};
 
 	for (uint32_t id = 1; id <= 5; id++) {
 		struct record *file = make_file(id, 0, "/lib/libfoo.so", 0);
 
-		spaces_add(spaces, file);
+		address_spaces_add(spaces, file);
 		free(file);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -99,7 +99,7 @@ static Spaces *spaces_of(struct record **records, size_t count, const Images *im
 	for (uint64_t ns = 1; ns <= 100; ns++)
 		for (size_t i = 0; i < all.count; i++)
 			if (all.items[i]->ns == ns)
-				spaces_add(spaces, all.items[i]);
+				address_spaces_add(spaces, all.items[i]);
 	vec_free(&all);
 	return spaces;
 }
@@ -127,7 +127,7 @@ static void check_found(uint64_t made_ns, int made, uint64_t since)
 	};
 	uint32_t number = made == SPACE_FORK ? 11 : NS_TGID;
 	Images images = {};
-	Spaces *spaces;
+	AddressSpaces *spaces;
 
 	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
 		if (i == 3)
@@ -146,16 +146,16 @@ static void check_found(uint64_t made_ns, int made, uint64_t since)
 	}
 	spaces = spaces_of(records, ARRAY_LEN(records), &images, true);
 	if (made == SPACE_FORK) {
-		assert_true(spaces_replaced(spaces, number, 10, since, NOW));
-		assert_false(spaces_replaced(spaces, number, 10, 39, WAS));
-		assert_false(spaces_replaced(spaces, number, since, 60, NOW));
+		assert_true(address_spaces_replaced(spaces, number, 10, since, NOW));
+		assert_false(address_spaces_replaced(spaces, number, 10, 39, WAS));
+		assert_false(address_spaces_replaced(spaces, number, since, 60, NOW));
 	}
-	assert_int_equal(spaces_locate(spaces, number, since, NOW).file->id, 3);
-	assert_int_equal(spaces_locate(spaces, number, since, NEW).file->id, 4);
-	spaces_free(spaces);
+	assert_int_equal(address_spaces_locate(spaces, number, since, NOW).file->id, 3);
+	assert_int_equal(address_spaces_locate(spaces, number, since, NEW).file->id, 4);
+	address_spaces_free(spaces);
 	spaces = spaces_of(records, ARRAY_LEN(records), &images, false);
-	assert_null(spaces_locate(spaces, number, since, NEW).file);
-	spaces_free(spaces);
+	assert_null(address_spaces_locate(spaces, number, since, NEW).file);
+	address_spaces_free(spaces);
 	images_free(&images);
 	for (size_t i = 0; i < ARRAY_LEN(records); i++)
 		free(records[i]);
@@ -180,7 +180,7 @@ static void test_found_over_told(void **state)
 		make_space(40, SPACE_READ, NS_TGID, 0),
 	};
 	Images images = {};
-	Spaces *spaces;
+	AddressSpaces *spaces;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
@@ -191,10 +191,10 @@ static void test_found_over_told(void **state)
 	}
 	assert_int_equal(images.found.count, 1);
 	spaces = spaces_of(records, ARRAY_LEN(records), &images, true);
-	assert_int_equal(spaces_locate(spaces, NS_TGID, 14, NOW).file->id, 2);
-	assert_int_equal(spaces_locate(spaces, NS_TGID, 15, NOW).file->id, 3);
-	assert_true(spaces_replaced(spaces, NS_TGID, 10, 15, NOW));
-	spaces_free(spaces);
+	assert_int_equal(address_spaces_locate(spaces, NS_TGID, 14, NOW).file->id, 2);
+	assert_int_equal(address_spaces_locate(spaces, NS_TGID, 15, NOW).file->id, 3);
+	assert_true(address_spaces_replaced(spaces, NS_TGID, 10, 15, NOW));
+	address_spaces_free(spaces);
 	images_free(&images);
 	for (size_t i = 0; i < ARRAY_LEN(records); i++)
 		free(records[i]);

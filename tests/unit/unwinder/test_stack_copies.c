@@ -19,8 +19,8 @@
 /* By file: each function's frame is two words, but for the outermost one. */
 enum { FILE_FRAMES = 1, FILE_OUTERMOST = 2, FILE_NOT_READY = 3, FILE_BELOW = 4 };
 
-struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file, uint64_t start,
-					    uint64_t last, uint64_t bias)
+struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t file, uint64_t start,
+					     uint64_t last, uint64_t bias)
 {
 	(void)tables;
 	return (struct unwind_mapping){
@@ -32,8 +32,8 @@ struct unwind_mapping unwind_tables_mapping(UnwindTables *tables, uint32_t file,
 	};
 }
 
-bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_mapping *mapping,
-			     uint32_t pc, struct unwind_rule *ret_rule)
+bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mapping *mapping,
+			    uint32_t pc, struct unwind_rule *ret_rule)
 {
 	(void)memory;
 	(void)pc;
@@ -48,7 +48,7 @@ bool unwind_memory_find_rule(const UnwindMemory *memory, const struct unwind_map
 
 typedef struct Fixture {
 	UnwindMaps maps;
-	UnwindCopies *copies;
+	StackCopies *copies;
 	Images images;
 	struct rec_stack *told; /* the last */
 	uint32_t told_count;
@@ -83,7 +83,7 @@ static void begin(Fixture *fixture, bool with_image)
 	struct rec_task *task = (struct rec_task *)make_task(TGID, TGID, NS_TGID);
 
 	*fixture = (Fixture){};
-	fixture->copies = unwind_copies_new(&fixture->maps, take_told, fixture);
+	fixture->copies = stack_copies_new(&fixture->maps, take_told, fixture);
 	task->start_boottime = BORN;
 	task->exec_id = EXECS;
 	if (with_image)
@@ -93,7 +93,7 @@ static void begin(Fixture *fixture, bool with_image)
 
 static void end(Fixture *fixture)
 {
-	unwind_copies_free(fixture->copies);
+	stack_copies_free(fixture->copies);
 	images_free(&fixture->images);
 	free(fixture->told);
 }
@@ -125,14 +125,14 @@ static void take(Fixture *fixture, uint64_t id, uint32_t words)
 {
 	struct rec_stack_copy *copy = make_copy(id, words);
 
-	unwind_copies_take(fixture->copies, copy);
+	stack_copies_take(fixture->copies, copy);
 	free(copy);
 }
 
 static void walk(Fixture *fixture, uint64_t known_ns, bool at_end)
 {
-	assert_int_equal(unwind_copies_walk(fixture->copies, &fixture->images, NULL, known_ns,
-					    at_end ? COPIES_LAST : COPIES_ALL),
+	assert_int_equal(stack_copies_walk(fixture->copies, &fixture->images, NULL, known_ns,
+					   at_end ? COPIES_LAST : COPIES_ALL),
 			 0);
 }
 
@@ -152,7 +152,7 @@ static void check_told(const Fixture *fixture, int result, uint16_t count)
 static void test_whole(void **state)
 {
 	Fixture fixture;
-	UnwindCopiesCounts counts;
+	StackCopiesCounts counts;
 
 	(void)state;
 	begin(&fixture, true);
@@ -173,7 +173,7 @@ static void test_whole(void **state)
 	assert_int_equal(fixture.told->tables_ns, TAKEN);
 	walk(&fixture, TAKEN + 2, true); /* it is done with */
 	assert_int_equal(fixture.told_count, 1);
-	counts = unwind_copies_counts(fixture.copies);
+	counts = stack_copies_counts(fixture.copies);
 	assert_int_equal(counts.taken, 1);
 	assert_int_equal(counts.walked, 1);
 	assert_int_equal(counts.partly + counts.dropped, 0);
@@ -228,7 +228,7 @@ static void test_ends(void **state)
 		take(&fixture, 1, cases[i].words);
 		walk(&fixture, TAKEN + 1, false);
 		check_told(&fixture, cases[i].result, cases[i].count);
-		assert_int_equal(unwind_copies_counts(fixture.copies).partly, 1);
+		assert_int_equal(stack_copies_counts(fixture.copies).partly, 1);
 		end(&fixture);
 	}
 }
@@ -243,22 +243,22 @@ static void test_patience(void **state)
 		map(&fixture, 1, FILE_FRAMES, CODE);
 		map(&fixture, 1, FILE_NOT_READY, CODE + 0x1000);
 		take(&fixture, 1, WORDS);
-		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), TAKEN);
-		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
+		assert_int_equal(stack_copies_oldest_ns(fixture.copies), TAKEN);
+		walk(&fixture, TAKEN + STACK_COPIES_TIMEOUT_NS - 1, false);
 		assert_int_equal(fixture.told_count, 0);
-		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), TAKEN);
-		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
+		assert_int_equal(stack_copies_oldest_ns(fixture.copies), TAKEN);
+		walk(&fixture, TAKEN + (at_end ? 1 : STACK_COPIES_TIMEOUT_NS), at_end);
 		check_told(&fixture, STACK_NO_TABLE, 2);
-		assert_int_equal(unwind_copies_oldest_ns(fixture.copies), UINT64_MAX);
+		assert_int_equal(stack_copies_oldest_ns(fixture.copies), UINT64_MAX);
 		end(&fixture);
 		/* The same of a process of which nobody has heard: what BPF walked stands. */
 		begin(&fixture, false);
 		take(&fixture, 1, WORDS);
-		walk(&fixture, TAKEN + UNWIND_COPIES_PATIENCE_NS - 1, false);
-		assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 0);
-		walk(&fixture, TAKEN + (at_end ? 1 : UNWIND_COPIES_PATIENCE_NS), at_end);
-		assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 1);
-		assert_int_equal(unwind_copies_counts(fixture.copies).dropped_since_ns, TAKEN);
+		walk(&fixture, TAKEN + STACK_COPIES_TIMEOUT_NS - 1, false);
+		assert_int_equal(stack_copies_counts(fixture.copies).dropped, 0);
+		walk(&fixture, TAKEN + (at_end ? 1 : STACK_COPIES_TIMEOUT_NS), at_end);
+		assert_int_equal(stack_copies_counts(fixture.copies).dropped, 1);
+		assert_int_equal(stack_copies_counts(fixture.copies).dropped_since_ns, TAKEN);
 		assert_int_equal(fixture.told_count, 0);
 		end(&fixture);
 	}
@@ -273,14 +273,14 @@ static void test_bad_records(void **state)
 	begin(&fixture, true);
 	map(&fixture, 1, FILE_FRAMES, CODE);
 	copy->h.len = offsetof(struct rec_stack_copy, stack) - 8;
-	unwind_copies_take(fixture.copies, copy);
+	stack_copies_take(fixture.copies, copy);
 	copy->h.len = sizeof(*copy) + 8;
-	unwind_copies_take(fixture.copies, copy);
-	assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 2);
+	stack_copies_take(fixture.copies, copy);
+	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 2);
 	/* It says that it is longer than it is. */
 	copy->h.len = offsetof(struct rec_stack_copy, stack) + 8;
 	copy->size = COPY_SIZE;
-	unwind_copies_take(fixture.copies, copy);
+	stack_copies_take(fixture.copies, copy);
 	free(copy);
 	walk(&fixture, TAKEN + 1, false);
 	check_told(&fixture, STACK_COPY_SHORT, 1);
@@ -289,7 +289,7 @@ static void test_bad_records(void **state)
 
 static void test_too_many(void **state)
 {
-	const uint32_t room = UNWIND_COPIES_MAX / sizeof(struct rec_stack_copy);
+	const uint32_t room = STACK_COPIES_MAX / sizeof(struct rec_stack_copy);
 	Fixture fixture;
 
 	(void)state;
@@ -299,16 +299,16 @@ static void test_too_many(void **state)
 		struct rec_stack_copy *copy = make_copy(i, 0);
 
 		copy->h.len = sizeof(*copy);
-		unwind_copies_take(fixture.copies, copy);
+		stack_copies_take(fixture.copies, copy);
 		free(copy);
 	}
-	assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 4);
+	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 4);
 	walk(&fixture, TAKEN + 1, false);
 	assert_int_equal(fixture.told_count, room);
 	assert_int_equal(fixture.told->id, room - 1); /* in order */
 	/* Those that are done with have left their room. */
 	take(&fixture, 1, 0);
-	assert_int_equal(unwind_copies_counts(fixture.copies).dropped, 4);
+	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 4);
 	end(&fixture);
 }
 
@@ -324,7 +324,7 @@ static void test_sink_fails(void **state)
 		take(&fixture, i, 0);
 	fixture.error = -28;
 	assert_int_equal(
-		unwind_copies_walk(fixture.copies, &fixture.images, NULL, TAKEN + 1, COPIES_ALL),
+		stack_copies_walk(fixture.copies, &fixture.images, NULL, TAKEN + 1, COPIES_ALL),
 		-28);
 	fixture.error = 0;
 	walk(&fixture, TAKEN + 1, false);

@@ -12,13 +12,13 @@
 #define LIMIT ((uint64_t)CHUNKS_MAX * CHUNK_CELLS) /* cells */
 
 /* Returns NULL, and why, where the kernel refuses. */
-static UnwindMemory *new_memory(uint64_t size)
+static TableMemory *new_memory(uint64_t size)
 {
-	UnwindMemory *memory = NULL;
-	int error = unwind_memory_new(size, &memory);
+	TableMemory *memory = NULL;
+	int error = table_memory_new(size, &memory);
 
 	if (!error)
-		error = unwind_memory_ready(memory);
+		error = table_memory_ready(memory);
 	if (!error)
 		return memory;
 	print_message("skipped: no BPF maps can be made: %s\n", strerror(-error));
@@ -26,10 +26,10 @@ static UnwindMemory *new_memory(uint64_t size)
 	return NULL;
 }
 
-#define begin() begin_with(UNWIND_MEMORY_MAX)
+#define begin() begin_with(TABLE_MEMORY_MAX)
 #define begin_with(size)                                                                           \
 	({                                                                                         \
-		UnwindMemory *begun_ = new_memory(size);                                           \
+		TableMemory *begun_ = new_memory(size);                                            \
                                                                                                    \
 		if (!begun_)                                                                       \
 			skip();                                                                    \
@@ -56,25 +56,25 @@ static UnwindTable make_table(size_t rows, uint32_t rules, int32_t first_rule)
 	return table;
 }
 
-static TablePlace add_table(UnwindMemory *memory, size_t rows, uint32_t rules, int32_t first_rule)
+static TablePlace add_table(TableMemory *memory, size_t rows, uint32_t rules, int32_t first_rule)
 {
 	UnwindTable table = make_table(rows, rules, first_rule);
 	TablePlace place;
 
-	assert_int_equal(unwind_memory_add_table(memory, &table, &place), 0);
+	assert_int_equal(table_memory_add_table(memory, &table, &place), 0);
 	unwind_table_free(&table);
 	return place;
 }
 
-static bool find_rule(const UnwindMemory *memory, TablePlace place, uint32_t pc,
+static bool find_rule(const TableMemory *memory, TablePlace place, uint32_t pc,
 		      struct unwind_rule *ret_rule)
 {
 	struct unwind_mapping mapping = {.row = place.row, .table = place.table};
 
-	return unwind_memory_find_rule(memory, &mapping, pc, ret_rule);
+	return table_memory_find_rule(memory, &mapping, pc, ret_rule);
 }
 
-static int32_t rule_at(const UnwindMemory *memory, TablePlace place, uint32_t pc)
+static int32_t rule_at(const TableMemory *memory, TablePlace place, uint32_t pc)
 {
 	struct unwind_rule rule;
 
@@ -84,13 +84,13 @@ static int32_t rule_at(const UnwindMemory *memory, TablePlace place, uint32_t pc
 }
 
 /* A cell as BPF programs see it. */
-static union unwind_cell kernel_cell(const UnwindMemory *memory, uint32_t cell)
+static union unwind_cell kernel_cell(const TableMemory *memory, uint32_t cell)
 {
 	uint32_t number = cell >> CHUNK_CELLS_SHIFT, key = cell & (CHUNK_CELLS - 1), id;
 	_cleanup_close_ int fd = -1;
 	union unwind_cell found;
 
-	assert_int_equal(bpf_map_lookup_elem(unwind_memory_chunks_fd(memory), &number, &id), 0);
+	assert_int_equal(bpf_map_lookup_elem(table_memory_chunks_fd(memory), &number, &id), 0);
 	fd = bpf_map_get_fd_by_id(id);
 	assert_true(fd >= 0);
 	assert_int_equal(bpf_map_lookup_elem(fd, &key, &found), 0);
@@ -117,7 +117,7 @@ static struct unwind_mapping mapping_of(int32_t mark, uint32_t i)
 	return (struct unwind_mapping){.start = 4096 * i, .last = 4096 * i + 9, .row = mark};
 }
 
-static Piece add_piece(UnwindMemory *memory, int32_t mark)
+static Piece add_piece(TableMemory *memory, int32_t mark)
 {
 	Piece piece = {.is_run = random_below(2), .mark = mark};
 
@@ -128,7 +128,7 @@ static Piece add_piece(UnwindMemory *memory, int32_t mark)
 		piece.cells = piece.count + 1;
 		for (uint32_t i = 0; i < piece.count; i++)
 			*vec_push(&run) = mapping_of(mark, i);
-		assert_int_equal(unwind_memory_add_run(memory, run.items, piece.count, &piece.run),
+		assert_int_equal(table_memory_add_run(memory, run.items, piece.count, &piece.run),
 				 0);
 		vec_free(&run);
 		piece.cell = piece.run.cell;
@@ -136,22 +136,22 @@ static Piece add_piece(UnwindMemory *memory, int32_t mark)
 	}
 	piece.count = 1 + random_below(random_below(4) ? 2000 : 200000);
 	piece.cells = 1 + (piece.count + CELL_ROWS - 1) / CELL_ROWS;
-	assert_int_equal(unwind_memory_cells(piece.count), piece.cells);
+	assert_int_equal(table_memory_cells(piece.count), piece.cells);
 	piece.table = add_table(memory, piece.count, PIECE_RULES, mark);
 	piece.cell = piece.table.row / CELL_ROWS - 1;
 	return piece;
 }
 
-static void remove_piece(UnwindMemory *memory, const Piece *piece)
+static void remove_piece(TableMemory *memory, const Piece *piece)
 {
 	if (piece->is_run)
-		unwind_memory_remove_run(memory, piece->run);
+		table_memory_remove_run(memory, piece->run);
 	else
-		unwind_memory_remove_table(memory, piece->table);
+		table_memory_remove_table(memory, piece->table);
 }
 
 /* As the programs ask: is what they were told of still there? */
-static bool has_mark(const UnwindMemory *memory, const Piece *piece)
+static bool has_mark(const TableMemory *memory, const Piece *piece)
 {
 	union unwind_cell head = kernel_cell(memory, piece->cell);
 
@@ -161,7 +161,7 @@ static bool has_mark(const UnwindMemory *memory, const Piece *piece)
 }
 
 /* What is there at its head, its first, its last, and a place between. */
-static bool is_whole(const UnwindMemory *memory, const Piece *piece)
+static bool is_whole(const TableMemory *memory, const Piece *piece)
 {
 	uint32_t places[] = {0, random_below(piece->count), piece->count - 1};
 
@@ -188,9 +188,9 @@ static bool is_whole(const UnwindMemory *memory, const Piece *piece)
 	return true;
 }
 
-static void check_pieces(const UnwindMemory *memory, const Pieces *pieces)
+static void check_pieces(const TableMemory *memory, const Pieces *pieces)
 {
-	UnwindMemoryCounts counts = unwind_memory_counts(memory);
+	TableMemoryCounts counts = table_memory_counts(memory);
 	uint64_t cells = 0;
 
 	for (size_t i = 0; i < pieces->count; i++) {
@@ -207,7 +207,7 @@ static void check_pieces(const UnwindMemory *memory, const Pieces *pieces)
 }
 
 /* Whatever has come in their places, none that is gone is taken for there. */
-static void check_gone(const UnwindMemory *memory, const Pieces *gone)
+static void check_gone(const TableMemory *memory, const Pieces *gone)
 {
 	struct unwind_rule rule;
 
@@ -221,8 +221,8 @@ static void check_gone(const UnwindMemory *memory, const Pieces *gone)
 
 static void test_random(void **state)
 {
-	UnwindMemory *memory = begin();
-	UnwindMemoryCounts counts;
+	TableMemory *memory = begin();
+	TableMemoryCounts counts;
 	Pieces pieces = {}, gone = {};
 	Piece altered;
 	TablePlace place;
@@ -251,14 +251,14 @@ static void test_random(void **state)
 	while (pieces.count > 0)
 		remove_piece(memory, &pieces.items[--pieces.count]);
 	/* All holes have become one: it takes as much as there is, without another chunk. */
-	counts = unwind_memory_counts(memory);
+	counts = table_memory_counts(memory);
 	assert_int_equal(counts.cells_used, 0);
 	place = add_table(memory, (counts.cells - 1) * CELL_ROWS, 3, 0);
 	assert_int_equal(place.row, CELL_ROWS);
-	assert_int_equal(unwind_memory_counts(memory).chunks, counts.chunks);
-	assert_int_equal(unwind_memory_counts(memory).cells_used, counts.cells);
+	assert_int_equal(table_memory_counts(memory).chunks, counts.chunks);
+	assert_int_equal(table_memory_counts(memory).cells_used, counts.cells);
 	vec_free(&pieces);
-	unwind_memory_free(memory, false);
+	table_memory_free(memory, false);
 }
 
 /* ---- growth -------------------------------------------------------------------------------- */
@@ -272,18 +272,18 @@ static bool has_chunk(int chunks_fd, uint32_t number)
 
 static void test_across_chunks(void **state)
 {
-	UnwindMemory *memory = begin();
+	TableMemory *memory = begin();
 	uint32_t rows = CHUNK_CELLS * CELL_ROWS, edge = rows - 48;
 	TablePlace place;
 	int chunks_fd;
 
 	(void)state;
-	assert_int_equal(unwind_memory_counts(memory).chunks, 0);
+	assert_int_equal(table_memory_counts(memory).chunks, 0);
 	assert_int_equal(add_table(memory, 40, 1, 0).row, CELL_ROWS);
 	place = add_table(memory, rows, 5, 100); /* all but the first cells, and some of the next */
 	assert_int_equal(place.row, 48);
-	assert_int_equal(unwind_memory_counts(memory).chunks, 1);
-	assert_int_equal(unwind_memory_counts(memory).cells, 2 * CHUNK_CELLS);
+	assert_int_equal(table_memory_counts(memory).chunks, 1);
+	assert_int_equal(table_memory_counts(memory).cells, 2 * CHUNK_CELLS);
 	for (uint32_t i = edge - 10; i < edge + 10; i++) {
 		uint32_t cell = (place.row + i) / CELL_ROWS;
 
@@ -291,9 +291,9 @@ static void test_across_chunks(void **state)
 		assert_int_equal(kernel_cell(memory, cell).rows[(place.row + i) % CELL_ROWS].pc,
 				 2 * i);
 	}
-	chunks_fd = dup(unwind_memory_chunks_fd(memory));
+	chunks_fd = dup(table_memory_chunks_fd(memory));
 	assert_true(has_chunk(chunks_fd, 0) && has_chunk(chunks_fd, 1));
-	unwind_memory_free(memory, true);
+	table_memory_free(memory, true);
 	assert_false(has_chunk(chunks_fd, 0) || has_chunk(chunks_fd, 1));
 	close(chunks_fd);
 }
@@ -301,7 +301,7 @@ static void test_across_chunks(void **state)
 /* A mapping that names a table which is not there, as a torn one could, or an old one. */
 static void test_no_such_table(void **state)
 {
-	UnwindMemory *memory = begin();
+	TableMemory *memory = begin();
 	TablePlace place, other;
 	struct unwind_rule rule;
 
@@ -319,32 +319,32 @@ static void test_no_such_table(void **state)
 	}
 	other = (TablePlace){.row = UINT32_MAX, .table = place.table};
 	assert_false(find_rule(memory, other, 0, &rule));
-	unwind_memory_remove_table(memory, (TablePlace){}); /* lies nowhere */
-	unwind_memory_remove_table(memory, place);
+	table_memory_remove_table(memory, (TablePlace){}); /* lies nowhere */
+	table_memory_remove_table(memory, place);
 	assert_false(find_rule(memory, place, 0, &rule));
 	other = add_table(memory, 100, 3, 50); /* in its place */
 	assert_int_equal(other.row, place.row);
 	assert_false(find_rule(memory, place, 0, &rule));
 	assert_int_equal(rule_at(memory, other, 0), 50);
 	/* What is gone already takes nothing else with it. */
-	unwind_memory_remove_table(memory, place);
+	table_memory_remove_table(memory, place);
 	assert_int_equal(rule_at(memory, other, 0), 50);
-	unwind_memory_free(memory, false);
+	table_memory_free(memory, false);
 }
 
 /* What can't be had even with all chunks makes none. */
 static void test_too_large(void **state)
 {
-	UnwindMemory *memory = begin();
+	TableMemory *memory = begin();
 	struct unwind_mapping one = {.start = 1};
 	RunPlace place;
 
 	(void)state;
-	assert_int_equal(unwind_memory_add_run(memory, &one, 1, &place), 0);
-	assert_int_equal(unwind_memory_add_run(memory, &one, LIMIT, &place), -ENOSPC);
-	assert_int_equal(unwind_memory_counts(memory).chunks, 0);
-	assert_int_equal(unwind_memory_counts(memory).cells_used, 2);
-	unwind_memory_free(memory, false);
+	assert_int_equal(table_memory_add_run(memory, &one, 1, &place), 0);
+	assert_int_equal(table_memory_add_run(memory, &one, LIMIT, &place), -ENOSPC);
+	assert_int_equal(table_memory_counts(memory).chunks, 0);
+	assert_int_equal(table_memory_counts(memory).cells_used, 2);
+	table_memory_free(memory, false);
 }
 
 /* All of it: tables but for a sixteenth, which is left to mappings, and not a cell more. */
@@ -354,35 +354,34 @@ static void test_full(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(chunks); i++) {
-		UnwindMemory *memory = begin_with(chunks[i] * UNWIND_MEMORY_MIN + 4096);
+		TableMemory *memory = begin_with(chunks[i] * TABLE_MEMORY_MIN + 4096);
 		uint64_t limit = chunks[i] * CHUNK_CELLS, spare = limit - limit / 16;
 		VEC(struct unwind_mapping) run = {};
 		TablePlace first, again;
 		RunPlace place;
 		UnwindTable table;
 
-		assert_int_equal(unwind_memory_spare(memory), spare);
+		assert_int_equal(table_memory_spare(memory), spare);
 		first = add_table(memory, (spare / 2 - 1) * CELL_ROWS, 3, 0);
 		table = make_table((spare / 2 - 1) * CELL_ROWS + 1, 3, 0);
-		assert_int_equal(unwind_memory_add_table(memory, &table, &again), -ENOSPC);
+		assert_int_equal(table_memory_add_table(memory, &table, &again), -ENOSPC);
 		unwind_table_free(&table);
 		add_table(memory, (spare / 2 - 1) * CELL_ROWS, 3, 0);
-		assert_int_equal(unwind_memory_spare(memory), 0);
+		assert_int_equal(table_memory_spare(memory), 0);
 		for (uint64_t j = 0; j < limit / 16; j++)
 			*vec_push(&run) = mapping_of(1, j);
-		assert_int_equal(unwind_memory_add_run(memory, run.items, run.count, &place),
+		assert_int_equal(table_memory_add_run(memory, run.items, run.count, &place),
 				 -ENOSPC);
-		assert_int_equal(unwind_memory_add_run(memory, run.items, run.count - 1, &place),
-				 0);
-		assert_int_equal(unwind_memory_counts(memory).cells_used, limit);
-		assert_int_equal(unwind_memory_counts(memory).chunks, chunks[i] - 1);
-		assert_int_equal(unwind_memory_spare(memory), 0);
-		unwind_memory_remove_table(memory, first);
+		assert_int_equal(table_memory_add_run(memory, run.items, run.count - 1, &place), 0);
+		assert_int_equal(table_memory_counts(memory).cells_used, limit);
+		assert_int_equal(table_memory_counts(memory).chunks, chunks[i] - 1);
+		assert_int_equal(table_memory_spare(memory), 0);
+		table_memory_remove_table(memory, first);
 		again = add_table(memory, (spare / 2 - limit / 16 - 1) * CELL_ROWS, 3, 0);
 		assert_int_equal(again.row, first.row);
-		assert_int_equal(unwind_memory_spare(memory), 0); /* the run is in its share */
+		assert_int_equal(table_memory_spare(memory), 0); /* the run is in its share */
 		vec_free(&run);
-		unwind_memory_free(memory, false);
+		table_memory_free(memory, false);
 	}
 }
 
@@ -390,38 +389,38 @@ static void test_full(void **state)
 
 static void test_rules_shared(void **state)
 {
-	UnwindMemory *memory = begin();
-	uint32_t before = unwind_memory_counts(memory).rules;
+	TableMemory *memory = begin();
+	uint32_t before = table_memory_counts(memory).rules;
 	TablePlace first, second;
 
 	(void)state;
 	first = add_table(memory, 20, 10, 100);
-	assert_int_equal(unwind_memory_counts(memory).rules, before + 10);
+	assert_int_equal(table_memory_counts(memory).rules, before + 10);
 	second = add_table(memory, 20, 10, 105); /* half of them are known */
-	assert_int_equal(unwind_memory_counts(memory).rules, before + 15);
+	assert_int_equal(table_memory_counts(memory).rules, before + 15);
 	for (uint32_t i = 0; i < 20; i++) {
 		assert_int_equal(rule_at(memory, first, 2 * i), 100 + i % 10);
 		assert_int_equal(rule_at(memory, second, 2 * i), 105 + i % 10);
 	}
-	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 0);
-	unwind_memory_free(memory, false);
+	assert_int_equal(table_memory_counts(memory).rows_without_rule, 0);
+	table_memory_free(memory, false);
 }
 
 static void test_too_many_rules(void **state)
 {
-	UnwindMemory *memory = begin();
-	uint32_t room = RULES_MAX - unwind_memory_counts(memory).rules;
+	TableMemory *memory = begin();
+	uint32_t room = RULES_MAX - table_memory_counts(memory).rules;
 	TablePlace first, second;
 	struct unwind_rule rule;
 
 	(void)state;
 	first = add_table(memory, 2 * room, room, 0);
-	assert_int_equal(unwind_memory_counts(memory).rules, RULES_MAX);
-	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 0);
+	assert_int_equal(table_memory_counts(memory).rules, RULES_MAX);
+	assert_int_equal(table_memory_counts(memory).rows_without_rule, 0);
 	/* Three of the next table's five are known. */
 	second = add_table(memory, 10, 5, room - 3);
-	assert_int_equal(unwind_memory_counts(memory).rules, RULES_MAX);
-	assert_int_equal(unwind_memory_counts(memory).rows_without_rule, 4);
+	assert_int_equal(table_memory_counts(memory).rules, RULES_MAX);
+	assert_int_equal(table_memory_counts(memory).rows_without_rule, 4);
 	for (uint32_t i = 0; i < 10; i++) {
 		assert_true(find_rule(memory, second, 2 * i, &rule));
 		if (i % 5 < 3) {
@@ -432,7 +431,7 @@ static void test_too_many_rules(void **state)
 		}
 	}
 	assert_int_equal(rule_at(memory, first, 2 * (room + 7)), 7);
-	unwind_memory_free(memory, false);
+	table_memory_free(memory, false);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -460,21 +459,21 @@ static size_t special_mappings(void)
 
 static void test_nothing_left(void **state)
 {
-	UnwindMemory *memory = begin();
+	TableMemory *memory = begin();
 	size_t descriptors, mappings;
 
 	(void)state;
-	unwind_memory_free(memory, false); /* what the C library keeps for good is there now */
+	table_memory_free(memory, false); /* what the C library keeps for good is there now */
 	descriptors = open_descriptors();
 	mappings = special_mappings();
 	memory = begin();
 	add_table(memory, 2 * CHUNK_CELLS * CELL_ROWS, 3, 0);
 	assert_true(open_descriptors() > descriptors);
 	assert_true(special_mappings() >= mappings + 4);
-	unwind_memory_free(memory, false);
+	table_memory_free(memory, false);
 	assert_int_equal(open_descriptors(), descriptors);
 	assert_int_equal(special_mappings(), mappings);
-	unwind_memory_free(NULL, false);
+	table_memory_free(NULL, false);
 }
 
 int main(void)

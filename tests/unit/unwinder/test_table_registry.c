@@ -68,7 +68,7 @@ int table_service_fd(const TableService *service)
 	return -1;
 }
 
-int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, TablePlace *ret_place)
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TablePlace *ret_place)
 {
 	assert_null(memory);
 	assert_non_null(table);
@@ -76,18 +76,18 @@ int unwind_memory_add_table(UnwindMemory *memory, const UnwindTable *table, Tabl
 	return 0;
 }
 
-uint64_t unwind_memory_cells(size_t rows)
+uint64_t table_memory_cells(size_t rows)
 {
 	return 1 + rows;
 }
 
-uint64_t unwind_memory_spare(const UnwindMemory *memory)
+uint64_t table_memory_spare(const TableMemory *memory)
 {
 	assert_null(memory);
 	return 100;
 }
 
-void unwind_memory_remove_table(UnwindMemory *memory, TablePlace place)
+void table_memory_remove_table(TableMemory *memory, TablePlace place)
 {
 	assert_null(memory);
 	world.removed = place.table;
@@ -103,7 +103,7 @@ int bpf_map_delete_elem(int fd, const void *key)
 	return fd && key ? 0 : -EINVAL;
 }
 
-FileView files_view(const Files *files, uint32_t file)
+FileView mapped_files_view(const MappedFiles *files, uint32_t file)
 {
 	static const ElfIdentity identity;
 
@@ -112,7 +112,7 @@ FileView files_view(const Files *files, uint32_t file)
 	return (FileView){.fd = world.fd, .identity = &identity, .path = "/lib/libfoo.so"};
 }
 
-int files_open_beside(void *user, const MappedFile *file, const char *path)
+int mapped_files_open_beside(void *user, const MappedFile *file, const char *path)
 {
 	assert_null(user);
 	return file && path ? -ENOENT : -EINVAL;
@@ -127,9 +127,9 @@ static bool is_used(void *user, uint32_t file)
 /* ---- the test -----------------------------------------------------------------------------------
  */
 
-static struct unwind_mapping map(UnwindTables *tables, uint32_t file)
+static struct unwind_mapping map(TableRegistry *tables, uint32_t file)
 {
-	return unwind_tables_mapping(tables, file, 0x1000, 0x1fff, 0);
+	return table_registry_mapping(tables, file, 0x1000, 0x1fff, 0);
 }
 
 /*
@@ -140,33 +140,33 @@ static void test_inherited(void **state)
 {
 	struct unwind_object vdso;
 	UnwindMaps maps = {.objects_fd = 1, .vdso = &vdso};
-	UnwindTables *tables;
+	TableRegistry *tables;
 
 	(void)state;
 	world.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(unwind_tables_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
+	assert_int_equal(table_registry_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
 	world.used[1] = world.used[2] = true;
-	unwind_tables_want(tables, 1);
-	unwind_tables_want(tables, 2);
+	table_registry_want(tables, 1);
+	table_registry_want(tables, 2);
 	assert_int_equal(map(tables, 1).row, NO_TABLE_YET);
-	unwind_tables_take(tables);
+	table_registry_take(tables);
 	assert_true(map(tables, 1).table && map(tables, 2).table);
-	assert_false(unwind_tables_drop_one(tables));
+	assert_false(table_registry_drop_one(tables));
 	world.used[1] = false;
-	assert_true(unwind_tables_drop_one(tables));
-	assert_false(unwind_tables_drop_one(tables));
+	assert_true(table_registry_drop_one(tables));
+	assert_false(table_registry_drop_one(tables));
 	assert_true(world.removed);
 	assert_int_equal(world.asked[1], 1);
 
 	world.used[1] = true; /* by the child */
 	assert_int_equal(map(tables, 1).row, NO_TABLE_YET);
 	assert_int_equal(map(tables, 1).table, 0);
-	unwind_tables_take(tables);
-	assert_true(unwind_tables_is_fresh(tables, 1));
+	table_registry_take(tables);
+	assert_true(table_registry_is_changed(tables, 1));
 	assert_true(map(tables, 1).table);
 	assert_int_equal(world.asked[1], 2);
 	assert_int_equal(world.asked[2], 1);
-	unwind_tables_free(tables);
+	table_registry_free(tables);
 	close(world.fd);
 }
 

@@ -91,7 +91,7 @@ static void expect(Case *c, const char *name)
 
 	scenario_finish(&c->scenario);
 	timeline = c->scenario.timeline;
-	futexes_name(c->scenario.timeline, c->frames);
+	futex_names_find(c->scenario.timeline, c->frames);
 	thread = scenario_thread(&c->scenario, PROCESS, 0);
 	for (size_t i = 0; i < thread->intervals.count; i++)
 		if (thread->intervals.items[i].state == STATE_BLOCKED)
