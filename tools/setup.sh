@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154
 # Read by tools/run and tools/test, which set $root: install packages, build.
 # Says everything on stderr.
 

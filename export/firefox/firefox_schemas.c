@@ -97,7 +97,7 @@ static const SchemaField path_fields[] = {
 	{"thread", "Its number", "tid"},
 };
 
-#define FIELDS(list) .fields = list, .count = ARRAY_LEN(list)
+#define FIELDS(list) .fields = (list), .count = ARRAY_LEN(list)
 
 static const Schema schemas[] = {
 	{.name = "Wait",

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 
 /* The numbers are those of the C library's headers. */
-#define CALL(NAME, name, number) _Static_assert(number == __NR_##name, #name);
+#define CALL(NAME, name, number) _Static_assert((number) == __NR_##name, #name);
 SYSCALLS(CALL)
 #undef CALL
 

@@ -5,8 +5,8 @@
 #include "wait_reasons_private.h"
 #include <inttypes.h>
 
-#define NAME_NOTHING UINT32_MAX - 1
-#define NAME_FAULT   UINT32_MAX - 2
+#define NAME_NOTHING (UINT32_MAX - 1)
+#define NAME_FAULT   (UINT32_MAX - 2)
 
 static uint32_t rule_of_name(Explainer *explainer, uint32_t name)
 {

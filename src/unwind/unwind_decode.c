@@ -81,7 +81,7 @@ static bool next_number(Decoder *decoder, size_t bytes, int32_t *ret)
 		return false;
 	decoder->at += bytes;
 	if (bytes == 1) {
-		*ret = (int8_t)*from;
+		*ret = *(const int8_t *)from; /* NOLINT: its sign is wanted */
 	} else if (bytes == 2) {
 		memcpy(&word, from, sizeof(word));
 		*ret = word;

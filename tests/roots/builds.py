@@ -3,7 +3,6 @@
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 from debian_roots import ROOT
 

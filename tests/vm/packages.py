@@ -5,9 +5,7 @@ They come by apt from the mirror that this machine's own sources name, with stat
 their own. What was fetched is kept in the user's cache folder.
 """
 import functools
-import os
 import subprocess
-from pathlib import Path
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 

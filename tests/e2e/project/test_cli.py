@@ -104,7 +104,7 @@ def test_link_as_output(context):
     link.symlink_to("theirs")
     check_refused(run(context, "record", "-o", link, "--", "true", **as_nobody), 125, "not permitted")
     check(theirs.read_text() == "precious", "it was written over")
-    planted = f'for i in $(seq 0 9); do ln -s theirs "ours.capture.tmp-$$-$i"; done; exec "$0" "$@"'
+    planted = 'for i in $(seq 0 9); do ln -s theirs "ours.capture.tmp-$$-$i"; done; exec "$0" "$@"'
     done = subprocess.run(["sh", "-c", planted, WALLPROF, "record", "-q", "-o", ours, "--", "true"],
                           cwd=context.folder, **as_nobody)
     check(done.returncode == 0 and ours.stat().st_uid == 65534, f"{done.returncode}, of {ours.stat().st_uid}")
