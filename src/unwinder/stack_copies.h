@@ -14,8 +14,9 @@ typedef struct StackCopies StackCopies;
 
 #define STACK_COPIES_MAX (64u << 20) /* bytes of copies that wait for a table */
 
-#define STACK_COPIES_TIMEOUT_NS (5 * NSEC_PER_SEC) /* a table not ready by then is not waited for  \
-						    */
+#define STACK_COPIES_TIMEOUT_NS                                                                    \
+	(5 * NSEC_PER_SEC) /* a table not ready by then is not waited for                          \
+			    */
 
 typedef struct StackCopiesCounts {
 	uint64_t taken;	  /* copies that came */
