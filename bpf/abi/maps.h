@@ -9,13 +9,13 @@
 #include "records.h"
 #include "unwind_rows.h"
 
-#define TARGET_WORDS	   (1 << 16) /* one bit for each of PID_MAX_LIMIT = 2^22 numbers */
-#define STACK_SENT_SLOTS   (1 << 16)
-#define FOREIGN_SENT_SLOTS (1 << 12)
-#define NAME_SENT_SLOTS	   (1 << 15) /* of all that has a name: files, sockets, futexes, … */
-#define SCRATCH_SLOTS	   4	     /* stacks under construction per CPU: programs nest */
-#define ACCOUNT_KINDS	   REC_BPF_MAX
-#define ACCOUNT_CAUSES	   2 /* LOSS_RING_FULL, LOSS_SCRATCH_BUSY */
+#define TARGET_WORDS	      (1 << 16) /* one bit for each of PID_MAX_LIMIT = 2^22 numbers */
+#define STACK_SENT_SLOTS      (1 << 16)
+#define NON_TARGET_SENT_SLOTS (1 << 12)
+#define NAME_SENT_SLOTS	      (1 << 15) /* of all that has a name: files, sockets, futexes, … */
+#define SCRATCH_SLOTS	      4		/* stacks under construction per CPU: programs nest */
+#define ACCOUNT_KINDS	      REC_BPF_MAX
+#define ACCOUNT_CAUSES	      2 /* LOSS_RING_FULL, LOSS_SCRATCH_BUSY */
 
 /* What fd_watches() of fd.bpf.c answers. */
 #define FD_WATCHES(count, kind)	 ((count) << 8 | (kind))
@@ -54,14 +54,14 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
 #define WAKER_THRESHOLD_NONE ~0ULL /* wakers have no stacks */
 
 /*
- * Since when threads sleep, by the low bits of their numbers: SLEPT(tid, ns). Of two that share a
- * place only the one that fell asleep later is known.
+ * Since when threads sleep, by the low bits of their numbers: SLEEP_START(tid, ns). Of two that
+ * share a place only the one that fell asleep later is known.
  */
-#define SLEEP_SLOTS	 (1u << 16)
-#define SLEPT_TIME_BITS	 42 /* of 1024 ns: 142 years */
-#define SLEPT(tid, ns)	 ((u64)(tid) << SLEPT_TIME_BITS | (ns) >> 10)
-#define SLEPT_TID(slept) ((u32)((slept) >> SLEPT_TIME_BITS))
-#define SLEPT_NS(slept)	 (((slept) & ((1ULL << SLEPT_TIME_BITS) - 1)) << 10)
+#define SLEEP_SLOTS	       (1u << 16)
+#define SLEEP_START_TIME_BITS  42 /* of 1024 ns: 142 years */
+#define SLEEP_START(tid, ns)   ((u64)(tid) << SLEEP_START_TIME_BITS | (ns) >> 10)
+#define SLEEP_START_TID(slept) ((u32)((slept) >> SLEEP_START_TIME_BITS))
+#define SLEEP_START_NS(slept)  (((slept) & ((1ULL << SLEEP_START_TIME_BITS) - 1)) << 10)
 
 /*
  * The holder of the kernel lock that a thread contended for last, and which lock it is (enum
@@ -76,8 +76,8 @@ enum fault_cookie { FAULT_COOKIE_MINOR = 1, FAULT_COOKIE_MAJOR = 2 };
  * A socket that a thread is closing, where the close may wait (SO_LINGER): no descriptor leads to
  * it any more. If two threads share a slot, it has the later one.
  */
-#define CLOSINGS 256
-struct closing {
+#define CLOSING_SLOTS 256
+struct closing_socket {
 	u64 socket; /* struct sock */
 	u32 tid;
 	u32 reserved;
@@ -91,10 +91,11 @@ struct closing {
  * When a runnable target was moved to another CPU's queue, in the same slots: its tid, the time in
  * units of 1024 ns (71 years), and whether it had been moved before. 0 = it was not moved.
  */
-#define MOVED(tid, ns, again) ((u64)(tid) << SLEPT_TIME_BITS | (((ns) >> 10) + 1) << 1 | (again))
-#define MOVED_TID(word)	      SLEPT_TID(word)
-#define MOVED_NS(word)	      (((word) >> 1 & ((1ULL << (SLEPT_TIME_BITS - 1)) - 1)) << 10)
-#define MOVED_AGAIN(word)     ((word)&1)
+#define MOVED(tid, ns, again)                                                                      \
+	((u64)(tid) << SLEEP_START_TIME_BITS | (((ns) >> 10) + 1) << 1 | (again))
+#define MOVED_TID(word)	       SLEEP_START_TID(word)
+#define MOVED_NS(word)	       (((word) >> 1 & ((1ULL << (SLEEP_START_TIME_BITS - 1)) - 1)) << 10)
+#define MOVED_REPEATEDLY(word) ((word)&1)
 
 /*
  * The number of targets that wait for a CPU, and in the bits above it since when that number has
@@ -146,11 +147,11 @@ struct request_counts {
 };
 
 /* Stacks that were not walked, for they are those that the thread had before. */
-enum memo_kind { AGAIN_USER, AGAIN_KERNEL, AGAIN_KINDS };
+enum memo_kind { MEMO_USER, MEMO_KERNEL, MEMO_KINDS };
 
 /* What the recorder says of one CPU's ticks (sample_timer.c), instead of when a target was seen
  * there. */
-enum ticks_rest { TICKS_COME, TICKS_REST };
+enum tick_state { TICKS_RUNNING, TICKS_PAUSED };
 
 /* One CPU's account of what was sent and lost. first/last_lost_ns: see loss.c. */
 struct cpu_account {
@@ -158,9 +159,9 @@ struct cpu_account {
 	u64 lost[ACCOUNT_CAUSES][ACCOUNT_KINDS];
 	u64 first_lost_ns[ACCOUNT_KINDS]; /* the recorder sets it back to 0 */
 	u64 last_lost_ns[ACCOUNT_KINDS];
-	u64 memo_counted[AGAIN_KINDS];
+	u64 memo_hits[MEMO_KINDS];
 	u64 target_ns;	 /* when a target was last switched to here, or hit by a tick */
-	u64 ticks_rest;	 /* enum ticks_rest; or else since when a target has had none here */
+	u64 tick_state;	 /* enum tick_state; or else since when a target has had none here */
 	u64 switched_ns; /* the last switch that was recorded here */
 	u64 own_in_ns;	 /* time of that switch's program, and of all others since: */
 	u64 own_run_ns;	 /* cost.bpf.h */
@@ -224,8 +225,8 @@ struct unwind_head {
 	u32 reserved;
 };
 
-#define RUN_MARK   (0x5752ULL << 48) /* … | how many runs there were before it */
-#define TABLE_MARK (0x5754ULL << 48) /* … | unwind_mapping::table */
+#define LIST_COOKIE  (0x5752ULL << 48) /* … | how many runs there were before it */
+#define TABLE_COOKIE (0x5754ULL << 48) /* … | unwind_mapping::table */
 
 union unwind_cell {
 	struct unwind_row rows[CELL_ROWS];
@@ -241,7 +242,7 @@ union unwind_cell {
  * entry counts only for the image (start_boottime, exec_id) that it was made for.
  */
 struct unwind_process {
-	u32 gen; /* another one in each entry */
+	u32 version; /* another one in each entry */
 	u32 exec_id;
 	u64 start_boottime; /* of the leader */
 	u64 tables_ns;	    /* see rec_stack */
@@ -251,8 +252,8 @@ struct unwind_process {
 	u32 reserved;
 	struct unwind_mapping seeds[SEEDS_MAX];
 	/* An entry is used again at once: a copy of it counts if this one agrees with gen. */
-	u32 gen_again;
-	u32 reserved_again;
+	u32 version_end;
+	u32 reserved_end;
 };
 
 #define OBJECT_LOADS_MAX 4 /* the first, and those with code: one, usually */
@@ -278,7 +279,7 @@ struct unwind_object {
 };
 
 /* What went wrong with the tables, counted by BPF. */
-struct unwind_troubles {
+struct unwind_counts {
 	u64 process_lost; /* no room for a process */
 	u64 seed_lost;	  /* no room for a mapping that BPF found itself */
 	u64 torn;	  /* a process's entry changed while it was read */

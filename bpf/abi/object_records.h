@@ -16,12 +16,12 @@
  * was made from where the kernel keeps it, under the device of that one inode.
  */
 enum inode_flags {
-	INODE_WHOLE = 1 << 0,	/* up to the root of the mount namespace */
-	INODE_MOUNT = 1 << 1,	/* up to the root of its file system */
-	INODE_DELETED = 1 << 2, /* it has no name any more; this was the last */
-	INODE_NO_PATH = 1 << 3, /* text is what the kernel calls it: "[eventfd]" */
-	INODE_FUSE = 1 << 4,	/* its file system is a FUSE server's */
-	INODE_NETWORK = 1 << 5, /* its file system is on the network, or on the host's side */
+	INODE_FULL_PATH = 1 << 0, /* up to the root of the mount namespace */
+	INODE_MOUNT = 1 << 1,	  /* up to the root of its file system */
+	INODE_DELETED = 1 << 2,	  /* it has no name any more; this was the last */
+	INODE_NO_PATH = 1 << 3,	  /* text is what the kernel calls it: "[eventfd]" */
+	INODE_FUSE = 1 << 4,	  /* its file system is a FUSE server's */
+	INODE_NETWORK = 1 << 5,	  /* its file system is on the network, or on the host's side */
 };
 
 struct rec_inode {

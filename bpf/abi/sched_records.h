@@ -41,7 +41,7 @@ enum switch_parts {
 	SWITCH_HAS_OUT = 1 << 0,    /* kstack to owner */
 	SWITCH_HAS_OBJECT = 1 << 1, /* inode to generation */
 	/* Not a part: next was moved more than once (moved_before). */
-	SWITCH_MOVED_AGAIN = 1 << 2,
+	SWITCH_MOVED_REPEATEDLY = 1 << 2,
 };
 
 struct rec_switch {
@@ -55,7 +55,7 @@ struct rec_switch {
 	u16 parts;	/* enum switch_parts */
 	u8 fd_kind;	/* enum fd_kind of the descriptor the call is about */
 	u8 fd_count;	/* poll, select: how many descriptors (255: as many or more, or unreadable;
-			   poll: up to POLL_LOOKED_AT, those below 0 not counted); epoll: how many it
+			   poll: up to POLL_FDS_READ, those below 0 not counted); epoll: how many it
 			   watches (2: two or more); splice, tee: whether the call waits for what it
 			   writes to */
 	/*
@@ -129,11 +129,11 @@ enum switch_lock {
 	SWITCH_LOCK_MMAP_HOLDER = 2, /* mmap_lock of the process of owner */
 };
 
-#define POLL_LOOKED_AT 4
+#define POLL_FDS_READ 4
 
 /*
  * The kind of a descriptor: of the call's first argument, if that is a descriptor. For poll and
- * ppoll only the first POLL_LOOKED_AT descriptors count: FD_INET if one of them is an Internet
+ * ppoll only the first POLL_FDS_READ descriptors count: FD_INET if one of them is an Internet
  * socket, else the kind that all of them have, or FD_NONE.
  */
 enum fd_kind {

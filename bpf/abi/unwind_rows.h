@@ -33,18 +33,18 @@ enum unwind_cfa {
 
 /* Why nothing is known. */
 enum unwind_none {
-	NONE_GAP = 0,	     /* no FDE covers this pc */
-	NONE_EXPRESSION = 1, /* an expression that no rule stands for */
-	NONE_REGISTER = 2,   /* return address or rbp depend on what no rule stands for */
-	NONE_OVERFLOW = 3,   /* an offset does not fit */
-	NONE_BROKEN = 4,     /* the FDE's program cannot be read */
-	NONE_NO_ROOM = 5,    /* there were too many rules */
+	NONE_GAP = 0,		 /* no FDE covers this pc */
+	NONE_EXPRESSION = 1,	 /* an expression that no rule stands for */
+	NONE_REGISTER = 2,	 /* return address or rbp depend on what no rule stands for */
+	NONE_OVERFLOW = 3,	 /* an offset does not fit */
+	NONE_BROKEN = 4,	 /* the FDE's program cannot be read */
+	NONE_TOO_MANY_RULES = 5, /* there were too many rules */
 	/*
 	 * Code without tables that was not understood, in a gap as large as V8's builtins in
 	 * Node.js or in a file without any table. It is walked by frame pointers, as code made at
 	 * run time is, and marked as guessed.
 	 */
-	NONE_FOREIGN = 6,
+	NONE_UNKNOWN_CODE = 6,
 };
 
 /* Where the return address is. */

@@ -8,9 +8,9 @@
  * - bool walk_read(self, address, *ret): a word of memory.
  * - bool walk_read_saved(self, address, *ret, *ret_word): the same of a register that was saved,
  * which may never be asked for; *ret_word is what to call it by, 0 for nothing, in
- * - void walk_word_counts(self, word): it has a say in where the walk goes.
+ * - void walk_word_used(self, word): it has a say in where the walk goes.
  * - bool walk_read_signal(self, address): WALK_SIGNAL_REGS of them, to self->signal_regs.
- * - int walk_find_mapping(self, pc): WALK_ON and walk.mapping, or an enum stack_result.
+ * - int walk_find_mapping(self, pc): WALK_CONTINUE and walk.mapping, or an enum stack_result.
  * - bool walk_find_rule(self, pc, *ret): in walk.mapping's table, which has one for every pc; false
  *   if the table is gone.
  *
@@ -30,7 +30,7 @@ static __always_inline bool walk_is_user(u64 pc)
 	return pc >= USER_LOWEST && pc < USER_LIMIT;
 }
 
-static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved)
+static __always_inline void walk_load_signal(struct walk *walk, const u64 *saved)
 {
 	for (u32 i = 0; i < 8; i++)
 		walk->regs[8 + i] = saved[i];
@@ -55,7 +55,7 @@ static __always_inline void walk_take_signal(struct walk *walk, const u64 *saved
 }
 
 /* The caller's frame; rbp and rbx are set apart. */
-static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp)
+static __always_inline void walk_set_caller(struct walk *walk, u64 pc, u64 sp)
 {
 	walk->pc = pc;
 	walk->sp = sp;
@@ -65,8 +65,8 @@ static __always_inline void walk_go_on(struct walk *walk, u64 pc, u64 sp)
 /* rbp is used: the leaf's, or the one that was saved in a word. */
 static __always_inline void walk_use_bp(WALK_SELF)
 {
-	self->walk.used |= self->walk.bp_own ? WALK_USED_BP : 0;
-	walk_word_counts(self, self->walk.bp_word);
+	self->walk.used |= self->walk.bp_from_leaf ? WALK_USED_BP : 0;
+	walk_word_used(self, self->walk.bp_word);
 }
 
 static __always_inline int walk_register(WALK_SELF, u32 number, u64 *ret)
@@ -83,8 +83,8 @@ static __always_inline int walk_register(WALK_SELF, u32 number, u64 *ret)
 	} else if (number == DWARF_RBX) {
 		if (walk->bx_lost)
 			return STACK_REGISTER;
-		walk->used |= walk->bx_own ? WALK_USED_BX : 0;
-		walk_word_counts(self, walk->bx_word);
+		walk->used |= walk->bx_from_leaf ? WALK_USED_BX : 0;
+		walk_word_used(self, walk->bx_word);
 		*ret = walk->bx;
 	} else {
 		if (!walk->inner)
@@ -92,7 +92,7 @@ static __always_inline int walk_register(WALK_SELF, u32 number, u64 *ret)
 		walk->used |= WALK_USED_OTHERS;
 		*ret = walk->regs[number & (DWARF_REGS - 1)];
 	}
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
 static __always_inline bool walk_stays_on_stack(const struct unwind_rule *rule)
@@ -112,7 +112,7 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 			cfa += 8;
 	} else {
 		result = walk_register(self, rule->cfa_reg, &cfa);
-		if (result != WALK_ON)
+		if (result != WALK_CONTINUE)
 			return result;
 		cfa += (s64)rule->cfa_offset;
 		if (rule->cfa == CFA_DEREF) {
@@ -131,7 +131,7 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	    (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG)))
 		return STACK_BAD_CFA;
 	*ret_cfa = cfa;
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
 /* To the caller's rbp; false if it could not be read. */
@@ -152,14 +152,14 @@ static __always_inline bool walk_bp(WALK_SELF, const struct unwind_rule *rule, u
 	} else if (rule->bp >= BP_IN_REG && walk->inner) {
 		walk->used |= WALK_USED_OTHERS;
 		walk->bp = walk->regs[rule->bp & (DWARF_REGS - 1)];
-		walk->bp_lost = walk->bp_own = false;
+		walk->bp_lost = walk->bp_from_leaf = false;
 		walk->bp_word = 0;
 		return true;
 	} else {
 		walk->bp_lost = true;
 		return true;
 	}
-	walk->bp_lost = walk->bp_own = false;
+	walk->bp_lost = walk->bp_from_leaf = false;
 	return walk_read_saved(self, at + (s64)rule->bp_offset, &walk->bp, &walk->bp_word);
 }
 
@@ -168,7 +168,7 @@ static __always_inline void walk_bx(WALK_SELF, const struct unwind_rule *rule, u
 	struct walk *walk = &self->walk;
 
 	if (rule->bx != BX_SAME)
-		walk->bx_own = false;
+		walk->bx_from_leaf = false;
 	if (rule->bx == BX_AT_CFA)
 		walk->bx_lost = !walk_read_saved(self, cfa + (s64)rule->bx_offset, &walk->bx,
 						 &walk->bx_word);
@@ -194,13 +194,13 @@ static __always_inline int walk_by_frame_pointer(WALK_SELF)
 	if (!walk_is_user(pc))
 		return STACK_NO_CFI;
 	result = walk_find_mapping(self, pc - 1);
-	if (result != WALK_ON)
+	if (result != WALK_CONTINUE)
 		return result == STACK_NO_MAPPING ? STACK_NO_MAPPING : STACK_NO_CFI;
-	walk_go_on(walk, pc, fp + 16);
+	walk_set_caller(walk, pc, fp + 16);
 	walk->bp = bp;
-	walk->bp_own = walk->bx_own = false;
+	walk->bp_from_leaf = walk->bx_from_leaf = false;
 	walk->bx_lost = walk->guessed = true;
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
 static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rule)
@@ -212,18 +212,18 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 	if (rule->cfa == CFA_END)
 		return STACK_COMPLETE;
 	if (rule->cfa == CFA_NONE) {
-		if (rule->extra == NONE_FOREIGN)
+		if (rule->extra == NONE_UNKNOWN_CODE)
 			return walk_by_frame_pointer(self);
 		return rule->extra == NONE_GAP ? STACK_GAP : STACK_UNSUPPORTED;
 	}
 	if (rule->cfa == CFA_SIGNAL) {
 		if (!walk_read_signal(self, walk->sp + SIGNAL_CONTEXT))
 			return STACK_FAULT;
-		walk_take_signal(walk, self->signal_regs);
-		return walk_is_user(walk->pc) ? WALK_ON : STACK_BAD_PC;
+		walk_load_signal(walk, self->signal_regs);
+		return walk_is_user(walk->pc) ? WALK_CONTINUE : STACK_BAD_PC;
 	}
 	result = walk_cfa(self, rule, &cfa);
-	if (result != WALK_ON)
+	if (result != WALK_CONTINUE)
 		return result;
 	if (rule->ra >= RA_REG) {
 		if (!walk->inner)
@@ -240,12 +240,12 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 		return STACK_END_ZERO;
 	if (!walk_is_user(pc))
 		return STACK_BAD_PC;
-	walk_go_on(walk, pc, cfa);
+	walk_set_caller(walk, pc, cfa);
 	walk->guessed = rule->stack >= STACK_GUESS;
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
-/* To the caller's frame: WALK_ON, or the result with which the walk ends. */
+/* To the caller's frame: WALK_CONTINUE, or the result with which the walk ends. */
 static __always_inline int walk_step(WALK_SELF)
 {
 	struct walk *walk = &self->walk;
@@ -256,7 +256,7 @@ static __always_inline int walk_step(WALK_SELF)
 	/* A pc of 0, which a call through a null pointer leads to, is in no mapping, either. */
 	if (pc < walk->mapping.start || pc > walk->mapping.last || pc == 0) {
 		result = walk_find_mapping(self, pc);
-		if (result != WALK_ON)
+		if (result != WALK_CONTINUE)
 			return result;
 	}
 	if (walk->mapping.table == 0) {

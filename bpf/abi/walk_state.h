@@ -11,7 +11,7 @@
 
 /* What a function of the walk returns while it has not come to an end; else an enum stack_result.
  */
-#define WALK_ON STACK_RESULTS
+#define WALK_CONTINUE STACK_RESULTS
 
 /* The leaf's. */
 struct walk_start {
@@ -31,11 +31,11 @@ struct walk {
 	u64 pc, sp, bp, bx;
 	bool exact; /* pc is where the frame is, not where it will go on */
 	bool inner; /* regs are this frame's: it is the leaf, or was interrupted by a signal */
-	bool bp_lost, bx_lost; /* nobody knows them */
-	bool bp_own, bx_own;   /* they are still the leaf's */
-	u8 used;	       /* enum walk_used */
-	u8 bp_word, bx_word;   /* where they were read from (walk_read_saved()) */
-	bool guessed;	       /* found by a frame pointer, or a rule that is a guess */
+	bool bp_lost, bx_lost;		 /* nobody knows them */
+	bool bp_from_leaf, bx_from_leaf; /* they are still the leaf's */
+	u8 used;			 /* enum walk_used */
+	u8 bp_word, bx_word;		 /* where they were read from (walk_read_saved()) */
+	bool guessed;			 /* found by a frame pointer, or a rule that is a guess */
 	u64 regs[DWARF_REGS + 1];
 	struct unwind_mapping mapping; /* the one that held the last pc; last == 0: none */
 };

@@ -5,11 +5,11 @@
  */
 #include "cgroup.bpf.h"
 
-#define HIERARCHIES_LOOKED_AT 32
-#define CGROUP_DEPTH	      32
+#define HIERARCHIES_MAX 32
+#define CGROUP_DEPTH	32
 
 /* A cgroup's state of its own lies at its beginning, and has that of the cgroup above. */
-static __always_inline bool is_below(struct cgroup *cgroup)
+static __always_inline bool is_in_recorded_cgroup(struct cgroup *cgroup)
 {
 	for (u32 i = 0; i < CGROUP_DEPTH && cgroup; i++) {
 		if (BPF_CORE_READ(cgroup, kn, id) == setting_cgroup)
@@ -20,7 +20,7 @@ static __always_inline bool is_below(struct cgroup *cgroup)
 }
 
 /* Ids are those of one hierarchy; there are several where cgroup v1 is in use. */
-static __always_inline bool is_of_hierarchy(struct cgroup *cgroup)
+static __always_inline bool is_in_hierarchy(struct cgroup *cgroup)
 {
 	return (u32)BPF_CORE_READ(cgroup, root, hierarchy_id) == setting_cgroup_hierarchy;
 }
@@ -35,7 +35,7 @@ __noinline int cgroup_has(u64 css_set)
 		(void *)css_set + bpf_core_field_offset(struct css_set, cgrp_links);
 	struct list_head *at = first;
 
-	for (u32 i = 0; i < HIERARCHIES_LOOKED_AT; i++) {
+	for (u32 i = 0; i < HIERARCHIES_MAX; i++) {
 		struct cgrp_cset_link *link;
 		struct cgroup *cgroup;
 
@@ -44,8 +44,8 @@ __noinline int cgroup_has(u64 css_set)
 			return 0;
 		link = (void *)at - bpf_core_field_offset(struct cgrp_cset_link, cgrp_link);
 		cgroup = BPF_CORE_READ(link, cgrp);
-		if (cgroup && is_of_hierarchy(cgroup))
-			return is_below(cgroup);
+		if (cgroup && is_in_hierarchy(cgroup))
+			return is_in_recorded_cgroup(cgroup);
 	}
 	return 0;
 }
@@ -57,7 +57,8 @@ int BPF_PROG(on_cgroup_entered, struct cgroup *cgroup, const char *path, struct 
 	u32 kthread = task->flags & PF_KTHREAD;
 
 	if (is_target(task) || (kthread && !setting_kernel_threads) ||
-	    (u32)task->tgid == own_tgid || !is_of_hierarchy(cgroup) || !is_below(cgroup))
+	    (u32)task->tgid == own_tgid || !is_in_hierarchy(cgroup) ||
+	    !is_in_recorded_cgroup(cgroup))
 		return 0;
 	target_add(task);
 	emit_task(task, TASK_JOINED, 0, bpf_ktime_get_ns());

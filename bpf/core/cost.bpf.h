@@ -16,7 +16,7 @@
 
 #include "wallprof.bpf.h"
 
-#define CLOCK_MOST_NS 200 /* more: the measurement was interrupted */
+#define CLOCK_MAX_NS 200 /* more: the measurement was interrupted */
 
 /* A program that began at `begin_ns` is about to end; any but on_switch. */
 static __always_inline void cost_add(u64 begin_ns)

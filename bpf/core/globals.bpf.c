@@ -27,13 +27,13 @@ const volatile struct kernel_type_ids setting_type_ids = {};
 
 u64 target_bits[TARGET_WORDS];
 u64 stack_sent[STACK_SENT_SLOTS];
-u64 foreign_sent[FOREIGN_SENT_SLOTS];
+u64 non_target_sent[NON_TARGET_SENT_SLOTS];
 u64 name_sent[NAME_SENT_SLOTS];
 u64 sleep_start[SLEEP_SLOTS];
 u64 lock_owners[SLEEP_SLOTS];
 u32 waits_on[SLEEP_SLOTS];
 u64 moved[SLEEP_SLOTS];
-struct closing closings[CLOSINGS];
+struct closing_socket closing_sockets[CLOSING_SLOTS];
 struct fault_counts fault_counts;
 struct request_counts request_counts;
 u32 pid_ns_level;
@@ -50,7 +50,7 @@ u64 snapshot_ns;
 u32 stacks_sent[SLEEP_SLOTS];
 u64 owners_found[SLEEP_SLOTS];
 struct unwind_object vdso_object;
-struct unwind_troubles unwind_troubles;
+struct unwind_counts unwind_counts;
 u64 unwind_epoch;
 
 struct open_faults_map open_faults SEC(".maps");

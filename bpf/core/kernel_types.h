@@ -221,14 +221,14 @@ struct pipe_inode_info {
 	unsigned int head, tail, max_usage;
 };
 
-#define SAVED_AUXV_LOOKED_AT 40 /* of 2 * (AT_VECTOR_SIZE_BASE + …) words */
+#define SAVED_AUXV_WORDS 40 /* of 2 * (AT_VECTOR_SIZE_BASE + …) words */
 
 typedef struct {
 	void *vdso;
 } mm_context_t;
 
 struct mm_struct {
-	unsigned long saved_auxv[SAVED_AUXV_LOOKED_AT];
+	unsigned long saved_auxv[SAVED_AUXV_WORDS];
 	unsigned long start_stack, start_brk, brk;
 	mm_context_t context;
 	struct rw_semaphore mmap_lock;

@@ -51,13 +51,13 @@ extern const volatile struct kernel_type_ids setting_type_ids; /* see kernel_rea
 
 extern u64 target_bits[TARGET_WORDS];
 extern u64 stack_sent[STACK_SENT_SLOTS];
-extern u64 foreign_sent[FOREIGN_SENT_SLOTS];
+extern u64 non_target_sent[NON_TARGET_SENT_SLOTS];
 extern u64 name_sent[NAME_SENT_SLOTS];
 extern u64 sleep_start[SLEEP_SLOTS];
 extern u64 lock_owners[SLEEP_SLOTS];
 extern u32 waits_on[SLEEP_SLOTS];
 extern u64 moved[SLEEP_SLOTS];
-extern struct closing closings[CLOSINGS];
+extern struct closing_socket closing_sockets[CLOSING_SLOTS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
 extern u32 pid_ns_level;    /* wallprof's PID namespace */
@@ -74,7 +74,7 @@ extern u64 snapshot_ns;
 extern u32 stacks_sent[SLEEP_SLOTS];  /* by snapshot_stacks() */
 extern u64 owners_found[SLEEP_SLOTS]; /* likewise; of locks */
 extern struct unwind_object vdso_object;
-extern struct unwind_troubles unwind_troubles;
+extern struct unwind_counts unwind_counts;
 extern u64 unwind_epoch; /* see unwind_head */
 
 /* ---- maps --------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ struct accounts_map {
 #define MEMO_SLOTS 2048u
 
 /* Words of a stack by which a walk of it is known again. */
-struct again_words {
+struct memo_words {
 	u32 count;
 	u32 span; /* bytes that they lie in */
 	struct {
@@ -115,40 +115,40 @@ struct again_words {
  * What the walk of a user stack read: the thread's last one with the same program counter and
  * stack pointer. Of the registers, those that had a say (enum walk_used).
  */
-struct again {
+struct user_stack_memo {
 	u32 busy;
 	u32 tid;
 	u64 seed; /* of the stack's id: the process's image */
 	u64 id;
 	struct walk_start start;
-	u32 gen, seed_count; /* of the process's mappings */
-	u16 used;	     /* enum walk_used */
-	u16 unfit;	     /* for this */
+	u32 version, seed_count; /* of the process's mappings */
+	u16 used;		 /* enum walk_used */
+	u16 unusable;		 /* for this */
 	u32 reserved;
-	struct again_words read; /* from sp on */
+	struct memo_words read; /* from sp on */
 };
 
 /* What the walk of a kernel stack may have read (kernel_stack_memo.bpf.c). */
-struct kernel_again {
+struct kernel_stack_memo {
 	u64 busy;
 	u64 id;
 	u64 from;      /* where the span began */
 	u64 outermost; /* the last word of the stack, against which the span may have moved */
-	struct again_words read;
+	struct memo_words read;
 };
 
 struct kernel_memo_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MEMO_SLOTS);
 	__type(key, u32);
-	__type(value, struct kernel_again);
+	__type(value, struct kernel_stack_memo);
 };
 
 struct stack_memo_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MEMO_SLOTS);
 	__type(key, u32);
-	__type(value, struct again);
+	__type(value, struct user_stack_memo);
 };
 
 /* A stack under construction: the record with room for its frames, and what the walk needs. */
@@ -162,9 +162,9 @@ struct stack_slot {
 	u32 known_table, known_rows; /* the table that was looked into last, 0 = none yet */
 	union {
 		u64 signal_regs[WALK_SIGNAL_REGS];
-		u64 auxv[SAVED_AUXV_LOOKED_AT];
+		u64 auxv[SAVED_AUXV_WORDS];
 	};
-	struct again again;
+	struct user_stack_memo again;
 	struct walk_start start;
 	u64 kernel_from;  /* where the kernel stack is looked at from, and how far, in bytes; */
 	u64 kernel_span;  /* 0: not at all */
@@ -314,24 +314,24 @@ extern struct copies_map copies SEC(".maps");
  * loads without a helper call, so a switch between two other tasks costs next to nothing. A number
  * that is reused passes through sched_wakeup_new, which sets or clears its bit.
  */
-static __always_inline bool is_target_number(u32 number)
+static __always_inline bool is_target_id(u32 number)
 {
 	return target_bits[(number / 64) & (TARGET_WORDS - 1)] >> (number % 64) & 1;
 }
 
-static __always_inline u32 target_number(struct task_struct *task)
+static __always_inline u32 target_id(struct task_struct *task)
 {
 	return setting_threads ? task->pid : task->tgid;
 }
 
 static __always_inline bool is_target(struct task_struct *task)
 {
-	return is_target_number(target_number(task));
+	return is_target_id(target_id(task));
 }
 
 static __always_inline void target_add(struct task_struct *task)
 {
-	u32 number = target_number(task);
+	u32 number = target_id(task);
 
 	__sync_fetch_and_or(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
 			    1ULL << (number % 64));
@@ -339,7 +339,7 @@ static __always_inline void target_add(struct task_struct *task)
 
 static __always_inline void target_remove(struct task_struct *task)
 {
-	u32 number = target_number(task);
+	u32 number = target_id(task);
 
 	__sync_fetch_and_and(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
 			     ~(1ULL << (number % 64)));
@@ -363,12 +363,12 @@ static __always_inline struct cpu_account *cpu_account(void)
 	return bpf_map_lookup_elem(&accounts, &cpu);
 }
 
-static __always_inline void memo_counted(enum memo_kind kind, bool known)
+static __always_inline void memo_hits(enum memo_kind kind, bool known)
 {
 	struct cpu_account *account = cpu_account();
 
 	if (account)
-		__sync_fetch_and_add(&account->memo_counted[kind], known);
+		__sync_fetch_and_add(&account->memo_hits[kind], known);
 }
 
 static __always_inline void account_lost(struct cpu_account *account, u32 kind, u32 cause, u64 ns)
@@ -483,7 +483,7 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	return emit_task_named(task, task->comm, flags, creator, ns);
 }
 
-/* In foreign_sent, indexed by pid; the start time tells a reused number. */
+/* In non_target_sent, indexed by pid; the start time tells a reused number. */
 static __always_inline u64 non_target_mark(u32 pid, u64 start_boottime)
 {
 	return (u64)pid << 32 | (u32)(start_boottime >> 10);
@@ -494,7 +494,7 @@ static __always_inline bool is_described(struct task_struct *task)
 {
 	u32 pid = task->pid;
 
-	return pid == 0 || foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)] ==
+	return pid == 0 || non_target_sent[pid & (NON_TARGET_SENT_SLOTS - 1)] ==
 				   non_target_mark(pid, task->start_boottime);
 }
 
@@ -503,7 +503,7 @@ static __always_inline void describe_non_target(struct task_struct *task, u64 ns
 {
 	u32 pid = BPF_CORE_READ(task, pid);
 	u64 mark = non_target_mark(pid, BPF_CORE_READ(task, start_boottime));
-	u64 *sent = &foreign_sent[pid & (FOREIGN_SENT_SLOTS - 1)];
+	u64 *sent = &non_target_sent[pid & (NON_TARGET_SENT_SLOTS - 1)];
 
 	if (*sent != mark && !emit_task(task, TASK_NON_TARGET, 0, ns))
 		*sent = mark;

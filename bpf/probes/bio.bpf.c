@@ -129,7 +129,7 @@ static __always_inline bool find_by_page(struct rec_request *record, struct bio 
 	record->offset =
 		(BPF_CORE_READ(folio, index) + (page - first) / bpf_core_type_size(struct page))
 		<< PAGE_SHIFT;
-	inode_tell((u64)inode);
+	inode_emit((u64)inode);
 	return true;
 }
 
@@ -143,7 +143,7 @@ static __always_inline bool find_by_file(struct rec_request *record, struct bio 
 		return false;
 	take_inode(record, inode);
 	if (!(record->h.flags & REQUEST_METADATA))
-		inode_tell_file((u64)file);
+		inode_emit_file((u64)file);
 	return true;
 }
 

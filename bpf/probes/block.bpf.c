@@ -32,7 +32,7 @@ static __always_inline u64 first_argument(void *ctx)
 /* ---- submitting ----------------------------------------------------------------------- */
 
 /* A worker of io_uring does it for the thread that handed it on. */
-static __always_inline bool take_ring_work(struct rec_request *record, struct task_struct *task)
+static __always_inline bool adopt_ring_work(struct rec_request *record, struct task_struct *task)
 {
 	struct io_worker *worker = BPF_CORE_READ(task, worker_private);
 	struct ring_work *work;
@@ -61,7 +61,7 @@ static __always_inline void submitter_of(struct rec_request *record, struct task
 	record->h.flags |= REQUEST_SUBMITTED;
 	if (is_target(task)) {
 		record->h.flags |= REQUEST_TARGET;
-		if (!(task->flags & PF_IO_WORKER) || !take_ring_work(record, task))
+		if (!(task->flags & PF_IO_WORKER) || !adopt_ring_work(record, task))
 			record->ustack =
 				user_stack(ctx, task, (s64)regs->orig_ax >= 0, record->submit_ns);
 	} else if (task->flags & PF_KTHREAD) {

@@ -41,7 +41,7 @@ struct faulted {
 	u64 address;
 };
 
-static long take_faulted(struct task_struct *task, struct vm_area_struct *vma,
+static long read_faulted(struct task_struct *task, struct vm_area_struct *vma,
 			 struct faulted *faulted)
 {
 	describe_memory(faulted->record, vma, faulted->address);
@@ -52,11 +52,11 @@ static long take_faulted(struct task_struct *task, struct vm_area_struct *vma,
  * The lock of the mappings is held for reading; or it was let go, and then it may not be had again
  * if someone waits to write.
  */
-static __always_inline void describe_anew(struct rec_fault *record, u64 address)
+static __always_inline void describe_mapping_at(struct rec_fault *record, u64 address)
 {
 	struct faulted faulted = {.record = record, .address = address};
 
-	bpf_find_vma(bpf_get_current_task_btf(), address, take_faulted, &faulted, 0);
+	bpf_find_vma(bpf_get_current_task_btf(), address, read_faulted, &faulted, 0);
 }
 
 /* ---- by the function ------------------------------------------------------------- */
@@ -66,8 +66,8 @@ static __always_inline void describe_anew(struct rec_fault *record, u64 address)
  * raised? A signal may come instead of the next try (fault_signal_pending()), and then the
  * instruction faults anew, at the same address.
  */
-static __always_inline bool goes_on(const struct open_fault *open, u64 address, unsigned int flags,
-				    struct pt_regs *regs)
+static __always_inline bool is_retry(const struct open_fault *open, u64 address, unsigned int flags,
+				     struct pt_regs *regs)
 {
 	if (open->address != address)
 		return false;
@@ -91,7 +91,7 @@ int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, 
 	if (!open)
 		return 0;
 	if (open->tid == (u32)task->pid && (open->retried || open->raised)) {
-		if (goes_on(open, address, flags, regs)) {
+		if (is_retry(open, address, flags, regs)) {
 			open->vma_lock = !!(flags & FAULT_FLAG_VMA_LOCK);
 			return 0;
 		}
@@ -104,12 +104,12 @@ int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, 
 }
 
 /* What was there, of those that an instruction raised. */
-static __always_inline u8 page_of_code(u32 error_code)
+static __always_inline u8 page_from_code(u32 error_code)
 {
 	return error_code & X86_PF_PROT ? PAGE_PROTECTED : PAGE_ABSENT;
 }
 
-static __always_inline void tell_returned(struct vm_area_struct *vma, struct open_fault *open,
+static __always_inline void emit_returned(struct vm_area_struct *vma, struct open_fault *open,
 					  unsigned int flags, struct pt_regs *regs,
 					  unsigned int result, void *ctx, bool with_stack, u64 ns)
 {
@@ -130,14 +130,14 @@ static __always_inline void tell_returned(struct vm_area_struct *vma, struct ope
 			    (regs ? 0 : FAULT_FORCED),
 		    sizeof(record), ns);
 	record.hook = FAULT_HOOK_FUNCTION;
-	record.page = open->page == PAGE_UNKNOWN && open->raised ? page_of_code(open->error_code)
+	record.page = open->page == PAGE_UNKNOWN && open->raised ? page_from_code(open->error_code)
 								 : open->page;
 	/* One whose lock was let go may be gone. */
 	if (result & VM_FAULT_COMPLETED)
-		describe_anew(&record, open->address);
+		describe_mapping_at(&record, open->address);
 	else
 		describe_memory(&record, vma, open->address);
-	fault_tell(ctx, &record, open, with_stack && !slept);
+	fault_emit(ctx, &record, open, with_stack && !slept);
 }
 
 static __always_inline int fault_returned(void *ctx, struct vm_area_struct *vma, u64 address,
@@ -160,7 +160,7 @@ static __always_inline int fault_returned(void *ctx, struct vm_area_struct *vma,
 		open->retried = true;
 		return 0;
 	}
-	tell_returned(vma, open, flags, regs, result, ctx, with_stack, ns);
+	emit_returned(vma, open, flags, regs, result, ctx, with_stack, ns);
 	open->tid = 0;
 	cost_add(ns);
 	return 0;
@@ -254,13 +254,13 @@ struct fault_event {
 	u64 addr;
 };
 
-static __always_inline u8 flags_of_code(u32 code, bool user)
+static __always_inline u8 flags_from_code(u32 code, bool user)
 {
 	return (user ? FAULT_USER : 0) | (code & X86_PF_WRITE ? FAULT_WRITE : 0) |
 	       (code & X86_PF_INSTR ? FAULT_EXEC : 0);
 }
 
-static __always_inline void tell_accounted(void *ctx, struct open_fault *open, bool major,
+static __always_inline void emit_accounted(void *ctx, struct open_fault *open, bool major,
 					   bool with_stack, u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -270,13 +270,13 @@ static __always_inline void tell_accounted(void *ctx, struct open_fault *open, b
 	if (!major && !slept && !is_long(open, ns))
 		return;
 	record_init(&record.h, REC_FAULT,
-		    flags_of_code(open->error_code, open->user) | (major ? FAULT_MAJOR : 0) |
+		    flags_from_code(open->error_code, open->user) | (major ? FAULT_MAJOR : 0) |
 			    (slept ? FAULT_SLEPT : 0),
 		    sizeof(record), ns);
 	record.hook = FAULT_HOOK_EVENT;
-	record.page = page_of_code(open->error_code);
-	describe_anew(&record, open->address);
-	fault_tell(ctx, &record, open, with_stack && !slept);
+	record.page = page_from_code(open->error_code);
+	describe_mapping_at(&record, open->address);
+	fault_emit(ctx, &record, open, with_stack && !slept);
 }
 
 static __always_inline int fault_accounted(struct fault_event *event, bool with_stack)
@@ -294,7 +294,7 @@ static __always_inline int fault_accounted(struct fault_event *event, bool with_
 		__sync_fetch_and_add(&fault_counts.unmatched, 1);
 		return 0;
 	}
-	tell_accounted(event, open, major, with_stack, ns);
+	emit_accounted(event, open, major, with_stack, ns);
 	open->tid = 0;
 	cost_add(ns);
 	return 0;
@@ -327,7 +327,7 @@ static __always_inline bool is_in_fault(const struct open_fault *open)
 	       BPF_CORE_READ(regs, sp) == open->sp && (s64)BPF_CORE_READ(regs, orig_ax) == -1;
 }
 
-__noinline int fault_sleeps(void)
+__noinline int fault_emit_sleep(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_fault *open = fault_slot(task);
@@ -336,10 +336,11 @@ __noinline int fault_sleeps(void)
 	if (!open || open->tid != (u32)task->pid || open->told || !is_in_fault(open))
 		return 0;
 	open->told = true;
-	record_init(&record.h, REC_FAULT, flags_of_code(open->error_code, open->user) | FAULT_SLEPT,
-		    sizeof(record), bpf_ktime_get_ns());
+	record_init(&record.h, REC_FAULT,
+		    flags_from_code(open->error_code, open->user) | FAULT_SLEPT, sizeof(record),
+		    bpf_ktime_get_ns());
 	record.hook = FAULT_HOOK_SLEEP;
-	record.page = page_of_code(open->error_code);
+	record.page = page_from_code(open->error_code);
 	record.tid = task->pid;
 	record.start_ns = open->start_ns;
 	record.address = open->address;

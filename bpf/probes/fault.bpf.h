@@ -30,10 +30,10 @@ static __always_inline void describe_memory(struct rec_fault *record, struct vm_
 	record->generation = BPF_CORE_READ(file, f_inode, i_generation);
 	record->offset = (address >> PAGE_SHIFT << PAGE_SHIFT) - BPF_CORE_READ(vma, vm_start) +
 			 (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT);
-	inode_tell_file((u64)file);
+	inode_emit_file((u64)file);
 }
 
-static __always_inline void fault_tell(void *ctx, struct rec_fault *record,
+static __always_inline void fault_emit(void *ctx, struct rec_fault *record,
 				       const struct open_fault *open, bool with_stack)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -48,7 +48,7 @@ static __always_inline void fault_tell(void *ctx, struct rec_fault *record,
 }
 
 /* fault.bpf.c */
-extern int fault_sleeps(void);
+extern int fault_emit_sleep(void);
 
 /* The thread is being switched out, to wait. */
 static __always_inline void fault_switched_out(void *ctx, struct task_struct *task)
@@ -58,7 +58,7 @@ static __always_inline void fault_switched_out(void *ctx, struct task_struct *ta
 	if (!open || open->tid != (u32)task->pid || open->told)
 		return;
 	open->here = (u64)ctx;
-	fault_sleeps();
+	fault_emit_sleep();
 }
 
 #endif

@@ -63,7 +63,7 @@ int BPF_PROG(on_ring_poll, struct io_kiocb *request)
 	if (!is_target(bpf_get_current_task_btf()))
 		return 0;
 	ns = bpf_ktime_get_ns();
-	watched.kind = object_tell((u64)BPF_CORE_READ(request, file), &key);
+	watched.kind = object_emit((u64)BPF_CORE_READ(request, file), &key);
 	watched.inode = key.inode;
 	watched.device = key.device;
 	watched.generation = key.generation;
@@ -91,7 +91,7 @@ static __always_inline u64 ring_of_call(struct task_struct *task, u32 number)
 	return file;
 }
 
-static __always_inline void tell_watched(u64 file, const struct object_key *key)
+static __always_inline void emit_ring_watch(u64 file, const struct object_key *key)
 {
 	u64 ring = (u64)BPF_CORE_READ((struct file *)file, private_data);
 	struct ring_watch *watch = bpf_map_lookup_elem(&ring_watches, &ring);
@@ -101,7 +101,7 @@ static __always_inline void tell_watched(u64 file, const struct object_key *key)
 
 	if (!watch || watch->reported == watch->count)
 		return;
-	slot = slot_take_accounted(bpf_ktime_get_ns());
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
 	record = (struct rec_watch *)slot->room;
@@ -114,7 +114,7 @@ static __always_inline void tell_watched(u64 file, const struct object_key *key)
 	slot_release(slot);
 }
 
-__noinline int ring_tell(struct rec_switch *record)
+__noinline int ring_emit(struct rec_switch *record)
 {
 	u64 file;
 
@@ -124,8 +124,8 @@ __noinline int ring_tell(struct rec_switch *record)
 	file = ring_of_call(bpf_get_current_task_btf(), record->args[0]);
 	if (!file)
 		return 0;
-	record->fd_kind = object_tell(file, OBJECT_KEY(record));
-	tell_watched(file, OBJECT_KEY(record));
+	record->fd_kind = object_emit(file, OBJECT_KEY(record));
+	emit_ring_watch(file, OBJECT_KEY(record));
 	return 0;
 }
 

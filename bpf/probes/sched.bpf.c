@@ -75,8 +75,8 @@ static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
  * The address that a Unix socket connects or sends to. The socket itself does not have it while a
  * connection or a message waits for room in the peer's queue.
  */
-static __always_inline void wanted_tell(struct task_struct *prev, const struct rec_switch *record,
-					u64 file)
+static __always_inline void emit_peer_address(struct task_struct *prev,
+					      const struct rec_switch *record, u64 file)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
 	u64 name[2] = {record->args[1], record->args[2]}; /* its address and length */
@@ -95,7 +95,7 @@ static __always_inline void wanted_tell(struct task_struct *prev, const struct r
 	default:
 		return;
 	}
-	socket_wanted_tell(file, name[0], name[1]);
+	socket_emit_destination(file, name[0], name[1]);
 }
 
 /* What the current task waits for, given its call's descriptor or -1, and what that is called. */
@@ -108,16 +108,16 @@ __noinline int switch_object(struct rec_switch *record, s32 fd)
 	if (!record)
 		return 0;
 	file = switch_file(prev, fd);
-	if (call_closes(record->syscall))
-		record->fd_kind = socket_tell_closing(OBJECT_KEY(record));
+	if (syscall_closes_fd(record->syscall))
+		record->fd_kind = socket_emit_closing(OBJECT_KEY(record));
 	if (!file)
 		return 0;
-	kind = object_tell_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
+	kind = object_emit_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
 			       OBJECT_KEY(record));
 	if (prev->flags & PF_IO_WORKER)
 		record->fd_kind = kind;
 	else if (kind == FD_UNIX)
-		wanted_tell(prev, record, file);
+		emit_peer_address(prev, record, file);
 	return 0;
 }
 
@@ -155,9 +155,9 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	record->prev_seq = switch_seq(prev);
 	record->prev_state = prev_state;
 	if (blocks) {
-		sleep_start[prev->pid & (SLEEP_SLOTS - 1)] = SLEPT(prev->pid, ns);
+		sleep_start[prev->pid & (SLEEP_SLOTS - 1)] = SLEEP_START(prev->pid, ns);
 		if (record->syscall == SYSCALL_IO_URING_ENTER)
-			ring_tell(record);
+			ring_emit(record);
 		else
 			switch_object(record, fd);
 	} else {
@@ -172,7 +172,7 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 		record->kstack = kernel_stack(ctx, ns);
 	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
 	/* After the walk, which may need to look for a mapping, too: that is possible once. */
-	futex_tell(record);
+	futex_emit(record);
 }
 
 /* These two are not inlined: their records would lie on the stack under the walk's calls. */
@@ -207,7 +207,7 @@ static __noinline int emit_end(struct task_struct *task, u64 ns)
 }
 
 /* A global function: the verifier goes through it once, and not at both calls. */
-__noinline int describe_number(u64 address, u64 ns)
+__noinline int describe_address(u64 address, u64 ns)
 {
 	describe_non_target((struct task_struct *)address, ns);
 	return 0;
@@ -223,9 +223,9 @@ static __always_inline u64 ptr_as_u64(struct task_struct *task)
 }
 
 /* Who has the CPU that a target could use: who is taken for it, or who ran there before it. */
-static __always_inline int describe_rival(struct task_struct *task, u64 ns)
+static __always_inline int describe_cpu_user(struct task_struct *task, u64 ns)
 {
-	return is_described(task) ? 0 : describe_number(ptr_as_u64(task), ns);
+	return is_described(task) ? 0 : describe_address(ptr_as_u64(task), ns);
 }
 
 /*
@@ -261,8 +261,8 @@ __noinline int target_has_cpu(u64 ns)
 	if (!account)
 		return 0;
 	account->target_ns = ns;
-	if (account->ticks_rest == TICKS_REST)
-		account->ticks_rest = ns;
+	if (account->tick_state == TICKS_PAUSED)
+		account->tick_state = ns;
 	return 0;
 }
 
@@ -274,7 +274,7 @@ __noinline int emit_switch(struct rec_switch *record)
 
 	if (!record || !account)
 		return 0;
-	if (account->ticks_rest == record->h.ns)
+	if (account->tick_state == record->h.ns)
 		wake = BPF_RB_FORCE_WAKEUP;
 	if (record->parts & SWITCH_HAS_OBJECT)
 		return emit_and(wake, &sched_ring, &record->h, sizeof(*record));
@@ -292,7 +292,7 @@ static __always_inline u32 grown(u64 now, u64 *kept)
 	return difference < ~0U ? difference : ~0U;
 }
 
-static __always_inline void count_taken(struct rec_switch *record, struct cpu_account *account)
+static __always_inline void read_taken_time(struct rec_switch *record, struct cpu_account *account)
 {
 	struct rq *rq;
 	u64 now = 0;
@@ -321,7 +321,7 @@ static __always_inline u32 units_of(u64 ns, u32 most)
 }
 
 /* In units of 256 ns, or in coarser ones if the field cannot hold these; the remainder is kept. */
-static __always_inline u16 take_own_run(struct cpu_account *account)
+static __always_inline u16 consume_own_run(struct cpu_account *account)
 {
 	u64 ns = account->own_run_ns, units = ns >> SWITCH_RUN_SHIFT;
 	u64 coarse = ns >> SWITCH_RUN_COARSE_SHIFT;
@@ -360,8 +360,8 @@ static __always_inline void take_move(struct rec_switch *record)
 	if (MOVED_TID(*word) != record->next_tid || ns >= record->h.ns)
 		return;
 	record->moved_before = units_of(record->h.ns - ns, ~0U);
-	if (MOVED_AGAIN(*word) || record->moved_before == ~0U)
-		record->parts = SWITCH_MOVED_AGAIN;
+	if (MOVED_REPEATEDLY(*word) || record->moved_before == ~0U)
+		record->parts = SWITCH_MOVED_REPEATEDLY;
 	*word = 0;
 }
 
@@ -379,14 +379,14 @@ __noinline int switch_account(struct rec_switch *record, u32 runnable)
 	if (record->h.flags & SWITCH_NEXT)
 		take_move(record);
 	record->own_in = units_of(account->own_in_ns, 0xffff);
-	record->own_run = take_own_run(account);
+	record->own_run = consume_own_run(account);
 	account->own_in_ns = 0;
 	account->switched_ns = record->h.ns;
 	/* The run may have begun after this switch's timestamp was taken. */
 	since_ns = CPU_WAIT_NS(account->waiting);
 	if (since_ns && since_ns < record->h.ns)
 		record->complete_for = units_of(record->h.ns - since_ns, ~0U);
-	count_taken(record, account);
+	read_taken_time(record, account);
 	count_waits(record, account, runnable);
 	return 0;
 }
@@ -398,8 +398,8 @@ static __always_inline int switched(void *ctx, struct rec_switch *record, bool p
 	if (!(record->h.flags & SWITCH_PREV)) {
 		emit_switch(record);
 		if (!(record->h.flags & SWITCH_NEXT))
-			describe_rival(next, record->h.ns);
-		return describe_rival(prev, record->h.ns);
+			describe_cpu_user(next, record->h.ns);
+		return describe_cpu_user(prev, record->h.ns);
 	}
 	if (prev_state & TASK_DEAD)
 		emit_exit(prev, record->h.ns);
@@ -411,7 +411,7 @@ static __always_inline int switched(void *ctx, struct rec_switch *record, bool p
 	if (prev_state & TASK_DEAD)
 		emit_end(prev, record->h.ns);
 	if (!(record->h.flags & SWITCH_NEXT) && (setting_whole_system || preempt || !prev_state))
-		return describe_rival(next, record->h.ns);
+		return describe_cpu_user(next, record->h.ns);
 	return 0;
 }
 
@@ -458,8 +458,8 @@ static __always_inline bool slept_long(struct task_struct *task, u64 ns)
 	u64 slept = sleep_start[task->pid & (SLEEP_SLOTS - 1)];
 
 	return setting_waker_threshold_ns != WAKER_THRESHOLD_NONE &&
-	       SLEPT_TID(slept) == (u32)task->pid &&
-	       ns - SLEPT_NS(slept) >= setting_waker_threshold_ns;
+	       SLEEP_START_TID(slept) == (u32)task->pid &&
+	       ns - SLEEP_START_NS(slept) >= setting_waker_threshold_ns;
 }
 
 /* Whoever wakes, from where: an interrupt in the kernel, or the current task. */
@@ -537,7 +537,7 @@ static __always_inline void fork_tables(struct task_struct *task)
 
 	if (setting_user_stacks != USER_STACKS_TABLES)
 		return;
-	slot = slot_take_accounted(bpf_ktime_get_ns());
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
 	unwind_fork(slot->number, task->tgid, task->start_boottime);
@@ -548,7 +548,8 @@ static __always_inline void fork_tables(struct task_struct *task)
  * Whether a new process is recorded. Of the whole system all are but wallprof and what is of it, so
  * a stranger's child is theirs, or a program that the kernel itself runs.
  */
-static __always_inline bool joins_at_birth(struct task_struct *task, struct task_struct *creator)
+static __always_inline bool is_target_at_birth(struct task_struct *task,
+					       struct task_struct *creator)
 {
 	if (setting_threads || (u32)creator->tgid == own_tgid)
 		return false;
@@ -571,7 +572,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 
 	if (task->tgid != creator->tgid || setting_threads) {
 		/* Its number may be a reused one. */
-		if (!joins_at_birth(task, creator)) {
+		if (!is_target_at_birth(task, creator)) {
 			if (is_target(task))
 				target_remove(task);
 			return 0;

@@ -28,7 +28,7 @@ static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 
 	if (setting_kernel_stacks == KERNEL_STACKS_NONE || task->on_cpu)
 		return 0;
-	slot = slot_take_accounted(ns);
+	slot = slot_acquire_accounted(ns);
 	if (!slot)
 		return 0;
 	bytes = bpf_get_task_stack(task, slot->stack.frames, frames_size(), 0);
@@ -123,7 +123,7 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
 	copy = bpf_map_lookup_elem(&copies, &number);
 	if (!copy)
 		return;
-	take_registers(&slot->walk, (struct pt_regs *)bpf_task_pt_regs(task));
+	load_registers(&slot->walk, (struct pt_regs *)bpf_task_pt_regs(task));
 	copy->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
 	copy->tables_ns = ns;
 	copy_sleeping_stack(task, copy, slot->walk.sp);
@@ -149,7 +149,7 @@ static __noinline int find_owner(struct task_struct *task)
 	address = futex_word(facts.number, facts.args[0], facts.timeout_ns);
 	if (!address)
 		return 0;
-	futex_tell_of(task, address);
+	futex_emit_word(task, address);
 	if (facts.number != SYSCALL_FUTEX)
 		return 0;
 	address = lock_owner_address(&facts);
@@ -163,7 +163,7 @@ static __noinline int find_owner(struct task_struct *task)
  * Who find_owner() has found; 0 = nobody, or the thread has switched since. A global function: the
  * verifier of 6.1 would follow both ways through all that comes.
  */
-__noinline u32 found_owner(u32 tid, u32 mark)
+__noinline u32 snapshot_owner(u32 tid, u32 mark)
 {
 	u64 found = owners_found[tid & (SLEEP_SLOTS - 1)];
 
@@ -175,7 +175,7 @@ static __always_inline int describe_leader(struct task_struct *task, u64 ns)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 
-	if (!is_target_number(task->tgid))
+	if (!is_target_id(task->tgid))
 		describe_non_target(leader, ns);
 	return 0;
 }
@@ -197,7 +197,7 @@ int snapshot_stacks(struct bpf_iter__task *ctx)
 		find_owner(task);
 	if (!has_user_stack(task) || user_cs((struct pt_regs *)bpf_task_pt_regs(task)) != USER_CS)
 		return 0;
-	slot = slot_take_accounted(ns);
+	slot = slot_acquire_accounted(ns);
 	if (!slot)
 		return 0;
 	copy_stack_of(task, slot, ns);
@@ -240,7 +240,7 @@ static __noinline int snapshot_object(struct task_struct *task, struct rec_snaps
 	u64 file = fd >= 0 ? fd_file(files_of(task), fd) : 0;
 
 	if (file)
-		object_tell_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
+		object_emit_all(file, syscall_multi_fd(record->syscall) == MULTI_FD_EPOLL,
 				OBJECT_KEY(record));
 	return 0;
 }
@@ -265,7 +265,7 @@ static __noinline int emit_snapshot(struct task_struct *task, u64 ns)
 	flags |= record.h.flags;
 	record.tid = task->pid;
 	record.parts = SNAPSHOT_HAS_OBJECT | SNAPSHOT_HAS_OWNER;
-	record.owner = found_owner(task->pid, sent_mark(task));
+	record.owner = snapshot_owner(task->pid, sent_mark(task));
 	if (!snapshot_at_end)
 		record.kstack = sleeping_stack(task, ns);
 	record.ns_after = bpf_ktime_get_ns();

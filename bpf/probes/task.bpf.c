@@ -14,7 +14,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct stack_slot *slot;
 
 	/* A thread that is not the leader has taken the leader's number. */
-	if (setting_threads && is_target_number(old_pid))
+	if (setting_threads && is_target_id(old_pid))
 		target_add(task);
 	if (!is_target(task))
 		return 0;
@@ -27,7 +27,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	bpf_probe_read_kernel_str(record.path, sizeof(record.path), bprm->filename);
 	/* First the tables: the recorder publishes its own after this record. */
 	if (setting_user_stacks == USER_STACKS_TABLES) {
-		slot = slot_take_accounted(record.h.ns);
+		slot = slot_acquire_accounted(record.h.ns);
 		if (slot) {
 			unwind_exec(slot->number);
 			slot_release(slot);
@@ -57,15 +57,15 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 #define CLOCK_READINGS 64
 
 /* The clock does not see half of a clock reading at each end of what it measures (cost.bpf.h). */
-static __always_inline void clock_the_clock(void)
+static __always_inline void measure_clock_ns(void)
 {
 	u64 begin_ns = bpf_ktime_get_ns(), end_ns = begin_ns;
 
 	for (u32 i = 0; i < CLOCK_READINGS; i++)
 		end_ns = bpf_ktime_get_ns();
 	clock_ns = (end_ns - begin_ns) / CLOCK_READINGS;
-	if (clock_ns > CLOCK_MOST_NS)
-		clock_ns = CLOCK_MOST_NS;
+	if (clock_ns > CLOCK_MAX_NS)
+		clock_ns = CLOCK_MAX_NS;
 }
 
 /* Opened on wallprof's own process, by itself. */
@@ -76,7 +76,7 @@ int init_own_ids(struct bpf_iter__task *ctx)
 
 	pid_ns_level = BPF_CORE_READ(self, thread_pid, level);
 	own_tgid = self->tgid;
-	clock_the_clock();
+	measure_clock_ns();
 	return 0;
 }
 
@@ -107,7 +107,7 @@ int mark_command(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-#define ANCESTORS_LOOKED_AT 64
+#define ANCESTORS_MAX 64
 
 enum ancestry { ANCESTRY_NONE, ANCESTRY_TARGET, ANCESTRY_OURS };
 
@@ -116,14 +116,14 @@ static __always_inline enum ancestry ancestry_of(struct task_struct *task)
 {
 	struct task_struct *ancestor = BPF_CORE_READ(task, real_parent);
 
-	for (int i = 0; i < ANCESTORS_LOOKED_AT; i++) {
+	for (int i = 0; i < ANCESTORS_MAX; i++) {
 		u32 tgid = BPF_CORE_READ(ancestor, tgid);
 
 		if (tgid <= 1)
 			break;
 		if (tgid == own_tgid)
 			return ANCESTRY_OURS;
-		if (is_target_number(tgid))
+		if (is_target_id(tgid))
 			return ANCESTRY_TARGET;
 		ancestor = BPF_CORE_READ(ancestor, real_parent);
 	}

@@ -34,7 +34,7 @@
 /* At the end of a stack, above what moves: rbp, and the outermost return address. */
 #define TOP_WORDS 2
 
-static __always_inline struct kernel_again *kernel_again_of(struct task_struct *task)
+static __always_inline struct kernel_stack_memo *kernel_memo_slot(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	/* The system call, its caller and, mostly, what it is about. */
@@ -69,40 +69,40 @@ static __always_inline u64 span_word(const struct stack_slot *slot, u32 at)
 }
 
 /* Was what was kept of a stack that ended as this one does? */
-static __always_inline bool same_end(const struct kernel_again *again,
-				     const struct stack_slot *slot)
+static __always_inline bool same_outermost(const struct kernel_stack_memo *again,
+					   const struct stack_slot *slot)
 {
 	return slot->kernel_span != 0 &&
 	       again->read.span + TOP_WORDS * sizeof(u64) <= slot->kernel_span &&
 	       span_word(slot, slot->kernel_span / sizeof(u64) - 1) == again->outermost;
 }
 
-__noinline int kernel_again(struct stack_slot *slot)
+__noinline int kernel_memo_lookup(struct stack_slot *slot)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct kernel_again *again;
+	struct kernel_stack_memo *again;
 	bool same;
 	u64 id;
 
 	if (!slot)
 		return 0;
 	slot->kernel_span = read_kernel_stack(slot, task);
-	again = kernel_again_of(task);
+	again = kernel_memo_slot(task);
 	if (!again || __sync_val_compare_and_swap(&again->busy, 0, 1))
 		return 0;
 	id = again->id;
-	same = same_end(again, slot) && stack_sent[id & (STACK_SENT_SLOTS - 1)] == id &&
-	       again_same_words(slot, &again->read, slot->kernel_from - again->from);
+	same = same_outermost(again, slot) && stack_sent[id & (STACK_SENT_SLOTS - 1)] == id &&
+	       memo_words_match(slot, &again->read, slot->kernel_from - again->from);
 	__sync_lock_test_and_set(&again->busy, 0);
 	if (same)
 		slot->stack.id = id;
-	memo_counted(AGAIN_KERNEL, same);
+	memo_hits(MEMO_KERNEL, same);
 	return same;
 }
 
 struct keeping {
 	struct stack_slot *slot;
-	struct kernel_again *again;
+	struct kernel_stack_memo *again;
 	u32 words;
 	u32 frames; /* that were not found yet, from the outermost on */
 };
@@ -119,11 +119,11 @@ static __always_inline int kind_of_word(const struct keeping *keeping, u64 word)
 }
 
 /* The i-th word from the end of the stack; 1 ends it. */
-static long keep_word(u32 i, struct keeping *keeping)
+static long memo_add_word(u32 i, struct keeping *keeping)
 {
 	struct stack_slot *slot = keeping->slot;
-	struct kernel_again *again = keeping->again;
-	struct again_words *read = &again->read;
+	struct kernel_stack_memo *again = keeping->again;
+	struct memo_words *read = &again->read;
 	u32 at = keeping->words - 1 - i, number = read->count, frame = keeping->frames - 1;
 	u64 word = span_word(slot, at);
 	bool found = frame < MAX_FRAMES && slot->stack.frames[frame] == word;
@@ -155,14 +155,14 @@ static long keep_word(u32 i, struct keeping *keeping)
 	return 0;
 }
 
-__noinline int kernel_keep(struct stack_slot *slot)
+__noinline int kernel_memo_store(struct stack_slot *slot)
 {
 	struct keeping keeping = {};
-	struct kernel_again *again;
+	struct kernel_stack_memo *again;
 
 	if (!slot || slot->kernel_span == 0 || slot->stack.result != STACK_COMPLETE)
 		return 0;
-	again = kernel_again_of(bpf_get_current_task_btf());
+	again = kernel_memo_slot(bpf_get_current_task_btf());
 	if (!again || __sync_val_compare_and_swap(&again->busy, 0, 1))
 		return 0;
 	again->read.count = again->read.span = 0;
@@ -172,7 +172,7 @@ __noinline int kernel_keep(struct stack_slot *slot)
 	keeping.again = again;
 	keeping.words = slot->kernel_span / sizeof(u64);
 	keeping.frames = slot->stack.count;
-	bpf_loop(keeping.words, keep_word, &keeping, 0);
+	bpf_loop(keeping.words, memo_add_word, &keeping, 0);
 	if (keeping.frames > TRACING_FRAMES)
 		again->read.count = 0; /* which is the same as no other */
 	__sync_lock_test_and_set(&again->busy, 0);

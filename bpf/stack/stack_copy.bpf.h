@@ -10,7 +10,7 @@
 
 #define ENOSYS 38
 
-static __always_inline void take_registers(struct walk *walk, struct pt_regs *regs)
+static __always_inline void load_registers(struct walk *walk, struct pt_regs *regs)
 {
 	walk->regs[0] = regs->ax;
 	walk->regs[1] = regs->dx;
@@ -37,7 +37,7 @@ static __always_inline void take_registers(struct walk *walk, struct pt_regs *re
 	walk->exact = (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
 	walk->inner = true;
 	walk->bp_lost = walk->bx_lost = walk->guessed = false;
-	walk->bp_own = walk->bx_own = true;
+	walk->bp_from_leaf = walk->bx_from_leaf = true;
 	walk->bp_word = walk->bx_word = 0;
 	walk->used = 0;
 	walk->mapping.start = walk->mapping.last = 0;
@@ -86,7 +86,7 @@ static __always_inline int send_copy(struct stack_slot *slot, struct rec_stack_c
 		return 0;
 	length &= ~7;
 	record_init(&copy->h, REC_STACK_COPY, slot->stack.h.flags, length, ns);
-	__sync_fetch_and_add(&unwind_troubles.copies, 1);
+	__sync_fetch_and_add(&unwind_counts.copies, 1);
 	emit(&copy_ring, &copy->h, length);
 	return 0;
 }

@@ -40,7 +40,7 @@ static __always_inline bool has_mark(const union unwind_cell *head, u64 mark)
 }
 
 /* The table of walk.mapping, if it is still there: how many rows it has. */
-static __always_inline bool know_table(struct stack_slot *slot)
+static __always_inline bool load_table(struct stack_slot *slot)
 {
 	union unwind_cell *head = cell_at((slot->walk.mapping.row >> CELL_ROWS_SHIFT) - 1);
 	u32 table = slot->walk.mapping.table;
@@ -50,7 +50,7 @@ static __always_inline bool know_table(struct stack_slot *slot)
 		return false;
 	slot->known_rows = head->head.count;
 	barrier();
-	if (!has_mark(head, TABLE_MARK | table))
+	if (!has_mark(head, TABLE_COOKIE | table))
 		return false;
 	slot->known_table = table;
 	return true;
@@ -70,7 +70,7 @@ __noinline int find_rule(struct stack_slot *slot, u64 pc)
 
 	if (!slot)
 		return -1;
-	if (slot->known_table != slot->walk.mapping.table && !know_table(slot))
+	if (slot->known_table != slot->walk.mapping.table && !load_table(slot))
 		return -1;
 	first = slot->walk.mapping.row;
 	count = slot->known_rows;
@@ -90,12 +90,12 @@ __noinline int find_rule(struct stack_slot *slot, u64 pc)
 		return -1;
 	rule = cell->rows[first & (CELL_ROWS - 1)].rule & (RULES_MAX - 1);
 	barrier();
-	if (*(volatile u64 *)&unwind_epoch == slot->epoch || know_table(slot))
+	if (*(volatile u64 *)&unwind_epoch == slot->epoch || load_table(slot))
 		return rule;
 	return -1;
 }
 
-#define RUN_STEPS 24 /* enough for as many mappings as there can be */
+#define LIST_STEPS 24 /* enough for as many mappings as there can be */
 
 /* In the run of mappings that the recorder published. */
 __noinline int find_in_run(struct stack_slot *slot, u64 pc)
@@ -110,7 +110,7 @@ __noinline int find_in_run(struct stack_slot *slot, u64 pc)
 		return -1;
 	first = slot->process.cell + 1;
 	count = slot->process.count;
-	for (u32 i = 0; i < RUN_STEPS; i++) {
+	for (u32 i = 0; i < LIST_STEPS; i++) {
 		u32 half = count >> 1;
 
 		if (half == 0)
@@ -145,7 +145,7 @@ static __always_inline void remember(struct task_struct *task, const struct unwi
 		return;
 	number = __sync_fetch_and_add(&process->seed_count, 1);
 	if (number >= SEEDS_MAX) {
-		__sync_fetch_and_add(&unwind_troubles.seed_lost, 1);
+		__sync_fetch_and_add(&unwind_counts.seed_lost, 1);
 		return;
 	}
 	process->seeds[number].start = mapping->start;
@@ -169,9 +169,9 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 
 	if (!slot)
 		return STACK_NO_MAPPING;
-	error = bpf_find_vma(task, pc, take_vma, &found, 0);
+	error = bpf_find_vma(task, pc, read_vma, &found, 0);
 	if (error == -EBUSY) {
-		__sync_fetch_and_add(&unwind_troubles.vma_busy, 1);
+		__sync_fetch_and_add(&unwind_counts.vma_busy, 1);
 		return STACK_NO_MAPPING;
 	}
 	if (error || !found.exec)
@@ -185,11 +185,11 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 	if (found.vdso)
 		map_object(mapping, &vdso_object, found.start);
 	else if (found.file && !map_known_object(mapping, &found))
-		return WALK_ON;
+		return WALK_CONTINUE;
 	if (pc < mapping->start || pc > mapping->last)
 		return STACK_BAD_PC;
 	remember(task, mapping);
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
 __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
@@ -214,14 +214,14 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 #define WALK_SELF struct stack_slot *self
 
 /* What this walk has read, so that the next one need not be made (user_stack_memo.bpf.c). */
-static __always_inline void note_word(struct stack_slot *slot, u64 address)
+static __always_inline void memo_note_word(struct stack_slot *slot, u64 address)
 {
 	u64 above = address - slot->start.sp, at = above / sizeof(u64);
-	struct again_words *read = &slot->again.read;
+	struct memo_words *read = &slot->again.read;
 	u32 number = read->count;
 
 	if (number >= MEMO_WORDS || at >= MEMO_SPAN / sizeof(u64) || above & 7) {
-		slot->again.unfit = 1;
+		slot->again.unusable = 1;
 		return;
 	}
 	read->words[number].at = at;
@@ -254,7 +254,7 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	into = address - slot->window_start;
 	if (slot->window_start != NO_WINDOW && into <= WINDOW_SIZE - sizeof(u64) && !(into & 7)) {
 		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
-		note_word(slot, address);
+		memo_note_word(slot, address);
 		return 1;
 	}
 	/* What is read next lies above, or a little below. */
@@ -263,15 +263,15 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 	if (!read_window(slot) || (!(address & 7) && !read_window_of_page(slot, address))) {
 		into = address - slot->window_start;
 		slot->word = slot->window[into / sizeof(u64) % (WINDOW_SIZE / sizeof(u64))];
-		note_word(slot, address);
+		memo_note_word(slot, address);
 		return 1;
 	}
 	slot->window_start = NO_WINDOW;
-	slot->again.unfit = 1;
+	slot->again.unusable = 1;
 	return !bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)address);
 }
 
-static __always_inline void walk_word_counts(WALK_SELF, u32 word)
+static __always_inline void walk_word_used(WALK_SELF, u32 word)
 {
 	if (word)
 		self->again.read.words[(word - 1) & (MEMO_WORDS - 1)].counts = 1;
@@ -291,20 +291,20 @@ static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
 	u8 word;
 	bool good = walk_read_saved(self, address, ret, &word);
 
-	walk_word_counts(self, word);
+	walk_word_used(self, word);
 	return good;
 }
 
 static __always_inline bool walk_read_signal(WALK_SELF, u64 address)
 {
-	self->again.unfit = 1;
+	self->again.unusable = 1;
 	return !bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address);
 }
 
 static __always_inline int walk_find_mapping(WALK_SELF, u64 pc)
 {
 	if (!find_in_run(self, pc) || !find_in_seeds(self, pc))
-		return WALK_ON;
+		return WALK_CONTINUE;
 	return find_by_vma(self, pc);
 }
 
@@ -321,7 +321,7 @@ static __always_inline bool walk_find_rule(WALK_SELF, u32 pc, struct unwind_rule
 
 #include "walk.h"
 
-/* Adds the frame to the stack and goes on to its caller: WALK_ON, or how the stack ends. */
+/* Adds the frame to the stack and goes on to its caller: WALK_CONTINUE, or how the stack ends. */
 __noinline int unwind_step(struct stack_slot *slot)
 {
 	struct rec_stack *stack;
@@ -360,12 +360,12 @@ static __always_inline bool is_exec_call(struct task_struct *task, struct pt_reg
 }
 
 /* A copy: the entry may be replaced while the walk goes on. */
-static __always_inline void take_process(struct stack_slot *slot, struct task_struct *task)
+static __always_inline void load_process(struct stack_slot *slot, struct task_struct *task)
 {
 	u64 start = process_start();
 	struct unwind_process *process = process_of(task, start);
 
-	slot->process.count = slot->process.seed_count = slot->process.gen = 0;
+	slot->process.count = slot->process.seed_count = slot->process.version = 0;
 	slot->process.tables_ns = slot->stack.h.ns; /* the kernel is asked now */
 	if (!process)
 		return;
@@ -373,12 +373,13 @@ static __always_inline void take_process(struct stack_slot *slot, struct task_st
 	if (slot->process.seed_count > 0)
 		__builtin_memcpy(slot->process.seeds, process->seeds, sizeof(process->seeds));
 	barrier();
-	if (slot->process.gen == process->gen && slot->process.gen == process->gen_again &&
+	if (slot->process.version == process->version &&
+	    slot->process.version == process->version_end &&
 	    is_entry_of(&slot->process, task, start))
 		return;
-	slot->process.count = slot->process.seed_count = slot->process.gen = 0;
+	slot->process.count = slot->process.seed_count = slot->process.version = 0;
 	slot->process.tables_ns = slot->stack.h.ns;
-	__sync_fetch_and_add(&unwind_troubles.torn, 1);
+	__sync_fetch_and_add(&unwind_counts.torn, 1);
 }
 
 /*
@@ -424,19 +425,19 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	stack = &slot->stack;
 	slot->epoch = *(volatile u64 *)&unwind_epoch;
 	slot->known_table = 0;
-	take_registers(&slot->walk, regs);
-	take_process(slot, task);
+	load_registers(&slot->walk, regs);
+	load_process(slot, task);
 	slot->start.pc = slot->walk.pc;
 	slot->start.sp = slot->walk.sp;
 	slot->start.bp = slot->walk.bp;
 	slot->start.bx = slot->walk.bx;
 	slot->start.exact = slot->walk.exact;
 	slot->window_start = NO_WINDOW;
-	slot->again.read.count = slot->again.read.span = slot->again.unfit = 0;
+	slot->again.read.count = slot->again.read.span = slot->again.unusable = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
-	stack->result = WALK_ON;
+	stack->result = WALK_CONTINUE;
 	/* The flag is set before exit_mm() takes the memory away. */
 	if (task->flags & PF_EXITING && !BPF_CORE_READ(task, mm)) {
 		stack->result = STACK_NO_MM;
@@ -462,7 +463,7 @@ __noinline int unwind_walk(struct stack_slot *slot)
 		return 0;
 	result = slot->stack.result;
 	for (u32 i = 0; i <= MAX_FRAMES; i++) {
-		if (result != WALK_ON)
+		if (result != WALK_CONTINUE)
 			break;
 		result = unwind_step(slot);
 	}
@@ -485,7 +486,7 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	copy = bpf_map_lookup_elem(&copies, &number);
 	if (!copy)
 		return 0;
-	take_registers(&slot->walk, regs);
+	load_registers(&slot->walk, regs);
 	copy->start_boottime = process_start();
 	copy->tables_ns = slot->process.tables_ns;
 	copy->size = copy_stack(copy, slot->walk.sp);

@@ -9,7 +9,7 @@
 
 /*
  * The current task's registers and mappings, for the walk; slot->stack.h.ns is set. If its result
- * is not WALK_ON, the stack is at its end already.
+ * is not WALK_CONTINUE, the stack is at its end already.
  */
 extern int unwind_begin(struct stack_slot *slot);
 
@@ -17,13 +17,14 @@ extern int unwind_begin(struct stack_slot *slot);
  * Is it the stack that this thread had when it last was here? Then slot->stack.id, the seed
  * before, is that one's, and 1 is returned: every word that the walk read then is the same now.
  */
-extern int unwind_again(struct stack_slot *slot);
+extern int user_memo_lookup(struct stack_slot *slot);
 
 /* Walks the stack into slot->stack: frames, count, result, tables_ns and flags. */
 extern int unwind_walk(struct stack_slot *slot);
 
-/* Keeps what was read, for unwind_again() with that seed, if the walk came to the stack's end. */
-extern int unwind_keep(struct stack_slot *slot, u64 seed);
+/* Keeps what was read, for user_memo_lookup() with that seed, if the walk came to the stack's end.
+ */
+extern int user_memo_store(struct stack_slot *slot, u64 seed);
 
 /* Sends registers and stack of what could not be walked; the record is spent then. */
 extern int unwind_copy(struct stack_slot *slot);

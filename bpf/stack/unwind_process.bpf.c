@@ -9,9 +9,9 @@
 static __always_inline void publish(struct stack_slot *slot, u32 tgid)
 {
 	/* The recorder's are even. */
-	slot->process.gen = slot->process.gen_again = bpf_get_prandom_u32() | 1;
+	slot->process.version = slot->process.version_end = bpf_get_prandom_u32() | 1;
 	if (bpf_map_update_elem(&processes, &tgid, &slot->process, BPF_ANY))
-		__sync_fetch_and_add(&unwind_troubles.process_lost, 1);
+		__sync_fetch_and_add(&unwind_counts.process_lost, 1);
 }
 
 /* Room for one more; NULL if there is none. */
@@ -33,7 +33,7 @@ static __always_inline void seed(struct stack_slot *slot, u64 address)
 
 	if (!address || !mapping)
 		return;
-	if (bpf_find_vma(bpf_get_current_task_btf(), address, take_vma, &found, 0) || !found.file)
+	if (bpf_find_vma(bpf_get_current_task_btf(), address, read_vma, &found, 0) || !found.file)
 		return;
 	if (map_known_object(mapping, &found))
 		slot->process.seed_count++;
@@ -68,7 +68,7 @@ __noinline int unwind_exec(u32 number)
 	if (bpf_probe_read_kernel(slot->auxv, sizeof(slot->auxv),
 				  BPF_CORE_READ(task, mm)->saved_auxv))
 		return 0;
-	for (u32 i = 0; i < SAVED_AUXV_LOOKED_AT; i += 2) {
+	for (u32 i = 0; i < SAVED_AUXV_WORDS; i += 2) {
 		u64 type = slot->auxv[i], value = slot->auxv[i + 1];
 
 		entry |= type == AT_ENTRY ? value : 0;
@@ -93,9 +93,10 @@ __noinline int unwind_fork(u32 number, u32 tgid, u64 start_boottime)
 		return 0;
 	__builtin_memcpy(&slot->process, process, sizeof(slot->process));
 	barrier();
-	if (slot->process.gen != process->gen || slot->process.gen != process->gen_again ||
+	if (slot->process.version != process->version ||
+	    slot->process.version != process->version_end ||
 	    !is_entry_of(&slot->process, parent, start)) {
-		__sync_fetch_and_add(&unwind_troubles.torn, 1);
+		__sync_fetch_and_add(&unwind_counts.torn, 1);
 		return 0;
 	}
 	slot->process.start_boottime = start_boottime;

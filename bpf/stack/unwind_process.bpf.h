@@ -15,7 +15,7 @@ struct found_vma {
 	bool exec, file, vdso;
 };
 
-static long take_vma(struct task_struct *task, struct vm_area_struct *vma, struct found_vma *found)
+static long read_vma(struct task_struct *task, struct vm_area_struct *vma, struct found_vma *found)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 

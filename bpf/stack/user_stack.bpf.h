@@ -20,7 +20,7 @@ extern int stack_hash(struct stack_slot *slot);
  * interrupts, and from 7.0 on they are also preempted, so they need not end in
  * reverse order.
  */
-static __always_inline struct stack_slot *slot_take(void)
+static __always_inline struct stack_slot *slot_acquire(void)
 {
 	u32 first = bpf_get_smp_processor_id() * SCRATCH_SLOTS;
 
@@ -41,9 +41,9 @@ static __always_inline void slot_release(struct stack_slot *slot)
 	__sync_lock_test_and_set(&slot->busy, 0);
 }
 
-static __always_inline struct stack_slot *slot_take_accounted(u64 ns)
+static __always_inline struct stack_slot *slot_acquire_accounted(u64 ns)
 {
-	struct stack_slot *slot = slot_take();
+	struct stack_slot *slot = slot_acquire();
 	struct cpu_account *account;
 
 	if (slot)
@@ -111,7 +111,7 @@ static __always_inline u32 frames_size(void)
 	return (frames < MAX_FRAMES ? frames : MAX_FRAMES) * sizeof(u64);
 }
 
-static __always_inline u64 walked_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
+static __always_inline u64 walk_kernel_stack(struct stack_slot *slot, void *ctx, u64 ns)
 {
 	return slot_finish(slot, bpf_get_stack(ctx, slot->stack.frames, frames_size(), 0), 0, 0, 0,
 			   ns);
@@ -120,12 +120,12 @@ static __always_inline u64 walked_kernel_stack(struct stack_slot *slot, void *ct
 /* The kernel stack at a tick or at a wakeup, without the memo that kernel_stack() has. */
 static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 {
-	struct stack_slot *slot = slot_take_accounted(ns);
+	struct stack_slot *slot = slot_acquire_accounted(ns);
 	u64 id;
 
 	if (!slot)
 		return 0;
-	id = walked_kernel_stack(slot, ctx, ns);
+	id = walk_kernel_stack(slot, ctx, ns);
 	slot_release(slot);
 	return id;
 }
@@ -133,18 +133,18 @@ static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 /* The kernel stack from the program's own place, ctx being on it: a tracepoint's. */
 static __always_inline u64 kernel_stack(void *ctx, u64 ns)
 {
-	struct stack_slot *slot = slot_take_accounted(ns);
+	struct stack_slot *slot = slot_acquire_accounted(ns);
 	u64 id;
 
 	if (!slot)
 		return 0;
 	slot->kernel_from = (u64)ctx;
-	if (kernel_again(slot)) {
+	if (kernel_memo_lookup(slot)) {
 		id = slot->stack.id;
 	} else {
-		id = walked_kernel_stack(slot, ctx, ns);
+		id = walk_kernel_stack(slot, ctx, ns);
 		if (id)
-			kernel_keep(slot);
+			kernel_memo_store(slot);
 	}
 	slot_release(slot);
 	return id;
@@ -157,8 +157,8 @@ static __always_inline bool is_copy_wanted(u32 result)
 }
 
 /* may_repeat: in a system call, where a thread that waits in a loop comes again. */
-static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_struct *task, u64 seed,
-					bool may_repeat, u64 ns)
+static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_struct *task,
+					   u64 seed, bool may_repeat, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
 	u64 id, unique = 0;
@@ -166,7 +166,7 @@ static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_str
 	stack->h.ns = ns;
 	unwind_begin(slot);
 	stack->id = seed;
-	if (may_repeat && unwind_again(slot))
+	if (may_repeat && user_memo_lookup(slot))
 		return stack->id;
 	unwind_walk(slot);
 	stack->tgid = task->tgid;
@@ -182,7 +182,7 @@ static __always_inline u64 walked_stack(struct stack_slot *slot, struct task_str
 	if (unique && id)
 		unwind_copy(slot);
 	else if (may_repeat && id)
-		unwind_keep(slot, seed);
+		user_memo_store(slot, seed);
 	return id;
 }
 
@@ -201,11 +201,11 @@ static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool 
 	if (setting_user_stacks == USER_STACKS_NONE ||
 	    task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
-	slot = slot_take_accounted(ns);
+	slot = slot_acquire_accounted(ns);
 	if (!slot)
 		return 0;
 	if (setting_user_stacks == USER_STACKS_TABLES) {
-		id = walked_stack(slot, task, seed, in_syscall, ns);
+		id = walk_user_stack(slot, task, seed, in_syscall, ns);
 		slot_release(slot);
 		return id;
 	}

@@ -7,7 +7,8 @@
  */
 #include "unwind.bpf.h"
 
-static __always_inline struct again *again_of(const struct walk_start *start, u32 tid)
+static __always_inline struct user_stack_memo *user_memo_slot(const struct walk_start *start,
+							      u32 tid)
 {
 	u64 mixed = (start->pc ^ start->sp << 20 ^ tid) * 0x9e3779b97f4a7c15ULL;
 	u32 key = (mixed >> 40) & (MEMO_SLOTS - 1);
@@ -15,18 +16,19 @@ static __always_inline struct again *again_of(const struct walk_start *start, u3
 	return bpf_map_lookup_elem(&stack_memos, &key);
 }
 
-static __always_inline bool take_again(struct again *again)
+static __always_inline bool memo_acquire(struct user_stack_memo *again)
 {
 	return __sync_val_compare_and_swap(&again->busy, 0, 1) == 0;
 }
 
-static __always_inline void release_again(struct again *again)
+static __always_inline void memo_release(struct user_stack_memo *again)
 {
 	__sync_lock_test_and_set(&again->busy, 0);
 }
 
 /* Without a branch on what is compared, each of which the verifier would follow. */
-static __always_inline bool same_start(const struct again *again, struct stack_slot *slot, u32 tid)
+static __always_inline bool same_start(const struct user_stack_memo *again, struct stack_slot *slot,
+				       u32 tid)
 {
 	const struct walk_start *start = &slot->start;
 	u64 bp_mask = again->used & WALK_USED_BP ? ~0ULL : 0;
@@ -39,13 +41,13 @@ static __always_inline bool same_start(const struct again *again, struct stack_s
 	differ |= (again->start.bp ^ start->bp) & bp_mask;
 	differ |= (again->start.bx ^ start->bx) & bx_mask;
 	differ |= again->tid ^ tid;
-	differ |= again->gen ^ slot->process.gen;
+	differ |= again->version ^ slot->process.version;
 	differ |= again->seed_count ^ slot->process.seed_count;
 	return differ == 0;
 }
 
 /* A global function: the verifier works through it once for both kinds of stacks. */
-__noinline int again_same_words(struct stack_slot *slot, struct again_words *read, u64 moved)
+__noinline int memo_words_match(struct stack_slot *slot, struct memo_words *read, u64 moved)
 {
 	u64 differ = 0;
 
@@ -61,57 +63,57 @@ __noinline int again_same_words(struct stack_slot *slot, struct again_words *rea
 }
 
 /* Reads the part of the stack that the walk read, and compares each word of the walk's. */
-static __always_inline bool same_words(struct again *again, struct stack_slot *slot)
+static __always_inline bool same_words(struct user_stack_memo *again, struct stack_slot *slot)
 {
 	u32 size = again->read.span;
 
 	if (size == 0 || size > MEMO_SPAN ||
 	    bpf_probe_read_user(slot->span, size, (void *)slot->start.sp))
 		return false;
-	return again_same_words(slot, &again->read, 0);
+	return memo_words_match(slot, &again->read, 0);
 }
 
 /* stack.id holds the seed. */
-__noinline int unwind_again(struct stack_slot *slot)
+__noinline int user_memo_lookup(struct stack_slot *slot)
 {
 	u32 tid = bpf_get_current_pid_tgid();
-	struct again *again;
+	struct user_stack_memo *again;
 	bool same;
 	u64 id;
 
-	if (!slot || slot->stack.result != WALK_ON || slot->process.gen == 0)
+	if (!slot || slot->stack.result != WALK_CONTINUE || slot->process.version == 0)
 		return 0;
-	again = again_of(&slot->start, tid);
-	if (!again || !take_again(again))
+	again = user_memo_slot(&slot->start, tid);
+	if (!again || !memo_acquire(again))
 		return 0;
 	id = again->id;
 	same = same_start(again, slot, tid) && stack_sent[id & (STACK_SENT_SLOTS - 1)] == id &&
 	       same_words(again, slot);
-	release_again(again);
+	memo_release(again);
 	if (same)
 		slot->stack.id = id;
-	memo_counted(AGAIN_USER, same);
+	memo_hits(MEMO_USER, same);
 	return same;
 }
 
-/* Of the stack with the given id; the seed is the one that unwind_again() was asked with. */
-__noinline int unwind_keep(struct stack_slot *slot, u64 seed)
+/* Of the stack with the given id; the seed is the one that user_memo_lookup() was asked with. */
+__noinline int user_memo_store(struct stack_slot *slot, u64 seed)
 {
 	u32 tid = bpf_get_current_pid_tgid(), count = 0;
-	struct again *again;
+	struct user_stack_memo *again;
 
-	if (!slot || slot->again.unfit || slot->walk.used & WALK_USED_OTHERS ||
-	    slot->process.gen == 0 ||
+	if (!slot || slot->again.unusable || slot->walk.used & WALK_USED_OTHERS ||
+	    slot->process.version == 0 ||
 	    (slot->stack.result != STACK_COMPLETE && slot->stack.result != STACK_END_ZERO))
 		return 0;
-	again = again_of(&slot->start, tid);
-	if (!again || !take_again(again))
+	again = user_memo_slot(&slot->start, tid);
+	if (!again || !memo_acquire(again))
 		return 0;
 	again->tid = tid;
 	again->seed = seed;
 	again->id = slot->stack.id;
 	again->start = slot->start;
-	again->gen = slot->process.gen;
+	again->version = slot->process.version;
 	again->seed_count = slot->process.seed_count;
 	again->used = slot->walk.used;
 	again->read.span = slot->again.read.span;
@@ -123,7 +125,7 @@ __noinline int unwind_keep(struct stack_slot *slot, u64 seed)
 		count += slot->again.read.words[i].counts;
 	}
 	again->read.count = count;
-	release_again(again);
+	memo_release(again);
 	return 0;
 }
 

@@ -89,9 +89,9 @@ __noinline int watch_begin(u64 address)
 	u64 mark, room = 0;
 
 	mark = fd_epoll_mark(address, &room);
-	if (*sent_place(mark) == mark || !is_epoll(file))
+	if (*sent_slot(mark) == mark || !is_epoll(file))
 		return -1;
-	watching.slot = slot_take_accounted(bpf_ktime_get_ns());
+	watching.slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!watching.slot)
 		return -1;
 	watching.operations = (u64)BPF_CORE_READ(file, f_op);
@@ -111,7 +111,7 @@ __noinline int watch_end(const struct object_key *key, u32 number)
 	if (!slot)
 		return 0;
 	if (key && !watch_send(slot, key, 0))
-		*sent_place(slot->word) = slot->word;
+		*sent_slot(slot->word) = slot->word;
 	slot_release(slot);
 	return 0;
 }

@@ -222,7 +222,7 @@ static __always_inline u32 kind_of_all(u32 kinds)
 
 __noinline u64 fd_polled(u32 listed, u32 skipped, u32 kinds, u32 fd)
 {
-	u32 count = listed <= POLL_LOOKED_AT ? listed - skipped : listed;
+	u32 count = listed <= POLL_FDS_READ ? listed - skipped : listed;
 
 	return FD_POLLED(count, kind_of_all(kinds), count == 1 ? fd : ~0U);
 }

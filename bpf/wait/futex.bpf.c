@@ -5,7 +5,7 @@
 #include "futex.bpf.h"
 #include "syscall.bpf.h"
 
-__noinline int futex_tell(struct rec_switch *record)
+__noinline int futex_emit(struct rec_switch *record)
 {
 	u64 address;
 
@@ -14,7 +14,7 @@ __noinline int futex_tell(struct rec_switch *record)
 	address = futex_word(record->syscall, record->args[0], record->word);
 	if (!address)
 		return 0;
-	return futex_tell_of(bpf_get_current_task_btf(), address);
+	return futex_emit_word(bpf_get_current_task_btf(), address);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -27,16 +27,16 @@ static __always_inline void describe_file(u64 file, struct rec_futex *record)
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	record->generation = BPF_CORE_READ(inode, i_generation);
-	inode_tell_file(file);
+	inode_emit_file(file);
 }
 
 /*
  * The mapping is looked for without waiting for the lock of the address space: if another thread
  * has that just then, the word is told without it, and again when that can be told.
  */
-static __always_inline int futex_tell_of(struct task_struct *task, u64 address)
+static __always_inline int futex_emit_word(struct task_struct *task, u64 address)
 {
-	u64 mark = mix(mix(address, task->tgid), task->self_exec_id) | 1, *sent = sent_place(mark);
+	u64 mark = mix(mix(address, task->tgid), task->self_exec_id) | 1, *sent = sent_slot(mark);
 	struct looking looking = {};
 	struct rec_futex record = {};
 

@@ -9,8 +9,8 @@
 #include "inode.bpf.h"
 
 #define NAMES_MAX  64	/* of a path */
-#define NAME_ROOM  256	/* NAME_MAX, and its NUL */
-#define NAMES_ROOM 1024 /* what is longer is cut at the root's end */
+#define NAME_SIZE  256	/* NAME_MAX, and its NUL */
+#define NAMES_SIZE 1024 /* what is longer is cut at the root's end */
 
 struct naming {
 	struct rec_inode *record;
@@ -25,7 +25,7 @@ static __always_inline long leave_mount(struct naming *naming)
 	struct mount *parent = BPF_CORE_READ(mount, mnt_parent);
 
 	if (parent == mount || !parent) {
-		naming->record->h.flags |= INODE_WHOLE;
+		naming->record->h.flags |= INODE_FULL_PATH;
 		return 1;
 	}
 	naming->dentry = (u64)BPF_CORE_READ(mount, mnt_mountpoint);
@@ -47,11 +47,11 @@ static long add_name(u32 i, struct naming *naming)
 		naming->record->h.flags |= INODE_MOUNT;
 		return 1;
 	}
-	if (at >= NAMES_ROOM)
+	if (at >= NAMES_SIZE)
 		return 1;
 	barrier_var(at);
-	length = bpf_probe_read_kernel_str(naming->record->text + (at & (NAMES_ROOM - 1)),
-					   NAME_ROOM, BPF_CORE_READ(dentry, d_name.name));
+	length = bpf_probe_read_kernel_str(naming->record->text + (at & (NAMES_SIZE - 1)),
+					   NAME_SIZE, BPF_CORE_READ(dentry, d_name.name));
 	if (length <= 0)
 		return 1;
 	naming->size = at + length;
@@ -59,8 +59,8 @@ static long add_name(u32 i, struct naming *naming)
 	return 0;
 }
 
-/* NAMES_ROOM and one more name: what is begun within the room may end behind it. */
-_Static_assert(sizeof(struct rec_inode) + NAMES_ROOM + NAME_ROOM <=
+/* NAMES_SIZE and one more name: what is begun within the room may end behind it. */
+_Static_assert(sizeof(struct rec_inode) + NAMES_SIZE + NAME_SIZE <=
 		       sizeof(((struct stack_slot *)0)->room),
 	       "a path has room in a slot");
 
@@ -86,8 +86,8 @@ static __always_inline u8 server_flag(struct inode *inode)
 	return 0;
 }
 
-static __always_inline int tell_names(struct stack_slot *slot, struct inode *inode, u64 dentry,
-				      u64 mount)
+static __always_inline int emit_inode_names(struct stack_slot *slot, struct inode *inode,
+					    u64 dentry, u64 mount)
 {
 	struct rec_inode *record = (struct rec_inode *)slot->room;
 	struct naming naming = {.record = record, .dentry = dentry, .mount = mount};
@@ -103,7 +103,7 @@ static __always_inline int tell_names(struct stack_slot *slot, struct inode *ino
 	bpf_loop(NAMES_MAX, add_name, &naming, 0);
 	size = naming.size;
 	barrier_var(size);
-	if (size > NAMES_ROOM + NAME_ROOM)
+	if (size > NAMES_SIZE + NAME_SIZE)
 		return -1;
 	record->size = size;
 	size = (sizeof(*record) + size + 7) & ~7u;
@@ -115,36 +115,36 @@ static __always_inline int tell_names(struct stack_slot *slot, struct inode *ino
  * Sends what it is called, unless that was done lately. Where that is noted, even numbers are for
  * names without a mount.
  */
-static __always_inline void tell_once(struct inode *inode, u64 dentry, u64 mount)
+static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64 mount)
 {
-	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_place(mark);
+	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_slot(mark);
 	struct stack_slot *slot;
 
 	/* One that was sent without its mount is sent again with it, but not the other way round.
 	 */
 	if (*sent == mark || (!mount && *sent == (mark & ~1ULL)))
 		return;
-	slot = slot_take_accounted(bpf_ktime_get_ns());
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	if (!tell_names(slot, inode, dentry, mount))
+	if (!emit_inode_names(slot, inode, dentry, mount))
 		*sent = mount ? mark : mark & ~1ULL;
 	slot_release(slot);
 }
 
-__noinline int inode_tell_file(u64 address)
+__noinline int inode_emit_file(u64 address)
 {
 	struct path *path = (struct path *)fd_path(address);
 	struct vfsmount *mount = BPF_CORE_READ(path, mnt);
 	struct file *file = (struct file *)fd_real_file(address);
 
-	tell_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(path, dentry),
-		  mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0);
+	emit_inode_once(BPF_CORE_READ(file, f_inode), (u64)BPF_CORE_READ(path, dentry),
+			mount ? (u64)mount - bpf_core_field_offset(struct mount, mnt) : 0);
 	return 0;
 }
 
 /* A name of several is as good as any; its place in an entry moved in 7.2. */
-__noinline int inode_tell(u64 address)
+__noinline int inode_emit(u64 address)
 {
 	struct inode *inode = (struct inode *)address;
 	u64 alias = (u64)BPF_CORE_READ(inode, i_dentry.first);
@@ -156,7 +156,7 @@ __noinline int inode_tell(u64 address)
 		alias -= bpf_core_field_offset(new->d_alias);
 	else
 		alias -= bpf_core_field_offset(struct dentry, d_u.d_alias);
-	tell_once(inode, alias, 0);
+	emit_inode_once(inode, alias, 0);
 	return 0;
 }
 

@@ -9,13 +9,13 @@
 #include "user_stack.bpf.h"
 
 /* Sends REC_INODE of an open file (struct file *), if that was not done lately. */
-extern int inode_tell_file(u64 file);
+extern int inode_emit_file(u64 file);
 
 /* The same of an inode (struct inode *), up to the root of its file system, if it has a name. */
-extern int inode_tell(u64 inode);
+extern int inode_emit(u64 inode);
 
 /* Where it is noted that something was told; see name_sent. */
-static __always_inline u64 *sent_place(u64 mark)
+static __always_inline u64 *sent_slot(u64 mark)
 {
 	return &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];
 }

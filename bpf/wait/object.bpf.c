@@ -11,41 +11,41 @@ static __always_inline long anonymous_name(struct file *file, char *to)
 		__builtin_memcpy(to, "[pidfd]", sizeof("[pidfd]"));
 		return sizeof("[pidfd]");
 	}
-	return bpf_probe_read_kernel_str(to, ANONYMOUS_NAME_ROOM,
+	return bpf_probe_read_kernel_str(to, ANONYMOUS_NAME_SIZE,
 					 BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
 /* "[eventfd]": what the kernel calls something that has no inode of its own. */
-static __always_inline void tell_anonymous(struct file *file, const struct object_key *key)
+static __always_inline void emit_anonymous(struct file *file, const struct object_key *key)
 {
-	u64 mark = mix(key->inode, key->device), *sent = sent_place(mark);
+	u64 mark = mix(key->inode, key->device), *sent = sent_slot(mark);
 	struct rec_inode *record;
 	struct stack_slot *slot;
 	long length;
 
 	if (*sent == mark)
 		return;
-	slot = slot_take_accounted(bpf_ktime_get_ns());
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
 	record = (struct rec_inode *)slot->room;
-	__builtin_memset(record->text, 0, ANONYMOUS_NAME_ROOM);
+	__builtin_memset(record->text, 0, ANONYMOUS_NAME_SIZE);
 	length = anonymous_name(file, record->text);
 	if (length > 0) {
 		record_init(&record->h, REC_INODE, INODE_NO_PATH,
-			    sizeof(*record) + ANONYMOUS_NAME_ROOM, bpf_ktime_get_ns());
+			    sizeof(*record) + ANONYMOUS_NAME_SIZE, bpf_ktime_get_ns());
 		record->device = key->device;
 		record->generation = key->generation;
 		record->inode = key->inode;
 		record->size = length;
 		record->reserved[0] = record->reserved[1] = record->reserved[2] = 0;
-		if (!emit(&bulk_ring, &record->h, sizeof(*record) + ANONYMOUS_NAME_ROOM))
+		if (!emit(&bulk_ring, &record->h, sizeof(*record) + ANONYMOUS_NAME_SIZE))
 			*sent = mark;
 	}
 	slot_release(slot);
 }
 
-__noinline int object_tell(u64 address, struct object_key *ret_key)
+__noinline int object_emit(u64 address, struct object_key *ret_key)
 {
 	int kind = FD_NONE;
 
@@ -54,11 +54,11 @@ __noinline int object_tell(u64 address, struct object_key *ret_key)
 	if (!ret_key || kind == FD_NONE)
 		return FD_NONE;
 	if (kind == FD_ANON)
-		tell_anonymous((struct file *)address, ret_key);
+		emit_anonymous((struct file *)address, ret_key);
 	else if (kind == FD_FILE || kind == FD_CHAR || kind == FD_TTY || kind == FD_PIPE)
-		inode_tell_file(address);
+		inode_emit_file(address);
 	else
-		socket_tell(address);
+		socket_emit(address);
 	return kind;
 }
 

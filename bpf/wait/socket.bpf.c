@@ -6,13 +6,13 @@
  */
 #include "object.bpf.h"
 
-#define AF_UNIX	   1
-#define AF_INET	   2
-#define AF_INET6   10
-#define TCP_LISTEN 10  /* net/tcp_states.h; AF_UNIX uses these, too */
-#define PATH_AT	   2   /* of a struct sockaddr_un */
-#define PATH_MAX   108 /* bytes of its path */
-#define PATH_ROOM  112 /* in whole words */
+#define AF_UNIX	    1
+#define AF_INET	    2
+#define AF_INET6    10
+#define TCP_LISTEN  10	/* net/tcp_states.h; AF_UNIX uses these, too */
+#define PATH_OFFSET 2	/* of a struct sockaddr_un */
+#define PATH_MAX    108 /* bytes of its path */
+#define PATH_SIZE   112 /* in whole words */
 
 static __always_inline struct sock *sock_of(struct file *file)
 {
@@ -42,7 +42,7 @@ static __always_inline bool read_path(struct unix_sock *end, struct rec_socket *
 	struct unix_address *address = BPF_CORE_READ(end, addr);
 	u32 length = address ? BPF_CORE_READ(address, len) : 0;
 
-	length -= PATH_AT;
+	length -= PATH_OFFSET;
 	barrier_var(length);
 	if (length == 0 || length > PATH_MAX)
 		return false;
@@ -85,8 +85,8 @@ static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct
 {
 	struct rec_socket *record = (struct rec_socket *)slot->room;
 
-	__builtin_memset(record, 0, sizeof(*record) + PATH_ROOM);
-	record_init(&record->h, REC_SOCKET, 0, sizeof(*record) + PATH_ROOM, bpf_ktime_get_ns());
+	__builtin_memset(record, 0, sizeof(*record) + PATH_SIZE);
+	record_init(&record->h, REC_SOCKET, 0, sizeof(*record) + PATH_SIZE, bpf_ktime_get_ns());
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	record->generation = BPF_CORE_READ(inode, i_generation);
 	record->inode = BPF_CORE_READ(inode, i_ino);
@@ -97,7 +97,7 @@ static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct
 		record->h.flags |= SOCKET_LISTENS;
 	if (record->family == AF_UNIX) {
 		describe_unix((struct unix_sock *)sk, record);
-		return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
+		return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_SIZE);
 	}
 	record->h.len = sizeof(*record);
 	if (record->family == AF_INET || record->family == AF_INET6)
@@ -105,17 +105,17 @@ static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct
 	return emit(&bulk_ring, &record->h, sizeof(*record));
 }
 
-__noinline int socket_tell(u64 address)
+__noinline int socket_emit(u64 address)
 {
 	struct file *file = (struct file *)address;
 	struct stack_slot *slot;
 	struct inode *inode;
-	u64 mark = fd_socket_mark(address), *sent = sent_place(mark);
+	u64 mark = fd_socket_mark(address), *sent = sent_slot(mark);
 
 	if (!mark || *sent == mark)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
-	slot = slot_take_accounted(bpf_ktime_get_ns());
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return 0;
 	if (!tell(slot, sock_of(file), inode))
@@ -150,7 +150,7 @@ SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_socket_state, struct sock *sk, int old_state, int new_state)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct closing *closing = &closings[task->pid & (CLOSINGS - 1)];
+	struct closing_socket *closing = &closing_sockets[task->pid & (CLOSING_SLOTS - 1)];
 
 	if (!state_lingers(new_state) || !is_target(task))
 		return 0;
@@ -159,10 +159,10 @@ int BPF_PROG(on_socket_state, struct sock *sk, int old_state, int new_state)
 	return 0;
 }
 
-__noinline int socket_tell_closing(struct object_key *ret_key)
+__noinline int socket_emit_closing(struct object_key *ret_key)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct closing *closing = &closings[task->pid & (CLOSINGS - 1)];
+	struct closing_socket *closing = &closing_sockets[task->pid & (CLOSING_SLOTS - 1)];
 	struct sock *sk = (struct sock *)closing->socket;
 	struct socket *socket;
 	struct stack_slot *slot;
@@ -171,7 +171,7 @@ __noinline int socket_tell_closing(struct object_key *ret_key)
 	if (!ret_key || closing->tid != (u32)task->pid || !lingers(sk))
 		return FD_NONE;
 	socket = BPF_CORE_READ(sk, sk_socket);
-	slot = socket ? slot_take_accounted(bpf_ktime_get_ns()) : NULL;
+	slot = socket ? slot_acquire_accounted(bpf_ktime_get_ns()) : NULL;
 	if (!slot)
 		return FD_NONE;
 	inode = (void *)socket + bpf_core_field_offset(struct socket_alloc, vfs_inode);
@@ -184,7 +184,7 @@ __noinline int socket_tell_closing(struct object_key *ret_key)
 }
 
 /* The destination's path or name is in the slot, in the place of the record's text. */
-static __always_inline int tell_wanted(struct stack_slot *slot, struct file *file, u16 size)
+static __always_inline int emit_destination(struct stack_slot *slot, struct file *file, u16 size)
 {
 	struct rec_socket *record = (struct rec_socket *)slot->room;
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -192,46 +192,46 @@ static __always_inline int tell_wanted(struct stack_slot *slot, struct file *fil
 	__builtin_memset(record, 0, sizeof(*record));
 	record_init(&record->h, REC_SOCKET,
 		    SOCKET_PEER_PATH | (record->text[0] == '\0' ? SOCKET_ABSTRACT : 0),
-		    sizeof(*record) + PATH_ROOM, bpf_ktime_get_ns());
+		    sizeof(*record) + PATH_SIZE, bpf_ktime_get_ns());
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	record->generation = BPF_CORE_READ(inode, i_generation);
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->family = AF_UNIX;
 	record->type = BPF_CORE_READ(sock_of(file), sk_type);
 	record->size = size;
-	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_ROOM);
+	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_SIZE);
 }
 
 /* The last record sent for the socket, so that a repeated wait does not send it again. */
-static __always_inline u64 wanted_mark(u64 file, const u64 *text)
+static __always_inline u64 destination_mark(u64 file, const u64 *text)
 {
 	u64 mark = fd_socket_mark(file);
 
-	for (u32 i = 0; i < PATH_ROOM / sizeof(*text); i++)
+	for (u32 i = 0; i < PATH_SIZE / sizeof(*text); i++)
 		mark = mix(mark, text[i]);
 	return mark | 1;
 }
 
-__noinline int socket_wanted_tell(u64 address, u64 wanted, u32 length)
+__noinline int socket_emit_destination(u64 address, u64 wanted, u32 length)
 {
 	struct stack_slot *slot;
 	u64 mark, *sent, *text;
 	u16 family = 0;
 
-	length -= PATH_AT;
+	length -= PATH_OFFSET;
 	barrier_var(length);
 	if (length == 0 || length > PATH_MAX ||
 	    bpf_probe_read_user(&family, sizeof(family), (void *)wanted) || family != AF_UNIX)
 		return 0;
-	slot = slot_take_accounted(bpf_ktime_get_ns());
+	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return 0;
 	text = (u64 *)(slot->room + sizeof(struct rec_socket));
-	__builtin_memset(text, 0, PATH_ROOM);
-	if (!bpf_probe_read_user(text, length, (void *)(wanted + PATH_AT))) {
-		mark = wanted_mark(address, text);
-		sent = sent_place(mark);
-		if (*sent != mark && !tell_wanted(slot, (struct file *)address, length))
+	__builtin_memset(text, 0, PATH_SIZE);
+	if (!bpf_probe_read_user(text, length, (void *)(wanted + PATH_OFFSET))) {
+		mark = destination_mark(address, text);
+		sent = sent_slot(mark);
+		if (*sent != mark && !emit_destination(slot, (struct file *)address, length))
 			*sent = mark;
 	}
 	slot_release(slot);

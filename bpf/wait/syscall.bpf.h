@@ -80,7 +80,7 @@ static __always_inline bool syscall_takes_fd(u32 number)
 }
 
 /* System calls that may close a descriptor, and with it a socket. */
-static __always_inline bool call_closes(s32 number)
+static __always_inline bool syscall_closes_fd(s32 number)
 {
 	switch (number) {
 	case SYSCALL_CLOSE:
@@ -138,7 +138,7 @@ struct polling {
 };
 
 /* Without branches but those that end it. Descriptors below 0 are none. */
-static __always_inline long look_at_polled(u32 i, struct polling *polling, enum whose whose)
+static __always_inline long poll_read_entry(u32 i, struct polling *polling, enum whose whose)
 {
 	struct pollfd entry;
 	s32 none;
@@ -157,9 +157,9 @@ static __always_inline long look_at_polled(u32 i, struct polling *polling, enum 
 	return 0;
 }
 
-static long look_at_polled_of(u32 i, void *polling)
+static long poll_read_entry_of_task(u32 i, void *polling)
 {
-	return look_at_polled(i, polling, ANY_TASK);
+	return poll_read_entry(i, polling, ANY_TASK);
 }
 
 /*
@@ -179,9 +179,9 @@ static __always_inline void poll_info(struct task_struct *task, enum whose whose
 	u64 polled;
 
 	if (whose == ANY_TASK)
-		bpf_loop(POLL_LOOKED_AT, look_at_polled_of, &polling, 0);
+		bpf_loop(POLL_FDS_READ, poll_read_entry_of_task, &polling, 0);
 	else
-		for (u32 i = 0; i < POLL_LOOKED_AT && !look_at_polled(i, &polling, whose); i++)
+		for (u32 i = 0; i < POLL_FDS_READ && !poll_read_entry(i, &polling, whose); i++)
 			;
 	polled = fd_polled(polling.listed, polling.skipped, polling.kinds, polling.fd);
 	facts->fd_kind = FD_POLLED_KIND(polled);
@@ -247,7 +247,7 @@ static __always_inline void select_info(struct task_struct *task, enum whose who
  * futex_waitv is given; both are the second of two numbers. 0: any other call. If futex_waitv is
  * given several words, it is not known which one will end the wait.
  */
-static __always_inline u64 timeout_at(const struct syscall_info *facts)
+static __always_inline u64 timeout_address(const struct syscall_info *facts)
 {
 	switch (facts->number) {
 	case SYSCALL_NANOSLEEP:
@@ -268,7 +268,7 @@ static __always_inline u64 timeout_at(const struct syscall_info *facts)
 static __always_inline void timeout_info(struct task_struct *task, enum whose whose,
 					 struct syscall_info *facts)
 {
-	u64 from = timeout_at(facts), time[2]; /* s, and ns or (select) us */
+	u64 from = timeout_address(facts), time[2]; /* s, and ns or (select) us */
 
 	if (from && !read_user(task, whose, time, sizeof(time), from) && time[0] < LONG_TIME_S)
 		facts->timeout_ns =
@@ -309,8 +309,8 @@ static __always_inline void splice_info(struct task_struct *task, struct syscall
 #define FUTEX_COMMAND	  0x7f /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
 #define FUTEX_TID	  0x3fffffff
 /* glibc: the futex of a mutex that is locked and waited for is 2; its owner stands 8 bytes on. */
-#define MUTEX_WAITED   2
-#define MUTEX_OWNER_AT 8
+#define MUTEX_WAITED	   2
+#define MUTEX_OWNER_OFFSET 8
 
 /*
  * Where whoever has what is waited for is written, in the low bits (FUTEX_TID): beside the word, or
@@ -322,7 +322,7 @@ static __always_inline u64 lock_owner_address(const struct syscall_info *facts)
 
 	if ((command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
 	    (u32)facts->args[2] == MUTEX_WAITED)
-		return facts->args[0] + MUTEX_OWNER_AT;
+		return facts->args[0] + MUTEX_OWNER_OFFSET;
 	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ? facts->args[0] : 0;
 }
 

@@ -286,8 +286,8 @@ void cpu_users_divide(const Timeline *timeline, const Thread *thread, size_t i, 
 		add_runs(&division, wait->cpu, start_ns, end_ns);
 	add_part(&division, CPU_UNKNOWN, end_ns - start_ns - division.seen_ns);
 	/* The switch at one end of the wait names a task that had the CPU, be it for an instant. */
-	if (wait->rival != THREAD_NONE)
-		part_of(parts, wait->rival);
+	if (wait->cpu_user != THREAD_NONE)
+		part_of(parts, wait->cpu_user);
 }
 
 /* ---- in words ------------------------------------------------------------------------------ */

@@ -142,7 +142,7 @@ static void push_device(Timeline *timeline, const Request *request, uint64_t fro
 			      .user_stack = request->user_stack,
 			      .kernel_stack = STACK_NONE,
 			      .waker = THREAD_NONE,
-			      .rival = THREAD_NONE,
+			      .cpu_user = THREAD_NONE,
 			      .syscall = -1,
 			      .state = STATE_BLOCKED,
 			      .sleep = SLEEP_FOR_DISK,
@@ -471,7 +471,7 @@ void critical_path_drop_service(Timeline *timeline)
 	if (most == REASON_NONE || all_ns < SERVICE_SHARE * (strip->end_ns - strip->start_ns))
 		return;
 	timeline->path.left_out = most;
-	timeline->path.left_out_share = (double)all_ns / (strip->end_ns - strip->start_ns);
+	timeline->path.hidden_share = (double)all_ns / (strip->end_ns - strip->start_ns);
 	thread_free(strip);
 	*strip = (Thread){};
 }

@@ -8,67 +8,67 @@
 
 /* ---- what kinds of facts there are --------------------------------------------------- */
 
-static void tell_text(const FactSink *sink, const char *key, const char *text)
+static void emit_text(const FieldSink *sink, const char *key, const char *text)
 {
-	sink->write(sink->user, &(Fact){.key = key, .kind = FACT_TEXT, .text = text});
+	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_TEXT, .text = text});
 }
 
 /* NULL and "" are told of by nothing. */
-static void tell_if_known(const FactSink *sink, const char *key, const char *text)
+static void emit_if_known(const FieldSink *sink, const char *key, const char *text)
 {
 	if (text && *text)
-		tell_text(sink, key, text);
+		emit_text(sink, key, text);
 }
 
-static void tell_number(const FactSink *sink, const char *key, uint64_t number)
+static void emit_number(const FieldSink *sink, const char *key, uint64_t number)
 {
-	sink->write(sink->user, &(Fact){.key = key, .kind = FACT_NUMBER, .number = number});
+	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_NUMBER, .number = number});
 }
 
-static void tell_ns(const FactSink *sink, const char *key, uint64_t ns)
+static void emit_ns(const FieldSink *sink, const char *key, uint64_t ns)
 {
-	sink->write(sink->user, &(Fact){.key = key, .kind = FACT_TIME, .number = ns});
+	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_TIME, .number = ns});
 }
 
-static void tell_task(const FactSink *sink, const char *key, uint32_t task)
+static void emit_task_name(const FieldSink *sink, const char *key, uint32_t task)
 {
-	sink->write(sink->user, &(Fact){.key = key, .kind = FACT_TASK, .number = task});
+	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_TASK, .number = task});
 }
 
-static void tell_address(const FactSink *sink, const char *key, uint64_t address)
+static void emit_address(const FieldSink *sink, const char *key, uint64_t address)
 {
 	char text[sizeof("0x") + 16];
 
 	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)address);
-	sink->write(sink->user, &(Fact){.key = key, .kind = FACT_ADDRESS, .text = text});
+	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_ADDRESS, .text = text});
 }
 
-static void tell_device(const FactSink *sink, const char *key, uint32_t device)
+static void emit_device(const FieldSink *sink, const char *key, uint32_t device)
 {
 	_cleanup_free_ char *text = request_device_text(&sink->timeline->requests, device);
 
-	tell_text(sink, key, text);
+	emit_text(sink, key, text);
 }
 
-static void tell_object(const FactSink *sink, uint32_t number)
+static void emit_object(const FieldSink *sink, uint32_t number)
 {
 	const Object *object;
 
 	if (number == OBJECT_NONE)
 		return;
 	object = &sink->timeline->objects.list.items[number];
-	tell_text(sink, object->kind == OBJECT_FILE ? "filename" : "object", object->name);
+	emit_text(sink, object->kind == OBJECT_FILE ? "filename" : "object", object->name);
 }
 
-static void tell_offset(const FactSink *sink, uint32_t file, uint64_t offset)
+static void emit_offset(const FieldSink *sink, uint32_t file, uint64_t offset)
 {
 	if (file != OBJECT_NONE && offset != OFFSET_UNKNOWN)
-		tell_number(sink, "offset", offset);
+		emit_number(sink, "offset", offset);
 }
 
 /* ---- waits ------------------------------------------------------------------------------ */
 
-static void tell_waker(const FactSink *sink, const Thread *thread, size_t wait)
+static void emit_waker(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	const Interval *interval = &thread->intervals.items[wait];
 	char comm[COMM_LEN + 1];
@@ -78,25 +78,25 @@ static void tell_waker(const FactSink *sink, const Thread *thread, size_t wait)
 	if (!name)
 		return;
 	chain = wait_waker_chain(sink->timeline, sink->frames, thread, wait);
-	tell_text(sink, "wokenBy", name);
-	tell_if_known(sink, "wokenFrom", chain);
+	emit_text(sink, "wokenBy", name);
+	emit_if_known(sink, "wokenFrom", chain);
 	if (!(interval->flags & INTERVAL_WAKER_IRQ))
-		tell_task(sink, "waker", interval->waker);
+		emit_task_name(sink, "waker", interval->waker);
 }
 
-static void tell_holder(const FactSink *sink, const Interval *interval)
+static void emit_holder(const FieldSink *sink, const Interval *interval)
 {
 	char comm[COMM_LEN + 1];
 	const char *holder = wait_holder(sink->timeline, interval, comm);
 
 	if (!holder)
 		return;
-	tell_text(sink, "heldBy", holder);
-	tell_task(sink, "holder", interval->rival);
+	emit_text(sink, "heldBy", holder);
+	emit_task_name(sink, "holder", interval->cpu_user);
 }
 
 /* What had the CPU meanwhile; and of the tasks, the one that had it longest. */
-static void tell_cpu_users(const FactSink *sink, const Thread *thread, size_t wait)
+static void emit_cpu_users(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	const Timeline *timeline = sink->timeline;
 	const Interval *interval = &thread->intervals.items[wait];
@@ -109,42 +109,42 @@ static void tell_cpu_users(const FactSink *sink, const Thread *thread, size_t wa
 	if (parts.count > 0) {
 		_cleanup_free_ char *text = cpu_users_text(timeline, &parts);
 
-		tell_text(sink, "ranInstead", text);
+		emit_text(sink, "ranInstead", text);
 	}
 	for (size_t i = 0; i < parts.count; i++) {
 		if (parts.items[i].task >= timeline->tasks.count)
 			continue;
-		tell_task(sink, "rival", parts.items[i].task);
+		emit_task_name(sink, "rival", parts.items[i].task);
 		break;
 	}
 	cpu_parts_free(&parts);
 	if (interval->cpu != INTERVAL_CPU_UNKNOWN)
-		tell_number(sink, "cpu", interval->cpu);
+		emit_number(sink, "cpu", interval->cpu);
 }
 
-static void tell_delay(const FactSink *sink, const Thread *thread, size_t wait)
+static void emit_delay(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	uint64_t delay = wait_delay_ns(thread, wait);
 
 	if (delay != UINT64_MAX)
-		tell_ns(sink, "runq", delay);
+		emit_ns(sink, "runq", delay);
 }
 
 /* How long a cgroup's limit held it back. */
-static void tell_held(const FactSink *sink, const Request *request)
+static void emit_held(const FieldSink *sink, const Request *request)
 {
 	if (request->held_ns > 0)
-		tell_ns(sink, "held", request->held_ns);
+		emit_ns(sink, "held", request->held_ns);
 }
 
-static void tell_on_device(const FactSink *sink, const Request *request)
+static void emit_on_device(const FieldSink *sink, const Request *request)
 {
 	if (!(request->flags & REQUEST_BIO))
-		tell_ns(sink, "onDevice", request_device_ns(request));
+		emit_ns(sink, "onDevice", request_device_ns(request));
 }
 
 /* What a wait for a disk waited for; NULL: it is not known. */
-static const Request *tell_wait_request(const FactSink *sink, const Thread *thread, size_t wait)
+static const Request *emit_wait_request(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	uint32_t number = thread_wait_request(thread, wait);
 	const Request *request;
@@ -152,29 +152,29 @@ static const Request *tell_wait_request(const FactSink *sink, const Thread *thre
 	if (number == REQUEST_NONE)
 		return NULL;
 	request = &sink->timeline->requests.list.items[number];
-	tell_device(sink, "device", request->device);
-	tell_held(sink, request);
-	tell_on_device(sink, request);
+	emit_device(sink, "device", request->device);
+	emit_held(sink, request);
+	emit_on_device(sink, request);
 	return request;
 }
 
-void event_fields_wait(const FactSink *sink, const Thread *thread, size_t i)
+void event_fields_wait(const FieldSink *sink, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
-	_cleanup_free_ char *evidence = wait_evidence(sink->timeline, interval);
+	_cleanup_free_ char *basis = wait_basis(sink->timeline, interval);
 	uint32_t object = wait_object(sink->timeline, thread, i);
 	const Request *request;
 
-	tell_if_known(sink, "evidence", evidence);
-	tell_waker(sink, thread, i);
-	tell_holder(sink, interval);
-	tell_cpu_users(sink, thread, i);
-	tell_delay(sink, thread, i);
-	tell_if_known(sink, "note", wait_note(interval));
-	request = tell_wait_request(sink, thread, i);
-	tell_object(sink, object);
+	emit_if_known(sink, "evidence", basis);
+	emit_waker(sink, thread, i);
+	emit_holder(sink, interval);
+	emit_cpu_users(sink, thread, i);
+	emit_delay(sink, thread, i);
+	emit_if_known(sink, "note", wait_note(interval));
+	request = emit_wait_request(sink, thread, i);
+	emit_object(sink, object);
 	if (request && objects_alike(&sink->timeline->objects, request->file) == object)
-		tell_offset(sink, request->file, request->offset);
+		emit_offset(sink, request->file, request->offset);
 }
 
 /* ---- unknown stretches ---------------------------------------------------------------- */
@@ -200,11 +200,11 @@ static void find_losses(const Timeline *timeline, uint64_t start_ns, uint64_t en
 }
 
 /* Of which kind events were lost there; a switch can be missing with no loss reported. */
-void event_fields_unknown(const FactSink *sink, const Thread *thread, size_t i)
+void event_fields_unknown(const FieldSink *sink, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
 	const LossSpan *switches, *wakings, *loss;
-	_cleanup_free_ char *evidence = wait_evidence(sink->timeline, interval);
+	_cleanup_free_ char *basis = wait_basis(sink->timeline, interval);
 	_cleanup_free_ char *why = NULL;
 
 	find_losses(sink->timeline, interval->start_ns, interval_end(thread, i), &switches,
@@ -215,34 +215,34 @@ void event_fields_unknown(const FactSink *sink, const Thread *thread, size_t i)
 				switches && wakings ? "switch, waking"
 						    : record_info(loss->kind)->word,
 				loss_cause_label(loss->cause));
-	tell_text(sink, "why", why ? why : "a switch that nobody told");
-	tell_if_known(sink, "evidence", evidence);
-	tell_if_known(sink, "note", wait_note(interval));
+	emit_text(sink, "why", why ? why : "a switch that nobody told");
+	emit_if_known(sink, "evidence", basis);
+	emit_if_known(sink, "note", wait_note(interval));
 }
 
 /* ---- page faults ---------------------------------------------------------------------- */
 
-void event_fields_fault(const FactSink *sink, const Thread *thread, const Fault *fault)
+void event_fields_fault(const FieldSink *sink, const Thread *thread, const Fault *fault)
 {
-	tell_text(sink, "class", fault_class_label(fault_class(fault)));
-	tell_text(sink, "access", fault_access_label(fault));
-	tell_text(sink, "memory", fault_memory_label(fault));
-	tell_if_known(sink, "page", fault_page_label(fault));
-	tell_object(sink, fault->file);
-	tell_offset(sink, fault->file, fault->offset);
-	tell_address(sink, "address", fault->address);
-	tell_ns(sink, "waited", fault->waited_ns);
+	emit_text(sink, "class", fault_class_label(fault_class(fault)));
+	emit_text(sink, "access", fault_access_label(fault));
+	emit_text(sink, "memory", fault_memory_label(fault));
+	emit_if_known(sink, "page", fault_page_label(fault));
+	emit_object(sink, fault->file);
+	emit_offset(sink, fault->file, fault->offset);
+	emit_address(sink, "address", fault->address);
+	emit_ns(sink, "waited", fault->waited_ns);
 	if (fault->wait != WAIT_NONE) {
-		tell_waker(sink, thread, fault->wait);
-		tell_delay(sink, thread, fault->wait);
-		tell_wait_request(sink, thread, fault->wait);
+		emit_waker(sink, thread, fault->wait);
+		emit_delay(sink, thread, fault->wait);
+		emit_wait_request(sink, thread, fault->wait);
 	}
-	tell_text(sink, "evidence", fault_hook_label(fault));
+	emit_text(sink, "evidence", fault_hook_label(fault));
 }
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-static void tell_submitter(const FactSink *sink, const Request *request)
+static void emit_submitter(const FieldSink *sink, const Request *request)
 {
 	const Timeline *timeline = sink->timeline;
 	char comm[COMM_LEN + 1];
@@ -251,45 +251,45 @@ static void tell_submitter(const FactSink *sink, const Request *request)
 
 	if (thread < timeline->threads.count && timeline->threads.items[thread].name)
 		name = timeline->threads.items[thread].name;
-	tell_if_known(sink, "submitter", name);
+	emit_if_known(sink, "submitter", name);
 }
 
-void event_fields_request(const FactSink *sink, const Request *request)
+void event_fields_request(const FieldSink *sink, const Request *request)
 {
 	_cleanup_free_ char *flags = request_flags_text(request);
 	_cleanup_free_ char *status = request_status_text(request);
 
-	tell_text(sink, "operation", request_operation(request));
-	tell_device(sink, "device", request->device);
+	emit_text(sink, "operation", request_operation(request));
+	emit_device(sink, "device", request->device);
 	/* Of what a driver has made of a request to its device. */
 	if (request->over_device)
-		tell_device(sink, "partOf", request->over_device);
-	tell_object(sink, request->file);
-	tell_offset(sink, request->file, request->offset);
-	tell_number(sink, "bytes", request->bytes);
-	tell_number(sink, "sector", request->sector);
-	tell_held(sink, request);
+		emit_device(sink, "partOf", request->over_device);
+	emit_object(sink, request->file);
+	emit_offset(sink, request->file, request->offset);
+	emit_number(sink, "bytes", request->bytes);
+	emit_number(sink, "sector", request->sector);
+	emit_held(sink, request);
 	if (!(request->flags & REQUEST_BIO))
-		tell_ns(sink, "queued", request_queued_ns(request));
-	tell_on_device(sink, request);
-	tell_if_known(sink, "flags", flags);
-	tell_text(sink, "status", status);
-	tell_text(sink, "origin", request_origin(request));
-	tell_submitter(sink, request);
+		emit_ns(sink, "queued", request_queued_ns(request));
+	emit_on_device(sink, request);
+	emit_if_known(sink, "flags", flags);
+	emit_text(sink, "status", status);
+	emit_text(sink, "origin", request_origin(request));
+	emit_submitter(sink, request);
 	if (request->merges)
-		tell_number(sink, "merges", request->merges);
+		emit_number(sink, "merges", request->merges);
 	if (request->issues > 1)
-		tell_number(sink, "issues", request->issues);
+		emit_number(sink, "issues", request->issues);
 }
 
 /* ---- losses --------------------------------------------------------------------------- */
 
-void event_fields_loss(const FactSink *sink, const LossSpan *loss)
+void event_fields_loss(const FieldSink *sink, const LossSpan *loss)
 {
 	const char *kind = record_info(loss->kind)->word;
 
-	tell_text(sink, "kind", kind ? kind : "other");
-	tell_text(sink, "why", loss_cause_label(loss->cause));
-	tell_number(sink, "cpu", loss->cpu);
-	tell_number(sink, "count", loss->count);
+	emit_text(sink, "kind", kind ? kind : "other");
+	emit_text(sink, "why", loss_cause_label(loss->cause));
+	emit_number(sink, "cpu", loss->cpu);
+	emit_number(sink, "count", loss->count);
 }

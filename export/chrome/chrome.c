@@ -80,7 +80,7 @@ void chrome_end_data(Chrome *chrome)
 	json_end_object(&chrome->json);
 }
 
-static void write_time(Json *json, const Fact *fact)
+static void write_time(Json *json, const Field *fact)
 {
 	char key[32];
 
@@ -98,31 +98,31 @@ uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number)
 	return task->ns_tid ? task->ns_tid : task->tid;
 }
 
-static void write_fact(void *user, const Fact *fact)
+static void write_field(void *user, const Field *fact)
 {
 	Chrome *chrome = user;
 
 	switch (fact->kind) {
-	case FACT_TEXT:
-	case FACT_ADDRESS:
+	case FIELD_TEXT:
+	case FIELD_ADDRESS:
 		json_key_string(&chrome->json, fact->key, fact->text);
 		break;
-	case FACT_NUMBER:
+	case FIELD_NUMBER:
 		json_key_u64(&chrome->json, fact->key, fact->number);
 		break;
-	case FACT_TIME:
+	case FIELD_TIME:
 		write_time(&chrome->json, fact);
 		break;
-	case FACT_TASK:
+	case FIELD_TASK:
 		json_key_u64(&chrome->json, fact->key, chrome_task_tid(chrome, fact->number));
 		break;
 	}
 }
 
-FactSink chrome_facts(Chrome *chrome)
+FieldSink chrome_field_sink(Chrome *chrome)
 {
-	return (FactSink){
-		.write = write_fact,
+	return (FieldSink){
+		.write = write_field,
 		.user = chrome,
 		.timeline = chrome->timeline,
 		.frames = chrome->frames,
@@ -432,9 +432,9 @@ static void write_other_data(Chrome *chrome)
 		json_key_ms(json, "page faults left out if shorter than, ms", chrome->fault_ns);
 	if (chrome->request_ns)
 		json_key_ms(json, "requests left out if shorter than, ms", chrome->request_ns);
-	if (chrome->cpu_runs_left_out) {
+	if (chrome->cpu_runs_hidden) {
 		json_key_ms(json, "runs on CPUs left out if shorter than, ms", chrome->cpu_run_ns);
-		json_key_u64(json, "runs on CPUs left out", chrome->cpu_runs_left_out);
+		json_key_u64(json, "runs on CPUs left out", chrome->cpu_runs_hidden);
 	}
 	if (chrome->ticks_a_sample > 1)
 		json_key_u64(json, "ticks for which one sample stands", chrome->ticks_a_sample);
@@ -459,7 +459,7 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 		.fault_ns = fault_fit(timeline, budget / 4),
 		.request_ns = requests_fit(&timeline->requests, budget / 4),
 		.left_out = options ? options->left_out : 0,
-		.cpu_run_ns = cpu_runs_fit(timeline, budget / 4),
+		.cpu_run_ns = chrome_cpu_runs_fit(timeline, budget / 4),
 		.ticks_a_sample = ticks_a_sample(timeline, budget),
 	};
 

@@ -5,7 +5,7 @@
 #include "chrome_private.h"
 #include "cpu_rows.h"
 
-uint64_t cpu_runs_fit(const Timeline *timeline, uint64_t budget)
+uint64_t chrome_cpu_runs_fit(const Timeline *timeline, uint64_t budget)
 {
 	CpuPlan plan;
 
@@ -44,7 +44,7 @@ void chrome_write_cpus(Chrome *chrome)
 			if (run->task == CPU_IDLE || end_ns <= run->start_ns)
 				continue;
 			if (end_ns - run->start_ns < chrome->cpu_run_ns)
-				chrome->cpu_runs_left_out++;
+				chrome->cpu_runs_hidden++;
 			else
 				write_run(chrome, c, run, end_ns);
 		}

@@ -32,7 +32,7 @@ typedef struct Chrome {
 	uint64_t fold_ns, fault_ns, request_ns, cpu_run_ns;
 	uint32_t left_out;	 /* states */
 	uint64_t ticks_a_sample; /* of so many ticks of a thread one stands for all */
-	uint64_t flows, folded, faults, cpu_runs_left_out;
+	uint64_t flows, folded, faults, cpu_runs_hidden;
 } Chrome;
 
 /* Begins an event with what all have; whoever calls ends the object. */
@@ -49,7 +49,7 @@ void chrome_end_data(Chrome *chrome);
  */
 uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number);
 /* Writes facts as members; of times the names end in "Ms". Valid as long as chrome is. */
-FactSink chrome_facts(Chrome *chrome);
+FieldSink chrome_field_sink(Chrome *chrome);
 
 /* chrome_threads.c: slices, states and flows of a thread. */
 void chrome_write_thread(Chrome *chrome, const Thread *thread);
@@ -58,7 +58,7 @@ void chrome_write_thread(Chrome *chrome, const Thread *thread);
 void chrome_write_path(Chrome *chrome);
 
 /* chrome_cpus.c: who had which CPU, if that was recorded; how short runs are left out. */
-uint64_t cpu_runs_fit(const Timeline *timeline, uint64_t budget);
+uint64_t chrome_cpu_runs_fit(const Timeline *timeline, uint64_t budget);
 void chrome_write_cpus(Chrome *chrome);
 
 /* chrome_spans.c: what overlaps. Faults of a thread; all requests; what was lost. */

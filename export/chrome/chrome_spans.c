@@ -10,7 +10,7 @@
 static void write_fault_end(Chrome *chrome, const char *phase, const Thread *thread,
 			    const Fault *fault)
 {
-	FactSink sink = chrome_facts(chrome);
+	FieldSink sink = chrome_field_sink(chrome);
 	Json *json = &chrome->json;
 
 	chrome_begin_of(chrome, phase, PAGE_FAULT, thread);
@@ -41,7 +41,7 @@ void chrome_write_faults(Chrome *chrome, const Thread *thread)
 
 static void write_request_end(Chrome *chrome, const char *phase, const Request *request, size_t id)
 {
-	FactSink sink = chrome_facts(chrome);
+	FieldSink sink = chrome_field_sink(chrome);
 	Json *json = &chrome->json;
 
 	if (request->thread != THREAD_NONE)
@@ -82,7 +82,7 @@ void chrome_write_requests(Chrome *chrome)
 
 static void write_loss_end(Chrome *chrome, const char *phase, size_t number, uint64_t ns)
 {
-	FactSink sink = chrome_facts(chrome);
+	FieldSink sink = chrome_field_sink(chrome);
 	Json *json = &chrome->json;
 
 	chrome_begin(chrome, phase, CHROME_EVENTS_LOST, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);

@@ -10,7 +10,7 @@
 
 static void write_data(Chrome *chrome, const Thread *thread, const Slice *slice)
 {
-	FactSink sink = chrome_facts(chrome);
+	FieldSink sink = chrome_field_sink(chrome);
 
 	chrome_begin_data(chrome);
 	if (slice->folded)

@@ -164,7 +164,7 @@ static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor vis
 	return count;
 }
 
-static bool is_left_out(const Profile *profile, enum thread_state state)
+static bool is_hidden(const Profile *profile, enum thread_state state)
 {
 	return profile->options->left_out >> state & 1;
 }
@@ -177,7 +177,7 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		if (!is_marked(thread, i, profile->markers.threshold_ns) ||
-		    is_left_out(profile, thread->intervals.items[i].state))
+		    is_hidden(profile, thread->intervals.items[i].state))
 			continue;
 		visit(profile, &(Marker){
 				       .kind = thread->intervals.items[i].state == STATE_UNKNOWN
@@ -191,7 +191,7 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 		count++;
 	}
 	/* Most of a fault is its wait. */
-	if (!is_left_out(profile, STATE_BLOCKED))
+	if (!is_hidden(profile, STATE_BLOCKED))
 		count += walk_faults(profile, thread, visit);
 	count += walk_requests(profile, thread, visit);
 	if (thread->is_main && in_lane) {
@@ -336,33 +336,33 @@ static void key_task(Profile *profile, const char *key, uint32_t number)
 					 .host = task->ns_tid == 0});
 }
 
-static void write_fact(void *user, const Fact *fact)
+static void write_field(void *user, const Field *fact)
 {
 	Profile *profile = user;
 
 	switch (fact->kind) {
-	case FACT_TEXT:
+	case FIELD_TEXT:
 		key_unique(profile, fact->key, fact->text);
 		break;
-	case FACT_ADDRESS:
+	case FIELD_ADDRESS:
 		json_key_string(&profile->json, fact->key, fact->text);
 		break;
-	case FACT_NUMBER:
+	case FIELD_NUMBER:
 		json_key_u64(&profile->json, fact->key, fact->number);
 		break;
-	case FACT_TIME:
+	case FIELD_TIME:
 		json_key_ms(&profile->json, fact->key, fact->number);
 		break;
-	case FACT_TASK:
+	case FIELD_TASK:
 		key_task(profile, fact->key, fact->number);
 		break;
 	}
 }
 
-static FactSink fact_sink(Profile *profile)
+static FieldSink field_sink(Profile *profile)
 {
-	return (FactSink){
-		.write = write_fact,
+	return (FieldSink){
+		.write = write_field,
 		.user = profile,
 		.timeline = profile->timeline,
 		.frames = profile->frames,
@@ -378,7 +378,7 @@ static void write_cause(Profile *profile, const StackRef *ref)
 
 static void write_wait_data(Profile *profile, const Marker *marker)
 {
-	FactSink sink = fact_sink(profile);
+	FieldSink sink = field_sink(profile);
 	StackRef ref = wait_stack(profile->timeline, marker->thread, marker->index);
 
 	json_key_string(&profile->json, "type", "Wait");
@@ -389,7 +389,7 @@ static void write_wait_data(Profile *profile, const Marker *marker)
 
 static void write_unknown_data(Profile *profile, const Marker *marker)
 {
-	FactSink sink = fact_sink(profile);
+	FieldSink sink = field_sink(profile);
 
 	json_key_string(&profile->json, "type", "Unknown");
 	event_fields_unknown(&sink, marker->thread, marker->index);
@@ -397,7 +397,7 @@ static void write_unknown_data(Profile *profile, const Marker *marker)
 
 static void write_fault_data(Profile *profile, const Marker *marker)
 {
-	FactSink sink = fact_sink(profile);
+	FieldSink sink = field_sink(profile);
 	const Fault *fault = &marker->thread->faults.items[marker->index];
 	StackRef ref = fault_stack(profile->timeline, marker->thread, fault);
 
@@ -409,7 +409,7 @@ static void write_fault_data(Profile *profile, const Marker *marker)
 
 static void write_request_data(Profile *profile, const Marker *marker)
 {
-	FactSink sink = fact_sink(profile);
+	FieldSink sink = field_sink(profile);
 	const Request *request = &profile->timeline->requests.list.items[marker->index];
 
 	json_key_string(&profile->json, "type", "BlockIO");
@@ -423,7 +423,7 @@ static void write_request_data(Profile *profile, const Marker *marker)
 
 static void write_loss_data(Profile *profile, const Marker *marker)
 {
-	FactSink sink = fact_sink(profile);
+	FieldSink sink = field_sink(profile);
 
 	json_key_string(&profile->json, "type", "EventsLost");
 	event_fields_loss(&sink, &profile->timeline->losses.items[marker->index]);

@@ -183,7 +183,7 @@ static void write_events(Json *json, const Timeline *timeline, Frames *frames)
 		entry_u64(json, sent, timeline->totals[kind].sent);
 		entry_u64(json, lost, timeline->totals[kind].lost);
 	}
-	entry_u64(json, "contradictions", timeline->contradictions);
+	entry_u64(json, "contradictions", timeline->missed_switches);
 	entry_u64(json, "ticks outside any running interval", timeline->orphan_ticks);
 	write_stack_sums(json, timeline, frames);
 	section_end(json);

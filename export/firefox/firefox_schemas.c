@@ -83,7 +83,7 @@ static const SchemaField loss_fields[] = {
 	{"cpu", "CPU", "integer"},
 	{"why", "Why", "unique-string"},
 };
-static const SchemaField life_fields[] = {
+static const SchemaField process_fields[] = {
 	{"process", "Process", "pid"},
 	{"status", "Status", "unique-string"},
 	{"path", "Program", "file-path"},
@@ -134,7 +134,7 @@ static const Schema schemas[] = {
 	{.name = "Process",
 	 .description = "The life of one of the processes that share these rows.",
 	 .label = "{marker.data.process}: {marker.data.status}",
-	 FIELDS(life_fields)},
+	 FIELDS(process_fields)},
 	{.name = "OnPath",
 	 .description = "This thread set how long the run took here: it ran, or slept until "
 			"something from outside ended that.",

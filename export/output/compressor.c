@@ -21,7 +21,7 @@ struct Compressor {
 	unsigned char packed[BUFFER_SIZE];
 };
 
-enum packing compression_of(const char *path)
+enum packing compressor_packing(const char *path)
 {
 	size_t length = strlen(path);
 
@@ -32,82 +32,82 @@ enum packing compression_of(const char *path)
 	return PACKING_NONE;
 }
 
-static bool begin_gzip(Compressor *packer, int level)
+static bool begin_gzip(Compressor *compressor, int level)
 {
-	return deflateInit2(&packer->zip, level ? level : GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, 9,
-			    Z_DEFAULT_STRATEGY) == Z_OK;
+	return deflateInit2(&compressor->zip, level ? level : GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW,
+			    9, Z_DEFAULT_STRATEGY) == Z_OK;
 }
 
-static bool begin_zstd(Compressor *packer, int level)
+static bool begin_zstd(Compressor *compressor, int level)
 {
-	packer->zstd = ZSTD_createCCtx();
-	return packer->zstd &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel,
+	compressor->zstd = ZSTD_createCCtx();
+	return compressor->zstd &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(compressor->zstd, ZSTD_c_compressionLevel,
 						    level ? level : ZSTD_LEVEL)) &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_checksumFlag, 1));
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(compressor->zstd, ZSTD_c_checksumFlag, 1));
 }
 
 Compressor *compressor_new(enum packing packing, int level)
 {
-	Compressor *packer = xcalloc(1, sizeof(*packer));
+	Compressor *compressor = xcalloc(1, sizeof(*compressor));
 
-	if (packing == PACKING_ZSTD ? begin_zstd(packer, level) : begin_gzip(packer, level))
-		return packer;
-	compressor_free(packer);
+	if (packing == PACKING_ZSTD ? begin_zstd(compressor, level) : begin_gzip(compressor, level))
+		return compressor;
+	compressor_free(compressor);
 	return NULL;
 }
 
-static int write_gzip(Compressor *packer, int fd, const void *data, size_t size, bool last)
+static int write_gzip(Compressor *compressor, int fd, const void *data, size_t size, bool last)
 {
-	packer->zip.next_in = (Bytef *)data;
-	packer->zip.avail_in = size;
+	compressor->zip.next_in = (Bytef *)data;
+	compressor->zip.avail_in = size;
 	do {
 		int error;
 
-		packer->zip.next_out = packer->packed;
-		packer->zip.avail_out = BUFFER_SIZE;
-		if (deflate(&packer->zip, last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_ERROR)
+		compressor->zip.next_out = compressor->packed;
+		compressor->zip.avail_out = BUFFER_SIZE;
+		if (deflate(&compressor->zip, last ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_ERROR)
 			return -EIO;
-		error = write_all(fd, packer->packed, BUFFER_SIZE - packer->zip.avail_out);
+		error = write_all(fd, compressor->packed, BUFFER_SIZE - compressor->zip.avail_out);
 		if (error)
 			return error;
-	} while (packer->zip.avail_out == 0);
+	} while (compressor->zip.avail_out == 0);
 	return 0;
 }
 
-static int write_zstd(Compressor *packer, int fd, const void *data, size_t size, bool last)
+static int write_zstd(Compressor *compressor, int fd, const void *data, size_t size, bool last)
 {
 	ZSTD_inBuffer in = {.src = data, .size = size};
 	size_t left;
 
 	do {
-		ZSTD_outBuffer out = {.dst = packer->packed, .size = BUFFER_SIZE};
+		ZSTD_outBuffer out = {.dst = compressor->packed, .size = BUFFER_SIZE};
 		int error;
 
-		left = ZSTD_compressStream2(packer->zstd, &out, &in,
+		left = ZSTD_compressStream2(compressor->zstd, &out, &in,
 					    last ? ZSTD_e_end : ZSTD_e_continue);
 		if (ZSTD_isError(left))
 			return -EIO;
-		error = write_all(fd, packer->packed, out.pos);
+		error = write_all(fd, compressor->packed, out.pos);
 		if (error)
 			return error;
 	} while (last ? left > 0 : in.pos < in.size);
 	return 0;
 }
 
-int compressor_write(Compressor *packer, int fd, const void *data, size_t size, bool last)
+int compressor_write(Compressor *compressor, int fd, const void *data, size_t size, bool last)
 {
-	return packer->zstd ? write_zstd(packer, fd, data, size, last)
-			    : write_gzip(packer, fd, data, size, last);
+	return compressor->zstd ? write_zstd(compressor, fd, data, size, last)
+				: write_gzip(compressor, fd, data, size, last);
 }
 
-void compressor_free(Compressor *packer)
+void compressor_free(Compressor *compressor)
 {
-	if (!packer)
+	if (!compressor)
 		return;
-	if (packer->zstd)
-		ZSTD_freeCCtx(packer->zstd);
+	if (compressor->zstd)
+		ZSTD_freeCCtx(compressor->zstd);
 	else
-		deflateEnd(&packer->zip);
-	free(packer);
+		deflateEnd(&compressor->zip);
+	free(compressor);
 }

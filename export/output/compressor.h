@@ -18,7 +18,7 @@ enum packing {
 };
 
 /* What the name of a file says. */
-enum packing compression_of(const char *path);
+enum packing compressor_packing(const char *path);
 
 typedef struct Compressor Compressor;
 
@@ -27,8 +27,8 @@ Compressor *compressor_new(enum packing packing, int level);
 
 /* Writes to fd what is ready; all of it, with what ends the file, if last. Returns 0 or a negative
  * errno. */
-int compressor_write(Compressor *packer, int fd, const void *data, size_t size, bool last);
+int compressor_write(Compressor *compressor, int fd, const void *data, size_t size, bool last);
 
-void compressor_free(Compressor *packer);
+void compressor_free(Compressor *compressor);
 
 #endif

@@ -12,7 +12,7 @@
 struct OutputSink {
 	AtomicFile file; /* without names: written in place */
 	FILE *stream;
-	Compressor *packer; /* NULL: written as it is */
+	Compressor *compressor; /* NULL: written as it is */
 };
 
 static int sink_write(struct OutputSink *sink, const void *data, size_t size)
@@ -21,8 +21,9 @@ static int sink_write(struct OutputSink *sink, const void *data, size_t size)
 		errno = EIO;
 		return fwrite(data, 1, size, sink->stream) == size ? 0 : -errno;
 	}
-	if (sink->packer)
-		return compressor_write(sink->packer, sink->file.fd, data, size, /* last= */ false);
+	if (sink->compressor)
+		return compressor_write(sink->compressor, sink->file.fd, data, size,
+					/* last= */ false);
 	return write_all(sink->file.fd, data, size);
 }
 
@@ -62,9 +63,9 @@ static int sink_free(struct OutputSink *sink, int error, bool keep)
 		error = -errno;
 	sink->file.fd = -1;
 	if (sink->file.temp_path && keep && error == 0)
-		error = atomic_file_place(&sink->file);
+		error = atomic_file_commit(&sink->file);
 	atomic_file_discard(&sink->file);
-	compressor_free(sink->packer);
+	compressor_free(sink->compressor);
 	free(sink);
 	return error;
 }
@@ -72,14 +73,14 @@ static int sink_free(struct OutputSink *sink, int error, bool keep)
 int output_open(const char *path, int level, const Invoker *invoker, Output **ret_output)
 {
 	struct OutputSink *sink = xcalloc(1, sizeof(*sink));
-	enum packing packing = compression_of(path);
+	enum packing packing = compressor_packing(path);
 	int r;
 
 	sink->file.fd = -1;
 	r = open_sink(sink, path, invoker);
 	if (r == 0 && packing != PACKING_NONE) {
-		sink->packer = compressor_new(packing, level);
-		r = sink->packer ? 0 : -ENOMEM;
+		sink->compressor = compressor_new(packing, level);
+		r = sink->compressor ? 0 : -ENOMEM;
 	}
 	if (r < 0)
 		return sink_free(sink, r, false);
@@ -126,9 +127,10 @@ static int output_free(Output *output, bool keep)
 int output_close(Output *output)
 {
 	output_flush(output);
-	if (output->error == 0 && output->sink->packer)
-		output->error = compressor_write(output->sink->packer, output->sink->file.fd, "", 0,
-						 /* last= */ true);
+	if (output->error == 0 && output->sink->compressor)
+		output->error =
+			compressor_write(output->sink->compressor, output->sink->file.fd, "", 0,
+					 /* last= */ true);
 	if (output->error == 0 && output->sink->stream && fflush(output->sink->stream) != 0)
 		output->error = -errno;
 	return output_free(output, true);

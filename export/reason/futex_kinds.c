@@ -186,12 +186,12 @@ static size_t go_length(const char *function)
 	return suffix ? (size_t)(suffix - function) : strlen(function);
 }
 
-static enum reason go_reason_of(const char *function, enum teller *ret_teller)
+static enum reason go_reason_of(const char *function, enum teller *ret_certainty)
 {
 	size_t length = go_length(function);
 	enum reason reason = BY_NAME(go_rules, function, length);
 
-	*ret_teller = reason == REASON_NONE ? TELLER_WEAK : TELLER_STRONG;
+	*ret_certainty = reason == REASON_NONE ? CERTAINTY_WEAK : CERTAINTY_STRONG;
 	return reason == REASON_NONE ? BY_NAME(go_weak_rules, function, length) : reason;
 }
 
@@ -209,38 +209,38 @@ enum go_place user_go_place(const char *function)
 	/* findrunnable until 1.18 */
 	return is_go(function, "runtime.findRunnable") || is_go(function, "runtime.findrunnable")
 		       ? GO_WITHOUT_WORK
-		       : GO_ELSEWHERE;
+		       : GO_NOT_WAITING;
 }
 
-enum reason user_reason_of(const char *function, enum teller *ret_teller)
+enum reason user_reason_of(const char *function, enum teller *ret_certainty)
 {
 	size_t length;
 	const char *bare = bare_name(function, &length);
 	enum reason reason = BY_NAME(library_rules, bare, length);
 
-	*ret_teller = TELLER_LIBRARY;
+	*ret_certainty = CERTAINTY_LIBRARY;
 	if (reason != REASON_NONE)
 		return reason;
-	*ret_teller = TELLER_CALLER;
+	*ret_certainty = CERTAINTY_CALLER;
 	reason = BY_NAME(caller_rules, function, strcspn(function, "."));
 	if (reason != REASON_NONE)
 		return reason;
-	reason = go_reason_of(function, ret_teller);
+	reason = go_reason_of(function, ret_certainty);
 	if (reason != REASON_NONE)
 		return reason;
-	*ret_teller = TELLER_STRONG;
+	*ret_certainty = CERTAINTY_STRONG;
 	if (!strcmp(function, "__cxa_guard_acquire"))
 		return REASON_ONCE;
 	if (strchr(function, ':')) {
 		enum reason reason = reason_by_part(function);
 
 		if (reason == REASON_JVM_MONITOR)
-			*ret_teller = TELLER_CALLER;
+			*ret_certainty = CERTAINTY_CALLER;
 		if (reason != REASON_NONE)
 			return reason;
 	}
 	/* Whose call it is is not known, but it is none of the C library's own. */
-	*ret_teller = TELLER_WEAK;
+	*ret_certainty = CERTAINTY_WEAK;
 	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
 }
 

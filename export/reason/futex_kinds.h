@@ -14,26 +14,28 @@
 
 /* How much a function that tells says, if it lies outside of another one that tells. */
 enum teller {
-	/* syscall(): whose call it is any function outside of it says better, but of TELLER_LIBRARY
+	/* syscall(): whose call it is any function outside of it says better, but of
+	 * CERTAINTY_LIBRARY
 	 */
-	TELLER_WEAK,
-	TELLER_LIBRARY, /* the C library's: it does not go by way of syscall() */
+	CERTAINTY_WEAK,
+	CERTAINTY_LIBRARY, /* the C library's: it does not go by way of syscall() */
 	/* Says what the C library's condition variable is used for, as by a run-time system's lock.
 	 */
-	TELLER_CALLER,
-	TELLER_STRONG,
+	CERTAINTY_CALLER,
+	CERTAINTY_STRONG,
 };
 
 /*
  * What a thread waits for that calls futex() in a function, by its name in a stack; REASON_NONE:
- * the name does not show it. The innermost function with a reason decides, except that TELLER_WEAK
- * yields to any other, and a TELLER_CALLER outside of a condition variable takes precedence.
+ * the name does not show it. The innermost function with a reason decides, except that
+ * CERTAINTY_WEAK yields to any other, and a CERTAINTY_CALLER outside of a condition variable takes
+ * precedence.
  */
-enum reason user_reason_of(const char *function, enum teller *ret_teller);
+enum reason user_reason_of(const char *function, enum teller *ret_certainty);
 
 /* Where a thread without a goroutine waits in Go's run-time system. */
 enum go_place {
-	GO_ELSEWHERE,
+	GO_NOT_WAITING,
 	GO_WITHOUT_WORK, /* its scheduler has found no goroutine for the thread */
 	GO_MONITOR,	 /* the thread looks after the others from time to time */
 };

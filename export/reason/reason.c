@@ -426,7 +426,7 @@ static enum reason classify_poll(const ReasonInput *facts, enum reason_rule *rul
 	if (facts->fd_count == 0)
 		return REASON_SLEEP;
 	/* Of so few it is known what all are. */
-	if (facts->fd_count == 1 || (facts->only_thread && facts->fd_count <= POLL_LOOKED_AT))
+	if (facts->fd_count == 1 || (facts->only_thread && facts->fd_count <= POLL_FDS_READ))
 		return classify_poll_one(facts->fd_kind);
 	return classify_poll_many(facts, REASON_POLL);
 }

@@ -248,8 +248,8 @@ static uint64_t untraced_ns(const Timeline *timeline)
 
 static void print_untraced(FILE *file, const Timeline *timeline)
 {
-	fprintf(file, "%" PRIu64 " switch%s not seen (%s unknown)\n", timeline->contradictions,
-		timeline->contradictions == 1 ? " was" : "es were",
+	fprintf(file, "%" PRIu64 " switch%s not seen (%s unknown)\n", timeline->missed_switches,
+		timeline->missed_switches == 1 ? " was" : "es were",
 		DURATION(untraced_ns(timeline)));
 }
 
@@ -262,10 +262,10 @@ static void print_losses(FILE *file, const Timeline *timeline)
 	if (any)
 		fputs(" (shown as unknown and as markers)\n", file);
 	else
-		fputs(timeline->contradictions ? " nothing counted, but " : " nothing\n", file);
-	if (timeline->contradictions && any)
+		fputs(timeline->missed_switches ? " nothing counted, but " : " nothing\n", file);
+	if (timeline->missed_switches && any)
 		fputs("      besides, ", file);
-	if (timeline->contradictions)
+	if (timeline->missed_switches)
 		print_untraced(file, timeline);
 	if (part && print_lost_kinds(file, timeline, PART_REST,
 				     "      in the rest of the recording, not shown here: "))
@@ -342,7 +342,7 @@ static void print_open(FILE *file, const char *output_path, bool is_trace)
 	const char *address = is_trace ? PERFETTO_ADDRESS : PROFILER_ADDRESS;
 
 	fprintf(file, "open: wallprof open %s, or ", path);
-	if (compression_of(output_path) == PACKING_ZSTD)
+	if (compressor_packing(output_path) == PACKING_ZSTD)
 		fprintf(file, "zstd -d %s and load that at %s\n", path, address);
 	else
 		fprintf(file, "load it at %s\n", address);

@@ -51,8 +51,8 @@ static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 	_cleanup_free_ char *where = text_printable(group->chain);
 	_cleanup_free_ char *then = text_then(group->waits.total_ns, group->delay_ns);
 	_cleanup_free_ char *what =
-		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->evidence ? " " : "",
-			  group->evidence ? group->evidence : "", of, then);
+		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->basis ? " " : "",
+			  group->basis ? group->basis : "", of, then);
 
 	print_line(file, &group->waits, group->threads.count, what);
 	if (*where)
@@ -173,7 +173,7 @@ static void write_groups(Json *json, const Timeline *timeline, WaitGroups *group
 
 		json_begin_object(json);
 		json_key_string(json, "reason", reason_info[group->reason].leaf);
-		key_or_null(json, "evidence", group->evidence);
+		key_or_null(json, "evidence", group->basis);
 		object_json(json, group->object < timeline->objects.list.count
 					  ? &timeline->objects.list.items[group->object]
 					  : NULL);

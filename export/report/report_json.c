@@ -264,7 +264,7 @@ void report_json(Output *output, const Timeline *timeline, Frames *frames, const
 	report_path(&json, timeline, frames);
 	write_stacks(&json, timeline, frames);
 	write_notes(&json, timeline);
-	json_key_u64(&json, "contradictions", timeline->contradictions);
+	json_key_u64(&json, "contradictions", timeline->missed_switches);
 	json_end_object(&json);
 	output_write(output, "\n", 1);
 }

@@ -82,7 +82,7 @@ static void print_title(FILE *file, const Timeline *timeline)
 	fprintf(file, ", backwards from the end of %s (%u)", name, end->ns_tid);
 }
 
-static bool a_process_ended(const Timeline *timeline)
+static bool has_ended_process(const Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->processes.count; i++)
 		if (timeline->processes.items[i].exited_in_window)
@@ -108,13 +108,13 @@ static char *none_text(const Timeline *timeline)
 
 		why = xasprintf("left out: %.1f %% of it is %s (%u) in %s until something outside "
 				"ended that",
-				100 * path->left_out_share, end,
+				100 * path->hidden_share, end,
 				timeline->threads.items[path->end].ns_tid,
 				reason_info[path->left_out].leaf);
 	} else {
 		why = xstrdup(path->strip.name	       ? "none, nothing was recorded of the thread"
 			      : timeline->whole_system ? "none of a whole system"
-			      : a_process_ended(timeline)
+			      : has_ended_process(timeline)
 				      ? "none: only children of the processes ended"
 				      : "none: no process ended");
 	}

@@ -28,7 +28,7 @@ void report_places_free(Places *places);
 
 /* Adds all threads. */
 void report_places_add_all(Places *places);
-/* Adds a thread, by the weights of its rows; or the critical path (timeline_strip()). */
+/* Adds a thread, by the weights of its rows; or the critical path (timeline_track()). */
 void report_places_add(Places *places, uint32_t thread);
 /* The largest first; nothing can be added any more. */
 void report_places_sort(Places *places);

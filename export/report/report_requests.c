@@ -16,12 +16,12 @@ typedef struct IoSum {
 } IoSum;
 
 /* Requests::list in order of their beginning. */
-typedef struct Begun {
+typedef struct SortedRequests {
 	uint32_t *numbers;
 	size_t count;
-} Begun;
+} SortedRequests;
 
-static int compare_begun(const void *a, const void *b, void *user)
+static int compare_start(const void *a, const void *b, void *user)
 {
 	const Requests *requests = user;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -33,14 +33,16 @@ static int compare_begun(const void *a, const void *b, void *user)
 	return x < y ? -1 : x > y;
 }
 
-static Begun begun_of(const Requests *requests, const uint32_t *numbers, size_t count)
+static SortedRequests sorted_requests(const Requests *requests, const uint32_t *numbers,
+				      size_t count)
 {
-	Begun begun = {.numbers = xcalloc(MAX(count, (size_t)1), sizeof(uint32_t)), .count = count};
+	SortedRequests begun = {.numbers = xcalloc(MAX(count, (size_t)1), sizeof(uint32_t)),
+				.count = count};
 
 	for (size_t i = 0; i < count; i++)
 		begun.numbers[i] = numbers ? numbers[i] : i;
 	if (count > 1)
-		qsort_r(begun.numbers, count, sizeof(uint32_t), compare_begun, (void *)requests);
+		qsort_r(begun.numbers, count, sizeof(uint32_t), compare_start, (void *)requests);
 	return begun;
 }
 
@@ -124,7 +126,7 @@ static size_t file_key(const Timeline *timeline, const Request *request)
 static IoSum *sum_by(const Timeline *timeline, KeyOf key_of, size_t count)
 {
 	const Requests *requests = &timeline->requests;
-	Begun begun = begun_of(requests, NULL, requests->list.count);
+	SortedRequests begun = sorted_requests(requests, NULL, requests->list.count);
 	IoSum *sums = make_sums(count);
 
 	for (size_t i = 0; i < begun.count; i++) {
@@ -155,7 +157,8 @@ static IoSum *sum_by(const Timeline *timeline, KeyOf key_of, size_t count)
 static IoSum sum_thread(const Timeline *timeline, const Thread *thread)
 {
 	const Requests *requests = &timeline->requests;
-	Begun begun = begun_of(requests, thread->requests.items, thread->requests.count);
+	SortedRequests begun =
+		sorted_requests(requests, thread->requests.items, thread->requests.count);
 	IoSum sum = {};
 
 	for (size_t i = 0; i < begun.count; i++) {

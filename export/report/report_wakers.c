@@ -53,7 +53,7 @@ static uint32_t pick_holder(const Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
 
-	return wait->state == STATE_BLOCKED ? wait->rival : THREAD_NONE;
+	return wait->state == STATE_BLOCKED ? wait->cpu_user : THREAD_NONE;
 }
 
 typedef struct Role {

@@ -5,10 +5,10 @@
 #define EDGE_NS 500
 
 /* What was folded of a task since it was last shown. */
-typedef struct Rest {
+typedef struct FoldedTime {
 	uint32_t task;
 	uint64_t ns;
-} Rest;
+} FoldedTime;
 
 typedef struct CpuWalk {
 	StackTable *tables;
@@ -17,8 +17,8 @@ typedef struct CpuWalk {
 	RowVisitor visit;
 	void *user;
 	uint64_t running_ns;
-	Map rest_of_task; /* -> rests */
-	VEC(Rest) rests;
+	Map folded_time_of_task; /* -> rests */
+	VEC(FoldedTime) rests;
 } CpuWalk;
 
 static const char *or_unknown(const char *name)
@@ -81,13 +81,13 @@ static void show(CpuWalk *walk, uint32_t task, uint64_t ns, uint64_t weight_ns)
 
 static void fold(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t ns)
 {
-	uint32_t number = map_get(&walk->rest_of_task, task);
-	Rest *rest;
+	uint32_t number = map_get(&walk->folded_time_of_task, task);
+	FoldedTime *rest;
 
 	if (number == MAP_NONE) {
 		number = walk->rests.count;
-		map_set(&walk->rest_of_task, task, number);
-		*vec_push(&walk->rests) = (Rest){.task = task};
+		map_set(&walk->folded_time_of_task, task, number);
+		*vec_push(&walk->rests) = (FoldedTime){.task = task};
 	}
 	rest = &walk->rests.items[number];
 	rest->ns += ns;
@@ -135,7 +135,7 @@ void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVis
 		if (walk.rests.items[i].ns > 0)
 			show(&walk, walk.rests.items[i].task, timeline->end_ns,
 			     walk.rests.items[i].ns);
-	map_free(&walk.rest_of_task);
+	map_free(&walk.folded_time_of_task);
 	vec_free(&walk.rests);
 }
 

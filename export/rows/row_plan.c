@@ -46,9 +46,9 @@ uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 void row_plan_init(RowPlan *plan, const Timeline *timeline, uint64_t step_ns)
 {
 	*plan = (RowPlan){.step_ns = step_ns};
-	plan->tick_ends = xcalloc(timeline_strips(timeline), sizeof(*plan->tick_ends));
-	for (size_t i = 0; i < timeline_strips(timeline); i++)
-		plan->tick_ends[i] = tick_end_of(timeline_strip(timeline, i));
+	plan->tick_ends = xcalloc(timeline_track_count(timeline), sizeof(*plan->tick_ends));
+	for (size_t i = 0; i < timeline_track_count(timeline); i++)
+		plan->tick_ends[i] = tick_end_of(timeline_track(timeline, i));
 }
 
 void row_plan_free(RowPlan *plan)
@@ -113,8 +113,8 @@ static uint64_t estimate(RowPlan *plan, const Timeline *timeline)
 	uint64_t fillers = 0;
 
 	plan->rows = plan->folded = plan->folded_ns = 0;
-	for (size_t t = 0; t < timeline_strips(timeline); t++) {
-		const Thread *thread = timeline_strip(timeline, t);
+	for (size_t t = 0; t < timeline_track_count(timeline); t++) {
+		const Thread *thread = timeline_track(timeline, t);
 
 		plan->rows += estimate_ticks(plan, thread, t);
 		fillers += estimate_intervals(plan, thread, t);
@@ -136,7 +136,7 @@ static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
 	const Timeline *timeline = stack_table_timeline(tables);
 	uint64_t rows = 0;
 
-	for (size_t i = 0; i < timeline_strips(timeline); i++)
+	for (size_t i = 0; i < timeline_track_count(timeline); i++)
 		sample_rows_walk(tables, plan, i, false, count_row, &rows);
 	return rows;
 }

@@ -515,12 +515,11 @@ static void walk_running(Walk *walk, size_t i)
 }
 
 /* Nothing is told of it but that there is something. */
-static void walk_left_out(Walk *walk, size_t i)
+static void walk_hidden(Walk *walk, size_t i)
 {
 	uint64_t start = walk->thread->intervals.items[i].start_ns;
 	uint64_t end = interval_end(walk->thread, i), from, edge;
-	StackRef ref = {
-		.user_stack = STACK_NONE, .kernel_stack = STACK_NONE, .leaf = LEAF_LEFT_OUT};
+	StackRef ref = {.user_stack = STACK_NONE, .kernel_stack = STACK_NONE, .leaf = LEAF_HIDDEN};
 	uint32_t stack = stack_of(walk, &ref);
 
 	if (end - start < walk->plan->fold_ns) {
@@ -545,7 +544,7 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 		.timeline = timeline,
 		.plan = plan,
 		.tick_end = &plan->tick_ends[thread],
-		.thread = timeline_strip(timeline, thread),
+		.thread = timeline_track(timeline, thread),
 		.visit = visit,
 		.user = user,
 		.with_stacks = with_stacks || plan->fold_ns > 0,
@@ -558,7 +557,7 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 		if (interval_end(walk.thread, i) <= interval->start_ns)
 			continue;
 		if (plan->left_out >> interval->state & 1)
-			walk_left_out(&walk, i);
+			walk_hidden(&walk, i);
 		else if (interval->state == STATE_RUNNING)
 			walk_running(&walk, i);
 		else

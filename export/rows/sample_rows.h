@@ -41,7 +41,7 @@ void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget);
 void row_plan_free(RowPlan *plan);
 
 /*
- * Shows the rows of one thread (timeline_strip()), in order of time. with_stacks: fill in
+ * Shows the rows of one thread (timeline_track()), in order of time. with_stacks: fill in
  * Row::stack, which costs a look-up per interval.
  */
 void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, bool with_stacks,

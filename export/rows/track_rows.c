@@ -51,8 +51,8 @@ void track_rows_make(TrackRows *rows, StackTable *tables, const RowPlan *plan, c
 
 		if (i > 0)
 			add_gap(&adding, tables,
-				timeline_strip(timeline, track->threads.items[i - 1])->end_ns,
-				timeline_strip(timeline, thread)->start_ns);
+				timeline_track(timeline, track->threads.items[i - 1])->end_ns,
+				timeline_track(timeline, thread)->start_ns);
 		sample_rows_walk(tables, plan, thread, /* with_stacks= */ true, add_row, &adding);
 		if (!(plan->left_out >> STATE_RUNNING & 1))
 			adding.base_running_ns += plan->tick_ends[thread].running_ns;

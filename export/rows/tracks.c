@@ -376,7 +376,7 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *gro
 }
 
 /* Numbers that no process has: "0" is System's, and those that are used again are the devices'. */
-#define PATH_PID_LIFE 2
+#define PATH_PID_REUSE 2
 
 static void add_path(Tracks *tracks, const Timeline *timeline)
 {
@@ -389,7 +389,7 @@ static void add_path(Tracks *tracks, const Timeline *timeline)
 	*track = (Track){
 		.name = xstrdup(strip->name),
 		.process_name = xstrdup("Critical path"),
-		.pid = {.life = PATH_PID_LIFE},
+		.pid = {.life = PATH_PID_REUSE},
 		.tid = {.host = true},
 		.is_main = true,
 		.is_path = true,
@@ -403,7 +403,7 @@ static void add_path(Tracks *tracks, const Timeline *timeline)
 	*vec_push(&track->threads) = timeline->threads.count;
 }
 
-#define CPUS_PID_LIFE 3
+#define CPUS_PID_REUSE 3
 
 static void add_cpus(Tracks *tracks, const Timeline *timeline)
 {
@@ -415,7 +415,7 @@ static void add_cpus(Tracks *tracks, const Timeline *timeline)
 		*vec_push(&tracks->list) = (Track){
 			.name = xasprintf("CPU %zu", i),
 			.process_name = xstrdup("CPUs"),
-			.pid = {.life = CPUS_PID_LIFE},
+			.pid = {.life = CPUS_PID_REUSE},
 			.tid = {.host = true, .life = i + 1},
 			.is_main = first,
 			.device = DEVICE_NONE,

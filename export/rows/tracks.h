@@ -31,7 +31,7 @@ typedef struct Track {
 	uint32_t device;	   /* Requests::devices, of a row of the process "Block devices", or
 				      DEVICE_NONE */
 	uint32_t cpu;		   /* Timeline::cpus, of a row of the process "CPUs", or CPU_NONE */
-	VEC(uint32_t) threads;	   /* timeline_strip(), in order of time, not overlapping */
+	VEC(uint32_t) threads;	   /* timeline_track(), in order of time, not overlapping */
 	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last */
 	uint64_t process_start_ns, process_end_ns;
 	bool ended, process_ended; /* before the end of the window */

@@ -200,7 +200,7 @@ static uint32_t leaf_row(StackTable *tables, const StackRef *ref, uint32_t last)
 			       : pseudo_row(tables, "[kernel]", CATEGORY_KERNEL);
 	case LEAF_NOT_ALIVE:
 		return pseudo_row(tables, "[not alive]", CATEGORY_IDLE);
-	case LEAF_LEFT_OUT:
+	case LEAF_HIDDEN:
 		return pseudo_row(tables, "[left out]", CATEGORY_IDLE);
 	case LEAF_RECORDING:
 		return pseudo_row(tables, RECORDING_FUNCTION, CATEGORY_RECORDING);

@@ -18,7 +18,7 @@ enum leaf {
 	LEAF_TICK_USER, /* a tick in user mode */
 	LEAF_KERNEL,	/* in the kernel: a tick, or a thread that is never elsewhere */
 	LEAF_NOT_ALIVE, /* between two threads that share a row */
-	LEAF_LEFT_OUT,	/* a state that was not asked for */
+	LEAF_HIDDEN,	/* a state that was not asked for */
 	LEAF_RECORDING, /* recording's share of running time */
 	LEAF_REASON,	/* LEAF_REASON + enum reason: a wait */
 	LEAF_COUNT = LEAF_REASON + REASON_COUNT,

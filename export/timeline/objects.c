@@ -204,7 +204,7 @@ static char *make_path(const struct rec_inode *record)
 
 	if (record->h.flags & INODE_NO_PATH)
 		return memcpy(path, begin, strnlen(begin, record->size));
-	if (!(record->h.flags & (INODE_WHOLE | INODE_MOUNT)))
+	if (!(record->h.flags & (INODE_FULL_PATH | INODE_MOUNT)))
 		to = stpcpy(to, "…"); /* it was too long */
 	while (end > begin) {
 		const char *name = --end; /* at its NUL */
@@ -220,9 +220,9 @@ static char *make_path(const struct rec_inode *record)
 	return path;
 }
 
-static int how_whole(uint8_t flags)
+static int path_completeness(uint8_t flags)
 {
-	return flags & INODE_WHOLE ? 2 : flags & INODE_MOUNT ? 1 : 0;
+	return flags & INODE_FULL_PATH ? 2 : flags & INODE_MOUNT ? 1 : 0;
 }
 
 void objects_add_inode(Objects *objects, const struct rec_inode *record)
@@ -234,14 +234,14 @@ void objects_add_inode(Objects *objects, const struct rec_inode *record)
 	if (place == OBJECT_NONE || record->size == 0)
 		return;
 	object = &objects->list.items[place];
-	if (how_whole(object->flags) > how_whole(record->h.flags))
+	if (path_completeness(object->flags) > path_completeness(record->h.flags))
 		return;
 	free(object->name);
 	object->name = make_path(record);
 	object->flags = record->h.flags;
 }
 
-static bool leads_somewhere(const struct record *record)
+static bool has_address(const struct record *record)
 {
 	const struct rec_socket *socket = (const struct rec_socket *)record;
 
@@ -257,7 +257,7 @@ static void keep_told(Objects *objects, uint32_t place, const struct record *rec
 	if (place == OBJECT_NONE)
 		return;
 	object = &objects->list.items[place];
-	if (object->told && leads_somewhere(object->told) && !leads_somewhere(record))
+	if (object->told && has_address(object->told) && !has_address(record))
 		return;
 	free(object->told);
 	object->told = memcpy(xmalloc(record->len), record, record->len);
@@ -278,7 +278,7 @@ static void unmap(u8 address[16])
 }
 
 /* A connection is of one family, whatever its sockets are, so that its ends are known by it. */
-static void settle_family(struct rec_socket *socket)
+static void normalize_family(struct rec_socket *socket)
 {
 	if (socket->family != AF_INET6 || !is_mapped(socket->local) || !is_mapped(socket->remote))
 		return;
@@ -294,7 +294,7 @@ void objects_add_socket(Objects *objects, const struct rec_socket *record)
 
 	keep_told(objects, place, &record->h);
 	if (place != OBJECT_NONE && objects->list.items[place].told->kind == REC_SOCKET)
-		settle_family((struct rec_socket *)objects->list.items[place].told);
+		normalize_family((struct rec_socket *)objects->list.items[place].told);
 }
 
 void objects_add_watch(Objects *objects, const struct rec_watch *record)
@@ -345,7 +345,7 @@ void object_mounted(Object *object, const char *path)
 
 	free(object->name);
 	object->name = whole;
-	object->flags ^= INODE_MOUNT | INODE_WHOLE;
+	object->flags ^= INODE_MOUNT | INODE_FULL_PATH;
 }
 
 void object_not_mounted(Object *object, const char *device)

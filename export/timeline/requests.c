@@ -32,7 +32,7 @@ static const struct {
 static const struct {
 	uint8_t flag;
 	const char *name;
-} own_flags[] = {
+} request_flag_words[] = {
 	{REQUEST_METADATA, "of the device or the file system itself"},
 	{REQUEST_SPLIT, "part of a larger one"},
 	{REQUEST_MIXED, "of several threads or files"},
@@ -203,9 +203,9 @@ char *request_flags_text(const Request *request)
 	for (size_t i = 0; i < ARRAY_LEN(opf_flags); i++)
 		if (request->opf >> opf_flags[i].bit & 1)
 			to += sprintf(to, "%s%s", *room ? ", " : "", opf_flags[i].name);
-	for (size_t i = 0; i < ARRAY_LEN(own_flags); i++)
-		if (request->flags & own_flags[i].flag)
-			to += sprintf(to, "%s%s", *room ? ", " : "", own_flags[i].name);
+	for (size_t i = 0; i < ARRAY_LEN(request_flag_words); i++)
+		if (request->flags & request_flag_words[i].flag)
+			to += sprintf(to, "%s%s", *room ? ", " : "", request_flag_words[i].name);
 	return xstrdup(room);
 }
 

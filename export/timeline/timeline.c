@@ -88,7 +88,7 @@ static void add_move(BuildThread *life, const SwitchSide *side, const struct rec
 			.start_ns = last->start_ns,
 			.ns = side->ns - MIN(side->ns, SWITCH_NS(record->moved_before)),
 			.cpu = side->cpu,
-			.again = record->parts & SWITCH_MOVED_AGAIN,
+			.again = record->parts & SWITCH_MOVED_REPEATEDLY,
 		};
 }
 
@@ -103,9 +103,9 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		side.seq = record->prev_seq;
 		side.out = true;
 		side.dead = record->prev_state & 0x80 && !preempt; /* TASK_DEAD */
-		side.rival = record->next_tid;
+		side.cpu_user = record->next_tid;
 		builder->timeline->events += in_window(builder, side.ns);
-		life = tasks_life_switch(builder, &side);
+		life = tasks_target_switch(builder, &side);
 		if (life)
 			chain_switch_out(builder, life, &side, record);
 	}
@@ -114,9 +114,9 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		side.tid = record->next_tid;
 		side.seq = record->next_seq;
 		side.out = side.dead = false;
-		side.rival = record->prev_tid;
+		side.cpu_user = record->prev_tid;
 		builder->timeline->events += in_window(builder, side.ns);
-		life = tasks_life_switch(builder, &side);
+		life = tasks_target_switch(builder, &side);
 		if (life && record->moved_before)
 			add_move(life, &side, record);
 		if (life)
@@ -133,9 +133,9 @@ static void add_waking(TimelineBuilder *builder, const struct rec_waking *record
 
 	builder->timeline->events += in_window(builder, record->h.ns);
 	if (record->h.flags & WAKING_NEW)
-		life = tasks_life_waking_new(builder, record->tid, record->h.ns);
+		life = tasks_target_waking_new(builder, record->tid, record->h.ns);
 	else
-		life = tasks_life(builder, record->tid, record->h.ns);
+		life = tasks_target(builder, record->tid, record->h.ns);
 	chain_waking(builder, life, record);
 }
 
@@ -148,7 +148,7 @@ static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *re
 
 	if (builder->timeline->whole_system && has_cpu && (record->h.flags & both) == both)
 		cpus_seen(builder, record->task_cpu, record->tid);
-	chain_snapshot(builder, tasks_life(builder, record->tid, record->h.ns), record);
+	chain_snapshot(builder, tasks_target(builder, record->tid, record->h.ns), record);
 }
 
 static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
@@ -161,7 +161,7 @@ static void add_sample(TimelineBuilder *builder, const struct rec_sample *record
 	timeline->events++;
 	if (timeline->whole_system)
 		cpus_seen(builder, record->h.cpu, record->tid);
-	life = tasks_life_tick(builder, record->tid, record->h.cpu, record->h.ns);
+	life = tasks_target_tick(builder, record->tid, record->h.cpu, record->h.ns);
 	if (!life || (life->thread.ticks.count &&
 		      life->thread.ticks.items[life->thread.ticks.count - 1].ns > record->h.ns)) {
 		timeline->orphan_ticks++;
@@ -401,8 +401,8 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 	vec_free(&builder->lost_switches);
 	vec_free(&builder->lost_wakings);
 	vec_free(&builder->last_switches);
-	map_free(&builder->life_of_tid);
-	map_free(&builder->life_of_own);
+	map_free(&builder->target_of_tid);
+	map_free(&builder->target_of_own_tid);
 	map_free(&builder->process_of_tgid);
 	map_free(&builder->task_of_tid);
 	map_free(&builder->stack_of_id);
@@ -468,7 +468,7 @@ void timeline_free(Timeline *timeline)
 		free(timeline->meta_values.items[i]);
 	vec_free(&timeline->meta_values);
 	strings_free(&timeline->meta_keys);
-	strings_free(&timeline->evidence);
+	strings_free(&timeline->basis);
 	vec_free(&timeline->threads);
 	vec_free(&timeline->processes);
 	vec_free(&timeline->tasks);

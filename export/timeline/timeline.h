@@ -51,10 +51,10 @@ typedef struct Interval {
 	uint8_t rule : 6;  /* enum reason_rule: what the reason rests on */
 	uint8_t lock : 2;  /* STATE_BLOCKED: enum switch_lock */
 	uint8_t flags;	   /* enum interval_flags */
-	uint32_t rival;	   /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: the task (or
-			      CPU_IDLE) that took the CPU from this thread, or had it until this
-			      thread got it; what had it in between is in cpu_users.h.
-			      STATE_BLOCKED: the holder of the lock that was waited for */
+	uint32_t cpu_user; /* Timeline::tasks, or THREAD_NONE. STATE_RUNNABLE: the task (or
+		      CPU_IDLE) that took the CPU from this thread, or had it until this
+		      thread got it; what had it in between is in cpu_users.h.
+		      STATE_BLOCKED: the holder of the lock that was waited for */
 } Interval;
 
 enum interval_flags {
@@ -203,10 +203,10 @@ typedef struct StackDef {
 	uint64_t first;
 	uint64_t tables_ns; /* see rec_stack; 0 = the walk asked no mappings */
 	uint16_t count;
-	uint16_t result;   /* enum stack_result */
-	uint32_t evidence; /* its number in Timeline::evidence, plus 1; 0 none */
-	uint8_t flags;	   /* enum stack_flags */
-	bool defined;	   /* false: its REC_STACK was lost */
+	uint16_t result; /* enum stack_result */
+	uint32_t basis;	 /* its number in Timeline::evidence, plus 1; 0 none */
+	uint8_t flags;	 /* enum stack_flags */
+	bool defined;	 /* false: its REC_STACK was lost */
 	/*
 	 * How many of the innermost frames are those of the C library's call in which a thread
 	 * slept.
@@ -226,7 +226,7 @@ typedef struct CriticalPath {
 	uint64_t unknown_waker_ns; /* … or nobody knows who */
 	/* critical_path_drop_service(): enum reason, and how much it had of the path; else 0. */
 	uint8_t left_out;
-	double left_out_share;
+	double hidden_share;
 } CriticalPath;
 
 #define CPU_IDLE    (UINT32_MAX - 1)
@@ -286,7 +286,7 @@ typedef struct Timeline {
 	VEC(Task) tasks;
 	VEC(StackDef) stacks;
 	VEC(uint64_t) frames;
-	Strings evidence; /* why threads slept there, by functions (wait_reasons.h) */
+	Strings basis; /* why threads slept there, by functions (wait_reasons.h) */
 	Objects objects;
 	Requests requests;
 	CriticalPath path;
@@ -316,7 +316,7 @@ typedef struct Timeline {
 	 * Chains broken with no loss reported (REASON_NOT_TRACED): a switch that the kernel did not
 	 * trace, or a bug.
 	 */
-	uint64_t contradictions;
+	uint64_t missed_switches;
 } Timeline;
 
 typedef struct TimelineBuilder TimelineBuilder;
@@ -354,7 +354,7 @@ void timeline_free(Timeline *timeline);
  * By number of Timeline::threads; the number behind the last of them is the critical path's, which
  * has rows like a thread.
  */
-static inline const Thread *timeline_strip(const Timeline *timeline, size_t number)
+static inline const Thread *timeline_track(const Timeline *timeline, size_t number)
 {
 	return number < timeline->threads.count ? &timeline->threads.items[number]
 						: &timeline->path.strip;
@@ -366,8 +366,8 @@ static inline const Thread *timeline_strip(const Timeline *timeline, size_t numb
  */
 void objects_name_users(Timeline *timeline);
 
-/* How many numbers timeline_strip() takes. */
-static inline size_t timeline_strips(const Timeline *timeline)
+/* How many numbers timeline_track() takes. */
+static inline size_t timeline_track_count(const Timeline *timeline)
 {
 	return timeline->threads.count + (timeline->path.strip.intervals.count > 0);
 }

@@ -124,7 +124,7 @@ typedef struct BuildProcess {
 	uint64_t limit_ns;  /* its number was used again then */
 	bool group_dead;    /* its last thread has exited */
 	uint64_t group_dead_ns;
-	uint32_t last_life; /* whose exit that was */
+	uint32_t last_target; /* whose exit that was */
 	uint32_t exit_code;
 	uint32_t exec_id;   /* of its program; see rec_task */
 	bool kernel;	    /* all threads of the kernel */
@@ -150,8 +150,8 @@ struct TimelineBuilder {
 	Timeline *timeline;
 	VEC(BuildThread *) lives;
 	VEC(BuildProcess) processes;
-	Map life_of_tid, process_of_tgid, task_of_tid, stack_of_id;
-	Map life_of_own; /* (process, number in its innermost PID namespace) -> lives */
+	Map target_of_tid, process_of_tgid, task_of_tid, stack_of_id;
+	Map target_of_own_tid; /* (process, number in its innermost PID namespace) -> lives */
 	bool start_known, end_known;
 	uint64_t first_ns, last_ns; /* of all events */
 	uint64_t recorded_end_ns;   /* of the window that was recorded; NS_NEVER: not known */
@@ -177,23 +177,23 @@ static inline Interval *chain_last(const BuildThread *life)
 uint32_t tasks_reference(TimelineBuilder *builder, uint32_t tid);
 
 /* The life that a record about tid belongs to, begun if there is none. */
-BuildThread *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
+BuildThread *tasks_target(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
 
 /* What a switch says about one of its two sides. */
 typedef struct SwitchSide {
 	uint64_t ns;
 	uint32_t tid;
-	uint32_t rival; /* the tid on the other side: who had the CPU before, or has it now */
+	uint32_t cpu_user; /* the tid on the other side: who had the CPU before, or has it now */
 	uint16_t seq, cpu;
 	bool out, dead;
 } SwitchSide;
 
 /* The life that a switch belongs to, or NULL if it tells nothing new. */
-BuildThread *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side);
+BuildThread *tasks_target_switch(TimelineBuilder *builder, const SwitchSide *side);
 /* The life of a first wake-up. */
-BuildThread *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
+BuildThread *tasks_target_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns);
 /* The life that a tick hit, or NULL. */
-BuildThread *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns);
+BuildThread *tasks_target_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns);
 
 /* Since when the life is recorded, if it lived before the window and joined in it; or 0. */
 uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread *life);
@@ -280,14 +280,14 @@ void losses_finish(Timeline *timeline);
 /* ---- timeline_objects.c -------------------------------------------------- */
 
 /* What a switch or a snapshot tells of what a wait is for; see rec_switch. */
-typedef struct ObjectNumbers {
+typedef struct ObjectId {
 	uint64_t inode; /* or timeout_ns; 0 = nothing was told */
 	uint32_t device, generation;
-} ObjectNumbers;
+} ObjectId;
 
 /* Keeps what the wait of a life is for that begins at start_ns, of which ns is a moment. */
 void waits_add_object(TimelineBuilder *builder, BuildThread *life, uint64_t ns,
-		      const ReasonInput *facts, const ObjectNumbers *numbers);
+		      const ReasonInput *facts, const ObjectId *numbers);
 
 /* Once the timeline's threads are final, and their waits explained: what objects are called. */
 void objects_finish(Timeline *timeline);
@@ -313,12 +313,12 @@ bool resolve_final_lost(const TimelineBuilder *builder, const BuildThread *life)
  * gone: it can't have lived on, though its end was not seen. Returns whether it lived
  * in the window at all.
  */
-bool resolve_life(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone);
+bool resolve_target(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone);
 
 /* ---- timeline_filter.c --------------------------------------------------- */
 
 /* Is a life, all of which is known, to be in the timeline? */
-bool filter_takes(const TimelineBuilder *builder, const BuildThread *life);
+bool filter_includes(const TimelineBuilder *builder, const BuildThread *life);
 
 /* Makes the window that was recorded the one that is asked for. */
 void filter_window(TimelineBuilder *builder);

@@ -37,7 +37,7 @@ Interval *chain_push(BuildThread *life, uint64_t ns, enum thread_state state)
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
-		.rival = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
 		.syscall = -1,
 		.state = state,
 	};
@@ -117,7 +117,7 @@ static void correct_snapshot(BuildThread *life, const SwitchSide *side)
 
 	last->user_stack = last->kernel_stack = STACK_NONE;
 	last->syscall = -1;
-	last->rival = THREAD_NONE;
+	last->cpu_user = THREAD_NONE;
 	last->cpu = side->cpu;
 	last->state = side->out ? STATE_RUNNING : STATE_UNKNOWN;
 	set_reason(last, REASON_NONE, RULE_NONE);
@@ -182,7 +182,7 @@ static void end_unwoken_wait(BuildThread *life, Interval *wait, uint64_t ns)
 	if (life->early_count) {
 		wait->state = STATE_RUNNABLE;
 		wait->syscall = -1;
-		wait->rival = THREAD_NONE;
+		wait->cpu_user = THREAD_NONE;
 		set_reason(wait, REASON_WOKEN, RULE_SCHEDULER);
 		set_waker(wait, life->early);
 	}
@@ -190,9 +190,9 @@ static void end_unwoken_wait(BuildThread *life, Interval *wait, uint64_t ns)
 }
 
 /* The task on the other side of the switch. */
-static uint32_t rival_of(TimelineBuilder *builder, const SwitchSide *side)
+static uint32_t cpu_user_of(TimelineBuilder *builder, const SwitchSide *side)
 {
-	return side->rival ? tasks_reference(builder, side->rival) : CPU_IDLE;
+	return side->cpu_user ? tasks_reference(builder, side->cpu_user) : CPU_IDLE;
 }
 
 /*
@@ -204,7 +204,7 @@ static void end_queueing(TimelineBuilder *builder, BuildThread *life, const Swit
 	Interval *last = chain_last(life);
 
 	if (last->state == STATE_RUNNABLE && last->reason == REASON_WOKEN)
-		last->rival = rival_of(builder, side);
+		last->cpu_user = cpu_user_of(builder, side);
 }
 
 void chain_switch_in(TimelineBuilder *builder, BuildThread *life, const SwitchSide *side)
@@ -222,7 +222,7 @@ void chain_switch_in(TimelineBuilder *builder, BuildThread *life, const SwitchSi
 	chain_push(life, side->ns, STATE_RUNNING)->cpu = side->cpu;
 }
 
-static ReasonInput call_facts(TimelineBuilder *builder, BuildThread *life, const Call *call,
+static ReasonInput call_input(TimelineBuilder *builder, BuildThread *life, const Call *call,
 			      bool compat)
 {
 	bool restarted = call->syscall == SYSCALL_RESTART_SYSCALL && !compat;
@@ -282,21 +282,21 @@ static void begin_wait(TimelineBuilder *builder, BuildThread *life, Interval *in
 		     record->fd_kind,
 		     record->fd_count,
 		     {record->args[0], record->args[1], record->args[2]}};
-	ReasonInput facts = call_facts(builder, life, &call, record->h.flags & SWITCH_COMPAT);
-	ObjectNumbers numbers = {};
+	ReasonInput facts = call_input(builder, life, &call, record->h.flags & SWITCH_COMPAT);
+	ObjectId numbers = {};
 
 	facts.state = record->prev_state;
 	facts.iowait = record->h.flags & SWITCH_IOWAIT;
 	set_blocked(interval, &facts);
 	if (record->owner && record->h.flags & SWITCH_KERNEL_LOCK)
-		interval->rival = facts.syscall == SYSCALL_FUTEX
-					  ? THREAD_NONE
-					  : tasks_reference(builder, record->owner);
+		interval->cpu_user = facts.syscall == SYSCALL_FUTEX
+					     ? THREAD_NONE
+					     : tasks_reference(builder, record->owner);
 	else
-		interval->rival = lock_holder(builder, life, &facts, record->owner);
+		interval->cpu_user = lock_holder(builder, life, &facts, record->owner);
 	interval->lock = record->lock;
 	if (record->parts & SWITCH_HAS_OBJECT)
-		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
+		numbers = (ObjectId){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, interval->start_ns, &facts, &numbers);
 }
 
@@ -370,7 +370,7 @@ void chain_switch_out(TimelineBuilder *builder, BuildThread *life, const SwitchS
 	interval->cpu = side->cpu;
 	/* Who runs while a thread is throttled takes nothing from it. */
 	if (interval->reason != REASON_THROTTLED)
-		interval->rival = rival_of(builder, side);
+		interval->cpu_user = cpu_user_of(builder, side);
 }
 
 /* ---- wakings ------------------------------------------------------------------- */
@@ -467,8 +467,8 @@ static void set_asleep(TimelineBuilder *builder, BuildThread *life, Interval *in
 		     record->fd_kind,
 		     record->fd_count,
 		     {record->args[0], record->args[1], record->args[2]}};
-	ReasonInput facts = call_facts(builder, life, &call, record->h.flags & SNAPSHOT_COMPAT);
-	ObjectNumbers numbers = {};
+	ReasonInput facts = call_input(builder, life, &call, record->h.flags & SNAPSHOT_COMPAT);
+	ObjectId numbers = {};
 
 	facts.state = record->state;
 	facts.iowait = record->h.flags & SNAPSHOT_IOWAIT;
@@ -478,7 +478,7 @@ static void set_asleep(TimelineBuilder *builder, BuildThread *life, Interval *in
 	interval->user_stack = stack_reference(builder, record->ustack);
 	interval->kernel_stack = stack_reference(builder, record->kstack);
 	if (record->parts & SNAPSHOT_HAS_OBJECT)
-		numbers = (ObjectNumbers){record->inode, record->file_device, record->generation};
+		numbers = (ObjectId){record->inode, record->file_device, record->generation};
 	waits_add_object(builder, life, record->h.ns, &facts, &numbers);
 }
 
@@ -494,9 +494,10 @@ static void add_owner(TimelineBuilder *builder, BuildThread *life,
 		.args = {record->args[0], record->args[1], record->args[2]},
 	};
 
-	if (last->state == STATE_BLOCKED && last->rival == THREAD_NONE)
-		last->rival = lock_holder(builder, life, &facts,
-					  record->parts & SNAPSHOT_HAS_OWNER ? record->owner : 0);
+	if (last->state == STATE_BLOCKED && last->cpu_user == THREAD_NONE)
+		last->cpu_user =
+			lock_holder(builder, life, &facts,
+				    record->parts & SNAPSHOT_HAS_OWNER ? record->owner : 0);
 }
 
 /*

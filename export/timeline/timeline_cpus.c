@@ -139,7 +139,7 @@ static void doubt(Timeline *timeline, const LossSpan *loss)
 }
 
 /* Drops runs that lie within a loss; both lists are in order of time. */
-static void doubt_proven(ProvenCpu *cpu, const LossSpan *losses, size_t count)
+static void drop_unproven(ProvenCpu *cpu, const LossSpan *losses, size_t count)
 {
 	size_t kept = 0, at = 0;
 
@@ -196,7 +196,7 @@ static bool is_of_cpu(const LossSpan *loss)
 }
 
 /* For other tasks only: the chains of threads already take losses into account. */
-static void doubt_all_proven(Timeline *timeline)
+static void drop_all_unproven(Timeline *timeline)
 {
 	_cleanup_free_ LossSpan *losses = xmalloc((timeline->losses.count + 1) * sizeof(*losses));
 	size_t count = 0, next;
@@ -211,8 +211,8 @@ static void doubt_all_proven(Timeline *timeline)
 		for (next = i; next < count && losses[next].cpu == losses[i].cpu;)
 			next++;
 		if (losses[i].cpu < timeline->proven_cpus.count)
-			doubt_proven(&timeline->proven_cpus.items[losses[i].cpu], &losses[i],
-				     next - i);
+			drop_unproven(&timeline->proven_cpus.items[losses[i].cpu], &losses[i],
+				      next - i);
 	}
 }
 
@@ -236,7 +236,7 @@ static void cut(const Timeline *timeline, Cpu *cpu)
 }
 
 /* Gives all of the window of CPUs without a run, "0-3,8", to one task. */
-static void give_windows(Timeline *timeline, const char *list, uint32_t task)
+static void fill_unused_cpus(Timeline *timeline, const char *list, uint32_t task)
 {
 	_cleanup_free_ char *copy = xstrdup(list ? list : "");
 	char *rest = copy;
@@ -263,12 +263,12 @@ void cpus_finish(Timeline *timeline)
 	for (size_t i = 0; i < timeline->cpus.count; i++)
 		cut(timeline, &timeline->cpus.items[i]);
 	if (timeline->whole_system) {
-		give_windows(timeline, timeline_meta(timeline, "cpus_idle"), CPU_IDLE);
-		give_windows(timeline, timeline_meta(timeline, "cpus_online"), CPU_UNKNOWN);
+		fill_unused_cpus(timeline, timeline_meta(timeline, "cpus_idle"), CPU_IDLE);
+		fill_unused_cpus(timeline, timeline_meta(timeline, "cpus_online"), CPU_UNKNOWN);
 	}
 	for (size_t i = 0; i < timeline->losses.count; i++)
 		if (is_of_cpu(&timeline->losses.items[i]) &&
 		    timeline->losses.items[i].cpu < timeline->cpus.count)
 			doubt(timeline, &timeline->losses.items[i]);
-	doubt_all_proven(timeline);
+	drop_all_unproven(timeline);
 }

@@ -6,7 +6,7 @@
 
 void faults_add(TimelineBuilder *builder, const struct rec_fault *record)
 {
-	BuildThread *life = tasks_life(builder, record->tid, record->h.ns);
+	BuildThread *life = tasks_target(builder, record->tid, record->h.ns);
 
 	*vec_push(&life->thread.faults) = (Fault){
 		.start_ns = MIN(record->start_ns, record->h.ns),
@@ -59,7 +59,7 @@ static void end_sleep(const Thread *thread, Fault *fault, uint64_t next_ns)
 	}
 }
 
-static void drop_told_twice(Thread *thread)
+static void drop_duplicates(Thread *thread)
 {
 	uint64_t before_ns = UINT64_MAX; /* when the one before began, be it before the window */
 	size_t kept = 0;
@@ -132,7 +132,7 @@ void faults_finish(Thread *thread)
 	if (thread->faults.count == 0)
 		return;
 	qsort(thread->faults.items, thread->faults.count, sizeof(Fault), compare_faults);
-	drop_told_twice(thread);
+	drop_duplicates(thread);
 	for (size_t i = 0; i < thread->faults.count; i++)
 		explain_waits(thread, &thread->faults.items[i]);
 }

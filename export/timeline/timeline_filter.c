@@ -32,7 +32,7 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-bool filter_takes(const TimelineBuilder *builder, const BuildThread *life)
+bool filter_includes(const TimelineBuilder *builder, const BuildThread *life)
 {
 	const TimelineFilter *filter = &builder->filter;
 	const Process *process = life->process == INDEX_NONE

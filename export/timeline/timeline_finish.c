@@ -5,7 +5,7 @@
  */
 #include "timeline_builder.h"
 
-static const BuildThread *command_life(const TimelineBuilder *builder)
+static const BuildThread *command_target(const TimelineBuilder *builder)
 {
 	uint64_t tid;
 
@@ -36,7 +36,7 @@ static void move_start(TimelineBuilder *builder, uint64_t ns)
 static void skip_launch(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
-	const BuildThread *life = command_life(builder);
+	const BuildThread *life = command_target(builder);
 	uint64_t recorder, recorded_ns = timeline->start_ns - builder->filter.from_ns;
 	size_t i = 1;
 
@@ -81,7 +81,7 @@ static void set_process_limit(const TimelineBuilder *builder, BuildProcess *proc
 
 	if (!process->group_dead)
 		return;
-	last = builder->lives.items[process->last_life];
+	last = builder->lives.items[process->last_target];
 	if (!last->ended && !resolve_final_lost(builder, last))
 		return;
 	for (size_t i = 0; i < process->lives.count; i++) {
@@ -93,18 +93,18 @@ static void set_process_limit(const TimelineBuilder *builder, BuildProcess *proc
 	process->limit_ns = MIN(process->limit_ns, limit_ns);
 }
 
-static bool finish_life(TimelineBuilder *builder, BuildThread *life)
+static bool finish_target(TimelineBuilder *builder, BuildThread *life)
 {
 	uint64_t end_ns = life->limit_ns;
 	bool gone;
 
 	if (life->ended)
-		return resolve_life(builder, life, life->end_ns, false);
+		return resolve_target(builder, life, life->end_ns, false);
 	if (life->process != INDEX_NONE)
 		end_ns = MIN(end_ns, builder->processes.items[life->process].limit_ns);
 	gone = end_ns != NS_NEVER || resolve_final_lost(builder, life);
 	end_ns = MIN(end_ns, builder->timeline->end_ns);
-	return resolve_life(builder, life, MAX(end_ns, chain_last(life)->start_ns), gone);
+	return resolve_target(builder, life, MAX(end_ns, chain_last(life)->start_ns), gone);
 }
 
 /* ---- the kernel's accounts ---------------------------------------------------------- */
@@ -169,7 +169,7 @@ static void adopt_undescribed(TimelineBuilder *builder, BuildThread *life)
 	*vec_push(&builder->processes.items[life->process].lives) = life->index;
 }
 
-static void life_free(BuildThread *life)
+static void target_free(BuildThread *life)
 {
 	free(life->thread.name);
 	vec_free(&life->thread.intervals);
@@ -190,7 +190,7 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 		BuildThread *life = builder->lives.items[i];
 
 		ret_numbers[i] = THREAD_NONE;
-		if (!finish_life(builder, life) || !filter_takes(builder, life))
+		if (!finish_target(builder, life) || !filter_includes(builder, life))
 			continue;
 		adopt_undescribed(builder, life);
 		set_account(builder, life);
@@ -355,5 +355,5 @@ void finish_timeline(TimelineBuilder *builder)
 	requests_finish(builder->timeline);
 	objects_finish(builder->timeline);
 	for (size_t i = 0; i < builder->lives.count; i++)
-		life_free(builder->lives.items[i]);
+		target_free(builder->lives.items[i]);
 }

@@ -107,7 +107,7 @@ static bool is_futex(int syscall)
 }
 
 void waits_add_object(TimelineBuilder *builder, BuildThread *life, uint64_t ns,
-		      const ReasonInput *facts, const ObjectNumbers *numbers)
+		      const ReasonInput *facts, const ObjectId *numbers)
 {
 	Timeline *timeline = builder->timeline;
 	uint32_t object;
@@ -336,7 +336,7 @@ void objects_name_users(Timeline *timeline)
 }
 
 /* First what is watched, then what watches it. */
-static void name_told(Timeline *timeline)
+static void name_described(Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->objects.list.count; i++) {
 		Object *object = &timeline->objects.list.items[i];
@@ -362,5 +362,5 @@ static void name_told(Timeline *timeline)
 
 void objects_finish(Timeline *timeline)
 {
-	name_told(timeline);
+	name_described(timeline);
 }

@@ -214,7 +214,7 @@ static bool could_end(const Timeline *timeline, const Thread *thread, size_t i,
 }
 
 /* A thread of the kernel, say, and none of the program's. */
-static bool is_foreign(const Timeline *timeline, uint32_t task)
+static bool is_non_target_process(const Timeline *timeline, uint32_t task)
 {
 	return task < timeline->tasks.count && timeline->tasks.items[task].thread == THREAD_NONE;
 }
@@ -225,9 +225,9 @@ static bool is_kernel(const Timeline *timeline, uint32_t task)
 }
 
 /* A thread of the kernel has ended it, say, and none of the program's that had a lock. */
-static bool could_be_told(const Timeline *timeline, const Interval *wait)
+static bool may_be_by_kernel_thread(const Timeline *timeline, const Interval *wait)
 {
-	return wait->sleep == SLEEP_FOR_DISK || is_foreign(timeline, wait->waker);
+	return wait->sleep == SLEEP_FOR_DISK || is_non_target_process(timeline, wait->waker);
 }
 
 /* The last of these that completed until the wait i ended, if that was within it; or REQUEST_NONE.
@@ -268,7 +268,7 @@ static uint32_t find_request(const Timeline *timeline, const Completions *comple
 
 	if (wait->flags & INTERVAL_WAKER_IRQ)
 		return last_on_cpu(timeline, completions, thread, i);
-	if (could_be_told(timeline, wait))
+	if (may_be_by_kernel_thread(timeline, wait))
 		found = last_within(timeline, thread, i, thread->requests.items,
 				    thread->requests.count);
 	/* A driver may complete its requests in a thread of its own (loop, md). */

@@ -86,7 +86,7 @@ static void push_unknown(Decided *decided, uint64_t ns, enum reason reason)
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
-		.rival = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_UNKNOWN,
 		.reason = reason,
@@ -98,7 +98,7 @@ static void push_unknown(Decided *decided, uint64_t ns, enum reason reason)
  * in it, is in doubt; NS_NEVER if it isn't. A waking may have been lost in the wait or,
  * if it came before the thread slept, while it still ran.
  */
-static uint64_t doubt_about_wait(const Decided *decided, uint64_t end_ns)
+static uint64_t wait_uncertain_since(const Decided *decided, uint64_t end_ns)
 {
 	const Interval *wait = &decided->items[decided->count - 1];
 	bool early = wait->flags & MARK_EARLY;
@@ -122,12 +122,12 @@ static uint64_t doubt_about_wait(const Decided *decided, uint64_t end_ns)
 
 static void resolve_unwoken(Decided *decided, uint64_t ns)
 {
-	uint64_t doubt_ns = doubt_about_wait(decided, ns);
+	uint64_t uncertain_since_ns = wait_uncertain_since(decided, ns);
 
-	if (doubt_ns == NS_NEVER)
+	if (uncertain_since_ns == NS_NEVER)
 		return;
-	cut_back(decided, doubt_ns);
-	push_unknown(decided, doubt_ns, REASON_LOST);
+	cut_back(decided, uncertain_since_ns);
+	push_unknown(decided, uncertain_since_ns, REASON_LOST);
 }
 
 /*
@@ -140,22 +140,22 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 	TimelineBuilder *builder = decided->builder;
 	size_t proven = decided->count - 1;
 	enum reason reason = REASON_LOST;
-	uint64_t from_ns, lost_ns, doubt_ns;
+	uint64_t from_ns, lost_ns, uncertain_since_ns;
 
 	while (proven && decided->items[proven].flags & MARK_WAKING)
 		proven--;
 	from_ns = decided->items[proven].start_ns;
 	lost_ns = spans_first(&builder->lost_switches, from_ns, ns);
 	if (lost_ns == NS_NEVER) {
-		builder->timeline->contradictions += in_window(builder, ns);
+		builder->timeline->missed_switches += in_window(builder, ns);
 		reason = REASON_NOT_TRACED;
 		lost_ns = only_switch_in ? decided->items[decided->count - 1].start_ns : from_ns;
 	}
 	cut_back(decided, lost_ns);
 	if (decided->count > proven) {
-		doubt_ns = doubt_about_wait(decided, lost_ns);
-		if (doubt_ns != NS_NEVER) {
-			lost_ns = doubt_ns;
+		uncertain_since_ns = wait_uncertain_since(decided, lost_ns);
+		if (uncertain_since_ns != NS_NEVER) {
+			lost_ns = uncertain_since_ns;
 			cut_back(decided, lost_ns);
 		}
 	}
@@ -220,7 +220,7 @@ static void check_end_snapshot(BuildThread *life, uint64_t end_ns)
 		last->reason = REASON_WOKEN;
 		last->rule = RULE_SCHEDULER;
 		last->syscall = -1;
-		last->rival = THREAD_NONE;
+		last->cpu_user = THREAD_NONE;
 		last->waker = life->early.task;
 		last->flags |= life->early.irq ? INTERVAL_WAKER_IRQ : 0;
 	}
@@ -324,7 +324,7 @@ static uint16_t cpu_after(const BuildThread *life, size_t i)
  * taken for the one that it waited for. A thread that was preempted began in the queue of its CPU.
  * If it got another one it was moved; thread_queue_move() may know when.
  */
-static void settle_cpu(Interval *wait, uint16_t after)
+static void assign_cpu(Interval *wait, uint16_t after)
 {
 	if (wait->reason == REASON_WOKEN || after == INTERVAL_CPU_UNKNOWN)
 		wait->cpu = after;
@@ -350,7 +350,7 @@ static void cut_chain(BuildThread *life, uint64_t chain_end_ns, bool alive)
 			continue;
 		interval.flags &= ~MARKS_ALL;
 		if (interval.state == STATE_RUNNABLE)
-			settle_cpu(&interval, cpu_after(life, i));
+			assign_cpu(&interval, cpu_after(life, i));
 		if (interval.start_ns < from_ns) {
 			interval.flags |= INTERVAL_OPEN_START;
 			move_notes(thread, interval.start_ns, from_ns);
@@ -402,7 +402,7 @@ static void shrink(Thread *thread)
 			 thread->intervals.capacity * sizeof(*thread->intervals.items));
 }
 
-bool resolve_life(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone)
+bool resolve_target(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone)
 {
 	Timeline *timeline = builder->timeline;
 	Thread *thread = &life->thread;

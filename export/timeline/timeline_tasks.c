@@ -17,14 +17,14 @@
 #define KTHREADD       2 /* the number of the thread that makes all threads of the kernel */
 #define KERNEL_PROCESS "kernel threads"
 
-static BuildThread *life_at(const TimelineBuilder *builder, uint32_t index)
+static BuildThread *target_at(const TimelineBuilder *builder, uint32_t index)
 {
 	return index == INDEX_NONE ? NULL : builder->lives.items[index];
 }
 
-static BuildThread *current_life(const TimelineBuilder *builder, uint32_t tid)
+static BuildThread *current_target(const TimelineBuilder *builder, uint32_t tid)
 {
-	return life_at(builder, map_get(&builder->life_of_tid, tid));
+	return target_at(builder, map_get(&builder->target_of_tid, tid));
 }
 
 static BuildProcess *process_of(const TimelineBuilder *builder, const BuildThread *life)
@@ -60,7 +60,7 @@ static void task_describe(Task *task, const struct rec_task *record)
 }
 
 /* Of a task that is no target, and that only wakers name. */
-static void foreign_describe(TimelineBuilder *builder, const struct rec_task *record)
+static void non_target_describe(TimelineBuilder *builder, const struct rec_task *record)
 {
 	uint32_t index = tasks_reference(builder, record->tid);
 	Task *task = &builder->timeline->tasks.items[index];
@@ -72,7 +72,7 @@ static void foreign_describe(TimelineBuilder *builder, const struct rec_task *re
 }
 
 /* A life takes over a task that so far only wakers named, or makes one. */
-static void life_take_task(TimelineBuilder *builder, BuildThread *life)
+static void target_adopt_task(TimelineBuilder *builder, BuildThread *life)
 {
 	uint32_t index = tasks_reference(builder, life->thread.tid);
 	const Task *task = &builder->timeline->tasks.items[index];
@@ -85,7 +85,7 @@ static void life_take_task(TimelineBuilder *builder, BuildThread *life)
 
 /* ---- lives ------------------------------------------------------------------ */
 
-static void life_leave_process(TimelineBuilder *builder, BuildThread *life)
+static void target_leave_process(TimelineBuilder *builder, BuildThread *life)
 {
 	if (!life->counted)
 		return;
@@ -97,7 +97,7 @@ void tasks_end(TimelineBuilder *builder, BuildThread *life, uint64_t ns)
 {
 	life->ended = true;
 	life->end_ns = MAX(ns, chain_last(life)->start_ns);
-	life_leave_process(builder, life);
+	target_leave_process(builder, life);
 }
 
 /* Those that had the number before and whose end was not seen, up to so many. */
@@ -106,7 +106,7 @@ void tasks_end(TimelineBuilder *builder, BuildThread *life, uint64_t ns)
 static void link_previous(TimelineBuilder *builder, BuildThread *life, BuildThread *previous)
 {
 	if (previous && previous->ended)
-		previous = life_at(builder, previous->previous);
+		previous = target_at(builder, previous->previous);
 	if (!previous || previous->previous_count == PREVIOUS_MAX)
 		return;
 	life->previous = previous->index;
@@ -114,9 +114,9 @@ static void link_previous(TimelineBuilder *builder, BuildThread *life, BuildThre
 }
 
 /* A new life for tid; one that had it and whose end was not seen can't outlive that. */
-static BuildThread *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+static BuildThread *target_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = xcalloc(1, sizeof(*life)), *previous = current_life(builder, tid);
+	BuildThread *life = xcalloc(1, sizeof(*life)), *previous = current_target(builder, tid);
 
 	life->index = builder->lives.count;
 	life->thread.tid = tid;
@@ -129,45 +129,46 @@ static BuildThread *life_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns
 	life->last_call.syscall = -1;
 	if (previous && !previous->ended) {
 		previous->limit_ns = MIN(previous->limit_ns, ns);
-		life_leave_process(builder, previous);
+		target_leave_process(builder, previous);
 	}
 	link_previous(builder, life, previous);
 	*vec_push(&builder->lives) = life;
-	map_set(&builder->life_of_tid, tid, life->index);
-	life_take_task(builder, life);
+	map_set(&builder->target_of_tid, tid, life->index);
+	target_adopt_task(builder, life);
 	return life;
 }
 
 /* A life of which nothing is known before ns. */
-static BuildThread *life_found(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+static BuildThread *target_found(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = life_new(builder, tid, ns);
+	BuildThread *life = target_new(builder, tid, ns);
 
 	chain_begin(builder, life, ns, 0);
 	return life;
 }
 
-static BuildThread *life_born(TimelineBuilder *builder, uint32_t tid, uint64_t ns, uint32_t creator)
+static BuildThread *target_born(TimelineBuilder *builder, uint32_t tid, uint64_t ns,
+				uint32_t creator)
 {
-	BuildThread *life = life_new(builder, tid, ns);
+	BuildThread *life = target_new(builder, tid, ns);
 
 	life->born = true;
 	chain_begin(builder, life, ns, creator);
 	return life;
 }
 
-BuildThread *tasks_life(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+BuildThread *tasks_target(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = current_life(builder, tid);
+	BuildThread *life = current_target(builder, tid);
 
-	return life ? life : life_found(builder, tid, ns);
+	return life ? life : target_found(builder, tid, ns);
 }
 
 /* ---- exec by a thread other than the leader ---------------------------------- */
 
 /* heir goes on under the number of leader, which is no more. */
-static void exec_take_number(TimelineBuilder *builder, BuildThread *heir, BuildThread *leader,
-			     uint64_t ns)
+static void exec_adopt_tid(TimelineBuilder *builder, BuildThread *heir, BuildThread *leader,
+			   uint64_t ns)
 {
 	Task task = builder->timeline->tasks.items[leader->thread.task];
 
@@ -176,8 +177,8 @@ static void exec_take_number(TimelineBuilder *builder, BuildThread *heir, BuildT
 		tasks_end(builder, leader, ns);
 	}
 	heir->start_boottime = leader->start_boottime;
-	map_set(&builder->life_of_tid, heir->thread.tid, leader->index);
-	map_set(&builder->life_of_tid, leader->thread.tid, heir->index);
+	map_set(&builder->target_of_tid, heir->thread.tid, leader->index);
+	map_set(&builder->target_of_tid, leader->thread.tid, heir->index);
 	heir->thread.tid = leader->thread.tid;
 	heir->thread.ns_tid = leader->thread.ns_tid;
 	heir->thread.is_main = leader->thread.is_main;
@@ -222,25 +223,25 @@ static BuildThread *exec_find_heir(const TimelineBuilder *builder, const BuildTh
 static BuildThread *previous_owner(const TimelineBuilder *builder, const BuildThread *life,
 				   const SwitchSide *side)
 {
-	bool not_of_life = side->dead && !life->exiting;
+	bool not_of_target = side->dead && !life->exiting;
 	BuildThread *previous, *found = NULL;
 
-	if (!not_of_life && chain_fits(life, side))
+	if (!not_of_target && chain_fits(life, side))
 		return NULL;
-	for (previous = life_at(builder, life->previous); previous;
-	     previous = life_at(builder, previous->previous)) {
+	for (previous = target_at(builder, life->previous); previous;
+	     previous = target_at(builder, previous->previous)) {
 		if (chain_fits(previous, side))
 			return previous;
-		if (not_of_life && !previous->ended &&
+		if (not_of_target && !previous->ended &&
 		    (!found || previous->exiting > found->exiting))
 			found = previous;
 	}
 	return found;
 }
 
-BuildThread *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side)
+BuildThread *tasks_target_switch(TimelineBuilder *builder, const SwitchSide *side)
 {
-	BuildThread *life = tasks_life(builder, side->tid, side->ns), *other;
+	BuildThread *life = tasks_target(builder, side->tid, side->ns), *other;
 
 	other = previous_owner(builder, life, side);
 	if (other)
@@ -253,22 +254,22 @@ BuildThread *tasks_life_switch(TimelineBuilder *builder, const SwitchSide *side)
 	if ((life->exiting || life->ended) && !side->dead && !chain_fits(life, side)) {
 		other = exec_find_heir(builder, life, chain_fits, side);
 		if (other) {
-			exec_take_number(builder, other, life, side->ns);
+			exec_adopt_tid(builder, other, life, side->ns);
 			return other;
 		}
 	}
 	if (!life->ended)
 		return life;
-	return side->dead ? NULL : life_found(builder, side->tid, side->ns);
+	return side->dead ? NULL : target_found(builder, side->tid, side->ns);
 }
 
-BuildThread *tasks_life_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
+BuildThread *tasks_target_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = current_life(builder, tid);
+	BuildThread *life = current_target(builder, tid);
 
 	if (life && life->born && !life->ended && life->thread.intervals.count == 1)
 		return life;
-	return life_born(builder, tid, ns, 0);
+	return target_born(builder, tid, ns, 0);
 }
 
 static bool running_on(const BuildThread *life, const SwitchSide *side)
@@ -278,16 +279,16 @@ static bool running_on(const BuildThread *life, const SwitchSide *side)
 	return last->state == STATE_RUNNING && last->cpu == side->cpu;
 }
 
-BuildThread *tasks_life_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns)
+BuildThread *tasks_target_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns)
 {
 	SwitchSide side = {.ns = ns, .tid = tid, .cpu = cpu};
-	BuildThread *life = tasks_life(builder, tid, ns), *heir;
+	BuildThread *life = tasks_target(builder, tid, ns), *heir;
 
 	if (!life->ended || life->replaced)
 		return life->ended ? NULL : life;
 	heir = exec_find_heir(builder, life, running_on, &side);
 	if (heir)
-		exec_take_number(builder, heir, life, ns);
+		exec_adopt_tid(builder, heir, life, ns);
 	return heir;
 }
 
@@ -328,8 +329,8 @@ static BuildProcess *process_for(TimelineBuilder *builder, const struct rec_task
 	return process;
 }
 
-static void life_join_process(TimelineBuilder *builder, BuildThread *life,
-			      const struct rec_task *record)
+static void target_join_process(TimelineBuilder *builder, BuildThread *life,
+				const struct rec_task *record)
 {
 	BuildProcess *process = process_for(builder, record);
 
@@ -352,8 +353,8 @@ static uint64_t own_key(const BuildThread *life, uint32_t own_tid)
 	return (uint64_t)life->process << 32 | own_tid;
 }
 
-static void life_describe(TimelineBuilder *builder, BuildThread *life,
-			  const struct rec_task *record)
+static void target_describe(TimelineBuilder *builder, BuildThread *life,
+			    const struct rec_task *record)
 {
 	bool over = life->exiting || life->ended;
 	BuildProcess *process;
@@ -362,7 +363,7 @@ static void life_describe(TimelineBuilder *builder, BuildThread *life,
 	if (over && record->h.flags & TASK_RENAME)
 		return;
 	if (life->process == INDEX_NONE)
-		life_join_process(builder, life, record);
+		target_join_process(builder, life, record);
 	life->described = true;
 	life->thread.kernel_only |= record->h.flags & (TASK_KTHREAD | TASK_IO_WORKER);
 	if (record->start_boottime)
@@ -381,7 +382,7 @@ static void life_describe(TimelineBuilder *builder, BuildThread *life,
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	if (record->own_tid) {
 		life->own_tid = record->own_tid;
-		map_set(&builder->life_of_own, own_key(life, record->own_tid), life->index);
+		map_set(&builder->target_of_own_tid, own_key(life, record->own_tid), life->index);
 	}
 }
 
@@ -400,13 +401,13 @@ static bool other_start(const BuildThread *life, const struct rec_task *record)
 
 static void task_born(TimelineBuilder *builder, const struct rec_task *record)
 {
-	BuildThread *life = current_life(builder, record->tid);
+	BuildThread *life = current_target(builder, record->tid);
 
 	if (life && !life->described && record->h.ns <= life->first_ns)
 		chain_begin_late(builder, life, record->h.ns, record->creator_tid);
 	else if (!life || !same_start(life, record))
-		life = life_born(builder, record->tid, record->h.ns, record->creator_tid);
-	life_describe(builder, life, record);
+		life = target_born(builder, record->tid, record->h.ns, record->creator_tid);
+	target_describe(builder, life, record);
 }
 
 static void describe(TimelineBuilder *builder, const struct rec_task *record)
@@ -417,11 +418,11 @@ static void describe(TimelineBuilder *builder, const struct rec_task *record)
 		task_born(builder, record);
 		return;
 	}
-	life = tasks_life(builder, record->tid, record->h.ns);
+	life = tasks_target(builder, record->tid, record->h.ns);
 	/* The number is used again, and the record of the new owner's birth was lost. */
 	if (other_start(life, record))
-		life = life_found(builder, record->tid, record->h.ns);
-	life_describe(builder, life, record);
+		life = target_found(builder, record->tid, record->h.ns);
+	target_describe(builder, life, record);
 }
 
 /* Each thread of the kernel is a process to the kernel. To who reads of them they are one. */
@@ -443,7 +444,7 @@ uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread 
 void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
 {
 	if (record->h.flags & TASK_NON_TARGET)
-		foreign_describe(builder, record);
+		non_target_describe(builder, record);
 	else if (record->h.flags & TASK_KTHREAD)
 		describe_kernel_thread(builder, record);
 	else
@@ -452,15 +453,15 @@ void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
 
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 {
-	BuildThread *life = tasks_life(builder, record->tid, record->h.ns);
+	BuildThread *life = tasks_target(builder, record->tid, record->h.ns);
 	BuildProcess *process;
 
 	if (record->old_tid && record->old_tid != record->tid) {
-		BuildThread *caller = current_life(builder, record->old_tid);
+		BuildThread *caller = current_target(builder, record->old_tid);
 
 		/* If it was found out before, the old number means the old leader by now. */
 		if (caller && !caller->ended) {
-			exec_take_number(builder, caller, life, record->h.ns);
+			exec_adopt_tid(builder, caller, life, record->h.ns);
 			life = caller;
 		}
 	}
@@ -478,7 +479,7 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 		if (other == life || other->ended)
 			continue;
 		other->limit_ns = MIN(other->limit_ns, record->h.ns);
-		life_leave_process(builder, other);
+		target_leave_process(builder, other);
 	}
 }
 
@@ -489,11 +490,11 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
  */
 static BuildThread *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
 {
-	BuildThread *life = tasks_life(builder, record->tid, record->h.ns), *owner = life;
+	BuildThread *life = tasks_target(builder, record->tid, record->h.ns), *owner = life;
 	uint64_t start = record->parts & EXIT_HAS_STARTS ? record->start_boottime : 0;
 
 	while (owner && start && owner->start_boottime && owner->start_boottime != start)
-		owner = life_at(builder, owner->previous);
+		owner = target_at(builder, owner->previous);
 	return owner ? owner : life;
 }
 
@@ -507,7 +508,7 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 	life->exiting = true;
 	life->exit_ns = record->h.ns;
 	life->exit_code = record->exit_code;
-	life_leave_process(builder, life);
+	target_leave_process(builder, life);
 	if (!process || process->kernel)
 		return;
 	if (!process->leader_exited)
@@ -516,7 +517,7 @@ void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 	if (record->h.flags & EXIT_GROUP_DEAD) {
 		process->group_dead = true;
 		process->group_dead_ns = record->h.ns;
-		process->last_life = life->index;
+		process->last_target = life->index;
 	}
 }
 
@@ -530,12 +531,12 @@ static bool may_be_final(const BuildThread *life, uint64_t ns)
 
 static BuildThread *stats_owner(TimelineBuilder *builder, const struct rec_stats *record)
 {
-	BuildThread *life = tasks_life(builder, record->tid, record->h.ns), *previous;
+	BuildThread *life = tasks_target(builder, record->tid, record->h.ns), *previous;
 
 	if (life->exiting)
 		return life;
-	for (previous = life_at(builder, life->previous); previous;
-	     previous = life_at(builder, previous->previous))
+	for (previous = target_at(builder, life->previous); previous;
+	     previous = target_at(builder, previous->previous))
 		if (may_be_final(previous, record->h.ns))
 			return previous;
 	return life;
@@ -587,7 +588,7 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 
 uint32_t tasks_of_process(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid)
 {
-	uint32_t number = map_get(&builder->life_of_own, own_key(life, own_tid));
+	uint32_t number = map_get(&builder->target_of_own_tid, own_key(life, own_tid));
 	const BuildThread *other;
 
 	if (life->process == INDEX_NONE || number == MAP_NONE)
@@ -602,7 +603,7 @@ uint32_t tasks_of_process(TimelineBuilder *builder, const BuildThread *life, uin
 static uint32_t task_of_any_process(const TimelineBuilder *builder, const BuildThread *life,
 				    uint32_t tid)
 {
-	uint32_t number = map_get(&builder->life_of_tid, tid);
+	uint32_t number = map_get(&builder->target_of_tid, tid);
 	const BuildThread *other;
 
 	if (life->own_tid != life->thread.tid || number == MAP_NONE)

@@ -83,7 +83,7 @@ void gil_find_holders(Timeline *timeline)
 
 		for (size_t i = 0; i < thread->intervals.count; i++)
 			if (is_for_gil(&thread->intervals.items[i]))
-				thread->intervals.items[i].rival =
+				thread->intervals.items[i].cpu_user =
 					holder_at(&handovers, thread, interval_end(thread, i));
 	}
 	vec_free(&handovers);

@@ -404,7 +404,7 @@ void idle_find(Timeline *timeline)
 		.verdicts = xcalloc(count + 1, sizeof(uint8_t *)),
 	};
 
-	idle_find_places(&finder);
+	idle_places_find(&finder);
 	mark_path(&finder);
 	for (size_t i = 0; i < count; i++) {
 		finder.verdicts[i] = xcalloc(timeline->threads.items[i].intervals.count + 1, 1);
@@ -415,7 +415,7 @@ void idle_find(Timeline *timeline)
 		free(finder.verdicts[i]);
 		free(finder.on_path[i]);
 	}
-	idle_free_places(&finder);
+	idle_places_free(&finder);
 	free(finder.verdicts);
 	free(finder.on_path);
 	free(finder.on_path_until);

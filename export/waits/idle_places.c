@@ -261,7 +261,7 @@ static bool gets_jobs(const Place *place)
 }
 
 /* Whether place a lies in the loop of place b, where the thread gets jobs as well. */
-static bool is_rival(const Timeline *timeline, const Place *a, const Place *b)
+static bool competes(const Timeline *timeline, const Place *a, const Place *b)
 {
 	size_t shared;
 
@@ -283,10 +283,10 @@ static bool is_rival(const Timeline *timeline, const Place *a, const Place *b)
 	return b->for_client || (gets_jobs(b) && !a->for_client);
 }
 
-static bool has_rival(const Timeline *timeline, const Places *places, const Place *place)
+static bool has_competitor(const Timeline *timeline, const Places *places, const Place *place)
 {
 	for (size_t i = 0; i < places->count; i++)
-		if (is_rival(timeline, place, &places->items[i]))
+		if (competes(timeline, place, &places->items[i]))
 			return true;
 	return false;
 }
@@ -323,12 +323,12 @@ static void share_client_forks(IdleFinder *finder)
 }
 
 /* Whether another thread shows that the process's threads get their jobs there. */
-static bool is_settled(const IdleFinder *finder, const Thread *thread, const Place *place)
+static bool is_job_place(const IdleFinder *finder, const Thread *thread, const Place *place)
 {
 	return map_get(&finder->settled, place_key(thread, place->stack)) != MAP_NONE;
 }
 
-static void settle_places(IdleFinder *finder, uint32_t number)
+static void find_job_places(IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
 	const Places *places = &finder->places[number];
@@ -337,7 +337,7 @@ static void settle_places(IdleFinder *finder, uint32_t number)
 		const Place *place = &places->items[i];
 
 		if (place->fork != FORK_NONE && place->times >= TIMES_MIN && gets_jobs(place) &&
-		    !has_rival(finder->timeline, places, place))
+		    !has_competitor(finder->timeline, places, place))
 			map_set(&finder->settled, place_key(thread, place->stack), number);
 	}
 }
@@ -346,7 +346,7 @@ static void settle_places(IdleFinder *finder, uint32_t number)
  * If two places lie in one loop, it is not known at which of them the thread waits for its next
  * job, unless other threads of its pool show it.
  */
-static void drop_rivals(const IdleFinder *finder, uint32_t number)
+static void drop_competitors(const IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
 	Places *places = &finder->places[number];
@@ -358,9 +358,9 @@ static void drop_rivals(const IdleFinder *finder, uint32_t number)
 		for (size_t k = 0; k < places->count; k++) {
 			const Place *b = &places->items[k];
 
-			drop[i] |=
-				is_rival(finder->timeline, a, b) &&
-				(!is_settled(finder, thread, a) || is_settled(finder, thread, b));
+			drop[i] |= competes(finder->timeline, a, b) &&
+				   (!is_job_place(finder, thread, a) ||
+				    is_job_place(finder, thread, b));
 		}
 	}
 	for (size_t i = 0; i < places->count; i++)
@@ -521,7 +521,7 @@ bool idle_often_by_threads(const Place *place)
 	return place->by_threads >= TIMES_MIN && place->by_threads * TIMES_PER_END >= place->times;
 }
 
-void idle_find_places(IdleFinder *finder)
+void idle_places_find(IdleFinder *finder)
 {
 	size_t count = finder->timeline->threads.count;
 
@@ -534,14 +534,14 @@ void idle_find_places(IdleFinder *finder)
 		collect_places(finder, i);
 	share_client_forks(finder);
 	for (size_t i = 0; i < count; i++)
-		settle_places(finder, i);
+		find_job_places(finder, i);
 	for (size_t i = 0; i < count; i++)
-		drop_rivals(finder, i);
+		drop_competitors(finder, i);
 	for (size_t i = 0; i < count; i++)
 		count_awaited(finder, i);
 }
 
-void idle_free_places(IdleFinder *finder)
+void idle_places_free(IdleFinder *finder)
 {
 	for (size_t i = 0; i < finder->timeline->threads.count; i++)
 		vec_free(&finder->places[i]);

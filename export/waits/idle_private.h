@@ -63,9 +63,9 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 /* ---- idle_places.c: where the outermost loops are -------------------------------------------- */
 
 /* The waits of all threads; fills all of the finder but on_path and on_path_until. */
-void idle_find_places(IdleFinder *finder);
+void idle_places_find(IdleFinder *finder);
 
-void idle_free_places(IdleFinder *finder);
+void idle_places_free(IdleFinder *finder);
 
 /* The wait's place: the first stack with the same frames, or STACK_NONE. */
 uint32_t idle_stack(const IdleFinder *finder, const Interval *wait);

@@ -85,15 +85,15 @@ static char *call_text(int syscall)
 static const char *functions_text(const Timeline *timeline, const Interval *wait)
 {
 	bool user = wait->rule == RULE_USER || wait->rule == RULE_KERNEL_AND_USER;
-	uint32_t stack = user ? wait->user_stack : wait->kernel_stack, evidence;
+	uint32_t stack = user ? wait->user_stack : wait->kernel_stack, basis;
 
 	if (stack >= timeline->stacks.count)
 		return NULL;
-	evidence = timeline->stacks.items[stack].evidence;
-	return evidence ? strings_get(&timeline->evidence, evidence - 1) : NULL;
+	basis = timeline->stacks.items[stack].basis;
+	return basis ? strings_get(&timeline->basis, basis - 1) : NULL;
 }
 
-char *wait_evidence(const Timeline *timeline, const Interval *interval)
+char *wait_basis(const Timeline *timeline, const Interval *interval)
 {
 	const char *rule = interval->rule < RULE_COUNT ? reason_rule_text[interval->rule] : NULL;
 	_cleanup_free_ char *call = NULL;
@@ -269,7 +269,8 @@ char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *t
 
 const char *wait_holder(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
 {
-	return interval->state == STATE_BLOCKED ? task_name(timeline, interval->rival, name) : NULL;
+	return interval->state == STATE_BLOCKED ? task_name(timeline, interval->cpu_user, name)
+						: NULL;
 }
 
 uint64_t wait_delay_ns(const Thread *thread, size_t i)

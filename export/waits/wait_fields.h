@@ -25,7 +25,7 @@ StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *
  * "system call and arguments: futex", "kernel stack: synchronize_rcu_normal ← map_update_elem,
  * bpf": what the reason rests on; to be freed; may be NULL.
  */
-char *wait_evidence(const Timeline *timeline, const Interval *interval);
+char *wait_basis(const Timeline *timeline, const Interval *interval);
 
 /* "began before the recording", … or NULL. Static. */
 const char *wait_note(const Interval *interval);

@@ -86,19 +86,19 @@ static StackWaits *stack_of(struct WaitGroupsPrivate *private, const Timeline *t
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-static uint32_t evidence_of(const Timeline *timeline, const Interval *wait)
+static uint32_t basis_of(const Timeline *timeline, const Interval *wait)
 {
 	return wait->kernel_stack < timeline->stacks.count
-		       ? timeline->stacks.items[wait->kernel_stack].evidence
+		       ? timeline->stacks.items[wait->kernel_stack].basis
 		       : 0;
 }
 
 static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const Interval *wait,
 			   uint32_t object, uint32_t chain)
 {
-	uint32_t evidence = evidence_of(timeline, wait);
-	uint64_t key = hash_mix((uint64_t)wait_reason(wait) << 32 | evidence,
-				(uint64_t)object << 32 | chain);
+	uint32_t basis = basis_of(timeline, wait);
+	uint64_t key =
+		hash_mix((uint64_t)wait_reason(wait) << 32 | basis, (uint64_t)object << 32 | chain);
 	uint32_t number = map_get(&groups->private->group_index, key);
 
 	if (number == MAP_NONE) {
@@ -106,8 +106,7 @@ static WaitGroup *group_of(WaitGroups *groups, const Timeline *timeline, const I
 		map_set(&groups->private->group_index, key, number);
 		*vec_push(&groups->list) = (WaitGroup){
 			.reason = wait_reason(wait),
-			.evidence =
-				evidence ? strings_get(&timeline->evidence, evidence - 1) : NULL,
+			.basis = basis ? strings_get(&timeline->basis, basis - 1) : NULL,
 			.object = object,
 			.objects = object != OBJECT_NONE,
 			.chain = strings_get(&groups->private->chains, chain),
@@ -181,7 +180,7 @@ static int compare_threads(const void *a, const void *b)
 }
 
 /* In order, each once. */
-static void settle_threads(ThreadList *list)
+static void sort_threads(ThreadList *list)
 {
 	size_t kept = 0;
 
@@ -198,7 +197,7 @@ void wait_group_add(WaitGroup *group, const WaitGroup *from)
 	distribution_add_all(&group->waits, &from->waits);
 	group->delay_ns += from->delay_ns;
 	vec_append(&group->threads, from->threads.items, from->threads.count);
-	settle_threads(&group->threads);
+	sort_threads(&group->threads);
 	group->objects += from->objects;
 }
 
@@ -207,8 +206,7 @@ void wait_group_add(WaitGroup *group, const WaitGroup *from)
 /* The texts are interned. */
 static uint64_t place_key(const WaitGroup *group)
 {
-	return hash_mix(hash_mix((uintptr_t)group->chain, (uintptr_t)group->evidence),
-			group->reason);
+	return hash_mix(hash_mix((uintptr_t)group->chain, (uintptr_t)group->basis), group->reason);
 }
 
 /* How many groups with an object there are at each place. */
@@ -338,7 +336,7 @@ static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32
 		for (size_t k = 0; k < stack->threads.count; k++)
 			*vec_push(&threads) = stack->threads.items[k];
 	}
-	settle_threads(&threads);
+	sort_threads(&threads);
 	below.threads = threads.count;
 	vec_free(&threads);
 	return below;

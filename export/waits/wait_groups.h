@@ -17,10 +17,10 @@ typedef VEC(uint32_t) ThreadList; /* Timeline::threads, each once, in order */
 
 typedef struct WaitGroup {
 	enum reason reason;
-	const char *evidence; /* "synchronize_rcu_normal ← map_update_elem", or NULL */
-	uint32_t object;      /* Timeline::objects, or OBJECT_NONE; of several: the first */
-	size_t objects;	      /* how many: 1, but for those that were merged, and OBJECT_NONE */
-	const char *chain;    /* "read_header ← extract ← main", or "" without a user stack */
+	const char *basis; /* "synchronize_rcu_normal ← map_update_elem", or NULL */
+	uint32_t object;   /* Timeline::objects, or OBJECT_NONE; of several: the first */
+	size_t objects;	   /* how many: 1, but for those that were merged, and OBJECT_NONE */
+	const char *chain; /* "read_header ← extract ← main", or "" without a user stack */
 	Distribution waits;
 	uint64_t delay_ns;  /* for which the threads then wanted a CPU */
 	ThreadList threads; /* that waited so */

@@ -33,8 +33,8 @@ static bool is_entry(const char *function)
 }
 
 /* "synchronize_rcu_normal ← map_update_elem": the rule's function, and the first that it serves. */
-static void keep_evidence(Explainer *explainer, const Functions *functions, uint32_t stack,
-			  size_t found, const KernelRule *rule)
+static void store_basis(Explainer *explainer, const Functions *functions, uint32_t stack,
+			size_t found, const KernelRule *rule)
 {
 	const Strings *names = &explainer->frames->strings;
 	const char *function = strings_get(names, function_name(explainer, functions, found));
@@ -50,8 +50,8 @@ static void keep_evidence(Explainer *explainer, const Functions *functions, uint
 	}
 	text = caller && !is_entry(caller) ? xasprintf("%s ← %s", function, caller)
 					   : xstrdup(function);
-	explainer->timeline->stacks.items[stack].evidence =
-		strings_intern(&explainer->timeline->evidence, text) + 1;
+	explainer->timeline->stacks.items[stack].basis =
+		strings_intern(&explainer->timeline->basis, text) + 1;
 }
 
 /* The kernel stack's functions; valid until the next call. */
@@ -151,7 +151,7 @@ static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *
  * From the leaf outwards, up to where a page fault begins, or memory was wanted: what lies outside
  * of that is what the thread did, not what it waits for.
  */
-static void look(Explainer *explainer, uint32_t stack, StackSays *says)
+static void look(Explainer *explainer, uint32_t stack, StackReason *says)
 {
 	Functions functions = functions_of(explainer, stack);
 	bool inside = true, named = false;
@@ -182,7 +182,7 @@ static void look(Explainer *explainer, uint32_t stack, StackSays *says)
 	}
 	says->no_fault &= named;
 	if (says->rule)
-		keep_evidence(explainer, &functions, stack, found, says->rule);
+		store_basis(explainer, &functions, stack, found, says->rule);
 }
 
 /* Whether a request can have ended the wait, by what it was for. */
@@ -252,7 +252,7 @@ static void explain_servers(const Timeline *timeline, Thread *thread)
 
 /* Where neither the call nor the stack says which it is (metadata, exec, aio): what ended it does.
  */
-static void tell_reads(const Timeline *timeline, Thread *thread)
+static void emit_reads(const Timeline *timeline, Thread *thread)
 {
 	for (size_t i = 0; i < thread->request_waits.count; i++) {
 		const RequestWait *wait = &thread->request_waits.items[i];
@@ -315,7 +315,7 @@ static bool is_signal(Explainer *explainer, uint32_t stack)
 #define BY_SIGNAL 0x100 /* beside an enum interrupt_source */
 
 /* Which interrupts ended waits, and which signals; the same for the same stack. */
-static void tell_interrupts(Explainer *explainer, Thread *thread)
+static void emit_interrupts(Explainer *explainer, Thread *thread)
 {
 	for (size_t i = 0; i < thread->waker_stacks.count; i++) {
 		WakerStack *waker = &thread->waker_stacks.items[i];
@@ -352,7 +352,7 @@ static void drop_holders(Thread *thread)
 			continue;
 		if ((wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM) ||
 		    futex)
-			wait->rival = THREAD_NONE;
+			wait->cpu_user = THREAD_NONE;
 	}
 }
 
@@ -367,13 +367,13 @@ static uint32_t mmap_lock_of(Timeline *timeline, const Thread *thread, const Int
 	if (wait->lock == SWITCH_LOCK_MMAP_HOLDER) {
 		const Task *holder;
 
-		if (wait->rival >= timeline->tasks.count)
+		if (wait->cpu_user >= timeline->tasks.count)
 			return OBJECT_NONE;
-		holder = &timeline->tasks.items[wait->rival];
+		holder = &timeline->tasks.items[wait->cpu_user];
 		if (holder->thread >= timeline->threads.count)
 			return objects_mmap_lock(&timeline->objects,
 						 timeline->processes.count + 1 + holder->tid,
-						 task_name(timeline, wait->rival, name));
+						 task_name(timeline, wait->cpu_user, name));
 		number = timeline->threads.items[holder->thread].process;
 	}
 	process = &timeline->processes.items[number];
@@ -432,9 +432,9 @@ static void tell_faults(Thread *thread)
 }
 
 /* What the stack says that a wait has; NULL: it has none. */
-static const StackSays *says_of(Explainer *explainer, const Interval *wait)
+static const StackReason *stack_reason_of(Explainer *explainer, const Interval *wait)
 {
-	StackSays *says;
+	StackReason *says;
 
 	if (wait->state != STATE_BLOCKED || wait->kernel_stack == STACK_NONE)
 		return NULL;
@@ -457,7 +457,7 @@ static void drop_faults(Explainer *explainer, Thread *thread)
 		const Fault *fault = &thread->faults.items[i];
 		const Interval *wait =
 			fault->wait == WAIT_NONE ? NULL : &thread->intervals.items[fault->wait];
-		const StackSays *says = wait ? says_of(explainer, wait) : NULL;
+		const StackReason *says = wait ? stack_reason_of(explainer, wait) : NULL;
 
 		if (fault->hook != FAULT_HOOK_SLEEP || !says || !says->no_fault)
 			thread->faults.items[count++] = *fault;
@@ -473,7 +473,7 @@ static void drop_faults(Explainer *explainer, Thread *thread)
 static void explain_by_kernel(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
-	const StackSays *says = says_of(explainer, wait);
+	const StackReason *says = stack_reason_of(explainer, wait);
 	enum reason_rule by;
 	enum reason reason;
 
@@ -497,10 +497,10 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 		wait_explain_go(explainer, thread, i);
 		explain_timer(explainer, thread, i);
 	}
-	tell_interrupts(explainer, thread);
+	emit_interrupts(explainer, thread);
 	drop_requests(thread);
 	explain_servers(explainer->timeline, thread);
-	tell_reads(explainer->timeline, thread);
+	emit_reads(explainer->timeline, thread);
 	find_held(explainer->timeline, thread);
 	drop_holders(thread);
 	name_mmap_locks(explainer->timeline, thread);
@@ -514,7 +514,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	Explainer explainer = {
 		.timeline = timeline,
 		.frames = frames,
-		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackSays)),
+		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackReason)),
 		.musl = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.counted = xcalloc(timeline->stacks.count + 1, sizeof(bool)),

@@ -12,22 +12,22 @@
 #include "wait_reasons.h"
 
 /* What the functions of one kernel stack say. */
-typedef struct StackSays {
+typedef struct StackReason {
 	const KernelRule *rule; /* NULL: nothing */
 	bool in_fault;		/* the rule's wait is in a page fault */
 	bool no_fault;		/* the thread was not in a page fault */
 	bool looked;
-} StackSays;
+} StackReason;
 
 typedef struct Explainer {
 	Timeline *timeline;
 	Frames *frames;
-	Map rule_of_name; /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
-	StackSays *says;  /* by Timeline::stacks */
-	uint8_t *musl;	  /* likewise: whether musl is the caller, enum answer */
-	uint8_t *futexes; /* likewise: the reason by the user stack, plus 1; 0: not looked up */
-	bool *counted;	  /* likewise: whether StackDef::call_frames is known */
-	uint8_t *go;	  /* likewise: enum go_place plus 1; 0: not looked up */
+	Map rule_of_name;  /* Frames::strings -> kernel_rules, or NAME_NOTHING, NAME_FAULT */
+	StackReason *says; /* by Timeline::stacks */
+	uint8_t *musl;	   /* likewise: whether musl is the caller, enum answer */
+	uint8_t *futexes;  /* likewise: the reason by the user stack, plus 1; 0: not looked up */
+	bool *counted;	   /* likewise: whether StackDef::call_frames is known */
+	uint8_t *go;	   /* likewise: enum go_place plus 1; 0: not looked up */
 	Map python;  /* Timeline::objects, words of memory -> whether CPython's state has them */
 	Map sources; /* Timeline::stacks of wakers -> enum interrupt_source */
 } Explainer;

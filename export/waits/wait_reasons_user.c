@@ -20,10 +20,11 @@ static Functions user_functions_of(Explainer *explainer, const Thread *thread, c
 #define INLINED_MAX 2
 
 /* Whether an outer function's reason is more specific than that of an inner one. */
-static bool says_more(enum teller outside, enum teller inside, enum reason reported)
+static bool is_more_specific(enum teller outside, enum teller inside, enum reason reported)
 {
-	return (inside == TELLER_WEAK && outside == TELLER_STRONG) ||
-	       (inside == TELLER_LIBRARY && outside == TELLER_CALLER && reported == REASON_CONDVAR);
+	return (inside == CERTAINTY_WEAK && outside == CERTAINTY_STRONG) ||
+	       (inside == CERTAINTY_LIBRARY && outside == CERTAINTY_CALLER &&
+		reported == REASON_CONDVAR);
 }
 
 /* What a futex is by the user stack, which stores the deciding function; REASON_NONE: unknown. */
@@ -33,26 +34,27 @@ static enum reason look_for_futex(Explainer *explainer, const Thread *thread, co
 	Timeline *timeline = explainer->timeline;
 	enum reason reason = REASON_NONE;
 	const char *found = NULL;
-	enum teller teller = TELLER_WEAK;
+	enum teller teller = CERTAINTY_WEAK;
 	size_t unknown = 0;
 
-	for (size_t i = 0; i < functions.count && teller <= TELLER_LIBRARY; i++) {
+	for (size_t i = 0; i < functions.count && teller <= CERTAINTY_LIBRARY; i++) {
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
 		enum teller by;
 		enum reason reported = user_reason_of(function, &by);
 
-		if (reported == REASON_NONE && teller == TELLER_LIBRARY && ++unknown > INLINED_MAX)
+		if (reported == REASON_NONE && teller == CERTAINTY_LIBRARY &&
+		    ++unknown > INLINED_MAX)
 			break;
-		if (reported == REASON_NONE || (found && !says_more(by, teller, reason)))
+		if (reported == REASON_NONE || (found && !is_more_specific(by, teller, reason)))
 			continue;
 		reason = reported;
 		teller = by;
 		found = function;
 	}
 	if (found)
-		timeline->stacks.items[wait->user_stack].evidence =
-			strings_intern(&timeline->evidence, found) + 1;
+		timeline->stacks.items[wait->user_stack].basis =
+			strings_intern(&timeline->basis, found) + 1;
 	return reason;
 }
 
@@ -206,17 +208,17 @@ void wait_explain_futex(Explainer *explainer, Thread *thread, size_t i)
 static enum go_place look_for_go(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	Functions functions = user_functions_of(explainer, thread, wait);
-	enum go_place place = GO_ELSEWHERE;
+	enum go_place place = GO_NOT_WAITING;
 	Timeline *timeline = explainer->timeline;
 
-	for (size_t i = 0; i < functions.count && place == GO_ELSEWHERE; i++) {
+	for (size_t i = 0; i < functions.count && place == GO_NOT_WAITING; i++) {
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
 
 		place = user_go_place(function);
-		if (place != GO_ELSEWHERE)
-			timeline->stacks.items[wait->user_stack].evidence =
-				strings_intern(&timeline->evidence, function) + 1;
+		if (place != GO_NOT_WAITING)
+			timeline->stacks.items[wait->user_stack].basis =
+				strings_intern(&timeline->basis, function) + 1;
 	}
 	return place;
 }

@@ -55,7 +55,7 @@ int capture_flush(CaptureWriter *writer);
  * Forgets a failure, and writes the frame again that could not be written. The record whose writing
  * failed is to be written again by the caller. Returns as capture_write().
  */
-int capture_writer_try_again(CaptureWriter *writer);
+int capture_writer_retry(CaptureWriter *writer);
 
 /*
  * After a failure that is final: writes as many of the records that could not be written as there

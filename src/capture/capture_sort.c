@@ -147,7 +147,7 @@ static void release_all(CaptureSorter *sorter)
 }
 
 /* The older half, whatever the rounds say: the other half bounds the damage. */
-static void release_half(CaptureSorter *sorter)
+static void release_older_half(CaptureSorter *sorter)
 {
 	size_t half;
 
@@ -228,7 +228,7 @@ int capture_read_sorted(CaptureReader *reader, const struct record **ret_record)
 		} else if (record_is_event(record)) {
 			hold(sorter, record, capture_reader_frame(reader));
 			if (sorter->held > HELD_MAX)
-				release_half(sorter);
+				release_older_half(sorter);
 		} else {
 			if (record->kind == REC_WATERMARK)
 				note_round(sorter, record->ns);

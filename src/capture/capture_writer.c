@@ -173,7 +173,7 @@ void capture_writer_squeeze(CaptureWriter *writer)
 	writer->error = error;
 }
 
-int capture_writer_try_again(CaptureWriter *writer)
+int capture_writer_retry(CaptureWriter *writer)
 {
 	writer->error = 0;
 	return writer->unwritten ? write_frame(writer, writer->unwritten) : 0;

@@ -54,7 +54,7 @@ static int read_aligned(const CfiSection *section, CfiBytes *bytes, uint64_t *re
 {
 	uint64_t address = section->address + (bytes->at - section->data);
 
-	cfi_take(bytes, -address % ADDRESS_SIZE);
+	cfi_consume(bytes, -address % ADDRESS_SIZE);
 	*ret_value = cfi_fixed(bytes, ADDRESS_SIZE);
 	return bytes->bad ? -EBADMSG : 0;
 }
@@ -128,7 +128,7 @@ int cfi_next(const CfiSection *section, uint64_t *offset, CfiEntry *ret_entry)
 	is_64 = length == LENGTH_64;
 	if (is_64)
 		length = cfi_fixed(&bytes, 8);
-	content = (CfiBytes){.at = cfi_take(&bytes, length)};
+	content = (CfiBytes){.at = cfi_consume(&bytes, length)};
 	content.end = bytes.at;
 	if (bytes.bad)
 		return -EBADMSG;
@@ -199,7 +199,7 @@ int cfi_read_cie(const CfiSection *section, const CfiEntry *entry, CfiCie *ret_c
 		return -EBADMSG;
 	if (version > CIE_VERSION_TOP || !(CIE_VERSIONS >> version & 1))
 		return -ENOTSUP;
-	cfi_take(&bytes, strlen(letters) + 1);
+	cfi_consume(&bytes, strlen(letters) + 1);
 	if (version == CIE_VERSION_4 && read_address_size(&bytes) < 0)
 		return -ENOTSUP;
 	cie.code_align = cfi_uleb(&bytes);
@@ -209,7 +209,7 @@ int cfi_read_cie(const CfiSection *section, const CfiEntry *entry, CfiCie *ret_c
 	cie.sized = *letters == 'z';
 	if (cie.sized) {
 		length = cfi_uleb(&bytes);
-		data.at = cfi_take(&bytes, length);
+		data.at = cfi_consume(&bytes, length);
 		data.end = bytes.at;
 		letters++;
 	}
@@ -234,7 +234,7 @@ int cfi_read_fde(const CfiEntry *entry, const CfiCie *cie, CfiFde *ret_fde)
 	if (r < 0)
 		return r;
 	if (cie->sized)
-		cfi_take(&bytes, cfi_uleb(&bytes));
+		cfi_consume(&bytes, cfi_uleb(&bytes));
 	if (bytes.bad)
 		return -EBADMSG;
 	ret_fde->program = bytes.at;

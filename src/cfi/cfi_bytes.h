@@ -19,7 +19,7 @@ static inline size_t cfi_left(const CfiBytes *bytes)
 }
 
 /* Takes size bytes, or NULL. */
-static inline const uint8_t *cfi_take(CfiBytes *bytes, uint64_t size)
+static inline const uint8_t *cfi_consume(CfiBytes *bytes, uint64_t size)
 {
 	const uint8_t *taken = bytes->at;
 
@@ -44,7 +44,7 @@ static inline uint8_t cfi_u8(CfiBytes *bytes)
 /* A little-endian number of 1 to 8 bytes. */
 static inline uint64_t cfi_fixed(CfiBytes *bytes, unsigned size)
 {
-	const uint8_t *p = cfi_take(bytes, size);
+	const uint8_t *p = cfi_consume(bytes, size);
 	uint64_t value = 0;
 
 	if (p)

@@ -179,7 +179,7 @@ static UnwindRuleWords any_rule(const CfiCie *cie, const CfiState *state)
 }
 
 /* Is it the CFA alone that decides which rule this is? */
-static void look_at_regs(const CfiCie *cie, CfiState *state)
+static void classify_regs(const CfiCie *cie, CfiState *state)
 {
 	const CfiReg *ra = &state->regs[CFI_RA];
 
@@ -197,7 +197,7 @@ static inline bool is_usual(const CfiCie *cie, CfiState *state)
 	const CfiCfa *cfa = &state->cfa;
 
 	if (state->how == CFI_CHANGED)
-		look_at_regs(cie, state);
+		classify_regs(cie, state);
 	return state->how == CFI_USUAL && cfa->plain && cfa->reg < DWARF_REGS &&
 	       fits_s32(cfa->offset);
 }
@@ -226,7 +226,7 @@ static int64_t factored(const Run *run, int64_t value)
 	return __builtin_mul_overflow(value, run->cie->data_align, &product) ? INT64_MAX : product;
 }
 
-static enum cfi_kept kept(uint64_t reg)
+static enum cfi_reg_index kept(uint64_t reg)
 {
 	static const uint8_t places[] = {
 		[DWARF_RBX] = CFI_BX,
@@ -235,7 +235,7 @@ static enum cfi_kept kept(uint64_t reg)
 		[DWARF_RETURN] = CFI_RA,
 	};
 
-	return reg < sizeof(places) ? places[reg] : CFI_OTHERS;
+	return reg < sizeof(places) ? places[reg] : CFI_UNTRACKED;
 }
 
 static int32_t nearest(int64_t value)
@@ -245,10 +245,10 @@ static int32_t nearest(int64_t value)
 
 static bool set(Run *run, uint64_t reg, CfiReg rule)
 {
-	enum cfi_kept place = kept(reg);
+	enum cfi_reg_index place = kept(reg);
 
 	run->now.regs[place] = rule;
-	if (place != CFI_OTHERS)
+	if (place != CFI_UNTRACKED)
 		run->now.how = CFI_CHANGED;
 	return true;
 }
@@ -291,7 +291,7 @@ static bool set_cfa_register(Run *run, uint64_t reg)
 static CfiBytes take_block(CfiBytes *bytes)
 {
 	uint64_t size = cfi_uleb(bytes);
-	const uint8_t *at = cfi_take(bytes, size);
+	const uint8_t *at = cfi_consume(bytes, size);
 
 	return (CfiBytes){.at = at, .end = at ? at + size : NULL};
 }
@@ -299,10 +299,10 @@ static CfiBytes take_block(CfiBytes *bytes)
 /* Where the expression says that the register is saved. */
 static bool set_expression(Run *run, uint64_t reg, CfiBytes expression)
 {
-	CfiReg rule = {.how = CFI_ELSEWHERE};
+	CfiReg rule = {.how = CFI_UNSUPPORTED};
 	CfiCfa place;
 
-	if (kept(reg) == CFI_OTHERS)
+	if (kept(reg) == CFI_UNTRACKED)
 		return true;
 	place = cfi_expression(expression);
 	if (place.kind == CFA_REG)
@@ -314,7 +314,7 @@ static bool set_expression(Run *run, uint64_t reg, CfiBytes expression)
 static bool set_value_expression(Run *run, uint64_t reg, CfiBytes *bytes)
 {
 	take_block(bytes);
-	return set(run, reg, (CfiReg){.how = CFI_ELSEWHERE});
+	return set(run, reg, (CfiReg){.how = CFI_UNSUPPORTED});
 }
 
 static bool set_cfa_expression(Run *run, CfiBytes expression)
@@ -473,7 +473,7 @@ int cfi_program_begin(const CfiCie *cie, CfiState *ret_initial)
 	while (cfi_left(&bytes) > 0)
 		if (!step(&run, &bytes))
 			return -EBADMSG;
-	look_at_regs(cie, &run.now);
+	classify_regs(cie, &run.now);
 	*ret_initial = run.now;
 	return 0;
 }

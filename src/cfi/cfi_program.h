@@ -28,11 +28,11 @@ enum cfi_how {
 	CFI_UNSPECIFIED = 0,
 	CFI_UNDEFINED,
 	CFI_SAME,
-	CFI_AT_CFA,    /* saved at CFA + value */
-	CFI_IS_CFA,    /* CFA + value */
-	CFI_IN_REG,    /* in reg */
-	CFI_AT_REG,    /* saved at reg + value */
-	CFI_ELSEWHERE, /* by an expression that no rule stands for */
+	CFI_AT_CFA,	 /* saved at CFA + value */
+	CFI_IS_CFA,	 /* CFA + value */
+	CFI_IN_REG,	 /* in reg */
+	CFI_AT_REG,	 /* saved at reg + value */
+	CFI_UNSUPPORTED, /* by an expression that no rule stands for */
 };
 
 typedef struct CfiReg {
@@ -42,18 +42,18 @@ typedef struct CfiReg {
 } CfiReg;
 
 /* The registers of which rules are kept. */
-enum cfi_kept {
-	CFI_OTHERS = 0, /* all others: written, so that nobody need ask, and never read */
+enum cfi_reg_index {
+	CFI_UNTRACKED = 0, /* all others: written, so that nobody need ask, and never read */
 	CFI_BX,
 	CFI_BP,
 	CFI_SP,
 	CFI_RA,
-	CFI_KEPT
+	CFI_TRACKED
 };
 
 typedef struct CfiState {
 	CfiCfa cfa;
-	CfiReg regs[CFI_KEPT];
+	CfiReg regs[CFI_TRACKED];
 	/* What of a rule regs make, as long as they stay as they are. */
 	enum cfi_regs { CFI_CHANGED = 0, CFI_USUAL, CFI_UNUSUAL } how;
 	UnwindRuleWords saved; /* CFI_USUAL: all but the CFA */

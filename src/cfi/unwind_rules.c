@@ -42,7 +42,7 @@ static bool is_valid_cfa(const struct unwind_rule *rule)
 {
 	switch (rule->cfa) {
 	case CFA_NONE:
-		return rule->extra >= NONE_GAP && rule->extra <= NONE_FOREIGN;
+		return rule->extra >= NONE_GAP && rule->extra <= NONE_UNKNOWN_CODE;
 	case CFA_END:
 	case CFA_SIGNAL:
 		return true;

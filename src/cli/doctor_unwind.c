@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATIENCE_NS (120 * NSEC_PER_SEC)
+#define TIMEOUT_NS (120 * NSEC_PER_SEC)
 
 typedef struct Object {
 	char *path;
@@ -91,25 +91,25 @@ static int add_object(Doctor *doctor, const char *path, int fd)
 	_cleanup_close_ int file = fd;
 	Object object = {.path = xstrdup(path), .unopened = MIN(fd, 0)};
 	uint32_t number = doctor->objects.count;
-	int error =
-		file < 0 ? file : elf_identifier_ask(doctor->identifier, file, &object.identity);
+	int error = file < 0 ? file
+			     : elf_identifier_identify(doctor->identifier, file, &object.identity);
 
 	object.error = error;
 	*vec_push(&doctor->objects) = object;
 	if (error)
 		return error;
-	table_service_want(doctor->service, &(TableRequest){
-						    .id = number,
-						    .fd = file,
-						    .base_svma = object.identity.base_svma,
-						    .build_id = object.identity.build_id,
-						    .build_id_len = object.identity.build_id_len,
-					    });
+	table_service_request(doctor->service, &(TableRequest){
+						       .id = number,
+						       .fd = file,
+						       .base_svma = object.identity.base_svma,
+						       .build_id = object.identity.build_id,
+						       .build_id_len = object.identity.build_id_len,
+					       });
 	return 0;
 }
 
 /* A MappedFits. */
-static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat *st)
+static int is_mapped(void *user, enum mapped_method way, int fd, const struct stat *st)
 {
 	const ProcMapping *mapping = user;
 
@@ -119,7 +119,7 @@ static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat 
 
 static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
 {
-	MappedPlace place = {.ns_tgid = ns_tgid,
+	MappedRange place = {.ns_tgid = ns_tgid,
 			     .start = mapping->start,
 			     .end = mapping->end,
 			     .root_fd = doctor->root_fd,
@@ -218,7 +218,7 @@ static void print_coverage(const Object *object)
 {
 	const UnwindCoverage *coverage = &object->coverage;
 	uint64_t gaps = coverage->none_bytes[NONE_GAP];
-	uint64_t foreign = coverage->none_bytes[NONE_FOREIGN];
+	uint64_t foreign = coverage->none_bytes[NONE_UNKNOWN_CODE];
 	uint64_t none = coverage->bytes[CFA_NONE], all = 0;
 	double percent;
 
@@ -230,7 +230,7 @@ static void print_coverage(const Object *object)
 	       percent * foreign, percent * (none - gaps - foreign), object->path);
 }
 
-static const char *trouble_text(const Object *object)
+static const char *object_error_text(const Object *object)
 {
 	if (!object->unopened)
 		return table_error_text(object->error);
@@ -244,7 +244,7 @@ static void print_object(const Object *object)
 {
 	if (object->error)
 		printf("%8s %9s %9s %6s %8s %8s %8s  %s: %s", "-", "-", "-", "-", "-", "-", "-",
-		       object->path, trouble_text(object));
+		       object->path, object_error_text(object));
 	else
 		print_coverage(object);
 	print_debug_file(object);
@@ -273,7 +273,7 @@ int doctor_unwind(const char *what)
 	else
 		error = add_all(&doctor, what);
 	if (!error) {
-		table_service_wait(doctor.service, now_ns() + PATIENCE_NS, take_table, &doctor);
+		table_service_wait(doctor.service, now_ns() + TIMEOUT_NS, take_table, &doctor);
 		print_all(&doctor);
 		error = check_opened(&doctor, what);
 	}

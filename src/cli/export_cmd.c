@@ -101,7 +101,7 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 	return error;
 }
 
-static void tell_damage(const char *capture_path, const CaptureReader *reader)
+static void report_damage(const char *capture_path, const CaptureReader *reader)
 {
 	const CaptureCounts *counts = capture_reader_counts(reader);
 
@@ -160,7 +160,7 @@ int export_cmd_load(const char *capture_path, const LoadOptions *options, const 
 	}
 	error = read_all(reader, options, ret_loaded, &has_symbols);
 	if (!error)
-		tell_damage(capture_path, reader);
+		report_damage(capture_path, reader);
 	if (!error && !has_symbols)
 		error = resolve_late(reader, options, invoker, ret_loaded);
 	if (error) {

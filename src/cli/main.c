@@ -143,7 +143,7 @@ static int exit_status(const RecordResult *result, bool failed)
 }
 
 /* What becomes of a command that its recording did not see the end of. */
-static void end_with_command(RecordResult *result)
+static void finish_command(RecordResult *result)
 {
 	if (recorder_wait(result, /* block= */ false))
 		return;
@@ -161,7 +161,7 @@ static void end_with_command(RecordResult *result)
 static int status_of_failure(RecordResult *result)
 {
 	signals_release();
-	end_with_command(result);
+	finish_command(result);
 	return exit_status(result, true);
 }
 
@@ -178,7 +178,7 @@ static int record_only(const Options *options, const Invoker *invoker)
 	signals_release();
 	if (!error && !options->record.command && !print_path(options->output))
 		error = -EIO;
-	end_with_command(&result);
+	finish_command(&result);
 	return exit_status(&result, error);
 }
 
@@ -215,14 +215,14 @@ static int profile(const Options *options, const Invoker *invoker)
 	/* A recording that a full disk cut short is still worth seeing. */
 	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
 		signals_release();
-		end_with_command(&result);
+		finish_command(&result);
 		return exit_status(&result, true);
 	}
 	if (!options->keep_capture && !error)
 		unlink(capture);
 	if (!options->record.command && !print_path(options->output))
 		error = -EIO;
-	end_with_command(&result);
+	finish_command(&result);
 	return exit_status(&result, error);
 }
 
@@ -276,7 +276,7 @@ static int report(const Options *options, const Invoker *invoker)
 	return EXIT_SUCCESS;
 }
 
-static bool takes_rights(const Options *options)
+static bool needs_capabilities(const Options *options)
 {
 	uint64_t pid;
 
@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 	if (options_parse(argc, argv, &options))
 		return EXIT_WALLPROF_FAILED;
 	/* What only reads files takes none. */
-	if (!takes_rights(&options) && privileges_keep(0))
+	if (!needs_capabilities(&options) && privileges_keep(0))
 		return EXIT_WALLPROF_FAILED;
 	invoker_find(options.as_root, &invoker);
 	switch (options.verb) {

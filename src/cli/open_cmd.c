@@ -114,7 +114,7 @@ static pid_t start_browser(const char *url)
 #define CANNOT_RUN 126
 
 /* It may go on as long as it likes, or have handed the page to another one that runs. */
-static void tell_browser_end(pid_t *browser)
+static void report_browser_exit(pid_t *browser)
 {
 	int status;
 
@@ -130,14 +130,14 @@ static void tell_browser_end(pid_t *browser)
 
 /* ---- serving ------------------------------------------------------------------------------- */
 
-static int serve(HttpServer *server, int signal_fd, uint64_t silence_ns, pid_t browser)
+static int serve(HttpServer *server, int signal_fd, uint64_t idle_timeout_ns, pid_t browser)
 {
 	struct pollfd fds[] = {{.fd = http_server_fd(server), .events = POLLIN},
 			       {.fd = signal_fd, .events = POLLIN}};
 
 	for (;;) {
-		int patience = http_server_timeout(server);
-		int ms = patience < 0 ? POLL_MS : MIN(patience, POLL_MS);
+		int timeout = http_server_timeout(server);
+		int ms = timeout < 0 ? POLL_MS : MIN(timeout, POLL_MS);
 
 		if (poll(fds, ARRAY_LEN(fds), ms) < 0 && errno != EINTR) {
 			int error = -errno;
@@ -145,13 +145,13 @@ static int serve(HttpServer *server, int signal_fd, uint64_t silence_ns, pid_t b
 			log_error("waiting for requests failed: %s", strerror(-error));
 			return error;
 		}
-		if (signals_take(signal_fd, NULL))
+		if (signals_consume(signal_fd, NULL))
 			return 0;
 		http_server_run(server);
-		tell_browser_end(&browser);
-		if (silence_ns && http_server_idle_ns(server) > silence_ns) {
+		report_browser_exit(&browser);
+		if (idle_timeout_ns && http_server_idle_ns(server) > idle_timeout_ns) {
 			log_info("nobody has asked for the profile for %.0f s: the end",
-				 silence_ns / 1e9);
+				 idle_timeout_ns / 1e9);
 			return 0;
 		}
 	}
@@ -184,7 +184,7 @@ static char *name_of(const char *path, bool unpacked)
 }
 
 /* The viewer reads no zstd: that is unpacked once, and anything else read anew for each request. */
-static int find_profile(const char *given, Profile *profile)
+static int open_profile(const char *given, Profile *profile)
 {
 	ServedFile file;
 	int error = zstd_unpack_open(given, &profile->fd);
@@ -238,7 +238,7 @@ static int start(const OpenOptions *options, const Profile *profile, HttpServer 
  * Neither the files nor the browser are root's business, nor that of the capabilities that a
  * program which records may have.
  */
-static int give_up_rights(const Invoker *invoker)
+static int drop_to_invoker(const Invoker *invoker)
 {
 	int error = -invoker_become(invoker);
 
@@ -273,7 +273,7 @@ static int show(const char *path, const OpenOptions *options, const Profile *pro
 		if (!options->no_browser && has_browser())
 			browser = start_browser(url);
 		log_info("serving %s until Ctrl-C", path);
-		error = serve(server, signal_fd, options->silence_ns, browser);
+		error = serve(server, signal_fd, options->idle_timeout_ns, browser);
 	}
 	http_server_stop(server);
 	return error;
@@ -292,14 +292,14 @@ int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *in
 {
 	__attribute__((cleanup(free_profile))) Profile profile = {.fd = -1};
 	_cleanup_close_ int signal_fd = -1;
-	int error = give_up_rights(invoker);
+	int error = drop_to_invoker(invoker);
 
 	if (!error)
 		error = check_viewer(options->viewer);
 	if (!error)
 		error = check_proc();
 	if (!error)
-		error = find_profile(path, &profile);
+		error = open_profile(path, &profile);
 	if (error)
 		return error;
 	signals_begin();

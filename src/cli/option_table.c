@@ -20,13 +20,13 @@ static int bad(const char *option, const char *value, const char *expected)
 
 /* ---- values -------------------------------------------------------------------- */
 
-static int take_output(const char *text, Options *options)
+static int set_output(const char *text, Options *options)
 {
 	options->output = text;
 	return *text ? 0 : bad("output", text, "expected a file");
 }
 
-static int take_format(const char *text, Options *options)
+static int set_format(const char *text, Options *options)
 {
 	if (!strcmp(text, "firefox") || !strcmp(text, "gecko"))
 		options->export.format = FORMAT_FIREFOX;
@@ -37,7 +37,7 @@ static int take_format(const char *text, Options *options)
 	return 0;
 }
 
-static int take_frequency(const char *text, Options *options)
+static int set_frequency(const char *text, Options *options)
 {
 	uint64_t frequency;
 
@@ -48,7 +48,7 @@ static int take_frequency(const char *text, Options *options)
 }
 
 /* Adds to what was given before. */
-static int take_numbers(const char *text, pid_t **numbers, size_t *count)
+static int parse_ids(const char *text, pid_t **numbers, size_t *count)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *rest = copy;
@@ -64,34 +64,34 @@ static int take_numbers(const char *text, pid_t **numbers, size_t *count)
 	return 0;
 }
 
-static int take_pids(const char *text, Options *options)
+static int set_pids(const char *text, Options *options)
 {
-	if (take_numbers(text, &options->record.pids, &options->record.pid_count))
+	if (parse_ids(text, &options->record.pids, &options->record.pid_count))
 		return bad("pid", text, "expected process numbers separated by commas");
 	return 0;
 }
 
-static int take_tids(const char *text, Options *options)
+static int set_tids(const char *text, Options *options)
 {
-	if (take_numbers(text, &options->record.tids, &options->record.tid_count))
+	if (parse_ids(text, &options->record.tids, &options->record.tid_count))
 		return bad("tid", text, "expected thread numbers separated by commas");
 	return 0;
 }
 
-static int take_cgroup(const char *text, Options *options)
+static int set_cgroup(const char *text, Options *options)
 {
 	options->record.cgroup = text;
 	return *text ? 0 : bad("cgroup", text, "expected a cgroup");
 }
 
-static int take_duration(const char *text, Options *options)
+static int set_duration(const char *text, Options *options)
 {
 	if (parse_duration(text, &options->record.duration_ns) || !options->record.duration_ns)
 		return bad("duration", text, "expected a time such as 10, 10s or 500ms");
 	return 0;
 }
 
-static int take_delay(const char *text, Options *options)
+static int set_delay(const char *text, Options *options)
 {
 	if (!strcmp(text, "signal"))
 		options->record.delay_ns = DELAY_SIGNAL;
@@ -100,14 +100,14 @@ static int take_delay(const char *text, Options *options)
 	return 0;
 }
 
-static int take_flight(const char *text, Options *options)
+static int set_flight_recorder(const char *text, Options *options)
 {
 	if (parse_duration(text, &options->record.flight_ns) || !options->record.flight_ns)
 		return bad("flight-recorder", text, "expected a time such as 30s");
 	return 0;
 }
 
-static int take_quiet(const char *text, Options *options)
+static int set_quiet(const char *text, Options *options)
 {
 	(void)text;
 	(void)options;
@@ -115,7 +115,7 @@ static int take_quiet(const char *text, Options *options)
 	return 0;
 }
 
-static int take_verbose(const char *text, Options *options)
+static int set_verbose(const char *text, Options *options)
 {
 	(void)text;
 	(void)options;
@@ -123,7 +123,7 @@ static int take_verbose(const char *text, Options *options)
 	return 0;
 }
 
-static int take_kernel_stacks(const char *text, Options *options)
+static int set_kernel_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "all"))
 		options->record.kernel_stacks = KERNEL_STACKS_ALL;
@@ -136,7 +136,7 @@ static int take_kernel_stacks(const char *text, Options *options)
 	return 0;
 }
 
-static int take_user_stacks(const char *text, Options *options)
+static int set_user_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "dwarf"))
 		options->record.user_stacks = USER_STACKS_TABLES;
@@ -149,7 +149,7 @@ static int take_user_stacks(const char *text, Options *options)
 	return 0;
 }
 
-static int take_fault_source(const char *text, Options *options)
+static int set_fault_source(const char *text, Options *options)
 {
 	static const char *const sources[] = {
 		[FAULT_SOURCE_OFF] = "off",
@@ -169,7 +169,7 @@ static int take_fault_source(const char *text, Options *options)
 	return bad("fault-source", text, "expected auto, fentry, events or off");
 }
 
-static int take_fault_threshold(const char *text, Options *options)
+static int set_fault_threshold(const char *text, Options *options)
 {
 	if (!strcmp(text, "0"))
 		options->record.fault_threshold_ns = 0;
@@ -178,7 +178,7 @@ static int take_fault_threshold(const char *text, Options *options)
 	return 0;
 }
 
-static int take_waker_stacks(const char *text, Options *options)
+static int set_waker_stacks(const char *text, Options *options)
 {
 	if (!strcmp(text, "off"))
 		options->record.waker_threshold_ns = WAKER_THRESHOLD_NONE;
@@ -190,7 +190,7 @@ static int take_waker_stacks(const char *text, Options *options)
 }
 
 /* In whole chunks, of which no more are taken than the size allows. */
-static int take_unwind_memory(const char *text, Options *options)
+static int set_unwind_memory(const char *text, Options *options)
 {
 	uint64_t size;
 
@@ -204,7 +204,7 @@ static int take_unwind_memory(const char *text, Options *options)
 }
 
 /* The kernel wants a power of two; what the capture tells is what was used. */
-static int take_ring_size(const char *text, Options *options)
+static int set_ring_size(const char *text, Options *options)
 {
 	uint64_t wanted, size = MIN_RING_SIZE;
 
@@ -219,19 +219,19 @@ static int take_ring_size(const char *text, Options *options)
 	return 0;
 }
 
-static int take_json_summary(const char *text, Options *options)
+static int set_json_summary(const char *text, Options *options)
 {
 	options->export.json_summary = text;
 	return *text ? 0 : bad("json-summary", text, "expected a file");
 }
 
-static int take_function(const char *text, Options *options)
+static int set_function(const char *text, Options *options)
 {
 	options->report.function = text;
 	return 0;
 }
 
-static int take_critical_path(const char *text, Options *options)
+static int set_critical_path(const char *text, Options *options)
 {
 	uint64_t tid;
 
@@ -244,7 +244,7 @@ static int take_critical_path(const char *text, Options *options)
 	return 0;
 }
 
-static int take_compression(const char *text, Options *options)
+static int set_compression(const char *text, Options *options)
 {
 	uint64_t level;
 
@@ -256,7 +256,7 @@ static int take_compression(const char *text, Options *options)
 }
 
 /* "3", or "3,4": a level, and in how many threads. */
-static int take_capture_compression(const char *text, Options *options)
+static int set_capture_compression(const char *text, Options *options)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *comma = strchr(copy, ',');
@@ -274,33 +274,33 @@ static int take_capture_compression(const char *text, Options *options)
 	return 0;
 }
 
-static int take_from(const char *text, Options *options)
+static int set_from(const char *text, Options *options)
 {
 	if (strcmp(text, "0") != 0 && parse_duration(text, &options->load.from_ns))
 		return bad("from", text, "expected a time since the beginning, such as 1.5s");
 	return 0;
 }
 
-static int take_to(const char *text, Options *options)
+static int set_to(const char *text, Options *options)
 {
 	if (parse_duration(text, &options->load.to_ns) || !options->load.to_ns)
 		return bad("to", text, "expected a time since the beginning, such as 2.5s");
 	return 0;
 }
 
-static int take_processes(const char *text, Options *options)
+static int set_process_filter(const char *text, Options *options)
 {
 	options->load.processes = text;
 	return *text ? 0 : bad("process", text, "expected numbers or names");
 }
 
-static int take_threads(const char *text, Options *options)
+static int set_thread_filter(const char *text, Options *options)
 {
 	options->load.threads = text;
 	return *text ? 0 : bad("thread", text, "expected numbers or names");
 }
 
-static int take_states(const char *text, Options *options)
+static int set_states(const char *text, Options *options)
 {
 	static const struct {
 		const char *name;
@@ -329,14 +329,14 @@ static int take_states(const char *text, Options *options)
 	return 0;
 }
 
-static int take_viewer(const char *text, Options *options)
+static int set_viewer(const char *text, Options *options)
 {
 	options->open.viewer = text;
 	return *text ? 0 : bad("viewer", text, "expected a URL or a folder");
 }
 
 /* "3000", or "3000-3099". */
-static int take_port(const char *text, Options *options)
+static int set_port(const char *text, Options *options)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *dash = strchr(copy, '-');
@@ -352,36 +352,36 @@ static int take_port(const char *text, Options *options)
 	return 0;
 }
 
-static int take_silence(const char *text, Options *options)
+static int set_idle_timeout(const char *text, Options *options)
 {
 	if (!strcmp(text, "0"))
-		options->open.silence_ns = 0;
-	else if (parse_duration(text, &options->open.silence_ns))
+		options->open.idle_timeout_ns = 0;
+	else if (parse_duration(text, &options->open.idle_timeout_ns))
 		return bad("silence", text, "expected a time such as 10m, or 0");
 	return 0;
 }
 
-static int take_no_debuginfod(const char *text, Options *options)
+static int set_no_debuginfod(const char *text, Options *options)
 {
 	(void)text;
 	options->record.no_debuginfod = options->load.no_debuginfod = true;
 	return 0;
 }
 
-static int take_no_source(const char *text, Options *options)
+static int set_no_source(const char *text, Options *options)
 {
 	(void)text;
 	options->record.no_source = options->load.no_source = true;
 	return 0;
 }
 
-static int take_unwind(const char *text, Options *options)
+static int set_unwind(const char *text, Options *options)
 {
 	options->doctor.unwind = text;
 	return 0;
 }
 
-static int take_help(const char *text, Options *options)
+static int set_help(const char *text, Options *options)
 {
 	(void)text;
 	options->help_verb = options->verb;
@@ -389,14 +389,14 @@ static int take_help(const char *text, Options *options)
 	return 0;
 }
 
-static int take_version(const char *text, Options *options)
+static int set_version(const char *text, Options *options)
 {
 	(void)text;
 	options->verb = VERB_VERSION;
 	return 0;
 }
 
-static int take_licenses(const char *text, Options *options)
+static int set_licenses(const char *text, Options *options)
 {
 	(void)text;
 	options->verb = VERB_LICENSES;
@@ -419,98 +419,97 @@ static int take_licenses(const char *text, Options *options)
 /* In the order of the help. */
 const OptionInfo option_table[] = {
 	{"output", 'o', "FILE", RECORDING | EXPORT, "where to write (export: - is stdout)",
-	 take_output, 0},
+	 set_output, 0},
 	{"format", 0, "F", EXPORTING, "firefox or chrome, whatever the name of the file",
-	 take_format, 0},
-	{"frequency", 'F', "HZ", RECORDING, "CPU samples a second (default 999)", take_frequency,
-	 0},
+	 set_format, 0},
+	{"frequency", 'F', "HZ", RECORDING, "CPU samples a second (default 999)", set_frequency, 0},
 	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
-	 take_pids, 0},
-	{"tid", 't', "TID[,TID…]", RECORDING, "record these threads alone", take_tids, 0},
+	 set_pids, 0},
+	{"tid", 't', "TID[,TID…]", RECORDING, "record these threads alone", set_tids, 0},
 	{"all", 'a', NULL, RECORDING, "record all processes", FLAG(record.whole_system)},
 	{"cgroup", 0, "PATH", RECORDING, "record the processes in a cgroup and below it",
-	 take_cgroup, 0},
+	 set_cgroup, 0},
 	{"kthreads", 0, NULL, RECORDING, "record the kernel's threads, too",
 	 FLAG(record.kernel_threads)},
-	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", take_duration, 0},
+	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", set_duration, 0},
 	{"delay", 0, "TIME", RECORDING,
 	 "begin so long after the command, or with `signal` at\n"
 	 "SIGUSR1",
-	 take_delay, 0},
-	{"flight-recorder", 0, "TIME", RECORDING, "keep only the last part, so long", take_flight,
-	 0},
-	{"quiet", 'q', NULL, ALL, "only errors", take_quiet, 0},
-	{"verbose", 'v', NULL, ALL, "more", take_verbose, 0},
+	 set_delay, 0},
+	{"flight-recorder", 0, "TIME", RECORDING, "keep only the last part, so long",
+	 set_flight_recorder, 0},
+	{"quiet", 'q', NULL, ALL, "only errors", set_quiet, 0},
+	{"verbose", 'v', NULL, ALL, "more", set_verbose, 0},
 	{"kernel-stacks", 0, "W", RECORDING, "all, blocked (default: not of preempted tasks), none",
-	 take_kernel_stacks, 0},
+	 set_kernel_stacks, 0},
 	{"stacks", 0, "W", RECORDING,
 	 "user stacks: dwarf (default: by unwind tables),\n"
 	 "fp (by frame pointers), none",
-	 take_user_stacks, 0},
+	 set_user_stacks, 0},
 	{"fault-source", 0, "W", RECORDING,
 	 "how page faults are seen: auto (default), fentry,\n"
 	 "events, off",
-	 take_fault_source, 0},
+	 set_fault_source, 0},
 	{"fault-threshold", 0, "T", RECORDING,
 	 "record also those that took so long without a wait,\n"
 	 "such as 20us (0: all)",
-	 take_fault_threshold, 0},
+	 set_fault_threshold, 0},
 	{"waker-stacks", 0, "T", RECORDING,
 	 "stacks of who ends waits longer than T (default\n"
 	 "100us; 0: of all), or off",
-	 take_waker_stacks, 0},
+	 set_waker_stacks, 0},
 	{"unwind-memory", 0, "SIZE", RECORDING,
 	 "for unwind tables, 8M to 512M (default 512M);\n"
 	 "if full, unused tables are dropped",
-	 take_unwind_memory, 0},
+	 set_unwind_memory, 0},
 	{"ring-size", 0, "SIZE", RECORDING, "of each of the three kernel buffers (default 16M)",
-	 take_ring_size, 0},
+	 set_ring_size, 0},
 	{"compression", 0, "LEVEL", EXPORTING, "of the profile: 1 to 9 for .gz, to 19 for .zst",
-	 take_compression, 0},
+	 set_compression, 0},
 	{"capture-compression", 0, "L[,T]", RECORDING,
-	 "of the capture: level 1 (default) to 19, in T threads", take_capture_compression, 0},
+	 "of the capture: level 1 (default) to 19, in T threads", set_capture_compression, 0},
 	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
 	 FLAG(keep_capture)},
 	{"defer-symbols", 0, NULL, RECORDING, "leave names to the export on this machine",
 	 FLAG(record.defer_symbols)},
 	{"no-debuginfod", 0, NULL, ALL, "fetch no debug information (DEBUGINFOD_URLS)",
-	 take_no_debuginfod, 0},
+	 set_no_debuginfod, 0},
 	{"no-source", 0, NULL, RECORDING | EXPORT, "leave the text of source files out",
-	 take_no_source, 0},
+	 set_no_source, 0},
 	{"cpu-graph", 0, NULL, EXPORTING, "draw CPU use instead of thread states",
 	 FLAG(export.cpu_graph)},
 	{"cost", 0, NULL, RECORDING, "say what recording cost", FLAG(record.cost)},
 	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root all the same",
 	 FLAG(as_root)},
-	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", take_json_summary,
+	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", set_json_summary,
 	 0},
-	{"from", 0, "TIME", READING, "leave out what was before that time of the window", take_from,
+	{"from", 0, "TIME", READING, "leave out what was before that time of the window", set_from,
 	 0},
-	{"to", 0, "TIME", READING, "leave out what was after that time of the window", take_to, 0},
+	{"to", 0, "TIME", READING, "leave out what was after that time of the window", set_to, 0},
 	{"process", 0, "P[,P…]", READING, "only these: numbers, or names such as 'cc*'",
-	 take_processes, 0},
-	{"thread", 0, "T[,T…]", READING, "only these, likewise", take_threads, 0},
-	{"state", 0, "S[,S…]", EXPORT, "only running, runnable, blocked, unknown", take_states, 0},
+	 set_process_filter, 0},
+	{"thread", 0, "T[,T…]", READING, "only these, likewise", set_thread_filter, 0},
+	{"state", 0, "S[,S…]", EXPORT, "only running, runnable, blocked, unknown", set_states, 0},
 	{"json", 0, NULL, REPORT, "report as JSON", FLAG(report.json)},
-	{"function", 0, "NAME", REPORT, "report only the waits below that function", take_function,
+	{"function", 0, "NAME", REPORT, "report only the waits below that function", set_function,
 	 0},
 	{"critical-path", 0, "[TID]", REPORT,
 	 "report only what set how long the run took, or\n"
 	 "when that thread ended",
-	 take_critical_path, 0},
+	 set_critical_path, 0},
 	{"viewer", 0, "URL|DIR", OPEN, "instead of profiler.firefox.com; DIR: served, too",
-	 take_viewer, 0},
-	{"port", 0, "N[-M]", OPEN, "the first free one is taken (default 3000-3099)", take_port, 0},
+	 set_viewer, 0},
+	{"port", 0, "N[-M]", OPEN, "the first free one is taken (default 3000-3099)", set_port, 0},
 	{"silence", 0, "TIME", OPEN,
 	 "end when nobody has asked for so long (default 1 h;\n"
 	 "0: never)",
-	 take_silence, 0},
+	 set_idle_timeout, 0},
 	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(open.no_browser)},
-	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", take_unwind, 0},
-	{"help", 'h', NULL, ALL, NULL, take_help, 0},
-	{"version", 0, NULL, ALL, NULL, take_version, 0},
+	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", set_unwind, 0},
+	{"help", 'h', NULL, ALL, NULL, set_help, 0},
+	{"version", 0, NULL, ALL, NULL, set_version, 0},
 	{"licenses", 0, NULL, ALL, "licences of wallprof and of the libraries inside it",
-	 take_licenses, 0},
+	 set_licenses, 0},
 };
 const size_t option_count = ARRAY_LEN(option_table);
 _Static_assert(ARRAY_LEN(option_table) <= OPTIONS_MAX, "getopt's table has no room");

@@ -23,9 +23,9 @@
 #define CAPTURE_LEVEL	1
 #define FIRST_PORT	3000
 #define LAST_PORT	3099
-#define SILENCE_NS	(3600 * NSEC_PER_SEC)
+#define IDLE_TIMEOUT_NS (3600 * NSEC_PER_SEC)
 #define VERBS_EXPORTS	(VERB_BIT(VERB_PROFILE) | VERB_BIT(VERB_EXPORT))
-#define VERBS_OF_A_FILE (VERB_BIT(VERB_EXPORT) | VERB_BIT(VERB_REPORT) | VERB_BIT(VERB_OPEN))
+#define VERBS_WITH_FILE (VERB_BIT(VERB_EXPORT) | VERB_BIT(VERB_REPORT) | VERB_BIT(VERB_OPEN))
 
 static const struct {
 	const char *word;
@@ -125,12 +125,12 @@ void options_print_help(enum verb verb)
 
 /* An option as it was given. All are read before the first is taken: first the verb must be known.
  */
-typedef struct Given {
+typedef struct GivenOption {
 	const OptionInfo *info;
 	const char *value; /* NULL = none */
-} Given;
+} GivenOption;
 
-typedef VEC(Given) GivenList;
+typedef VEC(GivenOption) GivenOptions;
 
 /* getopt_long()'s own tables. */
 typedef struct Getopt {
@@ -173,7 +173,7 @@ static const OptionInfo *info_of(int option)
 }
 
 /* Options up to the next operand. */
-static int read_options(int argc, char **argv, GivenList *given)
+static int read_options(int argc, char **argv, GivenOptions *given)
 {
 	Getopt table = make_getopt();
 	int option;
@@ -183,12 +183,12 @@ static int read_options(int argc, char **argv, GivenList *given)
 
 		if (!info)
 			return -EINVAL;
-		*vec_push(given) = (Given){info, optarg};
+		*vec_push(given) = (GivenOption){info, optarg};
 	}
 	return 0;
 }
 
-static int take_option(const Given *given, Options *options)
+static int take_option(const GivenOption *given, Options *options)
 {
 	if (given->info->take)
 		return given->info->take(given->value, options);
@@ -210,7 +210,7 @@ static int check_option(const OptionInfo *info, enum verb verb)
 }
 
 /* Options that print something about wallprof and do nothing else. */
-static bool is_about_wallprof(const OptionInfo *info)
+static bool is_info_option(const OptionInfo *info)
 {
 	static const char *const names[] = {"help", "version", "licenses"};
 
@@ -220,10 +220,10 @@ static bool is_about_wallprof(const OptionInfo *info)
 	return false;
 }
 
-static bool takes_over(const GivenList *given)
+static bool has_info_option(const GivenOptions *given)
 {
 	for (size_t i = 0; i < given->count; i++)
-		if (is_about_wallprof(given->items[i].info))
+		if (is_info_option(given->items[i].info))
 			return true;
 	return false;
 }
@@ -256,10 +256,10 @@ static int next_word(char **rest, char **ret_word)
 }
 
 /* What is asked for once, and would be done each time. */
-static int check_habit(const OptionInfo *info)
+static int check_env_option(const OptionInfo *info)
 {
 	static const char *const names[] = {"pid", "tid", "all", "cgroup", "unwind"};
-	bool is_given_once = is_about_wallprof(info);
+	bool is_given_once = is_info_option(info);
 
 	for (size_t i = 0; i < ARRAY_LEN(names) && !is_given_once; i++)
 		is_given_once = !strcmp(info->name, names[i]);
@@ -285,7 +285,7 @@ static int split(char *text, Words *words)
 }
 
 /* The words live as long as the program. */
-static int read_words(const Words *words, GivenList *given)
+static int read_words(const Words *words, GivenOptions *given)
 {
 	int error, end_of_line = optind;
 
@@ -296,7 +296,7 @@ static int read_words(const Words *words, GivenList *given)
 		error = -EINVAL;
 	}
 	for (size_t i = 0; i < given->count && !error; i++)
-		error = check_habit(given->items[i].info);
+		error = check_env_option(given->items[i].info);
 	optind = end_of_line;
 	return error;
 }
@@ -305,7 +305,7 @@ static int read_words(const Words *words, GivenList *given)
  * What has no meaning for the verb is for another one. Where a profile is to be written is not
  * where a capture is.
  */
-static int take_habits(const GivenList *given, Options *options)
+static int set_env_options(const GivenOptions *given, Options *options)
 {
 	int error = 0;
 
@@ -320,11 +320,11 @@ static int take_habits(const GivenList *given, Options *options)
 }
 
 /* Options that are taken before those of the line, which is read already. */
-static int take_environment(Options *options)
+static int apply_environment(Options *options)
 {
 	static char name[] = "wallprof: " ENVIRONMENT; /* for getopt's own messages */
 	const char *text = getenv(ENVIRONMENT);
-	GivenList given = {};
+	GivenOptions given = {};
 	Words words = {};
 	int error;
 
@@ -336,7 +336,7 @@ static int take_environment(Options *options)
 	if (!error)
 		error = read_words(&words, &given);
 	if (!error)
-		error = take_habits(&given, options);
+		error = set_env_options(&given, options);
 	log_about(NULL);
 	vec_free(&words);
 	vec_free(&given);
@@ -349,7 +349,7 @@ static int take_environment(Options *options)
  * The first operand, unless "--" stands before it, may be a verb; the options go on
  * behind it.
  */
-static bool take_verb(int argc, char **argv, Options *options)
+static bool parse_verb(int argc, char **argv, Options *options)
 {
 	if (optind >= argc || (optind > 1 && !strcmp(argv[optind - 1], "--")))
 		return false;
@@ -382,7 +382,7 @@ static const char *default_output(const Options *options)
 	return options->export.format == FORMAT_CHROME ? DEFAULT_TRACE : DEFAULT_PROFILE;
 }
 
-static bool is_given(const GivenList *given, const char *name)
+static bool is_given(const GivenOptions *given, const char *name)
 {
 	for (size_t i = 0; i < given->count; i++)
 		if (!strcmp(given->items[i].info->name, name))
@@ -391,11 +391,11 @@ static bool is_given(const GivenList *given, const char *name)
 }
 
 /* A habit that has no meaning for what is asked for on the line is passed over. */
-static void pass_over(Options *options, const GivenList *line)
+static void ignore_env_conflicts(Options *options, const GivenOptions *line)
 {
 	const char *summary = options->export.json_summary;
-	bool gzip = compression_of(options->output) == PACKING_GZIP ||
-		    (summary && compression_of(summary) == PACKING_GZIP);
+	bool gzip = compressor_packing(options->output) == PACKING_GZIP ||
+		    (summary && compressor_packing(summary) == PACKING_GZIP);
 
 	if (options->export.format == FORMAT_CHROME && !is_given(line, "cpu-graph"))
 		options->export.cpu_graph = false;
@@ -409,7 +409,7 @@ static void pass_over(Options *options, const GivenList *line)
 /* The suffix chooses the format, unless that is given; so one that means nothing is a mistake. */
 static int choose_format(Options *options)
 {
-	enum packing packing = compression_of(options->output);
+	enum packing packing = compressor_packing(options->output);
 	static const char *const endings[] = {
 		[PACKING_NONE] = "", [PACKING_GZIP] = ".gz", [PACKING_ZSTD] = ".zst"};
 	_cleanup_free_ char *profile = xasprintf(".json%s", endings[packing]);
@@ -430,7 +430,7 @@ static int choose_format(Options *options)
 
 static int check_level(const Options *options, const char *path)
 {
-	if (!path || compression_of(path) != PACKING_GZIP ||
+	if (!path || compressor_packing(path) != PACKING_GZIP ||
 	    options->export.compression <= COMPRESSOR_GZIP_LEVEL_MAX)
 		return 0;
 	log_error("--compression %d: gzip has levels 1 to %d, for %s, too (.json.zst has more)",
@@ -454,7 +454,7 @@ static int check_format(const Options *options)
 }
 
 /* Where to, and what. */
-static int settle_output(Options *options, const GivenList *line)
+static int finalize_output(Options *options, const GivenOptions *line)
 {
 	int error = 0;
 
@@ -465,7 +465,7 @@ static int settle_output(Options *options, const GivenList *line)
 	if (VERBS_EXPORTS & VERB_BIT(options->verb))
 		error = choose_format(options);
 	log_about(NULL);
-	pass_over(options, line);
+	ignore_env_conflicts(options, line);
 	if (!error && VERBS_EXPORTS & VERB_BIT(options->verb))
 		error = check_format(options);
 	return error;
@@ -509,7 +509,7 @@ static int check_recording_options(const Options *options)
 }
 
 /* What is left of the command line after the options belongs to the verb. */
-static int take_operands(int count, char **operands, Options *options)
+static int parse_operands(int count, char **operands, Options *options)
 {
 	switch (options->verb) {
 	case VERB_PROFILE:
@@ -541,23 +541,23 @@ static int take_operands(int count, char **operands, Options *options)
 	return -EINVAL;
 }
 
-static int read_line(int argc, char **argv, Options *options, GivenList *given)
+static int read_line(int argc, char **argv, Options *options, GivenOptions *given)
 {
 	int error = read_options(argc, argv, given);
 
-	if (!error && !takes_over(given) && take_verb(argc, argv, options))
+	if (!error && !has_info_option(given) && parse_verb(argc, argv, options))
 		error = read_options(argc, argv, given);
 	/* These take options behind their file, too. */
-	if (!error && VERBS_OF_A_FILE & VERB_BIT(options->verb) && optind < argc) {
+	if (!error && VERBS_WITH_FILE & VERB_BIT(options->verb) && optind < argc) {
 		options->input = argv[optind++];
 		error = read_options(argc, argv, given);
 	}
 	return error;
 }
 
-static int take_line(const GivenList *given, Options *options)
+static int take_line(const GivenOptions *given, Options *options)
 {
-	bool over = takes_over(given);
+	bool over = has_info_option(given);
 	int error = 0;
 
 	for (size_t i = 0; i < given->count && !error && !over; i++)
@@ -569,15 +569,15 @@ static int take_line(const GivenList *given, Options *options)
 
 static int parse(int argc, char **argv, Options *options)
 {
-	GivenList line = {};
+	GivenOptions line = {};
 	int error = read_line(argc, argv, options, &line);
 
-	if (!error && !takes_over(&line))
-		error = take_environment(options);
+	if (!error && !has_info_option(&line))
+		error = apply_environment(options);
 	if (!error)
 		error = take_line(&line, options);
 	if (!error)
-		error = settle_output(options, &line);
+		error = finalize_output(options, &line);
 	vec_free(&line);
 	return error;
 }
@@ -601,8 +601,8 @@ int options_parse(int argc, char **argv, Options *ret_options)
 			   .capture_threads = 1},
 		.open = {.first_port = FIRST_PORT,
 			 .last_port = LAST_PORT,
-			 .silence_ns = SILENCE_NS},
+			 .idle_timeout_ns = IDLE_TIMEOUT_NS},
 	};
 	error = parse(argc, argv, options);
-	return error ? error : take_operands(argc - optind, argv + optind, options);
+	return error ? error : parse_operands(argc - optind, argv + optind, options);
 }

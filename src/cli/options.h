@@ -52,7 +52,7 @@ typedef struct ReportOptions {
 typedef struct OpenOptions {
 	const char *viewer; /* URL, or a folder that is served, too; NULL = the public one */
 	uint16_t first_port, last_port; /* the first free one of these */
-	uint64_t silence_ns;		/* ends after so long without a request; 0 = never */
+	uint64_t idle_timeout_ns;	/* ends after so long without a request; 0 = never */
 	bool no_browser;		/* only print the URL */
 } OpenOptions;
 

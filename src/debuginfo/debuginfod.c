@@ -20,7 +20,7 @@ typedef debuginfod_client *(*Begin)(void);
 typedef int (*FindDebuginfo)(debuginfod_client *client, const unsigned char *build_id, int length,
 			     char **ret_path);
 
-bool debuginfod_wanted(void)
+bool debuginfod_enabled(void)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
 
@@ -81,7 +81,7 @@ static void run_child(int socket, const uint8_t *build_id, size_t length, const 
 	_exit(0);
 }
 
-static void tell_fetched(int fd, const char *path)
+static void log_fetched(int fd, const char *path)
 {
 	struct stat st;
 
@@ -123,6 +123,6 @@ int debuginfod_find(const uint8_t *build_id, size_t length, const char *path,
 	else if (r < 0)
 		log_verbose("debuginfod has nothing for %s: %s", path, strerror(-r));
 	else
-		tell_fetched(r, path);
+		log_fetched(r, path);
 	return r;
 }

@@ -10,7 +10,7 @@
 #include "util.h"
 
 /* Is DEBUGINFOD_URLS set? */
-bool debuginfod_wanted(void);
+bool debuginfod_enabled(void);
 
 /*
  * Fetches the debug file of a build id, or takes it from the client's own cache, in a process of

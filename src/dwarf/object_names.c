@@ -104,7 +104,7 @@ static void read_symbols(Object *object)
 	elf_symbols_add_plt(&object->symbols, object->main.elf);
 	elf_symbols_add_fdes(&object->symbols, object->main.elf);
 	elf_symbols_add_entry(&object->symbols, object->main.elf);
-	elf_symbols_settle(&object->symbols);
+	elf_symbols_finalize(&object->symbols);
 }
 
 static const char *raw_name(const Object *object, const ElfSymbol *symbol)

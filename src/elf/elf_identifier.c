@@ -17,7 +17,7 @@
 #define ANSWER_MS     500
 #define ANSWER_MIN_MS 100
 #define SPARE_MS      4000
-#define LOOK_MS	      20 /* how often the child's CPU time is looked at */
+#define CHECK_MS      20 /* how often the child's CPU time is looked at */
 #define MEMORY	      (64ULL << 20)
 
 struct answer {
@@ -93,32 +93,32 @@ void elf_identifier_free(ElfIdentifier *identifier)
 }
 
 /* When a child has had enough. */
-struct patience {
+struct timeout {
 	clockid_t cpu_clock;
 	uint64_t cpu_deadline_ns; /* on cpu_clock */
 	uint64_t deadline_ns;	  /* CLOCK_MONOTONIC */
 };
 
-static struct patience patience_begin(const ElfIdentifier *identifier)
+static struct timeout timeout_begin(const ElfIdentifier *identifier)
 {
 	uint64_t cpu_ns = identifier->answer_ms * NSEC_PER_MSEC;
-	struct patience patience = {.deadline_ns = now_ns() + cpu_ns + identifier->spare_ns};
+	struct timeout timeout = {.deadline_ns = now_ns() + cpu_ns + identifier->spare_ns};
 
 	/* The child is ours and not waited for yet: it has a clock even if it has ended. */
-	if (clock_getcpuclockid(identifier->child.pid, &patience.cpu_clock) != 0)
-		patience.cpu_clock = CLOCK_MONOTONIC;
-	patience.cpu_deadline_ns = clock_ns(patience.cpu_clock) + cpu_ns;
-	return patience;
+	if (clock_getcpuclockid(identifier->child.pid, &timeout.cpu_clock) != 0)
+		timeout.cpu_clock = CLOCK_MONOTONIC;
+	timeout.cpu_deadline_ns = clock_ns(timeout.cpu_clock) + cpu_ns;
+	return timeout;
 }
 
-static bool patience_ended(const struct patience *patience)
+static bool timeout_expired(const struct timeout *timeout)
 {
-	return now_ns() >= patience->deadline_ns ||
-	       clock_ns(patience->cpu_clock) >= patience->cpu_deadline_ns;
+	return now_ns() >= timeout->deadline_ns ||
+	       clock_ns(timeout->cpu_clock) >= timeout->cpu_deadline_ns;
 }
 
 /* Reads exactly size bytes while there is patience. */
-static int receive(int socket, void *data, size_t size, const struct patience *patience)
+static int receive(int socket, void *data, size_t size, const struct timeout *timeout)
 {
 	char *p = data;
 
@@ -126,7 +126,7 @@ static int receive(int socket, void *data, size_t size, const struct patience *p
 		struct pollfd polled = {.fd = socket, .events = POLLIN};
 		ssize_t got = 0;
 
-		if (poll(&polled, 1, LOOK_MS) > 0) {
+		if (poll(&polled, 1, CHECK_MS) > 0) {
 			got = recv(socket, p, size, 0);
 			if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 				return -EIO;
@@ -135,7 +135,7 @@ static int receive(int socket, void *data, size_t size, const struct patience *p
 			p += got;
 			size -= got;
 		}
-		if (size > 0 && patience_ended(patience))
+		if (size > 0 && timeout_expired(timeout))
 			return -ETIME;
 	}
 	return 0;
@@ -143,11 +143,11 @@ static int receive(int socket, void *data, size_t size, const struct patience *p
 
 static int receive_answer(const ElfIdentifier *identifier, ElfIdentity *ret_identity)
 {
-	struct patience patience = patience_begin(identifier);
+	struct timeout timeout = timeout_begin(identifier);
 	int socket = identifier->child.socket;
 	ElfIdentity identity = {};
 	struct answer answer;
-	int r = receive(socket, &answer, sizeof(answer), &patience);
+	int r = receive(socket, &answer, sizeof(answer), &timeout);
 
 	if (r < 0)
 		return r;
@@ -159,8 +159,7 @@ static int receive_answer(const ElfIdentifier *identifier, ElfIdentity *ret_iden
 	memcpy(identity.build_id, answer.build_id, sizeof(identity.build_id));
 	vec_reserve(&identity.loads, answer.load_count);
 	identity.loads.count = answer.load_count;
-	r = receive(socket, identity.loads.items, answer.load_count * sizeof(ElfSegment),
-		    &patience);
+	r = receive(socket, identity.loads.items, answer.load_count * sizeof(ElfSegment), &timeout);
 	if (r == 0 && answer.result == 0)
 		*ret_identity = identity;
 	else
@@ -168,7 +167,7 @@ static int receive_answer(const ElfIdentifier *identifier, ElfIdentity *ret_iden
 	return r < 0 ? r : answer.result;
 }
 
-int elf_identifier_ask(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity)
+int elf_identifier_identify(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity)
 {
 	SandboxLimits limits = {.memory = MEMORY};
 	uint64_t began_ns = now_ns(), took_ns;

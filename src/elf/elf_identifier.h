@@ -19,6 +19,6 @@ void elf_identifier_free(ElfIdentifier *identifier);
  * As elf_identify(), of a regular file (fd is not closed). Also -EIO: the child crashed; -ETIME:
  * it took too long.
  */
-int elf_identifier_ask(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity);
+int elf_identifier_identify(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity);
 
 #endif

@@ -205,8 +205,8 @@ static int compare_candidates(const void *a, const void *b)
  * pieces is one where a symbol covers them, which also has a better name than the start-up code
  * gives it; *covered is the end of what has names so far.
  */
-static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
-			 uint64_t *covered)
+static void finalize_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
+			   uint64_t *covered)
 {
 	ElfSymbol symbol = best->symbol;
 	uint64_t end = MIN(best->limit, next_start);
@@ -220,7 +220,7 @@ static void settle_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t
 	*vec_push(&symbols->list) = symbol;
 }
 
-void elf_symbols_settle(ElfSymbols *symbols)
+void elf_symbols_finalize(ElfSymbols *symbols)
 {
 	const ElfCandidate *items = symbols->candidates.items;
 	size_t count = symbols->candidates.count;
@@ -241,8 +241,8 @@ void elf_symbols_settle(ElfSymbols *symbols)
 			if (items[next].source <= SYMBOL_LOCAL)
 				best.limit = MAX(best.limit, items[next].limit);
 		}
-		settle_start(symbols, &best, next < count ? items[next].symbol.start : UINT64_MAX,
-			     &covered);
+		finalize_start(symbols, &best, next < count ? items[next].symbol.start : UINT64_MAX,
+			       &covered);
 	}
 	vec_free(&symbols->candidates);
 }

@@ -10,7 +10,7 @@
  *	elf_symbols_add_plt(&symbols, elf);
  *	elf_symbols_add_fdes(&symbols, elf);
  *	elf_symbols_add_entry(&symbols, elf);
- *	elf_symbols_settle(&symbols);
+ *	elf_symbols_finalize(&symbols);
  *	symbol = elf_symbols_find(&symbols, svma);
  */
 #ifndef WALLPROF_ELF_SYMBOLS_H
@@ -77,7 +77,7 @@ void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
  */
 void elf_symbols_add_entry(ElfSymbols *symbols, Elf *elf);
 /* To be called once, after which the list is complete. */
-void elf_symbols_settle(ElfSymbols *symbols);
+void elf_symbols_finalize(ElfSymbols *symbols);
 /* The function that holds svma, or NULL. */
 const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma);
 /*

@@ -105,9 +105,9 @@ static PclntabBytes strings_of(PclntabBytes bytes, uint64_t from, uint64_t to)
 
 int pclntab_open(Elf *elf, Pclntab *ret_table)
 {
-	PclntabPlace place;
+	PclntabLocation place;
 	struct header header;
-	int r = pclntab_place(elf, &place);
+	int r = pclntab_locate(elf, &place);
 
 	if (r < 0)
 		return r;
@@ -281,7 +281,8 @@ static int32_t value_at(const Pclntab *table, const PclntabFunction *function, u
 /* ---- lines, and inlined calls --------------------------------------------------------- */
 
 /* The n-th number behind a function's record; its tables of values come first. */
-static uint32_t number_behind(const Pclntab *table, const PclntabFunction *function, uint64_t n)
+static uint32_t number_after_record(const Pclntab *table, const PclntabFunction *function,
+				    uint64_t n)
 {
 	uint32_t number;
 
@@ -313,7 +314,7 @@ static bool read_call(const Pclntab *table, const PclntabFunction *function, uin
 		      struct call *ret_call)
 {
 	uint64_t values = record_of(function).values;
-	uint64_t part = number_behind(table, function, values + PART_INLINED);
+	uint64_t part = number_after_record(table, function, values + PART_INLINED);
 	size_t size = table->go118 ? sizeof(struct call_118) : sizeof(struct call);
 	struct call_118 call_118;
 	const uint8_t *at;
@@ -343,7 +344,8 @@ static enum inlined call_at(const Pclntab *table, const PclntabFunction *functio
 	if (record_of(function).values <= VALUES_INLINED ||
 	    record_end(table, function->record).parts <= PART_INLINED)
 		return INLINED_NOT;
-	number = value_at(table, function, number_behind(table, function, VALUES_INLINED), svma);
+	number = value_at(table, function, number_after_record(table, function, VALUES_INLINED),
+			  svma);
 	if (number < 0)
 		return INLINED_NOT;
 	return read_call(table, function, number, ret_call) ? INLINED : INLINED_UNKNOWN;

@@ -79,12 +79,12 @@ size_t pclntab_frames(const Pclntab *table, const PclntabFunction *function, uin
 /* ---- for pclntab.c and pclntab_find.c ------------------------------------- */
 
 /* Where the table is. */
-typedef struct PclntabPlace {
+typedef struct PclntabLocation {
 	PclntabBytes bytes;    /* from its header to the end of its section */
 	uint64_t address;      /* SVMA */
 	uint64_t text;	       /* see Pclntab */
 	PclntabBytes funcdata; /* from where it begins to the end of its section; or empty */
-} PclntabPlace;
+} PclntabLocation;
 
 #define PCLNTAB_HEADER 72 /* bytes */
 /* Does a table of a known version begin there? */
@@ -92,6 +92,6 @@ bool pclntab_begins(PclntabBytes bytes);
 /* Was it, whose header is there, written by Go 1.18 or 1.19? */
 bool pclntab_is_118(PclntabBytes bytes);
 /* As pclntab_open(). */
-int pclntab_place(Elf *elf, PclntabPlace *ret_place);
+int pclntab_locate(Elf *elf, PclntabLocation *ret_place);
 
 #endif

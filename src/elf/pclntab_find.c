@@ -126,7 +126,7 @@ static uint64_t pointer_at(Elf *elf, uint64_t address)
 
 typedef struct Module {
 	Elf *elf;
-	const PclntabPlace *place;
+	const PclntabLocation *place;
 	unsigned pointers; /* looked at so far */
 	uint64_t address;  /* SVMA; 0 = not found */
 } Module;
@@ -180,7 +180,7 @@ static uint64_t module_pointer(const Module *module, unsigned word)
 /* Where inlined calls are; 0 = unknown. */
 static uint64_t find_funcdata(const Module *module)
 {
-	const PclntabPlace *place = module->place;
+	const PclntabLocation *place = module->place;
 	uint64_t begin, end;
 
 	if (pclntab_is_118(place->bytes))
@@ -194,7 +194,7 @@ static uint64_t find_funcdata(const Module *module)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-static bool take_section(Elf *elf, const char *name, PclntabPlace *place)
+static bool take_section(Elf *elf, const char *name, PclntabLocation *place)
 {
 	GElf_Shdr header;
 	Elf_Data *data;
@@ -207,9 +207,9 @@ static bool take_section(Elf *elf, const char *name, PclntabPlace *place)
 }
 
 /* Amidst a section. */
-static bool look_for(Elf *elf, const char *name, PclntabPlace *place)
+static bool look_for(Elf *elf, const char *name, PclntabLocation *place)
 {
-	PclntabPlace section = {};
+	PclntabLocation section = {};
 
 	if (!take_section(elf, name, &section))
 		return false;
@@ -233,9 +233,9 @@ static bool is_go(Elf *elf)
 	       elf_section_by_name(elf, ".go.buildinfo", &header);
 }
 
-int pclntab_place(Elf *elf, PclntabPlace *ret_place)
+int pclntab_locate(Elf *elf, PclntabLocation *ret_place)
 {
-	PclntabPlace place = {};
+	PclntabLocation place = {};
 	Module module = {.elf = elf, .place = &place};
 	uint64_t funcdata;
 

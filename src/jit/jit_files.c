@@ -83,29 +83,29 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd)
 		return;
 	file.path = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
 	try_open(&file);
-	file.pause_ns = FIRST_PAUSE_NS;
-	file.next_look_ns = now_ns() + file.pause_ns;
-	files->next_look_ns = MIN(files->next_look_ns, file.next_look_ns);
+	file.retry_interval_ns = FIRST_PAUSE_NS;
+	file.next_try_ns = now_ns() + file.retry_interval_ns;
+	files->next_try_ns = MIN(files->next_try_ns, file.next_try_ns);
 	map_set(&files->perf_maps, ns_tgid, files->list.count);
 	*vec_push(&files->list) = file;
 }
 
-void jit_files_look_again(JitFiles *files, uint64_t ns)
+void jit_files_retry(JitFiles *files, uint64_t ns)
 {
-	if (ns < files->next_look_ns)
+	if (ns < files->next_try_ns)
 		return;
-	files->next_look_ns = UINT64_MAX;
+	files->next_try_ns = UINT64_MAX;
 	for (size_t i = 0; i < files->list.count; i++) {
 		JitFile *file = &files->list.items[i];
 
 		if (file->fd >= 0)
 			continue;
-		if (ns >= file->next_look_ns) {
+		if (ns >= file->next_try_ns) {
 			try_open(file);
-			file->pause_ns *= 2;
-			file->next_look_ns = ns + file->pause_ns;
+			file->retry_interval_ns *= 2;
+			file->next_try_ns = ns + file->retry_interval_ns;
 		}
-		files->next_look_ns = MIN(files->next_look_ns, file->next_look_ns);
+		files->next_try_ns = MIN(files->next_try_ns, file->next_try_ns);
 	}
 }
 
@@ -130,7 +130,7 @@ void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int
 	};
 }
 
-void jit_files_settle(JitFiles *files)
+void jit_files_open_missing(JitFiles *files)
 {
 	for (size_t i = 0; i < files->list.count; i++)
 		try_open(&files->list.items[i]);

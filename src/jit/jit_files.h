@@ -21,18 +21,18 @@ enum jit_kind { JIT_PERF_MAP, JIT_DUMP };
 typedef struct JitFile {
 	enum jit_kind kind;
 	uint32_t ns_tgid;
-	int fd;				 /* -1: not there yet */
-	char *path;			 /* as the process has it */
-	int root_fd;			 /* where to look for it; -1 = our own root. Not owned. */
-	uid_t owner;			 /* of the process */
-	uint64_t start_ns;		 /* of the process, CLOCK_REALTIME; 0 = not known */
-	uint64_t next_look_ns, pause_ns; /* while it is not there */
+	int fd;		   /* -1: not there yet */
+	char *path;	   /* as the process has it */
+	int root_fd;	   /* where to look for it; -1 = our own root. Not owned. */
+	uid_t owner;	   /* of the process */
+	uint64_t start_ns; /* of the process, CLOCK_REALTIME; 0 = not known */
+	uint64_t next_try_ns, retry_interval_ns; /* while it is not there */
 } JitFile;
 
 typedef struct JitFiles {
 	VEC(JitFile) list;
-	Map perf_maps;	       /* ns_tgid -> list */
-	uint64_t next_look_ns; /* the earliest of all, or before */
+	Map perf_maps;	      /* ns_tgid -> list */
+	uint64_t next_try_ns; /* the earliest of all, or before */
 } JitFiles;
 
 /*
@@ -47,7 +47,7 @@ void jit_files_note_process(JitFiles *files, uint32_t ns_tgid, int root_fd);
  * growing distances: one begun t after the memory was is found by some 2t. To be called often,
  * with the present CLOCK_MONOTONIC.
  */
-void jit_files_look_again(JitFiles *files, uint64_t ns);
+void jit_files_retry(JitFiles *files, uint64_t ns);
 
 /* Is it the name of a jitdump? */
 bool jit_files_is_dump(const char *path);
@@ -55,7 +55,7 @@ bool jit_files_is_dump(const char *path);
 void jit_files_add_dump(JitFiles *files, uint32_t ns_tgid, const char *path, int fd);
 
 /* Opens what was not there before. To be called before the files are read. */
-void jit_files_settle(JitFiles *files);
+void jit_files_open_missing(JitFiles *files);
 void jit_files_free(JitFiles *files);
 
 #endif

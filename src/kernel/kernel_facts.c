@@ -165,11 +165,11 @@ int kernel_info_read(KernelInfo *ret_facts)
 	if (!facts->offsets_known)
 		log_verbose("this kernel does not tell interrupts from tasks as wakers");
 	find_softirq_callers(facts);
-	facts->takes_time = has_hypervisor() || has_member(facts->types, "rq", "prev_irq_time");
+	facts->subtracts_time = has_hypervisor() || has_member(facts->types, "rq", "prev_irq_time");
 	return 0;
 }
 
-int kernel_info_need(KernelInfo *facts, const struct btf *program)
+int kernel_info_write_needed(KernelInfo *facts, const struct btf *program)
 {
 	int error;
 

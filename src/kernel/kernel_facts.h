@@ -23,7 +23,7 @@ typedef struct KernelInfo {
 	 * Whether the kernel may subtract time from that of tasks: for interrupts, if it is built
 	 * so, or for a hypervisor.
 	 */
-	bool takes_time;
+	bool subtracts_time;
 	struct kernel_type_ids
 		type_ids; /* all 0: of no use with this kernel; see bpf/wait/kernel_read.bpf.h */
 	/*
@@ -33,7 +33,7 @@ typedef struct KernelInfo {
 	const char *needed_path;
 	char needed_room[32];
 	int needed_fd;
-	bool needed_written; /* see kernel_info_need() */
+	bool needed_written; /* see kernel_info_write_needed() */
 } KernelInfo;
 
 /* Returns 0 or a negative errno; to be closed either way. */
@@ -44,7 +44,7 @@ int kernel_info_read(KernelInfo *ret_facts);
  * types if those needed cannot be told apart. It has to be done before such an object is loaded,
  * and the facts must not be closed until then. Returns 0 or a negative errno.
  */
-int kernel_info_need(KernelInfo *facts, const struct btf *program);
+int kernel_info_write_needed(KernelInfo *facts, const struct btf *program);
 
 void kernel_info_close(KernelInfo *facts);
 

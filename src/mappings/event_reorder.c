@@ -48,18 +48,18 @@ static void close_gaps(EventReorder *order, size_t given)
 	order->bytes.capacity = bytes.capacity;
 }
 
-int event_reorder_take(EventReorder *order, uint64_t known_ns,
-		       int (*take)(void *user, const void *event, uint64_t ns), void *user)
+int event_reorder_deliver(EventReorder *order, uint64_t watermark_ns,
+			  int (*take)(void *user, const void *event, uint64_t ns), void *user)
 {
-	uint64_t claimed_ns = order->known_ns;
+	uint64_t claimed_ns = order->watermark_ns;
 	size_t given = 0;
 	int error = 0;
 
-	order->known_ns = MAX(known_ns, claimed_ns);
+	order->watermark_ns = MAX(watermark_ns, claimed_ns);
 	if (order->list.count == 0)
 		return 0;
 	qsort(order->list.items, order->list.count, sizeof(OrderedEvent), compare);
-	while (given < order->list.count && order->list.items[given].ns <= order->known_ns) {
+	while (given < order->list.count && order->list.items[given].ns <= order->watermark_ns) {
 		const OrderedEvent *event = &order->list.items[given++];
 		bool late = claimed_ns && event->ns <= claimed_ns;
 

@@ -22,7 +22,7 @@ typedef struct OrderedEvent {
 typedef struct EventReorder {
 	VEC(uint8_t) bytes; /* of the events in the list, each at a multiple of 8 */
 	VEC(OrderedEvent) list;
-	uint64_t known_ns; /* all up to this time has been given on */
+	uint64_t watermark_ns; /* all up to this time has been given on */
 	uint64_t number;
 	uint64_t late;
 } EventReorder;
@@ -33,15 +33,16 @@ void event_reorder_free(EventReorder *order);
 void event_reorder_add(EventReorder *order, uint64_t ns, const void *event, size_t size);
 
 /*
- * All events up to known_ns are there: gives them on in the order of their times, those of one time
- * as they came. ns is the event's time, or the one that it has if it is late; it never falls,
- * over all calls. A known_ns below an earlier one counts as that. Returns 0 or the first error of
- * take(), which loses the events that were due.
+ * All events up to watermark_ns are there: gives them on in the order of their times, those of one
+ * time as they came. ns is the event's time, or the one that it has if it is late; it never falls,
+ * over all calls. A watermark_ns below an earlier one counts as that. Returns 0 or the first error
+ * of take(), which loses the events that were due.
  */
-int event_reorder_take(EventReorder *order, uint64_t known_ns,
-		       int (*take)(void *user, const void *event, uint64_t ns), void *user);
+int event_reorder_deliver(EventReorder *order, uint64_t watermark_ns,
+			  int (*take)(void *user, const void *event, uint64_t ns), void *user);
 
-/* After event_reorder_take(): the time of the youngest that is kept and matters; 0 = none does. */
+/* After event_reorder_deliver(): the time of the youngest that is kept and matters; 0 = none does.
+ */
 uint64_t event_reorder_youngest_ns(const EventReorder *order,
 				   bool (*matters)(const void *user, const void *event),
 				   const void *user);

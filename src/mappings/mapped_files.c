@@ -159,7 +159,7 @@ typedef struct Candidate {
 } Candidate;
 
 /* A MappedFits. */
-static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat *st)
+static int is_mapped(void *user, enum mapped_method way, int fd, const struct stat *st)
 {
 	Candidate *candidate = user;
 	struct rlimit limit;
@@ -169,7 +169,7 @@ static int is_mapped(void *user, enum mapped_way way, int fd, const struct stat 
 	/* Numbers are given from below, so this tells how many are left for all that is to come. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur)
 		return -EMFILE;
-	error = elf_identifier_ask(candidate->files->identifier, fd, &candidate->identity);
+	error = elf_identifier_identify(candidate->files->identifier, fd, &candidate->identity);
 	if (!error && !is_same_file(st, candidate->mapping, &candidate->identity))
 		error = -ESTALE;
 	if (error) {
@@ -190,9 +190,9 @@ static int open_in_root(const MappedFiles *files, const HeldFile *held, const ch
 	return safe_open_in(root_fd(files, held->root), path, ret_stat);
 }
 
-static MappedPlace place_of(const MappedFiles *files, const MappingSeen *mapping, uint32_t root)
+static MappedRange place_of(const MappedFiles *files, const MappingSeen *mapping, uint32_t root)
 {
-	return (MappedPlace){.ns_tgid = mapping->ns_tgid,
+	return (MappedRange){.ns_tgid = mapping->ns_tgid,
 			     .start = mapping->start,
 			     .end = mapping->end,
 			     .root_fd = root_fd(files, root),
@@ -202,7 +202,7 @@ static MappedPlace place_of(const MappedFiles *files, const MappingSeen *mapping
 static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *mapping)
 {
 	Candidate candidate = {.files = files, .mapping = mapping};
-	MappedPlace place = place_of(files, mapping, held->root);
+	MappedRange place = place_of(files, mapping, held->root);
 	size_t length = strlen(mapping->path);
 	static const char deleted[] = " (deleted)";
 	struct stat st;
@@ -273,7 +273,7 @@ static uint32_t *id_of_key(MappedFiles *files, const MappingSeen *mapping)
 }
 
 /* A MappedFits: a jitdump has no identity, and is checked when it is read; no program is one. */
-static int may_be_dump(void *user, enum mapped_way way, int fd, const struct stat *st)
+static int may_be_dump(void *user, enum mapped_method way, int fd, const struct stat *st)
 {
 	(void)user;
 	(void)fd;
@@ -283,7 +283,7 @@ static int may_be_dump(void *user, enum mapped_way way, int fd, const struct sta
 
 static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
-	MappedPlace place = place_of(files, mapping, hold_root(files, mapping->ns_tgid));
+	MappedRange place = place_of(files, mapping, hold_root(files, mapping->ns_tgid));
 	struct stat st;
 	int fd = open_mapped_file(&place, may_be_dump, NULL, &st);
 

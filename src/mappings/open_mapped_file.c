@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static int open_way(const MappedPlace *place, enum mapped_way way, struct stat *ret_stat)
+static int open_by_method(const MappedRange *place, enum mapped_method way, struct stat *ret_stat)
 {
 	char path[64];
 	pid_t tid;
@@ -24,7 +24,7 @@ static int open_way(const MappedPlace *place, enum mapped_way way, struct stat *
 }
 
 /* The link's word counts, unless it is refused: what lies at the path may be anything then. */
-static int reason(const int errors[MAPPED_WAYS])
+static int reason(const int errors[MAPPED_METHODS])
 {
 	int by_path = errors[MAPPED_BY_PATH];
 
@@ -33,12 +33,12 @@ static int reason(const int errors[MAPPED_WAYS])
 	return by_path == -EACCES || by_path == -EMFILE ? by_path : -EPERM;
 }
 
-int open_mapped_file(const MappedPlace *place, MappedFits fits, void *user, struct stat *ret_stat)
+int open_mapped_file(const MappedRange *place, MappedFits fits, void *user, struct stat *ret_stat)
 {
-	int errors[MAPPED_WAYS];
+	int errors[MAPPED_METHODS];
 
-	for (enum mapped_way way = 0; way < MAPPED_WAYS; way++) {
-		int fd = open_way(place, way, ret_stat);
+	for (enum mapped_method way = 0; way < MAPPED_METHODS; way++) {
+		int fd = open_by_method(place, way, ret_stat);
 
 		errors[way] = fd < 0 ? fd : fits(user, way, fd, ret_stat);
 		if (errors[way] == 0)

@@ -23,7 +23,7 @@
 #define EVENT_MAX  8192 /* bytes: a path is 4096 at most, and its loss is told in front of it */
 
 /* Reading what processes map again: so long in a round. */
-#define READ_AGAIN_NS (5 * NSEC_PER_MSEC)
+#define RESCAN_NS (5 * NSEC_PER_MSEC)
 
 /* Follows every record, for our sample_type (perf_event_open(2), sample_id_all). */
 struct sample_id {
@@ -73,7 +73,7 @@ enum wanted {
 	WANTED_NOT,   /* not any more */
 	WANTED_ENDED, /* its last events may still come, but there is nothing to be read again */
 	WANTED,
-	WANTED_AGAIN, /* too, and what it maps is to be read again */
+	WANTED_RESCAN, /* too, and what it maps is to be read again */
 };
 
 /* A process. */
@@ -94,12 +94,12 @@ struct Sideband {
 	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one being fetched */
 	Map numbers;					       /* ns_tgid -> targets */
 	VEC(Target) targets;
-	VEC(uint32_t) unread;	 /* ns_tgid of those that are WANTED_AGAIN, or have been; from, */
+	VEC(uint32_t) unread;	 /* ns_tgid of those that are WANTED_RESCAN, or have been; from, */
 	size_t unread_next;	 /* this on */
 	uint64_t lossy_until_ns; /* what was lost is not younger */
-	uint64_t doubt_ns;	 /* of what happened since then not all is known; 0 = all is */
-	uint64_t read_ns;	 /* when what a process maps was last read */
-	uint64_t wait_until_ns;	 /* see sideband_wait_ns() */
+	uint64_t uncertain_since_ns; /* of what happened since then not all is known; 0 = all is */
+	uint64_t read_ns;	     /* when what a process maps was last read */
+	uint64_t wait_until_ns;	     /* see sideband_wait_ns() */
 	uint64_t last_fetched_ns, fetched_ns;
 };
 
@@ -246,16 +246,16 @@ static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
 /* Has not all been taken that was told while events were lost? */
 static bool is_lossy(const Sideband *sideband)
 {
-	return sideband->order.known_ns < sideband->lossy_until_ns;
+	return sideband->order.watermark_ns < sideband->lossy_until_ns;
 }
 
-void sideband_read_again(Sideband *sideband, uint32_t ns_tgid)
+void sideband_rescan(Sideband *sideband, uint32_t ns_tgid)
 {
 	Target *target = find_target(sideband, ns_tgid);
 
 	if (!target || target->wanted != WANTED)
 		return;
-	target->wanted = WANTED_AGAIN;
+	target->wanted = WANTED_RESCAN;
 	*vec_push(&sideband->unread) = ns_tgid;
 }
 
@@ -272,7 +272,7 @@ bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
 	target->wanted = WANTED;
 	/* Its fork may be among what was lost. */
 	if (is_lossy(sideband) || ns <= sideband->lossy_until_ns)
-		sideband_read_again(sideband, ns_tgid);
+		sideband_rescan(sideband, ns_tgid);
 	return true;
 }
 
@@ -307,7 +307,7 @@ static const struct sample_id *event_id(const struct perf_event_header *header)
 }
 
 /* Threads begin, and tasks end, all the time, and nothing here waits for that. */
-static bool is_of_interest(const struct perf_event_header *header)
+static bool is_space_event(const struct perf_event_header *header)
 {
 	const struct event_fork *fork = (const struct event_fork *)header;
 
@@ -354,7 +354,7 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 		copy_event(sideband, data, tail, header, header->size);
 		tail += header->size;
 		id = event_id(header);
-		if (id && is_of_interest(header))
+		if (id && is_space_event(header))
 			event_reorder_add(&sideband->order, id->time, header, header->size);
 	}
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_SEQ_CST);
@@ -422,8 +422,8 @@ static int take_fork(Sideband *sideband, const struct event_fork *event, uint64_
 	 * What it has from its parent is not all known, either; or it was read when the parent had
 	 * gone on.
 	 */
-	if (wanted_of(sideband, event->ppid) == WANTED_AGAIN || ns <= sideband->read_ns)
-		sideband_read_again(sideband, event->pid);
+	if (wanted_of(sideband, event->ppid) == WANTED_RESCAN || ns <= sideband->read_ns)
+		sideband_rescan(sideband, event->pid);
 	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, ns);
 }
 
@@ -453,7 +453,7 @@ static int take_event(void *user, const void *event, uint64_t ns)
 /* ---- losses ------------------------------------------------------------------------------------
  */
 
-static int tell_lost(Sideband *sideband, size_t cpu)
+static int emit_lost(Sideband *sideband, size_t cpu)
 {
 	struct cpu_ring *ring = &sideband->rings[cpu];
 	struct rec_loss record = {
@@ -469,19 +469,19 @@ static int tell_lost(Sideband *sideband, size_t cpu)
 	};
 
 	ring->lost_new = 0;
-	if (!sideband->doubt_ns)
-		sideband->doubt_ns = record.from_ns;
+	if (!sideband->uncertain_since_ns)
+		sideband->uncertain_since_ns = record.from_ns;
 	return sideband->sink(sideband->user, &record.h);
 }
 
 /* Nobody knows whose events they were: what any of the processes maps is to be read again. */
-static void read_all_again(Sideband *sideband)
+static void rescan_all(Sideband *sideband)
 {
 	for (size_t i = 0; i < sideband->targets.count; i++)
-		sideband_read_again(sideband, sideband->targets.items[i].ns_tgid);
+		sideband_rescan(sideband, sideband->targets.items[i].ns_tgid);
 }
 
-static int tell_losses(Sideband *sideband)
+static int emit_losses(Sideband *sideband)
 {
 	bool lossy = false;
 	int error = 0;
@@ -490,21 +490,21 @@ static int tell_losses(Sideband *sideband)
 		if (!sideband->rings[cpu].lost_new)
 			continue;
 		lossy = true;
-		error = tell_lost(sideband, cpu);
+		error = emit_lost(sideband, cpu);
 	}
 	if (lossy)
-		read_all_again(sideband);
+		rescan_all(sideband);
 	return error;
 }
 
 /*
- * All that was told up to known_ns has been taken, and nothing younger was lost. So what is found
- * now and was not told is what was lost, or is younger: then it will be told, and is taken once
- * more. Were it read before, an older event, laid over it, could hide it.
+ * All that was told up to watermark_ns has been taken, and nothing younger was lost. So what is
+ * found now and was not told is what was lost, or is younger: then it will be told, and is taken
+ * once more. Were it read before, an older event, laid over it, could hide it.
  */
 static int read_process(Sideband *sideband, uint32_t ns_tgid)
 {
-	uint64_t ns = sideband_known_ns(sideband);
+	uint64_t ns = sideband_watermark_ns(sideband);
 	size_t count;
 	int error = mapped_files_read_process(sideband->files, ns_tgid, ns, &count);
 
@@ -527,10 +527,10 @@ static int read_unread(Sideband *sideband)
 	uint64_t begin = now_ns();
 	int error = 0;
 
-	while (has_unread(sideband) && !error && now_ns() - begin < READ_AGAIN_NS) {
+	while (has_unread(sideband) && !error && now_ns() - begin < RESCAN_NS) {
 		uint32_t ns_tgid = sideband->unread.items[sideband->unread_next++];
 
-		if (wanted_of(sideband, ns_tgid) != WANTED_AGAIN)
+		if (wanted_of(sideband, ns_tgid) != WANTED_RESCAN)
 			continue;
 		find_target(sideband, ns_tgid)->wanted = WANTED;
 		error = read_process(sideband, ns_tgid);
@@ -567,22 +567,22 @@ static uint64_t next_known_ns(const Sideband *sideband)
 
 int sideband_process(Sideband *sideband, bool last)
 {
-	uint64_t known_ns = sideband->fetched_ns - (last ? 0 : EVENT_DELAY_NS);
-	int error = tell_losses(sideband);
+	uint64_t watermark_ns = sideband->fetched_ns - (last ? 0 : EVENT_DELAY_NS);
+	int error = emit_losses(sideband);
 
 	if (!error)
-		error = event_reorder_take(&sideband->order, known_ns, take_event, sideband);
+		error = event_reorder_deliver(&sideband->order, watermark_ns, take_event, sideband);
 	if (!error && (last || !is_lossy(sideband)))
 		error = read_unread(sideband);
 	if (!has_unread(sideband))
-		sideband->doubt_ns = 0;
+		sideband->uncertain_since_ns = 0;
 	sideband->wait_until_ns = next_known_ns(sideband);
 	return error;
 }
 
-uint64_t sideband_known_ns(const Sideband *sideband)
+uint64_t sideband_watermark_ns(const Sideband *sideband)
 {
-	return sideband->order.known_ns;
+	return sideband->order.watermark_ns;
 }
 
 uint64_t sideband_wait_ns(const Sideband *sideband)
@@ -599,13 +599,14 @@ size_t sideband_unread(const Sideband *sideband)
 	size_t count = 0;
 
 	for (size_t i = 0; i < sideband->targets.count; i++)
-		count += sideband->targets.items[i].wanted == WANTED_AGAIN;
+		count += sideband->targets.items[i].wanted == WANTED_RESCAN;
 	return count;
 }
 
-uint64_t sideband_settled_ns(const Sideband *sideband)
+uint64_t sideband_rescan_watermark_ns(const Sideband *sideband)
 {
-	return sideband->doubt_ns ? sideband->doubt_ns : sideband->order.known_ns;
+	return sideband->uncertain_since_ns ? sideband->uncertain_since_ns
+					    : sideband->order.watermark_ns;
 }
 
 uint64_t sideband_late(const Sideband *sideband)

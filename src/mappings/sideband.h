@@ -41,7 +41,7 @@ void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns);
  * all processes after events were lost: as soon as all is taken that was told while they were. Who
  * waits longest comes first, for 5 ms a round.
  */
-void sideband_read_again(Sideband *sideband, uint32_t ns_tgid);
+void sideband_rescan(Sideband *sideband, uint32_t ns_tgid);
 
 /*
  * Reading is in two steps, so that the BPF rings can be drained in between: a child's
@@ -54,10 +54,10 @@ void sideband_fetch(Sideband *sideband);
 int sideband_process(Sideband *sideband, bool last);
 
 /* What happened up to this time (CLOCK_MONOTONIC) has been processed. */
-uint64_t sideband_known_ns(const Sideband *sideband);
+uint64_t sideband_watermark_ns(const Sideband *sideband);
 
 /* Nothing older will be found by reading what was lost. */
-uint64_t sideband_settled_ns(const Sideband *sideband);
+uint64_t sideband_rescan_watermark_ns(const Sideband *sideband);
 
 /*
  * After so long (ns), as it was after the last sideband_process(), it is time for the next: a
@@ -68,7 +68,7 @@ uint64_t sideband_wait_ns(const Sideband *sideband);
 /* Processes that are still to be read again. */
 size_t sideband_unread(const Sideband *sideband);
 
-/* Events that came too late for what sideband_known_ns() had said. */
+/* Events that came too late for what sideband_watermark_ns() had said. */
 uint64_t sideband_late(const Sideband *sideband);
 
 #endif

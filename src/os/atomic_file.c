@@ -61,7 +61,7 @@ int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_f
 	return 0;
 }
 
-int atomic_file_place(AtomicFile *file)
+int atomic_file_commit(AtomicFile *file)
 {
 	if (rename(file->temp_path, file->path))
 		return -errno;

@@ -27,7 +27,7 @@ typedef struct AtomicFile {
 int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_file);
 
 /* Gives it its name. Returns 0 or a negative errno. */
-int atomic_file_place(AtomicFile *file);
+int atomic_file_commit(AtomicFile *file);
 
 /* Frees and closes; without its name, the file is gone. */
 void atomic_file_discard(AtomicFile *file);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Without /proc the path is opened a second time; it must still name the same file. */
-static int open_again(int folder, const char *path, uint64_t resolve, const struct stat *wanted)
+static int reopen(int folder, const char *path, uint64_t resolve, const struct stat *wanted)
 {
 	struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC, .resolve = resolve};
 	_cleanup_close_ int fd = syscall(SYS_openat2, folder, path, &how, sizeof(how));
@@ -44,7 +44,7 @@ static int open_at(int folder, const char *path, uint64_t resolve, struct stat *
 	fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	return errno == ENOENT ? open_again(folder, path, resolve, ret_stat) : -errno;
+	return errno == ENOENT ? reopen(folder, path, resolve, ret_stat) : -errno;
 }
 
 int safe_open(const char *path, uint64_t resolve, struct stat *ret_stat)

@@ -15,11 +15,11 @@
 
 /* Signals know no user pointer, so this is global by nature. */
 static struct {
-	sigset_t given_mask;
-	struct sigaction given_child, given_pipe, given_file_limit;
+	sigset_t inherited_mask;
+	struct sigaction inherited_sigchld, inherited_sigpipe, inherited_sigxfsz;
 	volatile sig_atomic_t count;	/* requests so far */
 	volatile uint64_t requested_ns; /* the time of the last request; 0 if there was none */
-	uint64_t looked_ns;		/* the last time at which no signal was pending */
+	uint64_t none_pending_ns;	/* the last time at which no signal was pending */
 	char *volatile unfinished; /* a copy: a signal may come after the caller freed its own */
 	pid_t pid;		   /* the process that removes it: children inherit this */
 	char message[8192];
@@ -62,7 +62,7 @@ void signals_ignore_file_limit(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
-	sigaction(SIGXFSZ, &ignore, &state.given_file_limit);
+	sigaction(SIGXFSZ, &ignore, &state.inherited_sigxfsz);
 }
 
 void signals_begin(void)
@@ -71,18 +71,18 @@ void signals_begin(void)
 	sigset_t signals = our_signals();
 
 	sigaddset(&signals, SECOND_SIGNAL);
-	sigprocmask(SIG_BLOCK, &signals, &state.given_mask);
+	sigprocmask(SIG_BLOCK, &signals, &state.inherited_mask);
 	/* Ignored, it would reap the command before its status is read. */
-	sigaction(SIGCHLD, &standard, &state.given_child);
-	sigaction(SIGPIPE, &ignore, &state.given_pipe);
+	sigaction(SIGCHLD, &standard, &state.inherited_sigchld);
+	sigaction(SIGPIPE, &ignore, &state.inherited_sigpipe);
 }
 
 void signals_restore(void)
 {
-	sigaction(SIGCHLD, &state.given_child, NULL);
-	sigaction(SIGPIPE, &state.given_pipe, NULL);
-	sigaction(SIGXFSZ, &state.given_file_limit, NULL);
-	sigprocmask(SIG_SETMASK, &state.given_mask, NULL);
+	sigaction(SIGCHLD, &state.inherited_sigchld, NULL);
+	sigaction(SIGPIPE, &state.inherited_sigpipe, NULL);
+	sigaction(SIGXFSZ, &state.inherited_sigxfsz, NULL);
+	sigprocmask(SIG_SETMASK, &state.inherited_mask, NULL);
 }
 
 int signals_open(void)
@@ -104,23 +104,23 @@ int signals_open_second(void)
 	return fd < 0 ? -errno : fd;
 }
 
-bool signals_take(int fd, bool *ret_from_terminal)
+bool signals_consume(int fd, bool *ret_from_terminal)
 {
 	struct signalfd_siginfo info;
 
 	while (read(fd, &info, sizeof(info)) == sizeof(info)) {
-		if (is_of_last_request(state.looked_ns))
+		if (is_of_last_request(state.none_pending_ns))
 			continue;
 		count_request();
 		if (ret_from_terminal)
 			*ret_from_terminal = info.ssi_code == SI_KERNEL;
 		return true;
 	}
-	state.looked_ns = now_ns();
+	state.none_pending_ns = now_ns();
 	return false;
 }
 
-bool signals_take_second(int fd)
+bool signals_consume_second(int fd)
 {
 	struct signalfd_siginfo info;
 
@@ -135,12 +135,12 @@ static bool is_pending(void)
 	       !sigisemptyset(&pending);
 }
 
-void signals_look(void)
+void signals_note_time(void)
 {
 	uint64_t now = now_ns();
 
 	if (!is_pending())
-		state.looked_ns = now;
+		state.none_pending_ns = now;
 }
 
 #define STILL_WRITING                                                                              \
@@ -199,7 +199,7 @@ static void drop_repeats(void)
 	struct timespec none = {};
 	bool dropped = false;
 
-	if (!is_of_last_request(state.looked_ns))
+	if (!is_of_last_request(state.none_pending_ns))
 		return;
 	while (sigtimedwait(&signals, NULL, &none) > 0)
 		dropped = true;

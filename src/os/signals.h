@@ -43,17 +43,17 @@ int signals_open_second(void);
  * Whether a request came at a descriptor of signals_open(); *ret_from_terminal (may be NULL): the
  * command has had it too.
  */
-bool signals_take(int fd, bool *ret_from_terminal);
+bool signals_consume(int fd, bool *ret_from_terminal);
 
 /* Whether SIGUSR1 came at a descriptor of signals_open_second(). */
-bool signals_take_second(int fd);
+bool signals_consume_second(int fd);
 
 /*
  * Notes the time if no signal is pending. Call it now and then while the signals are blocked: a
  * signal that is found pending later came after the last call. Without this, a signal that is
  * pending during a long step would look like a late, second request.
  */
-void signals_look(void);
+void signals_note_time(void);
 
 /*
  * The recording is over: from now on the second request ends wallprof, saying that the

@@ -88,7 +88,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 			kernel->softirq_callers[i].start;
 		skeleton->rodata->setting_softirq_callers[i].size = kernel->softirq_callers[i].size;
 	}
-	skeleton->rodata->setting_taken_time = kernel->takes_time;
+	skeleton->rodata->setting_taken_time = kernel->subtracts_time;
 	skeleton->rodata->setting_type_ids = kernel->type_ids;
 	skeleton->rodata->setting_whole_system = options->scope.whole_system;
 	skeleton->rodata->setting_kernel_threads = options->scope.kernel_threads;
@@ -126,7 +126,7 @@ struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t c
 					 : open_by_calls(&open_options);
 	if (!skeleton)
 		return NULL;
-	error = kernel_info_need(kernel, bpf_object__btf(skeleton->obj));
+	error = kernel_info_write_needed(kernel, bpf_object__btf(skeleton->obj));
 	if (error) {
 		wallprof__destroy(skeleton);
 		errno = -error;

@@ -48,7 +48,7 @@ static int map_accounts(Programs *programs)
 }
 
 /* What runs whenever something happens; ticks and iterators are begun when they are needed. */
-static bool is_follower(const struct bpf_program *program)
+static bool is_hook_program(const struct bpf_program *program)
 {
 	static const char *const sections[] = {"tp_btf/", "fentry/", "fexit/"};
 	const char *section = bpf_program__section_name(program);
@@ -59,7 +59,7 @@ static bool is_follower(const struct bpf_program *program)
 	return false;
 }
 
-static int attach_follower(Programs *programs, struct bpf_program *program)
+static int attach_hook(Programs *programs, struct bpf_program *program)
 {
 	const char *section = bpf_program__section_name(program);
 	const char *name = bpf_program__name(program);
@@ -68,7 +68,7 @@ static int attach_follower(Programs *programs, struct bpf_program *program)
 	const ProgramInfo *info;
 
 	if (link) {
-		*vec_push(&programs->followers) = link;
+		*vec_push(&programs->hook_links) = link;
 		return 0;
 	}
 	info = program_info_of(name);
@@ -81,30 +81,30 @@ static int attach_follower(Programs *programs, struct bpf_program *program)
 	return error;
 }
 
-static int attach_followers_of(Programs *programs, struct wallprof *group)
+static int attach_group_hooks(Programs *programs, struct wallprof *group)
 {
 	struct bpf_program *program;
 	int error = 0;
 
 	bpf_object__for_each_program(program, group->obj)
 	{
-		if (is_follower(program) && !error)
-			error = attach_follower(programs, program);
+		if (is_hook_program(program) && !error)
+			error = attach_hook(programs, program);
 	}
 	return error;
 }
 
-static int attach_followers(Programs *programs)
+static int attach_hooks(Programs *programs)
 {
 	uint64_t begin = now_ns();
 	int error = 0;
 
 	for (size_t i = 0; i < LOAD_GROUPS && !error; i++)
-		error = attach_followers_of(programs, programs->groups[i]);
+		error = attach_group_hooks(programs, programs->groups[i]);
 	if (error)
 		return error;
 	error = fault_hooks_attach(&programs->faults, programs->groups[LOAD_GROUP_TICK]->obj,
-				   programs->cpu_count, &programs->followers);
+				   programs->cpu_count, &programs->hook_links);
 	if (error)
 		log_error("attaching to the events of page faults failed: %s", error_text(error));
 	programs->times.attach_ns += now_ns() - begin;
@@ -135,7 +135,7 @@ static int use_rings(Programs *programs)
 		[RING_COPY] = skeleton->maps.copy_ring,
 	};
 
-	return ring_buffers_become(programs->rings, maps);
+	return ring_buffers_attach(programs->rings, maps);
 }
 
 static int load(Programs *programs, const ProgramsOptions *options)
@@ -224,7 +224,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 			  error_text(error));
 		return error;
 	}
-	return attach_followers(programs);
+	return attach_hooks(programs);
 }
 
 int programs_start(const ProgramsOptions *options, Programs **ret_programs)
@@ -439,10 +439,10 @@ void programs_review_ticks(Programs *programs)
 		sample_timer_review(programs->ticks);
 }
 
-void programs_tick_everywhere(Programs *programs, uint64_t since_ns)
+void programs_enable_ticks(Programs *programs, uint64_t since_ns)
 {
 	if (programs->ticks)
-		sample_timer_everywhere(programs->ticks, since_ns);
+		sample_timer_enable_all(programs->ticks, since_ns);
 }
 
 SampleTimerCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns)
@@ -482,7 +482,7 @@ UnwindMaps programs_unwind_maps(Programs *programs)
 		.processes_fd = bpf_map__fd(skeleton->maps.processes),
 		.objects_fd = bpf_map__fd(skeleton->maps.objects),
 		.vdso = &skeleton->bss->vdso_object,
-		.troubles = &skeleton->bss->unwind_troubles,
+		.troubles = &skeleton->bss->unwind_counts,
 	};
 }
 
@@ -501,7 +501,7 @@ void programs_stop(Programs *programs)
 		sample_timer_review(programs->ticks); /* who has come since the last one */
 		sample_timer_stop(programs->ticks);
 	}
-	bpf_links_destroy(&programs->followers);
+	bpf_links_destroy(&programs->hook_links);
 }
 
 /* Returns the nanoseconds that they ran. */

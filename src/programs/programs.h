@@ -65,7 +65,7 @@ int programs_start_ticks(Programs *programs, unsigned int frequency);
 /* To be called often: they come only where targets run. */
 void programs_review_ticks(Programs *programs);
 /* Somebody has become a target then who may be running, unseen. */
-void programs_tick_everywhere(Programs *programs, uint64_t since_ns);
+void programs_enable_ticks(Programs *programs, uint64_t since_ns);
 /* Once they are stopped: what was missed from since_ns on, where they rested. */
 SampleTimerCounts programs_ticks_counts(const Programs *programs, uint64_t since_ns);
 /* Readable when a target has come to a CPU where ticks rest, if asked for its edges (EPOLLET). */

@@ -33,7 +33,7 @@ struct Programs {
 	size_t snapshot_piece;
 	bool one_cpu; /* as in ProgramsOptions */
 	DeferredFree held;
-	BpfLinks followers;
+	BpfLinks hook_links;
 	SampleTimer *ticks; /* NULL: not begun yet */
 	int stats_fd;
 	ProgramsTimes times;

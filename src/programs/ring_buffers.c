@@ -9,7 +9,7 @@
 
 struct RingBuffers {
 	pthread_t maker;
-	bool is_making;
+	bool has_thread;
 	uint32_t sizes[RINGS];
 	int fds[RINGS];
 	int error; /* why not all were made */
@@ -44,17 +44,17 @@ RingBuffers *ring_buffers_new(const uint32_t sizes[static RINGS], bool aside)
 		rings->sizes[i] = sizes[i];
 		rings->fds[i] = -1;
 	}
-	rings->is_making = aside && !pthread_create(&rings->maker, NULL, make, rings);
-	if (!rings->is_making)
+	rings->has_thread = aside && !pthread_create(&rings->maker, NULL, make, rings);
+	if (!rings->has_thread)
 		make(rings);
 	return rings;
 }
 
-static void wait_until_made(RingBuffers *rings)
+static void join_maker(RingBuffers *rings)
 {
-	if (rings->is_making)
+	if (rings->has_thread)
 		pthread_join(rings->maker, NULL);
-	rings->is_making = false;
+	rings->has_thread = false;
 }
 
 static int take_record(void *context, void *data, size_t size)
@@ -83,9 +83,9 @@ static int open_buffer(RingBuffers *rings)
 	return 0;
 }
 
-int ring_buffers_become(RingBuffers *rings, struct bpf_map *const maps[static RINGS])
+int ring_buffers_attach(RingBuffers *rings, struct bpf_map *const maps[static RINGS])
 {
-	wait_until_made(rings);
+	join_maker(rings);
 	if (rings->error)
 		return rings->error;
 	for (size_t i = 0; i < RINGS; i++) {
@@ -112,7 +112,7 @@ void ring_buffers_free(RingBuffers *rings)
 {
 	if (!rings)
 		return;
-	wait_until_made(rings);
+	join_maker(rings);
 	ring_buffer__free(rings->buffer);
 	for (size_t i = 0; i < RINGS; i++)
 		if (rings->fds[i] >= 0)

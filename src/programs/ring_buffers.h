@@ -30,7 +30,7 @@ RingBuffers *ring_buffers_new(const uint32_t sizes[static RINGS], bool aside);
  * Waits until they are made, and lets these maps, whose object is not loaded yet, be them.
  * Returns 0 or a negative errno: what the kernel refused it with.
  */
-int ring_buffers_become(RingBuffers *rings, struct bpf_map *const maps[static RINGS]);
+int ring_buffers_attach(RingBuffers *rings, struct bpf_map *const maps[static RINGS]);
 
 /* Hands every record that waits to take, which returns 0 or a negative errno. */
 int ring_buffers_drain(RingBuffers *rings, int (*take)(void *user, const struct record *record),

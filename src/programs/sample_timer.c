@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define FIRST_PATIENCE_NS NSEC_PER_SEC
-#define LEAST_PERIODS	  3 /* a target that is never switched is seen by ticks alone */
-#define GAPS_MAX	  4096
+#define REST_TIMEOUT_MIN_NS NSEC_PER_SEC
+#define REST_PERIODS_MIN    3 /* a target that is never switched is seen by ticks alone */
+#define GAPS_MAX	    4096
 
 /* Of one CPU. */
 typedef struct Timer {
@@ -16,7 +16,7 @@ typedef struct Timer {
 	struct bpf_link *link;
 	int fd; /* the link's */
 	bool rests;
-	uint64_t patience_ns; /* so long without a target, and it rests */
+	uint64_t timeout_ns; /* so long without a target, and it rests */
 	uint64_t begun_ns;
 	uint64_t seen_ns; /* if it rests: the account's target_ns then */
 } Timer;
@@ -41,7 +41,8 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
 		Timer timer = {.account = &accounts[cpu],
-			       .patience_ns = MAX(FIRST_PATIENCE_NS, LEAST_PERIODS * event->period),
+			       .timeout_ns =
+				       MAX(REST_TIMEOUT_MIN_NS, REST_PERIODS_MIN * event->period),
 			       .begun_ns = now_ns()};
 
 		timer.fd = software_event_attach_on(program, event, cpu, &timer.link);
@@ -64,41 +65,41 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 
 static void begin(Timer *timer)
 {
-	__atomic_store_n(&timer->account->ticks_rest, TICKS_COME, __ATOMIC_RELAXED);
+	__atomic_store_n(&timer->account->tick_state, TICKS_RUNNING, __ATOMIC_RELAXED);
 	ioctl(timer->fd, PERF_EVENT_IOC_ENABLE, 0);
 	timer->rests = false;
 	timer->begun_ns = now_ns();
 }
 
-static void rest_if_unused(Timer *timer, uint64_t now)
+static void disable_if_idle(Timer *timer, uint64_t now)
 {
 	uint64_t seen_ns = __atomic_load_n(&timer->account->target_ns, __ATOMIC_RELAXED);
 
-	if (now < MAX(seen_ns, timer->begun_ns) + timer->patience_ns)
+	if (now < MAX(seen_ns, timer->begun_ns) + timer->timeout_ns)
 		return;
 	/* First, so that whoever comes meanwhile wakes us. */
-	__atomic_store_n(&timer->account->ticks_rest, TICKS_REST, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&timer->account->tick_state, TICKS_PAUSED, __ATOMIC_SEQ_CST);
 	ioctl(timer->fd, PERF_EVENT_IOC_DISABLE, 0);
 	timer->rests = true;
 	timer->seen_ns = seen_ns;
 }
 
 /*
- * Since when it runs: the first switch told. One that looked at ticks_rest just before it was set,
+ * Since when it runs: the first switch told. One that looked at tick_state just before it was set,
  * and had not written target_ns yet when that was read, tells nothing and wakes nobody: then
  * target_ns shows it, at the next review.
  */
-static uint64_t came_ns(const Timer *timer)
+static uint64_t target_arrival_ns(const Timer *timer)
 {
 	uint64_t seen_ns = __atomic_load_n(&timer->account->target_ns, __ATOMIC_ACQUIRE);
-	uint64_t told_ns = __atomic_load_n(&timer->account->ticks_rest, __ATOMIC_RELAXED);
+	uint64_t reported_ns = __atomic_load_n(&timer->account->tick_state, __ATOMIC_RELAXED);
 
 	if (seen_ns == timer->seen_ns)
 		return 0;
-	return told_ns == TICKS_REST ? seen_ns : told_ns;
+	return reported_ns == TICKS_PAUSED ? seen_ns : reported_ns;
 }
 
-static void forget_half(SampleTimer *ticks)
+static void drop_old_gaps(SampleTimer *ticks)
 {
 	size_t half = ticks->gaps.count / 2;
 
@@ -114,19 +115,19 @@ static void forget_half(SampleTimer *ticks)
 static void add_gap(SampleTimer *ticks, uint64_t from_ns, uint64_t to_ns)
 {
 	if (ticks->gaps.count == GAPS_MAX)
-		forget_half(ticks);
+		drop_old_gaps(ticks);
 	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns};
 }
 
 /* Whoever comes back after so long will do so again, and the next time finds the timer running. */
-static void begin_if_wanted(SampleTimer *ticks, Timer *timer)
+static void enable_if_needed(SampleTimer *ticks, Timer *timer)
 {
-	uint64_t came = came_ns(timer), gone = MAX(timer->seen_ns, timer->begun_ns);
+	uint64_t came = target_arrival_ns(timer), gone = MAX(timer->seen_ns, timer->begun_ns);
 
 	if (!came)
 		return;
 	if (came > gone)
-		timer->patience_ns = MAX(timer->patience_ns, 2 * (came - gone));
+		timer->timeout_ns = MAX(timer->timeout_ns, 2 * (came - gone));
 	begin(timer);
 	add_gap(ticks, came, timer->begun_ns);
 }
@@ -137,13 +138,13 @@ void sample_timer_review(SampleTimer *ticks)
 
 	for (size_t i = 0; i < ticks->timers.count; i++) {
 		if (ticks->timers.items[i].rests)
-			begin_if_wanted(ticks, &ticks->timers.items[i]);
+			enable_if_needed(ticks, &ticks->timers.items[i]);
 		else
-			rest_if_unused(&ticks->timers.items[i], now);
+			disable_if_idle(&ticks->timers.items[i], now);
 	}
 }
 
-void sample_timer_everywhere(SampleTimer *ticks, uint64_t since_ns)
+void sample_timer_enable_all(SampleTimer *ticks, uint64_t since_ns)
 {
 	bool rested = false;
 

@@ -31,7 +31,7 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 void sample_timer_review(SampleTimer *ticks);
 
 /* Begins them everywhere: somebody has become a target then, who may be running. */
-void sample_timer_everywhere(SampleTimer *ticks, uint64_t since_ns);
+void sample_timer_enable_all(SampleTimer *ticks, uint64_t since_ns);
 
 /* What resting has cost. */
 typedef struct SampleTimerCounts {

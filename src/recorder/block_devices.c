@@ -43,7 +43,7 @@ static char *read_line(const char *folder, const char *name)
 }
 
 /* The disk of a partition; of any other device 0. */
-static uint32_t disk_of(const char *folder)
+static uint32_t parent_disk(const char *folder)
 {
 	_cleanup_free_ char *partition = read_line(folder, "partition");
 	_cleanup_free_ char *number = partition ? read_line(folder, "../dev") : NULL;
@@ -52,7 +52,7 @@ static uint32_t disk_of(const char *folder)
 }
 
 /* "a, b": the devices that it is made of, or the file behind it. To be freed. */
-static char *what_it_lies_on(const char *folder)
+static char *underlying_devices(const char *folder)
 {
 	_cleanup_free_ char *path = xasprintf("%s/slaves", folder);
 	char *text = read_line(folder, "loop/backing_file");
@@ -97,7 +97,7 @@ static void unescape(char *text)
  * Where the root of the file system on a device is mounted, for whoever reads this, or "": the
  * first such mount (proc_pid_mountinfo(5)). To be freed.
  */
-static char *where_mounted(const char *number)
+static char *mount_point(const char *number)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL, *found = NULL;
@@ -130,8 +130,8 @@ static int write_device(const char *number, RecordSink sink, void *user)
 
 	if (!folder)
 		return 0;
-	lies_on = what_it_lies_on(folder);
-	mounted = where_mounted(number);
+	lies_on = underlying_devices(folder);
+	mounted = mount_point(number);
 	text_length =
 		asprintf(&text, "%s%c%s%c%s", strrchr(folder, '/') + 1, 0, lies_on, 0, mounted);
 	if (text_length < 0 || text_length >= UINT16_MAX)
@@ -141,7 +141,7 @@ static int write_device(const char *number, RecordSink sink, void *user)
 	record = xcalloc(1, length);
 	record->h = (struct record){.len = length, .kind = REC_DEVICE, .ns = now_ns()};
 	record->device = device_number(number);
-	record->disk = disk_of(folder);
+	record->disk = parent_disk(folder);
 	record->size = size;
 	memcpy(record->text, text, size);
 	return sink(user, &record->h);

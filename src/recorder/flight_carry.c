@@ -30,9 +30,9 @@ typedef struct CarriedThread {
 	uint32_t tid;
 	struct record *records[CARRIED_COUNT]; /* or NULL */
 	uint64_t last_ns;		       /* of all records */
-	uint64_t gone_ns;		       /* its number's last thread ended then; or 0 */
-	uint64_t missing_ns;		       /* it was not there any more; or 0 */
-	uint64_t others_gone_ns; /* a leader's: no thread of its process was seen last before */
+	uint64_t ended_ns;		       /* its number's last thread ended then; or 0 */
+	uint64_t found_dead_ns;		       /* it was not there any more; or 0 */
+	uint64_t others_ended_ns; /* a leader's: no thread of its process was seen last before */
 } CarriedThread;
 
 enum lost { LOST_SWITCH, LOST_WAKING, LOST_COUNT };
@@ -60,7 +60,7 @@ static void forget_all(CarriedThread *thread)
 		forget(thread, what);
 }
 
-static void forget_states(CarriedThread *thread)
+static void drop_states(CarriedThread *thread)
 {
 	for (enum carried what = CARRIED_BEFORE; what <= CARRIED_WAKING; what++)
 		forget(thread, what);
@@ -89,7 +89,7 @@ static CarriedThread *thread_of(FlightCarry *carry, uint32_t tid)
 	return &carry->threads.items[number];
 }
 
-static const struct rec_task *task_of(const CarriedThread *thread)
+static const struct rec_task *carried_task(const CarriedThread *thread)
 {
 	return (const struct rec_task *)thread->records[CARRIED_TASK];
 }
@@ -104,7 +104,7 @@ static struct record *keep(CarriedThread *thread, enum carried what, const struc
 	kept->len = length;
 	thread->records[what] = kept;
 	thread->last_ns = MAX(thread->last_ns, record->ns);
-	thread->missing_ns = 0;
+	thread->found_dead_ns = 0;
 	return kept;
 }
 
@@ -120,22 +120,22 @@ static void move(CarriedThread *thread, enum carried from, enum carried to)
 static void end_thread(CarriedThread *thread, uint64_t ns)
 {
 	forget_all(thread);
-	thread->gone_ns = ns;
+	thread->ended_ns = ns;
 }
 
 /*
  * Clears what the record says about the time since its CPU's previous switch: that switch no longer
  * has a record, and this record may get another timestamp.
  */
-static void forget_cpu(struct rec_switch *record)
+static void clear_cpu_fields(struct rec_switch *record)
 {
 	record->own_in = record->own_run = 0;
 	record->interrupts_ns = record->stolen_ns = 0;
 	record->complete_for = record->moved_before = 0;
-	record->parts &= ~SWITCH_MOVED_AGAIN;
+	record->parts &= ~SWITCH_MOVED_REPEATEDLY;
 }
 
-static void take_switch_out(CarriedThread *thread, const struct rec_switch *record)
+static void carry_switch_out(CarriedThread *thread, const struct rec_switch *record)
 {
 	struct rec_switch *kept;
 
@@ -147,7 +147,7 @@ static void take_switch_out(CarriedThread *thread, const struct rec_switch *reco
 	move(thread, CARRIED_WAKING, CARRIED_EARLY);
 	kept = (struct rec_switch *)keep(thread, CARRIED_STATE, &record->h, record->h.len);
 	kept->h.flags &= ~SWITCH_NEXT;
-	forget_cpu(kept);
+	clear_cpu_fields(kept);
 }
 
 static void keep_switch_in(CarriedThread *thread, const struct rec_switch *record)
@@ -157,30 +157,30 @@ static void keep_switch_in(CarriedThread *thread, const struct rec_switch *recor
 
 	kept->h.flags &= SWITCH_NEXT;
 	kept->parts = 0;
-	forget_cpu(kept);
+	clear_cpu_fields(kept);
 }
 
-static void take_switch(FlightCarry *carry, const struct rec_switch *record)
+static void carry_switch(FlightCarry *carry, const struct rec_switch *record)
 {
 	if (record->h.flags & SWITCH_PREV) /* then it has the part as well (capture_check.c) */
-		take_switch_out(thread_of(carry, record->prev_tid), record);
+		carry_switch_out(thread_of(carry, record->prev_tid), record);
 	if (record->h.flags & SWITCH_NEXT) {
 		CarriedThread *thread = thread_of(carry, record->next_tid);
 
-		forget_states(thread);
+		drop_states(thread);
 		keep_switch_in(thread, record);
 	}
 }
 
 /* The first one ends a wait; of those while it runs the last one counts (timeline_chain.c). */
-static void take_waking(FlightCarry *carry, const struct rec_waking *record)
+static void carry_waking(FlightCarry *carry, const struct rec_waking *record)
 {
 	CarriedThread *thread = thread_of(carry, record->tid);
 	const struct record *state = thread->records[CARRIED_STATE];
 	const struct record *before = thread->records[CARRIED_BEFORE];
 	bool runs = state && state->kind == REC_SWITCH && state->flags & SWITCH_NEXT;
 
-	if (record->h.ns <= thread->gone_ns)
+	if (record->h.ns <= thread->ended_ns)
 		return;
 	if (state && record->h.ns < state->ns) {
 		if (before && record->h.ns >= before->ns)
@@ -193,17 +193,17 @@ static void take_waking(FlightCarry *carry, const struct rec_waking *record)
 /* Whether a thread that began then, if that is known, can be the one. */
 static bool is_it(const CarriedThread *thread, uint64_t start_boottime)
 {
-	const struct rec_task *task = task_of(thread);
+	const struct rec_task *task = carried_task(thread);
 
 	return !task || !task->start_boottime || !start_boottime ||
 	       task->start_boottime == start_boottime;
 }
 
-static void end_others(FlightCarry *carry, uint32_t tgid, uint64_t ns)
+static void end_other_threads(FlightCarry *carry, uint32_t tgid, uint64_t ns)
 {
 	CarriedThread *leader = thread_of(carry, tgid);
 
-	leader->others_gone_ns = MAX(leader->others_gone_ns, ns);
+	leader->others_ended_ns = MAX(leader->others_ended_ns, ns);
 }
 
 /* A number that is used again is another thread's, of which all else is to be forgotten. */
@@ -212,15 +212,15 @@ static void take_task(FlightCarry *carry, const struct rec_task *record)
 	CarriedThread *thread = thread_of(carry, record->tid);
 	bool birth = record->h.flags & TASK_BIRTH;
 
-	if (!birth && record->h.ns <= thread->gone_ns)
+	if (!birth && record->h.ns <= thread->ended_ns)
 		return;
 	if (birth || !is_it(thread, record->start_boottime))
 		forget_all(thread);
 	if (birth)
-		thread->gone_ns = 0;
+		thread->ended_ns = 0;
 	keep(thread, CARRIED_TASK, &record->h, record->h.len);
 	if (birth && record->tid == record->tgid)
-		end_others(carry, record->tgid, record->h.ns);
+		end_other_threads(carry, record->tgid, record->h.ns);
 }
 
 /* A thread that was not the leader goes on under the leader's number. */
@@ -229,10 +229,10 @@ static void take_exec(FlightCarry *carry, const struct rec_exec *record)
 	if (record->old_tid && record->old_tid != record->tid) {
 		/* Its last switch, out or in, is the leader's now. */
 		forget_all(thread_of(carry, record->old_tid));
-		forget_states(thread_of(carry, record->tid));
+		drop_states(thread_of(carry, record->tid));
 	}
 	keep(thread_of(carry, record->tid), CARRIED_EXEC, &record->h, record->h.len);
-	end_others(carry, record->tgid, record->h.ns);
+	end_other_threads(carry, record->tgid, record->h.ns);
 }
 
 /* The final switch-out comes just behind, if it is not lost. */
@@ -242,7 +242,7 @@ static void take_exit(FlightCarry *carry, const struct rec_exit *record)
 
 	if (record->h.flags & EXIT_GROUP_DEAD &&
 	    is_it(thread_of(carry, record->tgid), record->process_start_boottime))
-		end_others(carry, record->tgid, record->h.ns);
+		end_other_threads(carry, record->tgid, record->h.ns);
 	thread = thread_of(carry, record->tid);
 	if (is_it(thread, record->start_boottime))
 		end_thread(thread, record->h.ns);
@@ -281,7 +281,7 @@ static void take_snapshot(FlightCarry *carry, const struct rec_snapshot *record)
 {
 	CarriedThread *thread = thread_of(carry, record->tid);
 
-	if (record->h.ns <= thread->gone_ns || is_newborn(thread))
+	if (record->h.ns <= thread->ended_ns || is_newborn(thread))
 		return;
 	if (!thread->records[CARRIED_STATE])
 		keep(thread, CARRIED_STATE, &record->h, record->h.len);
@@ -304,19 +304,19 @@ static void take_loss(FlightCarry *carry, const struct rec_loss *record)
 		lose(carry, LOST_WAKING, ns);
 }
 
-void flight_carry_miss(FlightCarry *carry, uint64_t ns)
+void flight_carry_add_gap(FlightCarry *carry, uint64_t ns)
 {
 	for (enum lost kind = 0; kind < LOST_COUNT; kind++)
 		lose(carry, kind, ns);
 }
 
-void flight_carry_take(FlightCarry *carry, const struct record *record)
+void flight_carry_add(FlightCarry *carry, const struct record *record)
 {
 	switch (record->kind) {
 	case REC_SWITCH:
-		return take_switch(carry, (const struct rec_switch *)record);
+		return carry_switch(carry, (const struct rec_switch *)record);
 	case REC_WAKING:
-		return take_waking(carry, (const struct rec_waking *)record);
+		return carry_waking(carry, (const struct rec_waking *)record);
 	case REC_TASK:
 		return take_task(carry, (const struct rec_task *)record);
 	case REC_EXEC:
@@ -333,32 +333,32 @@ void flight_carry_take(FlightCarry *carry, const struct record *record)
 /* ---- who is left ----------------------------------------------------------------- */
 
 /* Whose exit may be among what was lost. */
-static bool is_doubtful(const FlightCarry *carry, const CarriedThread *thread)
+static bool exit_may_be_lost(const FlightCarry *carry, const CarriedThread *thread)
 {
 	return thread->last_ns <= carry->lost_ns[LOST_SWITCH];
 }
 
-void flight_carry_ask(FlightCarry *carry, uint64_t now_ns, bool (*lives)(uint32_t ns_tid))
+void flight_carry_check_alive(FlightCarry *carry, uint64_t now_ns, bool (*lives)(uint32_t ns_tid))
 {
 	for (size_t i = 0; i < carry->threads.count; i++) {
 		CarriedThread *thread = &carry->threads.items[i];
-		const struct rec_task *task = task_of(thread);
+		const struct rec_task *task = carried_task(thread);
 
-		if (task && task->ns_tid && !thread->missing_ns && is_doubtful(carry, thread) &&
-		    !lives(task->ns_tid))
-			thread->missing_ns = now_ns;
+		if (task && task->ns_tid && !thread->found_dead_ns &&
+		    exit_may_be_lost(carry, thread) && !lives(task->ns_tid))
+			thread->found_dead_ns = now_ns;
 	}
 }
 
 /* By itself, or with its process: by an exec, the exit of the last thread, or another's begin. */
 static bool has_ended(FlightCarry *carry, const CarriedThread *thread, uint64_t ns)
 {
-	const struct rec_task *task = task_of(thread);
+	const struct rec_task *task = carried_task(thread);
 	uint32_t leader = task ? map_get(&carry->numbers, task->tgid) : MAP_NONE;
 
-	if (thread->missing_ns && thread->missing_ns <= ns)
+	if (thread->found_dead_ns && thread->found_dead_ns <= ns)
 		return true;
-	return leader != MAP_NONE && thread->last_ns < carry->threads.items[leader].others_gone_ns;
+	return leader != MAP_NONE && thread->last_ns < carry->threads.items[leader].others_ended_ns;
 }
 
 /* Nor is anything to come that an end before ns has to be held against. */
@@ -367,7 +367,7 @@ static bool is_empty(const CarriedThread *thread, uint64_t ns)
 	for (enum carried what = 0; what < CARRIED_COUNT; what++)
 		if (thread->records[what])
 			return false;
-	return MAX(thread->gone_ns, thread->others_gone_ns) < ns;
+	return MAX(thread->ended_ns, thread->others_ended_ns) < ns;
 }
 
 /* The numbers that are free are forgotten, too: they would come to millions in the end. */
@@ -386,7 +386,7 @@ static void drop_empty(FlightCarry *carry, uint64_t ns)
 	carry->threads.count = count;
 }
 
-void flight_carry_sweep(FlightCarry *carry, uint64_t ns)
+void flight_carry_drop_ended(FlightCarry *carry, uint64_t ns)
 {
 	for (size_t i = 0; i < carry->threads.count; i++)
 		if (has_ended(carry, &carry->threads.items[i], ns))
@@ -397,25 +397,25 @@ void flight_carry_sweep(FlightCarry *carry, uint64_t ns)
 /* ---- what is handed on ------------------------------------------------------------ */
 
 /* A record in its place. */
-typedef struct Placed {
+typedef struct TimedRecord {
 	struct record *record;
 	uint64_t ns;
 	enum carried what;
-} Placed;
+} TimedRecord;
 
 static int compare_places(const void *a, const void *b)
 {
-	const Placed *x = a, *y = b;
+	const TimedRecord *x = a, *y = b;
 
 	if (x->ns != y->ns)
 		return x->ns < y->ns ? -1 : 1;
 	return (int)x->what - (int)y->what;
 }
 
-typedef VEC(Placed) PlacedList;
+typedef VEC(TimedRecord) TimedRecords;
 
 /* An exec is of a task that is described; a description that came later has a name of its own. */
-static void place(PlacedList *list, const CarriedThread *thread)
+static void place(TimedRecords *list, const CarriedThread *thread)
 {
 	struct record *task = thread->records[CARRIED_TASK], *exec = thread->records[CARRIED_EXEC];
 
@@ -424,14 +424,14 @@ static void place(PlacedList *list, const CarriedThread *thread)
 		task->flags &= ~TASK_BIRTH;
 	for (enum carried what = 0; what < CARRIED_COUNT; what++)
 		if (thread->records[what])
-			*vec_push(list) =
-				(Placed){thread->records[what], thread->records[what]->ns, what};
+			*vec_push(list) = (TimedRecord){thread->records[what],
+							thread->records[what]->ns, what};
 	if (task && exec && task->ns > exec->ns)
-		*vec_push(list) = (Placed){task, exec->ns, CARRIED_TASK};
+		*vec_push(list) = (TimedRecord){task, exec->ns, CARRIED_TASK};
 }
 
 /* Not older than least_ns; and younger than a loss that it came after. */
-static uint64_t place_ns(const FlightCarry *carry, uint64_t ns, uint64_t least_ns)
+static uint64_t output_ns(const FlightCarry *carry, uint64_t ns, uint64_t least_ns)
 {
 	for (enum lost kind = 0; kind < LOST_COUNT; kind++)
 		least_ns += carry->lost_ns[kind] && carry->lost_ns[kind] < ns;
@@ -444,7 +444,7 @@ static int write_losses(const FlightCarry *carry, uint64_t least_ns, RecordSink 
 	int error = 0;
 
 	for (enum lost kind = 0; kind < LOST_COUNT && !error; kind++) {
-		uint64_t ns = place_ns(carry, carry->lost_ns[kind], least_ns);
+		uint64_t ns = output_ns(carry, carry->lost_ns[kind], least_ns);
 		struct rec_loss record = {
 			.h = {.len = sizeof(record), .kind = REC_LOSS, .ns = ns},
 			.lost_kind = kinds[kind],
@@ -471,7 +471,7 @@ static int write_at(struct record *record, uint64_t ns, RecordSink sink, void *u
 
 int flight_carry_write(const FlightCarry *carry, uint64_t least_ns, RecordSink sink, void *user)
 {
-	PlacedList all = {};
+	TimedRecords all = {};
 	int error = 0;
 
 	for (size_t i = 0; i < carry->threads.count; i++)
@@ -479,7 +479,7 @@ int flight_carry_write(const FlightCarry *carry, uint64_t least_ns, RecordSink s
 	if (all.count > 0)
 		qsort(all.items, all.count, sizeof(*all.items), compare_places);
 	for (size_t i = 0; i < all.count && !error; i++)
-		error = write_at(all.items[i].record, place_ns(carry, all.items[i].ns, least_ns),
+		error = write_at(all.items[i].record, output_ns(carry, all.items[i].ns, least_ns),
 				 sink, user);
 	vec_free(&all);
 	return error ? error : write_losses(carry, least_ns, sink, user);

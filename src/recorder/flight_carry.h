@@ -16,19 +16,19 @@ FlightCarry *flight_carry_new(void);
 void flight_carry_free(FlightCarry *carry);
 
 /* Takes note of an event, in the order of the file, which will be forgotten. */
-void flight_carry_take(FlightCarry *carry, const struct record *record);
+void flight_carry_add(FlightCarry *carry, const struct record *record);
 
 /* Events up to that time will be forgotten that nobody has taken. */
-void flight_carry_miss(FlightCarry *carry, uint64_t ns);
+void flight_carry_add_gap(FlightCarry *carry, uint64_t ns);
 
 /*
  * Asks of each thread that may have ended when events were lost whether it lives, at now_ns.
  * `lives` is given its number in wallprof's PID namespace.
  */
-void flight_carry_ask(FlightCarry *carry, uint64_t now_ns, bool (*lives)(uint32_t ns_tid));
+void flight_carry_check_alive(FlightCarry *carry, uint64_t now_ns, bool (*lives)(uint32_t ns_tid));
 
 /* Forgets who is known to have ended by that time, though its exit was lost. */
-void flight_carry_sweep(FlightCarry *carry, uint64_t ns);
+void flight_carry_drop_ended(FlightCarry *carry, uint64_t ns);
 
 /*
  * Hands on what there is to know, in order of time, as if none of it were older than least_ns; and

@@ -33,13 +33,13 @@ struct FlightRecorder {
 	FlightRecorderOptions options; /* without its strings */
 	char *folder;
 	uint64_t segment_ns, segment_bytes; /* the limits of one segment */
-	uint64_t settled_ns;   /* what is older is in the capture, but for what is carried */
-	uint64_t kept_ns;      /* what is older was given up; 0 = nothing was */
-	uint64_t given_up;     /* so often */
-	uint64_t empty_bytes;  /* of a segment without records */
-	uint64_t file_bytes;   /* of the last segment, when it was last looked at: */
-	uint64_t frame_ns;     /* what is younger is not in the file yet */
-	VEC(Segment) segments; /* the oldest first; into the last one is written by */
+	uint64_t watermark_ns;	   /* what is older is in the capture, but for what is carried */
+	uint64_t kept_ns;	   /* what is older was given up; 0 = nothing was */
+	uint64_t segments_dropped; /* so often */
+	uint64_t empty_bytes;	   /* of a segment without records */
+	uint64_t file_bytes;	   /* of the last segment, when it was last looked at: */
+	uint64_t frame_ns;	   /* what is younger is not in the file yet */
+	VEC(Segment) segments;	   /* the oldest first; into the last one is written by */
 	CaptureWriter *writer;
 	CaptureReader *reader; /* of the oldest one, while it is let go; or NULL */
 	FlightCarry *carry;
@@ -165,7 +165,7 @@ static bool read_until(FlightRecorder *flight, uint64_t until_ns)
 		for (size_t i = 0; i < RECORDS_AT_ONCE; i++) {
 			if (capture_read(flight->reader, &record) <= 0)
 				return true;
-			flight_carry_take(flight->carry, record);
+			flight_carry_add(flight->carry, record);
 		}
 	}
 	return false;
@@ -178,7 +178,7 @@ static void end_reading(FlightRecorder *flight)
 		flight->segments.count > 1 ? flight->segments.items[1].begin_ns : now_ns();
 
 	if (!flight->reader || capture_reader_damage(flight->reader))
-		flight_carry_miss(flight->carry, end_ns);
+		flight_carry_add_gap(flight->carry, end_ns);
 	capture_reader_free(flight->reader);
 	flight->reader = NULL;
 }
@@ -198,11 +198,11 @@ static bool is_alive(uint32_t ns_tid)
 }
 
 /* What it has is carried on. */
-static void let_oldest_go(FlightRecorder *flight)
+static void retire_oldest(FlightRecorder *flight)
 {
 	end_reading(flight);
 	drop_oldest(flight);
-	flight_carry_ask(flight->carry, now_ns(), is_alive);
+	flight_carry_check_alive(flight->carry, now_ns(), is_alive);
 }
 
 static bool read_oldest(FlightRecorder *flight, uint64_t until_ns)
@@ -221,7 +221,7 @@ static bool is_full(int error)
 }
 
 /* What the segment has that is being written. */
-static bool empty_last(FlightRecorder *flight)
+static bool drop_last_records(FlightRecorder *flight)
 {
 	if (capture_writer_file_bytes(flight->writer) == flight->empty_bytes)
 		return false;
@@ -231,10 +231,10 @@ static bool empty_last(FlightRecorder *flight)
 	return capture_writer_cut(flight->writer, flight->empty_bytes) == 0;
 }
 
-static void give_oldest_up(FlightRecorder *flight)
+static void drop_oldest_early(FlightRecorder *flight)
 {
 	read_oldest(flight, UINT64_MAX);
-	let_oldest_go(flight);
+	retire_oldest(flight);
 	flight->kept_ns =
 		flight->segments.count > 0 ? flight->segments.items[0].begin_ns : now_ns();
 }
@@ -248,10 +248,10 @@ static bool give_up(FlightRecorder *flight)
 	if (flight->segments.count == 0)
 		return false;
 	if (flight->segments.count > 1 || !flight->writer)
-		give_oldest_up(flight);
-	else if (!empty_last(flight))
+		drop_oldest_early(flight);
+	else if (!drop_last_records(flight))
 		return false;
-	flight->given_up++;
+	flight->segments_dropped++;
 	return true;
 }
 
@@ -259,7 +259,7 @@ static bool give_up(FlightRecorder *flight)
 static int make_room(FlightRecorder *flight, CaptureWriter *writer, int error)
 {
 	while (is_full(error) && give_up(flight))
-		error = capture_writer_try_again(writer);
+		error = capture_writer_retry(writer);
 	return error;
 }
 
@@ -313,10 +313,10 @@ static int settle(FlightRecorder *flight)
 {
 	struct rec_watermark round = settled(oldest_ns(flight));
 
-	flight_carry_sweep(flight->carry, round.h.ns);
-	if (round.h.ns <= flight->settled_ns)
+	flight_carry_drop_ended(flight->carry, round.h.ns);
+	if (round.h.ns <= flight->watermark_ns)
 		return 0;
-	flight->settled_ns = round.h.ns;
+	flight->watermark_ns = round.h.ns;
 	return write_record(flight, flight->options.capture, &round.h);
 }
 
@@ -348,7 +348,7 @@ static int next_segment(FlightRecorder *flight)
 	return error;
 }
 
-int flight_recorder_round(FlightRecorder *flight)
+int flight_recorder_step(FlightRecorder *flight)
 {
 	uint64_t now = now_ns();
 	int error = 0;
@@ -359,7 +359,7 @@ int flight_recorder_round(FlightRecorder *flight)
 		error = next_segment(flight);
 	if (error || !is_due(flight, now) || !read_oldest(flight, now + SLICE_NS))
 		return error;
-	let_oldest_go(flight);
+	retire_oldest(flight);
 	return settle(flight);
 }
 
@@ -368,9 +368,9 @@ bool flight_recorder_is_busy(const FlightRecorder *flight)
 	return flight->reader || is_due(flight, now_ns());
 }
 
-uint64_t flight_recorder_given_up(const FlightRecorder *flight)
+uint64_t flight_recorder_segments_dropped(const FlightRecorder *flight)
 {
-	return flight->given_up;
+	return flight->segments_dropped;
 }
 
 /* ---- the end ---------------------------------------------------------------------- */
@@ -412,8 +412,8 @@ static int append_all(FlightRecorder *flight, Appending *appending)
 	struct rec_watermark round = settled(oldest_ns(flight));
 	int error;
 
-	flight_carry_sweep(flight->carry, start_ns);
-	error = flight_carry_write(flight->carry, flight->settled_ns, write_carried, capture);
+	flight_carry_drop_ended(flight->carry, start_ns);
+	error = flight_carry_write(flight->carry, flight->watermark_ns, write_carried, capture);
 	if (!error)
 		error = capture_write(capture, &round.h);
 	if (!error)
@@ -435,12 +435,12 @@ static bool take_back(FlightRecorder *flight, Appending *appending)
 	if (appending->begun) {
 		drop_oldest(flight);
 		flight->kept_ns = flight->segments.items[0].begin_ns;
-		flight_carry_miss(flight->carry, flight->kept_ns);
+		flight_carry_add_gap(flight->carry, flight->kept_ns);
 	} else {
-		give_oldest_up(flight);
+		drop_oldest_early(flight);
 	}
 	appending->begun = false;
-	flight->given_up++;
+	flight->segments_dropped++;
 	return true;
 }
 
@@ -456,7 +456,7 @@ int flight_recorder_finish(FlightRecorder *flight, uint64_t start_ns, uint64_t e
 		return error ? error : last_error;
 	if (flight->reader) {
 		read_oldest(flight, UINT64_MAX);
-		let_oldest_go(flight);
+		retire_oldest(flight);
 	}
 	if (end_ns > flight->options.keep_ns)
 		appending.start_ns = MAX(start_ns, end_ns - flight->options.keep_ns);

@@ -37,13 +37,13 @@ int flight_recorder_flush(FlightRecorder *flight);
  * Once in each round of draining. What is let go is read in slices of some milliseconds. Returns 0
  * or the error of a segment that cannot be written.
  */
-int flight_recorder_round(FlightRecorder *flight);
+int flight_recorder_step(FlightRecorder *flight);
 
 /* Whether the next round is to come at once. */
 bool flight_recorder_is_busy(const FlightRecorder *flight);
 
 /* How often the oldest part was given up, since the disk was full. */
-uint64_t flight_recorder_given_up(const FlightRecorder *flight);
+uint64_t flight_recorder_segments_dropped(const FlightRecorder *flight);
 
 /*
  * Appends what was kept to the capture. `start` writes the record of where its window begins in its

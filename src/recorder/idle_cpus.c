@@ -8,18 +8,18 @@
 
 /* What a CPU had been idle when it was looked at, by number of the CPU; 0 of one that is offline.
  */
-typedef struct Look {
+typedef struct CpuStat {
 	uint64_t ns; /* when */
 	VEC(uint64_t) idle_ticks;
-} Look;
+} CpuStat;
 
 struct IdleCpus {
-	Look begin, end;
+	CpuStat begin, end;
 	uint64_t tick_ns;
 };
 
 /* "cpu3 user nice system idle iowait …", ticks. */
-static void read_line(Look *look, const char *line)
+static void read_line(CpuStat *look, const char *line)
 {
 	uint64_t idle, iowait;
 	unsigned int number;
@@ -32,7 +32,7 @@ static void read_line(Look *look, const char *line)
 }
 
 /* The lines of CPUs are the first. */
-static void take_look(Look *look)
+static void read_cpu_stat(CpuStat *look)
 {
 	FILE *file = fopen("/proc/stat", "re");
 	_cleanup_free_ char *line = NULL;
@@ -50,7 +50,7 @@ IdleCpus *idle_cpus_begin(void)
 	IdleCpus *cpus = xcalloc(1, sizeof(*cpus));
 
 	cpus->tick_ns = NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
-	take_look(&cpus->begin);
+	read_cpu_stat(&cpus->begin);
 	if (cpus->begin.idle_ticks.count > 0)
 		return cpus;
 	idle_cpus_close(cpus);
@@ -59,7 +59,7 @@ IdleCpus *idle_cpus_begin(void)
 
 void idle_cpus_end(IdleCpus *cpus)
 {
-	take_look(&cpus->end);
+	read_cpu_stat(&cpus->end);
 }
 
 /* Ticks are whole: of one it is not known when it began. */

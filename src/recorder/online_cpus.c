@@ -26,7 +26,7 @@ OnlineCpus *online_cpus_open(void)
 	return NULL;
 }
 
-void online_cpus_look(OnlineCpus *cpus)
+void online_cpus_check(OnlineCpus *cpus)
 {
 	char list[LIST_MAX];
 	ssize_t length = pread(cpus->fd, list, sizeof(list), 0);

@@ -18,7 +18,7 @@ typedef struct OnlineCpus OnlineCpus;
 OnlineCpus *online_cpus_open(void);
 
 /* To be called now and then; a change that is undone in between is not seen. */
-void online_cpus_look(OnlineCpus *cpus);
+void online_cpus_check(OnlineCpus *cpus);
 
 /* How often there were others than at the look before. */
 uint64_t online_cpus_changes(const OnlineCpus *cpus);

@@ -77,14 +77,14 @@ static void start_timer(Recording *recording)
 		timerfd_settime(recording->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 }
 
-static int watch_enough(Recording *recording)
+static int watch_stop_signal(Recording *recording)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
 	event.data.fd = recording->stop_fd = signals_open_second();
 	if (recording->stop_fd < 0)
 		return recording->stop_fd;
-	while (signals_take_second(recording->stop_fd)) /* drop what came too early */
+	while (signals_consume_second(recording->stop_fd)) /* drop what came too early */
 		;
 	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->stop_fd, &event) ? -errno
 											 : 0;
@@ -93,7 +93,7 @@ static int watch_enough(Recording *recording)
 /* The capture gets its name: from here on it is worth keeping. */
 static int name_capture(Recording *recording)
 {
-	int error = atomic_file_place(&recording->capture_file);
+	int error = atomic_file_commit(&recording->capture_file);
 
 	if (error) {
 		log_error("writing %s failed: %s%s", recording->capture_path, error_text(error),
@@ -113,7 +113,7 @@ static int exec_failed(Recording *recording, int exec_error)
 	return -ENOEXEC;
 }
 
-static int let_command_go(Recording *recording)
+static int release_command(Recording *recording)
 {
 	int error;
 
@@ -144,7 +144,7 @@ static int start_window(Recording *recording)
 {
 	int error;
 
-	if (signals_take(recording->signal_fd, NULL)) {
+	if (signals_consume(recording->signal_fd, NULL)) {
 		log_error("interrupted before the recording began");
 		return -EINTR;
 	}
@@ -161,26 +161,26 @@ static int start_window(Recording *recording)
 	}
 	start_timer(recording);
 	if (recording->flight)
-		error = watch_enough(recording);
+		error = watch_stop_signal(recording);
 	if (!error && recording->launched && !recording->launched_running)
-		error = let_command_go(recording);
+		error = release_command(recording);
 	return error ? error : name_capture(recording);
 }
 
-static void take_signals(Recording *recording)
+static void on_signals(Recording *recording)
 {
 	bool from_terminal;
 
-	while (signals_take(recording->signal_fd, &from_terminal)) {
+	while (signals_consume(recording->signal_fd, &from_terminal)) {
 		recording->result->interrupted = true;
 		/* A second one, or one that the command did not get, ends it at once. */
-		if (!from_terminal || !recording->launched || recording->last_call_ns)
+		if (!from_terminal || !recording->launched || recording->grace_end_ns)
 			recording->done = true;
-		recording->last_call_ns = now_ns() + INTERRUPT_GRACE_NS;
+		recording->grace_end_ns = now_ns() + INTERRUPT_GRACE_NS;
 	}
 }
 
-static void take_target_end(Recording *recording, int fd)
+static void on_target_exit(Recording *recording, int fd)
 {
 	for (size_t i = 0; i < recording->named.count; i++) {
 		if (recording->named.items[i].fd != fd)
@@ -204,14 +204,14 @@ static bool is_target_fd(const Recording *recording, int fd)
 static bool take_event(Recording *recording, int fd)
 {
 	if (fd == recording->signal_fd) {
-		take_signals(recording);
+		on_signals(recording);
 	} else if (fd == recording->timer_fd || fd == recording->stop_fd) {
 		recording->done = true;
 	} else if (fd == recording->command_fd) {
 		recording->result->command_running = false;
 		recording->done = true;
 	} else if (is_target_fd(recording, fd)) {
-		take_target_end(recording, fd);
+		on_target_exit(recording, fd);
 	} else { /* what wakes for the ticks needs no more than a drain, which comes now */
 		return fd != programs_wake_fd(recording->programs);
 	}
@@ -226,14 +226,14 @@ static int delay_left(const Recording *recording, uint64_t begin_ns, int start_f
 	uint64_t passed = now_ns() - begin_ns, delay = recording->options->delay_ns;
 
 	if (delay == DELAY_SIGNAL)
-		return signals_take_second(start_fd) ? 0 : SIGNAL_STEP_MS;
+		return signals_consume_second(start_fd) ? 0 : SIGNAL_STEP_MS;
 	if (passed >= delay)
 		return 0;
 	return MIN((delay - passed) / NSEC_PER_MSEC + 1, (uint64_t)DRAIN_INTERVAL_MS);
 }
 
 /* Nobody is recorded yet; what the side-band tells of others is let go. */
-static int pass_time(Recording *recording, int start_fd)
+static int wait_for_start(Recording *recording, int start_fd)
 {
 	uint64_t begin_ns = now_ns();
 	int error = 0, left;
@@ -257,7 +257,7 @@ static int pass_time(Recording *recording, int start_fd)
 	return error;
 }
 
-static int pass_delay(Recording *recording)
+static int wait_delay(Recording *recording)
 {
 	_cleanup_close_ int start_fd = -1;
 	int error = 0;
@@ -270,10 +270,10 @@ static int pass_delay(Recording *recording)
 		return start_fd;
 	}
 	if (recording->launched)
-		error = let_command_go(recording);
+		error = release_command(recording);
 	if (!error && recording->options->delay_ns == DELAY_SIGNAL)
 		log_info("SIGUSR1 begins the recording: kill -USR1 %d", getpid());
-	return error ? error : pass_time(recording, start_fd);
+	return error ? error : wait_for_start(recording, start_fd);
 }
 
 /* ---- meanwhile ----------------------------------------------------------------- */
@@ -332,7 +332,7 @@ static int record_window(Recording *recording)
 			return -errno;
 		for (int i = 0; i < count; i++)
 			sideband |= take_event(recording, events[i].data.fd);
-		if (recording->last_call_ns && now_ns() > recording->last_call_ns)
+		if (recording->grace_end_ns && now_ns() > recording->grace_end_ns)
 			recording->done = true;
 		if (recording->done)
 			break;
@@ -370,7 +370,7 @@ static int drain_between(void *recording)
 	return recording_drain(recording);
 }
 
-static int begin_kept(void *user, uint64_t ns)
+static int start_kept_window(void *user, uint64_t ns)
 {
 	Recording *recording = user;
 
@@ -382,11 +382,11 @@ static int begin_kept(void *user, uint64_t ns)
 static int finish_flight(Recording *recording, uint64_t end_ns)
 {
 	int error = flight_recorder_finish(recording->flight, recording->window_start_ns, end_ns,
-					   begin_kept, recording);
+					   start_kept_window, recording);
 
-	recording->given_up = flight_recorder_given_up(recording->flight);
+	recording->segments_dropped = flight_recorder_segments_dropped(recording->flight);
 	recording->kept_ns = end_ns - MIN(recording->window_start_ns, end_ns);
-	recording->nothing_kept = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+	recording->flight_empty = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 	flight_recorder_free(recording->flight);
 	recording->flight = NULL;
 	return error;
@@ -430,7 +430,7 @@ static int close_window(Recording *recording)
 	if (!error && recording->flight)
 		error = finish_flight(recording, end);
 	if (!error)
-		error = recording_tell_troubles(recording);
+		error = recording_write_warnings(recording);
 	if (!error)
 		error = block_devices_write(recording_write, recording);
 	if (!error)
@@ -448,7 +448,7 @@ static int close_window(Recording *recording)
 
 /* ---- after the window ----------------------------------------------------------- */
 
-static void tell_unnamed(const SymbolsSummary *summary)
+static void report_symbol_summary(const SymbolsSummary *summary)
 {
 	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; those in %u files were known "
 		    "from earlier",
@@ -486,7 +486,7 @@ static int resolve_names(Recording *recording, CaptureReader *reader)
 	int error = symbols_resolve(reader, &sink, /* with_kernel= */ true, &symbols);
 
 	if (!error)
-		tell_unnamed(&symbols);
+		report_symbol_summary(&symbols);
 	if (!error && sources)
 		error = sources_write(sources, recording_write, recording, &texts);
 	sources_free(sources);
@@ -544,7 +544,7 @@ bool recorder_wait(RecordResult *result, bool block)
 /* Whether the capture has no event. Then it is removed, and no message may say that it is kept. */
 static bool is_empty(const Recording *recording)
 {
-	return recording->nothing_kept ||
+	return recording->flight_empty ||
 	       capture_writer_file_bytes(recording->writer) == recording->named_bytes;
 }
 
@@ -568,7 +568,7 @@ static int run(Recording *recording)
 	int error = recording_open(recording), flush_error;
 
 	if (!error)
-		error = pass_delay(recording);
+		error = wait_delay(recording);
 	if (!error)
 		error = recording_find_targets(recording);
 	if (!error)
@@ -586,9 +586,9 @@ static int run(Recording *recording)
 		error = flush_error;
 	if (error)
 		capture_writer_squeeze(recording->writer);
-	signals_look();
+	signals_note_time();
 	programs_unload(recording->programs);
-	signals_look();
+	signals_note_time();
 	/* The names of the kernel's functions take one more look. */
 	if (!error)
 		error = privileges_keep(1ULL << CAP_SYSLOG);

@@ -28,7 +28,7 @@ int recording_write_mapping(void *user, const struct record *record)
 	Recording *recording = user;
 
 	if (recording->unwinder)
-		unwinder_take(recording->unwinder, record);
+		unwinder_on_record(recording->unwinder, record);
 	return recording_put(recording, record);
 }
 
@@ -39,7 +39,7 @@ static bool is_for_unwinder(const struct record *record)
 }
 
 /* Of a process by when it began, in microseconds: numbers are not used again so soon. */
-static uint32_t start_mark(uint64_t start_boottime)
+static uint32_t start_key(uint64_t start_boottime)
 {
 	return start_boottime / NSEC_PER_USEC & INT32_MAX;
 }
@@ -49,7 +49,7 @@ static void take_task(Recording *recording, const struct rec_task *task)
 	if (task->h.flags & TASK_NON_TARGET)
 		return;
 	if (task->h.flags & TASK_JOINED)
-		programs_tick_everywhere(recording->programs, task->h.ns);
+		programs_enable_ticks(recording->programs, task->h.ns);
 	if (recording->scope.threads && map_get(&recording->threads, task->tid) == MAP_NONE) {
 		map_set(&recording->threads, task->tid, 0);
 		recording->threads_left++;
@@ -58,7 +58,7 @@ static void take_task(Recording *recording, const struct rec_task *task)
 		return;
 	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
 	if (task->tid == task->tgid)
-		map_set(&recording->starts, task->tgid, start_mark(task->start_boottime));
+		map_set(&recording->starts, task->tgid, start_key(task->start_boottime));
 	if (sideband_add_process(recording->sideband, task->ns_tgid, task->h.ns) &&
 	    (recording->before_window || task->h.flags & TASK_JOINED))
 		*vec_push(&recording->new_processes) = task->ns_tgid;
@@ -72,7 +72,7 @@ static void take_exit(Recording *recording, const struct rec_exit *exit)
 		recording->done |= --recording->threads_left == 0;
 	/* Another process may have the number already. */
 	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE &&
-	    map_get(&recording->starts, exit->tgid) == start_mark(exit->process_start_boottime))
+	    map_get(&recording->starts, exit->tgid) == start_key(exit->process_start_boottime))
 		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
 }
 
@@ -85,19 +85,19 @@ static bool is_leader(const struct record *record)
 }
 
 /* Of threads that are recorded alone: what the process maps is known by its leader. */
-static void take_leader(Recording *recording, const struct rec_task *task)
+static void on_leader(Recording *recording, const struct rec_task *task)
 {
 	struct rec_task leader = *task;
 
 	leader.h.flags &= ~TASK_NON_TARGET;
-	unwinder_take(recording->unwinder, &leader.h);
+	unwinder_on_record(recording->unwinder, &leader.h);
 }
 
 /*
  * Drains do not parse, with two exceptions: the side-band is told whose mappings are wanted, and
  * the unwinder follows births and ends. Copies of stacks go no further.
  */
-static int take_bpf_record(void *user, const struct record *record)
+static int on_bpf_record(void *user, const struct record *record)
 {
 	Recording *recording = user;
 
@@ -106,22 +106,22 @@ static int take_bpf_record(void *user, const struct record *record)
 	else if (record->kind == REC_EXIT)
 		take_exit(recording, (const struct rec_exit *)record);
 	if (recording->unwinder && is_for_unwinder(record))
-		unwinder_take(recording->unwinder, record);
+		unwinder_on_record(recording->unwinder, record);
 	if (recording->unwinder && recording->scope.threads && is_leader(record))
-		take_leader(recording, (const struct rec_task *)record);
+		on_leader(recording, (const struct rec_task *)record);
 	if (record->kind == REC_STACK_COPY)
 		return 0;
 	return recording_put(recording, record);
 }
 
 /* What the unwinder has found to be told in part only, by BPF's word. */
-static int round_of_unwinder(Recording *recording)
+static int run_unwinder_round(Recording *recording)
 {
-	int error = unwinder_round(recording->unwinder, sideband_known_ns(recording->sideband));
+	int error = unwinder_round(recording->unwinder, sideband_watermark_ns(recording->sideband));
 	uint32_t ns_tgid;
 
 	while (!error && unwinder_next_unknown(recording->unwinder, &ns_tgid))
-		sideband_read_again(recording->sideband, ns_tgid);
+		sideband_rescan(recording->sideband, ns_tgid);
 	return error;
 }
 
@@ -131,31 +131,31 @@ static int drain(Recording *recording, bool last)
 	struct rec_watermark round = {.h = {.len = sizeof(round), .kind = REC_WATERMARK}};
 	int error;
 
-	signals_look();
+	signals_note_time();
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
-	error = programs_drain(recording->programs, take_bpf_record, recording);
+	error = programs_drain(recording->programs, on_bpf_record, recording);
 	/* Again: the record of a switch that should have woken us for it may be drained by now. */
 	programs_review_ticks(recording->programs);
 	if (!error)
 		error = sideband_process(recording->sideband, last);
 	if (!error && !last && !recording->iterating)
-		error = recording_take_joined(recording);
+		error = recording_describe_joined(recording);
 	if (!error && recording->unwinder)
-		error = round_of_unwinder(recording);
+		error = run_unwinder_round(recording);
 	/* The youngest mappings, and those that are found in the place of lost ones, come later. */
-	round.h.ns = MIN(begin, sideband_settled_ns(recording->sideband));
-	jit_files_look_again(mapped_files_jit(recording->files), begin);
+	round.h.ns = MIN(begin, sideband_rescan_watermark_ns(recording->sideband));
+	jit_files_retry(mapped_files_jit(recording->files), begin);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)
 		error = recording_put(recording, &round.h);
 	if (!error && recording->flight)
-		error = flight_recorder_round(recording->flight);
+		error = flight_recorder_step(recording->flight);
 	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {
 		recording->last_flush_ns = begin;
 		if (recording->online_cpus)
-			online_cpus_look(recording->online_cpus);
+			online_cpus_check(recording->online_cpus);
 		error = recording_flush(recording);
 	}
 	return error;

@@ -39,10 +39,11 @@ typedef struct Recording {
 	AtomicFile capture_file; /* has its name once the window begins */
 	RecordResult *result;
 	CaptureWriter *writer;
-	FlightRecorder *flight;	    /* until the end, if only the last part is kept; else NULL */
-	uint64_t given_up, kept_ns; /* flight_recorder_given_up(), and how long what is left is */
-	bool nothing_kept;	    /* there was no room for it */
-	uint64_t named_bytes;	    /* of the capture before its first event */
+	FlightRecorder *flight; /* until the end, if only the last part is kept; else NULL */
+	uint64_t segments_dropped,
+		kept_ns;      /* flight_recorder_segments_dropped(), and how long what is left is */
+	bool flight_empty;    /* there was no room for it */
+	uint64_t named_bytes; /* of the capture before its first event */
 	Programs *programs;
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */
@@ -59,7 +60,7 @@ typedef struct Recording {
 	int command_fd;		     /* pidfd of the command */
 	VEC(NamedTarget) named;	     /* who was named and still lives */
 	Map ns_tgids;		     /* tgid -> ns_tgid, of processes that are recorded */
-	Map starts;		     /* tgid -> start_mark() of the process that has it */
+	Map starts;		     /* tgid -> start_key() of the process that has it */
 	VEC(uint32_t) new_processes; /* whose mappings must be read from /proc, as ns_tgid */
 	bool before_window;	     /* those of all who are described now */
 	bool iterating;		     /* an iterator is being run: no other one may be */
@@ -68,7 +69,7 @@ typedef struct Recording {
 	uint64_t window_start_ns;
 	uint64_t last_flush_ns;
 	uint64_t last_progress_ns; /* 0 = no live line */
-	uint64_t last_call_ns; /* when an interrupted command's grace ends; 0 = not interrupted */
+	uint64_t grace_end_ns; /* when an interrupted command's grace ends; 0 = not interrupted */
 	bool done;
 } Recording;
 
@@ -91,10 +92,10 @@ int recording_open_targets(Recording *recording);
 int recording_find_targets(Recording *recording);
 
 /* Describes those that have joined since the last time. Returns 0 or a negative errno. */
-int recording_take_joined(Recording *recording);
+int recording_describe_joined(Recording *recording);
 
 /* Once the programs are stopped and all is drained. Returns 0 or a negative errno. */
-int recording_tell_troubles(Recording *recording);
+int recording_write_warnings(Recording *recording);
 
 /* A RecordSink into the capture. */
 int recording_write(void *recording, const struct record *record);

@@ -93,7 +93,7 @@ int recording_open_targets(Recording *recording)
 
 /* ---- finding and describing the targets ---------------------------------------------- */
 
-static bool has_unnamed(const ProgramsScope *scope)
+static bool has_scope_targets(const ProgramsScope *scope)
 {
 	return scope->whole_system || scope->kernel_threads || scope->cgroup.id;
 }
@@ -123,7 +123,7 @@ static int mark_targets(Recording *recording)
 		error = programs_mark_command(recording->programs, recording->launch.pid);
 	for (size_t i = 0; i < recording->named.count && !error; i++)
 		error = mark_named(recording, &recording->named.items[i]);
-	if (!error && has_unnamed(&recording->scope))
+	if (!error && has_scope_targets(&recording->scope))
 		error = programs_mark_scope_targets(recording->programs);
 	/* A command that waits to be let go has none yet. */
 	if (!error && (options->pid_count || recording->launched_running))
@@ -193,7 +193,7 @@ static int describe_targets(Recording *recording)
 	return error;
 }
 
-int recording_take_joined(Recording *recording)
+int recording_describe_joined(Recording *recording)
 {
 	int error = 0;
 
@@ -207,7 +207,7 @@ int recording_take_joined(Recording *recording)
 						  recording);
 		if (error == -ESRCH) /* it ended meanwhile */
 			error = 0;
-		sideband_read_again(recording->sideband, pid);
+		sideband_rescan(recording->sideband, pid);
 	}
 	recording->new_processes.count = 0;
 	recording->iterating = false;
@@ -264,7 +264,7 @@ static bool has_running(const Recording *recording)
 {
 	const RecordOptions *options = recording->options;
 
-	return options->pid_count || options->tid_count || has_unnamed(&recording->scope) ||
+	return options->pid_count || options->tid_count || has_scope_targets(&recording->scope) ||
 	       recording->launched_running;
 }
 

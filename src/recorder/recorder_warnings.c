@@ -10,7 +10,8 @@
 #include <string.h>
 
 /* What is missing, of which `subject`, in the capture and on the screen. */
-static int note_trouble(Recording *recording, const char *subject, uint64_t count, const char *what)
+static int write_warning(Recording *recording, const char *subject, uint64_t count,
+			 const char *what)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ struct rec_note *note = NULL;
@@ -27,18 +28,18 @@ static int note_trouble(Recording *recording, const char *subject, uint64_t coun
 	return recording_write(recording, &note->h);
 }
 
-static void tell_known_again(Recording *recording)
+static void log_memo_hits(Recording *recording)
 {
-	uint64_t known[AGAIN_KINDS] = {};
+	uint64_t known[MEMO_KINDS] = {};
 	size_t cpus;
 	const struct cpu_account *accounts = programs_accounts(recording->programs, &cpus);
 
 	for (size_t cpu = 0; cpu < cpus; cpu++)
-		for (size_t kind = 0; kind < AGAIN_KINDS; kind++)
-			known[kind] += accounts[cpu].memo_counted[kind];
+		for (size_t kind = 0; kind < MEMO_KINDS; kind++)
+			known[kind] += accounts[cpu].memo_hits[kind];
 	log_verbose("%" PRIu64 " user stacks and %" PRIu64
 		    " kernel stacks were those of an earlier wait of the thread, and not walked",
-		    known[AGAIN_USER], known[AGAIN_KERNEL]);
+		    known[MEMO_USER], known[MEMO_KERNEL]);
 }
 
 static int finish_unwinding(Recording *recording)
@@ -74,7 +75,7 @@ static int finish_unwinding(Recording *recording)
 
 	loss_add(recording->losses, REC_STACK_COPY, LOSS_UNWALKED, counts.copies.dropped,
 		 counts.copies.dropped_since_ns);
-	tell_known_again(recording);
+	log_memo_hits(recording);
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
 		    " times; %" PRIu64 " stacks copied, %" PRIu64
@@ -89,8 +90,8 @@ static int finish_unwinding(Recording *recording)
 		    counts.delays->count, histogram_quantile(counts.delays, 500) / 1e6,
 		    histogram_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
 	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
-		error = note_trouble(recording, "unwind tables", troubles[i].count,
-				     troubles[i].what);
+		error = write_warning(recording, "unwind tables", troubles[i].count,
+				      troubles[i].what);
 	return error;
 }
 
@@ -102,42 +103,42 @@ static int tell_faults(Recording *recording)
 	int error = 0;
 
 	if (faults.threshold_ns != FAULT_THRESHOLD_NONE || faults.source == FAULT_SOURCE_FENTRY)
-		error = note_trouble(recording, "page faults", counts.open,
-				     "did not complete (a signal, an error), and are not told");
+		error = write_warning(recording, "page faults", counts.open,
+				      "did not complete (a signal, an error), and are not told");
 	if (!error)
-		error = note_trouble(recording, "page faults", counts.unmatched,
-				     "were not seen to begin, and are not told");
+		error = write_warning(recording, "page faults", counts.unmatched,
+				      "were not seen to begin, and are not told");
 	return error;
 }
 
-static int tell_requests(Recording *recording)
+static int warn_requests(Recording *recording)
 {
 	const ProgramInfo *info;
 	struct request_counts counts = programs_request_counts(recording->programs);
 	int error =
-		note_trouble(recording, "block I/O", counts.no_slot,
-			     "requests were under way beside too many others, and are not told");
+		write_warning(recording, "block I/O", counts.no_slot,
+			      "requests were under way beside too many others, and are not told");
 
 	if (!error)
-		error = note_trouble(recording, "block I/O", counts.unattributed,
-				     "requests were left to workers of io_uring unseen: they are "
-				     "told as the workers' own");
+		error = write_warning(recording, "block I/O", counts.unattributed,
+				      "requests were left to workers of io_uring unseen: they are "
+				      "told as the workers' own");
 	if (!error)
-		error = note_trouble(recording, "block I/O", counts.unfinished,
-				     "requests were not seen to complete, and are not told");
+		error = write_warning(recording, "block I/O", counts.unfinished,
+				      "requests were not seen to complete, and are not told");
 	if (!error)
-		error = note_trouble(recording, "block I/O", counts.in_flight,
-				     "requests were still under way at the end, and are not told");
+		error = write_warning(recording, "block I/O", counts.in_flight,
+				      "requests were still under way at the end, and are not told");
 	for (size_t i = 0; (info = program_info(i)) && !error; i++)
 		if (info->missed_requests)
-			error = note_trouble(recording, "block I/O",
-					     programs_missed(recording->programs, info->name),
-					     info->missed_requests);
+			error = write_warning(recording, "block I/O",
+					      programs_missed(recording->programs, info->name),
+					      info->missed_requests);
 	return error;
 }
 
 /* What is missing since they rested, of what is kept. */
-static int tell_ticks(Recording *recording)
+static int warn_ticks(Recording *recording)
 {
 	SampleTimerCounts counts =
 		programs_ticks_counts(recording->programs, recording->window_start_ns);
@@ -146,41 +147,41 @@ static int tell_ticks(Recording *recording)
 	log_verbose("CPU samples: began again %" PRIu64
 		    " times on a CPU where no target had run, after %.3f ms at a time",
 		    counts.begun, counts.begun ? counts.missed_ns / 1e6 / counts.begun : 0);
-	return note_trouble(recording, "CPU samples", samples,
-			    "may be missing, of threads that came to a CPU where none had run for "
-			    "a second: their times are right");
+	return write_warning(recording, "CPU samples", samples,
+			     "may be missing, of threads that came to a CPU where none had run for "
+			     "a second: their times are right");
 }
 
-static int tell_cpus(Recording *recording)
+static int warn_cpus(Recording *recording)
 {
 	if (!recording->online_cpus)
 		return 0;
-	online_cpus_look(recording->online_cpus);
-	return note_trouble(recording, "CPUs", online_cpus_changes(recording->online_cpus),
-			    "times one went offline or came online: on those that came, or came "
-			    "back, there are no CPU samples, and what was mapped is not known");
+	online_cpus_check(recording->online_cpus);
+	return write_warning(recording, "CPUs", online_cpus_changes(recording->online_cpus),
+			     "times one went offline or came online: on those that came, or came "
+			     "back, there are no CPU samples, and what was mapped is not known");
 }
 
 /* Whoever records as root has all files. */
-static int tell_files(Recording *recording)
+static int warn_files(Recording *recording)
 {
-	int error = note_trouble(recording, "mapped files",
-				 mapped_files_unopened(recording->files, -EPERM),
-				 "were deleted or replaced since, and cannot be read without "
-				 "CAP_CHECKPOINT_RESTORE: their functions have no names, and "
-				 "stacks end there");
+	int error = write_warning(recording, "mapped files",
+				  mapped_files_unopened(recording->files, -EPERM),
+				  "were deleted or replaced since, and cannot be read without "
+				  "CAP_CHECKPOINT_RESTORE: their functions have no names, and "
+				  "stacks end there");
 
 	if (!error)
-		error = note_trouble(recording, "mapped files",
-				     mapped_files_unopened(recording->files, -EACCES),
-				     "cannot be read without CAP_SYS_PTRACE and "
-				     "CAP_DAC_READ_SEARCH: their functions have no names, and "
-				     "stacks end there");
+		error = write_warning(recording, "mapped files",
+				      mapped_files_unopened(recording->files, -EACCES),
+				      "cannot be read without CAP_SYS_PTRACE and "
+				      "CAP_DAC_READ_SEARCH: their functions have no names, and "
+				      "stacks end there");
 	return error;
 }
 
 /* Where more was left than was to be kept, nobody need know. */
-static int tell_given_up(Recording *recording)
+static int warn_segments_dropped(Recording *recording)
 {
 	_cleanup_free_ char *what = xasprintf("times there was no room (a full disk, ulimit -f), "
 					      "and the oldest part was given up: only the "
@@ -189,24 +190,24 @@ static int tell_given_up(Recording *recording)
 
 	if (recording->kept_ns >= recording->options->flight_ns)
 		return 0;
-	return note_trouble(recording, "flight recorder", recording->given_up, what);
+	return write_warning(recording, "flight recorder", recording->segments_dropped, what);
 }
 
-int recording_tell_troubles(Recording *recording)
+int recording_write_warnings(Recording *recording)
 {
 	int error = recording->unwinder ? finish_unwinding(recording) : 0;
 
 	if (!error)
-		error = tell_files(recording);
+		error = warn_files(recording);
 	if (!error)
-		error = tell_given_up(recording);
+		error = warn_segments_dropped(recording);
 	if (!error)
-		error = tell_cpus(recording);
+		error = warn_cpus(recording);
 	if (!error)
-		error = tell_ticks(recording);
+		error = warn_ticks(recording);
 	if (!error)
 		error = tell_faults(recording);
 	if (!error)
-		error = tell_requests(recording);
+		error = warn_requests(recording);
 	return error;
 }

@@ -43,7 +43,7 @@ void api_free(Api *api)
 
 /* ---- what is asked ------------------------------------------------------------------------- */
 
-static json_t *refusal(const char *why)
+static json_t *error_json(const char *why)
 {
 	return json_pack("{s:s}", "error", why);
 }
@@ -70,7 +70,7 @@ static uint64_t deadline(void)
 	return now_ns() + SERVED_SECONDS * NSEC_PER_SEC;
 }
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *string_member(const json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key));
 }
@@ -78,7 +78,7 @@ static const char *text_of(const json_t *object, const char *key)
 /* "0x1f00". */
 static bool address_of(const json_t *object, const char *key, uint64_t *ret_address)
 {
-	const char *text = text_of(object, key);
+	const char *text = string_member(object, key);
 	char *end;
 
 	if (!text || strncmp(text, "0x", 2) != 0 || !text[2] || text[2] == '-' || text[2] == '+')
@@ -90,7 +90,7 @@ static bool address_of(const json_t *object, const char *key, uint64_t *ret_addr
 
 static const ServedLib *lib_of(const Api *api, const json_t *asked)
 {
-	const char *name = text_of(asked, "debugName"), *id = text_of(asked, "debugId");
+	const char *name = string_member(asked, "debugName"), *id = string_member(asked, "debugId");
 
 	return name && id ? profile_libs_find(&api->libs, name, id) : NULL;
 }
@@ -121,16 +121,16 @@ static json_t *read_source(const char *path)
 
 	fd = sources_open_by_path(NULL, 0, path, &st);
 	if (fd < 0)
-		return refusal(strerror(-fd));
+		return error_json(strerror(-fd));
 	if (st.st_size > SOURCE_MAX)
-		return refusal("the file is too long for a source");
+		return error_json("the file is too long for a source");
 	text = xmalloc(st.st_size + 1);
 	got = pread(fd, text, st.st_size, 0);
 	if (got < 0)
-		return refusal(strerror(errno));
+		return error_json(strerror(errno));
 	source = json_stringn(text, got);
 	if (!source)
-		return refusal("the file is no text in UTF-8");
+		return error_json("the file is no text in UTF-8");
 	return json_pack("{s:n, s:n, s:s, s:o}", "symbolsLastModified", "sourceLastModified",
 			 "file", path, "source", source);
 }
@@ -139,7 +139,7 @@ static json_t *read_source(const char *path)
 static json_t *answer_source(Api *api, const json_t *asked)
 {
 	const ServedLib *lib = lib_of(api, asked);
-	const char *path = text_of(asked, "file");
+	const char *path = string_member(asked, "file");
 	const struct rec_symbol *symbol;
 	ServedSymbols symbols;
 	uint64_t address;
@@ -147,15 +147,15 @@ static json_t *answer_source(Api *api, const json_t *asked)
 	int error;
 
 	if (!path || !address_of(asked, "moduleOffset", &address))
-		return refusal("expected debugName, debugId, moduleOffset and file");
+		return error_json("expected debugName, debugId, moduleOffset and file");
 	if (!lib)
-		return refusal("the profile has no such library");
-	error = served_symbols_ask(api->identifier, lib, &address, 1, deadline(), &symbols);
+		return error_json("the profile has no such library");
+	error = served_symbols_resolve(api->identifier, lib, &address, 1, deadline(), &symbols);
 	symbol = error ? NULL : served_symbols_find(&symbols, address);
 	if (error)
-		answer = refusal(served_symbols_error(error));
+		answer = error_json(served_symbols_error(error));
 	else if (!symbol || !names_source(symbol, path))
-		answer = refusal("the debug information of that address does not name the file");
+		answer = error_json("the debug information of that address does not name the file");
 	else
 		answer = read_source(path);
 	served_symbols_free(&symbols);
@@ -184,7 +184,7 @@ static uint64_t size_of_function(Api *api, const ServedLib *lib, uint64_t start,
 	const struct rec_symbol *symbol;
 	ServedSymbols symbols;
 
-	if (!served_symbols_ask(api->identifier, lib, &start, 1, deadline(), &symbols)) {
+	if (!served_symbols_resolve(api->identifier, lib, &start, 1, deadline(), &symbols)) {
 		symbol = served_symbols_find(&symbols, start);
 		if (symbol && symbol->function_size &&
 		    symbol->function == symbols.base_svma + start)
@@ -194,7 +194,7 @@ static uint64_t size_of_function(Api *api, const ServedLib *lib, uint64_t start,
 	return size;
 }
 
-static json_t *answer_code(Api *api, const json_t *asked)
+static json_t *answer_asm(Api *api, const json_t *asked)
 {
 	const ServedLib *lib = lib_of(api, asked);
 	char start_text[24], size_text[24];
@@ -204,15 +204,15 @@ static json_t *answer_code(Api *api, const json_t *asked)
 	int error;
 
 	if (!address_of(asked, "startAddress", &start) || !address_of(asked, "size", &size))
-		return refusal("expected debugName, debugId, startAddress and size");
+		return error_json("expected debugName, debugId, startAddress and size");
 	if (!lib)
-		return refusal("the profile has no such library");
+		return error_json("the profile has no such library");
 	if (json_is_true(json_object_get(asked, "continueUntilFunctionEnd")))
 		size = size_of_function(api, lib, start, size);
-	error = disassembly_ask(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
+	error = disassembly_read(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
 	snprintf(start_text, sizeof(start_text), "0x%" PRIx64, start);
 	snprintf(size_text, sizeof(size_text), "0x%" PRIx32, code.size);
-	answer = error ? refusal(served_symbols_error(error))
+	answer = error ? error_json(served_symbols_error(error))
 		       : json_pack("{s:s, s:s, s:s, s:[s], s:o}", "startAddress", start_text,
 				   "size", size_text, "arch", "x86_64", "syntax", "Intel",
 				   "instructions", instructions_json(&code));
@@ -233,7 +233,7 @@ static const struct {
 } calls[] = {
 	{"symbolicate/v5", answer_symbols},
 	{"source/v1", answer_source},
-	{"asm/v1", answer_code},
+	{"asm/v1", answer_asm},
 };
 
 bool api_is_path(const char *path)
@@ -249,15 +249,15 @@ static json_t *answer_call(Api *api, const char *path, const json_t *asked)
 	int error;
 
 	if (!json_is_object(asked))
-		return refusal("expected a JSON object");
+		return error_json("expected a JSON object");
 	error = read_libs(api);
 	if (error)
-		return refusal(error == -EBADMSG ? "the profile names no libraries"
-						 : strerror(-error));
+		return error_json(error == -EBADMSG ? "the profile names no libraries"
+						    : strerror(-error));
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
 		if (!strcmp(path, calls[i].path))
 			return calls[i].answer(api, asked);
-	return refusal("nothing of that name can be asked");
+	return error_json("nothing of that name can be asked");
 }
 
 char *api_answer(Api *api, const char *path, const char *body, size_t size)

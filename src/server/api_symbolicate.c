@@ -21,7 +21,7 @@ typedef struct Module {
 
 typedef VEC(Module) Modules;
 
-static json_t *refusal(const char *why)
+static json_t *error_json(const char *why)
 {
 	return json_pack("{s:s}", "error", why);
 }
@@ -116,8 +116,8 @@ static void ask(ElfIdentifier *identifier, uint64_t deadline_ns, Module *module)
 	for (size_t i = 0; i < module->addresses.count; i++)
 		if (i == 0 || module->addresses.items[i] != module->addresses.items[count - 1])
 			module->addresses.items[count++] = module->addresses.items[i];
-	module->error = served_symbols_ask(identifier, module->lib, module->addresses.items, count,
-					   deadline_ns, &module->symbols);
+	module->error = served_symbols_resolve(identifier, module->lib, module->addresses.items,
+					       count, deadline_ns, &module->symbols);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void set_text(json_t *object, const char *key, const char *text)
 		json_object_set_new(object, key, value);
 }
 
-static void set_place(json_t *object, const char *name, const char *source, uint32_t line)
+static void put_location(json_t *object, const char *name, const char *source, uint32_t line)
 {
 	set_text(object, "function", name);
 	set_text(object, "file", source);
@@ -162,11 +162,11 @@ static void set_names(json_t *frame, const struct rec_symbol *symbol, uint64_t s
 
 		memcpy(&line, at, sizeof(line));
 		if (i == 0) {
-			set_place(frame, name, source, line);
+			put_location(frame, name, source, line);
 		} else {
 			json_t *inlined = json_object();
 
-			set_place(inlined, name, source, line);
+			put_location(inlined, name, source, line);
 			json_array_insert_new(inlines, 0, inlined);
 		}
 		at = source + strlen(source) + 1;
@@ -231,8 +231,8 @@ static json_t *answer_job(const Modules *modules, const json_t *stacks)
 }
 
 /* NULL: the job is not as it must be. */
-static json_t *do_job(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *job,
-		      uint64_t deadline_ns, size_t *room)
+static json_t *process_job(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *job,
+			   uint64_t deadline_ns, size_t *room)
 {
 	const json_t *stacks = json_object_get(job, "stacks");
 	json_t *answer = NULL;
@@ -256,16 +256,16 @@ json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, cons
 	json_t *results;
 
 	if (!json_is_array(jobs) || json_array_size(jobs) > JOBS_MAX)
-		return refusal("expected jobs, 64 at most");
+		return error_json("expected jobs, 64 at most");
 	results = json_array();
 	json_array_foreach(jobs, i, job)
 	{
-		json_t *result = do_job(identifier, libs, job, deadline_ns, &room);
+		json_t *result = process_job(identifier, libs, job, deadline_ns, &room);
 
 		if (!result) {
 			json_decref(results);
-			return refusal("expected jobs of a memoryMap and stacks, with 50,000 "
-				       "addresses at most");
+			return error_json("expected jobs of a memoryMap and stacks, with 50,000 "
+					  "addresses at most");
 		}
 		json_array_append_new(results, result);
 	}

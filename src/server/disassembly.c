@@ -37,7 +37,7 @@ static int send_line(int socket, uint32_t offset, const char *text)
 	return sandbox_send(socket, message, sizeof(line) + line.length, -1);
 }
 
-static void take_apart(csh handle, int socket, const Task *task)
+static void disassemble(csh handle, int socket, const Task *task)
 {
 	cs_insn *instruction = cs_malloc(handle);
 	uint64_t address = task->relative;
@@ -73,7 +73,7 @@ static void run_child(int socket, const int *fds, const void *argument)
 	(void)fds;
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
 		return;
-	take_apart(handle, socket, argument);
+	disassemble(handle, socket, argument);
 	cs_close(&handle);
 }
 
@@ -159,8 +159,8 @@ static bool find_code(const ElfIdentity *identity, uint64_t svma, uint64_t *ret_
 	return false;
 }
 
-int disassembly_ask(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
-		    uint32_t size, Disassembly *ret_code)
+int disassembly_read(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
+		     uint32_t size, Disassembly *ret_code)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	_cleanup_close_ int fd = -1;

@@ -28,8 +28,8 @@ typedef struct Disassembly {
  * ".byte". Returns 0, -ENOENT if there is no code, -EIO if it could not be taken apart, or what
  * served_symbols_open() returns. To be freed in any case.
  */
-int disassembly_ask(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
-		    uint32_t size, Disassembly *ret_code);
+int disassembly_read(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
+		     uint32_t size, Disassembly *ret_code);
 void disassembly_free(Disassembly *code);
 
 #endif

@@ -30,8 +30,8 @@ struct HttpServer {
 	char secret[SECRET_BYTES * 8 / 5 + 1];
 	char *name; /* of the profile, as a decoded path has it */
 	char *origin, *url, *api_url;
-	unsigned int asking; /* requests of those who know the secret that are not over */
-	uint64_t asked_ns;   /* when the last one was, or the server began */
+	unsigned int active_requests; /* requests of those who know the secret that are not over */
+	uint64_t last_request_ns;     /* when the last one was, or the server began */
 };
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -176,12 +176,12 @@ static const char *below_secret(const HttpServer *server, const char *path)
 /* One request, from its headers to its end. */
 typedef struct Request {
 	VEC(char) body;
-	bool knows; /* whoever sends it knows the secret */
-	bool asks;  /* something of the API, too: its body is wanted */
+	bool is_authorized; /* whoever sends it knows the secret */
+	bool wants_body;    /* something of the API, too: its body is wanted */
 	bool too_long;
 } Request;
 
-static Answer answer_question(HttpServer *server, const char *path, const Request *request)
+static Answer answer_api(HttpServer *server, const char *path, const Request *request)
 {
 	if (!api_is_path(path))
 		return plain(MHD_HTTP_NOT_FOUND, "nothing of that name can be asked\n");
@@ -199,7 +199,7 @@ static Answer answer_secret(HttpServer *server, struct MHD_Connection *connectio
 	if (!strcmp(method, "OPTIONS"))
 		answer = preflight(connection);
 	else if (!strcmp(method, "POST"))
-		answer = answer_question(server, path, request);
+		answer = answer_api(server, path, request);
 	else if (!reads)
 		answer = not_allowed(METHODS);
 	else if (strcmp(path, server->name) != 0)
@@ -231,15 +231,16 @@ static Request *begin_request(HttpServer *server, struct MHD_Connection *connect
 	Request *request = xcalloc(1, sizeof(*request));
 	const char *below = below_secret(server, path);
 
-	request->knows = below && is_our_host(server, asked_header(connection, "Host"));
-	request->asks = request->knows && !strcmp(method, "POST") && api_is_path(below);
-	server->asking += request->knows;
+	request->is_authorized = below && is_our_host(server, asked_header(connection, "Host"));
+	request->wants_body =
+		request->is_authorized && !strcmp(method, "POST") && api_is_path(below);
+	server->active_requests += request->is_authorized;
 	return request;
 }
 
-static void take_body(Request *request, const char *data, size_t size)
+static void append_body(Request *request, const char *data, size_t size)
 {
-	if (!request->asks || request->too_long)
+	if (!request->wants_body || request->too_long)
 		return;
 	request->too_long = size > BODY_MAX - request->body.count;
 	if (!request->too_long)
@@ -250,9 +251,9 @@ static void take_body(Request *request, const char *data, size_t size)
  * As microhttpd calls it: with the headers alone, then with pieces of the body, then with nothing,
  * which is when it is answered.
  */
-static enum MHD_Result take_request(void *user, struct MHD_Connection *connection, const char *path,
-				    const char *method, const char *version, const char *data,
-				    size_t *size, void **state)
+static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
+				  const char *method, const char *version, const char *data,
+				  size_t *size, void **state)
 {
 	enum MHD_Result result;
 	Answer answer;
@@ -263,7 +264,7 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
 		return MHD_YES;
 	}
 	if (*size > 0) {
-		take_body(*state, data, *size);
+		append_body(*state, data, *size);
 		*size = 0;
 		return MHD_YES;
 	}
@@ -286,9 +287,9 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 	(void)code;
 	if (!request)
 		return;
-	if (request->knows) {
-		server->asking--;
-		server->asked_ns = now_ns();
+	if (request->is_authorized) {
+		server->active_requests--;
+		server->last_request_ns = now_ns();
 	}
 	vec_free(&request->body);
 	free(request);
@@ -428,7 +429,7 @@ static int listen_on(HttpServer *server, uint16_t port)
 	 * already, so it is not closed here.
 	 */
 	server->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL, port, may_connect, server, take_request, server,
+		MHD_USE_EPOLL, port, may_connect, server, on_request, server,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
@@ -478,7 +479,7 @@ int http_server_start(const HttpServerOptions *options, HttpServer **ret_server)
 	server->origin = xasprintf("http://127.0.0.1:%u", server->port);
 	server->url = xasprintf("%s/%s/%s", server->origin, server->secret, name);
 	server->api_url = xasprintf("%s/%s", server->origin, server->secret);
-	server->asked_ns = now_ns();
+	server->last_request_ns = now_ns();
 	*ret_server = server;
 	return 0;
 }
@@ -532,5 +533,5 @@ void http_server_run(HttpServer *server)
 
 uint64_t http_server_idle_ns(const HttpServer *server)
 {
-	return server->asking ? 0 : now_ns() - server->asked_ns;
+	return server->active_requests ? 0 : now_ns() - server->last_request_ns;
 }

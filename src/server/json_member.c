@@ -7,21 +7,21 @@
 #define BUFFER_SIZE (64u << 10)
 #define KEY_SIZE    64
 
-typedef struct Skimmer {
+typedef struct MemberScanner {
 	const char *name;
 	size_t limit;
 	unsigned depth; /* of brackets that are open */
 	bool in_string, escaped;
-	bool is_key; /* the string that is read, or was, may be a key of the outermost object */
-	bool taking; /* the value is being read */
+	bool is_key;   /* the string that is read, or was, may be a key of the outermost object */
+	bool in_value; /* the value is being read */
 	char key[KEY_SIZE]; /* as much of it as has room */
 	size_t key_length;  /* all of it */
 	VEC(char) value;
-} Skimmer;
+} MemberScanner;
 
 enum { SKIM_ON = 1, SKIM_DONE = 0 };
 
-static void take_string(Skimmer *skimmer, char c)
+static void scan_string(MemberScanner *skimmer, char c)
 {
 	if (skimmer->escaped)
 		skimmer->escaped = false;
@@ -29,14 +29,14 @@ static void take_string(Skimmer *skimmer, char c)
 		skimmer->escaped = true;
 	else if (c == '"')
 		skimmer->in_string = false;
-	if (!skimmer->in_string || !skimmer->is_key || skimmer->taking)
+	if (!skimmer->in_string || !skimmer->is_key || skimmer->in_value)
 		return;
 	if (skimmer->key_length < sizeof(skimmer->key))
 		skimmer->key[skimmer->key_length] = c;
 	skimmer->key_length++;
 }
 
-static bool is_wanted_key(const Skimmer *skimmer)
+static bool is_wanted_key(const MemberScanner *skimmer)
 {
 	return skimmer->is_key && skimmer->key_length <= sizeof(skimmer->key) &&
 	       skimmer->key_length == strlen(skimmer->name) &&
@@ -44,12 +44,12 @@ static bool is_wanted_key(const Skimmer *skimmer)
 }
 
 /* What stands outside of strings. */
-static int take_mark(Skimmer *skimmer, char c)
+static int scan_punctuation(MemberScanner *skimmer, char c)
 {
 	switch (c) {
 	case '"':
 		skimmer->in_string = true;
-		if (!skimmer->taking)
+		if (!skimmer->in_value)
 			skimmer->key_length = 0;
 		return SKIM_ON;
 	case '{':
@@ -63,18 +63,18 @@ static int take_mark(Skimmer *skimmer, char c)
 		if (skimmer->depth == 0)
 			return -EBADMSG;
 		if (--skimmer->depth == 0)
-			return skimmer->taking ? SKIM_DONE : -ENOENT;
+			return skimmer->in_value ? SKIM_DONE : -ENOENT;
 		return SKIM_ON;
 	case ',':
 		if (skimmer->depth != 1)
 			return SKIM_ON;
-		if (skimmer->taking)
+		if (skimmer->in_value)
 			return SKIM_DONE;
 		skimmer->is_key = true;
 		return SKIM_ON;
 	case ':':
-		if (skimmer->depth == 1 && !skimmer->taking) {
-			skimmer->taking = is_wanted_key(skimmer);
+		if (skimmer->depth == 1 && !skimmer->in_value) {
+			skimmer->in_value = is_wanted_key(skimmer);
 			skimmer->is_key = false;
 		}
 		return SKIM_ON;
@@ -83,15 +83,15 @@ static int take_mark(Skimmer *skimmer, char c)
 	}
 }
 
-static int take(Skimmer *skimmer, char c)
+static int take(MemberScanner *skimmer, char c)
 {
-	bool was_taking = skimmer->taking;
+	bool was_taking = skimmer->in_value;
 	int state = SKIM_ON;
 
 	if (skimmer->in_string)
-		take_string(skimmer, c);
+		scan_string(skimmer, c);
 	else
-		state = take_mark(skimmer, c);
+		state = scan_punctuation(skimmer, c);
 	if (state != SKIM_ON || !was_taking)
 		return state;
 	if (skimmer->value.count >= skimmer->limit)
@@ -100,7 +100,7 @@ static int take(Skimmer *skimmer, char c)
 	return SKIM_ON;
 }
 
-static int skim(Skimmer *skimmer, JsonMore more, void *user)
+static int scan_text(MemberScanner *skimmer, JsonMore more, void *user)
 {
 	_cleanup_free_ char *buffer = xmalloc(BUFFER_SIZE);
 
@@ -120,8 +120,8 @@ static int skim(Skimmer *skimmer, JsonMore more, void *user)
 
 int json_member(const char *name, size_t limit, JsonMore more, void *user, char **ret_value)
 {
-	Skimmer skimmer = {.name = name, .limit = limit};
-	int error = skim(&skimmer, more, user);
+	MemberScanner skimmer = {.name = name, .limit = limit};
+	int error = scan_text(&skimmer, more, user);
 
 	if (error) {
 		vec_free(&skimmer.value);

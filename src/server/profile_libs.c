@@ -11,7 +11,7 @@
 
 #define LIBS_TEXT_MAX (64u << 20)
 
-static ssize_t more_of_profile(void *file, char *buffer, size_t size)
+static ssize_t read_profile_chunk(void *file, char *buffer, size_t size)
 {
 	int got = gzread(file, buffer, size);
 
@@ -32,7 +32,7 @@ static int read_text(const char *profile, char **ret_text)
 		close(fd);
 		return -ENOMEM;
 	}
-	error = json_member("libs", LIBS_TEXT_MAX, more_of_profile, file, ret_text);
+	error = json_member("libs", LIBS_TEXT_MAX, read_profile_chunk, file, ret_text);
 	gzclose(file);
 	return error == -ENOENT ? -EBADMSG : error;
 }

@@ -33,7 +33,7 @@ int served_symbols_open(ElfIdentifier *identifier, const ServedLib *lib, ElfIden
 	*ret_identity = (ElfIdentity){};
 	if (fd < 0)
 		return fd;
-	error = elf_identifier_ask(identifier, fd, ret_identity);
+	error = elf_identifier_identify(identifier, fd, ret_identity);
 	if (!error && (ret_identity->build_id_len != lib->build_id_len ||
 		       memcmp(ret_identity->build_id, lib->build_id, lib->build_id_len) != 0))
 		error = -ESTALE;
@@ -118,8 +118,9 @@ static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, siz
 	return error;
 }
 
-int served_symbols_ask(ElfIdentifier *identifier, const ServedLib *lib, const uint64_t *relative,
-		       size_t count, uint64_t deadline_ns, ServedSymbols *ret_symbols)
+int served_symbols_resolve(ElfIdentifier *identifier, const ServedLib *lib,
+			   const uint64_t *relative, size_t count, uint64_t deadline_ns,
+			   ServedSymbols *ret_symbols)
 {
 	_cleanup_free_ SymbolTarget *targets = xcalloc(count + 1, sizeof(*targets));
 	_cleanup_free_ struct rec_file *file = NULL;

@@ -23,8 +23,9 @@ typedef struct ServedSymbols {
  * relative: library-relative, ascending, each once; deadline_ns: of CLOCK_MONOTONIC, for all of it.
  * Returns 0, or a negative errno as served_symbols_open(). To be freed in any case.
  */
-int served_symbols_ask(ElfIdentifier *identifier, const ServedLib *lib, const uint64_t *relative,
-		       size_t count, uint64_t deadline_ns, ServedSymbols *ret_symbols);
+int served_symbols_resolve(ElfIdentifier *identifier, const ServedLib *lib,
+			   const uint64_t *relative, size_t count, uint64_t deadline_ns,
+			   ServedSymbols *ret_symbols);
 void served_symbols_free(ServedSymbols *symbols);
 
 /* NULL: nothing is known of it. */

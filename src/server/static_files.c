@@ -13,7 +13,7 @@
 #define JSON "application/json; charset=utf-8"
 
 /* Takes fd. */
-static int take_plain_file(int fd, ServedFile *ret_file)
+static int adopt_plain_file(int fd, ServedFile *ret_file)
 {
 	struct stat st;
 	int error = 0;
@@ -34,7 +34,7 @@ static int take_plain_file(int fd, ServedFile *ret_file)
  * By what it begins with, whatever its name. What is compressed stays so on the way; the browser
  * unpacks it.
  */
-static int look_into(ServedFile *file)
+static int detect_encoding(ServedFile *file)
 {
 	unsigned char head[2] = {};
 
@@ -51,11 +51,11 @@ static int look_into(ServedFile *file)
 int static_files_profile(const char *path, ServedFile *ret_file)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int error = fd < 0 ? -errno : take_plain_file(fd, ret_file);
+	int error = fd < 0 ? -errno : adopt_plain_file(fd, ret_file);
 
 	if (error)
 		return error;
-	error = look_into(ret_file);
+	error = detect_encoding(ret_file);
 	if (error)
 		close(ret_file->fd);
 	return error;
@@ -95,7 +95,7 @@ int static_files_below(int folder_fd, const char *path, ServedFile *ret_file)
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd = syscall(SYS_openat2, folder_fd, path, &how, sizeof(how));
-	int error = fd < 0 ? -errno : take_plain_file(fd, ret_file);
+	int error = fd < 0 ? -errno : adopt_plain_file(fd, ret_file);
 
 	if (!error)
 		ret_file->type = type_of_name(path);

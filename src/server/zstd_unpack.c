@@ -18,7 +18,7 @@ typedef struct Unpacker {
 	char *in, *out;
 	uint64_t written;
 	size_t left;	     /* as ZSTD_decompressStream() has it: 0 between two frames */
-	const char *trouble; /* what is wrong with the file */
+	const char *problem; /* what is wrong with the file */
 } Unpacker;
 
 static int open_temporary(const char *folder)
@@ -39,7 +39,7 @@ static int unpack_piece(Unpacker *unpacker, size_t size)
 		out = (ZSTD_outBuffer){.dst = unpacker->out, .size = unpacker->out_size};
 		unpacker->left = ZSTD_decompressStream(unpacker->stream, &out, &in);
 		if (ZSTD_isError(unpacker->left)) {
-			unpacker->trouble = ZSTD_getErrorName(unpacker->left);
+			unpacker->problem = ZSTD_getErrorName(unpacker->left);
 			return -EBADMSG;
 		}
 		unpacker->written += out.pos;
@@ -67,7 +67,7 @@ static int unpack_all(Unpacker *unpacker)
 		error = unpack_piece(unpacker, got);
 	}
 	if (!error && unpacker->left > 0) {
-		unpacker->trouble = "it ends too early";
+		unpacker->problem = "it ends too early";
 		error = -EBADMSG;
 	}
 	return error;
@@ -113,8 +113,8 @@ int zstd_unpack_open(const char *path, int *ret_fd)
 		return 0;
 	}
 	closep(&unpacker.to);
-	if (unpacker.trouble)
-		log_error("%s is damaged: %s", path, unpacker.trouble);
+	if (unpacker.problem)
+		log_error("%s is damaged: %s", path, unpacker.problem);
 	else
 		log_error("cannot unpack %s into %s: %s (TMPDIR: another folder)", path, folder,
 			  strerror(-error));

@@ -34,16 +34,16 @@ typedef struct Request {
  * What the child says: REC_CODE, REC_SYMBOL and at last, if it has come to its end, one
  * REC_TOTAL: counted_kind is an errno, lost what was left out of the file.
  */
-typedef struct Teller {
+typedef struct Emitter {
 	int socket;
 	const Request *request;
 	JitTable *table;
 	uint64_t avma;
 	SymbolRecord record;
 	VEC(uint8_t) output;
-} Teller;
+} Emitter;
 
-static void tell_symbol(Teller *teller, const JitPiece *piece)
+static void emit_piece_symbol(Emitter *teller, const JitPiece *piece)
 {
 	uint64_t svma = piece->svma + (teller->avma - piece->start);
 	_cleanup_free_ char *readable = demangle(piece->name);
@@ -63,7 +63,7 @@ static void tell_symbol(Teller *teller, const JitPiece *piece)
 	vec_append(&teller->output, (const uint8_t *)symbol, symbol->h.len);
 }
 
-static void send_some(Teller *teller)
+static void send_some(Emitter *teller)
 {
 	if (teller->output.count <= READ_SIZE)
 		return;
@@ -71,18 +71,18 @@ static void send_some(Teller *teller)
 	teller->output.count = 0;
 }
 
-static void tell_name(void *user, const JitPiece *piece)
+static void emit_name(void *user, const JitPiece *piece)
 {
-	Teller *teller = user;
+	Emitter *teller = user;
 
 	if (*piece->name)
-		tell_symbol(teller, piece);
+		emit_piece_symbol(teller, piece);
 	send_some(teller);
 }
 
-static void tell_piece(void *user, const JitPiece *piece)
+static void emit_piece(void *user, const JitPiece *piece)
 {
-	Teller *teller = user;
+	Emitter *teller = user;
 	struct rec_code code = {
 		.h = {.kind = REC_CODE, .len = sizeof(code), .ns = piece->ns},
 		.ns_tgid = teller->request->ns_tgid,
@@ -135,17 +135,17 @@ static int read_table(JitTable *table, enum jit_kind kind, int fd)
 static void child_main(int socket, const int *fds, const void *argument)
 {
 	const Request *request = argument;
-	Teller teller = {.socket = socket, .request = request, .table = jit_table_new()};
+	Emitter teller = {.socket = socket, .request = request, .table = jit_table_new()};
 	const JitTableSummary *summary = jit_table_summary(teller.table);
 	struct rec_total end = {.h = {.kind = REC_TOTAL, .len = sizeof(end)}};
 	int r = read_table(teller.table, request->kind, fds[0]);
 
 	for (size_t i = 0; i < request->count && r == 0; i++) {
 		teller.avma = request->addresses[i];
-		jit_table_find(teller.table, teller.avma, tell_name, &teller);
+		jit_table_find(teller.table, teller.avma, emit_name, &teller);
 	}
 	/* Each piece once, and the younger behind the older one: their order counts. */
-	jit_table_all_found(teller.table, tell_piece, &teller);
+	jit_table_all_found(teller.table, emit_piece, &teller);
 	end.counted_kind = -r;
 	end.sent = summary->pieces;
 	end.lost =
@@ -226,10 +226,10 @@ static int emit_file(Reading *reading)
 	return reading->sink->emit(reading->sink->user, &file->h);
 }
 
-static int emit_note(const Reading *reading, const char *trouble)
+static int emit_note(const Reading *reading, const char *problem)
 {
 	return symbol_files_emit_note(reading->sink, reading->told ? reading->id : 0,
-				      reading->file->path, trouble);
+				      reading->file->path, problem);
 }
 
 static int emit_code(Reading *reading, struct rec_code *code)
@@ -293,7 +293,7 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 
 	if (count == 0)
 		return 0;
-	jit_files_settle(files);
+	jit_files_open_missing(files);
 	for (size_t i = 0; i < files->list.count && r == 0; i++) {
 		const JitFile *file = &files->list.items[i];
 		Request request = {file->kind, file->ns_tgid, addresses, count};

@@ -45,7 +45,7 @@ static bool is_cacheable(const Batch *batch, const FileNames *names)
 
 static bool may_ask_debuginfod(const Batch *batch)
 {
-	return !batch->sink->no_debuginfod && !batch->servers_fail && debuginfod_wanted();
+	return !batch->sink->no_debuginfod && !batch->servers_fail && debuginfod_enabled();
 }
 
 static void ask_cache(Batch *batch, FileNames *names)
@@ -182,9 +182,9 @@ static void run_jobs(Batch *batch)
 /* ---- telling ------------------------------------------------------------------------------ */
 
 int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
-			   const char *trouble)
+			   const char *problem)
 {
-	_cleanup_free_ char *text = xasprintf("names of %s are not all there: %s", path, trouble);
+	_cleanup_free_ char *text = xasprintf("names of %s are not all there: %s", path, problem);
 	size_t length = strlen(text) + 1;
 	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
 	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
@@ -196,10 +196,10 @@ int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *p
 	return sink->emit(sink->user, &note->h);
 }
 
-static int tell_trouble(Batch *batch, FileNames *names)
+static int emit_problem(Batch *batch, FileNames *names)
 {
-	const char *trouble = names->job ? names->job->trouble : NULL;
-	int error = names->job && !trouble ? names->job->result : names->error;
+	const char *problem = names->job ? names->job->problem : NULL;
+	int error = names->job && !problem ? names->job->result : names->error;
 
 	if (error == -ESTALE)
 		batch->summary->files_mismatched++;
@@ -208,9 +208,9 @@ static int tell_trouble(Batch *batch, FileNames *names)
 	if (error)
 		log_verbose("no names from %s: %s", names->file->path,
 			    error == -ESTALE ? "not the file that was mapped" : strerror(-error));
-	if (!trouble)
+	if (!problem)
 		return 0;
-	return symbol_files_emit_note(batch->sink, names->file->id, names->file->path, trouble);
+	return symbol_files_emit_note(batch->sink, names->file->id, names->file->path, problem);
 }
 
 static int emit_symbol(Batch *batch, const FileNames *names, const struct rec_symbol *symbol,
@@ -255,7 +255,7 @@ static int emit_names(Batch *batch, FileNames *names)
 /* ---- what the cache learns ------------------------------------------------------------------ */
 
 /* That an address has no name is worth knowing as well. */
-static void learn_answer(FileNames *names, size_t i)
+static void cache_answer(FileNames *names, size_t i)
 {
 	const struct rec_symbol *symbol = symbol_job_answer(names->job, i);
 	struct rec_symbol unnamed = {
@@ -266,12 +266,12 @@ static void learn_answer(FileNames *names, size_t i)
 	cached_object_add(&names->cached, symbol ? symbol : &unnamed);
 }
 
-static void learn(Batch *batch, FileNames *names)
+static void cache_answers(Batch *batch, FileNames *names)
 {
-	if (!names->job || names->job->trouble || names->job->result || !is_cacheable(batch, names))
+	if (!names->job || names->job->problem || names->job->result || !is_cacheable(batch, names))
 		return;
 	for (size_t i = 0; i < names->missing.count; i++)
-		learn_answer(names, i);
+		cache_answer(names, i);
 	for (size_t i = 0; i < names->cached.tried.count; i++)
 		free(names->cached.tried.items[i].path);
 	names->cached.tried.count = 0;
@@ -322,10 +322,10 @@ static int resolve_files(Batch *batch)
 		prepare(batch, &batch->files.items[i]);
 	run_jobs(batch);
 	for (size_t i = 0; i < batch->files.count && r == 0; i++) {
-		r = tell_trouble(batch, &batch->files.items[i]);
+		r = emit_problem(batch, &batch->files.items[i]);
 		if (r == 0)
 			r = emit_names(batch, &batch->files.items[i]);
-		learn(batch, &batch->files.items[i]);
+		cache_answers(batch, &batch->files.items[i]);
 	}
 	forget_files(batch);
 	return r;

@@ -25,6 +25,6 @@ int symbol_files_resolve(const AddressSpaces *spaces, const SymbolTarget *target
 /* Tells that names of `path` are missing, and why: a warning and a REC_NOTE. Returns emit's error.
  */
 int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
-			   const char *trouble);
+			   const char *problem);
 
 #endif

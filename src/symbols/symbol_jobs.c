@@ -55,16 +55,16 @@ static void start(SymbolJob *job, const SymbolJobsOptions *options)
 
 	job->places.count = 0;
 	for (size_t i = 0; i < job->request.count; i++)
-		*vec_push(&job->places) = SYMBOL_NO_PLACE;
+		*vec_push(&job->places) = SYMBOL_NO_ANSWER;
 	job->deadline_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
 	if (options->deadline_ns && now_ns() >= options->deadline_ns) {
-		job->trouble = xstrdup("the time for all names is over");
+		job->problem = xstrdup("the time for all names is over");
 		return;
 	}
 	error = sandbox_start(symbol_child_main, fds, ARRAY_LEN(fds), &job->request, &limits,
 			      &job->sandbox);
 	if (error)
-		job->trouble = xasprintf("no process for it: %s", strerror(-error));
+		job->problem = xasprintf("no process for it: %s", strerror(-error));
 }
 
 static char *describe_end(int status)
@@ -100,15 +100,15 @@ static bool await_end(Sandbox *sandbox, int *ret_status)
 	return true;
 }
 
-static void finish(SymbolJob *job, const char *trouble)
+static void finish(SymbolJob *job, const char *problem)
 {
 	int status;
 
-	if (trouble || job->ended) {
+	if (problem || job->ended) {
 		sandbox_end(&job->sandbox);
-		job->trouble = trouble ? xstrdup(trouble) : NULL;
+		job->problem = problem ? xstrdup(problem) : NULL;
 	} else {
-		job->trouble = await_end(&job->sandbox, &status) ? describe_end(status)
+		job->problem = await_end(&job->sandbox, &status) ? describe_end(status)
 								 : xstrdup(TOO_LONG);
 	}
 	vec_free(&job->received);
@@ -134,7 +134,7 @@ static void serve(SymbolJob *job, const SymbolJobsOptions *options)
 		return;
 	}
 	job->received.count += got;
-	if (!symbol_messages_take(job, options))
+	if (!symbol_messages_consume(job, options))
 		finish(job, "its reader sent what it should not: taken over by the file?");
 	else if (job->ended)
 		finish(job, NULL);
@@ -226,12 +226,12 @@ void symbol_job_free(SymbolJob *job)
 	vec_free(&job->records);
 	vec_free(&job->places);
 	vec_free(&job->received);
-	free(job->trouble);
+	free(job->problem);
 }
 
 const struct rec_symbol *symbol_job_answer(const SymbolJob *job, size_t i)
 {
-	return job->places.count <= i || job->places.items[i] == SYMBOL_NO_PLACE
+	return job->places.count <= i || job->places.items[i] == SYMBOL_NO_ANSWER
 		       ? NULL
 		       : (const struct rec_symbol *)(job->records.items + job->places.items[i]);
 }

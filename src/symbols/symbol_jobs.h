@@ -17,7 +17,7 @@ typedef struct SymbolJob {
 	VEC(uint8_t) records; /* REC_SYMBOLs, file 0 */
 	VEC(size_t) places;   /* in records, of each address; SIZE_MAX = no name */
 	int result;	      /* of object_names_find(), if it came to its end */
-	char *trouble;	      /* else what happened, as text; NULL = nothing */
+	char *problem;	      /* else what happened, as text; NULL = nothing */
 	/* While it runs. */
 	Sandbox sandbox;
 	VEC(uint8_t) received;

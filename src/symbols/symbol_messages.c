@@ -21,7 +21,7 @@ static size_t address_index(const SymbolJob *job, uint64_t address)
 				    job->request.addresses[middle] < address);
 
 	return at < job->request.count && job->request.addresses[at] == address ? at
-										: SYMBOL_NO_PLACE;
+										: SYMBOL_NO_ANSWER;
 }
 
 static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
@@ -35,7 +35,7 @@ static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
 	    symbol->count == 0)
 		return false;
 	i = address_index(job, symbol->address);
-	if (i == SYMBOL_NO_PLACE || ++job->names > NAMES_MAX * job->request.count)
+	if (i == SYMBOL_NO_ANSWER || ++job->names > NAMES_MAX * job->request.count)
 		return false;
 	job->places.items[i] = job->records.count;
 	vec_append(&job->records, data, size);
@@ -94,7 +94,7 @@ static bool take(SymbolJob *job, const SymbolJobsOptions *options, uint32_t type
 	}
 }
 
-bool symbol_messages_take(SymbolJob *job, const SymbolJobsOptions *options)
+bool symbol_messages_consume(SymbolJob *job, const SymbolJobsOptions *options)
 {
 	size_t done = 0;
 	bool good = true;

@@ -9,12 +9,12 @@
 #include "symbol_jobs.h"
 
 /* In SymbolJob::places: the address has no name. */
-#define SYMBOL_NO_PLACE SIZE_MAX
+#define SYMBOL_NO_ANSWER SIZE_MAX
 
 /*
  * Takes the messages that have come whole out of job->received, and answers on the job's socket
  * those that ask. Returns false if one is not as it should be.
  */
-bool symbol_messages_take(SymbolJob *job, const SymbolJobsOptions *options);
+bool symbol_messages_consume(SymbolJob *job, const SymbolJobsOptions *options);
 
 #endif

@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 /* CPU time for an object: this, and as much more for every so many bytes of its files. */
-#define PATIENCE_NS	   (2 * NSEC_PER_SEC)
-#define BYTES_PER_PATIENCE (100u << 20)
+#define TIMEOUT_NS	  (2 * NSEC_PER_SEC)
+#define BYTES_PER_TIMEOUT (100u << 20)
 /* Each object that takes longer halves what the next ones have: there may be any number of them. */
-#define PATIENCE_PARTS_MAX 8
+#define TIMEOUT_PARTS_MAX 8
 /*
  * A worker that sleeps (for its file, say) takes no CPU time; after so many times its CPU time it
  * is ended too. A worker that waits for a CPU is not: on a busy machine, or in SCHED_IDLE, that
@@ -31,7 +31,7 @@
  */
 #define WALL_PER_CPU 10
 /* A starved worker can stay just below its CPU time: it must not be looked at all the time. */
-#define CHECK_AGAIN_NS (10 * NSEC_PER_MSEC)
+#define RECHECK_NS (10 * NSEC_PER_MSEC)
 /*
  * Debug files are looked for if at least one part in so many of the code has no call frame
  * information. In most libraries (with some functions in assembly) it is less.
@@ -63,7 +63,7 @@ struct TableService {
 	void *find_user;
 	int epoll_fd, timer_fd;
 	uint64_t armed_ns; /* what the timer is set to; 0 = nothing */
-	uint64_t patience_ns, patience_min_ns;
+	uint64_t timeout_ns, timeout_min_ns;
 	Map pending; /* id -> 1 until it is answered, then 0 */
 	TableQueue asked, missing;
 	UnwindTable loaded; /* from the cache; its memory is kept while there are more */
@@ -150,7 +150,7 @@ static bool is_lacking(const UnwindTable *table, int error)
 }
 
 /* Not for the cache: a debug file may be there the next time. */
-static void answer_alone(TableService *service, const Consumer *consumer, TableJob *job)
+static void answer_without_debug(TableService *service, const Consumer *consumer, TableJob *job)
 {
 	service->counts.built += !job->alone_error;
 	answer(service, consumer, job, job->alone_error ? NULL : &job->alone, job->alone_error);
@@ -179,7 +179,7 @@ static void settle(TableService *service, const Consumer *consumer, TableJob *jo
 	    table_job_next_debug_file(job, service->find_debug, service->find_user))
 		table_queue_put(&service->asked, job);
 	else
-		answer_alone(service, consumer, job);
+		answer_without_debug(service, consumer, job);
 }
 
 /* ---- workers ----------------------------------------------------------------------------------
@@ -215,12 +215,12 @@ static int start_worker(TableService *service, Slot *slot)
 	return r;
 }
 
-static int try_give(TableService *service, Slot *slot, const TableJob *job)
+static int try_assign(TableService *service, Slot *slot, const TableJob *job)
 {
 	int r = is_running(slot) ? 0 : start_worker(service, slot);
 
 	if (r == 0)
-		r = table_worker_give(&slot->worker, job->fd, job->debug_fd, job->base_svma);
+		r = table_worker_send(&slot->worker, job->fd, job->debug_fd, job->base_svma);
 	if (r < 0)
 		end_worker(service, slot);
 	return r;
@@ -228,11 +228,11 @@ static int try_give(TableService *service, Slot *slot, const TableJob *job)
 
 static void set_bounds(const TableService *service, Slot *slot)
 {
-	uint64_t now = now_ns(), patience = service->patience_ns;
+	uint64_t now = now_ns(), timeout = service->timeout_ns;
 
 	slot->cpu_from_ns = table_worker_cpu_ns(&slot->worker);
-	slot->allowed_ns = patience + slot->job.size * (patience / NSEC_PER_USEC) /
-					      BYTES_PER_PATIENCE * NSEC_PER_USEC;
+	slot->allowed_ns = timeout + slot->job.size * (timeout / NSEC_PER_USEC) /
+					     BYTES_PER_TIMEOUT * NSEC_PER_USEC;
 	slot->check_ns = now + slot->allowed_ns;
 	slot->deadline_ns = now + WALL_PER_CPU * slot->allowed_ns;
 }
@@ -244,10 +244,10 @@ static void give(TableService *service, const Consumer *consumer, Slot *slot, Ta
 
 	if (job->again)
 		end_worker(service, slot);
-	r = try_give(service, slot, job);
+	r = try_assign(service, slot, job);
 	/* It was killed while it had nothing to do. */
 	if (r == -EPIPE || r == -ECONNRESET)
-		r = try_give(service, slot, job);
+		r = try_assign(service, slot, job);
 	if (r < 0) {
 		settle(service, consumer, job, &none, r);
 		return;
@@ -314,7 +314,7 @@ static void hear(TableService *service, const Consumer *consumer, Slot *slot)
 	UnwindTable table = {};
 	TableJob job = slot->job;
 	int result = 0, status;
-	int r = table_worker_take(&slot->worker, job.rows_max, &table, &result);
+	int r = table_worker_receive(&slot->worker, job.rows_max, &table, &result);
 
 	if (slot->busy && r == 0)
 		return;
@@ -354,13 +354,13 @@ static bool is_late(Slot *slot, uint64_t now)
 	if (cpu == UINT64_MAX || taken >= slot->allowed_ns ||
 	    (now >= slot->deadline_ns && !proc_is_runnable(slot->worker.sandbox.pid)))
 		return true;
-	slot->check_ns = now + MAX(slot->allowed_ns - taken, CHECK_AGAIN_NS);
+	slot->check_ns = now + MAX(slot->allowed_ns - taken, RECHECK_NS);
 	if (now < slot->deadline_ns)
 		slot->check_ns = MIN(slot->deadline_ns, slot->check_ns);
 	return false;
 }
 
-static void end_late(TableService *service, const Consumer *consumer)
+static void end_timed_out(TableService *service, const Consumer *consumer)
 {
 	uint64_t now = now_ns();
 
@@ -369,7 +369,7 @@ static void end_late(TableService *service, const Consumer *consumer)
 
 		if (!is_late(slot, now))
 			continue;
-		service->patience_ns = MAX(service->patience_ns / 2, service->patience_min_ns);
+		service->timeout_ns = MAX(service->timeout_ns / 2, service->timeout_min_ns);
 		end_worker(service, slot);
 		give_up(service, consumer, slot, -ETIME);
 	}
@@ -439,13 +439,13 @@ static void store_kept(TableService *service, uint64_t answers, uint64_t until_n
 		store_one(service);
 }
 
-void table_service_take(TableService *service, TableReady ready, void *user)
+void table_service_process(TableService *service, TableReady ready, void *user)
 {
 	Consumer consumer = {.ready = ready, .user = user, .until_ns = now_ns() + TAKE_NS};
 	uint64_t before = answered(service);
 
 	hear_all(service, &consumer);
-	end_late(service, &consumer);
+	end_timed_out(service, &consumer);
 	give_all(service, &consumer);
 	while (!table_queue_empty(&service->asked) && now_ns() < consumer.until_ns) {
 		look_up(service, &consumer);
@@ -463,7 +463,7 @@ size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableRead
 		uint64_t now;
 		size_t left;
 
-		table_service_take(service, ready, user);
+		table_service_process(service, ready, user);
 		left = service->counts.wanted - answered(service);
 		now = now_ns();
 		if (left == 0 || now >= deadline_ns)
@@ -475,7 +475,7 @@ size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableRead
 /* ---- wanting ----------------------------------------------------------------------------------
  */
 
-void table_service_want(TableService *service, const TableRequest *request)
+void table_service_request(TableService *service, const TableRequest *request)
 {
 	TableJob job;
 
@@ -519,8 +519,8 @@ int table_service_new(const TableServiceOptions *options, TableService **ret_ser
 
 	service->timer_fd = -1;
 	service->slot_count = count_workers(options->workers);
-	service->patience_ns = options->patience_ns ? options->patience_ns : PATIENCE_NS;
-	service->patience_min_ns = service->patience_ns / PATIENCE_PARTS_MAX;
+	service->timeout_ns = options->timeout_ns ? options->timeout_ns : TIMEOUT_NS;
+	service->timeout_min_ns = service->timeout_ns / TIMEOUT_PARTS_MAX;
 	r = open_fds(service);
 	if (r < 0) {
 		table_service_free(service);

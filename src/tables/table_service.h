@@ -27,7 +27,7 @@ typedef int (*TableFindDebug)(void *user, uint32_t id, const char *debuglink);
 typedef struct TableServiceOptions {
 	const Invoker *invoker; /* whose cache folder; NULL = no cache */
 	unsigned workers;	/* 0 = one for each CPU that is online, TABLE_WORKERS_MAX at most */
-	uint64_t patience_ns;	/* CPU time that a small object may take; 0 = 2 s */
+	uint64_t timeout_ns;	/* CPU time that a small object may take; 0 = 2 s */
 	/* For objects of whose code a large part has no call frame information; NULL = none. */
 	TableFindDebug find_debug;
 	void *find_user;
@@ -65,12 +65,12 @@ int table_service_new(const TableServiceOptions *options, TableService **ret_ser
 void table_service_free(TableService *service);
 
 /* Queues an object, unless one with its id waits for its answer already. Never waits. */
-void table_service_want(TableService *service, const TableRequest *request);
+void table_service_request(TableService *service, const TableRequest *request);
 
-/* Readable (epoll) when table_service_take() has something to do. */
+/* Readable (epoll) when table_service_process() has something to do. */
 int table_service_fd(const TableService *service);
 /* Does it. Never waits; ends after some milliseconds if there is more, and stays readable. */
-void table_service_take(TableService *service, TableReady ready, void *user);
+void table_service_process(TableService *service, TableReady ready, void *user);
 
 /*
  * The same until all that was wanted is answered, or the deadline (CLOCK_MONOTONIC). Returns how

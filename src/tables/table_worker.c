@@ -31,7 +31,7 @@ struct question {
 
 /* ---- in the child ---------------------------------------------------------------------- */
 
-static void tell_link(const ElfMap *file, TableAnswer *answer)
+static void send_debuglink(const ElfMap *file, TableAnswer *answer)
 {
 	_cleanup_free_ Companion *link = xcalloc(1, sizeof(*link));
 
@@ -58,7 +58,7 @@ static int build(int fd, int debug_fd, uint64_t base_svma, TableAnswer *answer,
 
 	if (r < 0)
 		return r;
-	tell_link(&file, answer);
+	send_debuglink(&file, answer);
 	if (debug_fd >= 0)
 		r = open_debug(&file, debug_fd, &debug);
 	if (r == 0)
@@ -189,7 +189,7 @@ uint64_t table_worker_cpu_ns(const TableWorker *worker)
 
 /* ---- in the recorder: one object ----------------------------------------------------------- */
 
-int table_worker_give(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma)
+int table_worker_send(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma)
 {
 	struct question question = {
 		.base_svma = base_svma, .number = ++worker->number, .has_debug = debug_fd >= 0};
@@ -236,8 +236,8 @@ static bool take_table(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_
 	return true;
 }
 
-int table_worker_take(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,
-		      int *ret_result)
+int table_worker_receive(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,
+			 int *ret_result)
 {
 	TableAnswer *answer = &worker->answer;
 	ssize_t got = recv(worker->sandbox.socket, (char *)answer + worker->received,

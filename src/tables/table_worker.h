@@ -49,7 +49,7 @@ int table_worker_end(TableWorker *worker);
  * debug file, or cannot be read, the result is -ESTALE. Both may be closed afterwards. Returns 0 or
  * a negative errno (-EPIPE: it is gone).
  */
-int table_worker_give(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma);
+int table_worker_send(TableWorker *worker, int fd, int debug_fd, uint64_t base_svma);
 
 /*
  * Reads what has come, without waiting. Returns 1 if that is the answer, of which worker->answer
@@ -57,8 +57,8 @@ int table_worker_give(TableWorker *worker, int fd, int debug_fd, uint64_t base_s
  * not all there yet; -EIO: the child is gone; -EBADMSG: it says what can't be. No object has more
  * than rows_max rows, nor rules.
  */
-int table_worker_take(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,
-		      int *ret_result);
+int table_worker_receive(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table,
+			 int *ret_result);
 
 /* CPU time that it has taken in its life, ns; UINT64_MAX if that can't be told any more. */
 uint64_t table_worker_cpu_ns(const TableWorker *worker);

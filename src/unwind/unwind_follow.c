@@ -437,7 +437,7 @@ static bool is_spanned(const Follow *follow, uint32_t place)
  * Returns the first place from which on the code may belong to another function: after a call, with
  * no later proof that it still is this one (a return or a call with its stack, a jump across it).
  */
-static uint32_t doubtful_from(Follow *follow)
+static uint32_t uncertain_from(Follow *follow)
 {
 	uint32_t from = UINT32_MAX;
 
@@ -457,7 +457,7 @@ static uint32_t doubtful_from(Follow *follow)
 static void put_rows(Follow *follow, UnwindCodeRows *rows)
 {
 	const struct unwind_rule *unknown = &follow->code->unknown;
-	uint32_t doubtful = doubtful_from(follow);
+	uint32_t doubtful = uncertain_from(follow);
 
 	if (follow->wrong) {
 		put_wrong(follow, rows);
@@ -497,7 +497,7 @@ static bool looks_like_begin(const Follow *follow, uint32_t place)
 
 /* Returns where the next function may begin. The rest of a function that was not understood must
  * not be mistaken for one. */
-static uint32_t behind_function(const Follow *follow)
+static uint32_t next_function_start(const Follow *follow)
 {
 	uint32_t place = MAX(follow->end, follow->start + 1);
 
@@ -540,7 +540,7 @@ static void follow_window(Follow *follow, enum begin begin, UnwindCodeRows *rows
 		follow_function(follow, place, place == 0 && begin == BEGINS);
 		put_rows(follow, rows);
 		follow->begins[place] |= !follow->wrong;
-		place = next_unreached(follow, behind_function(follow));
+		place = next_unreached(follow, next_function_start(follow));
 	}
 	if (place < follow->size)
 		put_row(rows, follow->from + place, &follow->code->unknown);

@@ -94,8 +94,8 @@ typedef struct Sweep {
 	uint64_t from;
 	const uint32_t *known; /* the next known functions, from UnwindFunctions */
 	size_t known_count;
-	uint8_t *begins;     /* a bit for each byte: an instruction begins there */
-	uint8_t *behind_end; /* likewise: the instruction before it does not fall through */
+	uint8_t *begins;    /* a bit for each byte: an instruction begins there */
+	uint8_t *after_end; /* likewise: the instruction before it does not fall through */
 	VEC(uint32_t) called, named;
 } Sweep;
 
@@ -167,7 +167,7 @@ static void decode(Sweep *sweep)
 		behind = place + instruction.length;
 		set_bit(sweep->begins, place);
 		if (ended)
-			set_bit(sweep->behind_end, place);
+			set_bit(sweep->after_end, place);
 		note_targets(sweep, &instruction, behind);
 		/* Nops up to an aligned address may be padding after a call that does not return.
 		 */
@@ -187,7 +187,7 @@ static void add_targets(const Sweep *sweep, UnwindFunctions *functions)
 		if (is_set(sweep->begins, sweep->called.items[i]))
 			*vec_push(functions) = sweep->from + sweep->called.items[i];
 	for (size_t i = 0; i < sweep->named.count; i++)
-		if (is_set(sweep->behind_end, sweep->named.items[i]))
+		if (is_set(sweep->after_end, sweep->named.items[i]))
 			*vec_push(functions) = sweep->from + sweep->named.items[i];
 }
 
@@ -202,12 +202,12 @@ static void add_code(const UnwindRange *range, size_t sorted, UnwindFunctions *f
 		       .known = functions->count > 0 ? functions->items + first : NULL,
 		       .known_count = sorted - first,
 		       .begins = xcalloc(size / 8 + 1, 1),
-		       .behind_end = xcalloc(size / 8 + 1, 1)};
+		       .after_end = xcalloc(size / 8 + 1, 1)};
 
 	decode(&sweep);
 	add_targets(&sweep, functions);
 	free(sweep.begins);
-	free(sweep.behind_end);
+	free(sweep.after_end);
 	vec_free(&sweep.called);
 	vec_free(&sweep.named);
 }

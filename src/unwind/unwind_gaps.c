@@ -5,10 +5,10 @@
 #include "unwind_table.h"
 
 /* Larger than any hole between what a compiler that writes tables makes. */
-#define FOREIGN_MIN (64u << 10)
+#define NO_CFI_MIN (64u << 10)
 
 static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
-static const struct unwind_rule foreign = {.cfa = CFA_NONE, .extra = NONE_FOREIGN};
+static const struct unwind_rule foreign = {.cfa = CFA_NONE, .extra = NONE_UNKNOWN_CODE};
 static const struct unwind_rule signal_frame = {.cfa = CFA_SIGNAL};
 
 /* A piece of a gap, in one range of code. */
@@ -183,8 +183,7 @@ static void put_piece(UnwindGaps *gaps, Piece *piece)
 {
 	uint64_t size = piece->to - piece->from;
 
-	if ((size >= FOREIGN_MIN || gaps->all_foreign) &&
-	    !unwind_code_filling(piece->bytes, size)) {
+	if ((size >= NO_CFI_MIN || gaps->no_cfi) && !unwind_code_filling(piece->bytes, size)) {
 		piece->rule = &foreign;
 		gaps->put(gaps->user, piece->from, &foreign);
 	}

@@ -14,7 +14,7 @@ typedef void (*UnwindPut)(void *user, uint32_t pc, const struct unwind_rule *rul
 
 typedef struct UnwindGaps {
 	const UnwindSections *sections;
-	bool all_foreign; /* the file has no call frame information at all */
+	bool no_cfi; /* the file has no call frame information at all */
 	/* Arguments and result of unwind_functions_find(). Until it is needed, functions has only
 	 * those that the headers name. */
 	const ElfMap *file, *debug;

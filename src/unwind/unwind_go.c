@@ -58,7 +58,7 @@ static bool pushes_bp(const uint8_t *code, uint64_t size)
  * Where the stack first grows, rbp is saved or not at all: it is pushed (since Go 1.21) or stored
  * by the next instruction. Assemblers' functions may do neither.
  */
-static void look_for_bp(Run *run, uint64_t at, int32_t depth)
+static void find_saved_bp(Run *run, uint64_t at, int32_t depth)
 {
 	uint64_t place = at - run->function->start, size = run->function->end - at;
 	unsigned length = 0;
@@ -128,7 +128,7 @@ static void emit_depth(Run *run, const PclntabValues *values)
 		return;
 	}
 	if (depth >= WORD && !run->saved.known)
-		look_for_bp(run, values->from, depth);
+		find_saved_bp(run, values->from, depth);
 	if (depth >= WORD && run->saved.ever)
 		saved_from = MIN(MAX(values->from, run->saved.from), to);
 	emit_part(run, values->from, saved_from, depth, /* saved= */ false);
@@ -178,7 +178,7 @@ static unsigned sets_stack(const uint8_t *code, uint64_t size)
 }
 
 /* Behind the first one of a function; its begin if there is none. */
-static uint64_t behind_switch(const PclntabFunction *function, const uint8_t *code)
+static uint64_t after_switch(const PclntabFunction *function, const uint8_t *code)
 {
 	uint64_t size = function->end - function->start;
 
@@ -192,7 +192,7 @@ static uint64_t behind_switch(const PclntabFunction *function, const uint8_t *co
 }
 
 /* What holds behind it. */
-static struct unwind_rule rule_behind(const Run *run, const char *name)
+static struct unwind_rule rule_after_switch(const Run *run, const char *name)
 {
 	/* The scheduler has left the goroutine for good. */
 	if (!strcmp(name, "runtime.mcall"))
@@ -214,7 +214,7 @@ static struct unwind_rule rule_behind(const Run *run, const char *name)
 
 /* Where a function that has saved rbp returns, and nothing is on the stack any more, it is back on
  * the caller's, and rbp is the caller's too. */
-static void emit_behind(const Run *run, const Pclntab *table, const struct unwind_rule *rule)
+static void emit_after_switch(const Run *run, const Pclntab *table, const struct unwind_rule *rule)
 {
 	PclntabValues values = pclntab_stack(table, run->function);
 	uint64_t from = run->end;
@@ -235,10 +235,10 @@ static void run_switch(Run *run, const Pclntab *table)
 {
 	struct unwind_rule rule;
 
-	run->end = behind_switch(run->function, run->code);
+	run->end = after_switch(run->function, run->code);
 	emit_depths(run, table);
-	rule = rule_behind(run, pclntab_name(table, run->function->name));
-	emit_behind(run, table, &rule);
+	rule = rule_after_switch(run, pclntab_name(table, run->function->name));
+	emit_after_switch(run, table, &rule);
 }
 
 /* ---- all of a function ---------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 const UnwindState unwind_state_entered = {
 	.known = true, .sp_known = true, .sp_to_cfa = UNWIND_SLOT};
 
-static bool same_kept(UnwindKept a, UnwindKept b)
+static bool same_kept(UnwindSaved a, UnwindSaved b)
 {
 	return a.saved_at == b.saved_at && a.changed == b.changed;
 }
@@ -22,10 +22,10 @@ bool unwind_state_same(const UnwindState *a, const UnwindState *b)
 	       same_kept(a->bx, b->bx);
 }
 
-static UnwindKept merge_kept(UnwindKept a, UnwindKept b)
+static UnwindSaved merge_kept(UnwindSaved a, UnwindSaved b)
 {
-	return (UnwindKept){.saved_at = a.saved_at == b.saved_at ? a.saved_at : 0,
-			    .changed = a.changed || b.changed};
+	return (UnwindSaved){.saved_at = a.saved_at == b.saved_at ? a.saved_at : 0,
+			     .changed = a.changed || b.changed};
 }
 
 UnwindState unwind_state_merge(const UnwindState *a, const UnwindState *b)
@@ -56,7 +56,7 @@ static uint8_t dwarf_register(uint8_t reg)
 	return reg < ARRAY_LEN(numbers) ? numbers[reg] : reg;
 }
 
-static UnwindKept *kept_register(UnwindState *state, uint8_t reg)
+static UnwindSaved *kept_register(UnwindState *state, uint8_t reg)
 {
 	return reg == X86_RBP ? &state->bp : reg == X86_RBX ? &state->bx : NULL;
 }
@@ -64,7 +64,7 @@ static UnwindKept *kept_register(UnwindState *state, uint8_t reg)
 /* The register gets an unknown value. */
 static void change_register(UnwindState *state, uint8_t reg)
 {
-	UnwindKept *kept = kept_register(state, reg);
+	UnwindSaved *kept = kept_register(state, reg);
 
 	if (kept)
 		kept->changed = true;
@@ -84,13 +84,13 @@ static void change_registers(UnwindState *state, uint16_t registers)
 }
 
 /* The stack slot of the saved value was freed or overwritten. */
-static void forget_saved(UnwindKept *kept)
+static void forget_saved(UnwindSaved *kept)
 {
 	kept->saved_at = kept->changed ? UNWIND_SAVED_NOWHERE : 0;
 }
 
 /* A value that was saved below the new stack pointer is lost: a callee may overwrite it. */
-static void free_slot(UnwindKept *kept, int32_t sp_to_cfa)
+static void free_slot(UnwindSaved *kept, int32_t sp_to_cfa)
 {
 	if (kept->saved_at < 0 && sp_to_cfa < -kept->saved_at)
 		forget_saved(kept);
@@ -130,7 +130,7 @@ static void overwrite(UnwindState *state, uint8_t reg, int64_t to_cfa)
 
 static void store(UnwindState *state, uint8_t reg, int64_t to_cfa)
 {
-	UnwindKept *kept = kept_register(state, reg);
+	UnwindSaved *kept = kept_register(state, reg);
 
 	overwrite(state, reg, to_cfa);
 	/* The first word below the CFA is the return address. */
@@ -140,12 +140,12 @@ static void store(UnwindState *state, uint8_t reg, int64_t to_cfa)
 
 static void load(UnwindState *state, uint8_t reg, bool known, int64_t to_cfa)
 {
-	UnwindKept *kept = kept_register(state, reg);
+	UnwindSaved *kept = kept_register(state, reg);
 	bool restored = kept && known && kept->saved_at < 0 && kept->saved_at == -to_cfa;
 
 	change_register(state, reg);
 	if (restored)
-		*kept = (UnwindKept){};
+		*kept = (UnwindSaved){};
 }
 
 static void push(UnwindState *state, uint8_t reg)
@@ -270,7 +270,7 @@ void unwind_state_change(UnwindState *state, const Instruction *instruction)
 	}
 }
 
-static bool is_lost(const UnwindKept *kept)
+static bool is_lost(const UnwindSaved *kept)
 {
 	return kept->changed && kept->saved_at;
 }
@@ -283,7 +283,7 @@ bool unwind_state_returns(const UnwindState *state)
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static bool put_kept(const UnwindKept *kept, uint8_t same_rule, uint8_t at_cfa, uint8_t lost,
+static bool put_kept(const UnwindSaved *kept, uint8_t same_rule, uint8_t at_cfa, uint8_t lost,
 		     uint8_t *ret_rule, int16_t *ret_offset)
 {
 	*ret_offset = 0;

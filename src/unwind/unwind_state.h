@@ -15,10 +15,10 @@
 #define UNWIND_SAVED_NOWHERE 1 /* the saved value was overwritten or popped */
 
 /* How to recover the caller's value of rbp or rbx. */
-typedef struct UnwindKept {
+typedef struct UnwindSaved {
 	int32_t saved_at; /* offset from the CFA, < 0; 0: not saved; UNWIND_SAVED_NOWHERE */
 	bool changed;	  /* the register does not hold the caller's value any more */
-} UnwindKept;
+} UnwindSaved;
 
 /* The state before an instruction. All 0: no path to the instruction is known. */
 typedef struct UnwindState {
@@ -31,7 +31,7 @@ typedef struct UnwindState {
 	bool weak;		      /* reached only if the call before it returns */
 	uint8_t ra;		      /* RA_AT_CFA, RA_REG + register, or UNWIND_RA_LOST */
 	int32_t sp_to_cfa, bp_to_cfa; /* CFA minus the register, bytes */
-	UnwindKept bp, bx;
+	UnwindSaved bp, bx;
 } UnwindState;
 
 #define UNWIND_RA_LOST 0xff

@@ -30,7 +30,7 @@ typedef struct Builder {
 
 static uint32_t number_of(Builder *builder, UnwindRuleWords rule)
 {
-	static const struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
+	static const struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_TOO_MANY_RULES};
 	uint32_t number = unwind_rule_number(&builder->index, rule, UNWIND_RULES_MAX - 1);
 
 	return number != UINT32_MAX
@@ -158,7 +158,8 @@ static uint64_t count_bytes(const UnwindRanges *ranges, uint64_t from, uint64_t 
 
 static bool is_gap(const struct unwind_rule *rule)
 {
-	return rule->cfa == CFA_NONE && (rule->extra == NONE_GAP || rule->extra == NONE_FOREIGN);
+	return rule->cfa == CFA_NONE &&
+	       (rule->extra == NONE_GAP || rule->extra == NONE_UNKNOWN_CODE);
 }
 
 /* There are millions of rows, but few that are gaps: only those are held against code. */
@@ -212,7 +213,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 	unwind_fdes_read(&sections->debug_frame, is_go ? &go : NULL, &sections->executable,
 			 base_svma, &table.counts, &builder.debug_frame);
 	builder.gaps = (UnwindGaps){.sections = sections,
-				    .all_foreign = !has_cfi,
+				    .no_cfi = !has_cfi,
 				    .file = file,
 				    .debug = debug,
 				    .base_svma = base_svma,

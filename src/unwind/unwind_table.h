@@ -62,8 +62,8 @@ typedef struct UnwindTable {
 
 #define UNWIND_PADDING 16
 /*
- * Objects have up to a thousand; where more than this differ, it is NONE_NO_ROOM: no one file
- * shall take all that the whole system may have (RULES_MAX).
+ * Objects have up to a thousand; where more than this differ, it is NONE_TOO_MANY_RULES: no one
+ * file shall take all that the whole system may have (RULES_MAX).
  */
 #define UNWIND_RULES_MAX 8192u
 
@@ -77,7 +77,7 @@ int unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t base_sv
 void unwind_table_free(UnwindTable *table);
 
 #define UNWIND_CFAS  (CFA_SIGNAL + 1)
-#define UNWIND_NONES (NONE_FOREIGN + 1)
+#define UNWIND_NONES (NONE_UNKNOWN_CODE + 1)
 
 /* How much of an object is known how. */
 typedef struct UnwindCoverage {

@@ -22,7 +22,7 @@ static bool walk_read_saved(Walker *self, uint64_t address, uint64_t *ret, uint8
 	return walk_read(self, address, ret);
 }
 
-static void walk_word_counts(Walker *self, uint32_t word)
+static void walk_word_used(Walker *self, uint32_t word)
 {
 	(void)self;
 	(void)word;
@@ -63,11 +63,11 @@ int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *
 			 .inner = true},
 		.input = input,
 	};
-	int result = WALK_ON;
+	int result = WALK_CONTINUE;
 
 	memcpy(walker.walk.regs, input->regs, sizeof(walker.walk.regs));
 	*ret_count = 0;
-	while (result == WALK_ON) {
+	while (result == WALK_CONTINUE) {
 		if (*ret_count == max)
 			return STACK_TRUNCATED;
 		ret_frames[*ret_count] = frame_of(&walker.walk, *ret_count == 0);

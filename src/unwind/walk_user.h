@@ -14,7 +14,7 @@ typedef struct WalkInput {
 	bool in_syscall;	       /* the program counter is behind the `syscall` */
 	/* Reads size bytes of the process's memory; false if they are not there. */
 	bool (*read)(void *user, uint64_t address, void *to, size_t size);
-	/* The mapping that holds pc: WALK_ON, or an enum stack_result. */
+	/* The mapping that holds pc: WALK_CONTINUE, or an enum stack_result. */
 	int (*find_mapping)(void *user, uint64_t pc, struct unwind_mapping *ret_mapping);
 	/* The rule at pc (relative) in a mapping's table, rows > 0; false if there is none. */
 	bool (*find_rule)(void *user, const struct unwind_mapping *mapping, uint32_t pc,

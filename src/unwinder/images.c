@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* How long after an exec both BPF and the side-band have told of it, if they do. */
-#define EXEC_PATIENCE_NS (100 * NSEC_PER_MSEC)
+#define EXEC_TIMEOUT_NS (100 * NSEC_PER_MSEC)
 
 static void image_free(Image *image)
 {
@@ -75,7 +75,7 @@ static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_
 	if (before && !before->ended_ns)
 		end_image(images, before, now_ns);
 	image->ns_tgid = ns_tgid;
-	image->doubt_ns = ns <= images->loss_to_ns ? images->loss_from_ns : 0;
+	image->uncertain_since_ns = ns <= images->loss_to_ns ? images->loss_from_ns : 0;
 	image->changed = true;
 	map_set(&images->current, ns_tgid, images->list.count);
 	*vec_push(&images->list) = image;
@@ -121,7 +121,7 @@ static void name_images(Images *images, const struct rec_task *task)
 		image->tgid = task->tgid;
 		image->exec_id += number;
 		image->start_boottime = task->start_boottime;
-		image->told_ns = task->h.ns;
+		image->reported_ns = task->h.ns;
 		image->changed = true;
 	}
 }
@@ -142,15 +142,15 @@ static void take_task(Images *images, const struct rec_task *task, uint64_t now_
 	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
 }
 
-static void take_exec_told(Images *images, const struct rec_exec *record)
+static void on_bpf_exec(Images *images, const struct rec_exec *record)
 {
 	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
 	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
 
 	if (!image || image->tgid != record->tgid)
 		return;
-	image->exec_told = record->exec_id;
-	image->exec_told_ns = record->h.ns;
+	image->bpf_exec_id = record->exec_id;
+	image->bpf_exec_ns = record->h.ns;
 }
 
 static void take_exit(Images *images, const struct rec_exit *record, uint64_t now_ns)
@@ -176,13 +176,13 @@ static bool is_same(const ImageMapping *a, const ImageMapping *b)
 /* What is mapped again just as it was has been there all the time. */
 static void hide(ImageMapping *top, const ImageMapping *under)
 {
-	top->over_ns = MAX(top->over_ns, under->from_ns);
+	top->covered_ns = MAX(top->covered_ns, under->from_ns);
 	if (!is_same(top, under) || top->hides) {
 		top->hides = true;
 		return;
 	}
 	top->from_ns = under->from_ns;
-	top->awaits = under->awaits;
+	top->unpublished = under->unpublished;
 	top->hides = under->hides;
 }
 
@@ -281,7 +281,7 @@ static void settle(Images *images, Image *image)
 	count(images, image);
 }
 
-void images_settle(Images *images)
+void images_apply_pending(Images *images)
 {
 	for (size_t i = 0; i < images->list.count; i++)
 		settle(images, images->list.items[i]);
@@ -310,9 +310,9 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 		.bias = record->bias,
 		.pgoff = record->pgoff,
 		.from_ns = record->h.flags & MAPPING_INITIAL ? 0 : record->h.ns,
-		.told_ns = record->h.ns,
+		.reported_ns = record->h.ns,
 		.file = record->file,
-		.awaits = !(record->h.flags & MAPPING_INITIAL),
+		.unpublished = !(record->h.flags & MAPPING_INITIAL),
 	};
 
 	if (mapping.start > mapping.last || !(record->h.flags & MAPPING_EXEC))
@@ -327,12 +327,12 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 {
 	Image *child = get_image(images, record->ns_tgid, record->h.ns, now_ns);
 	Image *parent = current_image(images, record->ns_parent);
-	uint64_t past_ns = MAX(child->latest_ns, child->told_ns);
+	uint64_t past_ns = MAX(child->latest_ns, child->reported_ns);
 
 	/* What was there before the fork is another process, which had the number. */
 	if (past_ns && past_ns < record->h.ns)
 		child = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
-	child->latest_ns = child->made_ns = record->h.ns;
+	child->latest_ns = child->created_ns = record->h.ns;
 	child->changed = true;
 	if (!parent) {
 		set_mappings(images, child, NULL, 0);
@@ -340,15 +340,16 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 	}
 	settle(images, parent);
 	set_mappings(images, child, parent->mappings.items, parent->mappings.count);
-	child->doubt_ns = parent->doubt_ns;
+	child->uncertain_since_ns = parent->uncertain_since_ns;
 	for (size_t i = 0; i < child->mappings.count; i++)
-		child->mappings.items[i].awaits = false; /* not from its own mmap on */
+		child->mappings.items[i].unpublished = false; /* not from its own mmap on */
 }
 
 /* A stack that was walked within the doubt may have met it, or what was there before. */
 static void note_found(Images *images, const Image *image, const ImageMapping *mapping)
 {
-	uint64_t after_ns = MAX(image->doubt_ns, MAX(image->made_ns, mapping->over_ns));
+	uint64_t after_ns =
+		MAX(image->uncertain_since_ns, MAX(image->created_ns, mapping->covered_ns));
 
 	*vec_push(&images->found) = (struct rec_mapping){
 		.h = {.len = sizeof(struct rec_mapping),
@@ -377,15 +378,15 @@ static void take_read(Images *images, const struct rec_space *record)
 	for (size_t i = 0; i < image->mappings.count; i++) {
 		const ImageMapping *mapping = &image->mappings.items[i];
 
-		if (mapping->told_ns != record->h.ns)
+		if (mapping->reported_ns != record->h.ns)
 			continue;
-		if (image->doubt_ns && mapping->from_ns == record->h.ns)
+		if (image->uncertain_since_ns && mapping->from_ns == record->h.ns)
 			note_found(images, image, mapping);
 		image->mappings.items[kept++] = *mapping;
 	}
 	image->mappings.count = kept;
 	count(images, image);
-	image->doubt_ns = 0;
+	image->uncertain_since_ns = 0;
 	image->changed = true;
 }
 
@@ -399,8 +400,8 @@ static void take_loss(Images *images, const struct rec_loss *record)
 	for (size_t i = 0; i < images->list.count; i++) {
 		Image *image = images->list.items[i];
 
-		if (!image->doubt_ns || image->doubt_ns > record->from_ns)
-			image->doubt_ns = record->from_ns;
+		if (!image->uncertain_since_ns || image->uncertain_since_ns > record->from_ns)
+			image->uncertain_since_ns = record->from_ns;
 	}
 }
 
@@ -412,15 +413,15 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
 	image->tgid = before->tgid;
 	image->start_boottime = before->start_boottime;
-	image->told_ns = before->told_ns;
-	image->exec_told = before->exec_told;
-	image->exec_told_ns = before->exec_told_ns;
-	image->begun_ns = image->made_ns = record->h.ns;
+	image->reported_ns = before->reported_ns;
+	image->bpf_exec_id = before->bpf_exec_id;
+	image->bpf_exec_ns = before->bpf_exec_ns;
+	image->begun_ns = image->created_ns = record->h.ns;
 	/* Within a loss: it began with nothing, but what it has mapped since may be lost. */
-	if (image->doubt_ns)
-		image->doubt_ns = record->h.ns;
+	if (image->uncertain_since_ns)
+		image->uncertain_since_ns = record->h.ns;
 	/* As the kernel counts. But BPF may have asked it after this exec. */
-	if (before->tgid && record->h.ns <= before->told_ns)
+	if (before->tgid && record->h.ns <= before->reported_ns)
 		image->exec_id = before->exec_id--;
 	else
 		image->exec_id = before->exec_id + 1;
@@ -428,14 +429,14 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image->ended_ns = ended_ns; /* BPF may have told the end already */
 }
 
-void images_take(Images *images, const struct record *record, uint64_t now_ns)
+void images_on_record(Images *images, const struct record *record, uint64_t now_ns)
 {
 	switch (record->kind) {
 	case REC_TASK:
 		take_task(images, (const struct rec_task *)record, now_ns);
 		break;
 	case REC_EXEC:
-		take_exec_told(images, (const struct rec_exec *)record);
+		on_bpf_exec(images, (const struct rec_exec *)record);
 		break;
 	case REC_EXIT:
 		take_exit(images, (const struct rec_exit *)record, now_ns);
@@ -458,29 +459,30 @@ void images_take(Images *images, const struct record *record, uint64_t now_ns)
 }
 
 /* How many execs the side-band is behind BPF. */
-static int32_t execs_behind(const Image *image)
+static int32_t missing_execs(const Image *image)
 {
-	return image->exec_told_ns ? (int32_t)(image->exec_told - image->exec_id) : INT32_MIN;
+	return image->bpf_exec_ns ? (int32_t)(image->bpf_exec_id - image->exec_id) : INT32_MIN;
 }
 
-bool image_is_ready(const Image *image, uint64_t known_ns, uint64_t now_ns)
+bool image_is_ready(const Image *image, uint64_t watermark_ns, uint64_t now_ns)
 {
-	if (!image->tgid || image->ended_ns || image->told_ns > known_ns || execs_behind(image) > 0)
+	if (!image->tgid || image->ended_ns || image->reported_ns > watermark_ns ||
+	    missing_execs(image) > 0)
 		return false;
-	return !image->begun_ns || image->told_ns >= image->begun_ns || execs_behind(image) == 0 ||
-	       now_ns > image->begun_ns + EXEC_PATIENCE_NS;
+	return !image->begun_ns || image->reported_ns >= image->begun_ns ||
+	       missing_execs(image) == 0 || now_ns > image->begun_ns + EXEC_TIMEOUT_NS;
 }
 
-void images_correct(Images *images, uint64_t known_ns,
+void images_correct(Images *images, uint64_t watermark_ns,
 		    void (*corrected)(void *user, const Image *image), void *user)
 {
 	for (size_t i = 0; i < images->list.count; i++) {
 		Image *image = images->list.items[i];
 
-		if (image->ended_ns || !image->tgid || execs_behind(image) <= 0 ||
-		    known_ns < image->exec_told_ns + EXEC_PATIENCE_NS)
+		if (image->ended_ns || !image->tgid || missing_execs(image) <= 0 ||
+		    watermark_ns < image->bpf_exec_ns + EXEC_TIMEOUT_NS)
 			continue;
-		image->exec_id = image->exec_told;
+		image->exec_id = image->bpf_exec_id;
 		image->changed = true;
 		set_mappings(images, image, NULL, 0);
 		corrected(user, image);

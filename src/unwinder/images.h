@@ -22,10 +22,10 @@ typedef struct ImageMapping {
 	uint64_t bias;	      /* AVMA - SVMA */
 	uint64_t pgoff;	      /* of start in the file, bytes */
 	uint64_t from_ns;     /* 0 = before the recording */
-	uint64_t told_ns;     /* by the last record that told it */
-	uint64_t over_ns;     /* the youngest that it was laid over is of then */
+	uint64_t reported_ns; /* by the last record that told it */
+	uint64_t covered_ns;  /* the youngest that it was laid over is of then */
 	uint32_t file;	      /* FILE id */
-	bool awaits;	      /* seen being mapped, and not yet published with a table */
+	bool unpublished;     /* seen being mapped, and not yet published with a table */
 	bool hides;	      /* something else that was mapped since it was last worked in */
 } ImageMapping;
 
@@ -36,20 +36,21 @@ typedef struct Image {
 	uint32_t tgid;	  /* 0 = not known yet, with the next two */
 	uint32_t exec_id; /* not known: execs since the first record */
 	uint64_t start_boottime;
-	uint64_t told_ns;      /* when BPF asked for these three */
-	uint64_t begun_ns;     /* by an exec then; 0 = otherwise */
-	uint64_t made_ns;      /* by an exec or a fork then, as the side-band tells; 0 = not told */
-	uint32_t exec_told;    /* BPF's word of the process's last exec: its exec_id, and */
-	uint64_t exec_told_ns; /* when; 0 = none yet */
-	ImageMappings mappings; /* by address; none overlap */
-	ImageMappings pending;	/* mapped since images_settle(), in that order */
-	bool counted;		/* mappings are among Images::uses */
-	uint64_t latest_ns;	/* of the side-band's records that it was made from */
-	uint64_t doubt_ns;	/* what was mapped since then was told in part only; 0 = all was */
-	bool changed;		/* since it was published */
-	uint64_t ended_ns;	/* 0 = it is there; else exit, exec or another with its number */
+	uint64_t reported_ns; /* when BPF asked for these three */
+	uint64_t begun_ns;    /* by an exec then; 0 = otherwise */
+	uint64_t created_ns;  /* by an exec or a fork then, as the side-band tells; 0 = not told */
+	uint32_t bpf_exec_id; /* BPF's word of the process's last exec: its exec_id, and */
+	uint64_t bpf_exec_ns; /* when; 0 = none yet */
+	ImageMappings mappings;	     /* by address; none overlap */
+	ImageMappings pending;	     /* mapped since images_apply_pending(), in that order */
+	bool counted;		     /* mappings are among Images::uses */
+	uint64_t latest_ns;	     /* of the side-band's records that it was made from */
+	uint64_t uncertain_since_ns; /* what was mapped since then was told in part only; 0 = all
+					was */
+	bool changed;		     /* since it was published */
+	uint64_t ended_ns; /* 0 = it is there; else exit, exec or another with its number */
 	/* The publisher's: where its run lies. */
-	RunPlace run;
+	RunHandle run;
 	bool published;
 	bool failed;	/* there was no room for it, */
 	uint64_t tried; /* when so much had been released */
@@ -75,10 +76,10 @@ void images_free(Images *images);
  * Takes TASK, EXEC, EXIT, SPACE and MAPPING records, and the LOSS of such; others are ignored.
  * now_ns tells how long ended images have ended.
  */
-void images_take(Images *images, const struct record *record, uint64_t now_ns);
+void images_on_record(Images *images, const struct record *record, uint64_t now_ns);
 
 /* Works in what was mapped since the last time. What follows is about that. */
-void images_settle(Images *images);
+void images_apply_pending(Images *images);
 
 /* Does an image that has not ended map the file? */
 bool images_use_file(const Images *images, uint32_t file);
@@ -93,13 +94,13 @@ Image *images_find(const Images *images, uint32_t tgid, uint64_t start_boottime,
  * program's, and BPF will publish what it knows itself; or 100 ms later, if that word was lost. Nor
  * if BPF has told of an exec that came after it.
  */
-bool image_is_ready(const Image *image, uint64_t known_ns, uint64_t now_ns);
+bool image_is_ready(const Image *image, uint64_t watermark_ns, uint64_t now_ns);
 
 /*
- * Images of which BPF tells an exec that the side-band should have told before known_ns: what is
- * mapped in them is not known. corrected() is told of each.
+ * Images of which BPF tells an exec that the side-band should have told before watermark_ns: what
+ * is mapped in them is not known. corrected() is told of each.
  */
-void images_correct(Images *images, uint64_t known_ns,
+void images_correct(Images *images, uint64_t watermark_ns,
 		    void (*corrected)(void *user, const Image *image), void *user);
 
 /* The mapping that holds avma, or NULL. */

@@ -8,8 +8,8 @@ struct StackCopies {
 	RecordSink sink;
 	void *user;
 	VEC(struct rec_stack_copy *) list;
-	size_t kept;	   /* bytes */
-	uint64_t known_ns; /* of the last time */
+	size_t kept;	       /* bytes */
+	uint64_t watermark_ns; /* of the last time */
 	StackCopiesCounts counts;
 };
 
@@ -52,7 +52,7 @@ static void drop(StackCopies *copies, const struct rec_stack_copy *copy)
 	counts->dropped++;
 }
 
-void stack_copies_take(StackCopies *copies, const struct rec_stack_copy *copy)
+void stack_copies_add(StackCopies *copies, const struct rec_stack_copy *copy)
 {
 	size_t length = copy->h.len;
 	struct rec_stack_copy *kept;
@@ -95,7 +95,7 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 		return STACK_NO_MAPPING;
 	*ret_mapping = table_registry_mapping(walk->tables, mapping->file, mapping->start,
 					      mapping->last, mapping->bias);
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
 static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t pc,
@@ -131,14 +131,15 @@ static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, co
 	record.stack.result = result;
 	/* find_mapping() sees to it that no mapping is younger; but of some nobody may have told.
 	 */
-	record.stack.tables_ns = image->doubt_ns ? MIN(copy->h.ns, image->doubt_ns) : copy->h.ns;
+	record.stack.tables_ns =
+		image->uncertain_since_ns ? MIN(copy->h.ns, image->uncertain_since_ns) : copy->h.ns;
 	memcpy(record.stack.frames, frames, count * sizeof(*frames));
 	return copies->sink(copies->user, &record.stack.h);
 }
 
 /* Returns 1 if it is to be kept for later, 0 if it is done with, or the sink's error. */
-static int walk_one(StackCopies *copies, const struct rec_stack_copy *copy, CopyWalk *walk,
-		    bool keep)
+static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, CopyWalk *walk,
+		     bool keep)
 {
 	uint64_t frames[MAX_FRAMES];
 	size_t count;
@@ -164,34 +165,34 @@ static int walk_one(StackCopies *copies, const struct rec_stack_copy *copy, Copy
 	return emit_stack(copies, copy, walk->image, frames, count, result);
 }
 
-/* As walk_one(). */
+/* As walk_copy(). */
 static int consider(StackCopies *copies, const struct rec_stack_copy *copy, const Images *images,
-		    TableRegistry *tables, uint64_t known_ns, enum copies_which which)
+		    TableRegistry *tables, uint64_t watermark_ns, enum copies_which which)
 {
 	CopyWalk walk = {.copy = copy, .maps = copies->maps, .tables = tables};
-	bool keep = which != COPIES_LAST && known_ns < copy->h.ns + STACK_COPIES_TIMEOUT_NS;
+	bool keep = which != COPIES_LAST && watermark_ns < copy->h.ns + STACK_COPIES_TIMEOUT_NS;
 
-	if (copy->h.ns >= known_ns && which != COPIES_LAST)
+	if (copy->h.ns >= watermark_ns && which != COPIES_LAST)
 		return 1;
-	if (which == COPIES_NEW && keep && copy->h.ns < copies->known_ns)
+	if (which == COPIES_NEW && keep && copy->h.ns < copies->watermark_ns)
 		return 1;
 	walk.image = images_find(images, copy->tgid, copy->start_boottime, copy->exec_id);
 	if (walk.image)
-		return walk_one(copies, copy, &walk, keep);
+		return walk_copy(copies, copy, &walk, keep);
 	if (!keep)
 		drop(copies, copy);
 	return keep;
 }
 
 int stack_copies_walk(StackCopies *copies, const Images *images, TableRegistry *tables,
-		      uint64_t known_ns, enum copies_which which)
+		      uint64_t watermark_ns, enum copies_which which)
 {
 	size_t kept = 0;
 	int error = 0;
 
 	for (size_t i = 0; i < copies->list.count; i++) {
 		struct rec_stack_copy *copy = copies->list.items[i];
-		int r = error ? 1 : consider(copies, copy, images, tables, known_ns, which);
+		int r = error ? 1 : consider(copies, copy, images, tables, watermark_ns, which);
 
 		if (r == 1) {
 			copies->list.items[kept++] = copy;
@@ -202,7 +203,7 @@ int stack_copies_walk(StackCopies *copies, const Images *images, TableRegistry *
 		error = r;
 	}
 	copies->list.count = kept;
-	copies->known_ns = MAX(copies->known_ns, known_ns);
+	copies->watermark_ns = MAX(copies->watermark_ns, watermark_ns);
 	return error;
 }
 

@@ -30,20 +30,21 @@ StackCopies *stack_copies_new(const UnwindMaps *maps, RecordSink sink, void *use
 void stack_copies_free(StackCopies *copies);
 
 /* Keeps a record that BPF sent. */
-void stack_copies_take(StackCopies *copies, const struct rec_stack_copy *copy);
+void stack_copies_add(StackCopies *copies, const struct rec_stack_copy *copy);
 
 enum copies_which {
-	COPIES_NEW,  /* those that could not be walked before: known_ns was older than they are */
+	COPIES_NEW,  /* those that could not be walked before: watermark_ns was older than they are
+		      */
 	COPIES_ALL,  /* those that want a table, too: there are new ones */
 	COPIES_LAST, /* all, with what there is */
 };
 
 /*
- * Walks those for which all is known: known_ns is the time up to which all mappings are in images.
- * Emits REC_STACK. Returns 0 or the sink's error.
+ * Walks those for which all is known: watermark_ns is the time up to which all mappings are in
+ * images. Emits REC_STACK. Returns 0 or the sink's error.
  */
 int stack_copies_walk(StackCopies *copies, const Images *images, TableRegistry *tables,
-		      uint64_t known_ns, enum copies_which which);
+		      uint64_t watermark_ns, enum copies_which which);
 
 /* When the oldest copy that waits was made; UINT64_MAX if none does. */
 uint64_t stack_copies_oldest_ns(const StackCopies *copies);

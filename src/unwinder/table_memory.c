@@ -147,7 +147,7 @@ static int open_rules(TableMemory *memory)
 {
 	BPF_OPTIONS(bpf_map_create_opts, options);
 	struct unwind_rule gap = {.cfa = CFA_NONE, .extra = NONE_GAP};
-	struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_NO_ROOM};
+	struct unwind_rule no_room = {.cfa = CFA_NONE, .extra = NONE_TOO_MANY_RULES};
 	void *rules;
 
 	options.map_flags = BPF_F_MMAPABLE;
@@ -256,7 +256,7 @@ int table_memory_rules_fd(const TableMemory *memory)
 
 /* ---- cells ------------------------------------------------------------------------------ */
 
-static bool take_hole(TableMemory *memory, uint32_t count, uint32_t *ret_first)
+static bool allocate_hole(TableMemory *memory, uint32_t count, uint32_t *ret_first)
 {
 	for (size_t i = 0; i < memory->holes.count; i++) {
 		Hole *hole = &memory->holes.items[i];
@@ -291,7 +291,7 @@ static bool has_room(const TableMemory *memory, uint32_t count)
 
 static int allocate(TableMemory *memory, uint32_t count, uint32_t *ret_first)
 {
-	while (!take_hole(memory, count, ret_first)) {
+	while (!allocate_hole(memory, count, ret_first)) {
 		/* Chunks that would not do are not added: each takes its time and 8 MB. */
 		int error = has_room(memory, count) ? add_chunk(memory) : -ENOSPC;
 
@@ -368,7 +368,7 @@ uint64_t table_memory_spare(const TableMemory *memory)
 	return limit - MIN(limit, used);
 }
 
-int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TablePlace *ret_place)
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableHandle *ret_place)
 {
 	struct unwind_row *rows;
 	uint32_t cell;
@@ -389,23 +389,23 @@ int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableP
 		rows[i] = (struct unwind_row){.pc = table->rows.items[i].pc, .rule = rule};
 		memory->rows_without_rule += rule == RULE_NO_ROOM;
 	}
-	*ret_place = (TablePlace){.row = (cell + 1) * CELL_ROWS, .table = ++memory->tables};
-	set_mark(memory, cell, TABLE_MARK | ret_place->table, table->rows.count);
+	*ret_place = (TableHandle){.row = (cell + 1) * CELL_ROWS, .table = ++memory->tables};
+	set_mark(memory, cell, TABLE_COOKIE | ret_place->table, table->rows.count);
 	return 0;
 }
 
-void table_memory_remove_table(TableMemory *memory, TablePlace place)
+void table_memory_remove_table(TableMemory *memory, TableHandle place)
 {
 	uint32_t cell = place.row / CELL_ROWS - 1;
 
 	if (!place.table) /* it lies nowhere */
 		return;
-	release_marked(memory, cell, TABLE_MARK | place.table,
+	release_marked(memory, cell, TABLE_COOKIE | place.table,
 		       table_memory_cells(memory->cells[cell].head.count));
 }
 
 int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappings, uint32_t count,
-			 RunPlace *ret_place)
+			 RunHandle *ret_place)
 {
 	uint32_t cell;
 	int error = count < UINT32_MAX ? allocate(memory, count + 1, &cell) : -ENOSPC;
@@ -414,12 +414,12 @@ int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappi
 		return error;
 	for (uint32_t i = 0; i < count; i++)
 		memory->cells[cell + 1 + i].mapping = mappings[i];
-	*ret_place = (RunPlace){.cell = cell, .mark = RUN_MARK | memory->runs++};
+	*ret_place = (RunHandle){.cell = cell, .mark = LIST_COOKIE | memory->runs++};
 	set_mark(memory, cell, ret_place->mark, count);
 	return 0;
 }
 
-void table_memory_remove_run(TableMemory *memory, RunPlace place)
+void table_memory_remove_run(TableMemory *memory, RunHandle place)
 {
 	if (!place.mark)
 		return;
@@ -437,7 +437,7 @@ bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mappi
 	if (mapping->table == 0 || mapping->row < CELL_ROWS || mapping->row >= limit)
 		return false;
 	head = &memory->cells[mapping->row / CELL_ROWS - 1].head;
-	if (head->mark != (TABLE_MARK | mapping->table))
+	if (head->mark != (TABLE_COOKIE | mapping->table))
 		return false;
 	*ret_rule =
 		memory->rules.items[walk_user_search(rows + mapping->row, head->count, pc)->rule];

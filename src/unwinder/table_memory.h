@@ -43,32 +43,32 @@ void table_memory_set_epoch(TableMemory *memory, uint64_t *epoch);
 void table_memory_free(TableMemory *memory, bool in_turn);
 
 /* A table that lies there; table 0: none. */
-typedef struct TablePlace {
+typedef struct TableHandle {
 	uint32_t row, table; /* as in unwind_mapping */
-} TablePlace;
+} TableHandle;
 
 /*
  * Puts a valid table there. Returns 0, or -ENOSPC: all that tables may take is full (then something
  * must go first), or a negative errno. A sixteenth is left to the processes' mappings.
  */
-int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TablePlace *ret_place);
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableHandle *ret_place);
 /* How many cells a table of so many rows takes, and how many tables may still take, all holes added
  * up. */
 uint64_t table_memory_cells(size_t rows);
 uint64_t table_memory_spare(const TableMemory *memory);
 /* Its memory may be used again at once: a walk that is reading there sees that it is gone. */
-void table_memory_remove_table(TableMemory *memory, TablePlace place);
+void table_memory_remove_table(TableMemory *memory, TableHandle place);
 
 /* A process's mappings that lie there. */
-typedef struct RunPlace {
+typedef struct RunHandle {
 	uint64_t mark; /* as in unwind_process::run; 0 = none */
 	uint32_t cell;
-} RunPlace;
+} RunHandle;
 
 /* The same for a process's mappings, sorted by address, not overlapping; count > 0. */
 int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappings, uint32_t count,
-			 RunPlace *ret_place);
-void table_memory_remove_run(TableMemory *memory, RunPlace place);
+			 RunHandle *ret_place);
+void table_memory_remove_run(TableMemory *memory, RunHandle place);
 
 /* What the walk in BPF would find at pc (relative) in a table; false: it is not there any more. */
 bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mapping *mapping,

@@ -12,13 +12,13 @@ enum table_state { TABLE_UNKNOWN, TABLE_WANTED, TABLE_READY, TABLE_NONE };
 
 typedef struct FileTable {
 	enum table_state state;
-	TablePlace place;
+	TableHandle place;
 	uint64_t cells;	      /* that it takes */
-	uint64_t asked_again; /* it found no room: when so many are to be had */
+	uint64_t retry_cells; /* it found no room: when so many are to be had */
 	uint64_t base_svma;
 	uint64_t used_ns;	   /* a process was published that maps it */
 	enum unwind_no_table none; /* TABLE_NONE: why */
-	bool fresh;
+	bool changed;
 	bool has_object;
 	struct unwind_object_key object;
 } FileTable;
@@ -29,11 +29,11 @@ struct TableRegistry {
 	TableService *service;
 	FileUsed used;
 	void *user;
-	VEC(FileTable) list;	/* by FILE id */
-	VEC(uint32_t) homeless; /* files whose table found no room */
-	VEC(uint32_t) fresh;
+	VEC(FileTable) list;		/* by FILE id */
+	VEC(uint32_t) waiting_for_room; /* files whose table found no room */
+	VEC(uint32_t) changed;
 	uint64_t round_ns; /* when this round began */
-	TablePlace vdso;
+	TableHandle vdso;
 	TableRegistryCounts counts;
 };
 
@@ -108,10 +108,10 @@ static void add_object(TableRegistry *tables, uint32_t file)
 	tables->counts.objects_lost += !table->has_object;
 }
 
-static void set_fresh(TableRegistry *tables, uint32_t file)
+static void set_changed(TableRegistry *tables, uint32_t file)
 {
-	file_table(tables, file)->fresh = true;
-	*vec_push(&tables->fresh) = file;
+	file_table(tables, file)->changed = true;
+	*vec_push(&tables->changed) = file;
 }
 
 /* ---- room ---------------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static FileTable *oldest_unused(TableRegistry *tables)
 }
 
 /* What tables may still take, and what would be free without those that may go. */
-static uint64_t cells_to_be_had(const TableRegistry *tables)
+static uint64_t cells_obtainable(const TableRegistry *tables)
 {
 	uint64_t cells = table_memory_spare(tables->maps->memory);
 
@@ -158,13 +158,13 @@ bool table_registry_drop_one(TableRegistry *tables)
 	if (table->has_object)
 		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
 	table_memory_remove_table(tables->maps->memory, table->place);
-	*table = (FileTable){.fresh = table->fresh};
+	*table = (FileTable){.changed = table->changed};
 	tables->counts.evicted++;
 	return true;
 }
 
 /* In the place of others, if need be. None goes in vain, but where the holes are too small. */
-static int place_table(TableRegistry *tables, uint32_t file, const UnwindTable *built)
+static int allocate_table(TableRegistry *tables, uint32_t file, const UnwindTable *built)
 {
 	FileTable *table = file_table(tables, file);
 	TableMemory *memory = tables->maps->memory;
@@ -172,52 +172,52 @@ static int place_table(TableRegistry *tables, uint32_t file, const UnwindTable *
 	uint64_t to_be_had;
 
 	table->cells = table_memory_cells(built->rows.count);
-	if (error == -ENOSPC && table->cells <= cells_to_be_had(tables))
+	if (error == -ENOSPC && table->cells <= cells_obtainable(tables))
 		while (error == -ENOSPC && table_registry_drop_one(tables))
 			error = table_memory_add_table(memory, built, &table->place);
 	if (error != -ENOSPC)
 		return error;
-	to_be_had = cells_to_be_had(tables);
-	table->asked_again = table->cells + (to_be_had < table->cells ? 0 : to_be_had);
-	*vec_push(&tables->homeless) = file;
+	to_be_had = cells_obtainable(tables);
+	table->retry_cells = table->cells + (to_be_had < table->cells ? 0 : to_be_had);
+	*vec_push(&tables->waiting_for_room) = file;
 	return error;
 }
 
-void table_registry_try_again(TableRegistry *tables)
+void table_registry_retry(TableRegistry *tables)
 {
-	uint64_t cells = tables->homeless.count ? cells_to_be_had(tables) : 0;
+	uint64_t cells = tables->waiting_for_room.count ? cells_obtainable(tables) : 0;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < tables->homeless.count; i++) {
-		uint32_t file = tables->homeless.items[i];
+	for (size_t i = 0; i < tables->waiting_for_room.count; i++) {
+		uint32_t file = tables->waiting_for_room.items[i];
 		FileTable *table = file_table(tables, file);
 		uint64_t needed = table->cells;
 		bool used = tables->used(tables->user, file);
 
-		if (used && table->asked_again > cells) {
-			tables->homeless.items[kept++] = file;
+		if (used && table->retry_cells > cells) {
+			tables->waiting_for_room.items[kept++] = file;
 			continue;
 		}
-		*table = (FileTable){.fresh = table->fresh};
+		*table = (FileTable){.changed = table->changed};
 		if (!used) /* who maps it next wants it again */
 			continue;
 		cells -= needed;
-		table_registry_want(tables, file);
+		table_registry_request(tables, file);
 	}
-	tables->homeless.count = kept;
+	tables->waiting_for_room.count = kept;
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
 static void ask(TableRegistry *tables, uint32_t file, const FileView *view)
 {
-	table_service_want(tables->service, &(TableRequest){
-						    .id = file,
-						    .fd = view->fd,
-						    .base_svma = view->identity->base_svma,
-						    .build_id = view->identity->build_id,
-						    .build_id_len = view->identity->build_id_len,
-					    });
+	table_service_request(tables->service, &(TableRequest){
+						       .id = file,
+						       .fd = view->fd,
+						       .base_svma = view->identity->base_svma,
+						       .build_id = view->identity->build_id,
+						       .build_id_len = view->identity->build_id_len,
+					       });
 }
 
 /* A TableFindDebug: where the processes that map the file would find it. */
@@ -253,9 +253,9 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 	FileTable *table = file_table(tables, file);
 
 	note_debug_file(tables, file, debug);
-	set_fresh(tables, file);
+	set_changed(tables, file);
 	if (!error)
-		error = place_table(tables, file, built);
+		error = allocate_table(tables, file, built);
 	if (error) {
 		table->state = TABLE_NONE;
 		table->none = error == -ENODATA ? NO_TABLE_NONE : NO_TABLE_LOST;
@@ -329,12 +329,12 @@ void table_registry_free(TableRegistry *tables)
 		return;
 	table_service_free(tables->service);
 	vec_free(&tables->list);
-	vec_free(&tables->homeless);
-	vec_free(&tables->fresh);
+	vec_free(&tables->waiting_for_room);
+	vec_free(&tables->changed);
 	free(tables);
 }
 
-void table_registry_want(TableRegistry *tables, uint32_t file)
+void table_registry_request(TableRegistry *tables, uint32_t file)
 {
 	FileTable *table = file_table(tables, file);
 	FileView view;
@@ -362,23 +362,23 @@ int table_registry_fd(const TableRegistry *tables)
 	return table_service_fd(tables->service);
 }
 
-void table_registry_take(TableRegistry *tables)
+void table_registry_process(TableRegistry *tables)
 {
-	for (size_t i = 0; i < tables->fresh.count; i++)
-		tables->list.items[tables->fresh.items[i]].fresh = false;
-	tables->fresh.count = 0;
+	for (size_t i = 0; i < tables->changed.count; i++)
+		tables->list.items[tables->changed.items[i]].changed = false;
+	tables->changed.count = 0;
 	tables->round_ns = now_ns();
-	table_service_take(tables->service, take_table, tables);
+	table_service_process(tables->service, take_table, tables);
 }
 
 bool table_registry_any_changed(const TableRegistry *tables)
 {
-	return tables->fresh.count > 0;
+	return tables->changed.count > 0;
 }
 
 bool table_registry_is_changed(const TableRegistry *tables, uint32_t file)
 {
-	return file < tables->list.count && tables->list.items[file].fresh;
+	return file < tables->list.count && tables->list.items[file].changed;
 }
 
 bool table_registry_wait(TableRegistry *tables, uint64_t deadline_ns)
@@ -393,7 +393,7 @@ struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t fil
 	struct unwind_mapping mapping = {.start = start, .last = last};
 
 	/* No record tells of what a child has from its parent: its table may have been dropped. */
-	table_registry_want(tables, file);
+	table_registry_request(tables, file);
 	table = file_table(tables, file);
 	mapping.load = bias + table->base_svma;
 	table->used_ns = tables->round_ns;

@@ -14,8 +14,8 @@
 typedef struct UnwindMaps {
 	TableMemory *memory;
 	int processes_fd, objects_fd;
-	struct unwind_object *vdso;		/* written here */
-	const struct unwind_troubles *troubles; /* counted by BPF */
+	struct unwind_object *vdso;	      /* written here */
+	const struct unwind_counts *troubles; /* counted by BPF */
 } UnwindMaps;
 
 typedef struct TableRegistry TableRegistry;
@@ -41,12 +41,12 @@ int table_registry_new(const UnwindMaps *maps, MappedFiles *files, const Invoker
 void table_registry_free(TableRegistry *tables);
 
 /* The file with this id was mapped. Never waits. */
-void table_registry_want(TableRegistry *tables, uint32_t file);
+void table_registry_request(TableRegistry *tables, uint32_t file);
 
-/* Readable when table_registry_take() has something to do. */
+/* Readable when table_registry_process() has something to do. */
 int table_registry_fd(const TableRegistry *tables);
 /* The files whose state has changed since the last call are fresh until the next one. */
-void table_registry_take(TableRegistry *tables);
+void table_registry_process(TableRegistry *tables);
 bool table_registry_any_changed(const TableRegistry *tables);
 bool table_registry_is_changed(const TableRegistry *tables, uint32_t file);
 /* Before the window begins: until all is ready, or the deadline (CLOCK_MONOTONIC). Is it? */
@@ -66,7 +66,7 @@ struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t fil
 bool table_registry_drop_one(TableRegistry *tables);
 
 /* Asks again for tables that found no room, if they would now. */
-void table_registry_try_again(TableRegistry *tables);
+void table_registry_retry(TableRegistry *tables);
 
 TableRegistryCounts table_registry_counts(const TableRegistry *tables);
 

@@ -18,7 +18,7 @@ struct Unwinder {
 	void *user;
 	int error;	   /* of the sink, where it could not be returned */
 	uint64_t released; /* runs and processes: there may be room for others */
-	uint32_t gen;
+	uint32_t version;
 	bool prepared; /* what was mapped before the window is known */
 	uint64_t published, publish_failed, corrected;
 	Histogram delays;
@@ -63,25 +63,26 @@ void unwinder_free(Unwinder *unwinder)
 	free(unwinder);
 }
 
-void unwinder_take(Unwinder *unwinder, const struct record *record)
+void unwinder_on_record(Unwinder *unwinder, const struct record *record)
 {
 	if (record->kind == REC_STACK_COPY) {
-		stack_copies_take(unwinder->copies, (const struct rec_stack_copy *)record);
+		stack_copies_add(unwinder->copies, (const struct rec_stack_copy *)record);
 		return;
 	}
-	images_take(&unwinder->images, record, now_ns());
+	images_on_record(&unwinder->images, record, now_ns());
 	if (record->kind == REC_MAPPING)
-		table_registry_want(unwinder->tables, ((const struct rec_mapping *)record)->file);
+		table_registry_request(unwinder->tables,
+				       ((const struct rec_mapping *)record)->file);
 }
 
 void unwinder_expect(Unwinder *unwinder, uint32_t file)
 {
-	table_registry_want(unwinder->tables, file);
+	table_registry_request(unwinder->tables, file);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-static void release_run(Unwinder *unwinder, RunPlace run)
+static void release_run(Unwinder *unwinder, RunHandle run)
 {
 	if (!run.mark)
 		return;
@@ -120,19 +121,19 @@ static void note_delays(Unwinder *unwinder, Image *image)
 	for (size_t i = 0; i < image->mappings.count; i++) {
 		ImageMapping *mapping = &image->mappings.items[i];
 
-		if (!mapping->awaits || unwinder->run.items[i].table == 0)
+		if (!mapping->unpublished || unwinder->run.items[i].table == 0)
 			continue;
-		mapping->awaits = false;
+		mapping->unpublished = false;
 		histogram_add(&unwinder->delays, now - MIN(now, mapping->from_ns));
 	}
 }
 
 /* In the place of tables that nobody uses, if need be. */
-static int place_run(Unwinder *unwinder, RunPlace *ret_run)
+static int allocate_run(Unwinder *unwinder, RunHandle *ret_run)
 {
 	int error;
 
-	*ret_run = (RunPlace){};
+	*ret_run = (RunHandle){};
 	if (unwinder->run.count == 0)
 		return 0;
 	do
@@ -142,20 +143,22 @@ static int place_run(Unwinder *unwinder, RunPlace *ret_run)
 	return error;
 }
 
-static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
+static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 {
 	struct unwind_process process = {
-		.gen = unwinder->gen += 2, /* BPF's own are odd */
-		.gen_again = unwinder->gen,
+		.version = unwinder->version += 2, /* BPF's own are odd */
+		.version_end = unwinder->version,
 		.exec_id = image->exec_id,
 		.start_boottime = image->start_boottime,
-		.tables_ns = image->doubt_ns ? MIN(known_ns, image->doubt_ns) : known_ns,
+		.tables_ns = image->uncertain_since_ns
+				     ? MIN(watermark_ns, image->uncertain_since_ns)
+				     : watermark_ns,
 	};
-	RunPlace before = image->run;
+	RunHandle before = image->run;
 	int error;
 
 	make_run(unwinder, image);
-	error = place_run(unwinder, &image->run);
+	error = allocate_run(unwinder, &image->run);
 	if (!error) {
 		process.run = image->run.mark;
 		process.cell = image->run.cell;
@@ -166,7 +169,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 		error = -errno;
 		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
 		release_run(unwinder, image->run);
-		image->run = (RunPlace){};
+		image->run = (RunHandle){};
 	}
 	release_run(unwinder, before);
 	if (!error)
@@ -179,7 +182,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t known_ns)
 	image->changed = false;
 }
 
-static bool maps_fresh_file(const Unwinder *unwinder, const Image *image)
+static bool maps_changed_file(const Unwinder *unwinder, const Image *image)
 {
 	for (size_t i = 0; i < image->mappings.count; i++)
 		if (table_registry_is_changed(unwinder->tables, image->mappings.items[i].file))
@@ -195,7 +198,7 @@ static void mark_changed(Unwinder *unwinder)
 	for (size_t i = 0; i < unwinder->images.list.count; i++) {
 		Image *image = unwinder->images.list.items[i];
 
-		image->changed |= maps_fresh_file(unwinder, image);
+		image->changed |= maps_changed_file(unwinder, image);
 	}
 }
 
@@ -208,14 +211,14 @@ static void forget_image(void *user, Image *image)
 	unwinder->released++;
 }
 
-static void publish_changed(Unwinder *unwinder, uint64_t known_ns)
+static void publish_changed(Unwinder *unwinder, uint64_t watermark_ns)
 {
 	for (size_t i = 0; i < unwinder->images.list.count; i++) {
 		Image *image = unwinder->images.list.items[i];
 
 		image->changed |= image->failed && image->tried != unwinder->released;
-		if (image->changed && image_is_ready(image, known_ns, now_ns()))
-			publish(unwinder, image, known_ns);
+		if (image->changed && image_is_ready(image, watermark_ns, now_ns()))
+			publish(unwinder, image, watermark_ns);
 	}
 }
 
@@ -227,7 +230,7 @@ static void note_lost_exec(void *user, const Image *image)
 		.h = {.len = sizeof(record),
 		      .kind = REC_SPACE,
 		      .flags = SPACE_EXEC,
-		      .ns = image->exec_told_ns},
+		      .ns = image->bpf_exec_ns},
 		.ns_tgid = image->ns_tgid,
 	};
 
@@ -238,7 +241,7 @@ static void note_lost_exec(void *user, const Image *image)
 }
 
 /* The history is to have what a reading found where it may have been first. */
-static void tell_found(Unwinder *unwinder)
+static void emit_found(Unwinder *unwinder)
 {
 	Images *images = &unwinder->images;
 
@@ -255,25 +258,25 @@ bool unwinder_next_unknown(Unwinder *unwinder, uint32_t *ret_ns_tgid)
 	return true;
 }
 
-int unwinder_round(Unwinder *unwinder, uint64_t known_ns)
+int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns)
 {
 	uint64_t published = unwinder->published;
 	bool news;
 	int error;
 
-	images_settle(&unwinder->images);
-	tell_found(unwinder);
-	table_registry_take(unwinder->tables);
-	table_registry_try_again(unwinder->tables);
+	images_apply_pending(&unwinder->images);
+	emit_found(unwinder);
+	table_registry_process(unwinder->tables);
+	table_registry_retry(unwinder->tables);
 	mark_changed(unwinder);
-	images_correct(&unwinder->images, known_ns, note_lost_exec, unwinder);
+	images_correct(&unwinder->images, watermark_ns, note_lost_exec, unwinder);
 	news = table_registry_any_changed(unwinder->tables);
-	publish_changed(unwinder, known_ns);
+	publish_changed(unwinder, watermark_ns);
 	if (!unwinder->prepared || unwinder->error)
 		return unwinder->error;
 	news |= unwinder->published != published;
-	error = stack_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables, known_ns,
-				  news ? COPIES_ALL : COPIES_NEW);
+	error = stack_copies_walk(unwinder->copies, &unwinder->images, unwinder->tables,
+				  watermark_ns, news ? COPIES_ALL : COPIES_NEW);
 	images_drop_ended(&unwinder->images,
 			  MIN(now_ns() - ENDED_KEPT_NS, stack_copies_oldest_ns(unwinder->copies)),
 			  forget_image, unwinder);
@@ -301,7 +304,7 @@ bool unwinder_wait(Unwinder *unwinder, uint64_t deadline_ns)
 {
 	bool all;
 
-	images_settle(&unwinder->images);
+	images_apply_pending(&unwinder->images);
 	all = table_registry_wait(unwinder->tables, deadline_ns);
 	mark_changed(unwinder);
 	return all;

@@ -15,7 +15,7 @@ typedef struct UnwinderCounts {
 	TableRegistryCounts tables;
 	TableMemoryCounts memory;
 	StackCopiesCounts copies;
-	struct unwind_troubles troubles;
+	struct unwind_counts troubles;
 	uint64_t published;	 /* processes' mappings, every change counted */
 	uint64_t publish_failed; /* processes or their mappings that found no room */
 	uint64_t corrected;	 /* execs that the side-band did not tell: mappings unknown */
@@ -28,16 +28,16 @@ int unwinder_new(const UnwindMaps *maps, MappedFiles *files, const Invoker *invo
 void unwinder_free(Unwinder *unwinder);
 
 /* Takes every record of BPF and of the side-band, and its losses; others are ignored. */
-void unwinder_take(Unwinder *unwinder, const struct record *record);
+void unwinder_on_record(Unwinder *unwinder, const struct record *record);
 
 /* A file is about to be mapped: its table is made before it is. */
 void unwinder_expect(Unwinder *unwinder, uint32_t file);
 
 /*
- * After a round: publishes what has changed and walks what can be walked. known_ns: all that
+ * After a round: publishes what has changed and walks what can be walked. watermark_ns: all that
  * was mapped before has been taken. Returns 0 or the sink's error.
  */
-int unwinder_round(Unwinder *unwinder, uint64_t known_ns);
+int unwinder_round(Unwinder *unwinder, uint64_t watermark_ns);
 /* The same for the last time. */
 int unwinder_finish(Unwinder *unwinder);
 

@@ -31,7 +31,7 @@ static void tell(const Timeline *timeline, Frames *frames)
 	fuzz_require(output_close(output) == 0);
 }
 
-static void read_and_tell(CaptureReader *reader)
+static void read_and_write_all(CaptureReader *reader)
 {
 	TimelineBuilder *builder = timeline_builder_new();
 	Frames *frames = frames_new();
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CaptureReader *reader;
 
 	if (capture_reader_open(path, &reader, &message) == 0) {
-		read_and_tell(reader);
+		read_and_write_all(reader);
 		capture_reader_free(reader);
 	}
 	close(fd);

@@ -28,7 +28,7 @@ static void begin_job(SymbolJob *job, const uint64_t *addresses, int *ret_other)
 	};
 	job->request.addresses = addresses;
 	for (size_t i = 0; i < SEED_ADDRESSES; i++)
-		*vec_push(&job->places) = SYMBOL_NO_PLACE;
+		*vec_push(&job->places) = SYMBOL_NO_ANSWER;
 	*ret_other = ends[1];
 }
 
@@ -40,7 +40,7 @@ static bool feed(SymbolJob *job, const SymbolJobsOptions *options, const uint8_t
 
 	for (size_t i = 0; i < size && good && !job->ended; i += step) {
 		vec_append(&job->received, data + i, MIN(step, size - i));
-		good = symbol_messages_take(job, options);
+		good = symbol_messages_consume(job, options);
 	}
 	return good;
 }

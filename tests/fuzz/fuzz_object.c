@@ -44,7 +44,7 @@ static int emit(void *user, const struct rec_symbol *symbol)
 		return 0;
 	vec_append(&host->job.received, (const uint8_t *)&head, sizeof(head));
 	vec_append(&host->job.received, (const uint8_t *)symbol, head.len);
-	fuzz_require(symbol_messages_take(&host->job, &options));
+	fuzz_require(symbol_messages_consume(&host->job, &options));
 	return 0;
 }
 
@@ -102,7 +102,7 @@ static void find_names(const ElfParts *parts, int fd, int debug_fd, const ElfIde
 
 	host.job.request = request;
 	for (size_t i = 0; i < addresses->count; i++)
-		*vec_push(&host.job.places) = SYMBOL_NO_PLACE;
+		*vec_push(&host.job.places) = SYMBOL_NO_ANSWER;
 	object_names_find(&request, &object_host);
 	symbol_job_free(&host.job);
 }

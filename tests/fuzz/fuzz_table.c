@@ -43,7 +43,7 @@ static void expect_valid(const UnwindTable *table)
 		fuzz_require(rule->ra == RA_AT_CFA || rule->ra >= RA_REG);
 		fuzz_require(rule->ra < RA_REG + DWARF_REGS && rule->bp < BP_IN_REG + DWARF_REGS);
 		fuzz_require(rule->bp <= BP_LOST || rule->bp >= BP_IN_REG);
-		fuzz_require(rule->cfa != CFA_NONE || (uint16_t)rule->extra <= NONE_FOREIGN);
+		fuzz_require(rule->cfa != CFA_NONE || (uint16_t)rule->extra <= NONE_UNKNOWN_CODE);
 		fuzz_require(rule->cfa != CFA_PLT || (uint16_t)rule->extra < 16);
 		fuzz_require((rule->cfa != CFA_REG && rule->cfa != CFA_DEREF) ||
 			     rule->cfa_reg < DWARF_REGS);

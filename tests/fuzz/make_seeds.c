@@ -245,7 +245,7 @@ static void put_meta(CaptureWriter *writer)
 }
 
 /* Two threads that run, sleep, read and end. */
-static void put_life(CaptureWriter *writer)
+static void put_process_events(CaptureWriter *writer)
 {
 	struct record *waking = make_waking(MS(30), MAIN, WORKER);
 	struct rec_exit *exit = make_record(REC_EXIT, 0, MS(69), sizeof(*exit), NULL, 0);
@@ -283,7 +283,7 @@ static void write_capture(const char *name, bool attached, bool rounds, bool by_
 		put_snapshot(writer, MS(0), SNAPSHOT_QUEUED, MAIN);
 	put_stats(writer, MS(0), MAIN, 0);
 	put_space(writer);
-	put_life(writer);
+	put_process_events(writer);
 	fuzz_require(capture_flush(writer) == 0);
 	put_losses(writer);
 	put_snapshot(writer, MS(80), SNAPSHOT_END | SNAPSHOT_ON_CPU, MAIN);
@@ -363,12 +363,12 @@ static void write_disk(void)
 	put_meta(writer);
 	put_task(writer, MS(0), 0, MAIN, "program");
 	put_window(writer, MS(0), WINDOW_START);
-	put_life(writer);
+	put_process_events(writer);
 	put_fault(writer, MS(41), MS(39), FAULT_HOOK_SLEEP);
 	put_fault(writer, MS(63), MS(39), FAULT_HOOK_EVENT);
 	put_fault(writer, MS(65), MS(64), FAULT_HOOK_FUNCTION);
 	put_inode(writer, INODE_MOUNT, "file\0folder", 12);
-	put_inode(writer, INODE_WHOLE | INODE_DELETED, "file\0folder", 12);
+	put_inode(writer, INODE_FULL_PATH | INODE_DELETED, "file\0folder", 12);
 	put_request(writer, MS(45), REQUEST_SUBMITTED | REQUEST_TARGET, 0);
 	put_request(writer, MS(46), REQUEST_SUBMITTED | REQUEST_KTHREAD | REQUEST_MIXED, 1);
 	put_request(writer, MS(47), REQUEST_BIO, 2);

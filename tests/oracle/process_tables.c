@@ -341,7 +341,7 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 		.load = mapping->load,
 		.table = mapping->object ? (uint32_t)mapping->object->table.rows.count : 0,
 	};
-	return WALK_ON;
+	return WALK_CONTINUE;
 }
 
 static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t pc,

@@ -281,7 +281,7 @@ static void print_walk(const Stack *stack)
 	putchar('\n');
 }
 
-static int walk_one(char **arguments, int count)
+static int walk_copy(char **arguments, int count)
 {
 	ProcessTables *tables = process_tables_new();
 	uint64_t regs[DWARF_REGS + 1];
@@ -362,7 +362,7 @@ int main(int argc, char **argv)
 
 	if (argc > 2 && strcmp(argv[1], "--walk") == 0) {
 		free(oracle);
-		return walk_one(argv + 2, argc - 2);
+		return walk_copy(argv + 2, argc - 2);
 	}
 	oracle->tables = process_tables_new();
 	if (argc == 5 && strcmp(argv[1], "--core") == 0)

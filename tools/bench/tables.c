@@ -150,13 +150,14 @@ static Result measure(const Objects *objects)
 	for (size_t i = 0; i < objects->count; i++) {
 		const Object *object = &objects->items[i];
 
-		table_service_want(service, &(TableRequest){
-						    .id = i + 1,
-						    .fd = object->fd,
-						    .base_svma = object->identity.base_svma,
-						    .build_id = object->identity.build_id,
-						    .build_id_len = object->identity.build_id_len,
-					    });
+		table_service_request(service,
+				      &(TableRequest){
+					      .id = i + 1,
+					      .fd = object->fd,
+					      .base_svma = object->identity.base_svma,
+					      .build_id = object->identity.build_id,
+					      .build_id_len = object->identity.build_id_len,
+				      });
 	}
 	result.left = table_service_wait(service, begin + DEADLINE_NS, take_table, &result);
 	result.ns = result.last_ns - begin;

@@ -6,12 +6,12 @@
 #include "elf_file.h"
 #include "elf_symbols.h"
 
-static inline int settle_symbols(int r, Elf *elf, ElfSymbols *ret_symbols)
+static inline int finalize_symbols(int r, Elf *elf, ElfSymbols *ret_symbols)
 {
 	*ret_symbols = (ElfSymbols){};
 	if (r == 0) {
 		elf_symbols_add_tables(ret_symbols, elf);
-		elf_symbols_settle(ret_symbols);
+		elf_symbols_finalize(ret_symbols);
 	}
 	elf_end(elf);
 	return r;
@@ -22,7 +22,7 @@ static inline int read_symbols(int fd, ElfSymbols *ret_symbols)
 	Elf *elf;
 	int r = elf_file_open(fd, &elf);
 
-	return settle_symbols(r, elf, ret_symbols);
+	return finalize_symbols(r, elf, ret_symbols);
 }
 
 static inline int read_symbols_of_image(const void *image, size_t size, ElfSymbols *ret_symbols)
@@ -30,7 +30,7 @@ static inline int read_symbols_of_image(const void *image, size_t size, ElfSymbo
 	Elf *elf;
 	int r = elf_file_open_image(image, size, &elf);
 
-	return settle_symbols(r, elf, ret_symbols);
+	return finalize_symbols(r, elf, ret_symbols);
 }
 
 #endif

@@ -189,7 +189,7 @@ static inline void misbehave(const struct deed *deed, const ElfMap *file)
 	}
 }
 
-static inline bool read_deed(Elf *elf, struct deed *ret_deed)
+static inline bool read_behaviour(Elf *elf, struct deed *ret_deed)
 {
 	size_t size;
 	const char *image = elf_rawfile(elf, &size);
@@ -204,7 +204,7 @@ bool __wrap_debug_link_read(Elf *elf, Companion *ret_companion)
 {
 	struct deed deed;
 
-	if (!read_deed(elf, &deed) || !*deed.debuglink)
+	if (!read_behaviour(elf, &deed) || !*deed.debuglink)
 		return false;
 	memcpy(ret_companion->name, deed.debuglink, sizeof(deed.debuglink));
 	return true;
@@ -217,11 +217,11 @@ int __wrap_debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max
 	(void)elf;
 	(void)debug_fd;
 	(void)size_max;
-	return read_deed(debug, &deed) && deed.what != 'i' ? 0 : -ESTALE;
+	return read_behaviour(debug, &deed) && deed.what != 'i' ? 0 : -ESTALE;
 }
 
 /* The table that a deed stands for; 'l' has gaps all over. */
-static inline UnwindTable table_of_deed(const struct deed *deed)
+static inline UnwindTable table_of_behaviour(const struct deed *deed)
 {
 	UnwindTable table = make_table(deed->seed + BASE_SVMA, deed->rows);
 
@@ -235,12 +235,12 @@ int __wrap_unwind_table_build(const ElfMap *file, const ElfMap *debug, uint64_t 
 {
 	struct deed deed;
 
-	if (!read_deed(debug->elf ? debug->elf : file->elf, &deed))
+	if (!read_behaviour(debug->elf ? debug->elf : file->elf, &deed))
 		return -ENODATA;
 	misbehave(&deed, file);
 	if (deed.what == 'd' || base_svma != BASE_SVMA)
 		return -ENODATA;
-	*ret_table = table_of_deed(&deed);
+	*ret_table = table_of_behaviour(&deed);
 	spoil(ret_table, deed.what, deed.seed);
 	return 0;
 }

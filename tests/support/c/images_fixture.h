@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* images_fixture.h - tells images what happens, record by record. Include after test_tools.h. */
-#ifndef WALLPROF_TEST_GIVE_IMAGES_H
-#define WALLPROF_TEST_GIVE_IMAGES_H
+#ifndef WALLPROF_TEST_IMAGES_FIXTURE_H
+#define WALLPROF_TEST_IMAGES_FIXTURE_H
 
 #include "images.h"
 #include "make_record.h"
@@ -12,7 +12,7 @@
 
 static inline void give(Images *images, struct record *record, uint64_t now)
 {
-	images_take(images, record, now);
+	images_on_record(images, record, now);
 	free(record);
 }
 
@@ -44,7 +44,7 @@ static inline void give_mapping(Images *images, uint64_t ns, uint32_t number, ui
 				uint64_t start, uint64_t end)
 {
 	give(images, make_mapping(ns, MAPPING_EXEC, number, file, start, end, start), ns);
-	images_settle(images);
+	images_apply_pending(images);
 }
 
 static inline void give_fork(Images *images, uint64_t ns, uint32_t number, uint32_t parent)
@@ -70,7 +70,7 @@ static inline uint32_t file_at(const Images *images, uint32_t number, uint64_t b
 
 static inline const Image *only_image(Images *images)
 {
-	images_settle(images);
+	images_apply_pending(images);
 	assert_int_equal(images->list.count, 1);
 	return images->list.items[0];
 }

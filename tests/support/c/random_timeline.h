@@ -26,17 +26,18 @@ static inline void fill_thread(Timeline *t, uint32_t thread, uint64_t start, uin
 
 	for (uint64_t ns = start; ns < end;) {
 		uint64_t next = MIN(ns + random_duration() / scale + 1, end);
-		Interval *interval = hand_interval(t, thread, ns, state,
-						   state == STATE_BLOCKED ? waits[random_below(5)]
-						   : state == STATE_RUNNABLE ? REASON_WOKEN
-						   : state == STATE_UNKNOWN  ? REASON_LOST
-									     : REASON_NONE);
+		Interval *interval =
+			fixture_interval(t, thread, ns, state,
+					 state == STATE_BLOCKED	   ? waits[random_below(5)]
+					 : state == STATE_RUNNABLE ? REASON_WOKEN
+					 : state == STATE_UNKNOWN  ? REASON_LOST
+								   : REASON_NONE);
 		if (state != STATE_UNKNOWN && random_below(2))
 			interval->user_stack = random_below(t->stacks.count);
 		for (; tick_ns && next_tick < next; next_tick += tick_ns) {
 			if (state != STATE_RUNNING || next_tick < ns)
 				continue;
-			Tick *tick = hand_tick(t, thread, next_tick, random_below(2));
+			Tick *tick = fixture_tick(t, thread, next_tick, random_below(2));
 			tick->user_stack = random_below(t->stacks.count);
 		}
 		state = state == STATE_RUNNING ? (random_below(9) ? STATE_BLOCKED : STATE_UNKNOWN)
@@ -49,21 +50,21 @@ static inline void fill_thread(Timeline *t, uint32_t thread, uint64_t start, uin
 /* Threads with and without ticks; scale divides the length of intervals. */
 static inline Timeline *random_timeline(unsigned int seed, uint64_t window, uint64_t scale)
 {
-	Timeline *t = hand_new(window);
+	Timeline *t = fixture_new(window);
 	uint32_t process;
 
 	srandom(seed);
 	for (size_t i = 0; i < 20; i++)
-		hand_stack(t, 0x400000 + 16 * i, true);
-	process = hand_process(t, 100, "app", 0, window);
+		fixture_stack(t, 0x400000 + 16 * i, true);
+	process = fixture_process(t, 100, "app", 0, window);
 	for (size_t i = 0; i < 6; i++) {
 		uint64_t start = i == 0 ? 0 : random_below(window / 2);
 		uint64_t end = i < 2 ? window : start + 1 + random_below(window - start);
-		uint32_t thread = hand_thread(t, process, 100 + i, "worker", start, end);
+		uint32_t thread = fixture_thread(t, process, 100 + i, "worker", start, end);
 
 		fill_thread(t, thread, start, end, i % 3 == 2 ? 0 : NSEC_PER_MSEC, scale);
 	}
-	hand_finish(t);
+	fixture_finish(t);
 	return t;
 }
 

@@ -389,14 +389,14 @@ static char state_at(const Thread *thread, uint64_t ns)
 	return '.';
 }
 
-void strip_draw(const Scenario *scenario, const Thread *thread, char *strip)
+void track_draw(const Scenario *scenario, const Thread *thread, char *strip)
 {
 	for (int ms = 0; ms < scenario->length; ms++)
 		strip[ms] = state_at(thread, scenario_ns(ms) + NSEC_PER_MSEC / 2);
 	strip[scenario->length] = 0;
 }
 
-int strip_difference(const char *expected, const char *actual)
+int track_difference(const char *expected, const char *actual)
 {
 	for (int i = 0; expected[i] || actual[i]; i++)
 		if (expected[i] != actual[i])
@@ -404,7 +404,7 @@ int strip_difference(const char *expected, const char *actual)
 	return -1;
 }
 
-void expect_strip_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected)
+void expect_track_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected)
 {
 	const Thread *thread = scenario_thread(scenario, tid, nth);
 	char strip[SCENARIO_LENGTH + 1];
@@ -412,16 +412,16 @@ void expect_strip_of(const Scenario *scenario, uint32_t tid, int nth, const char
 
 	if (!thread)
 		fail_msg("thread %u (%d): not there", tid, nth);
-	strip_draw(scenario, thread, strip);
-	column = strip_difference(expected, strip);
+	track_draw(scenario, thread, strip);
+	column = track_difference(expected, strip);
 	if (column >= 0)
 		fail_msg("thread %u (%d), column %d:\nexpected %s\nis       %s", tid, nth, column,
 			 expected, strip);
 }
 
-void expect_strip(const Scenario *scenario, uint32_t tid, const char *expected)
+void expect_track(const Scenario *scenario, uint32_t tid, const char *expected)
 {
-	expect_strip_of(scenario, tid, 0, expected);
+	expect_track_of(scenario, tid, 0, expected);
 	assert_null(scenario_thread(scenario, tid, 1));
 }
 

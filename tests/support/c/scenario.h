@@ -93,13 +93,13 @@ void scenario_free(Scenario *scenario);
 const Thread *scenario_thread(const Scenario *scenario, uint32_t tid, int nth);
 
 /* Draws a thread into strip[SCENARIO_LENGTH + 1]. */
-void strip_draw(const Scenario *scenario, const Thread *thread, char *strip);
+void track_draw(const Scenario *scenario, const Thread *thread, char *strip);
 /* The first column where they differ, or -1. */
-int strip_difference(const char *expected, const char *actual);
+int track_difference(const char *expected, const char *actual);
 
 /* Fails the test, with a picture, unless the nth life of tid looks like that. */
-void expect_strip_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected);
-void expect_strip(const Scenario *scenario, uint32_t tid, const char *expected);
+void expect_track_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected);
+void expect_track(const Scenario *scenario, uint32_t tid, const char *expected);
 
 /* What is true of every thread: an unbroken chain, the ledger adds up to its life. */
 void check_thread(const Timeline *timeline, const Thread *thread);

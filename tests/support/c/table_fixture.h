@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-#define PATIENCE_NS (150 * NSEC_PER_MSEC)
+#define TIMEOUT_NS  (150 * NSEC_PER_MSEC)
 #define LONG_NS	    (60 * NSEC_PER_SEC)
 #define OBJECTS_MAX 400
 
@@ -82,7 +82,7 @@ static inline int set_up(void **state)
 {
 	Fixture *fixture = xcalloc(1, sizeof(*fixture));
 
-	fixture->options.patience_ns = PATIENCE_NS;
+	fixture->options.timeout_ns = TIMEOUT_NS;
 	fixture->fds = count_fds();
 	fixture->maps = count_maps();
 	*state = fixture;
@@ -126,11 +126,11 @@ static inline int make_object(const struct deed *deed)
 
 static inline void want_fd(Fixture *fixture, uint32_t id, int fd)
 {
-	table_service_want(fixture->service, &(TableRequest){
-						     .id = id,
-						     .fd = fd,
-						     .base_svma = BASE_SVMA,
-					     });
+	table_service_request(fixture->service, &(TableRequest){
+							.id = id,
+							.fd = fd,
+							.base_svma = BASE_SVMA,
+						});
 }
 
 /* A TableFindDebug. */
@@ -157,9 +157,9 @@ static inline void want(Fixture *fixture, uint32_t id, char what)
 
 static inline bool is_right(const Object *object, const UnwindTable *table)
 {
-	UnwindTable truth = table_of_deed(object->wanted == 'b'	  ? &object->by_build_id
-					  : object->wanted == 'l' ? &object->by_link
-								  : &object->deed);
+	UnwindTable truth = table_of_behaviour(object->wanted == 'b'   ? &object->by_build_id
+					       : object->wanted == 'l' ? &object->by_link
+								       : &object->deed);
 	bool right = same_tables(table, &truth);
 
 	unwind_table_free(&truth);

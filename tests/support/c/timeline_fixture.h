@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* timeline_fixture.h - timelines made by hand, for tests of what is written from them. */
-#ifndef WALLPROF_TEST_HAND_TIMELINE_H
-#define WALLPROF_TEST_HAND_TIMELINE_H
+#ifndef WALLPROF_TEST_TIMELINE_FIXTURE_H
+#define WALLPROF_TEST_TIMELINE_FIXTURE_H
 
 #include "timeline.h"
 #include <string.h>
 
-#define HAND_START 5000000123456ULL
+#define FIXTURE_START 5000000123456ULL
 
-static inline Timeline *hand_new(uint64_t window_ns)
+static inline Timeline *fixture_new(uint64_t window_ns)
 {
 	Timeline *t = xcalloc(1, sizeof(*t));
 
-	t->start_ns = HAND_START;
-	t->end_ns = HAND_START + window_ns;
+	t->start_ns = FIXTURE_START;
+	t->end_ns = FIXTURE_START + window_ns;
 	t->realtime_start_ns = 1795176000123456789ULL;
 	t->complete = true;
 	t->command_thread = THREAD_NONE;
 	return t;
 }
 
-static inline void hand_meta(Timeline *t, const char *key, const char *value)
+static inline void fixture_meta(Timeline *t, const char *key, const char *value)
 {
 	strings_intern(&t->meta_keys, key);
 	*vec_push(&t->meta_values) = xstrdup(value);
 }
 
-static inline uint32_t hand_process(Timeline *t, uint32_t pid, const char *name, uint64_t start,
-				    uint64_t end)
+static inline uint32_t fixture_process(Timeline *t, uint32_t pid, const char *name, uint64_t start,
+				       uint64_t end)
 {
 	*vec_push(&t->processes) = (Process){
 		.tgid = pid + 100000,
 		.ns_tgid = pid,
 		.parent = THREAD_NONE,
 		.name = xstrdup(name),
-		.start_ns = HAND_START + start,
-		.end_ns = HAND_START + end,
-		.exited_in_window = HAND_START + end < t->end_ns,
+		.start_ns = FIXTURE_START + start,
+		.end_ns = FIXTURE_START + end,
+		.exited_in_window = FIXTURE_START + end < t->end_ns,
 	};
 	return t->processes.count - 1;
 }
 
 /* A thread that lives from start to end (ns in the window), with no interval yet. */
-static inline uint32_t hand_thread(Timeline *t, uint32_t process, uint32_t tid, const char *name,
-				   uint64_t start, uint64_t end)
+static inline uint32_t fixture_thread(Timeline *t, uint32_t process, uint32_t tid, const char *name,
+				      uint64_t start, uint64_t end)
 {
 	Process *p = &t->processes.items[process];
 	uint32_t number = t->threads.count;
@@ -58,9 +58,9 @@ static inline uint32_t hand_thread(Timeline *t, uint32_t process, uint32_t tid, 
 		.task = t->tasks.count - 1,
 		.creator = THREAD_NONE,
 		.name = xstrdup(name),
-		.start_ns = HAND_START + start,
-		.end_ns = HAND_START + end,
-		.exited_in_window = HAND_START + end < t->end_ns,
+		.start_ns = FIXTURE_START + start,
+		.end_ns = FIXTURE_START + end,
+		.exited_in_window = FIXTURE_START + end < t->end_ns,
 		.is_main = tid == p->ns_tgid,
 	};
 	*vec_push(&p->threads) = number;
@@ -68,17 +68,17 @@ static inline uint32_t hand_thread(Timeline *t, uint32_t process, uint32_t tid, 
 }
 
 /* An interval from `start` on; without stacks. */
-static inline Interval *hand_interval(Timeline *t, uint32_t thread, uint64_t start,
-				      enum thread_state state, enum reason reason)
+static inline Interval *fixture_interval(Timeline *t, uint32_t thread, uint64_t start,
+					 enum thread_state state, enum reason reason)
 {
 	Interval *interval = vec_push(&t->threads.items[thread].intervals);
 
 	*interval = (Interval){
-		.start_ns = HAND_START + start,
+		.start_ns = FIXTURE_START + start,
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
-		.rival = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
 		.syscall = -1,
 		.state = state,
 		.reason = reason,
@@ -86,11 +86,11 @@ static inline Interval *hand_interval(Timeline *t, uint32_t thread, uint64_t sta
 	return interval;
 }
 
-static inline Tick *hand_tick(Timeline *t, uint32_t thread, uint64_t ns, bool user_mode)
+static inline Tick *fixture_tick(Timeline *t, uint32_t thread, uint64_t ns, bool user_mode)
 {
 	Tick *tick = vec_push(&t->threads.items[thread].ticks);
 
-	*tick = (Tick){.ns = HAND_START + ns,
+	*tick = (Tick){.ns = FIXTURE_START + ns,
 		       .user_stack = STACK_NONE,
 		       .kernel_stack = STACK_NONE,
 		       .user_mode = user_mode};
@@ -98,26 +98,27 @@ static inline Tick *hand_tick(Timeline *t, uint32_t thread, uint64_t ns, bool us
 }
 
 /* A thread, or a process of one thread, that does one thing all its life. */
-static inline void hand_simple_thread(Timeline *t, uint32_t process, uint32_t tid, const char *name,
-				      enum thread_state state, enum reason reason)
+static inline void fixture_simple_thread(Timeline *t, uint32_t process, uint32_t tid,
+					 const char *name, enum thread_state state,
+					 enum reason reason)
 {
 	uint64_t end = t->end_ns - t->start_ns;
-	uint32_t thread = hand_thread(t, process, tid, name, 0, end);
+	uint32_t thread = fixture_thread(t, process, tid, name, 0, end);
 
-	hand_interval(t, thread, 0, state, reason);
+	fixture_interval(t, thread, 0, state, reason);
 }
 
-static inline void hand_running_process(Timeline *t, uint32_t pid, const char *name, uint64_t start,
-					uint64_t end)
+static inline void fixture_running_process(Timeline *t, uint32_t pid, const char *name,
+					   uint64_t start, uint64_t end)
 {
 	uint32_t thread =
-		hand_thread(t, hand_process(t, pid, name, start, end), pid, name, start, end);
+		fixture_thread(t, fixture_process(t, pid, name, start, end), pid, name, start, end);
 
-	hand_interval(t, thread, start, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, thread, start, STATE_RUNNING, REASON_NONE);
 }
 
 /* A stack of one frame, whose address is its id. */
-static inline uint32_t hand_stack(Timeline *t, uint64_t address, bool user)
+static inline uint32_t fixture_stack(Timeline *t, uint64_t address, bool user)
 {
 	*vec_push(&t->stacks) = (StackDef){
 		.id = address,
@@ -131,7 +132,7 @@ static inline uint32_t hand_stack(Timeline *t, uint64_t address, bool user)
 }
 
 /* Sums up the ledgers; to be called when all intervals are there. */
-static inline void hand_finish(Timeline *t)
+static inline void fixture_finish(Timeline *t)
 {
 	for (size_t i = 0; i < t->threads.count; i++) {
 		Thread *thread = &t->threads.items[i];

@@ -54,7 +54,7 @@ static inline Interval *wait_in(Fixture *fixture, const char *names, enum reason
 		.user_stack = STACK_NONE,
 		.kernel_stack = names ? kernel_stack(fixture, names) : STACK_NONE,
 		.waker = THREAD_NONE,
-		.rival = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_BLOCKED,
 		.reason = reported,
@@ -74,20 +74,20 @@ static inline void forget(Fixture *fixture)
 		vec_free(&fixture->timeline.threads.items[i].waker_stacks);
 	}
 	vec_free(&fixture->timeline.threads);
-	strings_free(&fixture->timeline.evidence);
+	strings_free(&fixture->timeline.basis);
 }
 
 static inline void expect(Fixture *fixture, const char *names, enum reason reported,
-			  enum reason wanted, const char *evidence)
+			  enum reason wanted, const char *basis)
 {
 	Interval *wait = wait_in(fixture, names, reported, RULE_STATE);
 	_cleanup_free_ char *text = NULL;
 
 	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
-	text = wait_evidence(&fixture->timeline, wait);
-	if (wait->reason != wanted || strcmp(text, evidence) != 0)
+	text = wait_basis(&fixture->timeline, wait);
+	if (wait->reason != wanted || strcmp(text, basis) != 0)
 		fail_msg("%s: is %s by %s, should be %s by %s", names,
-			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, evidence);
+			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, basis);
 	assert_int_equal(fixture->timeline.threads.items[0].reason_ledger[wanted], 10);
 	forget(fixture);
 }

@@ -70,7 +70,7 @@ static inline int world_find_mapping(void *user, uint64_t pc, struct unwind_mapp
 		if (pc < world->mappings[i].start || pc > world->mappings[i].last)
 			continue;
 		*ret_mapping = world->mappings[i];
-		return WALK_ON;
+		return WALK_CONTINUE;
 	}
 	return STACK_NO_MAPPING;
 }

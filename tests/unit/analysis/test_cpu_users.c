@@ -24,22 +24,22 @@ static void expect_text(const Timeline *t, uint32_t thread, size_t i, const char
 
 static uint32_t add_thread(Timeline *t, const char *name)
 {
-	return hand_thread(t, 0, 10 + t->threads.count, name, 0, t->end_ns - t->start_ns);
+	return fixture_thread(t, 0, 10 + t->threads.count, name, 0, t->end_ns - t->start_ns);
 }
 
 static Timeline *new_timeline(void)
 {
-	Timeline *t = hand_new(200 * MS);
+	Timeline *t = fixture_new(200 * MS);
 
-	hand_process(t, 10, "app", 0, 200 * MS);
+	fixture_process(t, 10, "app", 0, 200 * MS);
 	return t;
 }
 
 /* It runs on the CPU between two times, and sleeps afterwards. */
 static void runs(Timeline *t, uint32_t thread, uint64_t from, uint64_t to, uint16_t cpu)
 {
-	hand_interval(t, thread, from, STATE_RUNNING, REASON_NONE)->cpu = cpu;
-	hand_interval(t, thread, to, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, thread, from, STATE_RUNNING, REASON_NONE)->cpu = cpu;
+	fixture_interval(t, thread, to, STATE_BLOCKED, REASON_SLEEP);
 }
 
 /* Interval 1 is a wait for CPU 1, between two times. */
@@ -47,8 +47,8 @@ static uint32_t add_victim(Timeline *t, uint64_t from, uint64_t to)
 {
 	uint32_t victim = add_thread(t, "victim");
 
-	hand_interval(t, victim, 0, STATE_BLOCKED, REASON_SLEEP);
-	hand_interval(t, victim, from, STATE_RUNNABLE, REASON_WOKEN)->cpu = 1;
+	fixture_interval(t, victim, 0, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, victim, from, STATE_RUNNABLE, REASON_WOKEN)->cpu = 1;
 	runs(t, victim, to, to + 5 * MS, 1);
 	return victim;
 }
@@ -58,7 +58,7 @@ static Interval *wait_of(Timeline *t, uint32_t victim)
 	return &t->threads.items[victim].intervals.items[1];
 }
 
-static uint32_t add_stranger(Timeline *t, const char *name)
+static uint32_t add_non_target(Timeline *t, const char *name)
 {
 	Task task = {.tid = 900 + t->tasks.count, .thread = THREAD_NONE};
 
@@ -76,9 +76,9 @@ static void test_last_is_not_all(void **state)
 	uint32_t victim = add_victim(t, 10 * MS, 151 * MS);
 
 	runs(t, hog, 0, 150 * MS, 1);
-	hand_interval(t, blip, 0, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, blip, 0, STATE_BLOCKED, REASON_SLEEP);
 	runs(t, blip, 150 * MS, 151 * MS, 1);
-	wait_of(t, victim)->rival = t->threads.items[blip].task;
+	wait_of(t, victim)->cpu_user = t->threads.items[blip].task;
 	cpu_users_index(t);
 	expect_text(t, victim, 1, "hog 140.000 ms, blip 1.000 ms");
 	timeline_free(t);
@@ -96,7 +96,7 @@ static void test_gaps(void **state)
 	runs(t, first, 20 * MS, 30 * MS, 1);
 	runs(t, first, 50 * MS, 70 * MS, 0);
 	runs(t, second, 30 * MS, 40 * MS, 1);
-	hand_interval(t, second, 40 * MS, STATE_UNKNOWN, REASON_LOST);
+	fixture_interval(t, second, 40 * MS, STATE_UNKNOWN, REASON_LOST);
 	cpu_users_index(t);
 	expect_text(t, victim, 1, "not seen 25.000 ms, first 15.000 ms, second 10.000 ms");
 	timeline_free(t);
@@ -111,15 +111,15 @@ static void test_named_without_time(void **state)
 	uint32_t victim = add_victim(t, 10 * MS, 60 * MS);
 
 	runs(t, hog, 10 * MS, 40 * MS, 1);
-	wait_of(t, victim)->rival = add_stranger(t, "rcu_preempt");
+	wait_of(t, victim)->cpu_user = add_non_target(t, "rcu_preempt");
 	cpu_users_index(t);
 	expect_text(t, victim, 1,
 		    "hog 30.000 ms, not seen 20.000 ms, rcu_preempt for an unknown time");
-	wait_of(t, victim)->rival = CPU_IDLE;
+	wait_of(t, victim)->cpu_user = CPU_IDLE;
 	expect_text(t, victim, 1,
 		    "hog 30.000 ms, not seen 20.000 ms, CPU idle for an unknown time");
 	wait_of(t, victim)->cpu = INTERVAL_CPU_UNKNOWN;
-	wait_of(t, victim)->rival = THREAD_NONE;
+	wait_of(t, victim)->cpu_user = THREAD_NONE;
 	expect_text(t, victim, 1, "not seen 50.000 ms");
 	wait_of(t, victim)->cpu = 7;
 	expect_text(t, victim, 1, "not seen 50.000 ms");
@@ -140,7 +140,7 @@ static void test_migrated(void **state)
 		.reason = REASON_PREEMPTED,
 		.cpu = 1,
 		.flags = INTERVAL_MIGRATED,
-		.rival = t->threads.items[hog].task,
+		.cpu_user = t->threads.items[hog].task,
 	};
 	cpu_users_index(t);
 	expect_text(t, victim, 1, "migrated 50.000 ms, hog for an unknown time");
@@ -200,7 +200,7 @@ static void test_taken(void **state)
 	uint32_t victim = add_victim(t, 10 * MS, 60 * MS);
 
 	runs(t, hog, 0, 40 * MS, 1);
-	hand_interval(t, blip, 0, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, blip, 0, STATE_BLOCKED, REASON_SLEEP);
 	runs(t, blip, 40 * MS, 60 * MS, 1);
 	/* 30 of hog's 40 ms lie in the wait, so at least 2 of 12 and 4 of 14 ms do as well. */
 	taken(t, 1, 0, 40 * MS, (TakenTime){.interrupts_ns = 12 * MS, .stolen_ns = 14 * MS});
@@ -280,8 +280,8 @@ static void test_table(void **state)
 
 	runs(t, hog, 10 * MS, 30 * MS, 1);
 	runs(t, hog, 40 * MS, 45 * MS, 1);
-	wait_of(t, first)->rival = CPU_IDLE;
-	wait_of(t, second)->rival = t->threads.items[first].task;
+	wait_of(t, first)->cpu_user = CPU_IDLE;
+	wait_of(t, second)->cpu_user = t->threads.items[first].task;
 	t->threads.items[first].intervals.items[2].cpu = 0;
 	cpu_users_index(t);
 	report_cpu_users_print(stream, t);
@@ -312,7 +312,7 @@ static void test_whole_system(void **state)
 	(void)state;
 	Timeline *t = new_timeline();
 	uint32_t hog = add_thread(t, "hog"), victim = add_victim(t, 10 * MS, 60 * MS);
-	uint32_t stranger = add_stranger(t, "kworker/1:0");
+	uint32_t stranger = add_non_target(t, "kworker/1:0");
 
 	runs(t, hog, 0, 30 * MS, 1);
 	cpu_run(t, 1, 0, t->threads.items[hog].task);
@@ -321,7 +321,7 @@ static void test_whole_system(void **state)
 	cpu_run(t, 1, 55 * MS, stranger);
 	cpu_run(t, 1, 56 * MS, CPU_IDLE);
 	cpu_run(t, 1, 60 * MS, t->threads.items[victim].task);
-	wait_of(t, victim)->rival = CPU_IDLE;
+	wait_of(t, victim)->cpu_user = CPU_IDLE;
 	cpu_users_index(t);
 	expect_text(t, victim, 1,
 		    "hog 20.000 ms, CPU idle 19.000 ms, not seen 10.000 ms, kworker/1:0 1.000 ms");
@@ -337,11 +337,11 @@ static void test_chain_contradicts(void **state)
 	Timeline *t = new_timeline();
 	uint32_t hog = add_thread(t, "hog"), victim = add_victim(t, 10 * MS, 60 * MS);
 
-	hand_interval(t, hog, 0, STATE_RUNNING, REASON_NONE)->cpu = 1;
-	hand_interval(t, hog, 20 * MS, STATE_UNKNOWN, REASON_NOT_TRACED);
-	hand_interval(t, hog, 35 * MS, STATE_RUNNING, REASON_NONE)->cpu = 1;
-	hand_interval(t, hog, 45 * MS, STATE_RUNNING, REASON_NONE)->cpu = 0;
-	hand_interval(t, hog, 60 * MS, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, hog, 0, STATE_RUNNING, REASON_NONE)->cpu = 1;
+	fixture_interval(t, hog, 20 * MS, STATE_UNKNOWN, REASON_NOT_TRACED);
+	fixture_interval(t, hog, 35 * MS, STATE_RUNNING, REASON_NONE)->cpu = 1;
+	fixture_interval(t, hog, 45 * MS, STATE_RUNNING, REASON_NONE)->cpu = 0;
+	fixture_interval(t, hog, 60 * MS, STATE_BLOCKED, REASON_SLEEP);
 	cpu_run(t, 1, 0, t->threads.items[hog].task);
 	cpu_run(t, 1, 60 * MS, t->threads.items[victim].task);
 	cpu_users_index(t);
@@ -424,8 +424,8 @@ static void draw_thread(const World *world, Timeline *t, uint32_t thread)
 	for (size_t i = 0; i < SLOTS; i++)
 		if (i == 0 || world->slots[thread][i] != world->slots[thread][i - 1] ||
 		    world->cpu_of[thread][i] != world->cpu_of[thread][i - 1])
-			hand_interval(t, thread, i * MS, kinds[world->slots[thread][i]].state,
-				      kinds[world->slots[thread][i]].reason)
+			fixture_interval(t, thread, i * MS, kinds[world->slots[thread][i]].state,
+					 kinds[world->slots[thread][i]].reason)
 				->cpu = world->cpu_of[thread][i];
 }
 
@@ -483,14 +483,14 @@ static void check_wait(const World *world, const Timeline *t, const Thread *thre
 static size_t check_round(bool whole_system)
 {
 	World world = {};
-	Timeline *t = hand_new(SLOTS * MS);
+	Timeline *t = fixture_new(SLOTS * MS);
 	CpuParts parts = {};
 	size_t waits = 0;
 
-	hand_process(t, 10, "app", 0, SLOTS * MS);
+	fixture_process(t, 10, "app", 0, SLOTS * MS);
 	for (size_t i = 0; i < THREADS; i++)
 		add_thread(t, "thread");
-	world.stranger = add_stranger(t, "stranger");
+	world.stranger = add_non_target(t, "stranger");
 	for (size_t cpu = 0; cpu < CPUS; cpu++)
 		fill_cpu(&world, t, cpu);
 	for (size_t thread = 0; thread < THREADS; thread++)

@@ -42,7 +42,7 @@ static void test_of_a_server(void **state)
 		critical_path_find(s.timeline, critical_path_thread(s.timeline, 20 + 1000));
 		critical_path_drop_service(s.timeline);
 		assert_int_equal(s.timeline->path.left_out != REASON_NONE, cases[i].left_out);
-		assert_int_equal(timeline_strips(s.timeline), 2 + !cases[i].left_out);
+		assert_int_equal(timeline_track_count(s.timeline), 2 + !cases[i].left_out);
 		expect_line(&s, cases[i].left_out ? "left out: 95.0 % of it is" : "backwards from");
 		scenario_free(&s);
 	}

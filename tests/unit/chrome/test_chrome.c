@@ -166,23 +166,23 @@ static void test_budget(void **state)
 
 static void test_wait(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t process = hand_process(t, 7, "a", 0, 100 * MS);
-	uint32_t thread = hand_thread(t, process, 7, "a", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t process = fixture_process(t, 7, "a", 0, 100 * MS);
+	uint32_t thread = fixture_thread(t, process, 7, "a", 0, 100 * MS);
 	Interval *wait;
 	const Node *slice, *args, *flow;
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE)->cpu = 3;
-	wait = hand_interval(t, thread, 10 * MS, STATE_BLOCKED, REASON_DISK_READ);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE)->cpu = 3;
+	wait = fixture_interval(t, thread, 10 * MS, STATE_BLOCKED, REASON_DISK_READ);
 	wait->rule = RULE_SYSCALL;
 	wait->sleep = SLEEP_FOR_DISK;
 	wait->syscall = 0;
 	wait->waker = 1;
-	hand_interval(t, thread, 60 * MS + 1, STATE_RUNNABLE, REASON_WOKEN);
-	hand_interval(t, thread, 61 * MS, STATE_RUNNING, REASON_NONE);
-	hand_simple_thread(t, process, 8, "waker", STATE_RUNNING, REASON_NONE);
-	hand_finish(t);
+	fixture_interval(t, thread, 60 * MS + 1, STATE_RUNNABLE, REASON_WOKEN);
+	fixture_interval(t, thread, 61 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, process, 8, "waker", STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
 	Trace trace = write_and_read(t, 0);
 
 	slice = find(&trace, "X", "Disk read wait", 0);
@@ -213,13 +213,13 @@ static void test_wait(void **state)
 /* A number that two processes had one after another is one process's only. */
 static void test_numbers_are_unique(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
+	Timeline *t = fixture_new(100 * MS);
 
 	(void)state;
-	hand_running_process(t, 5, "first", 0, 40 * MS);
-	hand_running_process(t, 5, "second", 50 * MS, 100 * MS);
-	hand_running_process(t, 0, "elsewhere", 0, 100 * MS);
-	hand_finish(t);
+	fixture_running_process(t, 5, "first", 0, 40 * MS);
+	fixture_running_process(t, 5, "second", 50 * MS, 100 * MS);
+	fixture_running_process(t, 0, "elsewhere", 0, 100 * MS);
+	fixture_finish(t);
 	Trace trace = write_and_read(t, 0);
 
 	for (size_t i = 0; i < 3; i++) {
@@ -239,12 +239,12 @@ static void test_numbers_are_unique(void **state)
 
 static void test_losses_and_counters(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
+	Timeline *t = fixture_new(100 * MS);
 	const Node *begin, *end, *data;
 	uint64_t sum = 0;
 
 	(void)state;
-	hand_running_process(t, 5, "a", 0, 100 * MS);
+	fixture_running_process(t, 5, "a", 0, 100 * MS);
 	for (uint16_t cpu = 0; cpu < 2; cpu++)
 		*vec_push(&t->losses) = (LossSpan){.kind = REC_SWITCH,
 						   .cause = LOSS_RING_FULL,
@@ -252,7 +252,7 @@ static void test_losses_and_counters(void **state)
 						   .count = 17,
 						   .from_ns = t->start_ns + (10 + cpu) * MS,
 						   .to_ns = t->start_ns + (20 + cpu) * MS};
-	hand_finish(t);
+	fixture_finish(t);
 	Trace trace = write_and_read(t, 0);
 
 	for (size_t i = 0; i < 2; i++) {
@@ -308,7 +308,7 @@ static void test_stacks(void **state)
 
 static void test_empty(void **state)
 {
-	Timeline *t = hand_new(MS);
+	Timeline *t = fixture_new(MS);
 	Trace trace = write_and_read(t, 0);
 
 	(void)state;

@@ -66,11 +66,11 @@ static void expect_content(Fixture *fixture, const Invoker *invoker)
 static void test_wanted(void **state)
 {
 	(void)state;
-	assert_true(debuginfod_wanted());
+	assert_true(debuginfod_enabled());
 	setenv("DEBUGINFOD_URLS", "", 1);
-	assert_false(debuginfod_wanted());
+	assert_false(debuginfod_enabled());
 	unsetenv("DEBUGINFOD_URLS");
-	assert_false(debuginfod_wanted());
+	assert_false(debuginfod_enabled());
 }
 
 static void test_found(void **state)

@@ -181,7 +181,7 @@ static bool same_chain(const Functions *functions, uint64_t address, const Chain
 	return true;
 }
 
-static void tell_difference(uint64_t address, const Chain *chain, const struct rec_symbol *symbol)
+static void print_difference(uint64_t address, const Chain *chain, const struct rec_symbol *symbol)
 {
 	print_message("%#" PRIx64 "\n", address);
 	for (size_t i = chain->count; i-- > 0;)
@@ -241,7 +241,7 @@ static Counts compare_with(const char *oracle, const char *path, bool lto)
 		if (same_chain(&functions, addresses[i], &chains[i], symbol))
 			continue;
 		if (counts.wrong++ < 5)
-			tell_difference(addresses[i], &chains[i], symbol);
+			print_difference(addresses[i], &chains[i], symbol);
 	}
 	free_naming(&naming);
 	vec_free(&functions.list);

@@ -78,7 +78,7 @@ static void check_self(ElfIdentifier *identifier)
 	char found[41] = "";
 	ElfIdentity identity;
 
-	assert_int_equal(elf_identifier_ask(identifier, fd, &identity), 0);
+	assert_int_equal(elf_identifier_identify(identifier, fd, &identity), 0);
 	for (size_t i = 0; i < identity.build_id_len; i++)
 		snprintf(found + 2 * i, 3, "%02x", identity.build_id[i]);
 	assert_string_equal(found, wanted);
@@ -86,14 +86,14 @@ static void check_self(ElfIdentifier *identifier)
 	elf_identity_free(&identity);
 }
 
-static int ask_deed(ElfIdentifier *identifier, char deed)
+static int ask_behaviour(ElfIdentifier *identifier, char deed)
 {
 	_cleanup_close_ int fd = memfd_create("deed", MFD_CLOEXEC);
 	ElfIdentity identity;
 	int r;
 
 	assert_int_equal(write(fd, &deed, 1), 1);
-	r = elf_identifier_ask(identifier, fd, &identity);
+	r = elf_identifier_identify(identifier, fd, &identity);
 	assert_int_equal(identity.loads.count, 0);
 	assert_int_equal(identity.build_id_len, 0);
 	elf_identity_free(&identity);
@@ -114,7 +114,7 @@ static void test_next_file_works(void **state)
 	for (int round = 0; round < 20; round++) {
 		size_t i = round < (int)ARRAY_LEN(deeds) ? (size_t)round
 							 : random_below(ARRAY_LEN(deeds));
-		int r = ask_deed(identifier, deeds[i].deed);
+		int r = ask_behaviour(identifier, deeds[i].deed);
 
 		if (r != deeds[i].wanted)
 			fail_msg("deed %c: %d", deeds[i].deed, r);
@@ -144,7 +144,7 @@ static void test_patience_ends(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(ask_deed(identifier, 's'), -ETIME);
+		assert_int_equal(ask_behaviour(identifier, 's'), -ETIME);
 	assert_true(children_cpu_seconds() - before < 5);
 	check_self(identifier);
 	elf_identifier_free(identifier);
@@ -192,7 +192,7 @@ static void test_blocked(void **state)
 		child = output_of("pgrep -P %d -x test_elf_identi", getpid());
 		assert_int_equal(kill(atoi(child), SIGSTOP), 0);
 		began = now_ns();
-		assert_int_equal(ask_deed(identifier, 'x'), -ETIME);
+		assert_int_equal(ask_behaviour(identifier, 'x'), -ETIME);
 		blocked_ns += now_ns() - began;
 	}
 	check_self(identifier);
@@ -215,7 +215,7 @@ static void test_killed(void **state)
 	assert_string_equal(first, second);
 	assert_int_equal(kill(atoi(first), SIGKILL), 0);
 	usleep(100000);
-	assert_int_equal(ask_deed(identifier, 'x'), -EPIPE);
+	assert_int_equal(ask_behaviour(identifier, 'x'), -EPIPE);
 	check_self(identifier);
 	third = output_of("pgrep -P %d -x test_elf_identi", getpid());
 	assert_string_not_equal(first, third);

@@ -9,21 +9,21 @@
 
 static void test_wait_marker(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t process = hand_process(t, 1, "a", 0, 100 * MS);
-	uint32_t thread = hand_thread(t, process, 1, "a", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t process = fixture_process(t, 1, "a", 0, 100 * MS);
+	uint32_t thread = fixture_thread(t, process, 1, "a", 0, 100 * MS);
 	Interval *wait;
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-	wait = hand_interval(t, thread, 10 * MS, STATE_BLOCKED, REASON_MUTEX);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	wait = fixture_interval(t, thread, 10 * MS, STATE_BLOCKED, REASON_MUTEX);
 	wait->rule = RULE_ARGUMENTS;
 	wait->syscall = 202;
 	wait->waker = 1;
-	hand_interval(t, thread, 60 * MS, STATE_RUNNABLE, REASON_WOKEN);
-	hand_interval(t, thread, 61 * MS + 250000, STATE_RUNNING, REASON_NONE);
-	hand_simple_thread(t, process, 2, "waker", STATE_RUNNING, REASON_NONE);
-	hand_finish(t);
+	fixture_interval(t, thread, 60 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	fixture_interval(t, thread, 61 * MS + 250000, STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, process, 2, "waker", STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	assert_int_equal(count_markers(&profile, "Mutex wait"), 1);
 	const Node *markers = node_get(find_thread(&profile, "1"), "markers");
@@ -46,16 +46,17 @@ static void test_wait_marker(void **state)
 
 static void test_marker_budget(void **state)
 {
-	Timeline *t = hand_new(1000 * MS);
+	Timeline *t = fixture_new(1000 * MS);
 	uint32_t thread =
-		hand_thread(t, hand_process(t, 1, "a", 0, 1000 * MS), 1, "a", 0, 1000 * MS);
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 1000 * MS), 1, "a", 0, 1000 * MS);
 	FirefoxOptions options = {.marker_budget = 50};
 	size_t shown;
 
 	(void)state;
 	for (uint64_t ns = 0, k = 1; ns < 1000 * MS; ns += k++ * 20000)
-		hand_interval(t, thread, ns, k % 2 ? STATE_RUNNING : STATE_BLOCKED, REASON_MUTEX);
-	hand_finish(t);
+		fixture_interval(t, thread, ns, k % 2 ? STATE_RUNNING : STATE_BLOCKED,
+				 REASON_MUTEX);
+	fixture_finish(t);
 	Profile all = make_profile(t, NULL), few = make_profile(t, &options);
 	/* Room enough: all but the very short. */
 	assert_uint_in_range(count_markers(&all, "Mutex wait"),
@@ -77,24 +78,25 @@ static void test_unknown_markers(void **state)
 	static const char *const expected[] = {"lost: switch, waking (ring full)",
 					       "a switch that nobody told",
 					       "lost: waking (hook already running on that CPU)"};
-	Timeline *t = hand_new(100 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
 
 	(void)state;
 	for (uint64_t ms = 0; ms < 90; ms += 30) {
-		hand_interval(t, thread, ms * MS, STATE_RUNNING, REASON_NONE);
-		hand_interval(t, thread, (ms + 10) * MS, STATE_UNKNOWN, REASON_LOST);
+		fixture_interval(t, thread, ms * MS, STATE_RUNNING, REASON_NONE);
+		fixture_interval(t, thread, (ms + 10) * MS, STATE_UNKNOWN, REASON_LOST);
 	}
-	hand_interval(t, thread, 90 * MS, STATE_RUNNING, REASON_NONE);
-	*vec_push(&t->losses) = (LossSpan){REC_SAMPLE, LOSS_RING_FULL,	     0,
-					   1,	       HAND_START + 40 * MS, HAND_START + 50 * MS};
-	*vec_push(&t->losses) = (LossSpan){REC_WAKING, LOSS_RING_FULL,	     0,
-					   1,	       HAND_START + 15 * MS, HAND_START + 16 * MS};
-	*vec_push(&t->losses) = (LossSpan){REC_SWITCH, LOSS_RING_FULL,	    0,
-					   1,	       HAND_START + 5 * MS, HAND_START + 12 * MS};
-	*vec_push(&t->losses) = (LossSpan){REC_WAKING, LOSS_RECURSION,	     0,
-					   1,	       HAND_START + 80 * MS, HAND_START + 80 * MS};
-	hand_finish(t);
+	fixture_interval(t, thread, 90 * MS, STATE_RUNNING, REASON_NONE);
+	*vec_push(&t->losses) = (LossSpan){
+		REC_SAMPLE, LOSS_RING_FULL, 0, 1, FIXTURE_START + 40 * MS, FIXTURE_START + 50 * MS};
+	*vec_push(&t->losses) = (LossSpan){
+		REC_WAKING, LOSS_RING_FULL, 0, 1, FIXTURE_START + 15 * MS, FIXTURE_START + 16 * MS};
+	*vec_push(&t->losses) = (LossSpan){
+		REC_SWITCH, LOSS_RING_FULL, 0, 1, FIXTURE_START + 5 * MS, FIXTURE_START + 12 * MS};
+	*vec_push(&t->losses) = (LossSpan){
+		REC_WAKING, LOSS_RECURSION, 0, 1, FIXTURE_START + 80 * MS, FIXTURE_START + 80 * MS};
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	const Node *markers = node_get(find_thread(&profile, "1"), "markers");
 	assert_int_equal(count_markers(&profile, "Unknown"), 3);
@@ -115,17 +117,18 @@ static void test_unknown_markers(void **state)
 
 static void test_loss_and_exit_markers(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
+	Timeline *t = fixture_new(100 * MS);
 	const Node *markers;
 
 	(void)state;
-	hand_running_process(t, 1, "gone", 0, 40 * MS);
+	fixture_running_process(t, 1, "gone", 0, 40 * MS);
 	t->processes.items[0].exit_code = 11;
 	t->processes.items[0].path = xstrdup("/bin/gone");
-	*vec_push(&t->losses) = (LossSpan){REC_SWITCH, LOSS_RING_FULL,	     1,
-					   17,	       HAND_START + 10 * MS, HAND_START + 30 * MS};
-	*vec_push(&t->losses) = (LossSpan){999, 999, 0, 1, HAND_START - MS, HAND_START - MS};
-	hand_finish(t);
+	*vec_push(&t->losses) =
+		(LossSpan){REC_SWITCH, LOSS_RING_FULL,		1,
+			   17,	       FIXTURE_START + 10 * MS, FIXTURE_START + 30 * MS};
+	*vec_push(&t->losses) = (LossSpan){999, 999, 0, 1, FIXTURE_START - MS, FIXTURE_START - MS};
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	markers = node_get(find_thread(&profile, "0"), "markers");
 	assert_int_equal(count_markers(&profile, "Events lost"), 2);
@@ -146,7 +149,7 @@ static void test_loss_and_exit_markers(void **state)
 
 static void test_empty(void **state)
 {
-	Timeline *t = hand_new(0);
+	Timeline *t = fixture_new(0);
 	Profile profile = make_profile(t, NULL);
 
 	(void)state;
@@ -157,14 +160,14 @@ static void test_empty(void **state)
 
 static void test_names_of_any_bytes(void **state)
 {
-	Timeline *t = hand_new(10 * MS);
+	Timeline *t = fixture_new(10 * MS);
 
 	(void)state;
-	hand_meta(t, "command", "/usr/bin/\xff\"x\" \x1b[31m");
-	hand_meta(t, "frequency", "499");
-	hand_meta(t, "cpus", "many");
-	hand_running_process(t, 1, "\xe2\x82 \\\n", 0, 10 * MS);
-	hand_finish(t);
+	fixture_meta(t, "command", "/usr/bin/\xff\"x\" \x1b[31m");
+	fixture_meta(t, "frequency", "499");
+	fixture_meta(t, "cpus", "many");
+	fixture_running_process(t, 1, "\xe2\x82 \\\n", 0, 10 * MS);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	assert_string_equal(node_string(node_get(profile.meta, "product")),
 			    "\xef\xbf\xbd\"x\" \x1b[31m (wallprof)");
@@ -176,13 +179,13 @@ static void test_names_of_any_bytes(void **state)
 /* All that the recorder told of itself is in meta.extra, also what is not known here. */
 static void test_settings(void **state)
 {
-	Timeline *t = hand_new(10 * MS);
+	Timeline *t = fixture_new(10 * MS);
 
 	(void)state;
-	hand_meta(t, "hooks", "sched_switch (tp_btf),sched_waking (raw_tp)");
-	hand_meta(t, "cost", "1.5 us per switch");
-	hand_meta(t, "ring_size", "16777216");
-	hand_meta(t, "of another version", "x");
+	fixture_meta(t, "hooks", "sched_switch (tp_btf),sched_waking (raw_tp)");
+	fixture_meta(t, "cost", "1.5 us per switch");
+	fixture_meta(t, "ring_size", "16777216");
+	fixture_meta(t, "of another version", "x");
 	Profile profile = make_profile(t, NULL);
 	assert_string_equal(node_string(extra(&profile, "hooks used")),
 			    "sched_switch (tp_btf),sched_waking (raw_tp)");
@@ -310,20 +313,21 @@ static void add_symbol(Frames *frames, uint32_t file, uint64_t address)
 
 static void test_symbols_and_libraries(void **state)
 {
-	Timeline *t = hand_new(10 * MS);
+	Timeline *t = fixture_new(10 * MS);
 	Frames *frames = frames_new();
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
 
 	(void)state;
 	add_file(frames, 1, "/lib/one.so", 0x7f0000000000);
 	add_file(frames, 2, "/a/two.so", 0x7f0000100000);
 	add_file(frames, 3, "/b/two.so", 0x7f0000200000);
 	add_symbol(frames, 1, 0x1010);
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-	hand_tick(t, thread, 1 * MS, true)->user_stack = hand_stack(t, 0x7f0000001010, true);
-	hand_tick(t, thread, 2 * MS, true)->user_stack = hand_stack(t, 0x7f0000100004, true);
-	hand_tick(t, thread, 3 * MS, true)->user_stack = hand_stack(t, 0x7f0000200004, true);
-	hand_finish(t);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_tick(t, thread, 1 * MS, true)->user_stack = fixture_stack(t, 0x7f0000001010, true);
+	fixture_tick(t, thread, 2 * MS, true)->user_stack = fixture_stack(t, 0x7f0000100004, true);
+	fixture_tick(t, thread, 3 * MS, true)->user_stack = fixture_stack(t, 0x7f0000200004, true);
+	fixture_finish(t);
 	Profile profile = write_and_read(t, frames, NULL);
 
 	assert_int_equal(node_get(profile.root, "libs")->count, 3);
@@ -368,9 +372,10 @@ static const char *content_at(const Profile *profile, size_t i)
 static void test_source_texts(void **state)
 {
 	static const char text[] = "int x;\r\n\t/* \"caf\xe9\" */\n";
-	Timeline *t = hand_new(10 * MS);
+	Timeline *t = fixture_new(10 * MS);
 	Frames *frames = frames_new();
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
 
 	(void)state;
 	add_record(frames, make_source("/src/never.c", "not in any stack", 16));
@@ -379,10 +384,10 @@ static void test_source_texts(void **state)
 	add_file(frames, 1, "/lib/one.so", 0x7f0000000000);
 	add_symbol_in(frames, 1, 0x1010, "/src/source.c");
 	add_symbol_in(frames, 1, 0x1020, "/src/\xff.c");
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-	hand_tick(t, thread, 1 * MS, true)->user_stack = hand_stack(t, 0x7f0000001010, true);
-	hand_tick(t, thread, 2 * MS, true)->user_stack = hand_stack(t, 0x7f0000001020, true);
-	hand_finish(t);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_tick(t, thread, 1 * MS, true)->user_stack = fixture_stack(t, 0x7f0000001010, true);
+	fixture_tick(t, thread, 2 * MS, true)->user_stack = fixture_stack(t, 0x7f0000001020, true);
+	fixture_finish(t);
 	Profile profile = write_and_read(t, frames, NULL);
 
 	assert_int_equal(table_length(&profile, "sources"), 2);

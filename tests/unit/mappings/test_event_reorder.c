@@ -76,7 +76,7 @@ static int take(void *user, const void *bytes, uint64_t ns)
 	world->in_order &= ns >= world->last_ns;
 	world->last_ns = ns;
 	world->given++;
-	images_take(&world->images, record, ns);
+	images_on_record(&world->images, record, ns);
 	free(record);
 	return 0;
 }
@@ -97,14 +97,14 @@ static void fetch(World *world, uint32_t cpu, uint64_t ns)
 }
 
 /* Pages at which the image is not what had happened by then. */
-static uint32_t differences(World *world, uint64_t known_ns)
+static uint32_t differences(World *world, uint64_t watermark_ns)
 {
 	uint32_t pages[PAGES] = {}, found = 0;
 	const Image *image;
 
-	images_settle(&world->images);
+	images_apply_pending(&world->images);
 	image = world->images.list.count ? world->images.list.items[0] : NULL;
-	for (size_t i = 0; i < world->all.count && world->all.items[i].ns <= known_ns; i++)
+	for (size_t i = 0; i < world->all.count && world->all.items[i].ns <= watermark_ns; i++)
 		for (uint32_t j = 0; j < world->all.items[i].count; j++)
 			pages[world->all.items[i].first + j] = world->all.items[i].file;
 	for (uint32_t i = 0; i < PAGES; i++) {
@@ -126,12 +126,13 @@ static uint32_t follow(World *world, uint64_t margin)
 
 		for (uint32_t cpu = 0; cpu < CPUS; cpu++, ns += random_below(50))
 			fetch(world, cpu, ns);
-		assert_int_equal(event_reorder_take(&world->order, begin - margin, take, world), 0);
-		wrong += differences(world, world->order.known_ns) > 0;
+		assert_int_equal(event_reorder_deliver(&world->order, begin - margin, take, world),
+				 0);
+		wrong += differences(world, world->order.watermark_ns) > 0;
 	}
 	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
 		fetch(world, cpu, UINT64_MAX);
-	event_reorder_take(&world->order, UINT64_MAX, take, world);
+	event_reorder_deliver(&world->order, UINT64_MAX, take, world);
 	assert_int_equal(event_reorder_youngest_ns(&world->order, any, NULL), 0);
 	assert_int_equal(world->given, EVENTS);
 	assert_true(world->in_order);
@@ -198,19 +199,19 @@ static void test_late(void **state)
 	add_number(&order, 20, 2);
 	add_number(&order, 35, 3);
 	add_number(&order, 10, 1);
-	assert_int_equal(event_reorder_take(&order, 30, take_number, &given), 0);
+	assert_int_equal(event_reorder_deliver(&order, 30, take_number, &given), 0);
 	assert_int_equal(event_reorder_youngest_ns(&order, any, NULL), 35);
 	add_number(&order, 30, 5); /* "all up to 30", it was said */
 	add_number(&order, 25, 4);
 	add_number(&order, 36, 6);
-	assert_int_equal(event_reorder_take(&order, 36, take_number, &given), 0);
+	assert_int_equal(event_reorder_deliver(&order, 36, take_number, &given), 0);
 	assert_int_equal(order.late, 2);
 	assert_int_equal(given.count, ARRAY_LEN(want));
 	assert_memory_equal(given.items, want, sizeof(want));
 	/* Time does not go back. */
 	add_number(&order, 36, 7);
-	assert_int_equal(event_reorder_take(&order, 1, take_number, &given), 0);
-	assert_int_equal(order.known_ns, 36);
+	assert_int_equal(event_reorder_deliver(&order, 1, take_number, &given), 0);
+	assert_int_equal(order.watermark_ns, 36);
 	assert_int_equal(order.late, 3);
 	vec_free(&given);
 	event_reorder_free(&order);
@@ -231,10 +232,10 @@ static void test_youngest(void **state)
 	(void)state;
 	for (uint64_t i = 1; i <= 9; i++)
 		add_number(&order, 10 * i, i);
-	assert_int_equal(event_reorder_take(&order, 25, take_number, &given), 0);
+	assert_int_equal(event_reorder_deliver(&order, 25, take_number, &given), 0);
 	assert_int_equal(event_reorder_youngest_ns(&order, any, NULL), 90);
 	assert_int_equal(event_reorder_youngest_ns(&order, is_even, NULL), 80);
-	assert_int_equal(event_reorder_take(&order, 85, take_number, &given), 0);
+	assert_int_equal(event_reorder_deliver(&order, 85, take_number, &given), 0);
 	assert_int_equal(event_reorder_youngest_ns(&order, is_even, NULL), 0);
 	vec_free(&given);
 	event_reorder_free(&order);
@@ -255,10 +256,10 @@ static void test_error(void **state)
 	(void)state;
 	for (uint64_t i = 1; i <= 5; i++)
 		add_number(&order, i, i);
-	assert_int_equal(event_reorder_take(&order, 4, fail_once, &calls), -5);
+	assert_int_equal(event_reorder_deliver(&order, 4, fail_once, &calls), -5);
 	assert_int_equal(calls, 2);
 	assert_int_equal(event_reorder_youngest_ns(&order, any, NULL), 5);
-	assert_int_equal(event_reorder_take(&order, 5, fail_once, &calls), 0);
+	assert_int_equal(event_reorder_deliver(&order, 5, fail_once, &calls), 0);
 	assert_int_equal(calls, 3);
 	event_reorder_free(&order);
 }

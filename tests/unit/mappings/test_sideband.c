@@ -116,7 +116,7 @@ int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *seen)
 			     seen->start, seen->end, seen->start - seen->pgoff);
 
 	(void)files;
-	images_take(&world.images, record, world.now);
+	images_on_record(&world.images, record, world.now);
 	free(record);
 	return 0;
 }
@@ -270,7 +270,7 @@ static int take(void *user, const struct record *record)
 	(void)user;
 	if (record->kind == REC_LOSS)
 		*vec_push(&world.losses) = *(const struct rec_loss *)record;
-	images_take(&world.images, record, world.now);
+	images_on_record(&world.images, record, world.now);
 	return 0;
 }
 
@@ -293,7 +293,7 @@ static uint32_t found_at(uint32_t number, uint32_t slot)
  */
 static bool was_there(const Process *process, uint32_t slot, uint32_t file)
 {
-	uint64_t known = sideband_known_ns(world.sideband);
+	uint64_t known = sideband_watermark_ns(world.sideband);
 
 	if (file == 0 || process->mapped[slot] == file || process->mapped[slot] == 0)
 		return true;
@@ -313,13 +313,14 @@ static uint32_t wrong(void)
 {
 	uint32_t count = 0;
 
-	images_settle(&world.images);
+	images_apply_pending(&world.images);
 	for (uint32_t i = 0; i < PROCESSES; i++) {
 		const Process *process = &world.processes[i];
 		const Image *image = image_of(i);
 
 		for (uint32_t slot = 0; image && process->lives && slot < SLOTS; slot++)
-			count += !image->doubt_ns && !was_there(process, slot, found_at(i, slot));
+			count += !image->uncertain_since_ns &&
+				 !was_there(process, slot, found_at(i, slot));
 	}
 	return count;
 }
@@ -341,7 +342,7 @@ static void settle(void)
 	for (uint32_t i = 0; i < PROCESSES; i++) {
 		if (!world.processes[i].lives || !image_of(i))
 			continue;
-		assert_int_equal(image_of(i)->doubt_ns, 0);
+		assert_int_equal(image_of(i)->uncertain_since_ns, 0);
 		for (uint32_t slot = 0; slot < SLOTS; slot++)
 			if (world.processes[i].mapped[slot])
 				assert_int_equal(found_at(i, slot),
@@ -394,7 +395,7 @@ static void test_mapped_over(void **state)
 	assert_int_equal(world.lost, 1);
 	round_of(false);
 	assert_int_equal(world.losses.count, 1);
-	assert_true(image_of(0)->doubt_ns);
+	assert_true(image_of(0)->uncertain_since_ns);
 	settle();
 	assert_int_equal(found_at(0, 2), hidden);
 }
@@ -420,7 +421,7 @@ static void test_exec(void **state)
 	fill(0);
 	map(0, 0, 1);
 	round_of(false);
-	assert_int_equal(image_of(0)->doubt_ns, began);
+	assert_int_equal(image_of(0)->uncertain_since_ns, began);
 	settle();
 }
 
@@ -471,7 +472,7 @@ static void test_new_in_loss(void **state)
 	hidden = map(0, 1, 3);
 	world.now += DELAY + 50 * NSEC_PER_USEC;
 	round_of(false);
-	assert_true(image_of(1)->doubt_ns);
+	assert_true(image_of(1)->uncertain_since_ns);
 	assert_int_not_equal(found_at(1, 3), hidden);
 	settle();
 	assert_int_equal(found_at(1, 3), hidden);
@@ -498,7 +499,7 @@ static void test_fork_before_reading(void **state)
 /* What is said to be lost was lost then, and not later. */
 static void test_interval(void **state)
 {
-	uint64_t before = sideband_known_ns(world.sideband), after;
+	uint64_t before = sideband_watermark_ns(world.sideband), after;
 
 	(void)state;
 	fill(0);

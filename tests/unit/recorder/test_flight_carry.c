@@ -170,11 +170,11 @@ static Timeline *make_timeline(const Model *model, size_t cut, bool carried)
 
 	for (size_t i = 0; i < cut; i++) {
 		if (carried)
-			flight_carry_take(carry, model->records.items[i]);
+			flight_carry_add(carry, model->records.items[i]);
 		else
 			timeline_builder_add(builder, model->records.items[i]);
 	}
-	flight_carry_sweep(carry, start_ns);
+	flight_carry_drop_ended(carry, start_ns);
 	assert_int_equal(
 		flight_carry_write(carry, start_ns - (1 + random() % 40) * STEP_NS, add, builder),
 		0);
@@ -342,7 +342,7 @@ static void test_forgotten(void **state)
 static void take(FlightCarry *carry, void *record, uint64_t ns)
 {
 	((struct record *)record)->ns = ns;
-	flight_carry_take(carry, record);
+	flight_carry_add(carry, record);
 	free(record);
 }
 
@@ -375,12 +375,12 @@ static size_t count_left(FlightCarry *carry, uint64_t ns)
 {
 	size_t count = 0;
 
-	flight_carry_sweep(carry, ns);
+	flight_carry_drop_ended(carry, ns);
 	assert_int_equal(flight_carry_write(carry, 0, count_task, &count), 0);
 	return count;
 }
 
-static bool lives_but_7(uint32_t ns_tid)
+static bool is_alive_but_7(uint32_t ns_tid)
 {
 	return ns_tid != 7;
 }
@@ -393,15 +393,15 @@ static void test_missing(void **state)
 	(void)state;
 	take_thread(carry, 6, 6, 100);
 	take_thread(carry, 7, 7, 100);
-	flight_carry_ask(carry, 200, lives_but_7);
+	flight_carry_check_alive(carry, 200, is_alive_but_7);
 	assert_int_equal(count_left(carry, 300), 2);
 	take_loss(carry, 150);
-	flight_carry_ask(carry, 200, lives_but_7);
+	flight_carry_check_alive(carry, 200, is_alive_but_7);
 	assert_int_equal(count_left(carry, 199), 2);
 	take_thread(carry, 7, 7, 180);
 	assert_int_equal(count_left(carry, 300), 2);
 	take_loss(carry, 190);
-	flight_carry_ask(carry, 400, lives_but_7);
+	flight_carry_check_alive(carry, 400, is_alive_but_7);
 	assert_int_equal(count_left(carry, 399), 2);
 	assert_int_equal(count_left(carry, 400), 1);
 	flight_carry_free(carry);
@@ -448,8 +448,8 @@ static void test_missed(void **state)
 
 	(void)state;
 	take_thread(carry, 7, 7, 100);
-	flight_carry_miss(carry, 150);
-	flight_carry_ask(carry, 200, lives_but_7);
+	flight_carry_add_gap(carry, 150);
+	flight_carry_check_alive(carry, 200, is_alive_but_7);
 	assert_int_equal(count_left(carry, 200), 0);
 	flight_carry_free(carry);
 }

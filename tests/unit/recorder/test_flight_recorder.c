@@ -178,7 +178,7 @@ static void make_old_segment(Fixture *fixture, size_t count)
 {
 	write_switches(fixture, count);
 	present_ns += NSEC_PER_SEC;
-	assert_int_equal(flight_recorder_round(fixture->flight), 0);
+	assert_int_equal(flight_recorder_step(fixture->flight), 0);
 	assert_false(flight_recorder_is_busy(fixture->flight));
 	present_ns += LET_GO_NS;
 }
@@ -195,7 +195,7 @@ static void test_slices(void **state)
 	for (; flight_recorder_is_busy(fixture->flight); rounds++) {
 		uint64_t begin_ns = present_ns;
 
-		assert_int_equal(flight_recorder_round(fixture->flight), 0);
+		assert_int_equal(flight_recorder_step(fixture->flight), 0);
 		assert_uint_in_range(present_ns - begin_ns, 0, 4 * NSEC_PER_MSEC);
 		assert_uint_in_range(rounds, 0, 100);
 	}
@@ -213,7 +213,7 @@ static void test_end_between(void **state)
 	Kept kept;
 
 	make_old_segment(fixture, 200000);
-	assert_int_equal(flight_recorder_round(fixture->flight), 0);
+	assert_int_equal(flight_recorder_step(fixture->flight), 0);
 	assert_true(flight_recorder_is_busy(fixture->flight));
 	kept = finish(fixture);
 	assert_int_equal(kept.switches, 2);
@@ -229,7 +229,7 @@ static void write_segments(Fixture *fixture, size_t count)
 		for (size_t k = 0; k < 30000; k++, fixture->seq++)
 			assert_int_equal(write_switch(fixture, fixture->seq), 0);
 		present_ns += NSEC_PER_SEC / 4;
-		assert_int_equal(flight_recorder_round(fixture->flight), 0);
+		assert_int_equal(flight_recorder_step(fixture->flight), 0);
 	}
 }
 
@@ -262,7 +262,7 @@ static void test_too_small(void **state)
 	if (!fixture->small)
 		skip();
 	write_segments(fixture, 20);
-	assert_true(flight_recorder_given_up(fixture->flight) > 0);
+	assert_true(flight_recorder_segments_dropped(fixture->flight) > 0);
 	kept = finish(fixture);
 	check_newest(fixture, &kept);
 	assert_uint_in_range(fixture->start_ns, present_ns - KEEP_NS + 1, present_ns);
@@ -280,7 +280,7 @@ static void test_full_at_end(void **state)
 	fill_disk(fixture);
 	kept = finish(fixture);
 	check_newest(fixture, &kept);
-	assert_int_equal(flight_recorder_given_up(fixture->flight), 1);
+	assert_int_equal(flight_recorder_segments_dropped(fixture->flight), 1);
 }
 
 /* Others fill it again and again, until nothing is left to give up. */

@@ -18,21 +18,21 @@ static void report_json_of_all(FILE *stream, const Timeline *timeline, Frames *f
 /* A command of 100 ms: 10 ms user, 5 ms kernel, 20 ms disk, 65 ms idle; an idle thread. */
 static Timeline *make_timeline(void)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t process = hand_process(t, 7, "app", 0, 100 * MS);
-	uint32_t main = hand_thread(t, process, 7, "app", 0, 100 * MS);
-	uint32_t other = hand_thread(t, process, 8, "helper", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t process = fixture_process(t, 7, "app", 0, 100 * MS);
+	uint32_t main = fixture_thread(t, process, 7, "app", 0, 100 * MS);
+	uint32_t other = fixture_thread(t, process, 8, "helper", 0, 100 * MS);
 
 	t->command_thread = main;
-	hand_meta(t, "command", "app --fast");
-	hand_meta(t, "kernel", "6.1.0");
-	hand_interval(t, main, 0, STATE_RUNNING, REASON_NONE);
-	hand_interval(t, main, 15 * MS, STATE_BLOCKED, REASON_DISK_READ);
-	hand_interval(t, main, 35 * MS, STATE_BLOCKED, REASON_SLEEP);
-	hand_tick(t, main, 10 * MS, true);
-	hand_tick(t, main, 15 * MS - 1, false);
-	hand_interval(t, other, 0, STATE_BLOCKED, REASON_IDLE_POLL);
-	hand_finish(t);
+	fixture_meta(t, "command", "app --fast");
+	fixture_meta(t, "kernel", "6.1.0");
+	fixture_interval(t, main, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, main, 15 * MS, STATE_BLOCKED, REASON_DISK_READ);
+	fixture_interval(t, main, 35 * MS, STATE_BLOCKED, REASON_SLEEP);
+	fixture_tick(t, main, 10 * MS, true);
+	fixture_tick(t, main, 15 * MS - 1, false);
+	fixture_interval(t, other, 0, STATE_BLOCKED, REASON_IDLE_POLL);
+	fixture_finish(t);
 	t->threads.items[main].switch_outs = 3;
 	t->threads.items[main].kernel = (KernelAccount){
 		.known = true,
@@ -111,10 +111,10 @@ static void test_stolen(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		Timeline *t = make_timeline();
 
-		hand_meta(t, "cpus", "4");
-		hand_meta(t, "stolen_at_start_ns", "1000000000");
+		fixture_meta(t, "cpus", "4");
+		fixture_meta(t, "stolen_at_start_ns", "1000000000");
 		check_lacks(print_summary, t, "stolen:");
-		hand_meta(t, "stolen_at_end_ns", cases[i].at_end);
+		fixture_meta(t, "stolen_at_end_ns", cases[i].at_end);
 		if (cases[i].told)
 			check_contains(print_summary, t,
 				       "stolen: the hypervisor took 40.000 ms, 10.0 % of the CPUs' "
@@ -164,11 +164,11 @@ static void add_losses(Timeline *t)
 	t->totals[REC_SWITCH].sent = 1000;
 	t->totals[REC_SWITCH].received = 958;
 	t->totals[REC_SWITCH].lost = 42;
+	*vec_push(&t->losses) = (LossSpan){REC_SWITCH, LOSS_RING_FULL,	   3,
+					   42,	       FIXTURE_START + MS, FIXTURE_START + 3 * MS};
 	*vec_push(&t->losses) =
-		(LossSpan){REC_SWITCH, LOSS_RING_FULL, 3, 42, HAND_START + MS, HAND_START + 3 * MS};
-	*vec_push(&t->losses) =
-		(LossSpan){REC_MAPPING, LOSS_SIDEBAND, 0, 5, HAND_START, HAND_START};
-	t->contradictions = 2;
+		(LossSpan){REC_MAPPING, LOSS_SIDEBAND, 0, 5, FIXTURE_START, FIXTURE_START};
+	t->missed_switches = 2;
 	t->complete = false;
 }
 
@@ -198,15 +198,15 @@ static void test_losses_elsewhere(void **state)
 	(void)state;
 	add_losses(t);
 	t->threads.items[0].kernel.known = false;
-	hand_meta(t, "flight_recorder_ns", "100000000");
+	fixture_meta(t, "flight_recorder_ns", "100000000");
 	t->totals[REC_SWITCH].lost = 50;
 	check_contains(print_summary, t, "lost: 42 switch, 5 mapping (shown as unknown");
 	check_contains(print_summary, t,
 		       "      in the rest of the recording, not shown here: 8 switch\n");
 	check_contains(print_summary, t, "kernel: its own account is of the whole recording\n");
-	t->contradictions = 0;
-	t->losses.items[0].from_ns = t->losses.items[0].to_ns = HAND_START - MS;
-	t->losses.items[1].from_ns = t->losses.items[1].to_ns = HAND_START - MS;
+	t->missed_switches = 0;
+	t->losses.items[0].from_ns = t->losses.items[0].to_ns = FIXTURE_START - MS;
+	t->losses.items[1].from_ns = t->losses.items[1].to_ns = FIXTURE_START - MS;
 	check_contains(print_summary, t,
 		       "lost: nothing\n      in the rest of the recording, not shown here: "
 		       "50 switch, 5 mapping\n");
@@ -219,7 +219,7 @@ static void test_not_traced(void **state)
 	Timeline *t = make_timeline();
 
 	(void)state;
-	t->contradictions = 1;
+	t->missed_switches = 1;
 	t->threads.items[1].intervals.items[0].state = STATE_UNKNOWN;
 	t->threads.items[1].intervals.items[0].reason = REASON_NOT_TRACED;
 	check_contains(
@@ -253,9 +253,9 @@ static void test_io_by_thread(void **state)
 	dirties->kernel.write_bytes = 200000000;
 	reads->kernel = (KernelAccount){.known = true, .read_bytes = 4096};
 	*vec_push(&t->requests.list) = (Request){
-		.submit_ns = HAND_START + 10 * MS,
-		.issue_ns = HAND_START + 10 * MS,
-		.end_ns = HAND_START + 11 * MS,
+		.submit_ns = FIXTURE_START + 10 * MS,
+		.issue_ns = FIXTURE_START + 10 * MS,
+		.end_ns = FIXTURE_START + 11 * MS,
 		.bytes = 4096,
 		.device = 8 << 20,
 		.file = OBJECT_NONE,
@@ -284,8 +284,9 @@ static void test_io_by_thread(void **state)
  */
 static void test_waited_objects(void **state)
 {
-	Timeline *t = hand_new(200 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
+	Timeline *t = fixture_new(200 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
 	const Node *last;
 	char *text;
 	Node *node;
@@ -295,14 +296,14 @@ static void test_waited_objects(void **state)
 		uint64_t ns = 10 * i * MS;
 		uint32_t object = objects_reference(&t->objects, OBJECT_FILE, 8 << 20, 10 + i, 0);
 
-		hand_interval(t, thread, ns, STATE_BLOCKED, REASON_DISK_READ);
-		hand_interval(t, thread, ns + (8 - i) * MS, STATE_RUNNING, REASON_NONE);
+		fixture_interval(t, thread, ns, STATE_BLOCKED, REASON_DISK_READ);
+		fixture_interval(t, thread, ns + (8 - i) * MS, STATE_RUNNING, REASON_NONE);
 		*vec_push(&t->threads.items[thread].object_waits) =
-			(ObjectWait){HAND_START + ns, object};
+			(ObjectWait){FIXTURE_START + ns, object};
 	}
 	*vec_push(&t->requests.list) = (Request){
-		.submit_ns = HAND_START + 6 * MS,
-		.end_ns = HAND_START + 10 * MS,
+		.submit_ns = FIXTURE_START + 6 * MS,
+		.end_ns = FIXTURE_START + 10 * MS,
 		.bytes = 4000000,
 		.device = 8 << 20,
 		.user_stack = STACK_NONE,
@@ -311,7 +312,7 @@ static void test_waited_objects(void **state)
 	};
 	requests_device(&t->requests, 8 << 20);
 	*vec_push(&t->threads.items[thread].request_waits) = (RequestWait){0, 0};
-	hand_finish(t);
+	fixture_finish(t);
 	check_contains(
 		report_print, t,
 		"   30.000 ms          5     8.000 ms  [disk read wait]\n"
@@ -353,7 +354,7 @@ static void test_control_characters(void **state)
 
 static void test_empty(void **state)
 {
-	Timeline *t = hand_new(0);
+	Timeline *t = fixture_new(0);
 
 	(void)state;
 	check_contains(report_print, t, "where the time of 0 threads went: 0 s\n");
@@ -369,18 +370,18 @@ static uint64_t member(const Node *node, const char *outer, const char *key)
 /* A process has what its threads have. */
 static void test_process_ledger(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
+	Timeline *t = fixture_new(100 * MS);
 	uint32_t make, cc1;
 	char *text;
 	Node *node;
 
 	(void)state;
-	make = hand_process(t, 7, "make", 0, 100 * MS);
-	cc1 = hand_process(t, 8, "cc1", 0, 100 * MS);
-	hand_simple_thread(t, make, 7, "make", STATE_BLOCKED, REASON_CHILD);
-	hand_simple_thread(t, cc1, 8, "cc1", STATE_RUNNING, REASON_NONE);
-	hand_simple_thread(t, cc1, 9, "helper", STATE_BLOCKED, REASON_MUTEX);
-	hand_finish(t);
+	make = fixture_process(t, 7, "make", 0, 100 * MS);
+	cc1 = fixture_process(t, 8, "cc1", 0, 100 * MS);
+	fixture_simple_thread(t, make, 7, "make", STATE_BLOCKED, REASON_CHILD);
+	fixture_simple_thread(t, cc1, 8, "cc1", STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, cc1, 9, "helper", STATE_BLOCKED, REASON_MUTEX);
+	fixture_finish(t);
 	check_contains(
 		report_print, t,
 		"     pid  threads     lifetime      running     runnable      blocked      "
@@ -403,19 +404,19 @@ static void test_process_ledger(void **state)
 
 static void test_json_processes(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
+	Timeline *t = fixture_new(100 * MS);
 	char *text;
 	Node *node;
 
 	(void)state;
-	hand_running_process(t, 7, "make", 0, 100 * MS);
-	hand_running_process(t, 8, "cc1", 10 * MS, 30 * MS);
-	hand_running_process(t, 9, "as", 10 * MS, 40 * MS);
+	fixture_running_process(t, 7, "make", 0, 100 * MS);
+	fixture_running_process(t, 8, "cc1", 10 * MS, 30 * MS);
+	fixture_running_process(t, 9, "as", 10 * MS, 40 * MS);
 	t->processes.items[1].parent = 0;
 	t->processes.items[1].path = xstrdup("/lib/cc1");
 	t->processes.items[1].exit_code = 7 << 8;
 	t->processes.items[2].exit_code = 9;
-	hand_finish(t);
+	fixture_finish(t);
 	text = print(report_json_of_all, t);
 	node = node_read(text);
 	const Node *processes = node_get(node, "processes");
@@ -498,7 +499,7 @@ static void test_json_recording(void **state)
 	Node *node;
 
 	(void)state;
-	hand_meta(t, "version", "0.1.0");
+	fixture_meta(t, "version", "0.1.0");
 	t->complete = false;
 	text = print(report_json_of_all, t);
 	node = node_read(text);
@@ -512,7 +513,7 @@ static void test_json_recording(void **state)
 	node_free(node);
 	free(text);
 	timeline_free(t);
-	t = hand_new(0);
+	t = fixture_new(0);
 	t->realtime_start_ns = 0;
 	text = print(report_json_of_all, t);
 	node = node_read(text);

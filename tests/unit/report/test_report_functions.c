@@ -21,7 +21,7 @@ static void run(Fixture *fixture, const uint32_t stacks[3])
 		.user_stack = STACK_NONE,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
-		.rival = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_RUNNING,
 	};

@@ -14,18 +14,19 @@ static void test_largest_waits(void **state)
 		REASON_PIPE_READ, REASON_PIPE_WRITE, REASON_SLEEP,	 REASON_NETWORK_RECEIVE,
 		REASON_DISK_READ, REASON_DISK_WRITE,
 	};
-	Timeline *t = hand_new(200 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
+	Timeline *t = fixture_new(200 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 200 * MS), 1, "a", 0, 200 * MS);
 	uint64_t ns = 0;
 	char *text, *waits, *idle, *places;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-		hand_interval(t, thread, ns, i ? STATE_BLOCKED : STATE_UNKNOWN, reasons[i]);
+		fixture_interval(t, thread, ns, i ? STATE_BLOCKED : STATE_UNKNOWN, reasons[i]);
 		ns += (20 - i) * MS;
 	}
-	hand_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
-	hand_finish(t);
+	fixture_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
 	text = print(report_print, t);
 	waits = strstr(text, "largest waits\n");
 	idle = strstr(text, "idle, not counted among them\n");
@@ -54,21 +55,22 @@ static void test_largest_waits(void **state)
 /* What is idle and what is between jobs is neither in the summary nor among the waits. */
 static void test_between_jobs(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
 	char *text, *waits;
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_BLOCKED, REASON_BETWEEN_JOBS_CONDVAR);
-	hand_interval(t, thread, 30 * MS, STATE_BLOCKED, REASON_IDLE_SIGNAL);
-	hand_interval(t, thread, 50 * MS, STATE_BLOCKED, REASON_CONDVAR);
+	fixture_interval(t, thread, 0, STATE_BLOCKED, REASON_BETWEEN_JOBS_CONDVAR);
+	fixture_interval(t, thread, 30 * MS, STATE_BLOCKED, REASON_IDLE_SIGNAL);
+	fixture_interval(t, thread, 50 * MS, STATE_BLOCKED, REASON_CONDVAR);
 	/* The thread is then runnable for 5 ms, which is worth a word, and for 1 ms, which is not.
 	 */
-	hand_interval(t, thread, 60 * MS, STATE_RUNNABLE, REASON_WOKEN);
-	hand_interval(t, thread, 65 * MS, STATE_BLOCKED, REASON_MUTEX);
-	hand_interval(t, thread, 95 * MS, STATE_RUNNABLE, REASON_WOKEN);
-	hand_interval(t, thread, 96 * MS, STATE_RUNNING, REASON_NONE);
-	hand_finish(t);
+	fixture_interval(t, thread, 60 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	fixture_interval(t, thread, 65 * MS, STATE_BLOCKED, REASON_MUTEX);
+	fixture_interval(t, thread, 95 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	fixture_interval(t, thread, 96 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
 	check_contains(print_summary, t,
 		       "where the time of 1 thread went: 50.000 ms (and 20.000 ms idle, "
 		       "30.000 ms between jobs, not counted here)\n");

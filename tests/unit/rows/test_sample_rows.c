@@ -25,18 +25,18 @@ static void test_weights_and_paint_are_the_ledger(void **state)
 
 static void test_tiny_intervals(void **state)
 {
-	Timeline *t = hand_new(1000);
-	uint32_t process = hand_process(t, 1, "tiny", 0, 1000);
-	uint32_t thread = hand_thread(t, process, 1, "tiny", 0, 1000);
+	Timeline *t = fixture_new(1000);
+	uint32_t process = fixture_process(t, 1, "tiny", 0, 1000);
+	uint32_t thread = fixture_thread(t, process, 1, "tiny", 0, 1000);
 	static const uint64_t starts[] = {0, 1, 3, 6, 6, 10, 500, 999};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-		hand_interval(t, thread, starts[i], i % 2 ? STATE_RUNNING : STATE_BLOCKED,
-			      REASON_MUTEX);
-	hand_tick(t, thread, 2, true);
-	hand_tick(t, thread, 999, true);
-	hand_finish(t);
+		fixture_interval(t, thread, starts[i], i % 2 ? STATE_RUNNING : STATE_BLOCKED,
+				 REASON_MUTEX);
+	fixture_tick(t, thread, 2, true);
+	fixture_tick(t, thread, 999, true);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	check_weights(&profile, t);
 	done(&profile, t);
@@ -52,14 +52,14 @@ static void test_fillers(void **state)
 	srandom(5);
 	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
 		uint64_t window = lengths[i] + 2 * MS, wait_end = MS + lengths[i];
-		Timeline *t = hand_new(window);
+		Timeline *t = fixture_new(window);
 		uint32_t thread =
-			hand_thread(t, hand_process(t, 1, "a", 0, window), 1, "a", 0, window);
+			fixture_thread(t, fixture_process(t, 1, "a", 0, window), 1, "a", 0, window);
 
-		hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-		hand_interval(t, thread, MS, STATE_BLOCKED, REASON_DISK_READ);
-		hand_interval(t, thread, wait_end, STATE_RUNNING, REASON_NONE);
-		hand_finish(t);
+		fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+		fixture_interval(t, thread, MS, STATE_BLOCKED, REASON_DISK_READ);
+		fixture_interval(t, thread, wait_end, STATE_RUNNING, REASON_NONE);
+		fixture_finish(t);
 		Profile profile = make_profile(t, NULL);
 		const Node *node = find_thread(&profile, "1");
 		size_t rows = sample_count(node);
@@ -83,16 +83,17 @@ static void test_fillers(void **state)
 /* A thread that was woken but not run waits on: the rows are as close all the way. */
 static void test_fillers_until_it_runs(void **state)
 {
-	Timeline *t = hand_new(20 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 20 * MS), 1, "a", 0, 20 * MS);
+	Timeline *t = fixture_new(20 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 20 * MS), 1, "a", 0, 20 * MS);
 	size_t rows;
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-	hand_interval(t, thread, 5 * MS, STATE_BLOCKED, REASON_SLEEP);
-	hand_interval(t, thread, 14 * MS, STATE_RUNNABLE, REASON_WOKEN);
-	hand_interval(t, thread, 15 * MS + 900000, STATE_RUNNING, REASON_NONE);
-	hand_finish(t);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, thread, 5 * MS, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, thread, 14 * MS, STATE_RUNNABLE, REASON_WOKEN);
+	fixture_interval(t, thread, 15 * MS + 900000, STATE_RUNNING, REASON_NONE);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	const Node *node = find_thread(&profile, "1");
 	rows = sample_count(node);
@@ -129,17 +130,18 @@ static void test_tick_weights(void **state)
 		{8 * MS, 5 * MS, CATEGORY_KERNEL},
 		{10 * MS - 500, 0, CATEGORY_KERNEL},
 	};
-	Timeline *t = hand_new(10 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
+	Timeline *t = fixture_new(10 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
 	size_t found = 0;
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-	hand_interval(t, thread, 2 * MS, STATE_BLOCKED, REASON_MUTEX);
-	hand_interval(t, thread, 6 * MS, STATE_RUNNING, REASON_NONE);
-	hand_tick(t, thread, MS, true);
-	hand_tick(t, thread, 8 * MS, false);
-	hand_finish(t);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, thread, 2 * MS, STATE_BLOCKED, REASON_MUTEX);
+	fixture_interval(t, thread, 6 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_tick(t, thread, MS, true);
+	fixture_tick(t, thread, 8 * MS, false);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	const Node *node = find_thread(&profile, "1");
 	for (size_t i = 0; i < sample_count(node); i++) {
@@ -162,20 +164,21 @@ static void test_tick_weights(void **state)
 /* Short runs in the kernel, of which a tick hits one in a hundred, are not user code. */
 static void test_runs_between_ticks(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
-	uint32_t left = hand_stack(t, 0x401000, true);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
+	uint32_t left = fixture_stack(t, 0x401000, true);
 
 	(void)state;
 	for (uint64_t ns = 0; ns < 100 * MS; ns += 20000) {
-		Interval *run = hand_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
+		Interval *run = fixture_interval(t, thread, ns, STATE_RUNNING, REASON_NONE);
 
 		run->user_stack = left;
-		hand_interval(t, thread, ns + 10000, STATE_BLOCKED, REASON_DISK_READ);
+		fixture_interval(t, thread, ns + 10000, STATE_BLOCKED, REASON_DISK_READ);
 		if (ns % (2 * MS) == 0)
-			hand_tick(t, thread, ns + 5000, ns == 40 * MS);
+			fixture_tick(t, thread, ns + 5000, ns == 40 * MS);
 	}
-	hand_finish(t);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	Sums sums = sum_paint(&profile, find_thread(&profile, "1"), 0, 100 * MS);
 	assert_int_equal(sums.kernel / 2, 49 * MS);
@@ -187,14 +190,15 @@ static void test_runs_between_ticks(void **state)
 /* Without any tick the user frames of the switch-outs are all that is known. */
 static void test_thread_without_ticks(void **state)
 {
-	Timeline *t = hand_new(10 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
+	Timeline *t = fixture_new(10 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE)->user_stack =
-		hand_stack(t, 0x401000, true);
-	hand_interval(t, thread, 5 * MS, STATE_BLOCKED, REASON_MUTEX);
-	hand_finish(t);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE)->user_stack =
+		fixture_stack(t, 0x401000, true);
+	fixture_interval(t, thread, 5 * MS, STATE_BLOCKED, REASON_MUTEX);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	assert_string_equal(sample_at(&profile, find_thread(&profile, "1"), 0).leaf, "0x401000");
 	assert_int_equal(sum_weights(&profile, find_thread(&profile, "1")).user, 5 * MS);
@@ -206,9 +210,9 @@ static void test_thread_without_ticks(void **state)
 static void test_short_intervals(void **state)
 {
 	static const enum thread_state states[] = {STATE_RUNNABLE, STATE_RUNNING, STATE_BLOCKED};
-	Timeline *t = hand_new(2000 * MS);
+	Timeline *t = fixture_new(2000 * MS);
 	uint32_t thread =
-		hand_thread(t, hand_process(t, 1, "a", 0, 2000 * MS), 1, "a", 0, 2000 * MS);
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 2000 * MS), 1, "a", 0, 2000 * MS);
 	uint64_t ns = 0, next_tick = 0;
 
 	(void)state;
@@ -217,16 +221,16 @@ static void test_short_intervals(void **state)
 		static const uint64_t limits[] = {300, 5000, 20000};
 		uint64_t end = ns + 50 + random_below(limits[i % 3]);
 
-		hand_interval(t, thread, ns, states[i % 3],
-			      i % 3 == 0   ? REASON_WOKEN
-			      : i % 3 == 1 ? REASON_NONE
-					   : REASON_PIPE_READ);
+		fixture_interval(t, thread, ns, states[i % 3],
+				 i % 3 == 0   ? REASON_WOKEN
+				 : i % 3 == 1 ? REASON_NONE
+					      : REASON_PIPE_READ);
 		for (; next_tick < end; next_tick += MS)
 			if (i % 3 == 1 && next_tick >= ns)
-				hand_tick(t, thread, next_tick, random_below(3) == 0);
+				fixture_tick(t, thread, next_tick, random_below(3) == 0);
 		ns = end;
 	}
-	hand_finish(t);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	check_weights(&profile, t);
 	check_paint(&profile, t);
@@ -242,16 +246,17 @@ static void test_short_intervals(void **state)
 static void test_odd_ticks(void **state)
 {
 	static const uint64_t ticks[] = {3 * MS, MS, 0, 1, 4 * MS - 1, 4 * MS, 20 * MS, 2 * MS};
-	Timeline *t = hand_new(10 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
+	Timeline *t = fixture_new(10 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 10 * MS), 1, "a", 0, 10 * MS);
 
 	(void)state;
-	hand_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
-	hand_interval(t, thread, 4 * MS, STATE_BLOCKED, REASON_MUTEX);
-	hand_interval(t, thread, 9 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, thread, 4 * MS, STATE_BLOCKED, REASON_MUTEX);
+	fixture_interval(t, thread, 9 * MS, STATE_RUNNING, REASON_NONE);
 	for (size_t i = 0; i < ARRAY_LEN(ticks); i++)
-		hand_tick(t, thread, ticks[i], true);
-	hand_finish(t);
+		fixture_tick(t, thread, ticks[i], true);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	check_weights(&profile, t);
 	done(&profile, t);
@@ -290,15 +295,16 @@ static void test_budget(void **state)
 /* Fillers go first; nothing is folded if that is enough, and long waits keep theirs. */
 static void test_budget_takes_fillers_first(void **state)
 {
-	Timeline *t = hand_new(10000 * MS);
+	Timeline *t = fixture_new(10000 * MS);
 	uint32_t thread =
-		hand_thread(t, hand_process(t, 1, "a", 0, 10000 * MS), 1, "a", 0, 10000 * MS);
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 10000 * MS), 1, "a", 0, 10000 * MS);
 	FirefoxOptions options = {.row_budget = 15000};
 
 	(void)state;
 	for (uint64_t ns = 0; ns < 10000 * MS; ns += 9 * MS)
-		hand_interval(t, thread, ns, STATE_BLOCKED, ns % 2 ? REASON_MUTEX : REASON_SLEEP);
-	hand_finish(t);
+		fixture_interval(t, thread, ns, STATE_BLOCKED,
+				 ns % 2 ? REASON_MUTEX : REASON_SLEEP);
+	fixture_finish(t);
 	Profile all = make_profile(t, NULL), few;
 	options.row_budget = total_samples(&all) / 2;
 	few = make_profile(t, &options);
@@ -314,8 +320,9 @@ static void test_budget_takes_fillers_first(void **state)
 /* Who was woken has the stack of when it went to sleep: mappings may have changed since. */
 static void test_when_stacks_were_taken(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t thread = hand_thread(t, hand_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t thread =
+		fixture_thread(t, fixture_process(t, 1, "a", 0, 100 * MS), 1, "a", 0, 100 * MS);
 	static const struct {
 		enum thread_state state;
 		enum reason reason;
@@ -330,11 +337,11 @@ static void test_when_stacks_were_taken(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(lives); i++)
-		hand_interval(t, thread, i * 10 * MS, lives[i].state, lives[i].reason)->user_stack =
-			lives[i].stack;
+		fixture_interval(t, thread, i * 10 * MS, lives[i].state, lives[i].reason)
+			->user_stack = lives[i].stack;
 	for (size_t i = 0; i < ARRAY_LEN(lives); i++)
 		assert_int_equal(wait_stack(t, &t->threads.items[thread], i).ns,
-				 HAND_START + lives[i].taken_ms * MS);
+				 FIXTURE_START + lives[i].taken_ms * MS);
 	timeline_free(t);
 }
 

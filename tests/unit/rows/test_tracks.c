@@ -4,24 +4,24 @@
 
 static void test_order_and_first_screen(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t command = hand_process(t, 10, "command", 0, 100 * MS);
-	uint32_t server = hand_process(t, 20, "server", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t command = fixture_process(t, 10, "command", 0, 100 * MS);
+	uint32_t server = fixture_process(t, 20, "server", 0, 100 * MS);
 	static const char *const tids[] = {"10", "20", "23", "22", "21"};
 
 	(void)state;
-	hand_simple_thread(t, command, 10, "command", STATE_BLOCKED, REASON_CHILD);
+	fixture_simple_thread(t, command, 10, "command", STATE_BLOCKED, REASON_CHILD);
 	t->command_thread = 0;
-	hand_simple_thread(t, server, 20, "server", STATE_BLOCKED, REASON_IDLE_POLL);
-	hand_simple_thread(t, server, 21, "idle", STATE_BLOCKED, REASON_CONDVAR);
-	uint32_t half = hand_thread(t, server, 22, "half", 0, 100 * MS);
-	hand_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
-	hand_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
-	hand_simple_thread(t, server, 23, "locked", STATE_BLOCKED, REASON_MUTEX);
-	uint32_t crowd = hand_process(t, 30, "crowd", 0, 100 * MS);
+	fixture_simple_thread(t, server, 20, "server", STATE_BLOCKED, REASON_IDLE_POLL);
+	fixture_simple_thread(t, server, 21, "idle", STATE_BLOCKED, REASON_CONDVAR);
+	uint32_t half = fixture_thread(t, server, 22, "half", 0, 100 * MS);
+	fixture_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
+	fixture_simple_thread(t, server, 23, "locked", STATE_BLOCKED, REASON_MUTEX);
+	uint32_t crowd = fixture_process(t, 30, "crowd", 0, 100 * MS);
 	for (uint32_t i = 0; i < 20; i++)
-		hand_simple_thread(t, crowd, 30 + i, "crowd", STATE_BLOCKED, REASON_SLEEP);
-	hand_finish(t);
+		fixture_simple_thread(t, crowd, 30 + i, "crowd", STATE_BLOCKED, REASON_SLEEP);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(tids); i++)
 		assert_string_equal(node_get(thread_at(&profile, i), "tid")->text, tids[i]);
@@ -44,16 +44,16 @@ static void test_selected_of_a_system(void **state)
 {
 	(void)state;
 	for (int system = 0; system < 2; system++) {
-		Timeline *t = hand_new(100 * MS);
-		uint32_t daemon = hand_process(t, 10, "daemon", 0, 100 * MS);
-		uint32_t worker = hand_process(t, 20, "worker", 0, 100 * MS), half;
+		Timeline *t = fixture_new(100 * MS);
+		uint32_t daemon = fixture_process(t, 10, "daemon", 0, 100 * MS);
+		uint32_t worker = fixture_process(t, 20, "worker", 0, 100 * MS), half;
 
 		t->whole_system = system;
-		hand_simple_thread(t, daemon, 10, "daemon", STATE_BLOCKED, REASON_PIPE_READ);
-		half = hand_thread(t, worker, 20, "worker", 0, 100 * MS);
-		hand_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
-		hand_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
-		hand_finish(t);
+		fixture_simple_thread(t, daemon, 10, "daemon", STATE_BLOCKED, REASON_PIPE_READ);
+		half = fixture_thread(t, worker, 20, "worker", 0, 100 * MS);
+		fixture_interval(t, half, 0, STATE_BLOCKED, REASON_SLEEP);
+		fixture_interval(t, half, 50 * MS, STATE_RUNNING, REASON_NONE);
+		fixture_finish(t);
 		Profile profile = make_profile(t, NULL);
 		const Node *selected = node_get(profile.meta, "initialSelectedThreads");
 		const Node *thread = thread_at(&profile, node_int(node_at(selected, 0)));
@@ -68,19 +68,19 @@ static void test_cpus(void **state)
 {
 	(void)state;
 	for (size_t count = 16; count <= 17; count++) {
-		Timeline *t = hand_new(100 * MS);
-		uint32_t process = hand_process(t, 10, "command", 0, 100 * MS);
+		Timeline *t = fixture_new(100 * MS);
+		uint32_t process = fixture_process(t, 10, "command", 0, 100 * MS);
 
-		hand_simple_thread(t, process, 10, "command", STATE_RUNNING, REASON_NONE);
+		fixture_simple_thread(t, process, 10, "command", STATE_RUNNING, REASON_NONE);
 		t->command_thread = 0;
 		for (size_t i = 0; i < count; i++) {
 			Cpu *cpu = vec_push(&t->cpus);
 
 			*cpu = (Cpu){};
-			*vec_push(&cpu->runs) = (CpuRun){HAND_START, CPU_IDLE};
-			*vec_push(&cpu->runs) = (CpuRun){HAND_START + 40 * MS, 0};
+			*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START, CPU_IDLE};
+			*vec_push(&cpu->runs) = (CpuRun){FIXTURE_START + 40 * MS, 0};
 		}
-		hand_finish(t);
+		fixture_finish(t);
 		Profile profile = make_profile(t, NULL);
 		const Node *visible = node_get(profile.meta, "initialVisibleThreads");
 		assert_int_equal(thread_count(&profile), 1 + count + 1);
@@ -94,16 +94,16 @@ static void test_cpus(void **state)
 /* The command's main thread is shown even if twelve others are busier. */
 static void test_main_thread_is_visible(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
-	uint32_t busy = hand_process(t, 20, "busy", 0, 100 * MS);
+	Timeline *t = fixture_new(100 * MS);
+	uint32_t busy = fixture_process(t, 20, "busy", 0, 100 * MS);
 
 	(void)state;
 	for (uint32_t i = 0; i < 14; i++)
-		hand_simple_thread(t, busy, 20 + i, "busy", STATE_RUNNING, REASON_NONE);
+		fixture_simple_thread(t, busy, 20 + i, "busy", STATE_RUNNING, REASON_NONE);
 	t->command_thread = t->threads.count;
-	hand_simple_thread(t, hand_process(t, 10, "command", 0, 100 * MS), 10, "command",
-			   STATE_BLOCKED, REASON_CHILD);
-	hand_finish(t);
+	fixture_simple_thread(t, fixture_process(t, 10, "command", 0, 100 * MS), 10, "command",
+			      STATE_BLOCKED, REASON_CHILD);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	const Node *visible = node_get(profile.meta, "initialVisibleThreads");
 	assert_int_equal(visible->count, 12 + 2);
@@ -115,19 +115,19 @@ static void test_main_thread_is_visible(void **state)
 /* Three one after another and one that overlaps: two lanes; two of another name: none. */
 static void test_short_processes_share_lanes(void **state)
 {
-	Timeline *t = hand_new(1000 * MS);
+	Timeline *t = fixture_new(1000 * MS);
 
 	(void)state;
-	hand_simple_thread(t, hand_process(t, 1, "make", 0, 1000 * MS), 1, "make", STATE_BLOCKED,
-			   REASON_CHILD);
+	fixture_simple_thread(t, fixture_process(t, 1, "make", 0, 1000 * MS), 1, "make",
+			      STATE_BLOCKED, REASON_CHILD);
 	t->command_thread = 0;
-	hand_running_process(t, 50, "cc1", 10 * MS, 15 * MS);
-	hand_running_process(t, 51, "cc1", 12 * MS, 17 * MS);
-	hand_running_process(t, 52, "cc1", 15 * MS, 20 * MS);
-	hand_running_process(t, 53, "cc1", 500 * MS, 505 * MS);
-	hand_running_process(t, 60, "as", 20 * MS, 21 * MS);
-	hand_running_process(t, 61, "as", 30 * MS, 31 * MS);
-	hand_finish(t);
+	fixture_running_process(t, 50, "cc1", 10 * MS, 15 * MS);
+	fixture_running_process(t, 51, "cc1", 12 * MS, 17 * MS);
+	fixture_running_process(t, 52, "cc1", 15 * MS, 20 * MS);
+	fixture_running_process(t, 53, "cc1", 500 * MS, 505 * MS);
+	fixture_running_process(t, 60, "as", 20 * MS, 21 * MS);
+	fixture_running_process(t, 61, "as", 30 * MS, 31 * MS);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	assert_int_equal(thread_count(&profile), 1 + 2 + 2 + 1);
 	const Node *first = find_thread(&profile, "50"), *second = find_thread(&profile, "51");
@@ -168,15 +168,15 @@ static void test_short_processes_share_lanes(void **state)
  */
 static void test_a_crowd_shares_lanes(void **state)
 {
-	Timeline *t = hand_new(1000 * MS);
+	Timeline *t = fixture_new(1000 * MS);
 
 	(void)state;
 	for (uint32_t i = 0; i < 13; i++)
-		hand_running_process(t, 100 + i, "cc1", i * 60 * MS, (i * 60 + 50) * MS);
-	hand_running_process(t, 113, "cc1", 100 * MS, 200 * MS);
+		fixture_running_process(t, 100 + i, "cc1", i * 60 * MS, (i * 60 + 50) * MS);
+	fixture_running_process(t, 113, "cc1", 100 * MS, 200 * MS);
 	for (uint32_t i = 0; i < 12; i++)
-		hand_running_process(t, 200 + i, "as", i * 60 * MS, (i * 60 + 50) * MS);
-	hand_finish(t);
+		fixture_running_process(t, 200 + i, "as", i * 60 * MS, (i * 60 + 50) * MS);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	assert_int_equal(thread_count(&profile), 1 + 1 + 12 + 1);
 	const Node *lane = find_thread(&profile, "100");
@@ -190,14 +190,14 @@ static void test_a_crowd_shares_lanes(void **state)
 /* The same numbers again, and none at all in the recorder's namespace: ids stay unique. */
 static void test_reused_ids(void **state)
 {
-	Timeline *t = hand_new(100 * MS);
+	Timeline *t = fixture_new(100 * MS);
 
 	(void)state;
-	hand_running_process(t, 7, "old", 0, 40 * MS);
-	hand_running_process(t, 7, "new", 50 * MS, 90 * MS);
-	hand_running_process(t, 8, "host", 0, 100 * MS);
+	fixture_running_process(t, 7, "old", 0, 40 * MS);
+	fixture_running_process(t, 7, "new", 50 * MS, 90 * MS);
+	fixture_running_process(t, 8, "host", 0, 100 * MS);
 	t->threads.items[2].ns_tid = t->processes.items[2].ns_tgid = 0;
-	hand_finish(t);
+	fixture_finish(t);
 	Profile profile = make_profile(t, NULL);
 	assert_int_equal(node_get(find_thread(&profile, "7"), "tid")->type, '0');
 	assert_string_equal(node_string(node_get(find_thread(&profile, "7.1"), "pid")), "7.1");

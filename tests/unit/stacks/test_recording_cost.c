@@ -35,13 +35,13 @@ static int set_up(void **state)
 {
 	Fixture *fixture = xcalloc(1, sizeof(*fixture));
 
-	fixture->timeline = hand_new(1000 * MS);
+	fixture->timeline = fixture_new(1000 * MS);
 	fixture->frames = frames_new();
 	*vec_push(&fixture->timeline->own_code) = (AddressRange){OWN, OWN + 64};
 	fixture->timeline->cost_known = true;
 	for (enum place place = INSIDE; place < PLACES; place++) {
 		fixture->stacks[place] =
-			hand_stack(fixture->timeline, kernel[place].address, false);
+			fixture_stack(fixture->timeline, kernel[place].address, false);
 		if (kernel[place].name) {
 			struct record *symbol =
 				make_symbol(0, 0, kernel[place].address, kernel[place].address,
@@ -51,7 +51,7 @@ static int set_up(void **state)
 			free(symbol);
 		}
 	}
-	hand_process(fixture->timeline, 10, "app", 0, 1000 * MS);
+	fixture_process(fixture->timeline, 10, "app", 0, 1000 * MS);
 	*state = fixture;
 	return 0;
 }
@@ -69,19 +69,20 @@ static int tear_down(void **state)
 /* A thread that runs all the time, with ticks[place] ticks of 1 ms at each place. */
 static uint32_t add_thread(Fixture *fixture, const unsigned ticks[PLACES])
 {
-	uint32_t thread = hand_thread(fixture->timeline, 0, 10 + fixture->timeline->threads.count,
-				      "app", 0, 1000 * MS);
+	uint32_t thread = fixture_thread(
+		fixture->timeline, 0, 10 + fixture->timeline->threads.count, "app", 0, 1000 * MS);
 	uint64_t ns = 0;
 
-	hand_interval(fixture->timeline, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(fixture->timeline, thread, 0, STATE_RUNNING, REASON_NONE);
 	for (enum place place = 0; place < PLACES; place++)
 		for (unsigned i = 0; i < ticks[place]; i++) {
-			Tick *tick = hand_tick(fixture->timeline, thread, ns += MS, place == USER);
+			Tick *tick =
+				fixture_tick(fixture->timeline, thread, ns += MS, place == USER);
 
 			if (place != USER)
 				tick->kernel_stack = fixture->stacks[place];
 		}
-	hand_interval(fixture->timeline, thread, ns, STATE_BLOCKED, REASON_SLEEP);
+	fixture_interval(fixture->timeline, thread, ns, STATE_BLOCKED, REASON_SLEEP);
 	return thread;
 }
 
@@ -89,21 +90,22 @@ static uint32_t add_thread(Fixture *fixture, const unsigned ticks[PLACES])
 static uint32_t add_mixed(Fixture *fixture, unsigned rounds)
 {
 	static const enum place order[] = {USER, SWITCH, OTHER, UNLOCK, INSIDE, USER, SWITCH};
-	uint32_t thread = hand_thread(fixture->timeline, 0, 10 + fixture->timeline->threads.count,
-				      "app", 0, 1000 * MS);
+	uint32_t thread = fixture_thread(
+		fixture->timeline, 0, 10 + fixture->timeline->threads.count, "app", 0, 1000 * MS);
 	uint64_t ns = 0;
 
 	for (unsigned i = 0; i < rounds; i++) {
-		hand_interval(fixture->timeline, thread, ns, STATE_RUNNING, REASON_NONE);
+		fixture_interval(fixture->timeline, thread, ns, STATE_RUNNING, REASON_NONE);
 		for (size_t k = 0; k < ARRAY_LEN(order); k++) {
 			Tick *tick =
-				hand_tick(fixture->timeline, thread, ns += MS, order[k] == USER);
+				fixture_tick(fixture->timeline, thread, ns += MS, order[k] == USER);
 
 			if (order[k] != USER)
 				tick->kernel_stack = fixture->stacks[order[k]];
 		}
 		/* The rest of the run belongs to the next tick. */
-		hand_interval(fixture->timeline, thread, ns += MS / 3, STATE_BLOCKED, REASON_SLEEP);
+		fixture_interval(fixture->timeline, thread, ns += MS / 3, STATE_BLOCKED,
+				 REASON_SLEEP);
 		ns += MS;
 	}
 	return thread;
@@ -216,12 +218,12 @@ static void test_too_few(void **state)
 static void test_no_ticks(void **state)
 {
 	Fixture *fixture = *state;
-	uint32_t thread = hand_thread(fixture->timeline, 0, 10, "app", 0, 1000 * MS);
+	uint32_t thread = fixture_thread(fixture->timeline, 0, 10, "app", 0, 1000 * MS);
 
 	for (int i = 0; i < 40; i++) {
-		hand_interval(fixture->timeline, thread, i * 2 * MS, STATE_RUNNING, REASON_NONE);
-		hand_interval(fixture->timeline, thread, i * 2 * MS + MS / 4, STATE_BLOCKED,
-			      REASON_SLEEP);
+		fixture_interval(fixture->timeline, thread, i * 2 * MS, STATE_RUNNING, REASON_NONE);
+		fixture_interval(fixture->timeline, thread, i * 2 * MS + MS / 4, STATE_BLOCKED,
+				 REASON_SLEEP);
 	}
 	fixture->timeline->threads.items[thread].recording = (RecordingCost){.switches_ns = MS};
 	recording_cost_find(fixture->timeline, fixture->frames);
@@ -266,7 +268,7 @@ static void test_text(void **state)
 	uint32_t thread = add_thread(fixture, (const unsigned[PLACES]){[USER] = 100});
 	_cleanup_free_ char *little = NULL, *much = NULL;
 
-	hand_finish(t);
+	fixture_finish(t);
 	t->threads.items[thread].recording = (RecordingCost){MS, MS};
 	little = recording_cost_text(t);
 	assert_string_equal(little, "recording took 2.000 ms of the running time, 2.0 %");

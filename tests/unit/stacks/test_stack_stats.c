@@ -44,13 +44,13 @@ static const struct {
 	int flags, result;
 	uint64_t tables_ns;
 } stack_of[KINDS] = {
-	[WHOLE] = {{BAR, FOO + 1}, 0, STACK_COMPLETE, HAND_START},
-	[ZERO] = {{FOO, BAR + 1}, 0, STACK_END_ZERO, HAND_START},
-	[COPIED] = {{BAR, FOO + 2}, STACK_FROM_COPY, STACK_COMPLETE, HAND_START},
-	[GAP] = {{FOO, BAR + 2}, 0, STACK_GAP, HAND_START},
-	[GUESSED] = {{FOO, FRAME_GUESSED | (ANON + 1)}, STACK_GUESSED, STACK_NO_CFI, HAND_START},
+	[WHOLE] = {{BAR, FOO + 1}, 0, STACK_COMPLETE, FIXTURE_START},
+	[ZERO] = {{FOO, BAR + 1}, 0, STACK_END_ZERO, FIXTURE_START},
+	[COPIED] = {{BAR, FOO + 2}, STACK_FROM_COPY, STACK_COMPLETE, FIXTURE_START},
+	[GAP] = {{FOO, BAR + 2}, 0, STACK_GAP, FIXTURE_START},
+	[GUESSED] = {{FOO, FRAME_GUESSED | (ANON + 1)}, STACK_GUESSED, STACK_NO_CFI, FIXTURE_START},
 	[STALE] = {{FOO, BAR + 3}, 0, STACK_COMPLETE, 5},
-	[NOWHERE] = {{FOO, WILD}, 0, STACK_NO_MAPPING, HAND_START},
+	[NOWHERE] = {{FOO, WILD}, 0, STACK_NO_MAPPING, FIXTURE_START},
 };
 
 typedef struct Truth {
@@ -80,7 +80,7 @@ static void map(const Fixture *fixture, uint64_t ns, uint32_t file, uint64_t sta
 static int set_up(void **state)
 {
 	Fixture *fixture = xcalloc(1, sizeof(*fixture));
-	Timeline *t = fixture->timeline = hand_new(1000 * MS);
+	Timeline *t = fixture->timeline = fixture_new(1000 * MS);
 
 	fixture->frames = frames_new();
 	give(fixture, make_file(1, 0, "/lib/libfoo.so", 0));
@@ -91,7 +91,7 @@ static int set_up(void **state)
 	map(fixture, 1, 3, ANON);
 	map(fixture, 10, 1, FOO);
 	for (int kind = 0; kind < KINDS; kind++) {
-		uint32_t stack = hand_stack(t, stack_of[kind].frames[0], true);
+		uint32_t stack = fixture_stack(t, stack_of[kind].frames[0], true);
 		StackDef *def = &t->stacks.items[stack];
 
 		*vec_push(&t->frames) = stack_of[kind].frames[1];
@@ -101,8 +101,8 @@ static int set_up(void **state)
 		def->tables_ns = stack_of[kind].tables_ns;
 		def->defined = kind != LOST;
 	}
-	fixture->thread =
-		hand_thread(t, hand_process(t, PID, "app", 0, 1000 * MS), PID, "app", 0, 1000 * MS);
+	fixture->thread = fixture_thread(t, fixture_process(t, PID, "app", 0, 1000 * MS), PID,
+					 "app", 0, 1000 * MS);
 	*state = fixture;
 	return 0;
 }
@@ -119,8 +119,8 @@ static int tear_down(void **state)
 
 static void interval(Fixture *fixture, enum thread_state state, enum reason reason, uint32_t stack)
 {
-	hand_interval(fixture->timeline, fixture->thread, fixture->ns, state, reason)->user_stack =
-		stack;
+	fixture_interval(fixture->timeline, fixture->thread, fixture->ns, state, reason)
+		->user_stack = stack;
 	fixture->ns += MS / 100;
 }
 
@@ -134,11 +134,11 @@ static void live(Fixture *fixture, unsigned *random)
 	for (int i = 0; i < TICKS; i++) {
 		enum kind ticked = weighted[rand_r(random) % ARRAY_LEN(weighted)];
 
-		hand_tick(fixture->timeline, fixture->thread, fixture->ns + i, true)->user_stack =
-			ticked;
+		fixture_tick(fixture->timeline, fixture->thread, fixture->ns + i, true)
+			->user_stack = ticked;
 		fixture->truth.references[ticked]++;
 	}
-	hand_tick(fixture->timeline, fixture->thread, fixture->ns + TICKS, false);
+	fixture_tick(fixture->timeline, fixture->thread, fixture->ns + TICKS, false);
 	interval(fixture, STATE_RUNNING, REASON_NONE, kind);
 	if (rand_r(random) % 2) {
 		interval(fixture, STATE_RUNNABLE, REASON_PREEMPTED, kind);
@@ -153,7 +153,7 @@ static void live_long(Fixture *fixture, unsigned seed)
 {
 	for (int i = 0; i < 200; i++)
 		live(fixture, &seed);
-	hand_finish(fixture->timeline);
+	fixture_finish(fixture->timeline);
 }
 
 static char *print(const Fixture *fixture, bool json)
@@ -244,7 +244,7 @@ static bool objects_are(const Node *objects, const Truth *truth)
 	return true;
 }
 
-static bool json_tells(const Fixture *fixture, const Truth *truth)
+static bool json_agrees(const Fixture *fixture, const Truth *truth)
 {
 	char *text = print(fixture, true);
 	Node *node = node_read(text);
@@ -267,13 +267,13 @@ static void test_json(void **state)
 	Fixture *fixture = *state;
 
 	live_long(fixture, 1);
-	assert_true(json_tells(fixture, &fixture->truth));
+	assert_true(json_agrees(fixture, &fixture->truth));
 	for (int kind = 0; kind < KINDS; kind++) {
 		Truth altered = fixture->truth;
 
 		altered.references[kind]++;
 		altered.references[(kind + 1) % KINDS]--;
-		assert_false(json_tells(fixture, &altered));
+		assert_false(json_agrees(fixture, &altered));
 	}
 }
 
@@ -302,7 +302,7 @@ static void test_text(void **state)
 	add_switch_outs(fixture, GAP, 6);
 	add_switch_outs(fixture, GUESSED, 4);
 	add_switch_outs(fixture, STALE, 4);
-	hand_finish(fixture->timeline);
+	fixture_finish(fixture->timeline);
 	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % whole, 4 guessed in part; "
 				"98.6 % of running time has whole stacks\n"
 				"             6  gap in unwind table  libbar.so\n"
@@ -335,7 +335,7 @@ static void test_frame_pointers(void **state)
 	check_contains(fixture, "stacks: 5 walked, 0.00 % whole, "
 				"5 by frame pointers alone: may be short or wrong; "
 				"0.0 % of running time has whole stacks\n\n");
-	hand_meta(fixture->timeline, "stacks", "fp");
+	fixture_meta(fixture->timeline, "stacks", "fp");
 	check_contains(fixture, "stacks: 5 walked by frame pointers, may be short or wrong\n\n");
 }
 
@@ -397,21 +397,21 @@ static bool running_is(const Fixture *fixture, uint64_t ns, uint64_t whole_ns)
 
 static uint32_t add_thread(const Fixture *fixture, uint32_t tid)
 {
-	return hand_thread(fixture->timeline, 0, tid, "more", 0, 1000 * MS);
+	return fixture_thread(fixture->timeline, 0, tid, "more", 0, 1000 * MS);
 }
 
 static void add_run(const Fixture *fixture, uint32_t thread, uint64_t from, uint64_t to,
 		    uint32_t stack)
 {
-	hand_interval(fixture->timeline, thread, from, STATE_RUNNING, REASON_NONE)->user_stack =
+	fixture_interval(fixture->timeline, thread, from, STATE_RUNNING, REASON_NONE)->user_stack =
 		stack;
-	hand_interval(fixture->timeline, thread, to, STATE_BLOCKED, REASON_SLEEP)->user_stack =
+	fixture_interval(fixture->timeline, thread, to, STATE_BLOCKED, REASON_SLEEP)->user_stack =
 		stack;
 }
 
 static void add_tick(const Fixture *fixture, uint32_t thread, uint64_t ns, uint32_t stack)
 {
-	hand_tick(fixture->timeline, thread, ns, true)->user_stack = stack;
+	fixture_tick(fixture->timeline, thread, ns, true)->user_stack = stack;
 }
 
 /* A tick stands for the time since the one before, the last one for the rest as well. */
@@ -439,7 +439,7 @@ static void test_running_time(void **state)
 	add_run(fixture, thread, 0, 30 * MS, STACK_NONE);
 	add_tick(fixture, thread, 10 * MS, STACK_NONE);
 	assert_true(running_is(fixture, 55 * MS, 23 * MS));
-	hand_finish(fixture->timeline);
+	fixture_finish(fixture->timeline);
 	check_contains(fixture, " % whole; 41.8 % of running time has whole stacks\n");
 	text = print(fixture, true);
 	node = node_read(text);

@@ -173,7 +173,7 @@ static SymbolCache *open_cache(Fixture *fixture)
 	return cache;
 }
 
-static size_t load_anew(Fixture *fixture)
+static size_t load_new_cache(Fixture *fixture)
 {
 	SymbolCache *cache = open_cache(fixture);
 	size_t count = load(fixture, cache);
@@ -182,7 +182,7 @@ static size_t load_anew(Fixture *fixture)
 	return count;
 }
 
-static void store_anew(Fixture *fixture)
+static void store_new_cache(Fixture *fixture)
 {
 	SymbolCache *cache = open_cache(fixture);
 
@@ -222,9 +222,9 @@ static void test_round_trip(void **state)
 	Fixture *fixture = *state;
 	_cleanup_free_ char *mode = NULL;
 
-	assert_int_equal(load_anew(fixture), 0);
-	store_anew(fixture);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), 0);
+	store_new_cache(fixture);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	/* For its owner only, and nothing beside it. */
 	mode = output_of("stat -c %%a '%s'; ls -A '%s/wallprof/symbols' | wc -l",
 			 fixture->cache_file, fixture->folder);
@@ -237,15 +237,15 @@ static void test_other_build(void **state)
 	Fixture *fixture = *state;
 	_cleanup_free_ char *other = NULL;
 
-	store_anew(fixture);
+	store_new_cache(fixture);
 	other = xstrdup(fixture->cache_file);
 	fixture->file.build_id[random_below(20)] ^= 1 + random_below(255);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 	/* Nor under the other's name. */
 	free(fixture->cache_file);
 	fixture->cache_file = cache_path(fixture);
 	run("cp '%s' '%s'", other, fixture->cache_file);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 }
 
 /* A build id is only what a file says of itself. */
@@ -258,16 +258,16 @@ static void test_other_file_of_the_build(void **state)
 		&fixture->file.device, &fixture->file.inode,
 	};
 
-	store_anew(fixture);
-	assert_int_equal(load_anew(fixture), NAMES);
+	store_new_cache(fixture);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	*parts[random_below(ARRAY_LEN(parts))] += 1 + random_below(99);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 	/* Nor under the name that the file's own would have, be it the same. */
 	free(fixture->cache_file);
 	fixture->cache_file = cache_path(fixture);
 	if (strcmp(other, fixture->cache_file))
 		run("cp '%s' '%s'", other, fixture->cache_file);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 }
 
 /* Changes the content at a place, and packs it anew, so that no checksum tells. */
@@ -290,14 +290,14 @@ static void test_other_version(void **state)
 	static const size_t places[] = {0, 15, 16, 20};
 	Fixture *fixture = *state;
 
-	store_anew(fixture);
+	store_new_cache(fixture);
 	alter(fixture, 0, 0);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		alter(fixture, places[i], 1);
-		assert_int_equal(load_anew(fixture), 0);
+		assert_int_equal(load_new_cache(fixture), 0);
 		alter(fixture, places[i], 1);
-		assert_int_equal(load_anew(fixture), NAMES);
+		assert_int_equal(load_new_cache(fixture), NAMES);
 	}
 }
 
@@ -385,35 +385,35 @@ static void test_debug_file_changes(void **state)
 	Fixture *fixture = *state;
 
 	set_mtime(fixture->debug, 1000);
-	store_anew(fixture);
-	assert_int_equal(load_anew(fixture), NAMES);
+	store_new_cache(fixture);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	/* Newer. */
 	set_mtime(fixture->debug, 1001);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 	set_mtime(fixture->debug, 1000);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	/* Longer. */
 	write_debug(fixture, "\177ELF debug, more");
 	set_mtime(fixture->debug, 1000);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 	/* Gone, and stored without. */
 	assert_int_equal(unlink(fixture->debug), 0);
-	assert_int_equal(load_anew(fixture), 0);
-	store_anew(fixture);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), 0);
+	store_new_cache(fixture);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	/* There again; something else there is nothing. */
 	write_debug(fixture, "no ELF");
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	write_debug(fixture, "\177ELF");
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 	/* By the build id. */
 	assert_int_equal(unlink(fixture->debug), 0);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	run("d='%s/usr/lib/debug/.build-id/%02x'; mkdir -p \"$d\" && n=$(basename '%s') && "
 	    "n=${n%%%%-*} && "
 	    "printf '\\177ELF' > \"$d/${n#??}.debug\"",
 	    fixture->folder, fixture->file.build_id[0], fixture->cache_file);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 }
 
 /* Two write the same and different files for a while, a third reads: always all or nothing. */
@@ -455,7 +455,7 @@ static void test_bound(void **state)
 	Fixture *fixture = *state;
 	char *folder = xasprintf("%s/wallprof/symbols", fixture->folder);
 
-	store_anew(fixture);
+	store_new_cache(fixture);
 	set_mtime(fixture->cache_file, 1);
 	for (int i = 0; i < 8; i++) {
 		_cleanup_free_ char *name = xasprintf("%s/%d.zst", folder, i);
@@ -466,12 +466,12 @@ static void test_bound(void **state)
 		set_mtime(name, 1000 + i);
 	}
 	/* Used now, so it is the youngest. */
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	run("test -e '%s' && cd '%s' && test $(ls -A | wc -l) = 6 && ls 3.zst 4.zst 5.zst 6.zst "
 	    "7.zst",
 	    fixture->cache_file, folder);
 	/* Within the bound nothing goes. */
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	run("test $(ls -A '%s' | wc -l) = 6", folder);
 	free(folder);
 }
@@ -492,12 +492,12 @@ static void test_unwritable(void **state)
 	symbol_cache_close(cache);
 	/* No file but a link, a folder or a pipe: not followed, not waited for. */
 	run("mkdir -p '%s'", fixture->cache_file);
-	assert_int_equal(load_anew(fixture), 0);
-	store_anew(fixture);
+	assert_int_equal(load_new_cache(fixture), 0);
+	store_new_cache(fixture);
 	run("rmdir '%s' && mkfifo '%s'", fixture->cache_file, fixture->cache_file);
-	assert_int_equal(load_anew(fixture), 0);
-	store_anew(fixture);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), 0);
+	store_new_cache(fixture);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	unsetenv("XDG_CACHE_HOME");
 	setenv("HOME", "relative", 1);
 	assert_null(symbol_cache_open(&fixture->invoker));
@@ -509,10 +509,10 @@ static void test_leftover(void **state)
 {
 	Fixture *fixture = *state;
 
-	store_anew(fixture);
+	store_new_cache(fixture);
 	run("rm '%s'; touch '%s.%d'", fixture->cache_file, fixture->cache_file, getpid());
-	store_anew(fixture);
-	assert_int_equal(load_anew(fixture), NAMES);
+	store_new_cache(fixture);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 }
 
 /* With the invoker's rights: into a folder of the invoker, and not where only root may write. */
@@ -528,23 +528,23 @@ static void test_other_user(void **state)
 	assert_int_equal(mkdir(home, 0700), 0);
 	assert_null(symbol_cache_open(&fixture->invoker));
 	assert_int_equal(chown(home, 12345, 23456), 0);
-	store_anew(fixture);
+	store_new_cache(fixture);
 	assert_int_equal(geteuid(), 0);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	owner = output_of("stat -c %%u:%%g '%s'/.cache/wallprof/symbols/*", home);
 	assert_string_equal(owner, "12345:23456\n");
 	/* A link to what only root may read is as good as nothing. */
 	run("cd '%s'/.cache/wallprof/symbols && cp -p * '%s/kept' && chown 0 '%s/kept' && "
 	    "ln -sf '%s/kept' *.zst",
 	    home, fixture->folder, fixture->folder, fixture->folder);
-	assert_int_equal(load_anew(fixture), 0);
+	assert_int_equal(load_new_cache(fixture), 0);
 	/* A link to what only root may change changes nothing there. */
 	run("chmod 644 '%s/kept' && touch -d @1 '%s/kept'", fixture->folder, fixture->folder);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	time = output_of("stat -c %%Y '%s/kept'", fixture->folder);
 	assert_string_equal(time, "1\n");
 	run("chown 12345 '%s/kept'", fixture->folder);
-	assert_int_equal(load_anew(fixture), NAMES);
+	assert_int_equal(load_new_cache(fixture), NAMES);
 	fixture->invoker.home = NULL;
 	assert_null(symbol_cache_open(&fixture->invoker));
 }

@@ -275,7 +275,7 @@ static int do_flood(void)
 static const struct deed {
 	const char *name;
 	int (*act)(void);
-	const char *trouble; /* what must be told, or its beginning; NULL = nothing */
+	const char *problem; /* what must be told, or its beginning; NULL = nothing */
 	int result;
 	bool slow; /* takes as long as it may */
 } deeds[] = {
@@ -367,12 +367,12 @@ static const char *name_of(const SymbolJob *job, size_t i)
 
 static void check_job(const SymbolJob *job, const struct deed *deed)
 {
-	if (!deed->trouble && job->trouble)
-		fail_msg("%s: %s", deed->name, job->trouble);
-	if (deed->trouble &&
-	    (!job->trouble || strncmp(job->trouble, deed->trouble, strlen(deed->trouble))))
-		fail_msg("%s: told is: %s", deed->name, job->trouble ? job->trouble : "nothing");
-	if (!deed->trouble)
+	if (!deed->problem && job->problem)
+		fail_msg("%s: %s", deed->name, job->problem);
+	if (deed->problem &&
+	    (!job->problem || strncmp(job->problem, deed->problem, strlen(deed->problem))))
+		fail_msg("%s: told is: %s", deed->name, job->problem ? job->problem : "nothing");
+	if (!deed->problem)
 		assert_int_equal(job->result, deed->result);
 	for (size_t i = 0; i < ADDRESSES; i++) {
 		const char *wanted = deed->act == do_well ? "well" : i < KEPT ? "kept" : "";
@@ -396,7 +396,7 @@ static size_t count_descriptors(void)
 }
 
 /* All at once, so that each goes wrong beside others; in another order each time. */
-static void test_all_deeds(void **state)
+static void test_all_behaviours(void **state)
 {
 	SymbolJobsOptions options = {.parallel = 8, .seconds = 1, .find = find_nothing};
 	size_t order[ARRAY_LEN(deeds)], before = count_descriptors();
@@ -456,7 +456,7 @@ static void test_no_process(void **state)
 	for (size_t i = 0; i < taken.count; i++)
 		close(taken.items[i]);
 	vec_free(&taken);
-	assert_string_equal(job.trouble, "no process for it: Too many open files");
+	assert_string_equal(job.problem, "no process for it: Too many open files");
 	assert_null(symbol_job_answer(&job, 0));
 	free_jobs(&job, 1);
 }
@@ -464,7 +464,7 @@ static void test_no_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_deeds),
+		cmocka_unit_test(test_all_behaviours),
 		cmocka_unit_test(test_good_ones_are_good),
 		cmocka_unit_test(test_no_process),
 	};

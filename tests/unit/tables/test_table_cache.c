@@ -80,7 +80,7 @@ static int store(Fixture *fixture, TableCache *cache, size_t rows)
 	return r;
 }
 
-static int store_anew(Fixture *fixture)
+static int store_new_cache(Fixture *fixture)
 {
 	TableCache *cache = open_cache(fixture);
 	int r = store(fixture, cache, ROWS);
@@ -102,7 +102,7 @@ static bool load(Fixture *fixture, const TableCache *cache, size_t rows)
 	return there;
 }
 
-static bool load_anew(Fixture *fixture)
+static bool load_new_cache(Fixture *fixture)
 {
 	TableCache *cache = open_cache(fixture);
 	bool there = load(fixture, cache, ROWS);
@@ -143,15 +143,15 @@ static void test_round_trip(void **state)
 	Fixture *fixture = *state;
 	_cleanup_free_ char *mode = NULL;
 
-	assert_false(load_anew(fixture));
-	assert_int_equal(store_anew(fixture), 0);
-	assert_true(load_anew(fixture));
+	assert_false(load_new_cache(fixture));
+	assert_int_equal(store_new_cache(fixture), 0);
+	assert_true(load_new_cache(fixture));
 	mode = output_of("stat -c %%a '%s'; ls -A '%s/wallprof/tables' | wc -l", fixture->file,
 			 fixture->folder);
 	assert_string_equal(mode, "600\n1\n");
 	/* The comparison sees a wrong one. */
 	fixture->seed++;
-	assert_int_equal(store_anew(fixture), 0);
+	assert_int_equal(store_new_cache(fixture), 0);
 	fixture->seed--;
 	{
 		UnwindTable truth = make_table(fixture->seed, ROWS), table = {};
@@ -190,11 +190,11 @@ static void check_other_key(Fixture *fixture)
 {
 	_cleanup_free_ char *other = fixture->file;
 
-	assert_false(load_anew(fixture));
+	assert_false(load_new_cache(fixture));
 	fixture->file = file_path(fixture);
 	if (strcmp(other, fixture->file))
 		run("cp '%s' '%s'", other, fixture->file);
-	assert_false(load_anew(fixture));
+	assert_false(load_new_cache(fixture));
 	run("rm -f '%s'", fixture->file);
 	free(fixture->file);
 	fixture->file = xstrdup(other);
@@ -213,8 +213,8 @@ static void test_other_object(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		uint64_t kept = *parts[i];
 
-		assert_int_equal(store_anew(fixture), 0);
-		assert_true(load_anew(fixture));
+		assert_int_equal(store_new_cache(fixture), 0);
+		assert_true(load_new_cache(fixture));
 		*parts[i] ^= 1ULL << random_below(64);
 		check_other_key(fixture);
 		*parts[i] = kept;
@@ -222,15 +222,15 @@ static void test_other_object(void **state)
 	for (size_t i = 0; i < 20; i++) {
 		uint8_t kept = key->build_id[i];
 
-		assert_int_equal(store_anew(fixture), 0);
-		assert_true(load_anew(fixture));
+		assert_int_equal(store_new_cache(fixture), 0);
+		assert_true(load_new_cache(fixture));
 		key->build_id[i] ^= 1 + random_below(255);
 		check_other_key(fixture);
 		key->build_id[i] = kept;
 	}
-	assert_int_equal(store_anew(fixture), 0);
+	assert_int_equal(store_new_cache(fixture), 0);
 	key->build_id_len--;
-	assert_false(load_anew(fixture));
+	assert_false(load_new_cache(fixture));
 }
 
 /* Each bit of it: the magic, the versions, the key, the counts, the rows. */
@@ -352,15 +352,15 @@ static void test_bound(void **state)
 	Fixture *fixture = *state;
 	_cleanup_free_ char *folder = xasprintf("%s/wallprof/tables", fixture->folder);
 
-	assert_int_equal(store_anew(fixture), 0);
+	assert_int_equal(store_new_cache(fixture), 0);
 	run("touch -d @1 '%s'", fixture->file);
 	for (int i = 0; i < 8; i++)
 		run("truncate -s %llu '%s/%d' && touch -d @%d '%s/%d'", TABLE_CACHE_MAX / 8, folder,
 		    i, 1000 + i, folder, i);
-	assert_true(load_anew(fixture));
+	assert_true(load_new_cache(fixture));
 	run("cd '%s' && test -e '%s' && test \"$(echo [0-9])\" = '3 4 5 6 7'", folder,
 	    fixture->file);
-	assert_true(load_anew(fixture));
+	assert_true(load_new_cache(fixture));
 	run("cd '%s' && test -e '%s' && test \"$(echo [0-9])\" = '3 4 5 6 7'", folder,
 	    fixture->file);
 }
@@ -376,15 +376,15 @@ static void test_read_only(void **state)
 		skip_because("not root");
 	fixture->invoker = (Invoker){.change = true, .uid = 12345, .gid = 23456, .home = home};
 	run("mkdir -m 700 '%s' && chown 12345:23456 '%s'", home, home);
-	assert_int_equal(store_anew(fixture), 0);
+	assert_int_equal(store_new_cache(fixture), 0);
 	assert_int_equal(geteuid(), 0);
 	owner = output_of("stat -c %%u:%%g '%s'/.cache/wallprof/tables/*", home);
 	assert_string_equal(owner, "12345:23456\n");
 	run("chmod 500 '%s/.cache/wallprof/tables'", home);
-	assert_int_equal(store_anew(fixture), -EACCES);
-	assert_true(load_anew(fixture));
+	assert_int_equal(store_new_cache(fixture), -EACCES);
+	assert_true(load_new_cache(fixture));
 	run("chmod 700 '%s/.cache/wallprof/tables'", home);
-	assert_int_equal(store_anew(fixture), 0);
+	assert_int_equal(store_new_cache(fixture), 0);
 	/* No place for a folder, no cache. */
 	run("rm -r '%s/.cache' && chmod 500 '%s'", home, home);
 	assert_null(table_cache_open(&fixture->invoker));

@@ -185,11 +185,11 @@ static void ask(Fixture *fixture, const Invoker *invoker)
 	fixture->file = (MappedFile){.path = OBJECT, .build_id_len = identity.build_id_len};
 	memcpy(fixture->file.build_id, identity.build_id, sizeof(identity.build_id));
 	assert_int_equal(table_service_new(&options, &service), 0);
-	table_service_want(service, &(TableRequest){.id = 1,
-						    .fd = fd,
-						    .base_svma = identity.base_svma,
-						    .build_id = identity.build_id,
-						    .build_id_len = identity.build_id_len});
+	table_service_request(service, &(TableRequest){.id = 1,
+						       .fd = fd,
+						       .base_svma = identity.base_svma,
+						       .build_id = identity.build_id,
+						       .build_id_len = identity.build_id_len});
 	assert_int_equal(table_service_wait(service, now_ns() + WAIT_NS, ready, fixture), 0);
 	fixture->counts = table_service_counts(service);
 	table_service_free(service);
@@ -205,7 +205,7 @@ static void expect(Fixture *fixture, int debug)
 
 /* With and without what the C library's own files have. There is a table in either case: start-up
  * code needs no call frame information. */
-static const char *const strippings[] = {NO_EH_FRAME, ""};
+static const char *const strip_options[] = {NO_EH_FRAME, ""};
 
 static void test_by_link(void **state)
 {
@@ -214,10 +214,10 @@ static void test_by_link(void **state)
 	static const char *const linkings[] = {NO_BUILD_ID, "", NO_BUILD_ID " -gz -static"};
 	Fixture *fixture = *state;
 
-	for (size_t i = 0; i < ARRAY_LEN(linkings) * ARRAY_LEN(strippings); i++) {
-		make_program(fixture, linkings[i / 2], strippings[i % 2]);
+	for (size_t i = 0; i < ARRAY_LEN(linkings) * ARRAY_LEN(strip_options); i++) {
+		make_program(fixture, linkings[i / 2], strip_options[i % 2]);
 		/* A static program is mostly the C library, which has its .eh_frame. */
-		if (strstr(linkings[i / 2], "-static") && !*strippings[i % 2])
+		if (strstr(linkings[i / 2], "-static") && !*strip_options[i % 2])
 			continue;
 		for (size_t k = 0; k < ARRAY_LEN(places); k++) {
 			expect(fixture, 0);
@@ -235,8 +235,8 @@ static void test_wrong_checksum(void **state)
 {
 	Fixture *fixture = *state;
 
-	for (size_t i = 0; i < ARRAY_LEN(strippings); i++) {
-		make_program(fixture, NO_BUILD_ID, strippings[i]);
+	for (size_t i = 0; i < ARRAY_LEN(strip_options); i++) {
+		make_program(fixture, NO_BUILD_ID, strip_options[i]);
 		put_debug_file(fixture, OBJECT ".debug");
 		expect(fixture, TABLE_DEBUG_USED);
 		run("printf x >> '%s" OBJECT ".debug'", fixture->root);
@@ -271,8 +271,8 @@ static void test_nothing_to_add(void **state)
 {
 	Fixture *fixture = *state;
 
-	for (size_t i = 0; i < ARRAY_LEN(strippings); i++) {
-		make_program(fixture, NO_BUILD_ID, strippings[i]);
+	for (size_t i = 0; i < ARRAY_LEN(strip_options); i++) {
+		make_program(fixture, NO_BUILD_ID, strip_options[i]);
 		run("cd '%s' && objcopy --remove-section=.debug_frame prog.debug && objcopy "
 		    "--remove-section=.gnu_debuglink prog && objcopy "
 		    "--add-gnu-debuglink=prog.debug prog && cp prog '%s" OBJECT "'",

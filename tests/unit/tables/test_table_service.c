@@ -101,7 +101,7 @@ static const struct {
 	{'l', 'u', 0, 0, 0, -EBADMSG},
 };
 
-static struct deed random_deed(char what)
+static struct deed random_behaviour(char what)
 {
 	return (struct deed){.what = what,
 			     .rows = what ? 3 + random_below(900) : 0,
@@ -114,10 +114,10 @@ static void want_with_debug_files(Fixture *fixture, uint32_t id, size_t i)
 	Object *object = &fixture->objects[id];
 	_cleanup_close_ int fd = -1;
 
-	object->deed = random_deed(debug_files[i].own);
+	object->deed = random_behaviour(debug_files[i].own);
 	object->deed.seed -= 1 << 20;
-	object->by_build_id = random_deed(debug_files[i].by_build_id);
-	object->by_link = random_deed(debug_files[i].by_link);
+	object->by_build_id = random_behaviour(debug_files[i].by_build_id);
+	object->by_link = random_behaviour(debug_files[i].by_link);
 	object->wanted = debug_files[i].wanted;
 	sprintf(object->deed.debuglink, "debug-%u", id);
 	fd = make_object(&object->deed);
@@ -155,7 +155,7 @@ static void test_freed_with_debug_files(void **state)
 			want_with_debug_files(fixture, id, random_below(ARRAY_LEN(debug_files)));
 		for (size_t i = random_below(8); i > 0; i--) {
 			is_readable(fixture, 20);
-			table_service_take(fixture->service, ready, fixture);
+			table_service_process(fixture->service, ready, fixture);
 		}
 		stop_service(fixture);
 		forget_answers(fixture);
@@ -183,7 +183,7 @@ static void test_sizes(void **state)
 	Fixture *fixture = *state;
 
 	/* Millions of rows take a sanitizer longer than the other tests have patience. */
-	fixture->options.patience_ns = 0;
+	fixture->options.timeout_ns = 0;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 30; id++) {
 		Object *object = &fixture->objects[id];
@@ -213,7 +213,7 @@ static const struct {
 	{'R', -EBADMSG}, {'n', -EBADMSG}, {'p', -EBADMSG}, {'d', -ENODATA}, {'t', -ENODATA},
 };
 
-static void test_each_deed(void **state)
+static void test_each_behaviour(void **state)
 {
 	Fixture *fixture = *state;
 
@@ -264,7 +264,7 @@ static void test_three_hundred(void **state)
 	int wanted[301];
 
 	fixture->options.workers = 2;
-	fixture->options.patience_ns = 3 * PATIENCE_NS;
+	fixture->options.timeout_ns = 3 * TIMEOUT_NS;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 300; id++) {
 		size_t i = random_below(10) ? SIZE_MAX : random_below(ARRAY_LEN(deeds));
@@ -285,7 +285,7 @@ static void test_three_hundred(void **state)
 		assert_int_equal(poll(&polled, 1, 30000), 1);
 		delayed = run_queue_latency_ns();
 		began = now_ns();
-		table_service_take(fixture->service, ready, fixture);
+		table_service_process(fixture->service, ready, fixture);
 		took = now_ns() - began;
 		delayed = run_queue_latency_ns() - delayed;
 		slowest = MAX(slowest, took - MIN(took, delayed));
@@ -293,8 +293,8 @@ static void test_three_hundred(void **state)
 	for (uint32_t id = 1; id <= 300; id++)
 		check(fixture, id, wanted[id]);
 	print_message("the slowest took %.1f ms\n", slowest / 1e6);
-	/* table_service_take() must not wait for a child. */
-	assert_true(slowest < 3 * PATIENCE_NS);
+	/* table_service_process() must not wait for a child. */
+	assert_true(slowest < 3 * TIMEOUT_NS);
 	stop_service(fixture);
 }
 
@@ -378,12 +378,12 @@ static void test_shrinking_file(void **state)
 	int fd = make_object(&deed);
 
 	fixture->options.workers = 1;
-	fixture->options.patience_ns = 0;
+	fixture->options.timeout_ns = 0;
 	start_service(fixture);
 	want_fd(fixture, 1, fd);
 	want(fixture, 2, 'g');
-	table_service_take(fixture->service, ready, fixture);
-	table_service_take(fixture->service, ready, fixture);
+	table_service_process(fixture->service, ready, fixture);
+	table_service_process(fixture->service, ready, fixture);
 	await_mapped();
 	assert_int_equal(fixture->answered, 0);
 	assert_int_equal(ftruncate(fd, 0), 0);
@@ -400,7 +400,7 @@ static void test_killed(void **state)
 	Fixture *fixture = *state;
 
 	fixture->options.workers = 1;
-	fixture->options.patience_ns = 0;
+	fixture->options.timeout_ns = 0;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 6; id++) {
 		_cleanup_free_ char *child = NULL;
@@ -433,7 +433,7 @@ static void test_patience_ends(void **state)
 	uint64_t before = children_cpu_ns();
 
 	fixture->options.workers = 1;
-	fixture->options.patience_ns = 400 * NSEC_PER_MSEC;
+	fixture->options.timeout_ns = 400 * NSEC_PER_MSEC;
 	start_service(fixture);
 	for (uint32_t id = 1; id <= 20; id++)
 		want(fixture, id, 's');
@@ -520,7 +520,7 @@ static void test_starved(void **state)
 	uint32_t id = 1;
 
 	fixture->options.workers = 1;
-	fixture->options.patience_ns = STARVED_MS * NSEC_PER_MSEC;
+	fixture->options.timeout_ns = STARVED_MS * NSEC_PER_MSEC;
 	start_service(fixture);
 	want(fixture, id, 'g');
 	await_all(fixture);
@@ -587,17 +587,17 @@ static void test_descriptor(void **state)
 	want(fixture, 1, 'g');
 	while (fixture->answered == 0) {
 		assert_true(is_readable(fixture, 30000));
-		table_service_take(fixture->service, ready, fixture);
+		table_service_process(fixture->service, ready, fixture);
 	}
 	assert_false(is_readable(fixture, 20));
 	/* A deadline: not before it, and not much later. */
 	want(fixture, 2, 'f');
 	assert_true(is_readable(fixture, 0));
-	table_service_take(fixture->service, ready, fixture);
-	assert_false(is_readable(fixture, PATIENCE_NS / NSEC_PER_MSEC / 2));
+	table_service_process(fixture->service, ready, fixture);
+	assert_false(is_readable(fixture, TIMEOUT_NS / NSEC_PER_MSEC / 2));
 	while (fixture->answered == 1) {
 		assert_true(is_readable(fixture, 30000));
-		table_service_take(fixture->service, ready, fixture);
+		table_service_process(fixture->service, ready, fixture);
 	}
 	check(fixture, 2, -ETIME);
 	assert_false(is_readable(fixture, 20));
@@ -619,7 +619,7 @@ static void test_freed_with_jobs(void **state)
 		for (uint32_t id = 1; id <= 30; id++)
 			want(fixture, id, what[random_below(sizeof(what) - 1)]);
 		for (size_t i = random_below(4); i > 0; i--)
-			table_service_take(fixture->service, ready, fixture);
+			table_service_process(fixture->service, ready, fixture);
 		stop_service(fixture);
 		forget_answers(fixture);
 	}
@@ -635,7 +635,7 @@ int main(void)
 		WITH_FIXTURE(test_freed_with_debug_files),
 		WITH_FIXTURE(test_want_from_answer),
 		WITH_FIXTURE(test_sizes),
-		WITH_FIXTURE(test_each_deed),
+		WITH_FIXTURE(test_each_behaviour),
 		WITH_FIXTURE(test_three_hundred),
 		WITH_FIXTURE(test_changing_memory),
 		WITH_FIXTURE(test_regions_apart),

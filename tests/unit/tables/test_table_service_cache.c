@@ -14,11 +14,11 @@ static void want_file(Fixture *fixture, uint32_t id, const char *folder)
 	uint8_t build_id[20] = {id};
 
 	assert_true(fd >= 0);
-	table_service_want(fixture->service, &(TableRequest){.id = id,
-							     .fd = fd,
-							     .base_svma = BASE_SVMA,
-							     .build_id = build_id,
-							     .build_id_len = sizeof(build_id)});
+	table_service_request(fixture->service, &(TableRequest){.id = id,
+								.fd = fd,
+								.base_svma = BASE_SVMA,
+								.build_id = build_id,
+								.build_id_len = sizeof(build_id)});
 }
 
 static void make_files(Fixture *fixture, const char *folder)
@@ -64,7 +64,7 @@ static void test_cache(void **state)
 
 	setenv("XDG_CACHE_HOME", folder, 1);
 	fixture->options.invoker = &invoker;
-	fixture->options.patience_ns = 0;
+	fixture->options.timeout_ns = 0;
 	make_files(fixture, folder);
 	/* Not of files that have changed right now. */
 	assert_int_equal(ask_for_files(fixture, folder), 0);
@@ -94,7 +94,7 @@ static void test_cache_is_filled(void **state)
 
 	setenv("XDG_CACHE_HOME", folder, 1);
 	fixture->options.invoker = &invoker;
-	fixture->options.patience_ns = 0;
+	fixture->options.timeout_ns = 0;
 	make_files(fixture, folder);
 	usleep(2200000);
 	start_service(fixture);
@@ -102,7 +102,7 @@ static void test_cache_is_filled(void **state)
 		want_file(fixture, id, folder);
 	await_all(fixture);
 	while (is_readable(fixture, 20))
-		table_service_take(fixture->service, ready, fixture);
+		table_service_process(fixture->service, ready, fixture);
 	run("test $(ls '%s/wallprof/tables' | wc -l) = %d", folder, CACHED_OBJECTS - 1);
 	stop_service(fixture);
 	remove_folder(folder);

@@ -146,7 +146,7 @@ static void test_told_names(void **state)
 
 	(void)state;
 	begin(&s);
-	name_inode(at(&s, 1), 7, INODE_WHOLE, "fifo");
+	name_inode(at(&s, 1), 7, INODE_FULL_PATH, "fifo");
 	set_object(&s, FD_PIPE, 7);
 	expect_name(&s, READ, OBJECT_PIPE, "/fifo (reader 1020, writer 1030)");
 	begin(&s);
@@ -558,10 +558,10 @@ static void test_alike(void **state)
 
 	(void)state;
 	begin(&s);
-	name_inode(&s, 7, INODE_WHOLE, "journal");
-	name_inode(&s, 8, INODE_WHOLE, "journal");
-	name_inode(&s, 9, INODE_WHOLE, "table");
-	name_inode_of(&s, DEVICE + 1, 7, INODE_WHOLE, "journal");
+	name_inode(&s, 7, INODE_FULL_PATH, "journal");
+	name_inode(&s, 8, INODE_FULL_PATH, "journal");
+	name_inode(&s, 9, INODE_FULL_PATH, "table");
+	name_inode_of(&s, DEVICE + 1, 7, INODE_FULL_PATH, "journal");
 	set_object(&s, FD_FILE, 8);
 	wait_once(&s, READ);
 	objects = s.timeline->objects.list.items;

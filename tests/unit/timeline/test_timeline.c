@@ -44,8 +44,8 @@ static void test_born_in_window(void **state)
 	exiting(at(&s, 8), 11, 10, 0, 0);
 	dead(at(&s, 9), 11);
 	scenario_finish(&s);
-	expect_strip(&s, 11, "...rrRRRR...");
-	expect_strip(&s, 10, "RRRRRRRRRRRR");
+	expect_track(&s, 11, "...rrRRRR...");
+	expect_track(&s, 10, "RRRRRRRRRRRR");
 
 	const Thread *thread = scenario_thread(&s, 11, 0);
 
@@ -54,7 +54,7 @@ static void test_born_in_window(void **state)
 	assert_int_equal(thread->spurious_wakings, 0);
 	assert_int_equal(thread->intervals.items[1].cpu, 1);
 	assert_int_equal(s.timeline->tasks.items[thread->intervals.items[0].waker].tid, 10);
-	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(s.timeline->missed_switches, 0);
 	assert_int_equal(s.timeline->processes.count, 1);
 	assert_int_equal(s.timeline->processes.items[0].threads.count, 2);
 	assert_int_equal(s.timeline->processes.items[0].tgid, 10);
@@ -73,7 +73,7 @@ static void test_asleep_throughout(void **state)
 	scenario_window_start(&s);
 	still_there(&s, 11, 0, S);
 	scenario_finish(&s);
-	expect_strip(&s, 11, "BBBBBBBB");
+	expect_track(&s, 11, "BBBBBBBB");
 
 	const Thread *thread = scenario_thread(&s, 11, 0);
 
@@ -101,7 +101,7 @@ static void test_preempted_and_yielding(void **state)
 	out_call(at(&s, 9), 10, 0, __NR_read);
 	in(at(&s, 10), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRrrRrrRRrRR");
+	expect_track(&s, 10, "RRrrRrrRRrRR");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -142,14 +142,14 @@ static void test_rivals(void **state)
 	s.next_out.h.flags = SWITCH_THROTTLED;
 	out(at(&s, 10), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRrrRBBrrRrr");
+	expect_track(&s, 10, "RRrrRBBrrRrr");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
-	assert_string_equal(task_named(&s, interval_at(thread, 2)->rival), "builder");
-	assert_string_equal(task_named(&s, interval_at(thread, 7)->rival), "feeder");
+	assert_string_equal(task_named(&s, interval_at(thread, 2)->cpu_user), "builder");
+	assert_string_equal(task_named(&s, interval_at(thread, 7)->cpu_user), "feeder");
 	assert_int_equal(interval_at(thread, 7)->cpu, 3);
-	assert_int_equal(interval_at(thread, 5)->rival, THREAD_NONE);
+	assert_int_equal(interval_at(thread, 5)->cpu_user, THREAD_NONE);
 	assert_int_equal(interval_at(thread, 10)->reason, REASON_THROTTLED);
 	scenario_free(&s);
 }
@@ -179,9 +179,9 @@ static void test_lock_holder(void **state)
 		scenario_finish(&s);
 		wait = interval_at(scenario_thread(&s, 10, 0), 2);
 		if (locks[i].name)
-			assert_string_equal(task_named(&s, wait->rival), locks[i].name);
+			assert_string_equal(task_named(&s, wait->cpu_user), locks[i].name);
 		else
-			assert_int_equal(wait->rival, THREAD_NONE);
+			assert_int_equal(wait->cpu_user, THREAD_NONE);
 		scenario_free(&s);
 	}
 }
@@ -238,7 +238,7 @@ static void test_wait_with_waker(void **state)
 	wake(at(&s, 11), 10, 0); /* on an idle CPU, by what an interrupt has left to it */
 	in(at(&s, 11), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBBrRBBRBR");
+	expect_track(&s, 10, "RRBBBrRBBRBR");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 	const Interval *wait = interval_at(thread, 2);
@@ -278,7 +278,7 @@ static void test_woken_before_it_slept(void **state)
 	out_preempted(at(&s, 12), 10);
 	in(at(&s, 13), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRRrrrRRBBrRrR");
+	expect_track(&s, 10, "RRRrrrRRBBrRrR");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -300,7 +300,7 @@ static void test_two_wakings(void **state)
 	wake(at(&s, 5), 10, 13);
 	in(at(&s, 6), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBrrRR");
+	expect_track(&s, 10, "RRBBrrRR");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -327,8 +327,8 @@ static void test_lost_switch_in(void **state)
 		in(at(&s, 11), 10, 0);
 		scenario_finish(&s);
 		/* Known up to the loss, or up to the waking if none is reported. */
-		expect_strip(&s, 10, reported ? "RRBBr???BBrR" : "RRBB????BBrR");
-		assert_int_equal(s.timeline->contradictions, !reported);
+		expect_track(&s, 10, reported ? "RRBBr???BBrR" : "RRBB????BBrR");
+		assert_int_equal(s.timeline->missed_switches, !reported);
 		scenario_free(&s);
 	}
 }
@@ -350,7 +350,7 @@ static void test_lost_switch_in_with_tick(void **state)
 	wake(at(&s, 10), 10, 12);
 	in(at(&s, 11), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBB??RRBBrR");
+	expect_track(&s, 10, "RRBB??RRBBrR");
 	assert_int_equal(scenario_thread(&s, 10, 0)->ticks.count, 2);
 	scenario_free(&s);
 }
@@ -369,8 +369,8 @@ static void test_lost_switch_out(void **state)
 	out(at(&s, 9), 10, S);
 	wake(at(&s, 11), 10, 12);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRR????RRBBr");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "RRR????RRBBr");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -387,8 +387,8 @@ static void test_lost_pair(void **state)
 	out(at(&s, 9), 10, S);
 	loss(at(&s, 10), REC_SWITCH, 3, 5);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRR??????BBB");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "RRR??????BBB");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -406,8 +406,8 @@ static void test_lost_waking(void **state)
 	in(at(&s, 9), 10, 0); /* no waking, but none lost either */
 	loss(at(&s, 10), REC_WAKING, 4, 4);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBB??RRBRRR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "RRBB??RRBRRR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -424,7 +424,7 @@ static void test_lost_waking_while_running(void **state)
 	in(at(&s, 6), 10, 0);
 	loss(at(&s, 7), REC_WAKING, 2, 2);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRR???RRRR");
+	expect_track(&s, 10, "RRR???RRRR");
 	scenario_free(&s);
 
 	/* An early waking was seen, but a later one may have been the one that counts. */
@@ -436,7 +436,7 @@ static void test_lost_waking_while_running(void **state)
 	in(at(&s, 6), 10, 0);
 	loss(at(&s, 7), REC_WAKING, 5, 5);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRR???RRRR");
+	expect_track(&s, 10, "RRR???RRRR");
 	scenario_free(&s);
 }
 
@@ -455,7 +455,7 @@ static void test_loss_without_effect(void **state)
 	loss(at(&s, 10), REC_WAKING, 1, 8);
 	still_there(&s, 10, 0, S);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBBrRRRBBB");
+	expect_track(&s, 10, "RRBBBrRRRBBB");
 	scenario_free(&s);
 }
 
@@ -469,7 +469,7 @@ static void test_silent_after_loss(void **state)
 		bool seen;
 		uint32_t kind;
 		const char *strip;
-		unsigned contradictions;
+		unsigned missed_switches;
 	} cases[] = {
 		{0, S, 0, false, REC_SWITCH, "RRBB????", 0},
 		{0, S, 0, true, REC_SWITCH, "RRBBBBBB", 0},
@@ -492,8 +492,8 @@ static void test_silent_after_loss(void **state)
 		if (cases[i].seen)
 			still_there(&s, 10, cases[i].flags, cases[i].state);
 		scenario_finish(&s);
-		expect_strip(&s, 10, cases[i].strip);
-		assert_int_equal(s.timeline->contradictions, cases[i].contradictions);
+		expect_track(&s, 10, cases[i].strip);
+		assert_int_equal(s.timeline->missed_switches, cases[i].missed_switches);
 		scenario_free(&s);
 	}
 }
@@ -512,7 +512,7 @@ static void test_exit_while_blocked(void **state)
 	dead(at(&s, 8), 10);
 	stats(at(&s, 8), 10, 100);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBBrRR..");
+	expect_track(&s, 10, "RRBBBrRR..");
 
 	const Process *process = &s.timeline->processes.items[0];
 
@@ -538,10 +538,10 @@ static void test_final_switch_lost(void **state)
 	dead(at(&s, 8), 10);
 	loss(at(&s, 9), REC_SWITCH, 4, 4);
 	scenario_finish(&s);
-	expect_strip(&s, 11, "RRRR????....");
-	expect_strip(&s, 10, "RRRRRRRR....");
+	expect_track(&s, 11, "RRRR????....");
+	expect_track(&s, 10, "RRRRRRRR....");
 	assert_true(scenario_thread(&s, 11, 0)->exited_in_window);
-	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -559,8 +559,8 @@ static void test_final_switch_lost_alone(void **state)
 	loss(at(&s, 6), REC_SWITCH, 4, 4);
 	still_there(&s, 10, SNAPSHOT_ON_CPU, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 11, "RRRR????");
-	expect_strip(&s, 10, "RRRRRRRR");
+	expect_track(&s, 11, "RRRR????");
+	expect_track(&s, 10, "RRRRRRRR");
 	assert_true(scenario_thread(&s, 11, 0)->exited_in_window);
 	assert_false(scenario_thread(&s, 10, 0)->exited_in_window);
 	scenario_free(&s);
@@ -579,8 +579,8 @@ static void test_exiting_at_the_end(void **state)
 		if (seen)
 			still_there(&s, 10, SNAPSHOT_ON_CPU, 0);
 		scenario_finish(&s);
-		expect_strip(&s, 10, "RRRRRRRR");
-		assert_int_equal(s.timeline->contradictions, 0);
+		expect_track(&s, 10, "RRRRRRRR");
+		assert_int_equal(s.timeline->missed_switches, 0);
 		assert_false(s.timeline->processes.items[0].exited_in_window);
 		scenario_free(&s);
 	}
@@ -599,8 +599,8 @@ static void test_switch_after_end_snapshot(void **state)
 	wake(at(&s, 6), 10, 12);
 	in(at(&s, 7), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBBBrR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "RRBBBBrR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -616,7 +616,7 @@ static void test_migration(void **state)
 	out_preempted(at(&s, 5), 10);
 	in(at(&s, 6), 10, 1);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRrRRrRR");
+	expect_track(&s, 10, "RRrRRrRR");
 	assert_int_equal(interval_at(scenario_thread(&s, 10, 0), 3)->cpu, 5);
 	assert_int_equal(interval_at(scenario_thread(&s, 10, 0), 6)->cpu, 1);
 	scenario_free(&s);
@@ -637,7 +637,7 @@ static void test_restarted_call(void **state)
 	in(at(&s, 6), 10, 0);
 	out_call(at(&s, 7), 10, S, __NR_restart_syscall);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RBBRBBRBBBBB");
+	expect_track(&s, 10, "RBBRBBRBBBBB");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -661,8 +661,8 @@ static void test_seq_wraps(void **state)
 		in(at(&s, 2 + 2 * i), 10, 0);
 	}
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RrRrRrRR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "RrRrRrRR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 

@@ -101,7 +101,7 @@ static void test_wait_in_fault(void **state)
 	wait_in_between(&s);
 	of_file(at(&s, 7), 20, 2, FAULT_USER | FAULT_MAJOR | FAULT_SLEPT, FAULT_HOOK_EVENT);
 	scenario_finish(&s);
-	expect_strip(&s, 20, "RRRBBrRRRRRR");
+	expect_track(&s, 20, "RRRBBrRRRRRR");
 	assert_int_equal(scenario_thread(&s, 20, 0)->faults.count, 1);
 	expect_fault(&s, 0, 2, 7, 2);
 	assert_int_equal(the_wait(&s)->reason, REASON_FAULT);
@@ -263,9 +263,9 @@ static void test_names(void **state)
 	(void)state;
 	assert_int_equal(objects_reference(&objects, OBJECT_FILE, 8 << 20 | 1, 0, 0), OBJECT_NONE);
 	assert_string_equal(path_of(&objects, 7), "inode 7 of device 8:1");
-	name_inode(&objects, 7, INODE_WHOLE, "c\0bb\0a", 7);
+	name_inode(&objects, 7, INODE_FULL_PATH, "c\0bb\0a", 7);
 	assert_string_equal(path_of(&objects, 7), "/a/bb/c");
-	name_inode(&objects, 7, INODE_WHOLE | INODE_DELETED, "c", 2);
+	name_inode(&objects, 7, INODE_FULL_PATH | INODE_DELETED, "c", 2);
 	assert_string_equal(path_of(&objects, 7), "/c (deleted)");
 	/* Less of the path, or none, is no news. */
 	name_inode(&objects, 7, 0, "c\0b", 4);

@@ -37,9 +37,9 @@ static void test_all(void **state)
 	Scenario s;
 
 	play(&s, &(TimelineFilter){});
-	expect_strip(&s, 10, "RRRRBBBBBBrrrrRRRRRR");
-	expect_strip(&s, 11, "BBBBBBBBBBBBBBBBBBBB");
-	expect_strip(&s, 20, "BBBBBBrrRRRRBBBBBBBB");
+	expect_track(&s, 10, "RRRRBBBBBBrrrrRRRRRR");
+	expect_track(&s, 11, "BBBBBBBBBBBBBBBBBBBB");
+	expect_track(&s, 20, "BBBBBBrrRRRRBBBBBBBB");
 	assert_false(s.timeline->cut);
 	scenario_free(&s);
 }
@@ -147,9 +147,9 @@ static void test_joined(void **state)
 	described(at(&s, 6), 21, 20, "sleeps");
 	snapshot(at(&s, 6), 21, 0, S, -1);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "BBBBBBBBBB");
-	expect_strip(&s, 20, "....?BBBBB");
-	expect_strip(&s, 21, "....BBBBBB");
+	expect_track(&s, 10, "BBBBBBBBBB");
+	expect_track(&s, 20, "....?BBBBB");
+	expect_track(&s, 21, "....BBBBBB");
 	scenario_free(&s);
 }
 
@@ -193,8 +193,8 @@ static void test_kernel_threads(void **state)
 	assert_int_equal(process->threads.count, 3);
 	/* The leader is the first. */
 	assert_int_equal(s.timeline->threads.items[process->threads.items[0]].tid, 2);
-	expect_strip(&s, 30, "BBBBBBBBBB");
-	expect_strip(&s, 31, "RRRRR.....");
+	expect_track(&s, 30, "BBBBBBBBBB");
+	expect_track(&s, 31, "RRRRR.....");
 	scenario_free(&s);
 }
 

@@ -6,7 +6,7 @@
 /* cmocka.h wants the above. */
 #include <cmocka.h>
 
-#define TOLD_MAX 500
+#define REPORTED_MAX 500
 
 static void add(Timeline *timeline, uint32_t kind, uint16_t cpu, uint64_t count, uint64_t ms)
 {
@@ -67,7 +67,7 @@ static void test_far_apart(void **state)
 	for (uint64_t i = 0; i < 10000; i++)
 		add(timeline, REC_SWITCH, 0, 1, i * 1000);
 	losses_finish(timeline);
-	assert_uint_in_range(timeline->losses.count, 1, TOLD_MAX);
+	assert_uint_in_range(timeline->losses.count, 1, REPORTED_MAX);
 	assert_int_equal(sum(timeline, REC_SWITCH, 0), 10000);
 	timeline_free(timeline);
 }
@@ -78,10 +78,10 @@ static void test_few(void **state)
 	(void)state;
 	Timeline *timeline = xcalloc(1, sizeof(*timeline));
 
-	for (uint64_t i = 0; i < TOLD_MAX; i++)
+	for (uint64_t i = 0; i < REPORTED_MAX; i++)
 		add(timeline, REC_SWITCH, 0, 1, i);
 	losses_finish(timeline);
-	assert_int_equal(timeline->losses.count, TOLD_MAX);
+	assert_int_equal(timeline->losses.count, REPORTED_MAX);
 	timeline_free(timeline);
 }
 

@@ -32,8 +32,8 @@ static void test_pid_reuse(void **state)
 	in(at(&s, 7), 20, 0);
 	out(at(&s, 9), 20, S);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "rRRR..........");
-	expect_strip_of(&s, 20, 1, "......rRRBBBBB");
+	expect_track_of(&s, 20, 0, "rRRR..........");
+	expect_track_of(&s, 20, 1, "......rRRBBBBB");
 	assert_int_equal(s.timeline->processes.count, 2);
 	assert_true(s.timeline->processes.items[0].exited_in_window);
 	assert_false(s.timeline->processes.items[1].exited_in_window);
@@ -54,9 +54,9 @@ static void test_pid_reuse_end_unseen(void **state)
 	birth(at(&s, 6), 20, 20);
 	in(at(&s, 7), 20, 0);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "rRR???........");
-	expect_strip_of(&s, 20, 1, "......rRRRRRRR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 20, 0, "rRR???........");
+	expect_track_of(&s, 20, 1, "......rRRRRRRR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -81,9 +81,9 @@ static void test_pid_reuse_while_dying(void **state)
 	in(at(&s, 8), 20, 0);
 	out(at(&s, 10), 20, S);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "RRRRrRR.......");
-	expect_strip_of(&s, 20, 1, "...rrrrrRRBBBB");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 20, 0, "RRRRrRR.......");
+	expect_track_of(&s, 20, 1, "...rrrrrRRBBBB");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	assert_false(scenario_thread(&s, 20, 1)->kernel.known);
 	scenario_free(&s);
 }
@@ -114,10 +114,10 @@ static void test_pid_reuse_twice_while_dying(void **state)
 	in(at(&s, 10), 20, 0);
 	out(at(&s, 12), 20, S);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "RRRRRRRRR.....");
-	expect_strip_of(&s, 20, 1, "..rRR.........");
-	expect_strip_of(&s, 20, 2, ".......rrrRRBB");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 20, 0, "RRRRRRRRR.....");
+	expect_track_of(&s, 20, 1, "..rRR.........");
+	expect_track_of(&s, 20, 2, ".......rrrRRBB");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.sum_exec_runtime, 2);
 	assert_int_equal(scenario_thread(&s, 20, 1)->kernel.sum_exec_runtime, 1);
 	assert_false(scenario_thread(&s, 20, 2)->kernel.known);
@@ -144,10 +144,10 @@ static void test_pid_reuse_before_exit(void **state)
 	in(at(&s, 10), 20, 0);
 	out(at(&s, 12), 20, S);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "rRRRRRRRR.....");
-	expect_strip_of(&s, 20, 1, "..rRR.........");
-	expect_strip_of(&s, 20, 2, ".......rrrRRBB");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 20, 0, "rRRRRRRRR.....");
+	expect_track_of(&s, 20, 1, "..rRR.........");
+	expect_track_of(&s, 20, 2, ".......rrrRRBB");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	assert_int_equal(s.timeline->processes.count, 3);
 	assert_false(s.timeline->processes.items[2].exited_in_window);
 	assert_int_equal(scenario_thread(&s, 20, 0)->kernel.sum_exec_runtime, 2);
@@ -191,10 +191,10 @@ static void test_exec_by_other_thread(void **state)
 
 	for (int early = 0; early < 2; early++) {
 		exec_scenario(&s, early);
-		expect_strip_of(&s, 10, 0, "BBrRR.........");
-		expect_strip_of(&s, 10, 1, early ? "RRRRRRrRBrRRBB" : "RRRRRRrRRRRRBB");
+		expect_track_of(&s, 10, 0, "BBrRR.........");
+		expect_track_of(&s, 10, 1, early ? "RRRRRRrRBrRRBB" : "RRRRRRrRRRRRBB");
 		assert_null(scenario_thread(&s, 11, 0));
-		assert_int_equal(s.timeline->contradictions, 0);
+		assert_int_equal(s.timeline->missed_switches, 0);
 		assert_int_equal(s.timeline->processes.count, 1);
 
 		const Process *process = &s.timeline->processes.items[0];
@@ -227,10 +227,10 @@ static void test_exec_before_leader_is_gone(void **state)
 	out(at(&s, 8), 10, S);
 	in(at(&s, 10), 11, 0); /* somebody new, whose birth was lost */
 	scenario_finish(&s);
-	expect_strip_of(&s, 10, 0, "RRRRR.......");
-	expect_strip_of(&s, 10, 1, "RRRRRRRRBBBB");
-	expect_strip(&s, 11, "..........RR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 10, 0, "RRRRR.......");
+	expect_track_of(&s, 10, 1, "RRRRRRRRBBBB");
+	expect_track(&s, 11, "..........RR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -254,9 +254,9 @@ static void test_pid_reuse_with_loss(void **state)
 	scenario_set_seq(&s, 20, 0);
 	in(at(&s, 8), 20, 0);
 	scenario_finish(&s);
-	expect_strip_of(&s, 20, 0, "RRRR???.....");
-	expect_strip_of(&s, 20, 1, "...rrrrrRRRR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 20, 0, "RRRR???.....");
+	expect_track_of(&s, 20, 1, "...rrrrrRRRR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -274,8 +274,8 @@ static void test_exec_ends_threads(void **state)
 	exec_as(at(&s, 5), 10, 10, 10);
 	snapshot(at(&s, 10), 10, SNAPSHOT_END | SNAPSHOT_ON_CPU, 0, -1);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRRRRRRRRR");
-	expect_strip(&s, 11, "RR???.....");
+	expect_track(&s, 10, "RRRRRRRRRR");
+	expect_track(&s, 11, "RR???.....");
 	scenario_free(&s);
 }
 

@@ -58,19 +58,19 @@ static void test_strips_differ(void **state)
 	wake(at(&s, 5), 10, 11);
 	in(at(&s, 6), 10, 0);
 	scenario_finish(&s);
-	strip_draw(&s, scenario_thread(&s, 10, 0), strip);
+	track_draw(&s, scenario_thread(&s, 10, 0), strip);
 	assert_string_equal(strip, "RRBBBrRR");
-	assert_int_equal(strip_difference("RRBBBrRR", strip), -1);
+	assert_int_equal(track_difference("RRBBBrRR", strip), -1);
 	for (int i = 0; i < 8; i++) {
 		for (const char *letter = "RrB?."; *letter; letter++) {
 			strcpy(altered, strip);
 			altered[i] = *letter;
-			assert_int_equal(strip_difference(altered, strip),
+			assert_int_equal(track_difference(altered, strip),
 					 *letter == strip[i] ? -1 : i);
 		}
 	}
-	assert_int_equal(strip_difference("RRBBBrR", strip), 7);
-	assert_int_equal(strip_difference("RRBBBrRRR", strip), 8);
+	assert_int_equal(track_difference("RRBBBrR", strip), 7);
+	assert_int_equal(track_difference("RRBBBrRRR", strip), 8);
 	scenario_free(&s);
 }
 
@@ -84,15 +84,15 @@ static void test_undescribed_thread(void **state)
 	out(at(&s, 4), 33, S);
 	wake(at(&s, 6), 34, 33); /* nothing else is known about 34 */
 	scenario_finish(&s);
-	expect_strip(&s, 33, "..RRBBBB");
-	expect_strip(&s, 34, "......??");
+	expect_track(&s, 33, "..RRBBBB");
+	expect_track(&s, 34, "......??");
 
 	const Thread *thread = scenario_thread(&s, 33, 0);
 
 	assert_string_equal(thread->name, "TID 33");
 	assert_string_equal(s.timeline->processes.items[thread->process].name, "unknown");
 	assert_int_not_equal(thread->process, scenario_thread(&s, 34, 0)->process);
-	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(s.timeline->missed_switches, 0);
 	assert_int_equal(scenario_thread(&s, 34, 0)->intervals.items[0].reason, REASON_LOST);
 	scenario_free(&s);
 }
@@ -110,8 +110,8 @@ static void test_late_descriptions(void **state)
 	birth(at(&s, 1), 40, 30); /* the birth itself comes late */
 	birth(at(&s, 1), 40, 30); /* and again */
 	scenario_finish(&s);
-	expect_strip(&s, 33, "..RRBBBB");
-	expect_strip(&s, 40, ".rrRRRRR");
+	expect_track(&s, 33, "..RRBBBB");
+	expect_track(&s, 40, ".rrRRRRR");
 	assert_string_equal(scenario_thread(&s, 33, 0)->name, "late");
 	assert_int_equal(scenario_thread(&s, 33, 0)->ns_tid, 1033);
 	assert_int_equal(s.timeline->processes.count, 1);
@@ -134,9 +134,9 @@ static void test_lost_birth(void **state)
 	wake_new(at(&s, 6), 40, 30);
 	in(at(&s, 7), 40, 0);
 	scenario_finish(&s);
-	expect_strip_of(&s, 40, 0, "..rRR...");
-	expect_strip_of(&s, 40, 1, "......rR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track_of(&s, 40, 0, "..rRR...");
+	expect_track_of(&s, 40, 1, "......rR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -162,7 +162,7 @@ static void test_ticks(void **state)
 	loss(at(&s, 10), REC_SWITCH, 8, 8);
 	tick(at(&s, 13), 10, 0); /* after the window, whose end is told later */
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRRBBrRR????");
+	expect_track(&s, 10, "RRRBBrRR????");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -193,8 +193,8 @@ static void test_open_waits(void **state)
 	wake(at(&s, 9), 10, 11); /* after the window */
 	in(at(&s, 10), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "BBrRRBBB");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "BBrRRBBB");
+	assert_int_equal(s.timeline->missed_switches, 0);
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -222,8 +222,8 @@ static void test_snapshot_overtaken(void **state)
 	scenario_set_seq(&s, 10, 0);
 	out(at(&s, 2), 10, S);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBBBBBB");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "RRBBBBBB");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 
 	/* Looked at after it was switched in: it was off CPU, nobody knows how. */
@@ -232,8 +232,8 @@ static void test_snapshot_overtaken(void **state)
 	snapshot(at(&s, 2), 10, SNAPSHOT_ON_CPU, 0, -1);
 	in(at(&s, 2), 10, 0);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "??RRRRRR");
-	assert_int_equal(s.timeline->contradictions, 0);
+	expect_track(&s, 10, "??RRRRRR");
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -260,13 +260,13 @@ static void test_second_snapshot(void **state)
 	snapshot(at(&s, -2), 12, 0, S, -1);
 	scenario_window_start(&s);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "BBBBBBBB");
+	expect_track(&s, 10, "BBBBBBBB");
 	thread = scenario_thread(&s, 10, 0);
 	assert_int_equal(s.timeline->stacks.items[thread->intervals.items[0].user_stack].id, 70);
 	for (uint32_t tid = 11; tid < 13; tid++)
 		assert_int_equal(scenario_thread(&s, tid, 0)->intervals.items[0].user_stack,
 				 STACK_NONE);
-	assert_int_equal(s.timeline->contradictions, 0);
+	assert_int_equal(s.timeline->missed_switches, 0);
 	scenario_free(&s);
 }
 
@@ -323,7 +323,7 @@ static void test_outside_the_window(void **state)
 	scenario_finish(&s);
 	assert_int_equal(s.timeline->threads.count, 1);
 	assert_int_equal(s.timeline->processes.count, 1);
-	expect_strip(&s, 21, "BBrr");
+	expect_track(&s, 21, "BBrr");
 
 	const Interval *wait = &scenario_thread(&s, 21, 0)->intervals.items[0];
 
@@ -372,7 +372,7 @@ static void test_command(void **state)
 	s.next_out.fd_kind = FD_INET;
 	out_call(at(&s, 5), 10, S, __NR_poll);
 	scenario_finish(&s);
-	expect_strip(&s, 10, "RRBRRBBBBB");
+	expect_track(&s, 10, "RRBRRBBBBB");
 
 	const Thread *thread = scenario_thread(&s, 10, 0);
 
@@ -579,7 +579,7 @@ static void test_launch(void **state)
 		assert_int_equal(s.timeline->start_ns, scenario_ns(cases[i].starts_ms));
 		assert_int_equal(s.timeline->realtime_start_ns - s.timeline->start_ns,
 				 1700000000 * NSEC_PER_SEC - scenario_ns(0));
-		expect_strip(&s, 10, cases[i].starts_ms ? "..rRRRRRRR" : "BBrRRRRRRR");
+		expect_track(&s, 10, cases[i].starts_ms ? "..rRRRRRRR" : "BBrRRRRRRR");
 		scenario_free(&s);
 	}
 }
@@ -609,7 +609,7 @@ static void test_holder_by_the_word(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const Thread *thread;
-		uint32_t rival;
+		uint32_t cpu_user;
 		Scenario s;
 
 		scenario_begin(&s, 10, true);
@@ -624,12 +624,13 @@ static void test_holder_by_the_word(void **state)
 		out_call(at(&s, 2), 10, S, __NR_futex);
 		scenario_finish(&s);
 		thread = scenario_thread(&s, 10, 0);
-		rival = thread->intervals.items[thread->intervals.count - 1].rival;
+		cpu_user = thread->intervals.items[thread->intervals.count - 1].cpu_user;
 		print_message("%zu\n", i);
 		if (cases[i].holder)
-			assert_string_equal(s.timeline->tasks.items[rival].comm, cases[i].holder);
+			assert_string_equal(s.timeline->tasks.items[cpu_user].comm,
+					    cases[i].holder);
 		else
-			assert_int_equal(rival, THREAD_NONE);
+			assert_int_equal(cpu_user, THREAD_NONE);
 		scenario_free(&s);
 	}
 }

@@ -265,7 +265,7 @@ static void test_own_program(void **state)
 #define FRAME                                                                                      \
 	.cfa = CFA_REG, .cfa_reg = DWARF_RBP, .cfa_offset = 16, .bp = BP_AT_CFA, .bp_offset = -16
 #define BY_SP	.cfa = CFA_REG, .cfa_reg = DWARF_RSP, .cfa_offset
-#define UNKNOWN .cfa = CFA_NONE, .extra = NONE_FOREIGN
+#define UNKNOWN .cfa = CFA_NONE, .extra = NONE_UNKNOWN_CODE
 #define END	.cfa = CFA_END
 
 static const struct {

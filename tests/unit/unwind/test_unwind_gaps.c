@@ -47,7 +47,7 @@ static void test_foreign(void **state)
 		const char *content;
 		enum unwind_none inside;
 	} gaps[] = {
-		{".rept 16384\n mov %rbx, (%rdx)\n nop\n .endr", NONE_FOREIGN},
+		{".rept 16384\n mov %rbx, (%rdx)\n nop\n .endr", NONE_UNKNOWN_CODE},
 		{".rept 16383\n mov %rbx, (%rdx)\n nop\n .endr", NONE_GAP},
 		{".fill 100000, 1, 0xcc", NONE_GAP},
 		{".fill 100000, 1, 0", NONE_GAP},
@@ -75,10 +75,10 @@ static void test_foreign(void **state)
 		print_message("%s: %" PRIu64 " bytes\n", gaps[i].content, after - gap);
 		assert_none(&built, gap, gaps[i].inside);
 		assert_none(&built, after - 1, gaps[i].inside);
-		assert_none(&built, after + 1, NONE_FOREIGN);
-		assert_none(&built, restorer - 2, NONE_FOREIGN);
-		assert_none(&built, restorer + 9, NONE_FOREIGN);
-		assert_none(&built, end - 1, NONE_FOREIGN);
+		assert_none(&built, after + 1, NONE_UNKNOWN_CODE);
+		assert_none(&built, restorer - 2, NONE_UNKNOWN_CODE);
+		assert_none(&built, restorer + 9, NONE_UNKNOWN_CODE);
+		assert_none(&built, end - 1, NONE_UNKNOWN_CODE);
 		assert_none(&built, end, NONE_GAP);
 		assert_int_equal(built.coverage.rows[CFA_SIGNAL], 1);
 		free_built(&built);
@@ -101,11 +101,11 @@ static void test_entry(void **state)
 		folder, ".globl _start\n.text\n" FUNCTION(
 				"one", "ret") ".zero 300, 0x41\n_start: .zero 100000, 0x41\n");
 	start = symbol(folder, "_start");
-	assert_none(&built, start - 1, NONE_FOREIGN);
+	assert_none(&built, start - 1, NONE_UNKNOWN_CODE);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(rule_at(&built.table, start + i - built.identity.base_svma)->cfa,
 				 CFA_END);
-	assert_none(&built, start + 64, NONE_FOREIGN);
+	assert_none(&built, start + 64, NONE_UNKNOWN_CODE);
 	free_built(&built);
 	remove_folder(folder);
 }

@@ -71,7 +71,7 @@ static enum verdict judge_uncovered(const Oracle *oracle, const Built *built, ui
 	uint64_t svma = built->identity.base_svma + pc;
 	Machine machine = random_machine(svma + 1);
 
-	if (rule->cfa == CFA_NONE && (rule->extra == NONE_GAP || rule->extra == NONE_FOREIGN))
+	if (rule->cfa == CFA_NONE && (rule->extra == NONE_GAP || rule->extra == NONE_UNKNOWN_CODE))
 		return BOTH_NONE;
 	if (is_padding(oracle, svma))
 		return OURS_PADDING;
@@ -202,7 +202,7 @@ static void check_counts(const Built *built)
 	assert_int_equal(none, coverage->bytes[CFA_NONE]);
 	assert_int_equal(built->table.counts.code, code ? code : executable);
 	assert_true(built->table.counts.code_gaps <=
-		    coverage->none_bytes[NONE_GAP] + coverage->none_bytes[NONE_FOREIGN]);
+		    coverage->none_bytes[NONE_GAP] + coverage->none_bytes[NONE_UNKNOWN_CODE]);
 	assert_int_equal(rows, built->table.rows.count);
 	assert_int_equal(coverage->none_bytes[NONE_BROKEN], 0);
 	assert_int_equal(coverage->none_bytes[NONE_OVERFLOW], 0);
@@ -586,7 +586,7 @@ static void test_valid(void **state)
 	INVALID(rows[2].rule, 2);
 	INVALID(rows[2].rule, UINT32_MAX);
 	INVALID(rules[0].cfa, CFA_SIGNAL + 1);
-	INVALID(rules[0].extra, NONE_FOREIGN + 1);
+	INVALID(rules[0].extra, NONE_UNKNOWN_CODE + 1);
 	INVALID(rules[0].extra, -1);
 	INVALID(rules[1].cfa_reg, DWARF_REGS);
 	INVALID(rules[1].ra, 1);

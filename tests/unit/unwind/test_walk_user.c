@@ -169,7 +169,7 @@ static void test_no_rule(void **state)
 	(void)state;
 	begin(END, END);
 	expect(STACK_COMPLETE, NONE);
-	for (int why = NONE_GAP; why <= NONE_NO_ROOM; why++) {
+	for (int why = NONE_GAP; why <= NONE_TOO_MANY_RULES; why++) {
 		begin((struct unwind_rule){.cfa = CFA_NONE, .extra = why}, END);
 		expect(why == NONE_GAP ? STACK_GAP : STACK_UNSUPPORTED, NONE);
 	}
@@ -292,8 +292,8 @@ static void test_over_frames(void **state)
 
 static void begin_guess(int why)
 {
-	begin((struct unwind_rule){.cfa = CFA_NONE, .extra = NONE_FOREIGN}, END);
-	if (why == NONE_FOREIGN)
+	begin((struct unwind_rule){.cfa = CFA_NONE, .extra = NONE_UNKNOWN_CODE}, END);
+	if (why == NONE_UNKNOWN_CODE)
 		return;
 	world.mappings[0].table = 0;
 	world.mappings[0].row = why;
@@ -301,7 +301,7 @@ static void begin_guess(int why)
 
 static void test_guess(void **state)
 {
-	static const int kinds[] = {NONE_FOREIGN, NO_TABLE_JIT, NO_TABLE_NONE};
+	static const int kinds[] = {NONE_UNKNOWN_CODE, NO_TABLE_JIT, NO_TABLE_NONE};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {

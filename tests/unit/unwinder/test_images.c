@@ -363,7 +363,7 @@ static ModelImage *model_of(History *history, uint32_t number)
 	return NULL;
 }
 
-static void tell_birth(History *history, const ModelImage *born)
+static void report_birth(History *history, const ModelImage *born)
 {
 	struct record *record = make_task(born->number + 1000, born->number + 1000, born->number);
 	struct rec_task *task = (struct rec_task *)record;
@@ -379,7 +379,7 @@ static void begin(History *history, ModelImage image)
 	image.born = history->ns;
 	image.ended_ns = image.exit_ns = 0;
 	*vec_push(&history->model) = image;
-	tell_birth(history, &image);
+	report_birth(history, &image);
 }
 
 static void do_map(History *history, ModelImage *image)
@@ -512,7 +512,7 @@ static uint32_t differences(History *history)
 {
 	uint32_t found = history->images.list.count != history->model.count;
 
-	images_settle(&history->images);
+	images_apply_pending(&history->images);
 	for (uint32_t file = 1; file <= history->mappings; file++)
 		found += images_use_file(&history->images, file) != is_used(history, file);
 	for (size_t i = 0; i < history->model.count; i++) {

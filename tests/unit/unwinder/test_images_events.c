@@ -17,7 +17,7 @@ static void test_mapped_again(void **state)
 	image = only_image(&images);
 	assert_int_equal(image->mappings.count, 1);
 	assert_int_equal(image->mappings.items[0].from_ns, 5);
-	assert_int_equal(image->mappings.items[0].told_ns, 7);
+	assert_int_equal(image->mappings.items[0].reported_ns, 7);
 	/* Something else was there in between, which nobody has looked at: since 9. */
 	give(&images, make_mapping(8, MAPPING_EXEC, NS_TGID, 2, 0x2000, 0x3000, 0x2000), 8);
 	give(&images, make_mapping(9, MAPPING_EXEC, NS_TGID, 1, 0x1000, 0x3000, 0x1000), 9);
@@ -55,19 +55,19 @@ static void test_loss(void **state)
 	give_mapping(&images, 2, NS_TGID, 2, 0x2000, 0x3000);
 	image = only_image(&images);
 	give(&images, make_loss(REC_SWITCH, 5, 6), 6);
-	assert_int_equal(image->doubt_ns, 0);
+	assert_int_equal(image->uncertain_since_ns, 0);
 	give(&images, make_loss(REC_MAPPING, 10, 20), 20);
-	assert_int_equal(image->doubt_ns, 10);
+	assert_int_equal(image->uncertain_since_ns, 10);
 	give(&images, make_loss(REC_MAPPING, 20, 30), 30);
-	assert_int_equal(image->doubt_ns, 10);
+	assert_int_equal(image->uncertain_since_ns, 10);
 	give_fork(&images, 25, 11, NS_TGID);
 	give_task(&images, 25, 11, 1, BORN + 1);
-	assert_int_equal(images_find(&images, 1011, BORN + 1, 1)->doubt_ns, 10);
+	assert_int_equal(images_find(&images, 1011, BORN + 1, 1)->uncertain_since_ns, 10);
 	/* The first is there still, the second is gone, the third came while nobody saw. */
 	give_mapping(&images, 40, NS_TGID, 1, 0x1000, 0x2000);
 	give_mapping(&images, 40, NS_TGID, 3, 0x5000, 0x6000);
 	give(&images, make_space(40, SPACE_READ, NS_TGID, 0), 40);
-	assert_int_equal(image->doubt_ns, 0);
+	assert_int_equal(image->uncertain_since_ns, 0);
 	assert_int_equal(image->mappings.count, 2);
 	assert_mapping(image, 0, 1, 0x1000, 0x1fff);
 	assert_int_equal(image->mappings.items[0].from_ns, 2);
@@ -75,7 +75,7 @@ static void test_loss(void **state)
 	assert_int_equal(image->mappings.items[1].from_ns, 40);
 	assert_false(images_use_file(&images, 3 + 1));
 	assert_true(images_use_file(&images, 2)); /* by the child, which was not read */
-	assert_int_equal(images_find(&images, 1011, BORN + 1, 1)->doubt_ns, 10);
+	assert_int_equal(images_find(&images, 1011, BORN + 1, 1)->uncertain_since_ns, 10);
 	images_free(&images);
 }
 
@@ -112,12 +112,12 @@ static AddressSpaces *spaces_of(struct record **records, size_t count, const Ima
  * A walk that knew what was mapped until the loss: of what it found where a reading finds
  * something else nobody knows whether it was still there. By a process's own time.
  */
-static void check_found(uint64_t made_ns, int made, uint64_t since)
+static void check_found(uint64_t created_ns, int made, uint64_t since)
 {
 	struct record *records[] = {
 		make_mapping(2, MAPPING_EXEC, NS_TGID, 1, WAS, WAS + 0x1000, WAS),
 		make_mapping(2, MAPPING_EXEC, NS_TGID, 2, NOW, NOW + 0x1000, NOW),
-		make_space(made_ns, made, made == SPACE_FORK ? 11 : NS_TGID,
+		make_space(created_ns, made, made == SPACE_FORK ? 11 : NS_TGID,
 			   made == SPACE_FORK ? NS_TGID : 0),
 		make_mapping(18, MAPPING_EXEC, 11, 5, NEW + 0x3000, NEW + 0x4000, NEW),
 		make_mapping(40, MAPPING_EXEC, 11, 1, WAS, WAS + 0x1000, WAS),
@@ -137,7 +137,7 @@ static void check_found(uint64_t made_ns, int made, uint64_t since)
 			((struct rec_mapping *)records[i])->ns_tgid = number;
 		if (i == 7)
 			((struct rec_space *)records[i])->ns_tgid = number;
-		images_take(&images, records[i], records[i]->ns);
+		images_on_record(&images, records[i], records[i]->ns);
 	}
 	assert_int_equal(images.found.count, made == SPACE_EXEC ? 3 : 2);
 	for (size_t i = 0; i < images.found.count; i++) {
@@ -184,8 +184,8 @@ static void test_found_over_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
-		images_take(&images, records[i], records[i]->ns);
-		images_settle(&images);
+		images_on_record(&images, records[i], records[i]->ns);
+		images_apply_pending(&images);
 		if (i == 0) /* the doubt is about an image that is there */
 			give(&images, make_loss(REC_MAPPING, 10, 20), 20);
 	}
@@ -202,7 +202,7 @@ static void test_found_over_told(void **state)
 
 static void note_corrected(void *user, const Image *image)
 {
-	*(uint64_t *)user = image->exec_told_ns;
+	*(uint64_t *)user = image->bpf_exec_ns;
 }
 
 /* An exec that BPF has told, and the side-band has not by far later. */
@@ -280,11 +280,11 @@ static uint64_t cost_of(uint32_t count)
 		}
 		begin = cpu_ns();
 		for (uint32_t j = 0; j < count; j++) {
-			images_take(&images, records.items[j], j);
+			images_on_record(&images, records.items[j], j);
 			if (j % (count / COST_ROUNDS) == 0)
-				images_settle(&images);
+				images_apply_pending(&images);
 		}
-		images_settle(&images);
+		images_apply_pending(&images);
 		least = MIN(least, cpu_ns() - begin);
 		assert_true(only_image(&images)->mappings.count > count / 2);
 		for (uint32_t j = 0; j < count; j++)

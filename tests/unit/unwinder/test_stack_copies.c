@@ -55,7 +55,7 @@ typedef struct Fixture {
 	int error; /* of the sink */
 } Fixture;
 
-static int take_told(void *user, const struct record *record)
+static int keep_stack(void *user, const struct record *record)
 {
 	Fixture *fixture = user;
 
@@ -73,8 +73,8 @@ static void map(Fixture *fixture, uint64_t ns, uint32_t file, uint64_t start)
 	struct record *record =
 		make_mapping(ns, MAPPING_EXEC, NS_TGID, file, start, start + 0x1000, start);
 
-	images_take(&fixture->images, record, ns);
-	images_settle(&fixture->images);
+	images_on_record(&fixture->images, record, ns);
+	images_apply_pending(&fixture->images);
 	free(record);
 }
 
@@ -83,11 +83,11 @@ static void begin(Fixture *fixture, bool with_image)
 	struct rec_task *task = (struct rec_task *)make_task(TGID, TGID, NS_TGID);
 
 	*fixture = (Fixture){};
-	fixture->copies = stack_copies_new(&fixture->maps, take_told, fixture);
+	fixture->copies = stack_copies_new(&fixture->maps, keep_stack, fixture);
 	task->start_boottime = BORN;
 	task->exec_id = EXECS;
 	if (with_image)
-		images_take(&fixture->images, &task->h, 1);
+		images_on_record(&fixture->images, &task->h, 1);
 	free(task);
 }
 
@@ -125,13 +125,13 @@ static void take(Fixture *fixture, uint64_t id, uint32_t words)
 {
 	struct rec_stack_copy *copy = make_copy(id, words);
 
-	stack_copies_take(fixture->copies, copy);
+	stack_copies_add(fixture->copies, copy);
 	free(copy);
 }
 
-static void walk(Fixture *fixture, uint64_t known_ns, bool at_end)
+static void walk(Fixture *fixture, uint64_t watermark_ns, bool at_end)
 {
-	assert_int_equal(stack_copies_walk(fixture->copies, &fixture->images, NULL, known_ns,
+	assert_int_equal(stack_copies_walk(fixture->copies, &fixture->images, NULL, watermark_ns,
 					   at_end ? COPIES_LAST : COPIES_ALL),
 			 0);
 }
@@ -193,7 +193,7 @@ static void test_in_doubt(void **state)
 		map(&fixture, 1, FILE_OUTERMOST, CODE);
 		loss->from_ns = after ? TAKEN + 5 : TAKEN - 5;
 		loss->to_ns = loss->from_ns + 10;
-		images_take(&fixture.images, &loss->h, loss->to_ns);
+		images_on_record(&fixture.images, &loss->h, loss->to_ns);
 		take(&fixture, 1, WORDS);
 		walk(&fixture, TAKEN + 20, false);
 		check_told(&fixture, STACK_COMPLETE, 1);
@@ -273,14 +273,14 @@ static void test_bad_records(void **state)
 	begin(&fixture, true);
 	map(&fixture, 1, FILE_FRAMES, CODE);
 	copy->h.len = offsetof(struct rec_stack_copy, stack) - 8;
-	stack_copies_take(fixture.copies, copy);
+	stack_copies_add(fixture.copies, copy);
 	copy->h.len = sizeof(*copy) + 8;
-	stack_copies_take(fixture.copies, copy);
+	stack_copies_add(fixture.copies, copy);
 	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 2);
 	/* It says that it is longer than it is. */
 	copy->h.len = offsetof(struct rec_stack_copy, stack) + 8;
 	copy->size = COPY_SIZE;
-	stack_copies_take(fixture.copies, copy);
+	stack_copies_add(fixture.copies, copy);
 	free(copy);
 	walk(&fixture, TAKEN + 1, false);
 	check_told(&fixture, STACK_COPY_SHORT, 1);
@@ -299,7 +299,7 @@ static void test_too_many(void **state)
 		struct rec_stack_copy *copy = make_copy(i, 0);
 
 		copy->h.len = sizeof(*copy);
-		stack_copies_take(fixture.copies, copy);
+		stack_copies_add(fixture.copies, copy);
 		free(copy);
 	}
 	assert_int_equal(stack_copies_counts(fixture.copies).dropped, 4);

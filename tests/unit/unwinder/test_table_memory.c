@@ -56,17 +56,17 @@ static UnwindTable make_table(size_t rows, uint32_t rules, int32_t first_rule)
 	return table;
 }
 
-static TablePlace add_table(TableMemory *memory, size_t rows, uint32_t rules, int32_t first_rule)
+static TableHandle add_table(TableMemory *memory, size_t rows, uint32_t rules, int32_t first_rule)
 {
 	UnwindTable table = make_table(rows, rules, first_rule);
-	TablePlace place;
+	TableHandle place;
 
 	assert_int_equal(table_memory_add_table(memory, &table, &place), 0);
 	unwind_table_free(&table);
 	return place;
 }
 
-static bool find_rule(const TableMemory *memory, TablePlace place, uint32_t pc,
+static bool find_rule(const TableMemory *memory, TableHandle place, uint32_t pc,
 		      struct unwind_rule *ret_rule)
 {
 	struct unwind_mapping mapping = {.row = place.row, .table = place.table};
@@ -74,7 +74,7 @@ static bool find_rule(const TableMemory *memory, TablePlace place, uint32_t pc,
 	return table_memory_find_rule(memory, &mapping, pc, ret_rule);
 }
 
-static int32_t rule_at(const TableMemory *memory, TablePlace place, uint32_t pc)
+static int32_t rule_at(const TableMemory *memory, TableHandle place, uint32_t pc)
 {
 	struct unwind_rule rule;
 
@@ -101,8 +101,8 @@ static union unwind_cell kernel_cell(const TableMemory *memory, uint32_t cell)
 
 typedef struct Piece {
 	bool is_run;
-	TablePlace table;
-	RunPlace run;
+	TableHandle table;
+	RunHandle run;
 	uint32_t cell, cells; /* its head, and with that */
 	uint32_t count;	      /* rows or mappings */
 	int32_t mark;	      /* its first rule, or its mappings' row */
@@ -157,7 +157,7 @@ static bool has_mark(const TableMemory *memory, const Piece *piece)
 
 	return head.head.count == piece->count &&
 	       head.head.mark ==
-		       (piece->is_run ? piece->run.mark : TABLE_MARK | piece->table.table);
+		       (piece->is_run ? piece->run.mark : TABLE_COOKIE | piece->table.table);
 }
 
 /* What is there at its head, its first, its last, and a place between. */
@@ -225,7 +225,7 @@ static void test_random(void **state)
 	TableMemoryCounts counts;
 	Pieces pieces = {}, gone = {};
 	Piece altered;
-	TablePlace place;
+	TableHandle place;
 
 	(void)state;
 	for (int32_t step = 0; step < 600; step++) {
@@ -274,7 +274,7 @@ static void test_across_chunks(void **state)
 {
 	TableMemory *memory = begin();
 	uint32_t rows = CHUNK_CELLS * CELL_ROWS, edge = rows - 48;
-	TablePlace place;
+	TableHandle place;
 	int chunks_fd;
 
 	(void)state;
@@ -302,7 +302,7 @@ static void test_across_chunks(void **state)
 static void test_no_such_table(void **state)
 {
 	TableMemory *memory = begin();
-	TablePlace place, other;
+	TableHandle place, other;
 	struct unwind_rule rule;
 
 	(void)state;
@@ -314,12 +314,12 @@ static void test_no_such_table(void **state)
 	other.table = 0;
 	assert_false(find_rule(memory, other, 0, &rule));
 	for (uint32_t row = 0; row < 3 * CELL_ROWS; row++) {
-		other = (TablePlace){.row = row, .table = place.table};
+		other = (TableHandle){.row = row, .table = place.table};
 		assert_int_equal(find_rule(memory, other, 0, &rule), row / CELL_ROWS == 1);
 	}
-	other = (TablePlace){.row = UINT32_MAX, .table = place.table};
+	other = (TableHandle){.row = UINT32_MAX, .table = place.table};
 	assert_false(find_rule(memory, other, 0, &rule));
-	table_memory_remove_table(memory, (TablePlace){}); /* lies nowhere */
+	table_memory_remove_table(memory, (TableHandle){}); /* lies nowhere */
 	table_memory_remove_table(memory, place);
 	assert_false(find_rule(memory, place, 0, &rule));
 	other = add_table(memory, 100, 3, 50); /* in its place */
@@ -337,7 +337,7 @@ static void test_too_large(void **state)
 {
 	TableMemory *memory = begin();
 	struct unwind_mapping one = {.start = 1};
-	RunPlace place;
+	RunHandle place;
 
 	(void)state;
 	assert_int_equal(table_memory_add_run(memory, &one, 1, &place), 0);
@@ -357,8 +357,8 @@ static void test_full(void **state)
 		TableMemory *memory = begin_with(chunks[i] * TABLE_MEMORY_MIN + 4096);
 		uint64_t limit = chunks[i] * CHUNK_CELLS, spare = limit - limit / 16;
 		VEC(struct unwind_mapping) run = {};
-		TablePlace first, again;
-		RunPlace place;
+		TableHandle first, again;
+		RunHandle place;
 		UnwindTable table;
 
 		assert_int_equal(table_memory_spare(memory), spare);
@@ -391,7 +391,7 @@ static void test_rules_shared(void **state)
 {
 	TableMemory *memory = begin();
 	uint32_t before = table_memory_counts(memory).rules;
-	TablePlace first, second;
+	TableHandle first, second;
 
 	(void)state;
 	first = add_table(memory, 20, 10, 100);
@@ -410,7 +410,7 @@ static void test_too_many_rules(void **state)
 {
 	TableMemory *memory = begin();
 	uint32_t room = RULES_MAX - table_memory_counts(memory).rules;
-	TablePlace first, second;
+	TableHandle first, second;
 	struct unwind_rule rule;
 
 	(void)state;
@@ -427,7 +427,7 @@ static void test_too_many_rules(void **state)
 			assert_int_equal(rule.cfa_offset, room - 3 + i % 5);
 		} else {
 			assert_int_equal(rule.cfa, CFA_NONE);
-			assert_int_equal(rule.extra, NONE_NO_ROOM);
+			assert_int_equal(rule.extra, NONE_TOO_MANY_RULES);
 		}
 	}
 	assert_int_equal(rule_at(memory, first, 2 * (room + 7)), 7);

@@ -33,14 +33,14 @@ void table_service_free(TableService *service)
 	assert_null(service);
 }
 
-void table_service_want(TableService *service, const TableRequest *request)
+void table_service_request(TableService *service, const TableRequest *request)
 {
 	assert_null(service);
 	world.asked[request->id]++;
 	world.waiting[request->id]++;
 }
 
-void table_service_take(TableService *service, TableReady ready, void *user)
+void table_service_process(TableService *service, TableReady ready, void *user)
 {
 	UnwindTable table = {};
 
@@ -53,7 +53,7 @@ void table_service_take(TableService *service, TableReady ready, void *user)
 size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableReady ready, void *user)
 {
 	assert_true(deadline_ns > 0);
-	table_service_take(service, ready, user);
+	table_service_process(service, ready, user);
 	return 0;
 }
 
@@ -68,11 +68,11 @@ int table_service_fd(const TableService *service)
 	return -1;
 }
 
-int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TablePlace *ret_place)
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableHandle *ret_place)
 {
 	assert_null(memory);
 	assert_non_null(table);
-	*ret_place = (TablePlace){.row = 400, .table = ++world.tables};
+	*ret_place = (TableHandle){.row = 400, .table = ++world.tables};
 	return 0;
 }
 
@@ -87,7 +87,7 @@ uint64_t table_memory_spare(const TableMemory *memory)
 	return 100;
 }
 
-void table_memory_remove_table(TableMemory *memory, TablePlace place)
+void table_memory_remove_table(TableMemory *memory, TableHandle place)
 {
 	assert_null(memory);
 	world.removed = place.table;
@@ -146,10 +146,10 @@ static void test_inherited(void **state)
 	world.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(table_registry_new(&maps, NULL, NULL, is_used, NULL, &tables), 0);
 	world.used[1] = world.used[2] = true;
-	table_registry_want(tables, 1);
-	table_registry_want(tables, 2);
+	table_registry_request(tables, 1);
+	table_registry_request(tables, 2);
 	assert_int_equal(map(tables, 1).row, NO_TABLE_YET);
-	table_registry_take(tables);
+	table_registry_process(tables);
 	assert_true(map(tables, 1).table && map(tables, 2).table);
 	assert_false(table_registry_drop_one(tables));
 	world.used[1] = false;
@@ -161,7 +161,7 @@ static void test_inherited(void **state)
 	world.used[1] = true; /* by the child */
 	assert_int_equal(map(tables, 1).row, NO_TABLE_YET);
 	assert_int_equal(map(tables, 1).table, 0);
-	table_registry_take(tables);
+	table_registry_process(tables);
 	assert_true(table_registry_is_changed(tables, 1));
 	assert_true(map(tables, 1).table);
 	assert_int_equal(world.asked[1], 2);

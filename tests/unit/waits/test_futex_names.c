@@ -142,7 +142,7 @@ static void test_shared(void **state)
 {
 	static const char path[] = "ring\0shm\0dev";
 	Case *c = *state;
-	struct rec_inode *inode = make_record(REC_INODE, INODE_WHOLE, 1,
+	struct rec_inode *inode = make_record(REC_INODE, INODE_FULL_PATH, 1,
 					      offsetof(struct rec_inode, text), path, sizeof(path));
 
 	inode->inode = 7;

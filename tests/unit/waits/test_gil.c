@@ -18,9 +18,9 @@ typedef struct Fixture {
 static uint32_t add_thread(Fixture *fixture, uint32_t tid)
 {
 	uint32_t thread =
-		hand_thread(fixture->timeline, fixture->process, tid, "t", 0, LAST_STEP * STEP);
+		fixture_thread(fixture->timeline, fixture->process, tid, "t", 0, LAST_STEP * STEP);
 
-	hand_interval(fixture->timeline, thread, 0, STATE_RUNNING, REASON_NONE);
+	fixture_interval(fixture->timeline, thread, 0, STATE_RUNNING, REASON_NONE);
 	return thread;
 }
 
@@ -29,20 +29,20 @@ static size_t add_wait(Fixture *fixture, uint32_t thread, int from, int to, uint
 		       enum reason reason)
 {
 	Timeline *t = fixture->timeline;
-	Interval *wait = hand_interval(t, thread, from * STEP, STATE_BLOCKED, reason);
+	Interval *wait = fixture_interval(t, thread, from * STEP, STATE_BLOCKED, reason);
 
 	if (waker == THREAD_NONE)
 		wait->flags = INTERVAL_WAKER_IRQ;
 	else
 		wait->waker = t->threads.items[waker].task;
-	hand_interval(t, thread, to * STEP, STATE_RUNNING, REASON_NONE);
+	fixture_interval(t, thread, to * STEP, STATE_RUNNING, REASON_NONE);
 	return t->threads.items[thread].intervals.count - 2;
 }
 
 static void begin(Fixture *fixture)
 {
-	fixture->timeline = hand_new(LAST_STEP * STEP);
-	fixture->process = hand_process(fixture->timeline, 1, "python", 0, LAST_STEP * STEP);
+	fixture->timeline = fixture_new(LAST_STEP * STEP);
+	fixture->process = fixture_process(fixture->timeline, 1, "python", 0, LAST_STEP * STEP);
 }
 
 /* holder: a thread, or THREAD_NONE. */
@@ -50,7 +50,7 @@ static void expect(const Fixture *fixture, uint32_t thread, size_t wait, uint32_
 {
 	const Timeline *t = fixture->timeline;
 
-	assert_int_equal(t->threads.items[thread].intervals.items[wait].rival,
+	assert_int_equal(t->threads.items[thread].intervals.items[wait].cpu_user,
 			 holder == THREAD_NONE ? THREAD_NONE : t->threads.items[holder].task);
 }
 
@@ -71,7 +71,7 @@ static void test_next_that_lets_go(void **state)
 	third = add_wait(&fixture, c, 1, 4, THREAD_NONE, REASON_GIL);
 	last = add_wait(&fixture, c, 4, 5, b, REASON_GIL);
 	mutex = add_wait(&fixture, c, 6, 7, b, REASON_MUTEX);
-	hand_finish(fixture.timeline);
+	fixture_finish(fixture.timeline);
 	gil_find_holders(fixture.timeline);
 	expect(&fixture, b, first, a);
 	expect(&fixture, b, second, a);
@@ -94,15 +94,15 @@ static void test_unknown_holder(void **state)
 	begin(&fixture);
 	a = add_thread(&fixture, 1);
 	b = add_thread(&fixture, 2);
-	other = (Fixture){.timeline = fixture.timeline,
-			  .process =
-				  hand_process(fixture.timeline, 7, "python", 0, LAST_STEP * STEP)};
+	other = (Fixture){
+		.timeline = fixture.timeline,
+		.process = fixture_process(fixture.timeline, 7, "python", 0, LAST_STEP * STEP)};
 	outsider = add_thread(&other, 7);
 	foreign = add_wait(&other, outsider, 1, 2, a, REASON_GIL);
 	to_itself = add_wait(&fixture, b, 1, 2, THREAD_NONE, REASON_GIL);
 	add_wait(&fixture, a, 2, 4, b, REASON_GIL);
 	late = add_wait(&fixture, a, 5, 6, THREAD_NONE, REASON_GIL);
-	hand_finish(fixture.timeline);
+	fixture_finish(fixture.timeline);
 	gil_find_holders(fixture.timeline);
 	expect(&fixture, outsider, foreign, THREAD_NONE);
 	expect(&fixture, b, to_itself, THREAD_NONE);

@@ -62,11 +62,11 @@ static uint32_t stack_of(Fixture *fixture, const char *text)
 static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind *kind)
 {
 	Timeline *t = fixture->timeline;
-	Interval *interval = hand_interval(
+	Interval *interval = fixture_interval(
 		t, thread, ns, kind->reason ? STATE_BLOCKED : STATE_RUNNING, kind->reason);
 
 	if (!kind->reason) {
-		hand_tick(t, thread, ns + STEP / 2, true)->user_stack =
+		fixture_tick(t, thread, ns + STEP / 2, true)->user_stack =
 			stack_of(fixture, kind->stack);
 		return;
 	}
@@ -101,8 +101,8 @@ static void add_step(Fixture *fixture, uint32_t thread, uint64_t ns, const Kind 
 
 static uint32_t add_thread(Fixture *fixture, uint32_t tid, const char *life, const Kind *kinds)
 {
-	uint32_t thread = hand_thread(fixture->timeline, fixture->process, tid, "thread", 0,
-				      strlen(life) * STEP);
+	uint32_t thread = fixture_thread(fixture->timeline, fixture->process, tid, "thread", 0,
+					 strlen(life) * STEP);
 
 	for (size_t i = 0; life[i]; i++) {
 		const Kind *kind = kinds;
@@ -117,15 +117,15 @@ static uint32_t add_thread(Fixture *fixture, uint32_t tid, const char *life, con
 
 static void begin(Fixture *fixture, const char *life, const Kind *kinds)
 {
-	Timeline *t = hand_new(100 * STEP);
+	Timeline *t = fixture_new(100 * STEP);
 
 	*fixture = (Fixture){.timeline = t};
-	fixture->process = hand_process(t, 1, "process", 0, 100 * STEP);
-	fixture->peer = hand_thread(t, fixture->process, 1, "peer", 0, 100 * STEP);
-	hand_interval(t, fixture->peer, 0, STATE_RUNNING, REASON_NONE);
-	fixture->child = hand_thread(t, hand_process(t, 5, "child", 0, 100 * STEP), 5, "child", 0,
-				     100 * STEP);
-	hand_interval(t, fixture->child, 0, STATE_RUNNING, REASON_NONE);
+	fixture->process = fixture_process(t, 1, "process", 0, 100 * STEP);
+	fixture->peer = fixture_thread(t, fixture->process, 1, "peer", 0, 100 * STEP);
+	fixture_interval(t, fixture->peer, 0, STATE_RUNNING, REASON_NONE);
+	fixture->child = fixture_thread(t, fixture_process(t, 5, "child", 0, 100 * STEP), 5,
+					"child", 0, 100 * STEP);
+	fixture_interval(t, fixture->child, 0, STATE_RUNNING, REASON_NONE);
 	t->processes.items[t->processes.count - 1].parent = fixture->process;
 	fixture->outsider = t->tasks.count;
 	*vec_push(&t->tasks) = (Task){.tid = 99, .thread = THREAD_NONE};
@@ -140,7 +140,7 @@ static void expect(Fixture *fixture, const char *wanted)
 	char drawn[128] = {};
 	uint64_t ledger[REASON_COUNT] = {};
 
-	hand_finish(t);
+	fixture_finish(t);
 	idle_find(t);
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		const Interval *wait = &thread->intervals.items[i];
@@ -412,7 +412,7 @@ static void test_without_work_for_peer(void **state)
 	begin(&fixture, "ejeje", kinds);
 	fixture.timeline->stacks.items[0].without_work = true;
 	fixture.timeline->threads.items[fixture.peer].process =
-		hand_process(fixture.timeline, 7, "peer", 0, 100 * STEP);
+		fixture_process(fixture.timeline, 7, "peer", 0, 100 * STEP);
 	expect(&fixture, "c.c.c");
 }
 

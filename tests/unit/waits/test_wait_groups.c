@@ -40,7 +40,7 @@ static void wait_for(Fixture *fixture, uint64_t ms, enum reason reason, uint32_t
 		.user_stack = stack,
 		.kernel_stack = STACK_NONE,
 		.waker = THREAD_NONE,
-		.rival = THREAD_NONE,
+		.cpu_user = THREAD_NONE,
 		.syscall = -1,
 		.state = STATE_BLOCKED,
 		.reason = reason,

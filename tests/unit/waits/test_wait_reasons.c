@@ -197,7 +197,7 @@ static void test_nothing_known(void **state)
 	assert_int_equal(none->reason, REASON_OTHER);
 	assert_int_equal(other->reason, REASON_UNINTERRUPTIBLE);
 	assert_true(reason_unexplained(none->reason) && reason_unexplained(other->reason));
-	text = wait_evidence(&fixture->timeline, other);
+	text = wait_basis(&fixture->timeline, other);
 	assert_string_equal(text, "task state");
 	forget(fixture);
 }

@@ -7,7 +7,7 @@
  * functions.
  */
 static void expect_futex(Fixture *fixture, const char *kernel, const char *user,
-			 enum reason reported, enum reason wanted, const char *evidence)
+			 enum reason reported, enum reason wanted, const char *basis)
 {
 	Interval *wait = wait_in(fixture, kernel, reported, RULE_ARGUMENTS);
 	_cleanup_free_ char *text = NULL;
@@ -18,10 +18,10 @@ static void expect_futex(Fixture *fixture, const char *kernel, const char *user,
 	wait->start_ns = 20; /* when the library is there */
 	fixture->timeline.threads.items[0].end_ns = 30;
 	wait_reasons_by_stack(&fixture->timeline, fixture->frames);
-	text = wait_evidence(&fixture->timeline, wait);
-	if (wait->reason != wanted || strcmp(text, evidence) != 0)
+	text = wait_basis(&fixture->timeline, wait);
+	if (wait->reason != wanted || strcmp(text, basis) != 0)
 		fail_msg("%s: is %s by %s, should be %s by %s", user,
-			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, evidence);
+			 reason_info[wait->reason].leaf, text, reason_info[wanted].leaf, basis);
 	vec_free(&fixture->timeline.processes);
 	forget(fixture);
 }

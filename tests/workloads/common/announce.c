@@ -11,7 +11,7 @@
 #define NSEC_PER_SEC 1000000000ULL
 #define LINE_SIZE    1024
 
-static int told_fd = -1;
+static int announce_fd = -1;
 
 __attribute__((always_inline)) static inline long call(long number, long a, long b, long c, long d)
 {
@@ -33,17 +33,17 @@ __attribute__((always_inline)) static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-uint64_t told_now(void)
+uint64_t announce_now(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-uint64_t told_cpu(void)
+uint64_t announce_cpu(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-void told_check(int ok, const char *what)
+void announce_check(int ok, const char *what)
 {
 	if (ok)
 		return;
@@ -52,7 +52,7 @@ void told_check(int ok, const char *what)
 	call(SYS_exit_group, 1, 0, 0, 0);
 }
 
-void told_open(void)
+void announce_open(void)
 {
 	const char *path = getenv("WALLPROF_TOLD");
 
@@ -62,8 +62,8 @@ void told_open(void)
 		call(SYS_write, 2, (long)text, sizeof(text) - 1, 0);
 		_exit(2);
 	}
-	told_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-	told_check(told_fd >= 0, path);
+	announce_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	announce_check(announce_fd >= 0, path);
 }
 
 typedef struct Line {
@@ -100,10 +100,10 @@ static void add_number(Line *line, const char *key, uint64_t number)
 static void append(Line *line)
 {
 	add(line, "\n");
-	told_check(!line->overflow, "a line this long");
-	told_check(call(SYS_write, told_fd, (long)line->text, (long)line->length, 0) ==
-			   (long)line->length,
-		   "write");
+	announce_check(!line->overflow, "a line this long");
+	announce_check(call(SYS_write, announce_fd, (long)line->text, (long)line->length, 0) ==
+			       (long)line->length,
+		       "write");
 }
 
 static void tell(const char *kind, uint64_t begin_ns, uint64_t end_ns, const char *chain,
@@ -117,7 +117,7 @@ static void tell(const char *kind, uint64_t begin_ns, uint64_t end_ns, const cha
 	add(&line, kind);
 	add_number(&line, "\",\"begin_ns\":", begin_ns);
 	add_number(&line, ",\"end_ns\":", end_ns);
-	add_number(&line, ",\"offset_ns\":", clock_ns(CLOCK_REALTIME) - told_now());
+	add_number(&line, ",\"offset_ns\":", clock_ns(CLOCK_REALTIME) - announce_now());
 	add(&line, ",\"chain\":\"");
 	add(&line, chain);
 	add(&line, leaf);
@@ -127,10 +127,10 @@ static void tell(const char *kind, uint64_t begin_ns, uint64_t end_ns, const cha
 
 void told(const char *kind, uint64_t begin_ns, const char *chain)
 {
-	tell(kind, begin_ns, told_now(), chain, "");
+	tell(kind, begin_ns, announce_now(), chain, "");
 }
 
-void told_value(const char *kind, uint64_t value)
+void announce_value(const char *kind, uint64_t value)
 {
 	Line line = {.length = 0};
 
@@ -141,7 +141,7 @@ void told_value(const char *kind, uint64_t value)
 	append(&line);
 }
 
-FRAME void told_spin(uint64_t ms, const char *chain)
+FRAME void announce_spin(uint64_t ms, const char *chain)
 {
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC), end;
 	uint64_t stop = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ms * NSEC_PER_MSEC;
@@ -153,7 +153,7 @@ FRAME void told_spin(uint64_t ms, const char *chain)
 	tell("spin", begin, end, chain, " told_spin");
 }
 
-FRAME void told_sleep(uint64_t ms, const char *chain)
+FRAME void announce_sleep(uint64_t ms, const char *chain)
 {
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC), end;
 	uint64_t stop = begin + ms * NSEC_PER_MSEC;

@@ -6,7 +6,7 @@
  * to the file that $WALLPROF_TOLD names:
  *
  *   {"pid":1,"tid":1,"kind":"spin","begin_ns":1,"end_ns":2,"offset_ns":3,"chain":"main f
- * told_spin"}
+ * announce_spin"}
  *
  * Times are CLOCK_MONOTONIC, offset_ns is what CLOCK_REALTIME is more. From begin_ns to end_ns
  * every user stack of that thread is, below where threads begin, exactly the chain, from
@@ -20,8 +20,8 @@
  * it works in signal handlers, vfork's children, and threads that libc knows nothing of. It needs
  * nothing but fork() to keep the environment.
  */
-#ifndef WALLPROF_TOLD_H
-#define WALLPROF_TOLD_H
+#ifndef WALLPROF_ANNOUNCE_H
+#define WALLPROF_ANNOUNCE_H
 
 #include "frame.h"
 #include <stdint.h>
@@ -33,27 +33,28 @@ extern "C" {
 #endif
 
 /* Opens $WALLPROF_TOLD; its absence ends the program with status 2. Before all others. */
-void told_open(void);
+void announce_open(void);
 
-/* Burns so much CPU time, or sleeps, then tells; the chain ends in told_spin or told_sleep. */
-void told_spin(uint64_t ms, const char *chain);
-void told_sleep(uint64_t ms, const char *chain);
+/* Burns so much CPU time, or sleeps, then tells; the chain ends in announce_spin or announce_sleep.
+ */
+void announce_spin(uint64_t ms, const char *chain);
+void announce_sleep(uint64_t ms, const char *chain);
 
 /*
  * The same for what the caller does itself, between the two calls: from within the one to within
  * the other, so that both may be found on the stack.
  */
-uint64_t told_now(void);
+uint64_t announce_now(void);
 void told(const char *kind, uint64_t begin_ns, const char *chain);
 
 /* So much CPU time of this thread has it used, in ns. */
-uint64_t told_cpu(void);
+uint64_t announce_cpu(void);
 
 /* A line that the tests read beside the others: {"kind":KIND,"value":…}. */
-void told_value(const char *kind, uint64_t value);
+void announce_value(const char *kind, uint64_t value);
 
 /* Ends the program with "what" and status 1 if failed. */
-void told_check(int ok, const char *what);
+void announce_check(int ok, const char *what);
 
 #ifdef __cplusplus
 }

@@ -32,8 +32,8 @@ FRAME static void recurse(uint64_t left)
 	if (left > 1) {
 		recurse(left - 1);
 	} else {
-		told_spin(ms, chain);
-		told_sleep(ms, chain);
+		announce_spin(ms, chain);
+		announce_sleep(ms, chain);
 	}
 	NOT_LAST();
 }
@@ -47,8 +47,8 @@ static void recursion(void)
 
 FRAME __attribute__((noreturn)) static void never_returns(uint64_t arg)
 {
-	told_spin(ms, "main noreturn last_call never_returns");
-	told_sleep(ms, "main noreturn last_call never_returns");
+	announce_spin(ms, "main noreturn last_call never_returns");
+	announce_sleep(ms, "main noreturn last_call never_returns");
 	_exit((int)arg);
 }
 
@@ -81,8 +81,8 @@ static int compared;
 static int compare(const void *a, const void *b)
 {
 	if (compared++ == 0) {
-		told_spin(ms, "main callback lib:LIBC compare");
-		told_sleep(ms, "main callback lib:LIBC compare");
+		announce_spin(ms, "main callback lib:LIBC compare");
+		announce_sleep(ms, "main callback lib:LIBC compare");
 	}
 	return *(const int *)a - *(const int *)b;
 }
@@ -92,7 +92,7 @@ static void callback(void)
 	int numbers[] = {7, 2, 9, 4, 1, 8};
 
 	qsort(numbers, sizeof(numbers) / sizeof(*numbers), sizeof(*numbers), compare);
-	told_check(numbers[0] == 1 && numbers[5] == 9, "qsort");
+	announce_check(numbers[0] == 1 && numbers[5] == 9, "qsort");
 }
 
 FRAME static void allocates(uint64_t size)
@@ -101,8 +101,8 @@ FRAME static void allocates(uint64_t size)
 
 	memset(room, 1, size);
 	__asm__ volatile("" ::"r"(room) : "memory");
-	told_spin(ms, "main dynamic allocates");
-	told_sleep(ms, "main dynamic allocates");
+	announce_spin(ms, "main dynamic allocates");
+	announce_sleep(ms, "main dynamic allocates");
 	NOT_LAST();
 }
 
@@ -125,21 +125,21 @@ FRAME static uint64_t realigned(uint64_t a, uint64_t b, uint64_t c, uint64_t d, 
 	memset(room, (int)h, sizeof(room));
 	memset(more, (int)h, g);
 	__asm__ volatile("" ::"r"(room), "r"(more) : "memory");
-	told_check(((uintptr_t)room & 63) == 0, "alignment");
-	told_spin(ms, "main realignment realigned");
-	told_sleep(ms, "main realignment realigned");
+	announce_check(((uintptr_t)room & 63) == 0, "alignment");
+	announce_spin(ms, "main realignment realigned");
+	announce_sleep(ms, "main realignment realigned");
 	return a + b + c + d + e + f + g + h + (uint64_t)room[1];
 }
 
 static void realignment(void)
 {
-	told_check(realigned(1, 2, 3, 4, 5, 6, 700, 8) == 737, "realigned");
+	announce_check(realigned(1, 2, 3, 4, 5, 6, 700, 8) == 737, "realigned");
 }
 
 static void work_for_jit(const char *how)
 {
-	told_spin(ms, how);
-	told_sleep(ms, how);
+	announce_spin(ms, how);
+	announce_sleep(ms, how);
 	NOT_LAST();
 }
 
@@ -150,7 +150,7 @@ FRAME static void run_made(const uint8_t *code, size_t size, const char *how)
 			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	void (*made)(const char *how, void (*function)(const char *how));
 
-	told_check(memory != MAP_FAILED, "mmap");
+	announce_check(memory != MAP_FAILED, "mmap");
 	memcpy(memory, code, size);
 	memcpy(&made, &memory, sizeof(made));
 	made(how, work_for_jit);
@@ -187,10 +187,10 @@ static void jit_frameless(void)
 /* Calls a tiny function of libc through its stub. */
 static void plt(void)
 {
-	uint64_t begin = told_now(), stop = told_cpu() + ms * NSEC_PER_MSEC;
+	uint64_t begin = announce_now(), stop = announce_cpu() + ms * NSEC_PER_MSEC;
 	void *element[2];
 
-	while (told_cpu() < stop)
+	while (announce_cpu() < stop)
 		for (int i = 0; i < 20000; i++)
 			insque(element, NULL);
 	told("spin", begin, "main plt + told_cpu insque@plt insque lib:LIBC lib:LOADER");
@@ -198,10 +198,10 @@ static void plt(void)
 
 static void vdso(void)
 {
-	uint64_t begin = told_now(), stop = told_cpu() + ms * NSEC_PER_MSEC;
+	uint64_t begin = announce_now(), stop = announce_cpu() + ms * NSEC_PER_MSEC;
 	struct timespec t;
 
-	while (told_cpu() < stop)
+	while (announce_cpu() < stop)
 		for (int i = 0; i < 1000; i++)
 			clock_gettime(CLOCK_MONOTONIC, &t);
 	told("spin", begin,
@@ -225,16 +225,16 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	told_check(argc >= 3, "usage: unwind-calls MODE MS [DEPTH]:");
+	announce_check(argc >= 3, "usage: unwind-calls MODE MS [DEPTH]:");
 	ms = strtoull(argv[2], NULL, 10);
 	if (argc > 3)
 		depth = strtoull(argv[3], NULL, 10);
-	told_open();
+	announce_open();
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
 		if (strcmp(modes[i].name, argv[1]) == 0) {
 			modes[i].run();
 			return 0;
 		}
-	told_check(0, argv[1]);
+	announce_check(0, argv[1]);
 	return 1;
 }

@@ -19,8 +19,8 @@ static uint64_t ms = 2; /* one tick at least */
 
 static void called_back(void)
 {
-	told_spin(ms, chain);
-	told_sleep(1, chain);
+	announce_spin(ms, chain);
+	announce_sleep(1, chain);
 }
 
 FRAME static void visit(const char *path, int keep)
@@ -33,14 +33,14 @@ FRAME static void visit(const char *path, int keep)
 	base = base ? base + 1 : path;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(base, "-."), base);
 	snprintf(symbol, sizeof(symbol), "enter_%s", name);
-	told_check(library != NULL, path);
+	announce_check(library != NULL, path);
 	enter = (Enter)dlsym(library, symbol);
-	told_check(enter != NULL, symbol);
+	announce_check(enter != NULL, symbol);
 	snprintf(chain, sizeof(chain), "main visit enter_%s within_%s called_back", name, name);
-	told_value("address", (uint64_t)enter & ~0xfffULL);
+	announce_value("address", (uint64_t)enter & ~0xfffULL);
 	enter(called_back);
 	if (!keep)
-		told_check(dlclose(library) == 0, "dlclose");
+		announce_check(dlclose(library) == 0, "dlclose");
 }
 
 int main(int argc, char **argv)
@@ -50,8 +50,8 @@ int main(int argc, char **argv)
 		argv += 2;
 		argc -= 2;
 	}
-	told_check(argc >= 4, "usage: unwind-dlopen [-t MS] ROUNDS KEEP LIBRARY…:");
-	told_open();
+	announce_check(argc >= 4, "usage: unwind-dlopen [-t MS] ROUNDS KEEP LIBRARY…:");
+	announce_open();
 	for (uint64_t round = strtoull(argv[1], NULL, 10); round > 0; round--)
 		for (int i = 3; i < argc; i++)
 			visit(argv[i], argv[2][0] == '1');

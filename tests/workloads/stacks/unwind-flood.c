@@ -27,11 +27,11 @@ static char chain[256];
 
 static void called_back(void)
 {
-	uint64_t end = told_now() + ms * NSEC_PER_MSEC;
+	uint64_t end = announce_now() + ms * NSEC_PER_MSEC;
 
-	while (told_now() < end) {
-		told_spin(SPIN_MS, chain);
-		told_sleep(1, chain);
+	while (announce_now() < end) {
+		announce_spin(SPIN_MS, chain);
+		announce_sleep(1, chain);
 	}
 }
 
@@ -40,11 +40,11 @@ static void map_often(const char *path, uint64_t count, uint64_t pace)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	told_check(fd >= 0, path);
+	announce_check(fd >= 0, path);
 	for (uint64_t i = 1; i <= count; i++) {
-		told_check(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) !=
-				   MAP_FAILED,
-			   "mmap");
+		announce_check(mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) !=
+				       MAP_FAILED,
+			       "mmap");
 		if (pace && i % pace == 0)
 			usleep(1000);
 	}
@@ -56,9 +56,9 @@ static void *load(const char *path)
 	struct link_map *map;
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
-	told_check(library != NULL, path);
-	told_check(dlinfo(library, RTLD_DI_LINKMAP, &map) == 0, path);
-	told_value("address", map->l_addr);
+	announce_check(library != NULL, path);
+	announce_check(dlinfo(library, RTLD_DI_LINKMAP, &map) == 0, path);
+	announce_value("address", map->l_addr);
 	return library;
 }
 
@@ -69,14 +69,14 @@ int main(int argc, char **argv)
 	void *library, *before = NULL;
 	Enter enter;
 
-	told_check(argc == 6 || argc == 7,
-		   "usage: unwind-flood COUNT PACE MS GATE LIBRARY [BEFORE]:");
+	announce_check(argc == 6 || argc == 7,
+		       "usage: unwind-flood COUNT PACE MS GATE LIBRARY [BEFORE]:");
 	base = strrchr(path, '/');
 	ms = strtoull(argv[3], NULL, 10);
-	told_open();
+	announce_open();
 	if (argc == 7)
 		before = load(argv[6]);
-	told_value("ready", told_now());
+	announce_value("ready", announce_now());
 	while (access(argv[4], F_OK))
 		usleep(1000);
 	base = base ? base + 1 : path;
@@ -84,11 +84,11 @@ int main(int argc, char **argv)
 	snprintf(symbol, sizeof(symbol), "enter_%s", name);
 	map_often(path, strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
 	if (before)
-		told_check(dlclose(before) == 0, "dlclose");
+		announce_check(dlclose(before) == 0, "dlclose");
 	library = load(path);
 	enter = (Enter)dlsym(library, symbol);
-	told_check(enter != NULL, symbol);
-	told_value("mapped", told_now());
+	announce_check(enter != NULL, symbol);
+	announce_value("mapped", announce_now());
 	snprintf(chain, sizeof(chain), "main enter_%s within_%s called_back", name, name);
 	enter(called_back);
 	return 0;

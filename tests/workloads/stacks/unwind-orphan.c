@@ -44,10 +44,10 @@ FRAME static void child(pid_t parent)
 	const char *chain = "main visit enter_first within_first fork_here child";
 	uint64_t end = 0;
 
-	while (!end || told_now() < end) {
-		told_spin(SPIN_MS, chain);
+	while (!end || announce_now() < end) {
+		announce_spin(SPIN_MS, chain);
 		if (!end && getppid() != parent)
-			end = told_now() + ms * NSEC_PER_MSEC;
+			end = announce_now() + ms * NSEC_PER_MSEC;
 	}
 	_exit(0);
 }
@@ -57,18 +57,18 @@ static void fork_here(void)
 	pthread_t storm;
 	pid_t parent = getpid(), pid;
 
-	told_check(pthread_create(&storm, NULL, switch_always, NULL) == 0, "pthread_create");
+	announce_check(pthread_create(&storm, NULL, switch_always, NULL) == 0, "pthread_create");
 	sleep_ns(STORM_MS * NSEC_PER_MSEC);
 	pid = fork();
-	told_check(pid >= 0, "fork");
+	announce_check(pid >= 0, "fork");
 	if (pid == 0) {
 		child(parent);
 		__asm__ volatile("");
 	}
-	told_value("child", pid);
+	announce_value("child", pid);
 	sleep_ns(STORM_MS * NSEC_PER_MSEC);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	told_check(pthread_join(storm, NULL) == 0, "pthread_join");
+	announce_check(pthread_join(storm, NULL) == 0, "pthread_join");
 }
 
 static void nothing(void)
@@ -85,25 +85,25 @@ FRAME static void visit(const char *path, void (*callback)(void))
 
 	base = base ? base + 1 : path;
 	snprintf(symbol, sizeof(symbol), "enter_%.*s", (int)strcspn(base, "-."), base);
-	told_check(library != NULL, path);
+	announce_check(library != NULL, path);
 	enter = (Enter)dlsym(library, symbol);
-	told_check(enter != NULL, symbol);
+	announce_check(enter != NULL, symbol);
 	enter(callback);
-	told_check(dlclose(library) == 0, "dlclose");
+	announce_check(dlclose(library) == 0, "dlclose");
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t end;
 
-	told_check(argc >= 4, "usage: unwind-orphan MS FIRST LIBRARY…:");
+	announce_check(argc >= 4, "usage: unwind-orphan MS FIRST LIBRARY…:");
 	ms = strtoull(argv[1], NULL, 10);
-	told_open();
+	announce_open();
 	for (int i = 2; i < argc; i++)
 		visit(argv[i], nothing);
 	visit(argv[2], fork_here);
-	end = told_now() + ms * NSEC_PER_MSEC;
-	for (int i = 0; told_now() < end; i++)
+	end = announce_now() + ms * NSEC_PER_MSEC;
+	for (int i = 0; announce_now() < end; i++)
 		visit(argv[3 + i % (argc - 3)], nothing);
 	return 0;
 }

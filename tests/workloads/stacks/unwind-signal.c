@@ -24,7 +24,7 @@ static void start_timer(void)
 {
 	struct itimerval timer = {.it_value = {.tv_usec = 3000}};
 
-	told_check(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer");
+	announce_check(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer");
 }
 
 /* "." is where handlers return to: libc's, without a name where libc is stripped. */
@@ -36,8 +36,8 @@ static void handler(int number)
 		start_timer();
 		return;
 	}
-	told_spin(ms, "main outer interrupted . handler");
-	told_sleep(ms, "main outer interrupted . handler");
+	announce_spin(ms, "main outer interrupted . handler");
+	announce_sleep(ms, "main outer interrupted . handler");
 	if (--rounds)
 		start_timer();
 }
@@ -75,15 +75,15 @@ int main(int argc, char **argv)
 	stack_t stack = {.ss_size = STACK_SIZE};
 	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
 
-	told_check(argc == 3, "usage: unwind-signal MS ROUNDS:");
+	announce_check(argc == 3, "usage: unwind-signal MS ROUNDS:");
 	ms = strtoull(argv[1], NULL, 10);
 	rounds = strtoull(argv[2], NULL, 10);
-	told_open();
+	announce_open();
 	stack.ss_sp =
 		mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	told_check(stack.ss_sp != MAP_FAILED, "mmap");
-	told_check(sigaltstack(&stack, NULL) == 0, "sigaltstack");
-	told_check(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
+	announce_check(stack.ss_sp != MAP_FAILED, "mmap");
+	announce_check(sigaltstack(&stack, NULL) == 0, "sigaltstack");
+	announce_check(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
 	start_timer();
 	outer();
 	return 0;

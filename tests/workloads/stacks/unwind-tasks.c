@@ -25,8 +25,8 @@ static const char *path;
 
 static void work(const char *chain)
 {
-	told_spin(ms, chain);
-	told_sleep(ms, chain);
+	announce_spin(ms, chain);
+	announce_sleep(ms, chain);
 }
 
 FRAME static void thread_calls(void)
@@ -45,12 +45,12 @@ static void threads(void)
 {
 	pthread_t list[64];
 
-	told_check(count <= 64, "so many threads");
+	announce_check(count <= 64, "so many threads");
 	for (uint64_t i = 0; i < count; i++)
-		told_check(pthread_create(&list[i], NULL, thread_main, NULL) == 0,
-			   "pthread_create");
+		announce_check(pthread_create(&list[i], NULL, thread_main, NULL) == 0,
+			       "pthread_create");
 	for (uint64_t i = 0; i < count; i++)
-		told_check(pthread_join(list[i], NULL) == 0, "pthread_join");
+		announce_check(pthread_join(list[i], NULL) == 0, "pthread_join");
 }
 
 static int cloned_main(void *unused)
@@ -71,11 +71,11 @@ static void cloned(void)
 	for (uint64_t i = 0; i < count; i++) {
 		stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			     -1, 0);
-		told_check(stack != MAP_FAILED, "mmap");
+		announce_check(stack != MAP_FAILED, "mmap");
 		alive = -1; /* the kernel writes the number, then 0 */
-		told_check(clone(cloned_main, stack + STACK_SIZE, flags, NULL, &alive, NULL,
-				 &alive) > 0,
-			   "clone");
+		announce_check(clone(cloned_main, stack + STACK_SIZE, flags, NULL, &alive, NULL,
+				     &alive) > 0,
+			       "clone");
 		for (pid_t seen; (seen = __atomic_load_n(&alive, __ATOMIC_ACQUIRE)) != 0;)
 			syscall(SYS_futex, &alive, FUTEX_WAIT, seen, NULL, NULL, 0);
 		munmap(stack, STACK_SIZE);
@@ -91,17 +91,17 @@ FRAME static void vfork_child(void)
 /* libc's vfork keeps its return address in a register, for the child would overwrite it. */
 FRAME static void vfork_once(void)
 {
-	uint64_t begin = told_now();
+	uint64_t begin = announce_now();
 	pid_t child = vfork();
 
-	told_check(child >= 0, "vfork");
+	announce_check(child >= 0, "vfork");
 	if (child == 0) {
 		vfork_child();
 		_exit(0);
 	}
 	told("wait", begin,
 	     "main vforks vfork_once + vfork@plt vfork lib:LIBC lib:LOADER told_check");
-	told_check(waitpid(child, NULL, 0) == child, "waitpid");
+	announce_check(waitpid(child, NULL, 0) == child, "waitpid");
 }
 
 static void vforks(void)
@@ -121,7 +121,7 @@ static void storm(void)
 	for (uint64_t i = 0; i < count; i++) {
 		pid_t child = fork();
 
-		told_check(child >= 0, "fork");
+		announce_check(child >= 0, "fork");
 		if (child == 0) {
 			fork_child();
 			_exit(0);
@@ -131,14 +131,14 @@ static void storm(void)
 		;
 }
 
-static void exec_again(const char *program, const char *mode, uint64_t left)
+static void exec_next(const char *program, const char *mode, uint64_t left)
 {
 	char ms_text[24], left_text[24];
 
 	snprintf(ms_text, sizeof(ms_text), "%lu", (unsigned long)ms);
 	snprintf(left_text, sizeof(left_text), "%lu", (unsigned long)left);
 	execl(program, program, mode, ms_text, left_text, program, NULL);
-	told_check(0, program);
+	announce_check(0, program);
 }
 
 /* The same program over and over in one process. */
@@ -146,7 +146,7 @@ static void execs(void)
 {
 	work("main execs work");
 	if (count > 1)
-		exec_again("/proc/self/exe", "execs", count - 1);
+		exec_next("/proc/self/exe", "execs", count - 1);
 }
 
 static void copy_self(void)
@@ -155,9 +155,9 @@ static void copy_self(void)
 	int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	struct stat st;
 
-	told_check(from >= 0 && to >= 0 && fstat(from, &st) == 0, path);
+	announce_check(from >= 0 && to >= 0 && fstat(from, &st) == 0, path);
 	/* Unlike copy_file_range() it copies from one file system to another, too. */
-	told_check(sendfile(to, from, NULL, (size_t)st.st_size) == st.st_size, "copy");
+	announce_check(sendfile(to, from, NULL, (size_t)st.st_size) == st.st_size, "copy");
 	close(from);
 	close(to);
 }
@@ -165,23 +165,23 @@ static void copy_self(void)
 /* A copy of this program, which deletes its file first of all. */
 static void deleted(void)
 {
-	told_check(path != NULL, "a path");
+	announce_check(path != NULL, "a path");
 	if (count > 0) {
 		copy_self();
-		exec_again(path, "deleted", 0);
+		exec_next(path, "deleted", 0);
 	}
-	told_check(unlink(path) == 0, "unlink");
+	announce_check(unlink(path) == 0, "unlink");
 	work("main deleted work");
 }
 
 /* The next process is to have this number; others may be faster. */
-static void number_again(pid_t pid)
+static void reuse_pid(pid_t pid)
 {
 	char text[16];
 	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
 	int length = snprintf(text, sizeof(text), "%d", pid - 1);
 
-	told_check(fd >= 0 && write(fd, text, length) == length, "ns_last_pid");
+	announce_check(fd >= 0 && write(fd, text, length) == length, "ns_last_pid");
 	close(fd);
 }
 
@@ -194,9 +194,9 @@ static void reused(void)
 	snprintf(time, sizeof(time), "%u", (unsigned)ms);
 	for (uint64_t i = 0; i < count; i++) {
 		if (pid)
-			number_again(pid);
+			reuse_pid(pid);
 		pid = fork();
-		told_check(pid >= 0, "fork");
+		announce_check(pid >= 0, "fork");
 		if (pid == 0 && i & 1) {
 			execl(path, path, "recursion", time, "20", NULL);
 			_exit(1);
@@ -205,8 +205,8 @@ static void reused(void)
 			work("main reused work");
 			_exit(0);
 		}
-		told_value("number", pid);
-		told_check(waitpid(pid, NULL, 0) == pid, "waitpid");
+		announce_value("number", pid);
+		announce_check(waitpid(pid, NULL, 0) == pid, "waitpid");
 	}
 }
 
@@ -220,16 +220,16 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	told_check(argc >= 4, "usage: unwind-tasks MODE MS COUNT [PATH]:");
+	announce_check(argc >= 4, "usage: unwind-tasks MODE MS COUNT [PATH]:");
 	ms = strtoull(argv[2], NULL, 10);
 	count = strtoull(argv[3], NULL, 10);
 	path = argv[4];
-	told_open();
+	announce_open();
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
 		if (strcmp(modes[i].name, argv[1]) == 0) {
 			modes[i].run();
 			return 0;
 		}
-	told_check(0, argv[1]);
+	announce_check(0, argv[1]);
 	return 1;
 }

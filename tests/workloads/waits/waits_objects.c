@@ -12,7 +12,7 @@
 pthread_mutex_t known_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* "pipe:[123]", "socket:[123]", "anon_inode:[eventfd]", or a path. */
-static void tell_descriptor(int fd, char text[TRUTH_OBJECT_SIZE])
+static void describe_descriptor(int fd, char text[TRUTH_OBJECT_SIZE])
 {
 	char path[64];
 	ssize_t length;
@@ -24,12 +24,12 @@ static void tell_descriptor(int fd, char text[TRUTH_OBJECT_SIZE])
 
 void object_fd0(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
-	tell_descriptor(state->fd[0], text);
+	describe_descriptor(state->fd[0], text);
 }
 
 void object_fd1(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
-	tell_descriptor(state->fd[1], text);
+	describe_descriptor(state->fd[1], text);
 }
 
 static size_t add_address(char *text, size_t size, const struct sockaddr_in *address)
@@ -40,7 +40,7 @@ static size_t add_address(char *text, size_t size, const struct sockaddr_in *add
 	return (size_t)snprintf(text, size, "%s:%u", number, ntohs(address->sin_port));
 }
 
-static void tell_connection(int fd, char text[TRUTH_OBJECT_SIZE])
+static void describe_connection(int fd, char text[TRUTH_OBJECT_SIZE])
 {
 	struct sockaddr_in local, remote;
 	socklen_t local_length = sizeof(local), remote_length = sizeof(remote);
@@ -60,19 +60,19 @@ static void tell_connection(int fd, char text[TRUTH_OBJECT_SIZE])
 
 void object_connection0(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
-	tell_connection(state->fd[0], text);
+	describe_connection(state->fd[0], text);
 }
 
 void object_connection1(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
-	tell_connection(state->fd[1], text);
+	describe_connection(state->fd[1], text);
 }
 
 void object_epoll(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
 	char pipe[TRUTH_OBJECT_SIZE];
 
-	tell_descriptor(state->fd[0], pipe);
+	describe_descriptor(state->fd[0], pipe);
 	snprintf(text, TRUTH_OBJECT_SIZE, "epoll of %.100s, [eventfd]", pipe);
 }
 
@@ -80,7 +80,7 @@ void object_ring(const struct wait_state *state, char text[TRUTH_OBJECT_SIZE])
 {
 	char connection[TRUTH_OBJECT_SIZE];
 
-	tell_connection(state->fd[0], connection);
+	describe_connection(state->fd[0], connection);
 	snprintf(text, TRUTH_OBJECT_SIZE, "io_uring of %.200s", connection);
 }
 
