@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * object_records.h - the records of what waits, faults and requests are about: what it is called,
- * where it leads to. A part of records.h.
+ * object_records.h - the records of waited-for objects and of files of faults and requests: names
+ * and addresses. Only records.h includes it.
  */
 #ifndef WALLPROF_OBJECT_RECORDS_H
 #define WALLPROF_OBJECT_RECORDS_H
@@ -9,25 +9,25 @@
 #include "records.h"
 
 /*
- * REC_INODE: what a file is called, at the time of the record. The names lie in text one behind
- * the other, each with its NUL: the file's own first, then its directory's, and so on.
+ * REC_INODE: the name of a file, at the time of the record. text holds the names one after the
+ * other, each with its NUL: the file's own first, then its directory's, and so on.
  *
- * What has no inode of its own (eventfd, timerfd, epoll, …: all are one) is known by a number that
- * was made from where the kernel keeps it, under the device of that one inode.
+ * Files without an inode of their own (eventfd, timerfd, epoll, …, which share one) are identified
+ * by a number made from their kernel address, with the device of the shared inode.
  */
 enum inode_flags {
-	INODE_FULL_PATH = 1 << 0, /* up to the root of the mount namespace */
-	INODE_MOUNT = 1 << 1,	  /* up to the root of its file system */
-	INODE_DELETED = 1 << 2,	  /* it has no name any more; this was the last */
-	INODE_NO_PATH = 1 << 3,	  /* text is what the kernel calls it: "[eventfd]" */
-	INODE_FUSE = 1 << 4,	  /* its file system is a FUSE server's */
-	INODE_NETWORK = 1 << 5,	  /* its file system is on the network, or on the host's side */
+	INODE_FULL_PATH = 1 << 0, /* text goes up to the root of the mount namespace */
+	INODE_MOUNT = 1 << 1,	  /* text goes up to the root of its file system */
+	INODE_DELETED = 1 << 2,	  /* it has no name any more; text is the last one */
+	INODE_NO_PATH = 1 << 3,	  /* text is the kernel's name for it: "[eventfd]" */
+	INODE_FUSE = 1 << 4,	  /* a FUSE server provides its file system */
+	INODE_NETWORK = 1 << 5,	  /* its file system is on the network, or on the host */
 };
 
 struct rec_inode {
 	struct record h;
 	u32 device;	/* super_block::s_dev: major << 20 | minor */
-	u32 generation; /* inode::i_generation: another if the number is used again */
+	u32 generation; /* inode::i_generation, which differs if the inode number is reused */
 	u64 inode;
 	u16 size; /* of text, bytes */
 	u16 reserved[3];
@@ -35,34 +35,36 @@ struct rec_inode {
 };
 
 /*
- * REC_SOCKET: where a socket leads to, at the time of the record. Ports and addresses are 0 where
- * there are none; addresses are in the network's order, those of IPv4 in the first four bytes.
+ * REC_SOCKET: the addresses of a socket, at the time of the record. Ports and addresses are 0 if
+ * there are none; addresses are in network order, those of IPv4 in the first four bytes.
  */
 enum socket_flags {
 	SOCKET_LISTENS = 1 << 0,
-	SOCKET_PEER_PATH = 1 << 1, /* text is the path that the other end is bound to */
+	SOCKET_PEER_PATH = 1 << 1, /* text is the path that the peer is bound to */
 	SOCKET_ABSTRACT = 1 << 2,  /* text is a name in Linux's abstract namespace */
 };
 
 struct rec_socket {
 	struct record h;
-	u32 device; /* these three as in rec_inode */
+	u32 device; /* device, generation and inode as in rec_inode */
 	u32 generation;
 	u64 inode;
-	u64 peer_inode; /* AF_UNIX: the other end's, if it is connected; 0 = not known */
-	u32 peer_tgid;	/* AF_UNIX: who connected, or listened, at the other end (SO_PEERCRED) */
+	u64 peer_inode; /* AF_UNIX: the peer's inode, if it is connected; 0 = not known */
+	u32 peer_tgid;	/* AF_UNIX: the process that connected or listened at the other end
+			   (SO_PEERCRED) */
 	u16 family;	/* AF_* */
 	u16 type;	/* SOCK_* */
 	u16 protocol;	/* IPPROTO_* */
 	u16 local_port, remote_port;
-	u16 size; /* of text, bytes; no NUL at its end */
+	u16 size; /* of text, bytes; without a NUL */
 	u8 local[16], remote[16];
 	char text[]; /* AF_UNIX: the path or name that it is bound to, or see SOCKET_PEER_PATH */
 };
 
 /*
- * REC_WATCH: what an epoll descriptor watches at the time of the record, including what epoll
- * descriptors among these watch. `more`: the list is incomplete, or the kernel was changing it.
+ * REC_WATCH: the files that an epoll descriptor watches at the time of the record, including the
+ * files that epoll descriptors among these watch. `more`: the list is incomplete, or the kernel was
+ * changing it.
  */
 struct watched {
 	u64 inode; /* as in rec_switch; 0 = not known */
@@ -79,7 +81,7 @@ struct watched {
 #define WATCHED_MAX 16
 
 enum watch_flags {
-	WATCH_RING = 1 << 0, /* an io_uring's requests wait for it */
+	WATCH_RING = 1 << 0, /* the requests of an io_uring wait for the files */
 };
 
 struct rec_watch {
@@ -92,17 +94,18 @@ struct rec_watch {
 };
 
 /*
- * REC_FUTEX: in which memory the word lies that a process waits for. Once a word, or as often as
- * more is known, or others took its place among those that were sent; the last one counts.
+ * REC_FUTEX: the memory in which a futex word of a process lies. It is sent once for each word, and
+ * again if more is known, or if other objects have evicted its mark; the last record is valid.
  */
 struct rec_futex {
 	struct record h;
 	u64 address;
 	u32 tgid;
 	u32 exec_id; /* as in rec_task */
-	u64 inode;   /* these three of the file that is mapped there, as in rec_inode; 0 = none */
+	u64 inode;   /* inode, device and generation of the file that is mapped there, as in
+			rec_inode; 0 = none */
 	u32 device, generation;
-	u8 memory; /* enum fault_memory; MEMORY_UNKNOWN: the mappings were just being changed */
+	u8 memory; /* enum fault_memory; MEMORY_UNKNOWN: the mappings were being changed */
 	u8 reserved[7];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * record_kinds.h - the table of all kinds of records. Included by records.h alone.
+ * record_kinds.h - the table of all kinds of records. Only records.h includes it.
  *
  * A kind is a row here and a struct in records.h. The capture's reader refuses a record that is
  * shorter than its row says, sorts events by time, and skips kinds that have no row; losses are
@@ -11,8 +11,8 @@
 
 enum record_kind_flags {
 	/*
-	 * An event: it belongs to a moment, and the reader returns events in order of time. The
-	 * others are definitions, which are in place wherever they are in the file.
+	 * An event: it has a position in time, and the reader returns events in order of time. The
+	 * others are definitions, which are valid wherever they are in the file.
 	 */
 	RECORD_EVENT = 1 << 0,
 	/* No later record refers to it, so the flight recorder drops it when it is too old. */
@@ -22,11 +22,11 @@ enum record_kind_flags {
 /*
  * KIND(NAME, number, word, flags, length): REC_NAME; the word for it in reports; enum
  * record_kind_flags; the bytes that every such record has, without optional parts and tails, or 0
- * if the kind is for the recorder alone and never in a capture.
+ * if the kind is only for the recorder and never in a capture.
  *
- * The number says where a record is from: below 16 from BPF in the ring that must not lose any,
- * below REC_BPF_MAX from BPF in the ring for bulky records, others from the recorder. Numbers are
- * part of the file's format and are never used again.
+ * The number shows the origin of a record: below 16 it is from BPF, in the ring buffer that must
+ * not lose records; below REC_BPF_MAX from BPF, in the ring buffer for large records; others are
+ * from the recorder. Numbers are part of the file format and are never reused.
  */
 #define RECORD_KINDS(KIND)                                                                         \
 	KIND(SWITCH, 1, "switch", RECORD_EVENT | RECORD_DROPPABLE, SWITCH_SHORT_LEN)               \

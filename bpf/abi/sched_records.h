@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched_records.h - the records of the ring that must not lose any: switches, wakeups, threads.
- * Included by records.h alone.
+ * sched_records.h - the records of the ring buffer that must not lose any: switches, wakeups,
+ * threads. Only records.h includes it.
  */
 #ifndef WALLPROF_SCHED_RECORDS_H
 #define WALLPROF_SCHED_RECORDS_H
@@ -11,28 +11,28 @@
  * non-targets while a target is runnable on that CPU. In a recording of the whole system
  * (WINDOW_SYSTEM) every sched_switch has one.
  *
- * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it
- * before the tracepoint, so the switch-in that ends a wait carries the number
- * that its switch-out carried, and the next switch-out carries one more: a
- * reader can prove, task by task, that nothing is missing between two records.
+ * seq is the low 16 bits of the task's nvcsw + nivcsw. __schedule() raises it before the
+ * tracepoint, so the switch-in that ends a wait has the same seq as its switch-out, and the next
+ * switch-out has one more: a reader can prove, task by task, that nothing is missing between two
+ * records.
  *
- * If prev is not a target (SWITCH_PREV clear), SWITCH_HAS_OUT is clear, and prev_seq and
- * prev_state are 0, syscall is -1. SWITCH_HAS_OBJECT: prev waits in a call on one descriptor or for
- * a length of time, or is a worker of io_uring with an open file in hand.
+ * If prev is not a target (SWITCH_PREV clear), SWITCH_HAS_OUT is clear, prev_seq and prev_state are
+ * 0, and syscall is -1. SWITCH_HAS_OBJECT is set if prev waits in a call on one descriptor or for a
+ * length of time, or is an io_uring worker that works on an open file.
  */
 enum switch_flags {
 	SWITCH_PREV = 1 << 0,	 /* prev is a target: its switch-out is in this record */
 	SWITCH_NEXT = 1 << 1,	 /* next is a target: its switch-in is in this record */
 	SWITCH_PREEMPT = 1 << 2, /* the tracepoint's preempt argument */
 	SWITCH_IOWAIT = 1 << 3,	 /* prev->in_iowait */
-	SWITCH_COMPAT = 1 << 4,	 /* 32-bit system call: other numbers, omitted */
+	SWITCH_COMPAT = 1 << 4,	 /* 32-bit system call; it is omitted, because its numbers differ */
 	/*
-	 * A signal was pending, so prev stayed on the run queue although the state argument
-	 * says that it blocks (kernels before 6.15 do not correct the argument).
+	 * A signal was pending, so prev stayed on the run queue although the state argument says
+	 * that it blocks (kernels before 6.15 do not correct the argument).
 	 */
 	SWITCH_SIGNALLED = 1 << 5,
 	SWITCH_THROTTLED = 1 << 6,   /* prev is runnable, but its cgroup has used up its CPU time */
-	SWITCH_KERNEL_LOCK = 1 << 7, /* owner is the tid that held the kernel lock that prev
+	SWITCH_KERNEL_LOCK = 1 << 7, /* owner is the tid of the holder of the kernel lock that prev
 					contended for last, maybe long before */
 };
 
@@ -40,7 +40,7 @@ enum switch_flags {
 enum switch_parts {
 	SWITCH_HAS_OUT = 1 << 0,    /* kstack to owner */
 	SWITCH_HAS_OBJECT = 1 << 1, /* inode to generation */
-	/* Not a part: next was moved more than once (moved_before). */
+	/* Not a part: next was moved several times (moved_before). */
 	SWITCH_MOVED_REPEATEDLY = 1 << 2,
 };
 
@@ -53,33 +53,34 @@ struct rec_switch {
 	u16 prev_state; /* the tracepoint's argument (TASK_*), low 16 bits; 0 = still runnable */
 	s16 syscall;	/* -1: not in a system call (user mode, fault, kernel thread) */
 	u16 parts;	/* enum switch_parts */
-	u8 fd_kind;	/* enum fd_kind of the descriptor the call is about */
-	u8 fd_count;	/* poll, select: how many descriptors (255: as many or more, or unreadable;
-			   poll: up to POLL_FDS_READ, those below 0 not counted); epoll: how many it
-			   watches (2: two or more); splice, tee: whether the call waits for what it
-			   writes to */
+	u8 fd_kind;	/* enum fd_kind of the descriptor that the call waits for */
+	u8 fd_count; /* poll, select: number of descriptors (255: as many or more, or unreadable),
+			less those below 0 among the first POLL_FDS_READ of a poll; epoll: number of
+			watched files (2: two or more); splice, tee: 1 if the call waits for its
+			output */
 	/*
-	 * The time that recording took of prev's run, that is, since the CPU's previous switch.
-	 * own_in: by the record of that switch, whose timestamp is taken first; in units of 16 ns,
-	 * as complete_for and moved_before (SWITCH_NS()), and at most what the field can hold.
-	 * own_run: by all else (SWITCH_RUN_NS()); a rest of less than a unit goes out with the next
-	 * switch.
+	 * The recording cost in prev's run, that is, since the CPU's previous switch. own_in: the
+	 * cost of that switch's record, whose timestamp is taken first; in units of 16 ns
+	 * (SWITCH_NS()), like complete_for and moved_before, and limited to what the field can
+	 * hold. own_run: all other cost (SWITCH_RUN_NS()); a remainder of less than a unit is added
+	 * to the next switch.
 	 */
 	u16 own_in, own_run;
 	/*
-	 * The part of that time which interrupts and the hypervisor took, in ns, as far as the
+	 * The time in prev's run that interrupts and the hypervisor took, in ns, as far as the
 	 * kernel accounts for what it subtracts from a task's running time
 	 * (update_rq_clock_task()).
 	 */
 	u32 interrupts_ns, stolen_ns;
 	/*
-	 * The time up to this switch in which every switch of this CPU has a record; 0: not known.
-	 * It is not used in a recording of the whole system, where every switch has a record.
+	 * The length of the time before this switch in which every switch of this CPU has a record;
+	 * 0 = not known. It is not used in a recording of the whole system, where every switch has
+	 * a record.
 	 */
 	u32 complete_for;
 	/*
-	 * The time since next, a target that was runnable, was last moved to this CPU's queue; 0:
-	 * it was not moved. (A wakeup puts a thread into one queue only.)
+	 * The time since next, a runnable target, was last moved to this CPU's queue; 0 = it was
+	 * not moved. (A wakeup puts a thread into one queue only.)
 	 */
 	u32 moved_before;
 	/* SWITCH_HAS_OUT */
@@ -88,17 +89,17 @@ struct rec_switch {
 	u64 args[3]; /* first three arguments of the system call */
 	/*
 	 * In a wait for a lock in user memory (futex): the holder, as glibc's mutex and the
-	 * kernel's priority-inheritance protocol store it there. It is the rec_task::own_tid of a
-	 * thread of the process, if the word is such a lock; 0 = none. See SWITCH_KERNEL_LOCK.
+	 * kernel's priority-inheritance protocol store it there. If the word is such a lock, this
+	 * is the rec_task::own_tid of a thread of the process; 0 = none. See SWITCH_KERNEL_LOCK.
 	 */
 	u32 owner;
 	u8 lock; /* enum switch_lock: the kernel lock that prev contended for last */
 	u8 reserved[3];
 	/*
-	 * SWITCH_HAS_OBJECT. The open file that the descriptor leads to, by its inode, as in
-	 * rec_inode. Instead: in a call that only sleeps (nanosleep, clock_nanosleep, select and
-	 * the like without descriptors) the requested time in ns; in a futex_waitv of one word the
-	 * word's address.
+	 * SWITCH_HAS_OBJECT. The open file of the descriptor, by its inode, as in rec_inode.
+	 * Instead: in a call that only sleeps (nanosleep, clock_nanosleep, select and the like
+	 * without descriptors) the requested time in ns; in a futex_waitv of one word the word's
+	 * address.
 	 */
 	union {
 		u64 inode; /* 0 = not known */
@@ -114,7 +115,7 @@ struct rec_switch {
 /* Fields of rec_switch that are in units of 16 ns. */
 #define SWITCH_NS(units) ((u64)(units) << 4)
 #define SWITCH_UNITS(ns) ((ns) >> 4)
-/* rec_switch::own_run in ns: with the top bit, in a coarser unit. */
+/* rec_switch::own_run in ns; if its top bit is set, it is in a coarser unit. */
 #define SWITCH_RUN_SHIFT	8
 #define SWITCH_RUN_COARSE_SHIFT 16
 #define SWITCH_RUN_COARSE	0x8000U
@@ -133,7 +134,7 @@ enum switch_lock {
 
 /*
  * The kind of a descriptor: of the call's first argument, if that is a descriptor. For poll and
- * ppoll only the first POLL_FDS_READ descriptors count: FD_INET if one of them is an Internet
+ * ppoll only the first POLL_FDS_READ descriptors are read: FD_INET if one of them is an Internet
  * socket, else the kind that all of them have, or FD_NONE.
  */
 enum fd_kind {
@@ -152,15 +153,16 @@ enum fd_kind {
 
 /* REC_WAKING: sched_waking or sched_wakeup_new of a target. */
 enum waking_flags {
-	WAKING_HARDIRQ = 1 << 0, /* by an interrupt; waker_tid is only the interrupted task */
-	WAKING_SOFTIRQ = 1 << 1, /* by a soft interrupt after an interrupt; likewise */
-	WAKING_NEW = 1 << 2,	 /* sched_wakeup_new: first time on a run queue */
+	WAKING_HARDIRQ = 1 << 0,	 /* the waker is an interrupt of the task waker_tid */
+	WAKING_SOFTIRQ = 1 << 1,	 /* likewise a soft interrupt after an interrupt */
+	WAKING_NEW = 1 << 2,		 /* sched_wakeup_new: first time on a run queue */
 	WAKING_UNKNOWN_CONTEXT = 1 << 3, /* this kernel does not show the context */
 };
 
 /*
- * rec_waking::parts. The stacks are the waker's, and are taken if the thread slept for long enough.
- * An interrupt has no user stack, because that would be the interrupted thread's.
+ * rec_waking::parts. The stacks are the waker's, and are recorded if the thread slept for long
+ * enough. If an interrupt is the waker, there is no user stack, because it would be the interrupted
+ * thread's.
  */
 enum waking_parts {
 	WAKING_HAS_STACKS = 1 << 0, /* kstack and ustack */
@@ -168,11 +170,11 @@ enum waking_parts {
 
 struct rec_waking {
 	struct record h;
-	u32 tid; /* of the wakee */
+	u32 tid; /* the wakee's */
 	u32 waker_tid;
 	u16 parts; /* enum waking_parts */
 	/*
-	 * The number (linux/interrupt.h) + 1 of the soft interrupt that was being served, whether a
+	 * The vector (linux/interrupt.h) + 1 of the soft interrupt that was being served, whether a
 	 * system call of the waker raised it (no flag) or not (WAKING_SOFTIRQ); 0 = none, or not
 	 * known.
 	 */
@@ -185,17 +187,17 @@ struct rec_waking {
 #define WAKING_SHORT_LEN 32 /* without any part */
 
 /*
- * REC_TASK: describes the task that has a tid. Sent at birth, at rename, after exec, for every
- * thread found at the start (and again at the end), and for tasks that are not targets but woke
- * one. h.ns is the birth when TASK_BIRTH is set.
+ * REC_TASK: describes the task that has a tid. It is sent at birth, at rename, after exec, for
+ * every thread found at the start (and again at the end), and for non-targets that other records
+ * refer to. h.ns is the birth if TASK_BIRTH is set.
  */
 enum task_flags {
 	TASK_BIRTH = 1 << 0,
-	TASK_NON_TARGET = 1 << 1, /* not a target: named because it woke one, or had its CPU */
+	TASK_NON_TARGET = 1 << 1, /* not a target: described because it woke one, or had its CPU */
 	TASK_KTHREAD = 1 << 2,
 	TASK_IO_WORKER = 1 << 3, /* kernel-made worker thread of the process (io_uring) */
 	TASK_RENAME = 1 << 4,
-	TASK_JOINED = 1 << 5, /* it lived before, and is recorded from now on */
+	TASK_JOINED = 1 << 5, /* it existed before, and is a target from now on */
 };
 
 struct rec_task {
@@ -211,9 +213,8 @@ struct rec_task {
 };
 
 /*
- * REC_EXEC: sched_process_exec. If a thread other than the leader called exec,
- * old_tid is the number it had; the thread goes on as tid, and the old leader
- * is gone without a final switch-out of its own number.
+ * REC_EXEC: sched_process_exec. If a thread other than the leader called exec, old_tid is its
+ * former tid; the thread continues as tid, and the old leader ends without a final switch-out.
  */
 struct rec_exec {
 	struct record h;
@@ -236,7 +237,7 @@ enum exit_parts {
 struct rec_exit {
 	struct record h;
 	u32 tid, tgid;
-	u32 exit_code; /* as wait(2) has it */
+	u32 exit_code; /* as in wait(2) */
 	u16 parts;     /* enum exit_parts */
 	u16 reserved;
 	/*
@@ -302,7 +303,7 @@ struct rec_snapshot {
 	s16 syscall;
 	u8 fd_kind;
 	u8 fd_count;
-	u16 task_cpu; /* where it runs, is queued, or ran last */
+	u16 task_cpu; /* the CPU on which it runs, is queued, or ran last */
 	u16 parts;    /* enum snapshot_parts */
 	union {	      /* SNAPSHOT_HAS_OBJECT, as in rec_switch */
 		u64 inode;

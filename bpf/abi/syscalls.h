@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * syscalls.h - the system calls that wallprof knows, and what they have in common: for the BPF
- * programs, which read the arguments, and for the exporter, which names the waits.
+ * syscalls.h - the system calls that wallprof knows, for the BPF programs, which read the
+ * arguments, and for the exporter, which names the waits.
  */
 #ifndef WALLPROF_SYSCALLS_H
 #define WALLPROF_SYSCALLS_H

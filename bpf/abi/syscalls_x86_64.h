@@ -6,7 +6,7 @@
 #ifndef WALLPROF_SYSCALLS_X86_64_H
 #define WALLPROF_SYSCALLS_X86_64_H
 
-/* Those that the headers of the oldest supported C library have, too. */
+/* System calls that the headers of the oldest supported C library have as well. */
 #define SYSCALLS(CALL)                                                                             \
 	CALL(READ, read, 0)                                                                        \
 	CALL(WRITE, write, 1)                                                                      \

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_rows.h - the unwind tables, as the recorder writes them and the walk reads them.
+ * unwind_rows.h - the unwind tables that the recorder writes and the walk reads.
  *
- * A table belongs to an object (an ELF file): rows, sorted by pc, each of which names the rule
- * that holds from its pc up to the next row's. Every pc has a row, also one for which no
- * rule is known: that is a rule, too (CFA_NONE, with the reason). Rules are few (some
- * hundred in an object, most of them in all objects) and kept once for the whole system.
+ * A table belongs to an object (an ELF file). It has rows, sorted by pc, each of which names the
+ * rule that applies from its pc up to the next row's. Every pc has a row, also if no rule is known
+ * for it: that is a rule, too (CFA_NONE, with the reason). There are few rules (some hundred in an
+ * object, most of them in all objects), so they are stored once for the whole system.
  *
- * Words as in the DWARF 5 standard, section 6.4, and in the x86-64 psABI, section 3.6 (numbers of
- * registers: 6 = rbp, 7 = rsp, 16 = the return address).
+ * Terms are those of the DWARF 5 standard, section 6.4, and of the x86-64 psABI, section 3.6
+ * (register numbers: 6 = rbp, 7 = rsp, 16 = the return address).
  */
 #ifndef WALLPROF_UNWIND_ROWS_H
 #define WALLPROF_UNWIND_ROWS_H
@@ -18,31 +18,31 @@
 #define DWARF_RBX    3
 #define DWARF_RBP    6
 #define DWARF_RSP    7
-#define DWARF_REGS   16 /* general registers; the return address counts as one more */
+#define DWARF_REGS   16 /* general registers; the return address is one more */
 #define DWARF_RETURN 16
 
 /* How the canonical frame address (CFA) is found. */
 enum unwind_cfa {
-	CFA_NONE = 0,	/* nothing is known here; extra = enum unwind_none */
+	CFA_NONE = 0,	/* not known; extra = enum unwind_none */
 	CFA_END = 1,	/* the outermost frame: it has no return address */
 	CFA_REG = 2,	/* cfa_reg + cfa_offset */
 	CFA_DEREF = 3,	/* *(cfa_reg + cfa_offset) + extra */
 	CFA_PLT = 4,	/* rsp + 8, and 8 more if (pc & 15) >= extra */
-	CFA_SIGNAL = 5, /* rsp points to the ucontext of a signal frame: all registers are there */
+	CFA_SIGNAL = 5, /* rsp points to the ucontext of a signal frame, which has all registers */
 };
 
-/* Why nothing is known. */
+/* Why no rule is known. */
 enum unwind_none {
 	NONE_GAP = 0,		 /* no FDE covers this pc */
-	NONE_EXPRESSION = 1,	 /* an expression that no rule stands for */
-	NONE_REGISTER = 2,	 /* return address or rbp depend on what no rule stands for */
+	NONE_EXPRESSION = 1,	 /* no rule can express an expression */
+	NONE_REGISTER = 2,	 /* no rule can express the return address or rbp */
 	NONE_OVERFLOW = 3,	 /* an offset does not fit */
 	NONE_BROKEN = 4,	 /* the FDE's program cannot be read */
-	NONE_TOO_MANY_RULES = 5, /* there were too many rules */
+	NONE_TOO_MANY_RULES = 5, /* the limit of rules was reached */
 	/*
-	 * Code without tables that was not understood, in a gap as large as V8's builtins in
+	 * Code without tables that could not be followed, in a gap as large as V8's builtins in
 	 * Node.js or in a file without any table. It is walked by frame pointers, as code made at
-	 * run time is, and marked as guessed.
+	 * run time is, and its frames are marked as guessed.
 	 */
 	NONE_UNKNOWN_CODE = 6,
 };
@@ -64,8 +64,8 @@ enum unwind_bp {
 };
 
 /*
- * Where the caller's rbx is: the one other register that outer frames are found by (the dynamic
- * loader's trampolines).
+ * Where the caller's rbx is. It is the only other register by which outer frames are found (the
+ * dynamic loader's trampolines).
  */
 enum unwind_bx {
 	BX_SAME = 0,
@@ -73,18 +73,18 @@ enum unwind_bx {
 	BX_LOST = 2,
 };
 
-/* On which stack the caller's frame is, if the CFA is a register and a number. */
+/* The stack that the caller's frame is on, if the CFA is a register plus an offset. */
 enum unwind_stack {
 	STACK_SAME = 0,
-	STACK_OTHER = 1,      /* it may be another one, and lie anywhere */
-	STACK_GUESS = 2,      /* likewise; a frame in between may be missing: marked as guessed */
+	STACK_OTHER = 1, /* it may be another stack, at any address */
+	STACK_GUESS = 2, /* the same, and a frame in between may be missing: marked as guessed */
 	STACK_SAME_GUESS = 3, /* the same stack; the rule is a guess: marked as guessed */
 };
 
 struct unwind_rule {
 	u8 cfa;	    /* enum unwind_cfa */
-	u8 cfa_reg; /* DWARF number; other than rbx, rbp and rsp: known in the innermost frame only
-		     */
+	u8 cfa_reg; /* DWARF number; registers other than rbx, rbp and rsp are known in the
+		       innermost frame only */
 	u8 ra;	    /* enum unwind_ra */
 	u8 bp;	    /* enum unwind_bp */
 	s32 cfa_offset;
@@ -94,10 +94,10 @@ struct unwind_rule {
 	u8 stack; /* enum unwind_stack */
 };
 
-/* A place in an object: SVMA less base_svma (the lowest segment's address). */
+/* pc is a relative address: SVMA - base_svma. */
 struct unwind_row {
 	u32 pc;
-	u32 rule; /* index of the rule: in the object's own list, or in the system's */
+	u32 rule; /* index of the rule in the object's own list, or in the system's */
 };
 
 #endif

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * walk.h - from a frame to its caller's, by unwind tables. The same code runs in BPF
- * (unwind.bpf.c) and in user space (src/unwind/walk_user.c).
+ * walk.h - finds the caller of a frame by unwind tables. The same code runs in BPF (unwind.bpf.c)
+ * and in user space (src/unwind/walk_user.c).
  *
- * Who includes it has defined before, with self as WALK_SELF, whose member is `struct walk walk`:
+ * A file that includes it must first define WALK_SELF, the declaration of a parameter `self` with a
+ * member `struct walk walk`, and these functions:
  *
- * - bool walk_read(self, address, *ret): a word of memory.
- * - bool walk_read_saved(self, address, *ret, *ret_word): the same of a register that was saved,
- * which may never be asked for; *ret_word is what to call it by, 0 for nothing, in
- * - void walk_word_used(self, word): it has a say in where the walk goes.
- * - bool walk_read_signal(self, address): WALK_SIGNAL_REGS of them, to self->signal_regs.
- * - int walk_find_mapping(self, pc): WALK_CONTINUE and walk.mapping, or an enum stack_result.
- * - bool walk_find_rule(self, pc, *ret): in walk.mapping's table, which has one for every pc; false
- *   if the table is gone.
+ * - bool walk_read(self, address, *ret): reads a word of memory.
+ * - bool walk_read_saved(self, address, *ret, *ret_word): reads a saved register, whose value the
+ *   walk may never use; *ret_word identifies the word for walk_word_used(), 0 = nothing to
+ *   identify.
+ * - void walk_word_used(self, word): the walk depends on that word.
+ * - bool walk_read_signal(self, address): reads WALK_SIGNAL_REGS words into self->signal_regs.
+ * - int walk_find_mapping(self, pc): returns WALK_CONTINUE and sets walk.mapping, or returns an
+ *   enum stack_result.
+ * - bool walk_find_rule(self, pc, *ret): finds the rule in walk.mapping's table, which has one for
+ *   every pc; false if the table was removed.
  *
- * Follows the x86-64 psABI, 3.6 (registers), and the kernel's struct rt_sigframe.
+ * It follows the x86-64 psABI, 3.6 (registers), and the kernel's struct rt_sigframe.
  */
 #ifndef WALLPROF_WALK_H
 #define WALLPROF_WALK_H
 
 #include "walk_state.h"
 
-#define USER_LIMIT   (1ULL << 56) /* of five-level paging */
+#define USER_LIMIT   (1ULL << 56) /* with five-level paging */
 #define USER_LOWEST  0x1000
-#define FP_FRAME_MAX (1ULL << 20) /* no frame of code made at run time is larger */
+#define FP_FRAME_MAX (1ULL << 20) /* the largest frame of code made at run time */
 
 static __always_inline bool walk_is_user(u64 pc)
 {
@@ -54,7 +57,7 @@ static __always_inline void walk_load_signal(struct walk *walk, const u64 *saved
 	walk->used |= WALK_USED_OTHERS;
 }
 
-/* The caller's frame; rbp and rbx are set apart. */
+/* Sets pc and sp to the caller's; rbp and rbx are set elsewhere. */
 static __always_inline void walk_set_caller(struct walk *walk, u64 pc, u64 sp)
 {
 	walk->pc = pc;
@@ -62,7 +65,7 @@ static __always_inline void walk_set_caller(struct walk *walk, u64 pc, u64 sp)
 	walk->exact = walk->inner = walk->guessed = false;
 }
 
-/* rbp is used: the leaf's, or the one that was saved in a word. */
+/* Notes that the walk depends on rbp: the leaf's, or the word that it was read from. */
 static __always_inline void walk_use_bp(WALK_SELF)
 {
 	self->walk.used |= self->walk.bp_from_leaf ? WALK_USED_BP : 0;
@@ -124,8 +127,8 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	if (cfa & 7)
 		return STACK_BAD_CFA;
 	/*
-	 * The stack grows downwards; but a CFA that is read from memory may lie on another one, and
-	 * where the return address has been taken off, the CFA is all there is (vfork).
+	 * The stack grows downwards. But a CFA that is read from memory may lie on another stack,
+	 * and if the return address has been popped into a register (vfork), the CFA equals sp.
 	 */
 	if (rule->cfa != CFA_DEREF && walk_stays_on_stack(rule) &&
 	    (cfa < walk->sp || (cfa == walk->sp && rule->ra < RA_REG)))
@@ -134,7 +137,7 @@ static __always_inline int walk_cfa(WALK_SELF, const struct unwind_rule *rule, u
 	return WALK_CONTINUE;
 }
 
-/* To the caller's rbp; false if it could not be read. */
+/* Sets rbp to the caller's; false if it could not be read. */
 static __always_inline bool walk_bp(WALK_SELF, const struct unwind_rule *rule, u64 cfa)
 {
 	struct walk *walk = &self->walk;
@@ -177,8 +180,8 @@ static __always_inline void walk_bx(WALK_SELF, const struct unwind_rule *rule, u
 }
 
 /*
- * Code without a table: its frame pointer, if it looks like one and leads to code. What is
- * found so is a guess, and said to be.
+ * Finds the caller of code without a table by its frame pointer, if that is plausible and leads to
+ * code. The frame is marked as guessed.
  */
 static __always_inline int walk_by_frame_pointer(WALK_SELF)
 {
@@ -245,7 +248,7 @@ static __always_inline int walk_by_rule(WALK_SELF, const struct unwind_rule *rul
 	return WALK_CONTINUE;
 }
 
-/* To the caller's frame: WALK_CONTINUE, or the result with which the walk ends. */
+/* Goes to the caller's frame. Returns WALK_CONTINUE, or the result with which the walk ends. */
 static __always_inline int walk_step(WALK_SELF)
 {
 	struct walk *walk = &self->walk;
@@ -253,7 +256,10 @@ static __always_inline int walk_step(WALK_SELF)
 	struct unwind_rule rule;
 	int result;
 
-	/* A pc of 0, which a call through a null pointer leads to, is in no mapping, either. */
+	/*
+	 * A pc of 0, which a call through a null pointer leads to, is in no mapping; an empty
+	 * walk.mapping would contain it.
+	 */
 	if (pc < walk->mapping.start || pc > walk->mapping.last || pc == 0) {
 		result = walk_find_mapping(self, pc);
 		if (result != WALK_CONTINUE)

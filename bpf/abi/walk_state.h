@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* walk_state.h - what a walk has in hand (walk.h). */
+/*
+ * walk_state.h - the state of a walk (walk.h).
+ */
 #ifndef WALLPROF_WALK_STATE_H
 #define WALLPROF_WALK_STATE_H
 
@@ -9,40 +11,39 @@
 #include <stdbool.h>
 #endif
 
-/* What a function of the walk returns while it has not come to an end; else an enum stack_result.
- */
+/* Returned by the functions of the walk to continue; any other result is an enum stack_result. */
 #define WALK_CONTINUE STACK_RESULTS
 
-/* The leaf's. */
+/* The registers of the leaf. */
 struct walk_start {
 	u64 pc, sp, bp, bx;
 	u64 exact;
 };
 
-/* Which registers of the leaf had a say in where the walk went, besides pc and sp. */
+/* The registers of the leaf, besides pc and sp, on which the walk depended. */
 enum walk_used {
 	WALK_USED_BP = 1 << 0,
 	WALK_USED_BX = 1 << 1,
 	WALK_USED_OTHERS = 1 << 2,
 };
 
-/* A frame, while its caller is looked for. */
+/* A frame whose caller is to be found. */
 struct walk {
 	u64 pc, sp, bp, bx;
-	bool exact; /* pc is where the frame is, not where it will go on */
-	bool inner; /* regs are this frame's: it is the leaf, or was interrupted by a signal */
-	bool bp_lost, bx_lost;		 /* nobody knows them */
-	bool bp_from_leaf, bx_from_leaf; /* they are still the leaf's */
+	bool exact; /* pc is an exact program counter, not a return address */
+	bool inner; /* regs are this frame's: it is the leaf, or a signal interrupted it */
+	bool bp_lost, bx_lost;		 /* their values are not known */
+	bool bp_from_leaf, bx_from_leaf; /* they still have the leaf's values */
 	u8 used;			 /* enum walk_used */
-	u8 bp_word, bx_word;		 /* where they were read from (walk_read_saved()) */
-	bool guessed;			 /* found by a frame pointer, or a rule that is a guess */
+	u8 bp_word, bx_word; /* the words that they were read from (walk_read_saved()) */
+	bool guessed;	     /* found by a frame pointer or by an uncertain rule */
 	u64 regs[DWARF_REGS + 1];
-	struct unwind_mapping mapping; /* the one that held the last pc; last == 0: none */
+	struct unwind_mapping mapping; /* the mapping of the last pc; last == 0: none */
 };
 
 /*
- * A signal frame, when its handler has returned: rsp points to struct ucontext, in which struct
- * sigcontext is at 40: r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+ * A signal frame after its handler has returned: rsp points to struct ucontext, in which struct
+ * sigcontext is at offset 40: r8 … r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
  */
 #define SIGNAL_CONTEXT	 40
 #define WALK_SIGNAL_REGS 17

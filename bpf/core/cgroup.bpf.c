@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cgroup.bpf.c - whether a task is in the cgroup that is recorded, or below it, and those that
- * enter it (that program is loaded only if there is one).
+ * cgroup.bpf.c - whether a task is in the recorded cgroup or below it, and a program that adds
+ * tasks which enter it. The program is loaded only if a cgroup is recorded.
  */
 #include "cgroup.bpf.h"
 
 #define HIERARCHIES_MAX 32
 #define CGROUP_DEPTH	32
 
-/* A cgroup's state of its own lies at its beginning, and has that of the cgroup above. */
+/*
+ * cgroup::self is at offset 0, so the address of a parent's state is the address of the parent
+ * cgroup.
+ */
 static __always_inline bool is_in_recorded_cgroup(struct cgroup *cgroup)
 {
 	for (u32 i = 0; i < CGROUP_DEPTH && cgroup; i++) {
@@ -19,15 +22,19 @@ static __always_inline bool is_in_recorded_cgroup(struct cgroup *cgroup)
 	return false;
 }
 
-/* Ids are those of one hierarchy; there are several where cgroup v1 is in use. */
+/*
+ * A cgroup id is unique within one hierarchy only; there are several hierarchies where cgroup v1 is
+ * in use.
+ */
 static __always_inline bool is_in_hierarchy(struct cgroup *cgroup)
 {
 	return (u32)BPF_CORE_READ(cgroup, root, hierarchy_id) == setting_cgroup_hierarchy;
 }
 
 /*
- * The list changes only when a hierarchy is mounted or a set of cgroups made; nothing is believed
- * that is read from it meanwhile but that it is a list.
+ * The list changes only when a hierarchy is mounted or a css_set is created. It is read without a
+ * lock, so the loop is bounded and each pointer is read by the helper, which survives bad
+ * addresses.
  */
 __noinline int cgroup_has(u64 css_set)
 {
@@ -50,7 +57,7 @@ __noinline int cgroup_has(u64 css_set)
 	return 0;
 }
 
-/* Whoever enters is recorded from here on; the recorder looks at its threads and mappings. */
+/* A task that enters is recorded from now on; the recorder then reads its threads and mappings. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_entered, struct cgroup *cgroup, const char *path, struct task_struct *task)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cost.bpf.h - what recording costs, clocked where it happens.
+ * cost.bpf.h - measures the recording cost where it arises.
  *
  * The time of a program belongs to the task that has the CPU meanwhile: the caller or the
  * interrupted task. The record of a switch has the time at which its program begins, so the
  * program's own time falls into the run of the task that is switched in. The next switch record of
- * the CPU carries both sums (switch_account()): it ends that run.
+ * the CPU carries both sums (switch_account()), because it ends that run.
  *
  * What takes less time than reading the clock is not measured: programs that end at once because no
- * target is concerned, on_softirq, on_migrate, on_socket_state, and what the kernel does around
- * every program.
+ * target is concerned, on_softirq, on_migrate, on_socket_state, and the kernel's code around every
+ * program.
  */
 #ifndef WALLPROF_COST_BPF_H
 #define WALLPROF_COST_BPF_H
@@ -18,7 +18,9 @@
 
 #define CLOCK_MAX_NS 200 /* more: the measurement was interrupted */
 
-/* A program that began at `begin_ns` is about to end; any but on_switch. */
+/*
+ * Adds the time of a program that began at `begin_ns` and is about to end; for all but on_switch.
+ */
 static __always_inline void cost_add(u64 begin_ns)
 {
 	struct cpu_account *account = cpu_account();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * globals.bpf.c - definitions of what wallprof.bpf.h declares. Linked first.
+ * globals.bpf.c - definitions of the maps and variables that wallprof.bpf.h declares. Linked first.
  */
 #include "wallprof.bpf.h"
 
@@ -72,8 +72,8 @@ struct scratch_map scratch SEC(".maps");
 struct copies_map copies SEC(".maps");
 
 /*
- * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. A global
- * function, so that the verifier walks the loop once and not once per caller.
+ * Hashes slot->stack.count frames into slot->stack.id, which holds the seed. This is a global
+ * function so that the verifier follows the loop once, not once per caller.
  */
 __noinline int stack_hash(struct stack_slot *slot)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernel_types.h - the kernel types that the BPF programs look into, and of each only the
- * fields used.
+ * kernel_types.h - the kernel types that the BPF programs read, each with only the fields used.
  *
- * Kept by hand, so that the build needs neither a kernel with BTF nor kernel headers.
- * preserve_access_index lets libbpf find the real offsets at load time (CO-RE).
- * A field whose place or name differs between kernels has a flavour
- * (struct name___suffix) with the versions in its comment.
+ * The file is maintained by hand, so that the build needs neither a kernel with BTF nor kernel
+ * headers. preserve_access_index lets libbpf find the real offsets at load time (CO-RE). A field
+ * whose offset or name differs between kernels has a flavour (struct name___suffix) with the
+ * versions in its comment.
  */
 #ifndef WALLPROF_KERNEL_TYPES_H
 #define WALLPROF_KERNEL_TYPES_H
@@ -211,7 +210,7 @@ struct file {
 	void *private_data;
 };
 
-/* 6.8 and later: what lies behind an open file of an overlay, mapped. */
+/* 6.8 and later: the mapped file behind an open file of an overlay. */
 struct backing_file {
 	struct file file;
 	struct path user_path;
@@ -257,7 +256,7 @@ struct rb_root_cached {
 	struct rb_node *rb_leftmost;
 };
 
-/* The tree of what an epoll descriptor watches; its type is struct epoll_key in 7.2. */
+/* The tree of the files that an epoll descriptor watches; its type is struct epoll_key in 7.2. */
 struct epoll_filefd {
 	struct file *file;
 	int fd;
@@ -282,7 +281,7 @@ struct files_struct {
 };
 
 struct in6_addr {
-	u8 s6_addr[16]; /* a union, which is all of it */
+	u8 s6_addr[16]; /* the only member of the struct, a union */
 };
 
 struct sock_common {
@@ -323,7 +322,7 @@ struct sockaddr_un {
 };
 
 struct unix_address {
-	int len; /* of name, from its beginning */
+	int len; /* length of name, bytes */
 	struct sockaddr_un name[1];
 };
 
@@ -358,7 +357,7 @@ struct cgroup_subsys_state {
 };
 
 struct cgroup {
-	struct cgroup_subsys_state self; /* at its beginning */
+	struct cgroup_subsys_state self; /* at offset 0 */
 	struct kernfs_node *kn;
 	struct cgroup_root *root;
 };
@@ -367,7 +366,7 @@ struct list_head {
 	struct list_head *next;
 };
 
-/* Of a set of cgroups, one in each hierarchy: */
+/* A link of a css_set, which has one cgroup in each hierarchy. */
 struct css_set {
 	struct list_head cgrp_links;
 };

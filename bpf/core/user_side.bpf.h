@@ -24,7 +24,7 @@ static __always_inline u8 memory_without_file(struct vm_area_struct *vma)
 	u64 start = BPF_CORE_READ(vma, vm_start), end = BPF_CORE_READ(vma, vm_end);
 	u64 stack = BPF_CORE_READ(mm, start_stack);
 
-	/* As /proc/PID/maps tells them (fs/proc/task_mmu.c). */
+	/* The same tests as for /proc/PID/maps (fs/proc/task_mmu.c). */
 	if (start < BPF_CORE_READ(mm, brk) && end > BPF_CORE_READ(mm, start_brk))
 		return MEMORY_HEAP;
 	if ((start <= stack && end >= stack) || BPF_CORE_READ(vma, vm_flags) & VM_GROWSDOWN)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wallprof.bpf.h - what all BPF programs share: settings, the set of targets, the
- * rings with their loss accounts, scratch memory.
+ * wallprof.bpf.h - what all BPF programs share: settings, the set of targets, the ring buffers with
+ * their loss accounts, scratch memory.
  *
- * Maps and variables are defined in globals.bpf.c, which must be linked first
- * (bpftool 7.1 computes wrong offsets for maps that are used before they are
- * defined).
+ * Maps and variables are defined in globals.bpf.c, which must be linked first: bpftool 7.1 computes
+ * wrong offsets for maps that are used before they are defined.
  */
 #ifndef WALLPROF_BPF_H
 #define WALLPROF_BPF_H
@@ -21,16 +20,16 @@
 #include <linux/bpf.h>
 /* clang-format on */
 
-/* ---- settings: constants to the verifier, so that what is off costs nothing */
+/* ---- settings: constants for the verifier, so code that is switched off costs nothing */
 
 extern const volatile u8 setting_kernel_stacks; /* enum kernel_stacks */
 extern const volatile u8 setting_user_stacks;	/* enum user_stacks */
-extern const volatile u16 setting_max_stack;	/* frames bpf_get_stack gives at most */
-/* Where per-CPU variables lie, relative to this CPU's `runqueues`; see irq_context.bpf.h. */
+extern const volatile u16 setting_max_stack; /* the largest number of frames from bpf_get_stack */
+/* Offsets of per-CPU variables from this CPU's `runqueues`; see irq_context.bpf.h. */
 extern const volatile s32 setting_preempt_count_offset;
 extern const volatile u32 setting_hardirq_mask; /* of preempt_count */
 extern const volatile bool setting_context_known;
-/* The CPU's stack for interrupts, likewise; see softirq.bpf.c. */
+/* The same for the CPU's interrupt stack; see softirq.bpf.c. */
 extern const volatile s32 setting_stack_offset;
 extern const volatile s32 setting_stack_in_use_offset;
 extern const volatile bool setting_stack_known;
@@ -38,11 +37,11 @@ extern const volatile struct address_range setting_softirq_callers[SOFTIRQ_CALLE
 extern const volatile u8 setting_fault_source;	      /* enum fault_source */
 extern const volatile u64 setting_fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 extern const volatile u64 setting_waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
-/* Who is recorded beside those that are marked. */
+/* What is recorded besides the marked targets. */
 extern const volatile bool setting_whole_system;   /* all processes, and all switches */
-extern const volatile bool setting_kernel_threads; /* these, too */
-extern const volatile bool setting_threads;	   /* what is marked are threads alone */
-extern const volatile u64 setting_cgroup;	   /* the id of one; 0 = none */
+extern const volatile bool setting_kernel_threads; /* kernel threads as well */
+extern const volatile bool setting_threads;	   /* single threads are marked, not processes */
+extern const volatile u64 setting_cgroup;	   /* the recorded cgroup's id; 0 = none */
 extern const volatile u32 setting_cgroup_hierarchy;
 extern const volatile bool setting_taken_time;		       /* the kernel may account for it */
 extern const volatile struct kernel_type_ids setting_type_ids; /* see kernel_read.bpf.h */
@@ -60,19 +59,20 @@ extern u64 moved[SLEEP_SLOTS];
 extern struct closing_socket closing_sockets[CLOSING_SLOTS];
 extern struct fault_counts fault_counts;
 extern struct request_counts request_counts;
-extern u32 pid_ns_level;    /* wallprof's PID namespace */
-extern u32 clock_ns;	    /* how long it takes to read the clock */
-extern u32 own_tgid;	    /* wallprof's */
-extern u32 wanted_tid;	    /* with setting_threads: the one to mark, in wallprof's namespace, */
-extern u32 wanted_found;    /* and whether it was there */
+extern u32 pid_ns_level;    /* level of wallprof's PID namespace */
+extern u32 clock_ns;	    /* the time that one reading of the clock takes */
+extern u32 own_tgid;	    /* wallprof's own tgid */
+extern u32 wanted_tid;	    /* with setting_threads: the thread to mark, in wallprof's namespace */
+extern u32 wanted_found;    /* whether mark_target found its task */
 extern u32 command_tgid;    /* the launched command, or 0 */
-extern u64 command_threads; /* how many of its threads still live */
+extern u64 command_threads; /* the number of its threads that have not ended */
 extern u64 command_end_ns;  /* the latest final switch-out of one of its threads */
-extern u8 tables_pending;   /* of what runs already: what can't be walked is not copied yet */
+extern u8 tables_pending;   /* the tables of running processes are not ready yet, so stacks are not
+			       copied */
 extern u8 snapshot_at_end;
 extern u64 snapshot_ns;
-extern u32 stacks_sent[SLEEP_SLOTS];  /* by snapshot_stacks() */
-extern u64 owners_found[SLEEP_SLOTS]; /* likewise; of locks */
+extern u32 stacks_sent[SLEEP_SLOTS];  /* written by snapshot_stacks() */
+extern u64 owners_found[SLEEP_SLOTS]; /* written by snapshot_stacks(): lock holders */
 extern struct unwind_object vdso_object;
 extern struct unwind_counts unwind_counts;
 extern u64 unwind_epoch; /* see unwind_head */
@@ -81,7 +81,7 @@ extern u64 unwind_epoch; /* see unwind_head */
 
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 16); /* the recorder makes its own */
+	__uint(max_entries, 1 << 16); /* placeholder: the recorder creates the real ones */
 };
 
 struct accounts_map {
@@ -99,41 +99,45 @@ struct accounts_map {
 #define MEMO_SPAN  4096u
 #define MEMO_SLOTS 2048u
 
-/* Words of a stack by which a walk of it is known again. */
+/* The words of a stack that a memo compares. */
 struct memo_words {
 	u32 count;
-	u32 span; /* bytes that they lie in */
+	u32 span; /* in bytes, from its start to the end of the last word */
 	struct {
-		u32 at;	    /* words above where the span begins */
-		u16 counts; /* 1: it had a say, and is compared; those that had none are not kept */
-		u16 moves;  /* 1: an address within the span, which is another one if that moves */
+		u32 at;	      /* in words from the start of the span */
+		u16 compared; /* 1: the walk depended on it, so it is compared; other words are not
+				 stored */
+		u16 relative; /* 1: an address within the span, which changes when the span moves */
 		u64 value;
 	} words[MEMO_WORDS];
 };
 
 /*
- * What the walk of a user stack read: the thread's last one with the same program counter and
- * stack pointer. Of the registers, those that had a say (enum walk_used).
+ * A stack memo of a user stack: what the last walk with the same thread, program counter and stack
+ * pointer read. Only the registers that it used are compared (enum walk_used).
  */
 struct user_stack_memo {
 	u32 busy;
 	u32 tid;
-	u64 seed; /* of the stack's id: the process's image */
+	u64 seed; /* part of the stack id that identifies the process's image */
 	u64 id;
 	struct walk_start start;
-	u32 version, seed_count; /* of the process's mappings */
+	u32 version, seed_count; /* version of the process's mappings */
 	u16 used;		 /* enum walk_used */
-	u16 unusable;		 /* for this */
+	u16 unusable;		 /* 1: this walk cannot be remembered */
 	u32 reserved;
-	struct memo_words read; /* from sp on */
+	struct memo_words read; /* the span starts at sp */
 };
 
-/* What the walk of a kernel stack may have read (kernel_stack_memo.bpf.c). */
+/*
+ * A stack memo of a kernel stack: what the kernel's walk may have read (kernel_stack_memo.bpf.c).
+ */
 struct kernel_stack_memo {
 	u64 busy;
 	u64 id;
-	u64 from;      /* where the span began */
-	u64 outermost; /* the last word of the stack, against which the span may have moved */
+	u64 from;      /* address at which the span began */
+	u64 outermost; /* the last word of the stack; the rest of the span may have moved relative
+			  to it */
 	struct memo_words read;
 };
 
@@ -151,34 +155,34 @@ struct stack_memo_map {
 	__type(value, struct user_stack_memo);
 };
 
-/* A stack under construction: the record with room for its frames, and what the walk needs. */
+/* A stack under construction: the record, with space for its frames, and the state of the walk. */
 struct stack_slot {
 	u64 busy;
-	u32 number; /* in the map */
+	u32 index; /* its index in the map */
 	u32 reserved;
 	struct walk walk;
 	struct unwind_process process;
-	u64 epoch;		     /* when the walk began */
-	u32 known_table, known_rows; /* the table that was looked into last, 0 = none yet */
+	u64 epoch;		     /* unwind_epoch when the walk began */
+	u32 known_table, known_rows; /* the table that was searched last, 0 = none yet */
 	union {
 		u64 signal_regs[WALK_SIGNAL_REGS];
 		u64 auxv[SAVED_AUXV_WORDS];
 	};
-	struct user_stack_memo again;
+	struct user_stack_memo memo;
 	struct walk_start start;
-	u64 kernel_from;  /* where the kernel stack is looked at from, and how far, in bytes; */
-	u64 kernel_span;  /* 0: not at all */
-	u64 word;	  /* what was read last */
-	u64 window_start; /* AVMA of the part of the stack that is in window, or NO_WINDOW */
+	u64 kernel_from;  /* where reading of the kernel stack starts */
+	u64 kernel_span;  /* bytes read from there; 0 = not read */
+	u64 word;	  /* the last word that was read */
+	u64 window_start; /* AVMA of the part of the stack that `window` holds, or NO_WINDOW */
 	u64 window[WINDOW_SIZE / sizeof(u64)];
 	u64 span[MEMO_SPAN / sizeof(u64)];
 	union {
 		struct rec_stack stack;
-		u8 room[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
+		u8 buffer[sizeof(struct rec_stack) + MAX_FRAMES * sizeof(u64)];
 	};
 };
 
-/* As many as slots, and with their numbers. */
+/* One entry per scratch slot, with the same index. */
 struct copies_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -193,7 +197,7 @@ struct scratch_map {
 	__type(value, struct stack_slot);
 };
 
-/* Inner maps that are all of one size, so that what is looked up in them is code in line. */
+/* All inner maps have one size, so the verifier turns a look-up in them into inline code. */
 struct chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -217,7 +221,7 @@ struct rules_map {
 	__type(value, struct unwind_rule);
 };
 
-/* Without memory for all that there may be; tracing programs may use such maps since 6.1. */
+/* Entries are allocated when they are added; tracing programs may use such maps since 6.1. */
 struct processes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -235,12 +239,12 @@ struct objects_map {
 
 struct open_faults_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, OPEN_FAULTS); /* 1 if faults are not asked for */
+	__uint(max_entries, OPEN_FAULTS); /* 1 if faults are not recorded */
 	__type(key, u32);
 	__type(value, struct open_fault);
 };
 
-/* By the address of the bio. Those that never complete make way for others. */
+/* The key is the address of the bio. Bios that never complete are evicted. */
 struct open_bios_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, OPEN_BIOS);
@@ -248,13 +252,13 @@ struct open_bios_map {
 	__type(value, struct rec_request);
 };
 
-/* What was left to a worker of io_uring. */
+/* Work that a thread has queued for an io_uring worker. */
 struct ring_work {
 	u64 ustack;
 	u32 tid, reserved;
 };
 
-/* By the address of its io_wq_work; what never came to be makes way for others. */
+/* The key is the address of its io_wq_work. Work that no worker starts is evicted. */
 struct ring_works_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, RING_WORKS);
@@ -266,14 +270,14 @@ struct ring_works_map {
 
 /*
  * The sockets and pipes that polled requests of a ring wait for; only the last ones are kept.
- * `count` is the number of all so far, `reported` their number when REC_WATCH was sent last.
+ * `count` is the number of all so far, `reported` is `count` at the time of the last REC_WATCH.
  */
 struct ring_watch {
 	u32 count, reported;
 	struct watched watched[RING_WATCHED_MAX];
 };
 
-/* By the address of the ring's context; rings that are gone are evicted. */
+/* The key is the address of the ring's context; rings that are gone are evicted. */
 struct ring_watches_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, RING_WATCHES);
@@ -281,7 +285,7 @@ struct ring_watches_map {
 	__type(value, struct ring_watch);
 };
 
-/* By the address of the request. */
+/* The key is the address of the request. */
 struct open_requests_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, OPEN_REQUESTS);
@@ -310,13 +314,13 @@ extern struct copies_map copies SEC(".maps");
 /* ---- targets ------------------------------------------------------------------ */
 
 /*
- * A bitmap over process numbers (with setting_threads, over those of threads): the test is two
- * loads without a helper call, so a switch between two other tasks costs next to nothing. A number
- * that is reused passes through sched_wakeup_new, which sets or clears its bit.
+ * A bitmap over tgids (with setting_threads, over tids). The test is two loads without a helper
+ * call, so a switch between two non-targets costs next to nothing. A reused id passes through
+ * sched_wakeup_new, which sets or clears its bit.
  */
-static __always_inline bool is_target_id(u32 number)
+static __always_inline bool is_target_id(u32 id)
 {
-	return target_bits[(number / 64) & (TARGET_WORDS - 1)] >> (number % 64) & 1;
+	return target_bits[(id / 64) & (TARGET_WORDS - 1)] >> (id % 64) & 1;
 }
 
 static __always_inline u32 target_id(struct task_struct *task)
@@ -331,18 +335,16 @@ static __always_inline bool is_target(struct task_struct *task)
 
 static __always_inline void target_add(struct task_struct *task)
 {
-	u32 number = target_id(task);
+	u32 id = target_id(task);
 
-	__sync_fetch_and_or(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
-			    1ULL << (number % 64));
+	__sync_fetch_and_or(&target_bits[(id / 64) & (TARGET_WORDS - 1)], 1ULL << (id % 64));
 }
 
 static __always_inline void target_remove(struct task_struct *task)
 {
-	u32 number = target_id(task);
+	u32 id = target_id(task);
 
-	__sync_fetch_and_and(&target_bits[(number / 64) & (TARGET_WORDS - 1)],
-			     ~(1ULL << (number % 64)));
+	__sync_fetch_and_and(&target_bits[(id / 64) & (TARGET_WORDS - 1)], ~(1ULL << (id % 64)));
 }
 
 /* ---- emitting records --------------------------------------------------------- */
@@ -363,7 +365,7 @@ static __always_inline struct cpu_account *cpu_account(void)
 	return bpf_map_lookup_elem(&accounts, &cpu);
 }
 
-static __always_inline void memo_hits(enum memo_kind kind, bool known)
+static __always_inline void memo_count(enum memo_kind kind, bool known)
 {
 	struct cpu_account *account = cpu_account();
 
@@ -380,9 +382,10 @@ static __always_inline void account_lost(struct cpu_account *account, u32 kind, 
 }
 
 /*
- * Writes a finished record. Never held between reserve and submit: on 7.x a program
- * preempted there would stop the consumer of the whole ring. `wake`: BPF_RB_NO_WAKEUP or
- * BPF_RB_FORCE_WAKEUP, of the recorder. Returns 0 if it was written; a loss is accounted.
+ * Writes a finished record with one call. A record is never held between reserve and submit,
+ * because on 7.x a program that is preempted there stops the consumer of the whole ring. `wake` is
+ * BPF_RB_NO_WAKEUP or BPF_RB_FORCE_WAKEUP, for the recorder. Returns 0 if the record was written; a
+ * loss is accounted.
  */
 static __always_inline int emit_and(u64 wake, void *ring, struct record *record, u32 len)
 {
@@ -399,7 +402,7 @@ static __always_inline int emit_and(u64 wake, void *ring, struct record *record,
 	return error;
 }
 
-/* The same without a wake-up: the recorder comes by itself. */
+/* The same without a wake-up: the recorder drains periodically. */
 static __always_inline int emit(void *ring, struct record *record, u32 len)
 {
 	return emit_and(BPF_RB_NO_WAKEUP, ring, record, len);
@@ -408,18 +411,19 @@ static __always_inline int emit(void *ring, struct record *record, u32 len)
 /* ---- describing tasks ----------------------------------------------------------- */
 
 /*
- * Pointers in a task are read by the helper (BPF_CORE_READ): for each plain load of one the
- * verifier searches all types of the kernel for what it may take the result for
- * (btf_nested_type_is_trusted), several times, 2 ms each before the kernel had them in order.
+ * Pointers in a task are read by the helper (BPF_CORE_READ). For each plain load of a pointer the
+ * verifier searches all kernel types for those that the result may be trusted as
+ * (btf_nested_type_is_trusted), several times, and one search takes 2 ms on kernels that do not
+ * sort the types.
  */
 
 /*
- * When the current task's process began (start_boottime of its leader). A global function, so that
- * the verifier goes only once through its two ways.
+ * Returns when the current task's process began (start_boottime of its leader). This is a global
+ * function so that the verifier follows its two branches only once.
  */
 extern u64 process_start(void);
 
-/* The number of a task in wallprof's PID namespace, 0 if it is not visible there. */
+/* The pid of a task in wallprof's PID namespace, 0 if it is not visible there. */
 static __always_inline u32 ns_pid(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -435,7 +439,7 @@ static __always_inline u32 ns_pid(struct task_struct *task)
 	return nr;
 }
 
-/* What the task itself has for its number; 0 if that cannot be read. */
+/* The pid of a task in its own innermost PID namespace; 0 if it cannot be read. */
 static __always_inline u32 own_pid(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -452,7 +456,7 @@ static __always_inline u32 own_pid(struct task_struct *task)
 	return nr;
 }
 
-/* `comm` is kernel memory: what it is called, or is about to be. */
+/* `comm` is kernel memory: the task's current name or the one that it is about to get. */
 static __always_inline int emit_task_named(struct task_struct *task, const char *comm, u8 flags,
 					   u32 creator, u64 ns)
 {
@@ -483,13 +487,19 @@ static __always_inline int emit_task(struct task_struct *task, u8 flags, u32 cre
 	return emit_task_named(task, task->comm, flags, creator, ns);
 }
 
-/* In non_target_sent, indexed by pid; the start time tells a reused number. */
+/*
+ * An entry of non_target_sent, which is indexed by pid. The start time identifies the task if the
+ * pid is reused.
+ */
 static __always_inline u64 non_target_mark(u32 pid, u64 start_boottime)
 {
 	return (u64)pid << 32 | (u32)(start_boottime >> 10);
 }
 
-/* Is there nothing to describe? Asked of a pointer that the verifier trusts, by plain loads. */
+/*
+ * Whether the task needs no description. The verifier trusts the pointer, so plain loads are
+ * enough.
+ */
 static __always_inline bool is_described(struct task_struct *task)
 {
 	u32 pid = task->pid;
@@ -498,7 +508,7 @@ static __always_inline bool is_described(struct task_struct *task)
 				   non_target_mark(pid, task->start_boottime);
 }
 
-/* A thread that is not a target, and that others name, must be described, once. */
+/* Describes a non-target that other records refer to, once. */
 static __always_inline void describe_non_target(struct task_struct *task, u64 ns)
 {
 	u32 pid = BPF_CORE_READ(task, pid);

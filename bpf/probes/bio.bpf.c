@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bio.bpf.c - what a bio is about: its device, and the file.
+ * bio.bpf.c - the device and the file of a bio.
  *
- * A bio of the page cache has pages of the file. One of direct I/O has the program's memory; its
- * file is that of the I/O control block that the iomap code keeps behind it, or of the
- * descriptor that the system call was given. Either is believed only if the file lies on
- * the device that the bio is for.
+ * A bio of the page cache has pages of the file. A bio of direct I/O has memory of the program; its
+ * file is that of the I/O control block that the iomap code keeps with it, or of the descriptor
+ * that the system call was given. Either is used only if the file lies on the bio's device.
  */
 #include "block.bpf.h"
 #include "inode.bpf.h"
@@ -40,7 +39,7 @@ __noinline int block_describe_bio(struct rec_request *record, u64 address)
 }
 
 /*
- * The first page of the folio that a page is in. Since 7.1 the field may hold a mask of the
+ * Returns the first page of the folio that a page is in. Since 7.1 the field may hold a mask of the
  * address instead of the address (compound_info_has_mask() of include/linux/page-flags.h).
  */
 static __always_inline u64 first_page_of(u64 page)
@@ -57,12 +56,15 @@ static __always_inline u64 first_page_of(u64 page)
 	return info - 1;
 }
 
-/* fs/btrfs: BTRFS_BTREE_INODE_OBJECTID; files have numbers from 256 on. */
+/* fs/btrfs: BTRFS_BTREE_INODE_OBJECTID; inode numbers of files begin at 256 */
 #define BTRFS_TREES 1
-/* fs/f2fs: nodes and the rest; the root has the number after these. */
+/* fs/f2fs: the node and meta inodes; the root directory's number follows */
 #define F2FS_LAST_OWN 2
 
-/* Metadata is read through the block device, or through an inode of the file system's own. */
+/*
+ * Whether an inode stands for metadata, which is read through the block device or through an inode
+ * of the file system itself.
+ */
 static __always_inline bool is_metadata(struct inode *inode)
 {
 	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic), number = BPF_CORE_READ(inode, i_ino);
@@ -72,7 +74,7 @@ static __always_inline bool is_metadata(struct inode *inode)
 	       (magic == F2FS_MAGIC && number <= F2FS_LAST_OWN);
 }
 
-static __always_inline bool take_inode(struct rec_request *record, struct inode *inode)
+static __always_inline bool set_inode(struct rec_request *record, struct inode *inode)
 {
 	if (is_metadata(inode)) {
 		record->h.flags |= REQUEST_METADATA;
@@ -84,7 +86,7 @@ static __always_inline bool take_inode(struct rec_request *record, struct inode 
 	return true;
 }
 
-/* Is the file on the device, or the device itself? */
+/* Whether the file lies on the bio's device, or is the device itself. */
 static __always_inline bool is_on(struct inode *inode, struct bio *bio)
 {
 	u32 device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
@@ -94,7 +96,7 @@ static __always_inline bool is_on(struct inode *inode, struct bio *bio)
 	return BPF_CORE_READ(inode, i_sb, s_bdev, bd_dev) == device;
 }
 
-/* Shared memory that a file is read into past the page cache, or written from. */
+/* Whether the inode is shared memory, which direct I/O reads a file into or writes it from. */
 static __always_inline bool is_memory(struct inode *inode)
 {
 	unsigned long magic = BPF_CORE_READ(inode, i_sb, s_magic);
@@ -115,14 +117,16 @@ static __always_inline bool find_by_page(struct rec_request *record, struct bio 
 	first = first_page_of(page);
 	folio = (struct folio *)first;
 	mapping = (u64)BPF_CORE_READ(folio, mapping);
-	/* The low bits are set of memory that is no file's (FOLIO_MAPPING_FLAGS). */
+	/* The low bits are set if the memory belongs to no file (FOLIO_MAPPING_FLAGS). */
 	if (!mapping || mapping & 3)
 		return false;
-	/* The page may be no file's, and the field be something else: a file's mapping is its
-	 * inode's. */
+	/*
+	 * The page may belong to no file, and the field may hold something else. A file's mapping
+	 * is in its inode, so the two are compared.
+	 */
 	inode = BPF_CORE_READ((struct address_space *)mapping, host);
 	if (mapping != (u64)inode + bpf_core_field_offset(struct inode, i_data) ||
-	    is_memory(inode) || !take_inode(record, inode))
+	    is_memory(inode) || !set_inode(record, inode))
 		return false;
 	if (record->h.flags & REQUEST_METADATA)
 		return true;
@@ -141,13 +145,13 @@ static __always_inline bool find_by_file(struct rec_request *record, struct bio 
 
 	if (!inode || !is_on(inode, bio))
 		return false;
-	take_inode(record, inode);
+	set_inode(record, inode);
 	if (!(record->h.flags & REQUEST_METADATA))
 		inode_emit_file((u64)file);
 	return true;
 }
 
-/* What submits directly keeps the I/O control block first behind the bio (fs/iomap/direct-io.c). */
+/* Direct I/O keeps the I/O control block first in the bio's private data (fs/iomap/direct-io.c). */
 static __always_inline bool find_by_control(struct rec_request *record, struct bio *bio)
 {
 	struct iomap_dio *direct = BPF_CORE_READ(bio, bi_private);
@@ -164,13 +168,13 @@ static __always_inline bool find_by_control(struct rec_request *record, struct b
 static __always_inline bool find_by_descriptor(struct rec_request *record, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct syscall_info facts;
+	struct syscall_info info;
 	u64 file;
 
-	syscall_info(task, &facts);
-	if (facts.number < 0 || !syscall_takes_fd(facts.number))
+	syscall_info(task, &info);
+	if (info.number < 0 || !syscall_takes_fd(info.number))
 		return false;
-	file = fd_file(files_of(task), facts.args[0]);
+	file = fd_file(files_of(task), info.args[0]);
 	return file && find_by_file(record, bio, (struct file *)file);
 }
 
@@ -184,7 +188,10 @@ __noinline int block_find_file(struct rec_request *record, u64 address)
 	operation = record->opf & REQ_OP_MASK;
 	if (!record->bytes || (operation != REQ_OP_READ && operation != REQ_OP_WRITE))
 		return 0;
-	/* Before the pages: a program may have one file read into another that is mapped. */
+	/*
+	 * The control block is tried before the pages, because a program may read a file directly
+	 * into another file that is mapped.
+	 */
 	if (find_by_control(record, bio) || find_by_page(record, bio))
 		return 0;
 	find_by_descriptor(record, bio);

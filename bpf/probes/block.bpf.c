@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * block.bpf.c - requests to block devices: who submitted them, for which file, when the driver had
- * them, when they completed.
+ * block.bpf.c - requests to block devices: the submitter, the file, when the driver got the
+ * request, when it completed.
  *
- * Where a bio is queued the current task is the submitter, unless a cgroup's limit has held it
- * back: then it was where that begins (block/blk-throttle.c). All that follows may be anyone's
- * doing (a kworker's, whoever was interrupted). So what is known of the submitter is kept by the
- * bio's address, and goes to the request when that is first seen with the bio in it. A request is
- * kept by its address until it completes. Some are never inserted (no scheduler), some never issued
- * (a flush that was not needed), some issued often (requeued); some devices make no requests at
- * all.
+ * When a bio is queued, the current task is its submitter, unless a cgroup's limit has held the bio
+ * back: then the submitter was the current task when that began (block/blk-throttle.c). All later
+ * steps may run in any task (a kworker, or whatever was interrupted). So the submitter is stored by
+ * the bio's address, and copied to the request when that is first seen with the bio in it. A
+ * request is stored by its address until it completes. Some requests are never inserted (no
+ * scheduler), some are never issued (a flush that was not needed), some are issued several times
+ * (requeued); some devices make no requests at all.
  */
 #include "block.bpf.h"
 #include "cost.bpf.h"
 #include "syscall.bpf.h"
 
-#define BIOS_MAX 1024 /* in a request: BLK_MAX_REQUEST_COUNT and more */
+#define BIOS_MAX 1024 /* limit of bios in a request: BLK_MAX_REQUEST_COUNT and more */
 
 /*
- * The address that a tracepoint's first argument is, as a number: the argument itself is a pointer
- * to the verifier, which global functions and maps of numbers do not take.
+ * Returns a tracepoint's first argument as a number: the argument itself is a pointer for the
+ * verifier, which global functions and maps do not take.
  */
 static __always_inline u64 first_argument(void *ctx)
 {
-	u64 number = 0;
+	u64 address = 0;
 
-	bpf_probe_read_kernel(&number, sizeof(number), ctx);
-	return number;
+	bpf_probe_read_kernel(&address, sizeof(address), ctx);
+	return address;
 }
 
 /* ---- submitting ----------------------------------------------------------------------- */
 
-/* A worker of io_uring does it for the thread that handed it on. */
+/* An io_uring worker submits for the thread that queued the work; stores that thread. */
 static __always_inline bool adopt_ring_work(struct rec_request *record, struct task_struct *task)
 {
 	struct io_worker *worker = BPF_CORE_READ(task, worker_private);
@@ -69,10 +69,10 @@ static __always_inline void submitter_of(struct rec_request *record, struct task
 	}
 }
 
-/* rec_request::held_us while the bio is not queued yet. */
+/* rec_request::held_us as long as the bio is not queued */
 #define NOT_QUEUED ~0U
 
-/* The current task has submitted it. */
+/* The current task has submitted the bio. */
 static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -81,7 +81,9 @@ static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
 	record.h.flags = 0;
 	record.submit_ns = ns;
 	record.held_us = held_us;
-	/* A driver has said what it is a part of, in the same call, or left the rest to its thread.
+	/*
+	 * on_bio_remapped() may have stored the device that the bio is a part of: in the same call,
+	 * or before the driver left the rest to its kernel thread.
 	 */
 	if (before && before->over_device && !(before->h.flags & REQUEST_SUBMITTED) &&
 	    (before->tid == (u32)task->pid || task->flags & PF_KTHREAD))
@@ -95,7 +97,7 @@ static __always_inline void begin_bio(void *ctx, u64 key, u64 ns, u32 held_us)
 	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
 }
 
-/* Is it the bio that was submitted at this address, or has another the address by now? */
+/* Whether the bio at this address is still the one that was submitted. */
 static __always_inline bool is_same_bio(const struct rec_request *before, u64 key)
 {
 	struct rec_request now = {};
@@ -108,8 +110,8 @@ static __always_inline bool is_same_bio(const struct rec_request *before, u64 ke
 }
 
 /*
- * A cgroup has a limit for the device: it may be queued at once, or later by a worker. What is left
- * of one that was too large, and was queued as a whole, passes here once more.
+ * A cgroup has a limit for the device, so the bio may be queued at once, or later by a worker. If a
+ * bio was too large and was queued as a whole, the rest of it passes here once more.
  */
 static __always_inline void bio_limited(void *ctx, u64 ns)
 {
@@ -130,7 +132,7 @@ int BPF_PROG(on_bio_limited, struct bio *bio)
 	return 0;
 }
 
-/* Microseconds, or as many as there is room for. */
+/* Returns the elapsed time in microseconds, limited to what the field can hold. */
 static __always_inline u32 held_since(u64 submit_ns)
 {
 	u64 us = (bpf_ktime_get_ns() - submit_ns) / 1000;
@@ -159,16 +161,16 @@ int BPF_PROG(on_bio_queued, struct bio *bio)
 	return 0;
 }
 
-/* Of a bio that a device driver makes for a part of one that it was given. */
+/* A device driver has made a bio for a part of one that it was given. */
 static __always_inline void bio_remapped(void *ctx, struct bio *bio, unsigned int device)
 {
 	u64 key = first_argument(ctx);
 	struct rec_request *before = bpf_map_lookup_elem(&open_bios, &key), record = {};
 
-	/* On a partition, which is no device of its own. */
+	/* Remapping from a partition to its disk is not recorded. */
 	if (BPF_CORE_READ(bio, bi_bdev, bd_dev) == device || block_disk_of(key) == device)
 		return;
-	/* The same bio, sent on another path (nvme): it is not queued again. */
+	/* The same bio is sent on another path (nvme), and is not queued again. */
 	if (before && before->h.flags & REQUEST_SUBMITTED)
 		return;
 	record.tid = bpf_get_current_task_btf()->pid;
@@ -186,7 +188,9 @@ int BPF_PROG(on_bio_remapped, struct bio *bio, unsigned int device, u64 sector)
 	return 0;
 }
 
-/* What is too large is cut: the first part is a bio of its own, chained to the rest. */
+/*
+ * A bio that is too large is split: the first part becomes a bio of its own, chained to the rest.
+ */
 static __always_inline void bio_split(void *ctx, struct bio *bio)
 {
 	u64 key = first_argument(ctx), whole = (u64)BPF_CORE_READ(bio, bi_private);
@@ -199,7 +203,7 @@ static __always_inline void bio_split(void *ctx, struct bio *bio)
 	block_describe_bio(&record, key);
 	record.offset = open->offset;
 	bpf_map_update_elem(&open_bios, &key, &record, BPF_ANY);
-	/* The whole has gone on to the rest by now. */
+	/* The original bio describes only the rest by now. */
 	block_describe_bio(open, whole);
 	open->offset = record.offset == ~0ULL ? ~0ULL : record.offset + record.bytes;
 }
@@ -214,7 +218,10 @@ int BPF_PROG(on_bio_split, struct bio *bio, unsigned int sector)
 	return 0;
 }
 
-/* One that never was in a request; the others are past this by the time it is raised. */
+/*
+ * A bio that never was in a request has completed. Bios that were in one are no longer in
+ * open_bios.
+ */
 static __always_inline void bio_completed(struct bio *bio, u64 ns)
 {
 	u64 key = (u64)bio;
@@ -245,21 +252,25 @@ int BPF_PROG(on_bio_completed, struct request_queue *queue, struct bio *bio)
 
 /* ---- requests -------------------------------------------------------------------------- */
 
-struct adopting {
+struct bio_adoption {
 	struct rec_request *record;
 	u64 bio;
-	bool hidden; /* the request is to a path, and the bio to the device that it leads to */
+	bool hidden; /* the request is for a path, and the bio for the device that the path leads to
+		      */
 };
 
-/* What is known of a bio becomes the request's: of the first all, of others how they differ. */
-static long adopt_bio(u32 i, struct adopting *adopting)
+/*
+ * Copies a bio's fields to its request: all fields of the first bio; of the others only how they
+ * differ.
+ */
+static long adopt_bio(u32 i, struct bio_adoption *adoption)
 {
-	struct rec_request *record = adopting->record, *open;
-	u64 key = adopting->bio;
+	struct rec_request *record = adoption->record, *open;
+	u64 key = adoption->bio;
 
 	if (!key)
 		return 1;
-	adopting->bio = (u64)BPF_CORE_READ((struct bio *)key, bi_next);
+	adoption->bio = (u64)BPF_CORE_READ((struct bio *)key, bi_next);
 	open = bpf_map_lookup_elem(&open_bios, &key);
 	if (!open)
 		return 0;
@@ -269,7 +280,7 @@ static long adopt_bio(u32 i, struct adopting *adopting)
 		record->submit_ns = open->submit_ns;
 		record->ustack = open->ustack;
 		record->via = open->via;
-		if (adopting->hidden)
+		if (adoption->hidden)
 			record->device = open->device;
 		record->inode = open->inode;
 		record->generation = open->generation;
@@ -288,7 +299,7 @@ static long adopt_bio(u32 i, struct adopting *adopting)
 
 static __always_inline void describe_request(struct rec_request *record, struct request *rq)
 {
-	struct adopting adopting = {
+	struct bio_adoption adoption = {
 		.record = record,
 		.bio = (u64)BPF_CORE_READ(rq, bio),
 		.hidden = BPF_CORE_READ(rq, q, disk, flags) & GENHD_FL_HIDDEN,
@@ -298,17 +309,19 @@ static __always_inline void describe_request(struct rec_request *record, struct 
 		record->device = BPF_CORE_READ(rq, q, disk, part0, bd_dev);
 	record->opf = BPF_CORE_READ(rq, cmd_flags);
 	record->sector = BPF_CORE_READ(rq, __sector);
-	bpf_loop(BIOS_MAX, adopt_bio, &adopting, 0);
+	bpf_loop(BIOS_MAX, adopt_bio, &adoption, 0);
 }
 
-/* The request's place; it is begun if this is the first that is seen of it. */
+/* Returns the record of a request; adds one if the request is seen for the first time. */
 static __always_inline struct rec_request *request_of(struct request *rq)
 {
 	u64 key = (u64)rq, start = BPF_CORE_READ(rq, start_time_ns);
 	struct rec_request *record = bpf_map_lookup_elem(&open_requests, &key), first = {};
 
-	/* It is as old as the oldest that was merged into it (attempt_merge() in
-	 * block/blk-merge.c). */
+	/*
+	 * A request is as old as the oldest one merged into it (attempt_merge() in
+	 * block/blk-merge.c).
+	 */
 	if (record && start < record->start_ns && !record->issues)
 		record->start_ns = start;
 	if (record && record->start_ns == start)
@@ -344,7 +357,7 @@ int BPF_PROG(on_request_inserted, struct request *rq)
 	return 0;
 }
 
-/* Its bios are another's from here on, which finds them as if they were new. */
+/* From now on its bios belong to another request, which adopts them as if they were new. */
 static __always_inline void request_merged(struct request *rq)
 {
 	u64 key = (u64)rq, bio = (u64)BPF_CORE_READ(rq, bio);
@@ -376,7 +389,10 @@ static __always_inline void request_issued(struct request *rq, u64 ns)
 		return;
 	record->issue_ns = ns;
 	record->issues++;
-	/* Whatever was merged into it since, and before it moves on within a partial completion. */
+	/*
+	 * Adopts the bios that were merged into it since. After a partial completion the bio list
+	 * has advanced.
+	 */
 	if (!record->partials)
 		describe_request(record, rq);
 }
@@ -401,8 +417,10 @@ static __always_inline void request_completed(struct request *rq, u8 status, uns
 		return;
 	if (!record->issues && !record->partials) {
 		describe_request(record, rq);
-		/* The end of what a flush or a write with one consists of, told as it came
-		 * (block/blk-flush.c). */
+		/*
+		 * The completion of a part of a flush, or of a write with a flush, which is
+		 * reported by itself (block/blk-flush.c).
+		 */
 		if (!bytes && !(record->h.flags & (REQUEST_SUBMITTED | REQUEST_INSERTED))) {
 			bpf_map_delete_elem(&open_requests, &key);
 			return;

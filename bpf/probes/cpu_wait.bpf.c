@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cpu_wait.bpf.c - counts the targets that wait for each CPU; see cpu_wait.bpf.h. Global functions:
- * the verifier goes through them once, and not at every call.
+ * cpu_wait.bpf.c - counts the targets that wait for each CPU; see cpu_wait.bpf.h. The functions are
+ * global, so that the verifier checks them once and not at every call.
  */
 #include "cpu_wait.bpf.h"
 

@@ -2,25 +2,25 @@
 /*
  * fault.bpf.c - page faults of targets.
  *
- * Best by the call of handle_mm_fault() and its return; what was there before only the tracepoints
- * tell, which are used, too, if faults are told that did not sleep. Where the kernel refuses
- * trampolines, by the tracepoints page_fault_user and page_fault_kernel, which tell that one
- * begins, and by the software events that the kernel raises in mm_account_fault() when it is done
- * with one. What differs: faults that the kernel makes without an instruction (get_user_pages) are
- * seen by the first way only; those that end in a signal or an error have no end in the second.
+ * The preferred hooks are the call of handle_mm_fault() and its return. Only the tracepoints show
+ * what was there before, so they are used as well if faults that did not sleep are recorded. Where
+ * the kernel does not support fentry, the tracepoints page_fault_user and page_fault_kernel show
+ * that a fault begins, and the software events that the kernel raises in mm_account_fault() show
+ * its end. The differences: faults that the kernel makes without an instruction (get_user_pages)
+ * are seen only by the functions, and faults that end in a signal or an error have no end event.
  *
- * A task is in one fault at a time. The slot it is kept in is found by its number's low bits.
+ * A task is in one fault at a time. The slot of its fault is found by the low bits of its tid.
  */
 #include "fault.bpf.h"
 #include "cost.bpf.h"
 
-static __always_inline bool is_long(const struct open_fault *open, u64 ns)
+static __always_inline bool exceeds_threshold(const struct open_fault *open, u64 ns)
 {
 	return setting_fault_threshold_ns != FAULT_THRESHOLD_NONE &&
 	       ns - open->start_ns >= setting_fault_threshold_ns;
 }
 
-/* The task begins one: 0 if another task is in its place. */
+/* Begins a fault of the task; NULL if it has no slot. */
 static __always_inline struct open_fault *fault_begin(struct task_struct *task, u64 address, u64 ns)
 {
 	struct open_fault *open = fault_slot(task);
@@ -31,40 +31,40 @@ static __always_inline struct open_fault *fault_begin(struct task_struct *task, 
 	open->address = address;
 	open->start_ns = ns;
 	open->switches = task->nvcsw;
-	open->raised = open->retried = open->told = open->vma_lock = false;
+	open->raised = open->retried = open->reported = open->vma_lock = false;
 	open->page = PAGE_UNKNOWN;
 	return open;
 }
 
-struct faulted {
+struct fault_mapping {
 	struct rec_fault *record;
 	u64 address;
 };
 
 static long read_faulted(struct task_struct *task, struct vm_area_struct *vma,
-			 struct faulted *faulted)
+			 struct fault_mapping *mapping)
 {
-	describe_memory(faulted->record, vma, faulted->address);
+	describe_memory(mapping->record, vma, mapping->address);
 	return 0;
 }
 
 /*
- * The lock of the mappings is held for reading; or it was let go, and then it may not be had again
- * if someone waits to write.
+ * Describes the mapping at an address. The task holds the lock of the mappings for reading, or has
+ * released it; in the second case the mapping is not found if a writer waits for the lock.
  */
 static __always_inline void describe_mapping_at(struct rec_fault *record, u64 address)
 {
-	struct faulted faulted = {.record = record, .address = address};
+	struct fault_mapping mapping = {.record = record, .address = address};
 
-	bpf_find_vma(bpf_get_current_task_btf(), address, read_faulted, &faulted, 0);
+	bpf_find_vma(bpf_get_current_task_btf(), address, read_faulted, &mapping, 0);
 }
 
 /* ---- by the function ------------------------------------------------------------- */
 
 /*
- * Is it the next try of one that let go of the lock, or the first of one that was seen to be
- * raised? A signal may come instead of the next try (fault_signal_pending()), and then the
- * instruction faults anew, at the same address.
+ * Whether this call is a retry of a fault that released the lock, or the first call for a fault
+ * whose tracepoint has run. A signal may prevent the retry (fault_signal_pending()); then the
+ * instruction faults once more, at the same address.
  */
 static __always_inline bool is_retry(const struct open_fault *open, u64 address, unsigned int flags,
 				     struct pt_regs *regs)
@@ -103,7 +103,7 @@ int BPF_PROG(on_fault_begin, struct vm_area_struct *vma, unsigned long address, 
 	return 0;
 }
 
-/* What was there, of those that an instruction raised. */
+/* What was there before a fault that an instruction raised. */
 static __always_inline u8 page_from_code(u32 error_code)
 {
 	return error_code & X86_PF_PROT ? PAGE_PROTECTED : PAGE_ABSENT;
@@ -118,7 +118,7 @@ static __always_inline void emit_returned(struct vm_area_struct *vma, struct ope
 	bool slept = task->nvcsw != open->switches;
 	struct rec_fault record = {};
 
-	if (!major && !slept && !is_long(open, ns))
+	if (!major && !slept && !exceeds_threshold(open, ns))
 		return;
 	record_init(&record.h, REC_FAULT,
 		    (flags & FAULT_FLAG_USER ? FAULT_USER : 0) |
@@ -132,7 +132,7 @@ static __always_inline void emit_returned(struct vm_area_struct *vma, struct ope
 	record.hook = FAULT_HOOK_FUNCTION;
 	record.page = open->page == PAGE_UNKNOWN && open->raised ? page_from_code(open->error_code)
 								 : open->page;
-	/* One whose lock was let go may be gone. */
+	/* If the lock was released, the mapping may be gone. */
 	if (result & VM_FAULT_COMPLETED)
 		describe_mapping_at(&record, open->address);
 	else
@@ -173,7 +173,7 @@ int BPF_PROG(on_fault_end, struct vm_area_struct *vma, unsigned long address, un
 	return fault_returned(ctx, vma, address, flags, regs, result, /* with_stack= */ false);
 }
 
-/* In its place if faults are told that did not sleep. */
+/* Replaces the program above if faults that did not sleep are recorded. */
 SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault_end_stack, struct vm_area_struct *vma, unsigned long address,
 	     unsigned int flags, struct pt_regs *regs, unsigned int result)
@@ -182,9 +182,9 @@ int BPF_PROG(on_fault_end_stack, struct vm_area_struct *vma, unsigned long addre
 }
 
 /*
- * What filemap_fault() found (mm/filemap.c). It is not called for a page that was mapped along with
- * one near it. A page that is not up to date has its lock waited for: by the caller, after
- * VM_FAULT_RETRY, or here.
+ * Stores what filemap_fault() found (mm/filemap.c). It is not called for a page that was mapped
+ * along with one near it. If a page is not up to date, its lock is waited for: by the caller, after
+ * VM_FAULT_RETRY, or in filemap_fault().
  */
 SEC("fexit/filemap_fault")
 int BPF_PROG(on_file_fault, struct vm_fault *fault, unsigned int result)
@@ -215,7 +215,10 @@ static __always_inline int fault_raised(u64 address, struct pt_regs *regs, u64 e
 	struct open_fault *open;
 	u64 ns;
 
-	/* Whoever may not sleep, as a program that reads user memory, gets an error at once. */
+	/*
+	 * A task that may not sleep, for example while a BPF program reads user memory, gets an
+	 * error at once.
+	 */
 	if (!is_target(task) || task->pagefault_disabled)
 		return 0;
 	ns = bpf_ktime_get_ns();
@@ -267,7 +270,7 @@ static __always_inline void emit_accounted(void *ctx, struct open_fault *open, b
 	bool slept = task->nvcsw != open->switches;
 	struct rec_fault record = {};
 
-	if (!major && !slept && !is_long(open, ns))
+	if (!major && !slept && !exceeds_threshold(open, ns))
 		return;
 	record_init(&record.h, REC_FAULT,
 		    flags_from_code(open->error_code, open->user) | (major ? FAULT_MAJOR : 0) |
@@ -306,7 +309,7 @@ int on_fault_accounted(struct fault_event *event)
 	return fault_accounted(event, /* with_stack= */ false);
 }
 
-/* In its place if faults are told that did not sleep. */
+/* Replaces the program above if faults that did not sleep are recorded. */
 SEC("perf_event")
 int on_fault_accounted_stack(struct fault_event *event)
 {
@@ -314,16 +317,16 @@ int on_fault_accounted_stack(struct fault_event *event)
 }
 
 /*
- * Is the task still in the fault? When it began, the processor and the kernel's entry code put the
- * registers on the task's stack, and there they stay until it is over. What is called later lies
- * on the same place of the stack, if it reaches down that far. `here` is a place in the present
- * call.
+ * Whether the task is still in the fault. When the fault began, the processor and the kernel's
+ * entry code stored the registers on the task's stack, where they stay until it is over. Later
+ * calls overwrite them if the stack grows over that location. stack_address is on the stack of the
+ * present call.
  */
 static __always_inline bool is_in_fault(const struct open_fault *open)
 {
 	struct pt_regs *regs = (struct pt_regs *)open->regs;
 
-	return open->here < open->regs && BPF_CORE_READ(regs, ip) == open->ip &&
+	return open->stack_address < open->regs && BPF_CORE_READ(regs, ip) == open->ip &&
 	       BPF_CORE_READ(regs, sp) == open->sp && (s64)BPF_CORE_READ(regs, orig_ax) == -1;
 }
 
@@ -333,9 +336,9 @@ __noinline int fault_emit_sleep(void)
 	struct open_fault *open = fault_slot(task);
 	struct rec_fault record = {};
 
-	if (!open || open->tid != (u32)task->pid || open->told || !is_in_fault(open))
+	if (!open || open->tid != (u32)task->pid || open->reported || !is_in_fault(open))
 		return 0;
-	open->told = true;
+	open->reported = true;
 	record_init(&record.h, REC_FAULT,
 		    flags_from_code(open->error_code, open->user) | FAULT_SLEPT, sizeof(record),
 		    bpf_ktime_get_ns());

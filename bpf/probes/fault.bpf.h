@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fault.bpf.h - the fault that a task is in, and telling it.
+ * fault.bpf.h - the fault that a task is in, and sending its record.
  */
 #ifndef WALLPROF_FAULT_BPF_H
 #define WALLPROF_FAULT_BPF_H
@@ -8,7 +8,7 @@
 #include "inode.bpf.h"
 #include "user_side.bpf.h"
 
-/* The place of the task's number, which another task's may be in. */
+/* The task's slot, which may hold a fault of another task. */
 static __always_inline struct open_fault *fault_slot(struct task_struct *task)
 {
 	u32 key = task->pid & (OPEN_FAULTS - 1);
@@ -16,7 +16,7 @@ static __always_inline struct open_fault *fault_slot(struct task_struct *task)
 	return bpf_map_lookup_elem(&open_faults, &key);
 }
 
-/* What is mapped there. */
+/* Stores what is mapped at the address. */
 static __always_inline void describe_memory(struct rec_fault *record, struct vm_area_struct *vma,
 					    u64 address)
 {
@@ -50,14 +50,14 @@ static __always_inline void fault_emit(void *ctx, struct rec_fault *record,
 /* fault.bpf.c */
 extern int fault_emit_sleep(void);
 
-/* The thread is being switched out, to wait. */
+/* The thread is being switched out and blocks. */
 static __always_inline void fault_switched_out(void *ctx, struct task_struct *task)
 {
 	struct open_fault *open = fault_slot(task);
 
-	if (!open || open->tid != (u32)task->pid || open->told)
+	if (!open || open->tid != (u32)task->pid || open->reported)
 		return;
-	open->here = (u64)ctx;
+	open->stack_address = (u64)ctx;
 	fault_emit_sleep();
 }
 

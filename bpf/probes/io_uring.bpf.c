@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * io_uring.bpf.c - io_uring: work that it hands to its workers, and what its requests wait for.
+ * io_uring.bpf.c - io_uring: the work that its workers do, and what its requests wait for.
  *
- * A worker has no user stack, and what it does is not its own. The tracepoint comes in the thread
- * that submits, before a worker can have the work. Nobody hands on what a polling thread of the
- * ring (IORING_SETUP_SQPOLL) finds there: its requests are its own.
+ * A worker has no user stack, and it works for another thread. The tracepoint runs in the thread
+ * that submits, before a worker can start the work. The polling thread of a ring
+ * (IORING_SETUP_SQPOLL) finds its requests by itself, so they are attributed to it.
  *
- * A request that a socket or a pipe cannot serve at once is armed for polling, which has a
- * tracepoint. A thread that waits for the ring waits for these sockets and pipes.
+ * If a socket or a pipe cannot serve a request at once, the request is armed for polling, which has
+ * a tracepoint. A thread that waits for the ring waits for these sockets and pipes.
  */
 #include "cost.bpf.h"
 #include "object.bpf.h"
@@ -75,19 +75,22 @@ int BPF_PROG(on_ring_poll, struct io_kiocb *request)
 
 #define IORING_ENTER_REGISTERED_RING (1U << 4)
 
-/* By descriptor, or by index among the rings that the task has registered. */
-static __always_inline u64 ring_of_call(struct task_struct *task, u32 number)
+/*
+ * Returns the ring's file: fd_or_index is a descriptor, or an index into the rings that the task
+ * has registered.
+ */
+static __always_inline u64 ring_of_call(struct task_struct *task, u32 fd_or_index)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 rings, file = 0;
 
 	if (!(regs->r10 & IORING_ENTER_REGISTERED_RING))
-		return fd_file(files_of(task), number);
+		return fd_file(files_of(task), fd_or_index);
 	rings = (u64)BPF_CORE_READ(task, io_uring);
-	if (!rings || number >= 16)
+	if (!rings || fd_or_index >= 16)
 		return 0;
 	rings += bpf_core_field_offset(struct io_uring_task, registered_rings);
-	bpf_probe_read_kernel(&file, sizeof(file), (void *)(rings + number * sizeof(file)));
+	bpf_probe_read_kernel(&file, sizeof(file), (void *)(rings + fd_or_index * sizeof(file)));
 	return file;
 }
 
@@ -104,7 +107,7 @@ static __always_inline void emit_ring_watch(u64 file, const struct object_key *k
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	record = (struct rec_watch *)slot->room;
+	record = (struct rec_watch *)slot->buffer;
 	count = watch->count;
 	__builtin_memcpy(record->watched, watch->watched, sizeof(watch->watched));
 	record->more = count > RING_WATCHED_MAX;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * lock.bpf.c - who has the lock of the kernel that a thread is about to wait for.
+ * lock.bpf.c - the holder of the kernel lock that a thread is about to wait for.
  *
- * contention_begin (since 5.19) comes when a lock is not free, be it that the thread spins for it
- * or sleeps; the switch-out that follows takes what is noted here. If that is for another reason,
- * the reader sees by system call and stack that it waits for no lock of the kernel.
+ * contention_begin (since 5.19) runs when a lock is not free, whether the thread spins for it or
+ * sleeps. The next switch-out of the thread takes what is stored here. If that switch-out has
+ * another reason, the reader sees by the system call and the stack that the wait is not for a
+ * kernel lock.
  */
 #include "cost.bpf.h"
 
@@ -17,10 +18,16 @@
 #define LCB_F_MUTEX  (1U << 5)
 /* The low bits of an owner's address are flags: kernel/locking/mutex.c, rwsem.c. */
 #define OWNER_FLAGS 7UL
-/* An rwsem that readers have: the last one that took it, which may have left it since. */
+/*
+ * Set if readers hold an rwsem: the owner is the last reader that acquired it, which may have
+ * released it since.
+ */
 #define READER_OWNED 1UL
 
-/* struct mutex and struct rw_semaphore have it at different places. 0: nobody, or many. */
+/*
+ * Returns the owner, which is at different offsets in struct mutex and struct rw_semaphore. 0:
+ * none, or several.
+ */
 static __always_inline u64 owner_of(void *lock, u32 flags)
 {
 	u64 owner;
@@ -31,7 +38,9 @@ static __always_inline u64 owner_of(void *lock, u32 flags)
 	return owner & READER_OWNED ? 0 : owner & ~OWNER_FLAGS;
 }
 
-/* Others have no owner (semaphores), or do not sleep; with PREEMPT_RT neither of the two has one.
+/*
+ * Whether the lock has an owner and its waiters sleep. Semaphores have no owner; with PREEMPT_RT,
+ * mutexes and rw_semaphores do not have one either.
  */
 static __always_inline bool has_owner(u32 flags)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sample.bpf.c - the timer tick: a perf event on the cpu-clock of every CPU, which rests where no
- * target is seen (sample_timer.c).
+ * sample.bpf.c - the sampling tick: a perf event on the cpu-clock of every CPU, which is paused
+ * where no target is seen (sample_timer.c).
  */
 #include "cost.bpf.h"
 #include "user_stack.bpf.h"
 
 /*
- * struct bpf_perf_event_data of uapi/linux/bpf_perf_event.h, whose header cannot be
- * included beside kernel_types.h (both say pt_regs): 21 registers as user space knows them.
+ * struct bpf_perf_event_data of uapi/linux/bpf_perf_event.h, with the 21 registers as user space
+ * knows them. That header cannot be included together with kernel_types.h, because both define
+ * pt_regs.
  */
 struct tick_context {
 	u64 regs[21];
@@ -36,7 +37,10 @@ int on_tick(struct tick_context *ctx)
 	record.tid = task->pid;
 	if (!user_mode && setting_kernel_stacks != KERNEL_STACKS_NONE)
 		record.kstack = interrupted_kernel_stack(ctx, ns);
-	/* In the kernel it may be for a page fault or an interrupt, too. */
+	/*
+	 * In kernel mode the task may also handle a page fault or an interrupt instead of a system
+	 * call.
+	 */
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	record.ustack = user_stack(ctx, task, !user_mode && (s64)regs->orig_ax >= 0, ns);
 	emit(&bulk_ring, &record.h, sizeof(record));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sched.bpf.c - context switches and wake-ups.
+ * sched.bpf.c - context switches, wakeups and births.
  *
- * tp_btf, so tasks are read by plain loads (but for pointers in them, see wallprof.bpf.h).
- * sched_switch has had its fourth argument, prev_state, since 5.18; prev->__state itself may
- * already have been set back by a waker.
+ * The programs are tp_btf, so tasks are read by plain loads (except pointers in them, see
+ * wallprof.bpf.h). sched_switch has had its fourth argument, prev_state, since 5.18; a waker may
+ * already have reset prev->__state itself.
  */
 #include "cgroup.bpf.h"
 #include "cost.bpf.h"
@@ -20,36 +20,36 @@ static __always_inline u16 switch_seq(struct task_struct *task)
 }
 
 /*
- * The system call that the current task is in, which is being switched out. Returns the descriptor
- * that it is about, or -1. A global function, as switch_object(): the verifier does not follow each
- * of its ends through all that comes after it, and what it needs on the stack does not lie under
- * other calls.
+ * Stores the system call of the current task, which is being switched out. Returns the descriptor
+ * that the call waits for, or -1. This is a global function, as is switch_object(): the verifier
+ * does not follow each of its results through the rest of the program, and its stack frame is not
+ * below those of other calls.
  */
 __noinline int switch_call(struct rec_switch *record, u32 blocks)
 {
 	struct task_struct *prev = bpf_get_current_task_btf();
-	struct syscall_info facts;
+	struct syscall_info info;
 
 	if (!record)
 		return -1;
-	syscall_info(prev, &facts);
-	if (blocks && facts.number == SYSCALL_FUTEX)
-		lock_info(&facts);
-	else if (blocks && facts.number >= 0)
-		descriptor_info(prev, CURRENT_TASK, &facts);
-	record->h.flags |= facts.compat ? SWITCH_COMPAT : 0;
-	record->syscall = facts.number;
-	record->args[0] = facts.args[0];
-	record->args[1] = facts.args[1];
-	record->args[2] = facts.args[2];
-	record->fd_kind = facts.fd_kind;
-	record->fd_count = facts.fd_count;
-	record->owner = facts.owner;
-	record->timeout_ns = facts.timeout_ns;
-	return facts.fd;
+	syscall_info(prev, &info);
+	if (blocks && info.number == SYSCALL_FUTEX)
+		lock_info(&info);
+	else if (blocks && info.number >= 0)
+		descriptor_info(prev, CURRENT_TASK, &info);
+	record->h.flags |= info.compat ? SWITCH_COMPAT : 0;
+	record->syscall = info.number;
+	record->args[0] = info.args[0];
+	record->args[1] = info.args[1];
+	record->args[2] = info.args[2];
+	record->fd_kind = info.fd_kind;
+	record->fd_count = info.fd_count;
+	record->owner = info.owner;
+	record->timeout_ns = info.timeout_ns;
+	return info.fd;
 }
 
-/* The file of what a worker of io_uring has in hand; 0 = none. */
+/* The file of the request that an io_uring worker works on; 0 = none. */
 static __always_inline u64 ring_file(struct task_struct *worker)
 {
 	struct io_worker *state = BPF_CORE_READ(worker, worker_private);
@@ -63,7 +63,7 @@ static __always_inline u64 ring_file(struct task_struct *worker)
 	return work ? (u64)BPF_CORE_READ((struct io_kiocb *)request, file) : 0;
 }
 
-/* The open file that a thread that waits is about; 0 = none. */
+/* The open file that a blocked thread waits for; 0 = none. */
 static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 {
 	if (prev->flags & PF_IO_WORKER)
@@ -72,14 +72,15 @@ static __always_inline u64 switch_file(struct task_struct *prev, s32 fd)
 }
 
 /*
- * The address that a Unix socket connects or sends to. The socket itself does not have it while a
- * connection or a message waits for room in the peer's queue.
+ * Sends the address that a Unix socket connects or sends to. The socket itself does not have it
+ * while a connection or a message waits for space in the peer's queue.
  */
 static __always_inline void emit_peer_address(struct task_struct *prev,
 					      const struct rec_switch *record, u64 file)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(prev);
-	u64 name[2] = {record->args[1], record->args[2]}; /* its address and length */
+	u64 name[2] = {record->args[1],
+		       record->args[2]}; /* address and length of the destination */
 
 	switch (record->syscall) {
 	case SYSCALL_CONNECT:
@@ -88,7 +89,7 @@ static __always_inline void emit_peer_address(struct task_struct *prev,
 		name[0] = regs->r8;
 		name[1] = regs->r9;
 		break;
-	case SYSCALL_SENDMSG: /* as a struct msghdr begins */
+	case SYSCALL_SENDMSG: /* the first two words of a struct msghdr */
 		if (bpf_probe_read_user(name, sizeof(name), (void *)record->args[1]))
 			return;
 		break;
@@ -98,7 +99,10 @@ static __always_inline void emit_peer_address(struct task_struct *prev,
 	socket_emit_destination(file, name[0], name[1]);
 }
 
-/* What the current task waits for, given its call's descriptor or -1, and what that is called. */
+/*
+ * Stores what the current task waits for and sends what it is called; fd is the descriptor of its
+ * system call, or -1.
+ */
 __noinline int switch_object(struct rec_switch *record, s32 fd)
 {
 	struct task_struct *prev = bpf_get_current_task_btf();
@@ -122,8 +126,8 @@ __noinline int switch_object(struct rec_switch *record, s32 fd)
 }
 
 /*
- * SWITCH_THROTTLED if a cgroup's limit keeps the task, which could run, from running (cpu.max),
- * else 0. Without a branch, which the verifier would follow.
+ * SWITCH_THROTTLED if a cgroup's limit (cpu.max) keeps a runnable task from running, else 0. There
+ * is no branch, because the verifier would follow it.
  */
 static __always_inline u8 throttled_flag(struct task_struct *task)
 {
@@ -141,8 +145,8 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 					    u64 ns)
 {
 	/*
-	 * A concurrent waker makes __state TASK_WAKING and then waits for this switch to end;
-	 * only __schedule() itself, finding a signal, makes it 0 by now.
+	 * A concurrent waker sets __state to TASK_WAKING and then waits for this switch to end.
+	 * Only __schedule() itself, when it finds a signal, has set it to 0 by now.
 	 */
 	bool signalled = prev_state != 0 && prev->__state == 0;
 	bool blocks = prev_state != 0 && !preempt && !signalled;
@@ -166,16 +170,21 @@ static __always_inline void fill_switch_out(void *ctx, struct rec_switch *record
 	if (setting_fault_source == FAULT_SOURCE_EVENTS && blocks)
 		fault_switched_out(ctx, prev);
 	if (prev_state & TASK_DEAD)
-		return; /* nobody waits for this one, and its memory is gone */
+		return; /* an ended task waits for nothing, and its memory is gone */
 	if (setting_kernel_stacks == KERNEL_STACKS_ALL ||
 	    (setting_kernel_stacks == KERNEL_STACKS_BLOCKED && blocks))
 		record->kstack = kernel_stack(ctx, ns);
 	record->ustack = user_stack(ctx, prev, record->syscall >= 0, ns);
-	/* After the walk, which may need to look for a mapping, too: that is possible once. */
+	/*
+	 * After the walk, which may also need to find a mapping by address: that works only once.
+	 */
 	futex_emit(record);
 }
 
-/* These two are not inlined: their records would lie on the stack under the walk's calls. */
+/*
+ * These two are not inlined, because their records would be on the stack during the calls of the
+ * walk.
+ */
 static __noinline int emit_exit(struct task_struct *task, u64 ns)
 {
 	struct rec_exit record = {};
@@ -195,7 +204,7 @@ static __noinline int emit_exit(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/* The final switch-out: what the kernel says of the thread's life is exact only now. */
+/* The final switch-out. Only now are the kernel's accounts of the thread exact. */
 static __noinline int emit_end(struct task_struct *task, u64 ns)
 {
 	emit_stats(task, ns);
@@ -206,33 +215,37 @@ static __noinline int emit_end(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/* A global function: the verifier goes through it once, and not at both calls. */
+/* A global function, so that the verifier checks it once and not at both calls. */
 __noinline int describe_address(u64 address, u64 ns)
 {
 	describe_non_target((struct task_struct *)address, ns);
 	return 0;
 }
 
-/* A pointer to a task as a number, which is all that a global function takes before 6.9. */
+/*
+ * Returns a pointer to a task as a number, because before 6.9 a global function takes no kernel
+ * pointer.
+ */
 static __always_inline u64 ptr_as_u64(struct task_struct *task)
 {
-	u64 number = 0;
+	u64 address = 0;
 
-	bpf_probe_read_kernel(&number, sizeof(number), &task);
-	return number;
+	bpf_probe_read_kernel(&address, sizeof(address), &task);
+	return address;
 }
 
-/* Who has the CPU that a target could use: who is taken for it, or who ran there before it. */
+/*
+ * Describes a CPU user: the task that gets the CPU instead of a target, or had it before a target.
+ */
 static __always_inline int describe_cpu_user(struct task_struct *task, u64 ns)
 {
 	return is_described(task) ? 0 : describe_address(ptr_as_u64(task), ns);
 }
 
 /*
- * Stores the holder of the kernel lock that prev waits for, if it contended for one, and which lock
- * it is. The owner of a lock in user memory is kept if it is known already. This is a global
- * function because the verifier would otherwise follow both branches through all code that comes
- * after.
+ * Stores the holder of the kernel lock that prev contended for, and which lock it is. The owner of
+ * a lock in user memory takes precedence. This is a global function because the verifier would
+ * otherwise follow both branches through the rest of the program.
  */
 __noinline int lock_owner(struct rec_switch *record, u32 tid)
 {
@@ -250,9 +263,9 @@ __noinline int lock_owner(struct rec_switch *record, u32 tid)
 }
 
 /*
- * A target gets this CPU. If ticks rest here, the recorder has to be woken, once: by the record
- * with the time that is noted here. This is a global function because the verifier would otherwise
- * follow its branches through all code that comes after.
+ * A target gets this CPU. If sampling ticks are paused here, the recorder has to be woken, once: by
+ * the record whose time is stored here. This is a global function because the verifier would
+ * otherwise follow its branches through the rest of the program.
  */
 __noinline int target_has_cpu(u64 ns)
 {
@@ -266,7 +279,7 @@ __noinline int target_has_cpu(u64 ns)
 	return 0;
 }
 
-/* A global function has its own stack. */
+/* A global function has a stack frame of its own. */
 __noinline int emit_switch(struct rec_switch *record)
 {
 	struct cpu_account *account = cpu_account();
@@ -283,8 +296,8 @@ __noinline int emit_switch(struct rec_switch *record)
 	return emit_and(wake, &sched_ring, &record->h, SWITCH_SHORT_LEN);
 }
 
-/* How much one of the kernel's accounts has grown; *kept is its previous value. */
-static __always_inline u32 grown(u64 now, u64 *kept)
+/* The growth of one of the kernel's accounts; *kept is its previous value. */
+static __always_inline u32 account_growth(u64 now, u64 *kept)
 {
 	u64 difference = *kept ? now - *kept : 0;
 
@@ -304,15 +317,15 @@ static __always_inline void read_taken_time(struct rec_switch *record, struct cp
 		return;
 	if (bpf_core_field_exists(rq->prev_irq_time)) {
 		bpf_core_read(&now, sizeof(now), &rq->prev_irq_time);
-		record->interrupts_ns = grown(now, &account->interrupts_ns);
+		record->interrupts_ns = account_growth(now, &account->interrupts_ns);
 	}
 	if (bpf_core_field_exists(rq->prev_steal_time_rq)) {
 		bpf_core_read(&now, sizeof(now), &rq->prev_steal_time_rq);
-		record->stolen_ns = grown(now, &account->stolen_ns);
+		record->stolen_ns = account_growth(now, &account->stolen_ns);
 	}
 }
 
-/* In the record's units, at most what the field can hold. */
+/* Converts to the record's units, limited to what the field can hold. */
 static __always_inline u32 units_of(u64 ns, u32 most)
 {
 	u64 units = SWITCH_UNITS(ns);
@@ -320,7 +333,10 @@ static __always_inline u32 units_of(u64 ns, u32 most)
 	return units < most ? units : most;
 }
 
-/* In units of 256 ns, or in coarser ones if the field cannot hold these; the remainder is kept. */
+/*
+ * Returns own_run_ns in units of 256 ns, or in coarser ones if the field cannot hold these; the
+ * remainder is kept.
+ */
 static __always_inline u16 consume_own_run(struct cpu_account *account)
 {
 	u64 ns = account->own_run_ns, units = ns >> SWITCH_RUN_SHIFT;
@@ -334,7 +350,9 @@ static __always_inline u16 consume_own_run(struct cpu_account *account)
 	return SWITCH_RUN_COARSE | (coarse < SWITCH_RUN_COARSE ? coarse : SWITCH_RUN_COARSE - 1);
 }
 
-/* The target that comes in ends its wait for a CPU, and the one that goes out may begin one. */
+/*
+ * A target that is switched in ends its wait for a CPU; one that is switched out may begin a wait.
+ */
 static __always_inline void count_waits(struct rec_switch *record, struct cpu_account *account,
 					bool runnable)
 {
@@ -352,8 +370,8 @@ static __always_inline void count_waits(struct rec_switch *record, struct cpu_ac
 		account->waiting = 0;
 }
 
-/* When the target that comes in was moved to this CPU's queue. */
-static __always_inline void take_move(struct rec_switch *record)
+/* Stores when the target that is switched in was moved to this CPU's queue. */
+static __always_inline void consume_move(struct rec_switch *record)
 {
 	u64 *word = &moved[record->next_tid & (SLEEP_SLOTS - 1)], ns = MOVED_NS(*word);
 
@@ -366,8 +384,8 @@ static __always_inline void take_move(struct rec_switch *record)
 }
 
 /*
- * What the CPU has kept since the switch before this one; runnable: prev could go on. A global
- * function has its own stack.
+ * Stores what the CPU's account has collected since the previous switch. runnable: prev could
+ * continue. A global function has a stack frame of its own.
  */
 __noinline int switch_account(struct rec_switch *record, u32 runnable)
 {
@@ -377,12 +395,14 @@ __noinline int switch_account(struct rec_switch *record, u32 runnable)
 	if (!record || !account)
 		return 0;
 	if (record->h.flags & SWITCH_NEXT)
-		take_move(record);
+		consume_move(record);
 	record->own_in = units_of(account->own_in_ns, 0xffff);
 	record->own_run = consume_own_run(account);
 	account->own_in_ns = 0;
 	account->switched_ns = record->h.ns;
-	/* The run may have begun after this switch's timestamp was taken. */
+	/*
+	 * The time since which all switches are recorded may be later than this switch's timestamp.
+	 */
 	since_ns = CPU_WAIT_NS(account->waiting);
 	if (since_ns && since_ns < record->h.ns)
 		record->complete_for = units_of(record->h.ns - since_ns, ~0U);
@@ -391,9 +411,9 @@ __noinline int switch_account(struct rec_switch *record, u32 runnable)
 	return 0;
 }
 
-static __always_inline int switched(void *ctx, struct rec_switch *record, bool preempt,
-				    struct task_struct *prev, struct task_struct *next,
-				    unsigned int prev_state)
+static __always_inline int handle_switch(void *ctx, struct rec_switch *record, bool preempt,
+					 struct task_struct *prev, struct task_struct *next,
+					 unsigned int prev_state)
 {
 	if (!(record->h.flags & SWITCH_PREV)) {
 		emit_switch(record);
@@ -438,12 +458,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (in)
 		target_has_cpu(record.h.ns);
 	switch_account(&record, preempt || !prev_state || !prev->__state);
-	switched(ctx, &record, preempt, prev, next, prev_state);
+	handle_switch(ctx, &record, preempt, prev, next, prev_state);
 	cost_of_switch(record.h.ns);
 	return 0;
 }
 
-/* ---- wake-ups ------------------------------------------------------------------ */
+/* ---- wakeups ------------------------------------------------------------------ */
 
 static __always_inline void describe_waker(struct task_struct *waker, u8 flags, u64 ns)
 {
@@ -452,17 +472,19 @@ static __always_inline void describe_waker(struct task_struct *waker, u8 flags, 
 		describe_non_target(waker, ns);
 }
 
-/* Whether the task has slept for so long that who wakes it is worth a stack. */
+/* Whether the task has slept long enough for the waker's stacks to be recorded. */
 static __always_inline bool slept_long(struct task_struct *task, u64 ns)
 {
-	u64 slept = sleep_start[task->pid & (SLEEP_SLOTS - 1)];
+	u64 start = sleep_start[task->pid & (SLEEP_SLOTS - 1)];
 
 	return setting_waker_threshold_ns != WAKER_THRESHOLD_NONE &&
-	       SLEEP_START_TID(slept) == (u32)task->pid &&
-	       ns - SLEEP_START_NS(slept) >= setting_waker_threshold_ns;
+	       SLEEP_START_TID(start) == (u32)task->pid &&
+	       ns - SLEEP_START_NS(start) >= setting_waker_threshold_ns;
 }
 
-/* Whoever wakes, from where: an interrupt in the kernel, or the current task. */
+/*
+ * Stores the waker's stacks: the kernel stack, and the user stack unless an interrupt is the waker.
+ */
 static __always_inline void waker_stacks(void *ctx, struct task_struct *waker,
 					 struct rec_waking *record)
 {
@@ -496,7 +518,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	begin_ns = ns = bpf_ktime_get_ns();
 	/*
-	 * The clock is read again, so that the wait is not older than what is recorded of that CPU.
+	 * The clock is read again, so that the wait does not begin before the switches of that CPU
+	 * are recorded.
 	 */
 	if (!setting_whole_system) {
 		cpu_wait_begin(task->pid, last_cpu_of(task), 0);
@@ -515,7 +538,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
-/* The first of a new thread's. */
+/* Sends the first wakeup of a new thread. */
 static __always_inline void emit_waking_new(struct task_struct *task, u64 ns)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
@@ -540,13 +563,14 @@ static __always_inline void fork_tables(struct task_struct *task)
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	unwind_fork(slot->number, task->tgid, task->start_boottime);
+	unwind_fork(slot->index, task->tgid, task->start_boottime);
 	slot_release(slot);
 }
 
 /*
- * Whether a new process is recorded. Of the whole system all are but wallprof and what is of it, so
- * a stranger's child is theirs, or a program that the kernel itself runs.
+ * Whether a new process (with setting_threads: thread) is a target. In a recording of the whole
+ * system all processes are targets except wallprof and its children, so the child of another
+ * non-target is wallprof's, or a program that the kernel itself runs.
  */
 static __always_inline bool is_target_at_birth(struct task_struct *task,
 					       struct task_struct *creator)
@@ -559,10 +583,10 @@ static __always_inline bool is_target_at_birth(struct task_struct *task,
 }
 
 /*
- * A birth, told here and not at sched_process_fork: that tracepoint runs preemptibly from 7.0 on,
- * and the kernel leaves a program out where it is already running on that CPU. This
- * one runs with interrupts off, for every new task (workers of io_uring and vhost do not
- * even pass through the other), with its creator as current.
+ * Records a birth. sched_process_fork is not used: it runs preemptibly from 7.0 on, and the kernel
+ * does not run a program that is already running on that CPU. This tracepoint runs with interrupts
+ * off, for every new task (io_uring and vhost workers do not even pass sched_process_fork), with
+ * the creator as the current task.
  */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
@@ -571,7 +595,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	u64 begin_ns;
 
 	if (task->tgid != creator->tgid || setting_threads) {
-		/* Its number may be a reused one. */
+		/* The tid or tgid may be reused. */
 		if (!is_target_at_birth(task, creator)) {
 			if (is_target(task))
 				target_remove(task);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * snapshot.bpf.c - what each thread does when a recording starts, and again when it ends: run by
- * the recorder over all tasks, in its own context.
+ * snapshot.bpf.c - the state of each thread when a recording starts and when it ends. The recorder
+ * runs these iterators over all tasks, in its own context.
  */
 #include "futex.bpf.h"
 #include "object.bpf.h"
@@ -16,8 +16,8 @@ static __always_inline u16 seq_of(struct task_struct *task)
 }
 
 /*
- * The kernel stack of a task that sleeps. A running task's stack is garbage, so it
- * counts only if the task was off CPU before and after and did not switch.
+ * The kernel stack of a task that is off CPU. A running task's stack is garbage, so the stack is
+ * used only if the task was off CPU before and after and did not switch.
  */
 static __always_inline u64 sleeping_stack(struct task_struct *task, u64 ns)
 {
@@ -45,9 +45,11 @@ static __always_inline bool has_user_stack(struct task_struct *task)
 	       !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER | PF_EXITING));
 }
 
-/* Where a copy is made; how far it is stands in the copy, of which the verifier believes nothing.
+/*
+ * The state of copying a stack. The size so far is in the copy, because the verifier does not track
+ * it there.
  */
-struct copying {
+struct copy_state {
 	struct task_struct *task;
 	struct rec_stack_copy *copy;
 	u64 sp;
@@ -55,23 +57,25 @@ struct copying {
 
 static long copy_page(u32 index, void *context)
 {
-	struct copying *copying = context;
-	struct rec_stack_copy *copy = copying->copy;
+	struct copy_state *state = context;
+	struct rec_stack_copy *copy = state->copy;
 	u64 size = copy->size;
 
 	if (size > COPY_SIZE - PAGE_SIZE ||
-	    bpf_copy_from_user_task(copy->stack + size, PAGE_SIZE, (void *)(copying->sp + size),
-				    copying->task, 0))
+	    bpf_copy_from_user_task(copy->stack + size, PAGE_SIZE, (void *)(state->sp + size),
+				    state->task, 0))
 		return 1;
 	copy->size = size + PAGE_SIZE;
 	return 0;
 }
 
-/* As copy_stack(), in a loop that the verifier goes through once; size 0: there was nothing. */
+/*
+ * The same as copy_stack(), in a loop that the verifier follows once. size 0: nothing was copied.
+ */
 static __always_inline void copy_sleeping_stack(struct task_struct *task,
 						struct rec_stack_copy *copy, u64 sp)
 {
-	struct copying copying = {.task = task, .copy = copy, .sp = sp};
+	struct copy_state state = {.task = task, .copy = copy, .sp = sp};
 	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
 
 	barrier_var(size);
@@ -79,10 +83,10 @@ static __always_inline void copy_sleeping_stack(struct task_struct *task,
 	if (bpf_copy_from_user_task(copy->stack, size, (void *)sp, task, 0))
 		return;
 	copy->size = size;
-	bpf_loop(COPY_SIZE / PAGE_SIZE - 1, copy_page, &copying, 0);
+	bpf_loop(COPY_SIZE / PAGE_SIZE - 1, copy_page, &state, 0);
 }
 
-/* The two iterators know each other's stack by it: of a thread that has not switched in between. */
+/* The stack id that both iterators compute, as long as the thread does not switch in between. */
 static __always_inline u64 sleeping_id(struct task_struct *task)
 {
 	return ((u64)task->pid << 32 | seq_of(task)) * 0x9e3779b97f4a7c15ULL ^ snapshot_ns;
@@ -93,7 +97,10 @@ static __always_inline u32 sent_mark(struct task_struct *task)
 	return task->pid ^ (u32)seq_of(task) << 22;
 }
 
-/* To which the recorder finds the rest: not one mapping of the process is known to BPF yet. */
+/*
+ * Sends a stack of one frame. The recorder adds the other frames, because BPF does not know any
+ * mapping of the process yet.
+ */
 static __always_inline int send_leaf(struct stack_slot *slot, struct task_struct *task, u64 ns)
 {
 	struct rec_stack *stack = &slot->stack;
@@ -111,16 +118,16 @@ static __always_inline int send_leaf(struct stack_slot *slot, struct task_struct
 }
 
 /*
- * The user stack of a task that sleeps, as a copy that the recorder walks when it knows what the
- * process maps. As the kernel's, it counts only if the task did not switch meanwhile.
+ * Copies the user stack of a task that is off CPU. The recorder walks the copy when it knows the
+ * process's mappings. Like the kernel stack, it is used only if the task did not switch meanwhile.
  */
 static __always_inline void copy_stack_of(struct task_struct *task, struct stack_slot *slot, u64 ns)
 {
 	struct rec_stack_copy *copy;
-	u32 number = slot->number;
+	u32 index = slot->index;
 	u16 seq = seq_of(task);
 
-	copy = bpf_map_lookup_elem(&copies, &number);
+	copy = bpf_map_lookup_elem(&copies, &index);
 	if (!copy)
 		return;
 	load_registers(&slot->walk, (struct pt_regs *)bpf_task_pt_regs(task));
@@ -134,25 +141,25 @@ static __always_inline void copy_stack_of(struct task_struct *task, struct stack
 }
 
 /*
- * What a sleeping thread's word of memory is, and who has the lock if it is one's. That is read
- * here, where memory may be waited for that is not there at once.
+ * Sends the futex word that a sleeping thread waits for, and stores the lock holder if the word is
+ * a lock. It runs in the sleepable iterator, where a page of memory may be waited for.
  */
 static __noinline int find_owner(struct task_struct *task)
 {
-	struct syscall_info facts;
+	struct syscall_info info;
 	u32 owner = 0;
 	u64 address;
 
-	syscall_info(task, &facts);
-	if (facts.number == SYSCALL_FUTEX_WAITV)
-		timeout_info(task, ANY_TASK, &facts);
-	address = futex_word(facts.number, facts.args[0], facts.timeout_ns);
+	syscall_info(task, &info);
+	if (info.number == SYSCALL_FUTEX_WAITV)
+		timeout_info(task, ANY_TASK, &info);
+	address = futex_word(info.number, info.args[0], info.timeout_ns);
 	if (!address)
 		return 0;
 	futex_emit_word(task, address);
-	if (facts.number != SYSCALL_FUTEX)
+	if (info.number != SYSCALL_FUTEX)
 		return 0;
-	address = lock_owner_address(&facts);
+	address = lock_owner_address(&info);
 	if (address && !bpf_copy_from_user_task(&owner, sizeof(owner), (void *)address, task, 0))
 		owners_found[task->pid & (SLEEP_SLOTS - 1)] =
 			(u64)sent_mark(task) << 32 | (owner & FUTEX_TID);
@@ -160,8 +167,9 @@ static __noinline int find_owner(struct task_struct *task)
 }
 
 /*
- * Who find_owner() has found; 0 = nobody, or the thread has switched since. A global function: the
- * verifier of 6.1 would follow both ways through all that comes.
+ * The holder that find_owner() has found; 0 = none, or the thread has switched since. This is a
+ * global function because the verifier of 6.1 would follow both branches through the rest of the
+ * program.
  */
 __noinline u32 snapshot_owner(u32 tid, u32 mark)
 {
@@ -170,7 +178,7 @@ __noinline u32 snapshot_owner(u32 tid, u32 mark)
 	return found >> 32 == mark ? (u32)found : 0;
 }
 
-/* Of a thread that is recorded alone: who its process is. */
+/* Describes the process of a thread that is recorded alone. */
 static __always_inline int describe_leader(struct task_struct *task, u64 ns)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -180,7 +188,10 @@ static __always_inline int describe_leader(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/* Before snapshot(): by itself, for the verifier of 6.1 would be too long at both. */
+/*
+ * Runs before snapshot(). It is a program of its own, because the verifier of 6.1 rejects one that
+ * does both.
+ */
 SEC("iter.s/task")
 int snapshot_stacks(struct bpf_iter__task *ctx)
 {
@@ -206,7 +217,7 @@ int snapshot_stacks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* What snapshot_stacks() has sent of it; 0 = nothing, or it has switched since. */
+/* The stack that snapshot_stacks() has sent; 0 = none, or the thread has switched since. */
 static __always_inline u64 sleeping_user_stack(struct task_struct *task)
 {
 	return stacks_sent[task->pid & (SLEEP_SLOTS - 1)] == sent_mark(task) ? sleeping_id(task)
@@ -214,25 +225,25 @@ static __always_inline u64 sleeping_user_stack(struct task_struct *task)
 }
 
 /*
- * As switch_call() and switch_object() of sched.bpf.c, of a task that is asleep. Not inlined, as
- * what follows: what they need on the stack would lie under others' calls.
+ * Like switch_call() and switch_object() of sched.bpf.c, for a task that sleeps. This function and
+ * the next ones are not inlined, because their variables would be on the stack during other calls.
  */
 static __noinline int snapshot_call(struct task_struct *task, struct rec_snapshot *record)
 {
-	struct syscall_info facts;
+	struct syscall_info info;
 
-	syscall_info(task, &facts);
-	if (!snapshot_at_end && !task->on_cpu && facts.number >= 0)
-		descriptor_info(task, ANY_TASK, &facts);
-	record->h.flags = facts.compat ? SNAPSHOT_COMPAT : 0;
-	record->args[0] = facts.args[0];
-	record->args[1] = facts.args[1];
-	record->args[2] = facts.args[2];
-	record->syscall = facts.number;
-	record->fd_kind = facts.fd_kind;
-	record->fd_count = facts.fd_count;
-	record->timeout_ns = facts.timeout_ns;
-	return facts.fd;
+	syscall_info(task, &info);
+	if (!snapshot_at_end && !task->on_cpu && info.number >= 0)
+		descriptor_info(task, ANY_TASK, &info);
+	record->h.flags = info.compat ? SNAPSHOT_COMPAT : 0;
+	record->args[0] = info.args[0];
+	record->args[1] = info.args[1];
+	record->args[2] = info.args[2];
+	record->syscall = info.number;
+	record->fd_kind = info.fd_kind;
+	record->fd_count = info.fd_count;
+	record->timeout_ns = info.timeout_ns;
+	return info.fd;
 }
 
 static __noinline int snapshot_object(struct task_struct *task, struct rec_snapshot *record, s32 fd)
@@ -284,7 +295,7 @@ static __noinline int emit_accounts(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-/* Tells every thread of every target: who it is, what it does, its accounts. */
+/* Describes every thread of every target, and sends its state and its accounts. */
 SEC("iter.s/task")
 int snapshot(struct bpf_iter__task *ctx)
 {
@@ -297,7 +308,10 @@ int snapshot(struct bpf_iter__task *ctx)
 	emit_description(task, ns);
 	emit_snapshot(task, ns);
 	emit_accounts(task, bpf_ktime_get_ns());
-	/* So that the recorder's read returns now and then, and it can drain the rings. */
+	/*
+	 * Without output the recorder's read would not return in between, and it could not drain
+	 * the ring buffers.
+	 */
 	bpf_seq_write(ctx->meta->seq, "", 1);
 	return 0;
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * softirq.bpf.c - which soft interrupt a CPU serves, and for which task, if for any.
+ * softirq.bpf.c - which soft interrupt a CPU serves, and whether the current task raised it.
  *
- * The kernel runs soft interrupts in three places: at the end of a hard interrupt, in ksoftirqd,
- * and below local_bh_enable() in a system call. Only the last can be the current task's own doing:
- * a packet that is sent over loopback is received there. But local_bh_enable() also runs what
- * interrupts have raised in the meantime, and some vectors never are anything else.
+ * The kernel runs soft interrupts in three contexts: at the end of a hard interrupt, in ksoftirqd,
+ * and below local_bh_enable() in a system call. Only in the last one can the current task be the
+ * cause: a packet that is sent over loopback is received there. But local_bh_enable() also runs
+ * what interrupts have raised in the meantime, and some vectors are raised by interrupts only.
  *
- * On x86-64 the stacks show which of the three it is. A soft interrupt below local_bh_enable() runs
- * on the CPU's stack for interrupts, to which do_softirq() changes
- * (arch/x86/include/asm/irq_stack.h): the word at hardirq_stack_ptr is the stack pointer that it
- * left, and the word below is the return address into do_softirq(), or into __local_bh_enable_ip()
- * where the compiler has inlined the one into the other. At the end of an interrupt of kernel code
- * the return address is in that interrupt's entry; after an interrupt of user mode, and in
- * ksoftirqd, the stack is not in use. The stack is read once per soft interrupt, not at each
- * wakeup.
+ * On x86-64 the stacks show which context it is. A soft interrupt below local_bh_enable() runs on
+ * the CPU's interrupt stack, to which do_softirq() changes (arch/x86/include/asm/irq_stack.h): the
+ * word at hardirq_stack_ptr is the previous stack pointer, and the word below that is the return
+ * address into do_softirq(), or into __local_bh_enable_ip() if the compiler has inlined the one
+ * into the other. At the end of an interrupt of kernel code the return address is in that
+ * interrupt's entry; after an interrupt of user mode, and in ksoftirqd, the stack is not in use.
+ * The stack is read once per soft interrupt, not at each wakeup.
  */
 #include "irq_context.bpf.h"
 #include "wallprof.bpf.h"
@@ -39,7 +38,7 @@ static __always_inline bool is_in_system_call(struct cpu_account *account)
 	u8 in_use = 0;
 
 	if (!setting_stack_known)
-		return true; /* there is no evidence of an interrupt */
+		return true; /* nothing shows an interrupt */
 	rq = this_rq(account);
 	if (!rq)
 		return true; /* likewise */

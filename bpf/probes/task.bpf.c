@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * task.bpf.c - names: exec and rename; and finding who is to be recorded when a recording starts.
- * Births and ends are told where tasks are switched (sched.bpf.c).
+ * task.bpf.c - exec and rename, and marking the targets when a recording starts. Births and ends
+ * are in sched.bpf.c.
  */
 #include "cgroup.bpf.h"
 #include "cost.bpf.h"
@@ -13,7 +13,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct rec_exec record = {};
 	struct stack_slot *slot;
 
-	/* A thread that is not the leader has taken the leader's number. */
+	/* A thread other than the leader has called exec and got the leader's tid. */
 	if (setting_threads && is_target_id(old_pid))
 		target_add(task);
 	if (!is_target(task))
@@ -25,11 +25,14 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	record.exec_id = task->self_exec_id;
 	BPF_CORE_READ_STR_INTO(&record.comm, task, comm);
 	bpf_probe_read_kernel_str(record.path, sizeof(record.path), bprm->filename);
-	/* First the tables: the recorder publishes its own after this record. */
+	/*
+	 * The entry is made before the record is sent, because the recorder publishes its own after
+	 * the record.
+	 */
 	if (setting_user_stacks == USER_STACKS_TABLES) {
 		slot = slot_acquire_accounted(record.h.ns);
 		if (slot) {
-			unwind_exec(slot->number);
+			unwind_exec(slot->index);
 			slot_release(slot);
 		}
 	}
@@ -56,7 +59,10 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 
 #define CLOCK_READINGS 64
 
-/* The clock does not see half of a clock reading at each end of what it measures (cost.bpf.h). */
+/*
+ * Measures the time of one clock reading. A measured interval lacks half a reading at each end
+ * (cost.bpf.h).
+ */
 static __always_inline void measure_clock_ns(void)
 {
 	u64 begin_ns = bpf_ktime_get_ns(), end_ns = begin_ns;
@@ -68,7 +74,7 @@ static __always_inline void measure_clock_ns(void)
 		clock_ns = CLOCK_MAX_NS;
 }
 
-/* Opened on wallprof's own process, by itself. */
+/* Run by wallprof on its own process. */
 SEC("iter/task")
 int init_own_ids(struct bpf_iter__task *ctx)
 {
@@ -93,7 +99,7 @@ int mark_target(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* As mark_target, for the one process that wallprof launched. */
+/* The same for the one process that wallprof launched. */
 SEC("iter/task")
 int mark_command(struct bpf_iter__task *ctx)
 {
@@ -130,7 +136,7 @@ static __always_inline enum ancestry ancestry_of(struct task_struct *task)
 	return ANCESTRY_NONE;
 }
 
-/* Marks processes that have a target among their ancestors, but for wallprof's own. */
+/* Marks processes that have a target among their ancestors, except wallprof's own. */
 SEC("iter/task")
 int mark_descendants(struct bpf_iter__task *ctx)
 {
@@ -144,8 +150,8 @@ int mark_descendants(struct bpf_iter__task *ctx)
 }
 
 /*
- * Marks whom nobody named: all processes, those of a cgroup, threads of the kernel. Not wallprof,
- * nor what it has started, but for the command, which is marked already.
+ * Marks the targets that were not given one by one: all processes, those of a cgroup, or kernel
+ * threads. wallprof and its children are not marked; the command is marked already.
  */
 SEC("iter/task")
 int mark_scope_targets(struct bpf_iter__task *ctx)

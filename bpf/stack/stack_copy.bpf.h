@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stack_copy.bpf.h - registers and stack of a task, where a walk begins, or what the recorder is
- * sent to walk itself (struct rec_stack_copy).
+ * stack_copy.bpf.h - reads a task's registers, with which a walk begins, and copies its stack for
+ * the recorder to walk (struct rec_stack_copy).
  */
 #ifndef WALLPROF_STACK_COPY_BPF_H
 #define WALLPROF_STACK_COPY_BPF_H
@@ -30,9 +30,9 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 	walk->regs[15] = regs->r15;
 	walk->regs[DWARF_RETURN] = walk->pc = regs->ip;
 	/*
-	 * In a system call it is where that returns to. One that has ended has a result in place of
-	 * what entry put there: then it may be a signal handler, or a new program, that begins at
-	 * pc.
+	 * In a system call, pc is a return address. When the call has ended, ax holds a result
+	 * instead of the value that the entry code put there; then pc may be the first instruction
+	 * of a signal handler or of a new program.
 	 */
 	walk->exact = (s64)regs->orig_ax < 0 || regs->ax != (u64)-ENOSYS;
 	walk->inner = true;
@@ -46,14 +46,15 @@ static __always_inline void load_registers(struct walk *walk, struct pt_regs *re
 #define PAGE_SIZE (1UL << PAGE_SHIFT)
 
 /*
- * That of the current task: page by page, for what lies above the stack may not be there. Returns
- * the bytes, 0 if there are none.
+ * Copies the current task's stack, page by page, because the pages above the stack may not be
+ * present. Returns the number of bytes, 0 if there are none.
  */
 static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
 {
 	u64 size = PAGE_SIZE - (sp & (PAGE_SIZE - 1));
 
-	barrier_var(size); /* or clang adds by `or`, of which the verifier knows less */
+	barrier_var(
+		size); /* or clang uses `or` for the addition, of which the verifier knows less */
 	if (bpf_probe_read_user(copy->stack, size, (void *)sp))
 		return 0;
 	for (u32 i = 0; i < COPY_SIZE / PAGE_SIZE - 1; i++) {
@@ -68,8 +69,8 @@ static __always_inline u32 copy_stack(struct rec_stack_copy *copy, u64 sp)
 }
 
 /*
- * Sends the copy that belongs to slot->stack, whose id it gets, and slot->walk.regs; when its
- * process began, tables_ns and the stack are in it already.
+ * Sends the copy with slot->walk.regs and the id of slot->stack. start_boottime, tables_ns and the
+ * stack are in the copy already.
  */
 static __always_inline int send_copy(struct stack_slot *slot, struct rec_stack_copy *copy,
 				     struct task_struct *task, u64 ns)

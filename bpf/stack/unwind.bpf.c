@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind.bpf.c - walking user stacks by unwind tables.
+ * unwind.bpf.c - walks user stacks by unwind tables.
  *
- * The searches and the step are global functions: the verifier works through each once, and
- * not once per frame, which alone makes kernels from 6.12 on accept the walk.
+ * The searches and the step are global functions, because the verifier then checks each once and
+ * not once per frame. Without that, kernels from 6.12 on do not accept the walk.
  */
 #include "unwind.bpf.h"
 #include "stack_copy.bpf.h"
@@ -13,33 +13,36 @@
 /* ---- the tables ---------------------------------------------------------------- */
 
 /*
- * Both look-ups are code in line, not calls: that is what the chunks' common size is for.
- * NULL: the index is none, which only an entry that was torn can lead to.
+ * Both look-ups are inlined, because all chunks have one size. NULL: the index is invalid, which
+ * happens only if an entry changed while it was read.
  */
 static __always_inline union unwind_cell *cell_at(u32 index)
 {
-	u32 number = index >> CHUNK_CELLS_SHIFT, key = index & (CHUNK_CELLS - 1);
-	void *chunk = bpf_map_lookup_elem(&chunks, &number);
+	u32 chunk_index = index >> CHUNK_CELLS_SHIFT, key = index & (CHUNK_CELLS - 1);
+	void *chunk = bpf_map_lookup_elem(&chunks, &chunk_index);
 
 	return chunk ? bpf_map_lookup_elem(chunk, &key) : NULL;
 }
 
-/* All ones if a <= b, both below 2^63; no branch, each of which the verifier would follow. */
+/*
+ * All ones if a <= b, both below 2^63. There is no branch, because the verifier would follow both
+ * sides.
+ */
 static __always_inline u64 at_most(u64 a, u64 b)
 {
 	return (s64)(a - b - 1) >> 63;
 }
 
 /*
- * Is it still the one (unwind_head)? Asked after reading what is behind it: x86-64 does not
- * exchange loads, nor the recorder's stores.
+ * Whether the head still has the cookie (unwind_head). It must be called after the data behind the
+ * head is read: x86-64 reorders neither loads nor the recorder's stores.
  */
-static __always_inline bool has_mark(const union unwind_cell *head, u64 mark)
+static __always_inline bool has_cookie(const union unwind_cell *head, u64 mark)
 {
-	return *(volatile const u64 *)&head->head.mark == mark;
+	return *(volatile const u64 *)&head->head.cookie == mark;
 }
 
-/* The table of walk.mapping, if it is still there: how many rows it has. */
+/* Stores the row count of walk.mapping's table; false if the table was removed. */
 static __always_inline bool load_table(struct stack_slot *slot)
 {
 	union unwind_cell *head = cell_at((slot->walk.mapping.row >> CELL_ROWS_SHIFT) - 1);
@@ -50,17 +53,17 @@ static __always_inline bool load_table(struct stack_slot *slot)
 		return false;
 	slot->known_rows = head->head.count;
 	barrier();
-	if (!has_mark(head, TABLE_COOKIE | table))
+	if (!has_cookie(head, TABLE_COOKIE | table))
 		return false;
 	slot->known_table = table;
 	return true;
 }
 
-#define SEARCH_STEPS 31 /* enough for as many rows as there can be */
+#define SEARCH_STEPS 31 /* enough for the largest possible table */
 
 /*
- * The rule that holds at pc (relative), of the table of walk.mapping, the first row of which has
- * pc 0; -1 if the table is gone.
+ * Returns the rule for pc (relative) in walk.mapping's table, whose first row has pc 0; -1 if the
+ * table was removed.
  */
 __noinline int find_rule(struct stack_slot *slot, u64 pc)
 {
@@ -95,10 +98,10 @@ __noinline int find_rule(struct stack_slot *slot, u64 pc)
 	return -1;
 }
 
-#define LIST_STEPS 24 /* enough for as many mappings as there can be */
+#define LIST_STEPS 24 /* enough for the longest possible list */
 
-/* In the run of mappings that the recorder published. */
-__noinline int find_in_run(struct stack_slot *slot, u64 pc)
+/* Searches the list of mappings that the recorder published. */
+__noinline int find_in_list(struct stack_slot *slot, u64 pc)
 {
 	union unwind_cell *head, *cell;
 	u32 first, count;
@@ -126,39 +129,41 @@ __noinline int find_in_run(struct stack_slot *slot, u64 pc)
 		return -1;
 	slot->walk.mapping = cell->mapping;
 	barrier();
-	if (has_mark(head, slot->process.run))
+	if (has_cookie(head, slot->process.list_cookie))
 		return 0;
-	/* The next frame must not be looked for there. */
+	/* The next frame must not be searched in this mapping. */
 	slot->walk.mapping.last = 0;
 	return -1;
 }
 
-/* ---- what the recorder does not know yet -------------------------------------------- */
+/* ---- mappings that the recorder does not know yet ------------------------------------ */
 
-/* So that it need not be asked again before the recorder knows. */
-static __always_inline void remember(struct task_struct *task, const struct unwind_mapping *mapping)
+/*
+ * Adds a seed, so that the kernel need not be asked again until the recorder publishes the mapping.
+ */
+static __always_inline void add_seed(struct task_struct *task, const struct unwind_mapping *mapping)
 {
 	struct unwind_process *process = process_of(task, process_start());
-	u32 number;
+	u32 index;
 
 	if (!process)
 		return;
-	number = __sync_fetch_and_add(&process->seed_count, 1);
-	if (number >= SEEDS_MAX) {
+	index = __sync_fetch_and_add(&process->seed_count, 1);
+	if (index >= SEEDS_MAX) {
 		__sync_fetch_and_add(&unwind_counts.seed_lost, 1);
 		return;
 	}
-	process->seeds[number].start = mapping->start;
-	process->seeds[number].load = mapping->load;
-	process->seeds[number].row = mapping->row;
-	process->seeds[number].table = mapping->table;
+	process->seeds[index].start = mapping->start;
+	process->seeds[index].load = mapping->load;
+	process->seeds[index].row = mapping->row;
+	process->seeds[index].table = mapping->table;
 	barrier();
-	process->seeds[number].last = mapping->last;
+	process->seeds[index].last = mapping->last;
 }
 
 /*
- * A miss: the kernel itself is asked. With interrupts off it can be once in a program's run: the
- * lock that it takes is given back later.
+ * Asks the kernel for a mapping that is not known. With interrupts off this works once in each run
+ * of a program, because the lock that it takes is released later.
  */
 __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 {
@@ -188,7 +193,7 @@ __noinline int find_by_vma(struct stack_slot *slot, u64 pc)
 		return WALK_CONTINUE;
 	if (pc < mapping->start || pc > mapping->last)
 		return STACK_BAD_PC;
-	remember(task, mapping);
+	add_seed(task, mapping);
 	return WALK_CONTINUE;
 }
 
@@ -213,21 +218,21 @@ __noinline int find_in_seeds(struct stack_slot *slot, u64 pc)
 
 #define WALK_SELF struct stack_slot *self
 
-/* What this walk has read, so that the next one need not be made (user_stack_memo.bpf.c). */
+/* Notes a word that this walk has read, for the stack memo (user_stack_memo.bpf.c). */
 static __always_inline void memo_note_word(struct stack_slot *slot, u64 address)
 {
 	u64 above = address - slot->start.sp, at = above / sizeof(u64);
-	struct memo_words *read = &slot->again.read;
-	u32 number = read->count;
+	struct memo_words *read = &slot->memo.read;
+	u32 index = read->count;
 
-	if (number >= MEMO_WORDS || at >= MEMO_SPAN / sizeof(u64) || above & 7) {
-		slot->again.unusable = 1;
+	if (index >= MEMO_WORDS || at >= MEMO_SPAN / sizeof(u64) || above & 7) {
+		slot->memo.unusable = 1;
 		return;
 	}
-	read->words[number].at = at;
-	read->words[number].counts = read->words[number].moves = 0;
-	read->words[number].value = slot->word;
-	read->count = number + 1;
+	read->words[index].at = at;
+	read->words[index].compared = read->words[index].relative = 0;
+	read->words[index].value = slot->word;
+	read->count = index + 1;
 	if ((at + 1) * sizeof(u64) > read->span)
 		read->span = (at + 1) * sizeof(u64);
 }
@@ -237,14 +242,17 @@ static __always_inline long read_window(struct stack_slot *slot)
 	return bpf_probe_read_user(slot->window, WINDOW_SIZE, (void *)slot->window_start);
 }
 
-/* Of a thread with little above its outermost frame the stack may end within a window. */
+/*
+ * Reads an aligned window: if little lies above the outermost frame, the stack may end within an
+ * unaligned one.
+ */
 static __always_inline long read_window_of_page(struct stack_slot *slot, u64 address)
 {
 	slot->window_start = address & ~(WINDOW_SIZE - 1ULL);
 	return read_window(slot);
 }
 
-/* A word of user memory, to slot->word: from the part of the stack that was copied last. */
+/* Reads a word of user memory into slot->word, from the window if it lies there. */
 __noinline int read_word(struct stack_slot *slot, u64 address)
 {
 	u64 into, start;
@@ -257,7 +265,7 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 		memo_note_word(slot, address);
 		return 1;
 	}
-	/* What is read next lies above, or a little below. */
+	/* The next reads are above this word, or a little below it. */
 	start = address - slot->walk.sp < WINDOW_SIZE / 2 ? slot->walk.sp : address - 64;
 	slot->window_start = address - ((address - start) & ~7ULL);
 	if (!read_window(slot) || (!(address & 7) && !read_window_of_page(slot, address))) {
@@ -267,14 +275,14 @@ __noinline int read_word(struct stack_slot *slot, u64 address)
 		return 1;
 	}
 	slot->window_start = NO_WINDOW;
-	slot->again.unusable = 1;
+	slot->memo.unusable = 1;
 	return !bpf_probe_read_user(&slot->word, sizeof(slot->word), (void *)address);
 }
 
 static __always_inline void walk_word_used(WALK_SELF, u32 word)
 {
 	if (word)
-		self->again.read.words[(word - 1) & (MEMO_WORDS - 1)].counts = 1;
+		self->memo.read.words[(word - 1) & (MEMO_WORDS - 1)].compared = 1;
 }
 
 static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8 *ret_word)
@@ -282,7 +290,7 @@ static __always_inline bool walk_read_saved(WALK_SELF, u64 address, u64 *ret, u8
 	bool good = read_word(self, address);
 
 	*ret = self->word;
-	*ret_word = self->again.read.count;
+	*ret_word = self->memo.read.count;
 	return good;
 }
 
@@ -297,21 +305,21 @@ static __always_inline bool walk_read(WALK_SELF, u64 address, u64 *ret)
 
 static __always_inline bool walk_read_signal(WALK_SELF, u64 address)
 {
-	self->again.unusable = 1;
+	self->memo.unusable = 1;
 	return !bpf_probe_read_user(self->signal_regs, sizeof(self->signal_regs), (void *)address);
 }
 
 static __always_inline int walk_find_mapping(WALK_SELF, u64 pc)
 {
-	if (!find_in_run(self, pc) || !find_in_seeds(self, pc))
+	if (!find_in_list(self, pc) || !find_in_seeds(self, pc))
 		return WALK_CONTINUE;
 	return find_by_vma(self, pc);
 }
 
 static __always_inline bool walk_find_rule(WALK_SELF, u32 pc, struct unwind_rule *ret)
 {
-	u32 number = find_rule(self, pc);
-	struct unwind_rule *rule = bpf_map_lookup_elem(&rules, &number);
+	u32 index = find_rule(self, pc);
+	struct unwind_rule *rule = bpf_map_lookup_elem(&rules, &index);
 
 	if (!rule)
 		return false;
@@ -321,7 +329,7 @@ static __always_inline bool walk_find_rule(WALK_SELF, u32 pc, struct unwind_rule
 
 #include "walk.h"
 
-/* Adds the frame to the stack and goes on to its caller: WALK_CONTINUE, or how the stack ends. */
+/* Adds the frame to the stack and finds its caller. Returns WALK_CONTINUE or how the stack ends. */
 __noinline int unwind_step(struct stack_slot *slot)
 {
 	struct rec_stack *stack;
@@ -351,7 +359,7 @@ __noinline int unwind_step(struct stack_slot *slot)
 #define CALL_EXECVEAT  322
 #define CALL_EXECVE_32 11
 
-/* If the new program is one of 32-bit code, the kernel changes the number early. */
+/* If the new program is 32-bit code, the kernel changes the number of the call early. */
 static __always_inline bool is_exec_call(struct task_struct *task, struct pt_regs *regs)
 {
 	if (task->thread_info.status & TS_COMPAT)
@@ -359,14 +367,14 @@ static __always_inline bool is_exec_call(struct task_struct *task, struct pt_reg
 	return regs->orig_ax == CALL_EXECVE || regs->orig_ax == CALL_EXECVEAT;
 }
 
-/* A copy: the entry may be replaced while the walk goes on. */
+/* Copies the process's entry, because it may be replaced during the walk. */
 static __always_inline void load_process(struct stack_slot *slot, struct task_struct *task)
 {
 	u64 start = process_start();
 	struct unwind_process *process = process_of(task, start);
 
 	slot->process.count = slot->process.seed_count = slot->process.version = 0;
-	slot->process.tables_ns = slot->stack.h.ns; /* the kernel is asked now */
+	slot->process.tables_ns = slot->stack.h.ns; /* mappings are read from the kernel now */
 	if (!process)
 		return;
 	__builtin_memcpy(&slot->process, process, offsetof(struct unwind_process, seeds));
@@ -383,8 +391,9 @@ static __always_inline void load_process(struct stack_slot *slot, struct task_st
 }
 
 /*
- * Within exec, with the old program's registers: is its memory gone? The new one's has no stack to
- * begin with; then the count of execs is raised, for which on_exec has yet to make an entry.
+ * Whether the task is within exec, with the old program's registers, and the old memory is gone.
+ * The new memory has no stack at first (start_stack is 0). Then exec_id is raised, and on_exec has
+ * not made an entry for it yet.
  */
 static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs *regs)
 {
@@ -394,11 +403,11 @@ static __always_inline bool is_in_exec(struct task_struct *task, struct pt_regs 
 
 #define CALL_CLONE   56
 #define CALL_CLONE3  435
-#define CLONE3_STACK 40 /* offset of clone_args::stack */
+#define CLONE3_STACK 40 /* offset of clone_args::stack, bytes */
 
 /*
- * On its way out of clone, on a stack of its own: the call's wrapper has rules for the caller's
- * side only, and would be left over the empty stack's edge.
+ * Whether the task is a new thread that returns from clone on a stack of its own. The call's
+ * wrapper has rules for the caller only, which would lead over the end of the empty stack.
  */
 static __always_inline bool is_new_thread(struct pt_regs *regs)
 {
@@ -433,12 +442,12 @@ __noinline int unwind_begin(struct stack_slot *slot)
 	slot->start.bx = slot->walk.bx;
 	slot->start.exact = slot->walk.exact;
 	slot->window_start = NO_WINDOW;
-	slot->again.read.count = slot->again.read.span = slot->again.unusable = 0;
+	slot->memo.read.count = slot->memo.read.span = slot->memo.unusable = 0;
 	stack->h.flags = STACK_USER | (slot->walk.exact ? 0 : STACK_SYSCALL_PC);
 	stack->count = 0;
 	stack->tables_ns = slot->process.tables_ns;
 	stack->result = WALK_CONTINUE;
-	/* The flag is set before exit_mm() takes the memory away. */
+	/* The flag is set before exit_mm() releases the memory. */
 	if (task->flags & PF_EXITING && !BPF_CORE_READ(task, mm)) {
 		stack->result = STACK_NO_MM;
 	} else if (user_cs(regs) != USER_CS) {
@@ -478,12 +487,12 @@ __noinline int unwind_copy(struct stack_slot *slot)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct rec_stack_copy *copy;
-	u32 number;
+	u32 index;
 
 	if (!slot)
 		return 0;
-	number = slot->number;
-	copy = bpf_map_lookup_elem(&copies, &number);
+	index = slot->index;
+	copy = bpf_map_lookup_elem(&copies, &index);
 	if (!copy)
 		return 0;
 	load_registers(&slot->walk, regs);

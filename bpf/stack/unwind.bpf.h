@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind.bpf.h - user stacks by unwind tables: what the rest of the programs call.
+ * unwind.bpf.h - user stacks by unwind tables: the functions for the other programs.
  */
 #ifndef WALLPROF_UNWIND_BPF_H
 #define WALLPROF_UNWIND_BPF_H
@@ -8,37 +8,43 @@
 #include "wallprof.bpf.h"
 
 /*
- * The current task's registers and mappings, for the walk; slot->stack.h.ns is set. If its result
- * is not WALK_CONTINUE, the stack is at its end already.
+ * Loads the current task's registers and mappings for the walk; slot->stack.h.ns must be set. If
+ * the result is not WALK_CONTINUE, there is nothing to walk, and the stack has its frames already.
  */
 extern int unwind_begin(struct stack_slot *slot);
 
 /*
- * Is it the stack that this thread had when it last was here? Then slot->stack.id, the seed
- * before, is that one's, and 1 is returned: every word that the walk read then is the same now.
+ * Whether this is the remembered stack of this thread: every word that its walk read is the same
+ * now. slot->stack.id holds the seed on entry; if it is the remembered stack, it gets that stack's
+ * id, and 1 is returned.
  */
 extern int user_memo_lookup(struct stack_slot *slot);
 
 /* Walks the stack into slot->stack: frames, count, result, tables_ns and flags. */
 extern int unwind_walk(struct stack_slot *slot);
 
-/* Keeps what was read, for user_memo_lookup() with that seed, if the walk came to the stack's end.
+/*
+ * Remembers what the walk read, for user_memo_lookup() with that seed, if the walk reached the end
+ * of the stack.
  */
 extern int user_memo_store(struct stack_slot *slot, u64 seed);
 
-/* Sends registers and stack of what could not be walked; the record is spent then. */
+/*
+ * Sends the registers and the stack if the walk could not reach its end. It overwrites slot->walk.
+ */
 extern int unwind_copy(struct stack_slot *slot);
 
 /*
- * These two take the slot's number, because what is put into a map has to be a map's value to the
- * verifier of 6.1, not a function's argument.
+ * The next two functions take the slot's index, because the verifier of 6.1 accepts only a map's
+ * value, not a function's argument, as the source of a map update.
  *
- * The current task has just executed another program: what can be known of that at once.
+ * unwind_exec() makes an entry with what is known of the program that the current task has just
+ * executed.
  */
-extern int unwind_exec(u32 number);
-/* A process was forked: it sees what its parent, the current one, sees. */
-extern int unwind_fork(u32 number, u32 tgid, u64 start_boottime);
-/* A process ended. */
+extern int unwind_exec(u32 slot_index);
+/* Makes an entry for a forked process: a copy of its parent's, which is the current task's. */
+extern int unwind_fork(u32 slot_index, u32 tgid, u64 start_boottime);
+/* Deletes the entry of a process that has ended. */
 extern int unwind_exit(u32 tgid, u64 start_boottime);
 
 #endif

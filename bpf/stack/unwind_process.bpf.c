@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_process.bpf.c - birth, exec and end of processes, as far as their unwind tables go: done
- * here because user space would come too late.
+ * unwind_process.bpf.c - maintains the unwind entries of processes at birth, exec and exit. BPF
+ * does it because user space would be too late.
  */
 #include "unwind_process.bpf.h"
 
-/* Builds the entry in the slot, which keeps it off the program's stack. */
+/* Publishes the entry that was built in the slot. The program's stack has no space for one. */
 static __always_inline void publish(struct stack_slot *slot, u32 tgid)
 {
-	/* The recorder's are even. */
+	/* The recorder's versions are even. */
 	slot->process.version = slot->process.version_end = bpf_get_prandom_u32() | 1;
 	if (bpf_map_update_elem(&processes, &tgid, &slot->process, BPF_ANY))
 		__sync_fetch_and_add(&unwind_counts.process_lost, 1);
 }
 
-/* Room for one more; NULL if there is none. */
+/* Returns the next free seed, or NULL if there is none. */
 static __always_inline struct unwind_mapping *next_seed(struct stack_slot *slot)
 {
-	u64 number = slot->process.seed_count;
+	u64 index = slot->process.seed_count;
 
-	if (number >= SEEDS_MAX)
+	if (index >= SEEDS_MAX)
 		return NULL;
-	barrier_var(number); /* or clang leaves out the mask, which 6.1's verifier needs */
-	return &slot->process.seeds[number & (SEEDS_MAX - 1)];
+	barrier_var(index); /* or clang omits the mask, which 6.1's verifier needs */
+	return &slot->process.seeds[index & (SEEDS_MAX - 1)];
 }
 
-/* The object that is mapped at address: whole, whichever part of it address is in. */
+/* Adds a seed for the whole object that is mapped at `address`, whichever part of it that is. */
 static __always_inline void seed(struct stack_slot *slot, u64 address)
 {
 	struct unwind_mapping *mapping = next_seed(slot);
@@ -50,13 +50,13 @@ static __always_inline void seed_vdso(struct stack_slot *slot, u64 address)
 }
 
 /*
- * The program, its loader and the vDSO are where the kernel tells the program itself that they are.
- * If they are known from before, their very first instructions have tables.
+ * Adds seeds for the program, its loader and the vDSO, at the addresses that the kernel passes to
+ * the program itself. If the objects are known from before, the first instructions have tables.
  */
-__noinline int unwind_exec(u32 number)
+__noinline int unwind_exec(u32 slot_index)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &slot_index);
 	u64 entry = 0, base = 0, vdso = 0;
 
 	if (!slot)
@@ -82,10 +82,10 @@ __noinline int unwind_exec(u32 number)
 	return 0;
 }
 
-__noinline int unwind_fork(u32 number, u32 tgid, u64 start_boottime)
+__noinline int unwind_fork(u32 slot_index, u32 tgid, u64 start_boottime)
 {
 	struct task_struct *parent = bpf_get_current_task_btf();
-	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &slot_index);
 	u64 start = process_start();
 	struct unwind_process *process = process_of(parent, start);
 
@@ -104,7 +104,7 @@ __noinline int unwind_fork(u32 number, u32 tgid, u64 start_boottime)
 	return 0;
 }
 
-/* Unless another process has the number by now. */
+/* The entry may already be that of another process with the same tgid. */
 __noinline int unwind_exit(u32 tgid, u64 start_boottime)
 {
 	struct unwind_process *process = bpf_map_lookup_elem(&processes, &tgid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_process.bpf.h - what BPF knows and finds out of a process's mappings.
+ * unwind_process.bpf.h - the mappings of a process that BPF knows or finds out.
  */
 #ifndef WALLPROF_UNWIND_PROCESS_BPF_H
 #define WALLPROF_UNWIND_PROCESS_BPF_H
@@ -41,10 +41,13 @@ static __always_inline void map_object(struct unwind_mapping *mapping,
 	mapping->row = object->row;
 	mapping->table = object->table;
 	barrier();
-	mapping->last = load + object->exec_last; /* what makes it valid */
+	mapping->last =
+		load + object->exec_last; /* written last, because it makes the mapping valid */
 }
 
-/* Where the object lies, of which a part at `offset` of its file begins at start. */
+/*
+ * Finds where an object is mapped, given that the part at `offset` of its file begins at `start`.
+ */
 static __always_inline bool map_known_object(struct unwind_mapping *mapping,
 					     const struct found_vma *found)
 {
@@ -64,14 +67,14 @@ static __always_inline bool map_known_object(struct unwind_mapping *mapping,
 	return false;
 }
 
-/* Is it for this image of the process? */
+/* Whether the entry is for the process's present image. */
 static __always_inline bool is_entry_of(const struct unwind_process *process,
 					struct task_struct *task, u64 start)
 {
 	return process->exec_id == (u32)task->self_exec_id && process->start_boottime == start;
 }
 
-/* What is known of the current task's process, which began then. */
+/* The entry of the current task's process, which began at `start`; NULL if there is none. */
 static __always_inline struct unwind_process *process_of(struct task_struct *task, u64 start)
 {
 	u32 tgid = task->tgid;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * user_stack.bpf.h - taking a stack and referring to it by id.
+ * user_stack.bpf.h - takes a stack and returns its id.
  *
- * A stack is built in a scratch slot, hashed, and sent only if its id is not among
- * those sent lately. That memory is a plain table indexed by the hash: a
- * collision makes a stack be sent again, nothing else. An id counts as sent
- * only after its record was written.
+ * A stack is built in a scratch slot, hashed, and sent only if its id is not among those sent
+ * lately. The ids sent lately are in a plain table that is indexed by the hash; a collision only
+ * makes a stack be sent again. An id counts as sent only after its record was written.
  */
 #ifndef WALLPROF_USER_STACK_BPF_H
 #define WALLPROF_USER_STACK_BPF_H
@@ -16,9 +15,8 @@
 extern int stack_hash(struct stack_slot *slot);
 
 /*
- * Scratch is taken by an atomic try, not by depth: programs nest in each other by
- * interrupts, and from 7.0 on they are also preempted, so they need not end in
- * reverse order.
+ * A scratch slot is acquired by an atomic exchange, not by nesting depth: programs interrupt each
+ * other, and from 7.0 on they are also preempted, so they need not end in reverse order.
  */
 static __always_inline struct stack_slot *slot_acquire(void)
 {
@@ -29,7 +27,7 @@ static __always_inline struct stack_slot *slot_acquire(void)
 		struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &key);
 
 		if (slot && __sync_val_compare_and_swap(&slot->busy, 0, 1) == 0) {
-			slot->number = key;
+			slot->index = key;
 			return slot;
 		}
 	}
@@ -57,9 +55,10 @@ static __always_inline struct stack_slot *slot_acquire_accounted(u64 ns)
 }
 
 /*
- * Gives the slot's stack an id, which the seed makes the process image's, and sends it unless
- * it was sent lately. Returns the id, or 0 if there are no frames for no reason. It stands even if
- * sending failed: the loss is accounted and the reader shows "[stack lost]".
+ * Gives the slot's stack an id and sends the stack unless it was sent lately. The seed makes the id
+ * specific to the process image. Returns the id, or 0 if there are no frames and no result that
+ * explains it. The id is valid even if sending failed: the loss is accounted, and the reader shows
+ * "[stack lost]".
  */
 static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 {
@@ -82,7 +81,7 @@ static __always_inline u64 slot_send(struct stack_slot *slot, u64 seed, u64 ns)
 	return stack->id;
 }
 
-/* The same of `bytes` of frames that bpf_get_stack gave. */
+/* The same for frames from bpf_get_stack, of which there are `bytes`. */
 static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 flags, u32 tgid,
 				       u64 seed, u64 ns)
 {
@@ -101,8 +100,8 @@ static __always_inline u64 slot_finish(struct stack_slot *slot, long bytes, u8 f
 }
 
 /*
- * No more than bpf_get_stack can fill: it clears the rest of what it is given. A
- * constant to the verifier.
+ * The size of the buffer for bpf_get_stack: no more than it can fill, because it clears the rest.
+ * It is a constant for the verifier.
  */
 static __always_inline u32 frames_size(void)
 {
@@ -130,7 +129,7 @@ static __always_inline u64 interrupted_kernel_stack(void *ctx, u64 ns)
 	return id;
 }
 
-/* The kernel stack from the program's own place, ctx being on it: a tracepoint's. */
+/* The kernel stack at a tracepoint; ctx lies on that stack. */
 static __always_inline u64 kernel_stack(void *ctx, u64 ns)
 {
 	struct stack_slot *slot = slot_acquire_accounted(ns);
@@ -150,13 +149,19 @@ static __always_inline u64 kernel_stack(void *ctx, u64 ns)
 	return id;
 }
 
-/* For want of a mapping or a table? Then a copy of the stack lets the recorder do it later. */
+/*
+ * Whether the walk ended because a mapping or a table was missing; then the recorder walks a copy
+ * of the stack later.
+ */
 static __always_inline bool is_copy_wanted(u32 result)
 {
 	return result == STACK_NO_MAPPING || result == STACK_NO_TABLE;
 }
 
-/* may_repeat: in a system call, where a thread that waits in a loop comes again. */
+/*
+ * may_repeat: the task is in a system call, where a thread that waits in a loop has the same stack
+ * again.
+ */
 static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_struct *task,
 					   u64 seed, bool may_repeat, u64 ns)
 {
@@ -187,8 +192,8 @@ static __always_inline u64 walk_user_stack(struct stack_slot *slot, struct task_
 }
 
 /*
- * The user stack of the current task. The seed makes the id belong to the process image:
- * after exec the same addresses mean something else and must be sent again.
+ * The user stack of the current task. The seed makes the id specific to the process image: after
+ * exec the same addresses mean something else, so the stack must be sent again.
  */
 static __always_inline u64 user_stack(void *ctx, struct task_struct *task, bool in_syscall, u64 ns)
 {

@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * epoll.bpf.c - what an epoll descriptor watches.
+ * epoll.bpf.c - the files that an epoll descriptor watches.
  *
- * The kernel keeps it in a tree (fs/eventpoll.c), which is walked without its lock: what is changed
- * meanwhile may be seen twice, or not. It is told again when the tree has another root, first
- * leaf, or other children of the root, or an epoll descriptor there has other such ones; changes
- * further down are not noticed.
+ * The kernel keeps them in a tree (fs/eventpoll.c), which is walked without its lock: an entry that
+ * changes meanwhile may be seen twice, or not at all. The list is sent again when the tree has
+ * another root, another first leaf or other children of the root, or when this is so for an epoll
+ * descriptor in the tree; changes further down are not noticed.
  */
 #include "object.bpf.h"
 
-#define STEPS_MAX 32 /* of the walk: each adds one, and two nodes at most that wait */
+#define STEPS_MAX 32 /* steps of the walk: each adds one file and at most two pending nodes */
 
-struct watching {
-	struct stack_slot *slot; /* span: nodes to be visited; window: the files */
-	u64 operations;		 /* of epoll descriptors (file::f_op) */
-	u32 waiting;
+struct epoll_walk {
+	struct stack_slot *slot; /* span: pending nodes; window: the files found */
+	u64 operations;		 /* file::f_op of epoll descriptors */
+	u32 pending;
 	u32 count;
 };
 
-/* All bits of the top byte are set in a kernel's address: watched::via stands there meanwhile. */
+/*
+ * All bits of the top byte are set in a kernel address, so it holds watched::via while the node is
+ * pending.
+ */
 #define VIA_SHIFT     56
 #define NODE_OF(word) ((struct rb_node *)((word) | 0xffULL << VIA_SHIFT))
 #define VIA_OF(word)  ((u8)((word) >> VIA_SHIFT))
 
-static __always_inline void push(struct watching *watching, struct rb_node *node, u8 via)
+static __always_inline void push(struct epoll_walk *walk, struct rb_node *node, u8 via)
 {
-	u32 at = watching->waiting;
+	u32 at = walk->pending;
 
 	barrier_var(at);
 	if (!node || at >= STEPS_MAX)
 		return;
-	watching->slot->span[at] = ((u64)node & ~(0xffULL << VIA_SHIFT)) | (u64)via << VIA_SHIFT;
-	watching->waiting = at + 1;
+	walk->slot->span[at] = ((u64)node & ~(0xffULL << VIA_SHIFT)) | (u64)via << VIA_SHIFT;
+	walk->pending = at + 1;
 }
 
 static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
@@ -39,10 +42,10 @@ static __always_inline struct rb_node *root_of(struct eventpoll *epoll)
 	return BPF_CORE_READ(epoll, rbr.rb_root.rb_node);
 }
 
-static long visit(u32 i, struct watching *watching)
+static long visit_node(u32 i, struct epoll_walk *walk)
 {
-	struct rec_watch *record = (struct rec_watch *)watching->slot->room;
-	u32 at = watching->waiting - 1, count = watching->count;
+	struct rec_watch *record = (struct rec_watch *)walk->slot->buffer;
+	u32 at = walk->pending - 1, count = walk->count;
 	struct watched *watched;
 	struct rb_node *node;
 	struct epitem *item;
@@ -53,25 +56,25 @@ static long visit(u32 i, struct watching *watching)
 	barrier_var(count);
 	if (at >= STEPS_MAX || count >= WATCHED_MAX)
 		return 1;
-	word = watching->slot->span[at];
+	word = walk->slot->span[at];
 	node = NODE_OF(word);
-	watching->waiting = at;
+	walk->pending = at;
 	item = (void *)node - bpf_core_field_offset(struct epitem, rbn);
 	file = BPF_CORE_READ(item, ffd.file);
-	watching->slot->window[count] = (u64)file;
+	walk->slot->window[count] = (u64)file;
 	watched = &record->watched[count];
 	watched->fd = BPF_CORE_READ(item, ffd.fd);
 	watched->via = VIA_OF(word);
 	watched->reserved[0] = watched->reserved[1] = 0;
-	watching->count = count + 1;
-	push(watching, BPF_CORE_READ(node, rb_left), VIA_OF(word));
-	push(watching, BPF_CORE_READ(node, rb_right), VIA_OF(word));
-	if ((u64)BPF_CORE_READ(file, f_op) == watching->operations)
-		push(watching, root_of(BPF_CORE_READ(file, private_data)), count + 1);
+	walk->count = count + 1;
+	push(walk, BPF_CORE_READ(node, rb_left), VIA_OF(word));
+	push(walk, BPF_CORE_READ(node, rb_right), VIA_OF(word));
+	if ((u64)BPF_CORE_READ(file, f_op) == walk->operations)
+		push(walk, root_of(BPF_CORE_READ(file, private_data)), count + 1);
 	return 0;
 }
 
-/* The call says that it is one, but the descriptor may be another's by now. */
+/* The call was made with an epoll descriptor, but the descriptor may be another file's by now. */
 static __always_inline bool is_epoll(struct file *file)
 {
 	char name[sizeof("[eventpo")] = {};
@@ -84,29 +87,29 @@ static __always_inline bool is_epoll(struct file *file)
 __noinline int watch_begin(u64 address)
 {
 	struct file *file = (struct file *)address;
-	struct watching watching = {};
+	struct epoll_walk walk = {};
 	struct rec_watch *record;
-	u64 mark, room = 0;
+	u64 mark, scratch_word = 0;
 
-	mark = fd_epoll_mark(address, &room);
+	mark = fd_epoll_mark(address, &scratch_word);
 	if (*sent_slot(mark) == mark || !is_epoll(file))
 		return -1;
-	watching.slot = slot_acquire_accounted(bpf_ktime_get_ns());
-	if (!watching.slot)
+	walk.slot = slot_acquire_accounted(bpf_ktime_get_ns());
+	if (!walk.slot)
 		return -1;
-	watching.operations = (u64)BPF_CORE_READ(file, f_op);
-	push(&watching, root_of(BPF_CORE_READ(file, private_data)), 0);
-	bpf_loop(STEPS_MAX, visit, &watching, 0);
-	record = (struct rec_watch *)watching.slot->room;
-	record->count = watching.count;
-	record->more = watching.waiting > 0;
-	watching.slot->word = mark; /* as it was when it was looked at */
-	return watching.slot->number;
+	walk.operations = (u64)BPF_CORE_READ(file, f_op);
+	push(&walk, root_of(BPF_CORE_READ(file, private_data)), 0);
+	bpf_loop(STEPS_MAX, visit_node, &walk, 0);
+	record = (struct rec_watch *)walk.slot->buffer;
+	record->count = walk.count;
+	record->more = walk.pending > 0;
+	walk.slot->word = mark; /* the mark before the walk */
+	return walk.slot->index;
 }
 
-__noinline int watch_end(const struct object_key *key, u32 number)
+__noinline int watch_end(const struct object_key *key, u32 slot_index)
 {
-	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &slot_index);
 
 	if (!slot)
 		return 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fd.bpf.c - what a descriptor of a task is.
+ * fd.bpf.c - the kind and identity of a task's descriptors.
  *
- * Global functions, so that the verifier walks them once and not at each call. They take the
- * addresses of the kernel's objects as numbers (before 6.9 a global function can take no kernel
- * pointer), and read what may be closed meanwhile: the answer is then FD_NONE, or the kind of what
- * stands there now. They give numbers, too: what is written to memory is one, to the verifier.
+ * These are global functions, so that the verifier checks them once and not at each call. They take
+ * the addresses of kernel objects as numbers (before 6.9 a global function can take no kernel
+ * pointer), and read objects that may be closed meanwhile: the answer is then FD_NONE, or the kind
+ * of what is at that address now. They return numbers, too, because only a number may be stored to
+ * memory.
  *
- * Nobody else reads by READ(): bpftool 7.1 cannot link two objects that call the same function of
- * the kernel's.
+ * No other file uses READ(): bpftool 7.1 cannot link two objects that call the same kernel
+ * function.
  */
 #include "fd.bpf.h"
 #include "kernel_read.bpf.h"
@@ -39,7 +40,10 @@ static __always_inline int kind_of_socket(struct socket *socket)
 	return family == AF_UNIX ? FD_UNIX : FD_SOCKET;
 }
 
-/* eventfd, epoll, … and, with an inode each, pidfd: files only by their mode (6.16 and later). */
+/*
+ * eventfd, epoll, … and pidfd, which has an inode of its own; only their mode is that of regular
+ * files (6.16 and later).
+ */
 static __always_inline bool is_anonymous(struct file *file)
 {
 	u64 magic = READ(file, f_inode, i_sb, s_magic);
@@ -47,7 +51,10 @@ static __always_inline bool is_anonymous(struct file *file)
 	return magic == ANON_INODE_FS_MAGIC || magic == PID_FS_MAGIC;
 }
 
-/* uapi: linux/major.h, and what it has no name for; as in the kernel's dev_t. */
+/*
+ * Majors from uapi linux/major.h, and those without a name there; MINOR_BITS as in the kernel's
+ * dev_t.
+ */
 #define MINOR_BITS	  20
 #define TTY_MAJOR	  4 /* consoles and serial lines */
 #define TTYAUX_MAJOR	  5 /* /dev/tty, /dev/console, /dev/ptmx */
@@ -55,8 +62,8 @@ static __always_inline bool is_anonymous(struct file *file)
 #define PTY_LAST_MAJOR	  143
 #define ACM_TTY_MAJOR	  166
 #define USB_TTY_MAJOR	  188
-#define LOW_DENSITY_MAJOR 204 /* serial lines of other chips */
-#define HVC_MAJOR	  229 /* of a hypervisor */
+#define LOW_DENSITY_MAJOR 204 /* serial lines of other hardware */
+#define HVC_MAJOR	  229 /* hypervisor consoles */
 
 static __always_inline bool is_terminal(struct file *file)
 {
@@ -87,7 +94,10 @@ static __always_inline int kind_of(struct file *file)
 	return FD_NONE;
 }
 
-/* Of an epoll, eventfd, … which share one inode. Another's after it is closed. */
+/*
+ * The identity of an epoll, eventfd, … descriptor, all of which share one inode. It may be reused
+ * for another file after this one is closed.
+ */
 static __always_inline u64 anonymous_number(struct file *file, u64 address)
 {
 	u64 number = address ^ (u64)BPF_CORE_READ(file, private_data) << 20;
@@ -96,7 +106,10 @@ static __always_inline u64 anonymous_number(struct file *file, u64 address)
 	return (number ^ number >> 32) | 1;
 }
 
-/* In other memory the pointers of a file are not consistent. */
+/*
+ * Whether the address is that of a regular file's struct file; in other memory these pointers are
+ * not consistent.
+ */
 static __always_inline bool is_file(struct file *file)
 {
 	return file && (READ(file, f_inode, i_mode) & S_IFMT) == S_IFREG &&
@@ -104,8 +117,9 @@ static __always_inline bool is_file(struct file *file)
 }
 
 /*
- * Requests, pages and faults refer to that file, so it identifies a file of an overlay. Up to 6.12
- * its address was the overlay's private data; since then it is the first word there.
+ * Requests, pages and faults refer to the real file of an overlay's file, so that file identifies
+ * it. Up to 6.12 the real file's address is the overlay file's private data; since then it is the
+ * first word there.
  */
 __noinline u64 fd_real_file(u64 address)
 {
@@ -120,11 +134,13 @@ __noinline u64 fd_real_file(u64 address)
 	return is_file(behind) ? (u64)behind : address;
 }
 
-/* FMODE_BACKING: which of the two it is depends on the kernel, and so does what the other one is.
+/*
+ * FMODE_BACKING is one of these two bits, depending on the kernel; the meaning of the other one
+ * depends on it, too.
  */
 #define MAY_BE_BACKING (1U << 24 | 1U << 25)
 
-/* Since 6.8 a mapped file of an overlay has the path that programs know behind it. */
+/* Since 6.8 a mapped file of an overlay is followed in memory by the path that programs know. */
 __noinline u64 fd_path(u64 address)
 {
 	struct backing_file *backing = (struct backing_file *)address;
@@ -158,7 +174,7 @@ __noinline int fd_file_kind(u64 address, struct object_key *ret_key)
 	return kind;
 }
 
-/* A number, as the helper gives it. */
+/* The result is a number for the verifier, because the helper read it. */
 static __always_inline struct file *file_of(struct files_struct *files, u32 fd)
 {
 	struct file **slots, *file = NULL;
@@ -209,7 +225,7 @@ __noinline u64 fd_spliced(u64 files, u32 from, u32 to)
 	return state == PIPE_EMPTY ? FD_SPLICED(from, 0) : FD_SPLICED(to, 1);
 }
 
-/* An Internet socket tells most about what is waited for; else what they all are. */
+/* An Internet socket determines the kind of the list; else it is the kind that all of them have. */
 static __always_inline u32 kind_of_all(u32 kinds)
 {
 	if (kinds & 1U << FD_INET)
@@ -232,7 +248,7 @@ static __always_inline struct epitem *item_of(struct rb_node *node)
 	return (void *)node - bpf_core_field_offset(struct epitem, rbn);
 }
 
-/* The kind is that of the one at the root of the tree; the count is 0, 1, or 2 for several. */
+/* The kind is that of the entry at the root of the tree; the count is 0, 1, or 2 for several. */
 __noinline int fd_watches(u64 files, u32 fd)
 {
 	struct file *file = file_of((struct files_struct *)files, fd);
@@ -251,7 +267,7 @@ __noinline int fd_watches(u64 files, u32 fd)
 	return FD_WATCHES(count, file ? kind_of(file) : FD_NONE);
 }
 
-/* Another file may have the number since, and this one may have another name. */
+/* The mark changes if another file gets the inode number, or this file another name. */
 __noinline u64 fd_name_mark(u64 inode_address, u64 dentry_address)
 {
 	struct dentry *dentry = (struct dentry *)dentry_address;
@@ -294,17 +310,18 @@ __noinline u64 fd_socket_mark(u64 address)
 	return mix(mark, (u64)BPF_CORE_READ((struct unix_sock *)sk, peer)) | 1;
 }
 
-/* What is read from memory is no pointer to the verifier. */
-static __always_inline u64 mix_pointer(u64 mark, const void *pointer, volatile u64 *room)
+/*
+ * Mixes a pointer in as a number: to the verifier a value read back from memory is not a pointer.
+ */
+static __always_inline u64 mix_pointer(u64 mark, const void *pointer, volatile u64 *scratch_word)
 {
-	*room = (u64)pointer;
-	return mix(mark, *room);
+	*scratch_word = (u64)pointer;
+	return mix(mark, *scratch_word);
 }
 
-/*
- * The upper nodes of what an open file watches, if the file is an epoll descriptor as `epoll` is.
- */
-static __always_inline u64 mix_inner(u64 mark, struct file *epoll, struct file *file, u64 *room)
+/* Mixes in the upper nodes of the tree of `file`, if `file` is an epoll descriptor like `epoll`. */
+static __always_inline u64 mix_inner(u64 mark, struct file *epoll, struct file *file,
+				     u64 *scratch_word)
 {
 	struct eventpoll *inner;
 	struct rb_node *root;
@@ -315,38 +332,42 @@ static __always_inline u64 mix_inner(u64 mark, struct file *epoll, struct file *
 	root = READ(inner, rbr.rb_root.rb_node);
 	if (!root)
 		return mix(mark, 1);
-	mark = mix_pointer(mark, root, room);
-	mark = mix_pointer(mark, READ(root, rb_left), room);
-	return mix_pointer(mark, READ(root, rb_right), room);
+	mark = mix_pointer(mark, root, scratch_word);
+	mark = mix_pointer(mark, READ(root, rb_left), scratch_word);
+	return mix_pointer(mark, READ(root, rb_right), scratch_word);
 }
 
-/* With what is watched there: its memory is used again as soon as it is not watched any more. */
-static __always_inline u64 mix_node(u64 mark, struct file *epoll, struct rb_node *node, u64 *room)
+/*
+ * Mixes in a node and the file that it watches, because the node's memory is reused as soon as the
+ * file is not watched any more.
+ */
+static __always_inline u64 mix_node(u64 mark, struct file *epoll, struct rb_node *node,
+				    u64 *scratch_word)
 {
 	struct file *file;
 
 	if (!node)
 		return mix(mark, 0);
 	file = READ(item_of(node), ffd.file);
-	mark = mix_pointer(mix_pointer(mark, node, room), file, room);
-	mark = mix_inner(mark, epoll, file, room);
+	mark = mix_pointer(mix_pointer(mark, node, scratch_word), file, scratch_word);
+	mark = mix_inner(mark, epoll, file, scratch_word);
 	return mix(mark, READ(file, f_inode, i_ino));
 }
 
-__noinline u64 fd_epoll_mark(u64 address, u64 *room)
+__noinline u64 fd_epoll_mark(u64 address, u64 *scratch_word)
 {
 	struct file *file = (struct file *)address;
 	struct eventpoll *epoll = READ(file, private_data);
 	struct rb_node *root = READ(epoll, rbr.rb_root.rb_node);
 	u64 mark = anonymous_number(file, address);
 
-	if (!room)
+	if (!scratch_word)
 		return 0;
-	mark = mix_node(mark, file, root, room);
-	mark = mix_node(mark, file, READ(epoll, rbr.rb_leftmost), room);
+	mark = mix_node(mark, file, root, scratch_word);
+	mark = mix_node(mark, file, READ(epoll, rbr.rb_leftmost), scratch_word);
 	if (root) {
-		mark = mix_node(mark, file, READ(root, rb_left), room);
-		mark = mix_node(mark, file, READ(root, rb_right), room);
+		mark = mix_node(mark, file, READ(root, rb_left), scratch_word);
+		mark = mix_node(mark, file, READ(root, rb_right), scratch_word);
 	}
 	return mark | 1;
 }

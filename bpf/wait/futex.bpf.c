@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * futex.bpf.c - the word that the current thread waits for.
+ * futex.bpf.c - the futex word that the current thread waits for.
  */
 #include "futex.bpf.h"
 #include "syscall.bpf.h"
@@ -10,7 +10,7 @@ __noinline int futex_emit(struct rec_switch *record)
 	u64 address;
 
 	if (!record || !record->prev_state || record->h.flags & (SWITCH_PREEMPT | SWITCH_SIGNALLED))
-		return 0; /* it does not wait */
+		return 0;
 	address = futex_word(record->syscall, record->args[0], record->word);
 	if (!address)
 		return 0;

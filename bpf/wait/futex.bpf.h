@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * futex.bpf.h - in which memory the word lies that a thread waits for: REC_FUTEX.
+ * futex.bpf.h - the memory in which the word lies that a thread waits for: REC_FUTEX.
  */
 #ifndef WALLPROF_FUTEX_BPF_H
 #define WALLPROF_FUTEX_BPF_H
@@ -8,15 +8,16 @@
 #include "object.bpf.h"
 #include "user_side.bpf.h"
 
-struct looking {
+struct futex_mapping {
 	u64 file;
 	u8 memory;
 };
 
-static long look(struct task_struct *task, struct vm_area_struct *vma, struct looking *looking)
+static long read_futex_mapping(struct task_struct *task, struct vm_area_struct *vma,
+			       struct futex_mapping *mapping)
 {
-	looking->memory = memory_of(vma);
-	looking->file = (u64)BPF_CORE_READ(vma, vm_file);
+	mapping->memory = memory_of(vma);
+	mapping->file = (u64)BPF_CORE_READ(vma, vm_file);
 	return 0;
 }
 
@@ -31,18 +32,18 @@ static __always_inline void describe_file(u64 file, struct rec_futex *record)
 }
 
 /*
- * The mapping is looked for without waiting for the lock of the address space: if another thread
- * has that just then, the word is told without it, and again when that can be told.
+ * The mapping is found without waiting for the lock of the address space. If another thread has the
+ * lock, the word is sent without its memory, and sent again when that is known.
  */
 static __always_inline int futex_emit_word(struct task_struct *task, u64 address)
 {
 	u64 mark = mix(mix(address, task->tgid), task->self_exec_id) | 1, *sent = sent_slot(mark);
-	struct looking looking = {};
+	struct futex_mapping mapping = {};
 	struct rec_futex record = {};
 
 	if (*sent == mark)
 		return 0;
-	if (bpf_find_vma(task, address, look, &looking, 0)) {
+	if (bpf_find_vma(task, address, read_futex_mapping, &mapping, 0)) {
 		mark &= ~1ULL;
 		if (*sent == mark)
 			return 0;
@@ -51,9 +52,9 @@ static __always_inline int futex_emit_word(struct task_struct *task, u64 address
 	record.address = address;
 	record.tgid = task->tgid;
 	record.exec_id = task->self_exec_id;
-	record.memory = looking.memory;
-	if (looking.file)
-		describe_file(looking.file, &record);
+	record.memory = mapping.memory;
+	if (mapping.file)
+		describe_file(mapping.file, &record);
 	if (!emit(&bulk_ring, &record.h, sizeof(record)))
 		*sent = mark;
 	return 0;

@@ -1,72 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * inode.bpf.c - the names of files that faults and requests are about, before they are gone.
+ * inode.bpf.c - sends the names of files that faults and requests refer to, before the files are
+ * gone.
  *
- * From the file's own name upwards, directory by directory and mount by mount, as d_path() does
- * it (fs/d_path.c), but without its locks: who renames a directory meanwhile may be seen half way.
- * Kernel pointers are passed as numbers (fd.bpf.c says why).
+ * The path is read from the file's own name upwards, directory by directory and mount by mount, as
+ * in d_path() (fs/d_path.c), but without its locks: if a directory is renamed meanwhile, the path
+ * may be part old and part new. Kernel pointers are passed as numbers (fd.bpf.c says why).
  */
 #include "inode.bpf.h"
 
-#define NAMES_MAX  64	/* of a path */
-#define NAME_SIZE  256	/* NAME_MAX, and its NUL */
-#define NAMES_SIZE 1024 /* what is longer is cut at the root's end */
+#define NAMES_MAX  64	/* names in a path */
+#define NAME_SIZE  256	/* NAME_MAX and its NUL */
+#define NAMES_SIZE 1024 /* a longer path lacks the names next to the root */
 
-struct naming {
+struct path_walk {
 	struct rec_inode *record;
-	u64 dentry, mount; /* mount 0: not known */
+	u64 dentry, mount; /* mount: 0 = not known */
 	u32 size;
 };
 
-/* Goes on where the file system is mounted. 1: there is nothing above. */
-static __always_inline long leave_mount(struct naming *naming)
+/* Continues at the directory on which the file system is mounted. Returns 1 if there is none. */
+static __always_inline long leave_mount(struct path_walk *path)
 {
-	struct mount *mount = (struct mount *)naming->mount;
+	struct mount *mount = (struct mount *)path->mount;
 	struct mount *parent = BPF_CORE_READ(mount, mnt_parent);
 
 	if (parent == mount || !parent) {
-		naming->record->h.flags |= INODE_FULL_PATH;
+		path->record->h.flags |= INODE_FULL_PATH;
 		return 1;
 	}
-	naming->dentry = (u64)BPF_CORE_READ(mount, mnt_mountpoint);
-	naming->mount = (u64)parent;
+	path->dentry = (u64)BPF_CORE_READ(mount, mnt_mountpoint);
+	path->mount = (u64)parent;
 	return 0;
 }
 
-static long add_name(u32 i, struct naming *naming)
+static long add_name(u32 i, struct path_walk *path)
 {
-	struct dentry *dentry = (struct dentry *)naming->dentry, *parent;
-	struct mount *mount = (struct mount *)naming->mount;
-	u32 at = naming->size;
+	struct dentry *dentry = (struct dentry *)path->dentry, *parent;
+	struct mount *mount = (struct mount *)path->mount;
+	u32 at = path->size;
 	long length;
 
 	if (mount && BPF_CORE_READ(mount, mnt.mnt_root) == dentry)
-		return leave_mount(naming);
+		return leave_mount(path);
 	parent = BPF_CORE_READ(dentry, d_parent);
 	if (parent == dentry || !parent) {
-		naming->record->h.flags |= INODE_MOUNT;
+		path->record->h.flags |= INODE_MOUNT;
 		return 1;
 	}
 	if (at >= NAMES_SIZE)
 		return 1;
 	barrier_var(at);
-	length = bpf_probe_read_kernel_str(naming->record->text + (at & (NAMES_SIZE - 1)),
-					   NAME_SIZE, BPF_CORE_READ(dentry, d_name.name));
+	length = bpf_probe_read_kernel_str(path->record->text + (at & (NAMES_SIZE - 1)), NAME_SIZE,
+					   BPF_CORE_READ(dentry, d_name.name));
 	if (length <= 0)
 		return 1;
-	naming->size = at + length;
-	naming->dentry = (u64)parent;
+	path->size = at + length;
+	path->dentry = (u64)parent;
 	return 0;
 }
 
-/* NAMES_SIZE and one more name: what is begun within the room may end behind it. */
+/* The last name may begin within NAMES_SIZE and end beyond it. */
 _Static_assert(sizeof(struct rec_inode) + NAMES_SIZE + NAME_SIZE <=
-		       sizeof(((struct stack_slot *)0)->room),
-	       "a path has room in a slot");
+		       sizeof(((struct stack_slot *)0)->buffer),
+	       "a path fits into a slot");
 
 /*
- * A page of such a file does not come from a disk of this machine. The functions that wait for it
- * are those of every file system, and those of the file system itself may be left by tail calls.
+ * Flags of file systems whose pages do not come from a disk of this machine. The stack does not
+ * show it: functions that wait for pages are the same for all file systems, and a file system's own
+ * functions may be missing because of tail calls.
  */
 static __always_inline u8 server_flag(struct inode *inode)
 {
@@ -89,8 +91,8 @@ static __always_inline u8 server_flag(struct inode *inode)
 static __always_inline int emit_inode_names(struct stack_slot *slot, struct inode *inode,
 					    u64 dentry, u64 mount)
 {
-	struct rec_inode *record = (struct rec_inode *)slot->room;
-	struct naming naming = {.record = record, .dentry = dentry, .mount = mount};
+	struct rec_inode *record = (struct rec_inode *)slot->buffer;
+	struct path_walk path = {.record = record, .dentry = dentry, .mount = mount};
 	u32 size;
 
 	record_init(&record->h, REC_INODE, server_flag(inode), 0, bpf_ktime_get_ns());
@@ -100,8 +102,8 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 	record->generation = BPF_CORE_READ(inode, i_generation);
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->reserved[0] = record->reserved[1] = record->reserved[2] = 0;
-	bpf_loop(NAMES_MAX, add_name, &naming, 0);
-	size = naming.size;
+	bpf_loop(NAMES_MAX, add_name, &path, 0);
+	size = path.size;
 	barrier_var(size);
 	if (size > NAMES_SIZE + NAME_SIZE)
 		return -1;
@@ -112,15 +114,16 @@ static __always_inline int emit_inode_names(struct stack_slot *slot, struct inod
 }
 
 /*
- * Sends what it is called, unless that was done lately. Where that is noted, even numbers are for
- * names without a mount.
+ * Sends the inode's path unless it was sent lately. In name_sent, an even mark stands for a path
+ * without mounts.
  */
 static __always_inline void emit_inode_once(struct inode *inode, u64 dentry, u64 mount)
 {
 	u64 mark = fd_name_mark((u64)inode, dentry), *sent = sent_slot(mark);
 	struct stack_slot *slot;
 
-	/* One that was sent without its mount is sent again with it, but not the other way round.
+	/*
+	 * A path that was sent without mounts is sent again with them, but not the other way round.
 	 */
 	if (*sent == mark || (!mount && *sent == (mark & ~1ULL)))
 		return;
@@ -143,7 +146,7 @@ __noinline int inode_emit_file(u64 address)
 	return 0;
 }
 
-/* A name of several is as good as any; its place in an entry moved in 7.2. */
+/* Any of several names will do. The offset of d_alias in a dentry changed in 7.2. */
 __noinline int inode_emit(u64 address)
 {
 	struct inode *inode = (struct inode *)address;

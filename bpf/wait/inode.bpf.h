@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * inode.bpf.h - telling what a file is called, once.
+ * inode.bpf.h - sends the path of a file, once.
  */
 #ifndef WALLPROF_INODE_BPF_H
 #define WALLPROF_INODE_BPF_H
@@ -8,13 +8,13 @@
 #include "fd.bpf.h"
 #include "user_stack.bpf.h"
 
-/* Sends REC_INODE of an open file (struct file *), if that was not done lately. */
+/* Sends REC_INODE of an open file (struct file *), unless it was sent lately. */
 extern int inode_emit_file(u64 file);
 
-/* The same of an inode (struct inode *), up to the root of its file system, if it has a name. */
+/* The same for an inode (struct inode *), up to the root of its file system, if it has a name. */
 extern int inode_emit(u64 inode);
 
-/* Where it is noted that something was told; see name_sent. */
+/* The slot that holds the mark of what was sent; see name_sent. */
 static __always_inline u64 *sent_slot(u64 mark)
 {
 	return &name_sent[(mark >> 20) & (NAME_SENT_SLOTS - 1)];

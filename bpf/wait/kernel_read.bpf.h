@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernel_read.bpf.h - reading the kernel's memory through pointers that were numbers.
+ * kernel_read.bpf.h - reads kernel memory through addresses that are numbers.
  *
- * By bpf_rdonly_cast() a number becomes a pointer to a type of the kernel's, and what is read
- * through it are plain loads, which survive wrong addresses as the helper does, and give 0, too. A
- * call of the helper takes 20 ns and more where the kernel guards each return (SRSO), and what a
- * thread waits for takes dozens of reads.
+ * bpf_rdonly_cast() turns a number into a pointer to a kernel type. Reads through it are plain
+ * loads, which survive bad addresses as the helper does, and give 0 then. A call of the helper
+ * takes 20 ns and more where the kernel protects each return (SRSO), and describing a waited-for
+ * object takes dozens of reads.
  *
- * Such pointers are untrusted, so the verifier does not search its list of what may be trusted for
- * each of them (wallprof.bpf.h, "describing tasks").
+ * Such pointers are untrusted, so the verifier does not search its list of trusted types for each
+ * of them (wallprof.bpf.h, "describing tasks").
  *
- * For kernels that have no such function there is a second object, with READ_BY_CALLS: libbpf would
- * look for it in all modules, which takes rights that wallprof may not have.
+ * For kernels without this function there is a second object, compiled with READ_BY_CALLS: libbpf
+ * would search all modules for the function, which takes rights that wallprof may not have.
  */
 #ifndef WALLPROF_KERNEL_READ_BPF_H
 #define WALLPROF_KERNEL_READ_BPF_H
@@ -45,8 +45,9 @@ extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym;
 #define READ_PLAIN(a, ...)	   READ_N(__VA_ARGS__, READ_3, READ_2, READ_1)(a, __VA_ARGS__)
 
 /*
- * BPF_CORE_READ(), of three fields at most. What it gives if that is a pointer may be read through,
- * compared with NULL or offset; as a number it has to come from BPF_CORE_READ(), or from memory.
+ * Like BPF_CORE_READ(), for three fields at most. If the result is a pointer, it may be read
+ * through, compared with NULL or offset; if it is needed as a number, it has to come from
+ * BPF_CORE_READ() or from memory.
  */
 #define READ(pointer, ...)                                                                         \
 	READ_PLAIN((typeof(pointer))bpf_rdonly_cast(pointer, TYPE_ID_OF(pointer)), __VA_ARGS__)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * object.bpf.c - which open file a thread waits for.
+ * object.bpf.c - sends what the waited-for open file is.
  */
 #include "object.bpf.h"
 
-/* A pidfd's entry is nameless, and only told so by the kernel (fs/pidfs.c). Returns its length. */
+/*
+ * Reads the kernel's name of a file without a path; returns its length with the NUL. A pidfd's
+ * dentry has no name; the kernel makes one up only when asked for it (fs/pidfs.c).
+ */
 static __always_inline long anonymous_name(struct file *file, char *to)
 {
 	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == PID_FS_MAGIC) {
@@ -15,7 +18,7 @@ static __always_inline long anonymous_name(struct file *file, char *to)
 					 BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
-/* "[eventfd]": what the kernel calls something that has no inode of its own. */
+/* Sends the kernel's name of a file without an inode of its own: "[eventfd]". */
 static __always_inline void emit_anonymous(struct file *file, const struct object_key *key)
 {
 	u64 mark = mix(key->inode, key->device), *sent = sent_slot(mark);
@@ -28,7 +31,7 @@ static __always_inline void emit_anonymous(struct file *file, const struct objec
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return;
-	record = (struct rec_inode *)slot->room;
+	record = (struct rec_inode *)slot->buffer;
 	__builtin_memset(record->text, 0, ANONYMOUS_NAME_SIZE);
 	length = anonymous_name(file, record->text);
 	if (length > 0) {

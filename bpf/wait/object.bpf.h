@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * object.bpf.h - what a thread waits for: by which numbers it is known, and telling what it is.
+ * object.bpf.h - the waited-for object: its key, and the records that say what it is.
  *
  * Kernel pointers are passed as numbers (fd.bpf.c says why).
  */
@@ -9,7 +9,7 @@
 
 #include "inode.bpf.h"
 
-#define ANONYMOUS_NAME_SIZE 32 /* "[timerfd]", and its NUL */
+#define ANONYMOUS_NAME_SIZE 32 /* enough for "[timerfd]" and its NUL */
 
 #define OBJECT_KEY(record) ((struct object_key *)&(record)->inode)
 _Static_assert(__builtin_offsetof(struct rec_switch, file_device) -
@@ -21,13 +21,18 @@ _Static_assert(__builtin_offsetof(struct rec_switch, file_device) -
 		       __builtin_offsetof(struct rec_snapshot, generation) -
 				       __builtin_offsetof(struct rec_snapshot, inode) ==
 			       __builtin_offsetof(struct object_key, generation),
-	       "a key lies in either");
+	       "object_key has the layout of both records");
 
-/* object.bpf.c: an open file (struct file *), told once; returns its enum fd_kind. */
+/*
+ * object.bpf.c: sends the records of an open file (struct file *) once; returns its enum fd_kind.
+ */
 extern int object_emit(u64 file, struct object_key *ret_key);
-/* socket.bpf.c: REC_SOCKET of one, if that was not done since it became what it is. */
+/* socket.bpf.c: sends REC_SOCKET of a socket unless it was sent in its present state. */
 extern int socket_emit(u64 file);
-/* The same for a socket that the current thread closes and that no file leads to; FD_NONE: none. */
+/*
+ * The same for a socket that the current thread is closing, to which no file leads. Returns its
+ * enum fd_kind, FD_NONE if there is none.
+ */
 extern int socket_emit_closing(struct object_key *ret_key);
 /*
  * socket.bpf.c: sends REC_SOCKET of a Unix socket that the current task connects or sends from,
@@ -36,16 +41,17 @@ extern int socket_emit_closing(struct object_key *ret_key);
  */
 extern int socket_emit_destination(u64 file, u64 wanted, u32 length);
 /*
- * epoll.bpf.c: REC_WATCH of one, if that was not done since its list became what it is. In between
- * whoever calls tells what is in the list: that is done by loops in no more functions than must be,
- * for all that call each other share 512 bytes of stack. watch_begin() returns the number of the
- * slot, or -1: it is told already.
+ * epoll.bpf.c: sends REC_WATCH of an epoll descriptor unless it was sent with its present list.
+ * watch_begin() collects the list and returns the index of a scratch slot, or -1 if nothing is to
+ * be sent. The caller describes the files in the list (watched_describe()), and watch_end() sends
+ * the record. The loops are in as few functions as possible, because all functions of a call chain
+ * share 512 bytes of stack.
  */
 extern int watch_begin(u64 file);
 extern int watch_end(const struct object_key *key, u32 slot);
 /*
- * io_uring.bpf.c: the ring that the current task waits for in io_uring_enter(), and what its
- * requests wait for.
+ * io_uring.bpf.c: sends the ring that the current task waits for in io_uring_enter(), and the files
+ * that its requests wait for.
  */
 extern int ring_emit(struct rec_switch *record);
 /*
@@ -60,7 +66,7 @@ extern int futex_emit(struct rec_switch *record);
 static __always_inline int watch_send(struct stack_slot *slot, const struct object_key *key,
 				      u8 flags)
 {
-	struct rec_watch *record = (struct rec_watch *)slot->room;
+	struct rec_watch *record = (struct rec_watch *)slot->buffer;
 	u32 size = record->count;
 
 	barrier_var(size);
@@ -74,14 +80,14 @@ static __always_inline int watch_send(struct stack_slot *slot, const struct obje
 	return emit(&bulk_ring, &record->h, size);
 }
 
-static __always_inline void watched_describe(u32 number)
+static __always_inline void watched_describe(u32 slot_index)
 {
-	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &number);
+	struct stack_slot *slot = bpf_map_lookup_elem(&scratch, &slot_index);
 	struct rec_watch *record;
 
 	if (!slot)
 		return;
-	record = (struct rec_watch *)slot->room;
+	record = (struct rec_watch *)slot->buffer;
 	for (u32 i = 0; i < WATCHED_MAX; i++) {
 		struct object_key key = {};
 
@@ -94,7 +100,9 @@ static __always_inline void watched_describe(u32 number)
 	}
 }
 
-/* Tells an open file, as object_emit(); of an epoll descriptor, which `watches`, what it watches.
+/*
+ * Like object_emit(), and for an epoll descriptor (if `watches`) also sends the files that it
+ * watches.
  */
 static __always_inline int object_emit_all(u64 file, bool watches, struct object_key *ret_key)
 {

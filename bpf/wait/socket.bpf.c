@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * socket.bpf.c - where a socket leads to.
+ * socket.bpf.c - the addresses of sockets.
  *
- * Read without the socket's lock: one that is being connected is told half way, and then again.
+ * A socket is read without its lock: one that is being connected may be sent incomplete, and is
+ * then sent again.
  */
 #include "object.bpf.h"
 
@@ -10,9 +11,9 @@
 #define AF_INET	    2
 #define AF_INET6    10
 #define TCP_LISTEN  10	/* net/tcp_states.h; AF_UNIX uses these, too */
-#define PATH_OFFSET 2	/* of a struct sockaddr_un */
-#define PATH_MAX    108 /* bytes of its path */
-#define PATH_SIZE   112 /* in whole words */
+#define PATH_OFFSET 2	/* offset of the path in struct sockaddr_un, bytes */
+#define PATH_MAX    108 /* length of the path, bytes */
+#define PATH_SIZE   112 /* the path padded to whole words */
 
 static __always_inline struct sock *sock_of(struct file *file)
 {
@@ -36,7 +37,10 @@ static __always_inline void describe_inet(struct sock *sk, struct rec_socket *re
 	}
 }
 
-/* The address that an end is bound to, if it is. No more is read: behind it is other memory. */
+/*
+ * Reads the address that this end is bound to, if any. Only `length` bytes are read, because the
+ * memory after them is not the address's.
+ */
 static __always_inline bool read_path(struct unix_sock *end, struct rec_socket *record)
 {
 	struct unix_address *address = BPF_CORE_READ(end, addr);
@@ -81,9 +85,10 @@ static __always_inline void describe_unix(struct unix_sock *end, struct rec_sock
 		record->h.flags |= SOCKET_PEER_PATH;
 }
 
-static __always_inline int tell(struct stack_slot *slot, struct sock *sk, struct inode *inode)
+static __always_inline int emit_socket(struct stack_slot *slot, struct sock *sk,
+				       struct inode *inode)
 {
-	struct rec_socket *record = (struct rec_socket *)slot->room;
+	struct rec_socket *record = (struct rec_socket *)slot->buffer;
 
 	__builtin_memset(record, 0, sizeof(*record) + PATH_SIZE);
 	record_init(&record->h, REC_SOCKET, 0, sizeof(*record) + PATH_SIZE, bpf_ktime_get_ns());
@@ -118,7 +123,7 @@ __noinline int socket_emit(u64 address)
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return 0;
-	if (!tell(slot, sock_of(file), inode))
+	if (!emit_socket(slot, sock_of(file), inode))
 		*sent = mark;
 	slot_release(slot);
 	return 0;
@@ -131,7 +136,7 @@ __noinline int socket_emit(u64 address)
 #define SOCK_LINGER   4 /* a bit of sk_flags */
 
 /*
- * Whether a close waits until what was sent has arrived: sk_stream_wait_close(), net/core/stream.c.
+ * Whether a close waits until the sent data has arrived: sk_stream_wait_close(), net/core/stream.c.
  */
 static __always_inline bool state_lingers(u32 state)
 {
@@ -175,7 +180,7 @@ __noinline int socket_emit_closing(struct object_key *ret_key)
 	if (!slot)
 		return FD_NONE;
 	inode = (void *)socket + bpf_core_field_offset(struct socket_alloc, vfs_inode);
-	tell(slot, sk, inode);
+	emit_socket(slot, sk, inode);
 	slot_release(slot);
 	ret_key->inode = BPF_CORE_READ(inode, i_ino);
 	ret_key->device = BPF_CORE_READ(inode, i_sb, s_dev);
@@ -183,10 +188,12 @@ __noinline int socket_emit_closing(struct object_key *ret_key)
 	return FD_INET;
 }
 
-/* The destination's path or name is in the slot, in the place of the record's text. */
+/*
+ * Sends the record of a destination; its path or name is already in the slot, as the record's text.
+ */
 static __always_inline int emit_destination(struct stack_slot *slot, struct file *file, u16 size)
 {
-	struct rec_socket *record = (struct rec_socket *)slot->room;
+	struct rec_socket *record = (struct rec_socket *)slot->buffer;
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 
 	__builtin_memset(record, 0, sizeof(*record));
@@ -202,7 +209,7 @@ static __always_inline int emit_destination(struct stack_slot *slot, struct file
 	return emit(&bulk_ring, &record->h, sizeof(*record) + PATH_SIZE);
 }
 
-/* The last record sent for the socket, so that a repeated wait does not send it again. */
+/* Identifies a socket and a destination, so that a repeated wait does not send the record again. */
 static __always_inline u64 destination_mark(u64 file, const u64 *text)
 {
 	u64 mark = fd_socket_mark(file);
@@ -226,7 +233,7 @@ __noinline int socket_emit_destination(u64 address, u64 wanted, u32 length)
 	slot = slot_acquire_accounted(bpf_ktime_get_ns());
 	if (!slot)
 		return 0;
-	text = (u64 *)(slot->room + sizeof(struct rec_socket));
+	text = (u64 *)(slot->buffer + sizeof(struct rec_socket));
 	__builtin_memset(text, 0, PATH_SIZE);
 	if (!bpf_probe_read_user(text, length, (void *)(wanted + PATH_OFFSET))) {
 		mark = destination_mark(address, text);

@@ -338,7 +338,7 @@ static void set_mark(TableMemory *memory, uint32_t cell, uint64_t mark, uint32_t
 	struct unwind_head *head = &memory->cells[cell].head;
 
 	head->count = count;
-	__atomic_store_n(&head->mark, mark, __ATOMIC_RELEASE);
+	__atomic_store_n(&head->cookie, mark, __ATOMIC_RELEASE);
 }
 
 /* Before anything is written over, of which what was there before is seen to be gone. */
@@ -346,9 +346,9 @@ static void release_marked(TableMemory *memory, uint32_t cell, uint64_t mark, ui
 {
 	struct unwind_head *head = &memory->cells[cell].head;
 
-	if (head->mark != mark) /* it is gone already */
+	if (head->cookie != mark) /* it is gone already */
 		return;
-	__atomic_store_n(&head->mark, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&head->cookie, 0, __ATOMIC_RELAXED);
 	if (memory->epoch)
 		__atomic_store_n(memory->epoch, *memory->epoch + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -437,7 +437,7 @@ bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mappi
 	if (mapping->table == 0 || mapping->row < CELL_ROWS || mapping->row >= limit)
 		return false;
 	head = &memory->cells[mapping->row / CELL_ROWS - 1].head;
-	if (head->mark != (TABLE_COOKIE | mapping->table))
+	if (head->cookie != (TABLE_COOKIE | mapping->table))
 		return false;
 	*ret_rule =
 		memory->rules.items[walk_user_search(rows + mapping->row, head->count, pc)->rule];

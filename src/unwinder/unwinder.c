@@ -160,7 +160,7 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 	make_run(unwinder, image);
 	error = allocate_run(unwinder, &image->run);
 	if (!error) {
-		process.run = image->run.mark;
+		process.list_cookie = image->run.mark;
 		process.cell = image->run.cell;
 		process.count = unwinder->run.count;
 	}

@@ -156,7 +156,7 @@ static bool has_mark(const TableMemory *memory, const Piece *piece)
 	union unwind_cell head = kernel_cell(memory, piece->cell);
 
 	return head.head.count == piece->count &&
-	       head.head.mark ==
+	       head.head.cookie ==
 		       (piece->is_run ? piece->run.mark : TABLE_COOKIE | piece->table.table);
 }
 
