@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * record_sink.h - how records are passed on from where they are made.
+ * record_sink.h - how the code that makes records passes them on.
  */
 #ifndef WALLPROF_RECORD_SINK_H
 #define WALLPROF_RECORD_SINK_H
 
 #include "records.h"
 
-/* Takes a record, which is the caller's and may be on its stack. Returns 0 or a negative errno. */
+/*
+ * Consumes a record, which belongs to the caller and may be on its stack. Returns 0 or a negative
+ * errno.
+ */
 typedef int (*RecordSink)(void *user, const struct record *record);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * remedy.h - what to do about an error, as commands that can be pasted into a shell.
+ * remedy.h - texts that say how to resolve an error, as commands that can be pasted into a shell.
  */
 #ifndef WALLPROF_REMEDY_H
 #define WALLPROF_REMEDY_H
 
 /*
- * How to make a profile of the capture in another place: "wallprof export -o /other/prof.json
- * CAPTURE". To be freed.
+ * The command that exports the capture to another file: "wallprof export -o /other/prof.json
+ * CAPTURE". The caller frees it.
  */
 char *remedy_export(const char *capture_path);
 
-/* Likewise for what --json-summary writes. */
+/* The same for --json-summary. */
 char *remedy_summary(const char *capture_path);
 
-/* "; choose another place with -o", unless error_text() of the error says what to do already. */
+/* "; choose another place with -o", or "" if error_text() of the error has a remedy already. */
 const char *remedy_other_place(int error);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define TOUCHED_MIN   (64u << 10)
-#define TOUCHED_LARGE (4u << 20) /* holds a large page wherever it begins */
+#define TOUCHED_LARGE (4u << 20) /* contains an aligned large page */
 
 enum log_level log_level = LOG_NORMAL;
 
@@ -26,7 +26,7 @@ void mask_controls(char *text)
 	}
 }
 
-/* What means nothing to a shell wherever it stands. */
+/* Returns whether the character has no special meaning in a shell, at any position. */
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x80 || isalnum(c) || strchr("%+,-./:=@_", c);
@@ -44,7 +44,7 @@ char *shell_word(const char *word)
 	to = text = xmalloc(4 * strlen(word) + 3);
 	*to++ = '\'';
 	for (c = word; *c; c++) {
-		/* Between single quotes there is no way to write one. */
+		/* A single quote cannot be written between single quotes. */
 		if (*c == '\'')
 			to = stpcpy(to, "'\\'");
 		*to++ = *c;
@@ -125,7 +125,7 @@ void log_verbose(const char *fmt, ...)
 
 typedef struct Limit {
 	int error, resource;
-	const char *what, *option; /* of ulimit */
+	const char *what, *option; /* option: of ulimit */
 	uint64_t unit;
 	const char *unit_name;
 } Limit;
@@ -317,7 +317,7 @@ static uint64_t hash_string(const char *s)
 	return hash;
 }
 
-/* In the chain of those of one hash. */
+/* Searches the chain of strings with one hash. */
 static uint32_t find_string(const Strings *strings, uint32_t first, const char *s)
 {
 	uint32_t i = first;
@@ -416,7 +416,8 @@ static int parse_with_unit(const char *text, const struct unit *units, size_t co
 
 	if (!isdigit((unsigned char)*text))
 		return -EINVAL;
-	for (const char *p = text; *p; p++) /* neither hexadecimal, infinity nor an exponent */
+	for (const char *p = text; *p;
+	     p++) /* excludes hexadecimal numbers, infinity and exponents */
 		if (*p == 'x' || *p == 'X' || *p == 'e' || *p == 'E')
 			return -EINVAL;
 	value = strtod(text, &end);

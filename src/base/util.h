@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * util.h - what every part needs: messages, memory, growing arrays, one map.
+ * util.h - what all folders need: messages, memory, growing arrays, a map, interned strings.
  */
 #ifndef WALLPROF_UTIL_H
 #define WALLPROF_UTIL_H
@@ -26,7 +26,9 @@
 enum log_level { LOG_QUIET = -1, LOG_NORMAL = 0, LOG_VERBOSE = 1 };
 extern enum log_level log_level;
 
-/* What all messages are about from here on, "WALLPROF_OPTIONS"; NULL: nothing of its own. */
+/*
+ * Prefixes all messages from here on with a subject such as "WALLPROF_OPTIONS"; NULL: no subject.
+ */
 void log_about(const char *subject);
 
 /* Always printed. */
@@ -38,19 +40,19 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Makes '?' of what could steer a terminal, in place: control characters, those of U+0080 to U+009F
- * included. Of all that a recorded program has named and that goes to one.
+ * Replaces characters that could control a terminal by '?', in place: control characters, U+0080 to
+ * U+009F included. It is used for every name from a recorded program that is printed.
  */
 void mask_controls(char *text);
 
 /*
- * The kernel's text for a negative errno; and if a limit of this process explains it, what to do:
+ * The kernel's text for a negative errno; if a limit of this process explains it, a remedy follows:
  * "File too large; raise the limit on file sizes (ulimit -f, now 1024 KiB)". It belongs at the end
- * of a message. Valid until the next call; for the main thread alone.
+ * of a message. Valid until the next call; only for the main thread.
  */
 const char *error_text(int error);
 
-/* The word as a shell reads it: in quotes if it needs them. To be freed. */
+/* The word as it must be typed into a shell: quoted if necessary. The caller frees it. */
 char *shell_word(const char *word);
 
 /* ---- memory: running out ends the program with a message ---------------- */
@@ -62,9 +64,9 @@ char *xstrdup(const char *s);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Before so much of new memory is written: has the kernel give its pages at once, since a page that
- * comes at its first write costs more than what is written there. Only saves time, and only
- * where there are many.
+ * Call before much new memory is written: the kernel then provides all its pages at once, because a
+ * page fault at each first write costs more than the write. It only saves time, and only for many
+ * pages.
  */
 void touch_memory(void *p, size_t size);
 
@@ -79,13 +81,13 @@ void closep(int *fd);
 #define _cleanup_close_ __attribute__((cleanup(closep)))
 
 /*
- * For what must be open and is not to be used: /dev/null, or where there is none (an empty /dev) a
- * descriptor that can be neither read nor written. The caller closes it. -1 with errno set if there
- * can be none.
+ * Opens a placeholder for a descriptor that is never used: /dev/null, or where there is none (an
+ * empty /dev) a descriptor that can be neither read nor written. The caller closes it. -1 with
+ * errno set on an error.
  */
 int open_null(void);
 
-/* Writes all of data, over short writes and interruptions. Returns 0 or a negative errno. */
+/* Writes all of data, also after short writes and interruptions. Returns 0 or a negative errno. */
 int write_all(int fd, const void *data, size_t size);
 
 /*
@@ -105,7 +107,7 @@ int write_all(int fd, const void *data, size_t size);
 		}                                                                                  \
 		&(v)->items[(v)->count++];                                                         \
 	})
-/* Makes room for `wanted` items in all. */
+/* Makes room for `wanted` items in total. */
 #define vec_reserve(v, wanted)                                                                     \
 	({                                                                                         \
 		if ((v)->capacity < (wanted)) {                                                    \
@@ -113,7 +115,7 @@ int write_all(int fd, const void *data, size_t size);
 			(v)->items = xrealloc((v)->items, (v)->capacity * sizeof(*(v)->items));    \
 		}                                                                                  \
 	})
-/* Copies `n` items behind the last one. */
+/* Appends `n` items. */
 #define vec_append(v, data, n)                                                                     \
 	({                                                                                         \
 		vec_reserve(v, (v)->count + (n));                                                  \
@@ -128,9 +130,9 @@ int write_all(int fd, const void *data, size_t size);
 		(v)->count = (v)->capacity = 0;                                                    \
 	})
 /*
- * How many of `n` items, which are in order, come before what is looked for: the condition, which
- * tells of the item at place i whether it does, is asked for about log2(n) of them. It can hold no
- * other partition_point.
+ * Returns the number of leading items, of `n` sorted ones, for which the condition holds; it is
+ * evaluated for about log2(n) of them, with their index in i. The condition must not contain
+ * another partition_point.
  *
  *	size_t at = partition_point(i, foos.count, foos.items[i].start < wanted);
  */
@@ -151,13 +153,13 @@ int write_all(int fd, const void *data, size_t size);
 
 typedef struct Map {
 	uint64_t *keys;
-	uint32_t *values; /* MAP_NONE = slot free */
+	uint32_t *values; /* MAP_NONE = the slot is free */
 	size_t mask;	  /* capacity - 1, or 0 when empty */
 	size_t count;
 } Map;
 #define MAP_NONE UINT32_MAX
 
-/* The value of key, or MAP_NONE. */
+/* Returns the value of key, or MAP_NONE. */
 uint32_t map_get(const Map *map, uint64_t key);
 /* Sets key to value (not MAP_NONE). */
 void map_set(Map *map, uint64_t key, uint32_t value);
@@ -170,12 +172,12 @@ uint64_t hash_mix(uint64_t a, uint64_t b);
 
 typedef struct Strings {
 	VEC(char *) list;
-	Map index; /* hash -> first number; collisions are chained in next */
+	Map index; /* hash -> first index; strings with one hash are chained in next */
 	VEC(uint32_t) next;
 } Strings;
 
 uint32_t strings_intern(Strings *strings, const char *s);
-/* Its number, or MAP_NONE. */
+/* Returns the string's index, or MAP_NONE. */
 uint32_t strings_find(const Strings *strings, const char *s);
 static inline const char *strings_get(const Strings *strings, uint32_t number)
 {
@@ -188,13 +190,13 @@ void strings_free(Strings *strings);
 uint64_t clock_ns(clockid_t clock); /* 0 if there is no such clock */
 uint64_t now_ns(void);		    /* CLOCK_MONOTONIC */
 /*
- * What CLOCK_REALTIME is more than CLOCK_MONOTONIC. Read several times: whoever is taken from
- * its CPU between the two readings is wrong by as long as that takes.
+ * Returns CLOCK_REALTIME minus CLOCK_MONOTONIC. The clocks are read several times, because a thread
+ * that is preempted between the two readings gets a wrong difference.
  */
 int64_t realtime_offset_ns(void);
 
 /*
- * Reads a whole number of the given unit suffix-free text, base 10, whole text.
+ * Parses a whole number without a sign or a suffix, base 10. All of the text must be the number.
  * Returns 0 or -EINVAL / -ERANGE.
  */
 int parse_u64(const char *text, uint64_t *ret_value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture_check.c - what must hold of a record before anybody looks into it: it
- * is as long as its kind says, its counted tails are inside, its strings end.
+ * capture_check.c - the checks that a record must pass before it is used: its length fits its kind,
+ * its counted tails are inside, its strings are terminated.
  */
 #include "capture_format.h"
 #include "record_info.h"
@@ -128,7 +128,7 @@ static bool check_source(const struct rec_source *source, size_t tail)
 	return nul && source->text_size <= tail - (nul + 1 - source->data);
 }
 
-/* A watcher precedes what it watches in the list. */
+/* A watcher comes before the object that it watches in the list. */
 static bool watch_is_good(const struct rec_watch *watch, size_t tail)
 {
 	if (watch->count > tail / sizeof(struct watched))
@@ -156,7 +156,7 @@ static bool check_tail(const struct record *record)
 	}
 	case REC_STACK:
 #ifdef WALLPROF_PLANTED_BUG
-		tail += sizeof(u64); /* for tests/fuzz: this must be found */
+		tail += sizeof(u64); /* a deliberate error, which tests/fuzz must find */
 #endif
 		return ((const struct rec_stack *)record)->count <= tail / sizeof(u64);
 	case REC_INODE:

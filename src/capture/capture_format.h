@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture_format.h - what the capture's writer and reader share and nobody else
- * needs: the file header and the check of a record. docs/reference/capture-format.md.
+ * capture_format.h - what only the capture's writer and reader share: the file header and the check
+ * of a record. See docs/reference/capture-format.md.
  */
 #ifndef WALLPROF_CAPTURE_FORMAT_H
 #define WALLPROF_CAPTURE_FORMAT_H
@@ -26,8 +26,8 @@ struct capture_header {
 
 enum capture_verdict {
 	CAPTURE_RECORD_GOOD,
-	CAPTURE_RECORD_UNKNOWN,	  /* of a kind this version does not know */
-	CAPTURE_RECORD_MALFORMED, /* too short for its kind, or a tail outside of it */
+	CAPTURE_RECORD_UNKNOWN,	  /* its kind is not known in this version */
+	CAPTURE_RECORD_MALFORMED, /* it is too short for its kind, or a tail exceeds it */
 };
 
 /* record->len has been checked: at least a header, a multiple of 8, all in memory. */
@@ -36,18 +36,18 @@ enum capture_verdict capture_check(const struct record *record);
 /* Sorts the events of a capture by time: capture_sort.c. */
 typedef struct CaptureSorter CaptureSorter;
 
-/* A decompressed frame. Freed when neither being read nor awaited by the sorter. */
+/* A decompressed frame. It is freed when it is neither being read nor needed by the sorter. */
 typedef struct CaptureFrame {
 	size_t size;
 	size_t awaited; /* records that the sorter has yet to return */
-	bool current;	/* capture_read is in it */
+	bool current;	/* capture_read() is in it */
 	_Alignas(8) uint8_t data[];
 } CaptureFrame;
 
 CaptureSorter *capture_sorter_new(void);
 void capture_sorter_free(CaptureSorter *sorter);
 
-/* The frame of the record that capture_read returned last. */
+/* Returns the frame of the record that capture_read() returned last. */
 CaptureFrame *capture_reader_frame(CaptureReader *reader);
 CaptureSorter *capture_reader_sorter(CaptureReader *reader);
 void capture_reader_count_late(CaptureReader *reader);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records grow by so much at most. */
+/* The most by which a record can grow. */
 #define GROWTH 24
 
-/* A range of a version 2 record, `from` up to `to`, that is at another offset now. */
+/* A range of a version 2 record, from `from` up to `to`, that is at another offset now. */
 typedef struct Moved {
 	uint8_t kind;
 	uint16_t from, to, now;
@@ -26,7 +26,7 @@ static const Moved moved[] = {
 	{REC_SNAPSHOT, 0, 104, 0},
 };
 
-/* A version 2 record of this length had this part, and has this length now. */
+/* A version 2 record of this length had this part; its length in the present format. */
 typedef struct OldPart {
 	uint8_t kind;
 	uint16_t length, mask_at, bit, length_now;
@@ -65,8 +65,8 @@ static void move_fields(const uint8_t *old, uint32_t length, uint8_t kind, uint8
 }
 
 /*
- * Writes the record in the present form to `now`. Returns its length; 0: it is unchanged (its kind
- * has not changed, or it is too short for its kind).
+ * Writes the record in the present format to `now`. Returns its length; 0: it is unchanged (its
+ * kind has not changed, or it is too short for its kind).
  */
 static uint32_t renew(const struct record *old, uint8_t *now)
 {
@@ -86,7 +86,7 @@ static uint32_t renew(const struct record *old, uint8_t *now)
 		if (part->kind != old->kind || part->bit == 0)
 			continue;
 		memcpy(&mask, now + part->mask_at, sizeof(mask));
-		/* Fields that were reserved then have no meaning. */
+		/* Fields that were reserved in version 2 have no meaning. */
 		mask = part->bit == 1 ? 0 : mask;
 		mask |= old->len >= part->length ? part->bit : 0;
 		memcpy(now + part->mask_at, &mask, sizeof(mask));

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture_reader.c - reads a capture frame by frame, trusting none of it.
+ * capture_reader.c - reads a capture frame by frame; nothing in it is trusted.
  *
- * A frame's records are given out only after the whole frame was decompressed
- * and its checksum was right, so whatever is torn or corrupt costs its frame and
- * what follows, and never yields an invented record. Memory: one frame, plus
- * what the sorter holds back.
+ * The records of a frame are returned only after the whole frame was decompressed and its checksum
+ * was right. So a torn or corrupt part costs its frame and what follows, and never yields a wrong
+ * record. Memory: one frame, plus what the sorter holds back.
  */
 #include "capture.h"
 #include "capture_format.h"
@@ -20,7 +19,7 @@
 
 #define INPUT_SIZE	 (256u << 10)
 #define FRAME_HEADER_MAX 18 /* the longest that zstd's format allows, its magic included */
-#define FRAME_HEADER_MIN 5  /* up to the descriptor byte, which tells the rest */
+#define FRAME_HEADER_MIN 5  /* up to the descriptor byte, which determines the rest */
 
 /* Frame_Header_Descriptor of the zstd format. */
 #define DESCRIPTOR_CHECKSUM 0x04
@@ -33,7 +32,7 @@ struct CaptureReader {
 	size_t input_used, input_size;
 	CaptureFrame *frame;
 	size_t frame_used;
-	uint64_t frames; /* whole ones so far */
+	uint64_t frames; /* complete ones so far */
 	bool ended;
 	char *damage;
 	CaptureCounts counts;
@@ -41,8 +40,8 @@ struct CaptureReader {
 };
 
 /*
- * Has at least `want` bytes of input at hand unless the file ends before. Returns
- * how many there are, or a negative errno.
+ * Makes at least `want` bytes of input available, unless the file ends before. Returns how many
+ * there are, or a negative errno.
  */
 static ssize_t fill(CaptureReader *reader, size_t want)
 {
@@ -68,7 +67,7 @@ static ssize_t fill(CaptureReader *reader, size_t want)
 	return reader->input_size;
 }
 
-/* The end, but not an orderly one. */
+/* Ends the reading because of damage. */
 static int end_damaged(CaptureReader *reader, const char *why)
 {
 	reader->ended = true;
@@ -101,7 +100,7 @@ static int skip_input(CaptureReader *reader, uint64_t size)
 		if (have < 0)
 			return have;
 		if (have == 0)
-			return end_damaged(reader, "the last frame is not whole");
+			return end_damaged(reader, "the last frame is incomplete");
 		step = MIN((uint64_t)have, size);
 		reader->input_used += step;
 		size -= step;
@@ -109,7 +108,7 @@ static int skip_input(CaptureReader *reader, uint64_t size)
 	return 1;
 }
 
-/* Returns 1 when frame->data is whole and right, 0 when it is not, or -errno. */
+/* Returns 1 if frame->data is complete and correct, 0 if it is not, or -errno. */
 static int decompress(CaptureReader *reader, CaptureFrame *frame)
 {
 	ZSTD_outBuffer out = {.dst = frame->data, .size = frame->size};
@@ -123,7 +122,7 @@ static int decompress(CaptureReader *reader, CaptureFrame *frame)
 		if (have < 0)
 			return have;
 		if (have == 0)
-			return end_damaged(reader, "the last frame is not whole");
+			return end_damaged(reader, "the last frame is incomplete");
 		in.size = have;
 		left = ZSTD_decompressStream(reader->zstd, &out, &in);
 		reader->input_used += in.pos;
@@ -132,7 +131,7 @@ static int decompress(CaptureReader *reader, CaptureFrame *frame)
 		if (left == 0 && out.pos == out.size)
 			return 1;
 		if (left == 0 || (in.pos == 0 && out.pos == written))
-			return end_damaged(reader, "the next frame is not as long as it says");
+			return end_damaged(reader, "the next frame has a wrong length");
 	}
 }
 
@@ -142,13 +141,13 @@ static int read_data_frame(CaptureReader *reader, size_t have)
 	unsigned long long size = ZSTD_getFrameContentSize(start, have);
 	int r;
 
-	/* The writer always adds both; without them nothing proves the frame whole. */
+	/* The writer always adds both; without them a frame cannot be proven complete. */
 	if (have < FRAME_HEADER_MIN || size == ZSTD_CONTENTSIZE_ERROR)
 		return end_damaged(reader, "the next frame's header is corrupt");
 	if (!(start[4] & DESCRIPTOR_CHECKSUM) || size == ZSTD_CONTENTSIZE_UNKNOWN)
 		return end_damaged(reader, "the next frame has no size or no checksum");
 	if (size > CAPTURE_FRAME_MAX)
-		return end_damaged(reader, "the next frame claims to be larger than any is");
+		return end_damaged(reader, "the next frame is too large");
 	reader->frame = xmalloc(sizeof(*reader->frame) + size);
 	*reader->frame = (CaptureFrame){.size = size, .current = true};
 	r = decompress(reader, reader->frame);
@@ -180,7 +179,7 @@ static int next_frame(CaptureReader *reader)
 		memcpy(words, reader->input + reader->input_used, MIN((size_t)have, sizeof(words)));
 		if ((words[0] & ZSTD_MAGIC_SKIPPABLE_MASK) != ZSTD_MAGIC_SKIPPABLE_START)
 			return read_data_frame(reader, have);
-		/* A skippable frame after the first: room for a later version's notes. */
+		/* Later versions may add skippable frames; this one skips them. */
 		r = skip_input(reader, CAPTURE_SKIPPABLE_LEN + (uint64_t)words[1]);
 		if (r <= 0)
 			return r;

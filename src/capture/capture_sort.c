@@ -2,15 +2,14 @@
 /*
  * capture_sort.c - the records of a capture in order of time.
  *
- * Events wait in file order in `pending`. When a REC_WATERMARK says that all rings
- * were drained up to a moment, those older than that moment less SLACK_NS
- * move to `ready`, are sorted there and handed out. Rounds that advance less
- * than BATCH_NS since the last move are ignored, so that an event is looked at
- * a handful of times however often the recorder drains. The sort is a stable
- * radix sort on the nanoseconds, so ties keep the order of the file; it costs
- * three passes for a batch of seconds.
+ * Events wait in file order in `pending`. When a REC_WATERMARK says that all rings were drained up
+ * to a moment, events that are older than that moment less SLACK_NS move to `ready`, are sorted
+ * there and returned. Watermarks that advance by less than BATCH_NS since the last move are
+ * ignored, so that the cost per event does not depend on how often the recorder drains. The sort is
+ * a stable radix sort on the nanoseconds, so ties keep the order of the file; it takes three passes
+ * for a batch of seconds.
  *
- * Records are not copied: a frame stays in memory until its last event is out.
+ * Records are not copied: a frame stays in memory until its last event is returned.
  */
 #include "capture.h"
 #include "capture_format.h"
@@ -18,12 +17,12 @@
 #include "util.h"
 #include <string.h>
 
-/* How long a BPF program may sit between taking its time stamp and sending. */
+/* The longest time between a BPF program's time stamp and its record in the ring. */
 #define SLACK_NS NSEC_PER_SEC
 #define BATCH_NS (NSEC_PER_SEC / 4)
-/* What a capture without rounds may make us hold before we give up on its order. */
+/* So much is held for a capture without watermarks; after that its order is not kept. */
 #define HELD_MAX (256u << 20)
-/* Of an event in all three lists, each of which may be half empty. */
+/* The memory of an event in all three lists, each of which may be half empty. */
 #define ENTRY_COST (3 * sizeof(Entry) * 3 / 2)
 
 #define RADIX_BITS	   11
@@ -40,10 +39,10 @@ typedef VEC(Entry) Entries;
 
 struct CaptureSorter {
 	Entries pending; /* in file order */
-	Entries ready;	 /* in order of time, from next on */
-	Entries spare;	 /* the radix sort's other half */
+	Entries ready;	 /* in order of time, valid from next on */
+	Entries spare;	 /* the second buffer of the radix sort */
 	size_t next;
-	size_t held; /* bytes of what pending and ready keep in memory, themselves included */
+	size_t held; /* bytes that pending and ready keep in memory, including themselves */
 	uint64_t released_ns;
 	uint64_t last_ns;
 	CaptureFrame *last_frame; /* of the record returned last */
@@ -87,7 +86,7 @@ static void radix_pass(const Entry *from, Entry *to, size_t count, uint64_t leas
 		to[starts[((from[i].ns - least) >> shift) & (RADIX_SIZE - 1)]++] = from[i];
 }
 
-/* Sorts by ns, stable; `spare` is only room. */
+/* Sorts by ns, stable; `spare` is a buffer. */
 static void sort_entries(Entries *entries, Entries *spare)
 {
 	uint64_t least = UINT64_MAX, most = 0, previous = 0;
@@ -118,7 +117,7 @@ static void sort_entries(Entries *entries, Entries *spare)
 	}
 }
 
-/* Moves what is older than limit to ready; there is nothing left in ready. */
+/* Moves events that are older than limit to ready, which must be empty. */
 static void release_older(CaptureSorter *sorter, uint64_t limit)
 {
 	Entry *pending = sorter->pending.items;
@@ -146,7 +145,7 @@ static void release_all(CaptureSorter *sorter)
 	sort_entries(&sorter->ready, &sorter->spare);
 }
 
-/* The older half, whatever the rounds say: the other half bounds the damage. */
+/* Releases the older half, whatever the watermarks say: the other half limits the disorder. */
 static void release_older_half(CaptureSorter *sorter)
 {
 	size_t half;
@@ -243,7 +242,7 @@ CaptureSorter *capture_sorter_new(void)
 	return xcalloc(1, sizeof(CaptureSorter));
 }
 
-/* Frames that entries still wait for are freed with them. */
+/* Frames that entries still refer to are freed with them. */
 void capture_sorter_free(CaptureSorter *sorter)
 {
 	if (sorter->last_frame)

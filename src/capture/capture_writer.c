@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capture_writer.c - buffers records and appends them as whole zstd frames.
+ * capture_writer.c - buffers records and appends them as complete zstd frames.
  *
- * The path of a record is one bounds check and one memcpy; everything else
- * happens once per FRAME_TARGET bytes. A frame that could not be written whole is
- * cut off again, so that the file always ends with a whole one.
+ * A record costs one bounds check and one memcpy; everything else happens once per FRAME_TARGET
+ * bytes. A frame that could not be written completely is cut off again, so that the file always
+ * ends with a complete one.
  */
 #include "capture.h"
 #include "capture_format.h"
@@ -15,23 +15,23 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* Large enough for zstd to find what repeats, small enough to lose when killed. */
+/* Large enough to compress well, small enough to lose when the recorder is killed. */
 #define FRAME_TARGET (1u << 20)
-/* A smaller part is not worth a frame of its own. */
+/* A smaller part is not worth a frame. */
 #define SQUEEZE_MIN 256
-/* So much room a full disk must have for what moves from one file to another. */
+/* A full disk must have so much room to move data from one file to another. */
 #define COPY_SIZE (128u << 10)
 
 struct CaptureWriter {
 	int fd;
-	int error; /* the first one; sticky until it is tried again */
+	int error; /* the first one; it stays until capture_writer_retry() */
 	ZSTD_CCtx *zstd;
 	uint8_t *buffer;
 	size_t used, capacity;
 	uint8_t *frame;
 	size_t frame_capacity;
 	size_t unwritten;      /* bytes of the frame that could not be written */
-	size_t unwritten_used; /* bytes of the buffer that this frame holds */
+	size_t unwritten_used; /* bytes of the buffer that this frame contains */
 	uint64_t file_bytes;
 };
 
@@ -64,7 +64,7 @@ static void writer_free(CaptureWriter *writer)
 	free(writer);
 }
 
-/* A library without threads does it in one. */
+/* A library without threads compresses in the calling one. */
 static int set_threads(ZSTD_CCtx *zstd, unsigned int threads)
 {
 	if (threads == 1 || ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_nbWorkers, threads)))
@@ -85,7 +85,7 @@ int capture_writer_new(int fd, int level, unsigned int threads, CaptureWriter **
 	int r;
 
 	writer->fd = fd;
-	/* Each thread has as much at a time as one alone. */
+	/* Each thread gets as much at a time as a single one. */
 	writer->capacity = MIN((size_t)FRAME_TARGET * threads, (size_t)CAPTURE_FRAME_MAX);
 	writer->buffer = xmalloc(writer->capacity);
 	writer->frame_capacity = ZSTD_compressBound(writer->capacity);
@@ -117,11 +117,13 @@ static int write_frame(CaptureWriter *writer, size_t size)
 /* Compresses a part of the buffer. Returns the frame's size or a negative errno. */
 static ssize_t make_frame(CaptureWriter *writer, size_t from, size_t size)
 {
-	/* One call for all of it, so zstd writes the content size into the frame. */
+	/* All is compressed in one call, so that zstd writes the content size into the frame. */
 	size_t made = ZSTD_compress2(writer->zstd, writer->frame, writer->frame_capacity,
 				     writer->buffer + from, size);
 
-	return ZSTD_isError(made) ? -ENOMEM : (ssize_t)made; /* the buffers fit by construction */
+	return ZSTD_isError(made)
+		       ? -ENOMEM
+		       : (ssize_t)made; /* the buffers are large enough by construction */
 }
 
 int capture_flush(CaptureWriter *writer)
@@ -219,8 +221,11 @@ int capture_write(CaptureWriter *writer, const struct record *record)
 	return 0;
 }
 
-/* What was copied is given back at once; where that cannot be, it is when the caller closes it. */
-static void give_back(int fd, off_t offset, off_t length)
+/*
+ * Frees what was copied at once; where that is not supported, it is freed when the caller closes
+ * it.
+ */
+static void punch_hole(int fd, off_t offset, off_t length)
 {
 	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
 }
@@ -238,7 +243,7 @@ int capture_append_frames(CaptureWriter *writer, int fd)
 			return -errno;
 		error = append(writer, writer->frame, got);
 		if (!error)
-			give_back(fd, offset, got);
+			punch_hole(fd, offset, got);
 		offset += got;
 	}
 	return error;

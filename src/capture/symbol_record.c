@@ -6,10 +6,10 @@
 
 static size_t append(SymbolRecord *record, const void *data, size_t size)
 {
-	size_t place = record->bytes.count;
+	size_t offset = record->bytes.count;
 
 	vec_append(&record->bytes, (const uint8_t *)data, size);
-	return place;
+	return offset;
 }
 
 static void append_text(SymbolRecord *record, const char *text)
@@ -44,14 +44,14 @@ struct rec_symbol *symbol_record_finish(SymbolRecord *record, const char *module
 {
 	static const uint8_t zeros[8];
 	struct rec_symbol *symbol;
-	size_t place = 0;
+	size_t offset = 0;
 
 	if (module)
-		place = append(record, module, strlen(module) + 1);
+		offset = append(record, module, strlen(module) + 1);
 	append(record, zeros, -record->bytes.count & 7);
 	symbol = (struct rec_symbol *)record->bytes.items;
 	symbol->h.len = record->bytes.count;
-	symbol->lib = module ? place - offsetof(struct rec_symbol, text) : 0;
+	symbol->lib = module ? offset - offsetof(struct rec_symbol, text) : 0;
 	return symbol;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbol_record.h - puts together a REC_SYMBOL (docs/reference/capture-format.md, 39).
+ * symbol_record.h - makes a REC_SYMBOL (docs/reference/capture-format.md, 39).
  *
  *	SymbolRecord record = {};
  *	symbol_record_begin(&record, address);
@@ -15,8 +15,8 @@
 #include "util.h"
 
 /*
- * A NAMELESS name that begins so is that of a piece of code, "[no symbols 0x1000-0x2000]", in which
- * neither symbols nor the unwind table have functions: `function` is where it begins.
+ * A NAMELESS name with this prefix is that of a piece of code, "[no symbols 0x1000-0x2000]", in
+ * which neither symbols nor the unwind table have functions: `function` is its start.
  */
 #define SYMBOL_GAP_PREFIX "[no symbols "
 
@@ -24,18 +24,18 @@ typedef struct SymbolRecord {
 	VEC(uint8_t) bytes;
 } SymbolRecord;
 
-/* Forgets what was in it. The caller sets file, function and flags in the result. */
+/* Discards what was in it. The caller sets file, function and flags in the result. */
 void symbol_record_begin(SymbolRecord *record, uint64_t address);
 /*
- * Outermost function first. line 0 and source "" when unknown. What is longer than a reader
- * could want is cut, and ends in an ellipsis.
+ * The outermost function comes first. line is 0 and source is "" if unknown. A name that is longer
+ * than a reader can use is cut, and ends in an ellipsis.
  */
 void symbol_record_add(SymbolRecord *record, const char *name, const char *source, uint32_t line);
-/* module: of a kernel function, or NULL. Valid until the next call. */
+/* module: of a kernel function, or NULL. The result is valid until the next call. */
 struct rec_symbol *symbol_record_finish(SymbolRecord *record, const char *module);
 void symbol_record_free(SymbolRecord *record);
 
-/* Function sizes are 32 bits wide there; 0 = unknown. */
+/* The record's field has 32 bits; 0 = unknown. */
 static inline uint32_t symbol_record_size(uint64_t size)
 {
 	return size <= UINT32_MAX ? size : 0;

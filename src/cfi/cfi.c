@@ -15,7 +15,7 @@
 
 /* ---- pointers --------------------------------------------------------------- */
 
-/* The number itself, without what it counts from. */
+/* Reads the number itself, without its base. */
 static int read_format(CfiBytes *bytes, uint8_t encoding, uint64_t *ret_value)
 {
 	switch (encoding & FORMAT_BITS) {
@@ -62,7 +62,7 @@ static int read_aligned(const CfiSection *section, CfiBytes *bytes, uint64_t *re
 int cfi_pointer(const CfiSection *section, CfiBytes *bytes, uint8_t encoding, uint64_t data_base,
 		uint64_t *ret_value)
 {
-	uint64_t place = section->address + (bytes->at - section->data), value;
+	uint64_t offset = section->address + (bytes->at - section->data), value;
 	int r;
 
 	if (encoding == DW_EH_PE_aligned)
@@ -74,15 +74,15 @@ int cfi_pointer(const CfiSection *section, CfiBytes *bytes, uint8_t encoding, ui
 	case 0:
 		break;
 	case DW_EH_PE_pcrel:
-		value += place;
+		value += offset;
 		break;
 	case DW_EH_PE_datarel:
 		if (!data_base)
 			return -ENOTSUP;
 		value += data_base;
 		break;
-	default: /* x86-64 has no base for the others; what is behind an indirect one, only ld.so
-		    knows */
+	default: /* x86-64 has no base for the others; only ld.so can read what an indirect one
+		    points to */
 		return -ENOTSUP;
 	}
 	*ret_value = value;
@@ -91,17 +91,17 @@ int cfi_pointer(const CfiSection *section, CfiBytes *bytes, uint8_t encoding, ui
 
 /* ---- entries ---------------------------------------------------------------- */
 
-/* An entry that is too short for one belongs to no CIE. */
+/* An entry that is too short for an id has no CIE. */
 static void read_identity(const CfiSection *section, CfiBytes *content, bool is_64,
 			  CfiEntry *ret_entry)
 {
-	uint64_t place = content->at - section->data;
+	uint64_t offset = content->at - section->data;
 	uint64_t id = cfi_fixed(content, is_64 ? 8 : 4);
 	uint64_t cie_id = section->eh_frame ? 0 : is_64 ? UINT64_MAX : UINT32_MAX;
 
 	ret_entry->is_cie = id == cie_id && !content->bad;
-	/* A distance that points before the section is that of no CIE, and not found. */
-	ret_entry->cie = section->eh_frame ? place - id : id;
+	/* A distance that points before the section leads to no CIE. */
+	ret_entry->cie = section->eh_frame ? offset - id : id;
 	if (content->bad)
 		ret_entry->cie = UINT64_MAX;
 }
@@ -113,8 +113,10 @@ int cfi_next(const CfiSection *section, uint64_t *offset, CfiEntry *ret_entry)
 	uint64_t length;
 	bool is_64;
 
-	/* Linkers put 0 behind the last; in the middle, it is left over from a file that was
-	 * linked in. */
+	/*
+	 * Linkers put a 0 at the end; one in the middle is left over from a file that was linked
+	 * in.
+	 */
 	do {
 		if (cfi_left(&bytes) == 0)
 			return 0;
@@ -140,7 +142,7 @@ int cfi_next(const CfiSection *section, uint64_t *offset, CfiEntry *ret_entry)
 	return 1;
 }
 
-/* What the letters of its augmentation say; data is what follows its length. */
+/* Parses the letters of the augmentation; data is what follows its length. */
 static int read_augmentation(const CfiSection *section, const char *letters, CfiBytes *data,
 			     CfiCie *cie)
 {
@@ -154,7 +156,7 @@ static int read_augmentation(const CfiSection *section, const char *letters, Cfi
 		case 'R':
 			cie->encoding = cfi_u8(data);
 			break;
-		case 'P': /* the personality routine: only where it ends matters */
+		case 'P': /* the personality routine: it is only skipped */
 			encoding = cfi_u8(data);
 			if (encoding == DW_EH_PE_omit)
 				break;
@@ -169,7 +171,7 @@ static int read_augmentation(const CfiSection *section, const char *letters, Cfi
 		case 'S':
 			cie->signal = true;
 			break;
-		case 'B': /* signed return addresses: another machine's */
+		case 'B': /* signed return addresses, of another machine */
 			break;
 		default:
 			return -ENOTSUP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cfi_bytes.h - reads numbers from a piece of memory and never beyond: what is not there reads
- * as 0 and is remembered. LEB128 as in the DWARF 5 standard, section 7.6.
+ * cfi_bytes.h - reads numbers from a piece of memory and never beyond it: what is missing reads as
+ * 0 and sets `bad`. LEB128 as in the DWARF 5 standard, section 7.6.
  */
 #ifndef WALLPROF_CFI_BYTES_H
 #define WALLPROF_CFI_BYTES_H
@@ -10,7 +10,7 @@
 
 typedef struct CfiBytes {
 	const uint8_t *at, *end;
-	bool bad; /* something was not there, or did not fit into 64 bits */
+	bool bad; /* something was missing, or did not fit into 64 bits */
 } CfiBytes;
 
 static inline size_t cfi_left(const CfiBytes *bytes)
@@ -18,7 +18,7 @@ static inline size_t cfi_left(const CfiBytes *bytes)
 	return bytes->end - bytes->at;
 }
 
-/* Takes size bytes, or NULL. */
+/* Consumes size bytes and returns them, or NULL. */
 static inline const uint8_t *cfi_consume(CfiBytes *bytes, uint64_t size)
 {
 	const uint8_t *taken = bytes->at;
@@ -41,7 +41,7 @@ static inline uint8_t cfi_u8(CfiBytes *bytes)
 	return *bytes->at++;
 }
 
-/* A little-endian number of 1 to 8 bytes. */
+/* Reads a little-endian number of 1 to 8 bytes. */
 static inline uint64_t cfi_fixed(CfiBytes *bytes, unsigned size)
 {
 	const uint8_t *p = cfi_consume(bytes, size);
@@ -59,7 +59,7 @@ static inline int64_t cfi_fixed_signed(CfiBytes *bytes, unsigned size)
 	return (int64_t)(cfi_fixed(bytes, size) << unused) >> unused;
 }
 
-/* Linkers pad: any number of bytes may follow that add nothing. */
+/* Linkers pad numbers: any number of bytes without a value may follow. */
 static inline uint64_t cfi_uleb_of_many(CfiBytes *bytes)
 {
 	uint64_t value = 0;

@@ -3,8 +3,8 @@
 #include <dwarf.h>
 
 /*
- * rsp + 8, and 8 more behind the push: a PLT entry is 16 bytes long and pushes at byte 6 or 5, so
- * that from byte 11 or 10 on there is a word more. The number is the ninth byte's.
+ * The CFA is rsp + 8, and 8 more after the push: a PLT entry has 16 bytes and pushes at byte 6 or
+ * 5, so that from byte 11 or 10 on there is one word more. That limit is the ninth byte.
  */
 static const uint8_t plt_head[] = {DW_OP_breg7, 8, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and};
 static const uint8_t plt_tail[] = {DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus};
@@ -42,7 +42,7 @@ static bool read_register(CfiBytes *bytes, CfiCfa *cfa)
 	return reg < DWARF_REGS;
 }
 
-/* A number that is pushed. */
+/* Reads an operation that pushes a number. */
 static bool read_constant(CfiBytes *bytes, uint8_t op, int64_t *ret_value)
 {
 	static const uint8_t sizes[] = {1, 2, 4, 8};
@@ -62,7 +62,7 @@ static bool read_constant(CfiBytes *bytes, uint8_t op, int64_t *ret_value)
 	return true;
 }
 
-/* What the next operation adds: plus_uconst, or a number with plus or minus behind it. */
+/* Reads what the next operation adds: plus_uconst, or a number followed by plus or minus. */
 static bool read_addition(CfiBytes *bytes, uint8_t op, int64_t *sum)
 {
 	int64_t value;

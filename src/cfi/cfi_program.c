@@ -3,7 +3,10 @@
 #include <dwarf.h>
 #include <errno.h>
 
-/* Instructions in whose first byte the two highest bits say what to do, the others with what. */
+/*
+ * In these instructions the two highest bits of the first byte are the opcode, the others an
+ * operand.
+ */
 #define HIGH_BITS 0xc0
 #define LOW_BITS  0x3f
 
@@ -11,17 +14,19 @@
 #define DW_CFA_MIPS_advance_loc8 0x1d
 #endif
 
-/* Where the kernel puts registers into a signal frame, counted from rsp in the restorer
- * (rt_sigframe less the return address: struct ucontext, psABI numbers of the registers). */
+/*
+ * The offsets at which the kernel saves registers in a signal frame, counted from rsp in the
+ * restorer (rt_sigframe less the return address: struct ucontext, psABI numbers of the registers).
+ */
 #define UCONTEXT_RBP 120
 #define UCONTEXT_RSP 160
 #define UCONTEXT_RIP 168
 
 typedef struct Run {
 	const CfiCie *cie;
-	const CfiState *initial; /* NULL = these are the CIE's own instructions */
+	const CfiState *initial; /* NULL = the CIE's own instructions are run */
 	uint64_t pc, end;
-	uint64_t to; /* up to where the state holds: behind pc after an instruction that moves */
+	uint64_t to; /* the state holds up to there: after pc if the last instruction moves */
 	CfiEmit emit;
 	void *user;
 	unsigned depth;
@@ -31,7 +36,7 @@ typedef struct Run {
 
 /* ---- from a state to a rule --------------------------------------------------- */
 
-/* The words of a rule, which are made without its having been in memory. */
+/* The words of a rule, which is built without being in memory. */
 #define WORD_OF(field, value)                                                                      \
 	((uint64_t)(value) << 8 * (offsetof(struct unwind_rule, field) % sizeof(uint64_t)))
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word's first byte is its lowest");
@@ -58,7 +63,7 @@ static bool is_at(const CfiReg *reg, int32_t rsp_offset)
 	return reg->how == CFI_AT_REG && reg->reg == DWARF_RSP && reg->value == rsp_offset;
 }
 
-/* All registers are in the signal frame, if these are where the kernel puts them. */
+/* The rule for a signal frame, if all registers are saved where the kernel saves them. */
 static UnwindRuleWords signal_rule(const CfiState *state)
 {
 	const CfiCfa *cfa = &state->cfa;
@@ -70,7 +75,7 @@ static UnwindRuleWords signal_rule(const CfiState *state)
 	return (UnwindRuleWords){.low = WORD_OF(cfa, CFA_SIGNAL)};
 }
 
-/* Where a register is saved, as a rule has it. */
+/* Where a register is saved, in the form of a rule. */
 typedef struct Saved {
 	uint8_t how; /* enum unwind_ra, unwind_bp or unwind_bx */
 	int16_t offset;
@@ -88,9 +93,9 @@ static uint8_t bp_by_register(const CfiReg *bp)
 }
 
 /*
- * A rule of rbp that none here stands for does not end the walk, nor does an offset that does not
- * fit: CFA and return address are as good as before. It says that rbp is not known from here on,
- * and only what is found by rbp ends.
+ * If no rule exists for how rbp is saved, or its offset does not fit, the walk does not end: CFA
+ * and return address are still right. The rule then says that rbp is not known, and the walk ends
+ * only where a frame is found by rbp.
  */
 static Saved saved_bp(const CfiReg *bp)
 {
@@ -115,7 +120,7 @@ static Saved saved_bp(const CfiReg *bp)
 						     : (Saved){.how = BP_LOST};
 }
 
-/* As rbp, which compilers keep in many more ways. */
+/* As for rbp; compilers save rbx in many more ways. */
 static Saved saved_bx(const CfiReg *bx)
 {
 	if (bx->how == CFI_UNSPECIFIED || bx->how == CFI_SAME ||
@@ -131,7 +136,7 @@ static bool has_ra(const CfiReg *ra)
 	       (ra->how == CFI_IN_REG && ra->reg < DWARF_REGS);
 }
 
-/* The caller's rsp is the CFA, or no rule stands for it. */
+/* The caller's rsp must be the CFA; there is no other rule. */
 static bool is_sp_cfa(const CfiReg *sp)
 {
 	return sp->how == CFI_UNSPECIFIED || (sp->how == CFI_IS_CFA && sp->value == 0);
@@ -178,7 +183,7 @@ static UnwindRuleWords any_rule(const CfiCie *cie, const CfiState *state)
 	return add_cfa(words_of_regs(state), cfa);
 }
 
-/* Is it the CFA alone that decides which rule this is? */
+/* Determines whether only the CFA decides which rule this is. */
 static void classify_regs(const CfiCie *cie, CfiState *state)
 {
 	const CfiReg *ra = &state->regs[CFI_RA];
@@ -191,7 +196,7 @@ static void classify_regs(const CfiCie *cie, CfiState *state)
 	state->saved = words_of_regs(state);
 }
 
-/* Most instructions change the CFA, and nothing else that is kept. */
+/* Most instructions change only the CFA, of all that is tracked. */
 static inline bool is_usual(const CfiCie *cie, CfiState *state)
 {
 	const CfiCfa *cfa = &state->cfa;
@@ -204,14 +209,14 @@ static inline bool is_usual(const CfiCie *cie, CfiState *state)
 
 /* ---- instructions ------------------------------------------------------------- */
 
-/* What cannot be read reads as 0 (cfi_bytes.h): whether it was there, step() asks once. */
+/* What is missing reads as 0 (cfi_bytes.h); step() checks once whether something was missing. */
 
 static uint8_t small(uint64_t reg)
 {
 	return MIN(reg, (uint64_t)UINT8_MAX);
 }
 
-/* Also below: what is too large for its type is beyond all that fits into a rule. */
+/* A value that exceeds its type, also below, exceeds all that fits into a rule. */
 static int64_t read_offset(CfiBytes *bytes)
 {
 	uint64_t value = cfi_uleb(bytes);
@@ -275,7 +280,7 @@ static bool set_cfa(Run *run, uint64_t reg, int64_t offset)
 	return true;
 }
 
-/* Changes half of a CFA that was given as a register and a number. */
+/* Changes one half of a CFA that was given as a register and an offset. */
 static bool set_cfa_offset(Run *run, int64_t offset)
 {
 	run->now.cfa.offset = offset;
@@ -288,7 +293,7 @@ static bool set_cfa_register(Run *run, uint64_t reg)
 	return run->now.cfa.plain;
 }
 
-static CfiBytes take_block(CfiBytes *bytes)
+static CfiBytes read_block(CfiBytes *bytes)
 {
 	uint64_t size = cfi_uleb(bytes);
 	const uint8_t *at = cfi_consume(bytes, size);
@@ -296,7 +301,7 @@ static CfiBytes take_block(CfiBytes *bytes)
 	return (CfiBytes){.at = at, .end = at ? at + size : NULL};
 }
 
-/* Where the expression says that the register is saved. */
+/* The expression gives the address at which the register is saved. */
 static bool set_expression(Run *run, uint64_t reg, CfiBytes expression)
 {
 	CfiReg rule = {.how = CFI_UNSUPPORTED};
@@ -313,7 +318,7 @@ static bool set_expression(Run *run, uint64_t reg, CfiBytes expression)
 
 static bool set_value_expression(Run *run, uint64_t reg, CfiBytes *bytes)
 {
-	take_block(bytes);
+	read_block(bytes);
 	return set(run, reg, (CfiReg){.how = CFI_UNSUPPORTED});
 }
 
@@ -339,7 +344,7 @@ static bool recall(Run *run)
 	return true;
 }
 
-/* What holds so far holds up to pc. */
+/* The present state holds up to pc. */
 static bool go_to(Run *run, uint64_t pc)
 {
 	if (!run->initial || pc < run->pc)
@@ -358,7 +363,7 @@ static bool advance(Run *run, uint64_t count)
 	return go_to(run, pc);
 }
 
-/* An absolute place, which unlike a distance can't be meant to be behind the function. */
+/* An absolute address after the function's end is an error; a distance may lead there. */
 static bool set_location(Run *run, CfiBytes *bytes)
 {
 	uint64_t pc;
@@ -368,7 +373,7 @@ static bool set_location(Run *run, CfiBytes *bytes)
 	       pc <= run->end && go_to(run, pc);
 }
 
-/* Those that say where something is. */
+/* Runs the instructions that say where a register is saved. */
 static bool step_register(Run *run, CfiBytes *bytes, uint8_t op, uint64_t reg)
 {
 	switch (op) {
@@ -391,7 +396,7 @@ static bool step_register(Run *run, CfiBytes *bytes, uint8_t op, uint64_t reg)
 	case DW_CFA_restore_extended:
 		return restore(run, reg);
 	case DW_CFA_expression:
-		return set_expression(run, reg, take_block(bytes));
+		return set_expression(run, reg, read_block(bytes));
 	case DW_CFA_val_expression:
 		return set_value_expression(run, reg, bytes);
 	case DW_CFA_def_cfa:
@@ -404,7 +409,9 @@ static bool step_register(Run *run, CfiBytes *bytes, uint8_t op, uint64_t reg)
 	return false;
 }
 
-/* Not in line, so that those in step() are: these are one of ten. */
+/*
+ * These are a tenth of all instructions; kept out of line so that the others in step() are inlined.
+ */
 static __attribute__((noinline)) bool step_low(Run *run, CfiBytes *bytes, uint8_t op)
 {
 	switch (op) {
@@ -427,8 +434,8 @@ static __attribute__((noinline)) bool step_low(Run *run, CfiBytes *bytes, uint8_
 	case DW_CFA_def_cfa_offset_sf:
 		return set_cfa_offset(run, factored(run, cfi_sleb(bytes)));
 	case DW_CFA_def_cfa_expression:
-		return set_cfa_expression(run, take_block(bytes));
-	case DW_CFA_GNU_args_size: /* for those who throw */
+		return set_cfa_expression(run, read_block(bytes));
+	case DW_CFA_GNU_args_size: /* for exceptions */
 		cfi_uleb(bytes);
 		return true;
 	}
@@ -436,8 +443,8 @@ static __attribute__((noinline)) bool step_low(Run *run, CfiBytes *bytes, uint8_
 }
 
 /*
- * One instruction. False: it cannot be read, or makes no sense. Nobody else is told where bytes is,
- * so that the compiler keeps in registers how far they are read.
+ * Runs one instruction. Returns false if it cannot be read or is invalid. The address of bytes is
+ * not passed on, so that the compiler keeps the position in registers.
  */
 static inline bool step(Run *run, CfiBytes *bytes)
 {
@@ -466,7 +473,7 @@ int cfi_program_begin(const CfiCie *cie, CfiState *ret_initial)
 	CfiBytes bytes = cie->program;
 	Run run;
 
-	/* Not all of it: what is remembered is large, and written before it is read. */
+	/* `saved` is not cleared: it is large, and is written before it is read. */
 	memset(&run, 0, offsetof(Run, saved));
 	run.cie = cie;
 	run.now.cfa.none = NONE_BROKEN;
@@ -478,8 +485,8 @@ int cfi_program_begin(const CfiCie *cie, CfiState *ret_initial)
 	return 0;
 }
 
-/* Emits what the last instruction has moved over. */
-static inline void tell(Run *run)
+/* Emits the range that the last instruction has passed. */
+static inline void emit_passed(Run *run)
 {
 	if (run->to == run->pc)
 		return;
@@ -507,11 +514,11 @@ void cfi_program_run(const CfiCie *cie, const CfiState *initial, const CfiFde *f
 	run.now = *initial;
 	while (good && run.pc < run.end && cfi_left(&bytes) > 0) {
 		good = step(&run, &bytes);
-		tell(&run);
+		emit_passed(&run);
 	}
 	if (good)
 		run.to = run.end;
-	tell(&run);
+	emit_passed(&run);
 	if (run.pc < run.end)
 		emit(user, run.pc, run.end, none(NONE_BROKEN));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_rules.h - a list in which each rule is once, and the number of a rule in it.
+ * unwind_rules.h - a list of unique rules, and an index from a rule to its number in the list.
  */
 #ifndef WALLPROF_UNWIND_RULES_H
 #define WALLPROF_UNWIND_RULES_H
@@ -11,9 +11,9 @@
 typedef VEC(struct unwind_rule) UnwindRules;
 
 /*
- * A rule as two words, for those who make and look up rules by the million: it stays in registers.
- * One that is written field by field, or word by word, and then read as a whole, is not there
- * before all of it has reached the cache, and this took a fifth of the time that a table takes.
+ * A rule as two words, for code that makes and looks up millions of rules: it stays in registers. A
+ * rule that is written by field, or by word, and then read as a whole stalls until all of it has
+ * reached the cache; this was a fifth of the time to build a table.
  */
 typedef struct UnwindRuleWords {
 	uint64_t low, high;
@@ -29,19 +29,19 @@ static inline UnwindRuleWords unwind_rule_words(const struct unwind_rule *rule)
 	return words;
 }
 
-/* With the rule itself: a look-up touches nothing else. */
+/* The slot contains the rule itself: a lookup touches nothing else. */
 typedef struct UnwindRuleSlot {
 	UnwindRuleWords rule;
-	uint32_t number; /* of the rule + 1; 0 = free */
+	uint32_t number; /* of the rule, plus 1; 0 = free */
 } UnwindRuleSlot;
 
 typedef struct UnwindRuleIndex {
-	UnwindRules *rules; /* not owned; nobody else adds to it */
+	UnwindRules *rules; /* not owned; only the index adds to it */
 	UnwindRuleSlot *slots;
 	size_t mask;
 } UnwindRuleIndex;
 
-/* The rule's slot, or the free one where it belongs. There are slots. */
+/* Returns the rule's slot, or the free one where it belongs. There must be slots. */
 static inline UnwindRuleSlot *unwind_rule_slot(const UnwindRuleIndex *index, UnwindRuleWords rule)
 {
 	uint64_t hash = (rule.low * 0x9e3779b97f4a7c15ULL ^ rule.high) * 0xd6e8feb86659fd93ULL;
@@ -53,11 +53,13 @@ static inline UnwindRuleSlot *unwind_rule_slot(const UnwindRuleIndex *index, Unw
 	return &index->slots[i];
 }
 
-/* For unwind_rule_number(): one that is not there. */
+/* For unwind_rule_number(): adds a rule that is not in the list. */
 uint32_t unwind_rule_add(UnwindRuleIndex *index, UnwindRuleWords rule, uint32_t limit);
 
-/* The number of the rule, which is added if it is not there and there are fewer than limit;
- * UINT32_MAX: there are not. */
+/*
+ * Returns the number of the rule, which is added if it is new and there are fewer than limit;
+ * UINT32_MAX: the list is full.
+ */
 static inline uint32_t unwind_rule_number(UnwindRuleIndex *index, UnwindRuleWords rule,
 					  uint32_t limit)
 {
@@ -67,7 +69,7 @@ static inline uint32_t unwind_rule_number(UnwindRuleIndex *index, UnwindRuleWord
 }
 void unwind_rule_index_free(UnwindRuleIndex *index);
 
-/* Is every field of each rule one of those that unwind_rows.h has? */
+/* Returns whether every field of each rule has a value that unwind_rows.h defines. */
 bool unwind_rules_valid(const UnwindRules *rules);
 
 #endif

@@ -10,8 +10,8 @@
 #define DEBUG_ROOT "/usr/lib/debug"
 
 /*
- * A program decides by its sections what is opened here; the worst that it can have
- * opened, for a child that can only read it, is another ELF file.
+ * The sections of a program decide which path is opened here. The worst that this can open is
+ * another ELF file, for a child that can only read it.
  */
 static int open_elf(const DebugFiles *files, const char *path, TriedFile *ret_tried)
 {
@@ -32,7 +32,7 @@ static int open_elf(const DebugFiles *files, const char *path, TriedFile *ret_tr
 	return fd;
 }
 
-/* Takes over path. */
+/* Takes ownership of path. */
 static int try_path(DebugFiles *files, char *path)
 {
 	TriedFile tried;
@@ -69,7 +69,7 @@ int debug_files_by_build_id(DebugFiles *files)
 							     files->file->build_id_len)));
 }
 
-/* Length of the folder's name, without its last slash. */
+/* Returns the length of the folder's name, without its last slash. */
 static int folder_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');

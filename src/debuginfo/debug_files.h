@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug_files.h - where separate debug files are. Follows GDB's manual, "Debugging Information
- * in Separate Files": by build id below /usr/lib/debug/.build-id, by .gnu_debuglink beside
- * the object, in .debug beside it and at the same place below /usr/lib/debug; and dwz's files.
+ * debug_files.h - finds separate debug files. Follows GDB's manual, "Debugging Information in
+ * Separate Files": by build id below /usr/lib/debug/.build-id, by .gnu_debuglink beside the object,
+ * in .debug beside it and at the same path below /usr/lib/debug; and the files of dwz.
  *
- * What is found is only opened here; whether it fits is for the sandboxed child to see.
+ * The files are only opened here; the sandboxed child checks whether they belong to the object.
  */
 #ifndef WALLPROF_DEBUG_FILES_H
 #define WALLPROF_DEBUG_FILES_H
@@ -13,15 +13,15 @@
 #include "debug_link.h"
 
 /*
- * Gives a descriptor (to be closed) of the regular file at an absolute path in the root
- * folder of the processes that mapped `file`, or a negative errno.
+ * Returns a descriptor, which the caller closes, of the regular file at an absolute path below the
+ * root folder of the processes that mapped `file`, or a negative errno.
  */
 typedef int (*OpenBeside)(void *user, const MappedFile *file, const char *path);
 
-/* A path that was tried, and what was there: while it is the same, so are the names. */
+/* A path that was tried, and its state: as long as that is the same, so are the names. */
 typedef struct TriedFile {
 	char *path;
-	uint64_t size, mtime_ns; /* both 0 = nothing */
+	uint64_t size, mtime_ns; /* both 0 = there was nothing */
 } TriedFile;
 
 typedef struct DebugFiles {
@@ -29,17 +29,17 @@ typedef struct DebugFiles {
 	OpenBeside open;
 	void *open_user;
 	VEC(TriedFile) tried;
-	char *found; /* path of the debug file, for dwz's, which is named relative to it */
+	char *found; /* path of the debug file; the path of the dwz file is relative to it */
 } DebugFiles;
 
 /* Returns a descriptor, which the caller closes, or a negative errno. */
 int debug_files_by_build_id(DebugFiles *files);
-/* name: what .gnu_debuglink has. */
+/* name is the one in .gnu_debuglink. */
 int debug_files_by_link(DebugFiles *files, const char *name);
 int debug_files_companion(DebugFiles *files, const Companion *companion);
 void debug_files_free(DebugFiles *files);
 
-/* Is the path in the state in which it was tried? */
+/* Returns whether the path is in the state in which it was tried. */
 bool debug_files_unchanged(const DebugFiles *files, const TriedFile *tried);
 
 #endif

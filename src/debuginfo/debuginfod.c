@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* elfutils/debuginfod.h, whose package needs not be there to build. */
+/* From elfutils/debuginfod.h, whose package is then not needed to build. */
 #define LIBRARY "libdebuginfod.so.1"
 #define SOCKET	3 /* in the child: behind standard input, output and error */
 typedef struct debuginfod_client debuginfod_client;
@@ -39,8 +39,8 @@ static int ask(const uint8_t *build_id, size_t length)
 }
 
 /*
- * For good, unlike as_invoker_enter() alone: what reads the answers of servers must not be able to
- * become root again.
+ * This is for good, unlike as_invoker_enter() alone: code that reads the answers of servers must
+ * not be able to become root again.
  */
 static int become_invoker(const Invoker *invoker)
 {
@@ -52,11 +52,11 @@ static int become_invoker(const Invoker *invoker)
 	if (r < 0 || !invoker->change)
 		return r;
 	if (setresgid(as.gid, as.gid, as.gid) || setresuid(as.uid, as.uid, as.uid) ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL)) /* a change of user has undone it */
+	    prctl(PR_SET_PDEATHSIG, SIGKILL)) /* the change of user has reset it */
 		return -errno;
 	if (invoker->home)
 		setenv("HOME", invoker->home, 1);
-	unsetenv("XDG_CACHE_HOME"); /* root's, if any */
+	unsetenv("XDG_CACHE_HOME"); /* it may be root's */
 	return 0;
 }
 
@@ -68,7 +68,7 @@ static void run_child(int socket, const uint8_t *build_id, size_t length, const 
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sandbox_ignore_group_signals();
-	/* Nothing of the recorder's is any business of a server's. */
+	/* The recorder's descriptors must not be open in code that talks to servers. */
 	if (dup2(socket, SOCKET) < 0 || close_range(SOCKET + 1, ~0U, 0))
 		_exit(1);
 	fd = become_invoker(invoker);
@@ -108,7 +108,7 @@ int debuginfod_find(const uint8_t *build_id, size_t length, const char *path,
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
-	log_info("asking debuginfod for the debug information of %s", path);
+	log_info("requesting the debug information of %s from debuginfod", path);
 	pid = fork();
 	if (pid == 0)
 		run_child(sockets[1], build_id, length, invoker);
@@ -121,7 +121,7 @@ int debuginfod_find(const uint8_t *build_id, size_t length, const char *path,
 	if (r == -ENOSYS)
 		log_warn("DEBUGINFOD_URLS is set, but " LIBRARY " is not installed");
 	else if (r < 0)
-		log_verbose("debuginfod has nothing for %s: %s", path, strerror(-r));
+		log_verbose("debuginfod has no debug information for %s: %s", path, strerror(-r));
 	else
 		log_fetched(r, path);
 	return r;

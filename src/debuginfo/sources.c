@@ -11,7 +11,7 @@
 typedef struct Weighed {
 	uint32_t path; /* Sources::paths */
 	uint64_t weight;
-	SourceUser program; /* mtime_ns: of the oldest */
+	SourceUser program; /* mtime_ns: the oldest one */
 } Weighed;
 
 struct Sources {
@@ -44,15 +44,15 @@ void sources_free(Sources *sources)
 
 void sources_weigh(Sources *sources, const char *path, uint64_t weight, SourceUser program)
 {
-	uint32_t number;
+	uint32_t index;
 	Weighed *weighed;
 
 	if (!*path)
 		return;
-	number = strings_intern(&sources->paths, path);
-	if (number == sources->list.count)
-		*vec_push(&sources->list) = (Weighed){.path = number, .program = program};
-	weighed = &sources->list.items[number];
+	index = strings_intern(&sources->paths, path);
+	if (index == sources->list.count)
+		*vec_push(&sources->list) = (Weighed){.path = index, .program = program};
+	weighed = &sources->list.items[index];
 	weighed->weight += weight;
 	if (program.mtime_ns &&
 	    (!weighed->program.mtime_ns || program.mtime_ns < weighed->program.mtime_ns))
@@ -73,7 +73,7 @@ void sources_weigh_symbol(Sources *sources, const struct rec_symbol *symbol, uin
 	}
 }
 
-/* The heaviest first; of the same weight in order of name, so that the choice is no accident. */
+/* Sorts by weight, the largest first, and then by name, so that the choice is reproducible. */
 static int compare_weights(const void *a, const void *b, void *sources)
 {
 	const Weighed *x = a, *y = b;
@@ -86,7 +86,10 @@ static int compare_weights(const void *a, const void *b, void *sources)
 
 /* ---- opening ---------------------------------------------------------------- */
 
-/* An absolute path without ".", ".." and empty parts, by its letters alone; to be freed. */
+/*
+ * Returns an absolute path without ".", ".." and empty parts, by its text alone; the caller frees
+ * it.
+ */
 static char *without_dots(const char *path)
 {
 	char *clean = xmalloc(strlen(path) + 2), *end = clean;
@@ -120,8 +123,8 @@ int sources_open_by_path(void *unused, uint32_t file, const char *path, struct s
 	if (*path != '/')
 		return -ENOENT;
 	/*
-	 * Not by /proc/PID/fd, cwd or root: they lead past folders that are closed to the user,
-	 * and to what wallprof itself holds open.
+	 * Links such as /proc/PID/fd, cwd or root are refused: they lead past folders that are
+	 * closed to the user, and to files that wallprof itself holds open.
 	 */
 	fd = safe_open(path, RESOLVE_NO_MAGICLINKS, ret_stat);
 	if (fd >= 0)
@@ -130,7 +133,9 @@ int sources_open_by_path(void *unused, uint32_t file, const char *path, struct s
 	return strcmp(clean, path) ? safe_open(clean, RESOLVE_NO_MAGICLINKS, ret_stat) : fd;
 }
 
-/* Returns 0, with a descriptor or a negative errno in *ret_fd; or that of changing the rights. */
+/*
+ * Returns 0 with a descriptor or a negative errno in *ret_fd, or the errno of changing the rights.
+ */
 static int open_as_invoker(const Sources *sources, const AsInvoker *as, const Weighed *weighed,
 			   struct stat *ret_stat, int *ret_fd)
 {
@@ -148,7 +153,7 @@ static int open_as_invoker(const Sources *sources, const AsInvoker *as, const We
 
 /* ---- reading ---------------------------------------------------------------- */
 
-/* Up to size bytes: less if the file has become shorter. */
+/* Reads up to size bytes: less if the file has become shorter. */
 static ssize_t read_text(int fd, char *text, size_t size)
 {
 	size_t got = 0;
@@ -165,7 +170,10 @@ static ssize_t read_text(int fd, char *text, size_t size)
 	return got;
 }
 
-/* The record of a file, to be freed; NULL if it holds no text that can be read. */
+/*
+ * Returns the record of a file, which the caller frees; NULL if the file has no text that can be
+ * read.
+ */
 static struct rec_source *read_source(int fd, const char *path, size_t size)
 {
 	size_t path_size = strlen(path) + 1;
@@ -196,9 +204,9 @@ static int write_text(Sources *sources, const Weighed *weighed, int fd, const st
 	SourcesSummary *summary = &sources->summary;
 	_cleanup_free_ struct rec_source *source = NULL;
 
-	/* No more than this is read: the files of /proc say 0, and some of them never end. */
+	/* No more than this is read: the files in /proc have size 0, and some of them never end. */
 	if (st->st_size > (off_t)MIN(SOURCES_FILE_MAX, SOURCES_BUDGET - summary->bytes)) {
-		summary->left_out++;
+		summary->omitted++;
 		return 0;
 	}
 	source = read_source(fd, strings_get(&sources->paths, weighed->path), st->st_size);
@@ -221,8 +229,8 @@ static int write_source(Sources *sources, const AsInvoker *as, const Weighed *we
 	if (error)
 		return error;
 	if (fd < 0) {
-		log_verbose("no source %s: %s", strings_get(&sources->paths, weighed->path),
-			    strerror(-fd));
+		log_verbose("reading source file %s failed: %s",
+			    strings_get(&sources->paths, weighed->path), strerror(-fd));
 		sources->summary.unreadable++;
 		return 0;
 	}
@@ -231,16 +239,15 @@ static int write_source(Sources *sources, const AsInvoker *as, const Weighed *we
 	return error;
 }
 
-static void tell(const SourcesSummary *summary)
+static void log_summary(const SourcesSummary *summary)
 {
-	log_verbose("the text of %u source files is recorded, %" PRIu64 " bytes; %u can't be read",
+	log_verbose("%u source files recorded (%" PRIu64 " bytes); %u cannot be read",
 		    summary->read, summary->bytes, summary->unreadable);
-	if (summary->left_out)
-		log_info("%u source files are left out: of one file at most %u MB are recorded, "
-			 "of all %u MB",
-			 summary->left_out, SOURCES_FILE_MAX >> 20, SOURCES_BUDGET >> 20);
+	if (summary->omitted)
+		log_info("%u source files omitted (limits: %u MB per file, %u MB in total)",
+			 summary->omitted, SOURCES_FILE_MAX >> 20, SOURCES_BUDGET >> 20);
 	if (summary->newer)
-		log_info("%u source files are newer than the program: lines may be off",
+		log_info("%u source files are newer than the program; line numbers may be wrong",
 			 summary->newer);
 }
 
@@ -256,7 +263,7 @@ int sources_write(Sources *sources, RecordSink sink, void *user, SourcesSummary 
 		error = write_source(sources, &as, &sources->list.items[i], sink, user);
 	as_invoker_free(&as);
 	if (!error)
-		tell(&sources->summary);
+		log_summary(&sources->summary);
 	*ret_summary = sources->summary;
 	return error;
 }

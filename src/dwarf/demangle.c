@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * A short mangled name can stand for one of gigabytes. libiberty bounds its recursion, not
- * its output; what is longer than a person reads is kept mangled.
+ * A short mangled name can stand for one of gigabytes. libiberty limits its recursion, not its
+ * output. A name that would be longer than a person reads stays mangled.
  */
 #define MANGLED_MAX   4096
 #define DEMANGLED_MAX 16384
@@ -25,8 +25,8 @@ typedef struct Text {
 } Text;
 
 /*
- * libiberty would go on to the end, so what is too long is left by a jump. It keeps all that it
- * needs on the stack; the one copy of a Unicode name that it may hold is lost.
+ * libiberty would continue to the end, so longjmp() leaves it when the name is too long. It keeps
+ * all that it needs on the stack; the one copy of a Unicode name that it may hold is leaked.
  */
 static void add_text(const char *piece, size_t length, void *user)
 {
@@ -44,7 +44,7 @@ static bool print(const char *name, Text *text)
 
 	if (setjmp(text->too_long))
 		return false;
-	/* Rust's legacy names are valid C++ ones: its own demangler must see them first. */
+	/* Rust's legacy names are also valid C++ names, so its own demangler comes first. */
 	if (rust_demangle_callback(name, options, add_text, text))
 		return text->length > 0;
 	text->length = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwarf_names.c - many addresses at once: each unit that holds some of them is walked once.
+ * dwarf_names.c - looks up many addresses at once: each unit that contains some of them is walked
+ * once.
  *
- * libdw's own queries walk a unit from its root for each address, and find units
- * by .debug_aranges, which clang does not write. Here the units' ranges are read
- * first; then the walk of a unit descends only where addresses are, and takes them along.
+ * libdw's own queries walk a unit from its root for each address, and find units by .debug_aranges,
+ * which clang does not write. Here the units' ranges are read first; then the walk of a unit
+ * descends only where addresses are, and takes them along.
  */
 #include "dwarf_names.h"
 #include "demangle.h"
@@ -13,11 +14,11 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-/* Scopes nested deeper than compilers make them: the walk is recursive. */
+/* Compilers do not nest scopes deeper than this; the walk is recursive. */
 #define DEPTH_MAX 200
-/* How many ranges back a search looks for one that holds others. */
+/* The number of ranges that a search goes back for one that contains others. */
 #define NESTED_MAX 16
-/* libdw keeps all that it decoded until the end; every so many lines it is begun anew. */
+/* libdw keeps all lines that it has decoded, so it is started again after so many. */
 #define LINES_MAX 400000
 
 typedef struct UnitRange {
@@ -25,14 +26,14 @@ typedef struct UnitRange {
 	uint32_t unit;
 } UnitRange;
 
-/* An address and the unit that it is in. */
+/* An address, and the unit that contains it. */
 typedef struct Located {
 	uint32_t unit, address;
 } Located;
 
 /* A function, or an inlined call of one. */
 typedef struct Scope {
-	uint32_t outer; /* the scope that it was inlined into, or NONE */
+	uint32_t outer; /* the scope that it is inlined into, or NONE */
 	uint32_t name;
 	uint32_t call_line, call_source;
 } Scope;
@@ -46,14 +47,14 @@ typedef struct Finder {
 	DwarfSections sections;
 	VEC(Dwarf_Off) units; /* their DIEs */
 	VEC(UnitRange) ranges;
-	VEC(Located) located; /* by unit, then by address */
-	/* of the unit that is walked: */
+	VEC(Located) located; /* sorted by unit, then by address */
+	/* The present unit's: */
 	Dwarf_Files *files;
 	VEC(Scope) scopes;
-	VEC(uint32_t) scope_of; /* by address: the innermost so far, or NONE */
-	VEC(uint32_t) picked;	/* addresses that a DIE holds; a stack, as the walk is */
+	VEC(uint32_t) scope_of; /* by address: the innermost one so far, or NONE */
+	VEC(uint32_t) picked;	/* addresses that a DIE contains; a stack that follows the walk */
 	Map origins;		/* DIE that names a function -> name, within this unit */
-	size_t lines;		/* decoded since libdw was begun */
+	size_t lines;		/* decoded since libdw was started */
 } Finder;
 
 /* Some of the addresses, ascending: finder->picked from first to end. */
@@ -75,11 +76,11 @@ static int compare_ranges(const void *a, const void *b)
 static void add_unit(Finder *finder, Dwarf_Die *unit)
 {
 	Dwarf_Addr base, start, end;
-	ptrdiff_t place = 0;
+	ptrdiff_t position = 0;
 
 	*vec_push(&finder->units) = dwarf_dieoffset(unit);
-	while ((place = dwarf_ranges(unit, place, &base, &start, &end)) > 0)
-		if (start && start < end) /* 0: a function that the linker dropped */
+	while ((position = dwarf_ranges(unit, position, &base, &start, &end)) > 0)
+		if (start && start < end) /* 0: the linker dropped the function */
 			*vec_push(&finder->ranges) =
 				(UnitRange){start, end, finder->units.count - 1};
 }
@@ -139,8 +140,8 @@ static uint32_t intern(Finder *finder, const char *s)
 }
 
 /*
- * libdw may leave paths relative to the folder that the compiler ran in. Of packages
- * that folder is relative itself ("./malloc"), and the path stays so.
+ * libdw may leave paths relative to the compiler's working folder. In distribution packages that
+ * folder is relative itself ("./malloc"), and the path stays so.
  */
 static uint32_t intern_path(Finder *finder, Dwarf_Die *unit, const char *path)
 {
@@ -177,7 +178,7 @@ static uint32_t read_name(Finder *finder, Dwarf_Die *die)
 	return intern(finder, readable ? readable : mangled ? mangled : dwarf_diename(die));
 }
 
-/* Inlined calls of one function share its name: read once. */
+/* Inlined calls of one function share its name, which is read once. */
 static uint32_t function_name(Finder *finder, Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
@@ -224,7 +225,7 @@ static uint32_t call_source(Finder *finder, Dwarf_Die *call)
 
 /* ---- the walk --------------------------------------------------------------- */
 
-/* The first of the subset that is at or behind address. */
+/* Returns the first of the subset that is not below address. */
 static size_t lower_bound(const Finder *finder, Subset subset, uint64_t address)
 {
 	const uint32_t *picked = finder->picked.items + subset.first;
@@ -240,19 +241,21 @@ static int compare_numbers(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Pushes those of the subset that the DIE's ranges hold. Returns whether it has any ranges. */
+/*
+ * Pushes the addresses of the subset that the DIE's ranges contain. Returns whether it has ranges.
+ */
 static bool pick(Finder *finder, Dwarf_Die *die, Subset subset, bool function, Subset *ret_inside)
 {
 	Dwarf_Addr base, start, end;
-	ptrdiff_t place = 0;
+	ptrdiff_t position = 0;
 	unsigned ranges = 0;
 
 	ret_inside->first = finder->picked.count;
-	while ((place = dwarf_ranges(die, place, &base, &start, &end)) > 0) {
+	while ((position = dwarf_ranges(die, position, &base, &start, &end)) > 0) {
 		size_t i = lower_bound(finder, subset, start);
 
 		ranges++;
-		if (!start) /* the linker has dropped it */
+		if (!start) /* the linker dropped it */
 			continue;
 		for (; i < subset.end; i++) {
 			uint32_t address = finder->picked.items[i];
@@ -304,7 +307,7 @@ static void visit_block(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t 
 	Subset inside;
 
 	if (!pick(finder, die, subset, /* function= */ false, &inside))
-		inside = subset; /* a block that states no range is as long as what it is in */
+		inside = subset; /* a block without a range has that of its parent */
 	if (inside.first < inside.end)
 		visit_children(finder, die, inside, outer, depth + 1);
 	finder->picked.count = MIN(finder->picked.count, MAX(inside.first, subset.end));
@@ -313,7 +316,7 @@ static void visit_block(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t 
 static void visit(Finder *finder, Dwarf_Die *die, Subset subset, uint32_t outer, unsigned depth)
 {
 	switch (dwarf_tag(die)) {
-	case DW_TAG_subprogram: /* also one that is nested in another */
+	case DW_TAG_subprogram: /* also a nested one */
 		visit_function(finder, die, subset, NONE, depth);
 		break;
 	case DW_TAG_inlined_subroutine:
@@ -336,15 +339,15 @@ static void visit_children(Finder *finder, Dwarf_Die *parent, Subset subset, uin
 			   unsigned depth)
 {
 	Dwarf_Die die;
-	void *place;
+	void *position;
 
 	if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
 		return;
 	do {
-		place = die.addr;
+		position = die.addr;
 		visit(finder, &die, subset, outer, depth);
 		/* A sibling that lies before its predecessor would make this endless. */
-	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > place);
+	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > position);
 }
 
 static bool may_hold_functions(int tag)
@@ -367,25 +370,25 @@ static void find_nested(Finder *finder, Dwarf_Die *parent, Subset lost, bool in_
 			unsigned depth)
 {
 	Dwarf_Die die;
-	void *place;
+	void *position;
 
 	if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
 		return;
 	do {
 		int tag = dwarf_tag(&die);
 
-		place = die.addr;
+		position = die.addr;
 		if (tag == DW_TAG_subprogram && in_function)
 			visit_function(finder, &die, lost, NONE, depth);
 		if (may_hold_functions(tag))
 			find_nested(finder, &die, lost, in_function || tag == DW_TAG_subprogram,
 				    depth + 1);
-	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > place);
+	} while (dwarf_siblingof(&die, &die) == 0 && die.addr > position);
 }
 
 /*
- * A function that is written inside of another (GNU C, Ada, methods of local classes) lies beside
- * it, where the walk did not look: once more for the addresses that are left.
+ * A function that is defined inside of another (GNU C, Ada, methods of local classes) has code
+ * elsewhere, where the walk did not look: another walk searches for the addresses that are left.
  */
 static void visit_nested(Finder *finder, Dwarf_Die *unit, size_t count)
 {
@@ -425,7 +428,10 @@ static void answer(Finder *finder, uint32_t address, Dwarf_Die *unit)
 	answer->count = MAX(answer->count, 1u);
 	for (uint32_t i = 0; i < answer->count; i++)
 		(void)vec_push(&names->frames);
-	/* From the innermost, whose line is the table's; what it was called by follows. */
+	/*
+	 * This begins with the innermost one, whose line is in the line table; the lines of calls
+	 * follow.
+	 */
 	for (uint32_t i = answer->count; i-- > 0;) {
 		names->frames.items[answer->first + i] = (DwarfFrame){
 			.name = scope == NONE ? intern(finder, "")

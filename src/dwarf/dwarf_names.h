@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwarf_names.h - what DWARF tells of addresses: the function, the calls that were
- * inlined there, and the line of each. Follows DWARF 5, sections 2.17, 3.3 and 6.2,
- * by libdw. Runs in the sandbox: libdw is trusted with nothing.
+ * dwarf_names.h - names of addresses by DWARF: the function, the calls that were inlined there, and
+ * the line of each. Follows DWARF 5, sections 2.17, 3.3 and 6.2, by libdw. Runs in the sandbox,
+ * because libdw is not trusted.
  */
 #ifndef WALLPROF_DWARF_NAMES_H
 #define WALLPROF_DWARF_NAMES_H
@@ -17,24 +17,24 @@ typedef struct DwarfFrame {
 	uint32_t line;	 /* 0 = unknown */
 } DwarfFrame;
 
-/* What is known of one address. All frames lie in DwarfNames::frames. */
+/* What is known of an address. All frames are in DwarfNames::frames. */
 typedef struct DwarfAnswer {
 	size_t first;
-	uint32_t count;	   /* outermost first; 0 = DWARF does not know the address */
-	bool has_function; /* else there is one frame with a line only */
-	uint64_t function; /* start of the part of the function that the address is in */
+	uint32_t count;	   /* outermost first; 0 = DWARF does not have the address */
+	bool has_function; /* if false, there is one frame, with a line only */
+	uint64_t function; /* start of the part of the function that contains the address */
 	uint64_t size;	   /* of that part */
 } DwarfAnswer;
 
 typedef struct DwarfNames {
-	VEC(DwarfAnswer) answers; /* of each address asked for */
+	VEC(DwarfAnswer) answers; /* one for each requested address */
 	VEC(DwarfFrame) frames;
 	Strings strings;
 } DwarfNames;
 
 /*
- * Answers for addresses (SVMA, ascending, each once). dwz is the supplementary file that dwz made;
- * not open if there is none. Both stay open until after dwarf_names_free.
+ * Finds the names of addresses (SVMA, ascending, each once). dwz is the supplementary file that dwz
+ * made; it is not open if there is none. Both must stay open until after dwarf_names_free().
  */
 void dwarf_names_find(const ElfMap *file, const ElfMap *dwz, const uint64_t *addresses,
 		      size_t count, DwarfNames *ret_names);

@@ -4,19 +4,19 @@
 #include <string.h>
 
 /*
- * libdw decompresses every section that it knows at once. Those that no question here needs
- * can be as large as the rest; marked as having no contents they are passed over.
+ * libdw decompresses every section that it knows at once. Sections that are not needed here can be
+ * as large as the rest; they are marked as having no contents, so libdw skips them.
  */
 static void leave_out_sections(Elf *elf)
 {
-	static const char *const needless[] = {
+	static const char *const unused_sections[] = {
 		".debug_loc",	  ".debug_loclists", ".debug_macro",
 		".debug_macinfo", ".debug_frame",    ".debug_aranges",
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(needless); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(unused_sections); i++) {
 		GElf_Shdr header;
-		Elf_Scn *section = elf_section_by_name(elf, needless[i], &header);
+		Elf_Scn *section = elf_section_by_name(elf, unused_sections[i], &header);
 
 		if (!section)
 			continue;
@@ -26,8 +26,8 @@ static void leave_out_sections(Elf *elf)
 }
 
 /*
- * What libdw would do as well, but for all sections before any of their compressed forms
- * can be given back.
+ * libdw would do this as well, but for all sections before the memory of any compressed form can be
+ * released.
  */
 static void decompress_sections(const ElfMap *file)
 {
@@ -44,8 +44,8 @@ static void decompress_sections(const ElfMap *file)
 }
 
 /*
- * Where libdw looks for a string's place in its section at all, it does not look for its end.
- * It uses the very same Elf_Data: what is behind the last NUL is cut off.
+ * libdw may check that a string begins in its section, but not that it ends there. It uses the same
+ * Elf_Data, so what follows the last NUL is cut off.
  */
 static void end_strings(Elf *elf)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dwarf_sections.h - makes the sections of an ELF file fit for libdw: only those that are asked
- * for, decompressed one by one, and no string that does not end. Runs in the sandbox.
+ * dwarf_sections.h - prepares the sections of an ELF file for libdw: only those that are needed,
+ * decompressed one by one, and with terminated strings. Runs in the sandbox.
  */
 #ifndef WALLPROF_DWARF_SECTIONS_H
 #define WALLPROF_DWARF_SECTIONS_H
@@ -17,9 +17,12 @@ typedef struct DwarfSections {
 	VEC(DwarfText) texts;
 } DwarfSections;
 
-/* To be called before dwarf_begin_elf(), for each file that strings can come from. */
+/* Call it before dwarf_begin_elf(), for each file that strings can come from. */
 void dwarf_sections_prepare(DwarfSections *sections, const ElfMap *file);
-/* s if it ends before its section does, else NULL. What lies in no section is libdw's own. */
+/*
+ * Returns s if it is terminated inside of its section, else NULL. A string outside of all sections
+ * is libdw's own.
+ */
 const char *dwarf_sections_string(const DwarfSections *sections, const char *s);
 void dwarf_sections_free(DwarfSections *sections);
 

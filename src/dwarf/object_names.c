@@ -16,7 +16,7 @@ typedef struct Object {
 	const ObjectRequest *request;
 	const ObjectHost *host;
 	ElfMap main, debug, dwz;
-	int debug_fd, dwz_fd; /* those that were asked for; else -1 */
+	int debug_fd, dwz_fd; /* those that were received; else -1 */
 	GnuDebugdata mini;
 	Pclntab go; /* if is_go */
 	bool is_go;
@@ -41,7 +41,7 @@ static int check_main(const Object *object)
 		       : -ESTALE;
 }
 
-/* A debug file has the sections of the other as well, but empty (NOBITS). */
+/* A debug file also has the section headers of its object, but without contents (NOBITS). */
 static bool has_dwarf(Elf *elf)
 {
 	GElf_Shdr header;
@@ -50,7 +50,7 @@ static bool has_dwarf(Elf *elf)
 	       header.sh_type != SHT_NOBITS;
 }
 
-/* fd may be negative: there is none. */
+/* fd may be negative: there is no file. */
 static bool open_debug_fd(Object *object, int fd)
 {
 	if (elf_map_open(fd, &object->debug) == 0 &&
@@ -112,7 +112,7 @@ static const char *raw_name(const Object *object, const ElfSymbol *symbol)
 	return object->symbols.names.items + symbol->name;
 }
 
-/* As a person reads it; allocated. A function without a name is called by its place. */
+/* Returns the demangled name, allocated. A function without a name is called by its address. */
 static char *symbol_name(const Object *object, const ElfSymbol *symbol)
 {
 	static const char plt[] = "@plt";
@@ -149,8 +149,8 @@ static int emit(Object *object, const ElfSymbol *symbol, uint64_t function, uint
 }
 
 /*
- * Assembly often has neither symbols nor unwind tables. One name for such a piece of code says more
- * than each of its addresses.
+ * Assembly often has neither symbols nor unwind tables. One name for such a piece of code is more
+ * useful than a name for each address.
  */
 static int emit_gap(Object *object, uint64_t address)
 {
@@ -232,8 +232,8 @@ static bool is_piece_of(const char *raw, const char *function)
 }
 
 /*
- * The name of the real function. The symbol table's is the one that is called (write, where
- * DWARF has __GI___libc_write) and has parameters where DWARF has no linkage name.
+ * Returns the name of the real function. The symbol table has the public name (write, where DWARF
+ * has __GI___libc_write), and parameters where DWARF has no linkage name.
  */
 static char *outer_name(const Object *object, const ElfSymbol *symbol, const char *dwarf_name)
 {
@@ -264,7 +264,7 @@ static int emit_answer(Object *object, const DwarfNames *names, size_t i)
 		symbol_record_add(&object->record,
 				  n == 0 ? outer : strings_get(&names->strings, frame->name),
 				  strings_get(&names->strings, frame->source), frame->line);
-	/* DWARF has named what the symbol table could not. */
+	/* DWARF has a name, and the symbol table has none. */
 	if (symbol && symbol->nameless && answer->has_function)
 		symbol = NULL;
 	return emit(object, symbol, answer->function, answer->size);
@@ -310,7 +310,7 @@ static int emit_go_frames(Object *object, const PclntabFunction *function, uint6
 	return emit(object, symbol, 0, 0);
 }
 
-/* Lines and inlined calls. */
+/* Emits lines and inlined calls. */
 static int emit_go(Object *object)
 {
 	const ObjectRequest *request = object->request;

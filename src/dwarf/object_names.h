@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * object_names.h - all that an ELF file and its debug files tell of some addresses: symbol
- * tables, .gnu_debugdata, PLT, unwind table, Go's own table, DWARF. Runs in the sandbox, where it
- * can open nothing: it asks its host for further files.
+ * object_names.h - names of addresses by an ELF file and its debug files: symbol tables,
+ * .gnu_debugdata, PLT, unwind table, Go's own table, DWARF. Runs in the sandbox, which cannot open
+ * files: it requests further files from its host.
  */
 #ifndef WALLPROF_OBJECT_NAMES_H
 #define WALLPROF_OBJECT_NAMES_H
@@ -11,21 +11,23 @@
 #include "records.h"
 
 typedef struct ObjectHost {
-	/* Returns a descriptor, which is closed here, or a negative errno. */
+	/* Returns a descriptor, which object_names_find() closes, or a negative errno. */
 	int (*find)(void *user, const Companion *companion);
-	/* A REC_SYMBOL whose file is 0. Returns 0 or a negative errno, which ends all. */
+	/* Receives a REC_SYMBOL whose file is 0. Returns 0 or a negative errno, which ends all. */
 	int (*emit)(void *user, const struct rec_symbol *symbol);
-	/* What follows may take so long that the process is ended: sends off what was emitted so
-	 * far. Returns as emit. */
+	/*
+	 * Sends what was emitted so far, because the next step may exceed the limits. Returns as
+	 * emit.
+	 */
 	int (*flush)(void *user);
 	void *user;
 } ObjectHost;
 
 typedef struct ObjectRequest {
 	int fd;
-	int debug_fd; /* found by the build id, or -1 */
-	const uint8_t
-		*build_id; /* recorded, with the next two; if the file's differ, it is not used */
+	int debug_fd;		 /* by the build id, or -1 */
+	const uint8_t *build_id; /* recorded, like the next two; if the file's is different, the
+				    file is not used */
 	uint8_t build_id_len;
 	uint64_t base_svma;
 	const uint64_t *addresses; /* SVMA, ascending, each once */
@@ -33,9 +35,10 @@ typedef struct ObjectRequest {
 } ObjectRequest;
 
 /*
- * Emits what symbol tables know first and then, again, what Go's own table and DWARF know better,
- * so that what is at hand remains if these are the end of us. Descriptors stay open. Returns 0,
- * -ESTALE if it is not the recorded file, -ENOEXEC if not ELF, or emit's error.
+ * Emits first what symbol tables have and then, for the same addresses, the better names of Go's
+ * own table and DWARF, so that the first names remain if the process is ended meanwhile.
+ * Descriptors stay open. Returns 0, -ESTALE if it is not the recorded file, -ENOEXEC if it is not
+ * ELF, or emit's error.
  */
 int object_names_find(const ObjectRequest *request, const ObjectHost *host);
 

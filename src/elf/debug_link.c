@@ -11,7 +11,7 @@
 
 /* ---- what an object says -------------------------------------------------------------- */
 
-/* The text of a section that begins with a name; *ret_rest is what follows the name. */
+/* Reads a section that begins with a name; *ret_rest is what follows the name. */
 static bool read_link(Elf *elf, const char *section_name, Companion *companion,
 		      const uint8_t **ret_rest, size_t *ret_size)
 {
@@ -87,7 +87,7 @@ static int check_crc(int fd, uint32_t wanted, int64_t size_max)
 {
 	_cleanup_free_ uint8_t *chunk = NULL;
 	uLong crc = crc32(0, NULL, 0);
-	off_t place = 0;
+	off_t offset = 0;
 	struct stat st;
 	ssize_t got;
 
@@ -96,9 +96,9 @@ static int check_crc(int fd, uint32_t wanted, int64_t size_max)
 	if (st.st_size > size_max)
 		return -EOVERFLOW;
 	chunk = xmalloc(CRC_CHUNK);
-	while ((got = pread(fd, chunk, CRC_CHUNK, place)) > 0) {
+	while ((got = pread(fd, chunk, CRC_CHUNK, offset)) > 0) {
 		crc = crc32(crc, chunk, got);
-		place += got;
+		offset += got;
 	}
 	if (got < 0)
 		return -errno;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug_link.h - which separate debug files an ELF file says that it has, and whether a file that
- * was found is the one. Follows GDB's manual, "Debugging Information in Separate Files". Runs in
- * the sandbox; all input is untrusted.
+ * debug_link.h - the separate debug files that an ELF file names, and the check whether a file is
+ * the right one. Follows GDB's manual, "Debugging Information in Separate Files". Runs in the
+ * sandbox; all input is untrusted.
  */
 #ifndef WALLPROF_DEBUG_LINK_H
 #define WALLPROF_DEBUG_LINK_H
@@ -19,7 +19,7 @@ enum companion_kind {
 
 typedef struct Companion {
 	uint8_t kind;
-	uint8_t build_id_len; /* 0 = not told */
+	uint8_t build_id_len; /* 0 = not stated */
 	uint8_t build_id[20];
 	uint8_t reserved[2];
 	char name[COMPANION_NAME_MAX];
@@ -32,10 +32,10 @@ bool debug_link_read_dwz(Elf *elf, Companion *ret_companion);
 bool debug_link_same_build_id(Elf *elf, const uint8_t *build_id, uint8_t length);
 
 /*
- * Whether debug, opened from debug_fd, is elf's debug file: by the build id if elf has one, else by
- * the checksum in elf's .gnu_debuglink, for which all of debug_fd is read. Returns 0; -ESTALE if
- * it is not; -EOVERFLOW if it has more than size_max bytes, and so was not read; or another
- * negative errno.
+ * Checks whether debug, opened from debug_fd, is elf's debug file: by the build id if elf has one,
+ * else by the checksum in elf's .gnu_debuglink, for which all of debug_fd is read. Returns 0;
+ * -ESTALE if it is not; -EOVERFLOW if it has more than size_max bytes, and so was not read; or
+ * another negative errno.
  */
 int debug_link_check(Elf *elf, Elf *debug, int debug_fd, int64_t size_max);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_entry.c - _start and main of an executable whose symbols are stripped. The entry point is
- * _start, which passes main to __libc_start_main() as the first argument, in %rdi. Every linker
- * makes one of two instructions of that, and the C library decides what surrounds it. ld.so has a
- * _start as well.
+ * elf_entry.c - finds _start and main of an executable whose symbols are stripped. The entry point
+ * is _start, which passes main to __libc_start_main() as the first argument, in %rdi. Linkers use
+ * one of two instructions for that, and the C library decides what surrounds it. ld.so has a _start
+ * as well.
  */
 #include "elf_symbols.h"
 #include <elf.h>
 #include <string.h>
 
-/* How much of a function is read: glibc's _start has 34 bytes, musl's _start_c 35. */
+/* So much of a function is read: glibc's _start has 34 bytes, musl's _start_c 35. */
 #define CODE_MAX     64
 #define SEGMENTS_MAX 256u
 #define DYNAMIC_MAX  (1u << 20) /* bytes */
@@ -19,11 +19,11 @@
 
 typedef struct Code {
 	uint64_t address;
-	const uint8_t *bytes; /* libelf's */
+	const uint8_t *bytes; /* owned by libelf */
 	size_t size;
 } Code;
 
-/* What a _start tells of itself and of main; all 0 if it is not of a known C library. */
+/* What a _start says about itself and about main; all 0 if it is not of a known C library. */
 typedef struct StartUp {
 	uint64_t size, main;
 } StartUp;
@@ -53,8 +53,8 @@ static bool is_pie(Elf *elf, const GElf_Phdr *segment)
 }
 
 /*
- * Many shared libraries have an entry point, too, which is another function (libc.so.6's prints
- * its version), or no function at all: older linkers write where .text begins.
+ * Many shared libraries have an entry point, too, which is another function (libc.so.6's prints its
+ * version), or no function at all: older linkers write where .text begins.
  */
 static bool is_executable(Elf *elf, const GElf_Ehdr *header)
 {
@@ -65,7 +65,7 @@ static bool is_executable(Elf *elf, const GElf_Ehdr *header)
 	return find_segment(elf, PT_DYNAMIC, &segment) && is_pie(elf, &segment);
 }
 
-/* False if the file has no code at the address. */
+/* Returns false if the file has no code at the address. */
 static bool read_code(Elf *elf, uint64_t address, Code *ret_code)
 {
 	GElf_Phdr segment;
@@ -77,7 +77,7 @@ static bool read_code(Elf *elf, uint64_t address, Code *ret_code)
 		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X) ||
 		    address < segment.p_vaddr || distance >= segment.p_filesz)
 			continue;
-		/* It refuses what lies outside of the file, an offset that overflows included. */
+		/* This refuses what lies outside of the file, an offset that overflows included. */
 		data = elf_getdata_rawchunk(elf, segment.p_offset + distance,
 					    MIN(segment.p_filesz - distance, (uint64_t)CODE_MAX),
 					    ELF_T_BYTE);
@@ -99,7 +99,7 @@ static int64_t operand_at(const Code *code, size_t at)
 	return operand;
 }
 
-/* lea OPERAND(%rip),%rdi or mov $OPERAND,%rdi, the second where addresses are absolute. */
+/* Matches lea OPERAND(%rip),%rdi or mov $OPERAND,%rdi, the second where addresses are absolute. */
 static bool read_load(const Code *code, size_t at, uint64_t *ret_value)
 {
 	static const uint8_t lea[] = {0x48, 0x8d, 0x3d}, mov[] = {0x48, 0xc7, 0xc7};
@@ -116,7 +116,7 @@ static bool read_load(const Code *code, size_t at, uint64_t *ret_value)
 	return !memcmp(code->bytes + at, lea, sizeof(lea));
 }
 
-/* Size of the call or tail call there, or 0; it may end behind what was read. */
+/* Returns the size of the call or tail call there, or 0; it may end after what was read. */
 static size_t call_size(const Code *code, size_t at)
 {
 	static const struct {
@@ -124,7 +124,7 @@ static size_t call_size(const Code *code, size_t at)
 	} calls[] = {
 		{{0xe8}, 1, 5},	      /* call */
 		{{0xe9}, 1, 5},	      /* jmp */
-		{{0x67, 0xe8}, 2, 6}, /* call, by a linker that knows the function's place */
+		{{0x67, 0xe8}, 2, 6}, /* call, by a linker that resolves the function */
 		{{0xff, 0x15}, 2, 6}, /* call through the GOT */
 		{{0xff, 0x25}, 2, 6}, /* jmp through the GOT */
 	};
@@ -136,7 +136,7 @@ static size_t call_size(const Code *code, size_t at)
 	return 0;
 }
 
-/* The first call right behind an instruction that loads %rdi: where it ends, or 0. */
+/* Returns the end of the first call right after an instruction that loads %rdi, or 0. */
 static size_t find_call_with_rdi(const Code *code, uint64_t *ret_rdi)
 {
 	for (size_t at = 0; at < code->size; at++) {
@@ -150,7 +150,7 @@ static size_t find_call_with_rdi(const Code *code, uint64_t *ret_rdi)
 
 /* ---- start-up code -------------------------------------------------------------- */
 
-/* glibc's _start calls __libc_start_main() itself, and has a hlt behind the call. */
+/* glibc's _start calls __libc_start_main() itself, and has a hlt after the call. */
 static StartUp read_glibc_start(const Code *start)
 {
 	StartUp start_up;
@@ -188,8 +188,8 @@ static StartUp read_start(Elf *elf, const Code *start)
 }
 
 /*
- * glibc's ld.so is a shared library that no other one has to load. Its _start passes the stack
- * pointer to _dl_start(); what follows is another function.
+ * glibc's ld.so is a shared library that needs no other one. Its _start passes the stack pointer to
+ * _dl_start(); what follows is another function.
  */
 static StartUp read_loader_start(Elf *elf, const Code *start)
 {
@@ -205,7 +205,7 @@ static StartUp read_loader_start(Elf *elf, const Code *start)
 
 /* ---- candidates ----------------------------------------------------------------- */
 
-/* What the unwind table says of a function that begins there, or NULL. */
+/* Returns the function that begins there by the unwind table, or NULL. */
 static const ElfSymbol *find_fde(const ElfSymbols *symbols, uint64_t start)
 {
 	for (size_t i = 0; i < symbols->candidates.count; i++) {
@@ -219,11 +219,11 @@ static const ElfSymbol *find_fde(const ElfSymbols *symbols, uint64_t start)
 
 static void add_function(ElfSymbols *symbols, const char *name, uint64_t start, uint64_t size)
 {
-	size_t place = symbols->names.count;
+	size_t name_offset = symbols->names.count;
 
 	vec_append(&symbols->names, name, strlen(name) + 1);
 	*vec_push(&symbols->candidates) = (ElfCandidate){
-		.symbol = {.start = start, .size = size, .name = place},
+		.symbol = {.start = start, .size = size, .name = name_offset},
 		.limit = UINT64_MAX,
 		.source = SYMBOL_ENTRY,
 	};
@@ -242,10 +242,10 @@ void elf_symbols_add_entry(ElfSymbols *symbols, Elf *elf)
 	executable = is_executable(elf, &header);
 	start_up = executable ? read_start(elf, &code) : read_loader_start(elf, &code);
 	fde = executable ? find_fde(symbols, header.e_entry) : NULL;
-	/* Without both, nothing says where _start ends. */
+	/* Without both, the end of _start is not known. */
 	if (fde || start_up.size)
 		add_function(symbols, "_start", header.e_entry, fde ? fde->size : start_up.size);
-	/* Nor where main ends; and what is not a function's start was not main. */
+	/* The end of main is needed as well; an address where no function begins is not main. */
 	fde = start_up.main && read_code(elf, start_up.main, &code)
 		      ? find_fde(symbols, start_up.main)
 		      : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_fde.c - where functions begin, when nothing names them: the unwind table of a stripped
- * file has an entry (FDE) for each. .eh_frame_hdr lists them in the form that linkers write:
- * pairs of (start, place of the entry), both signed 32-bit, relative to the header. It is missing
- * from static executables, and from those that musl's compiler wrapper links; there all of
+ * elf_fde.c - finds where functions begin if there are no symbols: the unwind table of a stripped
+ * file has an entry (FDE) for each. .eh_frame_hdr lists them in the form that linkers write: pairs
+ * of (start, address of the entry), both signed 32-bit, relative to the header. Static executables
+ * have no such list, and neither have those that musl's compiler wrapper links; for them all of
  * .eh_frame is read.
  */
 #include "cfi.h"
@@ -32,17 +32,17 @@ struct fde {
 	uint32_t size;
 };
 
-/* Size of the function that the entry describes, or 0 if it is not as it should be. */
+/* Returns the size of the function that the entry describes, or 0 if the entry is malformed. */
 static uint64_t function_size(const Elf_Data *frame, uint64_t frame_address, uint64_t fde_address,
 			      uint64_t start)
 {
-	uint64_t place = fde_address - frame_address;
+	uint64_t offset = fde_address - frame_address;
 	struct fde fde;
 
-	if (fde_address < frame_address || place > frame->d_size ||
-	    frame->d_size - place < sizeof(fde))
+	if (fde_address < frame_address || offset > frame->d_size ||
+	    frame->d_size - offset < sizeof(fde))
 		return 0;
-	memcpy(&fde, (const uint8_t *)frame->d_buf + place, sizeof(fde));
+	memcpy(&fde, (const uint8_t *)frame->d_buf + offset, sizeof(fde));
 	if (fde_address + offsetof(struct fde, start) + (int64_t)fde.start != start)
 		return 0;
 	return fde.size;
@@ -63,7 +63,7 @@ static void add_function(ElfSymbols *symbols, uint64_t start, uint64_t size)
 	};
 }
 
-/* False if there is no such list, or not in this form. */
+/* Returns false if there is no such list, or it has another form. */
 static bool add_listed(ElfSymbols *symbols, Elf *elf, const Elf_Data *frame, uint64_t frame_address)
 {
 	GElf_Shdr section_header;
@@ -116,7 +116,7 @@ static void add_fde(ElfSymbols *symbols, const Cies *cies, const CfiEntry *entry
 	uint32_t cie = map_get(&cies->index, entry->cie);
 	CfiFde fde;
 
-	/* A linker that drops a function leaves its entry, at 0. */
+	/* A linker that drops a function leaves its entry, with address 0. */
 	if (cie != MAP_NONE && !cfi_read_fde(entry, &cies->list.items[cie], &fde) && fde.pc &&
 	    fde.size)
 		add_function(symbols, fde.pc, fde.size);

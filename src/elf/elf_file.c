@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_file.c - reads ELF files that may have been made to hurt us.
+ * elf_file.c - reads ELF files that may be hostile.
  *
- * libelf keeps its reads inside the file; what it returns may still be any
- * number, so sizes are bounded here and sums are checked before use. What runs outside of the
- * sandbox reads, and does not map: a file that shrinks meanwhile must not end it by SIGBUS.
+ * libelf keeps its reads inside the file; the values that it returns may still be anything, so
+ * sizes are limited here and sums are checked before use. Outside of the sandbox files are read and
+ * not mapped: if a mapped file shrinks, SIGBUS ends the process.
  */
 #include "elf_file.h"
 #include <elf.h>
@@ -18,7 +18,7 @@
 #define PAGE_MASK_4K 0xfffULL
 #define LOADS_MAX    ELF_LOADS_MAX
 #define NOTES_MAX    (1u << 20) /* bytes of a note segment */
-/* Linkers make three. The recorder waits, so that thousands must not be read. */
+/* Linkers make three. The recorder waits meanwhile, so thousands must not be read. */
 #define NOTE_SEGMENTS_MAX 16u
 
 static int check_class(Elf *elf)
@@ -56,8 +56,8 @@ int elf_file_open_image(const void *image, size_t size, Elf **ret_elf)
 }
 
 /*
- * libelf notes in the section headers what it has decompressed. No more than these are made
- * writable: what is counts as memory (RLIMIT_DATA), be it the size of a debug file.
+ * libelf writes into the section headers when it decompresses. Only these become writable: writable
+ * memory counts (RLIMIT_DATA), even if it is as large as a debug file.
  */
 static bool allow_notes(const ElfMap *map)
 {
@@ -198,7 +198,7 @@ static uint64_t end_of(uint64_t start, uint64_t length)
 	return length > UINT64_MAX - start ? UINT64_MAX : start + length;
 }
 
-/* How well a segment fits a mapping: 0 = not at all. */
+/* Returns how well a segment fits a mapping: 0 = not at all. */
 static uint64_t fit(const ElfSegment *load, uint64_t pgoff, uint64_t length)
 {
 	uint64_t from = MAX(load->offset, pgoff);

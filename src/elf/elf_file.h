@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_file.h - the little that recording needs of an ELF file: identity and load
- * segments. Everything in the file is untrusted: bounds are
- * checked, nothing is asserted. Follows the ELF gABI and the GNU build-id note.
+ * elf_file.h - what recording needs from an ELF file: identity and load segments. Everything in the
+ * file is untrusted: bounds are checked, nothing is asserted. Follows the ELF gABI and the GNU
+ * build-id note.
  */
 #ifndef WALLPROF_ELF_FILE_H
 #define WALLPROF_ELF_FILE_H
@@ -10,7 +10,7 @@
 #include "util.h"
 #include <gelf.h>
 
-/* More than any linker makes; a file with more loses the rest. */
+/* More than any linker makes; the others of a file with more are ignored. */
 #define ELF_LOADS_MAX 256u
 
 typedef struct ElfSegment {
@@ -27,7 +27,8 @@ typedef struct ElfIdentity {
 
 /*
  * Opens fd (not closed) or an image with libelf. Returns 0, -ENOEXEC if it is not ELF64 x86-64, or
- * -errno. *ret_elf is to be ended (elf_end) either way; fd or image must stay until then.
+ * another negative errno. *ret_elf must be ended (elf_end()) in both cases; fd or image must stay
+ * until then.
  */
 int elf_file_open(int fd, Elf **ret_elf);
 int elf_file_open_image(const void *image, size_t size, Elf **ret_elf);
@@ -39,8 +40,8 @@ static inline void elf_endp(Elf **elf)
 #define _cleanup_elf_ __attribute__((cleanup(elf_endp)))
 
 /*
- * A file mapped into memory: what is not looked at is not read. One that shrinks meanwhile ends
- * the process by SIGBUS, so this is for the sandbox.
+ * A file that is mapped into memory, so that only the parts that are used are read. If it shrinks
+ * meanwhile, SIGBUS ends the process, so this is only for the sandbox.
  */
 typedef struct ElfMap {
 	Elf *elf; /* NULL = not open */
@@ -48,28 +49,30 @@ typedef struct ElfMap {
 	size_t size;
 } ElfMap;
 
-/* As elf_file_open(); nothing is open after an error. fd may be closed. */
+/* Returns as elf_file_open(); after an error nothing is open. fd may be closed. */
 int elf_map_open(int fd, ElfMap *ret_map);
 void elf_map_close(ElfMap *map);
-/* Gives the memory back that whole pages of this part take. It must not have been changed. */
+/* Releases the memory of whole pages in this part, which must not have been changed. */
 void elf_map_forget(const ElfMap *map, uint64_t offset, uint64_t size);
 
-/* Returns 0, or -ENOEXEC if its program headers can't be read. */
+/* Returns 0, or -ENOEXEC if its program headers cannot be read. */
 int elf_file_identify(Elf *elf, ElfIdentity *ret_identity);
 
-/* The two in one. Reads from fd (not closed). Returns 0, -ENOEXEC if not ELF64 x86-64, or -errno.
+/*
+ * Opens and identifies. Reads from fd (not closed). Returns 0, -ENOEXEC if it is not ELF64 x86-64,
+ * or another negative errno.
  */
 int elf_identify(int fd, ElfIdentity *ret_identity);
-/* The same from an image in memory (the vDSO). */
+/* The same for an image in memory (the vDSO). */
 int elf_identify_image(const void *image, size_t size, ElfIdentity *ret_identity);
 void elf_identity_free(ElfIdentity *identity);
 
 /*
- * AVMA - SVMA of a mapping at `start` with file offset `pgoff` and `length`: from
- * the PT_LOAD whose file range overlaps the mapping's (text and data may
- * differ). Where several do, as segments can share a page of the file: one that
- * begins in the mapping's first page, then an executable one, then the one with
- * the most in common. Returns 0 or -ENOENT if no segment fits.
+ * Computes AVMA - SVMA of a mapping at `start` with file offset `pgoff` and `length`, from the
+ * PT_LOAD whose file range overlaps the mapping's (text and data may differ). If there are several,
+ * because segments share a page of the file, it takes one that begins in the mapping's first page,
+ * then an executable one, then the one with the largest overlap. Returns 0 or -ENOENT if no segment
+ * fits.
  */
 int elf_mapping_bias(const ElfIdentity *identity, uint64_t start, uint64_t length, uint64_t pgoff,
 		     uint64_t *ret_bias);

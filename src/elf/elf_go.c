@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_go.c - functions of a Go program by its own table, which stays when its symbols are stripped.
+ * elf_go.c - functions of a Go program by its own table, which strip(1) does not remove.
  */
 #include "elf_symbols.h"
 #include <string.h>

@@ -8,16 +8,16 @@
 #include <unistd.h>
 
 /*
- * The recorder waits for the answer while its rings fill: an honest file takes some 20 us of CPU
- * time, and the rings hold much more than this. Where others want every CPU, or the file's disk is
- * slow, it takes longer on the wall: that all files of a recording may do by SPARE_MS together.
- * Each file that is given up halves what the next one has, for a program may map any number of
- * them.
+ * The recorder waits for the answer while its rings fill: a normal file takes some 20 us of CPU
+ * time, and the rings hold much more than this. If other programs want every CPU, or the file's
+ * disk is slow, it takes longer in wall-clock time: all files of a recording together may exceed
+ * the limit by SPARE_MS. Each file that exceeds it halves the time of the next one, because a
+ * program may map any number of files.
  */
 #define ANSWER_MS     500
 #define ANSWER_MIN_MS 100
 #define SPARE_MS      4000
-#define CHECK_MS      20 /* how often the child's CPU time is looked at */
+#define CHECK_MS      20 /* the interval between checks of the child's CPU time */
 #define MEMORY	      (64ULL << 20)
 
 struct answer {
@@ -92,7 +92,7 @@ void elf_identifier_free(ElfIdentifier *identifier)
 	free(identifier);
 }
 
-/* When a child has had enough. */
+/* The limits of one question to the child. */
 struct timeout {
 	clockid_t cpu_clock;
 	uint64_t cpu_deadline_ns; /* on cpu_clock */
@@ -104,7 +104,7 @@ static struct timeout timeout_begin(const ElfIdentifier *identifier)
 	uint64_t cpu_ns = identifier->answer_ms * NSEC_PER_MSEC;
 	struct timeout timeout = {.deadline_ns = now_ns() + cpu_ns + identifier->spare_ns};
 
-	/* The child is ours and not waited for yet: it has a clock even if it has ended. */
+	/* The child has not been waited for, so it has a clock even if it has ended. */
 	if (clock_getcpuclockid(identifier->child.pid, &timeout.cpu_clock) != 0)
 		timeout.cpu_clock = CLOCK_MONOTONIC;
 	timeout.cpu_deadline_ns = clock_ns(timeout.cpu_clock) + cpu_ns;
@@ -117,7 +117,7 @@ static bool timeout_expired(const struct timeout *timeout)
 	       clock_ns(timeout->cpu_clock) >= timeout->cpu_deadline_ns;
 }
 
-/* Reads exactly size bytes while there is patience. */
+/* Reads exactly size bytes, or fails when the time is over. */
 static int receive(int socket, void *data, size_t size, const struct timeout *timeout)
 {
 	char *p = data;
@@ -188,6 +188,6 @@ int elf_identifier_identify(ElfIdentifier *identifier, int fd, ElfIdentity *ret_
 	if (r == -ETIME)
 		identifier->answer_ms = MAX(identifier->answer_ms / 2, (unsigned)ANSWER_MIN_MS);
 	if (r == -EIO || r == -ETIME || r == -EPIPE || r == -EAGAIN)
-		sandbox_end(&identifier->child); /* a new one for the next file */
+		sandbox_end(&identifier->child); /* the next file gets a new child */
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_identifier.h - build id and load segments of the files that are mapped while wallprof
- * records, read in a sandboxed child that lives as long as the recording. One that crashes or hangs
+ * elf_identifier.h - reads build ids and load segments of the files that are mapped while wallprof
+ * records, in a sandboxed child that lives as long as the recording. A child that crashes or hangs
  * is replaced; its file counts as unreadable.
  */
 #ifndef WALLPROF_ELF_IDENTIFIER_H
@@ -16,8 +16,8 @@ ElfIdentifier *elf_identifier_new(void);
 void elf_identifier_free(ElfIdentifier *identifier);
 
 /*
- * As elf_identify(), of a regular file (fd is not closed). Also -EIO: the child crashed; -ETIME:
- * it took too long.
+ * Returns as elf_identify(), for a regular file (fd is not closed). Also -EIO: the child crashed;
+ * -ETIME: it took too long.
  */
 int elf_identifier_identify(ElfIdentifier *identifier, int fd, ElfIdentity *ret_identity);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_plt.c - names for the stubs through which calls leave a file.
+ * elf_plt.c - names the stubs through which calls leave a file.
  *
- * Linkers lay them out in many ways (with and without IBT, lazy or bound at start), but
- * each that is executed jumps through a slot of the GOT, and the relocation of that
- * slot names the function. So the jump is looked for, not the layout.
+ * Linkers lay them out in many ways (with and without IBT, lazy or bound at start), but each stub
+ * jumps through a slot of the GOT, and the relocation of that slot names the function. So this file
+ * searches for the jump, and does not rely on a layout.
  */
 #include "elf_symbols.h"
 #include <elf.h>
@@ -24,7 +24,7 @@ static const uint8_t jump[] = {0xff, 0x25};
 typedef struct Slots {
 	Map symbol_of;
 	Elf_Data *symbols;
-	size_t strings; /* section of their names */
+	size_t strings; /* the section with their names */
 } Slots;
 
 static void read_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, Slots *slots)
@@ -58,7 +58,7 @@ static void read_slots(Elf *elf, Slots *slots)
 			read_relocations(elf, section, &header, slots);
 }
 
-/* The slot that the stub jumps through, or 0. */
+/* Returns the slot that the stub jumps through, or 0. */
 static uint64_t slot_of(const uint8_t *stub, size_t size, uint64_t address)
 {
 	int32_t distance;
@@ -75,13 +75,13 @@ static uint64_t slot_of(const uint8_t *stub, size_t size, uint64_t address)
 static void add_stub(ElfSymbols *symbols, Elf *elf, const Slots *slots, uint64_t slot,
 		     uint64_t start, uint64_t size)
 {
-	uint32_t number = slot ? map_get(&slots->symbol_of, slot) : MAP_NONE;
+	uint32_t symbol_index = slot ? map_get(&slots->symbol_of, slot) : MAP_NONE;
 	char name[NAME_MAX_PLT];
 	const char *function;
 	GElf_Sym symbol;
-	size_t place = symbols->names.count;
+	size_t name_offset = symbols->names.count;
 
-	if (number == MAP_NONE || !gelf_getsym(slots->symbols, number, &symbol))
+	if (symbol_index == MAP_NONE || !gelf_getsym(slots->symbols, symbol_index, &symbol))
 		return;
 	function = elf_strptr(elf, slots->strings, symbol.st_name);
 	if (!function || !*function)
@@ -90,7 +90,7 @@ static void add_stub(ElfSymbols *symbols, Elf *elf, const Slots *slots, uint64_t
 	for (const char *p = name; p == name || p[-1]; p++)
 		*vec_push(&symbols->names) = *p;
 	*vec_push(&symbols->candidates) = (ElfCandidate){
-		.symbol = {.start = start, .size = size, .name = place},
+		.symbol = {.start = start, .size = size, .name = name_offset},
 		.limit = start + size,
 		.source = SYMBOL_PLT,
 	};

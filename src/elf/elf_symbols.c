@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_symbols.c - symbol tables, and how several symbols at one place become one.
+ * elf_symbols.c - reads symbol tables, and chooses one of several symbols at one address.
  *
- * libelf keeps its reads inside the file; what it returns may still be any
- * number, so sizes are bounded here and sums are checked before use.
+ * libelf keeps its reads inside the file; the values that it returns may still be anything, so
+ * sizes are limited here and sums are checked before use.
  */
 #include "elf_symbols.h"
 #include "elf_file.h"
 #include <elf.h>
 #include <string.h>
 
-/* Bytes of a section: those of the largest browsers have a third of that. */
+/* The size limit of a section: those of the largest browsers have a third of that. */
 #define SECTION_MAX	(1u << 30)
 #define TABLES_MAX	8 /* symbol tables; two are usual */
 #define UNDERSCORES_MAX 8
-/* How many symbols back a search looks for one that holds others (nested labels). */
+/* The number of symbols that a search goes back for one that contains others (nested labels). */
 #define NESTED_MAX 16
-/* Variables that hold one of the addresses: more of them no program waits for. */
+/* The limit for variables that hold one of the addresses: no program waits for more. */
 #define DATA_MAX 4096
 
 uint64_t elf_end_of(uint64_t start, uint64_t length)
@@ -77,8 +77,8 @@ static bool section_end(Elf *elf, uint16_t index, uint64_t *ret_end)
 }
 
 /*
- * Keeps the string table as a whole: its size bounds what a file can make us
- * copy, where names copied one by one could overlap. Returns its place.
+ * Keeps the string table as a whole. This limits what a file can make wallprof copy; names that are
+ * copied one by one could overlap. Returns its offset.
  */
 static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
 {
@@ -92,7 +92,7 @@ static size_t keep_names(ElfSymbols *symbols, const Elf_Data *strings)
 	return base;
 }
 
-/* Whether one of the addresses that are asked for lies in the symbol. */
+/* Returns whether one of the requested addresses lies in the symbol. */
 static bool holds_address(const ElfSymbols *symbols, const GElf_Sym *sym)
 {
 	size_t at = partition_point(middle, symbols->address_count,
@@ -103,7 +103,7 @@ static bool holds_address(const ElfSymbols *symbols, const GElf_Sym *sym)
 
 /*
  * A symbol of a function in assembly may have no size (musl's memset). Where local symbols are
- * stripped, what comes far behind it is another function, which has none.
+ * stripped, code far after it is another function, without a symbol.
  */
 #define SIZELESS_REACH 256
 
@@ -201,9 +201,9 @@ static int compare_candidates(const void *a, const void *b)
 }
 
 /*
- * One symbol per start, each with a size. A function that the unwind table has in several
- * pieces is one where a symbol covers them, which also has a better name than the start-up code
- * gives it; *covered is the end of what has names so far.
+ * Chooses one symbol per start, and sets its size. If the unwind table has a function in several
+ * pieces and a symbol covers them, they are one function; the symbol also has a better name than
+ * the start-up code gives it. *covered is the end of what is named so far.
  */
 static void finalize_start(ElfSymbols *symbols, const ElfCandidate *best, uint64_t next_start,
 			   uint64_t *covered)
@@ -237,7 +237,7 @@ void elf_symbols_finalize(ElfSymbols *symbols)
 				break;
 			if (best.symbol.size == 0)
 				best.symbol.size = items[next].symbol.size;
-			/* A debug file has more symbols than the stripped one beside it. */
+			/* A debug file has more symbols than the stripped file. */
 			if (items[next].source <= SYMBOL_LOCAL)
 				best.limit = MAX(best.limit, items[next].limit);
 		}
@@ -267,7 +267,7 @@ static bool is_within(uint64_t svma, uint64_t start, uint64_t size, ElfExtent *r
 	return svma >= start && svma < ret_extent->end;
 }
 
-/* The section of code that svma lies in. */
+/* Finds the code section that contains svma. */
 static bool find_code_section(Elf *elf, uint64_t svma, ElfExtent *ret_extent)
 {
 	Elf_Scn *section = NULL;
@@ -309,7 +309,9 @@ bool elf_symbols_find_gap(const ElfSymbols *symbols, Elf *elf, uint64_t svma, El
 	return true;
 }
 
-/* The smallest; of one place the one that is called so, not a name of the library's own. */
+/*
+ * Prefers the smallest variable; at one address the public name to an internal one of the library.
+ */
 static bool is_better(const ElfSymbols *symbols, const ElfSymbol *a, const ElfSymbol *b)
 {
 	if (!b || a->size != b->size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * elf_symbols.h - which function an address of an ELF file is in, by its symbol tables, its
+ * elf_symbols.h - finds the function of an address in an ELF file, by its symbol tables, its
  * procedure linkage table, Go's own table and its unwind table. Follows the ELF gABI, the x86-64
- *psABI (chapter 5: PLT) and the LSB (.eh_frame_hdr). Runs in the sandbox.
+ * psABI (chapter 5: PLT) and the LSB (.eh_frame_hdr). Runs in the sandbox.
  *
  *	ElfSymbols symbols = {};
  *	elf_symbols_add_tables(&symbols, elf);	(also of separate debug files)
@@ -23,15 +23,15 @@
 typedef struct ElfSymbol {
 	uint64_t start; /* SVMA */
 	uint64_t size;	/* never 0: unsized symbols end at the next or at their section's end */
-	uint32_t name;	/* offset in names; meaningless of a nameless one */
-	bool nameless;	/* known from the unwind table only */
+	uint32_t name;	/* offset in names; meaningless if nameless */
+	bool nameless;	/* only the unwind table has it */
 } ElfSymbol;
 
 typedef struct ElfExtent {
 	uint64_t start, end;
 } ElfExtent;
 
-/* Where a symbol comes from, best first: which of several at one start is kept. */
+/* The source of a symbol, best first: it decides which of several at one start is kept. */
 enum elf_symbol_source {
 	SYMBOL_GLOBAL,
 	SYMBOL_LOCAL,
@@ -41,10 +41,10 @@ enum elf_symbol_source {
 	SYMBOL_FDE
 };
 
-/* A symbol on its way. */
+/* A symbol before elf_symbols_finalize(). */
 typedef struct ElfCandidate {
 	ElfSymbol symbol;
-	uint64_t limit; /* a symbol without a size ends there at the latest */
+	uint64_t limit; /* a symbol without a size ends at the latest there */
 	enum elf_symbol_source source;
 	uint8_t underscores;
 } ElfCandidate;
@@ -54,49 +54,49 @@ typedef struct ElfCandidate {
  * fewer leading underscores before more.
  */
 typedef struct ElfSymbols {
-	VEC(ElfSymbol) list;	   /* settled */
+	VEC(ElfSymbol) list;	   /* after elf_symbols_finalize() */
 	VEC(ElfSymbol) data;	   /* variables that hold one of these: */
-	const uint64_t *addresses; /* SVMA, ascending; the caller's, to be set before all else */
+	const uint64_t *addresses; /* SVMA, ascending; owned by the caller, who sets it first */
 	size_t address_count;
 	VEC(char) names;
-	VEC(ElfCandidate) candidates; /* not settled yet */
-	bool has_local;		      /* there is a .symtab: each function has a symbol */
+	VEC(ElfCandidate) candidates; /* before elf_symbols_finalize() */
+	bool has_local;		      /* there is a .symtab, so each function has a symbol */
 } ElfSymbols;
 
-/* Symbols of functions and of variables in .symtab and .dynsym. */
+/* Adds the symbols of functions and of variables in .symtab and .dynsym. */
 void elf_symbols_add_tables(ElfSymbols *symbols, Elf *elf);
-/* Stubs of .plt, .plt.sec and .plt.got, as "name@plt". */
+/* Adds the stubs of .plt, .plt.sec and .plt.got, as "name@plt". */
 void elf_symbols_add_plt(ElfSymbols *symbols, Elf *elf);
-/* Functions of a Go program. */
+/* Adds the functions of a Go program. */
 void elf_symbols_add_go(ElfSymbols *symbols, const Pclntab *table);
-/* Functions that only the unwind table tells of: starts and sizes, no names. */
+/* Adds functions that only the unwind table has: starts and sizes, no names. */
 void elf_symbols_add_fdes(ElfSymbols *symbols, Elf *elf);
 /*
- * _start and main of an executable, which a stripped one has no symbols for, and _start of ld.so.
- * To be called after elf_symbols_add_fdes(), which knows where they end.
+ * Adds _start and main of an executable, which has no symbols for them if it is stripped, and
+ * _start of ld.so. Call it after elf_symbols_add_fdes(), which gives their ends.
  */
 void elf_symbols_add_entry(ElfSymbols *symbols, Elf *elf);
-/* To be called once, after which the list is complete. */
+/* Call it once; then the list is complete. */
 void elf_symbols_finalize(ElfSymbols *symbols);
-/* The function that holds svma, or NULL. */
+/* Returns the function that contains svma, or NULL. */
 const ElfSymbol *elf_symbols_find(const ElfSymbols *symbols, uint64_t svma);
 /*
- * The code around svma, which lies in no function, of which nothing says what functions it has:
- * from the end of the one before to the start of the next one in the same section (or segment, in
- * a file without sections). False if there is no code.
+ * Finds the code around svma if svma is in no function and the functions there are not known: from
+ * the end of the previous function to the start of the next one in the same section (or segment, in
+ * a file without sections). Returns false if there is no code.
  */
 bool elf_symbols_find_gap(const ElfSymbols *symbols, Elf *elf, uint64_t svma, ElfExtent *ret_gap);
-/* The variable that holds svma, one of the addresses, or NULL. */
+/* Returns the variable that contains svma, one of the addresses, or NULL. */
 const ElfSymbol *elf_symbols_find_data(const ElfSymbols *symbols, uint64_t svma);
 void elf_symbols_free(ElfSymbols *symbols);
 
 /* ---- for elf_plt.c and elf_fde.c ------------------------------------------ */
 
-/* The section's bytes if they are in the file and of sane size; libelf's. */
+/* Gives the section's bytes, owned by libelf, if they are in the file and of a reasonable size. */
 bool elf_section_data(Elf_Scn *section, Elf_Data **ret_data);
-/* The section with this name, or NULL. */
+/* Returns the section with this name, or NULL. */
 Elf_Scn *elf_section_by_name(Elf *elf, const char *name, GElf_Shdr *ret_header);
-/* end = start + length, or the end of all if that overflows. */
+/* Returns start + length, or UINT64_MAX if that overflows. */
 uint64_t elf_end_of(uint64_t start, uint64_t length);
 
 #endif

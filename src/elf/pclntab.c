@@ -10,32 +10,32 @@ struct header {
 	uint32_t magic;
 	uint8_t zeros[2], quantum, pointer_size;
 	uint64_t functions, files, text;
-	/* From the header on; each reaches to the next. */
+	/* Offsets from the header; each part ends where the next one begins. */
 	uint64_t names, units, file_names, values, function_table;
 };
 
 _Static_assert(sizeof(struct header) == PCLNTAB_HEADER, "pcHeader of runtime/symtab.go");
 
-/* What the function table has for each. Behind the last there is one more place. */
-struct place {
-	uint32_t entry;	 /* from Pclntab::text on */
-	uint32_t record; /* from the function table on */
+/* An entry of the function table. One more entry follows the last function. */
+struct function_entry {
+	uint32_t start;	 /* offset from Pclntab::text */
+	uint32_t record; /* offset from the function table */
 };
 
-/* A function's record, up to where versions differ: startLine comes here since Go 1.20. */
+/* A function's record, up to where versions differ: startLine follows since Go 1.20. */
 struct record {
 	uint32_t entry, name, args, defer, stack, file, line, values, unit;
 };
 
-/* Its end; an offset of each table of values and of each part of funcdata follow. */
+/* The end of a record; the offsets of its value tables and funcdata parts follow. */
 struct record_end {
 	uint8_t id, flags, pad, parts;
 };
 
 #define FLAG_TOP	 (1 << 0)
 #define FLAG_MOVES_STACK (1 << 1)
-#define VALUES_INLINED	 2	    /* which inlined call an address is in */
-#define PART_INLINED	 3	    /* all of them */
+#define VALUES_INLINED	 2	    /* the inlined call that an address is in */
+#define PART_INLINED	 3	    /* all inlined calls */
 #define FUNCTIONS_MAX	 (1u << 22) /* ten times those of the largest programs */
 #define FILE_NONE	 UINT32_MAX
 #define PART_NONE	 UINT32_MAX
@@ -54,7 +54,7 @@ struct call {
 
 /* ---- the table ------------------------------------------------------------------- */
 
-/* Offsets ascend, and there is room for all functions. */
+/* Checks that offsets ascend, and that there is room for all functions. */
 static bool is_plausible(const struct header *header, uint64_t size)
 {
 	return header->zeros[0] == 0 && header->zeros[1] == 0 && header->quantum == 1 &&
@@ -62,7 +62,7 @@ static bool is_plausible(const struct header *header, uint64_t size)
 	       header->names <= header->units && header->units <= header->file_names &&
 	       header->file_names <= header->values && header->values <= header->function_table &&
 	       header->function_table <= size && header->functions > 0 &&
-	       header->functions < (size - header->function_table) / sizeof(struct place);
+	       header->functions < (size - header->function_table) / sizeof(struct function_entry);
 }
 
 static bool read_header(PclntabBytes bytes, struct header *ret_header)
@@ -93,7 +93,7 @@ static PclntabBytes part_of(PclntabBytes bytes, uint64_t from, uint64_t to)
 	return (PclntabBytes){bytes.at + from, to - from};
 }
 
-/* Without what is behind the end of the last string: each that begins within ends within. */
+/* Omits what follows the last terminated string: each string that begins inside ends inside. */
 static PclntabBytes strings_of(PclntabBytes bytes, uint64_t from, uint64_t to)
 {
 	PclntabBytes part = part_of(bytes, from, to);
@@ -105,24 +105,24 @@ static PclntabBytes strings_of(PclntabBytes bytes, uint64_t from, uint64_t to)
 
 int pclntab_open(Elf *elf, Pclntab *ret_table)
 {
-	PclntabLocation place;
+	PclntabLocation location;
 	struct header header;
-	int r = pclntab_locate(elf, &place);
+	int r = pclntab_locate(elf, &location);
 
 	if (r < 0)
 		return r;
-	if (!read_header(place.bytes, &header) || header.functions > FUNCTIONS_MAX)
+	if (!read_header(location.bytes, &header) || header.functions > FUNCTIONS_MAX)
 		return -ENOTSUP;
 	*ret_table = (Pclntab){
-		.text = place.text,
+		.text = location.text,
 		.count = header.functions,
 		.go118 = header.magic == MAGIC_118,
-		.names = strings_of(place.bytes, header.names, header.units),
-		.units = part_of(place.bytes, header.units, header.file_names),
-		.files = strings_of(place.bytes, header.file_names, header.values),
-		.values = part_of(place.bytes, header.values, header.function_table),
-		.functions = part_of(place.bytes, header.function_table, place.bytes.size),
-		.funcdata = place.funcdata,
+		.names = strings_of(location.bytes, header.names, header.units),
+		.units = part_of(location.bytes, header.units, header.file_names),
+		.files = strings_of(location.bytes, header.file_names, header.values),
+		.values = part_of(location.bytes, header.values, header.function_table),
+		.functions = part_of(location.bytes, header.function_table, location.bytes.size),
+		.funcdata = location.funcdata,
 	};
 	return 0;
 }
@@ -145,12 +145,12 @@ static size_t record_size(const Pclntab *table)
 	       sizeof(struct record_end);
 }
 
-static struct place place_at(const Pclntab *table, uint32_t i)
+static struct function_entry entry_at(const Pclntab *table, uint32_t i)
 {
-	struct place place;
+	struct function_entry entry;
 
-	memcpy(&place, table->functions.at + (uint64_t)i * sizeof(place), sizeof(place));
-	return place;
+	memcpy(&entry, table->functions.at + (uint64_t)i * sizeof(entry), sizeof(entry));
+	return entry;
 }
 
 static struct record record_of(const PclntabFunction *function)
@@ -171,18 +171,18 @@ static struct record_end record_end(const Pclntab *table, const uint8_t *at)
 
 bool pclntab_function(const Pclntab *table, uint32_t i, PclntabFunction *ret_function)
 {
-	struct place place = place_at(table, i), next = place_at(table, i + 1);
-	PclntabFunction function = {.start = table->text + place.entry,
-				    .end = table->text + next.entry};
+	struct function_entry entry = entry_at(table, i), next = entry_at(table, i + 1);
+	PclntabFunction function = {.start = table->text + entry.start,
+				    .end = table->text + next.start};
 	struct record_end end;
 	uint64_t room, follow;
 
-	if (next.entry <= place.entry || function.end < function.start ||
-	    place.record > table->functions.size ||
-	    table->functions.size - place.record < record_size(table))
+	if (next.start <= entry.start || function.end < function.start ||
+	    entry.record > table->functions.size ||
+	    table->functions.size - entry.record < record_size(table))
 		return false;
-	function.record = table->functions.at + place.record;
-	room = table->functions.size - place.record - record_size(table);
+	function.record = table->functions.at + entry.record;
+	room = table->functions.size - entry.record - record_size(table);
 	end = record_end(table, function.record);
 	follow = ((uint64_t)record_of(&function).values + end.parts) * sizeof(uint32_t);
 	if (follow > room)
@@ -201,7 +201,7 @@ bool pclntab_find(const Pclntab *table, uint64_t svma, PclntabFunction *ret_func
 	if (svma < table->text)
 		return false;
 	next = partition_point(middle, table->count,
-			       place_at(table, middle).entry <= svma - table->text);
+			       entry_at(table, middle).start <= svma - table->text);
 	return next > 0 && pclntab_function(table, next - 1, ret_function) &&
 	       svma >= ret_function->start && svma < ret_function->end;
 }
@@ -266,7 +266,7 @@ bool pclntab_next(PclntabValues *values)
 	return true;
 }
 
-/* The one at an address; -1 = none. */
+/* Returns the value at an address; -1 = none. */
 static int32_t value_at(const Pclntab *table, const PclntabFunction *function, uint32_t offset,
 			uint64_t svma)
 {
@@ -280,7 +280,7 @@ static int32_t value_at(const Pclntab *table, const PclntabFunction *function, u
 
 /* ---- lines, and inlined calls --------------------------------------------------------- */
 
-/* The n-th number behind a function's record; its tables of values come first. */
+/* Returns the n-th number after a function's record; its value tables come first. */
 static uint32_t number_after_record(const Pclntab *table, const PclntabFunction *function,
 				    uint64_t n)
 {
@@ -335,7 +335,7 @@ static bool read_call(const Pclntab *table, const PclntabFunction *function, uin
 
 enum inlined { INLINED_NOT, INLINED, INLINED_UNKNOWN };
 
-/* Whether an address is in an inlined call, and in which. */
+/* Determines whether an address is in an inlined call, and in which. */
 static enum inlined call_at(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
 			    struct call *ret_call)
 {
@@ -362,7 +362,7 @@ size_t pclntab_frames(const Pclntab *table, const PclntabFunction *function, uin
 		struct call call;
 
 		inlined = call_at(table, function, svma, &call);
-		/* The line is the inlined function's, and nobody knows which that is. */
+		/* The line is that of the inlined function, which is not known. */
 		if (inlined == INLINED_UNKNOWN) {
 			*frame = (PclntabFrame){pclntab_name(table, function->name), "", 0};
 			break;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pclntab.h - what a Go program's run-time system knows of its functions: their names, lines and
- * inlined calls, and how deep the stack is at each place. It is in every Go program, stripped or
- * not. Follows runtime/symtab.go and debug/gosym/pclntab.go of Go 1.18 to 1.27, whose words are
- * used: pclntab (the table), moduledata (which says where it is), funcdata, pcsp. Runs in the
- * sandbox; all input is untrusted.
+ * pclntab.h - reads the table of functions in a Go program: their names, lines and inlined calls,
+ * and the depth of the stack at each address. It is in every Go program, stripped or not. Follows
+ * runtime/symtab.go and debug/gosym/pclntab.go of Go 1.18 to 1.27, and uses their words: pclntab
+ * (the table), moduledata (which says where it is), funcdata, pcsp. Runs in the sandbox; all input
+ * is untrusted.
  */
 #ifndef WALLPROF_PCLNTAB_H
 #define WALLPROF_PCLNTAB_H
@@ -18,9 +18,9 @@ typedef struct PclntabBytes {
 	uint64_t size;
 } PclntabBytes;
 
-/* Points into the ELF file. */
+/* It points into the ELF file. */
 typedef struct Pclntab {
-	uint64_t text;	/* SVMA that functions' places are counted from */
+	uint64_t text;	/* SVMA that is the base of functions' addresses */
 	uint32_t count; /* of functions */
 	bool go118;	/* written by Go 1.18 or 1.19: records are shorter */
 	PclntabBytes names, units, files, values, functions;
@@ -29,42 +29,45 @@ typedef struct Pclntab {
 
 typedef struct PclntabFunction {
 	uint64_t start, end;   /* SVMA */
-	const uint8_t *record; /* of which all that it says to have is in the table */
+	const uint8_t *record; /* all parts that it states are inside the table */
 	uint32_t name;	       /* in Pclntab::names */
-	bool is_top;	       /* nothing of Go's is behind it (TOPFRAME) */
-	bool moves_stack;      /* to somewhere that its table does not tell (SPWRITE) */
+	bool is_top;	       /* no frame of Go follows it (TOPFRAME) */
+	bool moves_stack; /* it moves the stack to a place that its table does not have (SPWRITE) */
 } PclntabFunction;
 
 /*
- * Returns 0, -ENODATA if the file has no such table, or -ENOTSUP if it is of another version, or
- * broken. What is returned is good as long as the file is open.
+ * Returns 0, -ENODATA if the file has no such table, or -ENOTSUP if it has another version or is
+ * malformed. The result is valid as long as the file is open.
  */
 int pclntab_open(Elf *elf, Pclntab *ret_table);
 
-/* The i-th in the order of addresses. Returns false if its record cannot be read. */
+/* Gives the i-th function in the order of addresses. Returns false if its record cannot be read. */
 bool pclntab_function(const Pclntab *table, uint32_t i, PclntabFunction *ret_function);
-/* The one that holds an address (SVMA), if there is one that can be read. */
+/*
+ * Finds the function that contains an address (SVMA). Returns false if there is none that can be
+ * read.
+ */
 bool pclntab_find(const Pclntab *table, uint64_t svma, PclntabFunction *ret_function);
-/* "" if there is none. */
+/* Returns "" if there is none. */
 const char *pclntab_name(const Pclntab *table, uint32_t name);
 
-/* Whether there are any depths: see pclntab_stack(). */
+/* Returns whether there are any depths: see pclntab_stack(). */
 bool pclntab_has_stack(const PclntabFunction *function);
 
-/* Values of a function, each of which holds from one place to another, in ascending order. */
+/* Values of a function; each is valid for a range of addresses, in ascending order. */
 typedef struct PclntabValues {
 	const uint8_t *at, *stop;
 	uint64_t from, to, end; /* SVMA */
-	int32_t value;		/* holds from .. to */
+	int32_t value;		/* valid in [from, to) */
 	bool begun;
 } PclntabValues;
 
-/* How many bytes lie between the stack pointer and the return address (pcsp). */
+/* The number of bytes between the stack pointer and the return address (pcsp). */
 PclntabValues pclntab_stack(const Pclntab *table, const PclntabFunction *function);
-/* Returns false behind the last one, or the last one that can be read. */
+/* Returns false after the last value, or the last one that can be read. */
 bool pclntab_next(PclntabValues *values);
 
-/* A function at a place: the real one, or one that was inlined there. */
+/* A function at an address: the real one, or one that was inlined there. */
 typedef struct PclntabFrame {
 	const char *name, *source; /* "" = unknown */
 	uint32_t line;		   /* 0 = unknown */
@@ -72,7 +75,10 @@ typedef struct PclntabFrame {
 
 #define PCLNTAB_FRAMES_MAX 64
 
-/* Those at an address (SVMA) of the function, the innermost first. Returns how many; at least 1. */
+/*
+ * Gives the functions at an address (SVMA) of the function, the innermost first. Returns their
+ * number; at least 1.
+ */
 size_t pclntab_frames(const Pclntab *table, const PclntabFunction *function, uint64_t svma,
 		      PclntabFrame ret_frames[static PCLNTAB_FRAMES_MAX]);
 
@@ -83,15 +89,15 @@ typedef struct PclntabLocation {
 	PclntabBytes bytes;    /* from its header to the end of its section */
 	uint64_t address;      /* SVMA */
 	uint64_t text;	       /* see Pclntab */
-	PclntabBytes funcdata; /* from where it begins to the end of its section; or empty */
+	PclntabBytes funcdata; /* from its beginning to the end of its section; or empty */
 } PclntabLocation;
 
 #define PCLNTAB_HEADER 72 /* bytes */
-/* Does a table of a known version begin there? */
+/* Returns whether a table of a known version begins there. */
 bool pclntab_begins(PclntabBytes bytes);
-/* Was it, whose header is there, written by Go 1.18 or 1.19? */
+/* Returns whether the table with this header was written by Go 1.18 or 1.19. */
 bool pclntab_is_118(PclntabBytes bytes);
-/* As pclntab_open(). */
+/* Returns as pclntab_open(). */
 int pclntab_locate(Elf *elf, PclntabLocation *ret_place);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pclntab_find.c - where a Go program's pclntab is, and where the code begins that it tells of.
+ * pclntab_find.c - finds a Go program's pclntab, and the beginning of the code that it describes.
  *
- * Go's own linker gives it a section. Another linker, for a program that can be loaded anywhere,
- * puts it amidst other data: then it is looked for. Up to Go 1.25 its header says where the code
- * begins; since then only moduledata does, which begins with a pointer to the table. In a program
- * that can be loaded anywhere the file may have zeros in place of pointers, and relocations.
+ * Go's own linker gives it a section. Another linker, for a position-independent program, puts it
+ * into a section with other data, which is searched. Up to Go 1.25 its header says where the code
+ * begins; since then only moduledata does, which begins with a pointer to the table. In a
+ * position-independent program the file may have zeros in place of pointers, and relocations.
  */
 #include "elf_symbols.h"
 #include "pclntab.h"
@@ -13,14 +13,18 @@
 #include <string.h>
 
 #define WORD 8
-/* In the table's header. */
+/* Offset in the table's header. */
 #define HEADER_TEXT  24
 #define HEADER_NAMES 32
-/* In moduledata, in words: pcHeader, six slices, findfunctab, minpc, maxpc, and then this one. */
+/*
+ * Offset in moduledata, in words: pcHeader, six slices, findfunctab, minpc, maxpc, and then this
+ * one.
+ */
 #define MODULE_TEXT 22
 /*
- * Of Go 1.18 and 1.19; with covctrs and ecovctrs before it; and since Go 1.27 behind lengths of
- * types and itabs, where the table's end follows, and nothing else can look like both.
+ * For Go 1.18 and 1.19; for later versions, with covctrs and ecovctrs before it; and since Go 1.27
+ * after lengths of types and itabs. In the last case the table's end follows, so it cannot be
+ * mistaken.
  */
 #define MODULE_FUNCDATA_118 38
 #define MODULE_FUNCDATA	    40
@@ -28,7 +32,8 @@
 #define ALIGNMENT	    16 /* of the table, at least */
 /* Pointers to the table that are looked at: moduledata has the one. */
 #define POINTERS_MAX 16
-#define TABLES_MAX   4 /* of relocations; two are usual */
+#define TABLES_MAX                                                                                 \
+	4 /* The limit for pointers to the table: moduledata has the only one that counts. */
 
 static uint64_t word_at(const uint8_t *at)
 {
@@ -38,7 +43,10 @@ static uint64_t word_at(const uint8_t *at)
 	return word;
 }
 
-/* From an address to the end of its section; empty if no section has it in the file. */
+/*
+ * Returns the bytes from an address to the end of its section; empty if no section in the file has
+ * it.
+ */
 static PclntabBytes bytes_at(Elf *elf, uint64_t address)
 {
 	Elf_Scn *section = NULL;
@@ -62,10 +70,10 @@ static PclntabBytes bytes_at(Elf *elf, uint64_t address)
 
 /* ---- pointers that are relocated -------------------------------------------------- */
 
-/* Relocations that only add where the program was loaded, which all tables have in common. */
+/* Relocations that only add the load address, which all tables have. */
 typedef struct Relocations {
 	Elf *elf;
-	unsigned tables; /* looked at so far */
+	unsigned tables; /* how many have been read */
 	Elf_Scn *section;
 	Elf_Data *data;
 	size_t next;
@@ -108,7 +116,10 @@ static bool next_relative(Relocations *relocations, Elf64_Rela *ret_relocation)
 	return false;
 }
 
-/* What the pointer there is when the program is loaded where it was linked to; 0 = unknown. */
+/*
+ * Returns the pointer that is at an address if the program is loaded where it was linked; 0 =
+ * unknown.
+ */
 static uint64_t pointer_at(Elf *elf, uint64_t address)
 {
 	PclntabBytes bytes = bytes_at(elf, address);
@@ -126,15 +137,18 @@ static uint64_t pointer_at(Elf *elf, uint64_t address)
 
 typedef struct Module {
 	Elf *elf;
-	const PclntabLocation *place;
-	unsigned pointers; /* looked at so far */
+	const PclntabLocation *location;
+	unsigned pointers; /* how many have been checked */
 	uint64_t address;  /* SVMA; 0 = not found */
 } Module;
 
-/* Whether moduledata begins where a pointer to the table is: the pointer to the names follows. */
+/*
+ * Returns whether moduledata begins at a pointer to the table: the pointer to the names follows it.
+ */
 static bool is_module(Module *module, uint64_t address)
 {
-	uint64_t names = module->place->address + word_at(module->place->bytes.at + HEADER_NAMES);
+	uint64_t names =
+		module->location->address + word_at(module->location->bytes.at + HEADER_NAMES);
 
 	return module->pointers++ < POINTERS_MAX &&
 	       pointer_at(module->elf, address + WORD) == names;
@@ -148,7 +162,7 @@ static bool find_in_section(Module *module, const char *name)
 	if (!elf_section_data(elf_section_by_name(module->elf, name, &header), &data))
 		return false;
 	for (uint64_t at = 0; at + WORD <= data->d_size; at += WORD)
-		if (word_at((const uint8_t *)data->d_buf + at) == module->place->address &&
+		if (word_at((const uint8_t *)data->d_buf + at) == module->location->address &&
 		    is_module(module, header.sh_addr + at)) {
 			module->address = header.sh_addr + at;
 			return true;
@@ -166,60 +180,61 @@ static void find_module(Module *module)
 		if (find_in_section(module, sections[i]))
 			return;
 	while (!module->address && next_relative(&relocations, &relocation))
-		if ((uint64_t)relocation.r_addend == module->place->address &&
+		if ((uint64_t)relocation.r_addend == module->location->address &&
 		    is_module(module, relocation.r_offset))
 			module->address = relocation.r_offset;
 }
 
-/* A pointer in it; 0 = unknown. */
+/* Returns a pointer in moduledata; 0 = unknown. */
 static uint64_t module_pointer(const Module *module, unsigned word)
 {
 	return module->address ? pointer_at(module->elf, module->address + word * WORD) : 0;
 }
 
-/* Where inlined calls are; 0 = unknown. */
+/* Returns the address of the inlined calls; 0 = unknown. */
 static uint64_t find_funcdata(const Module *module)
 {
-	const PclntabLocation *place = module->place;
+	const PclntabLocation *location = module->location;
 	uint64_t begin, end;
 
-	if (pclntab_is_118(place->bytes))
+	if (pclntab_is_118(location->bytes))
 		return module_pointer(module, MODULE_FUNCDATA_118);
 	begin = module_pointer(module, MODULE_FUNCDATA_127);
 	end = module_pointer(module, MODULE_FUNCDATA_127 + 1);
-	if (begin >= place->address && begin < end && end <= place->address + place->bytes.size)
+	if (begin >= location->address && begin < end &&
+	    end <= location->address + location->bytes.size)
 		return begin;
 	return module_pointer(module, MODULE_FUNCDATA);
 }
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-static bool take_section(Elf *elf, const char *name, PclntabLocation *place)
+static bool locate_section(Elf *elf, const char *name, PclntabLocation *location)
 {
 	GElf_Shdr header;
 	Elf_Data *data;
 
 	if (!elf_section_data(elf_section_by_name(elf, name, &header), &data))
 		return false;
-	place->bytes = (PclntabBytes){data->d_buf, data->d_size};
-	place->address = header.sh_addr;
+	location->bytes = (PclntabBytes){data->d_buf, data->d_size};
+	location->address = header.sh_addr;
 	return true;
 }
 
-/* Amidst a section. */
-static bool look_for(Elf *elf, const char *name, PclntabLocation *place)
+/* Searches inside of a section. */
+static bool search_section(Elf *elf, const char *name, PclntabLocation *location)
 {
 	PclntabLocation section = {};
 
-	if (!take_section(elf, name, &section))
+	if (!locate_section(elf, name, &section))
 		return false;
 	for (uint64_t at = 0; at + PCLNTAB_HEADER <= section.bytes.size; at += ALIGNMENT) {
 		PclntabBytes rest = {section.bytes.at + at, section.bytes.size - at};
 
 		if (!pclntab_begins(rest))
 			continue;
-		place->bytes = rest;
-		place->address = section.address + at;
+		location->bytes = rest;
+		location->address = section.address + at;
 		return true;
 	}
 	return false;
@@ -235,25 +250,25 @@ static bool is_go(Elf *elf)
 
 int pclntab_locate(Elf *elf, PclntabLocation *ret_place)
 {
-	PclntabLocation place = {};
-	Module module = {.elf = elf, .place = &place};
+	PclntabLocation location = {};
+	Module module = {.elf = elf, .location = &location};
 	uint64_t funcdata;
 
-	if (!take_section(elf, ".gopclntab", &place) &&
-	    !take_section(elf, ".data.rel.ro.gopclntab", &place) &&
-	    !(is_go(elf) && look_for(elf, ".data.rel.ro", &place)))
+	if (!locate_section(elf, ".gopclntab", &location) &&
+	    !locate_section(elf, ".data.rel.ro.gopclntab", &location) &&
+	    !(is_go(elf) && search_section(elf, ".data.rel.ro", &location)))
 		return -ENODATA;
-	if (!pclntab_begins(place.bytes))
+	if (!pclntab_begins(location.bytes))
 		return -ENOTSUP;
 	find_module(&module);
-	place.text = pointer_at(elf, place.address + HEADER_TEXT);
-	if (!place.text)
-		place.text = module_pointer(&module, MODULE_TEXT);
-	if (!place.text)
+	location.text = pointer_at(elf, location.address + HEADER_TEXT);
+	if (!location.text)
+		location.text = module_pointer(&module, MODULE_TEXT);
+	if (!location.text)
 		return -ENOTSUP;
 	funcdata = find_funcdata(&module);
 	if (funcdata)
-		place.funcdata = bytes_at(elf, funcdata);
-	*ret_place = place;
+		location.funcdata = bytes_at(elf, funcdata);
+	*ret_place = location;
 	return 0;
 }

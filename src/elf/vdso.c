@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The mapping's size is only told by /proc/self/maps. */
+/* Only /proc/self/maps has the mapping's size. */
 static size_t mapping_size(uint64_t address)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");

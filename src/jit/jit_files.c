@@ -22,7 +22,7 @@ static bool owner_of(uint32_t ns_tgid, uid_t *ret_owner)
 	return true;
 }
 
-/* When the process began, CLOCK_REALTIME, to a tick of the kernel's; 0 if it is not known. */
+/* When the process began, CLOCK_REALTIME, to a clock tick; 0 if it is not known. */
 static uint64_t start_of(uint32_t ns_tgid)
 {
 	uint64_t ticks = proc_start_ticks(ns_tgid);
@@ -33,7 +33,10 @@ static uint64_t start_of(uint32_t ns_tgid)
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + ticks * tick_ns;
 }
 
-/* A number's former owner's: the clock may have been set a little since. */
+/*
+ * The file belongs to an earlier process with this id; a small difference may come from setting the
+ * clock.
+ */
 static bool is_stale(const JitFile *file, const struct stat *st)
 {
 	return st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec + NSEC_PER_SEC <
@@ -41,7 +44,7 @@ static bool is_stale(const JitFile *file, const struct stat *st)
 }
 
 /*
- * The process's user's own, or root's: but the path may be the user's link to a file of root's
+ * It must be the user's own, or root's: but the path may be a link of the user to a file of root
  * that only root may read.
  */
 static bool may_name(const JitFile *file, const struct stat *st)
@@ -60,7 +63,10 @@ static void try_open(JitFile *file)
 		closep(&file->fd);
 }
 
-/* Not another one with its number; what is computed from two clocks may differ a little. */
+/*
+ * It is not another process with this id; values that are computed from two clocks may differ a
+ * little.
+ */
 static bool same_process(const JitFile *known, const JitFile *file)
 {
 	uint64_t a = known->start_ns, b = file->start_ns;

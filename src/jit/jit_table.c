@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jit_table.c - pieces of code, and where they lay when.
+ * jit_table.c - pieces of code, with the addresses and times at which they were in memory.
  *
- * Code is what has a name, an offset and lines; a piece is code at an address from a
- * moment on. Code that is moved, or said again with nothing changed, is a new piece of
- * the same code, so that its addresses are named once.
+ * Code has a name, an offset and lines; a piece is code at an address from a moment on. Code that
+ * is moved, or written again without a change, is a new piece of the same code, so that its
+ * addresses are named once.
  */
 #include "jit_table.h"
 #include "jitdump.h"
@@ -16,15 +16,15 @@ typedef struct Line {
 	uint64_t offset; /* in the code */
 	uint32_t line;
 	uint32_t source; /* Strings */
-	size_t order;	 /* in the dump: of two of one offset the later one holds */
+	size_t order;	 /* in the dump: of two with one offset the later one counts */
 } Line;
 
 typedef struct Code {
 	uint64_t svma, size;
-	uint64_t start;	 /* where it was first */
+	uint64_t start;	 /* its first address */
 	uint32_t name;	 /* Strings */
-	uint32_t latest; /* of its pieces */
-	uint32_t next;	 /* of the same hash, or MAP_NONE */
+	uint32_t latest; /* its latest piece */
+	uint32_t next;	 /* the next one with the same hash, or MAP_NONE */
 	size_t first_line, line_count;
 } Code;
 
@@ -32,15 +32,17 @@ struct JitTable {
 	VEC(JitPiece) pieces; /* in the order of the file */
 	VEC(uint32_t) found;
 	VEC(Code) codes;
-	VEC(Line) lines; /* of each code in order of offset; from pending_line on of the next one */
+	VEC(Line)
+	lines; /* each code's, in order of offset; those from pending_line on belong to the next
+		  code */
 	Strings strings;
 	Map same;	      /* hash of (start, size, name) -> codes */
 	Map by_index;	      /* JitdumpLoad::index -> codes */
 	RangeHistory history; /* value: piece */
-	bool settled;
-	uint64_t room; /* of a perf map: the next SVMA */
+	bool history_built;
+	uint64_t room; /* of a perf map: the next free SVMA */
 	size_t pending_line;
-	uint64_t pending_start; /* the code that the pending lines are of */
+	uint64_t pending_start; /* the code that the pending lines belong to */
 	JitTableSummary summary;
 };
 
@@ -71,7 +73,7 @@ const JitTableSummary *jit_table_summary(const JitTable *table)
 
 /* ---- pieces --------------------------------------------------------------- */
 
-/* size: the most that there is of the name, which may end in NUL before. */
+/* size: the maximum length of the name, which may be terminated earlier. */
 static uint32_t intern_name(JitTable *table, const char *name, size_t size)
 {
 	char text[JIT_NAME_MAX + 1];
@@ -93,7 +95,7 @@ static void add_piece(JitTable *table, uint32_t number, uint64_t ns, uint64_t st
 	if (code->latest != MAP_NONE) {
 		JitPiece *latest = &table->pieces.items[code->latest];
 
-		/* This one hides it at all times. */
+		/* The new piece replaces this one at all times. */
 		if (latest->ns == ns && latest->start == start && latest->end <= start + size) {
 			latest->repeated = true;
 			table->summary.pieces--;
@@ -116,7 +118,7 @@ static uint64_t code_key(uint64_t start, uint64_t size, uint32_t name)
 	return hash_mix(hash_mix(start, size), name);
 }
 
-/* Code without lines that is the same as this would be, or MAP_NONE. */
+/* Returns code without lines that is equal to this one, or MAP_NONE. */
 static uint32_t find_same(const JitTable *table, uint64_t start, uint64_t size, uint32_t name)
 {
 	uint32_t i = map_get(&table->same, code_key(start, size, name));
@@ -148,7 +150,7 @@ static uint32_t add_code(JitTable *table, const Code *wanted)
 
 /* ---- from a perf map ------------------------------------------------------ */
 
-static void take_map_piece(void *user, const PerfMapPiece *piece)
+static void add_map_piece(void *user, const PerfMapPiece *piece)
 {
 	JitTable *table = user;
 	Code wanted = {
@@ -174,7 +176,7 @@ void jit_table_add_perf_map(JitTable *table, const char *text, size_t size)
 {
 	PerfMapSummary summary;
 
-	perf_map_parse(text, size, take_map_piece, table, &summary);
+	perf_map_parse(text, size, add_map_piece, table, &summary);
 	table->summary.malformed = summary.malformed;
 	table->summary.torn_bytes = summary.torn_bytes;
 	table->summary.no_times = true;
@@ -188,7 +190,7 @@ static void drop_pending_lines(JitTable *table)
 	table->lines.count = table->pending_line;
 }
 
-static void take_line(void *user, const JitdumpLine *line)
+static void add_line(void *user, const JitdumpLine *line)
 {
 	JitTable *table = user;
 	size_t order;
@@ -214,14 +216,14 @@ static int compare_lines(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The pending lines become those of code at [start, start + size). Returns how many. */
-static size_t take_pending_lines(JitTable *table, uint64_t start, uint64_t size)
+/* Assigns the pending lines to code at [start, start + size). Returns how many there are. */
+static size_t adopt_pending_lines(JitTable *table, uint64_t start, uint64_t size)
 {
 	size_t first = table->pending_line, count;
 
 	if (table->pending_start != start)
 		drop_pending_lines(table);
-	/* One that is not in the code is a sign that all of them are nonsense. */
+	/* A line outside of the code shows that all of them are wrong. */
 	for (size_t i = first; i < table->lines.count; i++)
 		if (table->lines.items[i].offset > size)
 			drop_pending_lines(table);
@@ -232,7 +234,7 @@ static size_t take_pending_lines(JitTable *table, uint64_t start, uint64_t size)
 	return count;
 }
 
-static void take_load(void *user, const JitdumpLoad *load)
+static void add_load(void *user, const JitdumpLoad *load)
 {
 	JitTable *table = user;
 	Code wanted = {
@@ -244,7 +246,7 @@ static void take_load(void *user, const JitdumpLoad *load)
 	};
 	uint32_t code = MAP_NONE;
 
-	wanted.line_count = take_pending_lines(table, load->start, load->size);
+	wanted.line_count = adopt_pending_lines(table, load->start, load->size);
 	if (wanted.line_count == 0)
 		code = find_same(table, wanted.start, wanted.size, wanted.name);
 	if (code == MAP_NONE)
@@ -253,7 +255,7 @@ static void take_load(void *user, const JitdumpLoad *load)
 	add_piece(table, code, load->ns, wanted.start, wanted.size);
 }
 
-static void take_move(void *user, const JitdumpMove *move)
+static void add_move(void *user, const JitdumpMove *move)
 {
 	JitTable *table = user;
 	uint32_t code = map_get(&table->by_index, move->index);
@@ -268,7 +270,7 @@ static void take_move(void *user, const JitdumpMove *move)
 
 int jit_table_add_jitdump(JitTable *table, const void *data, size_t size)
 {
-	const JitdumpVisitor visitor = {take_load, take_move, take_line, table};
+	const JitdumpVisitor visitor = {add_load, add_move, add_line, table};
 	JitdumpSummary summary;
 	int r = jitdump_parse(data, size, &visitor, &summary);
 
@@ -284,11 +286,11 @@ int jit_table_add_jitdump(JitTable *table, const void *data, size_t size)
 
 /* ---- questions ------------------------------------------------------------ */
 
-static void settle(JitTable *table)
+static void build_history(JitTable *table)
 {
-	if (table->settled)
+	if (table->history_built)
 		return;
-	table->settled = true;
+	table->history_built = true;
 	for (size_t i = 0; i < table->pieces.count; i++) {
 		const JitPiece *piece = &table->pieces.items[i];
 
@@ -320,8 +322,8 @@ void jit_table_find(JitTable *table, uint64_t avma,
 	const TimedRange *range;
 	uint64_t ns = UINT64_MAX;
 
-	settle(table);
-	/* One of the same time as a younger one never meant anything. */
+	build_history(table);
+	/* A piece with the same time as a younger one was never valid. */
 	while ((range = range_history_find(&table->history, ns, avma))) {
 		find_piece(table, range->value, visit, user);
 		if (range->from_ns == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jit_table.h - what one perf map or one jitdump says: which code made at run time lay
- * at an address, and when. A table stands for one file.
+ * jit_table.h - the content of a perf map or a jitdump: which code made at run time was at an
+ * address, and when. A table is for one file.
  *
  * Works on memory and touches nothing else, so that it can run in a sandbox.
  */
@@ -17,32 +17,32 @@
 /* Offsets stay below this, so that doubles in JSON can hold them. */
 #define JIT_SVMA_MAX (1ULL << 52)
 
-/* A piece of code where it lay from a moment on. */
+/* A piece of code, at its address from a moment on. */
 typedef struct JitPiece {
-	uint64_t ns;	     /* CLOCK_MONOTONIC; 0: since ever */
+	uint64_t ns;	     /* CLOCK_MONOTONIC; 0: always */
 	uint64_t start, end; /* AVMA */
 	/*
-	 * Of start. Different for all pieces that are not the same; in a jitdump where the
-	 * code's bytes are, in a perf map the sizes of the pieces before it.
+	 * The SVMA of start. Different pieces have different ones; in a jitdump it is the offset of
+	 * the code's bytes, in a perf map the sum of the sizes of the pieces before.
 	 */
 	uint64_t svma;
-	const char *name; /* as the program wrote it; empty if it gave none */
-	uint32_t code;	  /* the table's own */
-	bool repeated;	  /* the table's own: not there any more */
+	const char *name; /* as the program wrote it; empty if there is none */
+	uint32_t code;	  /* internal */
+	bool repeated;	  /* internal: it was replaced */
 	bool found;	  /* by jit_table_find() */
 } JitPiece;
 
 typedef struct JitTableSummary {
-	uint64_t pieces;	/* those said twice of one time counted once */
-	uint64_t malformed;	/* lines or records left out: they contradict themselves */
-	uint64_t unknown;	/* records of kinds that we don't know */
-	uint64_t moves_unknown; /* of code that was never loaded */
-	uint64_t lines_unused;	/* source lines of code that was not loaded next, or that are not in
-				   it */
+	uint64_t pieces;	/* repetitions with the same time are counted once */
+	uint64_t malformed;	/* lines or records that contradict themselves, skipped */
+	uint64_t unknown;	/* records of unknown kinds */
+	uint64_t moves_unknown; /* moves of code that was never loaded */
+	uint64_t lines_unused; /* source lines of code that was not loaded next, or that are outside
+				  of it */
 	uint64_t names_cut;
-	uint64_t no_room;  /* left out: the offsets would pass JIT_SVMA_MAX */
-	size_t torn_bytes; /* of a last line or record that was being written */
-	bool no_times;	   /* what is known is the last code at each address */
+	uint64_t no_room;  /* skipped: the offsets would exceed JIT_SVMA_MAX */
+	size_t torn_bytes; /* of a last line or record that is incomplete */
+	bool no_times;	   /* only the last code at each address is known */
 } JitTableSummary;
 
 typedef struct JitTable JitTable;
@@ -52,28 +52,28 @@ void jit_table_free(JitTable *table);
 
 void jit_table_add_perf_map(JitTable *table, const char *text, size_t size);
 
-/* Returns 0, or jitdump_parse()'s error, and then nothing was added. */
+/* Returns 0, or jitdump_parse()'s error; then nothing was added. */
 int jit_table_add_jitdump(JitTable *table, const void *data, size_t size);
 
 const JitTableSummary *jit_table_summary(const JitTable *table);
 
 /*
- * Calls visit for every piece that avma ever meant, the youngest first; pieces stay until
- * the table is freed. All files must be added before the first call. O(log² n) a piece.
+ * Calls visit for every piece that was ever at avma, the youngest first; pieces stay until the
+ * table is freed. All files must be added before the first call. O(log² n) a piece.
  */
 void jit_table_find(JitTable *table, uint64_t avma,
 		    void (*visit)(void *user, const JitPiece *piece), void *user);
 
 /*
- * Calls visit once for every piece that was found so far, in the order of the file: of two
- * of one time the later one holds where they overlap.
+ * Calls visit once for every piece that was found so far, in the order of the file: of two with one
+ * time the later one counts where they overlap.
  */
 void jit_table_all_found(JitTable *table, void (*visit)(void *user, const JitPiece *piece),
 			 void *user);
 
 /*
- * The source line that made the code at avma, inside of a piece. Returns false if it is not
- * known. *ret_source stays until the table is freed.
+ * Finds the source line of avma, inside of a piece. Returns false if it is not known. *ret_source
+ * stays valid until the table is freed.
  */
 bool jit_table_line(const JitTable *table, const JitPiece *piece, uint64_t avma,
 		    const char **ret_source, uint32_t *ret_line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jitdump.c - record by record; nothing in the dump is aligned, and every length is
- * looked at before it is used.
+ * jitdump.c - parses record by record; nothing in the dump is aligned, and every length is checked
+ * before it is used.
  */
 #include "jitdump.h"
 #include "util.h"
@@ -14,8 +14,8 @@
 #define ARCH_TIMESTAMP (1ULL << 0)
 
 /*
- * V8 adds the size of an ELF header to the addresses of lines, because perf puts the code behind
- * one when it makes a file of it. Its dumps are known by their filler.
+ * V8 adds the size of an ELF header to the addresses of lines, because perf puts one before the
+ * code when it makes a file of it. Its dumps are recognized by their filler.
  */
 #define V8_FILLER    0xdeadbeefu
 #define V8_LINE_BIAS 0x40
@@ -24,7 +24,7 @@ enum record_id { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO, CODE_CLOSE, CODE_UNWINDI
 
 struct file_header {
 	uint32_t magic, version;
-	uint32_t size; /* of the header: the first record is there */
+	uint32_t size; /* of the header: the first record follows */
 	uint32_t machine, filler, pid;
 	uint64_t timestamp, flags;
 };
@@ -57,10 +57,10 @@ typedef struct Parser {
 	const uint8_t *data;
 	const JitdumpVisitor *visitor;
 	JitdumpSummary summary;
-	uint64_t line_bias; /* what the addresses of lines are too high */
+	uint64_t line_bias; /* the error in the addresses of lines */
 } Parser;
 
-/* What is left of a record. */
+/* The rest of a record. */
 typedef struct Cursor {
 	const uint8_t *p, *end;
 } Cursor;
@@ -74,8 +74,8 @@ static bool take(Cursor *cursor, void *ret_value, size_t size)
 	return true;
 }
 
-/* NULL if it does not end inside. */
-static const char *take_text(Cursor *cursor)
+/* Returns NULL if the text is not terminated. */
+static const char *parse_text(Cursor *cursor)
 {
 	const char *text = (const char *)cursor->p;
 	const uint8_t *nul = memchr(cursor->p, '\0', cursor->end - cursor->p);
@@ -98,7 +98,7 @@ static bool visit_load(Parser *parser, Cursor cursor, uint64_t ns)
 
 	if (!take(&cursor, &load, sizeof(load)))
 		return false;
-	name = take_text(&cursor);
+	name = parse_text(&cursor);
 	if (!name || !is_range(load.start, load.size) ||
 	    (size_t)(cursor.end - cursor.p) < load.size)
 		return false;
@@ -132,16 +132,16 @@ static bool visit_move(Parser *parser, Cursor cursor, uint64_t ns)
 	return true;
 }
 
-/* The next line; same_source is that of the one before. */
-static bool take_line(const Parser *parser, Cursor *cursor, const char *same_source,
-		      JitdumpLine *ret_line)
+/* Parses the next line; same_source is the source of the previous one. */
+static bool parse_line(const Parser *parser, Cursor *cursor, const char *same_source,
+		       JitdumpLine *ret_line)
 {
 	struct debug_entry entry;
 	const char *source;
 
-	if (!take(cursor, &entry, sizeof(entry)) || !(source = take_text(cursor)))
+	if (!take(cursor, &entry, sizeof(entry)) || !(source = parse_text(cursor)))
 		return false;
-	/* This stands for "as the one before". */
+	/* This means: as the previous one. */
 	if (!strcmp(source, "\xff"))
 		source = same_source;
 	*ret_line = (JitdumpLine){
@@ -153,8 +153,9 @@ static bool take_line(const Parser *parser, Cursor *cursor, const char *same_sou
 }
 
 /*
- * All of a piece of code or none: a text too long or too short by a byte makes nonsense of
- * what follows, and what came before can't be told from it. (Node.js 20 writes such.)
+ * Visits all lines of a piece of code or none: a text that is too long or too short by a byte
+ * (Node.js 20 writes such) corrupts all that follows, and the good lines before it cannot be told
+ * from the rest.
  */
 static bool visit_lines(Parser *parser, Cursor cursor)
 {
@@ -166,13 +167,13 @@ static bool visit_lines(Parser *parser, Cursor cursor)
 		return false;
 	first = cursor;
 	for (uint64_t i = 0; i < info.count; i++)
-		if (!take_line(parser, &cursor, line.source, &line))
+		if (!parse_line(parser, &cursor, line.source, &line))
 			return false;
-	/* There may be filling up to the next multiple of 8. */
+	/* There may be padding up to the next multiple of 8. */
 	if (cursor.end - cursor.p >= 8)
 		return false;
 	for (uint64_t i = 0; i < info.count; i++) {
-		take_line(parser, &first, line.source, &line);
+		parse_line(parser, &first, line.source, &line);
 		line.code_start = info.code_start;
 		parser->summary.lines++;
 		parser->visitor->line(parser->visitor->user, &line);
@@ -244,7 +245,7 @@ int jitdump_parse(const void *data, size_t size, const JitdumpVisitor *visitor,
 		body.end = cursor.p;
 		visit_record(&parser, &record, body);
 	}
-	/* A length that can't be is no half record. */
+	/* A record with an impossible length is not a torn one. */
 	if ((size_t)(cursor.end - cursor.p) >= sizeof(record) && record.size < sizeof(record))
 		parser.summary.malformed++;
 	parser.summary.torn_bytes = cursor.end - cursor.p;

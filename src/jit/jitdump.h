@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * jitdump.h - reads the file in which programs write down the code that they make at run
- * time, with times and source lines: jit-PID.dump, version 1. Linux:
+ * jitdump.h - parses the file in which programs describe the code that they make at run time, with
+ * times and source lines: jit-PID.dump, version 1. Linux:
  * tools/perf/Documentation/jitdump-specification.txt.
  *
- * Works on memory and touches nothing else, so that it can run in a sandbox. Texts are
- * in that memory and end in NUL.
+ * Works on memory and touches nothing else, so that it can run in a sandbox. Texts point into that
+ * memory and are terminated.
  */
 #ifndef WALLPROF_JITDUMP_H
 #define WALLPROF_JITDUMP_H
@@ -14,26 +14,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Code was put somewhere. */
+/* Code was written to memory. */
 typedef struct JitdumpLoad {
-	uint64_t ns;	      /* CLOCK_MONOTONIC; 0 if the dump's clock is another */
+	uint64_t ns;	      /* CLOCK_MONOTONIC; 0 if the dump uses another clock */
 	uint32_t pid;	      /* in the program's own PID namespace */
 	uint64_t start, size; /* AVMA; size is above 0, start + size does not wrap around */
-	uint64_t index;	      /* what JitdumpMove::index means; unique in a dump */
-	uint64_t offset;      /* of the code's bytes in the dump; all `size` are there */
+	uint64_t index;	      /* JitdumpMove::index refers to it; unique in a dump */
+	uint64_t offset;      /* of the code's bytes in the dump; all `size` bytes are there */
 	const char *name;
 } JitdumpLoad;
 
-/* It is somewhere else now. */
+/* Code was moved. */
 typedef struct JitdumpMove {
 	uint64_t ns;
 	uint64_t old_start, new_start, size; /* as in JitdumpLoad */
 	uint64_t index;
 } JitdumpMove;
 
-/* From this address on (until that of the next line of the same code) it was made of this line. */
+/* The code from this address on, up to that of the next line of the same code, is of this line. */
 typedef struct JitdumpLine {
-	uint64_t code_start; /* of the code that is loaded next */
+	uint64_t code_start; /* of the code of the next load */
 	uint64_t address;
 	uint32_t line;
 	const char *source;
@@ -42,17 +42,18 @@ typedef struct JitdumpLine {
 typedef struct JitdumpVisitor {
 	void (*load)(void *user, const JitdumpLoad *load);
 	void (*move)(void *user, const JitdumpMove *move);
-	void (*line)(void *user, const JitdumpLine *line); /* before the load they are of */
+	void (*line)(void *user, const JitdumpLine *line); /* before the load of their code */
 	void *user;
 } JitdumpVisitor;
 
 typedef struct JitdumpSummary {
 	uint32_t pid; /* of the header */
 	uint64_t loads, moves, lines;
-	uint64_t malformed; /* records that contradict themselves, left out */
-	uint64_t unknown;   /* records of kinds that version 1 does not have, left out */
-	size_t torn_bytes;  /* behind the last whole record: it was being written */
-	bool no_times;	    /* by the processor's clock: all ns are 0, the order counts */
+	uint64_t malformed; /* records that contradict themselves, skipped */
+	uint64_t unknown;   /* records of kinds that version 1 does not have, skipped */
+	size_t torn_bytes;  /* after the last complete record */
+	bool no_times; /* the dump uses the processor's clock: all ns are 0, only the order counts
+			*/
 } JitdumpSummary;
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* perf_map.c - one line at a time. */
+/* perf_map.c - parses line by line. */
 #include "perf_map.h"
 #include "util.h"
 #include <string.h>
@@ -15,8 +15,8 @@ static int digit_value(char c)
 	return -1;
 }
 
-/* A hexadecimal number and the one blank behind it; moves *p there. */
-static bool take_number(const char **p, const char *end, uint64_t *ret_value)
+/* Parses a hexadecimal number and the one blank behind it; moves *p behind both. */
+static bool parse_number(const char **p, const char *end, uint64_t *ret_value)
 {
 	const char *q = *p, *digits;
 	uint64_t value = 0;
@@ -40,7 +40,7 @@ static bool parse_line(const char *line, const char *end, PerfMapPiece *ret_piec
 	const char *p = line;
 	uint64_t start, size;
 
-	if (!take_number(&p, end, &start) || !take_number(&p, end, &size) || p == end)
+	if (!parse_number(&p, end, &start) || !parse_number(&p, end, &size) || p == end)
 		return false;
 	if (size == 0 || size > UINT64_MAX - start)
 		return false;

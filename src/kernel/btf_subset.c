@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Deeper than any struct in a struct; a kernel's types that go further are not believed. */
+/* Structs that are nested deeper than this are refused. */
 #define DEPTH_MAX 64
 
 typedef struct Copying {
@@ -32,7 +32,7 @@ static int copy_array(Copying *copying, const struct btf_type *type, unsigned in
 	return element < 0 ? element : btf__add_array(copying->to, index, element, array->nelems);
 }
 
-/* Members come right behind their struct, so their types come before it. */
+/* Members directly follow their struct, so their types must be copied before it. */
 static int copy_members(Copying *copying, const struct btf_type *type, unsigned int depth)
 {
 	for (int i = 0; i < btf_vlen(type); i++) {
@@ -65,13 +65,13 @@ static int copy_composite(Copying *copying, const struct btf_type *type, unsigne
 	return error ? error : id;
 }
 
-/* Values are left out: no program asks for them. */
+/* Values are omitted: no program uses them. */
 static int copy_enum(Copying *copying, const struct btf_type *type)
 {
 	return btf__add_enum(copying->to, name_of(copying->from, type), type->size);
 }
 
-/* Qualifiers say nothing about where a field is. Of what is no data only that it is there. */
+/* Qualifiers do not change where a field is. Of functions only the existence is kept. */
 static int make_copy(Copying *copying, const struct btf_type *type, unsigned int depth)
 {
 	switch (btf_kind(type)) {

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Smaller ones are freed in less time than a wake-up takes to be noticed. */
+/* Freeing smaller ones takes less time than a wakeup takes to be noticed. */
 #define LARGE_BYTES	   (1ull << 20)
 #define FREED_BYTES_PER_US (4ull << 10)
 #define PAUSE_US	   1000
-/* By its effect: 150 ms are too few (docs/perf/history/target-pauses.md). */
+/* Measured: 150 ms are too few (docs/perf/history/target-pauses.md). */
 #define PROGRAMS_GO_NS (300 * NSEC_PER_MSEC)
 
 static uint64_t size_of(const struct bpf_map *map)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kallsyms.c - parses lines of "address type name [module]" and finds the
- * function that an address lies in.
+ * kallsyms.c - parses lines of "address type name [module]" and finds the function of an address.
  *
- * Data symbols are read too, only to end the function before them: the text
- * gives no sizes.
+ * Data symbols are read too, only to end the function before them: the text has no sizes.
  */
 #include "kallsyms.h"
 #include <errno.h>
@@ -13,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function this long is rather one whose end is not in the list. */
+/* If a function is longer than this, its end is rather missing in the list. */
 #define FUNCTION_MAX (1u << 20)
-/* How far the reach of a function of unknown end is believed. */
+/* If the end of a function is not known, it is taken to be at most this long. */
 #define UNKNOWN_END_MAX (64u << 10)
 
 typedef struct Entry {
@@ -40,12 +38,12 @@ static bool is_function(char type)
 
 static uint32_t keep_name(Kallsyms *kallsyms, const char *name)
 {
-	uint32_t place = kallsyms->text.count;
+	uint32_t offset = kallsyms->text.count;
 
 	do
 		*vec_push(&kallsyms->text) = *name;
 	while (*name++);
-	return place;
+	return offset;
 }
 
 /* Splits off the next word of *p, or returns NULL. */
@@ -61,7 +59,7 @@ static char *next_word(char **p)
 	return word;
 }
 
-/* Lines that are not symbols are passed over. */
+/* Skips lines that are not symbols. */
 static void parse_line(Kallsyms *kallsyms, char *line)
 {
 	char *address = next_word(&line), *type, *name, *module, *end;
@@ -100,8 +98,8 @@ static int compare_entries(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* Sorts, sizes the functions by what comes next, and drops all else. */
-static void settle(Kallsyms *kallsyms)
+/* Sorts, sets the sizes of functions by what follows them, and drops all else. */
+static void finalize(Kallsyms *kallsyms)
 {
 	Entry *items = kallsyms->functions.items;
 	size_t count = kallsyms->functions.count, kept = 0;
@@ -123,7 +121,7 @@ static void settle(Kallsyms *kallsyms)
 	kallsyms->functions.count = kept;
 }
 
-/* 0 if one of the functions has an address; else the error of kallsyms_load(). */
+/* Returns 0 if a function has an address; else the error of kallsyms_load(). */
 static int check_addresses(const Kallsyms *kallsyms)
 {
 	for (size_t i = 0; i < kallsyms->functions.count; i++)
@@ -155,12 +153,12 @@ int kallsyms_load(const char *path, Kallsyms **ret_kallsyms)
 		kallsyms_free(kallsyms);
 		return r;
 	}
-	settle(kallsyms);
+	finalize(kallsyms);
 	*ret_kallsyms = kallsyms;
 	return 0;
 }
 
-/* Or a part of it that the compiler has split off ("name.part.0"). */
+/* Also accepts a part that the compiler has split off ("name.part.0"). */
 static bool is_one_of(const char *symbol, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -173,7 +171,7 @@ static bool is_one_of(const char *symbol, const char *const *names, size_t count
 	return false;
 }
 
-/* Cuts the name out of a line "address type name [module]"; NULL if it has none. */
+/* Finds the name in a line "address type name [module]"; returns NULL if it has none. */
 static char *name_in(char *line, uint64_t *ret_address)
 {
 	char *p;
@@ -243,10 +241,10 @@ const char *kallsyms_error_text(int error)
 {
 	switch (error) {
 	case -EPERM:
-		return "it hides the addresses; sysctl kernel.kptr_restrict=1, and CAP_SYSLOG of "
+		return "addresses are hidden; sysctl kernel.kptr_restrict=1, and CAP_SYSLOG of "
 		       "the host";
 	case -ENODATA:
-		return "it is empty, as where a container hides it; umount /proc/kallsyms";
+		return "the file is empty (hidden by a container?); umount /proc/kallsyms";
 	default:
 		return error_text(error);
 	}

@@ -11,12 +11,12 @@
 typedef struct Kallsyms Kallsyms;
 
 /*
- * Parses path (normally /proc/kallsyms). Returns 0; -EPERM if all addresses are
- * zero (kptr_restrict); -ENODATA if there are none; or -errno.
+ * Parses path (normally /proc/kallsyms). Returns 0; -EPERM if all addresses are zero
+ * (kptr_restrict); -ENODATA if there are none; or another negative errno.
  */
 int kallsyms_load(const char *path, Kallsyms **ret_kallsyms);
 
-/* Returns what kallsyms_load() would, but reads no more of the file than that takes. */
+/* Returns what kallsyms_load() would, but reads only as much of the file as is needed. */
 int kallsyms_check(const char *path);
 
 /* Addresses of the kernel. */
@@ -33,19 +33,19 @@ typedef struct KallsymsRange {
 int kallsyms_ranges_of(const char *path, const char *const *names, size_t name_count,
 		       KallsymsRange *ranges, size_t max);
 
-/* The message for an error of either function, with the remedy. Valid like that of error_text(). */
+/* The message for an error of these functions, with the remedy. Valid like that of error_text(). */
 const char *kallsyms_error_text(int error);
 
 void kallsyms_free(Kallsyms *kallsyms);
 
 typedef struct KernelSymbol {
 	uint64_t start;
-	uint32_t size;	    /* to the next symbol of any type; 0 unknown */
+	uint32_t size;	    /* to the next symbol of any type; 0 = unknown */
 	const char *name;   /* owned by the Kallsyms */
 	const char *module; /* with its brackets: "[ext4]", "[bpf]"; NULL = vmlinux */
 } KernelSymbol;
 
-/* Text symbols only. Returns false if avma lies in none. */
+/* Searches text symbols only. Returns false if avma is in none. */
 bool kallsyms_find(const Kallsyms *kallsyms, uint64_t avma, KernelSymbol *ret_symbol);
 
 #endif

@@ -6,15 +6,15 @@
 #define NOT_FOUND (-1LL)
 
 /*
- * include/linux/preempt.h. From 7.3 on eight bits count how often interrupts were disabled
- * (local_interrupt_disable()), below those of the hard interrupts, which are now where
- * those of NMIs began.
+ * As in include/linux/preempt.h. From 7.3 on eight bits count how often interrupts were disabled
+ * (local_interrupt_disable()); they are below those of the hard interrupts, which moved to where
+ * those of NMIs were.
  */
 #define HARDIRQ_MASK		    0x000f0000
 #define HARDIRQ_MASK_ABOVE_DISABLED 0x0f000000
 
 /*
- * Offset in bits of member `name` of a struct, also inside its anonymous members
+ * Returns the offset in bits of member `name` of a struct, also inside its anonymous members
  * (pcpu_hot wraps its fields in a union of a struct).
  */
 static long long member_bit_offset(const struct btf *btf, const struct btf_type *type,
@@ -62,7 +62,7 @@ static long long variable_offset(const struct btf *btf, const struct btf_type *s
 	return NOT_FOUND;
 }
 
-/* A variable of its own, or, from 6.2 to 6.14, a member of pcpu_hot. */
+/* It is a variable of its own, or, from 6.2 to 6.14, a member of pcpu_hot. */
 static long long hot_offset(const struct btf *btf, const struct btf_type *section,
 			    const char *variable, const char *member)
 {
@@ -88,8 +88,10 @@ bool percpu_offsets(const struct btf *btf, PercpuOffsets *ret_offsets)
 	preempt_count = hot_offset(btf, section, "__preempt_count", "preempt_count");
 	irq_stack = hot_offset(btf, section, "hardirq_stack_ptr", "hardirq_stack_ptr");
 	in_use = hot_offset(btf, section, "hardirq_stack_inuse", "hardirq_stack_inuse");
-	/* A preemptible-RT kernel, which alone has softirq_ctrl, runs soft interrupts in threads,
-	 * and does not count them there (kernel/softirq.c). */
+	/*
+	 * Only a preemptible-RT kernel has softirq_ctrl. It runs soft interrupts in threads, and
+	 * does not count them in preempt_count (kernel/softirq.c).
+	 */
 	if (runqueues == NOT_FOUND || preempt_count == NOT_FOUND ||
 	    variable_offset(btf, section, "softirq_ctrl") != NOT_FOUND ||
 	    member_offset(btf, "sched_entity", "cfs_rq") == NOT_FOUND)

@@ -45,11 +45,11 @@ int software_event_attach(struct bpf_program *program, const SoftwareEvent *even
 	int result = -ENODEV;
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
-		/* Set by every call that succeeds, which gcc 12 at -O3 does not see. */
+		/* Every call that succeeds sets it; gcc 12 at -O3 does not see that. */
 		struct bpf_link *link = NULL;
 		int fd = software_event_attach_on(program, event, cpu, &link);
 
-		if (fd == -ENODEV) /* not online */
+		if (fd == -ENODEV) /* the CPU is not online */
 			continue;
 		if (fd < 0)
 			return fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * software_events.h - BPF programs on perf's software events, which every CPU has of its own.
+ * software_events.h - attaches BPF programs to perf's software events, which exist for each CPU.
  */
 #ifndef WALLPROF_SOFTWARE_EVENTS_H
 #define WALLPROF_SOFTWARE_EVENTS_H
@@ -16,8 +16,8 @@ typedef VEC(struct bpf_link *) BpfLinks;
 
 typedef struct SoftwareEvent {
 	uint64_t config; /* PERF_COUNT_SW_* */
-	uint64_t period; /* in what the event counts */
-	uint64_t cookie; /* what the program is told (bpf_get_attach_cookie) */
+	uint64_t period; /* in the unit of the event */
+	uint64_t cookie; /* what bpf_get_attach_cookie() returns in the program */
 } SoftwareEvent;
 
 /*
@@ -28,14 +28,14 @@ int software_event_attach_on(struct bpf_program *program, const SoftwareEvent *e
 			     struct bpf_link **ret_link);
 
 /*
- * Opens the event on each CPU of cpu_count that is online and attaches the program there; the links
- * are added to those given, for bpf_links_destroy(). Returns 0 or a negative errno, -ENODEV
- * if no CPU is online.
+ * Opens the event on each of cpu_count CPUs that is online and attaches the program there. The
+ * links are added to `links`, for bpf_links_destroy(). Returns 0 or a negative errno, -ENODEV if no
+ * CPU is online.
  */
 int software_event_attach(struct bpf_program *program, const SoftwareEvent *event, size_t cpu_count,
 			  BpfLinks *links);
 
-/* Detaches them all. */
+/* Detaches all of them. */
 void bpf_links_destroy(BpfLinks *links);
 
 #endif

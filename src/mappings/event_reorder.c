@@ -12,7 +12,7 @@ void event_reorder_add(EventReorder *order, uint64_t ns, const void *event, size
 	size_t room = (size + 7) & ~(size_t)7;
 
 	*vec_push(&order->list) = (OrderedEvent){
-		.ns = ns, .number = order->number++, .at = order->bytes.count, .size = size};
+		.ns = ns, .sequence = order->sequence++, .at = order->bytes.count, .size = size};
 	vec_reserve(&order->bytes, order->bytes.count + room);
 	memcpy(order->bytes.items + order->bytes.count, event, size);
 	order->bytes.count += room;
@@ -24,16 +24,16 @@ static int compare(const void *a, const void *b)
 
 	if (x->ns != y->ns)
 		return x->ns < y->ns ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-/* What is kept lies behind what was given on, here and there. */
-static void close_gaps(EventReorder *order, size_t given)
+/* Kept events are interleaved with delivered ones; this compacts the buffer. */
+static void close_gaps(EventReorder *order, size_t delivered)
 {
 	VEC(uint8_t) bytes = {};
-	size_t count = order->list.count - given;
+	size_t count = order->list.count - delivered;
 
-	memmove(order->list.items, order->list.items + given, count * sizeof(OrderedEvent));
+	memmove(order->list.items, order->list.items + delivered, count * sizeof(OrderedEvent));
 	order->list.count = count;
 	for (size_t i = 0; i < count; i++) {
 		OrderedEvent *event = &order->list.items[i];
@@ -52,15 +52,16 @@ int event_reorder_deliver(EventReorder *order, uint64_t watermark_ns,
 			  int (*take)(void *user, const void *event, uint64_t ns), void *user)
 {
 	uint64_t claimed_ns = order->watermark_ns;
-	size_t given = 0;
+	size_t delivered = 0;
 	int error = 0;
 
 	order->watermark_ns = MAX(watermark_ns, claimed_ns);
 	if (order->list.count == 0)
 		return 0;
 	qsort(order->list.items, order->list.count, sizeof(OrderedEvent), compare);
-	while (given < order->list.count && order->list.items[given].ns <= order->watermark_ns) {
-		const OrderedEvent *event = &order->list.items[given++];
+	while (delivered < order->list.count &&
+	       order->list.items[delivered].ns <= order->watermark_ns) {
+		const OrderedEvent *event = &order->list.items[delivered++];
 		bool late = claimed_ns && event->ns <= claimed_ns;
 
 		order->late += late;
@@ -68,7 +69,7 @@ int event_reorder_deliver(EventReorder *order, uint64_t watermark_ns,
 			error = take(user, order->bytes.items + event->at,
 				     late ? claimed_ns + 1 : event->ns);
 	}
-	close_gaps(order, given);
+	close_gaps(order, delivered);
 	return error;
 }
 

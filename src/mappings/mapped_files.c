@@ -16,25 +16,26 @@
 #include <unistd.h>
 
 #define NO_ROOT UINT32_MAX
-/* Descriptors that mapped files leave for the names, the sources and the capture itself. */
+/* So many descriptors are left for symbols, the sources and the capture itself. */
 #define FDS_KEPT_FREE 256
 
 typedef struct HeldFile {
-	int fd;	    /* -1: could not be opened, or no file */
+	int fd;	    /* -1: it could not be opened, or is no file */
 	int error;  /* why it could not be opened, a negative errno */
-	char *path; /* in its root; NULL if fd is -1 */
+	char *path; /* below its root; NULL if fd is -1 */
 	uint8_t flags;
-	uint32_t root; /* of the processes that map it; MappedFiles::roots, or NO_ROOT: our own */
-	uint64_t size, mtime_ns; /* when it was opened */
+	uint32_t root; /* of the processes that map it: index in MappedFiles::roots, or NO_ROOT:
+			  wallprof's own */
+	uint64_t size, mtime_ns; /* as of its opening */
 	ElfIdentity identity;
 } HeldFile;
 
-/* A root folder other than ours: of a container, or by chroot. */
+/* A root folder other than wallprof's: of a container, or by chroot. */
 typedef struct Root {
 	uint64_t mount_namespace; /* inode */
 	dev_t device;
 	ino_t inode;
-	int fd; /* O_PATH; keeps it reachable when its processes are gone */
+	int fd; /* O_PATH; keeps the folder reachable after the processes have ended */
 } Root;
 
 struct MappedFiles {
@@ -49,7 +50,7 @@ struct MappedFiles {
 	VEC(uint32_t) ids; /* of the file with key i */
 };
 
-/* Which root folder the process has. Returns false if it can't be told. */
+/* Finds the root folder of the process. Returns false if it cannot be determined. */
 static bool find_root(const char *process, Root *root)
 {
 	_cleanup_free_ char *mounts_path = xasprintf("%s/ns/mnt", process);
@@ -70,7 +71,10 @@ static bool same_root(const Root *a, const Root *b)
 	       a->inode == b->inode;
 }
 
-/* The process's root among those that are held, opened if it is new; NO_ROOT = ours. */
+/*
+ * Returns the process's root among those that are held, opening it if it is new; NO_ROOT =
+ * wallprof's own.
+ */
 static uint32_t hold_root(MappedFiles *files, uint32_t ns_tgid)
 {
 	Root root = {.fd = -1};
@@ -127,7 +131,7 @@ void mapped_files_free(MappedFiles *files)
 	free(files);
 }
 
-/* Mappings without a file behind them: [heap], [stack], //anon, /memfd:, /dev/zero, … */
+/* Returns whether no file is behind the mapping: [heap], [stack], //anon, /memfd:, /dev/zero, … */
 static bool path_is_anonymous(const char *path)
 {
 	static const char *const prefixes[] = {"[",	    "//anon", "/anon_hugepage",
@@ -141,7 +145,7 @@ static bool path_is_anonymous(const char *path)
 	return false;
 }
 
-/* The build id must fit, or, for a file without one, the inode. */
+/* The build id must be the same, or, for a file without one, the inode. */
 static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
 			 const ElfIdentity *identity)
 {
@@ -151,7 +155,7 @@ static bool is_same_file(const struct stat *st, const MappingSeen *mapping,
 	return !mapping->inode || st->st_ino == mapping->inode;
 }
 
-/* A mapping, and what is found out of the file that may be behind it. */
+/* A mapping, and what is known of the file that may be behind it. */
 typedef struct Candidate {
 	const MappedFiles *files;
 	const MappingSeen *mapping;
@@ -166,7 +170,7 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 	int error;
 
 	(void)way;
-	/* Numbers are given from below, so this tells how many are left for all that is to come. */
+	/* The kernel gives the lowest free descriptor, so fd shows how many are left. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + FDS_KEPT_FREE >= limit.rlim_cur)
 		return -EMFILE;
 	error = elf_identifier_identify(candidate->files->identifier, fd, &candidate->identity);
@@ -190,7 +194,7 @@ static int open_in_root(const MappedFiles *files, const HeldFile *held, const ch
 	return safe_open_in(root_fd(files, held->root), path, ret_stat);
 }
 
-static MappedRange place_of(const MappedFiles *files, const MappingSeen *mapping, uint32_t root)
+static MappedRange range_of(const MappedFiles *files, const MappingSeen *mapping, uint32_t root)
 {
 	return (MappedRange){.ns_tgid = mapping->ns_tgid,
 			     .start = mapping->start,
@@ -202,7 +206,7 @@ static MappedRange place_of(const MappedFiles *files, const MappingSeen *mapping
 static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *mapping)
 {
 	Candidate candidate = {.files = files, .mapping = mapping};
-	MappedRange place = place_of(files, mapping, held->root);
+	MappedRange range = range_of(files, mapping, held->root);
 	size_t length = strlen(mapping->path);
 	static const char deleted[] = " (deleted)";
 	struct stat st;
@@ -211,7 +215,7 @@ static void open_file(MappedFiles *files, HeldFile *held, const MappingSeen *map
 	if (length >= sizeof(deleted) &&
 	    !strcmp(mapping->path + length - (sizeof(deleted) - 1), deleted))
 		held->flags |= FILE_DELETED;
-	fd = open_mapped_file(&place, is_mapped, &candidate, &st);
+	fd = open_mapped_file(&range, is_mapped, &candidate, &st);
 	if (fd < 0) {
 		held->error = fd;
 		held->flags |= FILE_UNREADABLE;
@@ -248,8 +252,8 @@ static int emit_file(MappedFiles *files, uint32_t id, const HeldFile *held,
 }
 
 /*
- * What makes two mappings be of one file: path and build id, or inode if the build id is
- * not told.
+ * Two mappings are of one file if they have the same key: path and build id, or inode if the build
+ * id is not known.
  */
 static char *file_key(const MappingSeen *mapping)
 {
@@ -261,18 +265,18 @@ static char *file_key(const MappingSeen *mapping)
 			 mapping->build_id_len ? 0 : mapping->inode);
 }
 
-/* The slot that holds the id of the file with this key; 0 = not seen yet. */
+/* Returns the slot that holds the id of the file with this key; 0 = a new file. */
 static uint32_t *id_of_key(MappedFiles *files, const MappingSeen *mapping)
 {
 	_cleanup_free_ char *key = file_key(mapping);
-	uint32_t number = strings_intern(&files->keys, key);
+	uint32_t index = strings_intern(&files->keys, key);
 
-	if (number == files->ids.count)
+	if (index == files->ids.count)
 		*vec_push(&files->ids) = 0;
-	return &files->ids.items[number];
+	return &files->ids.items[index];
 }
 
-/* A MappedFits: a jitdump has no identity, and is checked when it is read; no program is one. */
+/* A MappedFits. A jitdump has no identity, and is checked when it is read; no program is one. */
 static int may_be_dump(void *user, enum mapped_method way, int fd, const struct stat *st)
 {
 	(void)user;
@@ -283,9 +287,9 @@ static int may_be_dump(void *user, enum mapped_method way, int fd, const struct 
 
 static void hold_dump(MappedFiles *files, const MappingSeen *mapping)
 {
-	MappedRange place = place_of(files, mapping, hold_root(files, mapping->ns_tgid));
+	MappedRange range = range_of(files, mapping, hold_root(files, mapping->ns_tgid));
 	struct stat st;
-	int fd = open_mapped_file(&place, may_be_dump, NULL, &st);
+	int fd = open_mapped_file(&range, may_be_dump, NULL, &st);
 
 	if (fd >= 0)
 		jit_files_add_dump(&files->jit, mapping->ns_tgid, mapping->path, fd);
@@ -301,7 +305,8 @@ static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
 	} else if (path_is_anonymous(mapping->path)) {
 		held.flags |= FILE_ANON;
 	} else if (jit_files_is_dump(mapping->path)) {
-		held.flags |= FILE_UNREADABLE; /* it is mapped to be noticed, not to be run */
+		held.flags |=
+			FILE_UNREADABLE; /* it is mapped to announce itself, not to be executed */
 		hold_dump(files, mapping);
 	} else {
 		held.root = hold_root(files, mapping->ns_tgid);
@@ -311,8 +316,8 @@ static HeldFile hold(MappedFiles *files, const MappingSeen *mapping)
 }
 
 /*
- * /proc/PID/maps tells an inode, the side-band a build id: a file seen by the one and
- * then by the other must stay one file.
+ * /proc/PID/maps has an inode, the side-band a build id: a file that both report must stay one
+ * file.
  */
 static int get_file(MappedFiles *files, const MappingSeen *mapping, uint32_t *ret_id)
 {
@@ -361,7 +366,7 @@ int mapped_files_add_mapping(MappedFiles *files, const MappingSeen *mapping)
 				       root_fd(files, hold_root(files, mapping->ns_tgid)));
 	if (elf_mapping_bias(&held->identity, mapping->start, mapping->end - mapping->start,
 			     mapping->pgoff, &record.bias))
-		record.bias = mapping->start - mapping->pgoff; /* as if the file were flat */
+		record.bias = mapping->start - mapping->pgoff; /* as if the file were loaded flat */
 	return files->sink(files->user, &record.h);
 }
 
@@ -372,7 +377,7 @@ int mapped_files_add_path(MappedFiles *files, const char *path, uint32_t *ret_id
 
 	if (!real || stat(real, &st))
 		return -errno;
-	/* As the side-band will name it; no process has the number 0. */
+	/* The side-band will name it in the same way; no process has the id 0. */
 	return get_file(files, &(MappingSeen){.ns = now_ns(), .path = real, .inode = st.st_ino},
 			ret_id);
 }
@@ -443,8 +448,8 @@ int mapped_files_open_source(void *user, uint32_t file, const char *path, struct
 	if (!held || held->root == NO_ROOT)
 		return sources_open_by_path(NULL, file, path, ret_stat);
 	/*
-	 * The descriptor leads past the folders above that root, which may be closed to the user
-	 * for whom this is asked: a container's, say. So only root for itself goes there.
+	 * The descriptor leads past the folders above that root, for example a container's, which
+	 * may be closed to the user. So this is done only when root itself is the user.
 	 */
 	if (geteuid() != 0)
 		return -EACCES;

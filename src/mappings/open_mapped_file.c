@@ -7,23 +7,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static int open_by_method(const MappedRange *place, enum mapped_method way, struct stat *ret_stat)
+static int open_by_method(const MappedRange *range, enum mapped_method way, struct stat *ret_stat)
 {
 	char path[64];
 	pid_t tid;
 
 	if (way == MAPPED_BY_PATH)
-		return safe_open_in(place->root_fd, place->path, ret_stat);
-	tid = proc_living_thread(place->ns_tgid);
+		return safe_open_in(range->root_fd, range->path, ret_stat);
+	tid = proc_living_thread(range->ns_tgid);
 	if (way == MAPPED_BY_EXE)
 		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, tid,
-			 place->start, place->end);
+			 range->start, range->end);
 	return safe_open(path, 0, ret_stat);
 }
 
-/* The link's word counts, unless it is refused: what lies at the path may be anything then. */
+/* The error of the link counts, unless the link was refused: the path may name anything by then. */
 static int reason(const int errors[MAPPED_METHODS])
 {
 	int by_path = errors[MAPPED_BY_PATH];
@@ -33,12 +33,12 @@ static int reason(const int errors[MAPPED_METHODS])
 	return by_path == -EACCES || by_path == -EMFILE ? by_path : -EPERM;
 }
 
-int open_mapped_file(const MappedRange *place, MappedFits fits, void *user, struct stat *ret_stat)
+int open_mapped_file(const MappedRange *range, MappedFits fits, void *user, struct stat *ret_stat)
 {
 	int errors[MAPPED_METHODS];
 
 	for (enum mapped_method way = 0; way < MAPPED_METHODS; way++) {
-		int fd = open_by_method(place, way, ret_stat);
+		int fd = open_by_method(range, way, ret_stat);
 
 		errors[way] = fd < 0 ? fd : fits(user, way, fd, ret_stat);
 		if (errors[way] == 0)

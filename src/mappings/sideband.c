@@ -13,19 +13,19 @@
 #include <unistd.h>
 
 /*
- * How long an event may take from its time to its place in the ring. The kernel does both without
- * being preempted (perf_iterate_sb), some hundred nanoseconds apart; an interrupt may come
- * between, and a hypervisor that takes the CPU away. What takes longer is counted.
+ * The longest time between an event's time stamp and its place in the ring. The kernel does both
+ * without being preempted (perf_iterate_sb), some hundred nanoseconds apart; an interrupt may come
+ * between, and a hypervisor that takes the CPU away. Events that take longer are counted.
  */
 #define EVENT_DELAY_NS (200 * NSEC_PER_USEC)
 
 #define DATA_PAGES 64	/* 256 KiB a CPU: thousands of mappings between two reads */
-#define EVENT_MAX  8192 /* bytes: a path is 4096 at most, and its loss is told in front of it */
+#define EVENT_MAX  8192 /* bytes: a path has at most 4096, and a record of losses may precede it */
 
-/* Reading what processes map again: so long in a round. */
+/* The limit for reading mappings again in one round. */
 #define RESCAN_NS (5 * NSEC_PER_MSEC)
 
-/* Follows every record, for our sample_type (perf_event_open(2), sample_id_all). */
+/* It follows every record, for this sample_type (perf_event_open(2), sample_id_all). */
 struct sample_id {
 	uint32_t pid, tid;
 	uint64_t time;
@@ -41,7 +41,7 @@ struct event_mmap2 {
 			uint32_t maj, min;
 			uint64_t ino, ino_generation;
 		};
-		struct { /* PERF_RECORD_MISC_MMAP_BUILD_ID */
+		struct { /* if PERF_RECORD_MISC_MMAP_BUILD_ID */
 			uint8_t build_id_size;
 			uint8_t reserved[3];
 			uint8_t build_id[20];
@@ -57,7 +57,7 @@ struct event_fork {
 	uint64_t time;
 };
 
-/* What read(2) gives (PERF_FORMAT_LOST). */
+/* The format of read(2) on the descriptor (PERF_FORMAT_LOST). */
 struct event_counts {
 	uint64_t value, lost;
 };
@@ -66,21 +66,22 @@ struct cpu_ring {
 	int fd;
 	void *memory;
 	uint64_t lost;	   /* since it was opened */
-	uint64_t lost_new; /* of them, not told yet */
+	uint64_t lost_new; /* of these, not reported yet */
 };
 
 enum wanted {
-	WANTED_NOT,   /* not any more */
-	WANTED_ENDED, /* its last events may still come, but there is nothing to be read again */
+	WANTED_NOT,   /* no longer */
+	WANTED_ENDED, /* its last events may still come, but its mappings cannot be read again */
 	WANTED,
-	WANTED_RESCAN, /* too, and what it maps is to be read again */
+	WANTED_RESCAN, /* it is wanted, and its mappings are to be read again */
 };
 
 /* A process. */
 typedef struct Target {
 	uint32_t ns_tgid;
 	enum wanted wanted;
-	uint64_t begun_ns, ended_ns; /* the youngest word of its life, and that of its end */
+	uint64_t begun_ns,
+		ended_ns; /* the youngest time at which it was alive, and the time of its end */
 } Target;
 
 struct Sideband {
@@ -91,14 +92,14 @@ struct Sideband {
 	size_t cpu_count;
 	size_t page_size;
 	EventReorder order;
-	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one being fetched */
-	Map numbers;					       /* ns_tgid -> targets */
+	uint8_t event[UINT16_MAX] __attribute__((aligned(8))); /* the one that is being fetched */
+	Map target_index;				       /* ns_tgid -> index in targets */
 	VEC(Target) targets;
-	VEC(uint32_t) unread;	 /* ns_tgid of those that are WANTED_RESCAN, or have been; from, */
-	size_t unread_next;	 /* this on */
-	uint64_t lossy_until_ns; /* what was lost is not younger */
-	uint64_t uncertain_since_ns; /* of what happened since then not all is known; 0 = all is */
-	uint64_t read_ns;	     /* when what a process maps was last read */
+	VEC(uint32_t) unread;	 /* ns_tgid of processes that are, or have been, WANTED_RESCAN, */
+	size_t unread_next;	 /* from this index on */
+	uint64_t lossy_until_ns; /* no lost event is younger */
+	uint64_t uncertain_since_ns; /* events since then may be missing; 0 = none are */
+	uint64_t read_ns;	     /* when the mappings of a process were last read */
 	uint64_t wait_until_ns;	     /* see sideband_wait_ns() */
 	uint64_t last_fetched_ns, fetched_ns;
 };
@@ -122,7 +123,7 @@ static int open_event(int cpu)
 		.clockid = CLOCK_MONOTONIC,
 		.exclude_kernel = 1,
 		.watermark = 1,
-		.wakeup_watermark = 1, /* files should be opened while their process lives */
+		.wakeup_watermark = 1, /* a file should be opened while its process lives */
 	};
 
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -145,10 +146,11 @@ static int open_ring(Sideband *sideband, size_t cpu)
 
 	ring->fd = open_event(cpu);
 	if (ring->fd < 0)
-		return errno == ENODEV ? 0 : -errno; /* a CPU that is not online */
+		return errno == ENODEV ? 0 : -errno; /* the CPU is not online */
 	memory = mmap(NULL, (DATA_PAGES + 1) * sideband->page_size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED, ring->fd, 0);
-	if (memory == MAP_FAILED) /* EPERM there has nothing to do with what the event shows */
+	if (memory == MAP_FAILED) /* for mmap, EPERM is about locked memory, not about a right to
+				     see the event */
 		return errno == EPERM ? -ENOBUFS : -errno;
 	ring->memory = memory;
 	return 0;
@@ -195,7 +197,7 @@ void sideband_close(Sideband *sideband)
 	event_reorder_free(&sideband->order);
 	vec_free(&sideband->unread);
 	vec_free(&sideband->targets);
-	map_free(&sideband->numbers);
+	map_free(&sideband->target_index);
 	free(sideband);
 }
 
@@ -211,12 +213,12 @@ int sideband_add_to_epoll(Sideband *sideband, int epoll_fd)
 	return 0;
 }
 
-/* NULL if it was never heard of. */
+/* Returns NULL if the process is not known. */
 static Target *find_target(const Sideband *sideband, uint32_t ns_tgid)
 {
-	uint32_t number = map_get(&sideband->numbers, ns_tgid);
+	uint32_t index = map_get(&sideband->target_index, ns_tgid);
 
-	return number == MAP_NONE ? NULL : &sideband->targets.items[number];
+	return index == MAP_NONE ? NULL : &sideband->targets.items[index];
 }
 
 static Target *get_target(Sideband *sideband, uint32_t ns_tgid)
@@ -225,7 +227,7 @@ static Target *get_target(Sideband *sideband, uint32_t ns_tgid)
 
 	if (target)
 		return target;
-	map_set(&sideband->numbers, ns_tgid, sideband->targets.count);
+	map_set(&sideband->target_index, ns_tgid, sideband->targets.count);
 	target = vec_push(&sideband->targets);
 	*target = (Target){.ns_tgid = ns_tgid};
 	return target;
@@ -243,7 +245,7 @@ static bool is_wanted(const Sideband *sideband, uint32_t ns_tgid)
 	return wanted_of(sideband, ns_tgid) != WANTED_NOT;
 }
 
-/* Has not all been taken that was told while events were lost? */
+/* Returns whether events that are older than the loss may still be unread. */
 static bool is_lossy(const Sideband *sideband)
 {
 	return sideband->order.watermark_ns < sideband->lossy_until_ns;
@@ -270,7 +272,7 @@ bool sideband_add_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
 	if (target->wanted >= WANTED || (target->wanted == WANTED_ENDED && ns <= target->ended_ns))
 		return false;
 	target->wanted = WANTED;
-	/* Its fork may be among what was lost. */
+	/* The record of its fork may be lost. */
 	if (is_lossy(sideband) || ns <= sideband->lossy_until_ns)
 		sideband_rescan(sideband, ns_tgid);
 	return true;
@@ -280,7 +282,7 @@ void sideband_end_process(Sideband *sideband, uint32_t ns_tgid, uint64_t ns)
 {
 	Target *target = find_target(sideband, ns_tgid);
 
-	/* Another may have its number by now. */
+	/* Another process may have its id by now. */
 	if (!target || target->wanted == WANTED_NOT || ns < target->begun_ns)
 		return;
 	target->wanted = WANTED_ENDED;
@@ -306,7 +308,7 @@ static const struct sample_id *event_id(const struct perf_event_header *header)
 	return (const void *)((const uint8_t *)header + header->size - sizeof(struct sample_id));
 }
 
-/* Threads begin, and tasks end, all the time, and nothing here waits for that. */
+/* Threads begin, and tasks end, all the time, and such events are not used here. */
 static bool is_space_event(const struct perf_event_header *header)
 {
 	const struct event_fork *fork = (const struct event_fork *)header;
@@ -323,9 +325,9 @@ static bool is_space_event(const struct perf_event_header *header)
 }
 
 /*
- * The kernel drops what finds no room, and tells of it with the next event that does, which
- * may never come. So it is asked, but only if the ring may have been full since the last
- * look: it costs an interrupt of that CPU.
+ * The kernel drops an event that finds no room, and reports that with the next one that does, which
+ * may never come. So the count is read, but only if the ring may have been full since the last
+ * time: reading it costs an interrupt of that CPU.
  */
 static void count_lost(struct cpu_ring *ring)
 {
@@ -350,7 +352,7 @@ static void fetch_ring(Sideband *sideband, struct cpu_ring *ring)
 
 		copy_event(sideband, data, tail, header, sizeof(*header));
 		if (header->size < sizeof(*header) || header->size > head - tail)
-			break; /* cannot be; never loop on it */
+			break; /* this cannot happen; it must not become an endless loop */
 		copy_event(sideband, data, tail, header, header->size);
 		tail += header->size;
 		id = event_id(header);
@@ -376,7 +378,7 @@ void sideband_fetch(Sideband *sideband)
 			sideband->lossy_until_ns = now_ns();
 }
 
-static int take_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint64_t ns)
+static int on_mmap2(Sideband *sideband, const struct event_mmap2 *event, uint64_t ns)
 {
 	const char *end = (const char *)event_id(&event->header);
 	MappingSeen mapping = {
@@ -410,24 +412,24 @@ static int emit_space(Sideband *sideband, uint8_t flags, uint32_t pid, uint32_t 
 	return sideband->sink(sideband->user, &record.h);
 }
 
-static int take_fork(Sideband *sideband, const struct event_fork *event, uint64_t ns)
+static int on_fork(Sideband *sideband, const struct event_fork *event, uint64_t ns)
 {
 	if (!is_wanted(sideband, event->ppid)) {
-		if (is_wanted(sideband, event->pid)) /* a number used again by a stranger */
+		if (is_wanted(sideband, event->pid)) /* its id is used again by a non-target */
 			find_target(sideband, event->pid)->wanted = WANTED_NOT;
 		return 0;
 	}
 	sideband_add_process(sideband, event->pid, ns);
 	/*
-	 * What it has from its parent is not all known, either; or it was read when the parent had
-	 * gone on.
+	 * The child inherits mappings that are not all known; or the parent was read after it had
+	 * changed them.
 	 */
 	if (wanted_of(sideband, event->ppid) == WANTED_RESCAN || ns <= sideband->read_ns)
 		sideband_rescan(sideband, event->pid);
 	return emit_space(sideband, SPACE_FORK, event->pid, event->ppid, ns);
 }
 
-static int take_event(void *user, const void *event, uint64_t ns)
+static int on_event(void *user, const void *event, uint64_t ns)
 {
 	Sideband *sideband = user;
 	const struct perf_event_header *header = event;
@@ -439,9 +441,9 @@ static int take_event(void *user, const void *event, uint64_t ns)
 		if (size < sizeof(struct event_mmap2) ||
 		    !is_wanted(sideband, ((const struct event_mmap2 *)event)->pid))
 			return 0;
-		return take_mmap2(sideband, event, ns);
+		return on_mmap2(sideband, event, ns);
 	case PERF_RECORD_FORK:
-		return size < sizeof(struct event_fork) ? 0 : take_fork(sideband, event, ns);
+		return size < sizeof(struct event_fork) ? 0 : on_fork(sideband, event, ns);
 	case PERF_RECORD_COMM:
 		if (!is_wanted(sideband, id->pid))
 			return 0;
@@ -474,7 +476,7 @@ static int emit_lost(Sideband *sideband, size_t cpu)
 	return sideband->sink(sideband->user, &record.h);
 }
 
-/* Nobody knows whose events they were: what any of the processes maps is to be read again. */
+/* The lost events can be of any process: the mappings of all are read again. */
 static void rescan_all(Sideband *sideband)
 {
 	for (size_t i = 0; i < sideband->targets.count; i++)
@@ -498,9 +500,9 @@ static int emit_losses(Sideband *sideband)
 }
 
 /*
- * All that was told up to watermark_ns has been taken, and nothing younger was lost. So what is
- * found now and was not told is what was lost, or is younger: then it will be told, and is taken
- * once more. Were it read before, an older event, laid over it, could hide it.
+ * All events up to watermark_ns have been used, and no younger one was lost. So a mapping that is
+ * found now and was not reported was either lost, or is younger: then its event will follow, and is
+ * used as well. If the mappings were read earlier, an older event could replace what was found.
  */
 static int read_process(Sideband *sideband, uint32_t ns_tgid)
 {
@@ -511,7 +513,7 @@ static int read_process(Sideband *sideband, uint32_t ns_tgid)
 	sideband->read_ns = now_ns();
 	if (error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM)
 		return 0;
-	/* Of a process whose first thread has ended nothing is shown. */
+	/* /proc shows nothing of a process whose main thread has ended. */
 	if (error || count == 0)
 		return error;
 	return emit_space(sideband, SPACE_READ, ns_tgid, 0, ns);
@@ -540,7 +542,7 @@ static int read_unread(Sideband *sideband)
 	return error;
 }
 
-/* Does the event concern a process that is wanted by now? */
+/* Returns whether the event is of a process that is wanted by now. */
 static bool is_of_target(const void *user, const void *event)
 {
 	const struct perf_event_header *header = event;
@@ -571,7 +573,7 @@ int sideband_process(Sideband *sideband, bool last)
 	int error = emit_losses(sideband);
 
 	if (!error)
-		error = event_reorder_deliver(&sideband->order, watermark_ns, take_event, sideband);
+		error = event_reorder_deliver(&sideband->order, watermark_ns, on_event, sideband);
 	if (!error && (last || !is_lossy(sideband)))
 		error = read_unread(sideband);
 	if (!has_unread(sideband))

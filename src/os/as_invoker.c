@@ -17,7 +17,10 @@ static int find_own_groups(AsInvoker *as)
 	return as->own_group_count < 0 ? -errno : 0;
 }
 
-/* Those that the user has after logging in; of a user without a name, only the group given. */
+/*
+ * Finds the groups that the user has after logging in; for a user without a name only the given
+ * one.
+ */
 static void find_groups(const Invoker *invoker, AsInvoker *as)
 {
 	int room = 0;
@@ -27,7 +30,7 @@ static void find_groups(const Invoker *invoker, AsInvoker *as)
 	as->group_count = 1;
 	if (!invoker->name)
 		return;
-	getgrouplist(invoker->name, invoker->gid, NULL, &room); /* says how many */
+	getgrouplist(invoker->name, invoker->gid, NULL, &room); /* returns how many there are */
 	as->groups = xrealloc(as->groups, (room + 1) * sizeof(*as->groups));
 	if (getgrouplist(invoker->name, invoker->gid, as->groups, &room) > 0)
 		as->group_count = room;
@@ -58,7 +61,7 @@ int as_invoker_enter(const AsInvoker *as)
 
 	if (!as->change)
 		return 0;
-	/* The user last: from then on nothing else may be changed. */
+	/* The user comes last: nothing else may be changed after that. */
 	if (!setgroups(as->group_count, as->groups) && !setegid(as->gid) && !seteuid(as->uid))
 		return 0;
 	error = -errno;

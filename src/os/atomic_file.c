@@ -9,8 +9,8 @@
 
 #define ATTEMPTS 100
 
-/* Where path leads to. */
-static int find_place(const char *path, const Invoker *invoker, char **ret_place)
+/* Finds where path leads to. */
+static int find_target(const char *path, const Invoker *invoker, char **ret_place)
 {
 	struct stat st, link;
 
@@ -46,7 +46,7 @@ static int open_temp(AtomicFile *file)
 int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_file)
 {
 	AtomicFile file = {.fd = -1};
-	int error = find_place(path, invoker, &file.path);
+	int error = find_target(path, invoker, &file.path);
 
 	if (!error)
 		error = open_temp(&file);
@@ -56,7 +56,7 @@ int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_f
 		return error;
 	}
 	if (invoker && invoker->change && fchown(file.fd, invoker->uid, invoker->gid))
-		log_warn("%s stays root's: %s", path, strerror(errno));
+		log_warn("changing the owner of %s failed: %s", path, strerror(errno));
 	*ret_file = file;
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * atomic_file.h - a file that takes its place under its name when it is worth it: until then it has
- * a temporary name beside it, so that what was there before is still there if nothing comes of it.
+ * atomic_file.h - a file that gets its name only when it is complete. Until then it has a temporary
+ * name beside it, so that an older file stays if writing fails.
  *
- * It may be made by root in a folder where others can write. So the temporary name is never one
- * that exists (O_EXCL, which follows no link either), and a link that leads to a file of somebody
- * else than the user who called sudo is not followed. The file is for its owner alone, as perf's
- * are: it has paths of all that was recorded, and text of its sources.
+ * Root may create it in a folder where others can write. So the temporary name is always a new one
+ * (O_EXCL, which does not follow links either), and a link to a file of another user than the one
+ * who called sudo is not followed. Only its owner may read the file, as for perf's files: it has
+ * the paths of all that was recorded, and source text.
  */
 #ifndef WALLPROF_ATOMIC_FILE_H
 #define WALLPROF_ATOMIC_FILE_H
@@ -14,22 +14,22 @@
 #include "launch.h"
 
 typedef struct AtomicFile {
-	int fd;		 /* open for reading and writing; the caller may take it, and make it -1 */
-	char *path;	 /* where it goes in the end: a link at the name that was given stays one */
-	char *temp_path; /* NULL once it is there */
+	int fd; /* open for reading and writing; the caller may take it over, and set it to -1 */
+	char *path;	 /* the final path: if the given name is a link, the link stays */
+	char *temp_path; /* NULL after the commit */
 } AtomicFile;
 
 /*
- * Under sudo it belongs to the invoker (NULL: as if there were no sudo). Returns 0 or a negative
- * errno: -ENOTSUP if something is at path that is no regular file, -EISDIR if that is a folder,
- * -EPERM if it is a link to somebody else's. To be discarded in any case but an error.
+ * Under sudo the file belongs to the invoker (NULL: as without sudo). Returns 0 or a negative
+ * errno: -ENOTSUP if path is no regular file, -EISDIR if it is a folder, -EPERM if it is a link to
+ * a file of another user. After success the caller must discard it in any case.
  */
 int atomic_file_open(const char *path, const Invoker *invoker, AtomicFile *ret_file);
 
-/* Gives it its name. Returns 0 or a negative errno. */
+/* Gives the file its name. Returns 0 or a negative errno. */
 int atomic_file_commit(AtomicFile *file);
 
-/* Frees and closes; without its name, the file is gone. */
+/* Frees and closes. A file that was not committed is deleted. */
 void atomic_file_discard(AtomicFile *file);
 
 #endif

@@ -83,7 +83,7 @@ CacheDir *cache_dir_open(const Invoker *invoker, const char *name, uint64_t size
 	}
 	if (usable)
 		return folder;
-	log_verbose("%s are not cached: no folder for it%s%s", name, folder->path ? " at " : "",
+	log_verbose("caching %s failed: no folder for it%s%s", name, folder->path ? " at " : "",
 		    folder->path ? folder->path : "");
 	free_folder(folder);
 	return NULL;
@@ -109,7 +109,10 @@ int cache_dir_read(const CacheDir *folder, const char *name, struct stat *ret_st
 	if (fd < 0)
 		return fd;
 	fd = safe_open(path, RESOLVE_NO_MAGICLINKS, ret_stat);
-	/* The last use decides what is kept; still as the user, whose link may lead anywhere. */
+	/*
+	 * The last use decides what is kept. This is done as the user, because the link may lead
+	 * anywhere.
+	 */
 	if (fd >= 0)
 		futimens(fd, NULL);
 	as_invoker_leave(&folder->as);
@@ -184,7 +187,7 @@ static uint64_t list_files(int folder, DIR *entries, CacheFiles *files)
 	return total;
 }
 
-/* Down to three quarters, or it would be done again at every end. */
+/* Deletes files until three quarters of size_max are left, or it would be done at every end. */
 static void prune(const char *path, uint64_t size_max)
 {
 	DIR *entries = opendir(path);

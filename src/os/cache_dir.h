@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cache_dir.h - a folder of files that only save time, below wallprof/ in the invoker's cache
- * folder (XDG Base Directory Specification): read and written with the invoker's rights, each
- * file whole or not at all, the oldest by use removed when all together are too large.
+ * folder (XDG Base Directory Specification). Files are read and written with the invoker's rights,
+ * and each is complete or not there. If all together are too large, the least recently used are
+ * deleted.
  *
- * What is in the files is for their readers to doubt.
+ * The content of the files is not trusted; their readers check it.
  */
 #ifndef WALLPROF_CACHE_DIR_H
 #define WALLPROF_CACHE_DIR_H
@@ -16,14 +17,17 @@
 
 typedef struct CacheDir CacheDir;
 
-/* NULL, after saying why with -v, if there is no place for one. size_max: bytes of all files. */
+/*
+ * Returns NULL, after saying why with -v, if there is no place for it. size_max: bytes of all
+ * files.
+ */
 CacheDir *cache_dir_open(const Invoker *invoker, const char *name, uint64_t size_max);
-/* Also removes what is too much. */
+/* Also deletes the oldest files if all together are too large. */
 void cache_dir_close(CacheDir *folder);
 
 /*
- * The name of an object's file: which of those with its build id it is, its inode tells; not to
- * be relied on, for two can have one name. To be freed.
+ * Makes the name of an object's file. The inode distinguishes objects with the same build id; two
+ * objects can still have one name. The caller frees it.
  */
 char *cache_dir_object_name(const uint8_t *build_id, size_t build_id_len, uint64_t device,
 			    uint64_t inode, const char *suffix);
@@ -34,8 +38,8 @@ char *cache_dir_object_name(const uint8_t *build_id, size_t build_id_len, uint64
 int cache_dir_read(const CacheDir *folder, const char *name, struct stat *ret_stat);
 
 /*
- * Writes a file under another name, and moves it into place: readers at the same time see the old
- * one or the new one. Returns 0 or a negative errno.
+ * Writes a file under a temporary name and moves it into place: readers see the old file or the new
+ * one. Returns 0 or a negative errno.
  */
 int cache_dir_replace(const CacheDir *folder, const char *name, const struct iovec *parts,
 		      size_t count);

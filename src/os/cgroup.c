@@ -13,7 +13,7 @@
 
 #define LINE_SIZE 4096
 
-/* A folder as it is, or below a place where cgroups are mounted by custom. */
+/* Opens a folder by its path, or below the usual mount points of cgroups. */
 static int open_folder(const char *path)
 {
 	static const char *const places[] = {"", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/",
@@ -33,7 +33,7 @@ static int open_folder(const char *path)
 	return -ENOENT;
 }
 
-/* Is it among the words of a list that commas separate? */
+/* Returns whether the word is in a comma-separated list. */
 static bool has_word(const char *list, const char *word, size_t length)
 {
 	while (*list) {
@@ -46,7 +46,10 @@ static bool has_word(const char *list, const char *word, size_t length)
 	return false;
 }
 
-/* /proc/self/cgroup: "4:cpu,cpuacct:/path". Returns the number of the controller's line, or 0. */
+/*
+ * Reads /proc/self/cgroup: "4:cpu,cpuacct:/path". Returns the number of the controller's line, or
+ * 0.
+ */
 static uint32_t hierarchy_of(const char *controllers)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
@@ -60,7 +63,9 @@ static uint32_t hierarchy_of(const char *controllers)
 		if (sscanf(line, "%u:%n", &number, &at) != 1 || !at || !number)
 			continue;
 		line[at + strcspn(line + at, ":")] = '\0';
-		/* The mount has options beside: the first of the line's controllers is enough. */
+		/*
+		 * The mount also has other options: the first of the line's controllers is enough.
+		 */
 		if (line[at] && has_word(controllers, line + at, strcspn(line + at, ",")))
 			found = number;
 	}
@@ -70,7 +75,7 @@ static uint32_t hierarchy_of(const char *controllers)
 }
 
 /*
- * Of version 1 each hierarchy is a mount, whose options, the last field in mountinfo (see
+ * In version 1 each hierarchy is a mount, and its options, the last field in mountinfo (see
  * proc_pid_mountinfo(5)), name its controllers.
  */
 static uint32_t mounted_hierarchy(dev_t device)
@@ -99,23 +104,23 @@ int cgroup_find(const char *path, Cgroup *ret_cgroup)
 	struct statfs fs;
 
 	if (fd < 0) {
-		log_error("no cgroup %s (a folder below /sys/fs/cgroup, or what "
-			  "/proc/PID/cgroup says behind the last colon: of version 2, or of "
-			  "systemd's)",
-			  path);
+		log_error(
+			"no such cgroup: %s; give a folder below /sys/fs/cgroup, or the path after "
+			"the last colon in /proc/PID/cgroup",
+			path);
 		return fd;
 	}
 	if (fstat(fd, &status) || fstatfs(fd, &fs))
 		return -errno;
-	/* A folder's inode is its cgroup's id where inodes have 64 bits (kernfs_id_ino()). */
+	/* The id of a cgroup is its folder's inode where inodes have 64 bits (kernfs_id_ino()). */
 	*ret_cgroup = (Cgroup){.id = status.st_ino};
 	if (fs.f_type == CGROUP2_SUPER_MAGIC)
 		return 0;
 	ret_cgroup->hierarchy = mounted_hierarchy(status.st_dev);
 	if (ret_cgroup->hierarchy)
 		return 0;
-	log_error("cgroup %s: /proc/self/mountinfo and /proc/self/cgroup do not tell which "
-		  "hierarchy it is of",
+	log_error("finding the hierarchy of cgroup %s failed: it is not in /proc/self/mountinfo "
+		  "and /proc/self/cgroup",
 		  path);
 	return -ENODEV;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cgroup.h - what the kernel calls a cgroup by (cgroups(7)).
+ * cgroup.h - how the kernel identifies a cgroup (cgroups(7)).
  */
 #ifndef WALLPROF_CGROUP_H
 #define WALLPROF_CGROUP_H
@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 typedef struct Cgroup {
-	uint64_t id;	    /* 0 = none; of one hierarchy: */
-	uint32_t hierarchy; /* as /proc/PID/cgroup numbers them: 0 is version 2 */
+	uint64_t id;	    /* 0 = none; unique in one hierarchy: */
+	uint32_t hierarchy; /* the number in /proc/PID/cgroup: 0 is version 2 */
 } Cgroup;
 
 /*
- * Finds one by its folder, or by its path below the mount of version 2 (or, beside version 1, of
- * that which systemd keeps). Returns 0 or a negative errno after saying what is wrong.
+ * Finds a cgroup by its folder, or by its path below the mount of version 2 (or, beside version 1,
+ * of the one that systemd keeps). Returns 0 or a negative errno after reporting the error.
  */
 int cgroup_find(const char *path, Cgroup *ret_cgroup);
 

@@ -55,11 +55,11 @@ run_child(char *const argv[], const Invoker *invoker, int go_fd, int error_fd)
 	char go;
 	int error;
 
-	/* End of file without a byte: wallprof gave up or died before it was ready. */
+	/* End of file without a byte: wallprof failed or ended before it was ready. */
 	if (TEMP_FAILURE_RETRY(read(go_fd, &go, 1)) != 1)
 		_exit(125);
 	error = invoker_become(invoker);
-	/* Nor may it be found where only wallprof may look. */
+	/* Without these capabilities, execvp() cannot find the command where the user could not. */
 	if (!error && privileges_of_file() && privileges_keep(0))
 		error = EPERM;
 	if (!error) {
@@ -110,9 +110,9 @@ int launch_go(Launch *launch)
 	int error = 0;
 	ssize_t got;
 
-	/* If the child was killed meanwhile this fails, and its end is seen like any other's. */
+	/* If the child was killed meanwhile, this fails; its end is noticed like any other. */
 	if (write(launch->go_fd, "g", 1) != 1)
-		log_verbose("the command was gone before it began: %s", strerror(errno));
+		log_verbose("the command ended before it was started: %s", strerror(errno));
 	close(launch->go_fd);
 	got = TEMP_FAILURE_RETRY(read(launch->error_fd, &error, sizeof(error)));
 	close(launch->error_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * launch.h - starting the command that is to be recorded: made first, let go
- * when recording is ready.
+ * launch.h - starts the command that is recorded: its process is made first, and execs when the
+ * recording is ready.
  */
 #ifndef WALLPROF_LAUNCH_H
 #define WALLPROF_LAUNCH_H
@@ -11,40 +11,40 @@
 
 typedef struct Launch {
 	pid_t pid;
-	int go_fd;    /* closing or writing it lets the child exec */
-	int error_fd; /* readable with an errno if exec failed, EOF if it succeeded */
+	int go_fd;    /* a byte that is written here lets the child exec */
+	int error_fd; /* gives an errno if exec failed, and EOF if it succeeded */
 } Launch;
 
 /*
- * Who files and command belong to. Under sudo that is the user who called it, unless
- * as_root.
+ * The user to whom the files and the command belong. Under sudo that is the user who called it,
+ * unless as_root.
  */
 typedef struct Invoker {
-	bool change; /* run the command as this user, give it the files */
+	bool change; /* run the command as this user, and give the files to this user */
 	uid_t uid;
 	gid_t gid;
-	const char *name; /* from the environment or the user data base; kept until exit */
+	const char *name; /* from the environment or the user database; valid until exit */
 	const char *home;
 } Invoker;
 
 void invoker_find(bool as_root, Invoker *ret_invoker);
 
 /*
- * Makes this process that user's for good, environment included, if it is to be changed. Returns 0
- * or a positive errno.
+ * If change is set, makes this process the user's for good, environment included. Returns 0 or a
+ * positive errno.
  */
 int invoker_become(const Invoker *invoker);
 
-/* Forks a child that waits for launch_go. argv ends in NULL. Returns 0 or a negative errno. */
+/* Forks a child that waits for launch_go(). argv ends in NULL. Returns 0 or a negative errno. */
 int launch_prepare(char *const argv[], const Invoker *invoker, Launch *ret_launch);
 
 /*
- * Lets the child exec and waits until it has. Returns 0; or a positive errno of the exec, in
- * which case the child is gone and reaped.
+ * Lets the child exec, and waits until it has. Returns 0, or the positive errno of the exec; then
+ * the child has ended and is reaped.
  */
 int launch_go(Launch *launch);
 
-/* Ends a child that was never let go. */
+/* Ends a child that has not been let go. */
 void launch_cancel(Launch *launch);
 
 #endif

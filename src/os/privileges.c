@@ -51,12 +51,12 @@ int privileges_keep(uint64_t kept)
 
 		words[i].permitted &= mask;
 		words[i].effective = words[i].permitted;
-		words[i].inheritable = 0; /* and with them the ambient ones */
+		words[i].inheritable = 0; /* this clears the ambient ones as well */
 	}
 	if (!error && syscall(SYS_capset, &header, words))
 		error = -errno;
 	if (error)
-		log_error("giving up rights that are not needed failed: %s", strerror(-error));
+		log_error("dropping privileges failed: %s", strerror(-error));
 	return error;
 }
 

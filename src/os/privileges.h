@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * privileges.h - the capabilities that recording takes (capabilities(7)), and giving them up.
+ * privileges.h - the capabilities that recording needs (capabilities(7)), and dropping them.
  *
- * A user who is not root may have them by the program's file, or by whoever started it. What is
- * done for him that does not need them is done without: he must not come by more through it.
+ * A user who is not root may have them by the program's file, or by the process that started it.
+ * What is done for such a user without needing them is done without them, because the user must not
+ * gain rights through it.
  */
 #ifndef WALLPROF_PRIVILEGES_H
 #define WALLPROF_PRIVILEGES_H
@@ -11,22 +12,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the calling thread, a bit for each. */
+/* The effective capabilities of the calling thread, a bit for each. */
 uint64_t privileges_effective(void);
 
 /*
- * Whether this is another user namespace than the first one (user_namespaces(7)): its capabilities
- * are for what belongs to it, and neither BPF programs nor events of all processes do.
+ * Returns whether this is not the initial user namespace (user_namespaces(7)): then capabilities
+ * count only for what belongs to the namespace, which BPF programs and events of all processes do
+ * not.
  */
 bool privileges_in_user_namespace(void);
 
 /*
- * Gives up all that a user who is not root has but those of `kept` (a bit for each). Root keeps
- * what he has. Returns 0 or a negative errno after saying why.
+ * If the user is not root, drops all capabilities but those of `kept` (a bit for each). Root keeps
+ * all. Returns 0 or a negative errno after reporting the error.
  */
 int privileges_keep(uint64_t kept);
 
-/* Whether this program has more than its user by its file: then what it starts is to have less. */
+/*
+ * Returns whether this program has more rights by its file than its user has: then a program that
+ * it starts must have less.
+ */
 bool privileges_of_file(void);
 
 #endif

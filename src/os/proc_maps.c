@@ -17,8 +17,8 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A number and the character behind it; moves *p there. */
-static bool take_number(char **p, unsigned base, char behind, uint64_t *ret_value)
+/* Parses a number and the character behind it; moves *p behind both. */
+static bool parse_number(char **p, unsigned base, char delimiter, uint64_t *ret_value)
 {
 	char *q = *p;
 	uint64_t value = 0;
@@ -28,14 +28,14 @@ static bool take_number(char **p, unsigned base, char behind, uint64_t *ret_valu
 			return false;
 		value = value * base + (unsigned)digit;
 	}
-	if (q == *p || *q != behind)
+	if (q == *p || *q != delimiter)
 		return false;
 	*p = q + 1;
 	*ret_value = value;
 	return true;
 }
 
-static bool take_perms(char **p, bool *ret_exec)
+static bool parse_perms(char **p, bool *ret_exec)
 {
 	const char *perms = *p;
 
@@ -46,14 +46,14 @@ static bool take_perms(char **p, bool *ret_exec)
 	return true;
 }
 
-/* The inode and what is behind it: blanks and the path, or nothing. */
-static bool take_inode(char **p, uint64_t *ret_inode)
+/* Parses the inode and what follows it: blanks and the path, or nothing. */
+static bool parse_inode(char **p, uint64_t *ret_inode)
 {
 	size_t length = strspn(*p, "0123456789");
 	char last = (*p)[length];
 
-	/* Nothing more comes after the inode of a mapping without a path, not even a blank. */
-	if (!take_number(p, 10, last, ret_inode) || (last && last != ' '))
+	/* Nothing follows the inode of a mapping without a path, not even a blank. */
+	if (!parse_number(p, 10, last, ret_inode) || (last && last != ' '))
 		return false;
 	if (!last)
 		(*p)--;
@@ -85,10 +85,11 @@ bool proc_maps_parse(char *line, ProcMapping *ret_mapping)
 	char *p = line;
 
 	line[strcspn(line, "\n")] = '\0';
-	if (!take_number(&p, 16, '-', &mapping.start) || !take_number(&p, 16, ' ', &mapping.end) ||
-	    mapping.end <= mapping.start || !take_perms(&p, &mapping.exec) ||
-	    !take_number(&p, 16, ' ', &mapping.pgoff) || !take_number(&p, 16, ':', &device) ||
-	    !take_number(&p, 16, ' ', &device) || !take_inode(&p, &mapping.inode))
+	if (!parse_number(&p, 16, '-', &mapping.start) ||
+	    !parse_number(&p, 16, ' ', &mapping.end) || mapping.end <= mapping.start ||
+	    !parse_perms(&p, &mapping.exec) || !parse_number(&p, 16, ' ', &mapping.pgoff) ||
+	    !parse_number(&p, 16, ':', &device) || !parse_number(&p, 16, ' ', &device) ||
+	    !parse_inode(&p, &mapping.inode))
 		return false;
 	p += strspn(p, " ");
 	unescape_newlines(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * proc_maps.h - reads a line of /proc/PID/maps; see proc_pid_maps(5). The path in it is of
- * the process's own choosing.
+ * proc_maps.h - parses a line of /proc/PID/maps; see proc_pid_maps(5). The process can choose the
+ * path in it.
  *
  * Works on memory and touches nothing else.
  */
@@ -14,12 +14,13 @@
 typedef struct ProcMapping {
 	uint64_t start, end; /* AVMA; end is above start */
 	uint64_t pgoff;	     /* bytes */
-	uint64_t inode;	     /* 0 = no file */
+	uint64_t inode;	     /* 0 = there is no file */
 	bool exec;
-	const char *path; /* in the line; "" = nothing is told */
+	const char *path; /* points into the line; "" = there is none */
 } ProcMapping;
 
-/* The line (NUL-terminated; a newline at its end will do) is changed. Returns false if it is none.
+/*
+ * Changes the line (NUL-terminated, with or without a newline). Returns false if it is malformed.
  */
 bool proc_maps_parse(char *line, ProcMapping *ret_mapping);
 

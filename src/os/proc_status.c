@@ -31,7 +31,7 @@ pid_t proc_status_number(pid_t pid, const char *name)
 
 #define STAT_MAX 1024
 
-/* Reads /proc/PID/stat and returns what follows the name: the state and so on; NULL on an error. */
+/* Reads /proc/PID/stat and returns what follows the name, from the state on; NULL on an error. */
 static const char *read_stat(pid_t pid, char line[STAT_MAX])
 {
 	char path[64];
@@ -44,7 +44,7 @@ static const char *read_stat(pid_t pid, char line[STAT_MAX])
 		return NULL;
 	line[fread(line, 1, STAT_MAX - 1, stat)] = '\0';
 	fclose(stat);
-	name_end = strrchr(line, ')'); /* the name may hold anything, ')' too */
+	name_end = strrchr(line, ')'); /* the name may contain anything, ')' too */
 	return name_end ? name_end + 1 : NULL;
 }
 
@@ -70,7 +70,7 @@ bool proc_is_runnable(pid_t pid)
 	return fields && sscanf(fields, " %c", &state) == 1 && state == 'R';
 }
 
-/* A zombie has no program any more; nor has a thread of the kernel. */
+/* A zombie has no program any more, and a kernel thread never had one. */
 static bool has_program(pid_t tid)
 {
 	char path[64], byte;

@@ -25,23 +25,26 @@ static int reopen(int folder, const char *path, uint64_t resolve, const struct s
 }
 
 /*
- * First only a place in the file system, whose kind can be asked; then that very file, whatever
+ * Opens first only a reference (O_PATH), whose type can be checked; then that very file, whatever
  * the path names by then.
  */
 static int open_at(int folder, const char *path, uint64_t resolve, struct stat *ret_stat)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
-	_cleanup_close_ int place = syscall(SYS_openat2, folder, path, &how, sizeof(how));
-	char again[64];
+	_cleanup_close_ int path_fd = syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	char fd_path[64];
 	int fd;
 
-	if (place < 0 || fstat(place, ret_stat))
+	if (path_fd < 0 || fstat(path_fd, ret_stat))
 		return -errno;
 	if (!S_ISREG(ret_stat->st_mode))
 		return -EINVAL;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
-	/* Not to wait, 45 s long, for one who has a lease on it: see fcntl(2). */
-	fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", path_fd);
+	/*
+	 * O_NONBLOCK: do not wait up to 45 s for a process that has a lease on the file, see
+	 * fcntl(2).
+	 */
+	fd = open(fd_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
 	return errno == ENOENT ? reopen(folder, path, resolve, ret_stat) : -errno;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define NOBODY	     65534
-#define FIRST_FD     3 /* of those that are left open: the socket, then what was given */
+#define FIRST_FD     3 /* of those that stay open: the socket, then the given ones */
 #define STACK_MEMORY (64ULL << 20)
 
 #if defined(__x86_64__)
@@ -38,14 +38,15 @@
 #define ALLOW(name)                                                                                \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
 #define REFUSE RETURN(SECCOMP_RET_ERRNO | EPERM)
-/* Goes on to the next one unless the argument of the system call has a bit of mask. */
+/* Continues with the next call unless the argument of the system call has a bit of mask. */
 #define REFUSE_WITH(name, argument, mask)                                                          \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4), FIELD(args[argument]),             \
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1), REFUSE, FIELD(nr)
 
 /*
- * To read what is open, to have memory, to talk and to end. Whatever else is tried fails
- * with EPERM rather than kills: libraries try to open this and that, and go on without.
+ * Allowed is what reading open files, getting memory, sending answers and ending need. All else
+ * fails with EPERM instead of killing the process, because libraries try to open files and continue
+ * without them.
  */
 static const struct sock_filter filter[] = {
 	FIELD(arch),
@@ -72,7 +73,7 @@ static const struct sock_filter filter[] = {
 	ALLOW(exit),
 	ALLOW(exit_group),
 	REFUSE_WITH(mmap, 2, PROT_EXEC),
-	/* RLIMIT_DATA counts private memory only, and no stack. */
+	/* RLIMIT_DATA counts only private memory, and no stack. */
 	REFUSE_WITH(mmap, 3, MAP_SHARED | MAP_GROWSDOWN),
 	ALLOW(mmap),
 	REFUSE_WITH(mprotect, 2, PROT_EXEC | PROT_GROWSDOWN),
@@ -90,13 +91,13 @@ static bool install_filter(void)
 
 /* ---- becoming nobody --------------------------------------------------------------- */
 
-/* Leaves standard input, output and error (all of them useless), the socket and fds. */
+/* Keeps standard input, output and error (replaced by null files), the socket and fds. */
 static bool keep_only(int *socket, int *fds, size_t count)
 {
 	int null = open_null();
 	int kept[SANDBOX_FDS_MAX + 1];
 
-	/* First out of the way of the places that they shall have. */
+	/* They are first moved away from the numbers that they will get. */
 	kept[0] = fcntl(*socket, F_DUPFD, FIRST_FD + 16);
 	for (size_t i = 0; i < count; i++)
 		kept[i + 1] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD, FIRST_FD + 16);
@@ -119,7 +120,7 @@ static bool bound(int resource, uint64_t value)
 	return !setrlimit(resource, &limit);
 }
 
-/* Ended by SIGXCPU, which the child cannot ignore: SIGKILL then means something else. */
+/* The limit sends SIGXCPU, which the child cannot ignore, so that SIGKILL means something else. */
 static bool bound_cpu(uint64_t seconds)
 {
 	struct rlimit limit = {seconds, seconds + 1};
@@ -127,7 +128,7 @@ static bool bound_cpu(uint64_t seconds)
 	return !seconds || !setrlimit(RLIMIT_CPU, &limit);
 }
 
-/* What RLIMIT_DATA counts already: the memory that came from the parent. Bytes. */
+/* The bytes that RLIMIT_DATA counts already: memory inherited from the parent. */
 static uint64_t own_data(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");
@@ -145,7 +146,7 @@ static uint64_t own_data(void)
 static uint64_t memory_bound(const SandboxLimits *limits)
 {
 #ifdef __SANITIZE_ADDRESS__
-	(void)limits; /* AddressSanitizer's own memory is beyond all bounds */
+	(void)limits; /* AddressSanitizer's own memory exceeds all limits */
 	return own_data() ? RLIM_INFINITY : 0;
 #else
 	return own_data() + (limits->memory ? limits->memory : SANDBOX_MEMORY);
@@ -164,7 +165,10 @@ static bool drop_privileges(void)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
 
-	/* In a user namespace without that id, or without the right to change: who we are. */
+	/*
+	 * In a user namespace without that id, or without the right to change, the user stays the
+	 * same.
+	 */
 	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
 	    setresuid(NOBODY, NOBODY, NOBODY))
 		return false;
@@ -178,7 +182,7 @@ void sandbox_ignore_group_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
-/* SIGABRT and the like must end it whatever the parent had set. */
+/* SIGABRT and the like must end the child whatever the parent had set. */
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -195,7 +199,10 @@ static bool enter(pid_t parent, int *socket, int *fds, size_t count, const Sandb
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		return false;
 	reset_signals();
-	/* A change of user undoes two of these; nobody may look in between. */
+	/*
+	 * A change of user resets PDEATHSIG and DUMPABLE, so both are set after it; DUMPABLE also
+	 * before, so that no other process can attach in between.
+	 */
 	return keep_only(socket, fds, count) && set_limits(limits) && !prctl(PR_SET_DUMPABLE, 0) &&
 	       drop_privileges() && !prctl(PR_SET_PDEATHSIG, SIGKILL) &&
 	       !prctl(PR_SET_DUMPABLE, 0) && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
@@ -226,7 +233,7 @@ int sandbox_start(SandboxMain main, const int *fds, size_t fd_count, const void 
 		close(sockets[0]);
 		return error;
 	}
-	/* A child that reads nothing must not make its parent wait. */
+	/* A child that does not read must not block its parent. */
 	fcntl(sockets[0], F_SETFL, O_NONBLOCK);
 	*ret_sandbox = (Sandbox){.pid = pid, .socket = sockets[0]};
 	return 0;
@@ -288,14 +295,14 @@ int sandbox_send(int socket, const void *data, size_t size, int fd)
 			continue;
 		if (sent < 0)
 			return -errno;
-		fd = -1; /* it went with the first piece */
+		fd = -1; /* it was sent with the first piece */
 		p += sent;
 		size -= sent;
 	}
 	return 0;
 }
 
-/* What comes first, with its descriptor. Returns how much that was, or a negative errno. */
+/* Receives the first piece, with its descriptor. Returns its size, or a negative errno. */
 static ssize_t receive_first(int socket, void *data, size_t size, int *ret_fd)
 {
 	union {

@@ -13,7 +13,7 @@
 /* timeout(1) sends its signals within milliseconds; a person needs longer to press Ctrl-C again. */
 #define REQUEST_NS (NSEC_PER_SEC / 2)
 
-/* Signals know no user pointer, so this is global by nature. */
+/* Signal handlers have no user pointer, so this is global. */
 static struct {
 	sigset_t inherited_mask;
 	struct sigaction inherited_sigchld, inherited_sigpipe, inherited_sigxfsz;
@@ -21,11 +21,11 @@ static struct {
 	volatile uint64_t requested_ns; /* the time of the last request; 0 if there was none */
 	uint64_t none_pending_ns;	/* the last time at which no signal was pending */
 	char *volatile unfinished; /* a copy: a signal may come after the caller freed its own */
-	pid_t pid;		   /* the process that removes it: children inherit this */
+	pid_t pid;		   /* the process that deletes the file: children inherit this */
 	char message[8192];
 } state;
 
-/* Who called wallprof with nohup(1) wants it to outlive the terminal. */
+/* A user who started wallprof with nohup(1) wants it to outlive the terminal. */
 static bool hangup_counts(void)
 {
 	struct sigaction action;
@@ -72,7 +72,7 @@ void signals_begin(void)
 
 	sigaddset(&signals, SECOND_SIGNAL);
 	sigprocmask(SIG_BLOCK, &signals, &state.inherited_mask);
-	/* Ignored, it would reap the command before its status is read. */
+	/* If it were ignored, the kernel would reap the command before its status is read. */
 	sigaction(SIGCHLD, &standard, &state.inherited_sigchld);
 	sigaction(SIGPIPE, &ignore, &state.inherited_sigpipe);
 }
@@ -143,12 +143,11 @@ void signals_note_time(void)
 		state.none_pending_ns = now;
 }
 
-#define STILL_WRITING                                                                              \
-	"wallprof: the profile is still being written; a second interrupt gives it up\n"
+#define STILL_WRITING "wallprof: still writing the profile; interrupt again to abort\n"
 
-static void say(const char *text)
+static void write_text(const char *text)
 {
-	/* Nothing can be done about an error here. */
+	/* An error cannot be handled here. */
 	if (write(STDERR_FILENO, text, strlen(text)) < 0)
 		return;
 }
@@ -162,13 +161,13 @@ static void on_signal(int number)
 		return;
 	count_request();
 	if (state.count < 2) {
-		say(STILL_WRITING);
+		write_text(STILL_WRITING);
 		errno = saved;
 		return;
 	}
 	if (state.unfinished)
 		unlink(state.unfinished);
-	say(state.message);
+	write_text(state.message);
 	_exit(128 + number);
 }
 
@@ -182,7 +181,7 @@ static void on_late_signal(int number)
 static void install(void (*handler)(int), int flags)
 {
 	sigset_t signals = our_signals();
-	/* One handler at a time: they change the same state. */
+	/* Only one handler runs at a time, because they change the same state. */
 	struct sigaction action = {.sa_handler = handler, .sa_flags = flags, .sa_mask = signals};
 
 	sigaction(SIGINT, &action, NULL);
@@ -205,7 +204,7 @@ static void drop_repeats(void)
 		dropped = true;
 	/* It may have been a new request after all; then the user expects an answer. */
 	if (dropped && !is_of_last_request(now_ns()))
-		say(STILL_WRITING);
+		write_text(STILL_WRITING);
 }
 
 void signals_guard(const char *capture_path)
@@ -226,7 +225,7 @@ void signals_guard(const char *capture_path)
 	install(on_signal, SA_RESTART);
 }
 
-/* xmalloc() exits when memory runs out, wherever that is. */
+/* xmalloc() can exit at any place when memory runs out. */
 static void remove_unfinished(void)
 {
 	if (state.unfinished && state.pid == getpid())
@@ -246,5 +245,5 @@ void signals_unfinished(const char *temp_path)
 void signals_release(void)
 {
 	signals_unfinished(NULL);
-	install(on_late_signal, /* no SA_RESTART: waits shall end */ 0);
+	install(on_late_signal, /* no SA_RESTART: system calls that wait must return */ 0);
 }

@@ -9,7 +9,7 @@
 #ifndef WALLPROF_LOAD_GROUPS_H
 #define WALLPROF_LOAD_GROUPS_H
 
-#include "kernel_facts.h"
+#include "kernel_info.h"
 #include "program_table.h"
 #include "programs.h"
 #include "wallprof.skel.h"

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * address_space.c - who had what mapped where, and when.
+ * address_space.c - what every process had mapped, and when.
  *
- * A process lives through epochs: from its beginning or an exec to the next
- * exec. An epoch has its own mappings; one that began by fork also sees those
- * that its parent's epoch had at that moment, by reference. munmap is not
- * recorded (nobody executes there until something else is mapped), so what an
- * address meant at a time is the youngest mapping that covers it and is not
- * younger than that time (range_history.h).
+ * A process goes through epochs: from its beginning or an exec to the next exec. An epoch has its
+ * own mappings; one that began by fork also sees those that its parent's epoch had at that moment,
+ * by reference. munmap is not recorded (no code runs there until something else is mapped), so an
+ * address at a time means the youngest mapping that covers it and is not younger than that time
+ * (range_history.h).
  *
- * Code made at run time comes with its times, but in any order and after all
- * else, so it belongs to the process number, and its time tells the epoch: it
- * holds in the one that it was made in, and in those forked from that. Code
- * without a time holds in all of them. It lies over the mappings: memory for code
- * is mapped before code is put there, and mapped anew (mprotect) with the code in it.
+ * Code made at run time comes with its times, but in any order and after all other records, so it
+ * belongs to the process id, and its time decides the epoch: it is valid in the epoch in which it
+ * was made, and in those forked from that. Code without a time is valid in all of them. It has
+ * priority over mappings: memory for code is mapped before code is put there, and mapped again
+ * (mprotect) with the code in it.
  */
 #include "address_space.h"
 #include "range_history.h"
 #include <string.h>
 
-/* More files than this are not believed (ids are dense, so an id costs memory). */
+/* Larger ids are refused: ids are dense, so an id costs memory. */
 #define FILE_ID_MAX (1u << 20)
 #define EPOCH_NONE  UINT32_MAX
 
-/* How an epoch sees an ancestor: as it was at ns. */
+/* How an epoch sees an ancestor: as of ns. */
 typedef struct Inherited {
 	uint32_t epoch; /* EPOCH_NONE: nothing is inherited */
 	uint64_t ns;
@@ -33,17 +32,18 @@ typedef struct Inherited {
 
 typedef struct Epoch {
 	uint64_t from_ns;
-	uint64_t image_ns; /* when the program began that it runs: that of who it was forked from */
+	uint64_t image_ns; /* when its program began; after a fork, when the parent's program began
+			    */
 	uint32_t process;
 	uint32_t base_generation;
 	Inherited forked_from;
-	Inherited mappings_from; /* the next one up that has mappings of its own */
-	Inherited code_from;	 /* the next one up that has code of its own; see settle() */
-	uint64_t latest_ns;	 /* of the mappings */
+	Inherited mappings_from; /* the nearest ancestor with mappings of its own */
+	Inherited code_from;	 /* the nearest ancestor with code of its own; see link_code() */
+	uint64_t latest_ns;	 /* of the youngest mapping */
 	RangeHistory mappings;	 /* value: FILE id */
 } Epoch;
 
-/* All that had one number; the last epoch is the present one. */
+/* All processes that had one id; the last epoch is the present one. */
 typedef struct Process {
 	VEC(uint32_t) epochs; /* from_ns ascending */
 	RangeHistory code;    /* value: FILE id */
@@ -51,10 +51,10 @@ typedef struct Process {
 
 struct AddressSpaces {
 	VEC(MappedFile *) files; /* by id - 1; NULL where the definition is missing */
-	VEC(Epoch) epochs;	 /* what is inherited has a lower number */
+	VEC(Epoch) epochs;	 /* an epoch inherits only from ones with a lower index */
 	VEC(Process) processes;
 	Map by_tgid; /* ns_tgid -> processes */
-	bool has_code, settled;
+	bool has_code, code_linked;
 };
 
 AddressSpaces *address_spaces_new(void)
@@ -110,12 +110,12 @@ static void add_file(AddressSpaces *spaces, const struct rec_file *record)
 
 static Process *find_process(const AddressSpaces *spaces, uint32_t ns_tgid)
 {
-	uint32_t number = map_get(&spaces->by_tgid, ns_tgid);
+	uint32_t index = map_get(&spaces->by_tgid, ns_tgid);
 
-	return number == MAP_NONE ? NULL : &spaces->processes.items[number];
+	return index == MAP_NONE ? NULL : &spaces->processes.items[index];
 }
 
-/* The process of a number; made if there is none. */
+/* Returns the process with this id, which is added if it is new. */
 static Process *get_process(AddressSpaces *spaces, uint32_t ns_tgid)
 {
 	Process *process = find_process(spaces, ns_tgid);
@@ -145,7 +145,7 @@ static uint32_t begin_epoch(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t fr
 			&spaces->epochs.items[process->epochs.items[process->epochs.count - 1]];
 
 		epoch->from_ns = MAX(from_ns, before->from_ns);
-		/* As much as that of the one before can become. */
+		/* The largest value that the generation of the previous epoch can reach. */
 		epoch->base_generation = before->base_generation + before->mappings.list.count + 1;
 	}
 	epoch->image_ns = epoch->from_ns;
@@ -153,7 +153,7 @@ static uint32_t begin_epoch(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t fr
 	return spaces->epochs.count - 1;
 }
 
-/* The epoch that holds now; one that began before the recording if none is known. */
+/* Returns the present epoch; if none is known, one that began before the recording is added. */
 static uint32_t current_epoch(AddressSpaces *spaces, uint32_t ns_tgid)
 {
 	const Process *process = find_process(spaces, ns_tgid);
@@ -172,17 +172,20 @@ static void add_mapping(AddressSpaces *spaces, const struct rec_mapping *record)
 		.bias = record->bias,
 		.value = record->file,
 	};
-	uint32_t number; /* before the array is looked into: current_epoch may move it */
+	uint32_t index; /* first, because current_epoch() may move the array */
 	Epoch *epoch;
 
 	if (record->start >= record->end)
 		return;
-	number = current_epoch(spaces, record->ns_tgid);
-	epoch = &spaces->epochs.items[number];
+	index = current_epoch(spaces, record->ns_tgid);
+	epoch = &spaces->epochs.items[index];
 	if (record->h.flags & MAPPING_INITIAL) {
 		range.from_ns = 0;
 	} else {
-		/* Those that came late (capture_read_sorted counts them) hold from then on. */
+		/*
+		 * A mapping that came late (capture_read_sorted() counts them) is valid from then
+		 * on.
+		 */
 		epoch->latest_ns = MAX(epoch->latest_ns, range.from_ns);
 		range.from_ns = epoch->latest_ns;
 	}
@@ -208,7 +211,7 @@ static void add_code(AddressSpaces *spaces, const struct rec_code *record)
 static void add_space(AddressSpaces *spaces, const struct rec_space *record)
 {
 	Inherited parent = {.epoch = EPOCH_NONE, .ns = record->h.ns}, mappings;
-	uint32_t number;
+	uint32_t index;
 	Epoch *epoch;
 
 	if (!(record->h.flags & (SPACE_FORK | SPACE_EXEC)))
@@ -216,7 +219,7 @@ static void add_space(AddressSpaces *spaces, const struct rec_space *record)
 	if (record->h.flags & SPACE_FORK)
 		parent.epoch = current_epoch(spaces, record->ns_parent);
 	mappings = parent;
-	/* A parent that mapped nothing itself is only a step on the way to its own. */
+	/* A parent without mappings of its own only leads to its parent. */
 	while (mappings.epoch != EPOCH_NONE) {
 		const Epoch *step = &spaces->epochs.items[mappings.epoch];
 
@@ -224,8 +227,8 @@ static void add_space(AddressSpaces *spaces, const struct rec_space *record)
 			break;
 		mappings = step->mappings_from;
 	}
-	number = begin_epoch(spaces, record->ns_tgid, record->h.ns);
-	epoch = &spaces->epochs.items[number];
+	index = begin_epoch(spaces, record->ns_tgid, record->h.ns);
+	epoch = &spaces->epochs.items[index];
 	if (parent.epoch != EPOCH_NONE)
 		epoch->image_ns = spaces->epochs.items[parent.epoch].image_ns;
 	epoch->forked_from = parent;
@@ -267,12 +270,12 @@ static bool has_code(const AddressSpaces *spaces, uint32_t epoch)
 	return spaces->processes.items[spaces->epochs.items[epoch].process].code.list.count > 0;
 }
 
-/* Only now it is known which processes have code, and so where an epoch inherits it from. */
-static void settle(AddressSpaces *spaces)
+/* Links epochs to inherited code: only now all processes that have code are known. */
+static void link_code(AddressSpaces *spaces)
 {
-	if (spaces->settled)
+	if (spaces->code_linked)
 		return;
-	spaces->settled = true;
+	spaces->code_linked = true;
 	for (size_t i = 0; spaces->has_code && i < spaces->epochs.count; i++) {
 		Epoch *epoch = &spaces->epochs.items[i];
 		uint32_t parent = epoch->forked_from.epoch;
@@ -285,7 +288,7 @@ static void settle(AddressSpaces *spaces)
 	}
 }
 
-/* The epoch that the process was in at ns; the first one if ns is before all. */
+/* Returns the epoch of the process at ns; the first one if ns is before all. */
 static uint32_t epoch_at(const AddressSpaces *spaces, const Process *process, uint64_t ns)
 {
 	const uint32_t *epochs = process->epochs.items;
@@ -293,21 +296,21 @@ static uint32_t epoch_at(const AddressSpaces *spaces, const Process *process, ui
 				      spaces->epochs.items[epochs[middle]].from_ns <= ns);
 
 	if (process->epochs.count == 0)
-		return EPOCH_NONE; /* nothing but code is known of it */
+		return EPOCH_NONE; /* only code is known of it */
 	return epochs[MAX(next, 1u) - 1];
 }
 
 uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns)
 {
 	Process *process = find_process(spaces, ns_tgid);
-	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
+	uint32_t index = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
 	uint32_t generation = 0;
 
-	/* Each part never falls as time goes on, so their sum is new when one is. */
+	/* Neither part ever decreases, so their sum changes when one does. */
 	if (process)
 		generation += range_history_count(&process->code, ns);
-	if (number != EPOCH_NONE) {
-		Epoch *epoch = &spaces->epochs.items[number];
+	if (index != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[index];
 
 		generation += epoch->base_generation + range_history_count(&epoch->mappings, ns) +
 			      (epoch->from_ns <= ns);
@@ -315,41 +318,43 @@ uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint
 	return generation;
 }
 
-/* Is a process's code of this epoch's time? */
+/* Returns whether a process's code is of the epoch of this time. */
 static bool is_of_epoch(const TimedRange *code, uint64_t epoch_ns)
 {
 	return code->from_ns == 0 || code->from_ns >= epoch_ns;
 }
 
-/* The code made at run time that lay at avma in this epoch or in what it was forked from. */
-static const TimedRange *find_code(AddressSpaces *spaces, uint32_t number, uint64_t ns,
+/*
+ * Returns the code made at run time that was at avma in this epoch or in those it was forked from.
+ */
+static const TimedRange *find_code(AddressSpaces *spaces, uint32_t index, uint64_t ns,
 				   uint64_t avma)
 {
-	settle(spaces);
-	while (number != EPOCH_NONE) {
-		const Epoch *epoch = &spaces->epochs.items[number];
+	link_code(spaces);
+	while (index != EPOCH_NONE) {
+		const Epoch *epoch = &spaces->epochs.items[index];
 		RangeHistory *code = &spaces->processes.items[epoch->process].code;
 		const TimedRange *found = range_history_find(code, ns, avma);
 
 		if (found && is_of_epoch(found, epoch->from_ns))
 			return found;
 		ns = MIN(ns, epoch->code_from.ns);
-		number = epoch->code_from.epoch;
+		index = epoch->code_from.epoch;
 	}
 	return NULL;
 }
 
-static const TimedRange *find_mapping(AddressSpaces *spaces, uint32_t number, uint64_t ns,
+static const TimedRange *find_mapping(AddressSpaces *spaces, uint32_t index, uint64_t ns,
 				      uint64_t avma)
 {
-	while (number != EPOCH_NONE) {
-		Epoch *epoch = &spaces->epochs.items[number];
+	while (index != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[index];
 		const TimedRange *found = range_history_find(&epoch->mappings, ns, avma);
 
 		if (found)
 			return found;
 		ns = MIN(ns, epoch->mappings_from.ns);
-		number = epoch->mappings_from.epoch;
+		index = epoch->mappings_from.epoch;
 	}
 	return NULL;
 }
@@ -357,15 +362,15 @@ static const TimedRange *find_mapping(AddressSpaces *spaces, uint32_t number, ui
 Location address_spaces_locate(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma)
 {
 	Process *process = find_process(spaces, ns_tgid);
-	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
+	uint32_t index = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
 	const TimedRange *found = NULL;
 
-	if (number != EPOCH_NONE)
-		found = find_code(spaces, number, ns, avma);
+	if (index != EPOCH_NONE)
+		found = find_code(spaces, index, ns, avma);
 	else if (process)
 		found = range_history_find(&process->code, ns, avma);
 	if (!found)
-		found = find_mapping(spaces, number, ns, avma);
+		found = find_mapping(spaces, index, ns, avma);
 	if (!found)
 		return (Location){};
 	return (Location){.file = address_spaces_file(spaces, found->value),
@@ -376,17 +381,17 @@ Location address_spaces_locate_data(AddressSpaces *spaces, uint32_t ns_tgid, uin
 				    uint64_t avma)
 {
 	Process *process = find_process(spaces, ns_tgid);
-	uint32_t number = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
+	uint32_t index = process ? epoch_at(spaces, process, ns) : EPOCH_NONE;
 	const TimedRange *nearest = NULL;
 
-	while (number != EPOCH_NONE) {
-		Epoch *epoch = &spaces->epochs.items[number];
+	while (index != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[index];
 		const TimedRange *found = range_history_below(&epoch->mappings, ns, avma);
 
 		if (found && (!nearest || found->start > nearest->start))
 			nearest = found;
 		ns = MIN(ns, epoch->mappings_from.ns);
-		number = epoch->mappings_from.epoch;
+		index = epoch->mappings_from.epoch;
 	}
 	if (!nearest)
 		return (Location){};
@@ -398,36 +403,37 @@ bool address_spaces_replaced(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t f
 			     uint64_t to_ns, uint64_t avma)
 {
 	const Process *process = find_process(spaces, ns_tgid);
-	uint32_t number = process ? epoch_at(spaces, process, to_ns) : EPOCH_NONE;
+	uint32_t index = process ? epoch_at(spaces, process, to_ns) : EPOCH_NONE;
 	const TimedRange *before, *after;
 	uint64_t image_ns;
 
-	if (number == EPOCH_NONE || to_ns <= from_ns)
+	if (index == EPOCH_NONE || to_ns <= from_ns)
 		return false;
-	image_ns = spaces->epochs.items[number].image_ns;
+	image_ns = spaces->epochs.items[index].image_ns;
 	if (image_ns > from_ns && image_ns <= to_ns)
 		return true;
 	/*
-	 * Each change counts, also one that was changed back: the walk may have known what was
-	 * there in between.
+	 * Each change counts, also one that was reverted: the walk may have used what was there in
+	 * between.
 	 */
-	after = find_mapping(spaces, number, to_ns, avma);
+	after = find_mapping(spaces, index, to_ns, avma);
 	while (after && after->from_ns > from_ns) {
-		before = find_mapping(spaces, number, after->from_ns - 1, avma);
+		before = find_mapping(spaces, index, after->from_ns - 1, avma);
 		if (before && (before->value != after->value || before->bias != after->bias))
 			return true;
 		if (before && before->from_ns >= after->from_ns)
-			return false; /* of the same time: nothing older is found so */
+			return false; /* it has the same time: an older one cannot be found in this
+					 way */
 		after = before;
 	}
 	return false;
 }
 
-/* What address_spaces_locate_any is asked, on its way through the histories. */
+/* The state of address_spaces_locate_any() on its way through the histories. */
 typedef struct Visit {
 	const AddressSpaces *spaces;
 	uint64_t avma;
-	uint64_t epoch_ns; /* only what is_of_epoch() */
+	uint64_t epoch_ns; /* only code for which is_of_epoch() holds */
 	void (*visit)(void *user, const MappedFile *file, uint64_t svma);
 	void *user;
 } Visit;
@@ -441,7 +447,7 @@ static void visit_range(void *user, const TimedRange *range)
 		visit->visit(visit->user, file, visit->avma - range->bias);
 }
 
-/* What avma meant in what an epoch was forked from. */
+/* Visits what avma meant in the epochs that this one was forked from. */
 static void visit_inherited(AddressSpaces *spaces, const Epoch *epoch, Visit *visit)
 {
 	uint64_t ns = UINT64_MAX;
@@ -456,16 +462,16 @@ static void visit_inherited(AddressSpaces *spaces, const Epoch *epoch, Visit *vi
 	visit->epoch_ns = 0;
 }
 
-static void visit_mappings(AddressSpaces *spaces, uint32_t number, Visit *visit)
+static void visit_mappings(AddressSpaces *spaces, uint32_t index, Visit *visit)
 {
 	uint64_t ns = UINT64_MAX;
 
-	while (number != EPOCH_NONE) {
-		Epoch *epoch = &spaces->epochs.items[number];
+	while (index != EPOCH_NONE) {
+		Epoch *epoch = &spaces->epochs.items[index];
 
 		range_history_visit(&epoch->mappings, ns, visit->avma, visit_range, visit);
 		ns = MIN(ns, epoch->mappings_from.ns);
-		number = epoch->mappings_from.epoch;
+		index = epoch->mappings_from.epoch;
 	}
 }
 
@@ -478,12 +484,12 @@ void address_spaces_locate_any(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t
 
 	if (!process)
 		return;
-	settle(spaces);
+	link_code(spaces);
 	range_history_visit(&process->code, UINT64_MAX, avma, visit_range, &visiting);
 	for (size_t i = 0; i < process->epochs.count; i++) {
-		uint32_t number = process->epochs.items[i];
+		uint32_t index = process->epochs.items[i];
 
-		visit_inherited(spaces, &spaces->epochs.items[number], &visiting);
-		visit_mappings(spaces, number, &visiting);
+		visit_inherited(spaces, &spaces->epochs.items[index], &visiting);
+		visit_mappings(spaces, index, &visiting);
 	}
 }

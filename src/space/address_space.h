@@ -2,9 +2,9 @@
 /*
  * address_space.h - the address spaces of all recorded processes, over time.
  *
- * Built from REC_FILE, REC_MAPPING, REC_SPACE and REC_CODE; answers what was mapped, or
- * had been put as code, at an address of a process at a moment. Words: AVMA = address in the
- * process, SVMA = address as the ELF file states it, relative = SVMA - the file's base SVMA.
+ * Made from REC_FILE, REC_MAPPING, REC_SPACE and REC_CODE; answers which mapping or which code was
+ * at an address of a process at a moment. AVMA = address in the process, SVMA = address as the ELF
+ * file states it, relative = SVMA - the file's base SVMA.
  */
 #ifndef WALLPROF_ADDRESS_SPACE_H
 #define WALLPROF_ADDRESS_SPACE_H
@@ -19,7 +19,9 @@ typedef struct MappedFile {
 	uint8_t build_id[20];
 	uint64_t base_svma;
 	uint64_t size, mtime_ns; /* 0 = unknown */
-	/* Of the file as it was opened for its names; 0 = it was not. Not in the capture. */
+	/*
+	 * Of the file that was opened for its symbols; 0 = it was not opened. Not in the capture.
+	 */
 	uint64_t ctime_ns, device, inode;
 	char *path;
 } MappedFile;
@@ -30,56 +32,54 @@ AddressSpaces *address_spaces_new(void);
 void address_spaces_free(AddressSpaces *spaces);
 
 /*
- * Takes a FILE, MAPPING, SPACE or CODE record; others are ignored. MAPPING and SPACE
- * must come in order of time per process (capture_read_sorted). All records must
- * be given before the first query.
+ * Adds a FILE, MAPPING, SPACE or CODE record; ignores others. MAPPING and SPACE must come in order
+ * of time per process (capture_read_sorted()). All records must be added before the first query.
  */
 void address_spaces_add(AddressSpaces *spaces, const struct record *record);
 
 const MappedFile *address_spaces_file(const AddressSpaces *spaces,
-				      uint32_t id);	       /* NULL if unknown */
+				      uint32_t id);	       /* Returns NULL if unknown. */
 size_t address_spaces_file_count(const AddressSpaces *spaces); /* ids are 1 … count */
 
 /*
- * A number that changes whenever the mappings or the code of ns_tgid change, or it begins, so
- * that from its begin on (process, stack, generation) is a valid cache key: of one
- * generation, address_spaces_locate() and address_spaces_replaced() have one answer. O(log n).
+ * A number that changes whenever the mappings or the code of ns_tgid change, or it begins. So from
+ * its beginning on, (process, stack, generation) is a valid cache key: within one generation,
+ * address_spaces_locate() and address_spaces_replaced() give the same answers. O(log n).
  */
 uint32_t address_spaces_generation(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns);
 
 typedef struct Location {
-	const MappedFile *file; /* NULL: nothing known was mapped there */
+	const MappedFile *file; /* NULL: no known file was mapped there */
 	uint64_t svma;
 } Location;
 
 /*
- * What ns_tgid had at avma at time ns; code made at run time comes before what is mapped
- * there. O(log² n), times the forks that it was inherited through.
+ * Returns what ns_tgid had at avma at time ns; code made at run time has priority over mappings.
+ * O(log² n), times the forks that it was inherited through.
  */
 Location address_spaces_locate(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 
 /*
- * The same of data: it may lie behind what is mapped of its file to be executed, which alone is
- * recorded. So the file is the last one that lies below, and that avma is in it is not certain: a
+ * The same for data, which may lie after the executable part of its file, and only that part is
+ * recorded. So the file is the last one below avma, and it is not certain that avma is in it: a
  * symbol that covers svma makes it likely. Code made at run time does not count.
  */
 Location address_spaces_locate_data(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t ns,
 				    uint64_t avma);
 
 /*
- * Whether who knew the mappings of ns_tgid only up to from_ns was wrong about avma at to_ns:
- * something else is mapped there than was (another file, or the file at another bias), or
- * there was an exec in between, after which nothing is as it was. What a process was forked
- * from counts up to the fork. False where nothing was mapped at from_ns, so that nothing
- * can have been taken for something else, and if to_ns is not later. Code made at run time
- * does not count. O(log² n), times the forks.
+ * Returns whether the mappings of ns_tgid as of from_ns were wrong for avma at to_ns: another file,
+ * or the file at another bias, is mapped there, or there was an exec in between, which replaces
+ * all. For a forked process, the parent counts up to the fork. Returns false if nothing was mapped
+ * at from_ns, so that nothing can have been mistaken, and if to_ns is not later. Code made at run
+ * time does not count. O(log² n), times the forks.
  */
 bool address_spaces_replaced(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t from_ns,
 			     uint64_t to_ns, uint64_t avma);
 
 /*
- * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or
- * more. For the symboliser, which must not miss one.
+ * Calls visit for every (file, svma) that avma ever meant in ns_tgid, each once or more. It is for
+ * the symbolizer, which must not miss one.
  */
 void address_spaces_locate_any(AddressSpaces *spaces, uint32_t ns_tgid, uint64_t avma,
 			       void (*visit)(void *user, const MappedFile *file, uint64_t svma),

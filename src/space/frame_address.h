@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frame_address.h - what the frames of a REC_STACK mean: the address by which each is to be
- * looked up, the same for who collects addresses and for who shows them.
+ * frame_address.h - the addresses by which the frames of a REC_STACK are looked up; the code that
+ * collects addresses and the code that shows frames must agree on them.
  */
 #ifndef WALLPROF_FRAME_ADDRESS_H
 #define WALLPROF_FRAME_ADDRESS_H
@@ -21,7 +21,7 @@ static inline uint64_t stack_lookup_address(uint64_t pc, bool exact)
 }
 
 /*
- * Whether unwind tables led from frame to frame. Only then the upper bits of frames are
+ * Returns whether unwind tables led from frame to frame. Only then the upper bits of frames are
  * marks: a walk by frame pointers takes any word for an address.
  */
 static inline bool stack_by_tables(uint8_t flags, uint16_t result, uint64_t tables_ns)

@@ -2,9 +2,8 @@
 /*
  * range_history.c - a segment tree over address ranges, with time inside.
  *
- * Each range stands in O(log n) nodes of the tree, each node's list in order of age.
- * A question walks from one leaf to the root and searches each list on the way.
- * The tree is built at the first question.
+ * Each range is in O(log n) nodes of the tree; each node's list is sorted by age. A query walks
+ * from one leaf to the root and searches each list on the way. The first query builds the tree.
  */
 #include "range_history.h"
 #include <string.h>
@@ -60,14 +59,14 @@ static void build_bounds(RangeHistory *history)
 	history->ranges = kept ? kept - 1 : 0;
 }
 
-/* How many bounds are not above avma. */
+/* Returns how many bounds are not above avma. */
 static size_t count_bounds(const RangeHistory *history, uint64_t avma)
 {
 	return partition_point(middle, history->bounds.count,
 			       history->bounds.items[middle] <= avma);
 }
 
-/* The leaf that holds avma, or history->ranges. */
+/* Returns the leaf that holds avma, or history->ranges. */
 static uint32_t find_leaf(const RangeHistory *history, uint64_t avma)
 {
 	size_t low = count_bounds(history, avma);
@@ -78,7 +77,7 @@ static uint32_t find_leaf(const RangeHistory *history, uint64_t avma)
 /* A range covers at most two nodes on each level of the tree. */
 #define COVER_MAX 64
 
-/* The nodes that together stand for a range. */
+/* Finds the nodes that together cover a range. */
 static size_t cover(const RangeHistory *history, const TimedRange *range,
 		    uint32_t nodes[static COVER_MAX])
 {
@@ -143,7 +142,7 @@ size_t range_history_count(RangeHistory *history, uint64_t ns)
 			       history->list.items[middle].from_ns <= ns);
 }
 
-/* How many entries of a node's list are below `until`. */
+/* Returns how many entries of a node's list are below `until`. */
 static uint32_t count_below(const RangeHistory *history, uint32_t node, size_t until)
 {
 	uint32_t first = history->node_starts[node];
@@ -174,7 +173,7 @@ const TimedRange *range_history_find(RangeHistory *history, uint64_t ns, uint64_
 	return found;
 }
 
-/* Ranges that are not of that time yet, or gaps, are passed; more is not worth it. */
+/* The search passes so many gaps and ranges that are not of that time yet; more is not worth it. */
 #define PASSED_MAX 64
 
 const TimedRange *range_history_below(RangeHistory *history, uint64_t ns, uint64_t avma)

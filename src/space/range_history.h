@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * range_history.h - who covered an address at a moment, of many ranges that replace
- * each other over time.
+ * range_history.h - what covered an address at a moment, for many ranges that replace each other
+ * over time.
  *
- * A range holds from its time on until a younger one overlaps it, there; nothing ends
- * by itself. Of two of one time the one added later is the younger.
+ * A range is valid from its time on, until a younger one overlaps it, there; nothing ends without a
+ * successor. Of two with one time, the one that was added later is the younger.
  */
 #ifndef WALLPROF_RANGE_HISTORY_H
 #define WALLPROF_RANGE_HISTORY_H
@@ -12,7 +12,7 @@
 #include "util.h"
 
 typedef struct TimedRange {
-	uint64_t from_ns; /* 0: since ever */
+	uint64_t from_ns; /* 0: always */
 	uint64_t start, end;
 	uint64_t bias; /* bias and value are the owner's */
 	uint32_t value;
@@ -21,7 +21,7 @@ typedef struct TimedRange {
 
 /* All zeros is an empty one. */
 typedef struct RangeHistory {
-	VEC(TimedRange) list; /* by age, the oldest first, once it is built */
+	VEC(TimedRange) list; /* sorted by age, the oldest first, once the tree is built */
 	bool built;
 	VEC(uint64_t) bounds; /* range i = [bounds[i], bounds[i + 1]) = leaf node i + ranges */
 	uint32_t ranges;
@@ -31,22 +31,24 @@ typedef struct RangeHistory {
 
 void range_history_free(RangeHistory *history);
 
-/* In any order of time. start < end; all must be added before the first question. */
+/*
+ * Ranges may be added in any order of time. start < end. All must be added before the first query.
+ */
 void range_history_add(RangeHistory *history, const TimedRange *range);
 
-/* How many ranges are of ns or older. O(log n). */
+/* Returns how many ranges are of ns or older. O(log n). */
 size_t range_history_count(RangeHistory *history, uint64_t ns);
 
-/* What covered avma at ns, or NULL. O(log n) a level of the tree, so O(log² n). */
+/* Returns what covered avma at ns, or NULL. O(log n) a level of the tree, so O(log² n). */
 const TimedRange *range_history_find(RangeHistory *history, uint64_t ns, uint64_t avma);
 
 /*
- * Of what covered something at ns, the range that has the last address that is not above avma;
- * NULL: there is none, or too much that is gone by then lies in between. O(log² n).
+ * Returns the range that covered something at ns and whose last such address is the nearest that is
+ * not above avma; NULL: there is none, or too many replaced ranges lie in between. O(log² n).
  */
 const TimedRange *range_history_below(RangeHistory *history, uint64_t ns, uint64_t avma);
 
-/* Calls visit for all that cover avma and are of ns or older, in no order. */
+/* Calls visit for all ranges that cover avma and are of ns or older, in no order. */
 void range_history_visit(RangeHistory *history, uint64_t ns, uint64_t avma,
 			 void (*visit)(void *user, const TimedRange *range), void *user);
 

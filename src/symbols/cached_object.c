@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cached_object.c - the answers of one object in memory, and as a file of symbol_cache.c. */
+/* cached_object.c - the names of one object, in memory and as a file of symbol_cache.c. */
 #include "cached_object.h"
 #include "capture_format.h"
 #include <errno.h>
@@ -9,9 +9,11 @@
 #define OBJECT_MAX	  (256u << 20) /* bytes of one file, decompressed */
 #define COMPRESSION_LEVEL 1
 
-/* The number at its end grows with every change of how addresses are named, and of the form. */
+/*
+ * The number at its end increases with every change of how addresses are named, and of the format.
+ */
 #define MAGIC	     "wallprof names 7"
-#define MAGIC_LENGTH (sizeof(MAGIC) - 1) /* the file has no NUL after it */
+#define MAGIC_LENGTH (sizeof(MAGIC) - 1) /* without the terminating NUL */
 
 /* The file is one zstd frame of this, the tried files and the records. */
 struct cache_header {
@@ -20,14 +22,14 @@ struct cache_header {
 	uint8_t build_id[20];
 	uint8_t build_id_len, asked_debuginfod;
 	uint16_t reserved;
-	uint32_t tried; /* cache_tried: how many follow */
+	uint32_t tried; /* the number of struct cache_tried that follow */
 	uint32_t reserved2;
 	uint64_t size, mtime_ns, ctime_ns, device, inode; /* of the object */
 	uint64_t records;				  /* bytes, at the end */
 };
 
 struct cache_tried {
-	uint32_t len; /* of all of it, a multiple of 8 */
+	uint32_t len; /* of the whole, a multiple of 8 */
 	uint32_t reserved;
 	uint64_t size, mtime_ns;
 	char path[];
@@ -35,12 +37,12 @@ struct cache_tried {
 
 /* ---- in memory ------------------------------------------------------------------------ */
 
-static uint64_t address_at(const CachedObject *object, size_t place)
+static uint64_t address_at(const CachedObject *object, size_t offset)
 {
-	return ((const struct rec_symbol *)(object->records.items + place))->address;
+	return ((const struct rec_symbol *)(object->records.items + offset))->address;
 }
 
-static int compare_places(const void *a, const void *b, void *object)
+static int compare_offsets(const void *a, const void *b, void *object)
 {
 	uint64_t x = address_at(object, *(const size_t *)a);
 	uint64_t y = address_at(object, *(const size_t *)b);
@@ -48,26 +50,26 @@ static int compare_places(const void *a, const void *b, void *object)
 	return x < y ? -1 : x > y;
 }
 
-static void sort_places(CachedObject *object)
+static void sort_offsets(CachedObject *object)
 {
-	if (object->places.count)
-		qsort_r(object->places.items, object->places.count, sizeof(size_t), compare_places,
-			object);
+	if (object->offsets.count)
+		qsort_r(object->offsets.items, object->offsets.count, sizeof(size_t),
+			compare_offsets, object);
 }
 
 const struct rec_symbol *cached_object_find(const CachedObject *object, uint64_t address)
 {
-	size_t at = partition_point(middle, object->places.count,
-				    address_at(object, object->places.items[middle]) < address);
+	size_t at = partition_point(middle, object->offsets.count,
+				    address_at(object, object->offsets.items[middle]) < address);
 
-	if (at == object->places.count || address_at(object, object->places.items[at]) != address)
+	if (at == object->offsets.count || address_at(object, object->offsets.items[at]) != address)
 		return NULL;
-	return (const struct rec_symbol *)(object->records.items + object->places.items[at]);
+	return (const struct rec_symbol *)(object->records.items + object->offsets.items[at]);
 }
 
 void cached_object_add(CachedObject *object, const struct rec_symbol *symbol)
 {
-	*vec_push(&object->places) = object->records.count;
+	*vec_push(&object->offsets) = object->records.count;
 	vec_append(&object->records, (const uint8_t *)symbol, symbol->h.len);
 }
 
@@ -77,13 +79,13 @@ void cached_object_free(CachedObject *object)
 		free(object->tried.items[i].path);
 	vec_free(&object->tried);
 	vec_free(&object->records);
-	vec_free(&object->places);
+	vec_free(&object->offsets);
 	*object = (CachedObject){};
 }
 
 /* ---- reading -------------------------------------------------------------------------- */
 
-static bool take_tried(CachedObject *object, const uint8_t **p, const uint8_t *end)
+static bool parse_tried(CachedObject *object, const uint8_t **p, const uint8_t *end)
 {
 	const struct cache_tried *tried = (const void *)*p;
 
@@ -97,7 +99,7 @@ static bool take_tried(CachedObject *object, const uint8_t **p, const uint8_t *e
 	return true;
 }
 
-static bool take_record(CachedObject *object, const uint8_t **p, const uint8_t *end)
+static bool parse_record(CachedObject *object, const uint8_t **p, const uint8_t *end)
 {
 	const struct rec_symbol *symbol = (const void *)*p;
 
@@ -110,8 +112,8 @@ static bool take_record(CachedObject *object, const uint8_t **p, const uint8_t *
 	return true;
 }
 
-static bool take_all(CachedObject *object, const MappedFile *file, const uint8_t *bytes,
-		     size_t size)
+static bool parse_all(CachedObject *object, const MappedFile *file, const uint8_t *bytes,
+		      size_t size)
 {
 	const struct cache_header *header = (const void *)bytes;
 	const uint8_t *p = bytes + sizeof(*header), *end = bytes + size;
@@ -125,10 +127,10 @@ static bool take_all(CachedObject *object, const MappedFile *file, const uint8_t
 		return false;
 	object->asked_debuginfod = header->asked_debuginfod;
 	for (uint32_t i = 0; i < header->tried; i++)
-		if (!take_tried(object, &p, end))
+		if (!parse_tried(object, &p, end))
 			return false;
 	while (p < end)
-		if (!take_record(object, &p, end))
+		if (!parse_record(object, &p, end))
 			return false;
 	return true;
 }
@@ -137,15 +139,15 @@ bool cached_object_parse(const MappedFile *file, const uint8_t *bytes, size_t si
 			 CachedObject *ret_object)
 {
 	*ret_object = (CachedObject){};
-	if (take_all(ret_object, file, bytes, size)) {
-		sort_places(ret_object);
+	if (parse_all(ret_object, file, bytes, size)) {
+		sort_offsets(ret_object);
 		return true;
 	}
 	cached_object_free(ret_object);
 	return false;
 }
 
-/* Frees on failure. Returns its size, or 0. */
+/* Frees *ret on failure. Returns the size, or 0. */
 static size_t decompress(const uint8_t *data, size_t size, uint8_t **ret_bytes)
 {
 	unsigned long long content = ZSTD_getFrameContentSize(data, size);
@@ -218,7 +220,7 @@ static Bytes serialize(const MappedFile *file, const CachedObject *object)
 	return bytes;
 }
 
-/* With a checksum, for a disk may lie. Returns the size, or 0. */
+/* Adds a checksum against errors of the disk. Returns the size, or 0. */
 static size_t compress(const Bytes *bytes, void *room, size_t capacity)
 {
 	ZSTD_CCtx *context = ZSTD_createCCtx();

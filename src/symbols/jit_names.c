@@ -31,8 +31,8 @@ typedef struct Request {
 } Request;
 
 /*
- * What the child says: REC_CODE, REC_SYMBOL and at last, if it has come to its end, one
- * REC_TOTAL: counted_kind is an errno, lost what was left out of the file.
+ * The child sends REC_CODE, REC_SYMBOL and, if it has come to its end, one REC_TOTAL: counted_kind
+ * is an errno, lost is what was omitted.
  */
 typedef struct Emitter {
 	int socket;
@@ -43,59 +43,61 @@ typedef struct Emitter {
 	VEC(uint8_t) output;
 } Emitter;
 
-static void emit_piece_symbol(Emitter *teller, const JitPiece *piece)
+static void emit_piece_symbol(Emitter *emitter, const JitPiece *piece)
 {
-	uint64_t svma = piece->svma + (teller->avma - piece->start);
+	uint64_t svma = piece->svma + (emitter->avma - piece->start);
 	_cleanup_free_ char *readable = demangle(piece->name);
 	const char *source = "";
 	struct rec_symbol *symbol;
 	uint32_t line = 0;
 
-	if (!jit_table_line(teller->table, piece, teller->avma, &source, &line)) {
+	if (!jit_table_line(emitter->table, piece, emitter->avma, &source, &line)) {
 		source = "";
 		line = 0;
 	}
-	symbol_record_begin(&teller->record, svma);
-	symbol_record_add(&teller->record, readable ? readable : piece->name, source, line);
-	symbol = symbol_record_finish(&teller->record, NULL);
+	symbol_record_begin(&emitter->record, svma);
+	symbol_record_add(&emitter->record, readable ? readable : piece->name, source, line);
+	symbol = symbol_record_finish(&emitter->record, NULL);
 	symbol->function = piece->svma;
 	symbol->function_size = symbol_record_size(piece->end - piece->start);
-	vec_append(&teller->output, (const uint8_t *)symbol, symbol->h.len);
+	vec_append(&emitter->output, (const uint8_t *)symbol, symbol->h.len);
 }
 
-static void send_some(Emitter *teller)
+static void send_some(Emitter *emitter)
 {
-	if (teller->output.count <= READ_SIZE)
+	if (emitter->output.count <= READ_SIZE)
 		return;
-	sandbox_send(teller->socket, teller->output.items, teller->output.count, -1);
-	teller->output.count = 0;
+	sandbox_send(emitter->socket, emitter->output.items, emitter->output.count, -1);
+	emitter->output.count = 0;
 }
 
 static void emit_name(void *user, const JitPiece *piece)
 {
-	Emitter *teller = user;
+	Emitter *emitter = user;
 
 	if (*piece->name)
-		emit_piece_symbol(teller, piece);
-	send_some(teller);
+		emit_piece_symbol(emitter, piece);
+	send_some(emitter);
 }
 
 static void emit_piece(void *user, const JitPiece *piece)
 {
-	Emitter *teller = user;
+	Emitter *emitter = user;
 	struct rec_code code = {
 		.h = {.kind = REC_CODE, .len = sizeof(code), .ns = piece->ns},
-		.ns_tgid = teller->request->ns_tgid,
+		.ns_tgid = emitter->request->ns_tgid,
 		.start = piece->start,
 		.end = piece->end,
 		.bias = piece->start - piece->svma,
 	};
 
-	vec_append(&teller->output, (const uint8_t *)&code, sizeof(code));
-	send_some(teller);
+	vec_append(&emitter->output, (const uint8_t *)&code, sizeof(code));
+	send_some(emitter);
 }
 
-/* All of the file, or NULL. It may grow meanwhile; what was there at first counts. */
+/*
+ * Reads the whole file, or returns NULL. The file may grow meanwhile; only its first size counts.
+ */
 static char *read_all(int fd, size_t *ret_size)
 {
 	struct stat st;
@@ -135,30 +137,32 @@ static int read_table(JitTable *table, enum jit_kind kind, int fd)
 static void child_main(int socket, const int *fds, const void *argument)
 {
 	const Request *request = argument;
-	Emitter teller = {.socket = socket, .request = request, .table = jit_table_new()};
-	const JitTableSummary *summary = jit_table_summary(teller.table);
+	Emitter emitter = {.socket = socket, .request = request, .table = jit_table_new()};
+	const JitTableSummary *summary = jit_table_summary(emitter.table);
 	struct rec_total end = {.h = {.kind = REC_TOTAL, .len = sizeof(end)}};
-	int r = read_table(teller.table, request->kind, fds[0]);
+	int r = read_table(emitter.table, request->kind, fds[0]);
 
 	for (size_t i = 0; i < request->count && r == 0; i++) {
-		teller.avma = request->addresses[i];
-		jit_table_find(teller.table, teller.avma, emit_name, &teller);
+		emitter.avma = request->addresses[i];
+		jit_table_find(emitter.table, emitter.avma, emit_name, &emitter);
 	}
-	/* Each piece once, and the younger behind the older one: their order counts. */
-	jit_table_all_found(teller.table, emit_piece, &teller);
+	/*
+	 * Each piece is sent once, and the younger after the older one, because their order counts.
+	 */
+	jit_table_all_found(emitter.table, emit_piece, &emitter);
 	end.counted_kind = -r;
 	end.sent = summary->pieces;
 	end.lost =
 		summary->malformed + summary->unknown + summary->moves_unknown + summary->no_room;
-	vec_append(&teller.output, (const uint8_t *)&end, sizeof(end));
-	sandbox_send(socket, teller.output.items, teller.output.count, -1);
+	vec_append(&emitter.output, (const uint8_t *)&end, sizeof(end));
+	sandbox_send(socket, emitter.output.items, emitter.output.count, -1);
 }
 
 /* ---- in wallprof ------------------------------------------------------------------------ */
 
 typedef VEC(uint8_t) Bytes;
 
-/* Everything that the child says before it ends or its time is up. */
+/* Receives all that the child sends before it ends or its time is over. */
 static void receive_all(int socket, uint64_t deadline_ns, Bytes *bytes)
 {
 	for (uint64_t now; (now = now_ns()) < deadline_ns && bytes->count < OUTPUT_MAX;) {
@@ -191,16 +195,16 @@ static void ask_child(const JitFile *file, const Request *request, Bytes *bytes)
 	sandbox_end(&sandbox);
 }
 
-/* The next record, or NULL if there is none that is as it should be. */
-static struct record *next_record(const Bytes *bytes, size_t *place)
+/* Returns the next record, or NULL if it is malformed. */
+static struct record *next_record(const Bytes *bytes, size_t *offset)
 {
-	struct record *record = (struct record *)(bytes->items + *place);
-	size_t rest = bytes->count - *place;
+	struct record *record = (struct record *)(bytes->items + *offset);
+	size_t rest = bytes->count - *offset;
 
 	if (rest < sizeof(*record) || record->len < sizeof(*record) || record->len > rest ||
 	    record->len % 8 || capture_check(record) != CAPTURE_RECORD_GOOD)
 		return NULL;
-	*place += record->len;
+	*offset += record->len;
 	return record;
 }
 
@@ -210,7 +214,7 @@ typedef struct Reading {
 	const Request *request;
 	const SymbolsSink *sink;
 	SymbolsSummary *summary;
-	bool told; /* the REC_FILE was emitted */
+	bool reported; /* the REC_FILE was emitted */
 } Reading;
 
 static int emit_file(Reading *reading)
@@ -219,7 +223,7 @@ static int emit_file(Reading *reading)
 	size_t size = (offsetof(struct rec_file, path) + path_size + 7) & ~7UL;
 	_cleanup_free_ struct rec_file *file = xcalloc(1, size);
 
-	reading->told = true;
+	reading->reported = true;
 	file->h = (struct record){.kind = REC_FILE, .len = size, .flags = FILE_JIT};
 	file->id = reading->id;
 	memcpy(file->path, reading->file->path, path_size);
@@ -228,7 +232,7 @@ static int emit_file(Reading *reading)
 
 static int emit_note(const Reading *reading, const char *problem)
 {
-	return symbol_files_emit_note(reading->sink, reading->told ? reading->id : 0,
+	return symbol_files_emit_note(reading->sink, reading->reported ? reading->id : 0,
 				      reading->file->path, problem);
 }
 
@@ -255,28 +259,28 @@ static int emit_symbol(Reading *reading, struct rec_symbol *symbol)
 
 static int emit_end(Reading *reading, const struct rec_total *end)
 {
-	_cleanup_free_ char *left_out = NULL;
+	_cleanup_free_ char *text = NULL;
 
 	if (end->counted_kind)
 		return emit_note(reading, end->counted_kind == EBADMSG
-						  ? "it is no jitdump"
+						  ? "not a jitdump"
 						  : strerror(end->counted_kind));
 	if (end->lost == 0)
 		return 0;
-	left_out = xasprintf("%" PRIu64 " entries of it make no sense", end->lost);
-	return emit_note(reading, left_out);
+	text = xasprintf("%" PRIu64 " malformed entries", end->lost);
+	return emit_note(reading, text);
 }
 
 static int emit_answers(Reading *reading, const Bytes *bytes)
 {
 	struct record *record;
-	size_t place = 0;
+	size_t offset = 0;
 	int r = 0;
 
-	while (r == 0 && (record = next_record(bytes, &place))) {
+	while (r == 0 && (record = next_record(bytes, &offset))) {
 		if (record->kind == REC_TOTAL)
 			return emit_end(reading, (const struct rec_total *)record);
-		if (!reading->told)
+		if (!reading->reported)
 			r = emit_file(reading);
 		if (r == 0 && record->kind == REC_CODE)
 			r = emit_code(reading, (struct rec_code *)record);
@@ -303,12 +307,12 @@ int jit_names_resolve(JitFiles *files, const uint64_t *addresses, size_t count, 
 		if (file->fd < 0)
 			continue;
 		if (sink->deadline_ns && now_ns() >= sink->deadline_ns) {
-			r = emit_note(&reading, "the time for all names is over");
+			r = emit_note(&reading, "the time limit for all names is reached");
 			continue;
 		}
 		ask_child(file, &request, &bytes);
 		r = emit_answers(&reading, &bytes);
-		next_file += reading.told;
+		next_file += reading.reported;
 		vec_free(&bytes);
 	}
 	return r;

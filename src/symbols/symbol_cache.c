@@ -74,5 +74,5 @@ void symbol_cache_store(SymbolCache *cache, const MappedFile *file, const Cached
 	if (r == 0)
 		r = cache_dir_replace(cache->folder, name, &(struct iovec){data, size}, 1);
 	if (r < 0)
-		log_verbose("names of %s are not cached: %s", file->path, strerror(-r));
+		log_verbose("caching the names of %s failed: %s", file->path, strerror(-r));
 }

@@ -24,7 +24,7 @@ static int post(Channel *channel, enum symbol_message type, const void *data, si
 	struct symbol_message_head head = {.len = size, .type = type};
 	int r = 0;
 
-	if (size > SYMBOL_MESSAGE_MAX) /* an inline chain of thousands */
+	if (size > SYMBOL_MESSAGE_MAX) /* for example an inline chain of thousands */
 		return 0;
 	if (channel->buffer.count > BUFFER_SIZE)
 		r = flush(channel);
@@ -60,7 +60,7 @@ void symbol_child_main(int socket, const int *fds, const void *argument)
 	ObjectHost host = {.find = find, .emit = emit, .flush = flush, .user = &channel};
 	int64_t r;
 
-	/* The numbers under which the child has them. */
+	/* These are the child's descriptors. */
 	request.fd = fds[0];
 	request.debug_fd = fds[1];
 	r = object_names_find(&request, &host);

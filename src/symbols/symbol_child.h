@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbol_child.h - what passes between symbol_jobs.c and the sandboxed child that reads one
- * object: the child's main function, and its messages.
+ * symbol_child.h - the messages between symbol_jobs.c and the sandboxed child that reads one
+ * object, and the child's main function.
  *
- * A message is a head and what follows it. The child is not believed: whoever made the
- * file may have taken it over.
+ * A message is a head and a body. The child is not trusted: the file may have taken it over.
  */
 #ifndef WALLPROF_SYMBOL_CHILD_H
 #define WALLPROF_SYMBOL_CHILD_H
@@ -18,11 +17,11 @@ enum symbol_message {
 };
 
 struct symbol_message_head {
-	uint32_t len;  /* of what follows, a multiple of 8 */
+	uint32_t len;  /* of the body, a multiple of 8 */
 	uint32_t type; /* enum symbol_message */
 };
 
-/* Longer than any that an honest child sends: its text is bounded by symbol_record.c. */
+/* Longer than any message of a correct child: its text is limited by symbol_record.c. */
 #define SYMBOL_MESSAGE_MAX (4u << 20)
 
 /* A SandboxMain. argument: an ObjectRequest; fds: the object, and its debug file or -1. */

@@ -15,23 +15,23 @@
 /* One file and the addresses in it. */
 typedef struct FileNames {
 	const MappedFile *file;
-	MappedFile opened; /* the same, and which file it is; what the cache goes by */
+	MappedFile opened; /* the same with the state at its opening, which the cache uses */
 	const SymbolTarget *targets;
 	size_t count;
-	VEC(uint64_t) missing; /* addresses that the cache does not know */
+	VEC(uint64_t) missing; /* addresses that the cache does not have */
 	CachedObject cached;
 	DebugFiles debug;
 	int fd, debug_fd;
 	bool asked_debuginfod;
-	int error;	/* why it could not be asked; 0 = it was, or needs not be */
-	SymbolJob *job; /* NULL: needs none */
+	int error;	/* why there is no job although one is needed; 0 = no error */
+	SymbolJob *job; /* NULL: none is needed */
 } FileNames;
 
 typedef struct Batch {
 	const SymbolsSink *sink;
 	SymbolsSummary *summary;
 	SymbolCache *cache; /* or NULL */
-	bool servers_fail;  /* debuginfod's: not to be asked any more */
+	bool servers_fail;  /* debuginfod's servers do not answer: do not ask them again */
 	VEC(FileNames) files;
 	VEC(SymbolJob) jobs;
 } Batch;
@@ -52,7 +52,7 @@ static void ask_cache(Batch *batch, FileNames *names)
 {
 	if (is_cacheable(batch, names))
 		symbol_cache_load(batch->cache, &names->debug, &names->cached);
-	/* Servers that were not asked then may have what was missing. */
+	/* The servers were not asked then, and may have what was missing. */
 	if (may_ask_debuginfod(batch) && !names->cached.asked_debuginfod)
 		cached_object_free(&names->cached);
 	for (size_t i = 0; i < names->count; i++)
@@ -64,7 +64,7 @@ static void ask_cache(Batch *batch, FileNames *names)
 
 /* ---- opening -------------------------------------------------------------------------- */
 
-/* Without a build id, only an untouched file can be known to be the same. */
+/* Without a build id, only an unchanged file is known to be the same. */
 static bool is_untouched(const MappedFile *file, int fd)
 {
 	struct stat st;
@@ -102,12 +102,12 @@ static int open_debug(Batch *batch, FileNames *names)
 	if (fd < 0 && fd != -ENOENT) {
 		batch->servers_fail = true;
 		names->asked_debuginfod = false;
-		log_warn("debuginfod is not asked any more: %s", strerror(-fd));
+		log_warn("debuginfod failed: %s; no further requests", strerror(-fd));
 	}
 	return fd;
 }
 
-/* Of a file that is on a disk, which one it is. */
+/* Identifies the inode of a file on a disk. */
 static void identify_opened(FileNames *names)
 {
 	struct stat st;
@@ -149,7 +149,7 @@ static int find_companion(void *user, SymbolJob *job, const Companion *companion
 	return debug_files_companion(&names->debug, companion);
 }
 
-/* Jobs point at files, so both lists must be complete first. */
+/* Jobs point to files, so both lists must be complete first. */
 static void run_jobs(Batch *batch)
 {
 	SymbolJobsOptions options = {.find = find_companion,
@@ -184,7 +184,7 @@ static void run_jobs(Batch *batch)
 int symbol_files_emit_note(const SymbolsSink *sink, uint32_t file, const char *path,
 			   const char *problem)
 {
-	_cleanup_free_ char *text = xasprintf("names of %s are not all there: %s", path, problem);
+	_cleanup_free_ char *text = xasprintf("some names of %s are missing: %s", path, problem);
 	size_t length = strlen(text) + 1;
 	size_t size = (sizeof(struct rec_note) + length + 7) & ~7UL;
 	_cleanup_free_ struct rec_note *note = xcalloc(1, size);
@@ -206,7 +206,7 @@ static int emit_problem(Batch *batch, FileNames *names)
 	else if (error)
 		batch->summary->files_unreadable++;
 	if (error)
-		log_verbose("no names from %s: %s", names->file->path,
+		log_verbose("reading names from %s failed: %s", names->file->path,
 			    error == -ESTALE ? "not the file that was mapped" : strerror(-error));
 	if (!problem)
 		return 0;
@@ -254,7 +254,7 @@ static int emit_names(Batch *batch, FileNames *names)
 
 /* ---- what the cache learns ------------------------------------------------------------------ */
 
-/* That an address has no name is worth knowing as well. */
+/* That an address has no name is cached as well. */
 static void cache_answer(FileNames *names, size_t i)
 {
 	const struct rec_symbol *symbol = symbol_job_answer(names->job, i);
@@ -277,7 +277,7 @@ static void cache_answers(Batch *batch, FileNames *names)
 	names->cached.tried.count = 0;
 	for (size_t i = 0; i < names->debug.tried.count; i++)
 		*vec_push(&names->cached.tried) = names->debug.tried.items[i];
-	names->debug.tried.count = 0; /* its paths have gone over */
+	names->debug.tried.count = 0; /* its paths have been moved */
 	names->cached.asked_debuginfod |= names->asked_debuginfod;
 	symbol_cache_store(batch->cache, &names->opened, &names->cached);
 }

@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 #define READ_SIZE (256u << 10)
-/* CPU time that a child may take: this, and a second more for every so many bytes. */
+/* The CPU time of a child: this, and a second more for every so many bytes. */
 #define SECONDS_BASE	 10
 #define BYTES_PER_SECOND (8u << 20)
-/* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
+/* Larger files count as this: a sparse file can be of any size at no cost. */
 #define COUNTED_MAX (4ULL << 30)
-/* A busy machine makes it wait for a CPU. */
+/* On a busy machine the child waits for a CPU. */
 #define WALL_PER_CPU 4
-/* How long one that has closed its socket may still take: its memory must be freed. */
+/* The time that a child has to end after it closed its socket: its memory must be freed. */
 #define END_MS	 2000
 #define TOO_LONG "reading it took too long"
 
@@ -53,26 +53,26 @@ static void start(SymbolJob *job, const SymbolJobsOptions *options)
 	int fds[] = {job->request.fd, job->request.debug_fd};
 	int error;
 
-	job->places.count = 0;
+	job->offsets.count = 0;
 	for (size_t i = 0; i < job->request.count; i++)
-		*vec_push(&job->places) = SYMBOL_NO_ANSWER;
+		*vec_push(&job->offsets) = SYMBOL_NO_ANSWER;
 	job->deadline_ns = now_ns() + WALL_PER_CPU * seconds * NSEC_PER_SEC;
 	if (options->deadline_ns && now_ns() >= options->deadline_ns) {
-		job->problem = xstrdup("the time for all names is over");
+		job->problem = xstrdup("the time limit for all names is reached");
 		return;
 	}
 	error = sandbox_start(symbol_child_main, fds, ARRAY_LEN(fds), &job->request, &limits,
 			      &job->sandbox);
 	if (error)
-		job->problem = xasprintf("no process for it: %s", strerror(-error));
+		job->problem = xasprintf("starting its reader failed: %s", strerror(-error));
 }
 
 static char *describe_end(int status)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SANDBOX_UNSAFE)
-		return xstrdup("its reader could not be confined (seccomp, setrlimit)");
+		return xstrdup("its reader could not be sandboxed (seccomp, setrlimit)");
 	if (WIFEXITED(status))
-		return xstrdup("its reader gave up");
+		return xstrdup("its reader failed");
 	if (WTERMSIG(status) == SIGXCPU)
 		return xstrdup(TOO_LONG);
 	if (WTERMSIG(status) == SIGKILL)
@@ -81,8 +81,8 @@ static char *describe_end(int status)
 }
 
 /*
- * One that has closed its socket is about to end by itself, with its own status: or it only
- * pretends. Returns whether it has ended; it is waited for in any case.
+ * A child that has closed its socket should end by itself, with its own status. Returns whether it
+ * has; the child is reaped in any case.
  */
 static bool await_end(Sandbox *sandbox, int *ret_status)
 {
@@ -119,7 +119,7 @@ static bool is_running(const SymbolJob *job)
 	return job->sandbox.pid > 0;
 }
 
-/* Something came from it, or its end. */
+/* Handles messages of the child, or its end. */
 static void serve(SymbolJob *job, const SymbolJobsOptions *options)
 {
 	ssize_t got;
@@ -135,7 +135,7 @@ static void serve(SymbolJob *job, const SymbolJobsOptions *options)
 	}
 	job->received.count += got;
 	if (!symbol_messages_consume(job, options))
-		finish(job, "its reader sent what it should not: taken over by the file?");
+		finish(job, "its reader sent invalid data (taken over by the file?)");
 	else if (job->ended)
 		finish(job, NULL);
 }
@@ -161,7 +161,7 @@ static int wait_ms(const SymbolJob *job, uint64_t now)
 	return job->deadline_ns <= now ? 0 : (job->deadline_ns - now) / NSEC_PER_MSEC + 1;
 }
 
-/* Waits for one of those that run, and serves all that have something. */
+/* Waits for one of the children that run, and handles all that have something. */
 static void serve_all(Queue *queue, const SymbolJobsOptions *options)
 {
 	VEC(struct pollfd) polled = {};
@@ -180,7 +180,7 @@ static void serve_all(Queue *queue, const SymbolJobsOptions *options)
 	}
 	if (polled.count && poll(polled.items, polled.count, timeout) < 0)
 		for (size_t i = 0; i < polled.count; i++)
-			polled.items[i].revents = 0; /* interrupted */
+			polled.items[i].revents = 0; /* interrupted by a signal */
 	now = now_ns();
 	for (size_t i = 0; i < polled.count; i++) {
 		if (polled.items[i].revents)
@@ -224,14 +224,14 @@ void symbol_jobs_run(SymbolJob *jobs, size_t count, const SymbolJobsOptions *opt
 void symbol_job_free(SymbolJob *job)
 {
 	vec_free(&job->records);
-	vec_free(&job->places);
+	vec_free(&job->offsets);
 	vec_free(&job->received);
 	free(job->problem);
 }
 
 const struct rec_symbol *symbol_job_answer(const SymbolJob *job, size_t i)
 {
-	return job->places.count <= i || job->places.items[i] == SYMBOL_NO_ANSWER
+	return job->offsets.count <= i || job->offsets.items[i] == SYMBOL_NO_ANSWER
 		       ? NULL
-		       : (const struct rec_symbol *)(job->records.items + job->places.items[i]);
+		       : (const struct rec_symbol *)(job->records.items + job->offsets.items[i]);
 }

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * An honest child asks for two companions, names each address by the symbol tables, again by Go's
- * own table and again by DWARF, and all of that fits in.
+ * A correct child requests two companions, and names each address by the symbol tables, by Go's own
+ * table and by DWARF; these limits allow that.
  */
 #define FINDS_MAX   4
 #define NAMES_MAX   3
@@ -24,7 +24,7 @@ static size_t address_index(const SymbolJob *job, uint64_t address)
 										: SYMBOL_NO_ANSWER;
 }
 
-static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
+static bool on_symbol(SymbolJob *job, const uint8_t *data, size_t size)
 {
 	const struct rec_symbol *symbol = (const struct rec_symbol *)data;
 	size_t i;
@@ -37,13 +37,13 @@ static bool take_symbol(SymbolJob *job, const uint8_t *data, size_t size)
 	i = address_index(job, symbol->address);
 	if (i == SYMBOL_NO_ANSWER || ++job->names > NAMES_MAX * job->request.count)
 		return false;
-	job->places.items[i] = job->records.count;
+	job->offsets.items[i] = job->records.count;
 	vec_append(&job->records, data, size);
 	return true;
 }
 
-static bool take_find(SymbolJob *job, const SymbolJobsOptions *options, const uint8_t *data,
-		      size_t size)
+static bool on_find(SymbolJob *job, const SymbolJobsOptions *options, const uint8_t *data,
+		    size_t size)
 {
 	const Companion *companion = (const Companion *)data;
 	int fd, r;
@@ -65,7 +65,7 @@ static bool take_find(SymbolJob *job, const SymbolJobsOptions *options, const ui
 	return r == 0;
 }
 
-static bool take_end(SymbolJob *job, const uint8_t *data, size_t size)
+static bool on_end(SymbolJob *job, const uint8_t *data, size_t size)
 {
 	int64_t result;
 
@@ -79,16 +79,16 @@ static bool take_end(SymbolJob *job, const uint8_t *data, size_t size)
 	return true;
 }
 
-static bool take(SymbolJob *job, const SymbolJobsOptions *options, uint32_t type,
-		 const uint8_t *data, size_t size)
+static bool on_message(SymbolJob *job, const SymbolJobsOptions *options, uint32_t type,
+		       const uint8_t *data, size_t size)
 {
 	switch (type) {
 	case SYMBOL_MESSAGE_SYMBOL:
-		return take_symbol(job, data, size);
+		return on_symbol(job, data, size);
 	case SYMBOL_MESSAGE_FIND:
-		return take_find(job, options, data, size);
+		return on_find(job, options, data, size);
 	case SYMBOL_MESSAGE_END:
-		return take_end(job, data, size);
+		return on_end(job, data, size);
 	default:
 		return false;
 	}
@@ -109,9 +109,9 @@ bool symbol_messages_consume(SymbolJob *job, const SymbolJobsOptions *options)
 		good = head.len <= SYMBOL_MESSAGE_MAX && head.len % 8 == 0;
 		if (!good || rest - sizeof(head) < head.len)
 			break;
-		/* All lengths are multiples of 8: it stays aligned. */
-		good = take(job, options, head.type, job->received.items + done + sizeof(head),
-			    head.len);
+		/* All lengths are multiples of 8, so it stays aligned. */
+		good = on_message(job, options, head.type,
+				  job->received.items + done + sizeof(head), head.len);
 		done += sizeof(head) + head.len;
 	}
 	if (done) {

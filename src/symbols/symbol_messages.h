@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbol_messages.h - the parent's side of what passes between it and the sandboxed child that
- * reads one object (symbol_child.h). Nothing that comes is believed.
+ * symbol_messages.h - the parent's side of the messages to the sandboxed child that reads one
+ * object (symbol_child.h). Nothing that arrives is trusted.
  */
 #ifndef WALLPROF_SYMBOL_MESSAGES_H
 #define WALLPROF_SYMBOL_MESSAGES_H
@@ -12,8 +12,8 @@
 #define SYMBOL_NO_ANSWER SIZE_MAX
 
 /*
- * Takes the messages that have come whole out of job->received, and answers on the job's socket
- * those that ask. Returns false if one is not as it should be.
+ * Removes complete messages from job->received, and answers requests on the job's socket. Returns
+ * false if a message is invalid.
  */
 bool symbol_messages_consume(SymbolJob *job, const SymbolJobsOptions *options);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * symbols.c - two passes over a capture's stacks, then one look into each file.
+ * symbols.c - two passes over a capture's stacks, then one lookup for each file.
  *
- * Every different address is collected: kernel addresses as they are, user
- * addresses by process. Then each user address becomes the (file, SVMA) pairs
- * that it can have meant, these are sorted by file, and symbol_files.c asks the files.
+ * Every different address is collected: kernel addresses as they are, user addresses by process.
+ * Then each user address becomes the (file, SVMA) pairs that it can have meant, these are sorted by
+ * file, and symbol_files.c finds their names.
  */
 #include "symbols.h"
 #include "as_invoker.h"
@@ -25,24 +25,24 @@ typedef struct UserAddress {
 	uint64_t weight;
 } UserAddress;
 
-/* Of a variable. */
+/* The address of a variable. */
 typedef struct DataAddress {
 	uint32_t tgid;
 	uint64_t avma, ns;
 } DataAddress;
 
-/* A process's number in our PID namespace; reuse can give a tgid several. */
+/* A process's id in the recorder's PID namespace; by reuse a tgid can have several. */
 typedef struct Alias {
 	uint32_t ns_tgid;
-	uint32_t next; /* of the same tgid, or MAP_NONE */
+	uint32_t next; /* the next one with the same tgid, or MAP_NONE */
 } Alias;
 
 typedef struct Resolver {
 	const SymbolsSink *sink;
 	SymbolsSummary summary;
 	AddressSpaces *spaces;
-	Map weights; /* stack id -> samples and switches that have it; filled for sources only */
-	Map copied;  /* ids of stacks that were walked again, from a copy */
+	Map weights; /* stack id -> samples and switches that have it; only filled for sources */
+	Map copied;  /* ids of stacks that were walked later, from a copy */
 	VEC(UserAddress) users;
 	Map users_known; /* hash -> users */
 	VEC(uint64_t) kernel;
@@ -53,7 +53,7 @@ typedef struct Resolver {
 	VEC(DataAddress) data;
 	Map data_known; /* hash -> data */
 	Map tgid_of_tid;
-	VEC(uint64_t) fileless; /* user addresses where no file is mapped that could name them */
+	VEC(uint64_t) fileless; /* user addresses where no file with names is mapped */
 	Map fileless_known;
 } Resolver;
 
@@ -75,7 +75,10 @@ static void add_user(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t 
 	uint64_t key = hash_mix(tgid, avma);
 	uint32_t known = map_get(&resolver->users_known, key);
 
-	/* Two addresses of one hash displace each other: looked up twice, never missed. */
+	/*
+	 * Two addresses with one hash displace each other: they are looked up twice, but never
+	 * missed.
+	 */
 	if (known != MAP_NONE && resolver->users.items[known].tgid == tgid &&
 	    resolver->users.items[known].avma == avma) {
 		resolver->users.items[known].weight += weight;
@@ -93,7 +96,9 @@ static void add_kernel(Resolver *resolver, uint64_t avma)
 	*vec_push(&resolver->kernel) = avma;
 }
 
-/* Whether another definition counts instead: nobody will ask for the names of this one. */
+/*
+ * Returns whether another definition is used instead, so that the names of this one are not needed.
+ */
 static bool is_replaced(const Resolver *resolver, const struct rec_stack *stack)
 {
 	return !(stack->h.flags & STACK_FROM_COPY) &&
@@ -117,14 +122,14 @@ static void add_stack(Resolver *resolver, const struct rec_stack *stack)
 				 weight == MAP_NONE ? 0 : weight);
 			continue;
 		}
-		/* A kernel leaf is a return address in a switch, exact in a tick. */
+		/* In a switch, a leaf in the kernel is a return address; in a tick it is exact. */
 		add_kernel(resolver, stack_lookup_address(pc, false));
 		if (i == 0)
 			add_kernel(resolver, stack_lookup_address(pc, true));
 	}
 }
 
-/* A word that a process waits for is named, if it is a variable of a file. Each once. */
+/* A word that a process waits for gets a name if it is a variable of a file. Each is added once. */
 static void add_data(Resolver *resolver, uint32_t tgid, uint64_t avma, uint64_t ns)
 {
 	uint64_t key = hash_mix(tgid, avma);
@@ -143,9 +148,9 @@ static void add_futex(Resolver *resolver, const struct rec_futex *futex)
 		add_data(resolver, futex->tgid, futex->address, futex->h.ns);
 }
 
-#define FUTEX 202 /* x86-64's system call */
+#define FUTEX 202 /* the system call of x86-64 */
 
-/* Of who waits since before the window there is no other record. */
+/* For a thread that has waited since before the window there is no other record. */
 static void add_asleep(Resolver *resolver, const struct rec_snapshot *snapshot)
 {
 	uint32_t tgid = map_get(&resolver->tgid_of_tid, snapshot->tid);
@@ -154,7 +159,7 @@ static void add_asleep(Resolver *resolver, const struct rec_snapshot *snapshot)
 		add_data(resolver, tgid, snapshot->args[0], snapshot->h.ns);
 }
 
-/* A change of an address space, and its place in the file. */
+/* A change of an address space, and its offset in the file. */
 typedef struct Change {
 	struct record *record;
 	size_t place;
@@ -171,7 +176,7 @@ static int compare_changes(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* In order of time, as address_spaces_add() wants them. */
+/* address_spaces_add() needs them in order of time. */
 static void add_changes(Resolver *resolver, Changes *changes)
 {
 	if (changes->count)
@@ -192,8 +197,8 @@ static void weigh_stack(Resolver *resolver, uint64_t id)
 }
 
 /*
- * What must be known before the first stack is taken: how often each was seen, for the source
- * files that matter most, and which were walked again.
+ * Finds what must be known before the first stack is read: how often each was seen, for the source
+ * files that matter most, and which were walked later from a copy.
  */
 static int survey_stacks(Resolver *resolver, CaptureReader *reader)
 {
@@ -214,7 +219,7 @@ static int survey_stacks(Resolver *resolver, CaptureReader *reader)
 }
 
 /*
- * In file order, for the sorted one holds back a second of events, and only the changes of
+ * This reads in file order: the sorted one holds back a second of events, and only the changes of
  * address spaces need it.
  */
 static int collect(Resolver *resolver, CaptureReader *reader)
@@ -249,22 +254,22 @@ static int collect(Resolver *resolver, CaptureReader *reader)
 
 /* ---- from processes' addresses to files' addresses ------------------------ */
 
-/* Where an address of a process leads, and with what weight. */
-typedef struct Place {
+/* The location of a process's address in a file, and its weight. */
+typedef struct AddressVisit {
 	Resolver *resolver;
 	uint64_t weight;
 	bool in_file;
-} Place;
+} AddressVisit;
 
 static void add_target(void *user, const MappedFile *file, uint64_t svma)
 {
-	Place *place = user;
+	AddressVisit *visit = user;
 
 	if (file->flags & (FILE_ANON | FILE_JIT))
 		return;
-	place->in_file |= !(file->flags & FILE_UNREADABLE);
-	*vec_push(&place->resolver->targets) =
-		(SymbolTarget){.file = file->id, .svma = svma, .weight = place->weight};
+	visit->in_file |= !(file->flags & FILE_UNREADABLE);
+	*vec_push(&visit->resolver->targets) =
+		(SymbolTarget){.file = file->id, .svma = svma, .weight = visit->weight};
 }
 
 static void add_fileless(Resolver *resolver, uint64_t avma)
@@ -286,17 +291,17 @@ static int compare_targets(const void *a, const void *b)
 
 static void find_user_targets(Resolver *resolver, const UserAddress *user)
 {
-	Place place = {.resolver = resolver, .weight = user->weight};
+	AddressVisit visit = {.resolver = resolver, .weight = user->weight};
 	uint32_t alias = map_get(&resolver->first_alias, user->tgid);
 
-	/* Never described (its REC_TASK was lost): most likely the same number. */
+	/* It was never described (its REC_TASK was lost): most likely the two ids are the same. */
 	if (alias == MAP_NONE)
 		address_spaces_locate_any(resolver->spaces, user->tgid, user->avma, add_target,
-					  &place);
+					  &visit);
 	for (; alias != MAP_NONE; alias = resolver->aliases.items[alias].next)
 		address_spaces_locate_any(resolver->spaces, resolver->aliases.items[alias].ns_tgid,
-					  user->avma, add_target, &place);
-	if (!place.in_file)
+					  user->avma, add_target, &visit);
+	if (!visit.in_file)
 		add_fileless(resolver, user->avma);
 }
 
@@ -304,10 +309,10 @@ static void find_data_target(Resolver *resolver, const DataAddress *data, uint32
 {
 	Location location =
 		address_spaces_locate_data(resolver->spaces, ns_tgid, data->ns, data->avma);
-	Place place = {.resolver = resolver};
+	AddressVisit visit = {.resolver = resolver};
 
 	if (location.file)
-		add_target(&place, location.file, location.svma);
+		add_target(&visit, location.file, location.svma);
 }
 
 static void find_data_targets(Resolver *resolver, const DataAddress *data)

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* File systems note times in steps: of a timer tick mostly, of two seconds at the most (FAT). */
+/* File systems store times in steps: mostly of a timer tick, at most of two seconds (FAT). */
 #define TIME_STEP_NS (2 * NSEC_PER_SEC)
 
 struct TableCache {
@@ -52,11 +52,10 @@ bool table_key_make(int fd, int debug_fd, uint64_t base_svma, const uint8_t *bui
 
 bool table_key_holds(const TableKey *key, int fd, int debug_fd)
 {
-	TableKey again;
+	TableKey now;
 
-	if (!table_key_make(fd, debug_fd, key->base_svma, key->build_id, key->build_id_len,
-			    &again) ||
-	    memcmp(&again, key, sizeof(again)))
+	if (!table_key_make(fd, debug_fd, key->base_svma, key->build_id, key->build_id_len, &now) ||
+	    memcmp(&now, key, sizeof(now)))
 		return false;
 	return MAX(key->file.ctime_ns, key->debug.ctime_ns) + TIME_STEP_NS <
 	       clock_ns(CLOCK_REALTIME);
@@ -113,6 +112,6 @@ int table_cache_store(const TableCache *cache, const TableKey *key, const Unwind
 	if (r == 0)
 		r = cache_dir_replace(cache->folder, name, parts, ARRAY_LEN(parts));
 	if (r < 0)
-		log_verbose("an unwind table is not cached (%s): %s", name, strerror(-r));
+		log_verbose("caching an unwind table (%s) failed: %s", name, strerror(-r));
 	return r;
 }

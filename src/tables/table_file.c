@@ -7,10 +7,10 @@
 #define TEXT_OF(number) #number
 #define MAGIC(version)	"wallprof table " TEXT_OF(version)
 
-/* What is read at a time: it is still in the CPU's own cache when it is looked at. */
+/* The rows are read in pieces that are still in the CPU's cache when they are checked. */
 #define PIECE_ROWS (16u << 10)
 
-/* As long as its number is, the rest is 0. */
+/* It contains the version number; the rest is 0. */
 static const char magic[sizeof(((struct table_file_header *)0)->magic)] =
 	MAGIC(UNWIND_TABLE_VERSION);
 
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct table_file_header) % 8 == 0, "the checksum takes wo
 
 /* ---- checksum --------------------------------------------------------------------------- */
 
-/* Four lanes, for each step has to wait for the one before it in its lane. */
+/* There are four lanes, because each step must wait for the one before it in its lane. */
 typedef struct Checksum {
 	uint64_t a, b, c, d;
 	uint64_t size;
@@ -33,7 +33,7 @@ static uint64_t word_at(const void *data, size_t i)
 	return word;
 }
 
-/* Can be undone, so that no change of one word goes unnoticed. */
+/* The step is invertible, so that no change of a single word goes unnoticed. */
 static uint64_t stir(uint64_t lane, uint64_t word)
 {
 	lane = (lane ^ word) * 0x9e3779b97f4a7c15ULL;
@@ -75,7 +75,7 @@ static uint64_t checksum(uint64_t seed, const void *data, size_t size)
 	return checksum_end(&sum);
 }
 
-/* Of what is before the rows. */
+/* The checksum of what precedes the rows. */
 static uint64_t checksum_of_head(const struct table_file_header *header, const UnwindRules *rules)
 {
 	struct table_file_header copy;
@@ -95,7 +95,7 @@ uint64_t table_file_checksum(const struct table_file_header *header, const Unwin
 
 /* ---- header ------------------------------------------------------------------------------ */
 
-/* Also what the padding holds is defined, for it is part of the checksum. */
+/* The padding is set as well, because it is part of the checksum. */
 static void begin_header(struct table_file_header *header, const TableKey *key)
 {
 	memset(header, 0, sizeof(*header));
@@ -146,7 +146,7 @@ static bool read_rules(int fd, const struct table_file_header *header, UnwindRul
 	       unwind_rules_valid(rules);
 }
 
-/* The rows that are there grow by the next ones. */
+/* Appends the next rows to those that are there. */
 static bool read_piece(int fd, uint64_t offset, size_t count, Checksum *sum, UnwindTable *table)
 {
 	size_t from = table->rows.count, size = count * sizeof(struct unwind_row);

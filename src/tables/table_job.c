@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* No more of a file counts: one of holes is as long as a program likes, and costs it nothing. */
+/* Larger files count as this: a sparse file can be of any size at no cost. */
 #define COUNTED_MAX (4ULL << 30)
-/* Besides a row for each byte: for the gaps. Debug files may be compressed. */
+/* Allowed in addition to a row for each byte: for the gaps. Debug files may be compressed. */
 #define ROWS_BASE	    4096
 #define ROWS_PER_DEBUG_BYTE 16
 
-enum debug_place { PLACE_BUILD_ID, PLACE_LINK, PLACES };
+enum debug_source { DEBUG_BY_BUILD_ID, DEBUG_BY_LINK, DEBUG_SOURCES };
 
 static uint64_t size_of(int fd)
 {
@@ -50,9 +50,9 @@ void table_job_close(TableJob *job)
 	job->debuglink = NULL;
 }
 
-static int find_at(const TableJob *job, enum debug_place place, TableFindDebug find, void *user)
+static int find_at(const TableJob *job, enum debug_source source, TableFindDebug find, void *user)
 {
-	if (place == PLACE_BUILD_ID)
+	if (source == DEBUG_BY_BUILD_ID)
 		return find(user, job->id, NULL);
 	return job->debuglink ? find(user, job->id, job->debuglink) : -ENOENT;
 }
@@ -62,12 +62,12 @@ bool table_job_next_debug_file(TableJob *job, TableFindDebug find, void *user)
 	int fd = -ENOENT;
 
 	closep(&job->debug_fd);
-	while (fd < 0 && job->places < PLACES)
-		fd = find_at(job, job->places++, find, user);
+	while (fd < 0 && job->sources_tried < DEBUG_SOURCES)
+		fd = find_at(job, job->sources_tried++, find, user);
 	if (fd < 0)
 		return false;
 	job->debug_fd = fd;
-	job->again = false;
+	job->retried = false;
 	set_sizes(job);
 	job->cacheable =
 		job->cacheable && table_key_make(job->fd, fd, job->base_svma, job->key.build_id,

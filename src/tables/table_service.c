@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * table_service.c - who builds the table of which object, and when.
+ * table_service.c - schedules which object's table is built when.
  *
- * An object goes from `asked` to its answer if the cache has its table; else to `missing`, from
- * there to a worker, and then to its answer: or, if its call frame information is not all there,
- * back to `asked`, once with each debug file that is found. What was built is kept until there is
- * nothing else to do, and then written to the cache.
+ * An object goes from `asked` to its answer if the cache has its table. Otherwise it goes to
+ * `missing`, from there to a worker, and then to its answer; or, if its call frame information is
+ * incomplete, back to `asked`, once with each debug file that is found. Built tables are kept until
+ * there is nothing else to do, and then written to the cache.
  */
 #include "table_service.h"
 #include "proc_status.h"
@@ -19,33 +19,36 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* CPU time for an object: this, and as much more for every so many bytes of its files. */
+/* The CPU time for an object: this, and as much again for every so many bytes of its files. */
 #define TIMEOUT_NS	  (2 * NSEC_PER_SEC)
 #define BYTES_PER_TIMEOUT (100u << 20)
-/* Each object that takes longer halves what the next ones have: there may be any number of them. */
+/*
+ * Each object that takes longer halves the time of the next ones, because their number has no
+ * bound.
+ */
 #define TIMEOUT_PARTS_MAX 8
 /*
- * A worker that sleeps (for its file, say) takes no CPU time; after so many times its CPU time it
- * is ended too. A worker that waits for a CPU is not: on a busy machine, or in SCHED_IDLE, that
- * wait has no bound.
+ * A worker that sleeps (for its file, say) uses no CPU time, so it is also ended after so many
+ * times its CPU time. A worker that waits for a CPU is not ended: on a busy machine, or in
+ * SCHED_IDLE, that wait has no bound.
  */
 #define WALL_PER_CPU 10
-/* A starved worker can stay just below its CPU time: it must not be looked at all the time. */
+/* The time between two checks of a worker that is starved just below its CPU time. */
 #define RECHECK_NS (10 * NSEC_PER_MSEC)
 /*
- * Debug files are looked for if at least one part in so many of the code has no call frame
- * information. In most libraries (with some functions in assembly) it is less.
+ * Debug files are searched for if at least one part in so many of the code has no call frame
+ * information. Most libraries (with some functions in assembly) lack less.
  */
 #define LACKING_PARTS 4
-/* For what need not be done at once; the rings are drained every 25 ms. */
-#define TAKE_NS (5 * NSEC_PER_MSEC)
+/* The limit for work that is not urgent; the rings are drained every 25 ms. */
+#define PROCESS_NS (5 * NSEC_PER_MSEC)
 /* Bytes of tables that wait to be written. */
 #define KEPT_MAX (64u << 20)
-#define TIMER	 TABLE_WORKERS_MAX /* its number in epoll; workers have theirs */
+#define TIMER	 TABLE_WORKERS_MAX /* its index in epoll; workers have theirs */
 
 typedef struct Slot {
 	TableWorker worker;
-	size_t given; /* objects, in the life of the worker */
+	size_t given; /* objects that this worker was given so far */
 	bool busy;
 	TableJob job;
 	uint64_t cpu_from_ns, allowed_ns; /* the worker's CPU time */
@@ -62,11 +65,11 @@ struct TableService {
 	TableFindDebug find_debug;
 	void *find_user;
 	int epoll_fd, timer_fd;
-	uint64_t armed_ns; /* what the timer is set to; 0 = nothing */
+	uint64_t armed_ns; /* what the timer is set to; 0 = off */
 	uint64_t timeout_ns, timeout_min_ns;
 	Map pending; /* id -> 1 until it is answered, then 0 */
-	TableQueue asked, missing;
-	UnwindTable loaded; /* from the cache; its memory is kept while there are more */
+	TableQueue requested, missing;
+	UnwindTable loaded; /* a table from the cache; its memory is reused while there are more */
 	Slot slots[TABLE_WORKERS_MAX];
 	unsigned slot_count;
 	VEC(Kept) kept;
@@ -82,7 +85,7 @@ typedef struct Consumer {
 
 /* ---- what was built, for the cache --------------------------------------------------------- */
 
-/* Takes table over. */
+/* Takes ownership of table. */
 static void keep(TableService *service, const TableKey *key, UnwindTable *table)
 {
 	*vec_push(&service->kept) = (Kept){.key = *key, .table = *table};
@@ -114,7 +117,7 @@ static uint64_t answered(const TableService *service)
 	return counts->cached + counts->built + counts->failed;
 }
 
-/* table: NULL with an error. */
+/* table is NULL if there is an error. */
 static void answer(TableService *service, const Consumer *consumer, TableJob *job,
 		   const UnwindTable *table, int error)
 {
@@ -126,7 +129,7 @@ static void answer(TableService *service, const Consumer *consumer, TableJob *jo
 	table_job_close(job);
 }
 
-/* Takes table over. */
+/* Takes ownership of table. */
 static void answer_built(TableService *service, const Consumer *consumer, TableJob *job,
 			 UnwindTable *table)
 {
@@ -143,26 +146,29 @@ static void answer_built(TableService *service, const Consumer *consumer, TableJ
 static bool is_lacking(const UnwindTable *table, int error)
 {
 	const UnwindCounts *counts = &table->counts;
-	/* Code that was followed has rules, but a debug file may have better ones. */
+	/* Followed code has rules, but a debug file may have better ones. */
 	uint64_t lacking = counts->code_gaps + counts->code_followed;
 
 	return error ? error == -ENODATA : lacking > 0 && lacking >= counts->code / LACKING_PARTS;
 }
 
-/* Not for the cache: a debug file may be there the next time. */
+/* It is not written to the cache: a debug file may exist the next time. */
 static void answer_without_debug(TableService *service, const Consumer *consumer, TableJob *job)
 {
 	service->counts.built += !job->alone_error;
 	answer(service, consumer, job, job->alone_error ? NULL : &job->alone, job->alone_error);
 }
 
-/* What came of an object, alone or with the debug file that it has now. Takes table over. */
-static void settle(TableService *service, const Consumer *consumer, TableJob *job,
-		   UnwindTable *table, int error)
+/*
+ * Handles the result of an object, without a debug file or with the present one. Takes ownership of
+ * table.
+ */
+static void finish_attempt(TableService *service, const Consumer *consumer, TableJob *job,
+			   UnwindTable *table, int error)
 {
 	bool alone = job->debug_fd < 0, lacking = service->find_debug && is_lacking(table, error);
 
-	/* A debug file without call frame information that is new is no use. */
+	/* A debug file without additional call frame information is of no use. */
 	if (!error && (alone ? !lacking : table->counts.fdes > job->alone.counts.fdes)) {
 		answer_built(service, consumer, job, table);
 		return;
@@ -177,7 +183,7 @@ static void settle(TableService *service, const Consumer *consumer, TableJob *jo
 	}
 	if ((!alone || lacking) &&
 	    table_job_next_debug_file(job, service->find_debug, service->find_user))
-		table_queue_put(&service->asked, job);
+		table_queue_put(&service->requested, job);
 	else
 		answer_without_debug(service, consumer, job);
 }
@@ -190,10 +196,13 @@ static bool is_running(const Slot *slot)
 	return slot->worker.sandbox.pid > 0;
 }
 
-/* Returns its status as wait(2) has it. */
+/* Returns the worker's status as wait(2) has it. */
 static int end_worker(TableService *service, Slot *slot)
 {
-	/* A child that is just being made may have a copy, so closing it would not do. */
+	/*
+	 * A child that is just being made may have a copy of the descriptor, so closing is not
+	 * enough.
+	 */
 	if (is_running(slot))
 		epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, slot->worker.sandbox.socket, NULL);
 	return table_worker_end(&slot->worker);
@@ -242,14 +251,14 @@ static void give(TableService *service, const Consumer *consumer, Slot *slot, Ta
 	UnwindTable none = {};
 	int r;
 
-	if (job->again)
+	if (job->retried)
 		end_worker(service, slot);
 	r = try_assign(service, slot, job);
-	/* It was killed while it had nothing to do. */
+	/* It was killed while it was idle. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = try_assign(service, slot, job);
 	if (r < 0) {
-		settle(service, consumer, job, &none, r);
+		finish_attempt(service, consumer, job, &none, r);
 		return;
 	}
 	slot->job = *job;
@@ -273,7 +282,7 @@ static Slot *idle_slot(TableService *service)
 	return stopped;
 }
 
-static void give_all(TableService *service, const Consumer *consumer)
+static void assign_all(TableService *service, const Consumer *consumer)
 {
 	Slot *slot;
 
@@ -292,21 +301,21 @@ static int lost_error(int status)
 }
 
 /*
- * The worker is ended. What another object has done to it before is not this one's fault, so a
- * new one has a go at it.
+ * The worker has ended. Another object may have harmed it before, so the object is tried once more
+ * in a new worker.
  */
-static void give_up(TableService *service, const Consumer *consumer, Slot *slot, int error)
+static void abandon(TableService *service, const Consumer *consumer, Slot *slot, int error)
 {
 	TableJob job = slot->job;
 	UnwindTable none = {};
 
 	slot->busy = false;
-	if (slot->given > 1 && !job.again) {
-		job.again = true;
+	if (slot->given > 1 && !job.retried) {
+		job.retried = true;
 		table_queue_put(&service->missing, &job);
 		return;
 	}
-	settle(service, consumer, &job, &none, error);
+	finish_attempt(service, consumer, &job, &none, error);
 }
 
 static void hear(TableService *service, const Consumer *consumer, Slot *slot)
@@ -322,14 +331,14 @@ static void hear(TableService *service, const Consumer *consumer, Slot *slot)
 		slot->busy = false;
 		if (!job.debuglink && *slot->worker.answer.debuglink)
 			job.debuglink = xstrdup(slot->worker.answer.debuglink);
-		settle(service, consumer, &job, &table, result);
+		finish_attempt(service, consumer, &job, &table, result);
 		return;
 	}
-	/* It is gone, or says what nobody asked, or lies. */
+	/* The worker has ended, or its answer is invalid. */
 	unwind_table_free(&table);
 	status = end_worker(service, slot);
 	if (slot->busy)
-		give_up(service, consumer, slot, r == -EIO ? lost_error(status) : -EBADMSG);
+		abandon(service, consumer, slot, r == -EIO ? lost_error(status) : -EBADMSG);
 }
 
 static void hear_all(TableService *service, const Consumer *consumer)
@@ -342,8 +351,8 @@ static void hear_all(TableService *service, const Consumer *consumer)
 			hear(service, consumer, &service->slots[events[i].data.u32]);
 }
 
-/* Whether the worker has used up its time. */
-static bool is_late(Slot *slot, uint64_t now)
+/* Returns whether the worker has used up its time. */
+static bool is_out_of_time(Slot *slot, uint64_t now)
 {
 	uint64_t cpu, taken;
 
@@ -367,11 +376,11 @@ static void end_timed_out(TableService *service, const Consumer *consumer)
 	for (unsigned i = 0; i < service->slot_count; i++) {
 		Slot *slot = &service->slots[i];
 
-		if (!is_late(slot, now))
+		if (!is_out_of_time(slot, now))
 			continue;
 		service->timeout_ns = MAX(service->timeout_ns / 2, service->timeout_min_ns);
 		end_worker(service, slot);
-		give_up(service, consumer, slot, -ETIME);
+		abandon(service, consumer, slot, -ETIME);
 	}
 }
 
@@ -379,7 +388,7 @@ static void end_timed_out(TableService *service, const Consumer *consumer)
 
 static void look_up(TableService *service, const Consumer *consumer)
 {
-	TableJob job = table_queue_get(&service->asked);
+	TableJob job = table_queue_get(&service->requested);
 
 	if (job.error) {
 		answer(service, consumer, &job, NULL, job.error);
@@ -389,13 +398,13 @@ static void look_up(TableService *service, const Consumer *consumer)
 	} else {
 		table_queue_put(&service->missing, &job);
 	}
-	if (table_queue_empty(&service->asked))
+	if (table_queue_empty(&service->requested))
 		unwind_table_free(&service->loaded);
 }
 
 static bool is_quiet(const TableService *service)
 {
-	if (!table_queue_empty(&service->asked) || !table_queue_empty(&service->missing))
+	if (!table_queue_empty(&service->requested) || !table_queue_empty(&service->missing))
 		return false;
 	for (unsigned i = 0; i < service->slot_count; i++)
 		if (service->slots[i].busy)
@@ -407,16 +416,16 @@ static uint64_t wake_time(TableService *service)
 {
 	uint64_t first = UINT64_MAX;
 
-	if (!table_queue_empty(&service->asked) || (has_kept(service) && is_quiet(service)) ||
+	if (!table_queue_empty(&service->requested) || (has_kept(service) && is_quiet(service)) ||
 	    (!table_queue_empty(&service->missing) && idle_slot(service)))
-		return 1; /* long ago: at once */
+		return 1; /* it is past: fire at once */
 	for (unsigned i = 0; i < service->slot_count; i++)
 		if (service->slots[i].busy)
 			first = MIN(first, service->slots[i].check_ns);
 	return first == UINT64_MAX ? 0 : first;
 }
 
-/* Nobody reads the timer: it stays readable until it is set to another time. */
+/* The timer is never read: it stays readable until it is set to another time. */
 static void arm(TableService *service)
 {
 	uint64_t at = wake_time(service);
@@ -429,7 +438,7 @@ static void arm(TableService *service)
 	timerfd_settime(service->timer_fd, TFD_TIMER_ABSTIME, &time, NULL);
 }
 
-/* When there is nothing else to do; not behind an answer, for which somebody may wait. */
+/* Writes when there is nothing else to do; never before an answer that a caller may wait for. */
 static void store_kept(TableService *service, uint64_t answers, uint64_t until_ns)
 {
 	bool idle = answers == 0 && is_quiet(service);
@@ -441,15 +450,15 @@ static void store_kept(TableService *service, uint64_t answers, uint64_t until_n
 
 void table_service_process(TableService *service, TableReady ready, void *user)
 {
-	Consumer consumer = {.ready = ready, .user = user, .until_ns = now_ns() + TAKE_NS};
+	Consumer consumer = {.ready = ready, .user = user, .until_ns = now_ns() + PROCESS_NS};
 	uint64_t before = answered(service);
 
 	hear_all(service, &consumer);
 	end_timed_out(service, &consumer);
-	give_all(service, &consumer);
-	while (!table_queue_empty(&service->asked) && now_ns() < consumer.until_ns) {
+	assign_all(service, &consumer);
+	while (!table_queue_empty(&service->requested) && now_ns() < consumer.until_ns) {
 		look_up(service, &consumer);
-		give_all(service, &consumer);
+		assign_all(service, &consumer);
 	}
 	store_kept(service, /* answers= */ answered(service) - before, consumer.until_ns);
 	arm(service);
@@ -484,7 +493,7 @@ void table_service_request(TableService *service, const TableRequest *request)
 	map_set(&service->pending, request->id, 1);
 	service->counts.wanted++;
 	table_job_init(request, /* cache= */ service->cache, &job);
-	table_queue_put(&service->asked, &job);
+	table_queue_put(&service->requested, &job);
 	arm(service);
 }
 
@@ -543,7 +552,7 @@ void table_service_free(TableService *service)
 		end_worker(service, &service->slots[i]);
 	}
 	unwind_table_free(&service->loaded);
-	table_queue_free(&service->asked);
+	table_queue_free(&service->requested);
 	table_queue_free(&service->missing);
 	while (has_kept(service))
 		store_one(service);
@@ -569,23 +578,23 @@ const char *table_error_text(int error)
 {
 	switch (error) {
 	case -ENODATA:
-		return "it has no call frame information, nor code that could be followed";
+		return "no call frame information, and no code that could be followed";
 	case -ENOEXEC:
-		return "it is no ELF file of this machine";
+		return "not an ELF file of this machine";
 	case -EIO:
 		return "its reader crashed";
 	case -EBADMSG:
-		return "its reader sent what it should not: taken over by the file?";
+		return "its reader sent invalid data (taken over by the file?)";
 	case -ETIME:
 		return "reading it took too long";
 	case -EFBIG:
 		return "its table is too large";
 	case -EOVERFLOW:
-		return "it is larger than 2 GiB, too large to read for its checksum";
+		return "larger than 2 GiB, too large to read for its checksum";
 	case -ESTALE:
-		return "it is another build's (by build id or checksum)";
+		return "from another build (by build id or checksum)";
 	case -EPERM:
-		return "its reader could not be confined (seccomp, setrlimit)";
+		return "its reader could not be sandboxed (seccomp, setrlimit)";
 	default:
 		return strerror(-error);
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * table_service.h - the unwind tables of mapped files, while wallprof records: from the cache of
- * those that were built before, else built in sandboxed children, several at a time.
+ * table_service.h - the unwind tables of mapped files, while wallprof records: from the cache, or
+ * built in sandboxed children, several at a time.
  *
- * Nothing here waits for a child: the recorder's rings fill meanwhile. What an object costs the
- * recorder is reading its file of the cache, or copying and checking what a child has
- * built. A child that crashes, hangs or lies is replaced, and its object has no table, which is
- * told. One child reads many files, so that a file that takes it over can make the tables of
- * later ones wrong; but never such that a table is not valid, nor anything else.
+ * Nothing here waits for a child, because the recorder's rings fill meanwhile. An object costs the
+ * recorder the reading of its file in the cache, or the copying and checking of what a child has
+ * built. A child that crashes, hangs or sends invalid data is replaced; its object has no table,
+ * which is reported. One child reads many files, so a file that takes it over can make the tables
+ * of later files wrong; but never invalid, and it can do nothing else.
  */
 #ifndef WALLPROF_TABLE_SERVICE_H
 #define WALLPROF_TABLE_SERVICE_H
@@ -18,17 +18,17 @@
 #define TABLE_WORKERS_MAX 4
 
 /*
- * Opens (closed by the service) a separate debug file of the object with this id: by its build id,
- * or by the name in its .gnu_debuglink if debuglink is not NULL. Returns a descriptor or a negative
- * errno. Whether it fits is seen by the child.
+ * Opens a separate debug file of the object with this id: by its build id, or by the name in its
+ * .gnu_debuglink if debuglink is not NULL. Returns a descriptor, which the service closes, or a
+ * negative errno. The child checks whether the file belongs to the object.
  */
 typedef int (*TableFindDebug)(void *user, uint32_t id, const char *debuglink);
 
 typedef struct TableServiceOptions {
-	const Invoker *invoker; /* whose cache folder; NULL = no cache */
-	unsigned workers;	/* 0 = one for each CPU that is online, TABLE_WORKERS_MAX at most */
-	uint64_t timeout_ns;	/* CPU time that a small object may take; 0 = 2 s */
-	/* For objects of whose code a large part has no call frame information; NULL = none. */
+	const Invoker *invoker; /* its cache folder is used; NULL = no cache */
+	unsigned workers;	/* 0 = one for each CPU that is online, at most TABLE_WORKERS_MAX */
+	uint64_t timeout_ns;	/* CPU time for a small object; 0 = 2 s */
+	/* For objects of which a large part has no call frame information; NULL = none. */
 	TableFindDebug find_debug;
 	void *find_user;
 } TableServiceOptions;
@@ -42,7 +42,7 @@ typedef struct TableRequest {
 } TableRequest;
 
 typedef struct TableServiceCounts {
-	uint64_t wanted; /* each is one of the three below in the end */
+	uint64_t wanted; /* each ends in one of the three below */
 	uint64_t cached, built, failed;
 	uint64_t children; /* that were started */
 } TableServiceCounts;
@@ -52,36 +52,39 @@ typedef struct TableService TableService;
 #define TABLE_DEBUG_USED 1
 
 /*
- * An object is done. table is the service's, and good until this returns; NULL with a negative
- * errno if there is none, for which table_error_text() has words. debug: TABLE_DEBUG_USED; a
+ * An object is done. table is valid until this returns; it is NULL if there is none, and then error
+ * is a negative errno, for which table_error_text() has a text. debug is TABLE_DEBUG_USED; a
  * negative errno, likewise, if a debug file was found but could not be used (-ESTALE: it is not the
- * object's); or 0: there is none, or it has nothing to add. More may be wanted from here.
+ * object's); or 0: there is none, or it adds nothing. This may request more tables.
  */
 typedef void (*TableReady)(void *user, uint32_t id, const UnwindTable *table, int error, int debug);
 
 /* Returns 0 or a negative errno. Children are started when they are first needed. */
 int table_service_new(const TableServiceOptions *options, TableService **ret_service);
-/* Ends the children; who has not been answered by now is not. Writes what the cache lacks. */
+/* Ends the children; requests without an answer get none. Writes what is missing in the cache. */
 void table_service_free(TableService *service);
 
-/* Queues an object, unless one with its id waits for its answer already. Never waits. */
+/* Queues an object, unless one with its id waits already. Never waits. */
 void table_service_request(TableService *service, const TableRequest *request);
 
 /* Readable (epoll) when table_service_process() has something to do. */
 int table_service_fd(const TableService *service);
-/* Does it. Never waits; ends after some milliseconds if there is more, and stays readable. */
+/*
+ * Handles what is there. Never waits; returns after some milliseconds if there is more, and then
+ * the descriptor stays readable.
+ */
 void table_service_process(TableService *service, TableReady ready, void *user);
 
 /*
- * The same until all that was wanted is answered, or the deadline (CLOCK_MONOTONIC). Returns how
- * many are not answered. For the time before anything is recorded.
+ * Processes until all requests are answered, or until the deadline (CLOCK_MONOTONIC). Returns how
+ * many are not answered. For use before the window.
  */
 size_t table_service_wait(TableService *service, uint64_t deadline_ns, TableReady ready,
 			  void *user);
 
 TableServiceCounts table_service_counts(const TableService *service);
 
-/* Why an object has no table, or a debug file was not used, in words. */
+/* The reason, as a text, why an object has no table or a debug file was not used. */
 const char *table_error_text(int error);
 
 #endif

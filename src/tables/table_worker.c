@@ -9,21 +9,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Room for 32 million rows: ten times what the largest programs known have. */
+/* Room for 32 million rows: ten times what the largest known programs have. */
 #define REGION_MAX (256u << 20)
-#define REGION_MIN (16u << 20) /* where the system promises no more memory than it has */
-/* What stays between two objects, for it would only be cleared to be used again. */
+#define REGION_MIN (16u << 20) /* if the system promises no more memory than it has */
+/* So much is kept between two objects, because it would only be cleared to be used again. */
 #define REGION_KEPT (8u << 20)
-/* The child's own, for the same reason. */
+/* The same for the child's own memory. */
 #define MEMORY_KEPT (32 << 20)
 
 /*
- * Of a debug file that only a checksum tells to be the one, all is read, while other objects wait:
- * a second for each 2 GiB, and a file of holes is as long as a program likes.
+ * A debug file that only a checksum identifies is read completely, while other objects wait: that
+ * takes a second for each 2 GiB, and a sparse file can be of any size.
  */
 #define CHECKED_SIZE_MAX (2LL << 30)
 
-/* With the object's descriptor. Its debug file's, if there is one, comes with one byte more. */
+/* The object's descriptor comes with it; that of its debug file, if any, with one byte more. */
 struct question {
 	uint64_t base_svma;
 	uint32_t number, has_debug;
@@ -107,7 +107,7 @@ static int answer_one(int socket, const TableRegion *region)
 	return sandbox_send(socket, &answer, sizeof(answer), -1);
 }
 
-/* What one object's table took serves the next one's: new memory would take as long as the work. */
+/* Memory is reused for the next object: new memory would take as long as the work. */
 static void keep_memory(void)
 {
 	mallopt(M_MMAP_MAX, 0);
@@ -155,7 +155,7 @@ int table_worker_start(TableWorker *worker)
 	if (r < 0)
 		return r;
 	r = sandbox_start(child_main, NULL, 0, &region, &limits, &sandbox);
-	/* One child must not write what another is believed to have written. */
+	/* One child must not write to the memory of another one. */
 	if (r == 0 && madvise(region.base, region.size, MADV_DONTFORK)) {
 		r = -errno;
 		sandbox_end(&sandbox);
@@ -200,7 +200,7 @@ int table_worker_send(TableWorker *worker, int fd, int debug_fd, uint64_t base_s
 	return r < 0 || debug_fd < 0 ? r : sandbox_send(socket, "", 1, debug_fd);
 }
 
-/* Copies what the answer says that there is. Returns whether it can be. */
+/* Copies what the answer states. Returns whether that is possible. */
 static bool copy_table(const TableWorker *worker, uint64_t rows_max, UnwindTable *table)
 {
 	const TableAnswer *answer = &worker->answer;
@@ -221,7 +221,7 @@ static bool copy_table(const TableWorker *worker, uint64_t rows_max, UnwindTable
 	return unwind_table_valid(table);
 }
 
-static bool take_table(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table)
+static bool receive_table(TableWorker *worker, uint64_t rows_max, UnwindTable *ret_table)
 {
 	const TableRegion *region = &worker->region;
 	UnwindTable table = {};
@@ -255,7 +255,7 @@ int table_worker_receive(TableWorker *worker, uint64_t rows_max, UnwindTable *re
 	*ret_table = (UnwindTable){};
 	*ret_result = answer->result;
 	if (answer->number != worker->number || answer->result > 0 ||
-	    (answer->result == 0 && !take_table(worker, rows_max, ret_table)))
+	    (answer->result == 0 && !receive_table(worker, rows_max, ret_table)))
 		return -EBADMSG;
 	return 1;
 }

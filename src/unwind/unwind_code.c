@@ -4,7 +4,7 @@
 static const uint8_t sigreturn[UNWIND_SIGRETURN_SIZE] = {0x48, 0xc7, 0xc0, 0x0f, 0,
 							 0,    0,    0x0f, 0x05};
 
-/* Most gaps align a function: memmem() would take longer to prepare than this takes. */
+/* Most gaps are short alignment: memmem() would take longer to prepare than this takes. */
 const uint8_t *unwind_code_sigreturn(const uint8_t *bytes, size_t size)
 {
 	if (size >= 64)
@@ -15,7 +15,7 @@ const uint8_t *unwind_code_sigreturn(const uint8_t *bytes, size_t size)
 	return NULL;
 }
 
-/* Zeros, breakpoints, and what nops of all lengths are made of. */
+/* Padding is zeros, breakpoints, and the bytes of nops of all lengths. */
 static bool is_filling(const uint8_t *bytes, size_t size)
 {
 	static const uint8_t filling[] = {0x00, 0x90, 0xcc, 0x66, 0x2e, 0x0f,
@@ -39,7 +39,7 @@ bool unwind_code_filling(const uint8_t *bytes, size_t size)
 	return filled > samples / 2;
 }
 
-/* Whether FF /2 (a call by a register or memory) of one of its lengths ends there. */
+/* Returns whether FF /2 (a call by a register or memory), in one of its lengths, ends there. */
 static bool may_end_indirect_call(const uint8_t *bytes, const uint8_t *end)
 {
 	for (ptrdiff_t length = 2; length <= 7 && length <= end - bytes; length++)
@@ -50,7 +50,7 @@ static bool may_end_indirect_call(const uint8_t *bytes, const uint8_t *end)
 
 bool unwind_code_may_be_frame(const uint8_t *bytes, const uint8_t *end)
 {
-	/* What a function can end with, in one byte: ret, retf, iret, hlt. */
+	/* A function can end with one of these single bytes: ret, retf, iret, hlt. */
 	static const uint8_t ends[] = {0xc3, 0xcb, 0xcf, 0xf4};
 
 	return end <= bytes || memchr(ends, end[-1], sizeof(ends)) ||

@@ -94,7 +94,7 @@ static bool next_number(Decoder *decoder, size_t bytes, int32_t *ret)
 /* ---- prefixes and opcode -------------------------------------------------------------- */
 
 /* VEX and EVEX encode the prefixes 66, F3 and F2 in two bits (pp). */
-static void take_prefix(Decoder *decoder, uint8_t byte)
+static void apply_prefix(Decoder *decoder, uint8_t byte)
 {
 	decoder->narrow = (byte & 3) == 1;
 	decoder->repeats = (byte & 3) == 2;
@@ -108,7 +108,7 @@ static bool read_vex2(Decoder *decoder)
 		return false;
 	decoder->rex = byte & 0x80 ? 0 : REX_R;
 	decoder->vex_reg = ~byte >> 3 & 15;
-	take_prefix(decoder, byte);
+	apply_prefix(decoder, byte);
 	decoder->map = MAP_0F;
 	decoder->vex = true;
 	return next_byte(decoder, &decoder->op);
@@ -122,7 +122,7 @@ static bool read_vex3(Decoder *decoder)
 		return false;
 	decoder->rex = (~first >> 5 & 7) | (second & 0x80 ? REX_W : 0);
 	decoder->vex_reg = ~second >> 3 & 15;
-	take_prefix(decoder, second);
+	apply_prefix(decoder, second);
 	decoder->map = first & 0x1f;
 	decoder->vex = true;
 	return decoder->map >= MAP_0F && decoder->map <= MAP_0F3A &&
@@ -140,7 +140,7 @@ static bool read_evex(Decoder *decoder)
 	/* vvvv is a vector register here. The EVEX instructions that write a general register
 	 * name it by ModRM. */
 	decoder->vex_reg = X86_NONE;
-	take_prefix(decoder, second);
+	apply_prefix(decoder, second);
 	decoder->vex = true;
 	switch (first & 7) {
 	case MAP_0F ... MAP_0F3A:

@@ -11,13 +11,13 @@ typedef struct Reader {
 	UnwindCounts *counts;
 	UnwindFdes *fdes;
 	Map cies; /* offset -> index */
-	/* Where the last one was found: neighbours are alike. */
+	/* Where the last one was found: neighbours often have the same one. */
 	uint64_t last_offset;
 	uint32_t last_cie;
 	const UnwindRange *last_range;
 } Reader;
 
-/* A CIE that cannot be read is none; those that refer to it are counted. */
+/* A CIE that cannot be read is not added; FDEs that refer to it are counted. */
 static void add_cie(Reader *reader, const CfiEntry *entry)
 {
 	UnwindCie cie = {};
@@ -47,7 +47,10 @@ static const UnwindRange *find_range(Reader *reader, uint64_t pc)
 	return reader->last_range;
 }
 
-/* What covers [svma, svma + size). Returns UNWIND_DROPS if it counts, with the rest to be set. */
+/*
+ * Adds an FDE for [svma, svma + size). Returns UNWIND_DROPS if it is used; then the caller sets the
+ * other fields.
+ */
 static enum unwind_drop add(Reader *reader, uint64_t svma, uint64_t size, UnwindFde **ret_fde)
 {
 	uint64_t pc = svma - reader->fdes->base_svma;
@@ -62,8 +65,10 @@ static enum unwind_drop add(Reader *reader, uint64_t svma, uint64_t size, Unwind
 	if (pc >= ADDRESSES)
 		return UNWIND_DROP_FAR;
 	range = find_range(reader, pc);
-	/* Also one that begins in a segment and leaves it: its length is as wrong as its address
-	 * may be. */
+	/*
+	 * This also drops one that begins in a segment and exceeds it: its length is wrong, and its
+	 * address may be.
+	 */
 	if (!range || size > range->to - pc)
 		return UNWIND_DROP_OUTSIDE;
 	*ret_fde = vec_push(&reader->fdes->list);
@@ -71,7 +76,7 @@ static enum unwind_drop add(Reader *reader, uint64_t svma, uint64_t size, Unwind
 	return UNWIND_DROPS;
 }
 
-/* Returns UNWIND_DROPS if it counts. */
+/* Returns UNWIND_DROPS if it is used. */
 static enum unwind_drop add_fde(Reader *reader, const CfiEntry *entry)
 {
 	uint32_t cie = find_cie(reader, entry->cie);
@@ -101,7 +106,7 @@ static void count(Reader *reader, enum unwind_drop drop)
 		reader->counts->drops[drop]++;
 }
 
-/* Bytes of the file from the first that is executable to the last one. */
+/* Returns the bytes of the file from the first executable one to the last one. */
 static uint64_t bytes_of_code(const UnwindRanges *executable)
 {
 	const uint8_t *begin = NULL, *end = NULL;
@@ -117,14 +122,16 @@ static uint64_t bytes_of_code(const UnwindRanges *executable)
 	return begin ? end - begin : 0;
 }
 
-/* What functions may still be added. */
+/* The limits for functions that may still be added. */
 typedef struct Room {
-	uint64_t from; /* SVMA: the end of those before */
-	uint64_t left; /* bytes */
+	uint64_t from; /* SVMA: the end of the previous ones */
+	uint64_t left; /* in bytes */
 } Room;
 
-/* Functions do not overlap, and all of them have no more bytes than the file, of which segments may
- * show the same part: so the time does not grow with what a file only claims. */
+/*
+ * Functions do not overlap, and together they have no more bytes than the file; segments may show
+ * the same part of it several times. So the time does not grow with what a file only states.
+ */
 static enum unwind_drop add_function(Reader *reader, uint32_t i, const PclntabFunction *function,
 				     Room *room)
 {
@@ -156,13 +163,13 @@ static void add_go(Reader *reader, const Pclntab *go)
 
 		if (!pclntab_function(go, i, &function))
 			count(reader, UNWIND_DROP_BROKEN);
-		/* One without depths is not Go's: it was compiled from C, and linked by Go. */
+		/* A function without depths was compiled from C, and only linked by Go. */
 		else if (pclntab_has_stack(&function))
 			count(reader, add_function(reader, i, &function, &room));
 	}
 }
 
-/* Returns how many bytes are behind what can be read. */
+/* Returns the number of bytes after the last entry that can be read. */
 static uint64_t walk(Reader *reader, bool cies, bool fdes)
 {
 	const CfiSection *section = reader->section;
@@ -185,22 +192,21 @@ static uint64_t walk(Reader *reader, bool cies, bool fdes)
 #define DIGITS	   3 /* of a pc */
 #define DIGIT_SIZE (1u << DIGIT_BITS)
 
-/* A pc, and behind it where the FDE is in the list. */
-typedef VEC(uint64_t) Places;
+/* A pc and, in the lower bits, the index of the FDE in the list. */
+typedef VEC(uint64_t) SortKeys;
 
-static unsigned digit_of(uint64_t place, unsigned digit)
+static unsigned digit_of(uint64_t key, unsigned digit)
 {
-	return place >> (32 + DIGIT_BITS * digit) & (DIGIT_SIZE - 1);
+	return key >> (32 + DIGIT_BITS * digit) & (DIGIT_SIZE - 1);
 }
 
-/* Those with the same digit stay in their order. */
-static void sort_by_digit(const uint64_t *places, size_t count, unsigned digit,
-			  uint64_t *ret_places)
+/* FDEs with the same digit keep their order. */
+static void sort_by_digit(const uint64_t *keys, size_t count, unsigned digit, uint64_t *ret_keys)
 {
 	size_t next[DIGIT_SIZE] = {}, sum = 0;
 
 	for (size_t i = 0; i < count; i++)
-		next[digit_of(places[i], digit)]++;
+		next[digit_of(keys[i], digit)]++;
 	for (size_t i = 0; i < DIGIT_SIZE; i++) {
 		size_t these = next[i];
 
@@ -208,7 +214,7 @@ static void sort_by_digit(const uint64_t *places, size_t count, unsigned digit,
 		sum += these;
 	}
 	for (size_t i = 0; i < count; i++)
-		ret_places[next[digit_of(places[i], digit)]++] = places[i];
+		ret_keys[next[digit_of(keys[i], digit)]++] = keys[i];
 }
 
 static bool is_sorted(const UnwindFdes *fdes)
@@ -220,37 +226,37 @@ static bool is_sorted(const UnwindFdes *fdes)
 }
 
 /*
- * By pc; those of one pc stay in the order of the section. Linkers leave FDEs in the order of their
- * input, which is that of the code, but for functions that they or the compiler have put apart (the
- * hot, the cold, the templates): runs of all lengths, so that a sort by comparing would take a
+ * Sorts by pc; FDEs with one pc keep the order of the section. Linkers leave FDEs in the order of
+ * their input, which is that of the code, except for functions that they or the compiler have moved
+ * (hot and cold ones, templates). These form runs of all lengths, so a comparison sort would take a
  * seventh of the time.
  */
 static void sort(UnwindFdes *fdes)
 {
 	size_t count = fdes->list.count;
-	Places places = {}, other = {};
+	SortKeys keys = {}, other = {};
 	UnwindFde *sorted;
 
 	if (is_sorted(fdes))
 		return;
-	vec_reserve(&places, count);
+	vec_reserve(&keys, count);
 	vec_reserve(&other, count);
 	for (size_t i = 0; i < count; i++)
-		*vec_push(&places) = (uint64_t)fdes->list.items[i].pc << 32 | i;
+		*vec_push(&keys) = (uint64_t)fdes->list.items[i].pc << 32 | i;
 	for (unsigned digit = 0; digit < DIGITS; digit++) {
-		Places sorted_so_far = other;
+		SortKeys sorted_so_far = other;
 
-		sort_by_digit(places.items, count, digit, other.items);
-		other = places;
-		places = sorted_so_far;
+		sort_by_digit(keys.items, count, digit, other.items);
+		other = keys;
+		keys = sorted_so_far;
 	}
 	sorted = xmalloc(count * sizeof(*sorted));
 	for (size_t i = 0; i < count; i++)
-		sorted[i] = fdes->list.items[(uint32_t)places.items[i]];
+		sorted[i] = fdes->list.items[(uint32_t)keys.items[i]];
 	free(fdes->list.items);
 	fdes->list.items = sorted;
 	fdes->list.capacity = count;
-	vec_free(&places);
+	vec_free(&keys);
 	vec_free(&other);
 }
 
@@ -260,7 +266,9 @@ static void read_section(Reader *reader)
 {
 	const CfiSection *section = reader->section;
 
-	/* In .eh_frame a CIE comes before those that refer to it, in .debug_frame it need not. */
+	/*
+	 * In .eh_frame a CIE comes before the FDEs that refer to it, in .debug_frame it need not.
+	 */
 	if (!section->eh_frame)
 		walk(reader, /* cies= */ true, /* fdes= */ false);
 	reader->counts->unread += walk(reader, /* cies= */ section->eh_frame, /* fdes= */ true);

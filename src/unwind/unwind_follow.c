@@ -19,13 +19,13 @@
 
 /* An undo record, for when a guess turns out to be wrong. */
 typedef struct Change {
-	uint32_t place;
+	uint32_t offset;
 	UnwindState before;
 } Change;
 
 /* The address after a call, where another function may begin, and the stack there. */
 typedef struct MayBegin {
-	uint32_t place;
+	uint32_t offset;
 	int32_t sp_to_cfa;
 } MayBegin;
 
@@ -39,7 +39,7 @@ typedef struct Follow {
 	uint32_t from, size;	    /* the window */
 	UnwindState *at;	    /* for each byte of the window: before the instruction there */
 	bool *begins;		    /* for each byte: another function begins there */
-	UnwindOffsets strong, weak; /* work lists of places; the weak ones come last */
+	UnwindOffsets strong, weak; /* work lists of offsets; the weak ones come last */
 	uint64_t steps;		    /* steps that are left for the window */
 	VEC(Change) changes;
 	/* The function. */
@@ -47,10 +47,10 @@ typedef struct Follow {
 	bool known;	     /* a function begins at start for certain */
 	bool wrong;	     /* the function was not understood */
 	bool returns;	     /* it returns with the stack of its entry, so it was understood */
-	uint32_t last_proof; /* the last place that certainly belongs to this function */
-	/* It jumps to a place where no function begins, or calls with a misaligned stack. */
+	uint32_t last_proof; /* the last offset that certainly belongs to this function */
+	/* It jumps to an offset where no function begins, or calls with a misaligned stack. */
 	bool odd;
-	uint32_t misfit; /* the place of a return with another stack, and that stack */
+	uint32_t misfit; /* the offset of a return with another stack, and that stack */
 	int32_t misfit_to_cfa;
 	/* Places where another function begins if the call before them does not return. */
 	VEC(MayBegin) may_begin;
@@ -60,45 +60,45 @@ typedef struct Follow {
 
 /* ---- a function -------------------------------------------------------------------------- */
 
-static const uint8_t *byte_at(const Follow *follow, uint32_t place)
+static const uint8_t *byte_at(const Follow *follow, uint32_t offset)
 {
-	return follow->code->bytes + follow->from + place;
+	return follow->code->bytes + follow->from + offset;
 }
 
-static Instruction instruction_at(const Follow *follow, uint32_t place)
+static Instruction instruction_at(const Follow *follow, uint32_t offset)
 {
-	return unwind_instruction(byte_at(follow, place), follow->size - place);
+	return unwind_instruction(byte_at(follow, offset), follow->size - offset);
 }
 
-static bool is_aligned(const Follow *follow, uint32_t place)
+static bool is_aligned(const Follow *follow, uint32_t offset)
 {
-	return (follow->code->address + follow->from + place) % UNWIND_ALIGNMENT == 0;
+	return (follow->code->address + follow->from + offset) % UNWIND_ALIGNMENT == 0;
 }
 
-static void set_stack(Follow *follow, uint32_t place, const UnwindState *state)
+static void set_stack(Follow *follow, uint32_t offset, const UnwindState *state)
 {
-	*vec_push(&follow->changes) = (Change){.place = place, .before = follow->at[place]};
-	follow->at[place] = *state;
-	*vec_push(state->weak ? &follow->weak : &follow->strong) = place;
+	*vec_push(&follow->changes) = (Change){.offset = offset, .before = follow->at[offset]};
+	follow->at[offset] = *state;
+	*vec_push(state->weak ? &follow->weak : &follow->strong) = offset;
 }
 
-/* Merges a state into that of a place, and puts the place on a work list if it changed. */
-static void enter(Follow *follow, uint32_t place, const UnwindState *state)
+/* Merges a state into that of an offset, and puts the offset on a work list if it changed. */
+static void enter(Follow *follow, uint32_t offset, const UnwindState *state)
 {
-	const UnwindState *known = &follow->at[place];
+	const UnwindState *known = &follow->at[offset];
 	UnwindState merged;
 
 	if (!known->known || (known->weak && !state->weak)) {
-		/* A jump is better evidence than a call before the place, which may not return. */
+		/* A jump is better evidence than a call before the offset, which may not return. */
 		if (!unwind_state_same(known, state))
-			set_stack(follow, place, state);
+			set_stack(follow, offset, state);
 		return;
 	}
 	if (state->weak && !known->weak)
 		return;
 	merged = unwind_state_merge(known, state);
 	if (!unwind_state_same(known, &merged))
-		set_stack(follow, place, &merged);
+		set_stack(follow, offset, &merged);
 }
 
 static bool function_begins_at(const Follow *follow, int64_t offset)
@@ -109,35 +109,35 @@ static bool function_begins_at(const Follow *follow, int64_t offset)
 	return i < code->start_count && code->starts[i] == offset;
 }
 
-/* Returns whether another function than this one begins at place. */
-static bool is_other(const Follow *follow, int64_t place)
+/* Returns whether another function than this one begins at offset. */
+static bool is_other(const Follow *follow, int64_t offset)
 {
-	return follow->begins[place] && place != follow->start;
+	return follow->begins[offset] && offset != follow->start;
 }
 
-static void find_misfit(Follow *follow, uint32_t place, const UnwindState *state)
+static void find_misfit(Follow *follow, uint32_t offset, const UnwindState *state)
 {
 	if (follow->wrong)
 		return;
 	follow->wrong = true;
-	follow->misfit = place;
+	follow->misfit = offset;
 	follow->misfit_to_cfa = state->sp_to_cfa;
 }
 
 /*
  * A return, or a tail call. If the stack is not that of the entry, either this function was not
- * understood, or another function begins before this place and was not noticed.
+ * understood, or another function begins before this offset and was not noticed.
  */
-static void return_from(Follow *follow, uint32_t place, const UnwindState *state)
+static void return_from(Follow *follow, uint32_t offset, const UnwindState *state)
 {
 	if (state->outermost || !state->sp_known)
 		return;
 	if (!unwind_state_returns(state)) {
-		find_misfit(follow, place, state);
+		find_misfit(follow, offset, state);
 		return;
 	}
 	follow->returns = true;
-	follow->last_proof = MAX(follow->last_proof, place);
+	follow->last_proof = MAX(follow->last_proof, offset);
 }
 
 static void go_on(Follow *follow, int64_t to, UnwindState state, bool weak)
@@ -151,7 +151,7 @@ static void go_on(Follow *follow, int64_t to, UnwindState state, bool weak)
 		if (state.outermost)
 			return;
 		*vec_push(&follow->may_begin) =
-			(MayBegin){.place = to, .sp_to_cfa = state.sp_to_cfa};
+			(MayBegin){.offset = to, .sp_to_cfa = state.sp_to_cfa};
 	}
 	enter(follow, to, &state);
 }
@@ -180,9 +180,9 @@ static void jump_somewhere(Follow *follow, const UnwindState *state)
 
 /*
  * The psABI aligns the stack to 16 bytes at a call. If the function had in fact begun at an earlier
- * place, the stack would seem to be misaligned here.
+ * offset, the stack would seem to be misaligned here.
  */
-static void call(Follow *follow, uint32_t place, const UnwindState *state)
+static void call(Follow *follow, uint32_t offset, const UnwindState *state)
 {
 	/* The entry point is not called: its stack is aligned on entry. */
 	if (!state->sp_known || state->outermost)
@@ -190,7 +190,7 @@ static void call(Follow *follow, uint32_t place, const UnwindState *state)
 	if (state->sp_to_cfa % UNWIND_ALIGNMENT)
 		follow->odd = true;
 	else
-		follow->last_proof = MAX(follow->last_proof, place);
+		follow->last_proof = MAX(follow->last_proof, offset);
 }
 
 /*
@@ -198,25 +198,25 @@ static void call(Follow *follow, uint32_t place, const UnwindState *state)
  * the entry. If a switch has it, too, code after the function's end counts as a case only if it is
  * not aligned, as a function would be.
  */
-static bool may_be_case(const Follow *follow, uint32_t place)
+static bool may_be_case(const Follow *follow, uint32_t offset)
 {
 	return follow->switched.known &&
-	       (place < follow->end ||
+	       (offset < follow->end ||
 		(follow->switched.sp_known && follow->switched.ra == RA_AT_CFA)) &&
-	       (place < follow->end || !unwind_state_returns(&follow->switched) ||
-		!is_aligned(follow, place));
+	       (offset < follow->end || !unwind_state_returns(&follow->switched) ||
+		!is_aligned(follow, offset));
 }
 
-static void step(Follow *follow, uint32_t place)
+static void step(Follow *follow, uint32_t offset)
 {
-	Instruction instruction = instruction_at(follow, place);
-	UnwindState state = follow->at[place];
-	int64_t behind = (int64_t)place + instruction.length;
+	Instruction instruction = instruction_at(follow, offset);
+	UnwindState state = follow->at[offset];
+	int64_t after = (int64_t)offset + instruction.length;
 
-	follow->end = MAX(follow->end, (uint32_t)behind);
+	follow->end = MAX(follow->end, (uint32_t)after);
 	unwind_state_change(&state, &instruction);
 	if (state.broken) {
-		find_misfit(follow, place, &state);
+		find_misfit(follow, offset, &state);
 		return;
 	}
 	switch ((enum instruction_does)instruction.does) {
@@ -226,28 +226,28 @@ static void step(Follow *follow, uint32_t place)
 	case DOES_STOP:
 		break;
 	case DOES_RETURN:
-		return_from(follow, place, &state);
+		return_from(follow, offset, &state);
 		break;
 	case DOES_JUMP:
-		jump_to(follow, place, behind + instruction.number, state, /* only= */ true);
+		jump_to(follow, offset, after + instruction.number, state, /* only= */ true);
 		break;
 	case DOES_JUMP_SOMEWHERE:
 		jump_somewhere(follow, &state);
 		break;
 	case DOES_BRANCH:
-		jump_to(follow, place, behind + instruction.number, state, /* only= */ false);
-		go_on(follow, behind, state, /* weak= */ false);
+		jump_to(follow, offset, after + instruction.number, state, /* only= */ false);
+		go_on(follow, after, state, /* weak= */ false);
 		break;
 	case DOES_CALL:
 	case DOES_CALL_SOMEWHERE:
-		call(follow, place, &state);
-		go_on(follow, behind, state, /* weak= */ true);
+		call(follow, offset, &state);
+		go_on(follow, after, state, /* weak= */ true);
 		break;
 	case DOES_NOP:
-		go_on(follow, behind, state, state.weak);
+		go_on(follow, after, state, state.weak);
 		break;
 	default:
-		go_on(follow, behind, state, /* weak= */ false);
+		go_on(follow, after, state, /* weak= */ false);
 		break;
 	}
 }
@@ -255,49 +255,49 @@ static void step(Follow *follow, uint32_t place)
 /* Processes the work lists until they are empty or the function is wrong. */
 static void explore(Follow *follow)
 {
-	UnwindOffsets *places;
+	UnwindOffsets *offsets;
 
 	while (!follow->wrong) {
-		places = follow->strong.count ? &follow->strong : &follow->weak;
-		if (places->count == 0)
+		offsets = follow->strong.count ? &follow->strong : &follow->weak;
+		if (offsets->count == 0)
 			return;
 		if (follow->steps == 0) {
 			follow->wrong = true;
 			break;
 		}
 		follow->steps--;
-		step(follow, places->items[--places->count]);
+		step(follow, offsets->items[--offsets->count]);
 	}
 	follow->strong.count = follow->weak.count = 0;
 }
 
-static void take_back(Follow *follow, size_t changes)
+static void undo(Follow *follow, size_t changes)
 {
 	while (follow->changes.count > changes) {
 		const Change *last = &follow->changes.items[--follow->changes.count];
 
-		follow->at[last->place] = last->before;
+		follow->at[last->offset] = last->before;
 	}
 }
 
-/* Returns the first place from `place` on that is neither reached nor padding. */
-static uint32_t next_unreached(const Follow *follow, uint32_t place)
+/* Returns the first offset from `offset` on that is neither reached nor padding. */
+static uint32_t next_unreached(const Follow *follow, uint32_t offset)
 {
-	while (place < follow->size) {
+	while (offset < follow->size) {
 		uint8_t padding;
 
-		if (follow->at[place].known) {
-			uint8_t length = instruction_at(follow, place).length;
+		if (follow->at[offset].known) {
+			uint8_t length = instruction_at(follow, offset).length;
 
-			place += MAX(length, 1);
+			offset += MAX(length, 1);
 			continue;
 		}
-		padding = unwind_padding_length(byte_at(follow, place), follow->size - place);
+		padding = unwind_padding_length(byte_at(follow, offset), follow->size - offset);
 		if (!padding)
 			break;
-		place += padding;
+		offset += padding;
 	}
-	return place;
+	return offset;
 }
 
 /*
@@ -307,10 +307,10 @@ static uint32_t next_unreached(const Follow *follow, uint32_t place)
  */
 static void try_cases(Follow *follow)
 {
-	uint32_t place = follow->start;
+	uint32_t offset = follow->start;
 
-	while ((place = next_unreached(follow, place)) < follow->size && !follow->begins[place] &&
-	       may_be_case(follow, place)) {
+	while ((offset = next_unreached(follow, offset)) < follow->size &&
+	       !follow->begins[offset] && may_be_case(follow, offset)) {
 		uint32_t end = follow->end, last_proof = follow->last_proof;
 		bool returns = follow->returns;
 		size_t changes = follow->changes.count;
@@ -318,20 +318,20 @@ static void try_cases(Follow *follow)
 
 		state.guessed = true;
 		state.weak = false;
-		enter(follow, place, &state);
+		enter(follow, offset, &state);
 		explore(follow);
 		if (!follow->wrong)
 			continue;
-		take_back(follow, changes);
+		undo(follow, changes);
 		follow->wrong = false;
 		follow->end = end;
 		follow->returns = returns;
 		follow->last_proof = last_proof;
-		if (place >= end)
+		if (offset >= end)
 			break;
-		place++;
-		while (place < end && !follow->at[place].known)
-			place++;
+		offset++;
+		while (offset < end && !follow->at[offset].known)
+			offset++;
 	}
 }
 
@@ -347,9 +347,9 @@ static bool find_begin(Follow *follow)
 	for (size_t i = 0; i < follow->may_begin.count; i++) {
 		const MayBegin *begin = &follow->may_begin.items[i];
 
-		if (begin->place <= follow->misfit && begin->sp_to_cfa == follow->misfit_to_cfa &&
-		    !follow->begins[begin->place])
-			found = MAX(found, begin->place);
+		if (begin->offset <= follow->misfit && begin->sp_to_cfa == follow->misfit_to_cfa &&
+		    !follow->begins[begin->offset])
+			found = MAX(found, begin->offset);
 	}
 	if (found)
 		follow->begins[found] = true;
@@ -376,7 +376,7 @@ static void follow_function(Follow *follow, uint32_t start, bool known)
 			try_cases(follow);
 		if (!follow->wrong)
 			return;
-		take_back(follow, 0);
+		undo(follow, 0);
 		if (!follow->misfit || !find_begin(follow))
 			return;
 	}
@@ -425,17 +425,18 @@ static void join_spans(Follow *follow)
 		spans[i].to = MAX(spans[i].to, spans[i - 1].to);
 }
 
-static bool is_spanned(const Follow *follow, uint32_t place)
+static bool is_spanned(const Follow *follow, uint32_t offset)
 {
 	size_t i = partition_point(middle, follow->spans.count,
-				   follow->spans.items[middle].from < place);
+				   follow->spans.items[middle].from < offset);
 
-	return i > 0 && follow->spans.items[i - 1].to >= place;
+	return i > 0 && follow->spans.items[i - 1].to >= offset;
 }
 
 /*
- * Returns the first place from which on the code may belong to another function: after a call, with
- * no later proof that it still is this one (a return or a call with its stack, a jump across it).
+ * Returns the first offset from which on the code may belong to another function: after a call, if
+ * nothing after it proves that it still is this one (a return or a call with its stack, a jump
+ * across it).
  */
 static uint32_t uncertain_from(Follow *follow)
 {
@@ -446,9 +447,9 @@ static uint32_t uncertain_from(Follow *follow)
 	for (size_t i = 0; i < follow->may_begin.count; i++) {
 		const MayBegin *begin = &follow->may_begin.items[i];
 
-		if (begin->place > follow->last_proof && begin->sp_to_cfa != UNWIND_SLOT &&
-		    !is_spanned(follow, begin->place))
-			from = MIN(from, begin->place);
+		if (begin->offset > follow->last_proof && begin->sp_to_cfa != UNWIND_SLOT &&
+		    !is_spanned(follow, begin->offset))
+			from = MIN(from, begin->offset);
 	}
 	return from;
 }
@@ -457,57 +458,58 @@ static uint32_t uncertain_from(Follow *follow)
 static void put_rows(Follow *follow, UnwindCodeRows *rows)
 {
 	const struct unwind_rule *unknown = &follow->code->unknown;
-	uint32_t doubtful = uncertain_from(follow);
+	uint32_t uncertain = uncertain_from(follow);
 
 	if (follow->wrong) {
 		put_wrong(follow, rows);
 		return;
 	}
-	for (uint32_t place = follow->start; place < follow->end;) {
-		UnwindState state = follow->at[place];
+	for (uint32_t offset = follow->start; offset < follow->end;) {
+		UnwindState state = follow->at[offset];
 		struct unwind_rule rule;
 		uint8_t length;
 
 		if (!state.known) {
-			length =
-				unwind_padding_length(byte_at(follow, place), follow->size - place);
+			length = unwind_padding_length(byte_at(follow, offset),
+						       follow->size - offset);
 			if (!length)
-				put_row(rows, follow->from + place, unknown);
-			place += MAX(length, 1);
+				put_row(rows, follow->from + offset, unknown);
+			offset += MAX(length, 1);
 			continue;
 		}
-		state.guessed |= place >= doubtful ||
+		state.guessed |= offset >= uncertain ||
 				 (!follow->returns && (!follow->known || follow->odd)) ||
 				 (!follow->known && follow->odd);
 		rule = unwind_state_rule(&state, unknown);
-		put_row(rows, follow->from + place, &rule);
-		length = instruction_at(follow, place).length;
-		place += MAX(length, 1);
+		put_row(rows, follow->from + offset, &rule);
+		length = instruction_at(follow, offset).length;
+		offset += MAX(length, 1);
 	}
 }
 
-/* Functions begin at aligned places after padding or a return. */
-static bool looks_like_begin(const Follow *follow, uint32_t place)
+/* Functions begin at aligned addresses after padding or a return. */
+static bool looks_like_begin(const Follow *follow, uint32_t offset)
 {
 	static const uint8_t before[] = {0x00, 0x90, 0xc3, 0xcc};
 
-	return is_aligned(follow, place) &&
-	       memchr(before, *byte_at(follow, place - 1), sizeof(before));
+	return is_aligned(follow, offset) &&
+	       memchr(before, *byte_at(follow, offset - 1), sizeof(before));
 }
 
 /* Returns where the next function may begin. The rest of a function that was not understood must
  * not be mistaken for one. */
 static uint32_t next_function_start(const Follow *follow)
 {
-	uint32_t place = MAX(follow->end, follow->start + 1);
+	uint32_t offset = MAX(follow->end, follow->start + 1);
 
 	if (!follow->wrong)
-		return place;
+		return offset;
 	if (follow->from + follow->start == follow->code->entry)
-		place = MAX(place, follow->start + ENTRY_MAX);
-	while (place < follow->size && !follow->begins[place] && !looks_like_begin(follow, place))
-		place++;
-	return MIN(place, follow->size);
+		offset = MAX(offset, follow->start + ENTRY_MAX);
+	while (offset < follow->size && !follow->begins[offset] &&
+	       !looks_like_begin(follow, offset))
+		offset++;
+	return MIN(offset, follow->size);
 }
 
 /* Whether a function begins at the start of a window. */
@@ -515,55 +517,55 @@ enum begin { BEGINS, BEGINS_PERHAPS, BEGINS_NOWHERE };
 
 static uint32_t first_begin(const Follow *follow)
 {
-	uint32_t place = 1;
+	uint32_t offset = 1;
 
-	while (place < follow->size && !looks_like_begin(follow, place))
-		place++;
-	return MIN(place, follow->size);
+	while (offset < follow->size && !looks_like_begin(follow, offset))
+		offset++;
+	return MIN(offset, follow->size);
 }
 
 /* A known function may begin with a nop, which is padding elsewhere. */
 static void follow_window(Follow *follow, enum begin begin, UnwindCodeRows *rows)
 {
-	uint32_t place = 0;
+	uint32_t offset = 0;
 
 	follow->steps = (uint64_t)STEPS_MAX * follow->size;
 	memset(follow->at, 0, follow->size * sizeof(*follow->at));
 	memset(follow->begins, 0, follow->size * sizeof(*follow->begins));
 	if (begin == BEGINS_NOWHERE) {
 		put_row(rows, follow->from, &follow->code->unknown);
-		place = first_begin(follow);
+		offset = first_begin(follow);
 	}
 	if (begin != BEGINS)
-		place = next_unreached(follow, place);
-	while (follow->steps > 0 && place < follow->size) {
-		follow_function(follow, place, place == 0 && begin == BEGINS);
+		offset = next_unreached(follow, offset);
+	while (follow->steps > 0 && offset < follow->size) {
+		follow_function(follow, offset, offset == 0 && begin == BEGINS);
 		put_rows(follow, rows);
-		follow->begins[place] |= !follow->wrong;
-		place = next_unreached(follow, next_function_start(follow));
+		follow->begins[offset] |= !follow->wrong;
+		offset = next_unreached(follow, next_function_start(follow));
 	}
-	if (place < follow->size)
-		put_row(rows, follow->from + place, &follow->code->unknown);
+	if (offset < follow->size)
+		put_row(rows, follow->from + offset, &follow->code->unknown);
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-/* Returns the first place after padding; UINT32_MAX: a function need not begin there. */
+/* Returns the first offset after padding; UINT32_MAX: a function need not begin there. */
 static uint32_t first_function(const UnwindCode *code)
 {
-	uint32_t place = 0;
+	uint32_t offset = 0;
 
-	while (place < code->size) {
-		uint8_t padding = unwind_padding_length(code->bytes + place, code->size - place);
+	while (offset < code->size) {
+		uint8_t padding = unwind_padding_length(code->bytes + offset, code->size - offset);
 
 		if (!padding)
 			break;
-		place += padding;
+		offset += padding;
 	}
-	if (place >= code->size ||
-	    ((place > 0 || !code->function_begins) && (code->address + place) % UNWIND_ALIGNMENT))
+	if (offset >= code->size ||
+	    ((offset > 0 || !code->function_begins) && (code->address + offset) % UNWIND_ALIGNMENT))
 		return UINT32_MAX;
-	return place;
+	return offset;
 }
 
 /* Follows the code from one known function to the next, in windows. */

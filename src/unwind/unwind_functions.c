@@ -99,14 +99,14 @@ typedef struct Sweep {
 	VEC(uint32_t) called, named;
 } Sweep;
 
-static bool is_set(const uint8_t *bits, uint32_t place)
+static bool is_set(const uint8_t *bits, uint32_t offset)
 {
-	return bits[place / 8] >> place % 8 & 1;
+	return bits[offset / 8] >> offset % 8 & 1;
 }
 
-static void set_bit(uint8_t *bits, uint32_t place)
+static void set_bit(uint8_t *bits, uint32_t offset)
 {
-	bits[place / 8] |= 1 << place % 8;
+	bits[offset / 8] |= 1 << offset % 8;
 }
 
 static bool ends(const Instruction *instruction)
@@ -120,10 +120,10 @@ static uint64_t align_up(uint64_t address)
 	return (address + UNWIND_ALIGNMENT - 1) / UNWIND_ALIGNMENT * UNWIND_ALIGNMENT;
 }
 
-/* Returns the next known function after place, or the end of the range. */
-static uint32_t next_known(Sweep *sweep, uint32_t place)
+/* Returns the next known function after offset, or the end of the range. */
+static uint32_t next_known(Sweep *sweep, uint32_t offset)
 {
-	while (sweep->known_count > 0 && sweep->known[0] <= sweep->from + place) {
+	while (sweep->known_count > 0 && sweep->known[0] <= sweep->from + offset) {
 		sweep->known++;
 		sweep->known_count--;
 	}
@@ -131,9 +131,9 @@ static uint32_t next_known(Sweep *sweep, uint32_t place)
 				      : sweep->size;
 }
 
-static void note_targets(Sweep *sweep, const Instruction *instruction, uint32_t behind)
+static void note_targets(Sweep *sweep, const Instruction *instruction, uint32_t after)
 {
-	int64_t target = (int64_t)behind + instruction->number;
+	int64_t target = (int64_t)after + instruction->number;
 
 	if (target < 0 || target >= sweep->size)
 		return;
@@ -148,32 +148,33 @@ static void decode(Sweep *sweep)
 {
 	bool ended = true;
 
-	for (uint32_t place = 0; place < sweep->size;) {
-		uint32_t known = next_known(sweep, place), behind;
+	for (uint32_t offset = 0; offset < sweep->size;) {
+		uint32_t known = next_known(sweep, offset), after;
 		Instruction instruction;
 
-		if (ended && sweep->bytes[place] == 0) {
-			place++;
+		if (ended && sweep->bytes[offset] == 0) {
+			offset++;
 			continue;
 		}
-		instruction = unwind_instruction(sweep->bytes + place, sweep->size - place);
+		instruction = unwind_instruction(sweep->bytes + offset, sweep->size - offset);
 		if (instruction.does == DOES_UNKNOWN) {
-			uint64_t aligned = align_up(sweep->from + place + 1);
+			uint64_t aligned = align_up(sweep->from + offset + 1);
 
-			place = MIN((uint64_t)known, aligned - sweep->from);
+			offset = MIN((uint64_t)known, aligned - sweep->from);
 			ended = true;
 			continue;
 		}
-		behind = place + instruction.length;
-		set_bit(sweep->begins, place);
+		after = offset + instruction.length;
+		set_bit(sweep->begins, offset);
 		if (ended)
-			set_bit(sweep->after_end, place);
-		note_targets(sweep, &instruction, behind);
-		/* Nops up to an aligned address may be padding after a call that does not return.
+			set_bit(sweep->after_end, offset);
+		note_targets(sweep, &instruction, after);
+		/*
+		 * Nops up to an aligned address may be padding after a call that does not return.
 		 */
-		if (instruction.does != DOES_NOP || (sweep->from + behind) % UNWIND_ALIGNMENT == 0)
+		if (instruction.does != DOES_NOP || (sweep->from + after) % UNWIND_ALIGNMENT == 0)
 			ended = instruction.does == DOES_NOP || ends(&instruction);
-		place = MIN(behind, known);
+		offset = MIN(after, known);
 	}
 }
 

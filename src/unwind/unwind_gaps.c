@@ -4,50 +4,51 @@
 #include "unwind_follow.h"
 #include "unwind_table.h"
 
-/* Larger than any hole between what a compiler that writes tables makes. */
+/* Larger than any gap inside of a file whose compiler writes tables. */
 #define NO_CFI_MIN (64u << 10)
 
 static const struct unwind_rule no_fde = {.cfa = CFA_NONE, .extra = NONE_GAP};
-static const struct unwind_rule foreign = {.cfa = CFA_NONE, .extra = NONE_UNKNOWN_CODE};
+static const struct unwind_rule without_cfi = {.cfa = CFA_NONE, .extra = NONE_UNKNOWN_CODE};
 static const struct unwind_rule signal_frame = {.cfa = CFA_SIGNAL};
 
 /* A piece of a gap, in one range of code. */
 typedef struct Piece {
 	uint64_t from, to;
 	const uint8_t *bytes;
-	bool function_begins; /* with it */
+	bool function_begins; /* at the start of the piece */
 	bool padding;
 	bool unknown;			/* no row was made for it */
-	const struct unwind_rule *rule; /* for what is not understood */
+	const struct unwind_rule *rule; /* the rule for code that is not understood */
 } Piece;
 
-uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t place, bool after_gap)
+uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t address, bool after_gap)
 {
 	const UnwindRange *code;
 
-	if (place == 0)
-		return place;
+	if (address == 0)
+		return address;
 	if (after_gap)
-		return place - 1;
-	code = unwind_ranges_find(&sections->code, place - 1);
+		return address - 1;
+	code = unwind_ranges_find(&sections->code, address - 1);
 	if (!code || !code->bytes ||
-	    unwind_code_may_be_frame(code->bytes, code->bytes + (place - code->from)))
-		return place;
-	return place - 1;
+	    unwind_code_may_be_frame(code->bytes, code->bytes + (address - code->from)))
+		return address;
+	return address - 1;
 }
 
 /* ---- a piece ------------------------------------------------------------------------ */
 
 /*
- * A library that needs others leaves signals to them, unless it has a run-time system of its own
- * without tables (Go's). To look at all its gaps would be to read every page of its code.
+ * A library that needs others leaves signals to them, unless it has its own run-time system without
+ * tables (as Go has). To search all its gaps would be to read every page of its code.
  */
 static bool may_return_from_signals(const UnwindSections *sections, const Piece *piece)
 {
-	return !sections->needs_others || sections->entry != UINT64_MAX || piece->rule == &foreign;
+	return !sections->needs_others || sections->entry != UINT64_MAX ||
+	       piece->rule == &without_cfi;
 }
 
-/* A piece of so many bytes is more than start-up code, and its functions are looked for. */
+/* A piece with so many bytes is more than start-up code, so its functions are searched for. */
 #define FUNCTIONS_FROM 512
 
 static bool has_entry(const UnwindSections *sections, uint64_t from, uint64_t to)
@@ -106,14 +107,14 @@ static void put_signals(const UnwindGaps *gaps, Piece *piece, const UnwindCodeRo
 	for (uint64_t low = piece->from;
 	     low < piece->to && (found = unwind_code_sigreturn(piece->bytes + (low - piece->from),
 							       piece->to - low));) {
-		uint64_t place = piece->from + (found - piece->bytes);
+		uint64_t address = piece->from + (found - piece->bytes);
 		uint64_t begin =
-			unwind_signal_begin(gaps->sections, place,
-					    /* after_gap= */ rows->count == 0 && place > low);
+			unwind_signal_begin(gaps->sections, address,
+					    /* after_gap= */ rows->count == 0 && address > low);
 
 		put_rows_to(gaps, piece, rows, next, begin);
 		gaps->put(gaps->user, begin, &signal_frame);
-		low = place + UNWIND_SIGRETURN_SIZE;
+		low = address + UNWIND_SIGRETURN_SIZE;
 		piece->unknown = false;
 		while (*next < rows->count && piece->from + rows->items[*next].at <= low)
 			++*next;
@@ -184,8 +185,8 @@ static void put_piece(UnwindGaps *gaps, Piece *piece)
 	uint64_t size = piece->to - piece->from;
 
 	if ((size >= NO_CFI_MIN || gaps->no_cfi) && !unwind_code_filling(piece->bytes, size)) {
-		piece->rule = &foreign;
-		gaps->put(gaps->user, piece->from, &foreign);
+		piece->rule = &without_cfi;
+		gaps->put(gaps->user, piece->from, &without_cfi);
 	}
 	put_known_code(gaps, piece);
 }
@@ -201,7 +202,7 @@ static void pass_code(UnwindGaps *gaps, uint64_t address)
 		gaps->code++;
 }
 
-/* The code of the gap. */
+/* Handles the code of the gap. */
 static void put_code(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 {
 	const UnwindRanges *code = &gaps->sections->code;
@@ -227,8 +228,8 @@ static void put_code(UnwindGaps *gaps, uint64_t from, uint64_t to, bool padding)
 }
 
 /*
- * Is it alignment in the midst of a range of code, where nothing is looked for? Nearly all gaps
- * are, and there are hundred thousands.
+ * Returns whether the gap is alignment inside of a range of code, where nothing is searched for.
+ * Nearly all gaps are, and there are hundreds of thousands.
  */
 static bool is_mere_padding(UnwindGaps *gaps, uint64_t gap, uint64_t end)
 {

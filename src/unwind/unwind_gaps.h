@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_gaps.h - rows for code that no FDE covers: the entry point, signal restorers, start-up
- * code, code of compilers that write no tables. The rest gets a row that marks it as a gap.
+ * unwind_gaps.h - makes rows for code that no FDE covers: the entry point, signal restorers,
+ * start-up code, and code of compilers that write no tables. The rest gets a row that marks it as a
+ * gap.
  */
 #ifndef WALLPROF_UNWIND_GAPS_H
 #define WALLPROF_UNWIND_GAPS_H
@@ -9,7 +10,7 @@
 #include "unwind_functions.h"
 #include "unwind_rows.h"
 
-/* From pc on, counted from base_svma. */
+/* The rule holds from pc on, relative to base_svma. */
 typedef void (*UnwindPut)(void *user, uint32_t pc, const struct unwind_rule *rule);
 
 typedef struct UnwindGaps {
@@ -29,14 +30,15 @@ typedef struct UnwindGaps {
 	void *user;
 } UnwindGaps;
 
-/* Gaps come in ascending order. followed: an FDE begins at end. */
+/* Gaps must come in ascending order. followed: an FDE begins at end. */
 void unwind_gap_put(UnwindGaps *gaps, uint64_t gap, uint64_t end, bool followed);
 
 /*
- * From where on the row of a signal frame holds whose code begins at place. The walk looks for the
- * byte before a return address, and a handler returns to the first byte of its restorer: so from
- * the byte before, if nothing else can be there. after_gap: no FDE covers that byte.
+ * Returns from where on the row of a signal frame holds, if its code begins at place. The walk
+ * looks up the byte before a return address, and a handler returns to the first byte of its
+ * restorer: so the row begins one byte earlier, if nothing else can be there. after_gap: no FDE
+ * covers that byte.
  */
-uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t place, bool after_gap);
+uint64_t unwind_signal_begin(const UnwindSections *sections, uint64_t address, bool after_gap);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define WORD 8
-/* Of what returns from signal handlers: nothing else is in it but padding. */
+/* A signal restorer has nothing but these bytes and padding. */
 #define SIGRETURN_MAX 32
 
 static const struct unwind_rule outermost = {.cfa = CFA_END};
@@ -12,9 +12,9 @@ static const struct unwind_rule signal_frame = {.cfa = CFA_SIGNAL};
 static const struct unwind_rule unknown = {.cfa = CFA_NONE, .extra = NONE_REGISTER};
 static const struct unwind_rule broken = {.cfa = CFA_NONE, .extra = NONE_BROKEN};
 
-/* Whether and from where on the caller's rbp lies below the return address. */
+/* Whether the caller's rbp is saved below the return address, and from where on. */
 typedef struct Saved {
-	bool known; /* it has been looked whether it is */
+	bool known; /* it is determined whether it is saved */
 	bool ever;
 	uint64_t from;
 } Saved;
@@ -22,13 +22,13 @@ typedef struct Saved {
 typedef struct Run {
 	const PclntabFunction *function;
 	const uint8_t *code;
-	uint64_t end; /* up to where its depths are known */
+	uint64_t end; /* the depths are known up to there */
 	CfiEmit emit;
 	void *user;
 	Saved saved;
 } Run;
 
-/* The length of mov %rbp,depth(%rsp), or 0. */
+/* Returns the length of mov %rbp,depth(%rsp), or 0. */
 static unsigned stores_bp(const uint8_t *code, uint64_t size, int32_t depth)
 {
 	static const uint8_t none[] = {0x48, 0x89, 0x2c, 0x24}, near[] = {0x48, 0x89, 0x6c, 0x24},
@@ -45,7 +45,7 @@ static unsigned stores_bp(const uint8_t *code, uint64_t size, int32_t depth)
 	return 0;
 }
 
-/* Does push %rbp end there, and mov %rsp,%rbp follow? */
+/* Returns whether push %rbp ends there, and mov %rsp,%rbp follows. */
 static bool pushes_bp(const uint8_t *code, uint64_t size)
 {
 	static const uint8_t sets_bp[] = {0x48, 0x89, 0xe5};
@@ -56,20 +56,20 @@ static bool pushes_bp(const uint8_t *code, uint64_t size)
 
 /*
  * Where the stack first grows, rbp is saved or not at all: it is pushed (since Go 1.21) or stored
- * by the next instruction. Assemblers' functions may do neither.
+ * by the next instruction. Functions in assembly may do neither.
  */
 static void find_saved_bp(Run *run, uint64_t at, int32_t depth)
 {
-	uint64_t place = at - run->function->start, size = run->function->end - at;
+	uint64_t offset = at - run->function->start, size = run->function->end - at;
 	unsigned length = 0;
 
 	run->saved = (Saved){.known = true, .from = at};
-	if (place == 0)
+	if (offset == 0)
 		return;
-	if (depth == WORD && pushes_bp(run->code + place, size))
+	if (depth == WORD && pushes_bp(run->code + offset, size))
 		run->saved.ever = true;
 	else
-		length = stores_bp(run->code + place, size, depth - WORD);
+		length = stores_bp(run->code + offset, size, depth - WORD);
 	run->saved.ever |= length > 0;
 	run->saved.from += length;
 }
@@ -89,20 +89,20 @@ static void emit_part(const Run *run, uint64_t from, uint64_t to, int32_t depth,
 		run->emit(run->user, from, to, unwind_rule_words(&rule));
 }
 
-/* pop into one of r8 to r15: which of them, or 0. */
+/* Matches a pop into one of r8 to r15. Returns the register, or 0. */
 static unsigned pops(const uint8_t *code)
 {
 	return code[-2] == 0x41 && (code[-1] & 0xf8) == 0x58 ? 8 + (code[-1] & 7) : 0;
 }
 
 /*
- * With the return address in a register, as around vfork (syscall.rawVforkSyscall): the child would
- * overwrite it on the stack that both have.
+ * The return address is in a register, as around vfork (syscall.rawVforkSyscall): the child would
+ * overwrite it on the stack that it shares with its parent.
  */
 static void emit_popped(const Run *run, uint64_t from, uint64_t to)
 {
-	uint64_t place = from - run->function->start;
-	unsigned reg = place >= 2 ? pops(run->code + place) : 0;
+	uint64_t offset = from - run->function->start;
+	unsigned reg = offset >= 2 ? pops(run->code + offset) : 0;
 	struct unwind_rule rule = {
 		.cfa = CFA_REG,
 		.cfa_reg = DWARF_RSP,
@@ -135,7 +135,7 @@ static void emit_depth(Run *run, const PclntabValues *values)
 	emit_part(run, saved_from, to, depth, /* saved= */ true);
 }
 
-/* Whether nothing but breakpoints follows: what was before holds on, as in any other hole. */
+/* Returns whether only breakpoints follow: the previous rule then holds on, as in any other gap. */
 static bool is_padding(const Run *run, uint64_t from)
 {
 	static const uint8_t breakpoint = 0xcc;
@@ -161,7 +161,7 @@ static void emit_depths(Run *run, const Pclntab *table)
 
 /* ---- from one stack to another ------------------------------------------------------ */
 
-/* The length of an instruction that sets rsp to something else than a number more or less. */
+/* Returns the length of an instruction that sets rsp other than by adding a number. */
 static unsigned sets_stack(const uint8_t *code, uint64_t size)
 {
 	if (size < 4 || (code[0] & 0xf8) != 0x48)
@@ -177,7 +177,7 @@ static unsigned sets_stack(const uint8_t *code, uint64_t size)
 	return 0;
 }
 
-/* Behind the first one of a function; its begin if there is none. */
+/* Returns the address after the first one of a function; the function's start if there is none. */
 static uint64_t after_switch(const PclntabFunction *function, const uint8_t *code)
 {
 	uint64_t size = function->end - function->start;
@@ -191,14 +191,16 @@ static uint64_t after_switch(const PclntabFunction *function, const uint8_t *cod
 	return function->start;
 }
 
-/* What holds behind it. */
+/* Returns the rule that holds after the switch. */
 static struct unwind_rule rule_after_switch(const Run *run, const char *name)
 {
 	/* The scheduler has left the goroutine for good. */
 	if (!strcmp(name, "runtime.mcall"))
 		return outermost;
-	/* It goes on in a goroutine whose stack has been moved by then; rbp is 0, or of the old
-	 * one. */
+	/*
+	 * It continues in a goroutine whose stack has been moved by then; rbp is 0, or of the old
+	 * one.
+	 */
 	if (!strcmp(name, "runtime.morestack"))
 		return unknown;
 	return (struct unwind_rule){
@@ -212,8 +214,10 @@ static struct unwind_rule rule_after_switch(const Run *run, const char *name)
 	};
 }
 
-/* Where a function that has saved rbp returns, and nothing is on the stack any more, it is back on
- * the caller's, and rbp is the caller's too. */
+/*
+ * Where a function that has saved rbp returns, with nothing on the stack any more, it is back on
+ * the caller's stack, and rbp is the caller's too.
+ */
 static void emit_after_switch(const Run *run, const Pclntab *table, const struct unwind_rule *rule)
 {
 	PclntabValues values = pclntab_stack(table, run->function);
@@ -250,14 +254,17 @@ static bool is_sigreturn(const PclntabFunction *function, const uint8_t *code)
 	return size <= SIGRETURN_MAX && unwind_code_sigreturn(code, size) == code;
 }
 
-/* Is the outermost, or goes on with another goroutine and does not return. */
+/*
+ * Returns whether the function is the outermost one, or continues with another goroutine and does
+ * not return.
+ */
 static bool is_outermost(const PclntabFunction *function, const char *name)
 {
 	static const char *const others[] = {"_rt0_amd64", "_rt0_amd64_linux",
 					     "runtime.gopreempt_m", "runtime.goschedImpl",
 					     "runtime.preemptPark"};
 
-	/* A handler's: what it interrupted is behind it. */
+	/* It is a signal handler's: the interrupted code follows. */
 	if (function->is_top)
 		return strcmp(name, "runtime.sigtramp") != 0;
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)

@@ -79,7 +79,7 @@ static uint16_t writes_of_one_byte(const Decoder *decoder)
 	case 0xd7:
 	case 0xdf:
 		return BIT(RAX) | BIT(RDX);
-	case 0x6c ... 0x6f: /* of strings */
+	case 0x6c ... 0x6f: /* string instructions */
 	case 0xa4 ... 0xa7:
 	case 0xaa ... 0xaf:
 		return BIT(RAX) | BIT(RCX) | BIT(RSI) | BIT(RDI);
@@ -104,7 +104,7 @@ static uint16_t writes_of_0f(const Decoder *decoder)
 		return BIT(RAX) | BIT(RCX) | BIT(RDX) | BIT(X86_RBX);
 	case 0x02: /* lar, lsl */
 	case 0x03:
-	case 0x2c: /* to an integer */
+	case 0x2c: /* conversions to an integer */
 	case 0x2d:
 	case 0x50: /* masks of vectors */
 	case 0xd7:
@@ -123,7 +123,7 @@ static uint16_t writes_of_0f(const Decoder *decoder)
 		return decoder->repeats ? rm_register(decoder) : 0;
 	case 0x31: /* rdtsc */
 		return BIT(RAX) | BIT(RDX);
-	case 0x78: /* numbers without a sign, of EVEX */
+	case 0x78: /* conversions to unsigned numbers, of EVEX */
 	case 0x79:
 		return decoder->vex ? reg_register(decoder) : 0;
 	case 0xae: /* rdfsbase and rdgsbase */
@@ -158,7 +158,7 @@ static uint16_t writes_of_0f(const Decoder *decoder)
 	return 0;
 }
 
-/* Of general registers: BMI, ADX, movbe, crc32. */
+/* Writes of general registers: BMI, ADX, movbe, crc32. */
 static uint16_t writes_of_0f38(const Decoder *decoder)
 {
 	if (!decoder->vex)
@@ -191,7 +191,9 @@ static uint16_t writes_of_0f3a(const Decoder *decoder)
 	return 0;
 }
 
-/* Of one byte: without a REX prefix, ah, ch, dh and bh have the numbers of rsp and the next ones.
+/*
+ * In one-byte instructions without a REX prefix, ah, ch, dh and bh have the numbers of rsp and the
+ * next ones.
  */
 static bool is_of_one_byte(const Decoder *decoder)
 {
@@ -231,7 +233,7 @@ static uint16_t writes_of(const Decoder *decoder)
 	return 0;
 }
 
-/* Memory at a constant distance from rsp or rbp. */
+/* Returns whether the operand is memory at a constant distance from rsp or rbp. */
 static bool is_on_stack(const Decoder *decoder)
 {
 	return !is_direct(decoder) && !decoder->indexed && !decoder->short_address &&
@@ -254,7 +256,7 @@ static void does(Instruction *instruction, enum instruction_does what, uint8_t r
 	*instruction = (Instruction){.does = what, .reg = reg, .base = base, .number = number};
 }
 
-/* mov between registers of 64 bits, or with memory. */
+/* Handles mov between registers of 64 bits, or with memory. */
 static void does_move(const Decoder *decoder, bool to_reg, Instruction *instruction)
 {
 	uint8_t to = to_reg ? decoder->reg : decoder->rm,
@@ -279,7 +281,7 @@ static void does_lea(const Decoder *decoder, Instruction *instruction)
 		does(instruction, DOES_ADDRESS, decoder->reg, X86_NONE, decoder->displacement);
 }
 
-/* add and sub of a number to rsp. */
+/* Handles add and sub of a number to rsp. */
 static void does_arithmetic(const Decoder *decoder, Instruction *instruction)
 {
 	uint8_t group = decoder->reg & 7;
@@ -386,7 +388,7 @@ static void does_one_byte(const Decoder *decoder, Instruction *instruction)
 	case 0xc9:
 		does(instruction, DOES_LEAVE, X86_RBP, X86_RBP, 0);
 		break;
-	case 0xca: /* far returns, and what the kernel alone uses */
+	case 0xca: /* far returns, and instructions that only the kernel uses */
 	case 0xcb:
 	case 0xcf:
 		instruction->does = DOES_UNKNOWN;
@@ -396,7 +398,7 @@ static void does_one_byte(const Decoder *decoder, Instruction *instruction)
 		instruction->does = DOES_STOP;
 		break;
 	case 0xe8:
-		/* A call of what comes next only puts an address on the stack. */
+		/* A call of the next instruction only pushes an address. */
 		does(instruction, decoder->immediate ? DOES_CALL : DOES_PUSH, X86_NONE, X86_NONE,
 		     decoder->immediate);
 		break;
@@ -426,7 +428,7 @@ static void does_0f(const Decoder *decoder, Instruction *instruction)
 	case 0x1f:
 		instruction->does = DOES_NOP;
 		break;
-	case 0xa0: /* of fs and gs */
+	case 0xa0: /* push and pop of fs and gs */
 	case 0xa8:
 		does_push_or_pop(decoder, DOES_PUSH, X86_NONE, instruction);
 		break;

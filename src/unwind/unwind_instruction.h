@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_instruction.h - the length of an x86-64 instruction, and what it does to the stack, to
- * rsp, rbp and rbx, and to the flow of control. Follows the Intel SDM, volume 2: chapter 2
- * (prefixes, ModRM, VEX and EVEX), appendix A (opcode maps). It reads code of user space only.
+ * unwind_instruction.h - the length of an x86-64 instruction, and its effect on the stack, on rsp,
+ * rbp and rbx, and on the flow of control. Follows the Intel SDM, volume 2: chapter 2 (prefixes,
+ * ModRM, VEX and EVEX), appendix A (opcode maps). It handles user-space code only.
  */
 #ifndef WALLPROF_UNWIND_INSTRUCTION_H
 #define WALLPROF_UNWIND_INSTRUCTION_H
 
 #include "unwind_decode.h"
 
-/* Numbers of registers as the processor has them, not DWARF's. */
+/* These are the processor's numbers of registers, not DWARF's. */
 #define X86_RBX 3
 
 enum instruction_does {

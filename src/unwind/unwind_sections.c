@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #define ADDRESSES    (1ULL << 32)
-#define SECTION_MAX  (1u << 30) /* as elf_symbols.c */
-#define CODE_MAX     1024	/* sections of code; more, and the segments are taken */
+#define SECTION_MAX  (1u << 30) /* as in elf_symbols.c */
+#define CODE_MAX     1024	/* sections of code; if there are more, the segments are used */
 #define FRAME_HEADER 4		/* bytes of .eh_frame_hdr before the address of .eh_frame */
 
 /* ---- ranges ------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static int compare_ranges(const void *a, const void *b)
 	return x->to > y->to ? -1 : x->to < y->to;
 }
 
-/* Sorted; of two that overlap or touch, one. */
+/* The ranges are sorted; two that overlap or touch become one. */
 static void join_ranges(UnwindRanges *ranges)
 {
 	size_t kept = 0;
@@ -37,7 +37,7 @@ static void join_ranges(UnwindRanges *ranges)
 		}
 		if (next->to <= last->to)
 			continue;
-		/* What touches in memory may be apart in the file. */
+		/* Ranges that touch in memory may be apart in the file. */
 		if (last->bytes && last->bytes + (next->from - last->from) != next->bytes)
 			last->bytes = NULL;
 		last->to = next->to;
@@ -59,7 +59,7 @@ static void add_range(UnwindRanges *ranges, const ElfMap *file, uint64_t base_sv
 	uint64_t from = svma - base_svma;
 	bool in_file = file && offset <= file->size && size <= file->size - offset;
 
-	/* What would go on at address 0 ends before. */
+	/* The address space does not wrap around. */
 	size = MIN(size, UINT64_MAX - svma);
 	if (svma < base_svma || from >= ADDRESSES || size == 0)
 		return;
@@ -85,8 +85,8 @@ void unwind_executable_find(const ElfMap *file, const ElfIdentity *identity, uin
 }
 
 /*
- * Sections of code, so that nobody looks for code in tables that share a segment with it (as
- * in what gold links). They are believed as far as they lie in an executable segment.
+ * Finds the sections of code, so that nothing looks for code in tables that share a segment with it
+ * (as gold links them). They count only as far as they lie in an executable segment.
  */
 static void find_code(const ElfMap *file, uint64_t base_svma, UnwindSections *sections)
 {
@@ -124,7 +124,7 @@ static void set_section(CfiSection *ret_section, const Elf_Data *data, uint64_t 
 	};
 }
 
-/* From an address to the end of its segment, as far as the file has it. */
+/* Finds the bytes from an address to the end of its segment, as far as they are in the file. */
 static bool find_loaded(const ElfMap *file, const ElfIdentity *identity, uint64_t address,
 			CfiSection *ret_section)
 {
@@ -147,7 +147,7 @@ static bool find_loaded(const ElfMap *file, const ElfIdentity *identity, uint64_
 	return false;
 }
 
-/* The way of those who run the program: by the segment of .eh_frame_hdr. */
+/* Finds the section in the way that programs do at run time: by the segment of .eh_frame_hdr. */
 static bool find_by_header(const ElfMap *file, const ElfIdentity *identity, CfiSection *ret_section)
 {
 	size_t count;
@@ -192,7 +192,7 @@ static void find_eh_frame(const ElfMap *file, const ElfIdentity *identity, Unwin
 
 /* ---- functions known by their addresses ---------------------------------------------- */
 
-/* Counted from base_svma; UINT64_MAX if nothing can be executed there. */
+/* Returns the address relative to base_svma; UINT64_MAX if it is not executable. */
 static uint64_t executable_address(const UnwindSections *sections, uint64_t base_svma,
 				   uint64_t svma)
 {
@@ -202,7 +202,7 @@ static uint64_t executable_address(const UnwindSections *sections, uint64_t base
 		       : UINT64_MAX;
 }
 
-/* By the program headers, as the loader does. */
+/* This uses the program headers, as the loader does. */
 static void find_init_fini(const ElfMap *file, const ElfIdentity *identity, uint64_t base_svma,
 			   UnwindSections *sections)
 {

@@ -7,7 +7,7 @@
 const UnwindState unwind_state_entered = {
 	.known = true, .sp_known = true, .sp_to_cfa = UNWIND_SLOT};
 
-static bool same_kept(UnwindSaved a, UnwindSaved b)
+static bool same_saved(UnwindSaved a, UnwindSaved b)
 {
 	return a.saved_at == b.saved_at && a.changed == b.changed;
 }
@@ -18,11 +18,11 @@ bool unwind_state_same(const UnwindState *a, const UnwindState *b)
 	       a->system_call == b->system_call && a->sp_known == b->sp_known &&
 	       a->weak == b->weak && a->broken == b->broken && a->bp_known == b->bp_known &&
 	       a->ra == b->ra && (!a->sp_known || a->sp_to_cfa == b->sp_to_cfa) &&
-	       (!a->bp_known || a->bp_to_cfa == b->bp_to_cfa) && same_kept(a->bp, b->bp) &&
-	       same_kept(a->bx, b->bx);
+	       (!a->bp_known || a->bp_to_cfa == b->bp_to_cfa) && same_saved(a->bp, b->bp) &&
+	       same_saved(a->bx, b->bx);
 }
 
-static UnwindSaved merge_kept(UnwindSaved a, UnwindSaved b)
+static UnwindSaved merge_saved(UnwindSaved a, UnwindSaved b)
 {
 	return (UnwindSaved){.saved_at = a.saved_at == b.saved_at ? a.saved_at : 0,
 			     .changed = a.changed || b.changed};
@@ -44,8 +44,8 @@ UnwindState unwind_state_merge(const UnwindState *a, const UnwindState *b)
 		.ra = a->ra == b->ra ? a->ra : UNWIND_RA_LOST,
 		.sp_to_cfa = a->sp_to_cfa,
 		.bp_to_cfa = a->bp_to_cfa,
-		.bp = merge_kept(a->bp, b->bp),
-		.bx = merge_kept(a->bx, b->bx),
+		.bp = merge_saved(a->bp, b->bp),
+		.bx = merge_saved(a->bx, b->bx),
 	};
 }
 
@@ -56,7 +56,7 @@ static uint8_t dwarf_register(uint8_t reg)
 	return reg < ARRAY_LEN(numbers) ? numbers[reg] : reg;
 }
 
-static UnwindSaved *kept_register(UnwindState *state, uint8_t reg)
+static UnwindSaved *saved_register(UnwindState *state, uint8_t reg)
 {
 	return reg == X86_RBP ? &state->bp : reg == X86_RBX ? &state->bx : NULL;
 }
@@ -64,10 +64,10 @@ static UnwindSaved *kept_register(UnwindState *state, uint8_t reg)
 /* The register gets an unknown value. */
 static void change_register(UnwindState *state, uint8_t reg)
 {
-	UnwindSaved *kept = kept_register(state, reg);
+	UnwindSaved *saved = saved_register(state, reg);
 
-	if (kept)
-		kept->changed = true;
+	if (saved)
+		saved->changed = true;
 	if (reg == X86_RBP)
 		state->bp_known = false;
 	if (reg == X86_RSP)
@@ -84,16 +84,16 @@ static void change_registers(UnwindState *state, uint16_t registers)
 }
 
 /* The stack slot of the saved value was freed or overwritten. */
-static void forget_saved(UnwindSaved *kept)
+static void forget_saved(UnwindSaved *saved)
 {
-	kept->saved_at = kept->changed ? UNWIND_SAVED_NOWHERE : 0;
+	saved->saved_at = saved->changed ? UNWIND_SAVED_NOWHERE : 0;
 }
 
 /* A value that was saved below the new stack pointer is lost: a callee may overwrite it. */
-static void free_slot(UnwindSaved *kept, int32_t sp_to_cfa)
+static void free_slot(UnwindSaved *saved, int32_t sp_to_cfa)
 {
-	if (kept->saved_at < 0 && sp_to_cfa < -kept->saved_at)
-		forget_saved(kept);
+	if (saved->saved_at < 0 && sp_to_cfa < -saved->saved_at)
+		forget_saved(saved);
 }
 
 static void set_sp(UnwindState *state, bool known, int64_t to_cfa)
@@ -130,22 +130,23 @@ static void overwrite(UnwindState *state, uint8_t reg, int64_t to_cfa)
 
 static void store(UnwindState *state, uint8_t reg, int64_t to_cfa)
 {
-	UnwindSaved *kept = kept_register(state, reg);
+	UnwindSaved *saved = saved_register(state, reg);
 
 	overwrite(state, reg, to_cfa);
 	/* The first word below the CFA is the return address. */
-	if (kept && !kept->changed && !kept->saved_at && to_cfa > UNWIND_SLOT && to_cfa < DEPTH_MAX)
-		kept->saved_at = -to_cfa;
+	if (saved && !saved->changed && !saved->saved_at && to_cfa > UNWIND_SLOT &&
+	    to_cfa < DEPTH_MAX)
+		saved->saved_at = -to_cfa;
 }
 
 static void load(UnwindState *state, uint8_t reg, bool known, int64_t to_cfa)
 {
-	UnwindSaved *kept = kept_register(state, reg);
-	bool restored = kept && known && kept->saved_at < 0 && kept->saved_at == -to_cfa;
+	UnwindSaved *saved = saved_register(state, reg);
+	bool restored = saved && known && saved->saved_at < 0 && saved->saved_at == -to_cfa;
 
 	change_register(state, reg);
 	if (restored)
-		*kept = (UnwindSaved){};
+		*saved = (UnwindSaved){};
 }
 
 static void push(UnwindState *state, uint8_t reg)
@@ -270,9 +271,9 @@ void unwind_state_change(UnwindState *state, const Instruction *instruction)
 	}
 }
 
-static bool is_lost(const UnwindSaved *kept)
+static bool is_lost(const UnwindSaved *saved)
 {
-	return kept->changed && kept->saved_at;
+	return saved->changed && saved->saved_at;
 }
 
 bool unwind_state_returns(const UnwindState *state)
@@ -283,17 +284,17 @@ bool unwind_state_returns(const UnwindState *state)
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static bool put_kept(const UnwindSaved *kept, uint8_t same_rule, uint8_t at_cfa, uint8_t lost,
-		     uint8_t *ret_rule, int16_t *ret_offset)
+static bool put_saved(const UnwindSaved *saved, uint8_t same_rule, uint8_t at_cfa, uint8_t lost,
+		      uint8_t *ret_rule, int16_t *ret_offset)
 {
 	*ret_offset = 0;
-	*ret_rule = kept->changed ? lost : same_rule;
-	if (!kept->changed || kept->saved_at >= 0)
+	*ret_rule = saved->changed ? lost : same_rule;
+	if (!saved->changed || saved->saved_at >= 0)
 		return true;
-	if (kept->saved_at < INT16_MIN)
+	if (saved->saved_at < INT16_MIN)
 		return false;
 	*ret_rule = at_cfa;
-	*ret_offset = kept->saved_at;
+	*ret_offset = saved->saved_at;
 	return true;
 }
 
@@ -312,8 +313,8 @@ struct unwind_rule unwind_state_rule(const UnwindState *state, const struct unwi
 	if (state->outermost)
 		return state->guessed ? *unknown : (struct unwind_rule){.cfa = CFA_END};
 	if ((!state->sp_known && !state->bp_known) || state->ra == UNWIND_RA_LOST ||
-	    !put_kept(&state->bp, BP_SAME, BP_AT_CFA, BP_LOST, &rule.bp, &rule.bp_offset) ||
-	    !put_kept(&state->bx, BX_SAME, BX_AT_CFA, BX_LOST, &rule.bx, &rule.bx_offset))
+	    !put_saved(&state->bp, BP_SAME, BP_AT_CFA, BP_LOST, &rule.bp, &rule.bp_offset) ||
+	    !put_saved(&state->bx, BX_SAME, BX_AT_CFA, BX_LOST, &rule.bx, &rule.bx_offset))
 		return *unknown;
 	rule.cfa_reg = by_bp ? DWARF_RBP : DWARF_RSP;
 	rule.cfa_offset = by_bp ? state->bp_to_cfa : state->sp_to_cfa;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_table.c - lays FDEs, and what is between them, one behind the other.
+ * unwind_table.c - puts FDEs, and what is between them, one after the other.
  *
- * FDEs are sorted, not rows, and each one's instructions run once: the time grows with the
- * size of the sections, whatever is in them. A rule is looked up by a hash when a row is made.
+ * FDEs are sorted, not rows, and the instructions of each run once: the time grows with the size of
+ * the sections, whatever they contain. A rule is looked up by a hash when a row is made.
  */
 #include "unwind_table.h"
 #include "unwind_fdes.h"
@@ -13,17 +13,17 @@
 
 #define ADDRESSES (1ULL << 32)
 
-/* Addresses are counted from base_svma, except in emit_rule(). */
+/* Addresses are relative to base_svma, except in emit_rule(). */
 typedef struct Builder {
 	UnwindTable *table;
 	UnwindRuleIndex index;
 	UnwindSections sections;
-	UnwindFdes eh_frame, debug_frame; /* the latter with functions of Go's own table */
+	UnwindFdes eh_frame, debug_frame; /* the latter includes functions of Go's own table */
 	UnwindGaps gaps;
-	/* The piece that is being laid: of an FDE what others have left. */
+	/* The present piece: what others have left of an FDE. */
 	uint64_t from, to;
-	bool after_gap;	  /* the byte before it is covered by no FDE */
-	uint64_t covered; /* end of what is laid */
+	bool after_gap;	  /* no FDE covers the byte before it */
+	uint64_t covered; /* the end of all pieces so far */
 } Builder;
 
 /* ---- rows ----------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static uint32_t number_of(Builder *builder, UnwindRuleWords rule)
 					    UNWIND_RULES_MAX);
 }
 
-/* From pc on: behind the last row, or in the place of what begins there. */
+/* The row holds from pc on: it is appended to the last row, or replaces it if that begins at pc. */
 static void put_row(Builder *builder, uint32_t pc, UnwindRuleWords rule)
 {
 	UnwindRows *rows = &builder->table->rows;
@@ -65,7 +65,7 @@ static bool is_signal(UnwindRuleWords rule)
 	return fields.cfa == CFA_SIGNAL;
 }
 
-/* A CfiEmit: what an FDE says of [from, to), as far as it lies in the piece. SVMA. */
+/* A CfiEmit for the rule of an FDE in [from, to), as far as that lies in the piece. SVMA. */
 static void emit_rule(void *user, uint64_t from, uint64_t to, UnwindRuleWords rule)
 {
 	Builder *builder = user;
@@ -75,7 +75,7 @@ static void emit_rule(void *user, uint64_t from, uint64_t to, UnwindRuleWords ru
 	if (to <= builder->from || from >= builder->to)
 		return;
 	from = MAX(from, builder->from);
-	/* glibc's own FDE begins one byte early, others do not. */
+	/* The FDE of glibc begins one byte early; others do not. */
 	if (is_signal(rule) && from == builder->from)
 		from = unwind_signal_begin(&builder->sections, from, builder->after_gap);
 	put_row(builder, from, rule);
@@ -101,7 +101,7 @@ static void put_fde(Builder *builder, const UnwindFdes *fdes, const UnwindFde *f
 	builder->covered = builder->to;
 }
 
-/* Passes those by of which nothing is left. Returns the next, or NULL. */
+/* Skips those of which nothing is left. Returns the next one, or NULL. */
 static const UnwindFde *next_fde(const Builder *builder, const UnwindFdes *fdes, size_t *next,
 				 uint64_t *drops)
 {
@@ -113,8 +113,8 @@ static const UnwindFde *next_fde(const Builder *builder, const UnwindFdes *fdes,
 }
 
 /*
- * .debug_frame has a function only up to where .eh_frame has the next one, and what is behind
- * that is left out: each FDE is laid once.
+ * A function from .debug_frame ends where .eh_frame has the next one, and the rest of it is
+ * dropped: each FDE is used once.
  */
 static void put_fdes(Builder *builder)
 {
@@ -143,7 +143,9 @@ static void put_fdes(Builder *builder)
 
 /* ---- counting ----------------------------------------------------------------------- */
 
-/* Of [from, to), how many lie in the ranges. *next: the first of them that a later row can touch.
+/*
+ * Returns how many bytes of [from, to) lie in the ranges. *next: the first range that a later row
+ * can touch.
  */
 static uint64_t count_bytes(const UnwindRanges *ranges, uint64_t from, uint64_t to, size_t *next)
 {
@@ -162,7 +164,7 @@ static bool is_gap(const struct unwind_rule *rule)
 	       (rule->extra == NONE_GAP || rule->extra == NONE_UNKNOWN_CODE);
 }
 
-/* There are millions of rows, but few that are gaps: only those are held against code. */
+/* There are millions of rows, but few that are gaps: only those are compared with code. */
 static void count_gaps(const UnwindSections *sections, UnwindTable *table)
 {
 	_cleanup_free_ bool *gaps = xcalloc(table->rules.count, sizeof(*gaps));
@@ -245,7 +247,7 @@ void unwind_table_free(UnwindTable *table)
 	vec_free(&table->rules);
 }
 
-/* Of [from, to), counting from the ranges that do not end before. */
+/* Returns the bytes of [from, to) in ranges; `range` is the first one that does not end before. */
 static uint64_t bytes_within(const UnwindRanges *ranges, size_t range, uint64_t from, uint64_t to)
 {
 	uint64_t bytes = 0;
@@ -301,8 +303,8 @@ static bool follows(const struct unwind_row *row, size_t rules)
 }
 
 /*
- * Two rows at a time, and what is wrong is asked at the end: it nearly never is, and all tables
- * pass here while a recording waits for them.
+ * Checks two rows at a time, and evaluates the result at the end: it is nearly never an error, and
+ * a recording waits for this check of all tables.
  */
 bool unwind_rows_valid(const UnwindTable *table, size_t from)
 {

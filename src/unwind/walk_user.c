@@ -15,7 +15,7 @@ static bool walk_read(Walker *self, uint64_t address, uint64_t *ret)
 	return self->input->read(self->input->user, address, ret, sizeof(*ret));
 }
 
-/* Nothing is kept for another walk here. */
+/* Here no stack memo is kept. */
 static bool walk_read_saved(Walker *self, uint64_t address, uint64_t *ret, uint8_t *ret_word)
 {
 	*ret_word = 0;

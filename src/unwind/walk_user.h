@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * walk_user.h - the walk of bpf/abi/walk.h in user space: over a copy of a stack, or over a process
- * that stands still.
+ * walk_user.h - the walk of bpf/abi/walk.h in user space: over a stack copy, or over a process that
+ * is stopped.
  */
 #ifndef WALLPROF_WALK_USER_H
 #define WALLPROF_WALK_USER_H
@@ -11,12 +11,15 @@
 
 typedef struct WalkInput {
 	uint64_t regs[DWARF_REGS + 1]; /* by DWARF number; 16: program counter */
-	bool in_syscall;	       /* the program counter is behind the `syscall` */
-	/* Reads size bytes of the process's memory; false if they are not there. */
+	bool in_syscall;	       /* the program counter is after a `syscall` */
+	/* Reads size bytes of the process's memory; returns false if they are not there. */
 	bool (*read)(void *user, uint64_t address, void *to, size_t size);
-	/* The mapping that holds pc: WALK_CONTINUE, or an enum stack_result. */
+	/* Finds the mapping that contains pc. Returns WALK_CONTINUE, or an enum stack_result. */
 	int (*find_mapping)(void *user, uint64_t pc, struct unwind_mapping *ret_mapping);
-	/* The rule at pc (relative) in a mapping's table, rows > 0; false if there is none. */
+	/*
+	 * Finds the rule at pc (relative) in a mapping's table, rows > 0; returns false if there is
+	 * none.
+	 */
 	bool (*find_rule)(void *user, const struct unwind_mapping *mapping, uint32_t pc,
 			  struct unwind_rule *ret_rule);
 	void *user;
@@ -28,7 +31,7 @@ typedef struct WalkInput {
  */
 int walk_user(const WalkInput *input, uint64_t *ret_frames, size_t max, size_t *ret_count);
 
-/* The last of the rows, sorted by pc, at or below pc. The first one's pc must be 0. */
+/* Returns the last of the rows, sorted by pc, at or below pc. The first row's pc must be 0. */
 const struct unwind_row *walk_user_search(const struct unwind_row *rows, size_t count, uint32_t pc);
 
 #endif

@@ -2,7 +2,9 @@
 #include "images.h"
 #include <string.h>
 
-/* How long after an exec both BPF and the side-band have told of it, if they do. */
+/*
+ * How long after an exec both BPF and the side-band have reported it, unless the report was lost.
+ */
 #define EXEC_TIMEOUT_NS (100 * NSEC_PER_MSEC)
 
 static void image_free(Image *image)
@@ -36,7 +38,7 @@ static void add_uses(Images *images, const Image *image, uint32_t each)
 	}
 }
 
-/* Around each change of its mappings. */
+/* This is called before and after each change of the image's mappings. */
 static void uncount(Images *images, Image *image)
 {
 	if (image->counted)
@@ -51,7 +53,9 @@ static void count(Images *images, Image *image)
 		add_uses(images, image, 1);
 }
 
-/* What it mapped may still be asked for, but nothing walks by it any more. */
+/*
+ * Copies of stacks may still look up what the image mapped, but no stack is walked by it any more.
+ */
 static void end_image(Images *images, Image *image, uint64_t now_ns)
 {
 	uncount(images, image);
@@ -62,12 +66,12 @@ static void end_image(Images *images, Image *image, uint64_t now_ns)
 
 static Image *current_image(const Images *images, uint32_t ns_tgid)
 {
-	uint32_t number = map_get(&images->current, ns_tgid);
+	uint32_t index = map_get(&images->current, ns_tgid);
 
-	return number == MAP_NONE ? NULL : images->list.items[number];
+	return index == MAP_NONE ? NULL : images->list.items[index];
 }
 
-/* A new one in the place of the present one, if there is one, by a record of that time. */
+/* Starts a new image by a record of that time; the present image, if there is one, ends. */
 static Image *begin_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_t now_ns)
 {
 	Image *image = xcalloc(1, sizeof(*image)), *before = current_image(images, ns_tgid);
@@ -92,14 +96,14 @@ static Image *get_image(Images *images, uint32_t ns_tgid, uint64_t ns, uint64_t 
 /* ---- BPF's records ----------------------------------------------------------------------- */
 
 /*
- * BPF's word on which process this is. Execs may have been told before it; an image that has no
- * number yet counts them. The record is about the image that was there at its time.
+ * BPF reports which process this is. Execs may have been reported before; an image without an
+ * exec_id counts them. The record is about the image that was there at the record's time.
  */
 static void name_images(Images *images, const struct rec_task *task)
 {
 	size_t last = map_get(&images->current, task->ns_tgid), first = last;
 	const Image *of_record = NULL;
-	uint32_t number = task->exec_id;
+	uint32_t execs = task->exec_id;
 
 	for (size_t i = last + 1; i-- > 0;) {
 		const Image *image = images->list.items[i];
@@ -112,21 +116,21 @@ static void name_images(Images *images, const struct rec_task *task)
 		if (image->exec_id == 0)
 			break;
 	}
-	number -= of_record ? of_record->exec_id : 0;
+	execs -= of_record ? of_record->exec_id : 0;
 	for (size_t i = first; i <= last; i++) {
 		Image *image = images->list.items[i];
 
 		if (image->ns_tgid != task->ns_tgid || image->tgid)
 			continue;
 		image->tgid = task->tgid;
-		image->exec_id += number;
+		image->exec_id += execs;
 		image->start_boottime = task->start_boottime;
 		image->reported_ns = task->h.ns;
 		image->changed = true;
 	}
 }
 
-static void take_task(Images *images, const struct rec_task *task, uint64_t now_ns)
+static void on_task(Images *images, const struct rec_task *task, uint64_t now_ns)
 {
 	Image *image;
 
@@ -136,7 +140,7 @@ static void take_task(Images *images, const struct rec_task *task, uint64_t now_
 	image = get_image(images, task->ns_tgid, task->h.ns, now_ns);
 	if (image->tgid && image->start_boottime == task->start_boottime)
 		return;
-	if (image->tgid) /* a number used again */
+	if (image->tgid) /* the process id is used again */
 		begin_image(images, task->ns_tgid, task->h.ns, now_ns);
 	name_images(images, task);
 	map_set(&images->by_tgid, task->tgid, task->ns_tgid);
@@ -153,12 +157,12 @@ static void on_bpf_exec(Images *images, const struct rec_exec *record)
 	image->bpf_exec_ns = record->h.ns;
 }
 
-static void take_exit(Images *images, const struct rec_exit *record, uint64_t now_ns)
+static void on_exit_record(Images *images, const struct rec_exit *record, uint64_t now_ns)
 {
 	uint32_t ns_tgid = map_get(&images->by_tgid, record->tgid);
 	Image *image = ns_tgid == MAP_NONE ? NULL : current_image(images, ns_tgid);
 
-	/* Another process may have the number already. */
+	/* Another process may have the process id already. */
 	if (image && image->tgid == record->tgid &&
 	    image->start_boottime == record->process_start_boottime &&
 	    record->h.flags & EXIT_GROUP_DEAD && !image->ended_ns)
@@ -173,7 +177,7 @@ static bool is_same(const ImageMapping *a, const ImageMapping *b)
 	       a->bias == b->bias;
 }
 
-/* What is mapped again just as it was has been there all the time. */
+/* A mapping that replaces an identical one counts from the time of the older one. */
 static void hide(ImageMapping *top, const ImageMapping *under)
 {
 	top->covered_ns = MAX(top->covered_ns, under->from_ns);
@@ -186,7 +190,7 @@ static void hide(ImageMapping *top, const ImageMapping *under)
 	top->hides = under->hides;
 }
 
-/* On the way through the mappings of a layer; `now` may be the rest of one. */
+/* A position in the mappings of a layer; `now` may be a part of one. */
 typedef struct Cursor {
 	const ImageMapping *next, *end;
 	ImageMapping now;
@@ -206,7 +210,7 @@ static void cut_begin(ImageMapping *mapping, uint64_t start)
 	mapping->start = start;
 }
 
-/* What lies before top, and what of it lies under top is hidden. */
+/* Copies what lies before top, and drops what lies under top. */
 static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 {
 	while (under->has_now && under->now.start <= top->last) {
@@ -227,7 +231,7 @@ static void pass_to(Cursor *under, ImageMapping *top, ImageMappings *both)
 	}
 }
 
-/* The younger ones over the older ones, both by address. O(n). */
+/* Lays the younger mappings over the older ones. Both are sorted by address. O(n). */
 static ImageMappings overlay(const ImageMappings *older, const ImageMappings *younger)
 {
 	Cursor under = {.next = older->items, .end = older->items + older->count};
@@ -246,7 +250,7 @@ static ImageMappings overlay(const ImageMappings *older, const ImageMappings *yo
 	return both;
 }
 
-/* What was mapped one after another as one layer: as merge sort does it, O(n log n). */
+/* Makes one layer of what was mapped one after another, by merging halves: O(n log n). */
 static ImageMappings flatten(const ImageMapping *items, size_t count)
 {
 	ImageMappings first = {}, second, both;
@@ -263,7 +267,7 @@ static ImageMappings flatten(const ImageMapping *items, size_t count)
 	return both;
 }
 
-static void settle(Images *images, Image *image)
+static void apply_pending(Images *images, Image *image)
 {
 	ImageMappings younger, both;
 
@@ -284,7 +288,7 @@ static void settle(Images *images, Image *image)
 void images_apply_pending(Images *images)
 {
 	for (size_t i = 0; i < images->list.count; i++)
-		settle(images, images->list.items[i]);
+		apply_pending(images, images->list.items[i]);
 }
 
 bool images_use_file(const Images *images, uint32_t file)
@@ -292,7 +296,7 @@ bool images_use_file(const Images *images, uint32_t file)
 	return file < images->uses.count && images->uses.items[file] > 0;
 }
 
-/* In the place of what it had. */
+/* Replaces the image's mappings. */
 static void set_mappings(Images *images, Image *image, const ImageMapping *items, size_t number)
 {
 	uncount(images, image);
@@ -301,7 +305,7 @@ static void set_mappings(Images *images, Image *image, const ImageMapping *items
 	count(images, image);
 }
 
-static void take_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
+static void on_mapping(Images *images, const struct rec_mapping *record, uint64_t now_ns)
 {
 	Image *image = get_image(images, record->ns_tgid, record->h.ns, now_ns);
 	ImageMapping mapping = {
@@ -322,14 +326,14 @@ static void take_mapping(Images *images, const struct rec_mapping *record, uint6
 	image->changed = true;
 }
 
-/* The child's number may be known from BPF by now, or will be. */
-static void take_fork(Images *images, const struct rec_space *record, uint64_t now_ns)
+/* BPF may have reported the child's process id already, or will do so. */
+static void on_fork(Images *images, const struct rec_space *record, uint64_t now_ns)
 {
 	Image *child = get_image(images, record->ns_tgid, record->h.ns, now_ns);
 	Image *parent = current_image(images, record->ns_parent);
 	uint64_t past_ns = MAX(child->latest_ns, child->reported_ns);
 
-	/* What was there before the fork is another process, which had the number. */
+	/* What was there before the fork is another process that had the same id. */
 	if (past_ns && past_ns < record->h.ns)
 		child = begin_image(images, record->ns_tgid, record->h.ns, now_ns);
 	child->latest_ns = child->created_ns = record->h.ns;
@@ -338,14 +342,17 @@ static void take_fork(Images *images, const struct rec_space *record, uint64_t n
 		set_mappings(images, child, NULL, 0);
 		return;
 	}
-	settle(images, parent);
+	apply_pending(images, parent);
 	set_mappings(images, child, parent->mappings.items, parent->mappings.count);
 	child->uncertain_since_ns = parent->uncertain_since_ns;
 	for (size_t i = 0; i < child->mappings.count; i++)
-		child->mappings.items[i].unpublished = false; /* not from its own mmap on */
+		child->mappings.items[i].unpublished =
+			false; /* the delay is counted from the child's own mmap on */
 }
 
-/* A stack that was walked within the doubt may have met it, or what was there before. */
+/*
+ * A stack that was walked while mappings were uncertain may have seen this one, or its predecessor.
+ */
 static void note_found(Images *images, const Image *image, const ImageMapping *mapping)
 {
 	uint64_t after_ns =
@@ -365,15 +372,15 @@ static void note_found(Images *images, const Image *image, const ImageMapping *m
 	};
 }
 
-/* All that it maps was just told again: the rest is gone. */
-static void take_read(Images *images, const struct rec_space *record)
+/* All that the process maps was just reported again: what is older is gone. */
+static void on_read_space(Images *images, const struct rec_space *record)
 {
 	Image *image = current_image(images, record->ns_tgid);
 	size_t kept = 0;
 
 	if (!image)
 		return;
-	settle(images, image);
+	apply_pending(images, image);
 	uncount(images, image);
 	for (size_t i = 0; i < image->mappings.count; i++) {
 		const ImageMapping *mapping = &image->mappings.items[i];
@@ -390,8 +397,8 @@ static void take_read(Images *images, const struct rec_space *record)
 	image->changed = true;
 }
 
-/* Nobody knows whose they were. */
-static void take_loss(Images *images, const struct rec_loss *record)
+/* The lost records can be of any process. */
+static void on_loss(Images *images, const struct rec_loss *record)
 {
 	if (record->lost_kind != REC_MAPPING)
 		return;
@@ -405,7 +412,7 @@ static void take_loss(Images *images, const struct rec_loss *record)
 	}
 }
 
-static void take_exec(Images *images, const struct rec_space *record, uint64_t now_ns)
+static void on_exec(Images *images, const struct rec_space *record, uint64_t now_ns)
 {
 	Image *before = get_image(images, record->ns_tgid, record->h.ns, now_ns), *image;
 	uint64_t ended_ns = before->ended_ns;
@@ -417,48 +424,51 @@ static void take_exec(Images *images, const struct rec_space *record, uint64_t n
 	image->bpf_exec_id = before->bpf_exec_id;
 	image->bpf_exec_ns = before->bpf_exec_ns;
 	image->begun_ns = image->created_ns = record->h.ns;
-	/* Within a loss: it began with nothing, but what it has mapped since may be lost. */
+	/*
+	 * Inside of a loss: the image began without mappings, but records of later ones may be
+	 * lost.
+	 */
 	if (image->uncertain_since_ns)
 		image->uncertain_since_ns = record->h.ns;
-	/* As the kernel counts. But BPF may have asked it after this exec. */
+	/* The exec_id is counted as the kernel does. BPF may have read it after this exec. */
 	if (before->tgid && record->h.ns <= before->reported_ns)
 		image->exec_id = before->exec_id--;
 	else
 		image->exec_id = before->exec_id + 1;
 	image->latest_ns = record->h.ns;
-	image->ended_ns = ended_ns; /* BPF may have told the end already */
+	image->ended_ns = ended_ns; /* BPF may have reported the end already */
 }
 
 void images_on_record(Images *images, const struct record *record, uint64_t now_ns)
 {
 	switch (record->kind) {
 	case REC_TASK:
-		take_task(images, (const struct rec_task *)record, now_ns);
+		on_task(images, (const struct rec_task *)record, now_ns);
 		break;
 	case REC_EXEC:
 		on_bpf_exec(images, (const struct rec_exec *)record);
 		break;
 	case REC_EXIT:
-		take_exit(images, (const struct rec_exit *)record, now_ns);
+		on_exit_record(images, (const struct rec_exit *)record, now_ns);
 		break;
 	case REC_MAPPING:
-		take_mapping(images, (const struct rec_mapping *)record, now_ns);
+		on_mapping(images, (const struct rec_mapping *)record, now_ns);
 		break;
 	case REC_SPACE:
 		if (record->flags & SPACE_FORK)
-			take_fork(images, (const struct rec_space *)record, now_ns);
+			on_fork(images, (const struct rec_space *)record, now_ns);
 		else if (record->flags & SPACE_EXEC)
-			take_exec(images, (const struct rec_space *)record, now_ns);
+			on_exec(images, (const struct rec_space *)record, now_ns);
 		else if (record->flags & SPACE_READ)
-			take_read(images, (const struct rec_space *)record);
+			on_read_space(images, (const struct rec_space *)record);
 		break;
 	case REC_LOSS:
-		take_loss(images, (const struct rec_loss *)record);
+		on_loss(images, (const struct rec_loss *)record);
 		break;
 	}
 }
 
-/* How many execs the side-band is behind BPF. */
+/* The number of execs that BPF has reported and the side-band has not. */
 static int32_t missing_execs(const Image *image)
 {
 	return image->bpf_exec_ns ? (int32_t)(image->bpf_exec_id - image->exec_id) : INT32_MIN;

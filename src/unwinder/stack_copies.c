@@ -9,17 +9,17 @@ struct StackCopies {
 	void *user;
 	VEC(struct rec_stack_copy *) list;
 	size_t kept;	       /* bytes */
-	uint64_t watermark_ns; /* of the last time */
+	uint64_t watermark_ns; /* of the last call */
 	StackCopiesCounts counts;
 };
 
-/* What one walk looks into. */
+/* The state of one walk. */
 typedef struct CopyWalk {
 	const struct rec_stack_copy *copy;
 	const UnwindMaps *maps;
 	const Image *image;
 	TableRegistry *tables;
-	bool short_copy; /* a word was asked for that lies above the copy */
+	bool short_copy; /* the walk needed a word above the copy */
 } CopyWalk;
 
 StackCopies *stack_copies_new(const UnwindMaps *maps, RecordSink sink, void *user)
@@ -42,7 +42,7 @@ void stack_copies_free(StackCopies *copies)
 	free(copies);
 }
 
-/* What BPF could walk of it stays in the capture. */
+/* The frames that BPF could walk stay in the capture. */
 static void drop(StackCopies *copies, const struct rec_stack_copy *copy)
 {
 	StackCopiesCounts *counts = &copies->counts;
@@ -90,7 +90,7 @@ static int find_mapping(void *user, uint64_t pc, struct unwind_mapping *ret_mapp
 
 	if (!mapping)
 		return STACK_NO_MAPPING;
-	/* Mapped after the copy was taken: then something else was there. */
+	/* It was mapped after the copy was taken: something else was there then. */
 	if (mapping->from_ns > walk->copy->h.ns)
 		return STACK_NO_MAPPING;
 	*ret_mapping = table_registry_mapping(walk->tables, mapping->file, mapping->start,
@@ -106,7 +106,7 @@ static bool find_rule(void *user, const struct unwind_mapping *mapping, uint32_t
 	return table_memory_find_rule(walk->maps->memory, mapping, pc, ret_rule);
 }
 
-/* In the place of what BPF could walk. */
+/* Replaces the stack that BPF could walk. */
 static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, const Image *image,
 		      const uint64_t *frames, size_t count, int result)
 {
@@ -129,7 +129,8 @@ static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, co
 	record.stack.tgid = copy->tgid;
 	record.stack.count = count;
 	record.stack.result = result;
-	/* find_mapping() sees to it that no mapping is younger; but of some nobody may have told.
+	/*
+	 * find_mapping() accepts no younger mapping; but the records of some mappings may be lost.
 	 */
 	record.stack.tables_ns =
 		image->uncertain_since_ns ? MIN(copy->h.ns, image->uncertain_since_ns) : copy->h.ns;
@@ -137,7 +138,7 @@ static int emit_stack(StackCopies *copies, const struct rec_stack_copy *copy, co
 	return copies->sink(copies->user, &record.stack.h);
 }
 
-/* Returns 1 if it is to be kept for later, 0 if it is done with, or the sink's error. */
+/* Returns 1 if the copy is kept for later, 0 if it is done, or the sink's error. */
 static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, CopyWalk *walk,
 		     bool keep)
 {
@@ -165,7 +166,7 @@ static int walk_copy(StackCopies *copies, const struct rec_stack_copy *copy, Cop
 	return emit_stack(copies, copy, walk->image, frames, count, result);
 }
 
-/* As walk_copy(). */
+/* Returns as walk_copy(). */
 static int consider(StackCopies *copies, const struct rec_stack_copy *copy, const Images *images,
 		    TableRegistry *tables, uint64_t watermark_ns, enum copies_which which)
 {

@@ -13,14 +13,14 @@
 
 #define CHUNK_BYTES (CHUNK_CELLS * sizeof(union unwind_cell))
 
-/* One part of so many is not for tables: without its mappings a process has no stack at all. */
+/* Tables leave one part in so many free: without its mappings a process has no stacks at all. */
 #define RUNS_SHARE 16
 
-/* The system's rules that are always there. */
+/* Numbers of the rules that are always there. */
 #define RULE_GAP     0u
 #define RULE_NO_ROOM 1u
 
-/* Cells that are free, in a list sorted by place; no two touch. */
+/* Free cells, in a list sorted by index; no two holes touch. */
 typedef struct Hole {
 	uint32_t first, count;
 } Hole;
@@ -31,13 +31,13 @@ struct TableMemory {
 	uint32_t chunk_count, chunk_limit;
 	VEC(Hole) holes;
 	uint32_t cells_used;
-	uint64_t runs;	   /* that there were, */
-	uint32_t tables;   /* and of these */
-	uint64_t *epoch;   /* what was removed is counted there; may be NULL */
-	UnwindRules rules; /* in the map's memory, which has room for RULES_MAX */
+	uint64_t runs;	   /* how many there have been */
+	uint32_t tables;   /* how many there have been */
+	uint64_t *epoch;   /* removals are counted there; may be NULL */
+	UnwindRules rules; /* in the memory of the BPF map, which has room for RULES_MAX */
 	UnwindRuleIndex rule_index;
 	uint64_t rows_without_rule;
-	VEC(uint32_t) renumbered; /* of the table that is being added */
+	VEC(uint32_t) renumbered; /* the rule numbers of the table that is being added */
 	pthread_t first_chunk;
 	bool first_chunk_pending;
 	int first_chunk_error;
@@ -56,14 +56,14 @@ static int new_chunk(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Maps chunk number chunk_count behind the others, for us; its cells are free then. */
+/* Maps chunk number chunk_count behind the others, for the recorder; its cells are free then. */
 static int map_chunk(TableMemory *memory, int fd)
 {
-	union unwind_cell *place = memory->cells + (size_t)memory->chunk_count * CHUNK_CELLS;
+	union unwind_cell *address = memory->cells + (size_t)memory->chunk_count * CHUNK_CELLS;
 	Hole *last = memory->holes.count ? &memory->holes.items[memory->holes.count - 1] : NULL;
 	uint32_t first = memory->chunk_count * CHUNK_CELLS;
 
-	if (mmap(place, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	if (mmap(address, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
 	    MAP_FAILED)
 		return -errno;
 	if (last && last->first + last->count == first)
@@ -74,7 +74,7 @@ static int map_chunk(TableMemory *memory, int fd)
 	return 0;
 }
 
-/* Lets the programs see it: this is what takes its time. */
+/* Makes the chunk visible to the BPF programs: this is the slow part. */
 static int show_chunk(const TableMemory *memory, uint32_t number, int fd)
 {
 	return bpf_map_update_elem(memory->chunks_fd, &number, &fd, BPF_ANY) ? -errno : 0;
@@ -107,7 +107,7 @@ static void *show_first_chunk(void *argument)
 	return NULL;
 }
 
-/* While the programs are loaded, which takes as long. */
+/* Runs while the programs are loaded, which takes as long. */
 static int start_first_chunk(TableMemory *memory, int fd)
 {
 	FirstChunk *first = xcalloc(1, sizeof(*first));
@@ -134,7 +134,7 @@ int table_memory_ready(TableMemory *memory)
 
 /* ---- rules ---------------------------------------------------------------------------- */
 
-/* The number of a rule; a new one if there is room. */
+/* Returns the number of a rule, which is added if there is room. */
 static uint32_t intern_rule(TableMemory *memory, const struct unwind_rule *rule)
 {
 	uint32_t number =
@@ -182,7 +182,7 @@ static int open_chunks(TableMemory *memory)
 					   sizeof(uint32_t), CHUNKS_MAX, &options);
 	error = memory->chunks_fd < 0 ? -errno : 0;
 	if (!error) {
-		/* Address space alone; a chunk is mapped into it when there is one. */
+		/* This reserves only addresses; chunks are mapped into them later. */
 		room = mmap(NULL, (size_t)memory->chunk_limit * CHUNK_BYTES, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		error = room == MAP_FAILED ? -errno : 0;
@@ -230,7 +230,7 @@ void table_memory_free(TableMemory *memory, bool in_turn)
 		munmap(memory->cells, (size_t)memory->chunk_limit * CHUNK_BYTES);
 	for (uint32_t i = 0; in_turn && i < memory->chunk_count; i++) {
 		if (bpf_map_delete_elem(memory->chunks_fd, &i))
-			log_verbose("chunk %u goes with the others: %s", i, strerror(errno));
+			log_verbose("freeing chunk %u alone failed: %s", i, strerror(errno));
 		else
 			deferred_free_pause(CHUNK_BYTES);
 	}
@@ -276,7 +276,7 @@ static bool allocate_hole(TableMemory *memory, uint32_t count, uint32_t *ret_fir
 	return false;
 }
 
-/* Would there be enough in one piece, with all chunks that may be? */
+/* Returns whether all chunks that are allowed would give enough cells in one piece. */
 static bool has_room(const TableMemory *memory, uint32_t count)
 {
 	uint32_t end = memory->chunk_count * CHUNK_CELLS;
@@ -292,7 +292,7 @@ static bool has_room(const TableMemory *memory, uint32_t count)
 static int allocate(TableMemory *memory, uint32_t count, uint32_t *ret_first)
 {
 	while (!allocate_hole(memory, count, ret_first)) {
-		/* Chunks that would not do are not added: each takes its time and 8 MB. */
+		/* A chunk that is not enough is not added: each takes up to 20 ms and 8 MB. */
 		int error = has_room(memory, count) ? add_chunk(memory) : -ENOSPC;
 
 		if (error)
@@ -301,7 +301,7 @@ static int allocate(TableMemory *memory, uint32_t count, uint32_t *ret_first)
 	return 0;
 }
 
-/* Closes the gap between a hole and the next one, if there is none. */
+/* Joins a hole and the next one if they touch. */
 static void join_holes(TableMemory *memory, size_t i)
 {
 	Hole *hole = &memory->holes.items[i];
@@ -332,7 +332,7 @@ static void release(TableMemory *memory, uint32_t first, uint32_t count)
 
 /* ---- tables and runs ---------------------------------------------------------------------- */
 
-/* What lies behind the head is there for the programs now. */
+/* Publishes what lies behind the head to the programs. */
 static void set_mark(TableMemory *memory, uint32_t cell, uint64_t mark, uint32_t count)
 {
 	struct unwind_head *head = &memory->cells[cell].head;
@@ -341,7 +341,7 @@ static void set_mark(TableMemory *memory, uint32_t cell, uint64_t mark, uint32_t
 	__atomic_store_n(&head->cookie, mark, __ATOMIC_RELEASE);
 }
 
-/* Before anything is written over, of which what was there before is seen to be gone. */
+/* The old content must be seen as gone before any of it is overwritten. */
 static void release_marked(TableMemory *memory, uint32_t cell, uint64_t mark, uint64_t cells)
 {
 	struct unwind_head *head = &memory->cells[cell].head;
@@ -368,7 +368,7 @@ uint64_t table_memory_spare(const TableMemory *memory)
 	return limit - MIN(limit, used);
 }
 
-int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableHandle *ret_place)
+int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableHandle *ret_handle)
 {
 	struct unwind_row *rows;
 	uint32_t cell;
@@ -389,23 +389,23 @@ int table_memory_add_table(TableMemory *memory, const UnwindTable *table, TableH
 		rows[i] = (struct unwind_row){.pc = table->rows.items[i].pc, .rule = rule};
 		memory->rows_without_rule += rule == RULE_NO_ROOM;
 	}
-	*ret_place = (TableHandle){.row = (cell + 1) * CELL_ROWS, .table = ++memory->tables};
-	set_mark(memory, cell, TABLE_COOKIE | ret_place->table, table->rows.count);
+	*ret_handle = (TableHandle){.row = (cell + 1) * CELL_ROWS, .table = ++memory->tables};
+	set_mark(memory, cell, TABLE_COOKIE | ret_handle->table, table->rows.count);
 	return 0;
 }
 
-void table_memory_remove_table(TableMemory *memory, TableHandle place)
+void table_memory_remove_table(TableMemory *memory, TableHandle handle)
 {
-	uint32_t cell = place.row / CELL_ROWS - 1;
+	uint32_t cell = handle.row / CELL_ROWS - 1;
 
-	if (!place.table) /* it lies nowhere */
+	if (!handle.table) /* it has no table */
 		return;
-	release_marked(memory, cell, TABLE_COOKIE | place.table,
+	release_marked(memory, cell, TABLE_COOKIE | handle.table,
 		       table_memory_cells(memory->cells[cell].head.count));
 }
 
 int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappings, uint32_t count,
-			 RunHandle *ret_place)
+			 RunHandle *ret_handle)
 {
 	uint32_t cell;
 	int error = count < UINT32_MAX ? allocate(memory, count + 1, &cell) : -ENOSPC;
@@ -414,17 +414,17 @@ int table_memory_add_run(TableMemory *memory, const struct unwind_mapping *mappi
 		return error;
 	for (uint32_t i = 0; i < count; i++)
 		memory->cells[cell + 1 + i].mapping = mappings[i];
-	*ret_place = (RunHandle){.cell = cell, .mark = LIST_COOKIE | memory->runs++};
-	set_mark(memory, cell, ret_place->mark, count);
+	*ret_handle = (RunHandle){.cell = cell, .mark = LIST_COOKIE | memory->runs++};
+	set_mark(memory, cell, ret_handle->mark, count);
 	return 0;
 }
 
-void table_memory_remove_run(TableMemory *memory, RunHandle place)
+void table_memory_remove_run(TableMemory *memory, RunHandle handle)
 {
-	if (!place.mark)
+	if (!handle.mark)
 		return;
-	release_marked(memory, place.cell, place.mark,
-		       1 + (uint64_t)memory->cells[place.cell].head.count);
+	release_marked(memory, handle.cell, handle.mark,
+		       1 + (uint64_t)memory->cells[handle.cell].head.count);
 }
 
 bool table_memory_find_rule(const TableMemory *memory, const struct unwind_mapping *mapping,

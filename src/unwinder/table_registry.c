@@ -12,12 +12,12 @@ enum table_state { TABLE_UNKNOWN, TABLE_WANTED, TABLE_READY, TABLE_NONE };
 
 typedef struct FileTable {
 	enum table_state state;
-	TableHandle place;
+	TableHandle handle;
 	uint64_t cells;	      /* that it takes */
-	uint64_t retry_cells; /* it found no room: when so many are to be had */
+	uint64_t retry_cells; /* there was no room for it: retry when so many cells can be had */
 	uint64_t base_svma;
-	uint64_t used_ns;	   /* a process was published that maps it */
-	enum unwind_no_table none; /* TABLE_NONE: why */
+	uint64_t used_ns;	   /* when a process that maps it was last published */
+	enum unwind_no_table none; /* if table is TABLE_NONE: why */
 	bool changed;
 	bool has_object;
 	struct unwind_object_key object;
@@ -30,7 +30,7 @@ struct TableRegistry {
 	FileUsed used;
 	void *user;
 	VEC(FileTable) list;		/* by FILE id */
-	VEC(uint32_t) waiting_for_room; /* files whose table found no room */
+	VEC(uint32_t) waiting_for_room; /* files whose table had no room */
 	VEC(uint32_t) changed;
 	uint64_t round_ns; /* when this round began */
 	TableHandle vdso;
@@ -51,12 +51,12 @@ static uint64_t page_down(uint64_t x)
 	return x & ~4095ULL;
 }
 
-/* What of the object is executable and where it is in the file. */
+/* Finds what of the object is executable, and where it is in the file. */
 static int describe_object(const ElfIdentity *identity, const FileTable *table,
 			   struct unwind_object *ret_object)
 {
 	struct unwind_object object = {
-		.row = table->place.row, .table = table->place.table, .exec_start = UINT64_MAX};
+		.row = table->handle.row, .table = table->handle.table, .exec_start = UINT64_MAX};
 
 	for (size_t i = 0; i < identity->loads.count; i++) {
 		const ElfSegment *load = &identity->loads.items[i];
@@ -100,7 +100,7 @@ static void add_object(TableRegistry *tables, uint32_t file)
 	table->object = (struct unwind_object_key){
 		.inode = st.st_ino,
 		.size = st.st_size,
-		/* MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
+		/* This is MKDEV() of include/linux/kdev_t.h, not dev_t as user space has it. */
 		.device = major(st.st_dev) << 20 | minor(st.st_dev),
 	};
 	table->has_object =
@@ -120,7 +120,7 @@ static bool may_go(const TableRegistry *tables, uint32_t file)
 {
 	const FileTable *table = &tables->list.items[file];
 
-	return table->state == TABLE_READY && table->place.table != tables->vdso.table &&
+	return table->state == TABLE_READY && table->handle.table != tables->vdso.table &&
 	       !tables->used(tables->user, file);
 }
 
@@ -137,7 +137,7 @@ static FileTable *oldest_unused(TableRegistry *tables)
 	return oldest;
 }
 
-/* What tables may still take, and what would be free without those that may go. */
+/* Returns how many cells tables may still take, including those of tables that may be dropped. */
 static uint64_t cells_obtainable(const TableRegistry *tables)
 {
 	uint64_t cells = table_memory_spare(tables->maps->memory);
@@ -148,7 +148,7 @@ static uint64_t cells_obtainable(const TableRegistry *tables)
 	return cells;
 }
 
-/* Who maps the file again wants it again. */
+/* The table is requested again when the file is next mapped. */
 bool table_registry_drop_one(TableRegistry *tables)
 {
 	FileTable *table = oldest_unused(tables);
@@ -157,24 +157,26 @@ bool table_registry_drop_one(TableRegistry *tables)
 		return false;
 	if (table->has_object)
 		bpf_map_delete_elem(tables->maps->objects_fd, &table->object);
-	table_memory_remove_table(tables->maps->memory, table->place);
+	table_memory_remove_table(tables->maps->memory, table->handle);
 	*table = (FileTable){.changed = table->changed};
 	tables->counts.evicted++;
 	return true;
 }
 
-/* In the place of others, if need be. None goes in vain, but where the holes are too small. */
+/*
+ * Drops other tables if there is no room. None is dropped in vain, unless the holes are too small.
+ */
 static int allocate_table(TableRegistry *tables, uint32_t file, const UnwindTable *built)
 {
 	FileTable *table = file_table(tables, file);
 	TableMemory *memory = tables->maps->memory;
-	int error = table_memory_add_table(memory, built, &table->place);
+	int error = table_memory_add_table(memory, built, &table->handle);
 	uint64_t to_be_had;
 
 	table->cells = table_memory_cells(built->rows.count);
 	if (error == -ENOSPC && table->cells <= cells_obtainable(tables))
 		while (error == -ENOSPC && table_registry_drop_one(tables))
-			error = table_memory_add_table(memory, built, &table->place);
+			error = table_memory_add_table(memory, built, &table->handle);
 	if (error != -ENOSPC)
 		return error;
 	to_be_had = cells_obtainable(tables);
@@ -199,7 +201,7 @@ void table_registry_retry(TableRegistry *tables)
 			continue;
 		}
 		*table = (FileTable){.changed = table->changed};
-		if (!used) /* who maps it next wants it again */
+		if (!used) /* the table is requested again when the file is next mapped */
 			continue;
 		cells -= needed;
 		table_registry_request(tables, file);
@@ -220,7 +222,7 @@ static void ask(TableRegistry *tables, uint32_t file, const FileView *view)
 					       });
 }
 
-/* A TableFindDebug: where the processes that map the file would find it. */
+/* A TableFindDebug: looks where the processes that map the file would find it. */
 static int find_debug(void *user, uint32_t file, const char *debuglink)
 {
 	TableRegistry *tables = user;
@@ -242,12 +244,13 @@ static void note_debug_file(TableRegistry *tables, uint32_t file, int debug)
 	if (debug >= 0)
 		return;
 	tables->counts.debug_unused++;
-	log_verbose("the debug file of %s gives no unwind table: %s",
+	log_verbose("the debug file of %s is not used for its unwind table: %s",
 		    mapped_files_view(tables->files, file).path, table_error_text(debug));
 }
 
 /* TableReady */
-static void take_table(void *user, uint32_t file, const UnwindTable *built, int error, int debug)
+static void on_table_ready(void *user, uint32_t file, const UnwindTable *built, int error,
+			   int debug)
 {
 	TableRegistry *tables = user;
 	FileTable *table = file_table(tables, file);
@@ -270,7 +273,7 @@ static void take_table(void *user, uint32_t file, const UnwindTable *built, int 
 	add_object(tables, file);
 }
 
-/* Our own image is everyone's. */
+/* All processes have the same vDSO as wallprof. */
 static int add_vdso(TableRegistry *tables)
 {
 	ElfMap map = {};
@@ -290,9 +293,9 @@ static int add_vdso(TableRegistry *tables)
 	if (!error)
 		error = unwind_table_build(&map, NULL, identity.base_svma, &built);
 	if (!error)
-		error = table_memory_add_table(tables->maps->memory, &built, &table.place);
+		error = table_memory_add_table(tables->maps->memory, &built, &table.handle);
 	if (!error && !describe_object(&identity, &table, &object)) {
-		tables->vdso = table.place;
+		tables->vdso = table.handle;
 		*tables->maps->vdso = object;
 	}
 	unwind_table_free(&built);
@@ -344,8 +347,8 @@ void table_registry_request(TableRegistry *tables, uint32_t file)
 	view = mapped_files_view(tables->files, file);
 	table->base_svma = view.identity->base_svma;
 	if (view.flags & FILE_VDSO) {
-		table->place = tables->vdso;
-		table->state = table->place.table ? TABLE_READY : TABLE_NONE;
+		table->handle = tables->vdso;
+		table->state = table->handle.table ? TABLE_READY : TABLE_NONE;
 		table->none = NO_TABLE_LOST;
 	} else if (view.fd < 0) {
 		table->none = view.flags & FILE_ANON ? NO_TABLE_JIT : NO_TABLE_LOST;
@@ -368,7 +371,7 @@ void table_registry_process(TableRegistry *tables)
 		tables->list.items[tables->changed.items[i]].changed = false;
 	tables->changed.count = 0;
 	tables->round_ns = now_ns();
-	table_service_process(tables->service, take_table, tables);
+	table_service_process(tables->service, on_table_ready, tables);
 }
 
 bool table_registry_any_changed(const TableRegistry *tables)
@@ -383,7 +386,7 @@ bool table_registry_is_changed(const TableRegistry *tables, uint32_t file)
 
 bool table_registry_wait(TableRegistry *tables, uint64_t deadline_ns)
 {
-	return table_service_wait(tables->service, deadline_ns, take_table, tables) == 0;
+	return table_service_wait(tables->service, deadline_ns, on_table_ready, tables) == 0;
 }
 
 struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t file, uint64_t start,
@@ -392,15 +395,15 @@ struct unwind_mapping table_registry_mapping(TableRegistry *tables, uint32_t fil
 	FileTable *table;
 	struct unwind_mapping mapping = {.start = start, .last = last};
 
-	/* No record tells of what a child has from its parent: its table may have been dropped. */
+	/* A child inherits mappings without a record: the table may have been dropped before. */
 	table_registry_request(tables, file);
 	table = file_table(tables, file);
 	mapping.load = bias + table->base_svma;
 	table->used_ns = tables->round_ns;
 	switch (table->state) {
 	case TABLE_READY:
-		mapping.row = table->place.row;
-		mapping.table = table->place.table;
+		mapping.row = table->handle.row;
+		mapping.table = table->handle.table;
 		break;
 	case TABLE_NONE:
 		mapping.row = table->none;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Ended images are kept for what comes late, and for copies of stacks that wait for a table. */
+/* Ended images are kept for late records, and for copies of stacks that wait for a table. */
 #define ENDED_KEPT_NS NSEC_PER_SEC
 
 struct Unwinder {
@@ -12,12 +12,12 @@ struct Unwinder {
 	TableRegistry *tables;
 	StackCopies *copies;
 	Images images;
-	VEC(struct unwind_mapping) run; /* that is being made */
-	VEC(uint32_t) unknown; /* ns_tgid of those of which the side-band told too little */
+	VEC(struct unwind_mapping) run; /* the mappings that are being published */
+	VEC(uint32_t) unknown; /* ns_tgid of processes whose side-band records are incomplete */
 	RecordSink sink;
 	void *user;
-	int error;	   /* of the sink, where it could not be returned */
-	uint64_t released; /* runs and processes: there may be room for others */
+	int error;	   /* an error of the sink that could not be returned */
+	uint64_t released; /* counts released mappings and processes: others may have room now */
 	uint32_t version;
 	bool prepared; /* what was mapped before the window is known */
 	uint64_t published, publish_failed, corrected;
@@ -113,7 +113,7 @@ static void remove_process(Unwinder *unwinder, const Image *image)
 		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
 }
 
-/* Those that are walked with their tables from now on: how long after they were mapped. */
+/* Notes how long after they were mapped these mappings can be walked with their tables. */
 static void note_delays(Unwinder *unwinder, Image *image)
 {
 	uint64_t now = now_ns();
@@ -128,7 +128,7 @@ static void note_delays(Unwinder *unwinder, Image *image)
 	}
 }
 
-/* In the place of tables that nobody uses, if need be. */
+/* Drops tables of files that no process maps, if there is no room. */
 static int allocate_run(Unwinder *unwinder, RunHandle *ret_run)
 {
 	int error;
@@ -146,7 +146,7 @@ static int allocate_run(Unwinder *unwinder, RunHandle *ret_run)
 static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 {
 	struct unwind_process process = {
-		.version = unwinder->version += 2, /* BPF's own are odd */
+		.version = unwinder->version += 2, /* BPF's own numbers are odd */
 		.version_end = unwinder->version,
 		.exec_id = image->exec_id,
 		.start_boottime = image->start_boottime,
@@ -164,7 +164,10 @@ static void publish(Unwinder *unwinder, Image *image, uint64_t watermark_ns)
 		process.cell = image->run.cell;
 		process.count = unwinder->run.count;
 	}
-	/* Without room, too: the entry that is there names the run that is about to go. */
+	/*
+	 * This is done even if there was no room: the present entry names mappings that are about
+	 * to go.
+	 */
 	if (bpf_map_update_elem(unwinder->maps.processes_fd, &image->tgid, &process, BPF_ANY)) {
 		error = -errno;
 		bpf_map_delete_elem(unwinder->maps.processes_fd, &image->tgid);
@@ -190,7 +193,7 @@ static bool maps_changed_file(const Unwinder *unwinder, const Image *image)
 	return false;
 }
 
-/* A file's table has become ready: whoever maps it is to be published anew. */
+/* When the table of a file becomes ready, each process that maps the file is published again. */
 static void mark_changed(Unwinder *unwinder)
 {
 	if (!table_registry_any_changed(unwinder->tables))
@@ -222,7 +225,7 @@ static void publish_changed(Unwinder *unwinder, uint64_t watermark_ns)
 	}
 }
 
-/* The capture is told what the side-band did not; what was mapped since then is read again. */
+/* Records the missing exec in the capture; what was mapped since then is read again. */
 static void note_lost_exec(void *user, const Image *image)
 {
 	Unwinder *unwinder = user;
@@ -240,7 +243,7 @@ static void note_lost_exec(void *user, const Image *image)
 		unwinder->error = unwinder->sink(unwinder->user, &record.h);
 }
 
-/* The history is to have what a reading found where it may have been first. */
+/* Adds what a reading of /proc found to the history, at the earliest time that it can have. */
 static void emit_found(Unwinder *unwinder)
 {
 	Images *images = &unwinder->images;

@@ -8,9 +8,9 @@ static void expect_sorted(const CachedObject *object)
 {
 	uint64_t last = 0;
 
-	for (size_t i = 0; i < object->places.count; i++) {
+	for (size_t i = 0; i < object->offsets.count; i++) {
 		const struct rec_symbol *symbol =
-			(const void *)(object->records.items + object->places.items[i]);
+			(const void *)(object->records.items + object->offsets.items[i]);
 
 		fuzz_require(symbol->address >= last);
 		last = symbol->address;

@@ -28,7 +28,7 @@ static void begin_job(SymbolJob *job, const uint64_t *addresses, int *ret_other)
 	};
 	job->request.addresses = addresses;
 	for (size_t i = 0; i < SEED_ADDRESSES; i++)
-		*vec_push(&job->places) = SYMBOL_NO_ANSWER;
+		*vec_push(&job->offsets) = SYMBOL_NO_ANSWER;
 	*ret_other = ends[1];
 }
 
@@ -52,7 +52,7 @@ static void expect_good(const SymbolJob *job)
 
 		if (!symbol)
 			continue;
-		fuzz_require(job->places.items[i] + symbol->h.len <= job->records.count);
+		fuzz_require(job->offsets.items[i] + symbol->h.len <= job->records.count);
 		fuzz_require(capture_check(&symbol->h) == CAPTURE_RECORD_GOOD);
 		fuzz_require(symbol->address == SEED_ADDRESS(i) && symbol->file == 0);
 		fuzz_require(symbol->count > 0);

@@ -102,7 +102,7 @@ static void find_names(const ElfParts *parts, int fd, int debug_fd, const ElfIde
 
 	host.job.request = request;
 	for (size_t i = 0; i < addresses->count; i++)
-		*vec_push(&host.job.places) = SYMBOL_NO_ANSWER;
+		*vec_push(&host.job.offsets) = SYMBOL_NO_ANSWER;
 	object_names_find(&request, &object_host);
 	symbol_job_free(&host.job);
 }

@@ -49,7 +49,7 @@ def recursion(context, program):
 
 UNUSED = re.compile(r"unwind tables: 1 files lack call frame information, and their debug files "
                     r"could not be used")
-WHY = re.compile(r"the debug file of (\S+) gives no unwind table: it is another build's")
+WHY = re.compile(r"the debug file of (\S+) is not used for its unwind table: from another build")
 
 
 def check_told_unused(said, program):
@@ -125,7 +125,7 @@ def test_doctor(context):
     expect_failure(check_coverage, alone, alone, described(whole))
     os.truncate(debug, (2 << 30) + 1)
     _, said = doctor(context, program)
-    check(said == f"{program}; {debug} is not used: it is larger than 2 GiB, too large to read for "
+    check(said == f"{program}; {debug} is not used: larger than 2 GiB, too large to read for "
                   "its checksum", f"not told: {said}")
     debug.rename(debug.with_name("other"))
     check(doctor(context, program) == (alone, str(program)), "a debug file that is not there")

@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
 static void assert_close(uint64_t told, uint64_t truth)
 {
 	assert_true(told >= truth);
-	assert_true(told - truth <= truth / DELAY_STEPS);
+	assert_true(told - truth <= truth / HISTOGRAM_STEPS);
 }
 
 /* Of every size, compared with what sorting says. */
@@ -54,9 +54,9 @@ static void test_ends(void **state)
 	assert_int_equal(histogram_quantile(&none, 500), 0);
 	histogram_add(&one, 123456789);
 	assert_int_equal(histogram_quantile(&one, 1), 123456789);
-	for (uint64_t ns = 0; ns < 2 * DELAY_STEPS; ns++)
+	for (uint64_t ns = 0; ns < 2 * HISTOGRAM_STEPS; ns++)
 		histogram_add(&small, ns); /* each has a step of its own */
-	for (unsigned i = 1; i <= 2 * DELAY_STEPS; i++)
+	for (unsigned i = 1; i <= 2 * HISTOGRAM_STEPS; i++)
 		assert_int_equal(histogram_quantile(&small, (i * 1000 + 31) / 32 - 1), i - 1);
 	histogram_add(&large, UINT64_MAX);
 	assert_int_equal(histogram_quantile(&large, 500), UINT64_MAX);

@@ -144,11 +144,11 @@ static void check_emitted(const Fixture *fixture, size_t i, const char *name, co
 }
 
 static void check_counts(const Fixture *fixture, uint32_t read, uint32_t unreadable,
-			 uint32_t left_out)
+			 uint32_t omitted)
 {
 	assert_int_equal(fixture->summary.read, read);
 	assert_int_equal(fixture->summary.unreadable, unreadable);
-	assert_int_equal(fixture->summary.left_out, left_out);
+	assert_int_equal(fixture->summary.omitted, omitted);
 	assert_int_equal(fixture->emitted.count, read);
 }
 

@@ -370,8 +370,8 @@ static void test_forged(void **state)
 		write_image(raw_path, bytes, size);
 		run("zstd -q -f '%s' -o '%s'", raw_path, fixture->cache_file);
 		symbol_cache_load(cache, &files, &object);
-		for (size_t i = 0; i < object.places.count; i++)
-			assert_true(object.places.items[i] < object.records.count);
+		for (size_t i = 0; i < object.offsets.count; i++)
+			assert_true(object.offsets.items[i] < object.records.count);
 		cached_object_free(&object);
 		debug_files_free(&files);
 		free(bytes);

@@ -19,9 +19,9 @@
 #define SOCKET	   3 /* the child's end: see sandbox.c */
 #define ADDRESSES  8
 #define KEPT	   3 /* names that a child sends before it goes wrong */
-#define TAKEN_OVER "its reader sent what it should not: taken over by the file?"
+#define TAKEN_OVER "its reader sent invalid data (taken over by the file?)"
 #define TOO_LONG   "reading it took too long"
-#define GAVE_UP	   "its reader gave up"
+#define GAVE_UP	   "its reader failed"
 #define CRASHED	   "its reader crashed"
 
 /* It may not signal even itself; what abort() does then is glibc's or the sanitizer's affair. */
@@ -288,7 +288,7 @@ static const struct deed {
 	{"sleep", do_sleep, TOO_LONG, 0, true},
 	{"hide", do_hide, TOO_LONG, 0, true},
 	{"exit", do_exit, GAVE_UP, 0, false},
-	{"unsafe", do_unsafe, "its reader could not be confined (seccomp, setrlimit)", 0, false},
+	{"unsafe", do_unsafe, "its reader could not be sandboxed (seccomp, setrlimit)", 0, false},
 	{"unknown type", do_unknown_type, TAKEN_OVER, 0, false},
 	{"too long", do_too_long, TAKEN_OVER, 0, false},
 	{"unaligned", do_unaligned, TAKEN_OVER, 0, false},
@@ -456,7 +456,7 @@ static void test_no_process(void **state)
 	for (size_t i = 0; i < taken.count; i++)
 		close(taken.items[i]);
 	vec_free(&taken);
-	assert_string_equal(job.problem, "no process for it: Too many open files");
+	assert_string_equal(job.problem, "starting its reader failed: Too many open files");
 	assert_null(symbol_job_answer(&job, 0));
 	free_jobs(&job, 1);
 }

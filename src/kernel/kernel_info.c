@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "kernel_facts.h"
+#include "kernel_info.h"
 #include "btf_subset.h"
 #include "util.h"
 #include <bpf/btf.h>
@@ -16,8 +16,10 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* Where vm.memfd_noexec asks for it, files in memory must not be executable; before 6.3 nobody
- * does. */
+/*
+ * If vm.memfd_noexec asks for it, files in memory must not be executable; before 6.3 the flag is
+ * unknown.
+ */
 static int make_file(void)
 {
 	int fd = memfd_create("kernel-types", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
@@ -25,22 +27,22 @@ static int make_file(void)
 	return fd < 0 && errno == EINVAL ? memfd_create("kernel-types", MFD_CLOEXEC) : fd;
 }
 
-static int write_all_types(const KernelInfo *facts)
+static int write_all_types(const KernelInfo *info)
 {
 	uint32_t size;
-	const void *bytes = btf__raw_data(facts->types, &size);
+	const void *bytes = btf__raw_data(info->types, &size);
 
 	if (!bytes)
 		return -ENOMEM;
-	if (ftruncate(facts->needed_fd, 0) || lseek(facts->needed_fd, 0, SEEK_SET) < 0 ||
-	    write(facts->needed_fd, bytes, size) != (ssize_t)size)
+	if (ftruncate(info->needed_fd, 0) || lseek(info->needed_fd, 0, SEEK_SET) < 0 ||
+	    write(info->needed_fd, bytes, size) != (ssize_t)size)
 		return errno ? -errno : -EIO;
 	return 0;
 }
 
 /*
- * bpf_rdonly_cast() is there since 6.2, but until 6.5 the verifier refuses loads of what is not the
- * first in a union (33937607efa0): it is used from the oldest kernel on that it is tested with.
+ * bpf_rdonly_cast() exists since 6.2, but until 6.5 the verifier refuses to load anything but the
+ * first member of a union (33937607efa0). It is used from the oldest kernel on that was tested.
  */
 static bool makes_pointers(const struct btf *types)
 {
@@ -53,7 +55,7 @@ static bool makes_pointers(const struct btf *types)
 	       btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 }
 
-/* All or none. */
+/* Finds all of them or none. */
 static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_ids)
 {
 	struct kernel_type_ids ids = {};
@@ -83,10 +85,13 @@ static void find_type_ids(const struct btf *types, struct kernel_type_ids *ret_i
 	if (found == ARRAY_LEN(wanted) && makes_pointers(types))
 		*ret_ids = ids;
 	else
-		log_verbose("this kernel's memory is read by calls only");
+		log_verbose("the kernel's memory is read by helper calls only");
 }
 
-/* The limit on file sizes applies to a memfd, too. Without it libbpf reads all types per object. */
+/*
+ * The limit on file sizes applies to a memfd, too. Without the file libbpf reads all types per
+ * object.
+ */
 static bool may_write(const struct btf *types)
 {
 	struct rlimit limit;
@@ -96,19 +101,18 @@ static bool may_write(const struct btf *types)
 	       size <= limit.rlim_cur;
 }
 
-static void open_needed(KernelInfo *facts)
+static void open_needed(KernelInfo *info)
 {
-	facts->needed_fd = make_file();
-	if (facts->needed_fd < 0)
+	info->needed_fd = make_file();
+	if (info->needed_fd < 0)
 		return;
-	snprintf(facts->needed_room, sizeof(facts->needed_room), "/proc/self/fd/%d",
-		 facts->needed_fd);
-	facts->needed_path = facts->needed_room;
+	snprintf(info->needed_room, sizeof(info->needed_room), "/proc/self/fd/%d", info->needed_fd);
+	info->needed_path = info->needed_room;
 }
 
 /*
- * btf__load_vmlinux_btf() returns -ESRCH whatever is wrong with the files that it tries. If the
- * types can be read after all, memory was short.
+ * btf__load_vmlinux_btf() returns -ESRCH whatever fails with the files that it tries. If the types
+ * can be read after all, memory was short.
  */
 static int load_error(void)
 {
@@ -119,18 +123,18 @@ static int load_error(void)
 	return error;
 }
 
-static void find_softirq_callers(KernelInfo *facts)
+static void find_softirq_callers(KernelInfo *info)
 {
 	static const char *const names[] = {"do_softirq", "__local_bh_enable_ip"};
 
-	if (!facts->offsets_known || !facts->offsets.irq_stack_known ||
-	    kallsyms_ranges_of("/proc/kallsyms", names, ARRAY_LEN(names), facts->softirq_callers,
+	if (!info->offsets_known || !info->offsets.irq_stack_known ||
+	    kallsyms_ranges_of("/proc/kallsyms", names, ARRAY_LEN(names), info->softirq_callers,
 			       SOFTIRQ_CALLERS) < 0)
 		log_verbose("packets that a task sends cannot be distinguished from network "
 			    "interrupts");
 }
 
-/* By a CPUID bit that hypervisors set and processors leave 0. */
+/* Hypervisors set this CPUID bit, and processors leave it 0. */
 static bool has_hypervisor(void)
 {
 	unsigned int eax, ebx, ecx, edx;
@@ -138,7 +142,7 @@ static bool has_hypervisor(void)
 	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & 1u << 31;
 }
 
-/* Whether a struct of the kernel has a member of that name; nested structs are not searched. */
+/* Returns whether a struct of the kernel has such a member; nested structs are not searched. */
 static bool has_member(const struct btf *types, const char *name, const char *member)
 {
 	int id = btf__find_by_name_kind(types, name, BTF_KIND_STRUCT);
@@ -150,45 +154,46 @@ static bool has_member(const struct btf *types, const char *name, const char *me
 	return false;
 }
 
-int kernel_info_read(KernelInfo *ret_facts)
+int kernel_info_read(KernelInfo *ret_info)
 {
-	KernelInfo *facts = ret_facts;
+	KernelInfo *info = ret_info;
 
-	*facts = (KernelInfo){.needed_fd = -1};
-	facts->types = btf__load_vmlinux_btf();
-	if (!facts->types)
+	*info = (KernelInfo){.needed_fd = -1};
+	info->types = btf__load_vmlinux_btf();
+	if (!info->types)
 		return load_error();
-	if (may_write(facts->types))
-		open_needed(facts);
-	find_type_ids(facts->types, &facts->type_ids);
-	facts->offsets_known = percpu_offsets(facts->types, &facts->offsets);
-	if (!facts->offsets_known)
-		log_verbose("this kernel does not tell interrupts from tasks as wakers");
-	find_softirq_callers(facts);
-	facts->subtracts_time = has_hypervisor() || has_member(facts->types, "rq", "prev_irq_time");
+	if (may_write(info->types))
+		open_needed(info);
+	find_type_ids(info->types, &info->type_ids);
+	info->offsets_known = percpu_offsets(info->types, &info->offsets);
+	if (!info->offsets_known)
+		log_verbose("this kernel does not distinguish interrupts and tasks as wakers");
+	find_softirq_callers(info);
+	info->subtracts_time = has_hypervisor() || has_member(info->types, "rq", "prev_irq_time");
 	return 0;
 }
 
-int kernel_info_write_needed(KernelInfo *facts, const struct btf *program)
+int kernel_info_write_needed(KernelInfo *info, const struct btf *program)
 {
 	int error;
 
-	if (facts->needed_written || !facts->needed_path)
+	if (info->needed_written || !info->needed_path)
 		return 0;
-	error = btf_subset_write(facts->types, program, facts->needed_fd);
+	error = btf_subset_write(info->types, program, info->needed_fd);
 	if (error) {
-		log_verbose("the kernel's types are used as a whole: %s", strerror(-error));
-		error = write_all_types(facts);
+		log_verbose("selecting the kernel's types failed: %s; all are used",
+			    strerror(-error));
+		error = write_all_types(info);
 	}
-	facts->needed_written = !error;
+	info->needed_written = !error;
 	return error;
 }
 
-void kernel_info_close(KernelInfo *facts)
+void kernel_info_close(KernelInfo *info)
 {
-	btf__free(facts->types);
-	facts->types = NULL;
-	if (facts->needed_fd >= 0)
-		close(facts->needed_fd);
-	facts->needed_fd = -1;
+	btf__free(info->types);
+	info->types = NULL;
+	if (info->needed_fd >= 0)
+		close(info->needed_fd);
+	info->needed_fd = -1;
 }
