@@ -20,10 +20,10 @@
 typedef struct Object {
 	char *path;
 	ElfIdentity identity;
-	int unopened;	  /* why the file could not be opened, or 0 */
-	int error;	  /* why there is no table */
-	int debug;	  /* as TableReady has it */
-	char *debug_path; /* of the debug file that was found last; NULL = none */
+	int open_error;	  /* why the file could not be opened (negative errno), or 0 */
+	int error;	  /* why there is no table (negative errno), or 0 */
+	int debug;	  /* the value that TableReady gets */
+	char *debug_path; /* the debug file that was found last; NULL = none */
 	size_t rows, rules;
 	uint64_t followed; /* UnwindCounts::code_followed */
 	UnwindCoverage coverage;
@@ -32,14 +32,14 @@ typedef struct Object {
 typedef struct Doctor {
 	ElfIdentifier *identifier;
 	TableService *service;
-	VEC(Object) objects; /* by the request's id */
+	VEC(Object) objects; /* index: the request's id */
 	Strings paths;
 	uint64_t jit_bytes; /* executable memory without a file */
-	int root_fd;	    /* what the paths of a process begin in; -1: ours */
+	int root_fd;	    /* root folder of the process; -1: wallprof's own */
 } Doctor;
 
-/* TableReady */
-static void take_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
+/* A TableReady. */
+static void on_table(void *user, uint32_t id, const UnwindTable *table, int error, int debug)
 {
 	Doctor *doctor = user;
 	Object *object = &doctor->objects.items[id];
@@ -85,12 +85,15 @@ static int find_debug(void *user, uint32_t id, const char *debuglink)
 	return fd;
 }
 
-/* fd: of the file, which is closed, or why there is none. Returns 0 or a negative errno. */
+/*
+ * Adds an object and requests its table. fd is the open file, which this closes, or the negative
+ * errno of opening it. Returns 0 or a negative errno.
+ */
 static int add_object(Doctor *doctor, const char *path, int fd)
 {
 	_cleanup_close_ int file = fd;
-	Object object = {.path = xstrdup(path), .unopened = MIN(fd, 0)};
-	uint32_t number = doctor->objects.count;
+	Object object = {.path = xstrdup(path), .open_error = MIN(fd, 0)};
+	uint32_t id = doctor->objects.count;
 	int error = file < 0 ? file
 			     : elf_identifier_identify(doctor->identifier, file, &object.identity);
 
@@ -99,7 +102,7 @@ static int add_object(Doctor *doctor, const char *path, int fd)
 	if (error)
 		return error;
 	table_service_request(doctor->service, &(TableRequest){
-						       .id = number,
+						       .id = id,
 						       .fd = file,
 						       .base_svma = object.identity.base_svma,
 						       .build_id = object.identity.build_id,
@@ -119,36 +122,36 @@ static int is_mapped(void *user, enum mapped_method way, int fd, const struct st
 
 static void add_mapping(Doctor *doctor, uint32_t ns_tgid, ProcMapping *mapping)
 {
-	MappedRange place = {.ns_tgid = ns_tgid,
-			     .start = mapping->start,
-			     .end = mapping->end,
-			     .root_fd = doctor->root_fd,
-			     .path = mapping->path};
+	MappedRange handle = {.ns_tgid = ns_tgid,
+			      .start = mapping->start,
+			      .end = mapping->end,
+			      .root_fd = doctor->root_fd,
+			      .path = mapping->path};
 	struct stat st;
 
 	if (*mapping->path != '/') {
-		/* The vDSO and vsyscall are the kernel's. */
+		/* The vDSO and vsyscall are kernel code. */
 		if (strcmp(mapping->path, "[vdso]") && strcmp(mapping->path, "[vsyscall]"))
 			doctor->jit_bytes += mapping->end - mapping->start;
 		return;
 	}
 	if (strings_intern(&doctor->paths, mapping->path) < doctor->objects.count)
 		return;
-	add_object(doctor, mapping->path, open_mapped_file(&place, is_mapped, mapping, &st));
+	add_object(doctor, mapping->path, open_mapped_file(&handle, is_mapped, mapping, &st));
 }
 
-/* Something can be said of a process if one of its files could be opened, or it has none. */
+/* The report of a process is useful if at least one of its files was opened, or if it has none. */
 static int check_opened(const Doctor *doctor, const char *pid)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < doctor->objects.count; i++) {
-		error = doctor->objects.items[i].unopened;
+		error = doctor->objects.items[i].open_error;
 		if (!error)
 			return 0;
 	}
 	if (error)
-		log_error("process %s: none of its files could be read", pid);
+		log_error("reading the files of process %s failed: %s", pid, strerror(-error));
 	return error;
 }
 
@@ -199,7 +202,7 @@ static int add_all(Doctor *doctor, const char *what)
 	return error;
 }
 
-/* Which debug file has a part in it, or why not. */
+/* Prints which debug file the table uses, or why it does not use one. */
 static void print_debug_file(const Object *object)
 {
 	if (object->debug == TABLE_DEBUG_USED)
@@ -210,15 +213,15 @@ static void print_debug_file(const Object *object)
 }
 
 /*
- * In per cent of all code: covered (the walk continues or rightly ends there), and the part of it
- * with rules from instructions alone; gaps; large gaps, in which frame pointers are tried; and
- * rules that the walk cannot apply.
+ * All columns are per cent of the code: covered (the walk continues or rightly ends there) and the
+ * part of it whose rules were made from instructions alone; gaps; large gaps, in which frame
+ * pointers are tried (fp only); and rules that the walk cannot apply.
  */
 static void print_coverage(const Object *object)
 {
 	const UnwindCoverage *coverage = &object->coverage;
 	uint64_t gaps = coverage->none_bytes[NONE_GAP];
-	uint64_t foreign = coverage->none_bytes[NONE_UNKNOWN_CODE];
+	uint64_t large = coverage->none_bytes[NONE_UNKNOWN_CODE];
 	uint64_t none = coverage->bytes[CFA_NONE], all = 0;
 	double percent;
 
@@ -227,17 +230,17 @@ static void print_coverage(const Object *object)
 	percent = all ? 100.0 / all : 0;
 	printf("%7.2f%% %8.2f%% %9zu %6zu %7.2f%% %7.2f%% %7.2f%%  %s", percent * (all - none),
 	       percent * object->followed, object->rows, object->rules, percent * gaps,
-	       percent * foreign, percent * (none - gaps - foreign), object->path);
+	       percent * large, percent * (none - gaps - large), object->path);
 }
 
 static const char *object_error_text(const Object *object)
 {
-	if (!object->unopened)
+	if (!object->open_error)
 		return table_error_text(object->error);
-	if (object->unopened == -EPERM)
-		return "it was deleted or replaced since it was mapped, and can only be read with "
+	if (object->open_error == -EPERM)
+		return "deleted or replaced since it was mapped; reading it needs "
 		       "CAP_CHECKPOINT_RESTORE";
-	return strerror(-object->unopened);
+	return strerror(-object->open_error);
 }
 
 static void print_object(const Object *object)
@@ -253,12 +256,11 @@ static void print_object(const Object *object)
 static void print_all(const Doctor *doctor)
 {
 	printf("%8s %9s %9s %6s %8s %8s %8s  %s\n", "covered", "followed", "rows", "rules", "gaps",
-	       "foreign", "other", "of the code of");
+	       "fp only", "other", "file");
 	for (size_t i = 0; i < doctor->objects.count; i++)
 		print_object(&doctor->objects.items[i]);
 	if (doctor->jit_bytes)
-		printf("%" PRIu64 " KiB of code without a file: walked by frame pointers, as what "
-		       "is foreign\n",
+		printf("%" PRIu64 " KiB of code without a file, walked by frame pointers\n",
 		       doctor->jit_bytes >> 10);
 }
 
@@ -269,11 +271,11 @@ int doctor_unwind(const char *what)
 	int error = table_service_new(&options, &doctor.service);
 
 	if (error)
-		log_error("starting the readers of files failed: %s", strerror(-error));
+		log_error("starting the table workers failed: %s", strerror(-error));
 	else
 		error = add_all(&doctor, what);
 	if (!error) {
-		table_service_wait(doctor.service, now_ns() + TIMEOUT_NS, take_table, &doctor);
+		table_service_wait(doctor.service, now_ns() + TIMEOUT_NS, on_table, &doctor);
 		print_all(&doctor);
 		error = check_opened(&doctor, what);
 	}

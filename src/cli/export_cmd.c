@@ -4,6 +4,7 @@
 #include "as_invoker.h"
 #include "capture.h"
 #include "chrome.h"
+#include "file_kind.h"
 #include "firefox.h"
 #include "output.h"
 #include "remedy.h"
@@ -50,7 +51,7 @@ static int add_record(void *user, const struct record *record)
 	return 0;
 }
 
-/* Kernel addresses mean the same only until the next boot. */
+/* Kernel addresses are valid only until the next boot. */
 static bool is_this_boot(const Timeline *timeline)
 {
 	const char *recorded = timeline_meta(timeline, "boot_id");
@@ -92,8 +93,8 @@ static int resolve_late(CaptureReader *reader, const LoadOptions *options, const
 	if (!error)
 		symbols_warn_kernel(&summary);
 	if (!error)
-		log_info("names come from this machine's files: %lu of %lu addresses",
-			 summary.named, summary.addresses);
+		log_info("%lu of %lu addresses named from this machine's files", summary.named,
+			 summary.addresses);
 	if (!error && sources)
 		error = sources_write(sources, add_record, loaded->frames, &texts);
 	sources_free(sources);
@@ -108,18 +109,17 @@ static void report_damage(const char *capture_path, const CaptureReader *reader)
 	if (capture_reader_damage(reader))
 		log_warn("%s: %s", capture_path, capture_reader_damage(reader));
 	if (counts->unknown)
-		log_warn("%s: %" PRIu64 " records are of kinds that this version does not know",
-			 capture_path, counts->unknown);
+		log_warn("%s: %" PRIu64 " records of unknown kinds ignored", capture_path,
+			 counts->unknown);
 	if (counts->malformed)
-		log_warn("%s: %" PRIu64 " records are malformed and were left out", capture_path,
+		log_warn("%s: %" PRIu64 " malformed records ignored", capture_path,
 			 counts->malformed);
 	if (counts->late)
-		log_warn("%s: %" PRIu64 " records came too late to be put in order", capture_path,
+		log_warn("%s: %" PRIu64 " records arrived too late to be sorted", capture_path,
 			 counts->late);
 }
 
-/* Neither a name that was misspelt nor a recorder that was killed at once is answered with nothing.
- */
+/* An empty result is an error: a name was misspelt, or the recorder was killed at once. */
 static int check_found(const Timeline *timeline, const LoadOptions *options,
 		       const char *capture_path)
 {
@@ -128,10 +128,11 @@ static int check_found(const Timeline *timeline, const LoadOptions *options,
 	if (timeline->threads.count > 0 || (timeline->complete && !part))
 		return 0;
 	if (part)
-		log_error("there is no thread left in this recording (--from, --to, --process, "
-			  "--thread)");
+		log_error(
+			"--from, --to, --process and --thread select no thread of this recording");
 	else
-		log_error("%s: nothing was recorded before it was cut off", capture_path);
+		log_error("reading %s failed: it was cut off before a thread was recorded",
+			  capture_path);
 	return -ESRCH;
 }
 
@@ -140,8 +141,18 @@ static int analyse(Loaded *loaded, pid_t critical_tid)
 	int error = analysis_run(loaded->timeline, loaded->frames, critical_tid);
 
 	if (error == -ESRCH)
-		log_error("there is no thread %d in this recording", critical_tid);
+		log_error("no such thread in this recording: %d", critical_tid);
 	return error;
+}
+
+static void log_unreadable(const char *path, const char *reason)
+{
+	_cleanup_free_ char *word = shell_word(path);
+
+	if (file_kind_of(path) == FILE_KIND_PROFILE)
+		log_error("%s is a profile, not a capture; wallprof open %s", path, word);
+	else
+		log_error("reading %s failed: %s", path, reason);
 }
 
 int export_cmd_load(const char *capture_path, const LoadOptions *options, const Invoker *invoker,
@@ -154,8 +165,7 @@ int export_cmd_load(const char *capture_path, const LoadOptions *options, const 
 
 	*ret_loaded = (Loaded){};
 	if (error) {
-		log_error("cannot read %s: %s", capture_path,
-			  message ? message : error_text(error));
+		log_unreadable(capture_path, message ? message : error_text(error));
 		return error;
 	}
 	error = read_all(reader, options, ret_loaded, &has_symbols);
@@ -204,7 +214,7 @@ static int write_summary(Output *output, const Loaded *loaded, const ExportOptio
 
 typedef int (*Write)(Output *output, const Loaded *loaded, const ExportOptions *options);
 
-/* path: NULL for stdout. remedy: the end of the message if writing fails. */
+/* path is NULL for stdout. remedy ends the message if writing fails. */
 static int write_file(const char *path, Write write, const Loaded *loaded,
 		      const ExportOptions *options, const char *remedy, const Invoker *invoker)
 {

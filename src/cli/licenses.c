@@ -18,7 +18,7 @@ static const char notice[] =
 
 #ifdef LICENSES_FILE
 
-/* The text that tools/package wrote; see licenses_text.S. */
+/* tools/package writes this text; see licenses_text.S. */
 extern const char licenses_text[], licenses_text_end[];
 
 void licenses_print(void)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * main.c - the verbs.
- */
+/* main.c - the commands: profile, record, export, report, open, doctor. */
 #include "doctor_unwind.h"
 #include "export_cmd.h"
 #include "licenses.h"
@@ -20,10 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXIT_WALLPROF_FAILED 125 /* as env(1) and timeout(1) have it */
+#define EXIT_WALLPROF_FAILED 125 /* the same as in env(1) and timeout(1) */
 #define EXIT_INTERRUPTED     130
 
-/* What can be known now must not be found out after an hour of recording. */
+/* Checks the output before the recording, so that an hour of recording is not lost. */
 static int check_output(const char *path)
 {
 	_cleanup_free_ char *folder = xstrdup(path);
@@ -31,7 +29,7 @@ static int check_output(const char *path)
 	struct stat st;
 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
-		log_error("cannot write %s: it is a folder (name a file with -o)", path);
+		log_error("writing %s failed: it is a folder; name a file with -o", path);
 		return -EISDIR;
 	}
 	if (slash)
@@ -39,15 +37,15 @@ static int check_output(const char *path)
 	if (access(slash ? folder : ".", W_OK | X_OK)) {
 		int error = -errno;
 
-		log_error("cannot write %s: %s (choose another place with -o)", path,
+		log_error("writing %s failed: %s; choose another place with -o", path,
 			  strerror(-error));
 		return error;
 	}
 	return 0;
 }
 
-/* What a path will name once there is a file; NULL if its folder cannot be found. */
-static char *place_of(const char *path)
+/* Returns the real path of a file that may not exist yet, or NULL if its folder does not exist. */
+static char *real_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	_cleanup_free_ char *folder = slash ? strndup(path, slash - path + 1) : strdup(".");
@@ -58,16 +56,16 @@ static char *place_of(const char *path)
 
 static bool is_same_file(const char *path, const char *other)
 {
-	_cleanup_free_ char *place = place_of(path), *other_place = place_of(other);
+	_cleanup_free_ char *real = real_path(path), *other_real = real_path(other);
 	struct stat st, other_st;
 
 	if (!stat(path, &st) && !stat(other, &other_st))
 		return S_ISREG(st.st_mode) && st.st_dev == other_st.st_dev &&
 		       st.st_ino == other_st.st_ino;
-	return place && other_place && !strcmp(place, other_place);
+	return real && other_real && !strcmp(real, other_real);
 }
 
-/* Each file that is written is another one, and not the capture. */
+/* Checks that the output files differ from each other and from the capture. */
 static int check_distinct(const Options *options, const char *capture)
 {
 	const char *summary = options->export.json_summary;
@@ -75,12 +73,12 @@ static int check_distinct(const Options *options, const char *capture)
 	const char *written[] = {output, summary};
 
 	if (output && summary && is_same_file(output, summary)) {
-		log_error("the profile and --json-summary have the same file: %s", summary);
+		log_error("the profile and --json-summary name the same file: %s", summary);
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(written); i++) {
 		if (written[i] && is_same_file(written[i], capture)) {
-			log_error("%s is the capture, and would be written over", written[i]);
+			log_error("%s is the capture and would be overwritten", written[i]);
 			return -EINVAL;
 		}
 	}
@@ -97,9 +95,9 @@ static int check_outputs(const Options *options, const char *capture)
 }
 
 /*
- * Where the recording is until its profile is written. A file that has the name already is
- * somebody's who kept it, or all that is left of a recording whose profile was given up: it stays
- * as it is, unless it is asked for.
+ * Returns the path of the capture until the profile is written. An existing file of that name is a
+ * capture that the user kept, or what is left of a recording whose profile was cancelled. It is
+ * only overwritten if --keep-capture asks for that name.
  */
 static char *capture_path(const Options *options)
 {
@@ -111,18 +109,18 @@ static char *capture_path(const Options *options)
 	return xasprintf("%s.%d.capture", options->output, getpid());
 }
 
-/* On stdout, where it is all that there is. */
+/* Prints the path of the output, the only thing that wallprof prints on standard output. */
 static bool print_path(const char *path)
 {
 	int error = puts(path) < 0 || fflush(stdout) ? -errno : 0;
 
 	if (!error)
 		return true;
-	log_error("writing to stdout failed: %s (the file is %s)", error_text(error), path);
+	log_error("writing to stdout failed: %s; the file is %s", error_text(error), path);
 	return false;
 }
 
-/* A reader of the output must be able to see from the exit status that it is incomplete. */
+/* Makes the exit status show that standard output is incomplete. */
 static int flush_stdout(int status)
 {
 	int error = fflush(stdout) ? -errno : 0;
@@ -134,7 +132,7 @@ static int flush_stdout(int status)
 	return error && status == EXIT_SUCCESS ? EXIT_FAILURE : status;
 }
 
-/* The command's exit status is ours, whatever became of the profile, unless it never ran. */
+/* Returns the command's exit status. If it is 0, a failure of wallprof changes it. */
 static int exit_status(const RecordResult *result, bool failed)
 {
 	if (failed && result->command_status == 0)
@@ -142,7 +140,10 @@ static int exit_status(const RecordResult *result, bool failed)
 	return result->command_status;
 }
 
-/* What becomes of a command that its recording did not see the end of. */
+/*
+ * Handles a command that is still running when its recording has ended: waits for it, or leaves it
+ * running after an interrupt.
+ */
 static void finish_command(RecordResult *result)
 {
 	if (recorder_wait(result, /* block= */ false))
@@ -153,11 +154,14 @@ static void finish_command(RecordResult *result)
 		if (recorder_wait(result, /* block= */ true))
 			return;
 	}
-	log_info("the command (process %d) still runs", result->command_pid);
+	log_info("the command (process %d) is still running", result->command_pid);
 	result->command_status = EXIT_INTERRUPTED;
 }
 
-/* Of a recording that did not begin. A command that is to be recorded later may run already. */
+/*
+ * Returns the exit status if the recording did not begin. With --delay the command may already be
+ * running.
+ */
 static int status_of_failure(RecordResult *result)
 {
 	signals_release();
@@ -212,7 +216,7 @@ static int profile(const Options *options, const Invoker *invoker)
 	error = recorder_run(&options->record, invoker, capture, &result);
 	if (!result.started)
 		return status_of_failure(&result);
-	/* A recording that a full disk cut short is still worth seeing. */
+	/* If a full disk cut the recording short, the part before it is still exported. */
 	if (privileges_keep(0) || export_capture(options, invoker, capture, /* summary= */ true)) {
 		signals_release();
 		finish_command(&result);
@@ -243,9 +247,9 @@ static int report(const Options *options, const Invoker *invoker)
 	Loaded loaded;
 	int error = 0;
 
-	load.no_source = true; /* no report shows any */
+	load.no_source = true; /* reports do not show source text */
 	if (options->report.function && options->report.critical_path) {
-		log_error("--function and --critical-path are two reports");
+		log_error("--function and --critical-path are mutually exclusive");
 		return EXIT_WALLPROF_FAILED;
 	}
 	if (export_cmd_load(options->input, &load, invoker, &loaded))
@@ -294,7 +298,7 @@ int main(int argc, char **argv)
 	signals_ignore_file_limit();
 	if (options_parse(argc, argv, &options))
 		return EXIT_WALLPROF_FAILED;
-	/* What only reads files takes none. */
+	/* Commands that only read files need no capabilities. */
 	if (!needs_capabilities(&options) && privileges_keep(0))
 		return EXIT_WALLPROF_FAILED;
 	invoker_find(options.as_root, &invoker);

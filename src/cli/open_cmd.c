@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "open_cmd.h"
+#include "file_kind.h"
 #include "http_server.h"
 #include "privileges.h"
 #include "proc_status.h"
@@ -27,9 +28,11 @@ static bool is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* What the viewer takes as one part of its path: only ':', '/' and '%' of the profile's URL are
- * there. */
-static char *as_one_part(const char *url)
+/*
+ * Encodes a URL as one component of the viewer's path. The profile's URL is escaped already, so
+ * ':', '/' and '%' are the only special characters in it.
+ */
+static char *as_path_component(const char *url)
 {
 	char *part = xcalloc(3, strlen(url) + 1), *to = part;
 
@@ -42,12 +45,14 @@ static char *as_one_part(const char *url)
 	return part;
 }
 
-/* "https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A3000%2F…/?symbolServer=http%3A…"
+/*
+ * Returns the URL of the viewer's page:
+ * "https://profiler.firefox.com/from-url/http%3A%2F%2F127.0.0.1%3A3000%2F…/?symbolServer=http%3A…"
  */
 static char *page_url(const char *viewer, const HttpServer *server)
 {
-	_cleanup_free_ char *part = as_one_part(http_server_profile(server));
-	_cleanup_free_ char *api = as_one_part(http_server_api(server));
+	_cleanup_free_ char *part = as_path_component(http_server_profile(server));
+	_cleanup_free_ char *api = as_path_component(http_server_api(server));
 	const char *base = viewer && !is_folder(viewer) ? viewer
 			   : viewer			? http_server_origin(server)
 							: PUBLIC_VIEWER;
@@ -67,7 +72,7 @@ static bool is_set(const char *variable)
 	return value && *value;
 }
 
-/* $BROWSER: programs, parted by colons, of which the first that there is gets the URL. */
+/* $BROWSER is a list of programs separated by colons. The first one that exists gets the URL. */
 static bool has_browser(void)
 {
 	const char *browser = getenv("BROWSER");
@@ -75,7 +80,7 @@ static bool has_browser(void)
 	return browser ? *browser : is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
 }
 
-/* Where $BROWSER has more than names of programs, xdg-open knows what it means. */
+/* If $BROWSER contains more than program names, xdg-open can interpret it. */
 static void __attribute__((noreturn)) exec_browser(const char *url)
 {
 	const char *browsers = getenv("BROWSER");
@@ -97,7 +102,9 @@ static pid_t start_browser(const char *url)
 
 	if (pid == 0) {
 		signals_restore();
-		/* Ctrl-C is not for it, nor is the terminal; and what it prints is not wallprof's.
+		/*
+		 * In a session of its own, the browser does not receive Ctrl-C from the terminal.
+		 * Its output is not part of wallprof's.
 		 */
 		setsid();
 		null = open_null();
@@ -106,14 +113,14 @@ static pid_t start_browser(const char *url)
 		exec_browser(url);
 	}
 	if (pid < 0)
-		log_warn("cannot start a browser: %s", strerror(errno));
+		log_warn("starting a browser failed: %s; open the URL yourself", strerror(errno));
 	return pid;
 }
 
-/* As a shell tells of what could not be run. */
+/* The lowest exit status by which a shell reports that it could not run a program. */
 #define CANNOT_RUN 126
 
-/* It may go on as long as it likes, or have handed the page to another one that runs. */
+/* A browser may run as long as it likes, or pass the page to a running browser and exit. */
 static void report_browser_exit(pid_t *browser)
 {
 	int status;
@@ -122,9 +129,9 @@ static void report_browser_exit(pid_t *browser)
 		return;
 	*browser = -1;
 	if (WIFEXITED(status) && WEXITSTATUS(status) >= CANNOT_RUN)
-		log_warn("no browser could be started: open the URL yourself");
+		log_warn("starting a browser failed; open the URL yourself");
 	else if (WIFEXITED(status) && WEXITSTATUS(status))
-		log_warn("the browser failed (status %d): open the URL yourself",
+		log_warn("the browser failed with status %d; open the URL yourself",
 			 WEXITSTATUS(status));
 }
 
@@ -150,8 +157,7 @@ static int serve(HttpServer *server, int signal_fd, uint64_t idle_timeout_ns, pi
 		http_server_run(server);
 		report_browser_exit(&browser);
 		if (idle_timeout_ns && http_server_idle_ns(server) > idle_timeout_ns) {
-			log_info("nobody has asked for the profile for %.0f s: the end",
-				 idle_timeout_ns / 1e9);
+			log_info("no requests for %.0f s; exiting", idle_timeout_ns / 1e9);
 			return 0;
 		}
 	}
@@ -162,17 +168,16 @@ static int check_viewer(const char *viewer)
 	if (!viewer || is_folder(viewer) || !strncmp(viewer, "https://", 8) ||
 	    !strncmp(viewer, "http://", 7))
 		return 0;
-	log_error("--viewer '%s': neither a folder nor a URL", viewer);
+	log_error("--viewer '%s': expected a folder or a URL", viewer);
 	return -EINVAL;
 }
 
-/* What is served. */
 typedef struct Profile {
-	char *path, *name; /* the latter of its URL */
-	int fd;		   /* of what was unpacked, to which the path leads; or -1 */
+	char *path, *name; /* name: the last component of its URL */
+	int fd;		   /* the decompressed file, to which path then leads; or -1 */
 } Profile;
 
-static char *name_of(const char *path, bool unpacked)
+static char *served_name(const char *path, bool unpacked)
 {
 	const char *slash = strrchr(path, '/');
 	char *name = xstrdup(slash ? slash + 1 : path);
@@ -183,7 +188,20 @@ static char *name_of(const char *path, bool unpacked)
 	return name;
 }
 
-/* The viewer reads no zstd: that is unpacked once, and anything else read anew for each request. */
+static void log_wrong_kind(const char *path)
+{
+	_cleanup_free_ char *word = shell_word(path);
+
+	if (file_kind_of(path) == FILE_KIND_CAPTURE)
+		log_error("%s is a capture, not a profile; wallprof export %s", path, word);
+	else
+		log_error("reading %s failed: not a profile", path);
+}
+
+/*
+ * The viewer cannot read zstd, so such a file is decompressed once. Any other file is read again
+ * for each request.
+ */
 static int open_profile(const char *given, Profile *profile)
 {
 	ServedFile file;
@@ -191,17 +209,16 @@ static int open_profile(const char *given, Profile *profile)
 
 	if (error)
 		return error;
-	profile->name = name_of(given, profile->fd >= 0);
+	profile->name = served_name(given, profile->fd >= 0);
 	profile->path =
 		profile->fd < 0 ? xstrdup(given) : xasprintf("/proc/self/fd/%d", profile->fd);
 	error = static_files_profile(profile->path, &file);
 	if (!error)
 		close(file.fd);
 	else if (error == -EMEDIUMTYPE)
-		log_error("%s is no profile: what `wallprof record` writes needs `wallprof export`",
-			  given);
+		log_wrong_kind(given);
 	else
-		log_error("cannot read %s: %s", given, strerror(-error));
+		log_error("reading %s failed: %s", given, strerror(-error));
 	return error;
 }
 
@@ -225,18 +242,19 @@ static int start(const OpenOptions *options, const Profile *profile, HttpServer 
 	int error = http_server_start(&serving, ret_server);
 
 	if (error == -EADDRINUSE)
-		log_error("no port of %u to %u is free (--port)", options->first_port,
-			  options->last_port);
+		log_error(
+			"serving failed: no port from %u to %u is free; choose others with --port",
+			options->first_port, options->last_port);
 	else if (error == -ENOENT && local)
-		log_error("%s has no index.html of a viewer", options->viewer);
+		log_error("--viewer '%s': the folder has no index.html", options->viewer);
 	else if (error)
-		log_error("cannot serve on port %u: %s", options->first_port, strerror(-error));
+		log_error("serving on port %u failed: %s", options->first_port, strerror(-error));
 	return error;
 }
 
 /*
- * Neither the files nor the browser are root's business, nor that of the capabilities that a
- * program which records may have.
+ * Files and the browser are opened as the invoker, without root's rights and without the
+ * capabilities that an installed wallprof may have.
  */
 static int drop_to_invoker(const Invoker *invoker)
 {
@@ -244,17 +262,17 @@ static int drop_to_invoker(const Invoker *invoker)
 
 	if (!error)
 		return privileges_keep(0);
-	log_error("giving up rights that are not needed failed: %s", strerror(-error));
+	log_error("dropping privileges failed: %s", strerror(-error));
 	return error;
 }
 
-/* Whoever cannot read the URL has no use for the rest. */
+/* Without the URL the server is useless, so a failure ends it. */
 static int print_url(const char *url)
 {
 	int error = puts(url) < 0 || fflush(stdout) ? -errno : 0;
 
 	if (error)
-		log_error("cannot write the URL: %s", strerror(-error));
+		log_error("writing the URL to stdout failed: %s", strerror(-error));
 	return error;
 }
 
@@ -279,7 +297,7 @@ static int show(const char *path, const OpenOptions *options, const Profile *pro
 	return error;
 }
 
-/* The server looks up in /proc which user sends a request, and refuses it if it cannot. */
+/* The server looks up in /proc which user sends a request, and refuses the request if it cannot. */
 static int check_proc(void)
 {
 	if (proc_is_ours())

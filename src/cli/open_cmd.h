@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * open_cmd.h - `wallprof open`: a profile in the viewer.
- */
+/* open_cmd.h - `wallprof open`: shows a profile in the viewer. */
 #ifndef WALLPROF_OPEN_CMD_H
 #define WALLPROF_OPEN_CMD_H
 
@@ -9,9 +7,9 @@
 #include "options.h"
 
 /*
- * Serves the profile at path until a signal comes, or nobody has asked for anything for so long.
- * Prints the viewer's URL, and starts a browser if there is a desktop. Returns 0 or a negative
- * errno after saying why.
+ * Serves the profile at path until a signal arrives, or until there was no request for
+ * options->idle_timeout_ns. Prints the viewer's URL, and starts a browser if there is a desktop.
+ * Returns 0 or a negative errno, logged.
  */
 int open_cmd_run(const char *path, const OpenOptions *options, const Invoker *invoker);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* open_cmd_disabled.c - `wallprof open` where it was built without the server's libraries. */
+/* open_cmd_disabled.c - `wallprof open` in a build without the server's libraries. */
 #include "open_cmd.h"
 #include "util.h"
 #include <errno.h>

@@ -47,19 +47,19 @@ static int set_frequency(const char *text, Options *options)
 	return 0;
 }
 
-/* Adds to what was given before. */
-static int parse_ids(const char *text, pid_t **numbers, size_t *count)
+/* The option may be given several times: the IDs are appended. */
+static int parse_ids(const char *text, pid_t **ids, size_t *count)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *rest = copy;
 
 	for (char *word; (word = strsep(&rest, ","));) {
-		uint64_t number;
+		uint64_t id;
 
-		if (parse_u64(word, &number) || number == 0 || number > INT32_MAX)
+		if (parse_u64(word, &id) || id == 0 || id > INT32_MAX)
 			return -EINVAL;
-		*numbers = xrealloc(*numbers, (*count + 1) * sizeof(**numbers));
-		(*numbers)[(*count)++] = number;
+		*ids = xrealloc(*ids, (*count + 1) * sizeof(**ids));
+		(*ids)[(*count)++] = id;
 	}
 	return 0;
 }
@@ -67,14 +67,14 @@ static int parse_ids(const char *text, pid_t **numbers, size_t *count)
 static int set_pids(const char *text, Options *options)
 {
 	if (parse_ids(text, &options->record.pids, &options->record.pid_count))
-		return bad("pid", text, "expected process numbers separated by commas");
+		return bad("pid", text, "expected process IDs separated by commas");
 	return 0;
 }
 
 static int set_tids(const char *text, Options *options)
 {
 	if (parse_ids(text, &options->record.tids, &options->record.tid_count))
-		return bad("tid", text, "expected thread numbers separated by commas");
+		return bad("tid", text, "expected thread IDs separated by commas");
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static int set_waker_stacks(const char *text, Options *options)
 	return 0;
 }
 
-/* In whole chunks, of which no more are taken than the size allows. */
+/* The memory is allocated in whole chunks, so the size is rounded down. */
 static int set_unwind_memory(const char *text, Options *options)
 {
 	uint64_t size;
@@ -203,7 +203,7 @@ static int set_unwind_memory(const char *text, Options *options)
 	return 0;
 }
 
-/* The kernel wants a power of two; what the capture tells is what was used. */
+/* The kernel requires a power of two. The capture records the rounded size. */
 static int set_ring_size(const char *text, Options *options)
 {
 	uint64_t wanted, size = MIN_RING_SIZE;
@@ -239,7 +239,7 @@ static int set_critical_path(const char *text, Options *options)
 	if (!text)
 		return 0;
 	if (parse_u64(text, &tid) || tid == 0 || tid > INT32_MAX)
-		return bad("critical-path", text, "expected the number of a thread");
+		return bad("critical-path", text, "expected a thread ID");
 	options->load.critical_tid = tid;
 	return 0;
 }
@@ -255,7 +255,7 @@ static int set_compression(const char *text, Options *options)
 	return 0;
 }
 
-/* "3", or "3,4": a level, and in how many threads. */
+/* The text is a level, "3", or a level and a number of threads, "3,4". */
 static int set_capture_compression(const char *text, Options *options)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
@@ -277,27 +277,29 @@ static int set_capture_compression(const char *text, Options *options)
 static int set_from(const char *text, Options *options)
 {
 	if (strcmp(text, "0") != 0 && parse_duration(text, &options->load.from_ns))
-		return bad("from", text, "expected a time since the beginning, such as 1.5s");
+		return bad("from", text,
+			   "expected a time since the start of the window, such as 1.5s");
 	return 0;
 }
 
 static int set_to(const char *text, Options *options)
 {
 	if (parse_duration(text, &options->load.to_ns) || !options->load.to_ns)
-		return bad("to", text, "expected a time since the beginning, such as 2.5s");
+		return bad("to", text,
+			   "expected a time since the start of the window, such as 2.5s");
 	return 0;
 }
 
 static int set_process_filter(const char *text, Options *options)
 {
 	options->load.processes = text;
-	return *text ? 0 : bad("process", text, "expected numbers or names");
+	return *text ? 0 : bad("process", text, "expected IDs or names");
 }
 
 static int set_thread_filter(const char *text, Options *options)
 {
 	options->load.threads = text;
-	return *text ? 0 : bad("thread", text, "expected numbers or names");
+	return *text ? 0 : bad("thread", text, "expected IDs or names");
 }
 
 static int set_states(const char *text, Options *options)
@@ -335,7 +337,7 @@ static int set_viewer(const char *text, Options *options)
 	return *text ? 0 : bad("viewer", text, "expected a URL or a folder");
 }
 
-/* "3000", or "3000-3099". */
+/* The text is one port, "3000", or a range, "3000-3099". */
 static int set_port(const char *text, Options *options)
 {
 	_cleanup_free_ char *copy = xstrdup(text);
@@ -357,7 +359,7 @@ static int set_idle_timeout(const char *text, Options *options)
 	if (!strcmp(text, "0"))
 		options->open.idle_timeout_ns = 0;
 	else if (parse_duration(text, &options->open.idle_timeout_ns))
-		return bad("silence", text, "expected a time such as 10m, or 0");
+		return bad("idle-timeout", text, "expected a time such as 10m, or 0");
 	return 0;
 }
 
@@ -416,100 +418,108 @@ static int set_licenses(const char *text, Options *options)
 #define ALL	  UINT32_MAX
 #define FLAG(x)	  NULL, offsetof(Options, x)
 
-/* In the order of the help. */
+/* The help prints the options in this order. */
 const OptionInfo option_table[] = {
-	{"output", 'o', "FILE", RECORDING | EXPORT, "where to write (export: - is stdout)",
+	{"output", 'o', "FILE", RECORDING | EXPORT, "write to FILE (export: - is standard output)",
 	 set_output, 0},
-	{"format", 0, "F", EXPORTING, "firefox or chrome, whatever the name of the file",
+	{"format", 0, "F", EXPORTING, "firefox or chrome (default: by the name of the file)",
 	 set_format, 0},
-	{"frequency", 'F', "HZ", RECORDING, "CPU samples a second (default 999)", set_frequency, 0},
+	{"frequency", 'F', "HZ", RECORDING, "CPU samples per second (default 999)", set_frequency,
+	 0},
 	{"pid", 'p', "PID[,PID…]", RECORDING, "record these processes and their descendants",
 	 set_pids, 0},
-	{"tid", 't', "TID[,TID…]", RECORDING, "record these threads alone", set_tids, 0},
+	{"tid", 't', "TID[,TID…]", RECORDING, "record only these threads", set_tids, 0},
 	{"all", 'a', NULL, RECORDING, "record all processes", FLAG(record.whole_system)},
-	{"cgroup", 0, "PATH", RECORDING, "record the processes in a cgroup and below it",
+	{"cgroup", 0, "PATH", RECORDING, "record the processes in this cgroup and below it",
 	 set_cgroup, 0},
-	{"kthreads", 0, NULL, RECORDING, "record the kernel's threads, too",
-	 FLAG(record.kernel_threads)},
-	{"duration", 'd', "TIME", RECORDING, "stop after 10, 10s, 500ms, 2m", set_duration, 0},
-	{"delay", 0, "TIME", RECORDING,
-	 "begin so long after the command, or with `signal` at\n"
-	 "SIGUSR1",
+	{"kthreads", 0, NULL, RECORDING, "also record kernel threads", FLAG(record.kernel_threads)},
+	{"duration", 'd', "TIME", RECORDING, "stop after this time: 10, 10s, 500ms, 2m",
+	 set_duration, 0},
+	{"delay", 0, "TIME", RECORDING, "start recording after TIME, or on SIGUSR1 (\"signal\")",
 	 set_delay, 0},
-	{"flight-recorder", 0, "TIME", RECORDING, "keep only the last part, so long",
-	 set_flight_recorder, 0},
-	{"quiet", 'q', NULL, ALL, "only errors", set_quiet, 0},
-	{"verbose", 'v', NULL, ALL, "more", set_verbose, 0},
-	{"kernel-stacks", 0, "W", RECORDING, "all, blocked (default: not of preempted tasks), none",
+	{"flight-recorder", 0, "TIME", RECORDING, "keep only the last TIME", set_flight_recorder,
+	 0},
+	{"quiet", 'q', NULL, ALL, "print errors only", set_quiet, 0},
+	{"verbose", 'v', NULL, ALL, "print more", set_verbose, 0},
+	{"kernel-stacks", 0, "W", RECORDING, "kernel stacks: all, blocked (default) or none",
 	 set_kernel_stacks, 0},
 	{"stacks", 0, "W", RECORDING,
-	 "user stacks: dwarf (default: by unwind tables),\n"
-	 "fp (by frame pointers), none",
+	 "user stacks: dwarf (default, by unwind tables),\n"
+	 "fp (by frame pointers) or none",
 	 set_user_stacks, 0},
 	{"fault-source", 0, "W", RECORDING,
-	 "how page faults are seen: auto (default), fentry,\n"
-	 "events, off",
+	 "how page faults are observed: auto (default), fentry,\n"
+	 "events or off",
 	 set_fault_source, 0},
 	{"fault-threshold", 0, "T", RECORDING,
-	 "record also those that took so long without a wait,\n"
-	 "such as 20us (0: all)",
+	 "also record faults that took T without a wait, such\n"
+	 "as 20us (0: all faults)",
 	 set_fault_threshold, 0},
 	{"waker-stacks", 0, "T", RECORDING,
-	 "stacks of who ends waits longer than T (default\n"
-	 "100us; 0: of all), or off",
+	 "record the waker's stack for waits longer than T\n"
+	 "(default 100us; 0: all waits), or off",
 	 set_waker_stacks, 0},
 	{"unwind-memory", 0, "SIZE", RECORDING,
-	 "for unwind tables, 8M to 512M (default 512M);\n"
-	 "if full, unused tables are dropped",
+	 "maximum memory for unwind tables, 8M to 512M (default\n"
+	 "512M); when it is full, unused tables are dropped",
 	 set_unwind_memory, 0},
-	{"ring-size", 0, "SIZE", RECORDING, "of each of the three kernel buffers (default 16M)",
+	{"ring-size", 0, "SIZE", RECORDING, "size of each of the three ring buffers (default 16M)",
 	 set_ring_size, 0},
-	{"compression", 0, "LEVEL", EXPORTING, "of the profile: 1 to 9 for .gz, to 19 for .zst",
+	{"compression", 0, "LEVEL", EXPORTING, "of the profile: 1 to 9 for .gz, 1 to 19 for .zst",
 	 set_compression, 0},
 	{"capture-compression", 0, "L[,T]", RECORDING,
 	 "of the capture: level 1 (default) to 19, in T threads", set_capture_compression, 0},
 	{"keep-capture", 0, NULL, PROFILE, "keep FILE.capture beside the profile",
 	 FLAG(keep_capture)},
-	{"defer-symbols", 0, NULL, RECORDING, "leave names to the export on this machine",
+	{"defer-symbols", 0, NULL, RECORDING, "leave the lookup of names to wallprof export",
 	 FLAG(record.defer_symbols)},
-	{"no-debuginfod", 0, NULL, ALL, "fetch no debug information (DEBUGINFOD_URLS)",
+	{"no-debuginfod", 0, NULL, ALL, "do not fetch debug information from servers",
 	 set_no_debuginfod, 0},
-	{"no-source", 0, NULL, RECORDING | EXPORT, "leave the text of source files out",
+	{"no-source", 0, NULL, RECORDING | EXPORT, "leave out the text of source files",
 	 set_no_source, 0},
-	{"cpu-graph", 0, NULL, EXPORTING, "draw CPU use instead of thread states",
+	{"cpu-graph", 0, NULL, EXPORTING, "show CPU use instead of thread states",
 	 FLAG(export.cpu_graph)},
-	{"cost", 0, NULL, RECORDING, "say what recording cost", FLAG(record.cost)},
-	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root all the same",
-	 FLAG(as_root)},
-	{"json-summary", 0, "FILE", EXPORTING, "write the report as JSON, too", set_json_summary,
+	{"cost", 0, NULL, RECORDING, "print the cost of recording", FLAG(record.cost)},
+	{"as-root", 0, NULL, RECORDING, "under sudo: run the command as root", FLAG(as_root)},
+	{"json-summary", 0, "FILE", EXPORTING, "also write the report as JSON", set_json_summary,
 	 0},
-	{"from", 0, "TIME", READING, "leave out what was before that time of the window", set_from,
-	 0},
-	{"to", 0, "TIME", READING, "leave out what was after that time of the window", set_to, 0},
-	{"process", 0, "P[,P…]", READING, "only these: numbers, or names such as 'cc*'",
+	{"from", 0, "TIME", READING, "leave out everything before this time of the window",
+	 set_from, 0},
+	{"to", 0, "TIME", READING, "leave out everything after this time of the window", set_to, 0},
+	{"process", 0, "P[,P…]", READING, "only these processes: IDs, or names such as 'cc*'",
 	 set_process_filter, 0},
-	{"thread", 0, "T[,T…]", READING, "only these, likewise", set_thread_filter, 0},
-	{"state", 0, "S[,S…]", EXPORT, "only running, runnable, blocked, unknown", set_states, 0},
-	{"json", 0, NULL, REPORT, "report as JSON", FLAG(report.json)},
-	{"function", 0, "NAME", REPORT, "report only the waits below that function", set_function,
+	{"thread", 0, "T[,T…]", READING, "only these threads: IDs or names", set_thread_filter, 0},
+	{"state", 0, "S[,S…]", EXPORT, "only these: running, runnable, blocked, unknown",
+	 set_states, 0},
+	{"json", 0, NULL, REPORT, "print the report as JSON", FLAG(report.json)},
+	{"function", 0, "NAME", REPORT, "report only the waits below this function", set_function,
 	 0},
 	{"critical-path", 0, "[TID]", REPORT,
-	 "report only what set how long the run took, or\n"
-	 "when that thread ended",
+	 "report only the critical path, or the path that ends\n"
+	 "where thread TID ends",
 	 set_critical_path, 0},
-	{"viewer", 0, "URL|DIR", OPEN, "instead of profiler.firefox.com; DIR: served, too",
+	{"viewer", 0, "URL|DIR", OPEN,
+	 "use this viewer instead of profiler.firefox.com; a\n"
+	 "folder is served as well",
 	 set_viewer, 0},
-	{"port", 0, "N[-M]", OPEN, "the first free one is taken (default 3000-3099)", set_port, 0},
-	{"silence", 0, "TIME", OPEN,
-	 "end when nobody has asked for so long (default 1 h;\n"
+	{"port", 0, "N[-M]", OPEN, "use the first free one of these (default 3000-3099)", set_port,
+	 0},
+	{"idle-timeout", 0, "TIME", OPEN,
+	 "exit after this time without a request (default 1h;\n"
 	 "0: never)",
 	 set_idle_timeout, 0},
 	{"no-browser", 0, NULL, OPEN, "only print the URL", FLAG(open.no_browser)},
-	{"unwind", 0, "PID|FILE", DOCTOR, "how much of its code has unwind tables", set_unwind, 0},
+	{"unwind", 0, "PID|FILE", DOCTOR, "print how much of its code has unwind tables",
+	 set_unwind, 0},
 	{"help", 'h', NULL, ALL, NULL, set_help, 0},
 	{"version", 0, NULL, ALL, NULL, set_version, 0},
-	{"licenses", 0, NULL, ALL, "licences of wallprof and of the libraries inside it",
-	 set_licenses, 0},
+	{"licenses", 0, NULL, ALL, "print the licences of wallprof and its libraries", set_licenses,
+	 0},
 };
 const size_t option_count = ARRAY_LEN(option_table);
-_Static_assert(ARRAY_LEN(option_table) <= OPTIONS_MAX, "getopt's table has no room");
+
+const OptionAlias option_aliases[] = {{"silence", "idle-timeout"}};
+const size_t option_alias_count = ARRAY_LEN(option_aliases);
+
+_Static_assert(ARRAY_LEN(option_table) + ARRAY_LEN(option_aliases) <= OPTIONS_MAX,
+	       "getopt's table has no room");

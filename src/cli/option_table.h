@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * option_table.h - what options there are: their names, what they are for, how their values are
- * read.
+ * option_table.h - the table of the options: their names, help texts, and how their values are
+ * parsed.
  */
 #ifndef WALLPROF_OPTION_TABLE_H
 #define WALLPROF_OPTION_TABLE_H
@@ -13,16 +13,26 @@
 
 typedef struct OptionInfo {
 	const char *name;     /* without "--" */
-	char letter;	      /* '\0': there is only the long name */
-	const char *argument; /* as the help has it: "FILE", or "[TID]" if it may be left out */
-	uint32_t verbs;	      /* VERB_BIT()s of those that it is for */
-	const char *help;     /* lines, separated by '\n'; NULL: the name says it */
-	/* Takes its argument; negative errno after saying what is wrong. NULL: sets a flag. */
-	int (*take)(const char *text, Options *options);
-	size_t flag; /* offset of that bool in Options */
+	char letter;	      /* '\0' if there is only the long name */
+	const char *argument; /* as the help prints it: "FILE", or "[TID]" if it is optional */
+	uint32_t verbs;	      /* VERB_BIT()s of the commands that accept it */
+	const char *help;     /* lines, separated by '\n'; NULL if the name is enough */
+	/*
+	 * Parses the argument. Returns 0 or a negative errno, logged. NULL: the option sets a flag.
+	 */
+	int (*set)(const char *text, Options *options);
+	size_t flag; /* offset of the flag in Options */
 } OptionInfo;
 
 extern const OptionInfo option_table[];
 extern const size_t option_count;
+
+/* An old name that still works and is not documented. */
+typedef struct OptionAlias {
+	const char *old_name, *name;
+} OptionAlias;
+
+extern const OptionAlias option_aliases[];
+extern const size_t option_alias_count;
 
 #endif

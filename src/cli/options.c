@@ -18,7 +18,6 @@
 
 #define ENVIRONMENT	"WALLPROF_OPTIONS"
 #define OPTION_FIRST	256 /* what getopt_long() returns for option_table[0] */
-#define OPTIONS_MAX	64
 #define HELP_COLUMN	27
 #define CAPTURE_LEVEL	1
 #define FIRST_PORT	3000
@@ -42,7 +41,7 @@ static const struct {
 
 /* ---- the help ------------------------------------------------------------------ */
 
-/* "  -o, --output FILE", "      --critical-path[=TID]", padded to where the help begins. */
+/* Prints "  -o, --output FILE" or "      --critical-path[=TID]", padded to HELP_COLUMN. */
 static void print_names(const OptionInfo *info)
 {
 	const char *argument = info->argument ?: "";
@@ -54,7 +53,7 @@ static void print_names(const OptionInfo *info)
 		columns += printf("[=%.*s]", (int)strcspn(argument + 1, "]"), argument + 1);
 	else if (info->argument)
 		columns += printf(" %s", argument);
-	/* "…" is three bytes, and one column. */
+	/* "…" has three bytes, but one column. */
 	for (const char *c = argument; (c = strstr(c, "…")); c++)
 		columns -= 2;
 	if (info->help)
@@ -86,7 +85,7 @@ static void print_command_help(enum verb verb)
 	for (size_t i = 0; i < option_count; i++)
 		if (option_table[i].verbs & VERB_BIT(verb))
 			print_option(&option_table[i]);
-	fputs("\nwallprof --help has all commands.\n", stdout);
+	fputs("\nwallprof --help lists all commands.\n", stdout);
 }
 
 void options_print_help(enum verb verb)
@@ -100,47 +99,71 @@ void options_print_help(enum verb verb)
 	      "  wallprof [OPTIONS] [--] COMMAND [ARG…]       record a command, write a profile\n"
 	      "  wallprof [OPTIONS] -p PID[,PID…] [-d TIME]   record running processes\n"
 	      "  wallprof [OPTIONS] -a [-d TIME]              record the whole system\n"
-	      "  wallprof record …                            only record: write a capture\n"
+	      "  wallprof record …                            record only: write a capture\n"
 	      "  wallprof export [-o FILE] CAPTURE            make a profile from a capture\n"
 	      "  wallprof report [--json] CAPTURE             print where the time went\n"
-	      "  wallprof open PROFILE                        show it in the viewer\n"
-	      "  wallprof doctor                              what this kernel and user allow\n"
-	      "  wallprof doctor --unwind PID|FILE            how much of its code has unwind "
-	      "tables\n"
+	      "  wallprof open PROFILE                        show a profile in the viewer\n"
+	      "  wallprof doctor                              check what can be recorded here\n"
+	      "  wallprof doctor --unwind PID|FILE            how much of its code has "
+	      "unwind tables\n"
 	      "\n"
-	      "The profile (default wallprof.json.gz; .json is not compressed) is opened by\n"
-	      "`wallprof open`, or dropped on https://profiler.firefox.com. One that ends in\n"
-	      ".trace.json or .trace.json.gz is a Chrome trace, for Perfetto and\n"
-	      "chrome://tracing, too.\n"
+	      "The profile (default wallprof.json.gz) opens with `wallprof open`, or by dropping\n"
+	      "it on https://profiler.firefox.com. A name that ends in .trace.json or\n"
+	      ".trace.json.gz makes a Chrome trace, for Perfetto and chrome://tracing.\n"
 	      "\n",
 	      stdout);
 	for (size_t i = 0; i < option_count; i++)
 		print_option(&option_table[i]);
 	fputs("\n"
-	      "Options in WALLPROF_OPTIONS are taken before those of the command line.\n",
+	      "Options in WALLPROF_OPTIONS are read before those of the command line.\n",
 	      stdout);
 }
 
 /* ---- reading ------------------------------------------------------------------- */
 
-/* An option as it was given. All are read before the first is taken: first the verb must be known.
+/*
+ * An option of the command line or of WALLPROF_OPTIONS. All options are read before the first is
+ * set, because what an option may be depends on the command.
  */
 typedef struct GivenOption {
 	const OptionInfo *info;
-	const char *value; /* NULL = none */
+	const char *value; /* NULL if it has none */
 } GivenOption;
 
 typedef VEC(GivenOption) GivenOptions;
 
-/* getopt_long()'s own tables. */
+/* The tables that getopt_long() takes. */
 typedef struct Getopt {
 	struct option longs[OPTIONS_MAX + 1];
 	char shorts[2 * OPTIONS_MAX + 2];
 } Getopt;
 
+static int has_argument(const OptionInfo *info)
+{
+	if (!info->argument)
+		return no_argument;
+	return *info->argument == '[' ? optional_argument : required_argument;
+}
+
+static void add_aliases(struct option *end)
+{
+	for (size_t i = 0; i < option_alias_count; i++, end++) {
+		size_t target = 0;
+
+		while (strcmp(option_table[target].name, option_aliases[i].name) != 0)
+			target++;
+		*end = (struct option){
+			.name = option_aliases[i].old_name,
+			.has_arg = has_argument(&option_table[target]),
+			.val = OPTION_FIRST + target,
+		};
+	}
+}
+
 static Getopt make_getopt(void)
 {
-	Getopt table = {.shorts = "+"}; /* the command's own options begin where it does */
+	Getopt table = {
+		.shorts = "+"}; /* getopt stops at the command: what follows are its options */
 	char *end = table.shorts + 1;
 
 	for (size_t i = 0; i < option_count && i < OPTIONS_MAX; i++) {
@@ -148,9 +171,7 @@ static Getopt make_getopt(void)
 
 		table.longs[i] = (struct option){
 			.name = info->name,
-			.has_arg = !info->argument	    ? no_argument
-				   : *info->argument == '[' ? optional_argument
-							    : required_argument,
+			.has_arg = has_argument(info),
 			.val = OPTION_FIRST + i,
 		};
 		if (!info->letter)
@@ -159,6 +180,7 @@ static Getopt make_getopt(void)
 		if (info->argument)
 			*end++ = ':';
 	}
+	add_aliases(table.longs + option_count);
 	return table;
 }
 
@@ -169,10 +191,10 @@ static const OptionInfo *info_of(int option)
 	for (size_t i = 0; i < option_count; i++)
 		if (option_table[i].letter == option)
 			return &option_table[i];
-	return NULL; /* getopt has said what is wrong */
+	return NULL; /* getopt has printed an error */
 }
 
-/* Options up to the next operand. */
+/* Reads the options up to the next operand. */
 static int read_options(int argc, char **argv, GivenOptions *given)
 {
 	Getopt table = make_getopt();
@@ -188,10 +210,10 @@ static int read_options(int argc, char **argv, GivenOptions *given)
 	return 0;
 }
 
-static int take_option(const GivenOption *given, Options *options)
+static int set_option(const GivenOption *given, Options *options)
 {
-	if (given->info->take)
-		return given->info->take(given->value, options);
+	if (given->info->set)
+		return given->info->set(given->value, options);
 	*(bool *)((char *)options + given->info->flag) = true;
 	return 0;
 }
@@ -202,14 +224,16 @@ static int check_option(const OptionInfo *info, enum verb verb)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		if (verbs[i].verb == verb)
-			log_error("--%s has no meaning for %s", info->name, verbs[i].word);
+			log_error("--%s cannot be used with wallprof %s", info->name,
+				  verbs[i].word);
 	for (size_t i = 0; i < ARRAY_LEN(verbs) && verb == VERB_PROFILE; i++)
 		if (info->verbs & VERB_BIT(verbs[i].verb))
-			log_error("--%s belongs to wallprof %s", info->name, verbs[i].word);
+			log_error("--%s can only be used with wallprof %s", info->name,
+				  verbs[i].word);
 	return -EINVAL;
 }
 
-/* Options that print something about wallprof and do nothing else. */
+/* These options print something about wallprof and do nothing else. */
 static bool is_info_option(const OptionInfo *info)
 {
 	static const char *const names[] = {"help", "version", "licenses"};
@@ -231,8 +255,8 @@ static bool has_info_option(const GivenOptions *given)
 /* ---- the environment ----------------------------------------------------------- */
 
 /*
- * Cuts off the next word in place: quotes hold blanks, a backslash the character behind it. Returns
- * 1, 0 if there is none, or -EINVAL if a quote has no end.
+ * Cuts off the next word in place. Quotes protect blanks, and a backslash protects the character
+ * after it. Returns 1, 0 if there is no word, or -EINVAL if a quote is not closed.
  */
 static int next_word(char **rest, char **ret_word)
 {
@@ -255,17 +279,17 @@ static int next_word(char **rest, char **ret_word)
 	return quote ? -EINVAL : 1;
 }
 
-/* What is asked for once, and would be done each time. */
+/* These options start an action or select targets, so they must not apply to every call. */
 static int check_env_option(const OptionInfo *info)
 {
 	static const char *const names[] = {"pid", "tid", "all", "cgroup", "unwind"};
-	bool is_given_once = is_info_option(info);
+	bool line_only = is_info_option(info);
 
-	for (size_t i = 0; i < ARRAY_LEN(names) && !is_given_once; i++)
-		is_given_once = !strcmp(info->name, names[i]);
-	if (!is_given_once)
+	for (size_t i = 0; i < ARRAY_LEN(names) && !line_only; i++)
+		line_only = !strcmp(info->name, names[i]);
+	if (!line_only)
 		return 0;
-	log_error("--%s belongs to the command line", info->name);
+	log_error("--%s is allowed on the command line only", info->name);
 	return -EINVAL;
 }
 
@@ -279,20 +303,20 @@ static int split(char *text, Words *words)
 	while ((found = next_word(&text, &word)) > 0)
 		*vec_push(words) = word;
 	if (found < 0)
-		log_error("a quote is not closed: %s", word);
+		log_error("unclosed quote: %s", word);
 	*vec_push(words) = NULL;
 	return found;
 }
 
-/* The words live as long as the program. */
+/* The options refer to the words, so the caller never frees them. */
 static int read_words(const Words *words, GivenOptions *given)
 {
 	int error, end_of_line = optind;
 
-	optind = 0; /* these words are others */
+	optind = 0; /* getopt starts a new argument list */
 	error = read_options(words->count - 1, words->items, given);
 	if (!error && words->items[optind]) {
-		log_error("'%s' is no option, and nothing else can be there", words->items[optind]);
+		log_error("unexpected argument '%s'", words->items[optind]);
 		error = -EINVAL;
 	}
 	for (size_t i = 0; i < given->count && !error; i++)
@@ -302,8 +326,8 @@ static int read_words(const Words *words, GivenOptions *given)
 }
 
 /*
- * What has no meaning for the verb is for another one. Where a profile is to be written is not
- * where a capture is.
+ * Options that the command does not accept are ignored: they are meant for another command.
+ * --output names a profile, so it does not apply to the capture of `record`.
  */
 static int set_env_options(const GivenOptions *given, Options *options)
 {
@@ -314,15 +338,18 @@ static int set_env_options(const GivenOptions *given, Options *options)
 
 		if (info->verbs & VERB_BIT(options->verb) &&
 		    !(options->verb == VERB_RECORD && info->letter == 'o'))
-			error = take_option(&given->items[i], options);
+			error = set_option(&given->items[i], options);
 	}
 	return error;
 }
 
-/* Options that are taken before those of the line, which is read already. */
+/*
+ * Sets the options in WALLPROF_OPTIONS. The caller sets those of the command line afterwards, so
+ * that they override these.
+ */
 static int apply_environment(Options *options)
 {
-	static char name[] = "wallprof: " ENVIRONMENT; /* for getopt's own messages */
+	static char name[] = "wallprof: " ENVIRONMENT; /* getopt prints it before its messages */
 	const char *text = getenv(ENVIRONMENT);
 	GivenOptions given = {};
 	Words words = {};
@@ -345,10 +372,7 @@ static int apply_environment(Options *options)
 
 /* ---- the line ------------------------------------------------------------------ */
 
-/*
- * The first operand, unless "--" stands before it, may be a verb; the options go on
- * behind it.
- */
+/* The first operand may be a command of wallprof, unless "--" precedes it; its options follow. */
 static bool parse_verb(int argc, char **argv, Options *options)
 {
 	if (optind >= argc || (optind > 1 && !strcmp(argv[optind - 1], "--")))
@@ -390,7 +414,7 @@ static bool is_given(const GivenOptions *given, const char *name)
 	return false;
 }
 
-/* A habit that has no meaning for what is asked for on the line is passed over. */
+/* Ignores options of WALLPROF_OPTIONS that conflict with the command line. */
 static void ignore_env_conflicts(Options *options, const GivenOptions *line)
 {
 	const char *summary = options->export.json_summary;
@@ -406,7 +430,7 @@ static void ignore_env_conflicts(Options *options, const GivenOptions *line)
 		options->record.kernel_threads = false;
 }
 
-/* The suffix chooses the format, unless that is given; so one that means nothing is a mistake. */
+/* Without --format, the suffix of the output chooses the format, so another suffix is an error. */
 static int choose_format(Options *options)
 {
 	enum packing packing = compressor_packing(options->output);
@@ -418,8 +442,8 @@ static int choose_format(Options *options)
 	if (options->export.format != FORMAT_BY_NAME)
 		return 0;
 	if (!ends_with(options->output, profile) && !options_to_stdout(options)) {
-		log_error("--output '%s': a profile's name ends in .json, .json.gz or .json.zst "
-			  "(or say which --format)",
+		log_error("--output '%s': expected a name that ends in .json, .json.gz or "
+			  ".json.zst; or give --format",
 			  options->output);
 		return -EINVAL;
 	}
@@ -433,7 +457,7 @@ static int check_level(const Options *options, const char *path)
 	if (!path || compressor_packing(path) != PACKING_GZIP ||
 	    options->export.compression <= COMPRESSOR_GZIP_LEVEL_MAX)
 		return 0;
-	log_error("--compression %d: gzip has levels 1 to %d, for %s, too (.json.zst has more)",
+	log_error("--compression %d: expected 1 to %d for %s, which is compressed by gzip",
 		  options->export.compression, COMPRESSOR_GZIP_LEVEL_MAX, path);
 	return -EINVAL;
 }
@@ -447,13 +471,12 @@ static int check_format(const Options *options)
 	if (error)
 		return error;
 	if (options->export.format == FORMAT_CHROME && options->export.cpu_graph) {
-		log_error("--cpu-graph has no meaning for a Chrome trace");
+		log_error("--cpu-graph cannot be combined with a Chrome trace");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* Where to, and what. */
 static int finalize_output(Options *options, const GivenOptions *line)
 {
 	int error = 0;
@@ -475,7 +498,7 @@ static int check_range(const Options *options)
 {
 	if (!options->load.to_ns || options->load.to_ns > options->load.from_ns)
 		return 0;
-	log_error("--from is not before --to");
+	log_error("--from must be before --to");
 	return -EINVAL;
 }
 
@@ -485,30 +508,29 @@ static int check_recording_options(const Options *options)
 		   !!options->record.cgroup + options->record.whole_system;
 
 	if (ways > 1) {
-		log_error("give one of --pid, --tid, --cgroup and --all");
+		log_error("--pid, --tid, --cgroup and --all are mutually exclusive");
 		return -EINVAL;
 	}
 	if (options->record.tid_count && options->record.kernel_threads) {
-		log_error("--kthreads has no meaning beside --tid");
+		log_error("--kthreads cannot be combined with --tid");
 		return -EINVAL;
 	}
-	/* The whole system may be recorded for as long as a command takes. */
+	/* With --all, the command only says how long the system is recorded. */
 	if (options->record.command && ways && !options->record.whole_system) {
-		log_error("give a command or --%s, not both", options->record.pid_count ? "pid"
-							      : options->record.tid_count
-								      ? "tid"
-								      : "cgroup");
+		log_error("--%s cannot be combined with a command",
+			  options->record.pid_count   ? "pid"
+			  : options->record.tid_count ? "tid"
+						      : "cgroup");
 		return -EINVAL;
 	}
 	if (!options->record.command && !ways) {
-		log_error("nothing to record: give a command (wallprof -- COMMAND), --pid PID or "
-			  "--all; wallprof --help tells more");
+		log_error("nothing to record; give a command (wallprof -- COMMAND), --pid PID or "
+			  "--all (wallprof --help lists all options)");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* What is left of the command line after the options belongs to the verb. */
 static int parse_operands(int count, char **operands, Options *options)
 {
 	switch (options->verb) {
@@ -529,7 +551,7 @@ static int parse_operands(int count, char **operands, Options *options)
 		return check_range(options);
 	case VERB_DOCTOR:
 		if (count) {
-			log_error("doctor takes no operands, got '%s'", operands[0]);
+			log_error("unexpected argument '%s'", operands[0]);
 			return -EINVAL;
 		}
 		return 0;
@@ -547,7 +569,7 @@ static int read_line(int argc, char **argv, Options *options, GivenOptions *give
 
 	if (!error && !has_info_option(given) && parse_verb(argc, argv, options))
 		error = read_options(argc, argv, given);
-	/* These take options behind their file, too. */
+	/* These commands also accept options after the file. */
 	if (!error && VERBS_WITH_FILE & VERB_BIT(options->verb) && optind < argc) {
 		options->input = argv[optind++];
 		error = read_options(argc, argv, given);
@@ -555,7 +577,7 @@ static int read_line(int argc, char **argv, Options *options, GivenOptions *give
 	return error;
 }
 
-static int take_line(const GivenOptions *given, Options *options)
+static int set_line_options(const GivenOptions *given, Options *options)
 {
 	bool over = has_info_option(given);
 	int error = 0;
@@ -563,7 +585,7 @@ static int take_line(const GivenOptions *given, Options *options)
 	for (size_t i = 0; i < given->count && !error && !over; i++)
 		error = check_option(given->items[i].info, options->verb);
 	for (size_t i = 0; i < given->count && !error; i++)
-		error = take_option(&given->items[i], options);
+		error = set_option(&given->items[i], options);
 	return error;
 }
 
@@ -575,7 +597,7 @@ static int parse(int argc, char **argv, Options *options)
 	if (!error && !has_info_option(&line))
 		error = apply_environment(options);
 	if (!error)
-		error = take_line(&line, options);
+		error = set_line_options(&line, options);
 	if (!error)
 		error = finalize_output(options, &line);
 	vec_free(&line);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * options.h - the command line.
- */
+/* options.h - the command line and WALLPROF_OPTIONS. */
 #ifndef WALLPROF_OPTIONS_H
 #define WALLPROF_OPTIONS_H
 
 #include "record_options.h"
 
 enum verb {
-	VERB_PROFILE, /* record, then export */
+	VERB_PROFILE, /* records, then exports */
 	VERB_RECORD,
 	VERB_EXPORT,
 	VERB_REPORT,
@@ -20,51 +18,53 @@ enum verb {
 };
 
 enum format {
-	FORMAT_BY_NAME, /* as the output's name says */
+	FORMAT_BY_NAME, /* the suffix of the output decides */
 	FORMAT_FIREFOX,
 	FORMAT_CHROME,
 };
 
-/* What is read of a capture: export, report. */
+/* What export and report read of a capture. */
 typedef struct LoadOptions {
-	uint64_t from_ns, to_ns; /* of the window, since its start; to_ns 0: its end */
-	const char *processes;	 /* numbers and patterns, separated by commas; NULL = all */
+	uint64_t from_ns, to_ns; /* since the start of the window; to_ns 0 = its end */
+	const char *processes;	 /* IDs and patterns, separated by commas; NULL = all */
 	const char *threads;
-	pid_t critical_tid; /* the thread at whose end the critical path ends; 0 = the command's */
+	pid_t critical_tid; /* the critical path ends where this thread ends; 0 = the command's */
 	bool no_debuginfod;
 	bool no_source;
 } LoadOptions;
 
 typedef struct ExportOptions {
-	enum format format; /* never FORMAT_BY_NAME once the line was read */
-	uint32_t left_out;  /* states (1 << enum thread_state) that are not exported */
-	int compression;    /* level of the profile's; 0 = by default */
+	enum format format; /* never FORMAT_BY_NAME after options_parse() */
+	uint32_t left_out;  /* hidden states: 1 << enum thread_state */
+	int compression;    /* level of the profile; 0 = the default */
 	bool cpu_graph;
-	const char *json_summary; /* where the report is written as JSON besides; NULL = nowhere */
+	const char *json_summary; /* file for the report as JSON; NULL = none */
 } ExportOptions;
 
 typedef struct ReportOptions {
 	bool json;
-	const char *function; /* of whose waits alone; NULL = all */
-	bool critical_path;   /* nothing else */
+	const char *function; /* report only waits below it; NULL = all waits */
+	bool critical_path;   /* report only this */
 } ReportOptions;
 
 typedef struct OpenOptions {
-	const char *viewer; /* URL, or a folder that is served, too; NULL = the public one */
-	uint16_t first_port, last_port; /* the first free one of these */
-	uint64_t idle_timeout_ns;	/* ends after so long without a request; 0 = never */
-	bool no_browser;		/* only print the URL */
+	const char *viewer; /* URL, or a folder that is also served; NULL = the public viewer */
+	uint16_t first_port, last_port; /* the server uses the first free one */
+	uint64_t
+		idle_timeout_ns; /* the server exits after this time without a request; 0 = never */
+	bool no_browser;	 /* only print the URL */
 } OpenOptions;
 
 typedef struct DoctorOptions {
-	const char *unwind; /* of what the unwind tables are asked; NULL = not */
+	const char *unwind; /* process ID or file to analyse; NULL = none */
 } DoctorOptions;
 
 typedef struct Options {
 	enum verb verb;
-	enum verb help_verb; /* VERB_HELP: the command that it is about; VERB_PROFILE: all */
-	const char *output; /* profile, or capture with `record`; never NULL; options_to_stdout() */
-	const char *input;  /* capture, for export and report; profile, for open */
+	enum verb help_verb; /* for VERB_HELP: the command; VERB_PROFILE = all commands */
+	const char
+		*output; /* profile, or capture for `record`; never NULL; see options_to_stdout() */
+	const char *input; /* capture for export and report, profile for open */
 	bool keep_capture;
 	bool as_root;
 	RecordOptions record;
@@ -75,16 +75,13 @@ typedef struct Options {
 	DoctorOptions doctor;
 } Options;
 
-/*
- * Reads the command line; also sets log_level. Returns 0, or a negative errno after
- * saying what is wrong.
- */
+/* Parses the command line and sets log_level. Returns 0 or a negative errno, logged. */
 int options_parse(int argc, char **argv, Options *ret_options);
 
-/* Whether an export is written to stdout: `-o -`. */
+/* Returns whether an export is written to standard output (`-o -`). */
 bool options_to_stdout(const Options *options);
 
-/* Of one command; VERB_PROFILE: of all. */
+/* Prints the help of one command; VERB_PROFILE: of all commands. */
 void options_print_help(enum verb verb);
 
 #endif

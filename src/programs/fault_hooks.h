@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fault_hooks.h - by which of the kernel's hooks page faults are seen (bpf/probes/fault.bpf.c).
+ * fault_hooks.h - chooses the kernel's hooks by which page faults are observed
+ * (bpf/probes/fault.bpf.c).
  */
 #ifndef WALLPROF_FAULT_HOOKS_H
 #define WALLPROF_FAULT_HOOKS_H
@@ -19,17 +20,18 @@ typedef struct FaultOptions {
 } FaultOptions;
 
 /*
- * FAULT_SOURCE_FENTRY if a program can be attached to the function that handles faults, as `kernel`
- * has it; else FAULT_SOURCE_EVENTS. Needs the rights to load programs.
+ * Returns FAULT_SOURCE_FENTRY if a program can be attached to the kernel's function that handles
+ * faults, otherwise FAULT_SOURCE_EVENTS. `kernel` is the kernel's BTF. Needs the capabilities to
+ * load programs.
  */
 enum fault_source fault_hooks_best(const struct btf *kernel);
 
-/* Whether a program of page faults is loaded with these options. */
+/* Returns whether a program of page faults is loaded with these options. */
 bool fault_hooks_use(const FaultOptions *options, const ProgramInfo *info);
 
 /*
- * Attaches what is not attached as all others are: to the events of the kernel's accounting.
- * Returns 0 or a negative errno.
+ * Attaches the programs that bpf_program__attach() cannot attach: to the software events of the
+ * kernel's fault accounting. Returns 0 or a negative errno.
  */
 int fault_hooks_attach(const FaultOptions *options, struct bpf_object *object, size_t cpu_count,
 		       BpfLinks *links);

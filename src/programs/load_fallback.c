@@ -6,7 +6,7 @@
 
 _Static_assert(sizeof(struct wallprof__rodata) == sizeof(struct wallprof_calls__rodata) &&
 		       sizeof(struct wallprof__bss) == sizeof(struct wallprof_calls__bss),
-	       "the variables of one object are those of the other");
+	       "both objects have the same variables");
 
 const void *load_fallback_elf(size_t *ret_size)
 {

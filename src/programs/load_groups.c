@@ -27,7 +27,7 @@ static uint16_t read_max_stack(void)
 	return MIN(frames, MAX_FRAMES);
 }
 
-/* As many processes as there may be, up to a number whose hash table takes no time to make. */
+/* The limit is pid_max, up to a size whose hash table is allocated quickly. */
 #define PROCESSES_MAX (1u << 18)
 
 static uint32_t process_limit(void)
@@ -44,8 +44,8 @@ static uint32_t process_limit(void)
 }
 
 /*
- * A kernel's list by least use gives each CPU LRU_BATCH of a map's places at a time, and takes
- * living ones for that when there are no others (kernel/bpf/bpf_lru_list.h).
+ * The kernel's LRU list gives each CPU LRU_BATCH entries of a map at a time, and evicts entries in
+ * use for that when no others are left (kernel/bpf/bpf_lru_list.h).
  */
 #define LRU_BATCH 128
 
@@ -97,7 +97,7 @@ static void set_settings(struct wallprof *skeleton, const ProgramsOptions *optio
 	skeleton->rodata->setting_cgroup_hierarchy = options->scope.cgroup.hierarchy;
 }
 
-/* wallprof__open_opts() of the other object. */
+/* Does what wallprof__open_opts() does, for the object of load_fallback.h. */
 static struct wallprof *open_by_calls(const struct bpf_object_open_opts *options)
 {
 	struct wallprof *skeleton = xcalloc(1, sizeof(*skeleton));
@@ -138,8 +138,8 @@ struct wallprof *load_groups_open_whole(const ProgramsOptions *options, size_t c
 }
 
 /*
- * A kernel may be built without io_uring, without the Internet protocols, without limits of
- * cgroups, or without trampolines.
+ * A kernel may be built without io_uring, the Internet protocols, limits of cgroups, or
+ * trampolines.
  */
 static bool has_hook(const ProgramInfo *info, const KernelInfo *kernel)
 {
@@ -186,7 +186,10 @@ int load_groups_open(const ProgramsOptions *options, const FaultOptions *faults,
 
 /* ---- maps --------------------------------------------------------------------------------- */
 
-/* What libbpf does of itself for maps of variables: their values, and constants are frozen. */
+/*
+ * Sets the initial values of a map of variables, and freezes constants, as libbpf does for maps
+ * that it creates.
+ */
 static int fill_variables(struct bpf_map *map, int fd)
 {
 	const void *value = bpf_map__initial_value(map, &(size_t){0});
@@ -201,7 +204,7 @@ static int fill_variables(struct bpf_map *map, int fd)
 	return 0;
 }
 
-/* types: the object's BTF, for whoever looks into a map from outside (bpftool). */
+/* types is a descriptor of the object's BTF, which lets bpftool print the map. */
 static int make_map(struct bpf_map *map, int types)
 {
 	BPF_OPTIONS(bpf_map_create_opts, options);
@@ -222,7 +225,7 @@ static int make_map(struct bpf_map *map, int types)
 	return error ? error : bpf_map__reuse_fd(map, fd);
 }
 
-/* Both objects have the same maps in the same order. */
+/* Creates the maps of both groups, which have the same maps in the same order. */
 static int make_maps(struct wallprof *const groups[static LOAD_GROUPS])
 {
 	uint32_t size;
@@ -252,8 +255,8 @@ static int make_maps(struct wallprof *const groups[static LOAD_GROUPS])
 /* ---- loading ------------------------------------------------------------------------------ */
 
 /*
- * libbpf maps the variables of a map that it was given into the skeleton in some versions only:
- * in those from 1.3.4, 1.4.7 and 1.5 on it no longer does.
+ * Only some versions of libbpf map the variables of a reused map into the skeleton: those from
+ * 1.3.4, 1.4.7 and 1.5 on do not.
  */
 static int map_variables(struct wallprof *skeleton)
 {

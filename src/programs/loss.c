@@ -6,11 +6,12 @@ struct LossMeter {
 	struct cpu_account *accounts;
 	size_t cpu_count;
 	uint64_t (*seen)[ACCOUNT_CAUSES][ACCOUNT_KINDS]; /* per CPU, at the last poll */
-	uint64_t (*pending_first)[ACCOUNT_KINDS];	 /* taken, but not yet reported */
+	uint64_t (*pending_first)[ACCOUNT_KINDS];	 /* read, but not yet reported */
 	struct missed {
 		enum loss_cause cause;
 		uint64_t count, since_ns; /* to be reported by the next poll */
-		uint64_t total, unsent;	  /* in all; those that BPF has not counted as sent */
+		uint64_t total, unsent;	  /* total: all of them; unsent: those that BPF has not
+					     counted as sent */
 	} missed[ACCOUNT_KINDS];
 	uint64_t last_poll_ns;
 	uint64_t lost;
@@ -38,12 +39,11 @@ void loss_meter_free(LossMeter *meter)
 }
 
 /*
- * A program counts a loss, then notes its time. So when the count has moved, the
- * first time may not be there yet (the span then begins at the last poll, which
- * covers it), and a time may be there whose count has not been seen (it is
- * kept for the next poll).
+ * A program counts a loss, then writes its time. So if the count has changed, the first time may
+ * not be there yet; then the span begins at the last poll, which covers it. And a time may be there
+ * whose count has not been read; it is kept for the next poll.
  */
-static uint64_t take_first(LossMeter *meter, size_t cpu, size_t kind)
+static uint64_t first_loss_ns(LossMeter *meter, size_t cpu, size_t kind)
 {
 	uint64_t *pending = &meter->pending_first[cpu][kind];
 	uint64_t first =
@@ -66,7 +66,7 @@ static int poll_one(LossMeter *meter, size_t cpu, size_t cause, size_t kind, uin
 		return 0;
 	meter->seen[cpu][cause][kind] = lost;
 	meter->lost += count;
-	first = take_first(meter, cpu, kind);
+	first = first_loss_ns(meter, cpu, kind);
 	meter->pending_first[cpu][kind] = 0;
 	last = __atomic_load_n(&account->last_lost_ns[kind], __ATOMIC_ACQUIRE);
 	if (!first)

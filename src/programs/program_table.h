@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * program_table.h - the table of all BPF programs: what each is for, when it is loaded, and what a
- * recording lacks if the kernel did not run it.
+ * recording lacks if the kernel does not run it.
  */
 #ifndef WALLPROF_PROGRAM_TABLE_H
 #define WALLPROF_PROGRAM_TABLE_H
@@ -12,10 +12,10 @@
 
 enum program_need {
 	PROGRAM_REQUIRED,
-	PROGRAM_OPTIONAL, /* its kind of event may be missing as a whole */
+	PROGRAM_OPTIONAL, /* without it, events of its kind are not recorded */
 	/*
-	 * As that, and the kernel may lack the hook; without it the event is recorded, and less
-	 * is known of it.
+	 * As PROGRAM_OPTIONAL, but the kernel may lack the hook. Without it, the event is recorded
+	 * with less information.
 	 */
 	PROGRAM_DISPENSABLE,
 };
@@ -23,7 +23,7 @@ enum program_need {
 /* The programs are loaded in groups, at the same time (load_groups.h). */
 enum load_group {
 	LOAD_GROUP_SWITCH, /* most of what is attached to tracepoints; has all maps and variables */
-	LOAD_GROUP_TICK,   /* new tasks, ticks and iterators: takes as long to load as the other */
+	LOAD_GROUP_TICK,   /* new tasks, ticks, iterators; loads as long as the other */
 	LOAD_GROUPS,
 };
 
@@ -37,22 +37,22 @@ enum fault_use {
 
 typedef struct ProgramInfo {
 	const char *name, *section; /* in the BPF object */
-	const char *purpose;	    /* "recording" or "finding" this, as doctor prints it */
+	const char *purpose;	    /* what doctor prints after the hook */
 	enum program_need need;
 	enum load_group group;
 	bool for_cgroups; /* loaded only if a cgroup is recorded */
-	bool for_faults;  /* loaded by the source of page faults: */
+	bool for_faults;  /* loaded depending on the source of page faults: */
 	enum fault_use fentry, events;
-	/* A run that the kernel missed: the kind of the record that is lost (REC_NONE: none), or */
+	/* If the kernel misses a run: the kind of the lost record, or REC_NONE, and */
 	uint8_t lost_kind;
-	/* what is then not known of block I/O requests, with their number before it (NULL). */
+	/* what is not known of block I/O requests: a text after their count, or NULL. */
 	const char *missed_requests;
 } ProgramInfo;
 
-/* Number i, in the order in which doctor prints them; NULL after the last. */
+/* Returns entry i, in the order in which doctor prints them, or NULL after the last. */
 const ProgramInfo *program_info(size_t i);
 
-/* That of the program of this name, or NULL. */
+/* Returns the entry of the program of this name, or NULL. */
 const ProgramInfo *program_info_of(const char *name);
 
 #endif

@@ -22,16 +22,16 @@ static void explain_load_failure(int error)
 {
 	const char *reason, *remedy = "";
 
-	/* libbpf could not read the kernel's types, although they were read before. */
+	/* libbpf ran out of memory when it read the kernel's types: they were read before. */
 	if (error == -ESRCH)
 		error = -ENOMEM;
 	reason = error_text(error);
 	if (error == -EPERM || error == -EACCES)
-		remedy = "; run as root, or see `wallprof doctor`";
+		remedy = "; run as root, or see wallprof doctor";
 	else if (error == -ENOMEM)
-		remedy = "; take less memory (--ring-size, --unwind-memory)";
+		remedy = "; give a smaller --ring-size or --unwind-memory";
 	else if (!strchr(reason, ';'))
-		remedy = "; `wallprof doctor` says which (-v: why)";
+		remedy = "; wallprof doctor -v shows the program and the reason";
 	log_error("loading the BPF programs failed: %s%s", reason, remedy);
 }
 
@@ -47,7 +47,10 @@ static int map_accounts(Programs *programs)
 	return 0;
 }
 
-/* What runs whenever something happens; ticks and iterators are begun when they are needed. */
+/*
+ * Returns whether the program is attached to a hook from the start. Ticks and iterators are started
+ * later.
+ */
 static bool is_hook_program(const struct bpf_program *program)
 {
 	static const char *const sections[] = {"tp_btf/", "fentry/", "fexit/"};
@@ -111,7 +114,10 @@ static int attach_hooks(Programs *programs)
 	return error;
 }
 
-/* The tables' maps are made before the programs, which find their first chunk in place. */
+/*
+ * The maps of the tables are created before the programs are loaded, which find their first chunk
+ * in place.
+ */
 static int use_unwind_memory(Programs *programs, uint64_t size)
 {
 	struct wallprof *skeleton = programs->groups[LOAD_GROUP_SWITCH];
@@ -155,7 +161,7 @@ static int load(Programs *programs, const ProgramsOptions *options)
 	return error;
 }
 
-/* Begins to make the rings, and opens the programs meanwhile. */
+/* Starts to create the rings, and opens the programs meanwhile. */
 static int open_programs(Programs *programs, const ProgramsOptions *options)
 {
 	bool copies = options->user_stacks == USER_STACKS_TABLES;
@@ -168,8 +174,8 @@ static int open_programs(Programs *programs, const ProgramsOptions *options)
 
 	if (programs->faults.source == FAULT_SOURCE_FENTRY && !options->best_fault_source &&
 	    !fentry_probe_is_enabled()) {
-		log_error("--fault-source fentry: this kernel does not run such programs "
-			  "(sysctl kernel.ftrace_enabled=1)");
+		log_error("--fault-source fentry: this kernel does not run fentry programs; "
+			  "sysctl kernel.ftrace_enabled=1");
 		return -EOPNOTSUPP;
 	}
 	programs->rings = ring_buffers_new(sizes, !options->one_cpu);
@@ -201,7 +207,7 @@ static int start(Programs *programs, const ProgramsOptions *options)
 	if (options->cost)
 		programs->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (options->cost && programs->stats_fd < 0)
-		log_warn("what recording costs cannot be measured: %s (CAP_SYS_ADMIN)",
+		log_warn("measuring the cost of recording failed: %s; --cost needs CAP_SYS_ADMIN",
 			 strerror(errno));
 	error = load(programs, options);
 	kernel_info_close(&programs->kernel);
@@ -216,8 +222,8 @@ static int start(Programs *programs, const ProgramsOptions *options)
 		return error;
 	}
 	programs->groups[LOAD_GROUP_SWITCH]->bss->tables_pending =
-		true; /* see programs_tables_ready() */
-	/* Before anybody can be taken for a stranger. */
+		true; /* until programs_tables_ready() */
+	/* This must precede the first record, which would show wallprof itself. */
 	error = programs_init_own_ids(programs);
 	if (error) {
 		log_error("running a BPF iterator over wallprof's own threads failed: %s",
@@ -253,7 +259,7 @@ struct fault_counts programs_fault_counts(const Programs *programs)
 	return programs->groups[LOAD_GROUP_SWITCH]->bss->fault_counts;
 }
 
-/* Given to the driver, and not seen to complete since. */
+/* Counts requests that were given to the driver and whose completion was not observed. */
 static uint64_t count_in_flight(const struct bpf_map *requests)
 {
 	struct rec_request request;
@@ -345,11 +351,11 @@ static bool is_loaded(const Programs *programs, const ProgramInfo *info)
 }
 
 /* Several programs may share a hook. */
-static bool is_listed(const Programs *programs, size_t number)
+static bool is_listed(const Programs *programs, size_t index)
 {
-	const char *section = program_info(number)->section;
+	const char *section = program_info(index)->section;
 
-	for (size_t i = 0; i < number; i++)
+	for (size_t i = 0; i < index; i++)
 		if (!strcmp(program_info(i)->section, section) &&
 		    is_loaded(programs, program_info(i)))
 			return true;
@@ -375,7 +381,7 @@ char *programs_hooks(const Programs *programs)
 	return text;
 }
 
-/* Programs of the other group have no descriptor in this object: 0. */
+/* Programs of the other group have no descriptor in this object, and 0 misses. */
 static uint64_t misses_of(const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {};
@@ -428,7 +434,7 @@ int programs_start_ticks(Programs *programs, unsigned int frequency)
 	if (error)
 		log_error("starting the %u Hz timer failed after %zu CPUs: %s%s", frequency, cpus,
 			  error_text(error),
-			  error == -EINVAL ? " (see kernel.perf_event_max_sample_rate)" : "");
+			  error == -EINVAL ? "; raise kernel.perf_event_max_sample_rate" : "");
 	programs->times.attach_ns += now_ns() - begin;
 	return error;
 }
@@ -456,10 +462,10 @@ ProgramsTimes programs_times(const Programs *programs)
 	return programs->times;
 }
 
-int programs_drain(Programs *programs, int (*take)(void *user, const struct record *record),
+int programs_drain(Programs *programs, int (*on_record)(void *user, const struct record *record),
 		   void *user)
 {
-	return ring_buffers_drain(programs->rings, take, user);
+	return ring_buffers_drain(programs->rings, on_record, user);
 }
 
 int programs_wake_fd(const Programs *programs)
@@ -498,13 +504,14 @@ uint64_t programs_command_end(const Programs *programs)
 void programs_stop(Programs *programs)
 {
 	if (programs->ticks) {
-		sample_timer_review(programs->ticks); /* who has come since the last one */
+		/* The last review accounts for targets that arrived since the previous one. */
+		sample_timer_review(programs->ticks);
 		sample_timer_stop(programs->ticks);
 	}
 	bpf_links_destroy(&programs->hook_links);
 }
 
-/* Returns the nanoseconds that they ran. */
+/* Prints a line for each program. Returns the sum of their run times in ns. */
 static uint64_t print_cost(struct wallprof *group, FILE *out)
 {
 	struct bpf_program *program;
@@ -531,10 +538,10 @@ void programs_print_cost(Programs *programs, FILE *out, uint64_t window_ns)
 
 	if (programs->stats_fd < 0)
 		return;
-	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns a run", "total ms");
+	fprintf(out, "%-16s %12s %10s %10s\n", "BPF program", "runs", "ns/run", "total ms");
 	for (size_t i = 0; i < LOAD_GROUPS; i++)
 		sum += print_cost(programs->groups[i], out);
-	fprintf(out, "together %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
+	fprintf(out, "in all %.3f ms, %.2f %% of one CPU over the window\n", sum / 1e6,
 		window_ns ? 100.0 * sum / window_ns : 0);
 }
 
@@ -548,7 +555,7 @@ void programs_unload(Programs *programs)
 	programs->accounts = NULL;
 	if (programs->one_cpu && programs->groups[LOAD_GROUP_SWITCH])
 		deferred_free_hold(&programs->held, programs->groups[LOAD_GROUP_SWITCH]->obj);
-	if (programs->unwind_memory) /* it is counted there for the programs */
+	if (programs->unwind_memory) /* the counter is in the programs' memory */
 		table_memory_set_epoch(programs->unwind_memory, NULL);
 	load_groups_close(programs->groups);
 	ring_buffers_free(programs->rings);

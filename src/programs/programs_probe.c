@@ -51,7 +51,10 @@ static bool is_trampoline(const struct bpf_program *program)
 	return !strncmp(section, "fentry/", 7) || !strncmp(section, "fexit/", 6);
 }
 
-/* Loads one hook's program, or (NULL) all hooks'. Returns NULL with errno set if it cannot be. */
+/*
+ * Loads the program of one hook, or all programs if name is NULL. Returns NULL and sets errno on
+ * failure.
+ */
 static struct wallprof *load_hooks(const char *name, KernelInfo *kernel)
 {
 	ProgramsOptions options = {.kernel_stacks = KERNEL_STACKS_BLOCKED,
@@ -79,9 +82,9 @@ static struct wallprof *load_hooks(const char *name, KernelInfo *kernel)
 }
 
 /*
- * How long the program took the kernel: from when its load began, which the kernel tells, until
- * that of the next one (they are loaded one after the other), or all of it ended. In the clock that
- * counts while the machine sleeps.
+ * Returns how long the kernel took to load the program. Programs are loaded one after the other,
+ * and the kernel reports when each load began, in CLOCK_BOOTTIME; so a load ends when the next one
+ * begins, or at end_ns.
  */
 static uint64_t load_time(const struct wallprof *skeleton, const struct bpf_program *program,
 			  uint64_t end_ns)
@@ -131,7 +134,7 @@ static void probe_one(Probe *probe, KernelInfo *kernel)
 	wallprof__destroy(skeleton);
 }
 
-/* All at once, if the kernel takes them all; else one by one. */
+/* Loads the programs all at once if the kernel accepts them all, otherwise one by one. */
 void programs_probe(void (*visit)(void *user, const Probe *probe), void *user)
 {
 	struct wallprof *all = NULL;

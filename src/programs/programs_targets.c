@@ -10,8 +10,9 @@
 #define PROGRAM(programs, name) ((programs)->groups[LOAD_GROUP_TICK]->progs.name)
 
 /*
- * Runs an iterator to its end, over the threads of a process, or (pid 0) over all tasks. One that
- * writes a byte per task comes in pieces; between may be NULL.
+ * Runs an iterator to its end, over the threads of a process or (pid 0) over all tasks. An iterator
+ * that writes a byte per task is read in pieces, and between() is called after each; it may be
+ * NULL.
  */
 static int run_iterator(const Programs *programs, struct bpf_program *program, pid_t pid,
 			int (*between)(void *user), void *user)
@@ -58,8 +59,8 @@ int programs_mark(Programs *programs, pid_t pid)
 }
 
 /*
- * Iterators over one thread find none but leaders before 6.12 (and before 6.1.115 and the like). So
- * it goes over the process, and BPF compares.
+ * Before 6.12 (and 6.1.115 and similar stable releases), an iterator over one thread finds only
+ * leaders. So the iterator visits the process, and BPF compares the thread ID.
  */
 int programs_mark_thread(Programs *programs, pid_t tid)
 {
@@ -93,7 +94,9 @@ int programs_mark_scope_targets(Programs *programs)
 	struct bpf_program *program = PROGRAM(programs, mark_scope_targets);
 	int error = run_iterator(programs, program, 0, NULL, NULL);
 
-	/* Once more: a process may have a number that was passed, of a parent that was not. */
+	/*
+	 * A child may have a lower ID than its parent and is visited first, so two runs are needed.
+	 */
 	return error ? error : run_iterator(programs, program, 0, NULL, NULL);
 }
 
@@ -102,8 +105,8 @@ void programs_tables_ready(Programs *programs)
 	programs->groups[LOAD_GROUP_SWITCH]->bss->tables_pending = false;
 }
 
-/* First the stacks, to which what follows refers. */
-static int take_snapshot(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
+/* The stacks are sent first, because the records of the second iterator refer to them. */
+static int run_snapshot(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {
 	struct wallprof__bss *state = programs->groups[LOAD_GROUP_SWITCH]->bss;
 	int error = 0;
@@ -119,10 +122,10 @@ static int take_snapshot(Programs *programs, pid_t pid, int (*between)(void *use
 int programs_snapshot(Programs *programs, bool at_end, int (*between)(void *user), void *user)
 {
 	programs->groups[LOAD_GROUP_SWITCH]->bss->snapshot_at_end = at_end;
-	return take_snapshot(programs, /* pid= */ 0, between, user);
+	return run_snapshot(programs, /* pid= */ 0, between, user);
 }
 
 int programs_snapshot_process(Programs *programs, pid_t pid, int (*between)(void *user), void *user)
 {
-	return take_snapshot(programs, pid, between, user);
+	return run_snapshot(programs, pid, between, user);
 }

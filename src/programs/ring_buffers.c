@@ -8,17 +8,17 @@
 #include <unistd.h>
 
 struct RingBuffers {
-	pthread_t maker;
+	pthread_t creator;
 	bool has_thread;
 	uint32_t sizes[RINGS];
 	int fds[RINGS];
-	int error; /* why not all were made */
+	int error; /* error of creating them, or 0 */
 	struct ring_buffer *buffer;
-	int (*take)(void *user, const struct record *record);
-	void *take_user;
+	int (*on_record)(void *user, const struct record *record);
+	void *on_record_user;
 };
 
-static void *make(void *argument)
+static void *create_rings(void *argument)
 {
 	static const char *const names[RINGS] = {
 		[RING_SCHED] = "sched_ring", [RING_BULK] = "bulk_ring", [RING_COPY] = "copy_ring"};
@@ -44,38 +44,38 @@ RingBuffers *ring_buffers_new(const uint32_t sizes[static RINGS], bool aside)
 		rings->sizes[i] = sizes[i];
 		rings->fds[i] = -1;
 	}
-	rings->has_thread = aside && !pthread_create(&rings->maker, NULL, make, rings);
+	rings->has_thread = aside && !pthread_create(&rings->creator, NULL, create_rings, rings);
 	if (!rings->has_thread)
-		make(rings);
+		create_rings(rings);
 	return rings;
 }
 
-static void join_maker(RingBuffers *rings)
+static void join_creator(RingBuffers *rings)
 {
 	if (rings->has_thread)
-		pthread_join(rings->maker, NULL);
+		pthread_join(rings->creator, NULL);
 	rings->has_thread = false;
 }
 
-static int take_record(void *context, void *data, size_t size)
+static int on_sample(void *context, void *data, size_t size)
 {
 	RingBuffers *rings = context;
 	const struct record *record = data;
 
-	/* Our own programs wrote it; still, nothing may be read beyond what came. */
+	/* wallprof's own programs wrote the record; nevertheless nothing is read beyond its end. */
 	if (size < sizeof(*record) || record->len > size)
 		return 0;
-	return rings->take(rings->take_user, record);
+	return rings->on_record(rings->on_record_user, record);
 }
 
-/* libbpf's reader of all of them. */
+/* Opens libbpf's reader of all rings. */
 static int open_buffer(RingBuffers *rings)
 {
-	rings->buffer = ring_buffer__new(rings->fds[0], take_record, rings, NULL);
+	rings->buffer = ring_buffer__new(rings->fds[0], on_sample, rings, NULL);
 	if (!rings->buffer)
 		return -errno;
 	for (size_t i = 1; i < RINGS; i++) {
-		int error = ring_buffer__add(rings->buffer, rings->fds[i], take_record, rings);
+		int error = ring_buffer__add(rings->buffer, rings->fds[i], on_sample, rings);
 
 		if (error)
 			return error;
@@ -85,7 +85,7 @@ static int open_buffer(RingBuffers *rings)
 
 int ring_buffers_attach(RingBuffers *rings, struct bpf_map *const maps[static RINGS])
 {
-	join_maker(rings);
+	join_creator(rings);
 	if (rings->error)
 		return rings->error;
 	for (size_t i = 0; i < RINGS; i++) {
@@ -97,13 +97,13 @@ int ring_buffers_attach(RingBuffers *rings, struct bpf_map *const maps[static RI
 	return open_buffer(rings);
 }
 
-int ring_buffers_drain(RingBuffers *rings, int (*take)(void *user, const struct record *record),
-		       void *user)
+int ring_buffers_drain(RingBuffers *rings,
+		       int (*on_record)(void *user, const struct record *record), void *user)
 {
 	int got;
 
-	rings->take = take;
-	rings->take_user = user;
+	rings->on_record = on_record;
+	rings->on_record_user = user;
 	got = ring_buffer__consume(rings->buffer);
 	return got < 0 ? got : 0;
 }
@@ -112,7 +112,7 @@ void ring_buffers_free(RingBuffers *rings)
 {
 	if (!rings)
 		return;
-	join_maker(rings);
+	join_creator(rings);
 	ring_buffer__free(rings->buffer);
 	for (size_t i = 0; i < RINGS; i++)
 		if (rings->fds[i] >= 0)

@@ -6,31 +6,31 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define REST_TIMEOUT_MIN_NS NSEC_PER_SEC
-#define REST_PERIODS_MIN    3 /* a target that is never switched is seen by ticks alone */
+#define IDLE_TIMEOUT_MIN_NS NSEC_PER_SEC
+#define IDLE_PERIODS_MIN    3 /* a target that is never switched is observed by ticks only */
 #define GAPS_MAX	    4096
 
-/* Of one CPU. */
+/* The timer of one CPU. */
 typedef struct Timer {
 	struct cpu_account *account;
 	struct bpf_link *link;
-	int fd; /* the link's */
-	bool rests;
-	uint64_t timeout_ns; /* so long without a target, and it rests */
+	int fd; /* of the link */
+	bool disabled;
+	uint64_t idle_timeout_ns; /* the timer is disabled after this time without a target */
 	uint64_t begun_ns;
-	uint64_t seen_ns; /* if it rests: the account's target_ns then */
+	uint64_t seen_ns; /* while disabled: the account's target_ns at that time */
 } Timer;
 
-/* They did not come although a target had. */
+/* A time without ticks although a target was running. */
 typedef struct Gap {
 	uint64_t from_ns, to_ns;
 } Gap;
 
 struct SampleTimer {
 	VEC(Timer) timers;
-	VEC(Gap) gaps;		   /* in order of their ends */
-	SampleTimerCounts earlier; /* those that are not in it any more: */
-	uint64_t earlier_ns;	   /* the last one's end */
+	VEC(Gap) gaps;		   /* sorted by their ends */
+	SampleTimerCounts earlier; /* older gaps, no longer in the list: */
+	uint64_t earlier_ns;	   /* end of the last of them */
 };
 
 int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
@@ -41,14 +41,14 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 
 	for (size_t cpu = 0; cpu < cpu_count; cpu++) {
 		Timer timer = {.account = &accounts[cpu],
-			       .timeout_ns =
-				       MAX(REST_TIMEOUT_MIN_NS, REST_PERIODS_MIN * event->period),
+			       .idle_timeout_ns =
+				       MAX(IDLE_TIMEOUT_MIN_NS, IDLE_PERIODS_MIN * event->period),
 			       .begun_ns = now_ns()};
 
 		timer.fd = software_event_attach_on(program, event, cpu, &timer.link);
 		if (timer.fd >= 0) {
 			*vec_push(&ticks->timers) = timer;
-		} else if (timer.fd != -ENODEV) { /* that is: not online */
+		} else if (timer.fd != -ENODEV) { /* -ENODEV: the CPU is offline */
 			*ret_cpus = ticks->timers.count;
 			sample_timer_free(ticks);
 			return timer.fd;
@@ -63,11 +63,11 @@ int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 	return 0;
 }
 
-static void begin(Timer *timer)
+static void enable(Timer *timer)
 {
 	__atomic_store_n(&timer->account->tick_state, TICKS_RUNNING, __ATOMIC_RELAXED);
 	ioctl(timer->fd, PERF_EVENT_IOC_ENABLE, 0);
-	timer->rests = false;
+	timer->disabled = false;
 	timer->begun_ns = now_ns();
 }
 
@@ -75,28 +75,28 @@ static void disable_if_idle(Timer *timer, uint64_t now)
 {
 	uint64_t seen_ns = __atomic_load_n(&timer->account->target_ns, __ATOMIC_RELAXED);
 
-	if (now < MAX(seen_ns, timer->begun_ns) + timer->timeout_ns)
+	if (now < MAX(seen_ns, timer->begun_ns) + timer->idle_timeout_ns)
 		return;
-	/* First, so that whoever comes meanwhile wakes us. */
+	/* This is set first, so that a target that arrives meanwhile wakes the recorder. */
 	__atomic_store_n(&timer->account->tick_state, TICKS_PAUSED, __ATOMIC_SEQ_CST);
 	ioctl(timer->fd, PERF_EVENT_IOC_DISABLE, 0);
-	timer->rests = true;
+	timer->disabled = true;
 	timer->seen_ns = seen_ns;
 }
 
 /*
- * Since when it runs: the first switch told. One that looked at tick_state just before it was set,
- * and had not written target_ns yet when that was read, tells nothing and wakes nobody: then
- * target_ns shows it, at the next review.
+ * Returns since when a target runs on this CPU, or 0. The first switch to one writes tick_state. A
+ * switch that read tick_state just before it was set, and had not written target_ns when that was
+ * read, does not wake the recorder; then target_ns shows it at the next review.
  */
 static uint64_t target_arrival_ns(const Timer *timer)
 {
 	uint64_t seen_ns = __atomic_load_n(&timer->account->target_ns, __ATOMIC_ACQUIRE);
-	uint64_t reported_ns = __atomic_load_n(&timer->account->tick_state, __ATOMIC_RELAXED);
+	uint64_t switch_ns = __atomic_load_n(&timer->account->tick_state, __ATOMIC_RELAXED);
 
 	if (seen_ns == timer->seen_ns)
 		return 0;
-	return reported_ns == TICKS_PAUSED ? seen_ns : reported_ns;
+	return switch_ns == TICKS_PAUSED ? seen_ns : switch_ns;
 }
 
 static void drop_old_gaps(SampleTimer *ticks)
@@ -119,17 +119,18 @@ static void add_gap(SampleTimer *ticks, uint64_t from_ns, uint64_t to_ns)
 	*vec_push(&ticks->gaps) = (Gap){MIN(from_ns, to_ns), to_ns};
 }
 
-/* Whoever comes back after so long will do so again, and the next time finds the timer running. */
+/* A target that was away this long may be again, so the timer then waits twice that time. */
 static void enable_if_needed(SampleTimer *ticks, Timer *timer)
 {
-	uint64_t came = target_arrival_ns(timer), gone = MAX(timer->seen_ns, timer->begun_ns);
+	uint64_t arrival_ns = target_arrival_ns(timer);
+	uint64_t left_ns = MAX(timer->seen_ns, timer->begun_ns);
 
-	if (!came)
+	if (!arrival_ns)
 		return;
-	if (came > gone)
-		timer->timeout_ns = MAX(timer->timeout_ns, 2 * (came - gone));
-	begin(timer);
-	add_gap(ticks, came, timer->begun_ns);
+	if (arrival_ns > left_ns)
+		timer->idle_timeout_ns = MAX(timer->idle_timeout_ns, 2 * (arrival_ns - left_ns));
+	enable(timer);
+	add_gap(ticks, arrival_ns, timer->begun_ns);
 }
 
 void sample_timer_review(SampleTimer *ticks)
@@ -137,7 +138,7 @@ void sample_timer_review(SampleTimer *ticks)
 	uint64_t now = now_ns();
 
 	for (size_t i = 0; i < ticks->timers.count; i++) {
-		if (ticks->timers.items[i].rests)
+		if (ticks->timers.items[i].disabled)
 			enable_if_needed(ticks, &ticks->timers.items[i]);
 		else
 			disable_if_idle(&ticks->timers.items[i], now);
@@ -146,15 +147,15 @@ void sample_timer_review(SampleTimer *ticks)
 
 void sample_timer_enable_all(SampleTimer *ticks, uint64_t since_ns)
 {
-	bool rested = false;
+	bool was_disabled = false;
 
 	for (size_t i = 0; i < ticks->timers.count; i++) {
-		rested |= ticks->timers.items[i].rests;
-		if (ticks->timers.items[i].rests)
-			begin(&ticks->timers.items[i]);
+		was_disabled |= ticks->timers.items[i].disabled;
+		if (ticks->timers.items[i].disabled)
+			enable(&ticks->timers.items[i]);
 		ticks->timers.items[i].begun_ns = now_ns();
 	}
-	if (rested)
+	if (was_disabled)
 		add_gap(ticks, since_ns, now_ns());
 }
 

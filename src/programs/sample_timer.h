@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sample_timer.h - the timer of the CPU samples, on every CPU where a target may run.
+ * sample_timer.h - the timers of the CPU samples, one for each CPU.
  *
- * perf's timer costs the CPU that it interrupts some 2 us, in a virtual machine 20, and on a
- * CPU that others have it tells nothing. So where no target was seen for a second it rests, and the
- * first switch to one wakes the recorder, which begins it again (the programs' part:
- * target_has_cpu(), in sched.bpf.c). A target that wakes up now and then would run before that each
- * time: once it was away for so long, twice as long is waited for it there. The timer goes on
- * where it stopped in its period (perf_swevent_start_hrtimer()), so no part of what runs is more
- * likely to be hit.
+ * perf's timer costs the CPU that it interrupts about 2 us (20 us in a virtual machine), and on a
+ * CPU without targets it records nothing. So it is disabled on a CPU where no target ran for a
+ * second. The first switch to a target wakes the recorder, which enables it again (in the programs:
+ * target_has_cpu() in sched.bpf.c). A target that wakes up now and then would run before that each
+ * time, so after a pause of a target, the timer waits twice that long. The timer continues its
+ * period where it stopped (perf_swevent_start_hrtimer()), so no part of the code is more likely to
+ * be sampled.
  */
 #ifndef WALLPROF_SAMPLE_TIMER_H
 #define WALLPROF_SAMPLE_TIMER_H
@@ -19,30 +19,32 @@
 typedef struct SampleTimer SampleTimer;
 
 /*
- * Attaches the program to the event on each CPU that is online. `accounts`: one for each CPU there
- * may be, which the caller keeps mapped until sample_timer_stop(). Returns 0 or a negative errno,
- * -ENODEV if no CPU is online; *ret_cpus is on how many it was begun.
+ * Attaches the program to the event on each CPU that is online. `accounts` has one entry for each
+ * possible CPU; the caller keeps it mapped until sample_timer_stop(). Returns 0 or a negative
+ * errno, -ENODEV if no CPU is online; *ret_cpus is the number of CPUs that have a timer.
  */
 int sample_timer_start(struct bpf_program *program, const SoftwareEvent *event,
 		       struct cpu_account *accounts, size_t cpu_count, SampleTimer **ret_ticks,
 		       size_t *ret_cpus);
 
-/* To be called often: lets them rest, and begins them where a target has come. */
+/*
+ * Is called often: disables timers on CPUs without targets, and enables them where a target runs.
+ */
 void sample_timer_review(SampleTimer *ticks);
 
-/* Begins them everywhere: somebody has become a target then, who may be running. */
+/* Enables all timers: a task that became a target at since_ns may be running. */
 void sample_timer_enable_all(SampleTimer *ticks, uint64_t since_ns);
 
-/* What resting has cost. */
+/* What disabled timers have missed. */
 typedef struct SampleTimerCounts {
-	uint64_t begun;	    /* times that they began again since a target had come */
-	uint64_t missed_ns; /* between its coming and then, together: so much may lack samples */
+	uint64_t begun;	    /* how often a timer was enabled again for a target */
+	uint64_t missed_ns; /* sum of the times from a target's arrival until then */
 } SampleTimerCounts;
 
-/* From since_ns on; of what is long ago, all. */
+/* Returns the counts since since_ns. Very old gaps are counted as a whole. */
 SampleTimerCounts sample_timer_counts(const SampleTimer *ticks, uint64_t since_ns);
 
-/* Detaches the program. The counts stay. */
+/* Detaches the program. The counts remain valid. */
 void sample_timer_stop(SampleTimer *ticks);
 void sample_timer_free(SampleTimer *ticks);
 

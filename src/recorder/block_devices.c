@@ -10,7 +10,7 @@
 
 #define DEVICES "/sys/dev/block"
 
-/* "8:1" as the kernel keeps it; 0 if it is none. */
+/* Returns the kernel's dev_t of "8:1", or 0 if the text is not a device number. */
 static uint32_t device_number(const char *text)
 {
 	unsigned int major, minor;
@@ -21,7 +21,10 @@ static uint32_t device_number(const char *text)
 	return major << 20 | minor;
 }
 
-/* The first line of a file, without its end; to be freed. NULL: it can't be read. */
+/*
+ * Returns the first line of a file without its newline, or NULL if it cannot be read. The caller
+ * frees it.
+ */
 static char *read_line(const char *folder, const char *name)
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
@@ -42,7 +45,7 @@ static char *read_line(const char *folder, const char *name)
 	return line;
 }
 
-/* The disk of a partition; of any other device 0. */
+/* Returns the disk of a partition, or 0 for any other device. */
 static uint32_t parent_disk(const char *folder)
 {
 	_cleanup_free_ char *partition = read_line(folder, "partition");
@@ -51,7 +54,10 @@ static uint32_t parent_disk(const char *folder)
 	return number ? device_number(number) : 0;
 }
 
-/* "a, b": the devices that it is made of, or the file behind it. To be freed. */
+/*
+ * Returns the devices that a device is made of, "a, b", or the file behind a loop device. The
+ * caller frees it.
+ */
 static char *underlying_devices(const char *folder)
 {
 	_cleanup_free_ char *path = xasprintf("%s/slaves", folder);
@@ -75,7 +81,7 @@ static char *underlying_devices(const char *folder)
 	return text;
 }
 
-/* Blanks and the like stand there as three octal digits: "My\\040Disk". */
+/* mountinfo writes blanks and other special characters as three octal digits: "My\\040Disk". */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -94,8 +100,8 @@ static void unescape(char *text)
 }
 
 /*
- * Where the root of the file system on a device is mounted, for whoever reads this, or "": the
- * first such mount (proc_pid_mountinfo(5)). To be freed.
+ * Returns where the root of the file system on a device is mounted in wallprof's mount namespace,
+ * or "": the first such mount (proc_pid_mountinfo(5)). The caller frees it.
  */
 static char *mount_point(const char *number)
 {
@@ -123,17 +129,16 @@ static int write_device(const char *number, RecordSink sink, void *user)
 {
 	_cleanup_free_ char *link = xasprintf(DEVICES "/%s", number);
 	_cleanup_free_ char *folder = realpath(link, NULL);
-	_cleanup_free_ char *lies_on = NULL, *mounted = NULL, *text = NULL;
+	_cleanup_free_ char *below = NULL, *mounted = NULL, *text = NULL;
 	_cleanup_free_ struct rec_device *record = NULL;
 	size_t size, length;
 	int text_length;
 
 	if (!folder)
 		return 0;
-	lies_on = underlying_devices(folder);
+	below = underlying_devices(folder);
 	mounted = mount_point(number);
-	text_length =
-		asprintf(&text, "%s%c%s%c%s", strrchr(folder, '/') + 1, 0, lies_on, 0, mounted);
+	text_length = asprintf(&text, "%s%c%s%c%s", strrchr(folder, '/') + 1, 0, below, 0, mounted);
 	if (text_length < 0 || text_length >= UINT16_MAX)
 		return 0;
 	size = text_length + 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * block_devices.h - the machine's block devices: names, and what each lies on.
+ * block_devices.h - records the machine's block devices: their names, and the devices or files
+ * below them.
  */
 #ifndef WALLPROF_BLOCK_DEVICES_H
 #define WALLPROF_BLOCK_DEVICES_H
@@ -8,8 +9,8 @@
 #include "loss.h"
 
 /*
- * Sends a REC_DEVICE for each block device that there is now (/sys/dev/block; Documentation/ABI of
- * the kernel). A device that goes away meanwhile is left out. Returns 0 or the sink's error.
+ * Sends a REC_DEVICE for each block device that exists now (/sys/dev/block; the kernel's
+ * Documentation/ABI). A device that is removed meanwhile is omitted. Returns 0 or the sink's error.
  */
 int block_devices_write(RecordSink sink, void *user);
 

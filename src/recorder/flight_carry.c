@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flight_carry.c - keeps of each thread its last records, as they are.
+ * flight_carry.c - keeps the last records of each thread, unchanged.
  *
- * All that is kept comes through one ring, where what a thread does comes in its order: it is
- * switched in only after its switch-out was sent. A waking, and what the task iterator finds, may
- * come a little late, so their times are looked at.
+ * All kept records come through one ring, in which the records of a thread are in order: the thread
+ * is switched in only after its switch-out was sent. A wakeup, and what the task iterator finds,
+ * may arrive slightly late, so their times are compared.
  *
- * Of losses the end of the last one of a kind is enough: a state before it is unproven from its
- * begin on, and the window begins after all of them.
+ * Of losses, the end of the last one of each kind is enough: a state before it is unproven from its
+ * start on, and the window begins after all of them.
  */
 #include "flight_carry.h"
 #include "util.h"
 #include <string.h>
 
-#define STATE_DEAD 0x80 /* include/linux/sched.h: TASK_DEAD */
+#define STATE_DEAD 0x80 /* TASK_DEAD of include/linux/sched.h */
 
-/* What is carried of a thread; at one time in this order. */
+/* The kinds of kept records. Those with equal times are written in this order. */
 enum carried {
-	CARRIED_TASK,	/* REC_TASK, the last one */
-	CARRIED_EXEC,	/* REC_EXEC, likewise, of a leader */
-	CARRIED_BEFORE, /* before a switch-out: since when it ran */
-	CARRIED_EARLY,	/* the waking in between, if any */
-	CARRIED_STATE,	/* REC_SNAPSHOT, or the last REC_SWITCH, of which its own side is left */
+	CARRIED_TASK,	/* the last REC_TASK */
+	CARRIED_EXEC,	/* the last REC_EXEC, of a leader */
+	CARRIED_BEFORE, /* the record before a switch-out: since when the thread ran */
+	CARRIED_EARLY,	/* the wakeup between the two, if any */
+	CARRIED_STATE,	/* REC_SNAPSHOT, or this thread's side of the last REC_SWITCH */
 	CARRIED_WAKING,
 	CARRIED_COUNT,
 };
@@ -29,18 +29,19 @@ enum carried {
 typedef struct CarriedThread {
 	uint32_t tid;
 	struct record *records[CARRIED_COUNT]; /* or NULL */
-	uint64_t last_ns;		       /* of all records */
-	uint64_t ended_ns;		       /* its number's last thread ended then; or 0 */
-	uint64_t found_dead_ns;		       /* it was not there any more; or 0 */
-	uint64_t others_ended_ns; /* a leader's: no thread of its process was seen last before */
+	uint64_t last_ns;		       /* the latest time of all its records */
+	uint64_t ended_ns;		       /* when the last thread with this tid ended, or 0 */
+	uint64_t found_dead_ns;		       /* when the thread was found not to exist, or 0 */
+	uint64_t others_ended_ns; /* leaders only: the other threads of the process that were last
+				     seen earlier have ended */
 } CarriedThread;
 
 enum lost { LOST_SWITCH, LOST_WAKING, LOST_COUNT };
 
 struct FlightCarry {
-	Map numbers; /* tid -> threads */
+	Map tids; /* tid -> index in threads */
 	VEC(CarriedThread) threads;
-	uint64_t lost_ns[LOST_COUNT]; /* until when any were, the last time; or 0 */
+	uint64_t lost_ns[LOST_COUNT]; /* the end of the last loss, or 0 */
 };
 
 FlightCarry *flight_carry_new(void)
@@ -73,20 +74,20 @@ void flight_carry_free(FlightCarry *carry)
 	for (size_t i = 0; i < carry->threads.count; i++)
 		forget_all(&carry->threads.items[i]);
 	vec_free(&carry->threads);
-	map_free(&carry->numbers);
+	map_free(&carry->tids);
 	free(carry);
 }
 
-static CarriedThread *thread_of(FlightCarry *carry, uint32_t tid)
+static CarriedThread *carried_thread(FlightCarry *carry, uint32_t tid)
 {
-	uint32_t number = map_get(&carry->numbers, tid);
+	uint32_t index = map_get(&carry->tids, tid);
 
-	if (number == MAP_NONE) {
-		number = carry->threads.count;
-		map_set(&carry->numbers, tid, number);
+	if (index == MAP_NONE) {
+		index = carry->threads.count;
+		map_set(&carry->tids, tid, index);
 		*vec_push(&carry->threads) = (CarriedThread){.tid = tid};
 	}
-	return &carry->threads.items[number];
+	return &carry->threads.items[index];
 }
 
 static const struct rec_task *carried_task(const CarriedThread *thread)
@@ -94,7 +95,7 @@ static const struct rec_task *carried_task(const CarriedThread *thread)
 	return (const struct rec_task *)thread->records[CARRIED_TASK];
 }
 
-/* A copy of the record's first length bytes. Returns it. */
+/* Keeps a copy of the record's first length bytes and returns it. */
 static struct record *keep(CarriedThread *thread, enum carried what, const struct record *record,
 			   size_t length)
 {
@@ -163,19 +164,22 @@ static void keep_switch_in(CarriedThread *thread, const struct rec_switch *recor
 static void carry_switch(FlightCarry *carry, const struct rec_switch *record)
 {
 	if (record->h.flags & SWITCH_PREV) /* then it has the part as well (capture_check.c) */
-		carry_switch_out(thread_of(carry, record->prev_tid), record);
+		carry_switch_out(carried_thread(carry, record->prev_tid), record);
 	if (record->h.flags & SWITCH_NEXT) {
-		CarriedThread *thread = thread_of(carry, record->next_tid);
+		CarriedThread *thread = carried_thread(carry, record->next_tid);
 
 		drop_states(thread);
 		keep_switch_in(thread, record);
 	}
 }
 
-/* The first one ends a wait; of those while it runs the last one counts (timeline_chain.c). */
+/*
+ * The first wakeup ends a wait; of wakeups while the thread runs, the last one counts
+ * (timeline_chain.c).
+ */
 static void carry_waking(FlightCarry *carry, const struct rec_waking *record)
 {
-	CarriedThread *thread = thread_of(carry, record->tid);
+	CarriedThread *thread = carried_thread(carry, record->tid);
 	const struct record *state = thread->records[CARRIED_STATE];
 	const struct record *before = thread->records[CARRIED_BEFORE];
 	bool runs = state && state->kind == REC_SWITCH && state->flags & SWITCH_NEXT;
@@ -190,8 +194,11 @@ static void carry_waking(FlightCarry *carry, const struct rec_waking *record)
 	}
 }
 
-/* Whether a thread that began then, if that is known, can be the one. */
-static bool is_it(const CarriedThread *thread, uint64_t start_boottime)
+/*
+ * Returns whether the thread may be the one that began at that time. Either time may be unknown
+ * (0).
+ */
+static bool is_same_thread(const CarriedThread *thread, uint64_t start_boottime)
 {
 	const struct rec_task *task = carried_task(thread);
 
@@ -201,20 +208,20 @@ static bool is_it(const CarriedThread *thread, uint64_t start_boottime)
 
 static void end_other_threads(FlightCarry *carry, uint32_t tgid, uint64_t ns)
 {
-	CarriedThread *leader = thread_of(carry, tgid);
+	CarriedThread *leader = carried_thread(carry, tgid);
 
 	leader->others_ended_ns = MAX(leader->others_ended_ns, ns);
 }
 
-/* A number that is used again is another thread's, of which all else is to be forgotten. */
-static void take_task(FlightCarry *carry, const struct rec_task *record)
+/* A reused tid belongs to another thread, so all older records are forgotten. */
+static void carry_task(FlightCarry *carry, const struct rec_task *record)
 {
-	CarriedThread *thread = thread_of(carry, record->tid);
+	CarriedThread *thread = carried_thread(carry, record->tid);
 	bool birth = record->h.flags & TASK_BIRTH;
 
 	if (!birth && record->h.ns <= thread->ended_ns)
 		return;
-	if (birth || !is_it(thread, record->start_boottime))
+	if (birth || !is_same_thread(thread, record->start_boottime))
 		forget_all(thread);
 	if (birth)
 		thread->ended_ns = 0;
@@ -223,32 +230,35 @@ static void take_task(FlightCarry *carry, const struct rec_task *record)
 		end_other_threads(carry, record->tgid, record->h.ns);
 }
 
-/* A thread that was not the leader goes on under the leader's number. */
-static void take_exec(FlightCarry *carry, const struct rec_exec *record)
+/* A non-leader that calls exec continues with the leader's tid. */
+static void carry_exec(FlightCarry *carry, const struct rec_exec *record)
 {
 	if (record->old_tid && record->old_tid != record->tid) {
-		/* Its last switch, out or in, is the leader's now. */
-		forget_all(thread_of(carry, record->old_tid));
-		drop_states(thread_of(carry, record->tid));
+		/* Its last switch now belongs to the leader. */
+		forget_all(carried_thread(carry, record->old_tid));
+		drop_states(carried_thread(carry, record->tid));
 	}
-	keep(thread_of(carry, record->tid), CARRIED_EXEC, &record->h, record->h.len);
+	keep(carried_thread(carry, record->tid), CARRIED_EXEC, &record->h, record->h.len);
 	end_other_threads(carry, record->tgid, record->h.ns);
 }
 
-/* The final switch-out comes just behind, if it is not lost. */
-static void take_exit(FlightCarry *carry, const struct rec_exit *record)
+/* The final switch-out follows, unless it is lost. */
+static void carry_exit(FlightCarry *carry, const struct rec_exit *record)
 {
 	CarriedThread *thread;
 
 	if (record->h.flags & EXIT_GROUP_DEAD &&
-	    is_it(thread_of(carry, record->tgid), record->process_start_boottime))
+	    is_same_thread(carried_thread(carry, record->tgid), record->process_start_boottime))
 		end_other_threads(carry, record->tgid, record->h.ns);
-	thread = thread_of(carry, record->tid);
-	if (is_it(thread, record->start_boottime))
+	thread = carried_thread(carry, record->tid);
+	if (is_same_thread(thread, record->start_boottime))
 		end_thread(thread, record->h.ns);
 }
 
-/* The second snapshot at the start has the stack of who fell asleep before there were tables. */
+/*
+ * The second snapshot at the start has the stacks of threads that fell asleep before the tables
+ * were ready.
+ */
 static void complete_stack(struct record *state, const struct rec_snapshot *record)
 {
 	struct rec_snapshot *earlier = (struct rec_snapshot *)state;
@@ -268,7 +278,7 @@ static bool is_first(const struct record *waking)
 	return waking && waking->flags & WAKING_NEW;
 }
 
-/* What it does is known from its birth on, be it that its switches were lost. */
+/* The state of a new thread is known from its birth on, even if its switches were lost. */
 static bool is_newborn(const CarriedThread *thread)
 {
 	const struct record *task = thread->records[CARRIED_TASK];
@@ -277,9 +287,9 @@ static bool is_newborn(const CarriedThread *thread)
 	       ((task && task->flags & TASK_BIRTH) || is_first(thread->records[CARRIED_WAKING]));
 }
 
-static void take_snapshot(FlightCarry *carry, const struct rec_snapshot *record)
+static void carry_snapshot(FlightCarry *carry, const struct rec_snapshot *record)
 {
-	CarriedThread *thread = thread_of(carry, record->tid);
+	CarriedThread *thread = carried_thread(carry, record->tid);
 
 	if (record->h.ns <= thread->ended_ns || is_newborn(thread))
 		return;
@@ -289,25 +299,25 @@ static void take_snapshot(FlightCarry *carry, const struct rec_snapshot *record)
 		complete_stack(thread->records[CARRIED_STATE], record);
 }
 
-static void lose(FlightCarry *carry, enum lost kind, uint64_t ns)
+static void note_loss(FlightCarry *carry, enum lost kind, uint64_t ns)
 {
 	carry->lost_ns[kind] = MAX(carry->lost_ns[kind], ns);
 }
 
-static void take_loss(FlightCarry *carry, const struct rec_loss *record)
+static void carry_loss(FlightCarry *carry, const struct rec_loss *record)
 {
 	uint64_t ns = MAX(record->from_ns, record->to_ns);
 
 	if (record->lost_kind == REC_SWITCH)
-		lose(carry, LOST_SWITCH, ns);
+		note_loss(carry, LOST_SWITCH, ns);
 	else if (record->lost_kind == REC_WAKING)
-		lose(carry, LOST_WAKING, ns);
+		note_loss(carry, LOST_WAKING, ns);
 }
 
 void flight_carry_add_gap(FlightCarry *carry, uint64_t ns)
 {
 	for (enum lost kind = 0; kind < LOST_COUNT; kind++)
-		lose(carry, kind, ns);
+		note_loss(carry, kind, ns);
 }
 
 void flight_carry_add(FlightCarry *carry, const struct record *record)
@@ -318,50 +328,54 @@ void flight_carry_add(FlightCarry *carry, const struct record *record)
 	case REC_WAKING:
 		return carry_waking(carry, (const struct rec_waking *)record);
 	case REC_TASK:
-		return take_task(carry, (const struct rec_task *)record);
+		return carry_task(carry, (const struct rec_task *)record);
 	case REC_EXEC:
-		return take_exec(carry, (const struct rec_exec *)record);
+		return carry_exec(carry, (const struct rec_exec *)record);
 	case REC_EXIT:
-		return take_exit(carry, (const struct rec_exit *)record);
+		return carry_exit(carry, (const struct rec_exit *)record);
 	case REC_SNAPSHOT:
-		return take_snapshot(carry, (const struct rec_snapshot *)record);
+		return carry_snapshot(carry, (const struct rec_snapshot *)record);
 	case REC_LOSS:
-		return take_loss(carry, (const struct rec_loss *)record);
+		return carry_loss(carry, (const struct rec_loss *)record);
 	}
 }
 
-/* ---- who is left ----------------------------------------------------------------- */
+/* ---- threads that have ended ----------------------------------------------------------------- */
 
-/* Whose exit may be among what was lost. */
+/* Returns whether the thread's exit may have been lost. */
 static bool exit_may_be_lost(const FlightCarry *carry, const CarriedThread *thread)
 {
 	return thread->last_ns <= carry->lost_ns[LOST_SWITCH];
 }
 
-void flight_carry_check_alive(FlightCarry *carry, uint64_t now_ns, bool (*lives)(uint32_t ns_tid))
+void flight_carry_check_alive(FlightCarry *carry, uint64_t now_ns,
+			      bool (*is_alive)(uint32_t ns_tid))
 {
 	for (size_t i = 0; i < carry->threads.count; i++) {
 		CarriedThread *thread = &carry->threads.items[i];
 		const struct rec_task *task = carried_task(thread);
 
 		if (task && task->ns_tid && !thread->found_dead_ns &&
-		    exit_may_be_lost(carry, thread) && !lives(task->ns_tid))
+		    exit_may_be_lost(carry, thread) && !is_alive(task->ns_tid))
 			thread->found_dead_ns = now_ns;
 	}
 }
 
-/* By itself, or with its process: by an exec, the exit of the last thread, or another's begin. */
+/*
+ * A thread ends by itself, or with its process: by an exec, by the exit of the last thread, or
+ * because another process has its ID.
+ */
 static bool has_ended(FlightCarry *carry, const CarriedThread *thread, uint64_t ns)
 {
 	const struct rec_task *task = carried_task(thread);
-	uint32_t leader = task ? map_get(&carry->numbers, task->tgid) : MAP_NONE;
+	uint32_t leader = task ? map_get(&carry->tids, task->tgid) : MAP_NONE;
 
 	if (thread->found_dead_ns && thread->found_dead_ns <= ns)
 		return true;
 	return leader != MAP_NONE && thread->last_ns < carry->threads.items[leader].others_ended_ns;
 }
 
-/* Nor is anything to come that an end before ns has to be held against. */
+/* An entry is also needed as long as a record before its end may still arrive. */
 static bool is_empty(const CarriedThread *thread, uint64_t ns)
 {
 	for (enum carried what = 0; what < CARRIED_COUNT; what++)
@@ -370,17 +384,17 @@ static bool is_empty(const CarriedThread *thread, uint64_t ns)
 	return MAX(thread->ended_ns, thread->others_ended_ns) < ns;
 }
 
-/* The numbers that are free are forgotten, too: they would come to millions in the end. */
+/* Empty entries are removed, because a long recording would have millions of them. */
 static void drop_empty(FlightCarry *carry, uint64_t ns)
 {
 	size_t count = 0;
 
-	map_free(&carry->numbers);
+	map_free(&carry->tids);
 	for (size_t i = 0; i < carry->threads.count; i++) {
 		if (is_empty(&carry->threads.items[i], ns))
 			continue;
 		carry->threads.items[count] = carry->threads.items[i];
-		map_set(&carry->numbers, carry->threads.items[count].tid, count);
+		map_set(&carry->tids, carry->threads.items[count].tid, count);
 		count++;
 	}
 	carry->threads.count = count;
@@ -394,16 +408,16 @@ void flight_carry_drop_ended(FlightCarry *carry, uint64_t ns)
 	drop_empty(carry, ns);
 }
 
-/* ---- what is handed on ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------ */
 
-/* A record in its place. */
+/* A record and the time by which it is sorted. */
 typedef struct TimedRecord {
 	struct record *record;
 	uint64_t ns;
 	enum carried what;
 } TimedRecord;
 
-static int compare_places(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
 	const TimedRecord *x = a, *y = b;
 
@@ -414,12 +428,15 @@ static int compare_places(const void *a, const void *b)
 
 typedef VEC(TimedRecord) TimedRecords;
 
-/* An exec is of a task that is described; a description that came later has a name of its own. */
-static void place(TimedRecords *list, const CarriedThread *thread)
+/*
+ * Adds a thread's records. An exec must follow a REC_TASK, so a REC_TASK that came after the exec
+ * is written before it as well.
+ */
+static void add_records(TimedRecords *list, const CarriedThread *thread)
 {
 	struct record *task = thread->records[CARRIED_TASK], *exec = thread->records[CARRIED_EXEC];
 
-	/* Of one that ran since its birth, what it did then is not known any more. */
+	/* If the thread ran after its birth, its states since the birth are not known. */
 	if (task && thread->records[CARRIED_STATE] && !is_first(thread->records[CARRIED_EARLY]))
 		task->flags &= ~TASK_BIRTH;
 	for (enum carried what = 0; what < CARRIED_COUNT; what++)
@@ -430,7 +447,10 @@ static void place(TimedRecords *list, const CarriedThread *thread)
 		*vec_push(list) = (TimedRecord){task, exec->ns, CARRIED_TASK};
 }
 
-/* Not older than least_ns; and younger than a loss that it came after. */
+/*
+ * Returns the time of a record in the output: not before least_ns, and after each loss that it
+ * followed.
+ */
 static uint64_t output_ns(const FlightCarry *carry, uint64_t ns, uint64_t least_ns)
 {
 	for (enum lost kind = 0; kind < LOST_COUNT; kind++)
@@ -475,9 +495,9 @@ int flight_carry_write(const FlightCarry *carry, uint64_t least_ns, RecordSink s
 	int error = 0;
 
 	for (size_t i = 0; i < carry->threads.count; i++)
-		place(&all, &carry->threads.items[i]);
+		add_records(&all, &carry->threads.items[i]);
 	if (all.count > 0)
-		qsort(all.items, all.count, sizeof(*all.items), compare_places);
+		qsort(all.items, all.count, sizeof(*all.items), compare_times);
 	for (size_t i = 0; i < all.count && !error; i++)
 		error = write_at(all.items[i].record, output_ns(carry, all.items[i].ns, least_ns),
 				 sink, user);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flight_carry.h - what is left of the events that a flight recorder has let go: of each thread
- * that lives, who it is and what it did last. From there its chain of states goes on, as far as
- * nothing was lost: of losses it is left which threads' last records they came after.
+ * flight_carry.h - the state that dropped events of a flight recorder leave behind: for each living
+ * thread, its description and its last state. Its chain of states continues from there, as far as
+ * nothing was lost; of losses, the order relative to the threads' last records is kept.
  */
 #ifndef WALLPROF_FLIGHT_CARRY_H
 #define WALLPROF_FLIGHT_CARRY_H
@@ -15,24 +15,25 @@ typedef struct FlightCarry FlightCarry;
 FlightCarry *flight_carry_new(void);
 void flight_carry_free(FlightCarry *carry);
 
-/* Takes note of an event, in the order of the file, which will be forgotten. */
+/* Adds an event that will be dropped. Events are added in the order of the file. */
 void flight_carry_add(FlightCarry *carry, const struct record *record);
 
-/* Events up to that time will be forgotten that nobody has taken. */
+/* Notes that events up to ns are dropped that were not added. */
 void flight_carry_add_gap(FlightCarry *carry, uint64_t ns);
 
 /*
- * Asks of each thread that may have ended when events were lost whether it lives, at now_ns.
- * `lives` is given its number in wallprof's PID namespace.
+ * Checks each thread that may have ended when events were lost. is_alive gets its ID in wallprof's
+ * PID namespace.
  */
-void flight_carry_check_alive(FlightCarry *carry, uint64_t now_ns, bool (*lives)(uint32_t ns_tid));
+void flight_carry_check_alive(FlightCarry *carry, uint64_t now_ns,
+			      bool (*is_alive)(uint32_t ns_tid));
 
-/* Forgets who is known to have ended by that time, though its exit was lost. */
+/* Forgets threads that are known to have ended by ns although their exit was lost. */
 void flight_carry_drop_ended(FlightCarry *carry, uint64_t ns);
 
 /*
- * Hands on what there is to know, in order of time, as if none of it were older than least_ns; and
- * where events were lost in between, in that order, too. Returns 0 or the sink's error.
+ * Writes the kept records in order of time, none of them older than least_ns, and losses between
+ * them in the same order. Returns 0 or the sink's error.
  */
 int flight_carry_write(const FlightCarry *carry, uint64_t least_ns, RecordSink sink, void *user);
 

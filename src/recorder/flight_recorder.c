@@ -12,16 +12,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A segment is a part of what is kept, within these bounds. */
+/* A segment is one of SEGMENT_PARTS parts of what is kept, within these bounds. */
 #define SEGMENT_PARTS  8
 #define SEGMENT_MIN_NS (250 * NSEC_PER_MSEC)
 #define SEGMENT_MAX_NS (5 * NSEC_PER_SEC)
-/* Of what was compressed. */
+/* In compressed bytes. */
 #define SEGMENT_MAX_BYTES (16u << 20)
-/* The rings hold what happens meanwhile, and the next round comes at once. */
+/*
+ * A round reads dropped events no longer than this, and the next round follows at once. The rings
+ * hold what happens meanwhile.
+ */
 #define SLICE_NS	(3 * NSEC_PER_MSEC)
-#define RECORDS_AT_ONCE 256 /* between two looks at the clock: some 30 us */
-/* By how much a record can be older than the segment that it is in: two rounds, and a pause. */
+#define RECORDS_AT_ONCE 256 /* read between two checks of the clock: about 30 us */
+/* A record can be this much older than its segment: two rounds and a pause. */
 #define LATE_NS NSEC_PER_SEC
 
 typedef struct Segment {
@@ -32,20 +35,23 @@ typedef struct Segment {
 struct FlightRecorder {
 	FlightRecorderOptions options; /* without its strings */
 	char *folder;
-	uint64_t segment_ns, segment_bytes; /* the limits of one segment */
-	uint64_t watermark_ns;	   /* what is older is in the capture, but for what is carried */
-	uint64_t kept_ns;	   /* what is older was given up; 0 = nothing was */
-	uint64_t segments_dropped; /* so often */
-	uint64_t empty_bytes;	   /* of a segment without records */
-	uint64_t file_bytes;	   /* of the last segment, when it was last looked at: */
-	uint64_t frame_ns;	   /* what is younger is not in the file yet */
-	VEC(Segment) segments;	   /* the oldest first; into the last one is written by */
+	uint64_t segment_ns, segment_bytes; /* limits of one segment */
+	uint64_t watermark_ns; /* older records are in the capture, except those that are carried */
+	uint64_t kept_ns;      /* older records were dropped because the disk was full; 0 = none */
+	uint64_t segments_dropped; /* how often */
+	uint64_t empty_bytes;	   /* size of a segment without records */
+	uint64_t file_bytes;	   /* size of the last segment when frame_ns was set */
+	uint64_t frame_ns;	   /* later records may not be in the last segment's file yet */
+	VEC(Segment) segments;	   /* oldest first; the writer appends to the last one */
 	CaptureWriter *writer;
-	CaptureReader *reader; /* of the oldest one, while it is let go; or NULL */
+	CaptureReader *reader; /* of the oldest one while it is being dropped, or NULL */
 	FlightCarry *carry;
 };
 
-/* A file that nobody sees; where the file system has none without a name, one that is removed. */
+/*
+ * Opens an unnamed file. If the file system does not support O_TMPFILE, a named one is created and
+ * removed.
+ */
 static int open_segment(const char *folder)
 {
 	_cleanup_free_ char *path = NULL;
@@ -67,7 +73,7 @@ static int begin_segment(FlightRecorder *flight)
 
 	if (fd < 0)
 		return fd;
-	own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the writer closes its own */
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the writer closes its descriptor */
 	if (own < 0) {
 		error = -errno;
 		close(fd);
@@ -133,7 +139,7 @@ void flight_recorder_free(FlightRecorder *flight)
 	free(flight);
 }
 
-/* Non-targets are described only once, and later records refer to that. */
+/* Non-targets are described only once, and later records refer to that description. */
 static bool is_droppable(const struct record *record)
 {
 	if (record->kind == REC_TASK && record->flags & TASK_NON_TARGET)
@@ -141,7 +147,7 @@ static bool is_droppable(const struct record *record)
 	return record_info(record->kind)->flags & RECORD_DROPPABLE;
 }
 
-/* ---- letting go ------------------------------------------------------------------ */
+/* ---- dropping ------------------------------------------------------------------ */
 
 static void begin_reading(FlightRecorder *flight)
 {
@@ -150,12 +156,12 @@ static void begin_reading(FlightRecorder *flight)
 	int error = capture_reader_open(path, &flight->reader, &message);
 
 	if (error)
-		log_verbose("cannot read what is let go again: %s", strerror(-error));
+		log_verbose("reading dropped events failed: %s", strerror(-error));
 }
 
 /*
- * Reads what is to be let go, for what has to be carried on. In the order of the file: to sort it
- * would take more memory, and longer at a time. Returns whether it is over.
+ * Reads the segment to be dropped and carries its state on. It is read in the order of the file,
+ * because sorting takes more memory and longer pauses. Returns whether all of it has been read.
  */
 static bool read_until(FlightRecorder *flight, uint64_t until_ns)
 {
@@ -171,7 +177,7 @@ static bool read_until(FlightRecorder *flight, uint64_t until_ns)
 	return false;
 }
 
-/* What could not be read is as good as lost. */
+/* Records that could not be read count as lost. */
 static void end_reading(FlightRecorder *flight)
 {
 	uint64_t end_ns =
@@ -191,13 +197,12 @@ static void drop_oldest(FlightRecorder *flight)
 		flight->segments.count * sizeof(Segment));
 }
 
-/* A thread, by its number as we see it. What has left only its number behind lives, too. */
+/* A thread that still has its ID counts as alive. */
 static bool is_alive(uint32_t ns_tid)
 {
 	return kill(ns_tid, 0) == 0 || errno != ESRCH;
 }
 
-/* What it has is carried on. */
 static void retire_oldest(FlightRecorder *flight)
 {
 	end_reading(flight);
@@ -220,7 +225,7 @@ static bool is_full(int error)
 	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 }
 
-/* What the segment has that is being written. */
+/* Drops the records of the segment that is being written. Returns whether there were any. */
 static bool drop_last_records(FlightRecorder *flight)
 {
 	if (capture_writer_file_bytes(flight->writer) == flight->empty_bytes)
@@ -240,10 +245,10 @@ static void drop_oldest_early(FlightRecorder *flight)
 }
 
 /*
- * Makes room by the oldest part, all of which is read now, be it that the rings fill up meanwhile.
- * Returns whether there was any.
+ * Drops the oldest part to free space. All of it is read now, even if the rings overflow meanwhile.
+ * Returns whether there was a part to drop.
  */
-static bool give_up(FlightRecorder *flight)
+static bool drop_oldest_part(FlightRecorder *flight)
 {
 	if (flight->segments.count == 0)
 		return false;
@@ -255,10 +260,10 @@ static bool give_up(FlightRecorder *flight)
 	return true;
 }
 
-/* After an error of the writer. Returns 0 when what failed has been written. */
+/* Frees space after an error of the writer, and repeats the write. Returns 0 once it succeeds. */
 static int make_room(FlightRecorder *flight, CaptureWriter *writer, int error)
 {
-	while (is_full(error) && give_up(flight))
+	while (is_full(error) && drop_oldest_part(flight))
 		error = capture_writer_retry(writer);
 	return error;
 }
@@ -296,31 +301,31 @@ int flight_recorder_flush(FlightRecorder *flight)
 	return make_room(flight, capture, capture_flush(capture));
 }
 
-/* What is older than that has been written: a reader need not keep it to put it in order. */
-static struct rec_watermark settled(uint64_t ns)
+/* A watermark lets a reader sort without keeping all records: none older than ns follows. */
+static struct rec_watermark watermark_record(uint64_t ns)
 {
 	return (struct rec_watermark){
 		.h = {.len = sizeof(struct rec_watermark), .kind = REC_WATERMARK, .ns = ns}};
 }
 
-/* What the oldest segment can have that is older than its begin. */
+/* Returns the earliest time that a record of the oldest segment can have. */
 static uint64_t oldest_ns(const FlightRecorder *flight)
 {
 	return MAX(flight->segments.items[0].begin_ns, LATE_NS) - LATE_NS;
 }
 
-static int settle(FlightRecorder *flight)
+static int write_watermark(FlightRecorder *flight)
 {
-	struct rec_watermark round = settled(oldest_ns(flight));
+	struct rec_watermark watermark = watermark_record(oldest_ns(flight));
 
-	flight_carry_drop_ended(flight->carry, round.h.ns);
-	if (round.h.ns <= flight->watermark_ns)
+	flight_carry_drop_ended(flight->carry, watermark.h.ns);
+	if (watermark.h.ns <= flight->watermark_ns)
 		return 0;
-	flight->watermark_ns = round.h.ns;
-	return write_record(flight, flight->options.capture, &round.h);
+	flight->watermark_ns = watermark.h.ns;
+	return write_record(flight, flight->options.capture, &watermark.h);
 }
 
-/* Whether those after the oldest are long enough. */
+/* Returns whether the segments after the oldest one cover keep_ns. */
 static bool is_due(const FlightRecorder *flight, uint64_t now)
 {
 	return flight->segments.count > 1 && now - MIN(flight->segments.items[1].begin_ns, now) >
@@ -344,7 +349,7 @@ static int next_segment(FlightRecorder *flight)
 		return error;
 	do
 		error = begin_segment(flight);
-	while (is_full(error) && give_up(flight));
+	while (is_full(error) && drop_oldest_part(flight));
 	return error;
 }
 
@@ -360,7 +365,7 @@ int flight_recorder_step(FlightRecorder *flight)
 	if (error || !is_due(flight, now) || !read_oldest(flight, now + SLICE_NS))
 		return error;
 	retire_oldest(flight);
-	return settle(flight);
+	return write_watermark(flight);
 }
 
 bool flight_recorder_is_busy(const FlightRecorder *flight)
@@ -375,13 +380,13 @@ uint64_t flight_recorder_segments_dropped(const FlightRecorder *flight)
 
 /* ---- the end ---------------------------------------------------------------------- */
 
-/* What is appended to the capture, and from where on. */
+/* The state of appending the segments to the capture. */
 typedef struct Appending {
-	uint64_t start_ns; /* of the window, if there is all of it */
+	uint64_t start_ns; /* of the window, if nothing of it was dropped */
 	int (*start)(void *user, uint64_t ns);
 	void *user;
-	uint64_t file_bytes; /* of the capture before */
-	bool begun;	     /* the oldest segment is not whole any more, or there were others */
+	uint64_t file_bytes; /* size of the capture before */
+	bool appended;	     /* segments have been appended, at least in part */
 } Appending;
 
 static int write_carried(void *user, const struct record *record)
@@ -398,7 +403,7 @@ static int append_segments(FlightRecorder *flight, Appending *appending)
 		uint64_t file_bytes = capture_writer_file_bytes(capture);
 
 		error = capture_append_frames(capture, flight->segments.items[0].fd);
-		appending->begun |= capture_writer_file_bytes(capture) > file_bytes;
+		appending->appended |= capture_writer_file_bytes(capture) > file_bytes;
 		if (!error)
 			drop_oldest(flight);
 	}
@@ -409,37 +414,37 @@ static int append_all(FlightRecorder *flight, Appending *appending)
 {
 	CaptureWriter *capture = flight->options.capture;
 	uint64_t start_ns = MAX(appending->start_ns, flight->kept_ns);
-	struct rec_watermark round = settled(oldest_ns(flight));
+	struct rec_watermark watermark = watermark_record(oldest_ns(flight));
 	int error;
 
 	flight_carry_drop_ended(flight->carry, start_ns);
 	error = flight_carry_write(flight->carry, flight->watermark_ns, write_carried, capture);
 	if (!error)
-		error = capture_write(capture, &round.h);
+		error = capture_write(capture, &watermark.h);
 	if (!error)
 		error = appending->start(appending->user, start_ns);
 	return error ? error : append_segments(flight, appending);
 }
 
 /*
- * There was no room for all: what was appended goes, and if that was nothing the oldest segment.
+ * The disk is full: removes what was appended, and drops the oldest segment if that was nothing.
  * Returns whether anything is left.
  */
-static bool take_back(FlightRecorder *flight, Appending *appending)
+static bool undo_append(FlightRecorder *flight, Appending *appending)
 {
 	CaptureWriter *capture = flight->options.capture;
 
 	capture_writer_discard(capture);
 	if (capture_writer_cut(capture, appending->file_bytes) || flight->segments.count < 2)
 		return false;
-	if (appending->begun) {
+	if (appending->appended) {
 		drop_oldest(flight);
 		flight->kept_ns = flight->segments.items[0].begin_ns;
 		flight_carry_add_gap(flight->carry, flight->kept_ns);
 	} else {
 		drop_oldest_early(flight);
 	}
-	appending->begun = false;
+	appending->appended = false;
 	flight->segments_dropped++;
 	return true;
 }
@@ -448,7 +453,7 @@ int flight_recorder_finish(FlightRecorder *flight, uint64_t start_ns, uint64_t e
 			   int (*start)(void *user, uint64_t ns), void *user)
 {
 	Appending appending = {.start_ns = start_ns, .start = start, .user = user};
-	/* What the last segment has, it has; the others are whole. */
+	/* The last segment may be incomplete after an error; the others are complete. */
 	int last_error = flight->writer ? end_segment(flight) : 0;
 	int error = flight_recorder_flush(flight);
 
@@ -463,6 +468,6 @@ int flight_recorder_finish(FlightRecorder *flight, uint64_t start_ns, uint64_t e
 	appending.file_bytes = capture_writer_file_bytes(flight->options.capture);
 	do
 		error = append_all(flight, &appending);
-	while (is_full(error) && take_back(flight, &appending));
+	while (is_full(error) && undo_append(flight, &appending));
 	return error ? error : last_error;
 }

@@ -6,11 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a CPU had been idle when it was looked at, by number of the CPU; 0 of one that is offline.
- */
+/* The idle time of each CPU at one moment. */
 typedef struct CpuStat {
-	uint64_t ns; /* when */
-	VEC(uint64_t) idle_ticks;
+	uint64_t ns;		  /* CLOCK_MONOTONIC */
+	VEC(uint64_t) idle_ticks; /* by CPU; 0 if it is offline */
 } CpuStat;
 
 struct IdleCpus {
@@ -18,29 +17,29 @@ struct IdleCpus {
 	uint64_t tick_ns;
 };
 
-/* "cpu3 user nice system idle iowait …", ticks. */
-static void read_line(CpuStat *look, const char *line)
+/* Parses a line "cpu3 user nice system idle iowait …", in ticks. */
+static void read_line(CpuStat *stat, const char *line)
 {
 	uint64_t idle, iowait;
-	unsigned int number;
+	unsigned int cpu;
 
-	if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &number, &idle, &iowait) != 3)
+	if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &cpu, &idle, &iowait) != 3)
 		return;
-	while (look->idle_ticks.count <= number)
-		*vec_push(&look->idle_ticks) = 0;
-	look->idle_ticks.items[number] = idle + iowait;
+	while (stat->idle_ticks.count <= cpu)
+		*vec_push(&stat->idle_ticks) = 0;
+	stat->idle_ticks.items[cpu] = idle + iowait;
 }
 
-/* The lines of CPUs are the first. */
-static void read_cpu_stat(CpuStat *look)
+/* /proc/stat begins with the lines of the CPUs. */
+static void read_cpu_stat(CpuStat *stat)
 {
 	FILE *file = fopen("/proc/stat", "re");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
 
-	look->ns = now_ns();
+	stat->ns = now_ns();
 	while (file && getline(&line, &size, file) > 0 && !strncmp(line, "cpu", 3))
-		read_line(look, line);
+		read_line(stat, line);
 	if (file)
 		fclose(file);
 }
@@ -62,11 +61,11 @@ void idle_cpus_end(IdleCpus *cpus)
 	read_cpu_stat(&cpus->end);
 }
 
-/* Ticks are whole: of one it is not known when it began. */
-static bool was_idle(const IdleCpus *cpus, size_t number, uint64_t outside_ns)
+/* The start of a tick is not known, so one tick does not count. */
+static bool was_idle(const IdleCpus *cpus, size_t cpu, uint64_t outside_ns)
 {
-	uint64_t before = cpus->begin.idle_ticks.items[number];
-	uint64_t after = cpus->end.idle_ticks.items[number];
+	uint64_t before = cpus->begin.idle_ticks.items[cpu];
+	uint64_t after = cpus->end.idle_ticks.items[cpu];
 
 	return before > 0 && after > before && (after - before - 1) * cpus->tick_ns > outside_ns;
 }

@@ -10,7 +10,7 @@
 typedef struct MetaSink {
 	RecordSink sink;
 	void *user;
-	int error; /* the first one */
+	int error; /* the first error */
 } MetaSink;
 
 static void __attribute__((format(printf, 3, 4)))
@@ -34,7 +34,7 @@ put(MetaSink *sink, const char *key, const char *format, ...)
 		sink->error = sink->sink(sink->user, &record->h);
 }
 
-/* Words joined by spaces, as a shell reads them. */
+/* Returns the words joined by spaces and quoted for a shell. */
 static char *join_command(char **words)
 {
 	char *text = xstrdup("");
@@ -49,7 +49,7 @@ static char *join_command(char **words)
 	return text;
 }
 
-/* "" if there is none; to be freed. */
+/* Returns the first line of a file, or "". The caller frees it. */
 static char *first_line(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -84,12 +84,12 @@ static char *cpu_model(void)
 	return model ? model : xstrdup("");
 }
 
-static void put_numbers(MetaSink *sink, const char *key, const pid_t *numbers, size_t count)
+static void put_ids(MetaSink *sink, const char *key, const pid_t *ids, size_t count)
 {
 	_cleanup_free_ char *text = xstrdup("");
 
 	for (size_t i = 0; i < count; i++) {
-		char *longer = xasprintf("%s%s%d", text, i ? "," : "", numbers[i]);
+		char *longer = xasprintf("%s%s%d", text, i ? "," : "", ids[i]);
 
 		free(text);
 		text = longer;
@@ -98,19 +98,19 @@ static void put_numbers(MetaSink *sink, const char *key, const pid_t *numbers, s
 		put(sink, key, "%s", text);
 }
 
-static void put_targets(MetaSink *sink, const MetadataInput *facts)
+static void put_targets(MetaSink *sink, const MetadataInput *input)
 {
-	const RecordOptions *options = facts->options;
+	const RecordOptions *options = input->options;
 
 	if (options->command) {
 		_cleanup_free_ char *command = join_command(options->command);
 
 		put(sink, "command", "%s", command);
-		put(sink, "command_tid", "%d", facts->command_pid);
+		put(sink, "command_tid", "%d", input->command_pid);
 		put(sink, "recorder_pid", "%d", getpid());
 	}
-	put_numbers(sink, "attached_pids", options->pids, options->pid_count);
-	put_numbers(sink, "attached_tids", options->tids, options->tid_count);
+	put_ids(sink, "attached_pids", options->pids, options->pid_count);
+	put_ids(sink, "attached_tids", options->tids, options->tid_count);
 	if (options->cgroup)
 		put(sink, "cgroup", "%s", options->cgroup);
 	if (options->kernel_threads)
@@ -145,32 +145,32 @@ int metadata_write_one(const char *key, const char *value, RecordSink sink, void
 	return meta.error;
 }
 
-int metadata_write(const MetadataInput *facts, RecordSink sink, void *user)
+int metadata_write(const MetadataInput *input, RecordSink sink, void *user)
 {
 	static const char *const kernel_stacks[] = {"none", "blocked", "all"};
 	static const char *const user_stacks[] = {"none", "fp", "dwarf"};
 	static const char *const fault_sources[] = {"off", "fentry", "events"};
-	const RecordOptions *options = facts->options;
+	const RecordOptions *options = input->options;
 	MetaSink meta = {.sink = sink, .user = user};
 
 	put(&meta, "version", "%s", WALLPROF_VERSION);
-	put_targets(&meta, facts);
+	put_targets(&meta, input);
 	put_machine(&meta);
 	put(&meta, "clock", "CLOCK_MONOTONIC");
-	put(&meta, "hooks", "%s", facts->hooks);
-	put(&meta, "waking-context", "%s", facts->waking_context);
+	put(&meta, "hooks", "%s", input->hooks);
+	put(&meta, "waking-context", "%s", input->waking_context);
 	put(&meta, "recording-cost", "by run");
 	put(&meta, "strangers", options->whole_system ? "all" : "while targets wait");
-	put(&meta, "own-code", "%s", facts->own_code);
+	put(&meta, "own-code", "%s", input->own_code);
 	put(&meta, "frequency", "%u", options->frequency);
 	put(&meta, "kernel_stacks", "%s", kernel_stacks[options->kernel_stacks]);
 	put(&meta, "stacks", "%s", user_stacks[options->user_stacks]);
-	put(&meta, "fault_source", "%s", fault_sources[facts->faults.source]);
-	if (facts->faults.threshold_ns == FAULT_THRESHOLD_NONE)
+	put(&meta, "fault_source", "%s", fault_sources[input->faults.source]);
+	if (input->faults.threshold_ns == FAULT_THRESHOLD_NONE)
 		put(&meta, "fault_threshold_ns", "none");
 	else
 		put(&meta, "fault_threshold_ns", "%llu",
-		    (unsigned long long)facts->faults.threshold_ns);
+		    (unsigned long long)input->faults.threshold_ns);
 	if (options->waker_threshold_ns == WAKER_THRESHOLD_NONE)
 		put(&meta, "waker_threshold_ns", "none");
 	else
@@ -190,7 +190,7 @@ int metadata_write_stolen(const char *key, RecordSink sink, void *user)
 	unsigned long long ticks;
 	long rate = sysconf(_SC_CLK_TCK);
 
-	/* user, nice, system, idle, iowait, irq, softirq, and then: */
+	/* the fields are user, nice, system, idle, iowait, irq, softirq, steal */
 	if (rate > 0 && sscanf(line, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) == 1)
 		put(&meta, key, "%llu", ticks * (NSEC_PER_SEC / (unsigned long long)rate));
 	return meta.error;

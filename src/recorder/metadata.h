@@ -12,21 +12,21 @@
 
 typedef struct MetadataInput {
 	const RecordOptions *options;
-	pid_t command_pid;	    /* 0 = attached */
+	pid_t command_pid;	    /* 0 = no command */
 	const char *hooks;	    /* programs_hooks() */
 	const char *waking_context; /* programs_waking_context() */
 	const char *own_code;	    /* programs_own_code() */
 	FaultOptions faults;
 } MetadataInput;
 
-int metadata_write(const MetadataInput *facts, RecordSink sink, void *user);
+int metadata_write(const MetadataInput *input, RecordSink sink, void *user);
 
-/* What is known later. */
+/* Writes one value that is known only later. */
 int metadata_write_one(const char *key, const char *value, RecordSink sink, void *user);
 
 /*
- * What a hypervisor has taken from all CPUs since the machine runs (/proc/stat), under that key; to
- * be called where the window begins and where it ends.
+ * Writes the steal time of all CPUs since boot (/proc/stat) under that key. It is called at the
+ * start and at the end of the window.
  */
 int metadata_write_stolen(const char *key, RecordSink sink, void *user);
 

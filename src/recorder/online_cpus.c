@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIST_MAX 4096 /* "0-3,8": a page is what the kernel writes at most */
+#define LIST_MAX 4096 /* the kernel writes at most a page, such as "0-3,8" */
 
 struct OnlineCpus {
 	int fd;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * online_cpus.h - whether other CPUs are online than when the recording began (suspending a machine
- * takes all but one offline, too).
+ * online_cpus.h - detects that CPUs go offline or come online during a recording. (Suspending a
+ * machine also takes all CPUs but one offline.)
  *
- * Events are opened on each CPU that is online then. The kernel takes them off a CPU that goes
- * offline, and does not bring them back with it (__perf_event_exit_context()), nor says so to who
- * holds them. Switches and wake-ups are told by tracepoints, which are everywhere.
+ * Events are opened on each CPU that is online at the start. The kernel removes them from a CPU
+ * that goes offline, does not restore them when it comes back (__perf_event_exit_context()), and
+ * does not report either. Switches and wakeups come from tracepoints, which work on every CPU.
  */
 #ifndef WALLPROF_ONLINE_CPUS_H
 #define WALLPROF_ONLINE_CPUS_H
@@ -14,13 +14,13 @@
 
 typedef struct OnlineCpus OnlineCpus;
 
-/* NULL if the kernel does not say. */
+/* Returns NULL if the kernel does not provide the list. */
 OnlineCpus *online_cpus_open(void);
 
-/* To be called now and then; a change that is undone in between is not seen. */
+/* Is called now and then. A change that is undone between two calls is not noticed. */
 void online_cpus_check(OnlineCpus *cpus);
 
-/* How often there were others than at the look before. */
+/* Returns how often the list differed from the previous check. */
 uint64_t online_cpus_changes(const OnlineCpus *cpus);
 
 void online_cpus_close(OnlineCpus *cpus);

@@ -39,7 +39,7 @@ enum {
 	CHECK_PROC,
 	CHECK_CAP_BPF,
 	CHECK_CAP_PERFMON,
-	CHECK_EVENTS, /* last: it fails without CAP_PERFMON, too */
+	CHECK_EVENTS, /* last, because it also fails without CAP_PERFMON */
 	CHECK_COUNT
 };
 
@@ -53,21 +53,20 @@ static bool kernel_is_new_enough(const struct utsname *uts)
 }
 
 #define EVENTS_REMEDY                                                                              \
-	"the kernel refuses them (where kernel.perf_event_paranoid is 3 or more, as in Debian, "   \
-	"root alone may open them): run as root, or sysctl kernel.perf_event_paranoid=2"
+	"run as root, or sysctl kernel.perf_event_paranoid=2 (with 3 or more, as on Debian, only " \
+	"root may open them)"
 
-/* Becoming root does not help root without the capability, nor root of a user namespace. */
+/* Becoming root helps neither root without the capability nor root of a user namespace. */
 static const char *capability_remedy(bool in_user_namespace)
 {
 	if (in_user_namespace)
-		return "the capabilities of this user namespace (a rootless container, unshare -U) "
-		       "do not count: the host has to give CAP_BPF and CAP_PERFMON, or to run "
-		       "wallprof itself";
+		return "capabilities of a user namespace (a rootless container, unshare -U) do not "
+		       "count; run wallprof on the host, or give it CAP_BPF and CAP_PERFMON there";
 	if (geteuid() == 0)
-		return "root has no such right here, as in a container: start that with --cap-add "
+		return "root lacks this capability here; start the container with --cap-add "
 		       "BPF --cap-add PERFMON --cap-add SYS_PTRACE --cap-add DAC_READ_SEARCH "
 		       "--cap-add CHECKPOINT_RESTORE --cap-add SYSLOG";
-	return "run as root, or give the program what recording takes: setcap "
+	return "run as root, or give the program its capabilities: setcap "
 	       "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,"
 	       "cap_syslog+ep";
 }
@@ -159,7 +158,9 @@ static void print_hook(void *user, const Probe *probe)
 	putchar('\n');
 }
 
-/* As a recording starts them: all in one object, with its maps. Returns whether that works. */
+/*
+ * Starts all programs as a recording does, in one object with its maps. Returns whether that works.
+ */
 static bool start_all(const RecordOptions *options)
 {
 	ProgramsOptions wanted = {.ring_size = options->ring_size,
@@ -195,18 +196,18 @@ static void print_kallsyms(void)
 	       error ? ": " : "", error ? kallsyms_error_text(error) : "");
 }
 
-/* What is good to have, but not needed to record. */
+/* Prints what is useful, but not required to record. */
 static void print_extras(uint64_t capabilities)
 {
 	static const struct {
 		const char *name;
-		int capability, or_else; /* which do as well */
+		int capability, or_else; /* or_else also suffices */
 		const char *purpose, *without;
 	} rights[] = {
 		{"CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_ADMIN,
-		 "files and maps of other users' processes", "their names may be missing"},
+		 "mappings of other users' processes", "their functions may have no names"},
 		{"CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE,
-		 "files that this user may not read", "their functions have no names"},
+		 "files that this user cannot read", "their functions have no names"},
 		{"CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
 		 "files that were deleted or replaced since they were mapped",
 		 "their functions have no names, and stacks end there"},
@@ -222,7 +223,7 @@ static void print_extras(uint64_t capabilities)
 	}
 	if (!fentry_probe_is_enabled())
 		printf("no   %-32s fentry and fexit programs: the kernel does not run them while "
-		       "that is 0\n",
+		       "this is 0\n",
 		       "kernel.ftrace_enabled");
 }
 
@@ -253,7 +254,7 @@ int preflight_doctor(const RecordOptions *options)
 	/* If one of these is missing, each hook fails with an error that hides the cause. */
 	if (programs_may_load(checks))
 		programs_probe(print_hook, &failed);
-	if (!failed && !start_all(options)) /* which said why */
+	if (!failed && !start_all(options)) /* it has logged the reason */
 		failed++;
 	print_extras(recording_capabilities());
 	printf(failed ? "wallprof cannot record here: see the lines with \"no\"\n"

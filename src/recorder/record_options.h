@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * record_options.h - what a recording is asked for.
- */
+/* record_options.h - the options of a recording. */
 #ifndef WALLPROF_RECORD_OPTIONS_H
 #define WALLPROF_RECORD_OPTIONS_H
 
@@ -13,32 +11,33 @@
 #define DELAY_SIGNAL UINT64_MAX
 
 typedef struct RecordOptions {
-	char **command; /* NULL-terminated; NULL = attach. Beside whole_system: how long */
+	char **command; /* NULL-terminated; NULL = attach. With whole_system it only sets the
+			   duration. */
 	pid_t *pids;
 	size_t pid_count;
-	pid_t *tids; /* threads, without the others of their processes */
+	pid_t *tids; /* without the other threads of their processes */
 	size_t tid_count;
 	bool whole_system;
-	bool kernel_threads;  /* beside those that are chosen */
+	bool kernel_threads;  /* in addition to the other targets */
 	const char *cgroup;   /* NULL = none */
 	uint64_t duration_ns; /* 0 = until the command ends or a signal */
-	uint64_t flight_ns;   /* of which only the last so much is kept; 0 = all */
+	uint64_t flight_ns;   /* the length of what is kept; 0 = everything */
 	uint64_t delay_ns;    /* before the window begins; DELAY_SIGNAL: until SIGUSR1 */
 	unsigned int frequency;
 	uint64_t ring_size; /* a power of two */
 	enum kernel_stacks kernel_stacks;
 	enum user_stacks user_stacks;
-	bool best_fault_source; /* else: */
+	bool best_fault_source; /* otherwise fault_source is used */
 	enum fault_source fault_source;
 	uint64_t fault_threshold_ns; /* or FAULT_THRESHOLD_NONE */
 	uint64_t waker_threshold_ns; /* or WAKER_THRESHOLD_NONE */
-	uint64_t unwind_memory;	     /* bytes: whole chunks (table_memory.h) */
-	int capture_compression;     /* level of the capture's (zstd), in so many threads */
+	uint64_t unwind_memory;	     /* bytes, in whole chunks (table_memory.h) */
+	int capture_compression;     /* zstd level of the capture, in capture_threads threads */
 	unsigned int capture_threads;
 	bool defer_symbols;
 	bool no_debuginfod;
 	bool no_source;
-	bool cost; /* is measured and printed */
+	bool cost; /* measure and print the cost of recording */
 } RecordOptions;
 
 #endif

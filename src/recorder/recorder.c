@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recorder.c - the order of things in a recording:
+ * recorder.c - the steps of a recording:
  *
- * checks, capture file, BPF programs (no targets yet), side-band, then (after a delay, in which the
- * command runs already) the targets are marked and described by the task iterator, then the window
- * begins. At its end the
- * iterator describes them once more, the programs are detached, and what remains in
- * the rings is drained; then the programs are unloaded, and the symbols are added.
+ * checks, capture file, BPF programs (no targets yet), side-band; then (after a delay, during which
+ * the command is already running) the targets are marked and described by the task iterator, and
+ * the window begins. At its end the iterator describes them again, the programs are detached, and
+ * the rest of the rings is drained; then the programs are unloaded and the symbols are added.
  */
 #include "recorder.h"
 #include "block_devices.h"
@@ -30,22 +29,25 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Rings are drained this often, so they must hold what happens meanwhile. */
+/* The rings are drained this often, so they must hold what happens meanwhile. */
 #define DRAIN_INTERVAL_MS 25
-/* How long it takes until a signal begins a recording. */
+/* With --delay=signal, the signal is polled this often. */
 #define SIGNAL_STEP_MS 5
-/* The side-band wakes us for every mapping; this bounds how often. */
+/* The side-band wakes the recorder for every mapping; this pause limits how often. */
 #define SIDEBAND_COALESCE_NS NSEC_PER_MSEC
 #define PROGRESS_INTERVAL_NS (NSEC_PER_SEC / 2)
-/* Ctrl-C on a terminal reaches the command too: how long it may take to clean up, recorded. */
+/*
+ * Ctrl-C on a terminal also reaches the command, which may take this long to clean up while it is
+ * recorded.
+ */
 #define INTERRUPT_GRACE_NS NSEC_PER_SEC
-/* How long the final switch-out of an ended command may take to show. */
+/* The final switch-out of an ended command may take this long to appear. */
 #define COMMAND_END_WAIT_US 100
 #define COMMAND_END_TRIES   200
 
 /* ---- the window ---------------------------------------------------------------- */
 
-/* What is recorded ran before, unseen. */
+/* Returns whether targets were running before they were recorded. */
 static bool is_attached(const Recording *recording)
 {
 	return !recording->launched || recording->options->delay_ns ||
@@ -84,13 +86,13 @@ static int watch_stop_signal(Recording *recording)
 	event.data.fd = recording->stop_fd = signals_open_second();
 	if (recording->stop_fd < 0)
 		return recording->stop_fd;
-	while (signals_consume_second(recording->stop_fd)) /* drop what came too early */
+	while (signals_consume_second(recording->stop_fd)) /* drop signals from before the window */
 		;
 	return epoll_ctl(recording->epoll_fd, EPOLL_CTL_ADD, recording->stop_fd, &event) ? -errno
 											 : 0;
 }
 
-/* The capture gets its name: from here on it is worth keeping. */
+/* Gives the capture its name: from here on it is worth keeping. */
 static int name_capture(Recording *recording)
 {
 	int error = atomic_file_commit(&recording->capture_file);
@@ -108,7 +110,7 @@ static int name_capture(Recording *recording)
 
 static int exec_failed(Recording *recording, int exec_error)
 {
-	log_error("cannot run %s: %s", recording->options->command[0], strerror(exec_error));
+	log_error("running %s failed: %s", recording->options->command[0], strerror(exec_error));
 	recording->result->command_status = exec_error == ENOENT ? 127 : 126;
 	return -ENOEXEC;
 }
@@ -126,7 +128,7 @@ static int release_command(Recording *recording)
 	return 0;
 }
 
-/* Where a flight recorder's window begins is known only when it ends. */
+/* The start of a flight recorder's window is known only at its end. */
 static int write_window_start(Recording *recording)
 {
 	int error = recording->flight ? 0
@@ -139,7 +141,7 @@ static int write_window_start(Recording *recording)
 		       : write_window(recording, WINDOW_START, recording->window_start_ns);
 }
 
-/* Begins the window and lets the command go. Returns 0 or a negative errno after saying why. */
+/* Begins the window and starts the command. Returns 0 or a negative errno, logged. */
 static int start_window(Recording *recording)
 {
 	int error;
@@ -151,7 +153,7 @@ static int start_window(Recording *recording)
 	if (recording->options->whole_system)
 		recording->idle_cpus = idle_cpus_begin();
 	error = write_window_start(recording);
-	/* Whoever is there is in the file, should it be cut off at once. */
+	/* After this flush all targets are in the file, even if it is cut off at once. */
 	if (!error)
 		error = capture_flush(recording->writer);
 	if (error) {
@@ -173,7 +175,9 @@ static void on_signals(Recording *recording)
 
 	while (signals_consume(recording->signal_fd, &from_terminal)) {
 		recording->result->interrupted = true;
-		/* A second one, or one that the command did not get, ends it at once. */
+		/*
+		 * A second signal, or one that the command did not get, ends the recording at once.
+		 */
 		if (!from_terminal || !recording->launched || recording->grace_end_ns)
 			recording->done = true;
 		recording->grace_end_ns = now_ns() + INTERRUPT_GRACE_NS;
@@ -200,8 +204,8 @@ static bool is_target_fd(const Recording *recording, int fd)
 	return false;
 }
 
-/* Returns whether it was the side-band. */
-static bool take_event(Recording *recording, int fd)
+/* Handles one event of epoll. Returns whether it came from the side-band. */
+static bool on_event(Recording *recording, int fd)
 {
 	if (fd == recording->signal_fd) {
 		on_signals(recording);
@@ -212,7 +216,7 @@ static bool take_event(Recording *recording, int fd)
 		recording->done = true;
 	} else if (is_target_fd(recording, fd)) {
 		on_target_exit(recording, fd);
-	} else { /* what wakes for the ticks needs no more than a drain, which comes now */
+	} else { /* the descriptor for the ticks needs only the drain that follows */
 		return fd != programs_wake_fd(recording->programs);
 	}
 	return false;
@@ -220,7 +224,9 @@ static bool take_event(Recording *recording, int fd)
 
 /* ---- the delay ----------------------------------------------------------------- */
 
-/* In ms, at least 1 and at most a drain's interval; 0: the time has come. */
+/*
+ * Returns the time to wait in ms, at least 1 and at most DRAIN_INTERVAL_MS; 0 if the delay is over.
+ */
 static int delay_left(const Recording *recording, uint64_t begin_ns, int start_fd)
 {
 	uint64_t passed = now_ns() - begin_ns, delay = recording->options->delay_ns;
@@ -232,7 +238,10 @@ static int delay_left(const Recording *recording, uint64_t begin_ns, int start_f
 	return MIN((delay - passed) / NSEC_PER_MSEC + 1, (uint64_t)DRAIN_INTERVAL_MS);
 }
 
-/* Nobody is recorded yet; what the side-band tells of others is let go. */
+/*
+ * Waits until the recording starts. There are no targets yet, so what the side-band reports is
+ * dropped.
+ */
 static int wait_for_start(Recording *recording, int start_fd)
 {
 	uint64_t begin_ns = now_ns();
@@ -244,7 +253,7 @@ static int wait_for_start(Recording *recording, int start_fd)
 		int count = epoll_wait(recording->epoll_fd, events, ARRAY_LEN(events), left);
 
 		for (int i = 0; i < count; i++)
-			take_event(recording, events[i].data.fd);
+			on_event(recording, events[i].data.fd);
 		error = recording_drain(recording);
 	}
 	if (!error && recording->done) {
@@ -272,13 +281,13 @@ static int wait_delay(Recording *recording)
 	if (recording->launched)
 		error = release_command(recording);
 	if (!error && recording->options->delay_ns == DELAY_SIGNAL)
-		log_info("SIGUSR1 begins the recording: kill -USR1 %d", getpid());
+		log_info("waiting for SIGUSR1 to start recording: kill -USR1 %d", getpid());
 	return error ? error : wait_for_start(recording, start_fd);
 }
 
-/* ---- meanwhile ----------------------------------------------------------------- */
+/* ---- during the window ----------------------------------------------------------------- */
 
-/* A live line, on a terminal that is not the command's. */
+/* Shows the progress on a terminal that the command does not use. */
 static void show_progress(Recording *recording)
 {
 	uint64_t now = now_ns();
@@ -287,14 +296,14 @@ static void show_progress(Recording *recording)
 	    now - recording->last_progress_ns < PROGRESS_INTERVAL_NS)
 		return;
 	recording->last_progress_ns = now;
-	fprintf(stderr, "\rwallprof: recording %.0f s, %.1f MB, %" PRIu64 " lost (Ctrl-C ends it) ",
+	fprintf(stderr, "\rwallprof: recording %.0f s, %.1f MB, %" PRIu64 " lost (Ctrl-C to stop) ",
 		(now - recording->window_start_ns) / 1e9,
 		capture_writer_file_bytes(recording->writer) / 1e6, loss_count(recording->losses));
 }
 
 /*
- * A mapping is seldom alone, and one of a process that is recorded may be too young. But what its
- * table waits for is not kept waiting.
+ * Waits a moment, because mappings come in groups and the latest one may be too recent to be
+ * processed. A table that is ready ends the wait.
  */
 static void coalesce(const Recording *recording)
 {
@@ -308,11 +317,11 @@ static void coalesce(const Recording *recording)
 	ppoll(&tables, 1, &pause, NULL);
 }
 
-static int wait_ms(const Recording *recording, bool sideband_keeps)
+static int wait_ms(const Recording *recording, bool sideband_pending)
 {
 	bool busy = recording->flight && flight_recorder_is_busy(recording->flight);
 
-	return sideband_keeps || busy ? 0 : DRAIN_INTERVAL_MS;
+	return sideband_pending || busy ? 0 : DRAIN_INTERVAL_MS;
 }
 
 static int record_window(Recording *recording)
@@ -331,7 +340,7 @@ static int record_window(Recording *recording)
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < count; i++)
-			sideband |= take_event(recording, events[i].data.fd);
+			sideband |= on_event(recording, events[i].data.fd);
 		if (recording->grace_end_ns && now_ns() > recording->grace_end_ns)
 			recording->done = true;
 		if (recording->done)
@@ -346,14 +355,14 @@ static int record_window(Recording *recording)
 	return error;
 }
 
-/* When the window ended: with the command, at its time, or now. */
+/* Returns the end of the window: the end of the command, the end of the duration, or now. */
 static uint64_t window_end(const Recording *recording)
 {
 	uint64_t now = now_ns(), duration = recording->options->duration_ns;
 	uint64_t limit = duration ? recording->window_start_ns + duration : UINT64_MAX;
 
 	if (recording->launched && !recording->result->command_running) {
-		/* The parent learns of the death just before the last switch-out. */
+		/* The parent is notified of the exit just before the last switch-out. */
 		for (int i = 0; i < COMMAND_END_TRIES; i++) {
 			uint64_t end = programs_command_end(recording->programs);
 
@@ -378,7 +387,7 @@ static int start_kept_window(void *user, uint64_t ns)
 	return write_window(recording, WINDOW_START, ns);
 }
 
-/* From here on the capture is written to directly. */
+/* Appends the segments. After this, records are written directly to the capture. */
 static int finish_flight(Recording *recording, uint64_t end_ns)
 {
 	int error = flight_recorder_finish(recording->flight, recording->window_start_ns, end_ns,
@@ -392,7 +401,7 @@ static int finish_flight(Recording *recording, uint64_t end_ns)
 	return error;
 }
 
-/* After an error: what was kept until then is what there is. */
+/* After an error, saves what was kept until then. */
 static void save_flight(Recording *recording)
 {
 	uint64_t end = now_ns();
@@ -450,14 +459,14 @@ static int close_window(Recording *recording)
 
 static void report_symbol_summary(const SymbolsSummary *summary)
 {
-	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; those in %u files were known "
-		    "from earlier",
+	log_verbose("%" PRIu64 " of %" PRIu64 " addresses have names; names of %u files came from "
+		    "the cache",
 		    summary->named, summary->addresses, summary->files_cached);
 	if (summary->files_unreadable)
-		log_info("%u files could not be read: their functions have no names",
+		log_info("%u files could not be read; their functions have no names",
 			 summary->files_unreadable);
 	if (summary->files_mismatched)
-		log_info("%u files are not those that were mapped: their names are not used",
+		log_info("%u files were replaced since they were mapped; their names are not used",
 			 summary->files_mismatched);
 	symbols_warn_kernel(summary);
 }
@@ -541,7 +550,10 @@ bool recorder_wait(RecordResult *result, bool block)
 	return true;
 }
 
-/* Whether the capture has no event. Then it is removed, and no message may say that it is kept. */
+/*
+ * Returns whether the capture has no events. Then it is removed, so no message may say that it is
+ * kept.
+ */
 static bool is_empty(const Recording *recording)
 {
 	return recording->flight_empty ||
@@ -580,7 +592,7 @@ static int run(Recording *recording)
 		error = close_window(recording);
 	if (error && recording->flight)
 		save_flight(recording);
-	/* From signals_guard() on wallprof may end at any time. */
+	/* After signals_guard() wallprof may be ended at any time. */
 	flush_error = capture_flush(recording->writer);
 	if (!error)
 		error = flush_error;
@@ -589,10 +601,13 @@ static int run(Recording *recording)
 	signals_note_time();
 	programs_unload(recording->programs);
 	signals_note_time();
-	/* The names of the kernel's functions take one more look. */
+	/* Names of kernel functions are still read from /proc/kallsyms. */
 	if (!error)
 		error = privileges_keep(1ULL << CAP_SYSLOG);
-	/* The second request gives up the profile; the first may have ended the window. */
+	/*
+	 * From here on, a second interrupt cancels the profile; the first one may have ended the
+	 * window.
+	 */
 	signals_guard(recording->capture_path);
 	if (!recording->result->command_running)
 		recorder_wait(recording->result, /* block= */ true);
@@ -630,8 +645,8 @@ static void tear_down(Recording *recording)
 	atomic_file_discard(&recording->capture_file);
 }
 
-/* The capture has all events, but not all symbols. */
-static void report_unnamed(const char *capture_path, int error)
+/* Reports that the capture has all events, but not all symbols. */
+static void report_missing_names(const char *capture_path, int error)
 {
 	_cleanup_free_ char *remedy = remedy_export(capture_path);
 
@@ -665,9 +680,9 @@ int recorder_run(const RecordOptions *options, const Invoker *invoker, const cha
 	tear_down(&recording);
 	if (recording.writer)
 		close_error = capture_writer_close(recording.writer);
-	/* This may take a while, in which the capture is whole. */
+	/* This may take a while; the capture is complete already. */
 	programs_free(recording.programs);
 	if (close_error && !error)
-		report_unnamed(capture_path, close_error);
+		report_missing_names(capture_path, close_error);
 	return error ? error : close_error;
 }

@@ -9,24 +9,24 @@
 #include "record_options.h"
 
 typedef struct RecordResult {
-	int command_status;   /* as a shell gives it; 0 when attached */
-	bool command_running; /* still there when the recording ended */
-	pid_t command_pid;    /* 0 = none, or reaped */
+	int command_status;   /* as in a shell; 0 without a command */
+	bool command_running; /* still running when the recording ended */
+	pid_t command_pid;    /* 0 = no command, or reaped */
 	bool interrupted;     /* ended by SIGINT or SIGTERM */
 	bool started;	      /* the capture holds a recording worth exporting */
 } RecordResult;
 
 /*
- * Records into the file `capture_path`. Returns 0, or a negative errno after saying
- * what failed; with result->started set the capture is worth exporting all
- * the same. An exec failure is reported as command_status 126 or 127 and -ENOEXEC.
+ * Records into the file `capture_path`. Returns 0 or a negative errno, logged; if result->started
+ * is set, the capture is worth exporting nevertheless. If exec fails, command_status is 126 or 127
+ * and the result -ENOEXEC.
  */
 int recorder_run(const RecordOptions *options, const Invoker *invoker, const char *capture_path,
 		 RecordResult *ret_result);
 
 /*
- * Reaps a command that outlives its recording and fills command_status. Returns whether it has
- * ended; with block false, or if a signal interrupts the wait, it may not have.
+ * Reaps a command that outlives its recording and sets command_status. Returns whether it has
+ * ended; if block is false, or if a signal interrupts the wait, it may not have.
  */
 bool recorder_wait(RecordResult *result, bool block);
 

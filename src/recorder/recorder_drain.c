@@ -3,7 +3,7 @@
 #include "signals.h"
 #include "util.h"
 
-/* After a crash everything up to the last flush can be read. */
+/* After a crash, everything up to the last flush can be read. */
 #define FLUSH_INTERVAL_NS NSEC_PER_SEC
 
 static int recording_put(Recording *recording, const struct record *record)
@@ -38,13 +38,16 @@ static bool is_for_unwinder(const struct record *record)
 	       record->kind == REC_STACK_COPY;
 }
 
-/* Of a process by when it began, in microseconds: numbers are not used again so soon. */
+/*
+ * Returns a key for a process from its start time in microseconds. A process ID is not reused
+ * within that time.
+ */
 static uint32_t start_key(uint64_t start_boottime)
 {
 	return start_boottime / NSEC_PER_USEC & INT32_MAX;
 }
 
-static void take_task(Recording *recording, const struct rec_task *task)
+static void on_task(Recording *recording, const struct rec_task *task)
 {
 	if (task->h.flags & TASK_NON_TARGET)
 		return;
@@ -54,7 +57,7 @@ static void take_task(Recording *recording, const struct rec_task *task)
 		map_set(&recording->threads, task->tid, 0);
 		recording->threads_left++;
 	}
-	if (task->h.flags & TASK_KTHREAD) /* it maps nothing */
+	if (task->h.flags & TASK_KTHREAD) /* it has no mappings */
 		return;
 	map_set(&recording->ns_tgids, task->tgid, task->ns_tgid);
 	if (task->tid == task->tgid)
@@ -64,13 +67,13 @@ static void take_task(Recording *recording, const struct rec_task *task)
 		*vec_push(&recording->new_processes) = task->ns_tgid;
 }
 
-static void take_exit(Recording *recording, const struct rec_exit *exit)
+static void on_exit_record(Recording *recording, const struct rec_exit *exit)
 {
 	uint32_t ns_tgid = map_get(&recording->ns_tgids, exit->tgid);
 
 	if (recording->scope.threads && map_get(&recording->threads, exit->tid) != MAP_NONE)
 		recording->done |= --recording->threads_left == 0;
-	/* Another process may have the number already. */
+	/* Another process may already have the same ID. */
 	if (exit->h.flags & EXIT_GROUP_DEAD && ns_tgid != MAP_NONE &&
 	    map_get(&recording->starts, exit->tgid) == start_key(exit->process_start_boottime))
 		sideband_end_process(recording->sideband, ns_tgid, exit->h.ns);
@@ -84,7 +87,10 @@ static bool is_leader(const struct record *record)
 	       task->tid == task->tgid;
 }
 
-/* Of threads that are recorded alone: what the process maps is known by its leader. */
+/*
+ * If only threads are recorded, the leader still describes the mappings of the process, so the
+ * unwinder gets it like a target.
+ */
 static void on_leader(Recording *recording, const struct rec_task *task)
 {
 	struct rec_task leader = *task;
@@ -94,17 +100,17 @@ static void on_leader(Recording *recording, const struct rec_task *task)
 }
 
 /*
- * Drains do not parse, with two exceptions: the side-band is told whose mappings are wanted, and
- * the unwinder follows births and ends. Copies of stacks go no further.
+ * Drains do not parse records, with two exceptions: the side-band must know whose mappings are
+ * needed, and the unwinder follows births and exits. Copies of stacks go only to the unwinder.
  */
 static int on_bpf_record(void *user, const struct record *record)
 {
 	Recording *recording = user;
 
 	if (record->kind == REC_TASK)
-		take_task(recording, (const struct rec_task *)record);
+		on_task(recording, (const struct rec_task *)record);
 	else if (record->kind == REC_EXIT)
-		take_exit(recording, (const struct rec_exit *)record);
+		on_exit_record(recording, (const struct rec_exit *)record);
 	if (recording->unwinder && is_for_unwinder(record))
 		unwinder_on_record(recording->unwinder, record);
 	if (recording->unwinder && recording->scope.threads && is_leader(record))
@@ -114,7 +120,7 @@ static int on_bpf_record(void *user, const struct record *record)
 	return recording_put(recording, record);
 }
 
-/* What the unwinder has found to be told in part only, by BPF's word. */
+/* Also reads the mappings of processes again that BPF has found to be known only in part. */
 static int run_unwinder_round(Recording *recording)
 {
 	int error = unwinder_round(recording->unwinder, sideband_watermark_ns(recording->sideband));
@@ -128,14 +134,17 @@ static int run_unwinder_round(Recording *recording)
 static int drain(Recording *recording, bool last)
 {
 	uint64_t begin = now_ns();
-	struct rec_watermark round = {.h = {.len = sizeof(round), .kind = REC_WATERMARK}};
+	struct rec_watermark watermark = {.h = {.len = sizeof(watermark), .kind = REC_WATERMARK}};
 	int error;
 
 	signals_note_time();
 	programs_review_ticks(recording->programs);
 	sideband_fetch(recording->sideband);
 	error = programs_drain(recording->programs, on_bpf_record, recording);
-	/* Again: the record of a switch that should have woken us for it may be drained by now. */
+	/*
+	 * The drain may have brought the switch that should have woken the recorder to enable a
+	 * timer.
+	 */
 	programs_review_ticks(recording->programs);
 	if (!error)
 		error = sideband_process(recording->sideband, last);
@@ -143,13 +152,13 @@ static int drain(Recording *recording, bool last)
 		error = recording_describe_joined(recording);
 	if (!error && recording->unwinder)
 		error = run_unwinder_round(recording);
-	/* The youngest mappings, and those that are found in the place of lost ones, come later. */
-	round.h.ns = MIN(begin, sideband_rescan_watermark_ns(recording->sideband));
+	/* The latest mappings, and those that replace lost ones, are written later. */
+	watermark.h.ns = MIN(begin, sideband_rescan_watermark_ns(recording->sideband));
 	jit_files_retry(mapped_files_jit(recording->files), begin);
 	if (!error)
 		error = loss_poll(recording->losses, recording_write, recording);
 	if (!error)
-		error = recording_put(recording, &round.h);
+		error = recording_put(recording, &watermark.h);
 	if (!error && recording->flight)
 		error = flight_recorder_step(recording->flight);
 	if (!error && begin - recording->last_flush_ns >= FLUSH_INTERVAL_NS) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recorder_private.h - one recording, as the parts of it share it:
+ * recorder_private.h - the recording, shared by:
  *
- *   recorder_setup.c     everything up to the moment before the window begins, but for
- *   recorder_targets.c   whom it is about
+ *   recorder_setup.c     everything before the window begins, except
+ *   recorder_targets.c   finding and describing the targets
  *   recorder_drain.c     from the kernel's buffers into the capture
- *   recorder.c           the window, and what comes after it
- *   recorder_warnings.c  what it does not have
+ *   recorder.c           the window, and what follows it
+ *   recorder_warnings.c  warnings about what is missing
  */
 #ifndef WALLPROF_RECORDER_PRIVATE_H
 #define WALLPROF_RECORDER_PRIVATE_H
@@ -24,88 +24,94 @@
 #include "sideband.h"
 #include "unwinder.h"
 
-/* A process that was named, or a thread. */
+/* A process or a thread given by -p or -t. */
 typedef struct NamedTarget {
 	int fd; /* pidfd of the process */
 	pid_t pid;
-	pid_t tid;	/* 0: all of the process; else this thread of it, */
-	uint64_t start; /* proc_start_ticks() of it */
+	pid_t tid;	/* 0 = the whole process; otherwise only this thread */
+	uint64_t start; /* proc_start_ticks() of the thread or process */
 } NamedTarget;
 
 typedef struct Recording {
 	const RecordOptions *options;
 	const Invoker *invoker;
 	const char *capture_path;
-	AtomicFile capture_file; /* has its name once the window begins */
+	AtomicFile capture_file; /* gets its name when the window begins */
 	RecordResult *result;
 	CaptureWriter *writer;
-	FlightRecorder *flight; /* until the end, if only the last part is kept; else NULL */
-	uint64_t segments_dropped,
-		kept_ns;      /* flight_recorder_segments_dropped(), and how long what is left is */
-	bool flight_empty;    /* there was no room for it */
-	uint64_t named_bytes; /* of the capture before its first event */
+	FlightRecorder *flight; /* until the end, if only the last part is kept; otherwise NULL */
+	uint64_t segments_dropped; /* flight_recorder_segments_dropped() */
+	uint64_t kept_ns;	   /* the length of what a flight recorder kept */
+	bool flight_empty;	   /* nothing of it could be written to a full disk */
+	uint64_t named_bytes;	   /* size of the capture before its first event */
 	Programs *programs;
 	LossMeter *losses;
 	OnlineCpus *online_cpus; /* or NULL */
-	IdleCpus *idle_cpus;	 /* of the whole system; or NULL */
+	IdleCpus *idle_cpus;	 /* only for the whole system; or NULL */
 	MappedFiles *files;
 	Sideband *sideband;
-	Unwinder *unwinder; /* NULL: no stacks by unwind tables */
+	Unwinder *unwinder; /* NULL: stacks do not use unwind tables */
 	Launch launch;
 	ProgramsScope scope;
-	bool launched;	       /* a child waits to become the command */
-	bool launched_running; /* it was let go */
+	bool launched;	       /* the process of the command exists */
+	bool launched_running; /* it was told to exec the command */
 	int epoll_fd, signal_fd, timer_fd;
-	int stop_fd;		     /* a flight recorder's: for the signal that ends it, or -1 */
+	int stop_fd;		     /* a flight recorder's signalfd for SIGUSR1, or -1 */
 	int command_fd;		     /* pidfd of the command */
-	VEC(NamedTarget) named;	     /* who was named and still lives */
-	Map ns_tgids;		     /* tgid -> ns_tgid, of processes that are recorded */
-	Map starts;		     /* tgid -> start_key() of the process that has it */
-	VEC(uint32_t) new_processes; /* whose mappings must be read from /proc, as ns_tgid */
-	bool before_window;	     /* those of all who are described now */
-	bool iterating;		     /* an iterator is being run: no other one may be */
-	Map threads;		     /* tid -> nothing, of threads that are recorded alone; */
-	size_t threads_left;	     /* so many still live */
+	VEC(NamedTarget) named;	     /* given targets that still run */
+	Map ns_tgids;		     /* tgid -> ns_tgid of recorded processes */
+	Map starts;		     /* tgid -> start_key() of the process */
+	VEC(uint32_t) new_processes; /* ns_tgid of those whose mappings must be read from /proc */
+	bool before_window;	     /* /proc must be read for all processes that are described */
+	bool iterating;		     /* an iterator runs, so no other one may */
+	Map threads;		     /* set of tids, if only threads are recorded */
+	size_t threads_left;	     /* number of those that have not ended */
 	uint64_t window_start_ns;
 	uint64_t last_flush_ns;
-	uint64_t last_progress_ns; /* 0 = no live line */
-	uint64_t grace_end_ns; /* when an interrupted command's grace ends; 0 = not interrupted */
+	uint64_t last_progress_ns; /* 0 = progress is not shown */
+	uint64_t grace_end_ns;	   /* when the recording of an interrupted command ends; 0 = not
+				      interrupted */
 	bool done;
 } Recording;
 
 /*
- * Checks, opens, loads, forks. Returns 0 or a negative errno after saying what failed; then nothing
- * runs, and the caller tears down.
+ * Checks, opens, loads and forks. Returns 0 or a negative errno, logged; then nothing runs, and the
+ * caller tears down.
  */
 int recording_open(Recording *recording);
 
 /*
- * Whoever was named: opened, so that its number cannot be used again unnoticed. Returns as
+ * Opens the given processes and threads, so that a reuse of their IDs is noticed. Returns as
  * recording_open().
  */
 int recording_open_targets(Recording *recording);
 
 /*
- * Marks and describes what is to be recorded, and makes its unwind tables: from here on all is
- * told. Returns as recording_open().
+ * Marks and describes the targets and makes their unwind tables: from here on all events are
+ * recorded. Returns as recording_open().
  */
 int recording_find_targets(Recording *recording);
 
-/* Describes those that have joined since the last time. Returns 0 or a negative errno. */
+/*
+ * Describes processes that have become targets since the last call. Returns 0 or a negative errno.
+ */
 int recording_describe_joined(Recording *recording);
 
-/* Once the programs are stopped and all is drained. Returns 0 or a negative errno. */
+/*
+ * Logs what is missing and writes it as notes, after the programs are stopped and all rings are
+ * drained. Returns 0 or a negative errno.
+ */
 int recording_write_warnings(Recording *recording);
 
-/* A RecordSink into the capture. */
+/* A RecordSink that writes to the capture. */
 int recording_write(void *recording, const struct record *record);
 
-/* The same for what tells of mappings, which the unwinder follows. */
+/* The same for records about mappings, which the unwinder follows. */
 int recording_write_mapping(void *recording, const struct record *record);
 
 /*
- * One round: everything older than its beginning is in the capture afterwards, but for the youngest
- * mappings (sideband_process()), which the last round takes, too.
+ * Drains all sources once. Afterwards everything older than its start is in the capture, except the
+ * latest mappings (sideband_process()), which the last drain writes as well.
  */
 int recording_drain(Recording *recording);
 int recording_drain_last(Recording *recording);

@@ -19,8 +19,8 @@
 /* ---- the capture's file ---------------------------------------------------------- */
 
 /*
- * Without its name until the window begins: a recording that fails to start must
- * not cost an older capture.
+ * The capture gets its name only when the window begins, so that a recording that fails to start
+ * does not overwrite an older capture.
  */
 static int open_capture(Recording *recording)
 {
@@ -106,16 +106,18 @@ static int start_sources(Recording *recording)
 	if (error)
 		log_error("opening perf's side-band failed: %s",
 			  error == -ENOBUFS
-				  ? "the memory that this user may lock for events is used up (end "
+				  ? "the user's limit on locked memory for events is reached; end "
 				    "other profilers, or raise kernel.perf_event_mlock_kb or "
-				    "ulimit -l)"
+				    "ulimit -l"
 				  : error_text(error));
 	if (!error && options->user_stacks == USER_STACKS_TABLES)
 		error = start_unwinder(recording);
 	return error;
 }
 
-/* Files are held open for their symbols. The command, forked before, keeps its own limit. */
+/*
+ * Files are held open for their symbols. The command is forked before, so it keeps its own limit.
+ */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -139,7 +141,7 @@ static int prepare_command(Recording *recording)
 	recording->command_fd = pidfd_open(recording->launch.pid, 0);
 	if (recording->command_fd < 0) {
 		error = -errno;
-		log_error("the command cannot be followed: %s", error_text(error));
+		log_error("opening a pidfd of the command failed: %s", error_text(error));
 	}
 	return error;
 }
@@ -185,7 +187,7 @@ static int write_metadata(Recording *recording)
 {
 	_cleanup_free_ char *hooks = programs_hooks(recording->programs);
 	_cleanup_free_ char *own_code = programs_own_code(recording->programs);
-	MetadataInput facts = {
+	MetadataInput input = {
 		.options = recording->options,
 		.command_pid = recording->launched ? recording->launch.pid : 0,
 		.hooks = hooks,
@@ -193,7 +195,7 @@ static int write_metadata(Recording *recording)
 		.own_code = own_code,
 		.faults = programs_faults(recording->programs),
 	};
-	int error = metadata_write(&facts, recording_write, recording);
+	int error = metadata_write(&input, recording_write, recording);
 
 	return error ? error : block_devices_write(recording_write, recording);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recorder_targets.c - who is recorded: finding them, describing them as they are when the window
- * begins, and whoever joins them later.
+ * recorder_targets.c - finds the targets, and describes them as they are when the window begins and
+ * those that join later.
  */
 #include "proc_status.h"
 #include "recorder_private.h"
@@ -12,7 +12,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-/* How long the window may wait for the unwind tables of what runs already. */
+/* The window may wait this long for the unwind tables of running processes. */
 #define PREPARE_NS	 (2 * NSEC_PER_SEC)
 #define PREPARE_SLICE_NS (10 * NSEC_PER_MSEC)
 #define DRAIN_NS	 (20 * NSEC_PER_MSEC)
@@ -26,12 +26,14 @@ static bool has_ended(int fd)
 	return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* Of a process that is to be recorded, or whose thread is (0: none). */
+/*
+ * Opens a process that is recorded, or of which the thread tid is recorded (0 = the whole process).
+ */
 static int open_process(Recording *recording, pid_t pid, pid_t tid)
 {
 	int fd = pidfd_open(pid, 0), error = fd < 0 ? -errno : 0;
 
-	/* A zombie has a descriptor that is ready at once, and nothing to record. */
+	/* The pidfd of a zombie is readable at once, and there is nothing to record. */
 	if (fd >= 0 && has_ended(fd)) {
 		close(fd);
 		log_error("process %d has ended", pid);
@@ -41,9 +43,9 @@ static int open_process(Recording *recording, pid_t pid, pid_t tid)
 		*vec_push(&recording->named) = (NamedTarget){
 			.fd = fd, .pid = pid, .tid = tid, .start = proc_start_ticks(tid ?: pid)};
 	else if (error == -ESRCH)
-		log_error("no process has the number %d (ps -e lists them)", pid);
+		log_error("no such process: %d", pid);
 	else
-		log_error("process %d cannot be followed: %s", pid, error_text(error));
+		log_error("opening process %d failed: %s", pid, error_text(error));
 	return error;
 }
 
@@ -53,8 +55,8 @@ static int open_named_process(Recording *recording, pid_t pid)
 
 	if (!tgid || tgid == pid)
 		return open_process(recording, pid, /* tid= */ 0);
-	log_error("%d is a thread of process %d: record that (-p %d), or the thread alone (-t %d)",
-		  pid, tgid, tgid, pid);
+	log_error("%d is a thread of process %d; give -p %d, or -t %d for the thread alone", pid,
+		  tgid, tgid, pid);
 	return -EINVAL;
 }
 
@@ -64,13 +66,13 @@ static int open_named_thread(Recording *recording, pid_t tid)
 
 	if (tgid)
 		return open_process(recording, tgid, tid);
-	log_error("no thread has the number %d (ps -eL lists them)", tid);
+	log_error("no such thread: %d", tid);
 	return -ESRCH;
 }
 
 /*
- * Opened before anything starts, so that no number can be used again unnoticed, and
- * none is missed when its process ends.
+ * The targets are opened before anything starts, so that a reused ID and the end of a process are
+ * noticed.
  */
 int recording_open_targets(Recording *recording)
 {
@@ -99,8 +101,8 @@ static bool has_scope_targets(const ProgramsScope *scope)
 }
 
 /*
- * A delay may have passed since it was named: then it may have ended, and others have its number.
- * If it is the last one, its descriptor tells, or else there is no thread to be described.
+ * After a delay the target may have ended, and its ID may belong to another one. If it was the last
+ * target, its pidfd ends the recording, or there is no thread to describe.
  */
 static int mark_named(Recording *recording, const NamedTarget *target)
 {
@@ -125,7 +127,7 @@ static int mark_targets(Recording *recording)
 		error = mark_named(recording, &recording->named.items[i]);
 	if (!error && has_scope_targets(&recording->scope))
 		error = programs_mark_scope_targets(recording->programs);
-	/* A command that waits to be let go has none yet. */
+	/* A command that has not been started has no descendants. */
 	if (!error && (options->pid_count || recording->launched_running))
 		error = programs_mark_descendants(recording->programs);
 	if (error)
@@ -143,24 +145,27 @@ static int add_initial_mappings(Recording *recording, pid_t pid)
 	size_t count;
 	int error = mapped_files_read_process(recording->files, pid, /* ns= */ 0, &count);
 
-	if (error == -ENOENT || error == -ESRCH) /* it ended meanwhile */
+	if (error == -ENOENT || error == -ESRCH) /* it has ended */
 		return 0;
 	if (error == -EACCES || error == -EPERM) {
-		log_warn("mappings of process %d may not be read: its addresses stay without names "
+		log_warn("reading the mappings of process %d failed: %s; its addresses have no "
+			 "names "
 			 "(CAP_SYS_PTRACE)",
-			 pid);
+			 pid, strerror(-error));
 		return 0;
 	}
 	return error;
 }
 
-/* Reading takes some time, if there are many, in which the rings must not run full. */
+/*
+ * Reads the mappings of all new processes. That may take long, so the rings are drained meanwhile.
+ */
 static int add_mappings_of_all(Recording *recording)
 {
 	uint64_t drained_ns = now_ns();
 	int error = 0;
 
-	/* More may come by draining. */
+	/* Draining may add processes. */
 	for (size_t i = 0; i < recording->new_processes.count && !error; i++) {
 		error = add_initial_mappings(recording, recording->new_processes.items[i]);
 		if (error || now_ns() - drained_ns < DRAIN_NS)
@@ -172,8 +177,10 @@ static int add_mappings_of_all(Recording *recording)
 	return error;
 }
 
-/* So that the state of every thread at the start is known, and who they are for whom tables are
- * wanted. */
+/*
+ * Describes all targets, so that the state of every thread at the start is known, and the processes
+ * whose tables are needed.
+ */
 static int describe_targets(Recording *recording)
 {
 	int error;
@@ -205,7 +212,7 @@ int recording_describe_joined(Recording *recording)
 
 		error = programs_snapshot_process(recording->programs, pid, drain_between,
 						  recording);
-		if (error == -ESRCH) /* it ended meanwhile */
+		if (error == -ESRCH) /* it has ended */
 			error = 0;
 		sideband_rescan(recording->sideband, pid);
 	}
@@ -222,7 +229,10 @@ static void expect_file(Recording *recording, const char *path)
 		unwinder_expect(recording->unwinder, file);
 }
 
-/* The command's own file, as execvp(3) will find it: its unwind table is made before it runs. */
+/*
+ * Requests the unwind table of the command's file before it runs. The file is found as execvp(3)
+ * finds it.
+ */
 static void expect_program(Recording *recording)
 {
 	const char *name = recording->options->command[0], *folders = getenv("PATH");
@@ -244,7 +254,7 @@ static void expect_program(Recording *recording)
 	}
 }
 
-/* The tables of what runs already. Ticks and switches come meanwhile. */
+/* Waits for the tables of running processes, and drains ticks and switches meanwhile. */
 static int prepare_tables(Recording *recording)
 {
 	uint64_t deadline = now_ns() + PREPARE_NS;
@@ -259,7 +269,7 @@ static int prepare_tables(Recording *recording)
 	return error;
 }
 
-/* Is anybody recorded who runs already, so that threads may be asleep? */
+/* Returns whether running processes are recorded, of which threads may be asleep. */
 static bool has_running(const Recording *recording)
 {
 	const RecordOptions *options = recording->options;
@@ -281,7 +291,7 @@ int recording_find_targets(Recording *recording)
 	if (!error && recording->unwinder)
 		error = prepare_tables(recording);
 	programs_tables_ready(recording->programs);
-	/* Once more, with the stacks of those who sleep. */
+	/* The second description has the stacks of sleeping threads. */
 	if (!error && recording->unwinder && has_running(recording))
 		error = describe_targets(recording);
 	return error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * recorder_warnings.c - what a recording does not have, and why: said on the screen, and kept in
- * the capture for whoever reads it.
+ * recorder_warnings.c - logs what a recording lacks and why, and writes it as notes into the
+ * capture.
  */
 #include "recorder_private.h"
 #include "util.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What is missing, of which `subject`, in the capture and on the screen. */
+/* Logs "SUBJECT: COUNT WHAT" and writes it as a note, unless the count is 0. */
 static int write_warning(Recording *recording, const char *subject, uint64_t count,
 			 const char *what)
 {
@@ -30,16 +30,16 @@ static int write_warning(Recording *recording, const char *subject, uint64_t cou
 
 static void log_memo_hits(Recording *recording)
 {
-	uint64_t known[MEMO_KINDS] = {};
+	uint64_t hits[MEMO_KINDS] = {};
 	size_t cpus;
 	const struct cpu_account *accounts = programs_accounts(recording->programs, &cpus);
 
 	for (size_t cpu = 0; cpu < cpus; cpu++)
 		for (size_t kind = 0; kind < MEMO_KINDS; kind++)
-			known[kind] += accounts[cpu].memo_hits[kind];
-	log_verbose("%" PRIu64 " user stacks and %" PRIu64
-		    " kernel stacks were those of an earlier wait of the thread, and not walked",
-		    known[MEMO_USER], known[MEMO_KERNEL]);
+			hits[kind] += accounts[cpu].memo_hits[kind];
+	log_verbose("stack memo: %" PRIu64 " user stacks and %" PRIu64
+		    " kernel stacks were not walked again",
+		    hits[MEMO_USER], hits[MEMO_KERNEL]);
 }
 
 static int finish_unwinding(Recording *recording)
@@ -49,28 +49,29 @@ static int finish_unwinding(Recording *recording)
 	struct {
 		uint64_t count;
 		const char *what;
-	} troubles[] = {
-		{counts.tables.no_room, "times there was no room for a file's table: stacks end in "
-					"its code (more: --unwind-memory)"},
-		{counts.tables.unread, "files have none: what reads them failed"},
+	} warnings[] = {
+		{counts.tables.no_room,
+		 "times a file's table found no room; stacks end in the file's "
+		 "code (raise --unwind-memory)"},
+		{counts.tables.unread, "files have none, because reading them failed"},
 		{counts.tables.debug_unused, "files lack call frame information, and their debug "
-					     "files could not be used (-v: why)"},
-		{counts.tables.evicted,
-		 "tables of files no longer mapped were dropped to make room"},
-		{counts.tables.objects_lost, "files had no room in the list of known ones"},
-		{counts.memory.rows_without_rule, "rows had no room for their rule"},
-		{counts.publish_failed, "processes had no room for their mappings"},
-		{counts.troubles.process_lost, "processes had no room at their birth"},
-		{counts.corrected,
-		 "times the kernel did not tell of an exec and what it mapped, which was read from "
-		 "/proc 0.1 s later: stacks until then may be cut"},
-		{sideband_late(recording->sideband),
-		 "times the kernel told of a mapping, fork or exec later than others had been "
-		 "taken: stacks just before may be wrong"},
-		{sideband_unread(recording->sideband),
-		 "processes were not read again before the end, after the kernel had not told of "
-		 "all that they mapped: their last stacks may be wrong"},
-		{counts.troubles.torn, "times a process's mappings changed while they were read"},
+					     "files could not be used (-v prints why)"},
+		{counts.tables.evicted, "tables of files that are no longer mapped were evicted"},
+		{counts.tables.objects_lost, "files found no room in the list of known files"},
+		{counts.memory.rows_without_rule, "rows found no room for their rule"},
+		{counts.publish_failed, "processes found no room for their mappings"},
+		{counts.troubles.process_lost, "new processes found no room"},
+		{counts.corrected, "times the kernel did not report an exec and its mappings; they "
+				   "were read from /proc "
+				   "0.1 s later, and stacks before that may be truncated"},
+		{sideband_late(recording->sideband), "times the kernel reported a mapping, fork or "
+						     "exec too late; stacks just before may "
+						     "be wrong"},
+		{sideband_unread(recording->sideband), "processes with unreported mappings were "
+						       "not read again before the end; their last "
+						       "stacks may be wrong"},
+		{counts.troubles.torn,
+		 "times the mappings of a process changed while they were read"},
 	};
 
 	loss_add(recording->losses, REC_STACK_COPY, LOSS_UNWALKED, counts.copies.dropped,
@@ -79,8 +80,8 @@ static int finish_unwinding(Recording *recording)
 	log_verbose("unwind tables: %" PRIu64 " of %" PRIu64 " files have one, %" PRIu64
 		    " cells of memory in use, %" PRIu32 " rules; mappings published %" PRIu64
 		    " times; %" PRIu64 " stacks copied, %" PRIu64
-		    " of them whole; the kernel could not be asked %" PRIu64
-		    " times, and its answer not be kept %" PRIu64 " times",
+		    " of them complete; looking up a mapping in the kernel failed %" PRIu64
+		    " times, and keeping the result %" PRIu64 " times",
 		    counts.tables.ready, counts.tables.wanted, counts.memory.cells_used,
 		    counts.memory.rules, counts.published, counts.copies.taken,
 		    counts.copies.walked, counts.troubles.vma_busy, counts.troubles.seed_lost);
@@ -89,14 +90,14 @@ static int finish_unwinding(Recording *recording)
 		    "%.2f ms (99 %%), %.2f ms (longest)",
 		    counts.delays->count, histogram_quantile(counts.delays, 500) / 1e6,
 		    histogram_quantile(counts.delays, 990) / 1e6, counts.delays->max / 1e6);
-	for (size_t i = 0; i < ARRAY_LEN(troubles) && !error; i++)
-		error = write_warning(recording, "unwind tables", troubles[i].count,
-				      troubles[i].what);
+	for (size_t i = 0; i < ARRAY_LEN(warnings) && !error; i++)
+		error = write_warning(recording, "unwind tables", warnings[i].count,
+				      warnings[i].what);
 	return error;
 }
 
-/* Without the events of minor faults nothing tells that one did not complete. */
-static int tell_faults(Recording *recording)
+/* Without the events of minor faults, it is not hits that a fault did not complete. */
+static int warn_faults(Recording *recording)
 {
 	FaultOptions faults = programs_faults(recording->programs);
 	struct fault_counts counts = programs_fault_counts(recording->programs);
@@ -104,10 +105,10 @@ static int tell_faults(Recording *recording)
 
 	if (faults.threshold_ns != FAULT_THRESHOLD_NONE || faults.source == FAULT_SOURCE_FENTRY)
 		error = write_warning(recording, "page faults", counts.open,
-				      "did not complete (a signal, an error), and are not told");
+				      "omitted (not completed, because of a signal or an error)");
 	if (!error)
 		error = write_warning(recording, "page faults", counts.unmatched,
-				      "were not seen to begin, and are not told");
+				      "omitted (start not observed)");
 	return error;
 }
 
@@ -115,20 +116,19 @@ static int warn_requests(Recording *recording)
 {
 	const ProgramInfo *info;
 	struct request_counts counts = programs_request_counts(recording->programs);
-	int error =
-		write_warning(recording, "block I/O", counts.no_slot,
-			      "requests were under way beside too many others, and are not told");
+	int error = write_warning(recording, "block I/O", counts.no_slot,
+				  "requests omitted (too many in flight)");
 
 	if (!error)
-		error = write_warning(recording, "block I/O", counts.unattributed,
-				      "requests were left to workers of io_uring unseen: they are "
-				      "told as the workers' own");
+		error = write_warning(
+			recording, "block I/O", counts.unattributed,
+			"requests attributed to io_uring workers (submitter not observed)");
 	if (!error)
 		error = write_warning(recording, "block I/O", counts.unfinished,
-				      "requests were not seen to complete, and are not told");
+				      "requests omitted (completion not observed)");
 	if (!error)
 		error = write_warning(recording, "block I/O", counts.in_flight,
-				      "requests were still under way at the end, and are not told");
+				      "requests still in flight at the end (omitted)");
 	for (size_t i = 0; (info = program_info(i)) && !error; i++)
 		if (info->missed_requests)
 			error = write_warning(recording, "block I/O",
@@ -137,19 +137,19 @@ static int warn_requests(Recording *recording)
 	return error;
 }
 
-/* What is missing since they rested, of what is kept. */
+/* Warns about samples that are missing in the window because the timer was off. */
 static int warn_ticks(Recording *recording)
 {
 	SampleTimerCounts counts =
 		programs_ticks_counts(recording->programs, recording->window_start_ns);
 	uint64_t samples = counts.missed_ns / (NSEC_PER_SEC / recording->options->frequency);
 
-	log_verbose("CPU samples: began again %" PRIu64
-		    " times on a CPU where no target had run, after %.3f ms at a time",
+	log_verbose("CPU samples: restarted %" PRIu64
+		    " times on an idle CPU, after %.3f ms on average",
 		    counts.begun, counts.begun ? counts.missed_ns / 1e6 / counts.begun : 0);
-	return write_warning(recording, "CPU samples", samples,
-			     "may be missing, of threads that came to a CPU where none had run for "
-			     "a second: their times are right");
+	return write_warning(
+		recording, "CPU samples", samples,
+		"missing at most (sampling restarts on an idle CPU); times are not affected");
 }
 
 static int warn_cpus(Recording *recording)
@@ -158,34 +158,31 @@ static int warn_cpus(Recording *recording)
 		return 0;
 	online_cpus_check(recording->online_cpus);
 	return write_warning(recording, "CPUs", online_cpus_changes(recording->online_cpus),
-			     "times one went offline or came online: on those that came, or came "
-			     "back, there are no CPU samples, and what was mapped is not known");
+			     "times a CPU went offline or came online; CPUs that came online have "
+			     "no CPU samples, and mappings made on them are not known");
 }
 
-/* Whoever records as root has all files. */
+/* Root can read all files. */
 static int warn_files(Recording *recording)
 {
-	int error = write_warning(recording, "mapped files",
-				  mapped_files_unopened(recording->files, -EPERM),
-				  "were deleted or replaced since, and cannot be read without "
-				  "CAP_CHECKPOINT_RESTORE: their functions have no names, and "
-				  "stacks end there");
+	int error = write_warning(
+		recording, "mapped files", mapped_files_unopened(recording->files, -EPERM),
+		"deleted or replaced since, unreadable without CAP_CHECKPOINT_RESTORE; their "
+		"functions have no names, and stacks end in them");
 
 	if (!error)
 		error = write_warning(recording, "mapped files",
 				      mapped_files_unopened(recording->files, -EACCES),
-				      "cannot be read without CAP_SYS_PTRACE and "
-				      "CAP_DAC_READ_SEARCH: their functions have no names, and "
-				      "stacks end there");
+				      "unreadable without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
+				      "their functions have no names, and stacks end in them");
 	return error;
 }
 
-/* Where more was left than was to be kept, nobody need know. */
+/* If at least the requested length is left, nothing is missing. */
 static int warn_segments_dropped(Recording *recording)
 {
-	_cleanup_free_ char *what = xasprintf("times there was no room (a full disk, ulimit -f), "
-					      "and the oldest part was given up: only the "
-					      "last %.3f s are kept",
+	_cleanup_free_ char *what = xasprintf("times the oldest part was dropped (disk full or "
+					      "ulimit -f); only the last %.3f s are kept",
 					      recording->kept_ns / 1e9);
 
 	if (recording->kept_ns >= recording->options->flight_ns)
@@ -206,7 +203,7 @@ int recording_write_warnings(Recording *recording)
 	if (!error)
 		error = warn_ticks(recording);
 	if (!error)
-		error = tell_faults(recording);
+		error = warn_faults(recording);
 	if (!error)
 		error = warn_requests(recording);
 	return error;

@@ -17,7 +17,7 @@
 
 struct Api {
 	const char *profile;
-	struct stat read; /* of the profile, when its libraries were read */
+	struct stat read; /* the profile's file when its libraries were read */
 	int read_error;
 	ProfileLibs libs;
 	ElfIdentifier *identifier;
@@ -41,14 +41,14 @@ void api_free(Api *api)
 	free(api);
 }
 
-/* ---- what is asked ------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------- */
 
 static json_t *error_json(const char *why)
 {
 	return json_pack("{s:s}", "error", why);
 }
 
-/* Of the profile as it is now: it may have been recorded anew. */
+/* Reads the libraries again if the profile's file has changed. */
 static int read_libs(Api *api)
 {
 	struct stat st;
@@ -75,8 +75,8 @@ static const char *string_member(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key));
 }
 
-/* "0x1f00". */
-static bool address_of(const json_t *object, const char *key, uint64_t *ret_address)
+/* Parses an address such as "0x1f00". */
+static bool hex_member(const json_t *object, const char *key, uint64_t *ret_address)
 {
 	const char *text = string_member(object, key);
 	char *end;
@@ -88,9 +88,10 @@ static bool address_of(const json_t *object, const char *key, uint64_t *ret_addr
 	return !*end && !errno && *ret_address <= INT64_MAX;
 }
 
-static const ServedLib *lib_of(const Api *api, const json_t *asked)
+static const ServedLib *requested_lib(const Api *api, const json_t *request)
 {
-	const char *name = string_member(asked, "debugName"), *id = string_member(asked, "debugId");
+	const char *name = string_member(request, "debugName"),
+		   *id = string_member(request, "debugId");
 
 	return name && id ? profile_libs_find(&api->libs, name, id) : NULL;
 }
@@ -123,33 +124,33 @@ static json_t *read_source(const char *path)
 	if (fd < 0)
 		return error_json(strerror(-fd));
 	if (st.st_size > SOURCE_MAX)
-		return error_json("the file is too long for a source");
+		return error_json("the source file is too large");
 	text = xmalloc(st.st_size + 1);
 	got = pread(fd, text, st.st_size, 0);
 	if (got < 0)
 		return error_json(strerror(errno));
 	source = json_stringn(text, got);
 	if (!source)
-		return error_json("the file is no text in UTF-8");
+		return error_json("the file is not UTF-8 text");
 	return json_pack("{s:n, s:n, s:s, s:o}", "symbolsLastModified", "sourceLastModified",
 			 "file", path, "source", source);
 }
 
-/* The debug information of the address must name the file. */
-static json_t *answer_source(Api *api, const json_t *asked)
+/* Only files that the debug information of the address names are served. */
+static json_t *answer_source(Api *api, const json_t *request)
 {
-	const ServedLib *lib = lib_of(api, asked);
-	const char *path = string_member(asked, "file");
+	const ServedLib *lib = requested_lib(api, request);
+	const char *path = string_member(request, "file");
 	const struct rec_symbol *symbol;
 	ServedSymbols symbols;
 	uint64_t address;
 	json_t *answer;
 	int error;
 
-	if (!path || !address_of(asked, "moduleOffset", &address))
+	if (!path || !hex_member(request, "moduleOffset", &address))
 		return error_json("expected debugName, debugId, moduleOffset and file");
 	if (!lib)
-		return error_json("the profile has no such library");
+		return error_json("no such library in the profile");
 	error = served_symbols_resolve(api->identifier, lib, &address, 1, deadline(), &symbols);
 	symbol = error ? NULL : served_symbols_find(&symbols, address);
 	if (error)
@@ -178,7 +179,10 @@ static json_t *instructions_json(const Disassembly *code)
 	return list;
 }
 
-/* Of a function whose size the viewer does not know: to its end, if the file tells. */
+/*
+ * Returns the size of a function up to its end, if the file has it, and otherwise the size that the
+ * viewer gave.
+ */
 static uint64_t size_of_function(Api *api, const ServedLib *lib, uint64_t start, uint64_t size)
 {
 	const struct rec_symbol *symbol;
@@ -194,20 +198,20 @@ static uint64_t size_of_function(Api *api, const ServedLib *lib, uint64_t start,
 	return size;
 }
 
-static json_t *answer_asm(Api *api, const json_t *asked)
+static json_t *answer_asm(Api *api, const json_t *request)
 {
-	const ServedLib *lib = lib_of(api, asked);
+	const ServedLib *lib = requested_lib(api, request);
 	char start_text[24], size_text[24];
 	uint64_t start, size;
 	Disassembly code;
 	json_t *answer;
 	int error;
 
-	if (!address_of(asked, "startAddress", &start) || !address_of(asked, "size", &size))
+	if (!hex_member(request, "startAddress", &start) || !hex_member(request, "size", &size))
 		return error_json("expected debugName, debugId, startAddress and size");
 	if (!lib)
-		return error_json("the profile has no such library");
-	if (json_is_true(json_object_get(asked, "continueUntilFunctionEnd")))
+		return error_json("no such library in the profile");
+	if (json_is_true(json_object_get(request, "continueUntilFunctionEnd")))
 		size = size_of_function(api, lib, start, size);
 	error = disassembly_read(api->identifier, lib, start, MIN(size, SERVED_CODE_MAX), &code);
 	snprintf(start_text, sizeof(start_text), "0x%" PRIx64, start);
@@ -222,14 +226,14 @@ static json_t *answer_asm(Api *api, const json_t *asked)
 
 /* ---- all of them --------------------------------------------------------------------------- */
 
-static json_t *answer_symbols(Api *api, const json_t *asked)
+static json_t *answer_symbols(Api *api, const json_t *request)
 {
-	return api_symbolicate(api->identifier, &api->libs, asked);
+	return api_symbolicate(api->identifier, &api->libs, request);
 }
 
 static const struct {
 	const char *path;
-	json_t *(*answer)(Api *api, const json_t *asked);
+	json_t *(*answer)(Api *api, const json_t *request);
 } calls[] = {
 	{"symbolicate/v5", answer_symbols},
 	{"source/v1", answer_source},
@@ -244,29 +248,29 @@ bool api_is_path(const char *path)
 	return false;
 }
 
-static json_t *answer_call(Api *api, const char *path, const json_t *asked)
+static json_t *answer_call(Api *api, const char *path, const json_t *request)
 {
 	int error;
 
-	if (!json_is_object(asked))
+	if (!json_is_object(request))
 		return error_json("expected a JSON object");
 	error = read_libs(api);
 	if (error)
-		return error_json(error == -EBADMSG ? "the profile names no libraries"
+		return error_json(error == -EBADMSG ? "the profile has no list of libraries"
 						    : strerror(-error));
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
 		if (!strcmp(path, calls[i].path))
-			return calls[i].answer(api, asked);
-	return error_json("nothing of that name can be asked");
+			return calls[i].answer(api, request);
+	return error_json("no such API call");
 }
 
 char *api_answer(Api *api, const char *path, const char *body, size_t size)
 {
-	json_t *asked = json_loadb(body, size, JSON_REJECT_DUPLICATES, NULL);
-	json_t *answer = answer_call(api, path, asked);
+	json_t *request = json_loadb(body, size, JSON_REJECT_DUPLICATES, NULL);
+	json_t *answer = answer_call(api, path, request);
 	char *text = json_dumps(answer, JSON_COMPACT);
 
-	json_decref(asked);
+	json_decref(request);
 	json_decref(answer);
-	return text ?: xstrdup("{\"error\":\"the answer is no text in UTF-8\"}");
+	return text ?: xstrdup("{\"error\":\"the answer is not UTF-8 text\"}");
 }

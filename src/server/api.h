@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * api.h - what the viewer asks a local server about a profile's programs: names of addresses, the
- * text of source files, assembly. Follows docs/symbol-server of the Firefox Profiler:
- * /symbolicate/v5, /source/v1, /asm/v1. Only files that the profile names as its libraries are
- * looked into, and only if their build id is that of the profile; only sources are read that the
- * debug information of the asked address names.
+ * api.h - the API of the local server for the viewer: names of addresses, text of source files,
+ * assembly. It follows docs/symbol-server of the Firefox Profiler: /symbolicate/v5, /source/v1,
+ * /asm/v1. Only files that the profile names as its libraries are read, and only if their build ID
+ * is that of the profile; only source files are read that the debug information of the given
+ * address names.
  */
 #ifndef WALLPROF_API_H
 #define WALLPROF_API_H
@@ -14,15 +14,15 @@
 
 typedef struct Api Api;
 
-/* profile: the file's path, kept. */
+/* profile is the file's path; the string is not copied. */
 Api *api_new(const char *profile);
 void api_free(Api *api);
 
-bool api_is_path(const char *path); /* "symbolicate/v5", … */
+bool api_is_path(const char *path); /* such as "symbolicate/v5" */
 
 /*
- * The answer to a request as JSON, to be freed. What is wrong with the request, or with the file,
- * is told within, as {"error": "…"}.
+ * Returns the answer to a request as JSON, which the caller frees. Errors of the request or of the
+ * file are in it, as {"error": "…"}.
  */
 char *api_answer(Api *api, const char *path, const char *body, size_t size);
 

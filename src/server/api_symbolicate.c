@@ -7,13 +7,13 @@
 #include <string.h>
 
 #define JOBS_MAX      64
-#define MODULES_MAX   1000  /* of one job */
-#define ADDRESSES_MAX 50000 /* of one request; the viewer asks for 10,000 at most */
+#define MODULES_MAX   1000  /* per job */
+#define ADDRESSES_MAX 50000 /* per request; the viewer sends 10,000 at most */
 
 /* One library of a job's memoryMap. */
 typedef struct Module {
 	const char *name, *id;
-	const ServedLib *lib; /* NULL: the profile has none such */
+	const ServedLib *lib; /* NULL: not in the profile */
 	VEC(uint64_t) addresses;
 	ServedSymbols symbols;
 	int error;
@@ -104,7 +104,7 @@ static int compare_addresses(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void ask(ElfIdentifier *identifier, uint64_t deadline_ns, Module *module)
+static void resolve_module(ElfIdentifier *identifier, uint64_t deadline_ns, Module *module)
 {
 	size_t count = 0;
 
@@ -130,7 +130,7 @@ static json_t *hex(uint64_t number)
 	return json_string(text);
 }
 
-/* Names come out of files, and need not be text. */
+/* Names come from files and may not be valid UTF-8. */
 static void set_text(json_t *object, const char *key, const char *text)
 {
 	json_t *value = *text ? json_string(text) : NULL;
@@ -147,7 +147,10 @@ static void put_location(json_t *object, const char *name, const char *source, u
 		json_object_set_new(object, "line", json_integer(line));
 }
 
-/* The record has the outermost function first; the answer wants the innermost inlined one first. */
+/*
+ * The record begins with the outermost function; the answer has the innermost inlined function
+ * first.
+ */
 static void set_names(json_t *frame, const struct rec_symbol *symbol, uint64_t svma)
 {
 	json_t *inlines = symbol->count > 1 ? json_array() : NULL;
@@ -175,17 +178,17 @@ static void set_names(json_t *frame, const struct rec_symbol *symbol, uint64_t s
 		json_object_set_new(frame, "inlines", inlines);
 }
 
-static json_t *answer_frame(const Modules *modules, const json_t *asked, size_t number)
+static json_t *answer_frame(const Modules *modules, const json_t *request, size_t index)
 {
 	const struct rec_symbol *symbol;
 	const Module *module;
 	uint64_t address;
-	size_t place;
+	size_t module_index;
 	json_t *frame;
 
-	read_frame(asked, modules->count, &place, &address);
-	module = &modules->items[place];
-	frame = json_pack("{s:i, s:s, s:o}", "frame", (int)number, "module", module->name,
+	read_frame(request, modules->count, &module_index, &address);
+	module = &modules->items[module_index];
+	frame = json_pack("{s:i, s:s, s:o}", "frame", (int)index, "module", module->name,
 			  "module_offset", hex(address));
 	symbol = served_symbols_find(&module->symbols, address);
 	if (symbol)
@@ -193,13 +196,13 @@ static json_t *answer_frame(const Modules *modules, const json_t *asked, size_t 
 	return frame;
 }
 
-static json_t *answer_stacks(const Modules *modules, const json_t *asked)
+static json_t *answer_stacks(const Modules *modules, const json_t *request)
 {
 	json_t *stacks = json_array();
 	const json_t *stack, *frame;
 	size_t i, j;
 
-	json_array_foreach(asked, i, stack)
+	json_array_foreach(request, i, stack)
 	{
 		json_t *frames = json_array();
 
@@ -224,13 +227,13 @@ static json_t *answer_job(const Modules *modules, const json_t *stacks)
 					    json_pack("[{s:s, s:s}]", "name", "NotFound", "message",
 						      module->lib
 							      ? served_symbols_error(module->error)
-							      : "the profile has no such library"));
+							      : "no such library in the profile"));
 	}
 	return json_pack("{s:o, s:o, s:o}", "stacks", answer_stacks(modules, stacks),
 			 "found_modules", found, "module_errors", errors);
 }
 
-/* NULL: the job is not as it must be. */
+/* Returns NULL if the job is malformed. */
 static json_t *process_job(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *job,
 			   uint64_t deadline_ns, size_t *room)
 {
@@ -241,22 +244,22 @@ static json_t *process_job(ElfIdentifier *identifier, const ProfileLibs *libs, c
 	if (read_modules(json_object_get(job, "memoryMap"), libs, &modules) &&
 	    read_addresses(stacks, &modules, room)) {
 		for (size_t i = 0; i < modules.count; i++)
-			ask(identifier, deadline_ns, &modules.items[i]);
+			resolve_module(identifier, deadline_ns, &modules.items[i]);
 		answer = answer_job(&modules, stacks);
 	}
 	free_modules(&modules);
 	return answer;
 }
 
-json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *asked)
+json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *request)
 {
-	const json_t *jobs = json_object_get(asked, "jobs"), *job;
+	const json_t *jobs = json_object_get(request, "jobs"), *job;
 	uint64_t deadline_ns = now_ns() + SERVED_SECONDS * NSEC_PER_SEC;
 	size_t room = ADDRESSES_MAX, i;
 	json_t *results;
 
 	if (!json_is_array(jobs) || json_array_size(jobs) > JOBS_MAX)
-		return error_json("expected jobs, 64 at most");
+		return error_json("expected at most 64 jobs");
 	results = json_array();
 	json_array_foreach(jobs, i, job)
 	{
@@ -264,8 +267,9 @@ json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, cons
 
 		if (!result) {
 			json_decref(results);
-			return error_json("expected jobs of a memoryMap and stacks, with 50,000 "
-					  "addresses at most");
+			return error_json(
+				"expected jobs with memoryMap and stacks, and at most 50,000 "
+				"addresses");
 		}
 		json_array_append_new(results, result);
 	}

@@ -10,7 +10,7 @@
 #include "profile_libs.h"
 #include <jansson.h>
 
-/* The answer, or {"error": "…"}; a new reference. */
-json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *asked);
+/* Returns the answer, or {"error": "…"}, as a new reference. */
+json_t *api_symbolicate(ElfIdentifier *identifier, const ProfileLibs *libs, const json_t *request);
 
 #endif

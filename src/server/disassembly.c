@@ -9,17 +9,20 @@
 #include <unistd.h>
 
 #define CPU_SECONDS 5
-#define TEXT_MAX    224 /* capstone's mnemonic and operands, and a blank */
+#define TEXT_MAX    224 /* capstone's mnemonic, a blank and the operands */
 #define ANSWER_MAX  (64u << 20)
 
-/* What the child is given by its parent's memory. */
+/* The input of the child, in memory that it inherits from the parent. */
 typedef struct Task {
 	const uint8_t *bytes;
 	uint32_t size;
-	uint64_t relative; /* of the first byte */
+	uint64_t relative; /* address of the first byte, relative to the library */
 } Task;
 
-/* What it sends: this, the text, and a NUL; at the end one whose length is 0. */
+/*
+ * The child sends this header, followed by the text, for each instruction; the last one has length
+ * 0.
+ */
 struct line {
 	uint32_t offset;
 	uint32_t length;
@@ -79,7 +82,7 @@ static void run_child(int socket, const int *fds, const void *argument)
 
 /* ---- in the parent ------------------------------------------------------------------------- */
 
-/* All that it sends until it ends or its time is over. */
+/* Receives everything that the child sends until it ends or the deadline passes. */
 static void receive(const Sandbox *sandbox, uint64_t deadline_ns, uint8_t **ret_bytes,
 		    size_t *ret_count)
 {
@@ -104,7 +107,7 @@ static void receive(const Sandbox *sandbox, uint64_t deadline_ns, uint8_t **ret_
 	*ret_count = bytes.count;
 }
 
-/* The child is not trusted: what does not follow from what came before ends it. */
+/* The child is not trusted: a line that does not fit the previous ones is an error. */
 static int read_lines(const uint8_t *bytes, size_t count, uint32_t size, Disassembly *code)
 {
 	uint32_t next = 0;
@@ -128,7 +131,7 @@ static int read_lines(const uint8_t *bytes, size_t count, uint32_t size, Disasse
 	return -EIO;
 }
 
-static int ask_child(const Task *task, Disassembly *code)
+static int run_sandboxed(const Task *task, Disassembly *code)
 {
 	SandboxLimits limits = {.cpu_seconds = CPU_SECONDS};
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -143,7 +146,7 @@ static int ask_child(const Task *task, Disassembly *code)
 	return read_lines(bytes, count, task->size, code);
 }
 
-/* Where the file has the byte at svma, and how many follow of what is executable. */
+/* Finds the file offset of the byte at svma, and how many bytes of executable code follow. */
 static bool find_code(const ElfIdentity *identity, uint64_t svma, uint64_t *ret_offset,
 		      uint64_t *ret_size)
 {
@@ -183,7 +186,7 @@ int disassembly_read(ElfIdentifier *identifier, const ServedLib *lib, uint64_t r
 	if (got <= 0)
 		return got < 0 ? -errno : -ENOENT;
 	ret_code->size = got;
-	return ask_child(&(Task){.bytes = bytes, .size = got, .relative = relative}, ret_code);
+	return run_sandboxed(&(Task){.bytes = bytes, .size = got, .relative = relative}, ret_code);
 }
 
 void disassembly_free(Disassembly *code)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * disassembly.h - the machine code of a function as assembly text, by libcapstone in a sandboxed
- * child: the bytes come out of a file that may have been made to hurt.
+ * disassembly.h - the assembly text of a function, by libcapstone in a sandboxed child, because the
+ * file may be malicious.
  */
 #ifndef WALLPROF_DISASSEMBLY_H
 #define WALLPROF_DISASSEMBLY_H
@@ -9,24 +9,24 @@
 #include "elf_identifier.h"
 #include "profile_libs.h"
 
-#define SERVED_CODE_MAX (1u << 20) /* bytes of one function */
+#define SERVED_CODE_MAX (1u << 20) /* bytes per function */
 
 typedef struct ServedInstruction {
-	uint32_t offset; /* from the start */
+	uint32_t offset; /* from the start of the function */
 	uint32_t text;	 /* offset in Disassembly::texts */
 } ServedInstruction;
 
 typedef struct Disassembly {
 	VEC(ServedInstruction) list;
-	VEC(char) texts; /* each with its NUL */
-	uint32_t size;	 /* of the code that was read */
+	VEC(char) texts; /* each text ends with a NUL */
+	uint32_t size;	 /* size of the code that was read */
 } Disassembly;
 
 /*
- * Of `size` bytes at a library-relative address: less, where the file has less. Jumps and calls
- * name their targets as library-relative addresses; bytes that are no instruction are told as
- * ".byte". Returns 0, -ENOENT if there is no code, -EIO if it could not be taken apart, or what
- * served_symbols_open() returns. To be freed in any case.
+ * Disassembles `size` bytes at a library-relative address, or less if the file has less. Targets of
+ * jumps and calls are library-relative addresses; bytes that are not an instruction become ".byte".
+ * Returns 0, -ENOENT if there is no code, -EIO if the disassembly failed, or what
+ * served_symbols_open() returns. The caller frees ret_code in any case.
  */
 int disassembly_read(ElfIdentifier *identifier, const ServedLib *lib, uint64_t relative,
 		     uint32_t size, Disassembly *ret_code);

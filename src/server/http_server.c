@@ -14,24 +14,24 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX	   32
-#define CONNECTION_MEMORY  (32u << 10) /* headers, and what is being sent */
+#define CONNECTION_MEMORY  (32u << 10) /* for headers and data that is sent */
 #define CONNECTION_SECONDS 120
-#define SECRET_BYTES	   20 /* 160 bits: 32 letters */
+#define SECRET_BYTES	   20 /* 160 bits = 32 letters */
 #define PREFLIGHT_SECONDS  "86400"
 #define METHODS		   "GET, HEAD, OPTIONS, POST"
-#define BODY_MAX	   (4u << 20) /* the viewer's questions have some 200 KB */
+#define BODY_MAX	   (4u << 20) /* the viewer's requests have about 200 KB */
 
 struct HttpServer {
 	struct MHD_Daemon *daemon;
 	const char *profile;
 	Api *api;
-	int viewer_fd; /* folder, or -1 */
+	int viewer_fd; /* the viewer's folder, or -1 */
 	uint16_t port;
 	char secret[SECRET_BYTES * 8 / 5 + 1];
-	char *name; /* of the profile, as a decoded path has it */
+	char *name; /* name of the profile in the decoded path */
 	char *origin, *url, *api_url;
-	unsigned int active_requests; /* requests of those who know the secret that are not over */
-	uint64_t last_request_ns;     /* when the last one was, or the server began */
+	unsigned int active_requests; /* requests with the secret that are being answered */
+	uint64_t last_request_ns;     /* end of the last one, or start of the server */
 };
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -53,40 +53,40 @@ static void header(const Answer *answer, const char *name, const char *value)
 		MHD_add_response_header(answer->response, name, value);
 }
 
-static const char *asked_header(struct MHD_Connection *connection, const char *name)
+static const char *request_header(struct MHD_Connection *connection, const char *name)
 {
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* Any page may read what it knows the path of. */
+/* A page of any origin may read what it knows the path of. */
 static void allow_any_origin(const Answer *answer)
 {
 	header(answer, "Access-Control-Allow-Origin", "*");
-	/* The profile may be another one when it is asked for again. */
+	/* The profile may change between two requests. */
 	header(answer, "Cache-Control", "no-store");
 }
 
-/* The Fetch standard's preflight; and the one of Private Network Access. */
+/* Answers a preflight of the Fetch standard, and that of Private Network Access. */
 static Answer preflight(struct MHD_Connection *connection)
 {
 	Answer answer = plain(MHD_HTTP_NO_CONTENT, "");
 
-	if (!asked_header(connection, "Access-Control-Request-Method")) {
+	if (!request_header(connection, "Access-Control-Request-Method")) {
 		header(&answer, "Allow", METHODS);
 		return answer;
 	}
 	header(&answer, "Access-Control-Allow-Methods", METHODS);
 	header(&answer, "Access-Control-Allow-Headers",
-	       asked_header(connection, "Access-Control-Request-Headers"));
+	       request_header(connection, "Access-Control-Request-Headers"));
 	header(&answer, "Access-Control-Max-Age", PREFLIGHT_SECONDS);
-	if (asked_header(connection, "Access-Control-Request-Private-Network"))
+	if (request_header(connection, "Access-Control-Request-Private-Network"))
 		header(&answer, "Access-Control-Allow-Private-Network", "true");
 	return answer;
 }
 
 static Answer not_allowed(const char *methods)
 {
-	Answer answer = plain(MHD_HTTP_METHOD_NOT_ALLOWED, "it can only be read\n");
+	Answer answer = plain(MHD_HTTP_METHOD_NOT_ALLOWED, "method not allowed\n");
 
 	header(&answer, "Allow", methods);
 	return answer;
@@ -111,13 +111,13 @@ static Answer profile_answer(const HttpServer *server)
 	int error = static_files_profile(server->profile, &file);
 
 	if (error) {
-		log_warn("cannot read %s: %s", server->profile, strerror(-error));
-		return plain(MHD_HTTP_NOT_FOUND, "the profile cannot be read any more\n");
+		log_warn("reading %s failed: %s", server->profile, strerror(-error));
+		return plain(MHD_HTTP_NOT_FOUND, "the profile can no longer be read\n");
 	}
 	return file_answer(&file);
 }
 
-/* A viewer's page has paths of its own, all of which are its first page. */
+/* The viewer handles paths itself, so an unknown path is answered with index.html. */
 static Answer viewer_answer(const HttpServer *server, const char *path)
 {
 	ServedFile file;
@@ -128,7 +128,7 @@ static Answer viewer_answer(const HttpServer *server, const char *path)
 	return plain(MHD_HTTP_NOT_FOUND, "there is nothing here\n");
 }
 
-/* The text goes with the answer. */
+/* The response owns the text. */
 static Answer api_answer_of(HttpServer *server, const char *path, const char *body, size_t size)
 {
 	char *text = api_answer(server->api, path, body, size);
@@ -142,7 +142,7 @@ static Answer api_answer_of(HttpServer *server, const char *path, const char *bo
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* "127.0.0.1:3000", "localhost:3000"; HTTP's own port may be left out. */
+/* Accepts "127.0.0.1:3000" and "localhost:3000"; port 80 may be omitted. */
 static bool is_our_host(const HttpServer *server, const char *host)
 {
 	static const char *const names[] = {"127.0.0.1", "localhost"};
@@ -159,7 +159,9 @@ static bool is_our_host(const HttpServer *server, const char *host)
 	return false;
 }
 
-/* What lies below the secret path, or NULL. The time that it takes does not tell how much is right.
+/*
+ * Returns the path below the secret, or NULL. The comparison takes constant time, so that its time
+ * does not reveal how much is right.
  */
 static const char *below_secret(const HttpServer *server, const char *path)
 {
@@ -176,17 +178,17 @@ static const char *below_secret(const HttpServer *server, const char *path)
 /* One request, from its headers to its end. */
 typedef struct Request {
 	VEC(char) body;
-	bool is_authorized; /* whoever sends it knows the secret */
-	bool wants_body;    /* something of the API, too: its body is wanted */
+	bool is_authorized; /* the path contains the secret */
+	bool wants_body;    /* it calls the API, so its body is kept */
 	bool too_long;
 } Request;
 
 static Answer answer_api(HttpServer *server, const char *path, const Request *request)
 {
 	if (!api_is_path(path))
-		return plain(MHD_HTTP_NOT_FOUND, "nothing of that name can be asked\n");
+		return plain(MHD_HTTP_NOT_FOUND, "no such API call\n");
 	if (request->too_long)
-		return plain(MHD_HTTP_CONTENT_TOO_LARGE, "the question is too long\n");
+		return plain(MHD_HTTP_CONTENT_TOO_LARGE, "the request is too long\n");
 	return api_answer_of(server, path, request->body.items, request->body.count);
 }
 
@@ -215,8 +217,8 @@ static Answer answer_request(HttpServer *server, struct MHD_Connection *connecti
 {
 	const char *below;
 
-	if (!is_our_host(server, asked_header(connection, "Host")))
-		return plain(MHD_HTTP_FORBIDDEN, "this server has another name\n");
+	if (!is_our_host(server, request_header(connection, "Host")))
+		return plain(MHD_HTTP_FORBIDDEN, "wrong host name\n");
 	below = below_secret(server, path);
 	if (below)
 		return answer_secret(server, connection, below, method, request);
@@ -231,7 +233,7 @@ static Request *begin_request(HttpServer *server, struct MHD_Connection *connect
 	Request *request = xcalloc(1, sizeof(*request));
 	const char *below = below_secret(server, path);
 
-	request->is_authorized = below && is_our_host(server, asked_header(connection, "Host"));
+	request->is_authorized = below && is_our_host(server, request_header(connection, "Host"));
 	request->wants_body =
 		request->is_authorized && !strcmp(method, "POST") && api_is_path(below);
 	server->active_requests += request->is_authorized;
@@ -248,8 +250,8 @@ static void append_body(Request *request, const char *data, size_t size)
 }
 
 /*
- * As microhttpd calls it: with the headers alone, then with pieces of the body, then with nothing,
- * which is when it is answered.
+ * libmicrohttpd calls this with the headers alone, then with pieces of the body, then with no data;
+ * the last call queues the answer.
  */
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
 				  const char *method, const char *version, const char *data,
@@ -296,14 +298,15 @@ static void end_request(void *user, struct MHD_Connection *connection, void **st
 	*state = NULL;
 }
 
-/* ---- who may connect ------------------------------------------------------------------------ */
+/* ---- allowed clients ------------------------------------------------------------------------ */
 
-/* linux/tcp_states.h */
+/* TCP_ESTABLISHED of the kernel's net/tcp_states.h */
 #define ESTABLISHED 1
 
 /*
- * In /proc/net/tcp or tcp6 (proc(5)), which writes addresses as `client` is written. Only a socket
- * that is connected has an owner there: what is left of one that was closed is told as root's.
+ * Finds the client's socket in /proc/net/tcp or tcp6 (proc(5)), which writes addresses in the form
+ * of `client`. Only a connected socket has its owner there: a closed one is listed with root as the
+ * owner.
  */
 static bool find_socket(const char *table, const char *client, uint16_t port, uint16_t our_port,
 			uid_t *ret_uid)
@@ -331,8 +334,8 @@ static bool find_socket(const char *table, const char *client, uint16_t port, ui
 }
 
 /*
- * Whose socket is the other end? What others on this machine find out of the URL, as from a
- * browser's arguments, is of no use to them.
+ * Finds the user of the other end of the connection. Other users of this machine may learn the URL,
+ * for example from a browser's arguments, but cannot use it.
  */
 static bool find_owner(const struct sockaddr_in *peer, uint16_t our_port, uid_t *ret_uid)
 {
@@ -357,7 +360,7 @@ static enum MHD_Result may_connect(void *user, const struct sockaddr *address, s
 
 /* ---- start and stop ------------------------------------------------------------------------ */
 
-/* As in RFC 4648, of small letters. */
+/* Encodes random bytes in base32 (RFC 4648) with small letters. */
 static int make_secret(HttpServer *server)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
@@ -375,7 +378,7 @@ static int make_secret(HttpServer *server)
 	return 0;
 }
 
-/* Of a path of a URL: what is no letter or digit may mean something there. */
+/* Percent-encodes everything but letters, digits and "-_.~" in a component of a URL's path. */
 static char *escaped(const char *text)
 {
 	char *escaped = xcalloc(3, strlen(text) + 1), *to = escaped;
@@ -406,7 +409,7 @@ static int listening_socket(uint16_t port)
 
 	if (fd < 0)
 		return -errno;
-	/* Connections of an earlier server in TIME_WAIT are no reason to take another port. */
+	/* Connections of an earlier server in TIME_WAIT do not block the port. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
 	    bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    listen(fd, SOMAXCONN) == 0)

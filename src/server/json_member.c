@@ -10,97 +10,97 @@
 typedef struct MemberScanner {
 	const char *name;
 	size_t limit;
-	unsigned depth; /* of brackets that are open */
+	unsigned depth; /* number of open brackets */
 	bool in_string, escaped;
-	bool is_key;   /* the string that is read, or was, may be a key of the outermost object */
-	bool in_value; /* the value is being read */
-	char key[KEY_SIZE]; /* as much of it as has room */
-	size_t key_length;  /* all of it */
+	bool is_key;	    /* the current or last string may be a key of the outermost object */
+	bool in_value;	    /* the wanted value is being read */
+	char key[KEY_SIZE]; /* truncated */
+	size_t key_length;  /* of the whole key */
 	VEC(char) value;
 } MemberScanner;
 
-enum { SKIM_ON = 1, SKIM_DONE = 0 };
+enum { SCAN_MORE = 1, SCAN_DONE = 0 };
 
-static void scan_string(MemberScanner *skimmer, char c)
+static void scan_string(MemberScanner *scanner, char c)
 {
-	if (skimmer->escaped)
-		skimmer->escaped = false;
+	if (scanner->escaped)
+		scanner->escaped = false;
 	else if (c == '\\')
-		skimmer->escaped = true;
+		scanner->escaped = true;
 	else if (c == '"')
-		skimmer->in_string = false;
-	if (!skimmer->in_string || !skimmer->is_key || skimmer->in_value)
+		scanner->in_string = false;
+	if (!scanner->in_string || !scanner->is_key || scanner->in_value)
 		return;
-	if (skimmer->key_length < sizeof(skimmer->key))
-		skimmer->key[skimmer->key_length] = c;
-	skimmer->key_length++;
+	if (scanner->key_length < sizeof(scanner->key))
+		scanner->key[scanner->key_length] = c;
+	scanner->key_length++;
 }
 
-static bool is_wanted_key(const MemberScanner *skimmer)
+static bool is_wanted_key(const MemberScanner *scanner)
 {
-	return skimmer->is_key && skimmer->key_length <= sizeof(skimmer->key) &&
-	       skimmer->key_length == strlen(skimmer->name) &&
-	       !memcmp(skimmer->key, skimmer->name, skimmer->key_length);
+	return scanner->is_key && scanner->key_length <= sizeof(scanner->key) &&
+	       scanner->key_length == strlen(scanner->name) &&
+	       !memcmp(scanner->key, scanner->name, scanner->key_length);
 }
 
-/* What stands outside of strings. */
-static int scan_punctuation(MemberScanner *skimmer, char c)
+/* Handles a character outside of strings. */
+static int scan_punctuation(MemberScanner *scanner, char c)
 {
 	switch (c) {
 	case '"':
-		skimmer->in_string = true;
-		if (!skimmer->in_value)
-			skimmer->key_length = 0;
-		return SKIM_ON;
+		scanner->in_string = true;
+		if (!scanner->in_value)
+			scanner->key_length = 0;
+		return SCAN_MORE;
 	case '{':
 	case '[':
-		if (skimmer->depth == 0 && c != '{')
+		if (scanner->depth == 0 && c != '{')
 			return -EBADMSG;
-		skimmer->is_key = skimmer->depth++ == 0;
-		return SKIM_ON;
+		scanner->is_key = scanner->depth++ == 0;
+		return SCAN_MORE;
 	case '}':
 	case ']':
-		if (skimmer->depth == 0)
+		if (scanner->depth == 0)
 			return -EBADMSG;
-		if (--skimmer->depth == 0)
-			return skimmer->in_value ? SKIM_DONE : -ENOENT;
-		return SKIM_ON;
+		if (--scanner->depth == 0)
+			return scanner->in_value ? SCAN_DONE : -ENOENT;
+		return SCAN_MORE;
 	case ',':
-		if (skimmer->depth != 1)
-			return SKIM_ON;
-		if (skimmer->in_value)
-			return SKIM_DONE;
-		skimmer->is_key = true;
-		return SKIM_ON;
+		if (scanner->depth != 1)
+			return SCAN_MORE;
+		if (scanner->in_value)
+			return SCAN_DONE;
+		scanner->is_key = true;
+		return SCAN_MORE;
 	case ':':
-		if (skimmer->depth == 1 && !skimmer->in_value) {
-			skimmer->in_value = is_wanted_key(skimmer);
-			skimmer->is_key = false;
+		if (scanner->depth == 1 && !scanner->in_value) {
+			scanner->in_value = is_wanted_key(scanner);
+			scanner->is_key = false;
 		}
-		return SKIM_ON;
+		return SCAN_MORE;
 	default:
-		return skimmer->depth > 0 || strchr(" \t\r\n", c) ? SKIM_ON : -EBADMSG;
+		return scanner->depth > 0 || strchr(" \t\r\n", c) ? SCAN_MORE : -EBADMSG;
 	}
 }
 
-static int take(MemberScanner *skimmer, char c)
+static int scan_char(MemberScanner *scanner, char c)
 {
-	bool was_taking = skimmer->in_value;
-	int state = SKIM_ON;
+	bool was_in_value = scanner->in_value;
+	int state = SCAN_MORE;
 
-	if (skimmer->in_string)
-		scan_string(skimmer, c);
+	if (scanner->in_string)
+		scan_string(scanner, c);
 	else
-		state = scan_punctuation(skimmer, c);
-	if (state != SKIM_ON || !was_taking)
+		state = scan_punctuation(scanner, c);
+	if (state != SCAN_MORE || !was_in_value)
 		return state;
-	if (skimmer->value.count >= skimmer->limit)
+	if (scanner->value.count >= scanner->limit)
 		return -EFBIG;
-	*vec_push(&skimmer->value) = c;
-	return SKIM_ON;
+	*vec_push(&scanner->value) = c;
+	return SCAN_MORE;
 }
 
-static int scan_text(MemberScanner *skimmer, JsonMore more, void *user)
+static int scan_text(MemberScanner *scanner, JsonMore more, void *user)
 {
 	_cleanup_free_ char *buffer = xmalloc(BUFFER_SIZE);
 
@@ -110,9 +110,9 @@ static int scan_text(MemberScanner *skimmer, JsonMore more, void *user)
 		if (size <= 0)
 			return size < 0 ? (int)size : -EBADMSG;
 		for (ssize_t i = 0; i < size; i++) {
-			int state = take(skimmer, buffer[i]);
+			int state = scan_char(scanner, buffer[i]);
 
-			if (state != SKIM_ON)
+			if (state != SCAN_MORE)
 				return state;
 		}
 	}
@@ -120,14 +120,14 @@ static int scan_text(MemberScanner *skimmer, JsonMore more, void *user)
 
 int json_member(const char *name, size_t limit, JsonMore more, void *user, char **ret_value)
 {
-	MemberScanner skimmer = {.name = name, .limit = limit};
-	int error = scan_text(&skimmer, more, user);
+	MemberScanner scanner = {.name = name, .limit = limit};
+	int error = scan_text(&scanner, more, user);
 
 	if (error) {
-		vec_free(&skimmer.value);
+		vec_free(&scanner.value);
 		return error;
 	}
-	*vec_push(&skimmer.value) = '\0';
-	*ret_value = skimmer.value.items;
+	*vec_push(&scanner.value) = '\0';
+	*ret_value = scanner.value.items;
 	return 0;
 }

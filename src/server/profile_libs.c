@@ -18,7 +18,7 @@ static ssize_t read_profile_chunk(void *file, char *buffer, size_t size)
 	return got < 0 ? -EBADMSG : got;
 }
 
-/* What is no compressed text is read as it is, too. */
+/* zlib also reads uncompressed files. */
 static int read_text(const char *profile, char **ret_text)
 {
 	struct stat st;
@@ -37,7 +37,7 @@ static int read_text(const char *profile, char **ret_text)
 	return error == -ENOENT ? -EBADMSG : error;
 }
 
-/* Hexadecimal digits, in pairs, as many as there is room for. */
+/* Parses pairs of hexadecimal digits, at most 20. Returns the number of bytes. */
 static uint8_t read_build_id(const char *text, uint8_t id[static 20])
 {
 	uint8_t length = 0;

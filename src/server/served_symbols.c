@@ -52,18 +52,18 @@ const char *served_symbols_error(int error)
 	case -ESTALE:
 		return "the file is not the one that was recorded";
 	case -ENODATA:
-		return "the file has no build id: whether it is still the one that was recorded "
-		       "cannot be told";
+		return "the file has no build ID: it cannot be verified that it is the recorded "
+		       "one";
 	case -ENOTSUP:
-		return "the kernel's code is not served";
+		return "kernel code is not served";
 	case -ENXIO:
-		return "that code is in no file: the kernel's modules, and what a program made at "
-		       "run time, are not served";
+		return "the code is not in a file: kernel modules and code made at run time are "
+		       "not served";
 	case -ENOEXEC:
 	case -EINVAL:
-		return "the file is no program or library";
+		return "the file is not a program or library";
 	case -ETIME:
-		return "there was no time left for it";
+		return "the time limit was reached";
 	default:
 		return strerror(-error);
 	}
@@ -84,7 +84,7 @@ static struct rec_file *make_file(const ServedLib *lib, uint64_t base_svma)
 	return file;
 }
 
-/* They come in the order of the targets. */
+/* The symbols arrive in the order of the targets. */
 static int keep_symbol(void *user, const struct record *record)
 {
 	ServedSymbols *symbols = user;
@@ -97,7 +97,7 @@ static int keep_symbol(void *user, const struct record *record)
 static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, size_t count,
 		   uint64_t deadline_ns, ServedSymbols *symbols)
 {
-	static const Invoker itself = {}; /* `open` is the user's own by now */
+	static const Invoker itself = {}; /* wallprof has dropped root's privileges already */
 	AsInvoker as;
 	SymbolsSummary summary = {};
 	SymbolsSink sink = {
@@ -107,7 +107,7 @@ static int resolve(const AddressSpaces *spaces, const SymbolTarget *targets, siz
 		.emit = keep_symbol,
 		.user = symbols,
 		.invoker = &itself,
-		.no_debuginfod = true, /* what it had was asked when the names were looked up */
+		.no_debuginfod = true, /* the recording or export has asked debuginfod already */
 		.deadline_ns = deadline_ns,
 	};
 	int error = as_invoker_prepare(&itself, &as);

@@ -12,7 +12,7 @@
 
 #define JSON "application/json; charset=utf-8"
 
-/* Takes fd. */
+/* Takes ownership of fd. */
 static int adopt_plain_file(int fd, ServedFile *ret_file)
 {
 	struct stat st;
@@ -31,8 +31,8 @@ static int adopt_plain_file(int fd, ServedFile *ret_file)
 }
 
 /*
- * By what it begins with, whatever its name. What is compressed stays so on the way; the browser
- * unpacks it.
+ * The first bytes decide, not the name. Compressed data is sent as it is; the browser decompresses
+ * it.
  */
 static int detect_encoding(ServedFile *file)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * static_files.h - the files that the server hands out.
- */
+/* static_files.h - opens the files that the server sends. */
 #ifndef WALLPROF_STATIC_FILES_H
 #define WALLPROF_STATIC_FILES_H
 
@@ -10,16 +8,19 @@
 typedef struct ServedFile {
 	int fd; /* the caller closes it */
 	uint64_t size;
-	const char *type;     /* of HTTP's Content-Type */
-	const char *encoding; /* of Content-Encoding; NULL = as it is */
+	const char *type;     /* value of Content-Type */
+	const char *encoding; /* value of Content-Encoding; NULL = none */
 } ServedFile;
 
-/* A profile, compressed or not. Returns 0 or a negative errno; -EMEDIUMTYPE: it is none. */
+/*
+ * Opens a profile, which may be compressed. Returns 0 or a negative errno; -EMEDIUMTYPE if it is
+ * not a profile.
+ */
 int static_files_profile(const char *path, ServedFile *ret_file);
 
 /*
- * A plain file below a folder: no link and no ".." leads out of it (RESOLVE_BENEATH of openat2(2)).
- * Returns 0 or a negative errno.
+ * Opens a regular file below a folder: neither a symbolic link nor ".." leads out of it
+ * (RESOLVE_BENEATH of openat2(2)). Returns 0 or a negative errno.
  */
 int static_files_below(int folder_fd, const char *path, ServedFile *ret_file);
 

@@ -17,8 +17,8 @@ typedef struct Unpacker {
 	size_t in_size, out_size;
 	char *in, *out;
 	uint64_t written;
-	size_t left;	     /* as ZSTD_decompressStream() has it: 0 between two frames */
-	const char *problem; /* what is wrong with the file */
+	size_t left;	    /* result of ZSTD_decompressStream(): 0 between two frames */
+	const char *reason; /* why the file is invalid */
 } Unpacker;
 
 static int open_temporary(const char *folder)
@@ -28,7 +28,7 @@ static int open_temporary(const char *folder)
 	return fd < 0 ? memfd_create("profile", MFD_CLOEXEC) : fd;
 }
 
-/* All that comes of these bytes of the file. */
+/* Decompresses these bytes of the file and writes the result. */
 static int unpack_piece(Unpacker *unpacker, size_t size)
 {
 	ZSTD_inBuffer in = {.src = unpacker->in, .size = size};
@@ -39,14 +39,14 @@ static int unpack_piece(Unpacker *unpacker, size_t size)
 		out = (ZSTD_outBuffer){.dst = unpacker->out, .size = unpacker->out_size};
 		unpacker->left = ZSTD_decompressStream(unpacker->stream, &out, &in);
 		if (ZSTD_isError(unpacker->left)) {
-			unpacker->problem = ZSTD_getErrorName(unpacker->left);
+			unpacker->reason = ZSTD_getErrorName(unpacker->left);
 			return -EBADMSG;
 		}
 		unpacker->written += out.pos;
 		error = unpacker->written > UNPACKED_MAX
 				? -EFBIG
 				: write_all(unpacker->to, out.dst, out.pos);
-		/* Behind a frame's end there is nothing to be had without more bytes. */
+		/* After the end of a frame, zstd has no output without more input. */
 	} while (!error && (in.pos < in.size || (out.pos == out.size && unpacker->left > 0)));
 	return error;
 }
@@ -67,7 +67,7 @@ static int unpack_all(Unpacker *unpacker)
 		error = unpack_piece(unpacker, got);
 	}
 	if (!error && unpacker->left > 0) {
-		unpacker->problem = "it ends too early";
+		unpacker->reason = "it is truncated";
 		error = -EBADMSG;
 	}
 	return error;
@@ -113,10 +113,10 @@ int zstd_unpack_open(const char *path, int *ret_fd)
 		return 0;
 	}
 	closep(&unpacker.to);
-	if (unpacker.problem)
-		log_error("%s is damaged: %s", path, unpacker.problem);
+	if (unpacker.reason)
+		log_error("decompressing %s failed: %s", path, unpacker.reason);
 	else
-		log_error("cannot unpack %s into %s: %s (TMPDIR: another folder)", path, folder,
-			  strerror(-error));
+		log_error("decompressing %s into %s failed: %s; set TMPDIR to another folder", path,
+			  folder, strerror(-error));
 	return error;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * zstd_unpack.h - a file that zstd has compressed, as it was before: for readers that know no zstd.
- */
+/* zstd_unpack.h - decompresses a .zst file for readers that do not support zstd. */
 #ifndef WALLPROF_ZSTD_UNPACK_H
 #define WALLPROF_ZSTD_UNPACK_H
 
-/* Bytes; what unpacks to more was made to fill a disk, and no browser could take it. */
+/*
+ * The maximum size in bytes. A file that decompresses to more was made to fill a disk, and no
+ * browser could load it.
+ */
 #define UNPACKED_MAX (4ULL << 30)
 
 /*
- * Whether it is compressed so is told by its first bytes, not by its name. Then *ret_fd is a
- * file without a name in TMPDIR (or /tmp), or in memory if that folder can have none, with all that
- * is in it; else -1, also if there is no such file. Returns 0 or a negative errno after saying why.
+ * The first bytes decide whether the file is compressed by zstd, not the name. If it is, *ret_fd is
+ * an unnamed file with its content in TMPDIR (or /tmp), or in memory if that folder does not
+ * support unnamed files. Otherwise, or if the file does not exist, *ret_fd is -1. Returns 0 or a
+ * negative errno, logged.
  */
 int zstd_unpack_open(const char *path, int *ret_fd);
 

@@ -5,13 +5,13 @@ _wallprof_takes_value() {
 	case $1 in
 	--viewer | --output | -o | --pid | -p | --tid | -t | --cgroup | --unwind | --format | --kernel-stacks | --stacks | --fault-source) ;;
 	--waker-stacks | --frequency | -F | --duration | -d | --fault-threshold | --unwind-memory | --ring-size) ;;
-	--delay | --json-summary | --function | --port | --silence | --compression | --capture-compression) ;;
+	--delay | --json-summary | --function | --port | --idle-timeout | --compression | --capture-compression) ;;
 	--flight-recorder | --from | --to | --process | --thread | --state) ;;
 	*) return 1 ;;
 	esac
 }
 
-# The values of the option that stands before the word; fails if it takes none.
+# Prints the values of the option before the word. Fails if it takes none.
 _wallprof_values() {
 	case $1 in
 	--viewer) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -W "https://profiler.firefox.com" -- "$2") ;;
@@ -46,7 +46,7 @@ _wallprof_options() {
 	record) echo "$all" "$recording" ;;
 	export) echo "$all" "$reading" --compression --cpu-graph --format --json-summary --no-source --output --state ;;
 	report) echo "$all" "$reading" --critical-path --function --json ;;
-	open) echo "$all" --no-browser --port --silence --viewer ;;
+	open) echo "$all" --idle-timeout --no-browser --port --viewer ;;
 	doctor) echo "$all" --unwind ;;
 	esac
 }
@@ -59,7 +59,7 @@ _wallprof() {
 		case ${COMP_WORDS[i]} in
 		--) ((i++)) && break ;;
 		-*)
-			# A value behind "=" is a word of its own, and so is that.
+			# COMP_WORDBREAKS makes "=" and the value after it words of their own.
 			if [[ ${COMP_WORDS[i + 1]} == = ]]; then
 				((i += 2))
 			elif _wallprof_takes_value "${COMP_WORDS[i]}"; then
@@ -78,7 +78,7 @@ _wallprof() {
 		*) [[ $verb == export || $verb == report || $verb == open ]] && file=1 || break ;;
 		esac
 	done
-	# The command and its arguments complete themselves.
+	# The command's own completion completes its arguments.
 	if ((i < COMP_CWORD)) || [[ $before == -- ]]; then
 		declare -F _command_offset >/dev/null && _command_offset "$i" && return
 		mapfile -t COMPREPLY < <(compgen -c -f -- "$word")

@@ -88,15 +88,15 @@ def test_reasons(context):
     path.write_text(json.dumps(profile))
     libs = {lib["debugName"]: lib for lib in profile["libs"]}
     opened = Opened(context, path)
-    for name, words in (("bare", "no build id"), ("[kernel.kallsyms]", "kernel's code is not served"),
-                        ("[ext4]", "in no file"), ("//anon", "in no file"), ("", "in no file")):
+    for name, words in (("bare", "no build ID"), ("[kernel.kallsyms]", "kernel code is not served"),
+                        ("[ext4]", "not in a file"), ("//anon", "not in a file"), ("", "not in a file")):
         errors = (assembly(opened, libs[name], 0x1100, 16).get("error", ""),
                   str(symbols_of(opened, (libs[name], 0x1100))["module_errors"]),
                   post(opened, "source/v1", asked(libs[name], moduleOffset="0x1100", file="x")).get("error", ""))
         check(all(words in error for error in errors), f"{name}: {errors}")
     os.truncate(program.binary, 0)
     error = assembly(opened, libs["work"], program.start, 16).get("error", "")
-    check("no program" in error, f"an empty file: {error}")
+    check("not a program" in error, f"an empty file: {error}")
 
 
 def test_not_asked(context):
@@ -149,7 +149,7 @@ def test_damaged_zstd(context):
                    data + data[:9], data + b"{}"):
         bad.write_bytes(broken)
         done = context.wallprof("open", "--no-browser", bad, status=1)
-        check(f"{bad} is damaged: " in done.stderr and not done.stdout, f"{len(broken)} bytes: {done}")
+        check(f"decompressing {bad} failed: " in done.stderr and not done.stdout, f"{len(broken)} bytes: {done}")
     environment = {**os.environ, "TMPDIR": str(context.path("no-folder"))}
     check_answer(Opened(context, packed, env=environment).ask(), 200)  # in memory
 

@@ -46,7 +46,7 @@ def noted(context, what):
     return int(found[0]) if found else 0
 
 
-DROPPED, NO_ROOM = "tables of files no longer mapped were dropped", "times there was no room for a file's table"
+DROPPED, NO_ROOM = "tables of files that are no longer mapped were evicted", "times a file's table found no room"
 
 
 def longer(chain):
@@ -242,7 +242,7 @@ def executed(process, arguments):
 
 
 def check_corrected(context, count):
-    found = noted(context, "times the kernel did not tell of an exec")
+    found = noted(context, "times the kernel did not report an exec")
     check(found == count, f"{found} execs are said to be lost, should be {count}")
 
 
@@ -292,7 +292,7 @@ echo 350 >/proc/sys/kernel/pid_max
 
 
 def check_full(notes, processes):
-    found = [match for match in (re.match(r"unwind tables: (\d+) processes had no room", note)
+    found = [match for match in (re.match(r"unwind tables: (\d+) (?:new )?processes found no room", note)
                                  for note in notes) if match]
     lost = int(found[0][1]) if found else 0
     check(processes - 350 <= lost < processes, f"{lost} of {processes} processes had no room")

@@ -276,9 +276,9 @@ def end(processes):
 
 def test_refused(context):
     """What cannot be is said at once."""
-    for arguments, word in ((["-a", "-p", "1"], "one of"), (["-t", "1", "--", "true"], "--tid"),
+    for arguments, word in ((["-a", "-p", "1"], "mutually exclusive"), (["-t", "1", "--", "true"], "--tid"),
                             (["--cgroup", "/nowhere"], "no such cgroup"), (["--cgroup", "/tmp"], "no such cgroup"),
-                            (["-t", "4194303"], "no thread"), (["-t", "x"], "thread numbers"), ([], "--all")):
+                            (["-t", "4194303"], "no such thread"), (["-t", "x"], "thread IDs"), ([], "--all")):
         done = context.wallprof(*arguments, status=125)
         check(word in done.stderr, f"{arguments}: {done.stderr}")
     check(not list(context.folder.iterdir()), f"left behind: {list(context.folder.iterdir())}")

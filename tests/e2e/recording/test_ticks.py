@@ -27,7 +27,7 @@ def samples_of(capture, tid):
 
 def missing(report):
     """How many samples wallprof itself says may not be there."""
-    found = [re.match(r"CPU samples: (\d+) may be missing", note) for note in report["notes"]]
+    found = [re.match(r"CPU samples: (\d+) missing at most", note) for note in report["notes"]]
     return sum(int(match[1]) for match in found if match)
 
 

@@ -109,7 +109,7 @@ def check_functions(waits, rounds):
 
 def known_again(said):
     """How many (user, kernel) stacks were not walked."""
-    found = re.search(r"(\d+) user stacks and (\d+) kernel stacks were those of an earlier", said)
+    found = re.search(r"(\d+) user stacks and (\d+) kernel stacks were not walked again", said)
     check(found, f"nothing of stacks that repeat: {said}")
     return int(found[1]), int(found[2])
 

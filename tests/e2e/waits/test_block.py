@@ -31,9 +31,9 @@ def test_direct(context):
     for truth in told.values():
         check_accounts(report, truth)
         check_causes(profile, markers_of(profile, truth["pid"], "BlockIO"), "main")
-    after["reads"] += noted(report, "not seen to complete") + 1
+    after["reads"] += noted(report, "omitted (completion not observed)") + 1
     expect_failure(check_device, report, disk.name, before, after, BLOCK)
-    told["direct"]["read_bytes"] += (noted(report, "not seen to complete") + 1) * BLOCK
+    told["direct"]["read_bytes"] += (noted(report, "omitted (completion not observed)") + 1) * BLOCK
     expect_failure(check_thread, report, told["direct"], steps["direct"], 0)
 
 
@@ -64,7 +64,7 @@ def check_made_anew(profile, report, path, count, size):
     synced = [o for o in report["waited_objects"] if o["object"] == path and o["reason"] == "[fsync wait]"]
     check(len(synced) == 1 and synced[0]["count"] >= least_synced(count),
           f"{len(synced)} rows of {count} files: {synced}")
-    unseen = noted(report, "not seen to complete")
+    unseen = noted(report, "omitted (completion not observed)")
     check(file_of(report, path)["written_bytes"] >= (count - unseen) * size, f"{file_of(report, path)}")
     told = [m["data"]["offset"] for thread in profile.threads for m in thread.markers()
             if m["data"].get("type") == "Wait" and "offset" in m["data"]
@@ -96,7 +96,7 @@ def test_cold(context):
     chunks = context.random.randint(60, 200)
     path = make_file(context, chunks)
     profile, report, told = record_io(context, path, {"cold": chunks})
-    io, unseen = thread_of(report, told["cold"])["io"], noted(report, "not seen to complete")
+    io, unseen = thread_of(report, told["cold"])["io"], noted(report, "omitted (completion not observed)")
     check(0 <= told["cold"]["read_bytes"] - io["read_bytes"] <= unseen * LARGEST,
           f"{io['read_bytes']} bytes, the kernel counted {told['cold']['read_bytes']}")
     found = file_of(report, path)
@@ -376,7 +376,8 @@ def reads_of(profile, pid):
 def submitted_unseen(report):
     """From 7.0 on a program may be left out (tests/vm/checks.py), and that is told."""
     return sum(noted(report, what)
-               for what in ("submitted unseen", "left to workers", "not seen to complete"))
+               for what in ("have no thread (submitted", "attributed to io_uring workers",
+                            "omitted (completion not observed)"))
 
 
 def check_ring(profile, report, told, path):
@@ -458,7 +459,7 @@ def test_failed(context):
     report, profile = read_report(context, context.path("p.json.capture")), Profile.load(output)
     failed = int(truth.read_text())
     # All have completed, whatever was seen of it.
-    unseen = noted(report, "not seen to complete") + noted(report, "still under way")
+    unseen = noted(report, "omitted (completion not observed)") + noted(report, "still in flight")
     check(failed == blocks - cut // BLOCK, f"{failed} failed, should be {blocks - cut // BLOCK}")
     check_failed(report, profile, disk.name, failed, unseen)
     expect_failure(check_failed, report, profile, disk.name, failed + unseen + 1, unseen)

@@ -95,15 +95,15 @@ def check_layers(context, layers):
     check_thread(report, told["store"], 0, steps["store"])
     for kind in steps:
         check_parts(profile, report, told[kind], name, disks)
-    told["direct"]["read_bytes"] += (noted(report, "not seen to complete") + 1) * BLOCK
+    told["direct"]["read_bytes"] += (noted(report, "omitted (completion not observed)") + 1) * BLOCK
     expect_failure(check_thread, report, told["direct"], steps["direct"], 0)
-    after[name]["reads"] += noted(report, "not seen to complete") + 1
+    after[name]["reads"] += noted(report, "omitted (completion not observed)") + 1
     expect_failure(check_device, report, name, before[name], after[name])
 
 
 def check_parts(profile, report, told, name, disks):
     """The thread's requests say what disk they are to, and those of its disks what they are part of."""
-    strings, unseen = profile.data["shared"]["stringArray"], noted(report, "not seen to complete")
+    strings, unseen = profile.data["shared"]["stringArray"], noted(report, "omitted (completion not observed)")
     whole, parts = [], []
     for marker in markers_of(profile, told["pid"], "BlockIO"):
         device = strings[marker["data"]["device"]].split(" ")[0]
@@ -143,7 +143,7 @@ def test_storm(context):
     _, report, told = record_io(context, f"/dev/{disk}", {"direct": count})
     made, told = account(disk)["reads"] - before["reads"], told["direct"]
     (found,) = [d for d in report["devices"] if d["name"] == disk]
-    lost = report["totals"]["request"]["lost"] + noted(report, "not seen to complete")
+    lost = report["totals"]["request"]["lost"] + noted(report, "omitted (completion not observed)")
     print(f"# storm: {1e9 * count / (told['end_ns'] - told['begin_ns']):.0f} requests a second, "
           f"{lost} lost", flush=True)
     check(made >= count, f"the kernel counted {made} of {count}")
@@ -215,7 +215,7 @@ def test_merged(context):
         raise Untimely("nothing was merged")
     got = sum(t["io"]["read_bytes"] for t in report["threads"])
     print(f"# {6 * count} reads, {merges} merges", flush=True)
-    check_process(got, int(truth.read_text()), noted(report, "not seen to complete"))
+    check_process(got, int(truth.read_text()), noted(report, "omitted (completion not observed)"))
     expect_failure(check_process, got - 7 * BLOCK, int(truth.read_text()), 0)
 
 

@@ -67,7 +67,7 @@ def thread_of(report, told):
 
 def noted(report, what):
     """How often the recorder says that of requests."""
-    notes = [re.match(f"block I/O: (\\d+) requests were {what}", note) for note in report["notes"]]
+    notes = [re.match(f"block I/O: (\\d+) requests {re.escape(what)}", note) for note in report["notes"]]
     return sum(int(n[1]) for n in notes if n)
 
 
@@ -78,7 +78,7 @@ def check_device(report, name, before, after, largest=LARGEST):
     run for some completions, one of 100,000 or so; the recorder tells how many.
     """
     (found,) = [d for d in report["devices"] if d["name"] == name]
-    unseen = noted(report, "not seen to complete")
+    unseen = noted(report, "omitted (completion not observed)")
     for key, count in after.items():
         missing = count - before[key] - found[key]
         check(0 <= missing <= (unseen * largest if "bytes" in key else unseen),
@@ -89,7 +89,7 @@ def check_device(report, name, before, after, largest=LARGEST):
 
 def check_thread(report, told, reads, writes):
     """What the kernel's account of the process says that it moved."""
-    io, unseen = thread_of(report, told)["io"], noted(report, "not seen to complete")
+    io, unseen = thread_of(report, told)["io"], noted(report, "omitted (completion not observed)")
     missing = (told["read_bytes"] - io["read_bytes"], told["write_bytes"] - io["written_bytes"])
     check(all(0 <= m <= unseen * BLOCK for m in missing), f"{io}, the kernel counted {told}")
     check(0 <= reads + writes - io["reads"] - io["writes"] <= unseen
