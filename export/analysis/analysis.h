@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * analysis.h - all that is derived from a timeline before it is shown.
- */
+/* analysis.h - derives everything from a timeline that its writers show. */
 #ifndef WALLPROF_ANALYSIS_H
 #define WALLPROF_ANALYSIS_H
 
@@ -10,8 +8,8 @@
 #include <sys/types.h>
 
 /*
- * Runs every pass over the timeline, in the order in which they depend on each other. After this
- * the timeline is only read. frames has the symbols.
+ * Runs every pass over the timeline, in the order of their dependencies. After this the timeline is
+ * only read. frames must have the symbols.
  *
  * critical_tid: the thread at whose end the critical path ends; 0 = the command's. Returns 0, or
  * -ESRCH if the recording has no such thread.

@@ -15,7 +15,7 @@ static int compare_runs(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Takes away what two threads claim: of neither is it proven. Drops what is empty. */
+/* Removes times that two threads claim, because they prove neither, and empty runs. */
 static void part_overlaps(ProvenCpu *cpu)
 {
 	uint64_t claimed_ns = 0;
@@ -60,7 +60,10 @@ static void drop_threads(const Timeline *timeline, ProvenCpu *cpu)
 	cpu->runs.count = kept;
 }
 
-/* Without the switches of all CPUs: when recorded threads ran, and when others provably did. */
+/*
+ * Without the switches of all CPUs: the times in which recorded threads ran, and those in which
+ * other tasks provably ran.
+ */
 static void index_threads(Timeline *timeline)
 {
 	for (size_t c = 0; c < timeline->proven_cpus.count; c++)
@@ -78,7 +81,7 @@ static void index_threads(Timeline *timeline)
 	}
 }
 
-/* What the thread's chain proves of a run on the CPU. */
+/* Adds what the thread's chain proves of a run on the CPU. */
 static void add_proven(Timeline *timeline, const Thread *thread, size_t cpu, uint64_t from_ns,
 		       uint64_t to_ns)
 {
@@ -139,7 +142,7 @@ void cpu_parts_free(CpuParts *parts)
 	*parts = (CpuParts){};
 }
 
-/* The task's slot, or the one for it. */
+/* Returns the slot of the task, or the free slot for it. */
 static struct cpu_part_slot *slot_of(const CpuParts *parts, uint32_t task)
 {
 	for (size_t at = hash_mix(task, 0);; at++) {
@@ -206,7 +209,10 @@ static void add_part(Division *division, uint32_t task, uint64_t ns)
 	division->seen_ns += ns;
 }
 
-/* What was taken of the time that ended with the run and may have begun before it, or NULL. */
+/*
+ * Returns the time taken between the switches around the run, which may have begun before it, or
+ * NULL.
+ */
 static const TakenTime *taken_of(const ProvenCpu *cpu, const ProvenRun *run)
 {
 	size_t i = partition_point(middle, cpu->taken.count,
@@ -217,7 +223,7 @@ static const TakenTime *taken_of(const ProvenCpu *cpu, const ProvenRun *run)
 		       : NULL;
 }
 
-/* Gives the task `ns` of the wait, less what was taken of the run that contains them. */
+/* Adds `ns` of the wait to the task, without what was taken of the run that contains them. */
 static void add_run(Division *division, const TakenTime *taken, uint32_t task, uint64_t ns)
 {
 	uint64_t outside_ns = taken->end_ns - taken->start_ns - ns;
@@ -232,7 +238,7 @@ static void add_run(Division *division, const TakenTime *taken, uint32_t task, u
 	add_part(division, CPU_STOLEN, stolen_ns);
 }
 
-/* The thread was in the queue of that CPU in [start_ns, end_ns) of the wait. */
+/* Divides [start_ns, end_ns) of the wait, in which the thread was in the queue of that CPU. */
 static void add_runs(Division *division, uint16_t number, uint64_t start_ns, uint64_t end_ns)
 {
 	const ProvenCpu *cpu;
@@ -254,7 +260,7 @@ static void add_runs(Division *division, uint16_t number, uint64_t start_ns, uin
 	}
 }
 
-/* The thread was moved while it waited. */
+/* Divides a wait in which the thread was moved to another CPU. */
 static void add_moved(Division *division, const Thread *thread, size_t i, uint64_t start_ns,
 		      uint64_t end_ns)
 {
@@ -285,7 +291,10 @@ void cpu_users_divide(const Timeline *timeline, const Thread *thread, size_t i, 
 	else
 		add_runs(&division, wait->cpu, start_ns, end_ns);
 	add_part(&division, CPU_UNKNOWN, end_ns - start_ns - division.seen_ns);
-	/* The switch at one end of the wait names a task that had the CPU, be it for an instant. */
+	/*
+	 * The switch at one end of the wait names a task that had the CPU, even if only for an
+	 * instant.
+	 */
 	if (wait->cpu_user != THREAD_NONE)
 		part_of(parts, wait->cpu_user);
 }
@@ -310,7 +319,7 @@ const char *cpu_user_name(const Timeline *timeline, uint32_t task, char name[COM
 	}
 }
 
-/* Appends to text, which is freed, with a comma between two. */
+/* Returns text with part appended, after a comma if it is not the first; frees both. */
 static char *append(char *text, char *part)
 {
 	char *longer = xasprintf("%s%s%s", text, *text ? ", " : "", part);

@@ -3,34 +3,36 @@
 #include "timeline_builder.h"
 #include <string.h>
 
-/* Where the walk is: at ns in a thread, and what was before ns is still to be explained. */
+/* The position of the walk: at ns in a thread; the time before ns is not explained yet. */
 typedef struct Place {
 	uint32_t thread;
 	uint64_t ns;
 } Place;
 
 /*
- * A thread that the walk has left where it was asleep, for what ended that: what it did before may
- * be what the run was doing.
+ * A thread that the walk left in a sleep, for the cause of the wakeup. What the thread did before
+ * the sleep may be what the run was doing.
  */
 typedef struct Sleeper {
 	uint32_t thread;
-	size_t interval;   /* the thread has no interval between this one and the walk's position */
-	uint64_t since_ns; /* from then on it waits for the thread that the walk enters */
+	/* The thread has no interval between this one and the walk's position. */
+	size_t interval;
+	/* From then on it waits for the thread that the walk enters. */
+	uint64_t since_ns;
 } Sleeper;
 
-/* Of more than that, in a convoy, the oldest are forgotten, but not the first one. */
+/* The limit of Waiters. In a longer convoy the oldest are dropped, but not the first one. */
 #define SLEEPERS_MAX 64
 
 typedef struct Walk {
 	Timeline *timeline;
 	Place at;
-	/* Each waited for the one behind it, and the last one for the thread on the path. */
+	/* Each waited for the one after it, and the last one for the thread on the path. */
 	Sleeper sleepers[SLEEPERS_MAX];
 	size_t sleeper_count;
 } Walk;
 
-/* The interval that ends at ns or has it inside; SIZE_MAX: the thread was not there yet. */
+/* Returns the interval that ends at ns or contains it; SIZE_MAX: the thread did not exist yet. */
 static size_t interval_before(const Thread *thread, uint64_t ns)
 {
 	size_t at = partition_point(middle, thread->intervals.count,
@@ -51,11 +53,11 @@ static bool is_there(const Timeline *timeline, Place place)
 	       interval_before(&timeline->threads.items[place.thread], place.ns) != SIZE_MAX;
 }
 
-/* ---- where a sleep came from --------------------------------------------------------------- */
+/* ---- causes of a sleep --------------------------------------------------------------------- */
 
 /*
- * The request that ended the wait: the path is on the device since it was submitted. Not if that
- * was done for this thread while it slept already (by a worker of io_uring).
+ * Returns the request that ended the wait; the path is on the device since its submission. It does
+ * not count if it was submitted for this thread while it already slept (by an io_uring worker).
  */
 static bool go_to_submitter(const Timeline *timeline, uint32_t thread, size_t wait,
 			    Place *ret_place)
@@ -109,30 +111,33 @@ static void count_outside(CriticalPath *path, const Interval *wait, uint64_t ns)
 
 /* ---- the walk ------------------------------------------------------------------------------ */
 
-/* From from_ns to to.ns. Latest first; reversed at the end. */
+/*
+ * Adds an interval from from_ns to to.ns. The walk adds the latest first; they are reversed at the
+ * end.
+ */
 static void push_interval(Timeline *timeline, Place to, Interval interval, uint64_t from_ns)
 {
-	Thread *strip = &timeline->path.strip;
+	Thread *track = &timeline->path.track;
 
 	if (from_ns >= to.ns)
 		return;
-	strip->ledger[interval.state] += to.ns - from_ns;
+	track->ledger[interval.state] += to.ns - from_ns;
 	if (interval.state == STATE_BLOCKED || interval.state == STATE_RUNNABLE)
-		strip->reason_ledger[interval.reason] += to.ns - from_ns;
+		track->reason_ledger[interval.reason] += to.ns - from_ns;
 	interval.start_ns = from_ns;
-	*vec_push(&strip->intervals) = interval;
-	*vec_push(&strip->owners) = to.thread;
+	*vec_push(&track->intervals) = interval;
+	*vec_push(&track->owners) = to.thread;
 }
 
-/* From from_ns on, interval i of the thread was on the path. */
+/* Interval i of the thread was on the path from from_ns on. */
 static void push_step(Timeline *timeline, Place to, size_t i, uint64_t from_ns)
 {
 	push_interval(timeline, to, timeline->threads.items[to.thread].intervals.items[i], from_ns);
 }
 
 /*
- * Up to end_ns the request was under way, and nobody asleep for it: whoever submitted it did
- * something else, or others. The stack is that of the submission.
+ * Until end_ns the request was in flight, and no thread slept for it: its submitter, and others,
+ * did something else. The stack is that of the submission.
  */
 static void push_device(Timeline *timeline, const Request *request, uint64_t from_ns,
 			uint64_t end_ns)
@@ -159,7 +164,7 @@ static void remove_sleeper(Walk *walk, size_t i)
 		(walk->sleeper_count - i) * sizeof(walk->sleepers[0]));
 }
 
-/* To another thread. What that slept for later is no part of what comes. */
+/* Moves the walk to another thread. What that thread slept for later is not on the path. */
 static void go_to(Walk *walk, Place next)
 {
 	for (size_t i = 0; i < walk->sleeper_count; i++)
@@ -180,8 +185,8 @@ static void leave_for(Walk *walk, size_t wait, Place next)
 }
 
 /*
- * The path goes through a sleep, from its end, to what ended it. If a request splits a sleep, the
- * first piece has no waker of its own. A recorded thread that woke the sleeper takes precedence
+ * Follows the path through a sleep, from its end, to what ended it. If a request splits a sleep,
+ * the first piece has no waker of its own. A recorded thread that woke the sleeper takes precedence
  * over a request of the sleeper's.
  */
 static bool leave_sleep(Walk *walk, size_t wait)
@@ -208,7 +213,7 @@ static bool leave_sleep(Walk *walk, size_t wait)
 	return true;
 }
 
-/* Back to ns the interval i of the thread on the path was on it. */
+/* Interval i of the thread on the path was on it back to ns. */
 static void stay_until(Walk *walk, size_t i, uint64_t ns)
 {
 	Timeline *timeline = walk->timeline;
@@ -222,13 +227,13 @@ static void stay_until(Walk *walk, size_t i, uint64_t ns)
 	walk->at.ns = ns;
 }
 
-/* The last moment before ns at which the sleeper ran or was ready to; 0: that is not known. */
+/* Returns the last moment before ns at which the sleeper ran or was runnable; 0: unknown. */
 static uint64_t awake_before(const Timeline *timeline, Sleeper *sleeper, uint64_t ns)
 {
 	const Interval *intervals = timeline->threads.items[sleeper->thread].intervals.items;
 	size_t i = sleeper->interval;
 
-	/* Time goes backwards, so that all searches together look at each interval once. */
+	/* The walk goes backwards in time, so all searches together look at each interval once. */
 	while (i > 0 && intervals[i].start_ns >= ns)
 		i--;
 	sleeper->interval = i;
@@ -242,14 +247,14 @@ static uint64_t awake_before(const Timeline *timeline, Sleeper *sleeper, uint64_
 		       : 0;
 }
 
-/* Something that the thread did, or had done for it, ended the sleep. */
+/* Returns whether the thread's own doing ended the sleep, or work done on its behalf. */
 static bool is_for_disk(const Thread *thread, size_t wait)
 {
 	const Interval *interval = &thread->intervals.items[wait];
 
 	/*
-	 * An io_uring request may be for the network; the kernel marks that wait as iowait as well
-	 * (from 6.5 on).
+	 * An io_uring request may be for the network; since 6.5 the kernel marks that wait as
+	 * iowait as well.
 	 */
 	return (interval->sleep == SLEEP_FOR_DISK && interval->reason != REASON_IO_URING) ||
 	       reason_info[interval->reason].category == CATEGORY_DISK ||
@@ -257,11 +262,11 @@ static bool is_for_disk(const Thread *thread, size_t wait)
 }
 
 /*
- * Leaves a sleep, from its end, that only an event outside of the recording ended. The thread that
- * waited for this one waited for the sleep only from the moment when it slept itself: as long as it
- * was awake, its work was the path. The same holds for a thread that waited for that one in turn,
- * if it was still awake when the sleep ended. But a thread that waited during the whole sleep
- * waited for it as it would wait for work.
+ * Leaves a sleep, from its end, that an event outside of the recording ended. The thread that
+ * waited for this one waited for the sleep only since it slept itself: as long as it was awake, its
+ * work was the path. The same holds for a thread that waited for that one in turn, if it was still
+ * awake when the sleep ended. But a thread that waited during the whole sleep waited for it as it
+ * would wait for work.
  */
 static bool go_back(Walk *walk, size_t wait)
 {
@@ -274,7 +279,7 @@ static bool go_back(Walk *walk, size_t wait)
 		bool is_direct = k + 1 == walk->sleeper_count;
 		uint64_t ns;
 
-		/* It waits during the whole sleep, so the sleep is on the path. */
+		/* The thread waits during the whole sleep, so the sleep is on the path. */
 		if (walk->sleepers[k].since_ns <= thread->intervals.items[wait].start_ns)
 			return false;
 		ns = awake_before(walk->timeline, &walk->sleepers[k], end_ns);
@@ -282,7 +287,7 @@ static bool go_back(Walk *walk, size_t wait)
 			continue;
 		stay_until(walk, wait, ns);
 		walk->at.thread = walk->sleepers[k].thread;
-		/* What it waited for later is nothing that it waits for here. */
+		/* What the thread waited for later is not what it waits for here. */
 		walk->sleeper_count = k;
 		return true;
 	}
@@ -290,8 +295,8 @@ static bool go_back(Walk *walk, size_t wait)
 }
 
 /*
- * Threads that woke each other at one moment would send the walk to and fro: after so many of them
- * the last one keeps its sleep to itself.
+ * Threads that woke each other at one moment would make the walk loop. After this many of them the
+ * sleep of the last one stays on the path.
  */
 #define MOVES_MAX 256
 
@@ -322,60 +327,60 @@ static uint64_t walk_from(Walk *walk)
 	}
 }
 
-static void reverse(Thread *strip)
+static void reverse(Thread *track)
 {
-	for (size_t i = 0, k = strip->intervals.count; i + 1 < k; i++, k--) {
-		Interval interval = strip->intervals.items[i];
-		uint32_t owner = strip->owners.items[i];
+	for (size_t i = 0, k = track->intervals.count; i + 1 < k; i++, k--) {
+		Interval interval = track->intervals.items[i];
+		uint32_t owner = track->owners.items[i];
 
-		strip->intervals.items[i] = strip->intervals.items[k - 1];
-		strip->intervals.items[k - 1] = interval;
-		strip->owners.items[i] = strip->owners.items[k - 1];
-		strip->owners.items[k - 1] = owner;
+		track->intervals.items[i] = track->intervals.items[k - 1];
+		track->intervals.items[k - 1] = interval;
+		track->owners.items[i] = track->owners.items[k - 1];
+		track->owners.items[k - 1] = owner;
 	}
 }
 
-/* Those of the thread on the path while it ran there. */
-static void copy_ticks(const Timeline *timeline, Thread *strip, size_t i)
+/* Copies the ticks of the thread on the path while it ran there. */
+static void copy_ticks(const Timeline *timeline, Thread *track, size_t i)
 {
-	const Thread *thread = &timeline->threads.items[strip->owners.items[i]];
-	uint64_t from_ns = strip->intervals.items[i].start_ns, to_ns = interval_end(strip, i);
+	const Thread *thread = &timeline->threads.items[track->owners.items[i]];
+	uint64_t from_ns = track->intervals.items[i].start_ns, to_ns = interval_end(track, i);
 	size_t at = partition_point(middle, thread->ticks.count,
 				    thread->ticks.items[middle].ns < from_ns);
 
 	for (; at < thread->ticks.count && thread->ticks.items[at].ns < to_ns; at++) {
 		Tick tick = thread->ticks.items[at];
 
-		tick.owner = strip->owners.items[i];
-		*vec_push(&strip->ticks) = tick;
+		tick.owner = track->owners.items[i];
+		*vec_push(&track->ticks) = tick;
 	}
 }
 
 void critical_path_find(Timeline *timeline, uint32_t thread)
 {
-	Thread *strip = &timeline->path.strip;
+	Thread *track = &timeline->path.track;
 	Walk walk = {.timeline = timeline};
 
 	if (thread >= timeline->threads.count)
 		return;
 	timeline->path.end = thread;
-	*strip = (Thread){
+	*track = (Thread){
 		.process = timeline->threads.items[thread].process,
 		.task = THREAD_NONE,
 		.name = xstrdup("critical path"),
 		.end_ns = timeline->threads.items[thread].end_ns,
 		.is_main = true,
 	};
-	walk.at = (Place){thread, strip->end_ns};
-	strip->start_ns = walk_from(&walk);
-	timeline->path.unseen_ns = timeline_time(timeline, strip->start_ns);
-	reverse(strip);
-	for (size_t i = 0; i < strip->intervals.count; i++)
-		if (strip->intervals.items[i].state == STATE_RUNNING)
-			copy_ticks(timeline, strip, i);
+	walk.at = (Place){thread, track->end_ns};
+	track->start_ns = walk_from(&walk);
+	timeline->path.unseen_ns = timeline_time(timeline, track->start_ns);
+	reverse(track);
+	for (size_t i = 0; i < track->intervals.count; i++)
+		if (track->intervals.items[i].state == STATE_RUNNING)
+			copy_ticks(timeline, track, i);
 }
 
-/* The thread of a process that ended last: the process ends with it. */
+/* Returns the thread of a process that ended last: the process ends with it. */
 static uint32_t last_thread(const Timeline *timeline, const Process *process)
 {
 	uint32_t last = process->threads.items[0];
@@ -405,12 +410,12 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 		return last_thread(
 			timeline,
 			&timeline->processes.items[timeline->threads.items[command].process]);
-	if (timeline->whole_system) /* none of them is what anybody waited for */
+	if (timeline->whole_system) /* nothing waits for the end of any of them */
 		return THREAD_NONE;
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		const Process *process = &timeline->processes.items[i];
 
-		/* The end of a server's child is not the end of the server. */
+		/* The exit of a server's child is not the end of the server. */
 		if (process->threads.count > 0 && process->exited_in_window &&
 		    !process->born_in_window && process->parent >= timeline->processes.count)
 			return last_thread(timeline, process);
@@ -418,23 +423,28 @@ uint32_t critical_path_thread(const Timeline *timeline, uint32_t tid)
 	return THREAD_NONE;
 }
 
-/* A path of which this share is waits for requests says nothing of what the run was doing. */
+/* A path with at least this share of waits for requests does not show what the run was doing. */
 #define SERVICE_SHARE 0.9
 
-/* A client's waits for epoll may also end from outside, but its epoll has no listening socket. */
-static bool has_listener(const Timeline *timeline, const Thread *strip, size_t i)
+/*
+ * A client's waits for epoll may also be ended from outside, but its epoll has no listening socket.
+ */
+static bool has_listener(const Timeline *timeline, const Thread *track, size_t i)
 {
-	const Thread *thread = interval_owner(timeline, strip, i);
-	size_t wait = interval_before(thread, strip->intervals.items[i].start_ns + 1);
+	const Thread *thread = interval_owner(timeline, track, i);
+	size_t wait = interval_before(thread, track->intervals.items[i].start_ns + 1);
 	uint32_t object = wait == SIZE_MAX ? OBJECT_NONE : thread_wait_object(thread, wait);
 
 	return object != OBJECT_NONE && object_listens(&timeline->objects.list.items[object]);
 }
 
-/* What a server's main thread does: it waits for a request or a signal from outside. */
-static bool is_for_request(const Timeline *timeline, const Thread *strip, size_t i)
+/*
+ * Returns whether the wait is what a server's main thread does: it waits for a request or a signal
+ * from outside.
+ */
+static bool is_for_request(const Timeline *timeline, const Thread *track, size_t i)
 {
-	const Interval *wait = &strip->intervals.items[i];
+	const Interval *wait = &track->intervals.items[i];
 
 	if (wait->state != STATE_BLOCKED ||
 	    (!(wait->flags & (INTERVAL_WAKER_IRQ | INTERVAL_OPEN_END)) &&
@@ -446,53 +456,53 @@ static bool is_for_request(const Timeline *timeline, const Thread *strip, size_t
 		return true;
 	case REASON_EPOLL:
 	case REASON_NETWORK_POLL:
-		return has_listener(timeline, strip, i);
+		return has_listener(timeline, track, i);
 	}
 	return false;
 }
 
 void critical_path_drop_service(Timeline *timeline)
 {
-	Thread *strip = &timeline->path.strip;
+	Thread *track = &timeline->path.track;
 	uint64_t waited[REASON_COUNT] = {}, all_ns = 0;
 	uint8_t most = REASON_NONE;
 
-	for (size_t i = 0; i < strip->intervals.count; i++) {
-		const Interval *step = &strip->intervals.items[i];
-		uint64_t ns = interval_end(strip, i) - step->start_ns;
+	for (size_t i = 0; i < track->intervals.count; i++) {
+		const Interval *step = &track->intervals.items[i];
+		uint64_t ns = interval_end(track, i) - step->start_ns;
 
-		if (!is_for_request(timeline, strip, i))
+		if (!is_for_request(timeline, track, i))
 			continue;
 		all_ns += ns;
 		waited[step->reason] += ns;
 		if (waited[step->reason] > waited[most])
 			most = step->reason;
 	}
-	if (most == REASON_NONE || all_ns < SERVICE_SHARE * (strip->end_ns - strip->start_ns))
+	if (most == REASON_NONE || all_ns < SERVICE_SHARE * (track->end_ns - track->start_ns))
 		return;
-	timeline->path.left_out = most;
-	timeline->path.hidden_share = (double)all_ns / (strip->end_ns - strip->start_ns);
-	thread_free(strip);
-	*strip = (Thread){};
+	timeline->path.hidden = most;
+	timeline->path.hidden_share = (double)all_ns / (track->end_ns - track->start_ns);
+	thread_free(track);
+	*track = (Thread){};
 }
 
-size_t critical_path_stretch(const Thread *strip, size_t i)
+size_t critical_path_stretch(const Thread *track, size_t i)
 {
-	bool on_device = strip->intervals.items[i].reason == REASON_ON_DEVICE;
+	bool on_device = track->intervals.items[i].reason == REASON_ON_DEVICE;
 	size_t end = i + 1;
 
-	while (end < strip->intervals.count && strip->owners.items[end] == strip->owners.items[i] &&
-	       (strip->intervals.items[end].reason == REASON_ON_DEVICE) == on_device)
+	while (end < track->intervals.count && track->owners.items[end] == track->owners.items[i] &&
+	       (track->intervals.items[end].reason == REASON_ON_DEVICE) == on_device)
 		end++;
 	return end;
 }
 
 const char *critical_path_stretch_name(const Timeline *timeline, size_t i)
 {
-	const Thread *strip = &timeline->path.strip;
-	const char *name = interval_owner(timeline, strip, i)->name;
+	const Thread *track = &timeline->path.track;
+	const char *name = interval_owner(timeline, track, i)->name;
 
-	if (strip->intervals.items[i].reason == REASON_ON_DEVICE)
+	if (track->intervals.items[i].reason == REASON_ON_DEVICE)
 		return reason_info[REASON_ON_DEVICE].leaf;
 	return name && *name ? name : "unknown";
 }

@@ -6,14 +6,14 @@
 #include "record_info.h"
 #include "wait_fields.h"
 
-/* ---- what kinds of facts there are --------------------------------------------------- */
+/* ---- writing fields of each kind ----------------------------------------------------- */
 
 static void emit_text(const FieldSink *sink, const char *key, const char *text)
 {
 	sink->write(sink->user, &(Field){.key = key, .kind = FIELD_TEXT, .text = text});
 }
 
-/* NULL and "" are told of by nothing. */
+/* A field with NULL or "" is not written. */
 static void emit_if_known(const FieldSink *sink, const char *key, const char *text)
 {
 	if (text && *text)
@@ -92,10 +92,10 @@ static void emit_holder(const FieldSink *sink, const Interval *interval)
 	if (!holder)
 		return;
 	emit_text(sink, "heldBy", holder);
-	emit_task_name(sink, "holder", interval->cpu_user);
+	emit_task_name(sink, "holder", interval->lock_holder);
 }
 
-/* What had the CPU meanwhile; and of the tasks, the one that had it longest. */
+/* The tasks that had the CPU meanwhile, and the one that had it longest. */
 static void emit_cpu_users(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	const Timeline *timeline = sink->timeline;
@@ -130,7 +130,7 @@ static void emit_delay(const FieldSink *sink, const Thread *thread, size_t wait)
 		emit_ns(sink, "runq", delay);
 }
 
-/* How long a cgroup's limit held it back. */
+/* The time for which a cgroup's limit held it back. */
 static void emit_held(const FieldSink *sink, const Request *request)
 {
 	if (request->held_ns > 0)
@@ -143,7 +143,7 @@ static void emit_on_device(const FieldSink *sink, const Request *request)
 		emit_ns(sink, "onDevice", request_device_ns(request));
 }
 
-/* What a wait for a disk waited for; NULL: it is not known. */
+/* The request that a wait for a disk waited for; NULL: unknown. */
 static const Request *emit_wait_request(const FieldSink *sink, const Thread *thread, size_t wait)
 {
 	uint32_t number = thread_wait_request(thread, wait);
@@ -177,11 +177,11 @@ void event_fields_wait(const FieldSink *sink, const Thread *thread, size_t i)
 		emit_offset(sink, request->file, request->offset);
 }
 
-/* ---- unknown stretches ---------------------------------------------------------------- */
+/* ---- unknown intervals ---------------------------------------------------------------- */
 
 /*
- * What was lost within that time: sets ret_switches and ret_wakings to the first loss of these
- * kinds, or to NULL.
+ * Finds what was lost within that time: sets ret_switches and ret_wakings to the first loss of
+ * these kinds, or to NULL.
  */
 static void find_losses(const Timeline *timeline, uint64_t start_ns, uint64_t end_ns,
 			const LossSpan **ret_switches, const LossSpan **ret_wakings)
@@ -199,7 +199,7 @@ static void find_losses(const Timeline *timeline, uint64_t start_ns, uint64_t en
 	}
 }
 
-/* Of which kind events were lost there; a switch can be missing with no loss reported. */
+/* The kind of the lost events; a switch can be missing with no loss reported. */
 void event_fields_unknown(const FieldSink *sink, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
@@ -215,7 +215,7 @@ void event_fields_unknown(const FieldSink *sink, const Thread *thread, size_t i)
 				switches && wakings ? "switch, waking"
 						    : record_info(loss->kind)->word,
 				loss_cause_label(loss->cause));
-	emit_text(sink, "why", why ? why : "a switch that nobody told");
+	emit_text(sink, "why", why ? why : "context switch not traced");
 	emit_if_known(sink, "evidence", basis);
 	emit_if_known(sink, "note", wait_note(interval));
 }
@@ -261,7 +261,7 @@ void event_fields_request(const FieldSink *sink, const Request *request)
 
 	emit_text(sink, "operation", request_operation(request));
 	emit_device(sink, "device", request->device);
-	/* Of what a driver has made of a request to its device. */
+	/* Fields of a request that a driver has made of another one for its device. */
 	if (request->over_device)
 		emit_device(sink, "partOf", request->over_device);
 	emit_object(sink, request->file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * event_fields.h - what is told of a wait, a page fault, a request to a block device, an unknown
- * stretch and a loss: which facts, in which order, and what they are called. All formats tell the
- * same; each writes them in its own way.
+ * event_fields.h - the fields of a wait, a page fault, a request to a block device, an unknown
+ * interval and a loss: their keys and their order. All formats have the same fields; each writes
+ * them in its own way.
  */
 #ifndef WALLPROF_EVENT_FIELDS_H
 #define WALLPROF_EVENT_FIELDS_H
@@ -11,9 +11,9 @@
 #include "timeline.h"
 
 enum field_kind {
-	FIELD_TEXT,    /* one that many may share: a reason, the name of a file */
-	FIELD_ADDRESS, /* in text, "0x7f…": hardly two have the same */
-	FIELD_NUMBER,  /* in number, as are the next two */
+	FIELD_TEXT,    /* many events may share it: a reason, the name of a file */
+	FIELD_ADDRESS, /* in text, "0x7f…": rarely shared */
+	FIELD_NUMBER,  /* in number, like the next two */
 	FIELD_TIME,    /* ns */
 	FIELD_TASK,    /* Timeline::tasks */
 };
@@ -26,19 +26,21 @@ typedef struct Field {
 	uint64_t number;
 } Field;
 
-/* Where facts go. Nothing here is owned. */
+/* Where fields go. It owns nothing. */
 typedef struct FieldSink {
-	void (*write)(void *user, const Field *fact);
+	void (*write)(void *user, const Field *field);
 	void *user;
 	const Timeline *timeline;
 	Frames *frames;
 } FieldSink;
 
-/* Of interval i of the thread, in which it did not run; not of one that event_fields_unknown() is
- * for. */
+/*
+ * Writes the fields of interval i of the thread, in which it did not run; STATE_UNKNOWN has
+ * event_fields_unknown().
+ */
 void event_fields_wait(const FieldSink *sink, const Thread *thread, size_t i);
 
-/* Of interval i, of STATE_UNKNOWN: why nobody knows what the thread did. */
+/* Writes the fields of interval i, of STATE_UNKNOWN: why the state is unknown. */
 void event_fields_unknown(const FieldSink *sink, const Thread *thread, size_t i);
 
 /* fault: one of the thread's. */

@@ -78,9 +78,11 @@ const char *fault_memory_label(const Fault *fault)
 const char *fault_page_label(const Fault *fault)
 {
 	static const char *const labels[PAGE_COUNT] = {
-		[PAGE_ABSENT] = "not mapped", [PAGE_PROTECTED] = "mapped, without the right",
-		[PAGE_CACHED] = "in memory",  [PAGE_AWAITED] = "being read, ahead or for another",
-		[PAGE_READ] = "read for it",
+		[PAGE_ABSENT] = "not mapped",
+		[PAGE_PROTECTED] = "mapped, access not allowed",
+		[PAGE_CACHED] = "in memory",
+		[PAGE_AWAITED] = "being read (readahead or another fault)",
+		[PAGE_READ] = "read for this fault",
 	};
 
 	return labels[fault->page];
@@ -94,7 +96,7 @@ const char *fault_hook_label(const Fault *fault)
 	case FAULT_HOOK_EVENT:
 		return "tracepoint and the kernel's accounting";
 	default:
-		return "tracepoint; it ended at the earliest when the thread ran again";
+		return "tracepoint; ended no earlier than when the thread ran again";
 	}
 }
 

@@ -12,7 +12,7 @@
 
 #define SAMPLE_NAME "cpu-clock"
 
-/* ---- numbers: unique over the whole trace, as the viewers want them ---------------------- */
+/* ---- ids: the viewers need them to be unique over the whole trace ------------------------ */
 
 static uint32_t unique(Map *taken, uint32_t number, uint32_t *next)
 {
@@ -35,7 +35,7 @@ static void make_ids(Chrome *chrome)
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
 
-		/* A main thread has its process's number, and the viewers know it by that. */
+		/* A main thread has its process's id; the viewers recognize it by that. */
 		chrome->tids[i] = unique(
 			&tids, thread->is_main ? chrome->pids[thread->process] : thread->ns_tid,
 			&next_tid);
@@ -80,12 +80,12 @@ void chrome_end_data(Chrome *chrome)
 	json_end_object(&chrome->json);
 }
 
-static void write_time(Json *json, const Field *fact)
+static void write_time(Json *json, const Field *field)
 {
 	char key[32];
 
-	snprintf(key, sizeof(key), "%sMs", fact->key);
-	json_key_ms(json, key, fact->number);
+	snprintf(key, sizeof(key), "%sMs", field->key);
+	json_key_ms(json, key, field->number);
 }
 
 uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number)
@@ -98,23 +98,23 @@ uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number)
 	return task->ns_tid ? task->ns_tid : task->tid;
 }
 
-static void write_field(void *user, const Field *fact)
+static void write_field(void *user, const Field *field)
 {
 	Chrome *chrome = user;
 
-	switch (fact->kind) {
+	switch (field->kind) {
 	case FIELD_TEXT:
 	case FIELD_ADDRESS:
-		json_key_string(&chrome->json, fact->key, fact->text);
+		json_key_string(&chrome->json, field->key, field->text);
 		break;
 	case FIELD_NUMBER:
-		json_key_u64(&chrome->json, fact->key, fact->number);
+		json_key_u64(&chrome->json, field->key, field->number);
 		break;
 	case FIELD_TIME:
-		write_time(&chrome->json, fact);
+		write_time(&chrome->json, field);
 		break;
 	case FIELD_TASK:
-		json_key_u64(&chrome->json, fact->key, chrome_task_tid(chrome, fact->number));
+		json_key_u64(&chrome->json, field->key, chrome_task_tid(chrome, field->number));
 		break;
 	}
 }
@@ -129,7 +129,8 @@ FieldSink chrome_field_sink(Chrome *chrome)
 	};
 }
 
-static void name_it(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid, const char *name)
+static void write_name(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid,
+		       const char *name)
 {
 	chrome_begin(chrome, "M", what, pid, tid);
 	json_key_object(&chrome->json, "args");
@@ -138,7 +139,8 @@ static void name_it(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid
 	json_end_object(&chrome->json);
 }
 
-static void place_it(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid, uint64_t place)
+static void write_position(Chrome *chrome, const char *what, uint32_t pid, uint32_t tid,
+			   uint64_t place)
 {
 	chrome_begin(chrome, "M", what, pid, tid);
 	json_key_object(&chrome->json, "args");
@@ -162,7 +164,7 @@ static bool has_requests_of_others(const Requests *requests, size_t device)
 	return false;
 }
 
-/* Of devices whose requests no thread of the trace has submitted. */
+/* Names devices whose requests no thread of the trace has submitted. */
 static void write_device_names(Chrome *chrome, uint64_t *place)
 {
 	const Requests *requests = &chrome->timeline->requests;
@@ -176,12 +178,14 @@ static void write_device_names(Chrome *chrome, uint64_t *place)
 		if (!has_requests_of_others(requests, i))
 			continue;
 		if (!named) {
-			name_it(chrome, "process_name", CHROME_DEVICES_PID, tid, "Block devices");
-			place_it(chrome, "process_sort_index", CHROME_DEVICES_PID, tid, *place);
+			write_name(chrome, "process_name", CHROME_DEVICES_PID, tid,
+				   "Block devices");
+			write_position(chrome, "process_sort_index", CHROME_DEVICES_PID, tid,
+				       *place);
 			named = true;
 		}
-		name_it(chrome, "thread_name", CHROME_DEVICES_PID, tid, name);
-		place_it(chrome, "thread_sort_index", CHROME_DEVICES_PID, tid, (*place)++);
+		write_name(chrome, "thread_name", CHROME_DEVICES_PID, tid, name);
+		write_position(chrome, "thread_sort_index", CHROME_DEVICES_PID, tid, (*place)++);
 	}
 }
 
@@ -191,20 +195,20 @@ static void write_cpu_names(Chrome *chrome, uint64_t *place)
 
 	if (timeline->cpus.count == 0)
 		return;
-	name_it(chrome, "process_name", CHROME_CPUS_PID, CHROME_CPUS_TID, "CPUs");
-	place_it(chrome, "process_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID, *place);
+	write_name(chrome, "process_name", CHROME_CPUS_PID, CHROME_CPUS_TID, "CPUs");
+	write_position(chrome, "process_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID, *place);
 	for (size_t i = 0; i < timeline->cpus.count; i++) {
 		_cleanup_free_ char *name = xasprintf("CPU %zu", i);
 
 		if (timeline->cpus.items[i].runs.count == 0)
 			continue;
-		name_it(chrome, "thread_name", CHROME_CPUS_PID, CHROME_CPUS_TID + i, name);
-		place_it(chrome, "thread_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID + i,
-			 (*place)++);
+		write_name(chrome, "thread_name", CHROME_CPUS_PID, CHROME_CPUS_TID + i, name);
+		write_position(chrome, "thread_sort_index", CHROME_CPUS_PID, CHROME_CPUS_TID + i,
+			       (*place)++);
 	}
 }
 
-/* In the order in which the Firefox profile has them: what matters most is at the top. */
+/* In the order of the Firefox profile: what matters most is at the top. */
 static void write_names(Chrome *chrome)
 {
 	const Timeline *timeline = chrome->timeline;
@@ -221,25 +225,28 @@ static void write_names(Chrome *chrome)
 			uint32_t pid = chrome->pids[thread->process], tid = chrome->tids[number];
 
 			if (thread->is_main) {
-				name_it(chrome, "process_name", pid, tid,
+				write_name(
+					chrome, "process_name", pid, tid,
 					or_unknown(
 						timeline->processes.items[thread->process].name));
-				place_it(chrome, "process_sort_index", pid, tid, place);
+				write_position(chrome, "process_sort_index", pid, tid, place);
 			}
-			name_it(chrome, "thread_name", pid, tid, or_unknown(thread->name));
-			place_it(chrome, "thread_sort_index", pid, tid, place++);
+			write_name(chrome, "thread_name", pid, tid, or_unknown(thread->name));
+			write_position(chrome, "thread_sort_index", pid, tid, place++);
 		}
 	}
-	if (timeline->path.strip.intervals.count > 0) {
-		name_it(chrome, "process_name", CHROME_PATH_PID, CHROME_PATH_PID, "Critical path");
-		name_it(chrome, "thread_name", CHROME_PATH_PID, CHROME_PATH_PID,
-			timeline->path.strip.name);
-		place_it(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID, place++);
+	if (timeline->path.track.intervals.count > 0) {
+		write_name(chrome, "process_name", CHROME_PATH_PID, CHROME_PATH_PID,
+			   "Critical path");
+		write_name(chrome, "thread_name", CHROME_PATH_PID, CHROME_PATH_PID,
+			   timeline->path.track.name);
+		write_position(chrome, "process_sort_index", CHROME_PATH_PID, CHROME_PATH_PID,
+			       place++);
 	}
 	write_cpu_names(chrome, &place);
 	write_device_names(chrome, &place);
-	name_it(chrome, "process_name", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, "System");
-	place_it(chrome, "process_sort_index", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, place);
+	write_name(chrome, "process_name", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, "System");
+	write_position(chrome, "process_sort_index", CHROME_SYSTEM_PID, CHROME_SYSTEM_PID, place);
 	tracks_free(&tracks);
 }
 
@@ -266,30 +273,30 @@ static void write_end_of_process(Chrome *chrome, const Process *process)
 /* ---- counters ----------------------------------------------------------------------------- */
 
 static void write_counter(Chrome *chrome, const char *name, const char *series,
-			  const LoadCounters *levels, const uint64_t *sums, uint64_t factor)
+			  const LoadCounters *counters, const uint64_t *sums, uint64_t factor)
 {
 	Json *json = &chrome->json;
 
-	for (size_t i = 0; i < levels->count; i++) {
+	for (size_t i = 0; i < counters->count; i++) {
 		chrome_begin(chrome, "C", name, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
-		json_key_us(json, "ts", i * levels->width_ns);
+		json_key_us(json, "ts", i * counters->width_ns);
 		json_key_object(json, "args");
-		json_key_us(json, series, factor * load_counters_average(levels, sums, i));
+		json_key_us(json, series, factor * load_counters_average(counters, sums, i));
 		json_end_object(json);
 		json_end_object(json);
 	}
 }
 
-static void write_rate(Chrome *chrome, const char *name, const LoadCounters *levels,
+static void write_rate(Chrome *chrome, const char *name, const LoadCounters *counters,
 		       const uint64_t *bytes)
 {
 	Json *json = &chrome->json;
 
-	for (size_t i = 0; i < levels->count; i++) {
-		uint64_t width_ns = load_counters_end(levels, i) - i * levels->width_ns;
+	for (size_t i = 0; i < counters->count; i++) {
+		uint64_t width_ns = load_counters_end(counters, i) - i * counters->width_ns;
 
 		chrome_begin(chrome, "C", name, CHROME_SYSTEM_PID, CHROME_SYSTEM_PID);
-		json_key_us(json, "ts", i * levels->width_ns);
+		json_key_us(json, "ts", i * counters->width_ns);
 		json_key_object(json, "args");
 		json_key_u64(json, "bytes per second",
 			     width_ns ? (double)bytes[i] * NSEC_PER_SEC / width_ns : 0);
@@ -300,22 +307,25 @@ static void write_rate(Chrome *chrome, const char *name, const LoadCounters *lev
 
 static void write_counters(Chrome *chrome)
 {
-	LoadCounters levels = load_counters_make(chrome->timeline);
+	LoadCounters counters = load_counters_make(chrome->timeline);
 
 	/* Averages are thousandths, and json_key_us() divides by as many. */
-	write_counter(chrome, "Runnable threads", "threads", &levels, levels.runnable_ns, 1);
-	write_counter(chrome, "CPU", "percent", &levels, levels.running_ns, 100);
+	write_counter(chrome, "Runnable threads", "threads", &counters, counters.runnable_ns, 1);
+	write_counter(chrome, "CPU", "percent", &counters, counters.running_ns, 100);
 	if (chrome->timeline->requests.list.count > 0) {
-		write_counter(chrome, "I/O in flight", "requests", &levels, levels.in_flight_ns, 1);
-		write_rate(chrome, "Disk read", &levels, levels.read_bytes);
-		write_rate(chrome, "Disk write", &levels, levels.written_bytes);
+		write_counter(chrome, "I/O in flight", "requests", &counters, counters.in_flight_ns,
+			      1);
+		write_rate(chrome, "Disk read", &counters, counters.read_bytes);
+		write_rate(chrome, "Disk write", &counters, counters.written_bytes);
 	}
-	load_counters_free(&levels);
+	load_counters_free(&counters);
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */
 
-/* So many that the samples of all threads keep to a budget. */
+/*
+ * Finds how many ticks one sample stands for, so that the samples of all threads keep to a budget.
+ */
 static uint64_t ticks_a_sample(const Timeline *timeline, uint64_t budget)
 {
 	uint64_t ticks = 0;
@@ -334,7 +344,7 @@ static void write_samples(Chrome *chrome)
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		const Thread *thread = &timeline->threads.items[i];
 
-		if (chrome->left_out >> STATE_RUNNING & 1)
+		if (chrome->hidden >> STATE_RUNNING & 1)
 			break;
 		for (size_t j = 0; j < thread->ticks.count; j += chrome->ticks_a_sample) {
 			const Tick *tick = &thread->ticks.items[j];
@@ -357,7 +367,10 @@ static void write_samples(Chrome *chrome)
 	json_end_array(json);
 }
 
-/* Keys and parents are strings: to chrome://tracing a parent that is the number 0 is none. */
+/*
+ * Keys and parents are strings, because chrome://tracing takes a parent that is the number 0 as
+ * none.
+ */
 static void write_stack_frames(Chrome *chrome)
 {
 	Json *json = &chrome->json;
@@ -406,7 +419,7 @@ static void write_events(Chrome *chrome)
 	json_end_array(&chrome->json);
 }
 
-/* Settings and machine, and what is not in the trace. */
+/* Writes settings and machine, and what is missing in the trace. */
 static void write_other_data(Chrome *chrome)
 {
 	const Timeline *timeline = chrome->timeline;
@@ -458,7 +471,7 @@ int chrome_write(Output *out, const Timeline *timeline, Frames *frames,
 		.fold_ns = slices_fit(timeline, budget),
 		.fault_ns = fault_fit(timeline, budget / 4),
 		.request_ns = requests_fit(&timeline->requests, budget / 4),
-		.left_out = options ? options->left_out : 0,
+		.hidden = options ? options->hidden : 0,
 		.cpu_run_ns = chrome_cpu_runs_fit(timeline, budget / 4),
 		.ticks_a_sample = ticks_a_sample(timeline, budget),
 	};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * chrome_cpus.c - who had which CPU: a row for each, with a slice for each run.
- */
+/* chrome_cpus.c - which task had which CPU: a row for each CPU, with a slice for each run. */
 #include "chrome_private.h"
 #include "cpu_rows.h"
 

@@ -9,16 +9,16 @@
 
 static void write_slice(Chrome *chrome, size_t first, size_t end)
 {
-	const Thread *strip = &chrome->timeline->path.strip;
-	uint32_t owner = strip->owners.items[first];
-	uint64_t from_ns = strip->intervals.items[first].start_ns;
+	const Thread *track = &chrome->timeline->path.track;
+	uint32_t owner = track->owners.items[first];
+	uint64_t from_ns = track->intervals.items[first].start_ns;
 	Json *json = &chrome->json;
 
 	chrome_begin(chrome, "X", critical_path_stretch_name(chrome->timeline, first),
 		     CHROME_PATH_PID, CHROME_PATH_PID);
 	json_key_string(json, "cat", CRITICAL_PATH);
 	chrome_key_time(chrome, from_ns);
-	json_key_us(json, "dur", interval_end(strip, end - 1) - from_ns);
+	json_key_us(json, "dur", interval_end(track, end - 1) - from_ns);
 	chrome_begin_data(chrome);
 	json_key_u64(json, "tid", chrome->tids[owner]);
 	chrome_end_data(chrome);
@@ -27,11 +27,11 @@ static void write_slice(Chrome *chrome, size_t first, size_t end)
 
 void chrome_write_path(Chrome *chrome)
 {
-	const Thread *strip = &chrome->timeline->path.strip;
+	const Thread *track = &chrome->timeline->path.track;
 
-	for (size_t i = 0, end; i < strip->intervals.count; i = end) {
-		end = critical_path_stretch(strip, i);
-		if (interval_end(strip, end - 1) - strip->intervals.items[i].start_ns >=
+	for (size_t i = 0, end; i < track->intervals.count; i = end) {
+		end = critical_path_stretch(track, i);
+		if (interval_end(track, end - 1) - track->intervals.items[i].start_ns >=
 		    chrome->fold_ns)
 			write_slice(chrome, i, end);
 	}

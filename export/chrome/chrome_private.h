@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * chrome_private.h - what the parts of the writer of Chrome traces share; see chrome.h.
- */
+/* chrome_private.h - shared by the parts of the writer of Chrome traces; see chrome.h. */
 #ifndef WALLPROF_CHROME_PRIVATE_H
 #define WALLPROF_CHROME_PRIVATE_H
 
@@ -10,14 +8,14 @@
 #include "stack_table.h"
 #include "timeline.h"
 
-/* Numbers that no process has (PID_MAX_LIMIT is 2^22): what is not unique gets one of them. */
+/* Ids that no process has (PID_MAX_LIMIT is 2^22), for pids and tids that are not unique. */
 #define CHROME_FIRST_FREE_ID (1u << 30)
 #define CHROME_SYSTEM_PID    (CHROME_FIRST_FREE_ID - 1)
 #define CHROME_DEVICES_PID   (CHROME_FIRST_FREE_ID - 2)
 #define CHROME_PATH_PID	     (CHROME_FIRST_FREE_ID - 3)
 #define CHROME_CPUS_PID	     (CHROME_FIRST_FREE_ID - 4)
-#define CHROME_CPUS_TID	     (3u << 30) /* and its number */
-#define CHROME_DEVICES_TID   (1u << 31) /* and its place in the list of devices */
+#define CHROME_CPUS_TID	     (3u << 30) /* plus the CPU's number */
+#define CHROME_DEVICES_TID   (1u << 31) /* plus the device's index */
 #define CHROME_EVENTS_LOST   "Events lost"
 #define CHROME_RUNNING	     "Running"
 #define CHROME_BLOCK_IO	     "Block I/O"
@@ -28,27 +26,31 @@ typedef struct Chrome {
 	Frames *frames;
 	StackTable *tables;
 	uint32_t *pids, *tids; /* of Timeline::processes and ::threads */
-	/* What is shorter is folded, or left out. */
+	/* What is shorter is folded, or has no span. */
 	uint64_t fold_ns, fault_ns, request_ns, cpu_run_ns;
-	uint32_t left_out;	 /* states */
-	uint64_t ticks_a_sample; /* of so many ticks of a thread one stands for all */
+	uint32_t hidden; /* states */
+	/* One sample stands for this many ticks of a thread. */
+	uint64_t ticks_a_sample;
 	uint64_t flows, folded, faults, cpu_runs_hidden;
 } Chrome;
 
-/* Begins an event with what all have; whoever calls ends the object. */
+/* Begins an event with the members that all have; the caller ends the object. */
 void chrome_begin(Chrome *chrome, const char *phase, const char *name, uint32_t pid, uint32_t tid);
 void chrome_begin_of(Chrome *chrome, const char *phase, const char *name, const Thread *thread);
 /* The member "ts"; ns: on the timeline's clock. */
 void chrome_key_time(Chrome *chrome, uint64_t ns);
-/* The object "data" in "args", in which the viewers show what is told of an event. */
+/* Begins the object "data" in "args", in which the viewers show the fields of an event. */
 void chrome_begin_data(Chrome *chrome);
 void chrome_end_data(Chrome *chrome);
 /*
- * Of Timeline::tasks[number]: a thread that is in the trace has its number there, any other that of
- * its namespace or, if it is not visible there, the kernel's.
+ * Returns the tid of Timeline::tasks[number] in the trace: the thread's own, if it is in the trace;
+ * else that of its namespace or, if it is not visible there, the kernel's.
  */
 uint32_t chrome_task_tid(const Chrome *chrome, uint32_t number);
-/* Writes facts as members; of times the names end in "Ms". Valid as long as chrome is. */
+/*
+ * Returns a sink that writes fields as members; names of times end in "Ms". It is valid as long as
+ * chrome is.
+ */
 FieldSink chrome_field_sink(Chrome *chrome);
 
 /* chrome_threads.c: slices, states and flows of a thread. */
@@ -57,11 +59,14 @@ void chrome_write_thread(Chrome *chrome, const Thread *thread);
 /* chrome_path.c: the critical path, if there is one. */
 void chrome_write_path(Chrome *chrome);
 
-/* chrome_cpus.c: who had which CPU, if that was recorded; how short runs are left out. */
+/*
+ * chrome_cpus.c: which task had which CPU, if that was recorded. chrome_cpu_runs_fit() returns how
+ * short the runs are that are not shown.
+ */
 uint64_t chrome_cpu_runs_fit(const Timeline *timeline, uint64_t budget);
 void chrome_write_cpus(Chrome *chrome);
 
-/* chrome_spans.c: what overlaps. Faults of a thread; all requests; what was lost. */
+/* chrome_spans.c: spans that overlap: faults of a thread; all requests; lost events. */
 void chrome_write_faults(Chrome *chrome, const Thread *thread);
 void chrome_write_requests(Chrome *chrome);
 void chrome_write_losses(Chrome *chrome);

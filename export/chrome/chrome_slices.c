@@ -3,10 +3,10 @@
 #include "wait_fields.h"
 
 #define FOLD_START_NS 1000
-/* A run is folded in pieces of so many thresholds, within which order is lost. */
+/* Intervals are folded in pieces of this many thresholds, within which the order is lost. */
 #define FOLD_PIECE 16
 
-/* One for each reason, REASON_NONE being for running. */
+/* One for each reason; REASON_NONE stands for running. */
 typedef struct Sums {
 	uint64_t ns[REASON_COUNT], intervals[REASON_COUNT];
 	size_t last[REASON_COUNT];
@@ -22,7 +22,7 @@ static bool is_short(const Thread *thread, size_t i, uint64_t fold_ns)
 	return interval_end(thread, i) - thread->intervals.items[i].start_ns < fold_ns;
 }
 
-/* The first interval behind the piece that begins with i. */
+/* Returns the first interval after the piece that begins with i. */
 static size_t piece_end(const Thread *thread, size_t i, uint64_t fold_ns)
 {
 	uint64_t start = thread->intervals.items[i].start_ns;

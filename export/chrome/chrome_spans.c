@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * chrome_spans.c - page faults, requests to block devices, and what was lost: asynchronous spans,
- * for they overlap or are no thread's.
+ * chrome_spans.c - page faults, requests to block devices, and lost events: asynchronous spans,
+ * because they overlap or belong to no thread.
  */
 #include "chrome_private.h"
 
@@ -25,7 +25,7 @@ static void write_fault_end(Chrome *chrome, const char *phase, const Thread *thr
 	json_end_object(json);
 }
 
-/* A fault begins within one slice and may end within another, so it can be none itself. */
+/* A fault begins within one slice and may end within another, so it cannot be a slice itself. */
 void chrome_write_faults(Chrome *chrome, const Thread *thread)
 {
 	for (size_t i = 0; i < thread->faults.count; i++) {
@@ -65,7 +65,7 @@ static void write_request_end(Chrome *chrome, const char *phase, const Request *
 	json_end_object(json);
 }
 
-/* Of threads that are in the trace, there; all others on the device. */
+/* A request of a thread in the trace is shown with the thread, any other one with its device. */
 void chrome_write_requests(Chrome *chrome)
 {
 	const Requests *requests = &chrome->timeline->requests;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * chrome_threads.c - a thread's intervals: slices, states, and flows from who woke it.
- */
+/* chrome_threads.c - a thread's intervals: slices, states, and flows from its wakers. */
 #include "chrome_private.h"
 #include "chrome_slices.h"
 #include "wait_fields.h"
@@ -43,7 +41,7 @@ static void write_slice(Chrome *chrome, const Thread *thread, const Slice *slice
 	json_end_object(json);
 }
 
-/* As Linux's tools write them: Perfetto knows these. */
+/* As Linux's tools write them: Perfetto recognizes these. */
 static const char *sleep_name(enum sleep_state sleep)
 {
 	static const char *const names[] = {
@@ -54,7 +52,7 @@ static const char *sleep_name(enum sleep_state sleep)
 	return names[sleep];
 }
 
-/* NULL: nobody knows. */
+/* NULL: unknown. */
 static const char *state_name(const Interval *interval)
 {
 	switch (interval->state) {
@@ -69,7 +67,10 @@ static const char *state_name(const Interval *interval)
 	}
 }
 
-/* As /proc/PID/wchan has it: what called the scheduler (its own functions are in .sched.text). */
+/*
+ * As in /proc/PID/wchan: the function that called the scheduler, whose own functions are in
+ * .sched.text.
+ */
 static bool is_of_scheduler(const char *function)
 {
 	static const char *const prefixes[] = {"schedule", "__schedule", "io_schedule",
@@ -81,7 +82,10 @@ static bool is_of_scheduler(const char *function)
 	return false;
 }
 
-/* The innermost kernel function of a wait that is not the scheduler's, NULL if there is none. */
+/*
+ * Returns the innermost kernel function of a wait that is not the scheduler's, NULL if there is
+ * none.
+ */
 static const char *blocked_function(Chrome *chrome, const Thread *thread, size_t i)
 {
 	StackRef ref = wait_stack(chrome->timeline, thread, i);
@@ -129,11 +133,13 @@ static void write_flow_end(Chrome *chrome, const char *phase, const Thread *thre
 	json_key_u64(json, "id", chrome->flows);
 	chrome_key_time(chrome, ns);
 	if (*phase == 'f')
-		json_key_string(json, "bp", "e"); /* to the slice that is there then */
+		json_key_string(json, "bp", "e"); /* binds to the slice at that time */
 	json_end_object(json);
 }
 
-/* From the slice in which another thread woke this one to the slice that begins then. */
+/*
+ * Writes a flow from the slice in which another thread woke this one to the slice that begins then.
+ */
 static void write_flow(Chrome *chrome, const Thread *thread, const Slice *slice)
 {
 	const Timeline *timeline = chrome->timeline;
@@ -151,7 +157,7 @@ static void write_flow(Chrome *chrome, const Thread *thread, const Slice *slice)
 		return;
 	chrome->flows++;
 	write_flow_end(chrome, "s", waker, slice->end_ns);
-	/* One nanosecond on: there the slice has begun for every reader's order of events. */
+	/* One nanosecond later the slice has begun in every reader's order of events. */
 	write_flow_end(chrome, "f", thread, slice->end_ns + 1);
 }
 
@@ -159,7 +165,7 @@ static void visit_slice(void *user, const Thread *thread, const Slice *slice)
 {
 	Chrome *chrome = user;
 
-	if (chrome->left_out >> thread->intervals.items[slice->interval].state & 1)
+	if (chrome->hidden >> thread->intervals.items[slice->interval].state & 1)
 		return;
 	write_slice(chrome, thread, slice);
 	write_state(chrome, thread, slice);

@@ -3,10 +3,10 @@
 #include "firefox_parts.h"
 
 #define ROW_STEP_NS NSEC_PER_MSEC
-/* CPUs have so many rows besides those of the threads: one for so many of them. */
+/* CPUs have rows besides those of the threads: this fraction of them. */
 #define CPU_ROWS_PART 4
 
-/* A time, or null for what did not come in the window. */
+/* Writes a time, or null for an event outside of the window. */
 static void key_time(Profile *profile, const char *key, bool known, uint64_t ns)
 {
 	json_key(&profile->json, key);
@@ -75,7 +75,7 @@ int firefox_write(Output *out, const Timeline *timeline, Frames *frames,
 	tracks_init(&profile.tracks, timeline);
 	row_plan_init(&profile.rows, timeline, ROW_STEP_NS);
 	row_budget = row_budget ? row_budget : FIREFOX_ROW_BUDGET;
-	profile.rows.left_out = profile.options->left_out;
+	profile.rows.hidden = profile.options->hidden;
 	row_plan_fit(&profile.rows, profile.tables, row_budget);
 	cpu_plan_fit(&profile.cpus, timeline, row_budget / CPU_ROWS_PART);
 	marker_plan_fit(&profile.markers, timeline,

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* firefox_counters.c - the member "counters": what load_counters.h tells, as the viewer draws it.
+/*
+ * firefox_counters.c - the member "counters": the averages of load_counters.h, as the viewer draws
+ * them.
  */
 #include "firefox_parts.h"
 #include "load_counters.h"
 
-static void write_times(Json *json, const LoadCounters *levels)
+static void write_times(Json *json, const LoadCounters *counters)
 {
 	json_key_array(json, "time");
 	json_u64(json, 0);
-	for (size_t i = 0; i < levels->count; i++)
-		json_ms(json, load_counters_end(levels, i));
+	for (size_t i = 0; i < counters->count; i++)
+		json_ms(json, load_counters_end(counters, i));
 	json_end_array(json);
 }
 
@@ -26,17 +28,17 @@ static void json_thousandths(Json *json, int64_t value)
 }
 
 /*
- * The viewer takes differences and forces the first to 0: both counters begin
- * with an empty sample at the start of the window.
+ * The viewer takes differences and sets the first to 0: both counters begin with an empty sample at
+ * the start of the window.
  */
-static void write_level(Json *json, const LoadCounters *levels, const uint64_t *sums)
+static void write_level(Json *json, const LoadCounters *counters, const uint64_t *sums)
 {
 	int64_t level = 0;
 
 	json_key_array(json, "count");
 	json_u64(json, 0);
-	for (size_t i = 0; i < levels->count; i++) {
-		int64_t next = load_counters_average(levels, sums, i);
+	for (size_t i = 0; i < counters->count; i++) {
+		int64_t next = load_counters_average(counters, sums, i);
 
 		json_thousandths(json, next - level);
 		level = next;
@@ -45,20 +47,20 @@ static void write_level(Json *json, const LoadCounters *levels, const uint64_t *
 }
 
 /* Milliseconds of CPU time per bucket: the viewer divides by the bucket's width. */
-static void write_usage(Json *json, const LoadCounters *levels, const uint64_t *sums)
+static void write_usage(Json *json, const LoadCounters *counters, const uint64_t *sums)
 {
 	json_key_array(json, "count");
 	json_u64(json, 0);
-	for (size_t i = 0; i < levels->count; i++)
+	for (size_t i = 0; i < counters->count; i++)
 		json_ms(json, sums[i]);
 	json_end_array(json);
 }
 
-static void write_bytes(Json *json, const LoadCounters *levels, const uint64_t *sums)
+static void write_bytes(Json *json, const LoadCounters *counters, const uint64_t *sums)
 {
 	json_key_array(json, "count");
 	json_u64(json, 0);
-	for (size_t i = 0; i < levels->count; i++)
+	for (size_t i = 0; i < counters->count; i++)
 		json_u64(json, sums[i]);
 	json_end_array(json);
 }
@@ -66,8 +68,9 @@ static void write_bytes(Json *json, const LoadCounters *levels, const uint64_t *
 typedef struct CounterKind {
 	const char *name, *description, *graph, *color, *source, *unit;
 	unsigned int weight;
-	void (*write_counts)(Json *json, const LoadCounters *levels, const uint64_t *sums);
-	size_t sums;	 /* where in Levels they are */
+	void (*write_counts)(Json *json, const LoadCounters *counters, const uint64_t *sums);
+	/* The offset of the sums in LoadCounters. */
+	size_t sums;
 	bool of_devices; /* only if there were requests */
 } CounterKind;
 
@@ -93,7 +96,7 @@ static void write_display(Json *json, const CounterKind *kind)
 	json_end_object(json);
 }
 
-static void write_counter(Profile *profile, const CounterKind *kind, const LoadCounters *levels)
+static void write_counter(Profile *profile, const CounterKind *kind, const LoadCounters *counters)
 {
 	Json *json = &profile->json;
 	uint32_t system = tracks_system(&profile->tracks);
@@ -106,9 +109,10 @@ static void write_counter(Profile *profile, const CounterKind *kind, const LoadC
 	track_json_pid(json, profile->tracks.list.items[system].pid);
 	json_key_u64(json, "mainThreadIndex", system);
 	json_key_object(json, "samples");
-	write_times(json, levels);
-	kind->write_counts(json, levels, *(uint64_t *const *)((const char *)levels + kind->sums));
-	json_key_u64(json, "length", levels->count + 1);
+	write_times(json, counters);
+	kind->write_counts(json, counters,
+			   *(uint64_t *const *)((const char *)counters + kind->sums));
+	json_key_u64(json, "length", counters->count + 1);
 	json_end_object(json);
 	write_display(json, kind);
 	json_end_object(json);
@@ -130,12 +134,12 @@ void profile_write_counters(Profile *profile)
 		 "accumulated", "number", 32, write_level, offsetof(LoadCounters, in_flight_ns),
 		 true},
 	};
-	LoadCounters levels = load_counters_make(profile->timeline);
+	LoadCounters counters = load_counters_make(profile->timeline);
 
 	json_key_array(&profile->json, "counters");
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (!kinds[i].of_devices || profile->timeline->requests.list.count > 0)
-			write_counter(profile, &kinds[i], &levels);
+			write_counter(profile, &kinds[i], &counters);
 	json_end_array(&profile->json);
-	load_counters_free(&levels);
+	load_counters_free(&counters);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * firefox_markers.c - markers: one per wait, page fault or unknown stretch that is long enough,
- * a fault's wait being told with it, one per span of lost events, one per process that ended. In a
- * lane a process has one for all its life instead: nothing else tells there whose time it is.
+ * firefox_markers.c - markers: one per wait, page fault or unknown interval that is long enough (a
+ * fault's wait is part of its marker), one per span of lost events, one per process that ended. In
+ * a lane each process has one for its whole lifetime instead, because nothing else there shows
+ * which process the time belongs to.
  *
- * The viewer groups them by name and files each name under the category of its
- * first marker: a name has one category.
+ * The viewer groups markers by name and puts each name into the category of its first marker: a
+ * name has one category.
  */
 #include "critical_path.h"
 #include "event_fields.h"
@@ -15,9 +16,11 @@
 
 #define THRESHOLD_START NSEC_PER_MSEC
 #define THRESHOLD_MIN	(8 * NSEC_PER_USEC)
-/* Shorter waits get markers too as long as this part of the budget is enough for them. */
+/* Shorter waits get markers too, as long as this part of the budget is enough for them. */
 #define SPARE_PART 10
-/* Of the critical path: a thread that is on it for less than this part of the window has none. */
+/*
+ * A thread that is on the critical path for less than this part of the window has no such marker.
+ */
 #define PATH_PART 10000
 
 enum marker_kind {
@@ -39,27 +42,33 @@ enum marker_phase {
 typedef struct Marker {
 	enum marker_kind kind;
 	uint64_t start_ns, end_ns;
-	const Thread *thread; /* not of MARKER_LOSS and MARKER_REQUEST */
-	size_t index;	      /* of the interval, the fault, the request or the loss; of
-				 MARKER_PATH that of the first interval of one owner */
+	const Thread *thread; /* not for MARKER_LOSS and MARKER_REQUEST */
+	/*
+	 * Of the interval, the fault, the request or the loss; for MARKER_PATH of the first
+	 * interval of one owner.
+	 */
+	size_t index;
 } Marker;
 
 typedef void (*MarkerVisitor)(Profile *profile, const Marker *marker);
 
-/* ---- which ---------------------------------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------ */
 
-/* Waits, and what is not known to be none; but those within a fault are told with that. */
-static bool may_be_marked(const Interval *interval)
+/*
+ * Returns whether the interval is a wait, or an unknown one that may be a wait. A wait within a
+ * fault is part of the fault's marker.
+ */
+static bool can_have_marker(const Interval *interval)
 {
 	return interval->state != STATE_RUNNING && interval->rule != RULE_FAULT;
 }
 
-static bool is_marked(const Thread *thread, size_t i, uint64_t threshold_ns)
+static bool has_marker(const Thread *thread, size_t i, uint64_t threshold_ns)
 {
 	const Interval *interval = &thread->intervals.items[i];
 	uint64_t end = interval_end(thread, i);
 
-	return may_be_marked(interval) && end > interval->start_ns &&
+	return can_have_marker(interval) && end > interval->start_ns &&
 	       end - interval->start_ns >= threshold_ns;
 }
 
@@ -70,9 +79,9 @@ static void count_waits(MarkerPlan *plan, const Timeline *timeline)
 		const Thread *thread = &timeline->threads.items[t];
 
 		for (size_t i = 0; i < thread->intervals.count; i++) {
-			if (is_marked(thread, i, plan->threshold_ns))
+			if (has_marker(thread, i, plan->threshold_ns))
 				plan->shown++;
-			else if (may_be_marked(&thread->intervals.items[i]))
+			else if (can_have_marker(&thread->intervals.items[i]))
 				plan->hidden++;
 		}
 	}
@@ -153,7 +162,7 @@ static uint64_t walk_requests(Profile *profile, const Thread *thread, MarkerVisi
 	return count;
 }
 
-/* All that a device was busy with, other processes' too. */
+/* Shows all requests of a device, also those of processes that are not recorded. */
 static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor visit)
 {
 	const BlockDevice *busy = &profile->timeline->requests.devices.items[device];
@@ -166,7 +175,7 @@ static uint64_t walk_device(Profile *profile, uint32_t device, MarkerVisitor vis
 
 static bool is_hidden(const Profile *profile, enum thread_state state)
 {
-	return profile->options->left_out >> state & 1;
+	return profile->options->hidden >> state & 1;
 }
 
 static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane,
@@ -176,7 +185,7 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 	uint64_t count = 0;
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
-		if (!is_marked(thread, i, profile->markers.threshold_ns) ||
+		if (!has_marker(thread, i, profile->markers.threshold_ns) ||
 		    is_hidden(profile, thread->intervals.items[i].state))
 			continue;
 		visit(profile, &(Marker){
@@ -213,23 +222,25 @@ static uint64_t walk_thread(Profile *profile, const Thread *thread, bool in_lane
 	return count;
 }
 
-/* Which thread is on the critical path, and from when to when. */
+/*
+ * Shows the stretches of the critical path: each thread, and from when to when it is on the path.
+ */
 static uint64_t walk_path(Profile *profile, MarkerVisitor visit)
 {
 	const Timeline *timeline = profile->timeline;
-	const Thread *strip = &timeline->path.strip;
+	const Thread *track = &timeline->path.track;
 	uint64_t least_ns = (timeline->end_ns - timeline->start_ns) / PATH_PART, count = 0;
 
-	for (size_t i = 0, end; i < strip->intervals.count; i = end) {
+	for (size_t i = 0, end; i < track->intervals.count; i = end) {
 		Marker marker = {
 			.kind = MARKER_PATH,
-			.start_ns = strip->intervals.items[i].start_ns,
-			.thread = strip,
+			.start_ns = track->intervals.items[i].start_ns,
+			.thread = track,
 			.index = i,
 		};
 
-		end = critical_path_stretch(strip, i);
-		marker.end_ns = interval_end(strip, end - 1);
+		end = critical_path_stretch(track, i);
+		marker.end_ns = interval_end(track, end - 1);
 		if (marker.end_ns - marker.start_ns < least_ns)
 			continue;
 		visit(profile, &marker);
@@ -290,7 +301,7 @@ static void write_start(Profile *profile, const Marker *marker)
 	json_ms(&profile->json, timeline_time(profile->timeline, marker->start_ns));
 }
 
-/* An instant has no end: 0, for some importers take a null for a missing row. */
+/* An instant has the end 0, because some importers take a null for a missing row. */
 static void write_end(Profile *profile, const Marker *marker)
 {
 	json_ms(&profile->json, timeline_time(profile->timeline, marker->end_ns));
@@ -315,13 +326,13 @@ static void write_category(Profile *profile, const Marker *marker)
 					 : categories[marker->kind]);
 }
 
-/* A text that many markers share. */
+/* Writes a text that many markers share. */
 static void key_unique(Profile *profile, const char *key, const char *text)
 {
 	json_key_u64(&profile->json, key, stack_table_string(profile->tables, text));
 }
 
-/* The number of Timeline::tasks[number], as the profile has it. */
+/* Writes the tid of Timeline::tasks[number], as the profile has it. */
 static void key_task(Profile *profile, const char *key, uint32_t number)
 {
 	const Timeline *timeline = profile->timeline;
@@ -336,25 +347,25 @@ static void key_task(Profile *profile, const char *key, uint32_t number)
 					 .host = task->ns_tid == 0});
 }
 
-static void write_field(void *user, const Field *fact)
+static void write_field(void *user, const Field *field)
 {
 	Profile *profile = user;
 
-	switch (fact->kind) {
+	switch (field->kind) {
 	case FIELD_TEXT:
-		key_unique(profile, fact->key, fact->text);
+		key_unique(profile, field->key, field->text);
 		break;
 	case FIELD_ADDRESS:
-		json_key_string(&profile->json, fact->key, fact->text);
+		json_key_string(&profile->json, field->key, field->text);
 		break;
 	case FIELD_NUMBER:
-		json_key_u64(&profile->json, fact->key, fact->number);
+		json_key_u64(&profile->json, field->key, field->number);
 		break;
 	case FIELD_TIME:
-		json_key_ms(&profile->json, fact->key, fact->number);
+		json_key_ms(&profile->json, field->key, field->number);
 		break;
 	case FIELD_TASK:
-		key_task(profile, fact->key, fact->number);
+		key_task(profile, field->key, field->number);
 		break;
 	}
 }
@@ -439,7 +450,7 @@ static void write_process_data(Profile *profile, const Marker *marker)
 	} else {
 		json_key_string(&profile->json, "type", "Process");
 		json_key(&profile->json, "process");
-		/* Of a process's main thread both numbers are the same. */
+		/* For a process's main thread pid and tid are the same. */
 		track_json_pid(&profile->json, profile->tracks.tids[process->threads.items[0]]);
 	}
 	key_unique(profile, "status", status);

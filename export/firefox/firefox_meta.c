@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* firefox_meta.c - what was recorded, where, how, and what is not in the profile. */
+/* firefox_meta.c - what was recorded, where and how, and what is missing in the profile. */
 #include "firefox_parts.h"
 #include "labels.h"
 #include "record_info.h"
@@ -7,7 +7,7 @@
 
 #define FORMAT_VERSION	65
 #define TITLE_MAX	80
-#define INTERVAL_NS	NSEC_PER_MSEC /* if the capture does not tell its frequency */
+#define INTERVAL_NS	NSEC_PER_MSEC /* if the capture does not contain its frequency */
 #define SUBCATEGORY_ALL "Other"
 
 static void write_categories(Json *json)
@@ -25,7 +25,7 @@ static void write_categories(Json *json)
 	json_end_array(json);
 }
 
-/* The command without its directory, or the first process of those attached to. */
+/* Returns the command without its directory, or the first process that was attached to. */
 static char *title(const Timeline *timeline)
 {
 	const char *command = timeline_meta(timeline, "command");
@@ -42,7 +42,7 @@ static char *title(const Timeline *timeline)
 	slash = memrchr(command, '/', strcspn(command, " "));
 	if (slash)
 		command = slash + 1;
-	/* A character that the cut splits is put right by the JSON writer. */
+	/* The JSON writer replaces a character that the cut splits. */
 	return xasprintf("%.*s%s (wallprof)", TITLE_MAX, command,
 			 strlen(command) > TITLE_MAX ? "…" : "");
 }
@@ -109,7 +109,7 @@ static void section_end(Json *json)
 	json_end_object(json);
 }
 
-/* Every key that the recorder wrote, known here or not. */
+/* Writes every key that the recorder wrote, known here or not. */
 static void write_settings(Json *json, const Timeline *timeline)
 {
 	static const struct {
@@ -140,7 +140,7 @@ static void write_ledger(Json *json, const Timeline *timeline)
 		[STATE_RUNNING] = "running",
 		[STATE_RUNNABLE] = "runnable",
 		[STATE_BLOCKED] = "blocked",
-		[STATE_UNKNOWN] = "unknown (events lost)",
+		[STATE_UNKNOWN] = "unknown",
 	};
 	uint64_t lifetime = 0, sums[STATE_COUNT] = {};
 
@@ -151,7 +151,7 @@ static void write_ledger(Json *json, const Timeline *timeline)
 		for (size_t s = 0; s < STATE_COUNT; s++)
 			sums[s] += thread->ledger[s];
 	}
-	section_begin(json, "Ledger (all threads)");
+	section_begin(json, "Time by state (all threads)");
 	entry_ms(json, "lifetime", lifetime);
 	for (size_t s = 0; s < STATE_COUNT; s++)
 		entry_ms(json, names[s], sums[s]);
@@ -183,7 +183,7 @@ static void write_events(Json *json, const Timeline *timeline, Frames *frames)
 		entry_u64(json, sent, timeline->totals[kind].sent);
 		entry_u64(json, lost, timeline->totals[kind].lost);
 	}
-	entry_u64(json, "contradictions", timeline->missed_switches);
+	entry_u64(json, "missed switches", timeline->missed_switches);
 	entry_u64(json, "ticks outside any running interval", timeline->orphan_ticks);
 	write_stack_sums(json, timeline, frames);
 	section_end(json);
@@ -200,10 +200,10 @@ static void write_folding(Json *json, const Profile *profile)
 		entry_ms(json, "runs on CPUs added up below", profile->cpus.fold_ns);
 		entry_u64(json, "runs on CPUs added up", profile->cpus.folded);
 	}
-	entry_ms(json, "waits and unknown stretches without a marker below",
+	entry_ms(json, "waits and unknown intervals without a marker below",
 		 profile->markers.threshold_ns);
-	entry_u64(json, "waits and unknown stretches with a marker", profile->markers.shown);
-	entry_u64(json, "waits and unknown stretches without a marker", profile->markers.hidden);
+	entry_u64(json, "waits and unknown intervals with a marker", profile->markers.shown);
+	entry_u64(json, "waits and unknown intervals without a marker", profile->markers.hidden);
 	entry_u64(json, "short processes that share lanes", profile->tracks.laned_processes);
 	entry_u64(json, "lanes", profile->tracks.lanes);
 	section_end(json);
@@ -270,7 +270,8 @@ void profile_write_meta(Profile *profile)
 	_cleanup_free_ char *product = title(profile->timeline);
 
 	json_key_object(json, "meta");
-	json_key_u64(json, "version", 36); /* of the format that this is not: ignored, but read */
+	json_key_u64(json, "version", 36); /* of the Gecko format; the viewer requires a number,
+					      which this format does not use */
 	json_key_u64(json, "preprocessedProfileVersion", FORMAT_VERSION);
 	json_key_string(json, "product", product);
 	json_key_string(json, "importedFrom", "wallprof");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* firefox_parts.h - what the files that write the profile share. */
+/* firefox_parts.h - shared by the files that write the profile. */
 #ifndef WALLPROF_FIREFOX_PARTS_H
 #define WALLPROF_FIREFOX_PARTS_H
 
@@ -11,10 +11,10 @@
 #include "track_rows.h"
 #include "tracks.h"
 
-/* Waits and unknown stretches below threshold_ns have no marker, nor have shorter faults. */
+/* Waits, faults and unknown intervals below threshold_ns have no marker. */
 typedef struct MarkerPlan {
 	uint64_t threshold_ns, fault_threshold_ns, request_threshold_ns;
-	uint64_t shown, hidden; /* waits and unknown stretches */
+	uint64_t shown, hidden; /* waits and unknown intervals */
 	uint64_t hidden_faults, hidden_requests;
 } MarkerPlan;
 
@@ -37,7 +37,7 @@ void profile_write_meta(Profile *profile);
 /* firefox_samples.c: the member "samples" of a track. */
 void profile_write_samples(Profile *profile, const Track *track);
 
-/* firefox_markers.c: their schemas, and the member "markers" of a track. */
+/* firefox_markers.c: the markers' schemas, and the member "markers" of a track. */
 void marker_plan_fit(MarkerPlan *plan, const Timeline *timeline, uint64_t budget);
 void profile_write_marker_schemas(Json *json);
 void profile_write_markers(Profile *profile, const Track *track);

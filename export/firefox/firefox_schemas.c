@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * firefox_schemas.c - what the viewer is told of each type of marker that firefox_markers.c writes.
- */
+/* firefox_schemas.c - describes each type of marker that firefox_markers.c writes to the viewer. */
 #include "firefox_parts.h"
 
 typedef struct SchemaField {
@@ -12,14 +10,14 @@ typedef struct Schema {
 	const char *name, *description, *label;
 	const SchemaField *fields;
 	size_t count;
-	const char *place; /* besides the chart and the table */
+	const char *place; /* where it is shown besides the chart and the table */
 } Schema;
 
 static const SchemaField wait_fields[] = {
 	{"reason", "Reason", "unique-string"},
-	{"evidence", "Told by", "unique-string"},
+	{"evidence", "Evidence", "unique-string"},
 	{"wokenBy", "Woken by", "unique-string"},
-	{"wokenFrom", "Woken from", "unique-string"},
+	{"wokenFrom", "Waker's stack", "unique-string"},
 	{"waker", "Waking thread", "tid"},
 	{"heldBy", "Lock held by", "unique-string"},
 	{"holder", "Holding thread", "tid"},
@@ -42,17 +40,17 @@ static const SchemaField fault_fields[] = {
 	{"object", "Of", "unique-string"},
 	{"access", "Access", "unique-string"},
 	{"memory", "Memory", "unique-string"},
-	{"page", "Was there", "unique-string"},
+	{"page", "Page before", "unique-string"},
 	{"address", "Address", "string"},
 	{"waited", "Waited", "duration"},
 	{"device", "Device", "unique-string"},
 	{"held", "Held back by a cgroup's limit", "duration"},
 	{"onDevice", "On the device", "duration"},
 	{"wokenBy", "Woken by", "unique-string"},
-	{"wokenFrom", "Woken from", "unique-string"},
+	{"wokenFrom", "Waker's stack", "unique-string"},
 	{"waker", "Waking thread", "tid"},
 	{"runq", "Run-queue delay", "duration"},
-	{"evidence", "Told by", "unique-string"},
+	{"evidence", "Evidence", "unique-string"},
 };
 static const SchemaField request_fields[] = {
 	{"operation", "Operation", "unique-string"},
@@ -65,16 +63,16 @@ static const SchemaField request_fields[] = {
 	{"queued", "Queued", "duration"},
 	{"onDevice", "On the device", "duration"},
 	{"flags", "Flags", "unique-string"},
-	{"origin", "Whose", "unique-string"},
+	{"origin", "Origin", "unique-string"},
 	{"submitter", "Submitted by", "unique-string"},
 	{"status", "Result", "unique-string"},
 	{"sector", "Sector", "integer"},
-	{"merges", "Merged into it", "integer"},
-	{"issues", "Given to the driver", "integer"},
+	{"merges", "Merged requests", "integer"},
+	{"issues", "Issued to the driver", "integer"},
 };
 static const SchemaField unknown_fields[] = {
 	{"why", "Why", "unique-string"},
-	{"evidence", "Told by", "unique-string"},
+	{"evidence", "Evidence", "unique-string"},
 	{"note", "Note", "unique-string"},
 };
 static const SchemaField loss_fields[] = {
@@ -94,7 +92,7 @@ static const SchemaField end_fields[] = {
 };
 static const SchemaField path_fields[] = {
 	{"name", "Thread", "unique-string"},
-	{"thread", "Its number", "tid"},
+	{"thread", "Thread ID", "tid"},
 };
 
 #define FIELDS(list) .fields = (list), .count = ARRAY_LEN(list)
@@ -109,7 +107,7 @@ static const Schema schemas[] = {
 		  "{marker.data.ranInstead ? ', CPU: ' : ''}{marker.data.ranInstead}",
 	 FIELDS(wait_fields)},
 	{.name = "PageFault",
-	 .description = "A page was not there, or not for that access.",
+	 .description = "A page was not mapped, or not for that kind of access.",
 	 .label = "{marker.data.class}{marker.data.filename ? ': ' : ''}{marker.data.filename}"
 		  "{marker.data.object ? ': ' : ''}{marker.data.object}",
 	 FIELDS(fault_fields)},
@@ -124,7 +122,7 @@ static const Schema schemas[] = {
 	 .label = "{marker.data.why}",
 	 FIELDS(unknown_fields)},
 	{.name = "EventsLost",
-	 .description = "Events could not be recorded here: what they told is shown as unknown.",
+	 .description = "Events were lost here; what they would have shown is unknown.",
 	 .label = "{marker.data.count} {marker.data.kind}",
 	 FIELDS(loss_fields)},
 	{.name = "ProcessExit",
@@ -132,12 +130,12 @@ static const Schema schemas[] = {
 	 .label = "{marker.data.status}",
 	 FIELDS(end_fields)},
 	{.name = "Process",
-	 .description = "The life of one of the processes that share these rows.",
+	 .description = "One of the processes that share this lane, from start to end.",
 	 .label = "{marker.data.process}: {marker.data.status}",
 	 FIELDS(process_fields)},
 	{.name = "OnPath",
-	 .description = "This thread set how long the run took here: it ran, or slept until "
-			"something from outside ended that.",
+	 .description = "This thread determined how long the run took here: it ran, or slept "
+			"until an event from outside woke it.",
 	 .label = "{marker.data.name}",
 	 FIELDS(path_fields)},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * firefox_shared.c - the tables that threads share, as JSON. Each table is an object of columns of
- * equal length.
+ * firefox_shared.c - writes the tables that threads share as JSON. Each table is an object of
+ * columns of equal length.
  */
 #include "firefox_parts.h"
 #include "stack_table_rows.h"
@@ -34,7 +34,7 @@ static void write_lib(Json *json, const StackTable *tables, const LibRow *row)
 	json_end_object(json);
 }
 
-/* A number, or null for "none". */
+/* Writes a number, or null for "none". */
 static void json_index(Json *json, uint32_t index)
 {
 	if (index == NONE)
@@ -43,7 +43,7 @@ static void json_index(Json *json, uint32_t index)
 		json_u64(json, index);
 }
 
-/* One column: `expr` is written with row i of `vec` at hand as `row`. */
+/* Writes one column: `expr` for each row of `vec`, which it names `row`. */
 #define COLUMN(json, name, vec, expr)                                                              \
 	do {                                                                                       \
 		json_key_array(json, name);                                                        \
@@ -122,7 +122,7 @@ static void write_natives(Json *json, const StackTable *tables)
 	table_end(json, tables->natives.count);
 }
 
-/* The text goes from the capture's bytes into the file, without a copy made valid between. */
+/* The text is written from the capture's bytes into the file; no valid copy is made in between. */
 static void write_text(Json *json, const Frames *frames, const SourceRow *row)
 {
 	const SourceText *text =

@@ -8,15 +8,15 @@
 
 #define BUFFER_SIZE (256 * 1024)
 /*
- * Numbers compress to within a few per cent of level 6 at the lowest levels, at
- * several times the speed.
+ * At the lowest levels numbers compress to within a few per cent of level 6, at several times the
+ * speed.
  */
 #define GZIP_LEVEL  2
 #define GZIP_WINDOW (15 + 16) /* largest window, gzip header */
 #define ZSTD_LEVEL  3
 
 struct Compressor {
-	z_stream zip; /* one of the two */
+	z_stream zip; /* one of the two is used */
 	ZSTD_CCtx *zstd;
 	unsigned char packed[BUFFER_SIZE];
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * compressor.h - compression of what is written: gzip (zlib) or zstd, by the file's name.
- */
+/* compressor.h - compresses output: gzip (zlib) or zstd, by the file's name. */
 #ifndef WALLPROF_COMPRESSOR_H
 #define WALLPROF_COMPRESSOR_H
 
@@ -17,16 +15,21 @@ enum packing {
 	PACKING_ZSTD, /* ".zst" */
 };
 
-/* What the name of a file says. */
+/* Returns the packing that the name of a file asks for. */
 enum packing compressor_packing(const char *path);
 
 typedef struct Compressor Compressor;
 
-/* level: 1 to that packing's maximum; 0: a fast one that packs well. NULL: no memory. */
+/*
+ * level: 1 to that packing's maximum; 0: a fast one with a good ratio. Returns NULL if there is no
+ * memory.
+ */
 Compressor *compressor_new(enum packing packing, int level);
 
-/* Writes to fd what is ready; all of it, with what ends the file, if last. Returns 0 or a negative
- * errno. */
+/*
+ * Writes to fd what is ready, or, if last, all of it and the end of the file. Returns 0 or a
+ * negative errno.
+ */
 int compressor_write(Compressor *compressor, int fd, const void *data, size_t size, bool last);
 
 void compressor_free(Compressor *compressor);

@@ -113,7 +113,7 @@ size_t utf8_length(const char *s)
 		return 2;
 	if (!is_continuation(s[2]))
 		return 0;
-	/* Neither overlong forms nor surrogates. */
+	/* Overlong forms and surrogates are not valid. */
 	if (lead < 0xf0)
 		return (lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) ? 0 : 3;
 	if (!is_continuation(s[3]))
@@ -147,7 +147,7 @@ char *utf8_sanitize(const char *s)
 	return copy;
 }
 
-/* One character of a string, escaped, at p; moves *s on. */
+/* Writes one character of a string, escaped, at p; moves *s to the next one. */
 static char *put_character(char *p, const char **s)
 {
 	static const char hex[] = "0123456789abcdef";

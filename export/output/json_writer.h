@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * json_writer.h - writes JSON to an Output as it goes: no tree, no printf per number.
+ * json_writer.h - writes JSON directly to an Output, without a tree and without a printf per
+ * number.
  *
- * The caller nests begin and end properly; commas come by themselves. Strings
- * may hold any bytes: what is not UTF-8 becomes U+FFFD, byte by byte.
+ * The caller pairs begin and end; the writer adds the commas. Strings may hold any bytes: each byte
+ * that is not UTF-8 becomes U+FFFD.
  */
 #ifndef WALLPROF_JSON_WRITER_H
 #define WALLPROF_JSON_WRITER_H
@@ -19,14 +20,14 @@ typedef struct Json {
 /* The most characters that json_format_u64() and json_format_ms() write. */
 #define FORMAT_MAX 32
 
-/* Both write at p without a NUL and return the end. */
+/* These write at p, without a NUL, and return the end. */
 char *json_format_u64(char *p, uint64_t value);
 /* Nanoseconds as milliseconds, exact: up to six decimals, trailing zeros cut. */
 char *json_format_ms(char *p, uint64_t ns);
 /* Nanoseconds as microseconds, exact: up to three decimals. */
 char *json_format_us(char *p, uint64_t ns);
 
-/* Room for one value of at most size bytes, the comma before it written. */
+/* Reserves room for one value of at most size bytes; writes the comma before it. */
 static inline char *json_value(Json *json, size_t size)
 {
 	char *p = output_reserve(json->out, size + 1);
@@ -59,7 +60,7 @@ void json_bool(Json *json, bool value);
 /* Not json_null() and json_string(): libjansson, which is in the same program, has these. */
 void json_put_null(Json *json);
 void json_put_string(Json *json, const char *s);
-/* The same of size bytes with a NUL behind them; a NUL among them becomes U+FFFD. */
+/* The same for size bytes with a NUL after them; a NUL among them becomes U+FFFD. */
 void json_text(Json *json, const char *s, size_t size);
 
 void json_begin_object(Json *json);
@@ -69,7 +70,7 @@ void json_end_array(Json *json);
 
 void json_key(Json *json, const char *key);
 
-/* key and value in one. */
+/* Key and value in one call. */
 void json_key_u64(Json *json, const char *key, uint64_t value);
 void json_key_s64(Json *json, const char *key, int64_t value);
 void json_key_ms(Json *json, const char *key, uint64_t ns);
@@ -81,11 +82,11 @@ void json_key_object(Json *json, const char *key);
 void json_key_array(Json *json, const char *key);
 
 /*
- * Length (1 to 4) of the well-formed UTF-8 sequence at s, 0 if there is none. Stops
+ * Returns the length (1 to 4) of the well-formed UTF-8 sequence at s, 0 if there is none. It stops
  * at a NUL.
  */
 size_t utf8_length(const char *s);
-/* A well-formed copy of s, to be freed; NULL if s is well-formed already. */
+/* Returns a well-formed copy of s, which the caller frees; NULL if s is well-formed already. */
 char *utf8_sanitize(const char *s);
 
 #endif

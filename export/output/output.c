@@ -12,7 +12,7 @@
 struct OutputSink {
 	AtomicFile file; /* without names: written in place */
 	FILE *stream;
-	Compressor *compressor; /* NULL: written as it is */
+	Compressor *compressor; /* NULL: not compressed */
 };
 
 static int sink_write(struct OutputSink *sink, const void *data, size_t size)
@@ -56,7 +56,7 @@ static int open_sink(struct OutputSink *sink, const char *path, const Invoker *i
 	return sink->file.fd < 0 ? -errno : 0;
 }
 
-/* Closes and frees; keep decides whether the file takes its place. */
+/* Closes and frees; keep: the file gets its final name. */
 static int sink_free(struct OutputSink *sink, int error, bool keep)
 {
 	if (sink->file.fd >= 0 && close(sink->file.fd) < 0 && error == 0)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * output.h - where an export goes: a file, plain or compressed by its suffix (compressor.h), or a
- * stdio stream.
+ * output.h - the destination of an export: a file, plain or compressed by its suffix
+ * (compressor.h), or a stdio stream.
  *
- * A file is written under a temporary name beside its place and renamed when
- * whole, so that nobody ever opens half a profile; what is not a regular file
- * (a pipe, /dev/stdout) is written directly. The first error sticks: later
- * writes are dropped, and output_close() returns it.
+ * A file is written under a temporary name in the same folder and renamed when it is complete, so
+ * that no reader opens half a profile. What is not a regular file (a pipe, /dev/stdout) is written
+ * directly. After the first error writes are dropped, and output_close() returns the error.
  */
 #ifndef WALLPROF_OUTPUT_H
 #define WALLPROF_OUTPUT_H
@@ -15,7 +14,7 @@
 #include "util.h"
 #include <stdio.h>
 
-/* The most that output_reserve() can be asked for. */
+/* The limit of one output_reserve(). */
 #define OUTPUT_RESERVE_MAX 4096
 
 typedef struct Output {
@@ -27,23 +26,25 @@ typedef struct Output {
 
 /*
  * Opens path for writing; level: of its compression, see compressor_new(); invoker: see
- * atomic_file_open(). Returns 0 or a negative errno, so that a bad path is known before any work is
- * done for it.
+ * atomic_file_open(). Returns 0 or a negative errno, so that a bad path is reported before the work
+ * is done.
  */
 int output_open(const char *path, int level, const Invoker *invoker, Output **ret_output);
 
-/* Writes plain text to a stream, which stays open and the caller's. */
+/* Writes plain text to a stream, which the caller keeps and closes. */
 Output *output_for_stream(FILE *stream);
 
-/* The temporary name that the output has until it is closed, or NULL if it has none. */
+/* Returns the temporary name that the output has until it is closed, or NULL if it has none. */
 const char *output_temp_path(const Output *output);
 
 void output_write(Output *output, const void *data, size_t size);
 
-/* Hands on what is buffered. */
+/* Writes what is buffered. */
 void output_flush(Output *output);
 
-/* Room for size bytes (at most OUTPUT_RESERVE_MAX) at buffer + used; the caller raises used. */
+/*
+ * Makes room for size bytes (at most OUTPUT_RESERVE_MAX) at buffer + used; the caller raises used.
+ */
 static inline char *output_reserve(Output *output, size_t size)
 {
 	if (output->capacity - output->used < size)
@@ -54,7 +55,7 @@ static inline char *output_reserve(Output *output, size_t size)
 /* Finishes, renames, frees. On error the temporary file is removed and its errno returned. */
 int output_close(Output *output);
 
-/* Frees and leaves nothing behind. */
+/* Frees it and removes the temporary file. */
 void output_discard(Output *output);
 
 #endif

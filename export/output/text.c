@@ -22,11 +22,11 @@ char *text_others(size_t count, bool files)
 		     : xasprintf("%zu other%s", count, plural);
 }
 
-char *text_then(uint64_t ns, uint64_t delay_ns)
+char *text_then_runnable(uint64_t ns, uint64_t delay_ns)
 {
 	if (delay_ns == 0 || delay_ns < ns / 20)
 		return xstrdup("");
-	return xasprintf(", then %s for a CPU", DURATION(delay_ns));
+	return xasprintf(", then %s runnable", DURATION(delay_ns));
 }
 
 const char *text_duration(char text[TEXT_SIZE], uint64_t ns)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * text.h - names and times as the report's text has them.
- */
+/* text.h - names and times in the text of the report. */
 #ifndef WALLPROF_TEXT_H
 #define WALLPROF_TEXT_H
 
@@ -11,23 +9,26 @@
 
 #define TEXT_SIZE 32
 
-/* A name that was made up by somebody else, fit for a terminal; to be freed. NULL: "". */
+/* Returns a name from a recorded program, fit for a terminal; "" for NULL. The caller frees it. */
 char *text_printable(const char *name);
 
-/* "3 others", or "3 other files": the line with what a table does not show; to be freed. */
+/*
+ * Returns "3 others" or "3 other files", for the line with the sum of what a table does not show.
+ * The caller frees it.
+ */
 char *text_others(size_t count, bool files);
 
 /*
- * ", then 2.900 s for a CPU": how long threads were runnable after waits that took ns in all; ""
- * if that is less than a twentieth. To be freed.
+ * Returns ", then 2.900 s runnable": how long threads were runnable after waits that took ns in
+ * all; "" if that is less than a twentieth. The caller frees it.
  */
-char *text_then(uint64_t ns, uint64_t delay_ns);
+char *text_then_runnable(uint64_t ns, uint64_t delay_ns);
 
-/* "1.234 ms", into text, which is returned. */
+/* Writes "1.234 ms" into text and returns it. */
 const char *text_duration(char text[TEXT_SIZE], uint64_t ns);
 #define DURATION(ns) text_duration((char[TEXT_SIZE]){}, ns)
 
-/* Writes two of the 16 digits for each byte, and '\0'. Returns where that is. */
+/* Writes two hexadecimal digits for each byte, and '\0'. Returns the position of the NUL. */
 char *text_hex(char *to, const uint8_t *bytes, size_t count, const char *digits);
 
 #endif

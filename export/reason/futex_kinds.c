@@ -8,7 +8,10 @@ typedef struct UserRule {
 	uint8_t reason; /* enum reason */
 } UserRule;
 
-/* glibc's, without what bare_name() takes off; of what its stack has if only exports have names. */
+/*
+ * Functions of glibc, without what bare_name() removes. The later ones occur in stacks where only
+ * exported functions have names.
+ */
 static const UserRule library_rules[] = {
 	{"lll_lock_wait", REASON_MUTEX},
 	{"lll_lock_wait_private", REASON_MUTEX},
@@ -61,7 +64,7 @@ static const UserRule library_rules[] = {
 
 /*
  * Parts of names, without < and > and what C++ has between them: these have types around them, and
- * Rust's move between modules. The first one that is found tells.
+ * Rust's move between modules. The first match decides.
  */
 static const UserRule part_rules[] = {
 	{"std::__tree_barrier", REASON_BARRIER},
@@ -96,7 +99,9 @@ static const UserRule caller_rules[] = {
 	{"drop_gil_impl", REASON_GIL_HANDOVER},
 };
 
-/* Go's run-time system: how it puts a thread to sleep, and, in outer frames, what for. */
+/*
+ * Go's run-time system: the functions that put a thread to sleep, and, in outer frames, what for.
+ */
 static const UserRule go_weak_rules[] = {
 	{"runtime.stopm", REASON_GO_SCHEDULER},
 };
@@ -131,8 +136,8 @@ static const char *bare_name(const char *function, size_t *ret_length)
 
 /*
  * "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
- * "std::counting_semaphore<1l>::acquire()": a name that begins with < has the type there, any other
- * one what the type was made for.
+ * "std::counting_semaphore<1l>::acquire()": in a name that begins with < the type is there; in any
+ * other name that is what the type was made for.
  */
 static void without_brackets(const char *function, char *name, size_t size)
 {
@@ -151,7 +156,7 @@ static void without_brackets(const char *function, char *name, size_t size)
 	name[length] = '\0';
 }
 
-/* Longer ones are compared as far as that. */
+/* Longer names are compared up to this length. */
 #define NAME_COMPARED 512
 
 static enum reason reason_by_part(const char *function)
@@ -165,7 +170,9 @@ static enum reason reason_by_part(const char *function)
 	return REASON_NONE;
 }
 
-/* The rule's reason for the first `length` bytes of a name; REASON_NONE: no rule matches. */
+/*
+ * Returns the rule's reason for the first `length` bytes of a name; REASON_NONE: no rule matches.
+ */
 static enum reason reason_by_name(const UserRule *rules, size_t count, const char *name,
 				  size_t length)
 {
@@ -178,7 +185,7 @@ static enum reason reason_by_name(const UserRule *rules, size_t count, const cha
 
 #define BY_NAME(rules, name, length) reason_by_name(rules, ARRAY_LEN(rules), name, length)
 
-/* Without the calling convention (".abi0") that some names end in. */
+/* Returns the length without the calling convention (".abi0") that some names end in. */
 static size_t go_length(const char *function)
 {
 	const char *suffix = strstr(function, ".abi");
@@ -186,7 +193,7 @@ static size_t go_length(const char *function)
 	return suffix ? (size_t)(suffix - function) : strlen(function);
 }
 
-static enum reason go_reason_of(const char *function, enum teller *ret_certainty)
+static enum reason go_reason_of(const char *function, enum certainty *ret_certainty)
 {
 	size_t length = go_length(function);
 	enum reason reason = BY_NAME(go_rules, function, length);
@@ -206,13 +213,13 @@ enum go_place user_go_place(const char *function)
 {
 	if (is_go(function, "runtime.sysmon"))
 		return GO_MONITOR;
-	/* findrunnable until 1.18 */
+	/* findrunnable up to 1.18 */
 	return is_go(function, "runtime.findRunnable") || is_go(function, "runtime.findrunnable")
 		       ? GO_WITHOUT_WORK
 		       : GO_NOT_WAITING;
 }
 
-enum reason user_reason_of(const char *function, enum teller *ret_certainty)
+enum reason user_reason_of(const char *function, enum certainty *ret_certainty)
 {
 	size_t length;
 	const char *bare = bare_name(function, &length);
@@ -239,12 +246,12 @@ enum reason user_reason_of(const char *function, enum teller *ret_certainty)
 		if (reason != REASON_NONE)
 			return reason;
 	}
-	/* Whose call it is is not known, but it is none of the C library's own. */
+	/* The caller is unknown, but it is not one of the C library's own functions. */
 	*ret_certainty = CERTAINTY_WEAK;
 	return !strcmp(function, "syscall") ? REASON_FUTEX : REASON_NONE;
 }
 
-/* src/thread of musl: all of its locks sleep through these. */
+/* src/thread of musl: all of its locks sleep in these. */
 bool futex_kind_is_musl(const char *function)
 {
 	return !strcmp(function, "__timedwait_cp") || !strcmp(function, "__timedwait") ||

@@ -2,7 +2,7 @@
 #include "kernel_rules.h"
 #include "util.h"
 
-/* The innermost of these functions in a waker's stack names the source of the interrupt. */
+/* The innermost of these functions in a waker's stack shows the source of the interrupt. */
 static const struct {
 	const char *function;
 	enum interrupt_source source;

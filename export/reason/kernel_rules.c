@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names are those of kernels 6.1 to 7.3; a function that a kernel does not have, or has inlined, is
- * found by its caller's, which is therefore listed, too. What calls synchronize_rcu() and the
- * like is not: who waits is in the stack.
+ * Names are those of kernels 6.1 to 7.3. A function that a kernel does not have, or has inlined, is
+ * found by its caller, which is therefore listed, too. Callers of synchronize_rcu() and the like
+ * are not listed: they are in the stack.
  */
 #include "kernel_rules.h"
 #include "futex_kinds.h"
 #include "util.h"
 #include <string.h>
 
-/* What calls the function that a thread of the kernel was made for (kernel/kthread.c). */
+/* It calls the function that a kernel thread was made for (kernel/kthread.c). */
 #define KERNEL_THREAD_FUNCTION "kthread"
 
 const KernelRule kernel_rules[] = {
-	/* kernel/futex: which kind is told by operation and value */
+	/* kernel/futex: operation and value show which kind it is */
 	{"futex_do_wait", REASON_FUTEX, LEVEL_WAIT},
 	{"futex_wait_queue", REASON_FUTEX, LEVEL_WAIT},
 	{"__futex_wait", REASON_FUTEX, LEVEL_WAIT},
@@ -102,14 +102,14 @@ const KernelRule kernel_rules[] = {
 	{"wait_for_writer", REASON_JOURNAL, LEVEL_WAIT},
 	{"f2fs_issue_checkpoint", REASON_JOURNAL, LEVEL_WAIT},
 	{"flush_remained_ckpt_reqs", REASON_JOURNAL, LEVEL_WAIT},
-	/* mm, block: made to wait, for too much was written */
+	/* mm, block: throttled because too much was written */
 	{"balance_dirty_pages", REASON_DIRTY_THROTTLE, LEVEL_WAIT},
 	{"balance_dirty_pages_ratelimited_flags", REASON_DIRTY_THROTTLE, LEVEL_WAIT},
 	{"rq_qos_wait", REASON_REQUEST_THROTTLE, LEVEL_WAIT},
 	{"wbt_wait", REASON_REQUEST_THROTTLE, LEVEL_WAIT},
 	{"blk_mq_get_tag", REASON_REQUEST_SLOT, LEVEL_WAIT},
 	{"blk_crypto_get_keyslot", REASON_REQUEST_SLOT, LEVEL_WAIT},
-	/* mm: pages and requests; which kind is told by the system call */
+	/* mm: pages and requests; the system call shows which kind it is */
 	{"folio_wait_bit_common", REASON_DISK_OTHER, LEVEL_IO},
 	{"folio_wait_bit", REASON_DISK_OTHER, LEVEL_IO},
 	{"folio_wait_bit_killable", REASON_DISK_OTHER, LEVEL_IO},
@@ -179,7 +179,7 @@ const KernelRule kernel_rules[] = {
 	{"__wait_discard_cmd_range", REASON_DISCARD, LEVEL_PURPOSE},
 	{"io_schedule", REASON_DISK_OTHER, LEVEL_PRIMITIVE},
 	{"io_schedule_timeout", REASON_DISK_OTHER, LEVEL_PRIMITIVE},
-	/* fs: another thread has the inode or the entry in hand */
+	/* fs: another thread is working on the inode or the entry */
 	{"__wait_on_freeing_inode", REASON_INODE, LEVEL_WAIT},
 	{"find_inode", REASON_INODE, LEVEL_WAIT},
 	{"find_inode_fast", REASON_INODE, LEVEL_WAIT},
@@ -263,7 +263,7 @@ const KernelRule kernel_rules[] = {
 	{"cifs_fallocate", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"cifs_remap_file_range", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"cifs_file_copychunk_range", REASON_NETWORK_FS, LEVEL_WAIT},
-	/* fs/nfs: a server that is slow, asks to wait, or is being found */
+	/* fs/nfs: a server that is slow, asks to wait, or is being searched for */
 	{"nfs_wait_on_request", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"nfs_page_set_headlock", REASON_NETWORK_FS, LEVEL_WAIT},
 	{"nfs_iocounter_wait", REASON_NETWORK_FS, LEVEL_WAIT},
@@ -403,7 +403,7 @@ const KernelRule kernel_rules[] = {
 	{"vsock_accept", REASON_ACCEPT, LEVEL_WAIT},
 	{"netlink_recvmsg", REASON_IPC, LEVEL_WAIT},
 	{"netlink_attachskb", REASON_IPC, LEVEL_WAIT},
-	/* many descriptors: what they are is told by the descriptors */
+	/* many descriptors: the descriptors show what they are */
 	{"ep_poll", REASON_POLL, LEVEL_WAIT},
 	{"do_epoll_wait", REASON_POLL, LEVEL_WAIT},
 	{"do_poll", REASON_POLL, LEVEL_WAIT},
@@ -630,46 +630,46 @@ bool reason_of_poll(enum reason reason)
 	}
 }
 
-/* Whether what was told is one of the kinds that a rule cannot tell apart. */
-static bool confirms(enum reason by_stack, enum reason told)
+/* Returns whether the call's reason is one of the kinds that a rule cannot distinguish. */
+static bool confirms(enum reason by_stack, enum reason by_call)
 {
 	switch (by_stack) {
 	case REASON_FUTEX:
-		return futex_kind_reason(told);
+		return futex_kind_reason(by_call);
 	case REASON_DISK_OTHER:
 	case REASON_FAULT:
-		return told == REASON_DISK_READ || told == REASON_DISK_WRITE ||
-		       told == REASON_DISK_SYNC || told == REASON_FAULT;
+		return by_call == REASON_DISK_READ || by_call == REASON_DISK_WRITE ||
+		       by_call == REASON_DISK_SYNC || by_call == REASON_FAULT;
 	case REASON_JOURNAL:
-		return told == REASON_DISK_SYNC;
+		return by_call == REASON_DISK_SYNC;
 	case REASON_POLL:
-		return reason_of_poll(told);
+		return reason_of_poll(by_call);
 	default:
 		return false;
 	}
 }
 
-/* Named by no more than the state that the thread slept in. */
+/* Returns whether the reason rests only on the state that the thread slept in. */
 bool reason_unexplained(enum reason reason)
 {
 	return reason == REASON_OTHER || reason == REASON_UNINTERRUPTIBLE ||
 	       reason == REASON_UNSEEN;
 }
 
-enum reason kernel_reason(const KernelRule *rule, enum reason told, bool in_fault,
+enum reason kernel_reason(const KernelRule *rule, enum reason by_call, bool in_fault,
 			  enum reason_rule *ret_rule)
 {
 	*ret_rule = RULE_KERNEL;
 	if (in_fault && (rule->reason == REASON_DISK_OTHER || rule->reason == REASON_FAULT))
 		return REASON_FAULT;
-	if (rule->reason == told)
-		return told;
+	if (rule->reason == by_call)
+		return by_call;
 	*ret_rule = RULE_KERNEL_AND_CALL;
-	if (confirms(rule->reason, told))
-		return told;
-	/* How it sleeps says less than what it was called for. */
-	if (rule->level == LEVEL_PRIMITIVE && !reason_unexplained(told))
-		return told;
+	if (confirms(rule->reason, by_call))
+		return by_call;
+	/* The purpose of the call is more specific than how the thread sleeps. */
+	if (rule->level == LEVEL_PRIMITIVE && !reason_unexplained(by_call))
+		return by_call;
 	*ret_rule = RULE_KERNEL;
 	return rule->reason;
 }

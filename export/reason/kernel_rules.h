@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernel_rules.h - what a thread waits for by the functions of the kernel that it sleeps in.
+ * kernel_rules.h - what a thread waits for by the kernel functions that it sleeps in.
  *
- * One table of functions that block, with what each waits for. A kernel stack is read from its
- * leaf, and what the functions say is weighed: a lock is a lock wherever it is taken, but a
- * page that is waited for while memory is freed is a wait for memory.
+ * It is one table of functions that block, with what each waits for. A kernel stack is read from
+ * its leaf, and the functions are weighed: a lock is a lock wherever it is taken, but a thread that
+ * waits for a page while memory is being freed waits for memory.
  */
 #ifndef WALLPROF_KERNEL_RULES_H
 #define WALLPROF_KERNEL_RULES_H
@@ -12,14 +12,15 @@
 #include "reason.h"
 #include <stddef.h>
 
-/* What a function says of why a thread sleeps in it. */
+/* How specific a function's reason is. */
 enum kernel_level {
-	LEVEL_WAIT,	 /* it waits for just this */
-	LEVEL_IO,	 /* a page, a buffer, a request */
-	LEVEL_MEMORY,	 /* what it waits for inside is done for want of memory */
-	LEVEL_PURPOSE,	 /* whatever I/O it waits for inside is this */
-	LEVEL_PLACE,	 /* what was being done */
-	LEVEL_PRIMITIVE, /* how it sleeps: all that is left to say */
+	LEVEL_WAIT,    /* it waits for just this */
+	LEVEL_IO,      /* a page, a buffer, a request */
+	LEVEL_MEMORY,  /* the waits inside it are done for want of memory */
+	LEVEL_PURPOSE, /* whatever I/O it waits for inside has this purpose */
+	LEVEL_PLACE,   /* what was being done */
+	/* How it sleeps, if nothing else is known. */
+	LEVEL_PRIMITIVE,
 	LEVEL_COUNT,
 };
 
@@ -33,45 +34,56 @@ extern const KernelRule kernel_rules[];
 extern const size_t kernel_rule_count;
 
 /*
- * Whether a function that lies outside of another one, whose rule was found before (NULL: none
- * was), says more of the wait. The innermost one counts, but for how it sleeps, which any other one
- * explains; and for I/O that is done for want of memory, or by a file system without a disk.
+ * Returns whether a function that lies outside of another one, whose rule was found before (NULL:
+ * none was), says more about the wait. The innermost one counts, with three exceptions: any other
+ * rule explains more than how it sleeps, and more than I/O that is done for want of memory, or by a
+ * file system without a disk.
  */
 bool kernel_rule_replaces(const KernelRule *rule, const KernelRule *found);
 
-/* The scheduler's: a stack of nothing else below a worker's own function is that of an idle one. */
+/*
+ * Returns whether a function is the scheduler's: a worker whose stack has only such functions below
+ * its own function is idle.
+ */
 bool kernel_is_scheduling(const char *function);
 
 /*
- * How many functions, besides the scheduler's, lie inside of that of a rule for REASON_IDLE_WORKER
- * at most if the worker is idle: of any thread of the kernel it is the one that it was made for.
+ * The limit of functions, besides the scheduler's, inside the function of a rule for
+ * REASON_IDLE_WORKER if the worker is idle. Of any kernel thread it is the function that the thread
+ * was made for.
  */
 size_t kernel_idle_depth(const KernelRule *rule);
 
-/* Whether a function of a stack is the known one; in the stack it may have a suffix (".isra.0"). */
+/*
+ * Returns whether a function of a stack is the known one; in the stack it may have a suffix
+ * (".isra.0").
+ */
 bool kernel_is_function(const char *known, const char *function);
 
-/* The rule of a function by its name in a stack, or NULL. */
+/* Returns the rule of a function by its name in a stack, or NULL. */
 const KernelRule *kernel_rule_of(const char *function);
 
-/* Whether a reason is one of a poll of descriptors. */
+/* Returns whether a reason is one of a poll of descriptors. */
 bool reason_of_poll(enum reason reason);
 
-/* Whether a reason says no more than the state that the thread slept in: "other". */
+/* Returns whether a reason rests only on the state that the thread slept in: "other". */
 bool reason_unexplained(enum reason reason);
 
 /*
- * What a wait is for, given what was told by task state, call and arguments, and the rule that the
- * stack chose. Where the stack only confirms the kind (a futex is waited for), what was told says
- * more (a mutex's); that is kept. in_fault: the stack leads through a page fault.
+ * Returns what a wait is for, given the reason by task state, call and arguments, and the rule that
+ * the stack chose. Where the stack only confirms the kind (it waits for a futex), the call's reason
+ * says more (a mutex) and stays. in_fault: the stack leads through a page fault.
  */
-enum reason kernel_reason(const KernelRule *rule, enum reason told, bool in_fault,
+enum reason kernel_reason(const KernelRule *rule, enum reason by_call, bool in_fault,
 			  enum reason_rule *ret_rule);
 
-/* What an interrupt was for that runs a function; INTERRUPT_UNKNOWN: that does not tell. */
+/*
+ * Returns what an interrupt was for that runs a function; INTERRUPT_UNKNOWN: the function does not
+ * show it.
+ */
 enum interrupt_source kernel_interrupt(const char *function);
 
-/* Whether a function handles a page fault: what is waited for above it is for that fault. */
+/* Returns whether a function handles a page fault: waits above it are for that fault. */
 bool kernel_is_fault(const char *function);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The evidence is weighed in this order: stopped or frozen, then an
- * uninterruptible or I/O wait (which is the kernel's own business, whatever
- * the call was meant to wait for), then what the system call waits for.
+ * The order of precedence is: stopped or frozen, then an uninterruptible or I/O wait (which is for
+ * the kernel's own purpose, whatever the call waits for), then what the system call waits for.
  */
 #include "reason.h"
 #include "records.h"
@@ -40,7 +39,7 @@ const CategoryInfo category_info[CATEGORY_COUNT] = {
 	[CATEGORY_SLEEP] = {"Sleep (timer)", "darkgrey"},
 	[CATEGORY_JOBS] = {"Between jobs", "grey"},
 	[CATEGORY_OTHER_WAIT] = {"Other wait", "brown"},
-	[CATEGORY_UNKNOWN] = {"Unknown (events lost)", "grey"},
+	[CATEGORY_UNKNOWN] = {"Unknown", "grey"},
 };
 
 const char *const reason_rule_text[RULE_COUNT] = {
@@ -55,17 +54,17 @@ const char *const reason_rule_text[RULE_COUNT] = {
 	[RULE_USER] = "user stack",
 	[RULE_KERNEL_AND_USER] = "kernel stack and user stack",
 	[RULE_FAULT] = "page fault",
-	[RULE_REQUEST] = "the request that ended it",
+	[RULE_REQUEST] = "the request that completed",
 	[RULE_LOSS] = "events lost",
-	[RULE_NUMBERS] = "numbers of switches",
+	[RULE_NUMBERS] = "switch counts",
 };
 
 const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_NONE] = {"[no reason]", "None", CATEGORY_OTHER},
-	[REASON_PREEMPTED] = {"[runnable: preempted]", "Preempted", CATEGORY_RUNNABLE},
-	[REASON_YIELDED] = {"[runnable: yielded]", "Yielded", CATEGORY_RUNNABLE},
-	[REASON_THROTTLED] = {"[runnable: throttled]", "Throttled", CATEGORY_RUNNABLE},
-	[REASON_WOKEN] = {"[runnable: woken]", "Woken", CATEGORY_RUNNABLE},
+	[REASON_PREEMPTED] = {"[runnable: preempted]", "Runnable (preempted)", CATEGORY_RUNNABLE},
+	[REASON_YIELDED] = {"[runnable: yielded]", "Runnable (yielded)", CATEGORY_RUNNABLE},
+	[REASON_THROTTLED] = {"[runnable: throttled]", "Runnable (throttled)", CATEGORY_RUNNABLE},
+	[REASON_WOKEN] = {"[runnable: woken]", "Runnable (woken)", CATEGORY_RUNNABLE},
 	[REASON_DISK_READ] = {"[disk read wait]", "Disk read wait", CATEGORY_DISK},
 	[REASON_DISK_WRITE] = {"[disk write wait]", "Disk write wait", CATEGORY_DISK},
 	[REASON_DISK_SYNC] = {"[fsync wait]", "fsync wait", CATEGORY_DISK},
@@ -178,7 +177,8 @@ const ReasonInfo reason_info[REASON_COUNT] = {
 	[REASON_UNSEEN] = {"[asleep since before the recording]",
 			   "Asleep since before the recording", CATEGORY_OTHER_WAIT},
 	[REASON_LOST] = {"[unknown: events lost]", "Events lost", CATEGORY_UNKNOWN},
-	[REASON_NOT_TRACED] = {"[unknown: a switch not seen]", "Switch not seen", CATEGORY_UNKNOWN},
+	[REASON_NOT_TRACED] = {"[unknown: a switch not seen]", "Context switch not traced",
+			       CATEGORY_UNKNOWN},
 #define HELD_INFO(kind, text, category)                                                            \
 	[REASON_HELD_##kind] = {"[" text ": held back by a limit]", text ", held back by a limit", \
 				CATEGORY_##category},
@@ -318,18 +318,17 @@ static enum call call_of(int syscall)
 }
 
 /*
- * What glibc and Rust's std pass (by strace): a lock waits for the word to
- * change from 2 ("locked, with waiters"), an rwlock from 3, a condition variable
- * or a semaphore from 0, and a join for the thread's number, which the kernel
- * clears and wakes as a shared futex. So may anybody else: names of functions know
- * better (futex_kinds.h).
+ * What glibc and Rust's std pass (by strace): a lock waits for the word to change from 2 ("locked,
+ * with waiters"), an rwlock from 3, a condition variable or a semaphore from 0, and a join for the
+ * thread's tid, which the kernel clears and wakes as a shared futex. Other programs may use these
+ * values for other things; names of functions are better (futex_kinds.h).
  */
-static enum reason classify_futex(const ReasonInput *facts)
+static enum reason classify_futex(const ReasonInput *input)
 {
-	uint32_t word = facts->args[2];
-	bool shared = !(facts->args[1] & FUTEX_PRIVATE_FLAG);
+	uint32_t word = input->args[2];
+	bool shared = !(input->args[1] & FUTEX_PRIVATE_FLAG);
 
-	switch (facts->args[1] & FUTEX_CMD_MASK) {
+	switch (input->args[1] & FUTEX_CMD_MASK) {
 	case FUTEX_LOCK_PI:
 	case FUTEX_LOCK_PI2:
 		return REASON_MUTEX;
@@ -350,7 +349,7 @@ static enum reason classify_futex(const ReasonInput *facts)
 	default:
 		return REASON_FUTEX;
 	}
-	return shared && facts->joins ? REASON_JOIN : REASON_FUTEX;
+	return shared && input->joins ? REASON_JOIN : REASON_FUTEX;
 }
 
 static enum reason classify_read(uint8_t fd_kind, enum reason otherwise)
@@ -414,41 +413,41 @@ static enum reason classify_poll_one(uint8_t fd_kind)
 	return REASON_POLL;
 }
 
-static enum reason classify_poll_many(const ReasonInput *facts, enum reason call)
+static enum reason classify_poll_many(const ReasonInput *input, enum reason call)
 {
-	/* For a command's only thread what comes from the network is all there is. */
-	return facts->only_thread && facts->fd_kind == FD_INET ? REASON_NETWORK_POLL : call;
+	/* A command's only thread waits for nothing but the network here. */
+	return input->only_thread && input->fd_kind == FD_INET ? REASON_NETWORK_POLL : call;
 }
 
-static enum reason classify_poll(const ReasonInput *facts, enum reason_rule *rule)
+static enum reason classify_poll(const ReasonInput *input, enum reason_rule *rule)
 {
-	*rule = facts->args[1] ? RULE_DESCRIPTOR : RULE_ARGUMENTS;
-	if (facts->fd_count == 0)
+	*rule = input->args[1] ? RULE_DESCRIPTOR : RULE_ARGUMENTS;
+	if (input->fd_count == 0)
 		return REASON_SLEEP;
-	/* Of so few it is known what all are. */
-	if (facts->fd_count == 1 || (facts->only_thread && facts->fd_count <= POLL_FDS_READ))
-		return classify_poll_one(facts->fd_kind);
-	return classify_poll_many(facts, REASON_POLL);
+	/* So few descriptors are all described. */
+	if (input->fd_count == 1 || (input->only_thread && input->fd_count <= POLL_FDS_READ))
+		return classify_poll_one(input->fd_kind);
+	return classify_poll_many(input, REASON_POLL);
 }
 
-/* The arguments tell only the highest descriptor; how many there are is counted in BPF. */
-static enum reason classify_select(const ReasonInput *facts, enum reason_rule *rule)
+/* The arguments contain only the highest descriptor; BPF counts how many there are. */
+static enum reason classify_select(const ReasonInput *input, enum reason_rule *rule)
 {
 	*rule = RULE_ARGUMENTS;
-	if ((uint32_t)facts->args[0] == 0 || facts->fd_count == 0)
+	if ((uint32_t)input->args[0] == 0 || input->fd_count == 0)
 		return REASON_SLEEP;
 	*rule = RULE_DESCRIPTOR;
-	return facts->fd_count == 1 ? classify_poll_one(facts->fd_kind)
-				    : classify_poll_many(facts, REASON_POLL);
+	return input->fd_count == 1 ? classify_poll_one(input->fd_kind)
+				    : classify_poll_many(input, REASON_POLL);
 }
 
-static enum reason classify_epoll(const ReasonInput *facts, enum reason_rule *rule)
+static enum reason classify_epoll(const ReasonInput *input, enum reason_rule *rule)
 {
 	*rule = RULE_DESCRIPTOR;
-	if (facts->fd_count == 0)
+	if (input->fd_count == 0)
 		return REASON_SLEEP;
-	return facts->fd_count == 1 ? classify_poll_one(facts->fd_kind)
-				    : classify_poll_many(facts, REASON_EPOLL);
+	return input->fd_count == 1 ? classify_poll_one(input->fd_kind)
+				    : classify_poll_many(input, REASON_EPOLL);
 }
 
 enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread)
@@ -462,51 +461,51 @@ enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread)
 	return only_thread && kinds & 1U << FD_INET ? REASON_NETWORK_POLL : REASON_EPOLL;
 }
 
-static enum reason classify_connect(const ReasonInput *facts)
+static enum reason classify_connect(const ReasonInput *input)
 {
-	return facts->fd_kind == FD_UNIX ? REASON_UNIX_CONNECT : REASON_NETWORK_CONNECT;
+	return input->fd_kind == FD_UNIX ? REASON_UNIX_CONNECT : REASON_NETWORK_CONNECT;
 }
 
-static enum reason classify_call(const ReasonInput *facts, enum reason_rule *rule)
+static enum reason classify_call(const ReasonInput *input, enum reason_rule *rule)
 {
-	uint64_t command = facts->args[1];
+	uint64_t command = input->args[1];
 
 	*rule = RULE_SYSCALL;
-	switch (call_of(facts->syscall)) {
+	switch (call_of(input->syscall)) {
 	case CALL_SPLICE:
 		*rule = RULE_DESCRIPTOR;
-		return facts->fd_count ? classify_write(facts->fd_kind, REASON_OTHER)
-				       : classify_read(facts->fd_kind, REASON_OTHER);
+		return input->fd_count ? classify_write(input->fd_kind, REASON_OTHER)
+				       : classify_read(input->fd_kind, REASON_OTHER);
 	case CALL_READ:
 		*rule = RULE_DESCRIPTOR;
-		return classify_read(facts->fd_kind, REASON_OTHER);
+		return classify_read(input->fd_kind, REASON_OTHER);
 	case CALL_CLOSE: /* the kind is known only for a socket */
 	case CALL_WRITE:
 	case CALL_SENDFILE:
 		*rule = RULE_DESCRIPTOR;
-		return classify_write(facts->fd_kind, REASON_OTHER);
+		return classify_write(input->fd_kind, REASON_OTHER);
 	case CALL_RECEIVE:
 		*rule = RULE_DESCRIPTOR;
-		return classify_read(facts->fd_kind, REASON_NETWORK_RECEIVE);
+		return classify_read(input->fd_kind, REASON_NETWORK_RECEIVE);
 	case CALL_SEND:
 		*rule = RULE_DESCRIPTOR;
-		return classify_write(facts->fd_kind, REASON_NETWORK_SEND);
+		return classify_write(input->fd_kind, REASON_NETWORK_SEND);
 	case CALL_CONNECT:
 		*rule = RULE_DESCRIPTOR;
-		return classify_connect(facts);
+		return classify_connect(input);
 	case CALL_ACCEPT:
 		return REASON_ACCEPT;
 	case CALL_FUTEX:
 		*rule = RULE_ARGUMENTS;
-		return classify_futex(facts);
+		return classify_futex(input);
 	case CALL_FUTEX_OTHER:
 		return REASON_FUTEX;
 	case CALL_POLL:
-		return classify_poll(facts, rule);
+		return classify_poll(input, rule);
 	case CALL_SELECT:
-		return classify_select(facts, rule);
+		return classify_select(input, rule);
 	case CALL_EPOLL:
-		return classify_epoll(facts, rule);
+		return classify_epoll(input, rule);
 	case CALL_IO_URING:
 		return REASON_IO_URING;
 	case CALL_AIO:
@@ -531,11 +530,11 @@ static enum reason classify_call(const ReasonInput *facts, enum reason_rule *rul
 	case CALL_OTHER:
 		break;
 	}
-	*rule = facts->syscall < 0 ? RULE_STATE : RULE_SYSCALL;
+	*rule = input->syscall < 0 ? RULE_STATE : RULE_SYSCALL;
 	return REASON_OTHER;
 }
 
-/* A disk wait in a call on something that is not on a disk: its buffer was paged out. */
+/* A disk wait in a call on something that is not on a disk: the call's buffer was paged out. */
 static bool is_diskless(uint8_t fd_kind)
 {
 	switch (fd_kind) {
@@ -550,9 +549,9 @@ static bool is_diskless(uint8_t fd_kind)
 	return false;
 }
 
-static enum reason classify_uninterruptible(const ReasonInput *facts, enum reason_rule *rule)
+static enum reason classify_uninterruptible(const ReasonInput *input, enum reason_rule *rule)
 {
-	enum call call = call_of(facts->syscall);
+	enum call call = call_of(input->syscall);
 
 	*rule = RULE_SYSCALL;
 	/* ext4's wait for the journal's commit is not marked as one for I/O. */
@@ -562,53 +561,53 @@ static enum reason classify_uninterruptible(const ReasonInput *facts, enum reaso
 	 * Only the wait for a vfork child is freezable (since 6.1); clone may also wait for the
 	 * lock of the address space it copies.
 	 */
-	if (call == CALL_CLONE && facts->state & TASK_FREEZABLE)
+	if (call == CALL_CLONE && input->state & TASK_FREEZABLE)
 		return REASON_VFORK;
 	*rule = RULE_STATE;
-	if (facts->kernel_thread)
-		return facts->iowait ? REASON_DISK_OTHER : REASON_UNINTERRUPTIBLE;
-	/* A lock, say: of a mapping, a file, a journal. Kernel functions will tell. */
-	if (!facts->iowait)
+	if (input->kernel_thread)
+		return input->iowait ? REASON_DISK_OTHER : REASON_UNINTERRUPTIBLE;
+	/* It may be a lock: of a mapping, a file, a journal. Kernel functions decide. */
+	if (!input->iowait)
 		return REASON_UNINTERRUPTIBLE;
-	if (facts->syscall == -1)
+	if (input->syscall == -1)
 		return REASON_FAULT;
 	*rule = RULE_SYSCALL;
 	if (call == CALL_SENDFILE)
 		return REASON_DISK_READ;
 	if (call != CALL_READ && call != CALL_WRITE && call != CALL_RECEIVE && call != CALL_SEND)
 		return REASON_DISK_OTHER;
-	if (is_diskless(facts->fd_kind)) {
+	if (is_diskless(input->fd_kind)) {
 		*rule = RULE_DESCRIPTOR;
 		return REASON_FAULT;
 	}
 	return call == CALL_READ || call == CALL_RECEIVE ? REASON_DISK_READ : REASON_DISK_WRITE;
 }
 
-enum sleep_state reason_sleep_state(const ReasonInput *facts)
+enum sleep_state reason_sleep_state(const ReasonInput *input)
 {
-	if (facts->state & TASK_TRACED)
+	if (input->state & TASK_TRACED)
 		return SLEEP_TRACED;
-	if (facts->state & TASK_STOPPED)
+	if (input->state & TASK_STOPPED)
 		return SLEEP_STOPPED;
-	if (facts->iowait)
+	if (input->iowait)
 		return SLEEP_FOR_DISK;
-	if (!(facts->state & TASK_UNINTERRUPTIBLE))
+	if (!(input->state & TASK_UNINTERRUPTIBLE))
 		return SLEEP_INTERRUPTIBLE;
-	return facts->state & TASK_NOLOAD ? SLEEP_IDLE : SLEEP_UNINTERRUPTIBLE;
+	return input->state & TASK_NOLOAD ? SLEEP_IDLE : SLEEP_UNINTERRUPTIBLE;
 }
 
-enum reason reason_classify(const ReasonInput *facts, enum reason_rule *ret_rule)
+enum reason reason_classify(const ReasonInput *input, enum reason_rule *ret_rule)
 {
-	bool idle = facts->state & TASK_NOLOAD; /* TASK_IDLE: uninterruptible, but not busy */
+	bool idle = input->state & TASK_NOLOAD; /* TASK_IDLE: uninterruptible, but not busy */
 
-	if (facts->state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN)) {
+	if (input->state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN)) {
 		*ret_rule = RULE_STATE;
-		return facts->state & TASK_FROZEN   ? REASON_FROZEN
-		       : facts->state & TASK_TRACED ? REASON_TRACED
+		return input->state & TASK_FROZEN   ? REASON_FROZEN
+		       : input->state & TASK_TRACED ? REASON_TRACED
 						    : REASON_STOPPED;
 	}
-	if ((facts->state & TASK_UNINTERRUPTIBLE && !idle) ||
-	    (facts->iowait && facts->syscall == -1))
-		return classify_uninterruptible(facts, ret_rule);
-	return classify_call(facts, ret_rule);
+	if ((input->state & TASK_UNINTERRUPTIBLE && !idle) ||
+	    (input->iowait && input->syscall == -1))
+		return classify_uninterruptible(input, ret_rule);
+	return classify_call(input, ret_rule);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * reason.h - why a thread was not running, and under which category it is drawn.
+ * reason.h - why a thread was not running, and the category that it is drawn in.
  *
- * Rules here use the task state, the system call and its arguments, and what kind
- * of descriptor it names; those of kernel_rules.h the functions that the thread sleeps in. Each
- * names itself (enum reason_rule), so that a wait always shows what its reason rests on.
+ * Rules here use the task state, the system call and its arguments, and the kind of its descriptor;
+ * those of kernel_rules.h use the kernel functions that the thread sleeps in. Each result names its
+ * rule (enum reason_rule), so that a wait always shows what its reason rests on.
  */
 #ifndef WALLPROF_REASON_H
 #define WALLPROF_REASON_H
@@ -16,11 +16,12 @@
 /* Index into the profile's categories; the order is that of the profile. */
 enum category {
 	CATEGORY_OTHER =
-		0, /* the viewer's default, grey: "Unknown (events lost)" shares the colour */
+		/* The viewer's default, grey; "Unknown" shares the colour. */
+	0,
 	CATEGORY_IDLE,
 	CATEGORY_USER,
 	CATEGORY_KERNEL,
-	CATEGORY_RECORDING, /* running, for wallprof itself */
+	CATEGORY_RECORDING, /* running, in wallprof itself */
 	CATEGORY_DISK,
 	CATEGORY_FAULT,
 	CATEGORY_LOCK,
@@ -41,7 +42,7 @@ typedef struct CategoryInfo {
 } CategoryInfo;
 extern const CategoryInfo category_info[CATEGORY_COUNT];
 
-/* The kinds of waits that can be idle (idle.h), by what is waited for. */
+/* The kinds of waits that can be idle (idle.h). */
 #define IDLE_KINDS(KIND)                                                                           \
 	KIND(POLL, "poll")                                                                         \
 	KIND(EPOLL, "epoll")                                                                       \
@@ -61,7 +62,7 @@ extern const CategoryInfo category_info[CATEGORY_COUNT];
 	KIND(FUTEX, "futex")                                                                       \
 	KIND(GO_SCHEDULER, "Go scheduler")
 
-/* Likewise, idle only if what is waited for does not end: never between jobs. */
+/* Likewise, but they are idle only if they do not end, and never between jobs. */
 #define END_KINDS(END)                                                                             \
 	END(JOIN, "thread join")                                                                   \
 	END(CHILD, "child process")
@@ -99,17 +100,18 @@ enum reason {
 	REASON_CHILD, /* wait4, waitid */
 	REASON_VFORK,
 	REASON_FUTEX, /* another futex operation */
-	/* known by functions of the program and its libraries */
-	REASON_ONCE,	       /* for an initialization that another thread does */
-	REASON_PARK,	       /* until another thread says that this one may go on */
-	REASON_FUTURE,	       /* for another thread's result */
-	REASON_CONDVAR_SIGNAL, /* to signal a condition variable, for who is still on the way out */
-	REASON_SAFEPOINT,      /* of the JVM */
-	REASON_JVM_MONITOR,    /* synchronized */
-	REASON_GIL,	       /* Python's lock, which lets one thread at a time interpret */
-	REASON_GIL_HANDOVER,   /* until another thread has taken the GIL that this one released */
-	REASON_GO_SCHEDULER,   /* Go has no goroutine for the thread to run */
-	REASON_GO_STOP,	       /* all goroutines are stopped, or about to be */
+	/* shown by functions of the program and its libraries */
+	REASON_ONCE,   /* an initialization that another thread does */
+	REASON_PARK,   /* until another thread releases this one */
+	REASON_FUTURE, /* another thread's result */
+	/* To signal a condition variable: threads that it woke earlier have not left it yet. */
+	REASON_CONDVAR_SIGNAL,
+	REASON_SAFEPOINT,    /* of the JVM */
+	REASON_JVM_MONITOR,  /* synchronized */
+	REASON_GIL,	     /* Python's lock, which lets one thread at a time interpret */
+	REASON_GIL_HANDOVER, /* until another thread has taken the GIL that this one released */
+	REASON_GO_SCHEDULER, /* Go has no goroutine for the thread to run */
+	REASON_GO_STOP,	     /* all goroutines are stopped, or about to be */
 	REASON_POSIX_AIO,
 	REASON_NETWORK_RECEIVE,
 	REASON_NETWORK_SEND,
@@ -130,7 +132,7 @@ enum reason {
 	REASON_POLL,  /* several descriptors */
 	REASON_EPOLL,
 	REASON_ACCEPT,	    /* a connection to a listening socket */
-	REASON_IDLE_WORKER, /* a worker of the kernel's without work */
+	REASON_IDLE_WORKER, /* a kernel worker without work */
 	REASON_IDLE_GUEST,  /* a virtual CPU that has nothing to do */
 	REASON_IO_URING,
 	REASON_AIO,	/* io_getevents */
@@ -138,24 +140,25 @@ enum reason {
 	REASON_TRACED,	/* by a debugger */
 	REASON_FROZEN,	/* by a cgroup's freezer */
 	REASON_SIGNAL,
-	/* known by the functions of the kernel (kernel_rules.h) */
+	/* shown by the kernel's functions (kernel_rules.h) */
 	REASON_KERNEL_MUTEX,
 	REASON_KERNEL_RWSEM,
 	REASON_KERNEL_PERCPU_RWSEM,
 	REASON_KERNEL_SEMAPHORE,
 	REASON_SOCKET_LOCK,
-	REASON_INODE, /* that another thread has in hand */
-	REASON_RCU,   /* a grace period */
+	/* Another thread is working on it. */
+	REASON_INODE,
+	REASON_RCU, /* a grace period */
 	REASON_JOURNAL,
 	REASON_DIRTY_THROTTLE,	 /* too many dirty pages */
-	REASON_REQUEST_THROTTLE, /* too many requests by the device's quality of service */
+	REASON_REQUEST_THROTTLE, /* too many requests for the device's quality of service */
 	REASON_REQUEST_SLOT,	 /* the device's queue is full */
 	REASON_RECLAIM,
 	REASON_MEMORY_THROTTLE, /* by a cgroup's limit */
 	REASON_SWAP,
 	REASON_PAGE_MIGRATION,
 	REASON_USERFAULT,
-	REASON_PIPE_OPEN, /* for who opens the other end */
+	REASON_PIPE_OPEN, /* until the other end is opened */
 	REASON_FILE_EVENT,
 	REASON_FILE_PERMISSION,
 	REASON_SUPERVISOR, /* of seccomp */
@@ -172,18 +175,20 @@ enum reason {
 	REASON_KERNEL_TIMER,
 	REASON_KERNEL_WORK,
 	REASON_COMPLETION,
-	/* of the critical path alone: a request is under way, and its thread not yet asleep for it
+	/*
+	 * on the critical path only: a request is in flight, and its thread not yet asleep for it
 	 */
 	REASON_ON_DEVICE,
-	/* said by no more than the state */
+	/* only the state is known */
 	REASON_UNINTERRUPTIBLE, /* D without a better rule */
 	REASON_OTHER,
-	REASON_UNSEEN, /* asleep since before it could be looked at */
-/* REASON_HELD_DISK_READ, …: for most of the wait a limit held the request back. */
+	/* The sleep began before the thread was recorded. */
+	REASON_UNSEEN,
+/* REASON_HELD_DISK_READ, …: a limit held the request back for most of the wait. */
 #define HELD_REASON(kind, text, category) REASON_HELD_##kind,
 	HELD_KINDS(HELD_REASON)
 #undef HELD_REASON
-/* Of each kind, with nothing to do: REASON_IDLE_POLL, …; and REASON_BETWEEN_JOBS_POLL, …. */
+/* For each kind: REASON_IDLE_POLL, …, with nothing to do, and REASON_BETWEEN_JOBS_POLL, …. */
 #define IDLE_REASON(kind, text) REASON_IDLE_##kind,
 #define JOBS_REASON(kind, text) REASON_BETWEEN_JOBS_##kind,
 		IDLE_KINDS(IDLE_REASON) END_KINDS(IDLE_REASON) IDLE_KINDS(JOBS_REASON)
@@ -191,7 +196,7 @@ enum reason {
 #undef JOBS_REASON
 	/* unknown */
 	REASON_LOST,
-	REASON_NOT_TRACED, /* the numbers of switches tell of one that the kernel did not trace */
+	REASON_NOT_TRACED, /* switch counts show that the kernel did not trace a switch */
 	REASON_COUNT,
 };
 
@@ -203,9 +208,9 @@ enum reason_rule {
 	RULE_DESCRIPTOR,      /* the kind of its descriptor */
 	RULE_SCHEDULER,	      /* runnable: preempted, yielded, woken */
 	RULE_KERNEL,	      /* functions of the kernel */
-	RULE_KERNEL_AND_CALL, /* these give the kind, call and arguments say which */
-	RULE_USER,	      /* functions of the program's and its libraries */
-	RULE_KERNEL_AND_USER, /* functions of the kernel give the kind, these say which */
+	RULE_KERNEL_AND_CALL, /* functions show the kind; call and arguments show which one */
+	RULE_USER,	      /* functions of the program and its libraries */
+	RULE_KERNEL_AND_USER, /* kernel functions show the kind; these show which one */
 	RULE_FAULT,
 	RULE_REQUEST,
 	RULE_LOSS,
@@ -221,21 +226,26 @@ typedef struct ReasonInfo {
 } ReasonInfo;
 extern const ReasonInfo reason_info[REASON_COUNT];
 
-/* What a wait is if a cgroup's limit holds it back; the reason itself if that makes no difference.
+/*
+ * Returns the reason of a wait that a cgroup's limit holds back; the reason itself if that makes no
+ * difference.
  */
 enum reason reason_held(enum reason reason);
 
-/* What such a wait is if it is idle, and between jobs (idle.h); REASON_NONE: it is never. */
+/*
+ * Returns the reason of such a wait if it is idle, or between jobs (idle.h); REASON_NONE: it never
+ * is.
+ */
 enum reason reason_idle(enum reason reason);
 enum reason reason_between_jobs(enum reason reason);
 
-/* Of a category that is not counted among a thread's waits: idle, or between jobs. */
+/* Returns whether a category is not counted among a thread's waits: idle, or between jobs. */
 static inline bool category_is_idle(enum category category)
 {
 	return category == CATEGORY_IDLE || category == CATEGORY_JOBS;
 }
 
-/* Whether a system call waits for the descriptors that an epoll descriptor watches. */
+/* Returns whether a system call waits for the descriptors that an epoll descriptor watches. */
 static inline bool reason_is_epoll_call(int syscall)
 {
 	return syscall == SYSCALL_EPOLL_WAIT || syscall == SYSCALL_EPOLL_PWAIT ||
@@ -245,48 +255,49 @@ static inline bool reason_is_epoll_call(int syscall)
 typedef struct ReasonInput {
 	uint16_t state; /* TASK_* of the switch-out */
 	bool iowait;
-	int16_t syscall; /* -1 none; the last real one if it was restart_syscall */
+	int16_t syscall; /* -1 = none; the last real one if it was restart_syscall */
 	uint64_t args[3];
 	uint8_t fd_kind, fd_count;
-	bool joins;	    /* args[2] is the number of another thread of its process */
-	bool only_thread;   /* of a process of a launched command */
-	bool kernel_thread; /* kernel or io_uring worker: neither calls nor page faults */
+	bool joins;	    /* args[2] is the tid of another thread of its process */
+	bool only_thread;   /* the only one of a process of a launched command */
+	bool kernel_thread; /* kernel thread or io_uring worker: no calls and no page faults */
 } ReasonInput;
 
-/* In a system call, but a 32-bit one, whose number says nothing here. */
+/* In a 32-bit system call, whose number has another meaning here. */
 #define SYSCALL_UNKNOWN (-2)
 
-/* What kind of interrupt ended a wait, by the functions of the kernel that it ran. */
+/* The source of an interrupt that ended a wait, by the kernel functions that it ran. */
 enum interrupt_source {
 	INTERRUPT_UNKNOWN = 0,
 	INTERRUPT_TIMER,
 	INTERRUPT_NETWORK,
 	INTERRUPT_BLOCK, /* a request to a block device completed */
-	INTERRUPT_IPI,	 /* another CPU asked for it */
+	INTERRUPT_IPI,	 /* another CPU requested it */
 	INTERRUPT_RCU,
 	INTERRUPT_DEVICE, /* another device */
 	INTERRUPT_SOURCES
 };
 
-/* How the kernel has a thread sleep (include/linux/sched.h: TASK_…), by what tools show of it. */
+/* How the kernel has a thread sleep (include/linux/sched.h: TASK_…), with the letters of ps. */
 enum sleep_state {
 	SLEEP_INTERRUPTIBLE,   /* S */
 	SLEEP_UNINTERRUPTIBLE, /* D */
 	SLEEP_FOR_DISK,	       /* D, and counted among those that wait for a disk (iowait) */
-	SLEEP_IDLE,	       /* I: not to be woken by signals, and not busy */
+	SLEEP_IDLE,	       /* I: not woken by signals, and not busy */
 	SLEEP_STOPPED,	       /* T */
 	SLEEP_TRACED,	       /* t */
 };
 
-/* In which state a thread sleeps that switched out with these facts. */
-enum sleep_state reason_sleep_state(const ReasonInput *facts);
+/* Returns the sleep state of a thread that switched out like this. */
+enum sleep_state reason_sleep_state(const ReasonInput *input);
 
 /*
- * The reason of a wait for epoll, by the number and kinds (1 << enum fd_kind) of what it watches.
+ * Returns the reason of a wait for epoll, by the number and kinds (1 << enum fd_kind) of what it
+ * watches.
  */
 enum reason reason_of_epoll(uint32_t count, uint32_t kinds, bool only_thread);
 
-/* Why a thread that switched out with these facts is blocked. */
-enum reason reason_classify(const ReasonInput *facts, enum reason_rule *ret_rule);
+/* Returns why a thread is blocked that switched out like this. */
+enum reason reason_classify(const ReasonInput *input, enum reason_rule *ret_rule);
 
 #endif

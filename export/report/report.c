@@ -16,7 +16,7 @@
 
 typedef struct Sums {
 	uint64_t lifetime, ledger[STATE_COUNT];
-	/* Of the threads whose kernel account is known: theirs and ours. */
+	/* of threads whose kernel account is known: the kernel's sums and ours */
 	size_t known;
 	uint64_t kernel_running, kernel_delay, running, runnable;
 	bool delay_known;
@@ -58,14 +58,14 @@ static Sums sum_up(const Timeline *timeline)
 	return sums;
 }
 
-/* ---- parts of both texts --------------------------------------------------------- */
+/* ---- parts of the summary and of the report -------------------------------------- */
 
 static void print_place(FILE *file, uint64_t ns, uint64_t all_ns, const char *name)
 {
 	fprintf(file, "  %5.1f %%  %10s  %s\n", 100.0 * ns / all_ns, DURATION(ns), name);
 }
 
-/* all_ns: what is neither idle nor between jobs. */
+/* all_ns: the time that is neither idle nor between jobs. */
 static void print_largest_places(FILE *file, const Places *places, uint64_t all_ns)
 {
 	size_t shown = 0, left = 0;
@@ -92,7 +92,7 @@ static void print_largest_places(FILE *file, const Places *places, uint64_t all_
 	}
 }
 
-/* Of all threads; sorts them. */
+/* Prints the places of all threads; sorts them. */
 static void print_places(FILE *file, const Timeline *timeline, Places *places)
 {
 	Sums sums = sum_up(timeline);
@@ -117,26 +117,26 @@ static void print_places(FILE *file, const Timeline *timeline, Places *places)
 
 /*
  * For a command: what the run waited for. The sums below it count a wait for another thread in
- * addition to what that thread did meanwhile, so their largest part is seldom the answer.
+ * addition to what that thread did meanwhile, so their largest part is seldom what to improve.
  */
 static void print_path_places(FILE *file, const Timeline *timeline, Frames *frames)
 {
-	const Thread *strip = &timeline->path.strip;
+	const Thread *track = &timeline->path.track;
 	Places places;
 
-	if (timeline->command_thread >= timeline->threads.count || strip->intervals.count == 0 ||
-	    strip->end_ns == strip->start_ns)
+	if (timeline->command_thread >= timeline->threads.count || track->intervals.count == 0 ||
+	    track->end_ns == track->start_ns)
 		return;
 	report_places_init(&places, timeline, frames);
 	report_places_add(&places, timeline->threads.count);
 	report_places_sort(&places);
 	fprintf(file, "what set the length of the run (its critical path): %s\n",
-		DURATION(strip->end_ns - strip->start_ns));
-	print_largest_places(file, &places, strip->end_ns - strip->start_ns);
+		DURATION(track->end_ns - track->start_ns));
+	print_largest_places(file, &places, track->end_ns - track->start_ns);
 	report_places_free(&places);
 }
 
-/* The window may be no more than a part of what was recorded. */
+/* Returns whether the window is only a part of the recording. */
 static bool is_part(const Timeline *timeline)
 {
 	return timeline->cut || timeline_meta(timeline, "flight_recorder_ns");
@@ -144,21 +144,24 @@ static bool is_part(const Timeline *timeline)
 
 static void print_ledger(FILE *file, const Timeline *timeline, const Sums *sums)
 {
-	fprintf(file, "ledger: running %s + runnable %s + blocked %s + unknown %s = lifetime %s\n",
+	fprintf(file,
+		"time by state: running %s + runnable %s + blocked %s + unknown %s = lifetime %s\n",
 		DURATION(sums->ledger[STATE_RUNNING]), DURATION(sums->ledger[STATE_RUNNABLE]),
 		DURATION(sums->ledger[STATE_BLOCKED]), DURATION(sums->ledger[STATE_UNKNOWN]),
 		DURATION(sums->lifetime));
 	if (sums->known == 0) {
-		fputs(is_part(timeline) ? "kernel: its own account is of the whole recording\n"
-					: "kernel: its own account was not received\n",
+		fputs(is_part(timeline)
+			      ? "kernel accounting: not available for a part of a recording\n"
+			      : "kernel accounting: not received\n",
 		      file);
 		return;
 	}
-	fprintf(file, "kernel: of %zu thread%s: sum_exec_runtime %s (running here %s)", sums->known,
-		sums->known == 1 ? "" : "s", DURATION(sums->kernel_running),
+	fprintf(file,
+		"kernel accounting, for comparison: %zu thread%s, sum_exec_runtime %s (running %s)",
+		sums->known, sums->known == 1 ? "" : "s", DURATION(sums->kernel_running),
 		DURATION(sums->running));
 	if (sums->delay_known)
-		fprintf(file, ", run_delay %s (runnable here %s)", DURATION(sums->kernel_delay),
+		fprintf(file, ", run_delay %s (runnable %s)", DURATION(sums->kernel_delay),
 			DURATION(sums->runnable));
 	fputc('\n', file);
 }
@@ -171,11 +174,11 @@ static void print_recording(FILE *file, const Timeline *timeline)
 		fprintf(file, "%s\n", text);
 }
 
-/* The kernel counts it in 10 ms. */
-#define STOLEN_UNIT_NS (10 * NSEC_PER_MSEC)
+/* The kernel counts steal time in units of 10 ms. */
+#define STEAL_UNIT_NS (10 * NSEC_PER_MSEC)
 
-/* Of the whole recording: if it is surely more than a hundredth of what CPUs there are. */
-static void print_stolen(FILE *file, const Timeline *timeline)
+/* Printed for a whole recording, if it is certainly more than 1 % of the CPU time. */
+static void print_steal_time(FILE *file, const Timeline *timeline)
 {
 	uint64_t start_ns, end_ns, cpus, all_ns;
 
@@ -184,18 +187,16 @@ static void print_stolen(FILE *file, const Timeline *timeline)
 	    !timeline_meta_number(timeline, "cpus", &cpus))
 		return;
 	all_ns = cpus * (timeline->end_ns - timeline->start_ns);
-	if (end_ns < start_ns || end_ns - start_ns <= all_ns / 100 + STOLEN_UNIT_NS)
+	if (end_ns < start_ns || end_ns - start_ns <= all_ns / 100 + STEAL_UNIT_NS)
 		return;
-	fprintf(file,
-		"stolen: the hypervisor took %s, %.1f %% of the CPUs' time; what it took from a "
-		"thread that ran is in running here, but not in sum_exec_runtime\n",
+	fprintf(file, "steal time: %s (%.1f %% of CPU time), included in \"running\"\n",
 		DURATION(end_ns - start_ns), 100.0 * (end_ns - start_ns) / all_ns);
 }
 
-/* Of which part of a recording losses are told. */
+/* The part of the recording whose losses are counted. */
 enum part { PART_ALL, PART_SHOWN, PART_REST };
 
-/* Totals come at the end of a recording; of one that was cut off only the spans are known. */
+/* Totals come at the end of a recording; if it was cut off, only the spans of loss are known. */
 static uint64_t lost_of_kind(const Timeline *timeline, uint32_t kind, enum part part)
 {
 	uint64_t in_spans = 0, total = kind < REC_BPF_MAX ? timeline->totals[kind].lost : 0;
@@ -230,7 +231,7 @@ static bool print_lost_kinds(FILE *file, const Timeline *timeline, enum part par
 	return separator != heading;
 }
 
-/* Of all threads, because switches were not traced. */
+/* Sums unknown time that untraced switches caused, over all threads. */
 static uint64_t untraced_ns(const Timeline *timeline)
 {
 	uint64_t ns = 0;
@@ -248,8 +249,8 @@ static uint64_t untraced_ns(const Timeline *timeline)
 
 static void print_untraced(FILE *file, const Timeline *timeline)
 {
-	fprintf(file, "%" PRIu64 " switch%s not seen (%s unknown)\n", timeline->missed_switches,
-		timeline->missed_switches == 1 ? " was" : "es were",
+	fprintf(file, "the kernel did not trace %" PRIu64 " context switch%s (%s unknown)\n",
+		timeline->missed_switches, timeline->missed_switches == 1 ? "" : "es",
 		DURATION(untraced_ns(timeline)));
 }
 
@@ -257,21 +258,20 @@ static void print_losses(FILE *file, const Timeline *timeline)
 {
 	bool part = is_part(timeline), any;
 
-	fputs("lost:", file);
-	any = print_lost_kinds(file, timeline, part ? PART_SHOWN : PART_ALL, " ");
+	any = print_lost_kinds(file, timeline, part ? PART_SHOWN : PART_ALL, "events lost: ");
 	if (any)
 		fputs(" (shown as unknown and as markers)\n", file);
 	else
-		fputs(timeline->missed_switches ? " nothing counted, but " : " nothing\n", file);
+		fputs(timeline->missed_switches ? "no events lost; " : "no events lost\n", file);
 	if (timeline->missed_switches && any)
-		fputs("      besides, ", file);
+		fputs("      ", file);
 	if (timeline->missed_switches)
 		print_untraced(file, timeline);
 	if (part && print_lost_kinds(file, timeline, PART_REST,
-				     "      in the rest of the recording, not shown here: "))
+				     "      lost in the rest of the recording: "))
 		fputc('\n', file);
 	if (!timeline->complete)
-		fputs("      the recording was cut off: what came after is not here\n", file);
+		fputs("      the recording was cut off; later events are missing\n", file);
 	for (size_t i = 0; i < timeline->notes.count; i++) {
 		_cleanup_free_ char *note = text_printable(timeline->notes.items[i]);
 
@@ -281,7 +281,7 @@ static void print_losses(FILE *file, const Timeline *timeline)
 
 /* ---- the summary ----------------------------------------------------------------- */
 
-/* Running time of the command's main thread by mode, told by its ticks. */
+/* Splits the running time of the command's main thread into user and kernel mode, by its ticks. */
 static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *ret_user,
 			  uint64_t *ret_kernel)
 {
@@ -294,7 +294,7 @@ static bool split_running(const Timeline *timeline, Frames *frames, uint64_t *re
 	report_places_init(&places, timeline, frames);
 	if (places.plan.tick_ends[timeline->command_thread].last_tick != SIZE_MAX) {
 		report_places_add(&places, timeline->command_thread);
-		/* As rusage has it. */
+		/* As in rusage, recording is kernel time. */
 		*ret_kernel = report_places_time(&places, CATEGORY_KERNEL) +
 			      report_places_time(&places, CATEGORY_RECORDING);
 	} else if (ticks > 0) {
@@ -362,7 +362,7 @@ void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const 
 	report_places_free(&places);
 	print_ledger(file, timeline, &sums);
 	print_recording(file, timeline);
-	print_stolen(file, timeline);
+	print_steal_time(file, timeline);
 	print_losses(file, timeline);
 	print_open(file, output_path, is_trace);
 }
@@ -390,7 +390,7 @@ static void print_spans(FILE *file, const Timeline *timeline)
 	}
 }
 
-/* Which stacks are not whole, in what; nothing but the sum if all are. */
+/* Lists stacks that are truncated, by reason and object; only the sum if all are complete. */
 static void print_stacks(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	_cleanup_free_ char *line = NULL;
@@ -426,14 +426,14 @@ void report_print(FILE *file, const Timeline *timeline, Frames *frames)
 		release);
 	report_places_init(&places, timeline, frames);
 	report_places_add_all(&places);
-	/* The answer first: it is for a terminal. */
+	/* The summary comes first: it is read on a terminal. */
 	print_times(file, timeline, frames);
 	print_path_places(file, timeline, frames);
 	report_path_line(file, timeline);
 	print_places(file, timeline, &places);
 	print_ledger(file, timeline, &sums);
 	print_recording(file, timeline);
-	print_stolen(file, timeline);
+	print_steal_time(file, timeline);
 	print_losses(file, timeline);
 	print_spans(file, timeline);
 	print_stacks(file, timeline, frames);

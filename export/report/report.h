@@ -2,8 +2,7 @@
 /*
  * report.h - a timeline as text, and as JSON for other programs.
  *
- * Names come from the recorded processes: control characters in them are not
- * passed on to the terminal.
+ * Names come from the recorded processes: their control characters are not passed to the terminal.
  */
 #ifndef WALLPROF_REPORT_H
 #define WALLPROF_REPORT_H
@@ -14,19 +13,19 @@
 #include <stdio.h>
 
 /*
- * Where the time went, and the critical path; ledger, losses, stacks that are not whole; then the
- * tables: the largest waits, the functions that ran most, processes and threads.
+ * Prints where the time went and the critical path; then time by state, losses, truncated stacks;
+ * then the tables: the largest waits, the functions that ran most, processes and threads.
  */
 void report_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
- * What a user reads when a run has ended: where the time went, whether the account is whole,
- * and how to open output_path, which is a Chrome trace or a Firefox profile.
+ * Prints the summary at the end of a run: where the time went, whether events were lost, and how to
+ * open output_path, which is a Chrome trace or a Firefox profile.
  */
 void report_summary(FILE *file, const Timeline *timeline, Frames *frames, const char *output_path,
 		    bool is_trace);
 
-#define REPORT_FORMAT 2 /* raised when a member means something else, or is no more */
+#define REPORT_FORMAT 2 /* raised when a member changes its meaning or is removed */
 
 /*
  * {"format", "wallprof" (the version that recorded), "kernel", "command" (null: attached),

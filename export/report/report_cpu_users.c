@@ -6,9 +6,9 @@
 #define USERS_SHOWN   10
 #define USERS_WRITTEN 1000 /* to JSON */
 
-/* The parts of all waits that are of one task. */
+/* The sums of the parts of all waits that belong to one task. */
 typedef struct CpuUser {
-	uint32_t task; /* as CpuPart has it */
+	uint32_t task; /* as in CpuPart */
 	uint64_t count, untimed_count;
 	uint64_t total_ns, longest_ns;
 } CpuUser;
@@ -74,7 +74,7 @@ static void sums_free(CpuUserSums *sums)
 	map_free(&sums->index);
 }
 
-/* 0: it is no task. */
+/* 0: it is not a task. */
 static uint32_t user_tid(const Timeline *timeline, const CpuUser *user)
 {
 	const Task *task;
@@ -92,7 +92,7 @@ static uint64_t mean_ns(const CpuUser *user)
 
 static void print_line(FILE *file, const CpuUser *user, const char *name)
 {
-	/* What is not known is not 0. */
+	/* An unknown time is printed as "-", not as 0. */
 	if (user->count == 0)
 		fprintf(file, "%12s %9zu %12s %12s  %s", "-", (size_t)user->untimed_count, "-", "-",
 			name);
@@ -114,7 +114,7 @@ static void print_user(FILE *file, const Timeline *timeline, const CpuUser *user
 	fputc('\n', file);
 }
 
-/* The sum of those that are not shown. */
+/* The sum of the lines that are not shown. */
 static void print_others(FILE *file, const CpuUserSums *sums, size_t shown)
 {
 	_cleanup_free_ char *text = text_others(sums->list.count - shown, /* files= */ false);

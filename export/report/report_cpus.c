@@ -11,7 +11,7 @@ typedef struct TaskTime {
 
 typedef struct CpuSums {
 	uint64_t busy_ns, idle_ns, unknown_ns;
-	VEC(TaskTime) tasks; /* most first */
+	VEC(TaskTime) tasks; /* the largest first */
 } CpuSums;
 
 static int compare_times(const void *a, const void *b)
@@ -61,7 +61,7 @@ void report_cpus_print(FILE *file, const Timeline *timeline)
 	if (timeline->cpus.count == 0)
 		return;
 	fprintf(file, "\n%8s %12s %12s %12s  %s\n", "CPU", "busy", "idle", "unknown",
-		"who had most of it");
+		"used most by");
 	for (size_t i = 0; i < timeline->cpus.count; i++) {
 		if (timeline->cpus.items[i].runs.count == 0)
 			continue;

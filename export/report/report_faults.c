@@ -27,7 +27,7 @@ static void add_by_class(FaultSum sums[FAULT_CLASSES], const Thread *thread)
 		add(&sums[fault_class(&thread->faults.items[i])], &thread->faults.items[i]);
 }
 
-/* The longest first. */
+/* Sorts the longest first. */
 static int compare_sums(const void *a, const void *b)
 {
 	const FaultSum *x = a, *y = b;
@@ -37,7 +37,7 @@ static int compare_sums(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* By file, to be freed; as many as there are in Timeline::objects. */
+/* Returns the sums by file, as many as there are in Timeline::objects; the caller frees them. */
 static FaultSum *sum_files(const Timeline *timeline)
 {
 	size_t count = timeline->objects.list.count;

@@ -9,16 +9,18 @@ typedef struct HotFunction {
 	const char *name, *library; /* of the tables; library may be NULL */
 	bool kernel;
 	uint64_t self_ns, total_ns;
-	uint32_t stack; /* the last that it was counted for */
+	uint32_t stack; /* the last stack that it was counted for */
 } HotFunction;
 
 typedef struct HotFunctions {
-	VEC(HotFunction) list; /* most of its own time first */
+	VEC(HotFunction) list; /* the largest self time first */
 	Map index;	       /* (name, library, kernel) -> list */
 	uint64_t running_ns;
 } HotFunctions;
 
-/* Of the leaf of a stack. The tables have each text once. */
+/*
+ * Returns the function of a stack's leaf. The tables have each text once, so pointers are compared.
+ */
 static HotFunction *function_of(HotFunctions *functions, const Places *places, uint32_t stack)
 {
 	HotFunction wanted = {
@@ -38,7 +40,7 @@ static HotFunction *function_of(HotFunctions *functions, const Places *places, u
 	return &functions->list.items[number];
 }
 
-/* "[truncated: …]" and its like: nobody calls anything from there. */
+/* Pseudo frames such as "[truncated: …]" call nothing. */
 static bool is_pseudo(const HotFunction *function)
 {
 	return !function->library && *function->name == '[';
@@ -120,8 +122,7 @@ void report_functions_print(FILE *file, const Places *places)
 	size_t left = 0;
 
 	if (functions.running_ns > 0)
-		fprintf(file, "\n%12s %7s %12s %7s  %s\n", "running", "share", "with callees",
-			"share", "function");
+		fprintf(file, "\n%12s %7s %12s %7s  %s\n", "self", "%", "total", "%", "function");
 	for (size_t i = 0; i < functions.list.count && functions.list.items[i].self_ns > 0; i++) {
 		if (i < FUNCTIONS_SHOWN) {
 			print_function(file, &functions.list.items[i], functions.running_ns);

@@ -8,9 +8,9 @@
 #include <inttypes.h>
 
 #define GROUPS_SHOWN	10
-#define INDENT		22 /* of the place below a wait */
+#define INDENT		22 /* of the stack below a wait */
 #define OTHERS_SHOWN	5
-#define OBJECTS_APART	3 /* at one place; more are one line */
+#define OBJECTS_APART	3 /* per stack; more objects are merged into one line */
 #define FUNCTIONS_SHOWN 30
 #define GROUPS_WRITTEN	1000 /* to JSON */
 
@@ -30,7 +30,7 @@ static void print_line(FILE *file, Distribution *waits, size_t threads, const ch
 		DURATION(distribution_at(waits, 1)), threads, what);
 }
 
-/* ", /etc/passwd", ", 150 files", ""; to be freed. */
+/* Returns ", /etc/passwd", ", 150 files" or "". The caller frees it. */
 static char *object_text_of(const Timeline *timeline, const WaitGroup *group)
 {
 	const Object *object;
@@ -49,7 +49,7 @@ static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 {
 	_cleanup_free_ char *of = object_text_of(timeline, group);
 	_cleanup_free_ char *where = text_printable(group->chain);
-	_cleanup_free_ char *then = text_then(group->waits.total_ns, group->delay_ns);
+	_cleanup_free_ char *then = text_then_runnable(group->waits.total_ns, group->delay_ns);
 	_cleanup_free_ char *what =
 		xasprintf("%s%s%s%s%s", reason_info[group->reason].leaf, group->basis ? " " : "",
 			  group->basis ? group->basis : "", of, then);
@@ -59,7 +59,10 @@ static void print_group(FILE *file, const Timeline *timeline, WaitGroup *group)
 		fprintf(file, "%*s  in %s\n", INDENT, "", where);
 }
 
-/* The largest, and the sum of what they leave; only of those that nothing explains, or of all. */
+/*
+ * Prints the largest groups, and the sum of the others; either all, or only those without a better
+ * reason than the task state.
+ */
 static void print_list(FILE *file, const Timeline *timeline, WaitGroups *groups, size_t most,
 		       bool unexplained)
 {
@@ -92,7 +95,7 @@ static void print_groups(FILE *file, const Timeline *timeline, WaitGroups *group
 {
 	if (groups->list.count == 0)
 		return;
-	print_head(file, "largest waits by reason, object and place");
+	print_head(file, "largest waits by reason, object and stack");
 	print_list(file, timeline, groups, GROUPS_SHOWN, /* unexplained= */ false);
 }
 
@@ -100,7 +103,7 @@ static void print_others(FILE *file, const Timeline *timeline, WaitGroups *group
 {
 	if (groups->other_ns == 0)
 		return;
-	fprintf(file, "\nnamed by the task state alone: %s, %.2f %% of the waits\n",
+	fprintf(file, "\nclassified by task state alone: %s, %.2f %% of the waits\n",
 		DURATION(groups->other_ns), 100.0 * groups->other_ns / groups->total_ns);
 	print_list(file, timeline, groups, OTHERS_SHOWN, /* unexplained= */ true);
 }
@@ -109,7 +112,7 @@ static void print_others(FILE *file, const Timeline *timeline, WaitGroups *group
 
 typedef struct FunctionTable {
 	FILE *file;
-	bool begun;
+	bool has_head;
 } FunctionTable;
 
 static void print_function(void *user, FunctionWaits *function)
@@ -119,11 +122,11 @@ static void print_function(void *user, FunctionWaits *function)
 	_cleanup_free_ char *name = text_printable(text);
 	Distribution *waits = &function->waits;
 
-	if (!table->begun)
+	if (!table->has_head)
 		fprintf(table->file, "\n%12s %9s %12s %12s %12s %12s %12s %12s %8s  %s\n", "waited",
 			"times", "shortest", "p25", "p50", "p75", "mean", "longest", "threads",
-			"below the function");
-	table->begun = true;
+			"waits by function (inclusive)");
+	table->has_head = true;
 	fprintf(table->file, "%12s %9zu %12s %12s %12s %12s %12s %12s %8zu  %s\n",
 		DURATION(waits->total_ns), waits->ns.count, DURATION(distribution_at(waits, 0)),
 		DURATION(distribution_at(waits, 0.25)), DURATION(distribution_at(waits, 0.5)),

@@ -59,7 +59,7 @@ static void key_or_null(Json *json, const char *key, bool known, uint64_t number
 		json_key_null(json, key);
 }
 
-/* How it ended, as wait(2) tells it; both are null for one that outlived the window. */
+/* The exit status, as wait(2) has it; both members are null if the process outlived the window. */
 static void write_exit(Json *json, const Process *process)
 {
 	uint32_t signal = process->exit_code & 0x7f;
@@ -92,7 +92,7 @@ static void write_process(Json *json, const Timeline *timeline, const Process *p
 	json_end_object(json);
 }
 
-/* null if it is not known. */
+/* null if it is unknown. */
 static void write_cost(Json *json, const Timeline *timeline)
 {
 	if (!timeline->cost_known) {
@@ -123,7 +123,7 @@ static void write_totals(Json *json, const Timeline *timeline)
 	json_end_object(json);
 }
 
-/* Relative to the window, as all times are: what was lost before it is negative. */
+/* All times are relative to the window: those of losses before it are negative. */
 static void write_losses(Json *json, const Timeline *timeline)
 {
 	json_key_array(json, "losses");
@@ -159,12 +159,12 @@ static void write_stacks(Json *json, const Timeline *timeline, Frames *frames)
 	stack_stats_init(&sums, timeline, frames);
 	json_key_object(json, "stacks");
 	json_key_u64(json, "walked", sums.walked);
-	json_key_u64(json, "whole", sums.whole);
+	json_key_u64(json, "whole", sums.complete);
 	json_key_u64(json, "guessed", sums.guessed);
 	json_key_u64(json, "stale", sums.counts[STACK_END_STALE]);
 	json_key_u64(json, "from_copy", sums.from_copy);
 	json_key_u64(json, "running_walked_ns", sums.running_walked_ns);
-	json_key_u64(json, "running_whole_ns", sums.running_whole_ns);
+	json_key_u64(json, "running_whole_ns", sums.running_complete_ns);
 	write_results(json, sums.counts, /* zeros= */ true);
 	json_key_array(json, "objects");
 	for (size_t i = 0; i < sums.objects.count; i++) {
@@ -196,7 +196,7 @@ static void write_notes(Json *json, const Timeline *timeline)
 	json_end_array(json);
 }
 
-/* Without quotes it would be more than a double holds. */
+/* A string, because a double has too few digits. */
 static void write_start(Json *json, const Timeline *timeline)
 {
 	time_t seconds = timeline->realtime_start_ns / NSEC_PER_SEC;

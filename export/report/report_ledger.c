@@ -26,7 +26,7 @@ static Ledger thread_ledger(const Thread *thread)
 	return ledger;
 }
 
-/* Of all its threads. */
+/* Adds up the process's threads. */
 static Ledger process_ledger(const Timeline *timeline, const Process *process)
 {
 	Ledger ledger = {};

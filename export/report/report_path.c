@@ -12,7 +12,7 @@
 typedef struct Part {
 	uint32_t thread; /* Timeline::threads */
 	uint64_t ns, states[STATE_COUNT];
-	uint64_t times; /* that it came on the path */
+	uint64_t times; /* how often it came on the path */
 } Part;
 
 typedef VEC(Part) Parts;
@@ -26,16 +26,16 @@ static int compare_parts(const void *a, const void *b)
 	return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* The largest first. */
+/* Sorts the largest first. */
 static Parts parts_of(const Timeline *timeline)
 {
-	const Thread *strip = &timeline->path.strip;
+	const Thread *track = &timeline->path.track;
 	Parts parts = {};
 	Map index = {};
 
-	for (size_t i = 0; i < strip->intervals.count; i++) {
-		uint32_t owner = strip->owners.items[i], number = map_get(&index, owner);
-		uint64_t ns = interval_end(strip, i) - strip->intervals.items[i].start_ns;
+	for (size_t i = 0; i < track->intervals.count; i++) {
+		uint32_t owner = track->owners.items[i], number = map_get(&index, owner);
+		uint64_t ns = interval_end(track, i) - track->intervals.items[i].start_ns;
 		Part *part;
 
 		if (number == MAP_NONE) {
@@ -45,8 +45,8 @@ static Parts parts_of(const Timeline *timeline)
 		}
 		part = &parts.items[number];
 		part->ns += ns;
-		part->states[strip->intervals.items[i].state] += ns;
-		part->times += i == 0 || strip->owners.items[i - 1] != owner;
+		part->states[track->intervals.items[i].state] += ns;
+		part->times += i == 0 || track->owners.items[i - 1] != owner;
 	}
 	map_free(&index);
 	if (parts.count > 1)
@@ -56,7 +56,7 @@ static Parts parts_of(const Timeline *timeline)
 
 static uint64_t length_of(const Timeline *timeline)
 {
-	return timeline->path.strip.end_ns - timeline->path.strip.start_ns;
+	return timeline->path.track.end_ns - timeline->path.track.start_ns;
 }
 
 static double share(const Timeline *timeline, uint64_t ns)
@@ -77,9 +77,9 @@ static void print_title(FILE *file, const Timeline *timeline)
 
 	fprintf(file, "critical path: %s", DURATION(length_of(timeline)));
 	if (rest_ns > window_ns / 1000)
-		fprintf(file, " (%s, %.1f %% of the window, are not on it)", DURATION(rest_ns),
+		fprintf(file, " (%s, %.1f %% of the window, not on it)", DURATION(rest_ns),
 			100.0 * rest_ns / window_ns);
-	fprintf(file, ", backwards from the end of %s (%u)", name, end->ns_tid);
+	fprintf(file, ", ending at %s (%u)", name, end->ns_tid);
 }
 
 static bool has_ended_process(const Timeline *timeline)
@@ -90,7 +90,9 @@ static bool has_ended_process(const Timeline *timeline)
 	return false;
 }
 
-/* Why there is no path, and which thread's to look at instead; to be freed. */
+/*
+ * Returns why there is no path, and the thread whose path to look at instead. The caller frees it.
+ */
 static char *none_text(const Timeline *timeline)
 {
 	const CriticalPath *path = &timeline->path;
@@ -103,26 +105,26 @@ static char *none_text(const Timeline *timeline)
 		if (!busiest || thread->ledger[STATE_RUNNING] > busiest->ledger[STATE_RUNNING])
 			busiest = thread;
 	}
-	if (path->left_out) {
+	if (path->hidden) {
 		_cleanup_free_ char *end = text_printable(timeline->threads.items[path->end].name);
 
-		why = xasprintf("left out: %.1f %% of it is %s (%u) in %s until something outside "
-				"ended that",
-				100 * path->hidden_share, end,
-				timeline->threads.items[path->end].ns_tid,
-				reason_info[path->left_out].leaf);
+		why = xasprintf(
+			"not shown: %.1f %% of it is %s (%u) in %s until an event from outside "
+			"wakes it",
+			100 * path->hidden_share, end, timeline->threads.items[path->end].ns_tid,
+			reason_info[path->hidden].leaf);
 	} else {
-		why = xstrdup(path->strip.name	       ? "none, nothing was recorded of the thread"
-			      : timeline->whole_system ? "none of a whole system"
-			      : has_ended_process(timeline)
-				      ? "none: only children of the processes ended"
-				      : "none: no process ended");
+		why = xstrdup(path->track.name ? "none: no events of the thread were recorded"
+			      : timeline->whole_system
+				      ? "none: it is not computed for a whole system"
+			      : has_ended_process(timeline) ? "none: only child processes ended"
+							    : "none: no process ended");
 	}
 	if (!busiest)
 		return xstrdup(why);
 	name = text_printable(busiest->name);
-	return xasprintf("%s; --critical-path=TID has a thread's (the busiest is %s, %u: it ran "
-			 "for %s)",
+	return xasprintf("%s; --critical-path=TID prints that of a thread (the busiest is %s (%u), "
+			 "which ran for %s)",
 			 why, name, busiest->ns_tid, DURATION(busiest->ledger[STATE_RUNNING]));
 }
 
@@ -130,7 +132,7 @@ void report_path_line(FILE *file, const Timeline *timeline)
 {
 	Parts parts = {};
 
-	if (timeline->path.strip.intervals.count == 0) {
+	if (timeline->path.track.intervals.count == 0) {
 		_cleanup_free_ char *none = none_text(timeline);
 
 		fprintf(file, "critical path: %s\n", none);
@@ -232,7 +234,7 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 {
 	const CriticalPath *path = &timeline->path;
 
-	if (path->strip.intervals.count == 0) {
+	if (path->track.intervals.count == 0) {
 		_cleanup_free_ char *none = none_text(timeline);
 
 		fprintf(file, "critical path: %s\n", none);
@@ -243,17 +245,14 @@ void report_path_print(FILE *file, const Timeline *timeline, Frames *frames)
 	print_threads(file, timeline);
 	print_places(file, timeline, frames);
 	if (path->lost_ns || path->outside_ns || path->unknown_waker_ns || path->open_ns)
-		fprintf(file, "\nof it\n");
-	print_share(file, timeline, path->open_ns, "asleep to the end: nobody has ended that");
-	print_share(
-		file, timeline, path->outside_ns,
-		"asleep until a task that was not recorded ended that: the chain leaves what is "
-		"known");
-	print_share(file, timeline, path->unknown_waker_ns,
-		    "asleep until nobody knows who ended that: the chain is lost there");
-	print_share(file, timeline, path->lost_ns, "unknown: events were lost, or not seen");
+		fprintf(file, "\nincluding\n");
+	print_share(file, timeline, path->open_ns, "asleep until the end of the recording");
+	print_share(file, timeline, path->outside_ns, "woken by a task that was not recorded");
+	print_share(file, timeline, path->unknown_waker_ns, "waker unknown; the path ends here");
+	print_share(file, timeline, path->lost_ns,
+		    "unknown (events lost, or context switches not traced)");
 	if (path->unseen_ns)
-		fprintf(file, "\nof the first %s it is not known who was on the path\n",
+		fprintf(file, "\nthe path is not known for the first %s\n",
 			DURATION(path->unseen_ns));
 }
 
@@ -308,7 +307,7 @@ void report_path(Json *json, const Timeline *timeline, Frames *frames)
 {
 	const CriticalPath *path = &timeline->path;
 
-	if (path->strip.intervals.count == 0) {
+	if (path->track.intervals.count == 0) {
 		_cleanup_free_ char *none = none_text(timeline);
 
 		json_key_null(json, "critical_path");
@@ -326,8 +325,8 @@ void report_path(Json *json, const Timeline *timeline, Frames *frames)
 	write_parts(json, timeline);
 	json_key_object(json, "reasons");
 	for (size_t i = 0; i < REASON_COUNT; i++)
-		if (path->strip.reason_ledger[i] > 0)
-			json_key_u64(json, reason_info[i].leaf, path->strip.reason_ledger[i]);
+		if (path->track.reason_ledger[i] > 0)
+			json_key_u64(json, reason_info[i].leaf, path->track.reason_ledger[i]);
 	json_end_object(json);
 	write_places(json, timeline, frames);
 	json_end_object(json);

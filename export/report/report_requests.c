@@ -6,16 +6,17 @@
 #define SHOWN 10
 
 typedef struct IoSum {
-	uint32_t key; /* BlockDevice, Timeline::objects or Timeline::threads */
+	uint32_t key; /* index of a BlockDevice, of Timeline::objects or of Timeline::threads */
 	uint64_t reads, read_bytes, writes, written_bytes, others, failed;
 	uint64_t queued_ns, device_ns; /* summed over its requests, which overlap */
-	uint64_t request_bytes;	       /* of its requests, whatever the kernel accounts to it */
-	uint64_t busy_ns, busy_until;  /* while there was at least one */
-	uint64_t held_ns;	       /* by cgroups' limits; summed likewise */
-	uint64_t waits, waited_ns;     /* of threads, that ended with one of them */
+	/* Of its requests, independent of the kernel's account. */
+	uint64_t request_bytes;
+	uint64_t busy_ns, busy_until; /* while it had at least one request */
+	uint64_t held_ns;	      /* by cgroup limits; summed likewise */
+	uint64_t waits, waited_ns;    /* of threads whose wait one of its requests ended */
 } IoSum;
 
-/* Requests::list in order of their beginning. */
+/* Indexes of Requests::list, sorted by the requests' start. */
 typedef struct SortedRequests {
 	uint32_t *numbers;
 	size_t count;
@@ -36,17 +37,17 @@ static int compare_start(const void *a, const void *b, void *user)
 static SortedRequests sorted_requests(const Requests *requests, const uint32_t *numbers,
 				      size_t count)
 {
-	SortedRequests begun = {.numbers = xcalloc(MAX(count, (size_t)1), sizeof(uint32_t)),
-				.count = count};
+	SortedRequests sorted = {.numbers = xcalloc(MAX(count, (size_t)1), sizeof(uint32_t)),
+				 .count = count};
 
 	for (size_t i = 0; i < count; i++)
-		begun.numbers[i] = numbers ? numbers[i] : i;
+		sorted.numbers[i] = numbers ? numbers[i] : i;
 	if (count > 1)
-		qsort_r(begun.numbers, count, sizeof(uint32_t), compare_start, (void *)requests);
-	return begun;
+		qsort_r(sorted.numbers, count, sizeof(uint32_t), compare_start, (void *)requests);
+	return sorted;
 }
 
-/* In order of their beginning. */
+/* To be called in order of the requests' start. */
 static void add_request(IoSum *sum, const Request *request)
 {
 	if (request_is_read(request)) {
@@ -85,7 +86,7 @@ static bool is_empty(const IoSum *sum)
 	       0;
 }
 
-/* What was waited for most first, then what was busy longest; what is empty last. */
+/* Sorts by time waited, then by busy time; empty sums come last. */
 static int compare_sums(const void *a, const void *b)
 {
 	const IoSum *x = a, *y = b;
@@ -108,7 +109,7 @@ static IoSum *make_sums(size_t count)
 	return sums;
 }
 
-/* Of all that a timeline has one sum per key; SIZE_MAX: it has none. */
+/* Adds up all requests by a key; SIZE_MAX: the request has none. */
 typedef size_t (*KeyOf)(const Timeline *timeline, const Request *request);
 
 static size_t device_key(const Timeline *timeline, const Request *request)
@@ -126,17 +127,17 @@ static size_t file_key(const Timeline *timeline, const Request *request)
 static IoSum *sum_by(const Timeline *timeline, KeyOf key_of, size_t count)
 {
 	const Requests *requests = &timeline->requests;
-	SortedRequests begun = sorted_requests(requests, NULL, requests->list.count);
+	SortedRequests sorted = sorted_requests(requests, NULL, requests->list.count);
 	IoSum *sums = make_sums(count);
 
-	for (size_t i = 0; i < begun.count; i++) {
-		const Request *request = &requests->list.items[begun.numbers[i]];
+	for (size_t i = 0; i < sorted.count; i++) {
+		const Request *request = &requests->list.items[sorted.numbers[i]];
 		size_t key = key_of(timeline, request);
 
 		if (key < count)
 			add_request(&sums[key], request);
 	}
-	free(begun.numbers);
+	free(sorted.numbers);
 	for (size_t t = 0; t < timeline->threads.count; t++) {
 		const Thread *thread = &timeline->threads.items[t];
 
@@ -157,27 +158,27 @@ static IoSum *sum_by(const Timeline *timeline, KeyOf key_of, size_t count)
 static IoSum sum_thread(const Timeline *timeline, const Thread *thread)
 {
 	const Requests *requests = &timeline->requests;
-	SortedRequests begun =
+	SortedRequests sorted =
 		sorted_requests(requests, thread->requests.items, thread->requests.count);
 	IoSum sum = {};
 
-	for (size_t i = 0; i < begun.count; i++) {
-		const Request *request = &requests->list.items[begun.numbers[i]];
+	for (size_t i = 0; i < sorted.count; i++) {
+		const Request *request = &requests->list.items[sorted.numbers[i]];
 
 		if (!request->over_device)
 			add_request(&sum, request);
 	}
-	free(begun.numbers);
+	free(sorted.numbers);
 	for (size_t i = 0; i < thread->request_waits.count; i++)
 		add_wait(&sum, thread, &thread->request_waits.items[i]);
 	return sum;
 }
 
 /*
- * As iotop has it: what was made dirty is written, be it another thread that writes it to the disk.
- * A kernel without such accounts has zeros.
+ * As in iotop: bytes count as written when they become dirty, even if another thread writes them to
+ * the disk. A kernel without these accounts has zeros.
  */
-static void take_account(IoSum *sum, const KernelAccount *kernel)
+static void set_account(IoSum *sum, const KernelAccount *kernel)
 {
 	if (!kernel->known || kernel->read_bytes + kernel->write_bytes == 0)
 		return;
@@ -192,7 +193,7 @@ static IoSum *sum_threads(const Timeline *timeline)
 	for (size_t i = 0; i < timeline->threads.count; i++) {
 		sums[i] = sum_thread(timeline, &timeline->threads.items[i]);
 		sums[i].key = i;
-		take_account(&sums[i], &timeline->threads.items[i].kernel);
+		set_account(&sums[i], &timeline->threads.items[i].kernel);
 	}
 	if (timeline->threads.count > 1)
 		qsort(sums, timeline->threads.count, sizeof(*sums), compare_sums);
@@ -219,14 +220,15 @@ static char *name_of_file(const Timeline *timeline, const IoSum *sum)
 	return xstrdup(timeline->objects.list.items[sum->key].name);
 }
 
-/* While it had something to do. */
+/* The rate while it was busy. */
 static double megabytes_per_second(const IoSum *sum)
 {
 	return sum->busy_ns ? (double)sum->request_bytes * NSEC_PER_SEC / sum->busy_ns / 1e6 : 0;
 }
 
 /*
- * The sum of those that are not shown, `left` of them. When they were busy overlaps.
+ * Prints the sum of the `left` lines that are not shown. It has no busy time, because their busy
+ * times overlap.
  */
 static void print_others(FILE *file, const IoSum *sums, size_t left, bool files)
 {
@@ -277,12 +279,14 @@ static void print_held(FILE *file, const Requests *requests)
 		ns += requests->list.items[i].held_ns;
 	}
 	if (count > 0)
-		fprintf(file,
-			"held back by cgroups' limits: %" PRIu64 " request%s, together for %s\n",
+		fprintf(file, "held back by cgroup limits: %" PRIu64 " request%s, %s in total\n",
 			count, count == 1 ? "" : "s", DURATION(ns));
 }
 
-/* Made before the recording began, of too many under way, or by a driver out of others'. */
+/*
+ * Counts requests whose submitter is unknown: made before the recording began, too many in flight,
+ * or made by a driver of other requests.
+ */
 static uint64_t count_ownerless(const Requests *requests)
 {
 	uint64_t count = 0;
@@ -310,7 +314,7 @@ void report_requests_print(FILE *file, const Timeline *timeline)
 	print_table(file, timeline, by_file, files, "block I/O by file", name_of_file);
 	print_held(file, &timeline->requests);
 	if (ownerless > 0)
-		fprintf(file, "who submitted it is not known of %" PRIu64 " request%s\n", ownerless,
+		fprintf(file, "submitter unknown: %" PRIu64 " request%s\n", ownerless,
 			ownerless == 1 ? "" : "s");
 }
 

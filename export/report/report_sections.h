@@ -25,7 +25,7 @@ void report_ledger_of_process(Json *json, const Timeline *timeline, const Proces
 /* ---- report_functions.c: functions that ran
  * --------------------------------------------------------- */
 
-/* Those with the most time of their own; nothing if nobody ran. */
+/* Prints the functions with the most time of their own; nothing if no thread ran. */
 void report_functions_print(FILE *file, const Places *places);
 
 /*
@@ -42,7 +42,9 @@ void report_functions(Json *json, const Places *places);
 
 void report_groups_print(FILE *file, const Timeline *timeline, Frames *frames);
 
-/* Only the functions of that name, with what is idle. Returns whether anybody waited below one. */
+/*
+ * Prints only the functions of that name, with idle waits. Returns whether any waits lie below one.
+ */
 bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames, const char *name);
 
 /*
@@ -55,14 +57,15 @@ bool report_function_print(FILE *file, const Timeline *timeline, Frames *frames,
  */
 void report_groups(Json *json, const Timeline *timeline, Frames *frames, const char *function);
 
-/* ---- report_waits.c: waits by object
- * ---------------------------------------------------------------- */
+/*
+ * ---- report_waits.c: waits by object
+ * ----------------------------------------------------------------
+ */
 
 /*
- * The largest sums by reason, idle ones apart, and of each the files with the most of it. Behind a
- * file whose requests were waited for: how fast these were done, reads or writes, in the time that
- * there were any or that a thread waited for one; nothing if it is not known when all of them were
- * made.
+ * Prints the largest sums by reason, idle ones apart, and for each the objects with the largest
+ * sums. A file whose requests were waited for has a rate: bytes read or written per time in which
+ * it had requests or a thread waited for one; none if the start of some request is unknown.
  */
 void report_waits_print(FILE *file, const Timeline *timeline);
 
@@ -76,8 +79,8 @@ void report_wakers_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*
  * The members "wakers", "holders": [{"name", "tid", "chain", and those of distribution_json()}], in
- * falling order of the time that was waited for them, and "run_queue": {"[leaf]": {…}}. tid 0: no
- * task, but an interrupt, or "unknown".
+ * falling order of the time that threads waited for them, and "run_queue": {"[leaf]": {…}}. tid 0:
+ * no task, but an interrupt, or "unknown".
  */
 void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
 
@@ -85,8 +88,8 @@ void report_wakers(Json *json, const Timeline *timeline, Frames *frames);
  * ------------------------------------------------------------------- */
 
 /*
- * By device, by thread and by file, what limits held back, and of how many it is not known who
- * submitted them; nothing if there were none.
+ * Prints requests by device, thread and file, the time that limits held them back, and how many
+ * have no known submitter; nothing if there were none.
  */
 void report_requests_print(FILE *file, const Timeline *timeline);
 
@@ -98,44 +101,46 @@ void report_requests(Json *json, const Timeline *timeline);
 /* ---- report_faults.c: page faults
  * ------------------------------------------------------------------- */
 
-/* Nothing if there were none, and none were asked for. */
+/* Prints nothing if there were no faults. */
 void report_faults_print(FILE *file, const Timeline *timeline);
 
 /* The member "faults" of a thread: by class. */
 void report_faults_of_thread(Json *json, const Thread *thread);
 
-/* The member "faulted_files": the files that threads waited longest for in faults. */
+/* The member "faulted_files": files sorted by the time that threads waited in faults on them. */
 void report_faulted_files(Json *json, const Timeline *timeline);
 
 /* ---- report_cpus.c: CPUs of the whole system
  * -------------------------------------------------------- */
 
-/* A line for each CPU; nothing if it was not recorded. */
+/* Prints a line for each CPU; nothing if CPUs were not recorded. */
 void report_cpus_print(FILE *file, const Timeline *timeline);
 
-/* The member "cpus": of each its number, and ns: idle, unknown, and those of each tid. */
+/* The member "cpus": for each CPU its number, and ns: idle, unknown, and those of each tid. */
 void report_cpus(Json *json, const Timeline *timeline);
 
-/* ---- report_cpu_users.c: what had the CPU while threads waited for it
- * ------------------------------- */
+/*
+ * ---- report_cpu_users.c: CPU contention
+ * -------------------------------------------------------------
+ */
 
 void report_cpu_users_print(FILE *file, const Timeline *timeline);
 
 /*
- * The member "rivals": [{"name", "tid", "count", "total_ns", "mean_ns", "max_ns",
+ * The member "rivals" (CPU users): [{"name", "tid", "count", "total_ns", "mean_ns", "max_ns",
  * "untimed_count"}], in falling order of their time. tid 0: no task, but "CPU idle", "not seen" or
- * "migrated". untimed_count: waits in which the task is known to have had the CPU, but not for how
- * long; these are not in count.
+ * "migrated". untimed_count: waits in which the task had the CPU for an unknown time; these are not
+ * in count.
  */
 void report_cpu_users(Json *json, const Timeline *timeline);
 
 /* ---- report_path.c: the critical path
  * --------------------------------------------------------------- */
 
-/* One line: which threads are on the path most; or why there is none. */
+/* Prints one line: the threads with the largest parts of the path, or why there is no path. */
 void report_path_line(FILE *file, const Timeline *timeline);
 
-/* The whole: by thread, by place, and what of it is not known. */
+/* Prints all of it: by thread, by place, and what of it is unknown. */
 void report_path_print(FILE *file, const Timeline *timeline, Frames *frames);
 
 /*

@@ -5,14 +5,16 @@
 #include <inttypes.h>
 
 #define REASONS_SHOWN 10
-#define OBJECTS_SHOWN 3 /* of each */
+#define OBJECTS_SHOWN 3 /* for each reason */
 
 typedef struct WaitSum {
 	enum reason reason;
-	uint32_t object; /* Timeline::objects, or OBJECT_NONE: all of that reason */
+	/* Timeline::objects, or OBJECT_NONE: all objects of that reason. */
+	uint32_t object;
 	uint64_t ns, count, longest;
-	uint64_t delay_ns;   /* for which the threads then wanted a CPU */
-	uint64_t request_ns; /* of it, waits that name a request; of files only */
+	uint64_t delay_ns; /* how long the threads were runnable afterwards */
+	/* The part of the time in waits that name a request; files only. */
+	uint64_t request_ns;
 } WaitSum;
 
 typedef struct WaitSums {
@@ -52,7 +54,7 @@ static void add_waits(WaitSums *sums, const Timeline *timeline, const Thread *th
 		WaitSum *of_object;
 		uint32_t object;
 
-		/* What is unknown is in the ledger: nobody can say that it was a wait. */
+		/* Unknown intervals are in the time by state: they are not proven to be waits. */
 		if (interval->state == STATE_RUNNING || interval->state == STATE_UNKNOWN ||
 		    end <= interval->start_ns)
 			continue;
@@ -80,7 +82,7 @@ static int compare_sums(const void *a, const void *b)
 	return x->object < y->object ? -1 : x->object > y->object;
 }
 
-/* Sorted; Map index is of no use any more. */
+/* Sorted; Map index is of no use afterwards. */
 static WaitSums sum_up(const Timeline *timeline)
 {
 	WaitSums sums = {};
@@ -96,17 +98,17 @@ static WaitSums sum_up(const Timeline *timeline)
 	return sums;
 }
 
-/* ---- how fast ------------------------------------------------------------------------------ */
+/* ---- rates --------------------------------------------------------------------------------- */
 
 enum way { WAY_READ, WAY_WRITE, WAYS };
 
-/* Time in which there was a request for a file, or a thread waited for one. */
+/* A time in which there was a request for a file, or a thread waited for one. */
 typedef struct Span {
 	uint32_t object;
 	enum way way;
 	uint64_t from_ns, to_ns;
 	uint64_t bytes;
-	bool vague; /* it may have been asked for before, or be other files', too */
+	bool ambiguous; /* the request may have been made earlier, or be for other files too */
 } Span;
 
 typedef VEC(Span) Spans;
@@ -114,7 +116,7 @@ typedef VEC(Span) Spans;
 static bool way_of(const Request *request, enum way *ret_way)
 {
 	*ret_way = request_is_write(request) ? WAY_WRITE : WAY_READ;
-	/* What lies below is counted where it was asked for. */
+	/* A request of a lower device is counted for the request that it is a part of. */
 	return request->file != OBJECT_NONE && !request->over_device &&
 	       (request_is_read(request) || request_is_write(request));
 }
@@ -127,9 +129,11 @@ static void add_requests(Spans *spans, const Timeline *timeline)
 			.from_ns = request_begin(request),
 			.to_ns = request->end_ns,
 			.bytes = request->bytes,
-			/* What a thread of the kernel passes on a cgroup's limit may have held
-			 * back, where that cannot be seen. */
-			.vague = request->flags & (REQUEST_KTHREAD | REQUEST_MIXED),
+			/*
+			 * Where held-back time is not recorded, a cgroup's limit may have held back
+			 * what a kernel thread passes on.
+			 */
+			.ambiguous = request->flags & (REQUEST_KTHREAD | REQUEST_MIXED),
 		};
 
 		if (!way_of(request, &span.way))
@@ -166,11 +170,14 @@ static int compare_spans(const void *a, const void *b)
 	return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
 }
 
-/* Of the spans from `first` on those of the same file and way; returns where the next ones are. */
+/*
+ * Merges the spans from `first` on of the same file and direction; returns the index of the next
+ * ones.
+ */
 static size_t rate_of(const Spans *spans, size_t first, double *ret_rate)
 {
 	uint64_t ns = 0, until_ns = 0, bytes = 0;
-	bool vague = false;
+	bool ambiguous = false;
 	size_t i = first;
 
 	for (; i < spans->count && spans->items[i].object == spans->items[first].object &&
@@ -182,13 +189,13 @@ static size_t rate_of(const Spans *spans, size_t first, double *ret_rate)
 		bytes += span->bytes;
 		ns += span->to_ns > from_ns ? span->to_ns - from_ns : 0;
 		until_ns = MAX(until_ns, span->to_ns);
-		vague |= span->vague;
+		ambiguous |= span->ambiguous;
 	}
-	*ret_rate = ns > 0 && !vague ? (double)bytes * NSEC_PER_SEC / ns / 1e6 : 0;
+	*ret_rate = ns > 0 && !ambiguous ? (double)bytes * NSEC_PER_SEC / ns / 1e6 : 0;
 	return i;
 }
 
-/* MB/s of what is Timeline::objects[i] at WAYS * i + way; 0: not known. To be freed. */
+/* Returns MB/s of Timeline::objects[i] at WAYS * i + way; 0: unknown. The caller frees it. */
 static double *file_rates(const Timeline *timeline)
 {
 	double *rates = xcalloc(WAYS * timeline->objects.list.count + 1, sizeof(*rates));
@@ -208,7 +215,10 @@ static double *file_rates(const Timeline *timeline)
 	return rates;
 }
 
-/* Of what the waits were for; 0 if that is neither reading nor writing, or mostly no request. */
+/*
+ * Returns the rate for what the waits were for; 0 if that is neither reading nor writing, or if
+ * most of them name no request.
+ */
 static double rate_of_waits(const WaitSum *sum, const double *rates)
 {
 	const double *of_file = &rates[WAYS * sum->object];
@@ -235,7 +245,7 @@ static double rate_of_waits(const WaitSum *sum, const double *rates)
 
 static void print_sum(FILE *file, const WaitSum *sum, const char *name)
 {
-	_cleanup_free_ char *then = text_then(sum->ns, sum->delay_ns);
+	_cleanup_free_ char *then = text_then_runnable(sum->ns, sum->delay_ns);
 
 	fprintf(file, "%12s %10" PRIu64 " %12s  %s%s\n", DURATION(sum->ns), sum->count,
 		DURATION(sum->longest), name, then);
@@ -258,7 +268,7 @@ static void print_object(FILE *file, const Timeline *timeline, const WaitSum *su
 	print_sum(file, sum, name);
 }
 
-/* The first objects of a reason, and what the others have of it. */
+/* Prints the first objects of a reason, and the sum of the others. */
 static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *sums,
 			  enum reason reason, const double *rates)
 {
@@ -288,13 +298,13 @@ static void print_objects(FILE *file, const Timeline *timeline, const WaitSums *
 	}
 }
 
-/* Where sums of a category are shown: with those that count, or in a table of its own. */
+/* Returns the table of a category: the one of all waits that count, or one of its own. */
 static enum category table_of(enum category category)
 {
 	return category_is_idle(category) ? category : CATEGORY_OTHER;
 }
 
-/* The largest of one of the tables. */
+/* Prints the largest sums of one table. */
 static void print_largest(FILE *file, const Timeline *timeline, const WaitSums *sums,
 			  enum category table, const double *rates, const char *title)
 {
@@ -332,8 +342,8 @@ void report_waits_print(FILE *file, const Timeline *timeline)
 
 	print_largest(file, timeline, &sums, CATEGORY_OTHER, rates, "largest waits");
 	print_largest(file, timeline, &sums, CATEGORY_JOBS, rates,
-		      "between jobs, not counted among them");
-	print_largest(file, timeline, &sums, CATEGORY_IDLE, rates, "idle, not counted among them");
+		      "between jobs (not counted above)");
+	print_largest(file, timeline, &sums, CATEGORY_IDLE, rates, "idle (not counted above)");
 	vec_free(&sums.objects);
 }
 

@@ -6,15 +6,17 @@
 #include <inttypes.h>
 
 #define PARTIES_SHOWN	10
-#define INDENT		22   /* of the place below a line */
+#define INDENT		22   /* of the stack below a line */
 #define PARTIES_WRITTEN 1000 /* to JSON */
 
 /* ---- wakers and lock holders --------------------------------------------------------------- */
 
-/* A task, and what threads were off the CPU for its sake. */
+/* A task that woke threads, or held locks that they waited for, with these waits. */
 typedef struct Party {
-	uint32_t task;	/* Timeline::tasks, or one of those below */
-	uint32_t chain; /* Sum::chains: from where it ended waits */
+	/* Timeline::tasks, or one of those below. */
+	uint32_t task;
+	/* Sum::chains: from where it ended waits. */
+	uint32_t chain;
 	Distribution waits;
 } Party;
 
@@ -33,7 +35,7 @@ typedef struct Sum {
 	Parties list; /* the largest first */
 } Sum;
 
-/* Whom an interval counts for; THREAD_NONE: nobody. */
+/* Returns the task that an interval counts for; THREAD_NONE: none. */
 typedef uint32_t (*PartyPicker)(const Thread *thread, size_t i);
 
 static uint32_t pick_waker(const Thread *thread, size_t i)
@@ -53,18 +55,18 @@ static uint32_t pick_holder(const Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
 
-	return wait->state == STATE_BLOCKED ? wait->cpu_user : THREAD_NONE;
+	return wait->state == STATE_BLOCKED ? wait->lock_holder : THREAD_NONE;
 }
 
 typedef struct Role {
 	const char *key, *title;
 	PartyPicker pick;
-	bool from; /* it matters from where */
+	bool from; /* stacks are shown */
 } Role;
 
 static const Role roles[] = {
-	{"wakers", "for what was ended by", pick_waker, true},
-	{"holders", "for a lock that was held by", pick_holder, false},
+	{"wakers", "woken by", pick_waker, true},
+	{"holders", "lock holders", pick_holder, false},
 };
 
 static uint32_t chain_of(Sum *sum, const Thread *thread, size_t i)
@@ -110,7 +112,7 @@ static int compare_parties(const void *a, const void *b)
 	return (x->chain > y->chain) - (x->chain < y->chain);
 }
 
-/* Who is idle waits for nobody. */
+/* An idle thread waits for no other. */
 static Sum sum_up(const Timeline *timeline, Frames *frames, const Role *role)
 {
 	Sum sum = {.timeline = timeline, .frames = frames};
@@ -143,13 +145,13 @@ static void sum_free(Sum *sum)
 	map_free(&sum->index);
 }
 
-/* "" if it does not matter, or was not recorded. */
+/* Returns "" if stacks are not shown, or were not recorded. */
 static const char *party_chain(const Sum *sum, const Party *party)
 {
 	return sum->chains.list.count > 0 ? strings_get(&sum->chains, party->chain) : "";
 }
 
-/* May point into name. */
+/* It may point into name. */
 static const char *party_name(const Timeline *timeline, const Party *party, char name[COMM_LEN + 1])
 {
 	if (party->task == TASK_UNKNOWN)
@@ -163,7 +165,7 @@ static const char *party_name(const Timeline *timeline, const Party *party, char
 	return *name ? name : "unknown";
 }
 
-/* 0: it is no task. */
+/* 0: it is not a task. */
 static uint32_t party_tid(const Timeline *timeline, const Party *party)
 {
 	const Task *task;
@@ -188,7 +190,7 @@ static void print_head(FILE *file, const char *title)
 		"p99", "longest", title);
 }
 
-/* The sum of those that are not shown. */
+/* The sum of the lines that are not shown. */
 static void print_others(FILE *file, const Sum *sum, size_t shown)
 {
 	Distribution others = {};
@@ -261,7 +263,7 @@ static void print_queue(FILE *file, const Timeline *timeline)
 
 		if (delays.ns.count > 0) {
 			if (!any)
-				print_head(file, "until a CPU was free");
+				print_head(file, "run-queue latency");
 			any = true;
 			print_line(file, &delays, reason_info[queue_reasons[i]].leaf);
 			fputc('\n', file);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cpu_rows.h"
 
-/* As far inside of a run's ends as the rows of a thread's intervals are. */
+/* The same distance from a run's ends as the rows of a thread's intervals have. */
 #define EDGE_NS 500
 
-/* What was folded of a task since it was last shown. */
+/* The folded time of a task since its last row. */
 typedef struct FoldedTime {
 	uint32_t task;
 	uint64_t ns;
@@ -17,8 +17,8 @@ typedef struct CpuWalk {
 	RowVisitor visit;
 	void *user;
 	uint64_t running_ns;
-	Map folded_time_of_task; /* -> rests */
-	VEC(FoldedTime) rests;
+	Map folded_time_of_task; /* -> folded_times */
+	VEC(FoldedTime) folded_times;
 } CpuWalk;
 
 static const char *or_unknown(const char *name)
@@ -82,19 +82,19 @@ static void show(CpuWalk *walk, uint32_t task, uint64_t ns, uint64_t weight_ns)
 static void fold(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t ns)
 {
 	uint32_t number = map_get(&walk->folded_time_of_task, task);
-	FoldedTime *rest;
+	FoldedTime *folded;
 
 	if (number == MAP_NONE) {
-		number = walk->rests.count;
+		number = walk->folded_times.count;
 		map_set(&walk->folded_time_of_task, task, number);
-		*vec_push(&walk->rests) = (FoldedTime){.task = task};
+		*vec_push(&walk->folded_times) = (FoldedTime){.task = task};
 	}
-	rest = &walk->rests.items[number];
-	rest->ns += ns;
-	if (rest->ns < walk->fold_ns)
+	folded = &walk->folded_times.items[number];
+	folded->ns += ns;
+	if (folded->ns < walk->fold_ns)
 		return;
-	show(walk, task, start_ns + ns / 2, rest->ns);
-	rest->ns = 0;
+	show(walk, task, start_ns + ns / 2, folded->ns);
+	folded->ns = 0;
 }
 
 static void show_run(CpuWalk *walk, uint32_t task, uint64_t start_ns, uint64_t end_ns)
@@ -131,15 +131,15 @@ void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVis
 			show_run(&walk, runs->runs.items[i].task, runs->runs.items[i].start_ns,
 				 end_ns);
 	}
-	for (size_t i = 0; i < walk.rests.count; i++)
-		if (walk.rests.items[i].ns > 0)
-			show(&walk, walk.rests.items[i].task, timeline->end_ns,
-			     walk.rests.items[i].ns);
+	for (size_t i = 0; i < walk.folded_times.count; i++)
+		if (walk.folded_times.items[i].ns > 0)
+			show(&walk, walk.folded_times.items[i].task, timeline->end_ns,
+			     walk.folded_times.items[i].ns);
 	map_free(&walk.folded_time_of_task);
-	vec_free(&walk.rests);
+	vec_free(&walk.folded_times);
 }
 
-/* Rows by the plan, but for what each task has left at the end. */
+/* Counts the rows by the plan, without those for the time that is left of each task at the end. */
 static uint64_t estimate(CpuPlan *plan, const Timeline *timeline)
 {
 	uint64_t rows = 0, folded_ns = 0;

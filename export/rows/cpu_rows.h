@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cpu_rows.h - the sample rows of a CPU: who ran on it. A stack is a process and a thread of it.
+ * cpu_rows.h - the sample rows of a CPU: which task ran on it. A row's stack is a process and a
+ * thread of it.
  */
 #ifndef WALLPROF_CPU_ROWS_H
 #define WALLPROF_CPU_ROWS_H
@@ -16,15 +17,17 @@ typedef struct CpuPlan {
 	uint64_t folded; /* runs */
 } CpuPlan;
 
-/* The densest plan by which all CPUs together keep to the budget of rows. */
+/* Returns the densest plan by which all CPUs together keep to the budget of rows. */
 void cpu_plan_fit(CpuPlan *plan, const Timeline *timeline, uint64_t budget);
 
-/* As sample_rows_walk() with stacks, of a CPU (Timeline::cpus): what is not idle counts as running.
+/*
+ * Like sample_rows_walk() with stacks, for a CPU (Timeline::cpus): time that is not idle counts as
+ * running.
  */
 void cpu_rows_walk(StackTable *tables, const CpuPlan *plan, uint32_t cpu, RowVisitor visit,
 		   void *user);
 
-/* Whose a run is, for people: "worker"; "idle"; to be freed. */
+/* Returns the name of a run for the user: "worker"; "idle". The caller frees it. */
 char *cpu_run_text(const Timeline *timeline, uint32_t task);
 
 #endif

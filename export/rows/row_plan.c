@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * row_plan.c - into what bands the intervals of a thread are cut, and how densely
- * rows can be laid in them within the budget.
+ * row_plan.c - cuts the intervals of a thread into bands, and finds how densely rows can be laid in
+ * them within the budget.
  */
 #include "sample_rows_private.h"
 
-/* A wait has a row every 1/100 of it, and none closer than the plan's step; */
+/* A wait has a row every 1/100 of it, and none closer than the plan's step. */
 #define WAIT_PARTS 100
 /*
- * but in a stretch off the CPU that is so long always so many that any 5 % of it hold one: a
- * user's wait is the whole stretch, the time between waking and running included.
+ * A stretch off the CPU that is this long has so many rows that any 5 % of it contain one: to the
+ * user a wait is the whole stretch, including the time between wakeup and switch-in.
  */
 #define LONG_WAIT_NS (10 * NSEC_PER_MSEC)
 #define LONG_PARTS   25
@@ -33,7 +33,7 @@ uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step)
 	if (step == 0)
 		return 1;
 	step = MAX(duration / WAIT_PARTS, step);
-	/* An interval that is long itself must hold for itself, too. */
+	/* An interval that is long itself must meet this condition by itself, too. */
 	if (duration >= LONG_WAIT_NS)
 		step = MIN(step, duration / LONG_PARTS);
 	else if (stretch_ns >= LONG_WAIT_NS)
@@ -57,7 +57,7 @@ void row_plan_free(RowPlan *plan)
 	plan->tick_ends = NULL;
 }
 
-/* Ticks weigh about the same: either all of a thread's are folded or none. */
+/* Ticks weigh about the same: of one thread either all are folded or none. */
 static uint64_t estimate_ticks(const RowPlan *plan, const Thread *thread, size_t number)
 {
 	uint64_t ticks = thread->ticks.count, running = plan->tick_ends[number].running_ns;
@@ -78,7 +78,7 @@ static bool estimate_band(RowPlan *plan, uint64_t duration)
 	return false;
 }
 
-/* Adds up the rows of a thread's intervals, but for fillers, which it returns, and ticks. */
+/* Adds up the rows of a thread's intervals except fillers, which it returns, and ticks. */
 static uint64_t estimate_intervals(RowPlan *plan, const Thread *thread, size_t number)
 {
 	uint64_t fillers = 0;
@@ -142,8 +142,8 @@ static uint64_t count_rows(StackTable *tables, const RowPlan *plan)
 }
 
 /*
- * First fillers go, until they are few or only those of long waits are left;
- * then short intervals are folded, at a limit that doubles.
+ * Reduces fillers first, until they are few or only those of long waits are left; then folds short
+ * intervals, below a limit that doubles.
  */
 void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
 {
@@ -159,7 +159,10 @@ void row_plan_fit(RowPlan *plan, StackTable *tables, uint64_t budget)
 	while (plan->rows > budget && plan->fold_ns < window) {
 		plan->fold_ns = plan->fold_ns ? plan->fold_ns * 2 : ROW_SHORT_NS;
 		estimate(plan, timeline);
-		/* The estimate leaves out what each stack has left at a thread's end. */
+		/*
+		 * The estimate does not include the rows for what is left of each stack at a
+		 * thread's end.
+		 */
 		if (plan->rows <= budget)
 			plan->rows = count_rows(tables, plan);
 	}

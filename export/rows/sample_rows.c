@@ -4,8 +4,8 @@
 #include "wait_fields.h"
 
 /*
- * Rows stand this far inside the ends of their band of the strip; at its quarters if it is
- * short, and no farther from a border than those on the other side.
+ * Rows stand this far inside the ends of their band of the track; at its quarters if it is short,
+ * and no farther from a border than those on the other side.
  */
 #define EDGE_NS 500
 
@@ -14,19 +14,19 @@
 /* Recording's share of running time is accumulated until it is worth two rows. */
 #define RECORDING_LEAST_NS (NSEC_PER_MSEC / 2)
 
-/* The weight of folded intervals and ticks of one stack that no row has shown yet. */
+/* The weight of folded intervals and ticks of one stack that no row has yet. */
 typedef struct Fold {
 	uint32_t stack;
 	uint64_t weight_ns;
-	bool ready;    /* reached the plan's fold_ns */
+	bool ready;    /* it reached the plan's fold_ns */
 	uint32_t next; /* the next ready one of its category */
 } Fold;
 
 /*
- * What folding owes the picture, per category. The strip is painted up to painted_ns; what
- * came since is debt, which is paid with stretches of one category as soon as there is
- * enough of it, so the categories' totals stay right although intervals are not drawn one by
- * one. Always: sum of debts = now - painted_ns.
+ * What folding owes the track, per category. The track is painted up to painted_ns. Folded time
+ * since then is debt, which is paid with stretches of one category when there is enough of it. So
+ * the categories' totals stay right although intervals are not drawn one by one. Invariant: sum of
+ * debts = now - painted_ns.
  */
 typedef struct Paint {
 	uint64_t painted_ns;
@@ -35,7 +35,7 @@ typedef struct Paint {
 	uint32_t ready[CATEGORY_COUNT]; /* first of Walk::folds, or NO_FOLD */
 } Paint;
 
-/* The last row of a band, until it is known how close to its end the next one begins. */
+/* The last row of a band, until the distance of the next band's first row from its end is known. */
 typedef struct Held {
 	bool full, running;
 	uint64_t end_ns, edge_ns, weight_ns, running_ns;
@@ -45,7 +45,7 @@ typedef struct Held {
 /* Recording's share of the running time of one class that has no band yet. */
 typedef struct Debt {
 	uint64_t ns;
-	bool is_paid; /* until it is 0 */
+	bool is_paid; /* set until the share is 0 */
 } Debt;
 
 typedef struct Walk {
@@ -63,7 +63,8 @@ typedef struct Walk {
 	size_t tick;		   /* the next one */
 	uint64_t piece_ns;	   /* where the current piece began, with recording's part of it, */
 	uint64_t piece_running_ns; /* and the running time before that */
-	uint64_t owed_ns;	   /* recording's share of the weights that no row has shown yet */
+	/* Recording's share of the weights that no row has yet. */
+	uint64_t owed_ns;
 	Debt debts[RECORDING_CLASSES];
 	Stretch stretch;
 	Held held;
@@ -73,8 +74,9 @@ typedef struct Walk {
 } Walk;
 
 /*
- * The user frames of the switch-out at the end of running interval i. Who has none is known to
- * have been in the kernel, and no more: the frames of a switch-out are those of its wait.
+ * Returns the user frames of the switch-out at the end of running interval i. A thread without them
+ * is known to have been in the kernel, and no more: the kernel frames of a switch-out are those of
+ * its wait.
  */
 static StackRef switch_out_stack(const Walk *walk, size_t i)
 {
@@ -129,8 +131,8 @@ static void release(Walk *walk, uint64_t distance)
 }
 
 /*
- * A band of one stack begins; returns where its first row stands. The viewer paints to
- * the middle between two rows, so those at a border must be equally far from it, or it moves.
+ * Begins a band of one stack; returns the position of its first row. The viewer paints to the
+ * middle between two rows, so those at a border must be equally far from it, or the border moves.
  */
 static uint64_t begin_band(Walk *walk, uint64_t from, uint64_t edge)
 {
@@ -140,7 +142,7 @@ static uint64_t begin_band(Walk *walk, uint64_t from, uint64_t edge)
 	return from + distance;
 }
 
-/* running_ns: at its end. */
+/* running_ns: at the band's end. */
 static void end_band(Walk *walk, const Held *held)
 {
 	walk->held = *held;
@@ -171,8 +173,11 @@ static void fold_weight(Walk *walk, uint32_t stack, uint64_t weight_ns)
 	}
 }
 
-/* Takes a ready weight of the category and its stack; 0 and *stack as it was if none is. */
-static uint64_t take_ready(Walk *walk, enum category category, uint32_t *stack)
+/*
+ * Removes and returns a ready weight of the category, and sets its stack; returns 0 and leaves
+ * *stack as it is if there is none.
+ */
+static uint64_t pop_ready(Walk *walk, enum category category, uint32_t *stack)
 {
 	uint32_t number = walk->paint.ready[category];
 	uint64_t weight_ns;
@@ -189,14 +194,14 @@ static uint64_t take_ready(Walk *walk, enum category category, uint32_t *stack)
 	return weight_ns;
 }
 
-/* Shows the ready weights of a category where it is being painted anyway. */
+/* Adds rows for the ready weights of a category where it is being painted anyway. */
 static void show_ready(Walk *walk, enum category category, uint64_t ns, uint64_t running_ns)
 {
 	if (walk->plan->fold_ns == 0)
 		return;
 	while (walk->paint.ready[category] != NO_FOLD) {
 		uint32_t stack = 0;
-		uint64_t weight_ns = take_ready(walk, category, &stack);
+		uint64_t weight_ns = pop_ready(walk, category, &stack);
 
 		show(walk, ns, running_ns, weight_ns, stack);
 	}
@@ -208,7 +213,7 @@ static void paint(Walk *walk, enum category category, uint64_t to)
 	Paint *paint = &walk->paint;
 	uint64_t from = paint->painted_ns, edge = edge_distance(to - from);
 	uint32_t stack = paint->stack[category];
-	uint64_t weight_ns = take_ready(walk, category, &stack);
+	uint64_t weight_ns = pop_ready(walk, category, &stack);
 	uint64_t first = begin_band(walk, from, edge);
 
 	show(walk, first, walk->running_ns, weight_ns, stack);
@@ -257,8 +262,8 @@ static void fold_interval(Walk *walk, uint32_t stack, uint64_t start, uint64_t e
 }
 
 /*
- * From where on an interval that is not folded is painted: where the last paint ended,
- * after another category's debt was paid at the cost of at most half of the interval.
+ * Returns from where on an unfolded interval is painted: where the last paint ended, after another
+ * category's debt was paid with at most half of the interval.
  */
 static uint64_t begin_interval(Walk *walk, uint32_t stack, uint64_t start, uint64_t end)
 {
@@ -289,7 +294,7 @@ static void show_weight(Walk *walk, uint64_t ns, uint64_t running, uint64_t weig
 		show(walk, ns, running, weight, stack);
 }
 
-/* Shows in one row what was taken off weights for recording since the last row or band of that. */
+/* Adds one row for the weights that were subtracted for recording since its last row or band. */
 static void show_owed(Walk *walk, uint64_t ns, uint64_t running, bool folded)
 {
 	if (walk->owed_ns > 0)
@@ -306,13 +311,13 @@ static void begin_folds(Walk *walk)
 		walk->paint.ready[i] = NO_FOLD;
 }
 
-/* What is left at the thread's end keeps the weights exact; it takes no room in the picture. */
+/* Weight that is left at the thread's end keeps the sums exact; it takes no room in the track. */
 static void end_folds(Walk *walk)
 {
 	if (walk->plan->fold_ns > 0 && walk->thread->end_ns > walk->paint.painted_ns)
 		pay_debts(walk, walk->thread->end_ns, 1);
 	release(walk, walk->held.edge_ns);
-	/* Only for a thread without ticks; else the last tick has shown it. */
+	/* Only for a thread without ticks; otherwise the last tick has a row. */
 	show_owed(walk, walk->thread->end_ns, walk->running_ns, /* folded= */ false);
 	for (size_t i = 0; i < walk->folds.count; i++)
 		if (walk->folds.items[i].weight_ns > 0)
@@ -367,7 +372,10 @@ static uint64_t own_weight(Walk *walk, const Tick *tick, uint64_t weight)
 	return weight - part;
 }
 
-/* Between `first` and `last` the rows of ticks are shown; the weights are not if folded. */
+/*
+ * The rows of ticks between `first` and `last`; if they are folded, their weights are not in these
+ * rows.
+ */
 static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t last, bool folded)
 {
 	for (size_t k = piece->first; k < piece->last; k++) {
@@ -385,7 +393,7 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 		running = MAX(running, walk->running_ns);
 		show_weight(walk, ns, running, weight, stack, folded);
 		if (k == walk->tick_end->last_tick && walk->owed_ns > 0) {
-			/* A row between two rows of the same time takes no room in the picture. */
+			/* A row between two rows of the same time takes no room in the track. */
 			show_owed(walk, ns, running, folded);
 			show_weight(walk, ns, running, 0, stack, folded);
 		}
@@ -396,7 +404,7 @@ static void walk_ticks(Walk *walk, const Piece *piece, uint64_t first, uint64_t 
 }
 
 /*
- * Shows the rows at the ends of a piece, which share `weight`, and between them those of its ticks.
+ * Adds the rows at the ends of a piece, which share `weight`, and between them those of its ticks.
  * walk->running_ns grows by the piece's length.
  */
 static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
@@ -425,7 +433,10 @@ static void walk_band(Walk *walk, const Piece *piece, uint32_t stack, uint32_t e
 			       .stack = end_stack});
 }
 
-/* How much of the piece is painted as recording's: 0 until that is long enough to be visible. */
+/*
+ * Returns how much of the piece is painted as recording's: 0 until that is long enough to be
+ * visible.
+ */
 static uint64_t pay_debt(Walk *walk, const Tick *tick, uint64_t duration)
 {
 	Debt *debt = &walk->debts[tick ? tick->recording : RECORDING_ELSEWHERE];
@@ -443,9 +454,9 @@ static uint64_t pay_debt(Walk *walk, const Tick *tick, uint64_t duration)
 }
 
 /*
- * Takes recording's share of the piece's class from the beginning of the piece (tick: the tick that
- * stands for it; NULL: a switch-out). The band's weight is what was subtracted from weights since
- * the last band.
+ * Subtracts recording's share of the piece's class from the beginning of the piece (tick: the tick
+ * that stands for it; NULL: a switch-out). The band's weight is what was subtracted from weights
+ * since the last band.
  */
 static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 {
@@ -460,7 +471,7 @@ static void walk_recording(Walk *walk, Piece *piece, const Tick *tick)
 }
 
 /*
- * stack is that of its first row, end_stack that of its last one, and weight that of both if no
+ * stack is that of its first row, end_stack that of its last row, and weight that of both if no
  * tick of the thread has it.
  */
 static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t end_stack,
@@ -477,7 +488,7 @@ static void walk_piece(Walk *walk, const Piece *piece, uint32_t stack, uint32_t 
 	}
 	if (piece->first == piece->last && weight == 0)
 		return;
-	/* Rows between two rows of recording's at the same time take no room in the picture. */
+	/* Rows between two rows of recording's at the same time take no room in the track. */
 	release(walk, walk->held.edge_ns);
 	walk_ticks(walk, piece, walk->last_ns, walk->last_ns, /* folded= */ false);
 	if (weight > 0)
@@ -514,7 +525,7 @@ static void walk_running(Walk *walk, size_t i)
 	}
 }
 
-/* Nothing is told of it but that there is something. */
+/* A hidden state has one row, without a reason. */
 static void walk_hidden(Walk *walk, size_t i)
 {
 	uint64_t start = walk->thread->intervals.items[i].start_ns;
@@ -556,7 +567,7 @@ void sample_rows_walk(StackTable *tables, const RowPlan *plan, uint32_t thread, 
 
 		if (interval_end(walk.thread, i) <= interval->start_ns)
 			continue;
-		if (plan->left_out >> interval->state & 1)
+		if (plan->hidden >> interval->state & 1)
 			walk_hidden(&walk, i);
 		else if (interval->state == STATE_RUNNING)
 			walk_running(&walk, i);

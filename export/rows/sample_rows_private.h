@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sample_rows_private.h - how intervals are cut into the bands that have rows, for
- * who counts them (row_plan.c) and who shows them (sample_rows.c).
+ * sample_rows_private.h - how intervals are cut into the bands that have rows; row_plan.c counts
+ * these and sample_rows.c lays them.
  */
 #ifndef WALLPROF_SAMPLE_ROWS_PRIVATE_H
 #define WALLPROF_SAMPLE_ROWS_PRIVATE_H
 
 #include "sample_rows.h"
 
-/* What is shorter has no room for rows at their usual distance from its ends. */
+/* A shorter band has no room for rows at their usual distance from its ends. */
 #define ROW_SHORT_NS 2000
 
 /* Intervals up to `end` (not included) without a running one between them. */
@@ -17,9 +17,9 @@ typedef struct Stretch {
 	uint64_t ns;
 } Stretch;
 
-/* The length of the stretch off the CPU that interval i is in; to be asked in order. */
+/* Returns the length of the stretch off the CPU that interval i is in; to be called in order. */
 uint64_t row_stretch_length(const Thread *thread, size_t i, Stretch *stretch);
-/* Into how many parts a wait is cut; it has one row more. */
+/* Returns into how many parts a wait is cut; it has one row more. */
 uint64_t row_wait_parts(uint64_t duration, uint64_t stretch_ns, uint64_t step);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "track_rows.h"
 
-/* How far from the threads of a track the rows of the gap between them are. */
+/* The distance of the rows of a gap from the threads of the track around it. */
 #define GAP_EDGE_NS 500
 
 typedef struct Adding {
@@ -21,7 +21,7 @@ static void add_row(void *user, const Row *row)
 		*vec_push(&adding->rows->running_ns) = adding->base_running_ns + row->running_ns;
 }
 
-/* Without rows of its own the gap between two threads would have the color of one of them. */
+/* Without rows of its own the gap between two threads would have the colour of one of them. */
 static void add_gap(Adding *adding, StackTable *tables, uint64_t from_ns, uint64_t to_ns)
 {
 	StackRef ref = {
@@ -54,7 +54,7 @@ void track_rows_make(TrackRows *rows, StackTable *tables, const RowPlan *plan, c
 				timeline_track(timeline, track->threads.items[i - 1])->end_ns,
 				timeline_track(timeline, thread)->start_ns);
 		sample_rows_walk(tables, plan, thread, /* with_stacks= */ true, add_row, &adding);
-		if (!(plan->left_out >> STATE_RUNNING & 1))
+		if (!(plan->hidden >> STATE_RUNNING & 1))
 			adding.base_running_ns += plan->tick_ends[thread].running_ns;
 	}
 }

@@ -2,8 +2,8 @@
 /*
  * track_rows.h - the sample rows of a track, as columns.
  *
- * A track is a CPU, or threads that were there one after the other. The rows are made once, and
- * each column of a profile is written from them. Only one track's rows are in memory at a time.
+ * A track is a CPU, or threads that existed one after the other. The rows are made once, and each
+ * column of a profile is written from them. Only one track's rows are in memory at a time.
  */
 #ifndef WALLPROF_TRACK_ROWS_H
 #define WALLPROF_TRACK_ROWS_H
@@ -13,12 +13,13 @@
 
 typedef struct TrackRows {
 	VEC(uint32_t) stacks; /* stackTable */
-	VEC(uint64_t) ns;     /* CLOCK_MONOTONIC; never falls */
+	VEC(uint64_t) ns;     /* CLOCK_MONOTONIC; never decreases */
 	VEC(uint64_t) weight_ns;
-	VEC(uint64_t) running_ns; /* of the track up to ns; empty unless the CPU use is wanted */
+	/* The track's running time up to ns; empty unless the CPU use is shown. */
+	VEC(uint64_t) running_ns;
 } TrackRows;
 
-/* Replaces what is in rows, whose memory is used again. */
+/* Replaces the content of rows, whose memory is reused. */
 void track_rows_make(TrackRows *rows, StackTable *tables, const RowPlan *plan, const CpuPlan *cpus,
 		     const Track *track, bool with_cpu_use);
 void track_rows_free(TrackRows *rows);

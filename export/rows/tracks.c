@@ -2,13 +2,13 @@
 #include "tracks.h"
 
 #define VISIBLE_COUNT 12
-#define CPUS_VISIBLE  16 /* of more, none is seen at first */
+#define CPUS_VISIBLE  16 /* with more CPUs than that, none is visible at first */
 #define ID_TEXT_SIZE  40
 
 /*
- * Which processes share lanes: those that live for less than this part of the window and
- * of whose name there are at least so many. A build's compilers live for 1/100 of it only if
- * there are hundreds, so what would fill the first screen alone may live for longer.
+ * The rules for processes that share lanes: they live for less than this part of the window, and
+ * there are at least this many of the name. A build's compilers live for less than 1/100 of it only
+ * if there are hundreds, so processes that would fill the first screen alone may live for longer.
  */
 static const struct {
 	uint32_t part, count;
@@ -17,7 +17,7 @@ static const struct {
 	{.part = 10, .count = VISIBLE_COUNT + 1},
 };
 
-/* One process on the screen, or all short ones of a name, while tracks are made. */
+/* One process on the screen, or all short processes of a name, while tracks are made. */
 typedef struct Group {
 	VEC(uint32_t) processes;
 	const char *name;
@@ -34,8 +34,8 @@ static uint64_t lifetime(uint64_t start_ns, uint64_t end_ns)
 }
 
 /*
- * What a user looks for first: neither idling, sleeping nor waiting for another thread. Of a whole
- * system, daemons that wait for others all the time come last, too.
+ * The time that a user looks for first: neither idle, nor asleep, nor waiting for another thread.
+ * In a recording of the whole system, daemons that wait for others all the time come last, too.
  */
 static uint64_t thread_score(const Timeline *timeline, const Thread *thread)
 {
@@ -62,14 +62,14 @@ static uint64_t thread_score(const Timeline *timeline, const Thread *thread)
 
 /* ---- ids ---------------------------------------------------------------------- */
 
-static TrackId make_id(Map *lives, uint32_t ns_number, uint32_t number)
+static TrackId make_id(Map *reuses, uint32_t ns_number, uint32_t number)
 {
 	TrackId id = {.number = ns_number ? ns_number : number, .host = ns_number == 0};
 	uint64_t key = (uint64_t)id.host << 32 | id.number;
-	uint32_t life = map_get(lives, key);
+	uint32_t reuse = map_get(reuses, key);
 
-	id.life = life == MAP_NONE ? 0 : life + 1;
-	map_set(lives, key, id.life);
+	id.reuse = reuse == MAP_NONE ? 0 : reuse + 1;
+	map_set(reuses, key, id.reuse);
 	return id;
 }
 
@@ -80,9 +80,9 @@ static void id_text(char text[ID_TEXT_SIZE], TrackId id)
 	if (id.host)
 		p = stpcpy(p, "host ");
 	p = json_format_u64(p, id.number);
-	if (id.life > 0) {
+	if (id.reuse > 0) {
 		*p++ = '.';
-		p = json_format_u64(p, id.life);
+		p = json_format_u64(p, id.reuse);
 	}
 	*p = '\0';
 }
@@ -97,7 +97,7 @@ void track_json_pid(Json *json, TrackId id)
 
 void track_json_tid(Json *json, TrackId id)
 {
-	if (id.host || id.life > 0)
+	if (id.host || id.reuse > 0)
 		track_json_pid(json, id);
 	else
 		json_u64(json, id.number);
@@ -106,24 +106,24 @@ void track_json_tid(Json *json, TrackId id)
 static TrackId *make_tids(const Timeline *timeline)
 {
 	TrackId *tids = xcalloc(timeline->threads.count, sizeof(*tids));
-	Map lives = {};
+	Map reuses = {};
 
 	for (size_t i = 0; i < timeline->threads.count; i++)
-		tids[i] = make_id(&lives, timeline->threads.items[i].ns_tid,
+		tids[i] = make_id(&reuses, timeline->threads.items[i].ns_tid,
 				  timeline->threads.items[i].tid);
-	map_free(&lives);
+	map_free(&reuses);
 	return tids;
 }
 
 static TrackId *make_pids(const Timeline *timeline)
 {
 	TrackId *pids = xcalloc(timeline->processes.count, sizeof(*pids));
-	Map lives = {};
+	Map reuses = {};
 
 	for (size_t i = 0; i < timeline->processes.count; i++)
-		pids[i] = make_id(&lives, timeline->processes.items[i].ns_tgid,
+		pids[i] = make_id(&reuses, timeline->processes.items[i].ns_tgid,
 				  timeline->processes.items[i].tgid);
-	map_free(&lives);
+	map_free(&reuses);
 	return pids;
 }
 
@@ -173,14 +173,14 @@ static void add_group(Groups *groups, const Timeline *timeline, uint32_t process
 	};
 }
 
-/* How many processes of one name each rule would take. */
+/* How many processes of one name each rule would put into lanes. */
 typedef struct NameCount {
 	uint32_t of_rule[ARRAY_LEN(lane_rules)];
 } NameCount;
 
 typedef VEC(NameCount) NameCounts;
 
-/* By number of the name in `names`. */
+/* By index of the name in `names`. */
 static void count_names(NameCounts *counts, Strings *names, const Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->processes.count; i++) {
@@ -290,8 +290,8 @@ static int compare_tracks(const void *a, const void *b)
 }
 
 /*
- * The threads of one process. One of them has to be the main one, or the viewer
- * makes up an empty row; if the leader is gone, the best takes its place.
+ * Adds the threads of one process. One of them has to be the main one, or the viewer adds an empty
+ * row; if the leader has ended, the best thread takes its place.
  */
 static void add_process_tracks(Tracks *tracks, const Timeline *timeline, uint32_t process,
 			       TrackId pid)
@@ -321,7 +321,7 @@ static int compare_starts(const void *a, const void *b, void *user)
 	return x != y ? (x < y ? -1 : 1) : (i < j ? -1 : 1);
 }
 
-/* The lane among those from `first` on that is free at ns, or TRACK_NONE. */
+/* Returns the lane among those from `first` on that is free at ns, or TRACK_NONE. */
 static uint32_t free_lane(const Tracks *tracks, size_t first, uint64_t ns)
 {
 	for (size_t i = first; i < tracks->list.count; i++)
@@ -375,30 +375,33 @@ static void add_lanes(Tracks *tracks, const Timeline *timeline, const Group *gro
 	tracks->laned_processes += group->processes.count;
 }
 
-/* Numbers that no process has: "0" is System's, and those that are used again are the devices'. */
+/*
+ * Ids that no process has: "0" is System's, and its reuses are the devices', the path's and the
+ * CPUs'.
+ */
 #define PATH_PID_REUSE 2
 
 static void add_path(Tracks *tracks, const Timeline *timeline)
 {
-	const Thread *strip = &timeline->path.strip;
+	const Thread *path = &timeline->path.track;
 	Track *track;
 
-	if (strip->intervals.count == 0)
+	if (path->intervals.count == 0)
 		return;
 	track = vec_push(&tracks->list);
 	*track = (Track){
-		.name = xstrdup(strip->name),
+		.name = xstrdup(path->name),
 		.process_name = xstrdup("Critical path"),
-		.pid = {.life = PATH_PID_REUSE},
+		.pid = {.reuse = PATH_PID_REUSE},
 		.tid = {.host = true},
 		.is_main = true,
 		.is_path = true,
 		.device = DEVICE_NONE,
 		.cpu = CPU_NONE,
-		.start_ns = strip->start_ns,
-		.end_ns = strip->end_ns,
-		.process_start_ns = strip->start_ns,
-		.process_end_ns = strip->end_ns,
+		.start_ns = path->start_ns,
+		.end_ns = path->end_ns,
+		.process_start_ns = path->start_ns,
+		.process_end_ns = path->end_ns,
 	};
 	*vec_push(&track->threads) = timeline->threads.count;
 }
@@ -415,8 +418,8 @@ static void add_cpus(Tracks *tracks, const Timeline *timeline)
 		*vec_push(&tracks->list) = (Track){
 			.name = xasprintf("CPU %zu", i),
 			.process_name = xstrdup("CPUs"),
-			.pid = {.life = CPUS_PID_REUSE},
-			.tid = {.host = true, .life = i + 1},
+			.pid = {.reuse = CPUS_PID_REUSE},
+			.tid = {.host = true, .reuse = i + 1},
 			.is_main = first,
 			.device = DEVICE_NONE,
 			.cpu = i,
@@ -428,7 +431,7 @@ static void add_cpus(Tracks *tracks, const Timeline *timeline)
 	}
 }
 
-/* Numbers that no process has: "0" is System's. */
+/* Ids that no process has: "0" is System's. */
 static void add_devices(Tracks *tracks, const Timeline *timeline)
 {
 	bool first = true;
@@ -441,8 +444,8 @@ static void add_devices(Tracks *tracks, const Timeline *timeline)
 		*vec_push(&tracks->list) = (Track){
 			.name = request_device_text(&timeline->requests, device->number),
 			.process_name = xstrdup("Block devices"),
-			.pid = {.life = 1},
-			.tid = {.life = i + 1},
+			.pid = {.reuse = 1},
+			.tid = {.reuse = i + 1},
 			.is_main = first,
 			.device = i,
 			.cpu = CPU_NONE,

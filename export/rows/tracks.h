@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tracks.h - which threads the profile has ("threads" in the format: the
- * tracks on the screen), in which order, and which of them are seen first.
+ * tracks.h - which tracks the profile has ("threads" in the format), in which order, and which of
+ * them are visible at first.
  *
- * A track is one thread; or a lane, into which threads of short-lived processes
- * of one name are packed one after another; or a block device that requests went to; or a CPU; or
- * the critical path.
+ * A track is one thread; or a lane, which has the threads of short-lived processes of one name one
+ * after another; or a block device that had requests; or a CPU; or the critical path.
  */
 #ifndef WALLPROF_TRACKS_H
 #define WALLPROF_TRACKS_H
@@ -17,31 +16,32 @@
 #define DEVICE_NONE UINT32_MAX
 #define CPU_NONE    UINT32_MAX
 
-/* A pid or tid as the profile has it: unique, and a plain number wherever possible. */
+/* A pid or tid as the profile has it: unique, and a plain number if possible. */
 typedef struct TrackId {
 	uint32_t number;
-	uint32_t life; /* counts reuses of the number: 0, 1, … */
-	bool host;     /* not visible in the recorder's namespace: the kernel's own number */
+	uint32_t reuse; /* counts reuses of the id: 0, 1, … */
+	bool host;	/* not visible in the recorder's namespace: it is the kernel's own id */
 } TrackId;
 
 typedef struct Track {
 	char *name, *process_name;
 	TrackId pid, tid;
 	bool is_main, is_lane, is_system, is_path;
-	uint32_t device;	   /* Requests::devices, of a row of the process "Block devices", or
-				      DEVICE_NONE */
-	uint32_t cpu;		   /* Timeline::cpus, of a row of the process "CPUs", or CPU_NONE */
-	VEC(uint32_t) threads;	   /* timeline_track(), in order of time, not overlapping */
-	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last */
+	/* Requests::devices, for a row of the process "Block devices", or DEVICE_NONE. */
+	uint32_t device;
+	uint32_t cpu; /* Timeline::cpus, for a row of the process "CPUs", or CPU_NONE */
+	/* Indexes for timeline_track(), in order of time, not overlapping. */
+	VEC(uint32_t) threads;
+	uint64_t start_ns, end_ns; /* of the thread, or of the lane's first and last thread */
 	uint64_t process_start_ns, process_end_ns;
 	bool ended, process_ended; /* before the end of the window */
-	uint64_t score;		   /* time spent on what the first screen is for */
+	uint64_t score;		   /* time spent on what the first screen shows */
 } Track;
 
 typedef struct Tracks {
 	VEC(Track)
-	list;	       /* the last one is "System", before it are the block devices, before
-			  these the CPUs, and before these the critical path */
+	list; /* the last one is "System", before it are the block devices, before these the CPUs,
+		 and before these the critical path */
 	TrackId *tids; /* of each of Timeline::threads */
 	VEC(uint32_t) visible;
 	uint32_t selected;

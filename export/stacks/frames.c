@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frames.c - names for addresses; frames_stacks.c puts them together to stacks.
+ * frames.c - names for addresses; frames_stacks.c combines them to stacks.
  *
- * Three things are interned: places (an address in a library, with the run of
- * frames it stands for, inlined ones included), frames, and resolved stacks. A
- * resolved user stack is kept by (stack, process, generation of its mappings), a
- * kernel stack by (stack, what its leaf is), so a stack is worked through once
- * however often it was seen.
+ * Three things are interned: places (an address in a library, with the frames it stands for,
+ * inlined ones included), frames, and resolved stacks. A resolved user stack is found by (stack,
+ * process, generation of its mappings), a kernel stack by (stack, kind of its leaf), so each stack
+ * is resolved once however often it occurs.
  */
 #include "frames_private.h"
 #include <inttypes.h>
@@ -14,8 +13,8 @@
 #include <string.h>
 
 /*
- * Where the kernel's text and modules begin on x86-64. Kernel addresses are told
- * relative to it: whole ones do not fit into the doubles of JSON readers.
+ * Where the kernel's text and modules begin on x86-64. Kernel addresses are written relative to it,
+ * because absolute ones do not fit into the doubles of JSON readers.
  */
 #define KERNEL_BASE 0xffffffff80000000ULL
 
@@ -100,7 +99,9 @@ static const char *base_name(const char *path)
 
 static const char *library_name(const MappedFile *file)
 {
-	/* Memory without a file that has no name of its own: "", "//anon". */
+	/*
+	 * Returns whether it is memory without a file and without a name of its own: "", "//anon".
+	 */
 	if (file->flags & FILE_ANON && (!*file->path || !strcmp(file->path, "//anon")))
 		return "[anon]";
 	return base_name(file->path);
@@ -181,7 +182,7 @@ static void add_named_frames(Frames *frames, const Origin *origin)
 	const struct rec_symbol *symbol = origin->symbol;
 	const char *p = symbol->text;
 
-	/* capture_check() has found all of this inside the record. */
+	/* capture_check() has verified that all of this is inside the record. */
 	for (uint32_t i = 0; i < symbol->count; i++) {
 		const char *name = p + sizeof(u32);
 		const char *source = name + strlen(name) + 1;
@@ -213,7 +214,7 @@ static void add_unnamed_frame(Frames *frames, const Origin *origin)
 	if (origin->lib == LIBRARY_NONE)
 		name = xasprintf("0x%" PRIx64, origin->address);
 	else
-		/* Kernel addresses are what people compare with kallsyms: absolute. */
+		/* Kernel addresses are absolute, so that they can be compared with kallsyms. */
 		name = xasprintf("0x%" PRIx64 " (%s)", origin->kernel ? origin->address : address,
 				 frames->libraries.items[origin->lib].name);
 	*vec_push(&frames->list) = (Frame){

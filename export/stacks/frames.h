@@ -2,8 +2,8 @@
 /*
  * frames.h - from stack definitions to named frames, as the writers need them.
  *
- * Holds the capture's symbols and address spaces and interns what they yield:
- * frames, and the libraries they lie in. Pure like the timeline.
+ * It holds the capture's symbols and address spaces and interns what they yield: frames, and the
+ * libraries they lie in. It is a pure function of the records, like the timeline.
  */
 #ifndef WALLPROF_FRAMES_H
 #define WALLPROF_FRAMES_H
@@ -28,8 +28,8 @@ typedef struct Frame {
 	uint32_t function; /* Strings: name, or "0x1234 (libfoo.so)" when unknown */
 	uint32_t lib;	   /* Frames::libraries, or LIBRARY_NONE */
 	/*
-	 * Relative to the library; return addresses already less 1. Of the kernel: to
-	 * where its text region begins; without a library: AVMA.
+	 * Relative to the library; return addresses are already decremented by 1. A kernel address
+	 * is relative to the start of its text region; without a library it is the AVMA.
 	 */
 	uint64_t address;
 	uint64_t function_start; /* relative; equal to address if unknown */
@@ -38,8 +38,9 @@ typedef struct Frame {
 	uint32_t line;		 /* 0 unknown */
 	uint8_t inline_depth;	 /* 0 = the outermost, the real function */
 	bool kernel;
-	bool named;    /* false: the name is an address */
-	bool nameless; /* named, but only by the place where the unwind table has it begin */
+	bool named; /* false: the name is an address */
+	/* It is named only by the address where the unwind table has it begin. */
+	bool nameless;
 } Frame;
 
 typedef struct Frames {
@@ -52,28 +53,27 @@ typedef struct Frames {
 } Frames;
 
 Frames *frames_new(void);
-/* Takes FILE, MAPPING, SPACE, SYMBOL, SOURCE records (capture_read_sorted); ignores others. */
+/* Adds FILE, MAPPING, SPACE, SYMBOL, SOURCE records (capture_read_sorted); ignores others. */
 void frames_add(Frames *frames, const struct record *record);
 void frames_free(Frames *frames);
 
 /*
- * The frames (indexes in frames->list) of a stack as it was in ns_tgid at ns, when it was
- * taken, root first, user part then kernel part; either may be STACK_NONE. A stack that does
- * not reach to where its thread begins has a pseudo frame "[truncated: …]" at its
- * root, one whose definition was lost is the pseudo frame "[stack lost]". Where a user stack
- * continues by frame pointers or by an uncertain rule, in code without an unwind table, the pseudo
- * frame "[guessed]" precedes the outermost of these frames, so that calls from the same code share
- * it at any depth. The array is valid until the next call; returns how
- * many.
+ * Returns the frames (indexes in frames->list) of a stack as it was in ns_tgid at ns, when it was
+ * taken: root first, user part then kernel part; either may be STACK_NONE. A stack that does not
+ * reach to where its thread begins has a pseudo frame "[truncated: …]" at its root; one whose
+ * definition was lost is the pseudo frame "[stack lost]". Where a user stack continues by frame
+ * pointers or by an uncertain rule, in code without an unwind table, the pseudo frame "[guessed]"
+ * precedes the outermost of these frames, so that calls from the same code share it at any depth.
+ * The array is valid until the next call; the return value is its length.
  *
- * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a
- * return address.
+ * exact_kernel_leaf: the innermost kernel frame is an interrupted pc (a tick), not a return
+ * address.
  */
 size_t frames_resolve(Frames *frames, const Timeline *timeline, uint32_t ns_tgid, uint64_t ns,
 		      uint32_t user_stack, uint32_t kernel_stack, bool exact_kernel_leaf,
 		      const uint32_t **ret_frames);
 
-/* What is to be said about a user stack as frames_resolve() shows it. */
+/* The properties of a user stack as frames_resolve() returns it. */
 typedef struct StackEnd {
 	uint8_t reason; /* enum stack_end */
 	bool guessed;	/* some of its frames were found by frame pointers or an uncertain rule */
@@ -91,7 +91,7 @@ typedef struct Variable {
 	uint64_t offset;	    /* bytes */
 } Variable;
 
-/* What lies at avma in ns_tgid at ns; false: nothing that has a name. */
+/* Finds what lies at avma in ns_tgid at ns; false: nothing that has a name. */
 bool frames_variable(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma,
 		     Variable *ret_variable);
 

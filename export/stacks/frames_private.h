@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * frames_private.h - what the two parts of Frames share.
+ * frames_private.h - shared by the two parts of Frames.
  *
- *   frames.c         symbols, libraries; from an address to the frames at it
- *   frames_stacks.c  from a stack to its places; how much of it can be believed
+ * frames.c         symbols, libraries; from an address to the frames at it
+ *    frames_stacks.c  from a stack to its places; how much of it is valid
  */
 #ifndef WALLPROF_FRAMES_PRIVATE_H
 #define WALLPROF_FRAMES_PRIVATE_H
@@ -13,7 +13,7 @@
 /* An address of a library and its frames, outermost first, in Frames::list. */
 typedef struct Place {
 	uint32_t lib;
-	uint64_t address; /* as looked up: SVMA, or AVMA of kernel and unknown */
+	uint64_t address; /* as looked up: SVMA, or AVMA for the kernel and unknown memory */
 	uint32_t first, count;
 	uint32_t next; /* of the same hash, or MAP_NONE */
 } Place;
@@ -23,7 +23,7 @@ enum chain_kind { CHAIN_USER, CHAIN_KERNEL, CHAIN_KERNEL_EXACT };
 typedef struct Resolved {
 	enum chain_kind kind;
 	uint32_t stack;
-	uint32_t ns_tgid, generation; /* 0 of kernel stacks: they look the same to all */
+	uint32_t ns_tgid, generation; /* 0 for kernel stacks, which do not depend on the process */
 	size_t first, count;	      /* FramesPrivate::chains, root first */
 	StackEnd end;		      /* of user stacks */
 	uint32_t next;		      /* of the same hash, or MAP_NONE */
@@ -43,11 +43,14 @@ struct FramesPrivate {
 	VEC(uint32_t) result; /* of frames_resolve */
 };
 
-/* What the file (0: the kernel) has at an address as it is looked up, or NULL. */
+/*
+ * Returns the symbol of the file (0: the kernel) at an address in the form that is looked up, or
+ * NULL.
+ */
 const struct rec_symbol *frames_symbol(const struct FramesPrivate *private, uint32_t file,
 				       uint64_t address);
 
-/* The place of an address that is already as it is looked up; valid until the next call. */
+/* Returns the place of an address in the form that is looked up; valid until the next call. */
 const Place *frames_user_place(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t avma);
 const Place *frames_kernel_place(Frames *frames, uint64_t avma);
 

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * frames_stacks.c - from stacks to frames: where they end, and why.
- */
+/* frames_stacks.c - from stacks to frames: where stacks end, and why. */
 #include "frame_address.h"
 #include "frames_private.h"
 #include "runtime_functions.h"
 #include "symbol_record.h"
 #include <string.h>
 
-/* How deep under the leaf tracing's own frames may begin. */
+/* The depth under the leaf at which tracing's own frames may begin. */
 #define TRACING_DEPTH_MAX 8
 
-/* So many times the same address at the end of a stack are a frame pointer in a loop. */
+/* This many repetitions of an address at the end of a stack mean that a frame pointer loops. */
 #define LOOP_MIN 32
 
 static void push_place(struct FramesPrivate *private, const Place *place)
@@ -27,7 +25,7 @@ static void push_pseudo(Frames *frames, const char *name)
 	*vec_push(&frames->private->chains) = frame;
 }
 
-/* The reason why a stack has no true root, as its root frame; NULL: it has. */
+/* Returns the reason why a stack is truncated, as its root frame; NULL: it is complete. */
 static void push_truncation(Frames *frames, const char *words)
 {
 	_cleanup_free_ char *name = words ? xasprintf("[truncated: %s]", words) : NULL;
@@ -83,7 +81,7 @@ static const Place *walked_place(Frames *frames, const Walked *walked, size_t i)
 	return frames_user_place(frames, walked->ns_tgid, walked->ns, walked_address(walked, i));
 }
 
-/* The real function at a place, inlined ones left out. */
+/* Returns the real function at a place, without inlined ones. */
 static Frame walked_frame(Frames *frames, const Walked *walked, size_t i)
 {
 	uint32_t first = walked_place(frames, walked, i)->first; /* may move the list */
@@ -92,9 +90,9 @@ static Frame walked_frame(Frames *frames, const Walked *walked, size_t i)
 }
 
 /*
- * A walk by frame pointers ends without a word where they end. It is whole if it ends
- * where threads begin, whose functions in the C library often have no names; but one that
- * is the leaf proves nothing.
+ * A walk by frame pointers does not report why it ends. The stack is complete if it ends where
+ * threads begin, whose functions in the C library often have no names; but if that function is the
+ * leaf, it proves nothing.
  */
 static bool ends_at_root(Frames *frames, const Walked *walked, size_t count)
 {
@@ -117,9 +115,9 @@ static bool is_one_function(const Frames *frames, const Frame *frame)
 }
 
 /*
- * How many frames are left of a deep stack that ends in one address over and over: a frame
- * pointer that points at itself. It is a recursion, and all are left, if the
- * function that it calls is the one that it is in.
+ * Returns how many frames are kept of a deep stack that ends with repetitions of one address: a
+ * frame pointer that points at itself. If the function that it calls is the one that it is in, it
+ * is a recursion, and all are kept.
  */
 static size_t count_without_loop(Frames *frames, const Walked *walked)
 {
@@ -142,9 +140,9 @@ static size_t count_without_loop(Frames *frames, const Walked *walked)
 }
 
 /*
- * How many frames of a user stack can be believed. Code built without frame pointers uses
- * the register for something else, and the walk then reads nonsense: an address where
- * nothing is mapped proves it, for that frame and all beyond.
+ * Returns how many frames of a user stack are valid. Code built without frame pointers uses the
+ * register for something else, and the walk then reads nonsense: an address where nothing is mapped
+ * proves it, for that frame and all beyond.
  */
 static size_t count_believable(Frames *frames, const Walked *walked)
 {
@@ -162,16 +160,16 @@ static size_t count_believable(Frames *frames, const Walked *walked)
 	return stack->count;
 }
 
-/* NULL if there are none. */
+/* Returns NULL if there are none. */
 static const uint64_t *stack_frames(const Timeline *timeline, const StackDef *stack)
 {
 	return stack->count ? timeline->frames.items + stack->first : NULL;
 }
 
 /*
- * How many frames are left of a stack walked by tables of which some were not of what was mapped
- * any more: those up to the first in such a place, which was found with a table that
- * was right. 0: all tables were right.
+ * Returns how many frames are kept of a stack that was walked with tables of which some were out of
+ * date: those up to the first in such a place, which was still found with a valid table. 0: all
+ * tables were valid.
  */
 static size_t count_until_stale(Frames *frames, const Walked *walked)
 {
@@ -188,7 +186,10 @@ static bool is_guessed(const Walked *walked, size_t i)
 	return walked->by_tables && walked->pcs[i] & FRAME_GUESSED;
 }
 
-/* Pushes `count` frames, the outermost first; tells of guesses and where they end. */
+/*
+ * Pushes `count` frames, the outermost first, with pseudo frames for guesses and for the truncated
+ * end.
+ */
 static void push_walked(Frames *frames, const Walked *walked, size_t count, StackEnd *end)
 {
 	for (size_t i = count; i-- > 0;) {
@@ -211,7 +212,7 @@ static size_t chain_by_tables(Frames *frames, const Walked *walked, StackEnd *en
 
 	if (until_stale)
 		end->reason = STACK_END_STALE;
-	/* A return address of 0 may as well be one that was overwritten, or not yet written. */
+	/* A return address of 0 may also be one that was overwritten, or not yet written. */
 	else if (end->reason == STACK_END_ZERO &&
 		 ends_at_root(frames, walked, walked->stack->count))
 		end->reason = STACK_COMPLETE;
@@ -272,38 +273,38 @@ static bool is_tracing(const char *name)
 }
 
 /*
- * How many frames at the leaf are the tracing's own: all up to the last of the
- * first run of its functions. BPF programs may have no name, so nameless frames
- * do not end the run.
+ * Returns how many frames at the leaf are the tracing's own: all up to the last of the first run of
+ * its functions. BPF programs may have no name, so nameless frames do not end the run.
  */
 static size_t count_tracing(Frames *frames, const uint64_t *pcs, size_t count)
 {
-	size_t strip = 0;
+	size_t skip = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct rec_symbol *symbol =
 			frames_symbol(frames->private, 0, stack_lookup_address(pcs[i], false));
 
 		if (symbol && is_tracing(symbol->text + sizeof(u32)))
-			strip = i + 1;
-		else if (symbol && (strip > 0 || i >= TRACING_DEPTH_MAX))
+			skip = i + 1;
+		else if (symbol && (skip > 0 || i >= TRACING_DEPTH_MAX))
 			break;
 	}
-	return strip;
+	return skip;
 }
 
 /*
- * How many frames at the leaf of a tick are recording's own: those up to wallprof's program, if the
- * tick hit the program or a function that it called, and those between the program and the hook.
+ * Returns how many frames at the leaf of a tick are recording's own: those up to wallprof's
+ * program, if the tick hit the program or a function that it called, and those between the program
+ * and the hook.
  */
 static size_t count_own(Frames *frames, const Timeline *timeline, const uint64_t *pcs, size_t count)
 {
-	size_t strip = 0;
+	size_t skip = 0;
 
 	for (size_t i = 0; i < count; i++)
 		if (timeline_is_own_code(timeline, stack_lookup_address(pcs[i], i == 0)))
-			strip = i + 1;
-	return strip ? strip + count_tracing(frames, pcs + strip, count - strip) : 0;
+			skip = i + 1;
+	return skip ? skip + count_tracing(frames, pcs + skip, count - skip) : 0;
 }
 
 static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDef *stack,
@@ -311,11 +312,11 @@ static void chain_kernel(Frames *frames, const Timeline *timeline, const StackDe
 {
 	const uint64_t *pcs = stack_frames(timeline, stack);
 	/* A tick's stack begins where the tick hit, even in another tool's tracing code. */
-	size_t strip = exact_leaf ? count_own(frames, timeline, pcs, stack->count)
-				  : count_tracing(frames, pcs, stack->count);
+	size_t skip = exact_leaf ? count_own(frames, timeline, pcs, stack->count)
+				 : count_tracing(frames, pcs, stack->count);
 
 	push_truncation(frames, stack_end_words(stack_end(stack)));
-	for (size_t i = stack->count; i-- > strip;) {
+	for (size_t i = stack->count; i-- > skip;) {
 		uint64_t avma = stack_lookup_address(pcs[i], exact_leaf && i == 0);
 
 		push_place(frames->private, frames_kernel_place(frames, avma));

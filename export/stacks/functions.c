@@ -69,7 +69,7 @@ const char *functions_library(const Functions *functions, uint32_t number)
 
 char *function_text(const char *function, const char *library)
 {
-	/* An address without a name has its library behind it already. */
+	/* A function that is named by its address has its library in the name. */
 	return !library || !strncmp(function, "0x", 2) ? xstrdup(function)
 						       : xasprintf("%s (%s)", function, library);
 }

@@ -21,7 +21,7 @@ static const struct {
 	const char *key, *words;
 } stack_ends[STACK_ENDS] = {
 	[STACK_COMPLETE] = {"complete", NULL},
-	/* What these lack is told by where they end: see frames_stacks.c. */
+	/* The reason why these are truncated depends on where they end: see frames_stacks.c. */
 	[STACK_FRAME_POINTERS] = {"frame_pointers", NULL},
 	[STACK_TRUNCATED] = {"too_deep", "too deep"},
 	[STACK_FAULT] = {"unreadable", "unreadable stack"},
@@ -54,8 +54,8 @@ const char *stack_end_key(enum stack_end end)
 }
 
 /*
- * Numbers of the x86-64 table written out: captures are read on other machines
- * too, whose own numbers may differ.
+ * Numbers of the x86-64 table, written out: captures are also read on other machines, whose own
+ * numbers may differ.
  */
 static const struct {
 	int number;

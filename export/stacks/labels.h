@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * labels.h - the words by which profiles and reports call record kinds, causes of
- * loss, ends of stacks and system calls.
+ * labels.h - the words of profiles and reports for record kinds, causes of loss, ends of stacks and
+ * system calls.
  */
 #ifndef WALLPROF_LABELS_H
 #define WALLPROF_LABELS_H
@@ -9,26 +9,29 @@
 #include "records.h"
 #include <stdbool.h>
 
-/* How a user stack ends: enum stack_result, and what only shows when it is looked at. */
+/* How a user stack ends: enum stack_result, and ends that are only found when it is resolved. */
 enum stack_end {
-	STACK_END_STALE = STACK_RESULTS, /* the tables were of what was mapped there before */
+	STACK_END_STALE = STACK_RESULTS, /* a table was of what had been mapped there before */
 	STACK_END_LOST,			 /* its definition was lost */
 	STACK_END_UNKNOWN,		 /* a result that this version does not know */
 	STACK_ENDS
 };
 
-/* "ring full", …; never NULL. */
+/* Returns "ring full", …; never NULL. */
 const char *loss_cause_label(uint32_t cause);
 
-/* "gap in unwind table", …: what is between "[truncated: " and "]"; NULL if nothing is missing. */
+/*
+ * Returns "gap in unwind table", …: the text between "[truncated: " and "]"; NULL for a complete
+ * stack.
+ */
 const char *stack_end_words(enum stack_end end);
 
-/* "complete", "gap", …: a name for programs. */
+/* Returns "complete", "gap", …: a key for other programs. */
 const char *stack_end_key(enum stack_end end);
 
-/* Name of an x86-64 system call that can block; NULL for others. */
+/* Returns the name of an x86-64 system call that can block; NULL for others. */
 const char *syscall_label(int syscall);
-/* Whether a system call has that label. */
+/* Returns whether a system call has that label. */
 bool syscall_is_named(const char *name);
 
 #endif

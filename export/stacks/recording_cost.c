@@ -103,7 +103,7 @@ static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, 
 }
 
 /* Assigns `cost` to the ticks of a class as far as their time allows, and returns the rest. */
-static double take(Classes *classes, enum recording_class class, double cost)
+static double assign(Classes *classes, enum recording_class class, double cost)
 {
 	double taken = MIN(cost, classes->weights[class]);
 
@@ -125,10 +125,10 @@ void recording_cost_find(Timeline *timeline, Frames *frames)
 		return;
 	classify_ticks(timeline, frames);
 	tick_weights_visit(timeline, weigh, &classes);
-	others = take(&classes, RECORDING_INSIDE, others);
-	others = take(&classes, RECORDING_UNLOCK, others);
-	switches = take(&classes, RECORDING_SWITCH, switches);
-	take(&classes, RECORDING_ELSEWHERE, switches + others);
+	others = assign(&classes, RECORDING_INSIDE, others);
+	others = assign(&classes, RECORDING_UNLOCK, others);
+	switches = assign(&classes, RECORDING_SWITCH, switches);
+	assign(&classes, RECORDING_ELSEWHERE, switches + others);
 }
 
 /* ---- in words -------------------------------------------------------------------- */
@@ -154,10 +154,7 @@ char *recording_cost_text(const Timeline *timeline)
 	if (!timeline->cost_known || sum.running_ns == 0)
 		return NULL;
 	share = (double)sum.recording_ns / sum.running_ns;
-	return xasprintf("recording took %s of the running time, %.1f %%%s",
+	return xasprintf("recording cost: %s, %.1f %% of running time%s",
 			 DURATION(sum.recording_ns), 100 * share,
-			 share < WARNING_SHARE
-				 ? ""
-				 : ": without it the threads would have run that much "
-				   "less (" RECORDING_FUNCTION ")");
+			 share < WARNING_SHARE ? "" : "; it is shown as " RECORDING_FUNCTION);
 }

@@ -98,13 +98,13 @@ static bool is_run_time(const Frames *frames, const Frame *frame)
 	       (is_static_c(function) || is_standard_library(function) || is_go_standard(function));
 }
 
-/* "[truncated: …]" and its like are no functions. */
+/* Pseudo frames such as "[truncated: …]" are not functions. */
 static bool is_made_up(const Frame *frame)
 {
 	return frame->lib == LIBRARY_NONE && frame->address == UINT64_MAX;
 }
 
-/* Where a program's own functions end: below lies only what called main(). */
+/* The outermost function of the program: what is below it only called main(). */
 static bool is_start(const Frames *frames, const Frame *frame)
 {
 	return !strcmp(strings_get(&frames->strings, frame->function), "_start") ||

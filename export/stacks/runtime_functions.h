@@ -11,12 +11,12 @@
 
 #include "frames.h"
 
-/* By the base name of its file: glibc, musl, uClibc, Bionic. */
+/* By the base name of the file: glibc, musl, uClibc, Bionic. */
 bool runtime_is_c_library(const char *library);
 
 /*
- * How many frames a stack has from its root up to the function of the run-time system that the
- * program called: what is above that is left out. indexes: frames_resolve()'s user part, root
+ * Returns how many frames a stack has from its root up to the function of the run-time system that
+ * the program called; the frames above are not shown. indexes: frames_resolve()'s user part, root
  * first. It is count if the leaf is the program's own function, or if there is no function of the
  * program.
  */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What stands while references are counted. */
+/* The state while references are counted. */
 typedef struct Counting {
 	StackStats *sums;
 	const Timeline *timeline;
@@ -14,7 +14,7 @@ typedef struct Counting {
 
 static StackObject *object_of(Counting *counting, uint32_t library)
 {
-	uint64_t key = (uint64_t)library + 1; /* of LIBRARY_NONE, too, no other's */
+	uint64_t key = (uint64_t)library + 1; /* LIBRARY_NONE gets a key of its own */
 	uint32_t number = map_get(&counting->object_index, key);
 
 	if (number == MAP_NONE) {
@@ -25,7 +25,7 @@ static StackObject *object_of(Counting *counting, uint32_t library)
 	return &counting->sums->objects.items[number];
 }
 
-/* Where there was no stack to walk, it is neither whole nor not. */
+/* Without a stack to walk, it is neither complete nor truncated. */
 static bool was_walked(const StackEnd *end)
 {
 	return end->reason != STACK_EXEC && end->reason != STACK_NO_MM;
@@ -44,7 +44,7 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 		return;
 	}
 	sums->walked++;
-	sums->whole += end.reason == STACK_COMPLETE;
+	sums->complete += end.reason == STACK_COMPLETE;
 	sums->counts[end.reason]++;
 	sums->guessed += end.guessed;
 	sums->from_copy += end.from_copy;
@@ -52,15 +52,14 @@ static void count_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 }
 
 /*
- * A switch-out gives its stack to the interval that it ends, to the one that it begins, and,
- * if that is a wait, to the one that follows the wait.
+ * A switch-out's stack belongs to the interval that it ends, to the one that it begins, and, if
+ * that is a wait, to the one that follows the wait.
  */
 static bool has_stack_of_previous(const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i], *previous;
 
-	/* A thread that is woken at the window's start has the stack of a wait that lies before it.
-	 */
+	/* A thread that is woken at the window's start has the stack of a wait before it. */
 	if (i == 0)
 		return interval->reason == REASON_WOKEN;
 	previous = interval - 1;
@@ -75,7 +74,7 @@ static void count_switch_outs(Counting *counting, const Thread *thread, uint32_t
 		const Interval *interval = &thread->intervals.items[i];
 		bool running = interval->state == STATE_RUNNING;
 
-		/* What ended the one or began the other was not in the window. */
+		/* The switch-out that ended the one or began the other was not in the window. */
 		if (interval->flags & (running ? INTERVAL_OPEN_END : INTERVAL_OPEN_START))
 			continue;
 		if (running || !has_stack_of_previous(thread, i))
@@ -100,7 +99,7 @@ static void weigh_stack(Counting *counting, uint32_t ns_tgid, uint64_t ns, uint3
 		return;
 	sums->running_walked_ns += weight_ns;
 	if (end.reason == STACK_COMPLETE)
-		sums->running_whole_ns += weight_ns;
+		sums->running_complete_ns += weight_ns;
 }
 
 static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, uint64_t weight_ns)
@@ -112,7 +111,7 @@ static void weigh(void *user, const Thread *thread, size_t i, const Tick *tick, 
 		    tick ? tick->user_stack : thread->intervals.items[i].user_stack, weight_ns);
 }
 
-/* ---- in order -------------------------------------------------------------------- */
+/* ---- sorting --------------------------------------------------------------------- */
 
 static const char *object_name(const Frames *frames, uint32_t library)
 {
@@ -136,7 +135,7 @@ static int compare_shorts(const void *a, const void *b)
 	return strcmp(x->object, y->object) ?: (int)x->end - (int)y->end;
 }
 
-/* Objects of one name have one line, for nobody could tell two apart. */
+/* Objects of one name have one line, because the user could not tell them apart. */
 static void add_short(StackStats *sums, const char *object, enum stack_end end, uint64_t count)
 {
 	for (size_t i = sums->shorts.count; i-- > 0;) {
@@ -196,41 +195,44 @@ void stack_stats_free(StackStats *sums)
 	vec_free(&sums->shorts);
 }
 
-/* Rounded down: what is not whole is never said to be. Nothing if all is. */
+/*
+ * Returns the share of running time with complete stacks, rounded down so that less is never
+ * printed as 100 %. Empty if all are complete.
+ */
 static char *running_text(const StackStats *sums)
 {
 	uint64_t parts;
 
-	if (sums->running_walked_ns == 0 ||
-	    (sums->running_whole_ns == sums->running_walked_ns && sums->whole == sums->walked))
+	if (sums->running_walked_ns == 0 || (sums->running_complete_ns == sums->running_walked_ns &&
+					     sums->complete == sums->walked))
 		return xstrdup("");
-	parts = (uint64_t)((unsigned __int128)sums->running_whole_ns * 1000 /
+	parts = (uint64_t)((unsigned __int128)sums->running_complete_ns * 1000 /
 			   sums->running_walked_ns);
-	return xasprintf("; %" PRIu64 ".%" PRIu64 " %% of running time has whole stacks",
+	return xasprintf("; stacks complete for %" PRIu64 ".%" PRIu64 " %% of running time",
 			 parts / 10, parts % 10);
 }
 
 char *stack_stats_line(const StackStats *sums)
 {
 	_cleanup_free_ char *guessed = NULL, *pointers = NULL, *running = NULL;
-	uint64_t parts = sums->walked ? sums->whole * 10000 / sums->walked : 0;
+	uint64_t parts = sums->walked ? sums->complete * 10000 / sums->walked : 0;
 
 	if (sums->walked == 0)
 		return xstrdup("none walked");
 	if (sums->by_frame_pointers)
-		return xasprintf("%" PRIu64 " walked by frame pointers, may be short or wrong",
+		return xasprintf("%" PRIu64 " walked by frame pointers (may be truncated or wrong)",
 				 sums->walked);
-	guessed = sums->guessed ? xasprintf(", %" PRIu64 " guessed in part", sums->guessed)
+	guessed = sums->guessed ? xasprintf(", %" PRIu64 " partly guessed", sums->guessed)
 				: xstrdup("");
-	pointers =
-		sums->counts[STACK_FRAME_POINTERS]
-			? xasprintf(", %" PRIu64 " by frame pointers alone: may be short or wrong",
-				    sums->counts[STACK_FRAME_POINTERS])
-			: xstrdup("");
+	pointers = sums->counts[STACK_FRAME_POINTERS]
+			   ? xasprintf(", %" PRIu64
+				       " by frame pointers alone (may be truncated or wrong)",
+				       sums->counts[STACK_FRAME_POINTERS])
+			   : xstrdup("");
 	running = running_text(sums);
-	if (sums->whole == sums->walked)
-		return xasprintf("%" PRIu64 " walked, 100 %% whole%s%s", sums->walked, guessed,
+	if (sums->complete == sums->walked)
+		return xasprintf("%" PRIu64 " walked, 100 %% complete%s%s", sums->walked, guessed,
 				 running);
-	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%02" PRIu64 " %% whole%s%s%s",
+	return xasprintf("%" PRIu64 " walked, %" PRIu64 ".%02" PRIu64 " %% complete%s%s%s",
 			 sums->walked, parts / 100, parts % 100, guessed, pointers, running);
 }

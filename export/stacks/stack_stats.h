@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stack_stats.h - how the user stacks of a recording end, and in which objects: counted by
- * references, which are the window's ticks and switch-outs that have a user stack, not by
- * definitions. Running time is counted beside that, as rows weigh it: many switch-outs can be of
- * a program that runs elsewhere.
+ * stack_stats.h - how the user stacks of a recording end, and in which objects. It counts
+ * references, which are the window's ticks and switch-outs that have a user stack, not definitions.
+ * Running time is counted separately, as rows weigh it: many switch-outs can be of a program that
+ * rarely runs.
  */
 #ifndef WALLPROF_STACK_STATS_H
 #define WALLPROF_STACK_STATS_H
@@ -12,11 +12,11 @@
 #include "timeline.h"
 
 typedef struct StackObject {
-	uint32_t lib; /* of the outermost frames; LIBRARY_NONE: known of none */
+	uint32_t lib; /* of the outermost frames; LIBRARY_NONE: none is known */
 	uint64_t counts[STACK_ENDS];
 } StackObject;
 
-/* So many stacks end so in an object. */
+/* The number of stacks that end for one reason in one object. */
 typedef struct StackShortage {
 	const char *object; /* the library's name; "[unknown]" if there is none */
 	enum stack_end end;
@@ -24,23 +24,26 @@ typedef struct StackShortage {
 } StackShortage;
 
 typedef struct StackStats {
-	bool by_frame_pointers; /* as the recorder was told: nobody knows which are whole */
+	bool by_frame_pointers; /* as the recorder was configured: completeness is unknown */
 	uint64_t walked;
-	uint64_t whole;
+	uint64_t complete;
 	uint64_t counts[STACK_ENDS];
-	uint64_t running_walked_ns; /* running time of which the tick or switch-out has a stack */
-	uint64_t running_whole_ns;  /* of that, with a whole one */
+	uint64_t running_walked_ns;   /* running time of which the tick or switch-out has a stack */
+	uint64_t running_complete_ns; /* the part of it with a complete one */
 	uint64_t guessed;   /* some frames were found by frame pointers or an uncertain rule */
 	uint64_t from_copy; /* walked by the recorder */
-	VEC(StackObject) objects;  /* by name, then in order of appearance */
-	VEC(StackShortage) shorts; /* what is not whole, the most first */
+	VEC(StackObject) objects;  /* by name, then by first occurrence */
+	VEC(StackShortage) shorts; /* truncated stacks, the largest count first */
 } StackStats;
 
-/* Names in it are those of frames->libraries. */
+/* Names in it belong to frames->libraries. */
 void stack_stats_init(StackStats *sums, const Timeline *timeline, Frames *frames);
 void stack_stats_free(StackStats *sums);
 
-/* "1234 walked, 99.87 % whole; 46.0 % of running time has whole stacks": to be freed. */
+/*
+ * Returns "1234 walked, 99.87 % complete; stacks complete for 46.0 % of running time". The caller
+ * frees it.
+ */
 char *stack_stats_line(const StackStats *sums);
 
 #endif

@@ -20,7 +20,7 @@ uint32_t stack_table_string(StackTable *tables, const char *s)
 	return strings_intern(&tables->strings, clean ? clean : s);
 }
 
-/* Number of key in a Map that counts its keys; *ret_new if it was not there. */
+/* Returns the index of key in a Map that counts its keys; sets *ret_new if it is new. */
 static uint32_t map_number(Map *map, uint64_t key, bool *ret_new)
 {
 	uint32_t number = map_get(map, key);
@@ -85,8 +85,8 @@ static uint32_t func_row(StackTable *tables, uint32_t name, uint32_t resource, u
 }
 
 /*
- * The viewer keeps addresses in 32 bits, signed; what does not fit (kernel
- * addresses are absolute) is left out, for its name is all that matters.
+ * The viewer stores addresses in 32 bits, signed. One that does not fit (kernel addresses are
+ * absolute) is omitted, because only its name matters.
  */
 static bool address_fits(uint64_t address)
 {
@@ -185,8 +185,8 @@ uint32_t stack_table_pseudo_stack(StackTable *tables, uint32_t prefix, const cha
 }
 
 /*
- * The pseudo frame that a stack ends with, or NONE. A tick in the kernel whose
- * kernel frames are missing must not look like user code; a stack is never empty.
+ * Returns the pseudo frame that a stack ends with, or NONE. A tick in the kernel whose kernel
+ * frames are missing must not look like user code; a stack is never empty.
  */
 static uint32_t leaf_row(StackTable *tables, const StackRef *ref, uint32_t last)
 {
@@ -201,7 +201,7 @@ static uint32_t leaf_row(StackTable *tables, const StackRef *ref, uint32_t last)
 	case LEAF_NOT_ALIVE:
 		return pseudo_row(tables, "[not alive]", CATEGORY_IDLE);
 	case LEAF_HIDDEN:
-		return pseudo_row(tables, "[left out]", CATEGORY_IDLE);
+		return pseudo_row(tables, "[hidden]", CATEGORY_IDLE);
 	case LEAF_RECORDING:
 		return pseudo_row(tables, RECORDING_FUNCTION, CATEGORY_RECORDING);
 	default:
@@ -237,8 +237,8 @@ static bool same_key(const StackKey *a, const StackKey *b)
 }
 
 /*
- * Rows ask for the same few stacks over and over: looked up by what can change
- * the outcome, which is the mappings of a process only if it has user frames.
+ * Rows use the same few stacks repeatedly. They are looked up by what can change the result, which
+ * includes the mappings of a process only if the stack has user frames.
  */
 uint32_t stack_table_stack(StackTable *tables, const StackRef *ref)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* stack_table_rows.h - what making (stack_table.c) and writing the tables share. */
+/*
+ * stack_table_rows.h - shared by stack_table.c, which makes the tables, and the code that writes
+ * them.
+ */
 #ifndef WALLPROF_STACK_TABLE_ROWS_H
 #define WALLPROF_STACK_TABLE_ROWS_H
 
@@ -27,7 +30,7 @@ typedef struct NativeRow {
 
 typedef struct SourceRow {
 	uint32_t filename;
-	uint32_t path; /* Frames::strings: as the capture has it */
+	uint32_t path; /* Frames::strings: as in the capture */
 } SourceRow;
 
 typedef struct FrameRow {
@@ -63,7 +66,7 @@ struct StackTable {
 	VEC(ResourceRow) resources;
 	Map source_index; /* filename -> sources */
 	VEC(SourceRow) sources;
-	Map origin_index; /* (resource, source) -> a number for func_index */
+	Map origin_index; /* (resource, source) -> an id for func_index */
 	Map func_index;	  /* (name, origin) -> funcs */
 	VEC(FuncRow) funcs;
 	Map native_index; /* (resource, function start) -> natives */
@@ -78,7 +81,7 @@ struct StackTable {
 	VEC(CacheEntry) cache;
 };
 
-/* Row in libs of a library. */
+/* Returns the row in libs of a library. */
 uint32_t stack_table_lib(StackTable *tables, uint32_t library);
 
 #endif

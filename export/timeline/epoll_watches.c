@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The index of the first entry that is the same; UINT32_MAX: none. */
+/* Returns the index of the first entry that is the same; UINT32_MAX: none. */
 static uint32_t find(const struct rec_watch *known, const struct watched *wanted)
 {
 	for (uint32_t i = 0; i < known->count; i++) {
@@ -46,7 +46,7 @@ struct rec_watch *epoll_watches_add(struct rec_watch *known, const struct rec_wa
 		struct watched watched = record->watched[i];
 
 		places[i] = UINT32_MAX;
-		/* If its watcher is not in the list, it cannot be in it either. */
+		/* An entry whose watcher is not in the list cannot be in it either. */
 		if (watched.via && places[watched.via - 1] == UINT32_MAX)
 			continue;
 		watched.via = watched.via ? places[watched.via - 1] + 1 : 0;

@@ -54,7 +54,7 @@ static char *inet_text(const struct rec_socket *socket)
 			 (uint64_t)socket->inode);
 }
 
-/* As ss shows names without a file: a NUL is an @. */
+/* As ss prints names without a file: a NUL becomes an @. */
 static char *unix_path(const struct rec_socket *socket)
 {
 	size_t size = socket->size;
@@ -103,7 +103,7 @@ char *object_socket_text(const struct rec_socket *socket)
 
 /* ---- epoll --------------------------------------------------------------------------------- */
 
-/* Takes the text. */
+/* Takes ownership of the text. */
 static char *append(char *text, const char *separator, const char *more)
 {
 	char *longer = xasprintf("%s%s%s", text, separator, more);
@@ -122,7 +122,7 @@ static char *append_rest(char *text, uint32_t count, bool more)
 	return append(text, " and ", rest);
 }
 
-/* A nested epoll descriptor has no long name here, because that name may still change. */
+/* A nested epoll descriptor has a short name here, because its long name may still change. */
 static const char *watched_name(Objects *objects, const struct watched *watched)
 {
 	uint32_t place = objects_reference(objects, object_kind_of(watched->kind), watched->device,
@@ -137,7 +137,7 @@ static const char *watched_name(Objects *objects, const struct watched *watched)
 /* The kernel lets epoll descriptors watch each other to a depth of five. */
 #define DEPTH_MAX 5
 
-/* "pipe:[7], epoll (tcp 10.0.0.1:80 → …) and 3 more": by way of `via`. */
+/* Returns "pipe:[7], epoll (tcp 10.0.0.1:80 → …) and 3 more": what is watched through `via`. */
 static char *list_text(Objects *objects, const struct rec_watch *watch, uint32_t via, int depth)
 {
 	_cleanup_free_ uint32_t *numbers = xcalloc(watch->count + 1, sizeof(*numbers));

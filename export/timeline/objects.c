@@ -6,13 +6,13 @@
 
 #define DEVICE_MAJOR(device) ((device) >> 20)
 #define DEVICE_MINOR(device) ((device)&0xfffff)
-#define TIMER_ABOUT	     1 /* Object::generation of one that is rounded */
+#define TIMER_ABOUT	     1 /* Object::generation of a rounded time */
 
 void objects_free(Objects *objects)
 {
 	for (size_t i = 0; i < objects->list.count; i++) {
 		free(objects->list.items[i].name);
-		free(objects->list.items[i].told);
+		free(objects->list.items[i].description);
 	}
 	vec_free(&objects->list);
 	map_free(&objects->index);
@@ -57,7 +57,7 @@ void object_json(Json *json, const Object *object)
 	json_key_string(json, "object_kind", kinds[object->kind]);
 }
 
-/* "250 ms", "1.5 s": what is asked for is mostly round. */
+/* "250 ms", "1.5 s": requested times are mostly round. */
 static char *time_text(uint64_t ns, bool about)
 {
 	static const struct {
@@ -72,7 +72,7 @@ static char *time_text(uint64_t ns, bool about)
 			 units[i].unit);
 }
 
-/* Until something better is told. */
+/* The name until a record has a better one. */
 static char *number_text(const Object *object)
 {
 	unsigned long long as_text = object->number;
@@ -98,7 +98,7 @@ static char *number_text(const Object *object)
 	}
 }
 
-/* What has an inode has one number, whatever it is found to be. */
+/* An inode has one index, whatever kind it turns out to be. */
 static enum object_kind kind_of_numbers(enum object_kind kind)
 {
 	return kind >= OBJECT_TIMER ? kind : OBJECT_FILE;
@@ -151,7 +151,10 @@ uint32_t objects_reference(Objects *objects, enum object_kind kind, uint32_t dev
 	return place;
 }
 
-/* Has no more than three digits: whoever asks for more asks for what is left of something. */
+/*
+ * A round time has at most three digits. More digits mean that the program computed what is left of
+ * a time.
+ */
 static bool is_round(uint64_t ns)
 {
 	while (ns >= 1000 && ns % 10 == 0)
@@ -166,7 +169,9 @@ uint32_t objects_timer(Objects *objects, uint64_t ns)
 	return refer(objects, &(Object){.kind = OBJECT_TIMER, .number = ns});
 }
 
-/* Two digits: who sleeps until a moment has each time a little less to sleep. */
+/*
+ * Rounds to two digits: a thread that sleeps until a moment has a little less to sleep each time.
+ */
 uint32_t objects_timer_about(Objects *objects, uint64_t ns)
 {
 	uint64_t unit = 1;
@@ -205,7 +210,7 @@ static char *make_path(const struct rec_inode *record)
 	if (record->h.flags & INODE_NO_PATH)
 		return memcpy(path, begin, strnlen(begin, record->size));
 	if (!(record->h.flags & (INODE_FULL_PATH | INODE_MOUNT)))
-		to = stpcpy(to, "…"); /* it was too long */
+		to = stpcpy(to, "…"); /* the path was too long */
 	while (end > begin) {
 		const char *name = --end; /* at its NUL */
 
@@ -249,21 +254,21 @@ static bool has_address(const struct record *record)
 	       ((socket->remote_port && socket->local_port) || socket->peer_inode);
 }
 
-/* Keeps the last word that was told of something, but of a socket that was closed since. */
-static void keep_told(Objects *objects, uint32_t place, const struct record *record)
+/* Keeps the last record of an object, unless it is of a socket that was closed meanwhile. */
+static void store_description(Objects *objects, uint32_t place, const struct record *record)
 {
 	Object *object;
 
 	if (place == OBJECT_NONE)
 		return;
 	object = &objects->list.items[place];
-	if (object->told && has_address(object->told) && !has_address(record))
+	if (object->description && has_address(object->description) && !has_address(record))
 		return;
-	free(object->told);
-	object->told = memcpy(xmalloc(record->len), record, record->len);
+	free(object->description);
+	object->description = memcpy(xmalloc(record->len), record, record->len);
 }
 
-/* "::ffff:10.0.0.1", as a socket of IPv6 has an address of IPv4. */
+/* "::ffff:10.0.0.1": an IPv4 address, as an IPv6 socket has it. */
 static bool is_mapped(const u8 address[16])
 {
 	static const u8 prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -277,7 +282,7 @@ static void unmap(u8 address[16])
 	memset(address + 4, 0, 12);
 }
 
-/* A connection is of one family, whatever its sockets are, so that its ends are known by it. */
+/* Both ends of a connection get the same family, so that they are found by it. */
 static void normalize_family(struct rec_socket *socket)
 {
 	if (socket->family != AF_INET6 || !is_mapped(socket->local) || !is_mapped(socket->remote))
@@ -292,9 +297,9 @@ void objects_add_socket(Objects *objects, const struct rec_socket *record)
 	uint32_t place = objects_reference(objects, OBJECT_SOCKET, record->device, record->inode,
 					   record->generation);
 
-	keep_told(objects, place, &record->h);
-	if (place != OBJECT_NONE && objects->list.items[place].told->kind == REC_SOCKET)
-		normalize_family((struct rec_socket *)objects->list.items[place].told);
+	store_description(objects, place, &record->h);
+	if (place != OBJECT_NONE && objects->list.items[place].description->kind == REC_SOCKET)
+		normalize_family((struct rec_socket *)objects->list.items[place].description);
 }
 
 void objects_add_watch(Objects *objects, const struct rec_watch *record)
@@ -305,18 +310,20 @@ void objects_add_watch(Objects *objects, const struct rec_watch *record)
 
 	if (place == OBJECT_NONE)
 		return;
-	known = objects->list.items[place].told;
+	known = objects->list.items[place].description;
 	if (known && known->kind != REC_WATCH) {
 		free(known);
 		known = NULL;
 	}
-	objects->list.items[place].told = &epoll_watches_add((struct rec_watch *)known, record)->h;
+	objects->list.items[place].description =
+		&epoll_watches_add((struct rec_watch *)known, record)->h;
 }
 
 const struct rec_watch *object_watches(const Object *object)
 {
-	return object->kind == OBJECT_EPOLL && object->told && object->told->kind == REC_WATCH
-		       ? (const struct rec_watch *)object->told
+	return object->kind == OBJECT_EPOLL && object->description &&
+			       object->description->kind == REC_WATCH
+		       ? (const struct rec_watch *)object->description
 		       : NULL;
 }
 
@@ -329,14 +336,16 @@ bool object_listens(const Object *object)
 		epoll_watches_leaves(watch, &kinds);
 		return kinds & 1U << FD_LISTEN;
 	}
-	return object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET &&
-	       object->told->flags & SOCKET_LISTENS;
+	return object->kind == OBJECT_SOCKET && object->description &&
+	       object->description->kind == REC_SOCKET &&
+	       object->description->flags & SOCKET_LISTENS;
 }
 
 void objects_add_futex(Objects *objects, const struct rec_futex *record)
 {
-	keep_told(objects, objects_futex(objects, record->tgid, record->exec_id, record->address),
-		  &record->h);
+	store_description(objects,
+			  objects_futex(objects, record->tgid, record->exec_id, record->address),
+			  &record->h);
 }
 
 void object_mounted(Object *object, const char *path)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * include/linux/blk_types.h, the same from 6.1 to 7.3 but for what zoned devices are appended: that
- * was 13 before 6.8, and is "other" then.
+ * include/linux/blk_types.h, the same from 6.1 to 7.3, except that zone append was 13 before 6.8,
+ * which is "other" now.
  */
 #define REQ_OP_MASK 0xff
 enum {
@@ -70,7 +70,7 @@ uint32_t requests_device(Requests *requests, uint32_t number)
 	return place;
 }
 
-/* The text at *at, which moves behind it; "" at the end. */
+/* Copies the text at *at and moves *at behind it; "" at the end. */
 static char *next_text(const char **at, const char *end)
 {
 	size_t length = strnlen(*at, end - *at);
@@ -80,8 +80,8 @@ static char *next_text(const char **at, const char *end)
 	return text;
 }
 
-/* What is no more at the end was there before. */
-static void take_text(char **text, const char **at, const char *end)
+/* A field that is missing at the end keeps its earlier value. */
+static void parse_text(char **text, const char **at, const char *end)
 {
 	char *next = next_text(at, end);
 
@@ -102,9 +102,9 @@ void requests_add_device(Requests *requests, const struct rec_device *record)
 	if (record->size == 0)
 		return;
 	device->disk = record->disk;
-	take_text(&device->name, &at, end);
-	take_text(&device->lies_on, &at, end);
-	take_text(&device->mounted, &at, end);
+	parse_text(&device->name, &at, end);
+	parse_text(&device->lies_on, &at, end);
+	parse_text(&device->mounted, &at, end);
 }
 
 bool requests_lie_on_file(const Requests *requests, uint32_t number)
@@ -198,7 +198,7 @@ const char *request_operation(const Request *request)
 
 char *request_flags_text(const Request *request)
 {
-	char room[256] = "", *to = room; /* for all of them */
+	char room[256] = "", *to = room; /* holds all of them */
 
 	for (size_t i = 0; i < ARRAY_LEN(opf_flags); i++)
 		if (request->opf >> opf_flags[i].bit & 1)
@@ -214,7 +214,7 @@ char *request_status_text(const Request *request)
 	return request->status ? xasprintf("failed (status %u)", request->status) : xstrdup("done");
 }
 
-/* THREAD_NONE is all ones, like REQUEST_NONE. */
+/* THREAD_NONE has all bits set, like REQUEST_NONE. */
 uint64_t requests_count(const Requests *requests, uint64_t least_ns, uint64_t *ret_others)
 {
 	uint64_t count = 0, others = 0;

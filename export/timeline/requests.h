@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * requests.h - requests to block devices (REC_REQUEST, REC_DEVICE), and what all writers say of
- * one.
+ * requests.h - requests to block devices (REC_REQUEST, REC_DEVICE), and their texts for all
+ * writers.
  */
 #ifndef WALLPROF_REQUESTS_H
 #define WALLPROF_REQUESTS_H
@@ -14,21 +14,25 @@
 #define OFFSET_UNKNOWN UINT64_MAX
 
 typedef struct Request {
-	uint64_t submit_ns; /* 0: its submission was not seen */
-	uint64_t start_ns;  /* the kernel made the request; 0: not known */
-	uint64_t issue_ns;  /* the driver had it, for the last time; 0: never, or not seen */
-	uint64_t end_ns;    /* it completed */
-	uint64_t sector;    /* of 512 bytes, on the disk */
-	uint64_t offset;    /* in the file, bytes, or OFFSET_UNKNOWN */
-	uint64_t held_ns;   /* that a cgroup's limit held it back for, from submit_ns on */
+	uint64_t submit_ns; /* 0: its submission is not recorded */
+	uint64_t start_ns;  /* when the kernel made the request; 0: unknown */
+	/* When the driver got it, for the last time; 0: never, or not recorded. */
+	uint64_t issue_ns;
+	uint64_t end_ns; /* when it completed */
+	uint64_t sector; /* of 512 bytes, on the disk */
+	uint64_t offset; /* in the file, bytes, or OFFSET_UNKNOWN */
+	/* How long a cgroup's limit held it back, from submit_ns on. */
+	uint64_t held_ns;
 	uint32_t bytes;
-	uint32_t opf;	      /* the kernel's operation and flags */
-	uint32_t device;      /* major << 20 | minor */
-	uint32_t over_device; /* the device whose request this is a part of, or 0 */
-	uint32_t file;	      /* Timeline::objects, or OBJECT_NONE */
-	uint32_t user_stack;  /* of the submission; STACK_NONE: none was taken */
-	uint32_t task;	      /* who submitted it: Timeline::tasks, or THREAD_NONE */
-	uint32_t thread;      /* Timeline::threads, if that is one of them, or THREAD_NONE */
+	uint32_t opf;	 /* the kernel's operation and flags */
+	uint32_t device; /* major << 20 | minor */
+	/* The device whose request this is a part of, or 0. */
+	uint32_t over_device;
+	uint32_t file;	     /* Timeline::objects, or OBJECT_NONE */
+	uint32_t user_stack; /* at the submission; STACK_NONE: none was taken */
+	uint32_t task;	     /* its submitter: Timeline::tasks, or THREAD_NONE */
+	/* The submitter, if it is one of Timeline::threads; else THREAD_NONE. */
+	uint32_t thread;
 	uint16_t merges, issues, partials;
 	uint16_t cpu;  /* where it completed */
 	uint8_t flags; /* enum request_flags */
@@ -40,40 +44,42 @@ typedef struct BlockDevice {
 	uint32_t number;	/* major << 20 | minor */
 	uint32_t disk;		/* of a partition, or 0 */
 	char *name;		/* "nvme0n1" */
-	char *lies_on;		/* "sda, sdb", or the file behind a loop device; may be "" */
-	char *mounted;		/* where the root of its file system is; may be "" */
-	VEC(uint32_t) requests; /* Requests::list, in order of their end */
+	char *lies_on;		/* "sda, sdb", or the file of a loop device; may be "" */
+	char *mounted;		/* the mount point of its file system; may be "" */
+	VEC(uint32_t) requests; /* Requests::list, sorted by their end */
 } BlockDevice;
 
 /* All zeros is an empty one. */
 typedef struct Requests {
-	VEC(Request) list; /* once the timeline is made: in order of end_ns */
+	/* Sorted by end_ns when the timeline is finished. */
+	VEC(Request) list;
 	VEC(BlockDevice) devices;
 	Map device_of_number;
 } Requests;
 
 void requests_free(Requests *requests);
 
-/* Takes what a device is called; the last word counts, unless there is none. */
+/* Adds the names of a device. The last record counts, unless a field is empty. */
 void requests_add_device(Requests *requests, const struct rec_device *record);
 
-/* The place in the list of a device, made if nothing was said of it. */
+/* Returns the index of a device; adds it if it is new. */
 uint32_t requests_device(Requests *requests, uint32_t number);
 
-/* Of a loop device: what it is asked for is asked for once more, of the disk with its file. */
+/*
+ * Returns whether it is a loop device: the disk with its file gets each of its requests once more.
+ */
 bool requests_lie_on_file(const Requests *requests, uint32_t number);
 
-/* "nvme0n1", "loop0 (/tmp/image)"; to be freed. */
+/* Returns "nvme0n1" or "loop0 (/tmp/image)". The caller frees it. */
 char *request_device_text(const Requests *requests, uint32_t number);
 
-/* When it came to be: the earliest that is known. */
+/* Returns when the request began to exist: the earliest known time. */
 uint64_t request_begin(const Request *request);
-/* When its device could have had it: from then on no cgroup's limit held it back. */
+/* Returns from when on no cgroup's limit held it back, so that its device could have had it. */
 uint64_t request_let_go(const Request *request);
 /*
- * How long until the driver had it, but for what a cgroup held it back, and how long that took it.
- * Of one that a device has passed on
- * (REQUEST_BIO) neither is known.
+ * How long it took until the driver had it, without the time that a cgroup held it back, and
+ * how long the driver took. Neither is known if a device passed it on (REQUEST_BIO).
  */
 uint64_t request_queued_ns(const Request *request);
 uint64_t request_device_ns(const Request *request);
@@ -81,21 +87,21 @@ uint64_t request_device_ns(const Request *request);
 bool request_is_read(const Request *request);
 bool request_is_write(const Request *request);
 
-/* "read", "write", "flush", …. Static. */
+/* Returns "read", "write", "flush", …. Static. */
 const char *request_operation(const Request *request);
-/* "sync, readahead", …: to be freed; may be "". */
+/* Returns "sync, readahead", …; may be "". The caller frees it. */
 char *request_flags_text(const Request *request);
-/* "done", "failed (10)"; to be freed. */
+/* Returns "done" or "failed (10)". The caller frees it. */
 char *request_status_text(const Request *request);
 /*
- * How many rows those take that took so long, one for the device and one for the thread if it is in
- * the timeline; ret_others: how many rows the others would.
+ * Returns how many rows the requests need that took at least this long: one row for the device and
+ * one for the thread, if it is in the timeline. ret_others: how many rows the others would need.
  */
 uint64_t requests_count(const Requests *requests, uint64_t least_ns, uint64_t *ret_others);
-/* The least time (ns) of those that have room; see threshold_fit_rows(). */
+/* Returns the shortest duration (ns) of requests that have rows; see threshold_fit_rows(). */
 uint64_t requests_fit(const Requests *requests, uint64_t budget);
 
-/* Whose it is: "direct", "on behalf", …. Static. */
+/* Returns whose it is: "direct", "on behalf", …. Static. */
 const char *request_origin(const Request *request);
 
 #endif

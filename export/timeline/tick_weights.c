@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "tick_weights.h"
 
-/* The ticks inside [start, end): *ret_first to the one returned, from where to go on. */
+/*
+ * Finds the ticks in [start, end): from *ret_first to the returned index, where the search
+ * continues.
+ */
 static size_t ticks_inside(const Thread *thread, size_t tick, uint64_t start, uint64_t end,
 			   size_t *ret_first)
 {
@@ -26,7 +29,7 @@ Pieces tick_pieces_begin(const Thread *thread, const TickEnd *tick_end, size_t t
 	return pieces;
 }
 
-/* Ticks of one stretch are painted alike. */
+/* Ticks of one piece are painted alike. */
 static bool is_alike(const Tick *a, const Tick *b)
 {
 	return a->user_mode == b->user_mode && a->recording == b->recording;

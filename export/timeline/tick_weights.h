@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tick_weights.h - how much of a thread's running time each of its ticks and switch-outs stands
- * for: a tick for the running time since the one before, the last one for what follows, too, and
- * the switch-outs of a thread without ticks for the time up to each.
+ * tick_weights.h - the share of a thread's running time that each of its ticks and switch-outs
+ * stands for. A tick stands for the running time since the one before, the last tick also for what
+ * follows it; the switch-outs of a thread without ticks stand for the time up to each.
  */
 #ifndef WALLPROF_TICK_WEIGHTS_H
 #define WALLPROF_TICK_WEIGHTS_H
 
 #include "timeline.h"
 
-/* Where the ticks of a thread end. */
+/* The ends of a thread's ticks and running time. */
 typedef struct TickEnd {
-	size_t last_tick;    /* the last one that lies in a running interval; SIZE_MAX: none */
+	/* The last tick in a running interval; SIZE_MAX: none. */
+	size_t last_tick;
 	uint64_t running_ns; /* the thread's running time */
 } TickEnd;
 
@@ -19,24 +20,25 @@ TickEnd tick_end_of(const Thread *thread);
 
 /*
  * A part of a running interval whose ticks are all in user mode or all in the kernel, and of one
- * class (enum recording_class). A tick stands for the running time since the one before it, so it
- * ends at the last of its ticks; what comes after the interval's last tick belongs to the thread's
- * next one, and so does an interval that no tick hit. So the picture agrees with the weights.
+ * class (enum recording_class). A tick stands for the running time since the one before it, so the
+ * piece ends at the last of its ticks. Time after the interval's last tick belongs to the thread's
+ * next tick, and so does an interval that no tick hit. So the track agrees with the weights.
  */
 typedef struct Piece {
 	uint64_t start, end;
-	size_t first, last; /* its ticks: from first to before last */
-	const Tick *rest;   /* stands for what no tick of it does; NULL: the thread has none */
+	size_t first, last; /* its ticks: first (included) to last (not included) */
+	/* The tick that stands for time without a tick of its own; NULL: the thread has none. */
+	const Tick *rest;
 } Piece;
 
-/* A running interval while it is cut. */
+/* A running interval while it is cut into pieces. */
 typedef struct Pieces {
 	uint64_t start, end;
-	size_t tick, ticks_end; /* its ticks that are left */
+	size_t tick, ticks_end; /* the ticks that are left */
 	const Tick *ticks, *rest;
 } Pieces;
 
-/* Running interval i in pieces; the ticks before `tick` are past. */
+/* Begins to cut running interval i into pieces; the ticks before `tick` are past. */
 Pieces tick_pieces_begin(const Thread *thread, const TickEnd *tick_end, size_t tick, size_t i);
 bool tick_pieces_next(Pieces *pieces, Piece *ret_piece);
 
@@ -44,7 +46,10 @@ bool tick_pieces_next(Pieces *pieces, Piece *ret_piece);
 typedef void (*WeightVisitor)(void *user, const Thread *thread, size_t i, const Tick *tick,
 			      uint64_t weight_ns);
 
-/* The weights of all threads of the timeline; those of one thread sum to its running time. */
+/*
+ * Computes the weights of all threads of the timeline; those of one thread add up to its running
+ * time.
+ */
 void tick_weights_visit(const Timeline *timeline, WeightVisitor visit, void *user);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Takes the records apart: definitions, settings, losses and totals are kept
- * here, events go to the life they belong to (timeline_tasks.c) and there into
- * its chain (timeline_chain.c).
+ * Takes the records apart. Definitions, settings, losses and totals are kept here; events go to the
+ * target that they belong to (timeline_tasks.c) and into its chain (timeline_chain.c).
  *
- * Costs: one map lookup per tid and stack of a record, one interval (32 bytes)
- * per switch side or effective waking.
+ * Cost: one map lookup per tid and stack of a record, one interval (32 bytes) per switch side or
+ * effective wakeup.
  */
 #include "timeline.h"
 #include "timeline_builder.h"
@@ -47,7 +46,10 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 	    record->count > (record->h.len - sizeof(*record)) / sizeof(uint64_t))
 		return;
 	stack = &timeline->stacks.items[index];
-	/* The first counts, unless it was walked again from a copy, which knows more. */
+	/*
+	 * The first definition counts, unless the stack was walked again from a copy, which finds
+	 * more.
+	 */
 	if (stack->defined &&
 	    (stack->flags & STACK_FROM_COPY || !(record->h.flags & STACK_FROM_COPY)))
 		return;
@@ -61,30 +63,32 @@ static void add_stack(TimelineBuilder *builder, const struct rec_stack *record)
 		*vec_push(&timeline->frames) = record->frames[i];
 }
 
-/* What recording took of the run that ends with the switch; life is NULL for a non-target's run. */
-static void add_cost(TimelineBuilder *builder, BuildThread *life, const struct rec_switch *record)
+/*
+ * Adds the recording cost of the run that the switch ends; target is NULL for a non-target's run.
+ */
+static void add_cost(TimelineBuilder *builder, BuildThread *target, const struct rec_switch *record)
 {
 	uint64_t switch_ns = SWITCH_NS(record->own_in);
 	uint64_t others_ns = SWITCH_RUN_NS(record->own_run);
 
 	/* A thread outside of the filter counts neither as a target nor as outside. */
-	if (!in_window(builder, record->h.ns) || (!life && record->h.flags & SWITCH_PREV))
+	if (!in_window(builder, record->h.ns) || (!target && record->h.flags & SWITCH_PREV))
 		return;
-	if (!life) {
+	if (!target) {
 		builder->timeline->cost_outside_ns += switch_ns + others_ns;
 		return;
 	}
-	life->thread.recording.switches_ns += switch_ns;
-	life->thread.recording.others_ns += others_ns;
+	target->thread.recording.switches_ns += switch_ns;
+	target->thread.recording.others_ns += others_ns;
 }
 
-/* Adds when the thread was moved in the wait that the switch ends. */
-static void add_move(BuildThread *life, const SwitchSide *side, const struct rec_switch *record)
+/* Adds when the thread was moved to another CPU's queue, in the wait that the switch ends. */
+static void add_move(BuildThread *target, const SwitchSide *side, const struct rec_switch *record)
 {
-	const Interval *last = life->thread.intervals.count ? chain_last(life) : NULL;
+	const Interval *last = target->thread.intervals.count ? chain_last(target) : NULL;
 
 	if (last && last->state == STATE_RUNNABLE)
-		*vec_push(&life->thread.queue_moves) = (QueueMove){
+		*vec_push(&target->thread.queue_moves) = (QueueMove){
 			.start_ns = last->start_ns,
 			.ns = side->ns - MIN(side->ns, SWITCH_NS(record->moved_before)),
 			.cpu = side->cpu,
@@ -96,7 +100,7 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 {
 	SwitchSide side = {.ns = record->h.ns, .cpu = record->h.cpu};
 	bool preempt = record->h.flags & SWITCH_PREEMPT;
-	BuildThread *life = NULL;
+	BuildThread *target = NULL;
 
 	if (record->h.flags & SWITCH_PREV) {
 		side.tid = record->prev_tid;
@@ -105,22 +109,22 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 		side.dead = record->prev_state & 0x80 && !preempt; /* TASK_DEAD */
 		side.cpu_user = record->next_tid;
 		builder->timeline->events += in_window(builder, side.ns);
-		life = tasks_target_switch(builder, &side);
-		if (life)
-			chain_switch_out(builder, life, &side, record);
+		target = tasks_target_switch(builder, &side);
+		if (target)
+			chain_switch_out(builder, target, &side, record);
 	}
-	add_cost(builder, life, record);
+	add_cost(builder, target, record);
 	if (record->h.flags & SWITCH_NEXT) {
 		side.tid = record->next_tid;
 		side.seq = record->next_seq;
 		side.out = side.dead = false;
 		side.cpu_user = record->prev_tid;
 		builder->timeline->events += in_window(builder, side.ns);
-		life = tasks_target_switch(builder, &side);
-		if (life && record->moved_before)
-			add_move(life, &side, record);
-		if (life)
-			chain_switch_in(builder, life, &side);
+		target = tasks_target_switch(builder, &side);
+		if (target && record->moved_before)
+			add_move(target, &side, record);
+		if (target)
+			chain_switch_in(builder, target, &side);
 	}
 	if (builder->timeline->whole_system)
 		cpus_switch(builder, record);
@@ -129,20 +133,20 @@ static void add_switch(TimelineBuilder *builder, const struct rec_switch *record
 
 static void add_waking(TimelineBuilder *builder, const struct rec_waking *record)
 {
-	BuildThread *life;
+	BuildThread *target;
 
 	builder->timeline->events += in_window(builder, record->h.ns);
 	if (record->h.flags & WAKING_NEW)
-		life = tasks_target_waking_new(builder, record->tid, record->h.ns);
+		target = tasks_target_waking_new(builder, record->tid, record->h.ns);
 	else
-		life = tasks_target(builder, record->tid, record->h.ns);
-	chain_waking(builder, life, record);
+		target = tasks_target(builder, record->tid, record->h.ns);
+	chain_waking(builder, target, record);
 }
 
-/* Whoever runs when all has ended runs since the last switch on that CPU. */
+/* The task that runs at the end has run since the last switch on that CPU. */
 static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *record)
 {
-	/* In captures of older versions there is no CPU. */
+	/* Captures of older versions have no CPU here. */
 	bool has_cpu = timeline_meta(builder->timeline, "cpus_online");
 	uint8_t both = SNAPSHOT_END | SNAPSHOT_ON_CPU;
 
@@ -154,20 +158,21 @@ static void add_snapshot(TimelineBuilder *builder, const struct rec_snapshot *re
 static void add_sample(TimelineBuilder *builder, const struct rec_sample *record)
 {
 	Timeline *timeline = builder->timeline;
-	BuildThread *life;
+	BuildThread *target;
 
 	if (!in_window(builder, record->h.ns))
 		return;
 	timeline->events++;
 	if (timeline->whole_system)
 		cpus_seen(builder, record->h.cpu, record->tid);
-	life = tasks_target_tick(builder, record->tid, record->h.cpu, record->h.ns);
-	if (!life || (life->thread.ticks.count &&
-		      life->thread.ticks.items[life->thread.ticks.count - 1].ns > record->h.ns)) {
+	target = tasks_target_tick(builder, record->tid, record->h.cpu, record->h.ns);
+	if (!target ||
+	    (target->thread.ticks.count &&
+	     target->thread.ticks.items[target->thread.ticks.count - 1].ns > record->h.ns)) {
 		timeline->orphan_ticks++;
 		return;
 	}
-	*vec_push(&life->thread.ticks) = (Tick){
+	*vec_push(&target->thread.ticks) = (Tick){
 		.ns = record->h.ns,
 		.user_stack = stack_reference(builder, record->ustack),
 		.kernel_stack = stack_reference(builder, record->kstack),
@@ -175,7 +180,7 @@ static void add_sample(TimelineBuilder *builder, const struct rec_sample *record
 	};
 }
 
-/* What was counted before the window is forgotten. */
+/* Clears what was counted before the window. */
 static void start_window(TimelineBuilder *builder, const struct rec_window *record)
 {
 	Timeline *timeline = builder->timeline;
@@ -187,8 +192,8 @@ static void start_window(TimelineBuilder *builder, const struct rec_window *reco
 	builder->start_known = true;
 	filter_window(builder);
 	timeline->events = timeline->orphan_ticks = 0;
-	for (size_t i = 0; i < builder->lives.count; i++) {
-		Thread *thread = &builder->lives.items[i]->thread;
+	for (size_t i = 0; i < builder->targets.count; i++) {
+		Thread *thread = &builder->targets.items[i]->thread;
 
 		thread->switch_outs = thread->spurious_wakings = 0;
 		thread->ticks.count = 0;
@@ -292,7 +297,7 @@ static void add_total(TimelineBuilder *builder, const struct rec_total *record)
 
 static void add_event(TimelineBuilder *builder, const struct record *record)
 {
-	/* A copy of a stack comes to us as the stack that the recorder found in it. */
+	/* The recorder sends the stack that it found in a stack copy as a record of its own. */
 	if (record->kind == REC_STACK && record->flags & STACK_FROM_COPY)
 		builder->timeline->totals[REC_STACK_COPY].received++;
 	else
@@ -345,7 +350,7 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 		return add_event(builder, record);
 	switch (record->kind) {
 	case REC_WATERMARK:
-		/* All that happened before is known, be it that nothing did. */
+		/* All events before this moment are known. */
 		builder->last_ns = MAX(builder->last_ns, record->ns);
 		return;
 	case REC_META:
@@ -366,7 +371,10 @@ void timeline_builder_add(TimelineBuilder *builder, const struct record *record)
 	}
 }
 
-/* What is not known about wakers, because of the kernel or of the recording wallprof's version. */
+/*
+ * Adds a note about what is unknown about wakers, because of the kernel or of the wallprof version
+ * that made the recording.
+ */
 static void note_unknown_wakers(Timeline *timeline)
 {
 	const char *version = timeline_meta(timeline, "version");
@@ -375,16 +383,16 @@ static void note_unknown_wakers(Timeline *timeline)
 
 	if (version && !context)
 		note = xasprintf(
-			"wallprof %s recorded this, and took a thread that a soft interrupt "
-			"interrupted for the waker: on a busy machine wakers and the "
+			"wallprof %s, which made this recording, reports the thread that a soft "
+			"interrupt interrupted as the waker; on a busy machine wakers and the "
 			"critical path may be wrong",
 			version);
 	else if (context && !strcmp(context, "unknown"))
-		note = xstrdup("this kernel does not distinguish interrupts from tasks: wakers are "
+		note = xstrdup("this kernel does not distinguish interrupts from tasks; wakers are "
 			       "unknown");
 	else if (context && !strcmp(context, "vectors"))
-		note = xstrdup("kernel addresses are hidden: a thread that a network interrupt "
-			       "interrupted may be taken for the waker");
+		note = xstrdup("kernel addresses are hidden; a thread that a network interrupt "
+			       "interrupted may be reported as the waker");
 	if (note)
 		*vec_push(&timeline->notes) = note;
 }
@@ -396,7 +404,7 @@ Timeline *timeline_builder_finish(TimelineBuilder *builder)
 	finish_timeline(builder);
 	note_unknown_wakers(timeline);
 	timeline->cost_known = timeline_meta(timeline, "recording-cost");
-	vec_free(&builder->lives);
+	vec_free(&builder->targets);
 	vec_free(&builder->processes);
 	vec_free(&builder->lost_switches);
 	vec_free(&builder->lost_wakings);
@@ -458,7 +466,7 @@ void timeline_free(Timeline *timeline)
 		return;
 	for (size_t i = 0; i < timeline->threads.count; i++)
 		thread_free(&timeline->threads.items[i]);
-	thread_free(&timeline->path.strip);
+	thread_free(&timeline->path.track);
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		free(timeline->processes.items[i].name);
 		free(timeline->processes.items[i].path);

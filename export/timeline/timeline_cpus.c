@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeline_cpus.c - what had which CPU: at all times if the whole system was recorded, else while a
- * thread waited for the CPU (cpus_prove()).
+ * timeline_cpus.c - which task had which CPU: at all times if the whole system was recorded, else
+ * while a thread waited for the CPU (cpus_prove()).
  *
- * A switch tells who had the CPU before it and who has it from then on. If that is not whom the
- * switch before it had left there, one between them is missing (or the task has taken another
- * number meanwhile, by exec), and nobody knows who had it.
+ * A switch names the task that had the CPU before it and the task that has it after it. If the
+ * first one is not the task that the previous switch put there, a switch between them is missing
+ * (or the task changed its tid in between, by exec), and the CPU's user is unknown.
  *
- * A CPU without a switch had the same task all the time, or none: whoever a tick or a snapshot saw
- * there; else it was idle, if the recorder says that it was at some time (META cpus_idle).
+ * A CPU without a switch had the same task, or none, all the time: the one that a tick or a
+ * snapshot found there. Else it was idle, if the recorder says that it was idle at some time (META
+ * cpus_idle).
  */
 #include "timeline_builder.h"
 
@@ -31,7 +32,7 @@ static uint32_t tid_of(const Timeline *timeline, uint32_t task)
 	return task == CPU_IDLE ? 0 : timeline->tasks.items[task].tid;
 }
 
-/* If it had the CPU before the first switch, it had it since the window began. */
+/* A task that had the CPU before the first switch had it since the window began. */
 void cpus_seen(TimelineBuilder *builder, uint16_t number, uint32_t tid)
 {
 	Cpu *cpu = cpu_at(builder->timeline, number);
@@ -50,7 +51,7 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 		cpus_seen(builder, record->h.cpu, record->prev_tid);
 		return;
 	}
-	/* The window is told before the last events that came before it. */
+	/* The record of the window's end may precede the last events before it. */
 	if (record->h.ns <= timeline->start_ns) {
 		cpu->runs.count = 0;
 		*vec_push(&cpu->runs) =
@@ -64,13 +65,13 @@ void cpus_switch(TimelineBuilder *builder, const struct rec_switch *record)
 	*vec_push(&cpu->runs) = (CpuRun){record->h.ns, who(builder, record->next_tid)};
 }
 
-/* How much too late a time may be that is derived from a switch's units. */
+/* How late a time may be that is computed from a switch's units. */
 #define ROUNDED_NS SWITCH_NS(1)
 
 /*
- * If not all switches are recorded: proves that another task, or the idle task, had the CPU until
- * this switch, since the last switch or since all switches have records. A recorded thread that the
- * filter excludes has all of its switches, as their sequence numbers show.
+ * If not all switches are recorded, proves that another task, or the idle task, had the CPU up to
+ * this switch: since the last switch, or since all switches have records. A recorded thread that
+ * the filter excludes has all of its switches, as their sequence numbers show.
  */
 static void prove_other(TimelineBuilder *builder, const struct rec_switch *record,
 			const LastSwitch *last, ProvenCpu *cpu)
@@ -87,7 +88,7 @@ static void prove_other(TimelineBuilder *builder, const struct rec_switch *recor
 		return;
 	} else if (last->ns + ROUNDED_NS > since_ns) {
 		if (!follows)
-			return; /* one between them was not traced */
+			return; /* a switch between them was not traced */
 		since_ns = last->ns;
 	}
 	if (since_ns < record->h.ns)
@@ -113,7 +114,7 @@ void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record)
 	last = &builder->last_switches.items[record->h.cpu];
 	cpu = &timeline->proven_cpus.items[record->h.cpu];
 	if (record->h.ns < last->ns)
-		return; /* it came late */
+		return; /* the record came late */
 	if (!timeline->whole_system && (!(record->h.flags & SWITCH_PREV) || is_filtered(builder)))
 		prove_other(builder, record, last, cpu);
 	if (last->ns && record->h.ns > last->ns && (record->interrupts_ns || record->stolen_ns))
@@ -122,14 +123,16 @@ void cpus_prove(TimelineBuilder *builder, const struct rec_switch *record)
 	*last = (LastSwitch){record->h.ns, record->next_tid, record->next_seq};
 }
 
-/* The first run that ends after ns. */
+/* Returns the first run that ends after ns. */
 static size_t run_at(const Timeline *timeline, const Cpu *cpu, uint64_t ns)
 {
 	return partition_point(middle, cpu->runs.count, cpu_run_end(timeline, cpu, middle) <= ns);
 }
 
-/* Within the span of a loss there may have been switches that came back to where they began. */
-static void doubt(Timeline *timeline, const LossSpan *loss)
+/*
+ * Within the span of a loss there may have been switches that ended with the same task as before.
+ */
+static void mark_uncertain(Timeline *timeline, const LossSpan *loss)
 {
 	Cpu *cpu = &timeline->cpus.items[loss->cpu];
 
@@ -138,7 +141,7 @@ static void doubt(Timeline *timeline, const LossSpan *loss)
 		cpu->runs.items[i].task = CPU_UNKNOWN;
 }
 
-/* Drops runs that lie within a loss; both lists are in order of time. */
+/* Drops runs that lie within a loss; both lists are sorted by time. */
 static void drop_unproven(ProvenCpu *cpu, const LossSpan *losses, size_t count)
 {
 	size_t kept = 0, at = 0;
@@ -189,13 +192,13 @@ static size_t merge_losses(LossSpan *losses, size_t count)
 	return kept;
 }
 
-/* What the kernel left out has no CPU, and no more of a time than the whole recording. */
+/* A program that the kernel did not run has no CPU, and its time span is the whole recording. */
 static bool is_of_cpu(const LossSpan *loss)
 {
 	return loss->kind == REC_SWITCH && loss->cause != LOSS_RECURSION;
 }
 
-/* For other tasks only: the chains of threads already take losses into account. */
+/* Only runs of other tasks: the chains of threads already take losses into account. */
 static void drop_all_unproven(Timeline *timeline)
 {
 	_cleanup_free_ LossSpan *losses = xmalloc((timeline->losses.count + 1) * sizeof(*losses));
@@ -216,7 +219,7 @@ static void drop_all_unproven(Timeline *timeline)
 	}
 }
 
-/* What was recorded outside of the window, before that was known. */
+/* Drops what was recorded outside of the window, before the window was known. */
 static void cut(const Timeline *timeline, Cpu *cpu)
 {
 	size_t before = 0;
@@ -235,7 +238,7 @@ static void cut(const Timeline *timeline, Cpu *cpu)
 		cpu->runs.count--;
 }
 
-/* Gives all of the window of CPUs without a run, "0-3,8", to one task. */
+/* Gives the whole window of CPUs without a run, "0-3,8", to one task. */
 static void fill_unused_cpus(Timeline *timeline, const char *list, uint32_t task)
 {
 	_cleanup_free_ char *copy = xstrdup(list ? list : "");
@@ -269,6 +272,6 @@ void cpus_finish(Timeline *timeline)
 	for (size_t i = 0; i < timeline->losses.count; i++)
 		if (is_of_cpu(&timeline->losses.items[i]) &&
 		    timeline->losses.items[i].cpu < timeline->cpus.count)
-			doubt(timeline, &timeline->losses.items[i]);
+			mark_uncertain(timeline, &timeline->losses.items[i]);
 	drop_all_unproven(timeline);
 }

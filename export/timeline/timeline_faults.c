@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Page faults as spans over a thread's chain: which waits lie in one, and what stack it has.
- */
+/* Page faults as spans over a thread's chain: which waits lie in one, and which stack it has. */
 #include "timeline_builder.h"
 
 void faults_add(TimelineBuilder *builder, const struct rec_fault *record)
 {
-	BuildThread *life = tasks_target(builder, record->tid, record->h.ns);
+	BuildThread *target = tasks_target(builder, record->tid, record->h.ns);
 
-	*vec_push(&life->thread.faults) = (Fault){
+	*vec_push(&target->thread.faults) = (Fault){
 		.start_ns = MIN(record->start_ns, record->h.ns),
 		.end_ns = record->h.ns,
 		.address = record->address,
@@ -24,7 +22,7 @@ void faults_add(TimelineBuilder *builder, const struct rec_fault *record)
 	};
 }
 
-/* Of one fault what was told at its end comes before what was told when it slept. */
+/* The record of a fault's end takes precedence over the one of its sleep. */
 static int compare_faults(const void *a, const void *b)
 {
 	const Fault *x = a, *y = b;
@@ -34,7 +32,7 @@ static int compare_faults(const void *a, const void *b)
 	return (x->hook == FAULT_HOOK_SLEEP) - (y->hook == FAULT_HOOK_SLEEP);
 }
 
-/* The interval that ns lies in; a thread has one at least. */
+/* Returns the interval at ns; a thread has at least one. */
 static size_t interval_at(const Thread *thread, uint64_t ns)
 {
 	size_t next = partition_point(middle, thread->intervals.count,
@@ -44,8 +42,8 @@ static size_t interval_at(const Thread *thread, uint64_t ns)
 }
 
 /*
- * One that slept, and whose end was not told, went on when the thread ran again, if not in another
- * fault by then. That is at least as long as it took.
+ * A fault whose sleep, but not whose end was recorded lasted at least until the thread ran again,
+ * or until its next fault.
  */
 static void end_sleep(const Thread *thread, Fault *fault, uint64_t next_ns)
 {
@@ -61,7 +59,8 @@ static void end_sleep(const Thread *thread, Fault *fault, uint64_t next_ns)
 
 static void drop_duplicates(Thread *thread)
 {
-	uint64_t before_ns = UINT64_MAX; /* when the one before began, be it before the window */
+	/* When the previous fault began, even if before the window. */
+	uint64_t before_ns = UINT64_MAX;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < thread->faults.count; i++) {
@@ -77,7 +76,10 @@ static void drop_duplicates(Thread *thread)
 			continue;
 		fault->start_ns = MAX(fault->start_ns, thread->start_ns);
 		fault->end_ns = MIN(fault->end_ns, thread->end_ns);
-		/* A thread is in one at a time: what overlaps was not seen to end. */
+		/*
+		 * A thread has one fault at a time: if two overlap, the end of the first was not
+		 * recorded.
+		 */
 		if (kept && thread->faults.items[kept - 1].end_ns > fault->start_ns)
 			thread->faults.items[kept - 1].end_ns = fault->start_ns;
 		thread->faults.items[kept++] = *fault;
@@ -86,8 +88,8 @@ static void drop_duplicates(Thread *thread)
 }
 
 /*
- * It waits for a lock (of the mappings, say), too, or for memory: the wait itself must say that it
- * was for a disk.
+ * In a fault a thread also waits for locks (of the mappings) or for memory; only a wait with I/O
+ * wait set is for a disk.
  */
 static bool is_io(const Interval *wait)
 {

@@ -3,8 +3,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* By number, or by name. */
-static bool is_meant(const char *word, uint32_t number, const char *name)
+/* Returns whether a word selects something by its id or name. */
+static bool is_selected(const char *word, uint32_t number, const char *name)
 {
 	uint64_t wanted;
 
@@ -13,14 +13,14 @@ static bool is_meant(const char *word, uint32_t number, const char *name)
 	return name && fnmatch(word, name, 0) == 0;
 }
 
-/* Whether one of the words that commas separate means it; of two names either will do. */
+/* Returns whether one of the words, separated by commas, selects it by either of its names. */
 static bool is_among(const char *words, uint32_t number, const char *name, const char *other_name)
 {
 	_cleanup_free_ char *copy = xstrdup(words);
 	char *rest = copy;
 
 	for (char *word; (word = strsep(&rest, ","));)
-		if (is_meant(word, number, name) || is_meant(word, number, other_name))
+		if (is_selected(word, number, name) || is_selected(word, number, other_name))
 			return true;
 	return false;
 }
@@ -32,15 +32,15 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-bool filter_includes(const TimelineBuilder *builder, const BuildThread *life)
+bool filter_includes(const TimelineBuilder *builder, const BuildThread *target)
 {
 	const TimelineFilter *filter = &builder->filter;
-	const Process *process = life->process == INDEX_NONE
+	const Process *process = target->process == INDEX_NONE
 					 ? NULL
-					 : &builder->processes.items[life->process].process;
+					 : &builder->processes.items[target->process].process;
 
 	if (filter->threads &&
-	    !is_among(filter->threads, life->thread.ns_tid, life->thread.name, NULL))
+	    !is_among(filter->threads, target->thread.ns_tid, target->thread.name, NULL))
 		return false;
 	if (!filter->processes)
 		return true;

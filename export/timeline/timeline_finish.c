@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From lives to the timeline's threads and processes: where each ends, which of
- * them lie in the window, who belongs to whom.
+ * From targets to the timeline's threads and processes: where each ends, which of them lie in the
+ * window, and which thread belongs to which process.
  */
 #include "timeline_builder.h"
 
@@ -11,13 +11,13 @@ static const BuildThread *command_target(const TimelineBuilder *builder)
 
 	if (!timeline_meta_number(builder->timeline, "command_tid", &tid))
 		return NULL;
-	for (size_t i = 0; i < builder->lives.count; i++)
-		if (builder->lives.items[i]->thread.ns_tid == tid)
-			return builder->lives.items[i];
+	for (size_t i = 0; i < builder->targets.count; i++)
+		if (builder->targets.items[i]->thread.ns_tid == tid)
+			return builder->targets.items[i];
 	return NULL;
 }
 
-/* What was asked for of the window is counted from its beginning. */
+/* The requested window is relative to the recorded one's start. */
 static void move_start(TimelineBuilder *builder, uint64_t ns)
 {
 	Timeline *timeline = builder->timeline;
@@ -30,25 +30,25 @@ static void move_start(TimelineBuilder *builder, uint64_t ns)
 }
 
 /*
- * The command is let go by the recorder, for which it waits at a pipe when the window begins. That
- * is no wait of the program's: the window begins at that wake-up.
+ * The command waits at a pipe until the recorder releases it when the window begins. That is not a
+ * wait of the program, so the window begins at that wakeup.
  */
 static void skip_launch(TimelineBuilder *builder)
 {
 	Timeline *timeline = builder->timeline;
-	const BuildThread *life = command_target(builder);
+	const BuildThread *target = command_target(builder);
 	uint64_t recorder, recorded_ns = timeline->start_ns - builder->filter.from_ns;
 	size_t i = 1;
 
-	if (!life || !timeline_meta_number(timeline, "recorder_pid", &recorder))
+	if (!target || !timeline_meta_number(timeline, "recorder_pid", &recorder))
 		return;
-	while (i < life->thread.intervals.count &&
-	       life->thread.intervals.items[i].start_ns <= recorded_ns)
+	while (i < target->thread.intervals.count &&
+	       target->thread.intervals.items[i].start_ns <= recorded_ns)
 		i++;
-	if (i == life->thread.intervals.count)
+	if (i == target->thread.intervals.count)
 		return;
 
-	const Interval *wait = &life->thread.intervals.items[i - 1], *woken = wait + 1;
+	const Interval *wait = &target->thread.intervals.items[i - 1], *woken = wait + 1;
 
 	if (wait->state == STATE_BLOCKED && wait->start_ns <= recorded_ns &&
 	    woken->flags & MARK_WAKING && woken->start_ns < timeline->end_ns &&
@@ -71,8 +71,8 @@ static void set_window(TimelineBuilder *builder)
 /* ---- ends ------------------------------------------------------------------------ */
 
 /*
- * A process is over when the last of its threads that was seen to end has ended; but
- * one that exits as the window closes is not over yet.
+ * A process ends with the last of its threads that has a recorded end. One that exits as the window
+ * closes has not ended yet.
  */
 static void set_process_limit(const TimelineBuilder *builder, BuildProcess *process)
 {
@@ -81,30 +81,30 @@ static void set_process_limit(const TimelineBuilder *builder, BuildProcess *proc
 
 	if (!process->group_dead)
 		return;
-	last = builder->lives.items[process->last_target];
+	last = builder->targets.items[process->last_target];
 	if (!last->ended && !resolve_final_lost(builder, last))
 		return;
-	for (size_t i = 0; i < process->lives.count; i++) {
-		const BuildThread *life = builder->lives.items[process->lives.items[i]];
+	for (size_t i = 0; i < process->targets.count; i++) {
+		const BuildThread *target = builder->targets.items[process->targets.items[i]];
 
-		if (life->ended)
-			limit_ns = MAX(limit_ns, life->end_ns);
+		if (target->ended)
+			limit_ns = MAX(limit_ns, target->end_ns);
 	}
 	process->limit_ns = MIN(process->limit_ns, limit_ns);
 }
 
-static bool finish_target(TimelineBuilder *builder, BuildThread *life)
+static bool finish_target(TimelineBuilder *builder, BuildThread *target)
 {
-	uint64_t end_ns = life->limit_ns;
+	uint64_t end_ns = target->limit_ns;
 	bool gone;
 
-	if (life->ended)
-		return resolve_target(builder, life, life->end_ns, false);
-	if (life->process != INDEX_NONE)
-		end_ns = MIN(end_ns, builder->processes.items[life->process].limit_ns);
-	gone = end_ns != NS_NEVER || resolve_final_lost(builder, life);
+	if (target->ended)
+		return resolve_target(builder, target, target->end_ns, false);
+	if (target->process != INDEX_NONE)
+		end_ns = MIN(end_ns, builder->processes.items[target->process].limit_ns);
+	gone = end_ns != NS_NEVER || resolve_final_lost(builder, target);
 	end_ns = MIN(end_ns, builder->timeline->end_ns);
-	return resolve_target(builder, life, MAX(end_ns, chain_last(life)->start_ns), gone);
+	return resolve_target(builder, target, MAX(end_ns, chain_last(target)->start_ns), gone);
 }
 
 /* ---- the kernel's accounts ---------------------------------------------------------- */
@@ -114,36 +114,37 @@ static uint64_t difference(uint64_t final, uint64_t base)
 	return final > base ? final - base : 0;
 }
 
-/* The same, less what lies between the readings but outside the window. */
+/* The same, without the time between the readings that is outside the window. */
 static uint64_t inside(uint64_t final, uint64_t base, uint64_t outside)
 {
 	return difference(difference(final, base), outside);
 }
 
-static void set_account(const TimelineBuilder *builder, BuildThread *life)
+static void set_account(const TimelineBuilder *builder, BuildThread *target)
 {
-	const KernelAccount *base = &life->base, *final = &life->final;
+	const KernelAccount *base = &target->base, *final = &target->final;
 
-	/* They are about the whole of what was recorded. */
+	/* They cover the whole recording. */
 	if (builder->timeline->cut)
 		return;
-	if (!life->final_known || !(life->base_known || life->thread.born_in_window))
+	if (!target->final_known || !(target->base_known || target->thread.born_in_window))
 		return;
-	life->thread.kernel = (KernelAccount){
+	target->thread.kernel = (KernelAccount){
 		.known = true,
 		.sum_exec_runtime = inside(final->sum_exec_runtime, base->sum_exec_runtime,
-					   life->outside_running),
-		.run_delay =
-			final->run_delay == UINT64_MAX
-				? UINT64_MAX
-				: inside(final->run_delay, base->run_delay, life->outside_runnable),
+					   target->outside_running),
+		.run_delay = final->run_delay == UINT64_MAX
+				     ? UINT64_MAX
+				     : inside(final->run_delay, base->run_delay,
+					      target->outside_runnable),
 		.utime = difference(final->utime, base->utime),
 		.stime = difference(final->stime, base->stime),
 		.nvcsw = inside(final->nvcsw, base->nvcsw,
-				life->outside_at_final.voluntary - life->outside_at_base.voluntary),
+				target->outside_at_final.voluntary -
+					target->outside_at_base.voluntary),
 		.nivcsw = inside(final->nivcsw, base->nivcsw,
-				 life->outside_at_final.involuntary -
-					 life->outside_at_base.involuntary),
+				 target->outside_at_final.involuntary -
+					 target->outside_at_base.involuntary),
 		.min_flt = difference(final->min_flt, base->min_flt),
 		.maj_flt = difference(final->maj_flt, base->maj_flt),
 		.read_bytes = difference(final->read_bytes, base->read_bytes),
@@ -153,57 +154,57 @@ static void set_account(const TimelineBuilder *builder, BuildThread *life)
 
 /* ---- putting it together ------------------------------------------------------------- */
 
-/* A thread that no record described is in a process of its own. */
-static void adopt_undescribed(TimelineBuilder *builder, BuildThread *life)
+/* A thread that no record describes is in a process of its own. */
+static void adopt_undescribed(TimelineBuilder *builder, BuildThread *target)
 {
-	if (!life->thread.name)
-		life->thread.name = xasprintf("TID %u", life->thread.tid);
-	if (life->process != INDEX_NONE)
+	if (!target->thread.name)
+		target->thread.name = xasprintf("TID %u", target->thread.tid);
+	if (target->process != INDEX_NONE)
 		return;
-	life->process = builder->processes.count;
+	target->process = builder->processes.count;
 	*vec_push(&builder->processes) = (BuildProcess){
 		.process = {.name = xstrdup("unknown")},
 		.parent = INDEX_NONE,
 		.limit_ns = NS_NEVER,
 	};
-	*vec_push(&builder->processes.items[life->process].lives) = life->index;
+	*vec_push(&builder->processes.items[target->process].targets) = target->index;
 }
 
-static void target_free(BuildThread *life)
+static void target_free(BuildThread *target)
 {
-	free(life->thread.name);
-	vec_free(&life->thread.intervals);
-	vec_free(&life->thread.ticks);
-	vec_free(&life->thread.faults);
-	vec_free(&life->thread.object_waits);
-	vec_free(&life->thread.waker_stacks);
-	vec_free(&life->thread.queue_moves);
-	free(life);
+	free(target->thread.name);
+	vec_free(&target->thread.intervals);
+	vec_free(&target->thread.ticks);
+	vec_free(&target->thread.faults);
+	vec_free(&target->thread.object_waits);
+	vec_free(&target->thread.waker_stacks);
+	vec_free(&target->thread.queue_moves);
+	free(target);
 }
 
-/* Moves the threads that lived in the window. ret_numbers: life -> thread. */
+/* Moves the threads that were alive in the window. ret_numbers: target -> thread. */
 static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 {
 	Timeline *timeline = builder->timeline;
 
-	for (size_t i = 0; i < builder->lives.count; i++) {
-		BuildThread *life = builder->lives.items[i];
+	for (size_t i = 0; i < builder->targets.count; i++) {
+		BuildThread *target = builder->targets.items[i];
 
 		ret_numbers[i] = THREAD_NONE;
-		if (!finish_target(builder, life) || !filter_includes(builder, life))
+		if (!finish_target(builder, target) || !filter_includes(builder, target))
 			continue;
-		adopt_undescribed(builder, life);
-		set_account(builder, life);
-		faults_finish(&life->thread);
+		adopt_undescribed(builder, target);
+		set_account(builder, target);
+		faults_finish(&target->thread);
 		ret_numbers[i] = timeline->threads.count;
-		*vec_push(&timeline->threads) = life->thread;
-		life->thread.name = NULL;
-		life->thread.intervals.items = NULL;
-		life->thread.ticks.items = NULL;
-		life->thread.faults.items = NULL;
-		life->thread.object_waits.items = NULL;
-		life->thread.waker_stacks.items = NULL;
-		life->thread.queue_moves.items = NULL;
+		*vec_push(&timeline->threads) = target->thread;
+		target->thread.name = NULL;
+		target->thread.intervals.items = NULL;
+		target->thread.ticks.items = NULL;
+		target->thread.faults.items = NULL;
+		target->thread.object_waits.items = NULL;
+		target->thread.waker_stacks.items = NULL;
+		target->thread.queue_moves.items = NULL;
 	}
 	for (size_t i = 0; i < timeline->tasks.count; i++) {
 		Task *task = &timeline->tasks.items[i];
@@ -213,14 +214,14 @@ static void move_threads(TimelineBuilder *builder, uint32_t *ret_numbers)
 	}
 }
 
-/* The lives of a process that are threads of the timeline; the leader first. */
+/* Sets the targets of a process that are threads of the timeline; the leader comes first. */
 static void list_threads(TimelineBuilder *builder, BuildProcess *built, const uint32_t *numbers)
 {
 	Timeline *timeline = builder->timeline;
 	Process *process = &built->process;
 
-	for (size_t i = 0; i < built->lives.count; i++) {
-		uint32_t number = numbers[built->lives.items[i]];
+	for (size_t i = 0; i < built->targets.count; i++) {
+		uint32_t number = numbers[built->targets.items[i]];
 		uint32_t *slot;
 
 		if (number == THREAD_NONE)
@@ -234,13 +235,16 @@ static void list_threads(TimelineBuilder *builder, BuildProcess *built, const ui
 	}
 }
 
-/* Threads of it that are not in the timeline may live on. */
+/* Threads of the process that are not in the timeline may live on. */
 static bool is_partial(const TimelineBuilder *builder)
 {
 	return builder->filter.threads || timeline_meta(builder->timeline, "attached_tids");
 }
 
-/* Of a process whose leader is not recorded: known as a stranger, or else by another thread. */
+/*
+ * The name of a process whose leader is not recorded: that of the leader as a non-target, or of
+ * another thread.
+ */
 static const char *leader_name(const TimelineBuilder *builder, const Process *process)
 {
 	const Timeline *timeline = builder->timeline;
@@ -316,7 +320,7 @@ static void move_processes(TimelineBuilder *builder, const uint32_t *thread_numb
 				timeline->threads.items[process->threads.items[j]].process =
 					numbers[i];
 		}
-		vec_free(&built->lives);
+		vec_free(&built->targets);
 	}
 }
 
@@ -340,7 +344,7 @@ static void set_command_thread(Timeline *timeline)
 
 void finish_timeline(TimelineBuilder *builder)
 {
-	_cleanup_free_ uint32_t *numbers = xmalloc(builder->lives.count * sizeof(*numbers));
+	_cleanup_free_ uint32_t *numbers = xmalloc(builder->targets.count * sizeof(*numbers));
 
 	set_window(builder);
 	spans_prepare(&builder->lost_switches);
@@ -354,6 +358,6 @@ void finish_timeline(TimelineBuilder *builder)
 	losses_finish(builder->timeline);
 	requests_finish(builder->timeline);
 	objects_finish(builder->timeline);
-	for (size_t i = 0; i < builder->lives.count; i++)
-		target_free(builder->lives.items[i]);
+	for (size_t i = 0; i < builder->targets.count; i++)
+		target_free(builder->targets.items[i]);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The losses that are told. The recorder reports one for each round, CPU, kind and cause: a machine
- * that is overloaded for a minute makes hundreds of thousands of them, which would leave no marker
- * to anything else. So those of one kind, cause and CPU that are close to each other become one,
- * and "close" is as near as it must be for LOSSES_MAX to be left. What is unknown because of them
- * is decided before, by each.
+ * Merges losses. The recorder reports one for each drain, CPU, kind and cause: a machine that is
+ * overloaded for a minute makes hundreds of thousands, which would leave no room for other markers.
+ * So losses of one kind, cause and CPU that are close to each other are merged. The gap grows until
+ * at most LOSSES_MAX are left. Unknown intervals are resolved before this, by each single loss.
  */
 #include "timeline_builder.h"
 
 #define LOSSES_MAX   500
-#define FIRST_GAP_NS (50 * NSEC_PER_MSEC) /* two rounds of the recorder */
+#define FIRST_GAP_NS (50 * NSEC_PER_MSEC) /* two drains of the recorder */
 #define LAST_GAP_NS  (UINT64_MAX / 4)
 
 static int by_origin(const LossSpan *x, const LossSpan *y)
@@ -38,7 +37,7 @@ static int compare_times(const void *a, const void *b)
 	return compare_origins(a, b);
 }
 
-/* Of spans in order of origin and time: those that no more than the gap is between become one. */
+/* Merges spans that are no farther apart than the gap; they are sorted by origin and time. */
 static size_t merge(LossSpan *spans, size_t count, uint64_t gap_ns)
 {
 	size_t kept = 0;

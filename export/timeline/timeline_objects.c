@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the system call of a wait is about; and, when all is known, what that is called: pipes and
- * sockets by the processes that were seen at their ends, too.
+ * The objects of waits by their system calls; and, when all records are read, the names of pipes
+ * and sockets with the processes at their ends.
  */
 #include "object_text.h"
 #include "timeline_builder.h"
@@ -12,22 +12,22 @@
 
 /* ---- of a wait ----------------------------------------------------------------------------- */
 
-static enum object_kind kind_of_call(const ReasonInput *facts)
+static enum object_kind kind_of_call(const ReasonInput *input)
 {
-	if (reason_is_epoll_call(facts->syscall))
+	if (reason_is_epoll_call(input->syscall))
 		return OBJECT_EPOLL;
-	if (facts->syscall == SYSCALL_SENDFILE)
-		return OBJECT_FILE; /* what is sent, not where to */
-	return object_kind_of(facts->fd_kind);
+	if (input->syscall == SYSCALL_SENDFILE)
+		return OBJECT_FILE; /* the file that is sent, not its destination */
+	return object_kind_of(input->fd_kind);
 }
 
-/* What a clock showed at ns, a moment of CLOCK_MONOTONIC; 0: it is not known. */
+/* Returns what a clock showed at ns (CLOCK_MONOTONIC); 0: unknown. */
 static uint64_t clock_at(const Timeline *timeline, uint64_t clock, uint64_t ns)
 {
 	switch (clock) {
 	case CLOCK_REALTIME:
 		if (!timeline->realtime_start_ns)
-			return 0; /* before the window was told */
+			return 0; /* the window is not known yet */
 		return timeline->realtime_start_ns + (ns - timeline->start_ns);
 	case CLOCK_MONOTONIC:
 		return ns;
@@ -36,43 +36,43 @@ static uint64_t clock_at(const Timeline *timeline, uint64_t clock, uint64_t ns)
 	}
 }
 
-/* Until a moment: at ns, so long was left. */
-static uint32_t until_moment(Timeline *timeline, const ReasonInput *facts, uint64_t ns,
+/* For a sleep until a moment: returns how much of it was left at ns. */
+static uint32_t until_moment(Timeline *timeline, const ReasonInput *input, uint64_t ns,
 			     uint64_t until_ns)
 {
-	uint64_t from_ns = clock_at(timeline, (uint32_t)facts->args[0], ns);
+	uint64_t from_ns = clock_at(timeline, (uint32_t)input->args[0], ns);
 
 	return from_ns && until_ns > from_ns
 		       ? objects_timer_about(&timeline->objects, until_ns - from_ns)
 		       : OBJECT_NONE;
 }
 
-/* Sets *ret_object to what a call is about that only sleeps; false: it does not. */
-static bool find_timer(Timeline *timeline, const ReasonInput *facts, uint64_t ns,
+/* Sets *ret_object for a call that only sleeps; returns false for any other call. */
+static bool find_timer(Timeline *timeline, const ReasonInput *input, uint64_t ns,
 		       uint64_t timeout_ns, uint32_t *ret_object)
 {
 	int32_t timeout_ms;
 
 	*ret_object = OBJECT_NONE;
-	switch (facts->syscall) {
+	switch (input->syscall) {
 	case SYSCALL_POLL:
-		if (facts->fd_count)
+		if (input->fd_count)
 			return false;
-		timeout_ms = facts->args[2];
+		timeout_ms = input->args[2];
 		timeout_ns = timeout_ms > 0 ? timeout_ms * NSEC_PER_MSEC : 0;
 		break;
 	case SYSCALL_PPOLL:
-		if (facts->fd_count)
+		if (input->fd_count)
 			return false;
 		break;
 	case SYSCALL_SELECT:
 	case SYSCALL_PSELECT6:
-		if ((uint32_t)facts->args[0])
+		if ((uint32_t)input->args[0])
 			return false;
 		break;
 	case SYSCALL_CLOCK_NANOSLEEP:
-		if (facts->args[1] & TIMER_ABSTIME) {
-			*ret_object = until_moment(timeline, facts, ns, timeout_ns);
+		if (input->args[1] & TIMER_ABSTIME) {
+			*ret_object = until_moment(timeline, input, ns, timeout_ns);
 			return true;
 		}
 		break;
@@ -86,16 +86,16 @@ static bool find_timer(Timeline *timeline, const ReasonInput *facts, uint64_t ns
 	return true;
 }
 
-/* For futex_waitv only if it has one word: it is not known which of several will end the wait. */
-static uint32_t find_futex(TimelineBuilder *builder, const BuildThread *life,
-			   const ReasonInput *facts, uint64_t word)
+/* For futex_waitv only if it has one word: which of several words ends the wait is unknown. */
+static uint32_t find_futex(TimelineBuilder *builder, const BuildThread *target,
+			   const ReasonInput *input, uint64_t word)
 {
 	const BuildProcess *process;
-	uint64_t address = facts->syscall == SYSCALL_FUTEX_WAITV ? word : facts->args[0];
+	uint64_t address = input->syscall == SYSCALL_FUTEX_WAITV ? word : input->args[0];
 
-	if (life->process == INDEX_NONE || !address)
+	if (target->process == INDEX_NONE || !address)
 		return OBJECT_NONE;
-	process = &builder->processes.items[life->process];
+	process = &builder->processes.items[target->process];
 	return objects_futex(&builder->timeline->objects, process->process.tgid, process->exec_id,
 			     address);
 }
@@ -106,23 +106,23 @@ static bool is_futex(int syscall)
 	       syscall == SYSCALL_FUTEX_WAITV;
 }
 
-void waits_add_object(TimelineBuilder *builder, BuildThread *life, uint64_t ns,
-		      const ReasonInput *facts, const ObjectId *numbers)
+void waits_add_object(TimelineBuilder *builder, BuildThread *target, uint64_t ns,
+		      const ReasonInput *input, const ObjectId *numbers)
 {
 	Timeline *timeline = builder->timeline;
 	uint32_t object;
 
-	if (is_futex(facts->syscall))
-		object = find_futex(builder, life, facts, numbers->inode);
-	else if (!find_timer(timeline, facts, ns, numbers->inode, &object))
-		object = objects_reference(&timeline->objects, kind_of_call(facts), numbers->device,
+	if (is_futex(input->syscall))
+		object = find_futex(builder, target, input, numbers->inode);
+	else if (!find_timer(timeline, input, ns, numbers->inode, &object))
+		object = objects_reference(&timeline->objects, kind_of_call(input), numbers->device,
 					   numbers->inode, numbers->generation);
 	if (object != OBJECT_NONE)
-		*vec_push(&life->thread.object_waits) =
-			(ObjectWait){.start_ns = chain_last(life)->start_ns, .object = object};
+		*vec_push(&target->thread.object_waits) =
+			(ObjectWait){.start_ns = chain_last(target)->start_ns, .object = object};
 }
 
-/* ---- who is at the ends -------------------------------------------------------------------- */
+/* ---- processes at the ends ----------------------------------------------------------------- */
 
 #define USERS_MAX 4
 
@@ -151,15 +151,16 @@ static void add_users(Users *users, const Users *others)
 	users->more |= others->more;
 }
 
-/* Who writes to a pipe, or to a socket of this machine alone, wakes who reads there himself. */
+/* The process that writes to a pipe, or to a local socket, wakes the reader directly. */
 static bool woken_by_other_end(const Object *object)
 {
 	return object->kind == OBJECT_PIPE ||
-	       (object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET &&
-		((const struct rec_socket *)object->told)->family == AF_UNIX);
+	       (object->kind == OBJECT_SOCKET && object->description &&
+		object->description->kind == REC_SOCKET &&
+		((const struct rec_socket *)object->description)->family == AF_UNIX);
 }
 
-/* Not for a lock, memory, or to be let go on. */
+/* Not a wait for a lock, for memory, or for permission to continue. */
 static bool is_for_data(const Interval *wait)
 {
 	enum category category = reason_info[wait->reason].category;
@@ -168,7 +169,10 @@ static bool is_for_data(const Interval *wait)
 	       wait->reason == REASON_POLL || wait->reason == REASON_EPOLL;
 }
 
-/* Whoever sent a signal is not at the other end; as far as it is known from where it was woken. */
+/*
+ * The sender of a signal is not at the other end; signals are recognized as far as the waker's
+ * stack is recorded.
+ */
 static bool by_signal(const Thread *thread, const Interval *wait)
 {
 	const WakerStack *stack = thread_waker_stack(thread, wait - thread->intervals.items);
@@ -192,7 +196,10 @@ static void add_users_of_wait(const Timeline *timeline, const Thread *thread, co
 		add_user(&users[number], timeline->threads.items[other].process);
 }
 
-/* By Timeline::objects; to be freed. Waits and what they are for are both in order of time. */
+/*
+ * Indexed by Timeline::objects; the caller frees it. Waits and their objects are both sorted by
+ * time.
+ */
 static Users *find_users(const Timeline *timeline)
 {
 	Users *users = xcalloc(timeline->objects.list.count + 1, sizeof(*users));
@@ -217,7 +224,7 @@ static Users *find_users(const Timeline *timeline)
 	return users;
 }
 
-/* Sockets by what tells which is the other end of one. */
+/* Indexes of sockets by the addresses that identify the other end. */
 typedef struct Ends {
 	Map of_address; /* hash of both addresses of TCP and the like -> Timeline::objects */
 	Map of_inode;	/* AF_UNIX: hash of device and inode -> Timeline::objects */
@@ -244,8 +251,9 @@ static const struct rec_socket *socket_of(const Timeline *timeline, size_t numbe
 {
 	const Object *object = &timeline->objects.list.items[number];
 
-	return object->kind == OBJECT_SOCKET && object->told && object->told->kind == REC_SOCKET
-		       ? (const struct rec_socket *)object->told
+	return object->kind == OBJECT_SOCKET && object->description &&
+			       object->description->kind == REC_SOCKET
+		       ? (const struct rec_socket *)object->description
 		       : NULL;
 }
 
@@ -264,7 +272,7 @@ static Ends find_ends(const Timeline *timeline)
 	return ends;
 }
 
-/* OBJECT_NONE: it was not seen. */
+/* Returns OBJECT_NONE if it is not recorded. */
 static uint32_t other_end(const Ends *ends, const struct rec_socket *socket)
 {
 	uint32_t found = MAP_NONE;
@@ -278,7 +286,7 @@ static uint32_t other_end(const Ends *ends, const struct rec_socket *socket)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* " (gzip 4711, tar 4712)"; to be freed. Takes the text. */
+/* Returns " (gzip 4711, tar 4712)" appended to the text, which it takes. The caller frees it. */
 static char *append_users(char *text, const Timeline *timeline, const Users *users)
 {
 	for (size_t i = 0; i < users->count; i++) {
@@ -299,7 +307,10 @@ static char *append_users(char *text, const Timeline *timeline, const Users *use
 	return text;
 }
 
-/* Of a socket of this machine whose other end was not seen: who was there when it was connected. */
+/*
+ * For a local socket whose other end is not recorded: the process that was there when it was
+ * connected.
+ */
 static void add_credentials(const Map *process_of_tgid, const struct rec_socket *socket,
 			    Users *users)
 {
@@ -335,26 +346,26 @@ void objects_name_users(Timeline *timeline)
 	free(users);
 }
 
-/* First what is watched, then what watches it. */
+/* Names watched sockets first, then the epoll descriptors that watch them. */
 static void name_described(Timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->objects.list.count; i++) {
 		Object *object = &timeline->objects.list.items[i];
 
-		if (object->kind != OBJECT_SOCKET || !object->told ||
-		    object->told->kind != REC_SOCKET)
+		if (object->kind != OBJECT_SOCKET || !object->description ||
+		    object->description->kind != REC_SOCKET)
 			continue;
 		free(object->name);
-		object->name = object_socket_text((const struct rec_socket *)object->told);
+		object->name = object_socket_text((const struct rec_socket *)object->description);
 	}
 	for (size_t i = 0, count = timeline->objects.list.count; i < count; i++) {
-		const struct record *told = timeline->objects.list.items[i].told;
+		const struct record *description = timeline->objects.list.items[i].description;
 		char *name;
 
-		if (timeline->objects.list.items[i].kind != OBJECT_EPOLL || !told ||
-		    told->kind != REC_WATCH)
+		if (timeline->objects.list.items[i].kind != OBJECT_EPOLL || !description ||
+		    description->kind != REC_WATCH)
 			continue;
-		name = object_watch_text(&timeline->objects, (const struct rec_watch *)told);
+		name = object_watch_text(&timeline->objects, (const struct rec_watch *)description);
 		free(timeline->objects.list.items[i].name);
 		timeline->objects.list.items[i].name = name;
 	}

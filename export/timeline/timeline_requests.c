@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Requests to block devices: whose they are, and which of them a wait ended with.
+ * Requests to block devices: their submitters, and which of them ended which wait.
  *
- * A driver completes a request in an interrupt, and what waited for it is woken there: so a wait
- * for a disk that an interrupt ended names the request that completed last on that CPU, if that
- * could be. One that a thread of the kernel ended (a worker that completes direct writes, a file
- * system's journal) names the last of the waiting thread's own that completed within the wait or,
- * if there is none (a driver that completes in a thread of its own), what completed last on that
- * CPU.
+ * A driver completes a request in an interrupt, which wakes the waiting thread. So a wait for a
+ * disk that an interrupt ended names the request that completed last on that CPU, if it can have
+ * ended that wait. A wait that a kernel thread ended (a worker that completes direct writes, a file
+ * system's journal) names the last of the waiting thread's own requests that completed within the
+ * wait or, if there is none (a driver that completes in a thread of its own), what completed last
+ * on that CPU.
  */
 #include "timeline_builder.h"
 
-/* Waking all that wait for the pages of one request takes so long at the most, but on a slow
- * machine. */
+/*
+ * The longest time to wake all threads that wait for the pages of one request, except on a slow
+ * machine.
+ */
 #define COMPLETION_NS NSEC_PER_MSEC
 
 void requests_add(TimelineBuilder *builder, const struct rec_request *record)
@@ -49,9 +51,9 @@ void requests_add(TimelineBuilder *builder, const struct rec_request *record)
 	};
 }
 
-/* ---- whose ------------------------------------------------------------------------------- */
+/* ---- submitters -------------------------------------------------------------------------- */
 
-/* Only what completed in the window. */
+/* Keeps requests that completed in the window. */
 static void drop_early(Timeline *timeline)
 {
 	Requests *requests = &timeline->requests;
@@ -71,7 +73,7 @@ static int compare_requests(const void *a, const void *b)
 	return x->end_ns != y->end_ns ? (x->end_ns < y->end_ns ? -1 : 1) : 0;
 }
 
-/* By the number that its submitter had; another thread may have it by now. */
+/* Finds the submitter by the tid that it had then; another thread may have the tid by now. */
 static void find_thread(Timeline *timeline, uint32_t number)
 {
 	Request *request = &timeline->requests.list.items[number];
@@ -91,7 +93,7 @@ static void find_thread(Timeline *timeline, uint32_t number)
 
 /* ---- the file of a wait -------------------------------------------------------------------- */
 
-/* Of the call that a wait that began at ns is in. */
+/* Returns the object of the call that a wait is in which began at ns. */
 static uint32_t call_object(const Thread *thread, uint64_t ns)
 {
 	size_t next = partition_point(middle, thread->object_waits.count,
@@ -102,7 +104,7 @@ static uint32_t call_object(const Thread *thread, uint64_t ns)
 	return OBJECT_NONE;
 }
 
-/* The fault that lasts at ns, or NULL. */
+/* Returns the fault at ns, or NULL. */
 static const Fault *fault_at(const Thread *thread, uint64_t ns)
 {
 	size_t next = partition_point(middle, thread->faults.count,
@@ -120,7 +122,10 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval)
 
 	if (wait->lock)
 		return call_object(thread, wait->start_ns);
-	/* The program's memory, which the call only uses, may be another file's, or nobody's. */
+	/*
+	 * The call only uses the program's memory, which may be mapped from another file, or from
+	 * none.
+	 */
 	if (fault)
 		return fault->file;
 	return reason_info[wait->reason].category == CATEGORY_FAULT
@@ -128,9 +133,9 @@ uint32_t thread_wait_object(const Thread *thread, size_t interval)
 		       : call_object(thread, wait->start_ns);
 }
 
-/* ---- what waited for them ------------------------------------------------------------------ */
+/* ---- waits that requests ended ----------------------------------------------------------- */
 
-/* Requests of each CPU, in order of time. */
+/* Requests of each CPU, sorted by time. */
 typedef struct Completions {
 	VEC(uint32_t) * of_cpu;
 	size_t cpus;
@@ -156,7 +161,7 @@ static void completions_free(Completions *completions)
 	free(completions->of_cpu);
 }
 
-/* The last of `count` requests that completed at ns or before, or REQUEST_NONE. */
+/* Returns the last of `count` requests that completed at or before ns, or REQUEST_NONE. */
 static uint32_t last_until(const Timeline *timeline, const uint32_t *numbers, size_t count,
 			   uint64_t ns)
 {
@@ -175,20 +180,21 @@ static bool may_wait_for_disk(const Interval *interval)
 	       interval->reason == REASON_UNINTERRUPTIBLE;
 }
 
-/* Of a request for several files only the first is known. */
+/* Only the first file of a request for several files is known. */
 static bool is_of_another_file(const Thread *thread, size_t wait, const Request *request)
 {
-	uint32_t told = thread_wait_object(thread, wait);
+	uint32_t description = thread_wait_object(thread, wait);
 
-	return told != OBJECT_NONE && request->file != OBJECT_NONE && told != request->file &&
-	       !(request->flags & REQUEST_MIXED);
+	return description != OBJECT_NONE && request->file != OBJECT_NONE &&
+	       description != request->file && !(request->flags & REQUEST_MIXED);
 }
 
 /*
- * Could the request that completed last on the CPU have ended a wait that an interrupt or a
- * driver's thread ended there? Its own, at any time of the wait; another's only just before, and
- * only what is waited for as if for a disk, and for no other file: not a pause that writing is
- * given, which a timer ends, or a ring, which may serve a network.
+ * Returns whether the request that completed last on the CPU can have ended a wait that an
+ * interrupt or a driver's thread ended there. The thread's own request can at any time of the wait.
+ * Another thread's request can only if it completed just before the end, if the thread waits for a
+ * disk and for the same file. It cannot end a pause of a writer, which a timer ends, or a wait for
+ * a ring, which may serve a network.
  */
 static bool could_end(const Timeline *timeline, const Thread *thread, size_t i,
 		      const Request *request)
@@ -213,7 +219,7 @@ static bool could_end(const Timeline *timeline, const Thread *thread, size_t i,
 	}
 }
 
-/* A thread of the kernel, say, and none of the program's. */
+/* A non-target, for example a kernel thread. */
 static bool is_non_target_process(const Timeline *timeline, uint32_t task)
 {
 	return task < timeline->tasks.count && timeline->tasks.items[task].thread == THREAD_NONE;
@@ -224,14 +230,13 @@ static bool is_kernel(const Timeline *timeline, uint32_t task)
 	return task < timeline->tasks.count && timeline->tasks.items[task].kernel;
 }
 
-/* A thread of the kernel has ended it, say, and none of the program's that had a lock. */
+/* A kernel thread can have ended it, and not a thread of the program that held a lock. */
 static bool may_be_by_kernel_thread(const Timeline *timeline, const Interval *wait)
 {
 	return wait->sleep == SLEEP_FOR_DISK || is_non_target_process(timeline, wait->waker);
 }
 
-/* The last of these that completed until the wait i ended, if that was within it; or REQUEST_NONE.
- */
+/* Returns the last of these requests that completed within wait i, or REQUEST_NONE. */
 static uint32_t last_within(const Timeline *timeline, const Thread *thread, size_t i,
 			    const uint32_t *numbers, size_t count)
 {
@@ -243,7 +248,7 @@ static uint32_t last_within(const Timeline *timeline, const Thread *thread, size
 	return found;
 }
 
-/* That which completed last on the CPU where the wait i was ended. */
+/* Returns the request that completed last on the CPU where wait i was ended. */
 static uint32_t last_on_cpu(const Timeline *timeline, const Completions *completions,
 			    const Thread *thread, size_t i)
 {
@@ -259,7 +264,7 @@ static uint32_t last_on_cpu(const Timeline *timeline, const Completions *complet
 	return found;
 }
 
-/* The request that ended the wait i, or REQUEST_NONE. */
+/* Returns the request that ended wait i, or REQUEST_NONE. */
 static uint32_t find_request(const Timeline *timeline, const Completions *completions,
 			     const Thread *thread, size_t i)
 {
@@ -295,7 +300,9 @@ static void explain_waits(const Timeline *timeline, const Completions *completio
 	}
 }
 
-/* What is mapped where a thread slept in a fault may not be told: what it waited for is of a file.
+/*
+ * If it is unknown what is mapped where a thread slept in a fault, the wait for a disk is still for
+ * a file.
  */
 static void explain_faults(const Timeline *timeline, Thread *thread)
 {
@@ -314,7 +321,7 @@ static void explain_faults(const Timeline *timeline, Thread *thread)
 	}
 }
 
-/* Paths that begin at the root of a file system: where that is mounted. */
+/* Completes paths that begin at the root of a file system with its mount point. */
 static void place_files(Timeline *timeline)
 {
 	const Requests *requests = &timeline->requests;

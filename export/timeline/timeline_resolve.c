@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is left of a chain once all losses are known.
+ * Resolves a chain when all losses are known.
  *
- * Everything here works in place, front to back: a mark takes the room of one
- * interval and leaves at most one, of STATE_UNKNOWN.
+ * It works in place, front to back: a mark takes the room of one interval and leaves at most one,
+ * of STATE_UNKNOWN.
  */
 #include "timeline_builder.h"
 
@@ -34,7 +34,7 @@ void spans_prepare(Spans *spans)
 	spans->count = count + 1;
 }
 
-/* When, within [from_ns, to_ns], something was lost first; NS_NEVER if nothing was. */
+/* Returns when the first loss within [from_ns, to_ns] began; NS_NEVER if there was none. */
 static uint64_t spans_first(const Spans *spans, uint64_t from_ns, uint64_t to_ns)
 {
 	size_t at = partition_point(middle, spans->count, spans->items[middle].to_ns < from_ns);
@@ -46,7 +46,7 @@ static uint64_t spans_first(const Spans *spans, uint64_t from_ns, uint64_t to_ns
 
 /* ---- marks ---------------------------------------------------------------------- */
 
-/* The part of a chain that is decided: at least one interval when a mark is met. */
+/* The part of a chain that is resolved: it has at least one interval when a mark is met. */
 typedef struct Decided {
 	TimelineBuilder *builder;
 	Interval *items;
@@ -94,9 +94,9 @@ static void push_unknown(Decided *decided, uint64_t ns, enum reason reason)
 }
 
 /*
- * From when on the last interval, a wait that reaches to end_ns without a waking
- * in it, is in doubt; NS_NEVER if it isn't. A waking may have been lost in the wait or,
- * if it came before the thread slept, while it still ran.
+ * Returns from when on the last interval is uncertain, a wait that lasts until end_ns without a
+ * wakeup in it; NS_NEVER if it is certain. A wakeup may have been lost in the wait or, if it came
+ * before the thread slept, while it still ran.
  */
 static uint64_t wait_uncertain_since(const Decided *decided, uint64_t end_ns)
 {
@@ -111,7 +111,7 @@ static uint64_t wait_uncertain_since(const Decided *decided, uint64_t end_ns)
 	if (decided->count > 1 &&
 	    (wait[-1].state == STATE_RUNNING || wait[-1].state == STATE_UNKNOWN))
 		from_ns = wait[-1].start_ns;
-	/* It ran, and may have been woken, since before it was first seen to run. */
+	/* It was running, and may have been woken, since before the first record of the run. */
 	if (decided->count > 2 && wait[-1].flags & MARK_SWITCH_IN)
 		from_ns = wait[-2].start_ns;
 	lost_ns = spans_first(&decided->builder->lost_wakings, from_ns, end_ns);
@@ -122,25 +122,25 @@ static uint64_t wait_uncertain_since(const Decided *decided, uint64_t end_ns)
 
 static void resolve_unwoken(Decided *decided, uint64_t ns)
 {
-	uint64_t uncertain_since_ns = wait_uncertain_since(decided, ns);
+	uint64_t uncertain_ns = wait_uncertain_since(decided, ns);
 
-	if (uncertain_since_ns == NS_NEVER)
+	if (uncertain_ns == NS_NEVER)
 		return;
-	cut_back(decided, uncertain_since_ns);
-	push_unknown(decided, uncertain_since_ns, REASON_LOST);
+	cut_back(decided, uncertain_ns);
+	push_unknown(decided, uncertain_ns, REASON_LOST);
 }
 
 /*
- * Up to ns something is missing: the state is known up to the first loss only. If no loss
- * was reported, it is known up to the last switch; or, if no more than a switch-in
- * is missing, up to the waking before it.
+ * Something is missing before ns: the state is known only up to the first loss. If no loss was
+ * reported, it is known up to the last switch or, if only a switch-in is missing, up to the wakeup
+ * before it.
  */
 static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 {
 	TimelineBuilder *builder = decided->builder;
 	size_t proven = decided->count - 1;
 	enum reason reason = REASON_LOST;
-	uint64_t from_ns, lost_ns, uncertain_since_ns;
+	uint64_t from_ns, lost_ns, uncertain_ns;
 
 	while (proven && decided->items[proven].flags & MARK_WAKING)
 		proven--;
@@ -153,21 +153,21 @@ static void resolve_gap(Decided *decided, uint64_t ns, bool only_switch_in)
 	}
 	cut_back(decided, lost_ns);
 	if (decided->count > proven) {
-		uncertain_since_ns = wait_uncertain_since(decided, lost_ns);
-		if (uncertain_since_ns != NS_NEVER) {
-			lost_ns = uncertain_since_ns;
+		uncertain_ns = wait_uncertain_since(decided, lost_ns);
+		if (uncertain_ns != NS_NEVER) {
+			lost_ns = uncertain_ns;
 			cut_back(decided, lost_ns);
 		}
 	}
 	push_unknown(decided, lost_ns, reason);
 }
 
-static void resolve_marks(TimelineBuilder *builder, BuildThread *life)
+static void resolve_marks(TimelineBuilder *builder, BuildThread *target)
 {
-	Decided decided = {builder, life->thread.intervals.items, 0};
+	Decided decided = {builder, target->thread.intervals.items, 0};
 
-	for (size_t i = 0; i < life->thread.intervals.count; i++) {
-		Interval interval = life->thread.intervals.items[i];
+	for (size_t i = 0; i < target->thread.intervals.count; i++) {
+		Interval interval = target->thread.intervals.items[i];
 
 		if (interval.flags & MARK_GAP)
 			resolve_gap(&decided, interval.start_ns, interval.flags & MARK_SWITCH_IN);
@@ -176,14 +176,14 @@ static void resolve_marks(TimelineBuilder *builder, BuildThread *life)
 		else
 			decided.items[decided.count++] = interval;
 	}
-	life->thread.intervals.count = decided.count;
+	target->thread.intervals.count = decided.count;
 }
 
 /* ---- the open end --------------------------------------------------------------- */
 
-static uint64_t last_switch_ns(const BuildThread *life)
+static uint64_t last_switch_ns(const BuildThread *target)
 {
-	const Thread *thread = &life->thread;
+	const Thread *thread = &target->thread;
 	size_t i = thread->intervals.count - 1;
 
 	while (i && thread->intervals.items[i].flags & MARK_WAKING)
@@ -191,59 +191,59 @@ static uint64_t last_switch_ns(const BuildThread *life)
 	return thread->intervals.items[i].start_ns;
 }
 
-bool resolve_final_lost(const TimelineBuilder *builder, const BuildThread *life)
+bool resolve_final_lost(const TimelineBuilder *builder, const BuildThread *target)
 {
-	if (!life->exiting || life->ended || life->end_seen)
+	if (!target->exiting || target->ended || target->end_seen)
 		return false;
-	return spans_first(&builder->lost_switches, last_switch_ns(life),
+	return spans_first(&builder->lost_switches, last_switch_ns(target),
 			   builder->timeline->end_ns) != NS_NEVER;
 }
 
-/* The snapshot at the end of the window proves the state of the last switch, or not. */
-static void check_end_snapshot(BuildThread *life, uint64_t end_ns)
+/* The snapshot at the end of the window proves the state since the last switch, or disproves it. */
+static void check_end_snapshot(BuildThread *target, uint64_t end_ns)
 {
-	Interval *last = chain_last(life);
-	bool on_cpu = life->end_flags & SNAPSHOT_ON_CPU;
+	Interval *last = chain_last(target);
+	bool on_cpu = target->end_flags & SNAPSHOT_ON_CPU;
 
-	if (life->end_seq != life->seq || on_cpu != (last->state == STATE_RUNNING)) {
-		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
+	if (target->end_seq != target->seq || on_cpu != (last->state == STATE_RUNNING)) {
+		chain_push(target, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
 		return;
 	}
 	if (last->state != STATE_BLOCKED)
 		return;
-	if (!(life->end_flags & SNAPSHOT_QUEUED)) {
+	if (!(target->end_flags & SNAPSHOT_QUEUED)) {
 		last->flags &= ~MARK_EARLY;
 		return;
 	}
-	if (last->flags & MARK_EARLY && life->early_count) {
+	if (last->flags & MARK_EARLY && target->early_count) {
 		last->state = STATE_RUNNABLE;
 		last->reason = REASON_WOKEN;
 		last->rule = RULE_SCHEDULER;
 		last->syscall = -1;
 		last->cpu_user = THREAD_NONE;
-		last->waker = life->early.task;
-		last->flags |= life->early.irq ? INTERVAL_WAKER_IRQ : 0;
+		last->waker = target->early.task;
+		last->flags |= target->early.irq ? INTERVAL_WAKER_IRQ : 0;
 	}
-	chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
+	chain_push(target, end_ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
 }
 
-/* Nobody saw the end of this chain: is its last state still true at end_ns? */
-static void close_chain(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone)
+/* The end of this chain has no record: finds out whether its last state holds until end_ns. */
+static void close_chain(TimelineBuilder *builder, BuildThread *target, uint64_t end_ns, bool gone)
 {
-	if (!life->seq_known)
+	if (!target->seq_known)
 		return;
 	if (gone) {
-		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
+		chain_push(target, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
 		return;
 	}
-	if (life->end_seen) {
-		check_end_snapshot(life, end_ns);
+	if (target->end_seen) {
+		check_end_snapshot(target, end_ns);
 		return;
 	}
-	if (spans_first(&builder->lost_switches, last_switch_ns(life), end_ns) != NS_NEVER)
-		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
-	else if (chain_last(life)->state == STATE_BLOCKED)
-		chain_push(life, end_ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
+	if (spans_first(&builder->lost_switches, last_switch_ns(target), end_ns) != NS_NEVER)
+		chain_push(target, end_ns, STATE_UNKNOWN)->flags = MARK_GAP;
+	else if (chain_last(target)->state == STATE_BLOCKED)
+		chain_push(target, end_ns, STATE_UNKNOWN)->flags = MARK_UNWOKEN;
 }
 
 /* ---- cutting and adding up --------------------------------------------------------- */
@@ -262,10 +262,10 @@ static uint64_t overlap(uint64_t from_ns, uint64_t to_ns, uint64_t begin_ns, uin
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* What the kernel's accounts hold of the time before and after the window. */
-static void account_outside(BuildThread *life, uint64_t chain_end_ns)
+/* Counts what the kernel's accounts include from before and after the window. */
+static void account_outside(BuildThread *target, uint64_t chain_end_ns)
 {
-	const Thread *thread = &life->thread;
+	const Thread *thread = &target->thread;
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
 		const Interval *interval = &thread->intervals.items[i];
@@ -274,18 +274,18 @@ static void account_outside(BuildThread *life, uint64_t chain_end_ns)
 			i + 1 < thread->intervals.count ? interval[1].start_ns : chain_end_ns;
 		uint64_t ns = 0;
 
-		if (life->base_known)
-			ns += overlap(from_ns, to_ns, life->base_ns, thread->start_ns);
-		if (life->final_known)
-			ns += overlap(from_ns, to_ns, thread->end_ns, life->final_ns);
+		if (target->base_known)
+			ns += overlap(from_ns, to_ns, target->base_ns, thread->start_ns);
+		if (target->final_known)
+			ns += overlap(from_ns, to_ns, thread->end_ns, target->final_ns);
 		if (interval->state == STATE_RUNNING)
-			life->outside_running += ns;
+			target->outside_running += ns;
 		else if (interval->state == STATE_RUNNABLE)
-			life->outside_runnable += ns;
+			target->outside_runnable += ns;
 	}
 }
 
-/* What is noted of a wait goes by its start, which is another now. */
+/* The details of a wait are found by its start, which has changed. */
 static void move_notes(Thread *thread, uint64_t from_ns, uint64_t to_ns)
 {
 	for (size_t i = 0; i < thread->object_waits.count; i++)
@@ -307,22 +307,22 @@ static void explain_unknown(Interval *interval)
 }
 
 /*
- * Of interval i of the whole chain: the CPU that the thread got after it or, if the recording ended
- * before, in whose queue it was then.
+ * Returns, for interval i of the whole chain, the CPU that the thread got after it or, if the
+ * recording ended before, the CPU of its run queue then.
  */
-static uint16_t cpu_after(const BuildThread *life, size_t i)
+static uint16_t cpu_after(const BuildThread *target, size_t i)
 {
-	const Interval *next = &life->thread.intervals.items[i + 1];
+	const Interval *next = &target->thread.intervals.items[i + 1];
 
-	if (i + 1 < life->thread.intervals.count)
+	if (i + 1 < target->thread.intervals.count)
 		return next->state == STATE_RUNNING ? next->cpu : INTERVAL_CPU_UNKNOWN;
-	return life->end_seen && !life->ended ? life->end_cpu : INTERVAL_CPU_UNKNOWN;
+	return target->end_seen && !target->ended ? target->end_cpu : INTERVAL_CPU_UNKNOWN;
 }
 
 /*
- * A wake-up does not tell which queue it puts the thread into, so the CPU that the thread got is
- * taken for the one that it waited for. A thread that was preempted began in the queue of its CPU.
- * If it got another one it was moved; thread_queue_move() may know when.
+ * A wakeup does not say into which queue it puts the thread, so the CPU that the thread got is
+ * taken as the one that it waited for. A preempted thread began in the queue of its CPU. If it got
+ * another one it was moved; thread_queue_move() may have the time.
  */
 static void assign_cpu(Interval *wait, uint16_t after)
 {
@@ -332,10 +332,10 @@ static void assign_cpu(Interval *wait, uint16_t after)
 		wait->flags |= INTERVAL_MIGRATED;
 }
 
-/* Cuts the chain to [start_ns, end_ns) of the thread and drops what is empty. */
-static void cut_chain(BuildThread *life, uint64_t chain_end_ns, bool alive)
+/* Cuts the chain to [start_ns, end_ns) of the thread and drops empty intervals. */
+static void cut_chain(BuildThread *target, uint64_t chain_end_ns, bool alive)
 {
-	Thread *thread = &life->thread;
+	Thread *thread = &target->thread;
 	Interval *items = thread->intervals.items;
 	size_t count = 0;
 
@@ -350,7 +350,7 @@ static void cut_chain(BuildThread *life, uint64_t chain_end_ns, bool alive)
 			continue;
 		interval.flags &= ~MARKS_ALL;
 		if (interval.state == STATE_RUNNABLE)
-			assign_cpu(&interval, cpu_after(life, i));
+			assign_cpu(&interval, cpu_after(target, i));
 		if (interval.start_ns < from_ns) {
 			interval.flags |= INTERVAL_OPEN_START;
 			move_notes(thread, interval.start_ns, from_ns);
@@ -370,7 +370,7 @@ static void cut_chain(BuildThread *life, uint64_t chain_end_ns, bool alive)
 	thread->intervals.count = count;
 }
 
-/* A tick that hit no running interval has no place in the thread's strip. */
+/* A tick that hit no running interval has no place in the thread's track. */
 static void drop_orphan_ticks(TimelineBuilder *builder, Thread *thread)
 {
 	Timeline *timeline = builder->timeline;
@@ -402,24 +402,24 @@ static void shrink(Thread *thread)
 			 thread->intervals.capacity * sizeof(*thread->intervals.items));
 }
 
-bool resolve_target(TimelineBuilder *builder, BuildThread *life, uint64_t end_ns, bool gone)
+bool resolve_target(TimelineBuilder *builder, BuildThread *target, uint64_t end_ns, bool gone)
 {
 	Timeline *timeline = builder->timeline;
-	Thread *thread = &life->thread;
-	bool alive = !life->ended && !gone;
+	Thread *thread = &target->thread;
+	bool alive = !target->ended && !gone;
 	uint64_t begin_ns = thread->intervals.items[0].start_ns;
 
-	if (!life->ended)
-		close_chain(builder, life, end_ns, gone);
-	resolve_marks(builder, life);
+	if (!target->ended)
+		close_chain(builder, target, end_ns, gone);
+	resolve_marks(builder, target);
 	thread->start_ns = MAX(begin_ns, timeline->start_ns);
 	thread->end_ns = MIN(end_ns, timeline->end_ns);
-	thread->born_in_window = life->born && begin_ns >= timeline->start_ns;
+	thread->born_in_window = target->born && begin_ns >= timeline->start_ns;
 	thread->exited_in_window = !alive && end_ns <= timeline->end_ns;
 	if (thread->start_ns >= thread->end_ns)
 		return false;
-	account_outside(life, end_ns);
-	cut_chain(life, end_ns, alive);
+	account_outside(target, end_ns);
+	cut_chain(target, end_ns, alive);
 	shrink(thread);
 	drop_orphan_ticks(builder, thread);
 	return true;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which life of which process a tid means at a moment.
+ * Which thread of which process a tid means at a moment.
  *
- * A tid may be used again, also while its former owner is still on its way
- * through its last switch; exec by a thread other than the leader hands it the
- * leader's tid, some time before REC_EXEC says so; and the record of a birth may
- * be lost. Records of switches carry a sequence number, which tells whose they
- * are where the tid does not.
+ * A tid may be used again, even while its former owner is still in its last switch. exec by a
+ * thread other than the leader gives it the leader's tid, some time before REC_EXEC says so. And
+ * the record of a birth may be lost. Switch records have a sequence number, which identifies the
+ * thread where the tid does not.
  */
 #include "timeline_builder.h"
 #include <string.h>
 
-/* The final accounts come with the final switch; a later life's come later. */
+/* The final accounts come with the final switch; those of the tid's next owner come later. */
 #define FINAL_STATS_NS (1 * NSEC_PER_MSEC)
 
-#define KTHREADD       2 /* the number of the thread that makes all threads of the kernel */
+#define KTHREADD       2 /* the tid of the thread that creates all kernel threads */
 #define KERNEL_PROCESS "kernel threads"
 
 static BuildThread *target_at(const TimelineBuilder *builder, uint32_t index)
 {
-	return index == INDEX_NONE ? NULL : builder->lives.items[index];
+	return index == INDEX_NONE ? NULL : builder->targets.items[index];
 }
 
 static BuildThread *current_target(const TimelineBuilder *builder, uint32_t tid)
@@ -27,12 +26,12 @@ static BuildThread *current_target(const TimelineBuilder *builder, uint32_t tid)
 	return target_at(builder, map_get(&builder->target_of_tid, tid));
 }
 
-static BuildProcess *process_of(const TimelineBuilder *builder, const BuildThread *life)
+static BuildProcess *process_of(const TimelineBuilder *builder, const BuildThread *target)
 {
-	return life->process == INDEX_NONE ? NULL : &builder->processes.items[life->process];
+	return target->process == INDEX_NONE ? NULL : &builder->processes.items[target->process];
 }
 
-/* ---- tasks: names for wakers ------------------------------------------------ */
+/* ---- tasks: names of wakers ------------------------------------------------- */
 
 static uint32_t task_new(TimelineBuilder *builder, uint32_t tid)
 {
@@ -59,7 +58,7 @@ static void task_describe(Task *task, const struct rec_task *record)
 	task->comm[COMM_LEN - 1] = 0;
 }
 
-/* Of a task that is no target, and that only wakers name. */
+/* Describes a non-target, which only wakers refer to. */
 static void non_target_describe(TimelineBuilder *builder, const struct rec_task *record)
 {
 	uint32_t index = tasks_reference(builder, record->tid);
@@ -71,102 +70,102 @@ static void non_target_describe(TimelineBuilder *builder, const struct rec_task 
 	task_describe(&builder->timeline->tasks.items[index], record);
 }
 
-/* A life takes over a task that so far only wakers named, or makes one. */
-static void target_adopt_task(TimelineBuilder *builder, BuildThread *life)
+/* A target takes over a task that so far only wakers refer to, or gets a new one. */
+static void target_adopt_task(TimelineBuilder *builder, BuildThread *target)
 {
-	uint32_t index = tasks_reference(builder, life->thread.tid);
+	uint32_t index = tasks_reference(builder, target->thread.tid);
 	const Task *task = &builder->timeline->tasks.items[index];
 
 	if (task->thread != THREAD_NONE || task->comm[0])
-		index = task_new(builder, life->thread.tid);
-	builder->timeline->tasks.items[index].thread = life->index;
-	life->thread.task = index;
+		index = task_new(builder, target->thread.tid);
+	builder->timeline->tasks.items[index].thread = target->index;
+	target->thread.task = index;
 }
 
-/* ---- lives ------------------------------------------------------------------ */
+/* ---- targets ----------------------------------------------------------------- */
 
-static void target_leave_process(TimelineBuilder *builder, BuildThread *life)
+static void target_leave_process(TimelineBuilder *builder, BuildThread *target)
 {
-	if (!life->counted)
+	if (!target->counted)
 		return;
-	life->counted = false;
-	process_of(builder, life)->alive--;
+	target->counted = false;
+	process_of(builder, target)->alive--;
 }
 
-void tasks_end(TimelineBuilder *builder, BuildThread *life, uint64_t ns)
+void tasks_end(TimelineBuilder *builder, BuildThread *target, uint64_t ns)
 {
-	life->ended = true;
-	life->end_ns = MAX(ns, chain_last(life)->start_ns);
-	target_leave_process(builder, life);
+	target->ended = true;
+	target->end_ns = MAX(ns, chain_last(target)->start_ns);
+	target_leave_process(builder, target);
 }
 
-/* Those that had the number before and whose end was not seen, up to so many. */
+/* The limit of earlier owners of a tid, whose ends have no record, that are kept. */
 #define PREVIOUS_MAX 8
 
-static void link_previous(TimelineBuilder *builder, BuildThread *life, BuildThread *previous)
+static void link_previous(TimelineBuilder *builder, BuildThread *target, BuildThread *previous)
 {
 	if (previous && previous->ended)
 		previous = target_at(builder, previous->previous);
 	if (!previous || previous->previous_count == PREVIOUS_MAX)
 		return;
-	life->previous = previous->index;
-	life->previous_count = previous->previous_count + 1;
+	target->previous = previous->index;
+	target->previous_count = previous->previous_count + 1;
 }
 
-/* A new life for tid; one that had it and whose end was not seen can't outlive that. */
+/* Adds a target for tid. A former owner whose end has no record cannot have lived longer. */
 static BuildThread *target_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = xcalloc(1, sizeof(*life)), *previous = current_target(builder, tid);
+	BuildThread *target = xcalloc(1, sizeof(*target)), *previous = current_target(builder, tid);
 
-	life->index = builder->lives.count;
-	life->thread.tid = tid;
-	life->thread.creator = THREAD_NONE;
-	life->process = INDEX_NONE;
-	life->previous = INDEX_NONE;
-	life->first_ns = ns;
-	life->limit_ns = NS_NEVER;
-	life->early.task = THREAD_NONE;
-	life->last_call.syscall = -1;
+	target->index = builder->targets.count;
+	target->thread.tid = tid;
+	target->thread.creator = THREAD_NONE;
+	target->process = INDEX_NONE;
+	target->previous = INDEX_NONE;
+	target->first_ns = ns;
+	target->limit_ns = NS_NEVER;
+	target->early.task = THREAD_NONE;
+	target->last_call.syscall = -1;
 	if (previous && !previous->ended) {
 		previous->limit_ns = MIN(previous->limit_ns, ns);
 		target_leave_process(builder, previous);
 	}
-	link_previous(builder, life, previous);
-	*vec_push(&builder->lives) = life;
-	map_set(&builder->target_of_tid, tid, life->index);
-	target_adopt_task(builder, life);
-	return life;
+	link_previous(builder, target, previous);
+	*vec_push(&builder->targets) = target;
+	map_set(&builder->target_of_tid, tid, target->index);
+	target_adopt_task(builder, target);
+	return target;
 }
 
-/* A life of which nothing is known before ns. */
+/* Adds a target of which nothing is known before ns. */
 static BuildThread *target_found(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = target_new(builder, tid, ns);
+	BuildThread *target = target_new(builder, tid, ns);
 
-	chain_begin(builder, life, ns, 0);
-	return life;
+	chain_begin(builder, target, ns, 0);
+	return target;
 }
 
 static BuildThread *target_born(TimelineBuilder *builder, uint32_t tid, uint64_t ns,
 				uint32_t creator)
 {
-	BuildThread *life = target_new(builder, tid, ns);
+	BuildThread *target = target_new(builder, tid, ns);
 
-	life->born = true;
-	chain_begin(builder, life, ns, creator);
-	return life;
+	target->born = true;
+	chain_begin(builder, target, ns, creator);
+	return target;
 }
 
 BuildThread *tasks_target(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = current_target(builder, tid);
+	BuildThread *target = current_target(builder, tid);
 
-	return life ? life : target_found(builder, tid, ns);
+	return target ? target : target_found(builder, tid, ns);
 }
 
 /* ---- exec by a thread other than the leader ---------------------------------- */
 
-/* heir goes on under the number of leader, which is no more. */
+/* heir continues under the tid of leader, which has ended. */
 static void exec_adopt_tid(TimelineBuilder *builder, BuildThread *heir, BuildThread *leader,
 			   uint64_t ns)
 {
@@ -189,8 +188,8 @@ static void exec_adopt_tid(TimelineBuilder *builder, BuildThread *heir, BuildThr
 }
 
 /*
- * The thread that already goes by the number of its dead leader, before its REC_EXEC:
- * the only one left that the record fits.
+ * Returns the thread that already has the tid of its dead leader, before its REC_EXEC: the only one
+ * left that the record fits.
  */
 static BuildThread *exec_find_heir(const TimelineBuilder *builder, const BuildThread *leader,
 				   bool (*fits)(const BuildThread *, const SwitchSide *),
@@ -201,34 +200,34 @@ static BuildThread *exec_find_heir(const TimelineBuilder *builder, const BuildTh
 
 	if (!process || process->group_dead || !leader->thread.is_main)
 		return NULL;
-	for (size_t i = 0; i < process->lives.count; i++) {
-		BuildThread *life = builder->lives.items[process->lives.items[i]];
+	for (size_t i = 0; i < process->targets.count; i++) {
+		BuildThread *target = builder->targets.items[process->targets.items[i]];
 
-		if (life == leader || life->ended || life->exiting || !fits(life, side))
+		if (target == leader || target->ended || target->exiting || !fits(target, side))
 			continue;
 		if (heir)
 			return NULL;
-		heir = life;
+		heir = target;
 	}
 	return heir;
 }
 
-/* ---- whose record is it ------------------------------------------------------ */
+/* ---- the thread of a record -------------------------------------------------- */
 
 /*
- * A former owner of the tid, if one is still on its way out and the switch is its. A hypervisor may
- * keep one on its way for as long as others take to be born and to die under that number. The
- * final switch of each follows its exit at once.
+ * Returns a former owner of the tid, if it is still in its last switch and the record is of that
+ * switch. A hypervisor may delay it for as long as other threads take to be born and to die under
+ * that tid. The final switch of each follows its exit at once.
  */
-static BuildThread *previous_owner(const TimelineBuilder *builder, const BuildThread *life,
+static BuildThread *previous_owner(const TimelineBuilder *builder, const BuildThread *target,
 				   const SwitchSide *side)
 {
-	bool not_of_target = side->dead && !life->exiting;
+	bool not_of_target = side->dead && !target->exiting;
 	BuildThread *previous, *found = NULL;
 
-	if (!not_of_target && chain_fits(life, side))
+	if (!not_of_target && chain_fits(target, side))
 		return NULL;
-	for (previous = target_at(builder, life->previous); previous;
+	for (previous = target_at(builder, target->previous); previous;
 	     previous = target_at(builder, previous->previous)) {
 		if (chain_fits(previous, side))
 			return previous;
@@ -241,40 +240,40 @@ static BuildThread *previous_owner(const TimelineBuilder *builder, const BuildTh
 
 BuildThread *tasks_target_switch(TimelineBuilder *builder, const SwitchSide *side)
 {
-	BuildThread *life = tasks_target(builder, side->tid, side->ns), *other;
+	BuildThread *target = tasks_target(builder, side->tid, side->ns), *other;
 
-	other = previous_owner(builder, life, side);
+	other = previous_owner(builder, target, side);
 	if (other)
 		return other;
-	if (life->replaced) {
-		/* Still under way after exec took its place. */
-		life->replaced = !side->dead;
+	if (target->replaced) {
+		/* It is still in its last switch after exec took its place. */
+		target->replaced = !side->dead;
 		return NULL;
 	}
-	if ((life->exiting || life->ended) && !side->dead && !chain_fits(life, side)) {
-		other = exec_find_heir(builder, life, chain_fits, side);
+	if ((target->exiting || target->ended) && !side->dead && !chain_fits(target, side)) {
+		other = exec_find_heir(builder, target, chain_fits, side);
 		if (other) {
-			exec_adopt_tid(builder, other, life, side->ns);
+			exec_adopt_tid(builder, other, target, side->ns);
 			return other;
 		}
 	}
-	if (!life->ended)
-		return life;
+	if (!target->ended)
+		return target;
 	return side->dead ? NULL : target_found(builder, side->tid, side->ns);
 }
 
 BuildThread *tasks_target_waking_new(TimelineBuilder *builder, uint32_t tid, uint64_t ns)
 {
-	BuildThread *life = current_target(builder, tid);
+	BuildThread *target = current_target(builder, tid);
 
-	if (life && life->born && !life->ended && life->thread.intervals.count == 1)
-		return life;
+	if (target && target->born && !target->ended && target->thread.intervals.count == 1)
+		return target;
 	return target_born(builder, tid, ns, 0);
 }
 
-static bool running_on(const BuildThread *life, const SwitchSide *side)
+static bool running_on(const BuildThread *target, const SwitchSide *side)
 {
-	const Interval *last = chain_last(life);
+	const Interval *last = chain_last(target);
 
 	return last->state == STATE_RUNNING && last->cpu == side->cpu;
 }
@@ -282,13 +281,13 @@ static bool running_on(const BuildThread *life, const SwitchSide *side)
 BuildThread *tasks_target_tick(TimelineBuilder *builder, uint32_t tid, uint16_t cpu, uint64_t ns)
 {
 	SwitchSide side = {.ns = ns, .tid = tid, .cpu = cpu};
-	BuildThread *life = tasks_target(builder, tid, ns), *heir;
+	BuildThread *target = tasks_target(builder, tid, ns), *heir;
 
-	if (!life->ended || life->replaced)
-		return life->ended ? NULL : life;
-	heir = exec_find_heir(builder, life, running_on, &side);
+	if (!target->ended || target->replaced)
+		return target->ended ? NULL : target;
+	heir = exec_find_heir(builder, target, running_on, &side);
 	if (heir)
-		exec_adopt_tid(builder, heir, life, ns);
+		exec_adopt_tid(builder, heir, target, ns);
 	return heir;
 }
 
@@ -311,7 +310,7 @@ static BuildProcess *process_new(TimelineBuilder *builder, const struct rec_task
 	return process;
 }
 
-/* The process of a task just described, made if it is a new one. */
+/* Returns the process of a task that was just described; adds it if it is new. */
 static BuildProcess *process_for(TimelineBuilder *builder, const struct rec_task *record)
 {
 	uint32_t index = map_get(&builder->process_of_tgid, record->tgid);
@@ -329,15 +328,15 @@ static BuildProcess *process_for(TimelineBuilder *builder, const struct rec_task
 	return process;
 }
 
-static void target_join_process(TimelineBuilder *builder, BuildThread *life,
+static void target_join_process(TimelineBuilder *builder, BuildThread *target,
 				const struct rec_task *record)
 {
 	BuildProcess *process = process_for(builder, record);
 
-	life->process = process - builder->processes.items;
-	*vec_push(&process->lives) = life->index;
-	if (!life->exiting && !life->ended) {
-		life->counted = true;
+	target->process = process - builder->processes.items;
+	*vec_push(&process->targets) = target->index;
+	if (!target->exiting && !target->ended) {
+		target->counted = true;
 		process->alive++;
 	}
 }
@@ -348,84 +347,85 @@ static void rename_to(char **name, const char *text, size_t limit)
 	*name = xasprintf("%.*s", (int)limit, text);
 }
 
-static uint64_t own_key(const BuildThread *life, uint32_t own_tid)
+static uint64_t own_key(const BuildThread *target, uint32_t own_tid)
 {
-	return (uint64_t)life->process << 32 | own_tid;
+	return (uint64_t)target->process << 32 | own_tid;
 }
 
-static void target_describe(TimelineBuilder *builder, BuildThread *life,
+static void target_describe(TimelineBuilder *builder, BuildThread *target,
 			    const struct rec_task *record)
 {
-	bool over = life->exiting || life->ended;
+	bool over = target->exiting || target->ended;
 	BuildProcess *process;
 
-	/* Who goes by a dead leader's number is about to exec, and will be named then. */
+	/* A thread with a dead leader's tid is about to exec, and gets its name then. */
 	if (over && record->h.flags & TASK_RENAME)
 		return;
-	if (life->process == INDEX_NONE)
-		target_join_process(builder, life, record);
-	life->described = true;
-	life->thread.kernel_only |= record->h.flags & (TASK_KTHREAD | TASK_IO_WORKER);
+	if (target->process == INDEX_NONE)
+		target_join_process(builder, target, record);
+	target->described = true;
+	target->thread.kernel_only |= record->h.flags & (TASK_KTHREAD | TASK_IO_WORKER);
 	if (record->start_boottime)
-		life->start_boottime = record->start_boottime;
-	life->thread.ns_tid = record->ns_tid;
-	life->thread.is_main = record->tid == record->tgid;
-	rename_to(&life->thread.name, record->comm, COMM_LEN - 1);
-	task_describe(&builder->timeline->tasks.items[life->thread.task], record);
-	process = process_of(builder, life);
+		target->start_boottime = record->start_boottime;
+	target->thread.ns_tid = record->ns_tid;
+	target->thread.is_main = record->tid == record->tgid;
+	rename_to(&target->thread.name, record->comm, COMM_LEN - 1);
+	task_describe(&builder->timeline->tasks.items[target->thread.task], record);
+	process = process_of(builder, target);
 	if (record->h.flags & TASK_JOINED)
 		process->joined_ns = record->h.ns;
 	process->exec_id = record->exec_id;
 	if (process->kernel)
 		rename_to(&process->process.name, KERNEL_PROCESS, strlen(KERNEL_PROCESS));
-	else if (life->thread.is_main)
+	else if (target->thread.is_main)
 		rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	if (record->own_tid) {
-		life->own_tid = record->own_tid;
-		map_set(&builder->target_of_own_tid, own_key(life, record->own_tid), life->index);
+		target->own_tid = record->own_tid;
+		map_set(&builder->target_of_own_tid, own_key(target, record->own_tid),
+			target->index);
 	}
 }
 
 /* ---- records ------------------------------------------------------------------ */
 
-static bool same_start(const BuildThread *life, const struct rec_task *record)
+static bool same_start(const BuildThread *target, const struct rec_task *record)
 {
-	return life->start_boottime && life->start_boottime == record->start_boottime;
+	return target->start_boottime && target->start_boottime == record->start_boottime;
 }
 
-static bool other_start(const BuildThread *life, const struct rec_task *record)
+static bool other_start(const BuildThread *target, const struct rec_task *record)
 {
-	return life->start_boottime && record->start_boottime &&
-	       life->start_boottime != record->start_boottime;
+	return target->start_boottime && record->start_boottime &&
+	       target->start_boottime != record->start_boottime;
 }
 
 static void task_born(TimelineBuilder *builder, const struct rec_task *record)
 {
-	BuildThread *life = current_target(builder, record->tid);
+	BuildThread *target = current_target(builder, record->tid);
 
-	if (life && !life->described && record->h.ns <= life->first_ns)
-		chain_begin_late(builder, life, record->h.ns, record->creator_tid);
-	else if (!life || !same_start(life, record))
-		life = target_born(builder, record->tid, record->h.ns, record->creator_tid);
-	target_describe(builder, life, record);
+	if (target && !target->described && record->h.ns <= target->first_ns)
+		chain_begin_late(builder, target, record->h.ns, record->creator_tid);
+	else if (!target || !same_start(target, record))
+		target = target_born(builder, record->tid, record->h.ns, record->creator_tid);
+	target_describe(builder, target, record);
 }
 
 static void describe(TimelineBuilder *builder, const struct rec_task *record)
 {
-	BuildThread *life;
+	BuildThread *target;
 
 	if (record->h.flags & TASK_BIRTH) {
 		task_born(builder, record);
 		return;
 	}
-	life = tasks_target(builder, record->tid, record->h.ns);
-	/* The number is used again, and the record of the new owner's birth was lost. */
-	if (other_start(life, record))
-		life = target_found(builder, record->tid, record->h.ns);
-	target_describe(builder, life, record);
+	target = tasks_target(builder, record->tid, record->h.ns);
+	/* The tid is used again, and the record of the new owner's birth was lost. */
+	if (other_start(target, record))
+		target = target_found(builder, record->tid, record->h.ns);
+	target_describe(builder, target, record);
 }
 
-/* Each thread of the kernel is a process to the kernel. To who reads of them they are one. */
+/* To the kernel each kernel thread is a process. To the user they are one process. */
 static void describe_kernel_thread(TimelineBuilder *builder, const struct rec_task *record)
 {
 	struct rec_task of_kernel = *record;
@@ -434,9 +434,9 @@ static void describe_kernel_thread(TimelineBuilder *builder, const struct rec_ta
 	describe(builder, &of_kernel);
 }
 
-uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread *life)
+uint64_t tasks_recorded_since(const TimelineBuilder *builder, const BuildThread *target)
 {
-	const BuildProcess *process = process_of(builder, life);
+	const BuildProcess *process = process_of(builder, target);
 
 	return process ? process->joined_ns : 0;
 }
@@ -453,30 +453,30 @@ void tasks_task(TimelineBuilder *builder, const struct rec_task *record)
 
 void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 {
-	BuildThread *life = tasks_target(builder, record->tid, record->h.ns);
+	BuildThread *target = tasks_target(builder, record->tid, record->h.ns);
 	BuildProcess *process;
 
 	if (record->old_tid && record->old_tid != record->tid) {
 		BuildThread *caller = current_target(builder, record->old_tid);
 
-		/* If it was found out before, the old number means the old leader by now. */
+		/* If the change was found out before, the old tid means the old leader by now. */
 		if (caller && !caller->ended) {
-			exec_adopt_tid(builder, caller, life, record->h.ns);
-			life = caller;
+			exec_adopt_tid(builder, caller, target, record->h.ns);
+			target = caller;
 		}
 	}
-	rename_to(&life->thread.name, record->comm, COMM_LEN - 1);
-	process = process_of(builder, life);
+	rename_to(&target->thread.name, record->comm, COMM_LEN - 1);
+	process = process_of(builder, target);
 	if (!process)
 		return;
 	rename_to(&process->process.name, record->comm, COMM_LEN - 1);
 	rename_to(&process->process.path, record->path, EXEC_PATH_LEN - 1);
 	process->exec_id = record->exec_id;
 	/* exec ends the other threads. */
-	for (size_t i = 0; i < process->lives.count; i++) {
-		BuildThread *other = builder->lives.items[process->lives.items[i]];
+	for (size_t i = 0; i < process->targets.count; i++) {
+		BuildThread *other = builder->targets.items[process->targets.items[i]];
 
-		if (other == life || other->ended)
+		if (other == target || other->ended)
 			continue;
 		other->limit_ns = MIN(other->limit_ns, record->h.ns);
 		target_leave_process(builder, other);
@@ -484,81 +484,86 @@ void tasks_exec(TimelineBuilder *builder, const struct rec_exec *record)
 }
 
 /*
- * Whose exit it is: its record comes with its final switch, when another may have its number. If
- * nobody began then, it is the present one's: exec by another thread than the leader gives it the
- * leader's begin (de_thread() in fs/exec.c).
+ * Returns the thread that exits. Its record comes with its final switch, when another thread may
+ * have its tid. If no thread has its start time, it is the present owner of the tid: exec by a
+ * thread other than the leader gives it the leader's start time (de_thread() in fs/exec.c).
  */
 static BuildThread *exit_owner(TimelineBuilder *builder, const struct rec_exit *record)
 {
-	BuildThread *life = tasks_target(builder, record->tid, record->h.ns), *owner = life;
+	BuildThread *target = tasks_target(builder, record->tid, record->h.ns), *owner = target;
 	uint64_t start = record->parts & EXIT_HAS_STARTS ? record->start_boottime : 0;
 
 	while (owner && start && owner->start_boottime && owner->start_boottime != start)
 		owner = target_at(builder, owner->previous);
-	return owner ? owner : life;
+	return owner ? owner : target;
 }
 
 void tasks_exit(TimelineBuilder *builder, const struct rec_exit *record)
 {
-	BuildThread *life = exit_owner(builder, record);
-	BuildProcess *process = process_of(builder, life);
+	BuildThread *target = exit_owner(builder, record);
+	BuildProcess *process = process_of(builder, target);
 
-	if (life->ended)
+	if (target->ended)
 		return;
-	life->exiting = true;
-	life->exit_ns = record->h.ns;
-	life->exit_code = record->exit_code;
-	target_leave_process(builder, life);
+	target->exiting = true;
+	target->exit_ns = record->h.ns;
+	target->exit_code = record->exit_code;
+	target_leave_process(builder, target);
 	if (!process || process->kernel)
 		return;
 	if (!process->leader_exited)
 		process->exit_code = record->exit_code;
-	process->leader_exited |= life->thread.is_main;
+	process->leader_exited |= target->thread.is_main;
 	if (record->h.flags & EXIT_GROUP_DEAD) {
 		process->group_dead = true;
 		process->group_dead_ns = record->h.ns;
-		process->last_target = life->index;
+		process->last_target = target->index;
 	}
 }
 
-/* The final accounts come just behind exit and final switch; then another may have the number. */
-static bool may_be_final(const BuildThread *life, uint64_t ns)
+/*
+ * The final accounts come just after exit and final switch; later another thread may have the tid.
+ */
+static bool may_be_final(const BuildThread *target, uint64_t ns)
 {
-	uint64_t end_ns = life->ended ? life->end_ns : life->exit_ns;
+	uint64_t end_ns = target->ended ? target->end_ns : target->exit_ns;
 
-	return !life->final_known && (life->ended || life->exiting) && ns < end_ns + FINAL_STATS_NS;
+	return !target->final_known && (target->ended || target->exiting) &&
+	       ns < end_ns + FINAL_STATS_NS;
 }
 
 static BuildThread *stats_owner(TimelineBuilder *builder, const struct rec_stats *record)
 {
-	BuildThread *life = tasks_target(builder, record->tid, record->h.ns), *previous;
+	BuildThread *target = tasks_target(builder, record->tid, record->h.ns), *previous;
 
-	if (life->exiting)
-		return life;
-	for (previous = target_at(builder, life->previous); previous;
+	if (target->exiting)
+		return target;
+	for (previous = target_at(builder, target->previous); previous;
 	     previous = target_at(builder, previous->previous))
 		if (may_be_final(previous, record->h.ns))
 			return previous;
-	return life;
+	return target;
 }
 
 /*
- * What the life had before it is in the timeline. Within the window that is told only of who joined
- * there; of whom a flight recorder has let go the first account is gone, and the next one no base.
+ * What the target had before it is in the timeline. Within the window only a thread that joined has
+ * such a record. If a flight recorder has dropped the first account of a thread, the next one is no
+ * base.
  */
-static bool is_base(const TimelineBuilder *builder, const BuildThread *life, uint64_t ns)
+static bool is_base(const TimelineBuilder *builder, const BuildThread *target, uint64_t ns)
 {
 	uint64_t start_ns = builder->timeline->start_ns;
 
 	if (ns <= start_ns || !builder->start_known)
 		return true;
-	return !life->base_known && !life->born && tasks_recorded_since(builder, life) > start_ns;
+	return !target->base_known && !target->born &&
+	       tasks_recorded_since(builder, target) > start_ns;
 }
 
 void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 {
 	bool has_bytes = record->parts & STATS_HAS_BYTES;
-	BuildThread *life = stats_owner(builder, record);
+	BuildThread *target = stats_owner(builder, record);
 	KernelAccount account = {
 		.known = true,
 		.sum_exec_runtime = record->sum_exec_runtime,
@@ -573,57 +578,57 @@ void tasks_stats(TimelineBuilder *builder, const struct rec_stats *record)
 		.write_bytes = has_bytes ? record->write_bytes : 0,
 	};
 
-	if (is_base(builder, life, record->h.ns)) {
-		life->base = account;
-		life->base_known = true;
-		life->base_ns = record->h.ns;
-		life->outside_at_base = life->outside;
+	if (is_base(builder, target, record->h.ns)) {
+		target->base = account;
+		target->base_known = true;
+		target->base_ns = record->h.ns;
+		target->outside_at_base = target->outside;
 	} else {
-		life->final = account;
-		life->final_known = true;
-		life->final_ns = record->h.ns;
-		life->outside_at_final = life->outside;
+		target->final = account;
+		target->final_known = true;
+		target->final_ns = record->h.ns;
+		target->outside_at_final = target->outside;
 	}
 }
 
-uint32_t tasks_of_process(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid)
+uint32_t tasks_of_process(TimelineBuilder *builder, const BuildThread *target, uint32_t own_tid)
 {
-	uint32_t number = map_get(&builder->target_of_own_tid, own_key(life, own_tid));
+	uint32_t number = map_get(&builder->target_of_own_tid, own_key(target, own_tid));
 	const BuildThread *other;
 
-	if (life->process == INDEX_NONE || number == MAP_NONE)
+	if (target->process == INDEX_NONE || number == MAP_NONE)
 		return THREAD_NONE;
-	other = builder->lives.items[number];
-	return other == life || other->ended || other->process != life->process
+	other = builder->targets.items[number];
+	return other == target || other->ended || other->process != target->process
 		       ? THREAD_NONE
 		       : other->thread.task;
 }
 
 /* A thread of any process, if both are only in the initial PID namespace. */
-static uint32_t task_of_any_process(const TimelineBuilder *builder, const BuildThread *life,
+static uint32_t task_of_any_process(const TimelineBuilder *builder, const BuildThread *target,
 				    uint32_t tid)
 {
 	uint32_t number = map_get(&builder->target_of_tid, tid);
 	const BuildThread *other;
 
-	if (life->own_tid != life->thread.tid || number == MAP_NONE)
+	if (target->own_tid != target->thread.tid || number == MAP_NONE)
 		return THREAD_NONE;
-	other = builder->lives.items[number];
-	return other == life || other->ended || other->own_tid != tid ? THREAD_NONE
-								      : other->thread.task;
+	other = builder->targets.items[number];
+	return other == target || other->ended || other->own_tid != tid ? THREAD_NONE
+									: other->thread.task;
 }
 
-uint32_t tasks_lock_holder(TimelineBuilder *builder, const BuildThread *life, uint32_t own_tid,
+uint32_t tasks_lock_holder(TimelineBuilder *builder, const BuildThread *target, uint32_t own_tid,
 			   bool shared)
 {
-	uint32_t task = tasks_of_process(builder, life, own_tid);
+	uint32_t task = tasks_of_process(builder, target, own_tid);
 
-	return task == THREAD_NONE && shared ? task_of_any_process(builder, life, own_tid) : task;
+	return task == THREAD_NONE && shared ? task_of_any_process(builder, target, own_tid) : task;
 }
 
-bool tasks_only_thread(const TimelineBuilder *builder, const BuildThread *life)
+bool tasks_only_thread(const TimelineBuilder *builder, const BuildThread *target)
 {
-	const BuildProcess *process = process_of(builder, life);
+	const BuildProcess *process = process_of(builder, target);
 
 	return builder->start_known && !builder->timeline->attached && process &&
 	       process->alive == 1;

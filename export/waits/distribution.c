@@ -37,7 +37,7 @@ uint64_t distribution_at(Distribution *distribution, double part)
 		qsort(distribution->ns.items, count, sizeof(uint64_t), compare_ns);
 	distribution->sorted = true;
 	at = (size_t)(part * count);
-	/* The first that has `part` of them at or below it. */
+	/* The index of the first duration that has `part` of them at or below it. */
 	if (at > 0 && (double)at >= part * count)
 		at--;
 	return distribution->ns.items[MIN(at, count - 1)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* distribution.h - durations, and what is said of many of them. */
+/* distribution.h - durations, and the statistics of many of them. */
 #ifndef WALLPROF_DISTRIBUTION_H
 #define WALLPROF_DISTRIBUTION_H
 
@@ -13,13 +13,13 @@ typedef struct Distribution {
 } Distribution;
 
 void distribution_add(Distribution *distribution, uint64_t ns);
-/* Adds all that `from` has. */
+/* Adds all of `from`. */
 void distribution_add_all(Distribution *distribution, const Distribution *from);
 void distribution_free(Distribution *distribution);
 
 /*
- * The duration that at least this part (0 to 1) of them does not exceed: 0 the shortest, 1 the
- * longest. Of none: 0. Sorts.
+ * Returns the duration that at least this part (0 to 1) of them does not exceed: 0 gives the
+ * shortest, 1 the longest. 0 if it is empty. Sorts.
  */
 uint64_t distribution_at(Distribution *distribution, double part);
 uint64_t distribution_mean(const Distribution *distribution);

@@ -2,41 +2,44 @@
 #include "futex_names.h"
 #include <inttypes.h>
 
-/* Processes by their numbers, of which one may have been several processes'. */
-typedef struct Numbers {
+/* Indexes of processes by tgid, which several processes may have had. */
+typedef struct ProcessIndex {
 	Map first;	/* tgid -> Timeline::processes */
-	uint32_t *next; /* of the same number */
-} Numbers;
+	uint32_t *next; /* the next one with the same tgid */
+} ProcessIndex;
 
-#define SAME_MAX 64 /* processes of one number that are looked at */
+#define SAME_MAX 64 /* the limit of processes of one tgid that are searched */
 
-static Numbers numbers_make(const Timeline *timeline)
+static ProcessIndex process_index_make(const Timeline *timeline)
 {
-	Numbers numbers = {.next = xcalloc(timeline->processes.count + 1, sizeof(*numbers.next))};
+	ProcessIndex processes = {
+		.next = xcalloc(timeline->processes.count + 1, sizeof(*processes.next))};
 
 	for (size_t i = 0; i < timeline->processes.count; i++) {
 		uint32_t tgid = timeline->processes.items[i].tgid;
 
-		numbers.next[i] = map_get(&numbers.first, tgid);
-		map_set(&numbers.first, tgid, i);
+		processes.next[i] = map_get(&processes.first, tgid);
+		map_set(&processes.first, tgid, i);
 	}
-	return numbers;
+	return processes;
 }
 
-/* In wallprof's PID namespace, of who had the number at ns; 0: nothing is known of the process. */
-static uint32_t number_at(const Timeline *timeline, const Numbers *numbers, uint32_t tgid,
+/*
+ * Returns the process that had the tgid (in wallprof's PID namespace) at ns; 0: it is not recorded.
+ */
+static uint32_t number_at(const Timeline *timeline, const ProcessIndex *processes, uint32_t tgid,
 			  uint64_t ns)
 {
-	uint32_t found = 0, i = map_get(&numbers->first, tgid);
+	uint32_t found = 0, i = map_get(&processes->first, tgid);
 
-	/* One that began before the window has its start as its own. */
+	/* A process that began before the window has the window's start as its own. */
 	for (size_t looked = 0; i != MAP_NONE && looked < SAME_MAX; looked++) {
 		const Process *process = &timeline->processes.items[i];
 
 		found = process->ns_tgid;
 		if (process->start_ns <= ns)
 			break;
-		i = numbers->next[i];
+		i = processes->next[i];
 	}
 	return found;
 }
@@ -48,7 +51,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The file that is mapped there; NULL: it has no path. */
+/* Returns the file that is mapped there; NULL: none, or it has no path. */
 static const char *file_path(Timeline *timeline, const struct rec_futex *futex)
 {
 	uint32_t place = objects_reference(&timeline->objects, OBJECT_FILE, futex->device,
@@ -59,7 +62,7 @@ static const char *file_path(Timeline *timeline, const struct rec_futex *futex)
 		       : timeline->objects.list.items[place].name;
 }
 
-/* The variable at the word, to be freed; NULL: there is none that has a name. */
+/* Returns the variable at the word; NULL: none with a name. The caller frees it. */
 static char *variable_text(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64_t address)
 {
 	Variable variable;
@@ -71,7 +74,7 @@ static char *variable_text(Frames *frames, uint32_t ns_tgid, uint64_t ns, uint64
 			       : xasprintf("%s: %s", variable.library, variable.name);
 }
 
-/* The memory that it lies in, to be freed; NULL: it is not known. */
+/* Returns the memory that the word lies in; NULL: unknown. The caller frees it. */
 static char *memory_text(Timeline *timeline, const struct rec_futex *futex)
 {
 	const char *path = file_path(timeline, futex);
@@ -92,13 +95,13 @@ static char *memory_text(Timeline *timeline, const struct rec_futex *futex)
 	}
 }
 
-/* Of what no record tells the process waited for it since before the window. */
-static char *report_place_text(Timeline *timeline, Frames *frames, const Numbers *numbers,
+/* A process that no record describes has waited for it since before the window. */
+static char *report_place_text(Timeline *timeline, Frames *frames, const ProcessIndex *processes,
 			       const Object *object)
 {
-	const struct rec_futex *futex = (const struct rec_futex *)object->told;
+	const struct rec_futex *futex = (const struct rec_futex *)object->description;
 	uint64_t ns = futex ? futex->h.ns : timeline->start_ns;
-	uint32_t ns_tgid = number_at(timeline, numbers, object->device, ns);
+	uint32_t ns_tgid = number_at(timeline, processes, object->device, ns);
 	char *variable = NULL;
 
 	if (!futex || (futex->memory != MEMORY_STACK && futex->memory != MEMORY_SHARED))
@@ -108,8 +111,9 @@ static char *report_place_text(Timeline *timeline, Frames *frames, const Numbers
 
 void futex_names_find(Timeline *timeline, Frames *frames)
 {
-	Numbers numbers = numbers_make(timeline);
-	size_t count = timeline->objects.list.count; /* files may be added, and the list move */
+	ProcessIndex processes = process_index_make(timeline);
+	size_t count =
+		timeline->objects.list.count; /* files may be added, which may move the list */
 
 	for (size_t i = 0; i < count; i++) {
 		Object object = timeline->objects.list.items[i];
@@ -117,13 +121,13 @@ void futex_names_find(Timeline *timeline, Frames *frames)
 
 		if (object.kind != OBJECT_FUTEX)
 			continue;
-		place = report_place_text(timeline, frames, &numbers, &object);
+		place = report_place_text(timeline, frames, &processes, &object);
 		if (!place)
 			continue;
 		free(object.name);
 		timeline->objects.list.items[i].name =
 			xasprintf("0x%" PRIx64 " (%s)", object.number, place);
 	}
-	map_free(&numbers.first);
-	free(numbers.next);
+	map_free(&processes.first);
+	free(processes.next);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * futex_names.h - what the words are called that threads wait for: by the variable that they lie
- * in, or by the memory.
+ * futex_names.h - the names of the words that threads wait for: the variable at the word, or the
+ * memory that it is in.
  */
 #ifndef WALLPROF_FUTEX_NAMES_H
 #define WALLPROF_FUTEX_NAMES_H
@@ -10,8 +10,8 @@
 #include "timeline.h"
 
 /*
- * Gives each futex of the timeline's objects its name: "0x404060 (app: cache_lock)",
- * "0x5581c0de (heap)". Frames must know all names of the capture.
+ * Names each futex of the timeline's objects: "0x404060 (app: cache_lock)", "0x5581c0de (heap)". To
+ * be called when frames has all names of the capture.
  */
 void futex_names_find(Timeline *timeline, Frames *frames);
 

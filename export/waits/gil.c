@@ -56,17 +56,14 @@ static void collect(const Timeline *timeline, Handovers *handovers)
 		      compare_handovers);
 }
 
-/* The task that next releases the lock, at ns or later. */
+/* Returns the task that next releases the lock, at ns or later. */
 static uint32_t holder_at(const Handovers *handovers, const Thread *thread, uint64_t ns)
 {
 	Handover wanted = {.process = thread->process, .ns = ns};
 	size_t i = partition_point(middle, handovers->count,
 				   compare_handovers(&handovers->items[middle], &wanted) < 0);
 
-	/*
-	 * The waiter itself: it took the lock just when its time-out expired, from an unknown
-	 * thread.
-	 */
+	/* The waiter itself took the lock just when its timeout expired, from an unknown thread. */
 	if (i == handovers->count || handovers->items[i].process != thread->process ||
 	    handovers->items[i].task == thread->task)
 		return THREAD_NONE;
@@ -83,7 +80,7 @@ void gil_find_holders(Timeline *timeline)
 
 		for (size_t i = 0; i < thread->intervals.count; i++)
 			if (is_for_gil(&thread->intervals.items[i]))
-				thread->intervals.items[i].cpu_user =
+				thread->intervals.items[i].lock_holder =
 					holder_at(&handovers, thread, interval_end(thread, i));
 	}
 	vec_free(&handovers);

@@ -5,17 +5,19 @@
 
 enum verdict { COUNTS, IDLE, BETWEEN_JOBS };
 
-/* More time-outs one after another are those of a thread that looks for work now and then. */
+/* A thread with more consecutive timeouts looks for work now and then. */
 #define TIME_OUTS_MAX 3
-/* How many requests that complete after a wait has begun are searched for one that began before. */
-#define REQUESTS_LOOKED_AT 256
-/* How many waits of a thread are searched for the one that its last job ended. */
-#define WAITS_LOOKED_AT 64
-
-/* ---- which waits it may be ---------------------------------------------------------------------
+/*
+ * The limit of requests that complete after a wait begins and are searched for one that began
+ * before it.
  */
+#define REQUESTS_SEARCHED 256
+/* The limit of a thread's waits that are searched for the one that its last job ended. */
+#define WAITS_SEARCHED 64
 
-/* A poll of one descriptor may be for the answer of its peer. */
+/* ---- which waits can be idle ----------------------------------------------------------------- */
+
+/* A poll of one descriptor may be for the reply of its peer. */
 static bool is_poll_of_one(const Interval *wait)
 {
 	return !reason_is_epoll_call(wait->syscall) &&
@@ -23,7 +25,7 @@ static bool is_poll_of_one(const Interval *wait)
 		wait->reason == REASON_PIPE_POLL);
 }
 
-/* The end of a thread or a process is not an answer: a wait for one that does not end is idle. */
+/* The end of a thread or a process is not a reply: a wait for one that does not end is idle. */
 static bool is_for_end(const Interval *wait)
 {
 	return wait->reason == REASON_JOIN || wait->reason == REASON_CHILD;
@@ -37,8 +39,8 @@ static bool is_without_work(const Timeline *timeline, const Interval *wait)
 }
 
 /*
- * A futex may be a lock of the program's own, a ring holds the thread's own requests, and a thread
- * without work is judged without its loop.
+ * A futex may be a lock of the program, a ring holds the thread's own requests, and a thread
+ * without work is classified without its loop.
  */
 bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait)
 {
@@ -67,18 +69,18 @@ bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i
 	return false;
 }
 
-/* Whether a request that the thread has made is in flight when the wait begins. */
+/* Returns whether a request that the thread has made is in flight when the wait begins. */
 static bool has_request(const Timeline *timeline, const Thread *thread, uint64_t ns)
 {
 	const Request *requests = timeline->requests.list.items;
 	size_t i = partition_point(middle, thread->requests.count,
 				   requests[thread->requests.items[middle]].end_ns <= ns);
 
-	/* They are in order of their end: of those that end later any one may begin earlier. */
-	for (size_t looked = 0; i < thread->requests.count && looked < REQUESTS_LOOKED_AT; looked++)
+	/* Requests are sorted by their end; those that end later may begin earlier. */
+	for (size_t looked = 0; i < thread->requests.count && looked < REQUESTS_SEARCHED; looked++)
 		if (request_begin(&requests[thread->requests.items[i++]]) <= ns)
 			return true;
-	/* After so many requests one may be in flight: what cannot be decided counts. */
+	/* After this many requests one may be in flight; an undecidable wait counts. */
 	return i < thread->requests.count;
 }
 
@@ -94,7 +96,7 @@ bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i)
 	       !has_request(finder->timeline, thread, wait->start_ns);
 }
 
-/* A signal ended the wait and the thread: that is not what the thread waited for. */
+/* A signal ended the wait and the thread, so the thread did not wait for it. */
 static bool was_killed(const Thread *thread, size_t i)
 {
 	const WakerStack *stack = thread_waker_stack(thread, i);
@@ -107,7 +109,7 @@ static bool was_killed(const Thread *thread, size_t i)
 	return true;
 }
 
-/* Whether the thread's process is the parent of the one that ended the wait. */
+/* Returns whether the thread's process is the parent of the one that ended the wait. */
 static bool is_by_child(const Timeline *timeline, const Thread *thread, const Interval *wait)
 {
 	uint32_t waker = wait->waker < timeline->tasks.count
@@ -122,7 +124,7 @@ static bool is_by_child(const Timeline *timeline, const Thread *thread, const In
 
 /*
  * A signal interrupts a wait for connections, mostly SIGCHLD of a child that ends, but no
- * connection has come. If the waker's stack is not known, a child's wakeup is taken for a signal.
+ * connection has come. If the waker's stack is unknown, a child's wakeup is taken to be a signal.
  */
 static bool was_interrupted(const Timeline *timeline, const Thread *thread, size_t i)
 {
@@ -145,7 +147,7 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 	if (was_interrupted(timeline, thread, i))
 		return ENDING_OUTSIDE;
 	/*
-	 * Short waits have no waker's stack. In an interrupt only a time limit ends a wait for a
+	 * Short waits have no waker's stack. In an interrupt only a timeout ends a wait for a
 	 * futex.
 	 */
 	if (wait->flags & INTERVAL_WAKER_IRQ)
@@ -158,23 +160,23 @@ enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i
 										   : ENDING_OUTSIDE;
 }
 
-/* ---- the rule ----------------------------------------------------------------------------------
- */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 /*
- * When a worker got its last job before a moment, if the giver gave it. 0: the giver did not, or
- * the worker has slept since, or was woken from outside.
+ * Returns when a worker got its last job before ns, if the loop's thread woke it for that job. 0:
+ * another thread did, or the worker has slept since, or was woken from outside.
  */
-static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t giver, uint64_t ns)
+static uint64_t job_since_ns(const IdleFinder *finder, uint32_t worker, uint32_t loop_thread,
+			     uint64_t ns)
 {
 	const Timeline *timeline = finder->timeline;
 	const Thread *thread = &timeline->threads.items[worker];
 	size_t i = partition_point(middle, thread->intervals.count,
 				   thread->intervals.items[middle].start_ns < ns);
 
-	for (size_t looked = 0; i-- > 0 && looked < WAITS_LOOKED_AT;) {
+	for (size_t looked = 0; i-- > 0 && looked < WAITS_SEARCHED;) {
 		const Interval *wait = &thread->intervals.items[i];
-		const Place *place;
+		const WaitPlace *place;
 
 		if (wait->state != STATE_BLOCKED || interval_end(thread, i) > ns)
 			continue;
@@ -186,7 +188,7 @@ static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t
 		place = idle_place(finder, worker, idle_stack(finder, wait));
 		return place && place->fork != FORK_NONE &&
 				       idle_ending(finder, thread, i) == ENDING_THREAD &&
-				       timeline->tasks.items[wait->waker].thread == giver
+				       timeline->tasks.items[wait->waker].thread == loop_thread
 			       ? interval_end(thread, i)
 			       : 0;
 	}
@@ -194,9 +196,9 @@ static uint64_t job_given_ns(const IdleFinder *finder, uint32_t worker, uint32_t
 }
 
 /*
- * If the wait is an event loop's and a thread of the program's own pool ended it: since when that
- * thread had the job that the loop gave it; else 0. Several threads that wait at one place are a
- * pool themselves, not an event loop.
+ * If the wait is an event loop's and a thread of the program's own pool ended it: returns since
+ * when that thread had the job that the loop gave it; else 0. Several threads that wait at one
+ * place are a pool themselves, not an event loop.
  */
 static uint64_t own_worker_since(const IdleFinder *finder, uint32_t number, size_t i)
 {
@@ -208,11 +210,11 @@ static uint64_t own_worker_since(const IdleFinder *finder, uint32_t number, size
 	if (worker == number || timeline->threads.items[worker].process != thread->process ||
 	    !idle_is_only_thread(finder, number, idle_stack(finder, wait)))
 		return 0;
-	return job_given_ns(finder, worker, number, interval_end(thread, i));
+	return job_since_ns(finder, worker, number, interval_end(thread, i));
 }
 
 static enum verdict verdict_on_thread(const IdleFinder *finder, uint32_t number, size_t i,
-				      const Place *place)
+				      const WaitPlace *place)
 {
 	if (!place || place->fork == FORK_NONE || own_worker_since(finder, number, i) > 0)
 		return COUNTS;
@@ -220,7 +222,7 @@ static enum verdict verdict_on_thread(const IdleFinder *finder, uint32_t number,
 }
 
 static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t i,
-			       enum ending ending, const Place *place)
+			       enum ending ending, const WaitPlace *place)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
 	const Interval *wait = &thread->intervals.items[i];
@@ -229,7 +231,7 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 		return ending == ENDING_OPEN ? IDLE : COUNTS;
 	switch (ending) {
 	case ENDING_OPEN:
-		/* A thread would end it, as it ends the other waits at the place. */
+		/* A thread would end it, as threads end the other waits at the place. */
 		if (idle_is_awaited_place(finder, thread, idle_stack(finder, wait)))
 			return COUNTS;
 		/* fallthrough */
@@ -247,7 +249,7 @@ static enum verdict verdict_on(const IdleFinder *finder, uint32_t number, size_t
 
 /*
  * A wait of a thread without work ends because another thread of its process has work for it, or
- * because a peer has answered. All other waits that are judged without a loop count.
+ * because a peer has replied. All other waits that are classified without a loop count.
  */
 static enum verdict verdict_without_loop(const IdleFinder *finder, const Thread *thread, size_t i)
 {
@@ -265,12 +267,12 @@ static enum verdict verdict_without_loop(const IdleFinder *finder, const Thread 
 		       : COUNTS;
 }
 
-/* The wait that comes next in a thread: what was decided of it, if a thread ended it. */
+/* The next wait of a thread, and its verdict if a thread ended it. */
 typedef struct Next {
-	uint32_t stack; /* STACK_NONE: none that a thread ended */
+	uint32_t stack; /* STACK_NONE: no wait that a thread ended */
 	enum verdict verdict;
-	unsigned int time_outs; /* that belong to it so far */
-	uint64_t since_ns;	/* what the thread waited for did not begin before that */
+	unsigned int time_outs; /* the timeouts before it so far */
+	uint64_t since_ns;	/* what the thread waited for did not begin before this time */
 } Next;
 
 static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, Next *next)
@@ -278,13 +280,13 @@ static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, N
 	const Thread *thread = &finder->timeline->threads.items[number];
 	const Interval *wait = &thread->intervals.items[i];
 	uint32_t stack = idle_stack(finder, wait);
-	const Place *place = idle_place(finder, number, stack);
+	const WaitPlace *place = idle_place(finder, number, stack);
 	enum ending ending = idle_ending(finder, thread, i);
 	enum verdict verdict;
 
 	/*
-	 * If threads end many of the waits, all time-outs are for them: Python's GIL waits have
-	 * limits.
+	 * If threads end many of the waits, all timeouts belong to these waits: Python's GIL waits
+	 * have time limits.
 	 */
 	if (ending == ENDING_TIMER && place && idle_often_by_threads(place) &&
 	    interval_end(thread, i) > next->since_ns)
@@ -303,12 +305,13 @@ static enum verdict judge(const IdleFinder *finder, uint32_t number, size_t i, N
 	return verdict;
 }
 
-/* To the end of a process its last steps are on the path that leads through its end. */
+/* Its last steps up to the end of a process are on the path that leads through that end. */
 #define LAST_STEPS_NS NSEC_PER_MSEC
 
 /*
- * The run waits for the end of the main thread, whatever that waits for: of the command, and of a
- * process whose end another thread on the path waits for, unless it was killed.
+ * The run waits for the end of the command's main thread, whatever that thread waits for; and of
+ * the main thread of a process whose end another thread on the path waits for, unless the process
+ * was killed.
  */
 static bool is_awaited(const IdleFinder *finder, uint32_t number)
 {
@@ -316,8 +319,8 @@ static bool is_awaited(const IdleFinder *finder, uint32_t number)
 	const Thread *thread = &timeline->threads.items[number];
 	const Process *process;
 
-	/* This is not the path of the run that --critical-path asks for. */
-	if (timeline->path.strip.intervals.count == 0 ||
+	/* The path is not the run's if --critical-path has selected another one. */
+	if (timeline->path.track.intervals.count == 0 ||
 	    (timeline->command_thread < timeline->threads.count &&
 	     timeline->threads.items[timeline->path.end].process !=
 		     timeline->threads.items[timeline->command_thread].process))
@@ -355,7 +358,9 @@ static void judge_thread(const IdleFinder *finder, uint32_t number)
 	}
 }
 
-/* Reasons change after all waits are judged, because the rule depends on the original ones. */
+/*
+ * Reasons change after all waits have a verdict, because the rule depends on the original reasons.
+ */
 static void explain_thread(const IdleFinder *finder, uint32_t number)
 {
 	Thread *thread = &finder->timeline->threads.items[number];
@@ -370,19 +375,19 @@ static void explain_thread(const IdleFinder *finder, uint32_t number)
 	}
 }
 
-/* The waits in which the run waited. */
+/* Marks the waits that are on the critical path. */
 static void mark_path(IdleFinder *finder)
 {
-	const Thread *strip = &finder->timeline->path.strip;
+	const Thread *track = &finder->timeline->path.track;
 
-	for (size_t i = 0; i < strip->intervals.count; i++) {
-		const Interval *step = &strip->intervals.items[i];
-		uint32_t owner = strip->owners.items[i];
+	for (size_t i = 0; i < track->intervals.count; i++) {
+		const Interval *step = &track->intervals.items[i];
+		uint32_t owner = track->owners.items[i];
 		const Thread *thread = &finder->timeline->threads.items[owner];
 		size_t wait;
 
 		finder->on_path_until[owner] =
-			MAX(finder->on_path_until[owner], interval_end(strip, i));
+			MAX(finder->on_path_until[owner], interval_end(track, i));
 		if (step->state != STATE_BLOCKED || step->reason == REASON_ON_DEVICE)
 			continue;
 		wait = partition_point(middle, thread->intervals.count,

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* How many waits at a place make it a loop. */
+/* The number of waits at a place that make it a loop. */
 #define TIMES_MIN 3
 /* Only the first places of a thread are examined; waits at other places count. */
 #define PLACES_MAX 16
@@ -13,32 +13,31 @@
  */
 #define OUTSIDE_SHARE_MAX 0.05
 #define INSIDE_SHARE_MAX  0.34
-/* A loop deeper in the program is not the outermost one, even if no other work was seen. */
+/* A loop deeper in the program is not the outermost one, even if no other work was sampled. */
 #define FRAMES_MAX 16
-/* How many frames the C library has inside of the program's, while a thread waits. */
+/* The number of frames of the C library inside the program's, while a thread waits. */
 #define WAIT_FRAMES 5
 /*
- * So few samples are no evidence: a thread has a beginning before its loop, and a wait for a
- * condition variable can begin and end with a wait for its mutex.
+ * Fewer samples prove nothing: a thread has a beginning before its loop, and a wait for a condition
+ * variable can begin and end with a wait for its mutex.
  */
 #define OUTSIDE_MIN 1
 #define INSIDE_MIN  4
-/* If threads end one of so many waits, all time-outs are waits for these threads. */
+/* If threads end one of this many waits, all timeouts are waits for these threads. */
 #define TIMES_PER_END 4
 
 #define SEVERAL_THREADS (MAP_NONE - 1)
 #define NOT_AWAITED	(MAP_NONE - 1)
 
-/* ---- which end of a connection a socket is ------------------------------------------------------
- */
+/* ---- which end of a connection a socket is --------------------------------------------------- */
 
 /* The first of the ports that the kernel gives to a socket that does not bind to one. */
 #define EPHEMERAL_PORT_MIN 32768
 
 static const struct rec_socket *socket_of(const Object *object)
 {
-	return object->told && object->told->kind == REC_SOCKET
-		       ? (const struct rec_socket *)object->told
+	return object->description && object->description->kind == REC_SOCKET
+		       ? (const struct rec_socket *)object->description
 		       : NULL;
 }
 
@@ -47,7 +46,7 @@ static bool is_inet(const struct rec_socket *socket)
 	return socket->family == AF_INET || socket->family == AF_INET6;
 }
 
-/* The ports of listening sockets, as far as they were recorded; to be freed. */
+/* Returns the ports of the listening sockets that were recorded. The caller frees them. */
 static bool *find_listened_ports(const Objects *objects)
 {
 	bool *ports = xcalloc(UINT16_MAX + 1, sizeof(bool));
@@ -89,7 +88,10 @@ static bool watches_clients(const struct rec_watch *watch, const Map *clients)
 	return false;
 }
 
-/* Which sockets listen, or were accepted, and which epoll descriptors watch such sockets. */
+/*
+ * Finds the sockets that listen or were accepted, and the epoll descriptors that watch such
+ * sockets.
+ */
 static void find_clients(IdleFinder *finder)
 {
 	const Objects *objects = &finder->timeline->objects;
@@ -107,7 +109,7 @@ static void find_clients(IdleFinder *finder)
 		map_set(&clients, inode_key(object->device, object->number), i);
 	}
 	for (size_t i = 0; i < objects->list.count; i++) {
-		const struct record *record = objects->list.items[i].told;
+		const struct record *record = objects->list.items[i].description;
 
 		if (record && record->kind == REC_WATCH)
 			finder->for_clients[i] =
@@ -116,8 +118,7 @@ static void find_clients(IdleFinder *finder)
 	map_free(&clients);
 }
 
-/* ---- the fork of a thread's work ----------------------------------------------------------------
- */
+/* ---- the fork of a thread's work ------------------------------------------------------------- */
 
 static uint64_t frame_from_root(const Timeline *timeline, const StackDef *stack, size_t i)
 {
@@ -127,7 +128,7 @@ static uint64_t frame_from_root(const Timeline *timeline, const StackDef *stack,
 /* Forks deeper than that are not distinguished. */
 #define SHARED_MAX (FRAMES_MAX + 1)
 
-/* How many frames two stacks share, from the root on, as far as that matters. */
+/* Returns how many frames two stacks share, from the root on, up to the limit. */
 static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
 {
 	const StackDef *x = &timeline->stacks.items[a], *y = &timeline->stacks.items[b];
@@ -138,12 +139,12 @@ static size_t shared_frames(const Timeline *timeline, uint32_t a, uint32_t b)
 	return n;
 }
 
-/* How much of a thread's work departs from a wait's stack after so many frames. */
+/* Counts how much of a thread's work departs from a wait's stack after each number of frames. */
 typedef struct Forks {
 	uint32_t items[SHARED_MAX + 1];
 } Forks;
 
-/* What the waiting call does, such as taking its mutex again, does not count as work. */
+/* Work of the waiting call itself, such as taking its mutex again, does not count. */
 static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uint32_t stack)
 {
 	const StackDef *def = &finder->timeline->stacks.items[place];
@@ -159,9 +160,9 @@ static void add_fork(const IdleFinder *finder, Forks *forks, uint32_t place, uin
 
 /*
  * Collects what the thread did between the first and the last wait at the place, as far as it was
- * seen.
+ * sampled.
  */
-static void collect_forks(const IdleFinder *finder, const Thread *thread, const Place *place,
+static void collect_forks(const IdleFinder *finder, const Thread *thread, const WaitPlace *place,
 			  Forks *forks)
 {
 	bool again = place->last > place->first;
@@ -184,7 +185,7 @@ static void collect_forks(const IdleFinder *finder, const Thread *thread, const 
  * The frame at which the work departs, if nearly none departs further out and most of it does
  * there. At a wait in the middle of a job, parts of the job depart on both sides.
  */
-static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const Place *place)
+static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const WaitPlace *place)
 {
 	uint32_t frames = finder->timeline->stacks.items[place->stack].count, fork = 0;
 	uint64_t all = 0, before = 0;
@@ -194,7 +195,7 @@ static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const 
 	for (size_t i = 0; i <= SHARED_MAX; i++)
 		all += forks.items[i];
 	/*
-	 * No other work was seen: this is the thread's only loop, unless it is too deep for an
+	 * No other work was sampled: this is the thread's only loop, unless it is too deep for an
 	 * outermost one.
 	 */
 	if (all == 0)
@@ -207,8 +208,7 @@ static uint32_t find_fork(const IdleFinder *finder, const Thread *thread, const 
 	return fork;
 }
 
-/* ---- places -------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* A snapshot's stack and a switch's stack at the same place have different ids. */
 static void find_same(IdleFinder *finder)
@@ -242,7 +242,7 @@ static uint64_t place_key(const Thread *thread, uint32_t stack)
 	return (uint64_t)thread->process << 32 | stack;
 }
 
-static Place *find_place(const Places *places, uint32_t stack)
+static WaitPlace *find_place(const WaitPlaces *places, uint32_t stack)
 {
 	for (size_t i = 0; i < places->count; i++)
 		if (places->items[i].stack == stack)
@@ -250,18 +250,18 @@ static Place *find_place(const Places *places, uint32_t stack)
 	return NULL;
 }
 
-const Place *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t stack)
+const WaitPlace *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t stack)
 {
 	return find_place(&finder->places[thread], stack);
 }
 
-static bool gets_jobs(const Place *place)
+static bool gets_jobs(const WaitPlace *place)
 {
 	return place->for_job && place->by_threads > 0;
 }
 
-/* Whether place a lies in the loop of place b, where the thread gets jobs as well. */
-static bool competes(const Timeline *timeline, const Place *a, const Place *b)
+/* Returns whether place a lies in the loop of place b, where the thread gets jobs as well. */
+static bool competes(const Timeline *timeline, const WaitPlace *a, const WaitPlace *b)
 {
 	size_t shared;
 
@@ -274,7 +274,7 @@ static bool competes(const Timeline *timeline, const Place *a, const Place *b)
 	/* Outside of its outermost loop a thread gets no jobs from clients. */
 	if (b->for_client && shared < a->fork)
 		return true;
-	/* No work was seen beside the waits at b, so the depth of its loop is not known. */
+	/* No work was sampled besides the waits at b, so the depth of its loop is unknown. */
 	if (b->fork == 0 && a->fork > 0)
 		return false;
 	if (shared < b->fork || shared > MAX(a->fork, b->fork))
@@ -283,7 +283,8 @@ static bool competes(const Timeline *timeline, const Place *a, const Place *b)
 	return b->for_client || (gets_jobs(b) && !a->for_client);
 }
 
-static bool has_competitor(const Timeline *timeline, const Places *places, const Place *place)
+static bool has_competitor(const Timeline *timeline, const WaitPlaces *places,
+			   const WaitPlace *place)
 {
 	for (size_t i = 0; i < places->count; i++)
 		if (competes(timeline, place, &places->items[i]))
@@ -291,7 +292,7 @@ static bool has_competitor(const Timeline *timeline, const Places *places, const
 	return false;
 }
 
-/* The thread that has served most requests shows where loops that serve clients are. */
+/* The loops that serve clients are those of the thread that has served most requests. */
 static void share_client_forks(IdleFinder *finder)
 {
 	const Timeline *timeline = finder->timeline;
@@ -299,7 +300,7 @@ static void share_client_forks(IdleFinder *finder)
 
 	for (size_t t = 0; t < timeline->threads.count; t++)
 		for (size_t i = 0; i < finder->places[t].count; i++) {
-			const Place *place = &finder->places[t].items[i];
+			const WaitPlace *place = &finder->places[t].items[i];
 			uint64_t key = place_key(&timeline->threads.items[t], place->stack);
 			uint32_t times = map_get(&most, key);
 
@@ -311,7 +312,7 @@ static void share_client_forks(IdleFinder *finder)
 		}
 	for (size_t t = 0; t < timeline->threads.count; t++)
 		for (size_t i = 0; i < finder->places[t].count; i++) {
-			Place *place = &finder->places[t].items[i];
+			WaitPlace *place = &finder->places[t].items[i];
 			uint32_t fork = map_get(
 				&forks, place_key(&timeline->threads.items[t], place->stack));
 
@@ -322,41 +323,41 @@ static void share_client_forks(IdleFinder *finder)
 	map_free(&forks);
 }
 
-/* Whether another thread shows that the process's threads get their jobs there. */
-static bool is_job_place(const IdleFinder *finder, const Thread *thread, const Place *place)
+/* Returns whether another thread shows that the process's threads get their jobs there. */
+static bool is_job_place(const IdleFinder *finder, const Thread *thread, const WaitPlace *place)
 {
-	return map_get(&finder->settled, place_key(thread, place->stack)) != MAP_NONE;
+	return map_get(&finder->job_places, place_key(thread, place->stack)) != MAP_NONE;
 }
 
 static void find_job_places(IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
-	const Places *places = &finder->places[number];
+	const WaitPlaces *places = &finder->places[number];
 
 	for (size_t i = 0; i < places->count; i++) {
-		const Place *place = &places->items[i];
+		const WaitPlace *place = &places->items[i];
 
 		if (place->fork != FORK_NONE && place->times >= TIMES_MIN && gets_jobs(place) &&
 		    !has_competitor(finder->timeline, places, place))
-			map_set(&finder->settled, place_key(thread, place->stack), number);
+			map_set(&finder->job_places, place_key(thread, place->stack), number);
 	}
 }
 
 /*
- * If two places lie in one loop, it is not known at which of them the thread waits for its next
- * job, unless other threads of its pool show it.
+ * If two places lie in one loop, it is unknown at which of them the thread waits for its next job,
+ * unless other threads of its pool show it.
  */
 static void drop_competitors(const IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
-	Places *places = &finder->places[number];
+	WaitPlaces *places = &finder->places[number];
 	bool drop[PLACES_MAX] = {};
 
 	for (size_t i = 0; i < places->count; i++) {
-		const Place *a = &places->items[i];
+		const WaitPlace *a = &places->items[i];
 
 		for (size_t k = 0; k < places->count; k++) {
-			const Place *b = &places->items[k];
+			const WaitPlace *b = &places->items[k];
 
 			drop[i] |= competes(finder->timeline, a, b) &&
 				   (!is_job_place(finder, thread, a) ||
@@ -368,12 +369,12 @@ static void drop_competitors(const IdleFinder *finder, uint32_t number)
 			places->items[i].fork = FORK_NONE;
 }
 
-/* Whether a place lies in another place's loop that is deeper than the fork. */
-static bool is_in_inner_loop(const Timeline *timeline, const Places *places, const Place *place,
-			     uint32_t fork)
+/* Returns whether a place lies in another place's loop that is deeper than the fork. */
+static bool is_in_inner_loop(const Timeline *timeline, const WaitPlaces *places,
+			     const WaitPlace *place, uint32_t fork)
 {
 	for (size_t i = 0; i < places->count; i++) {
-		const Place *other = &places->items[i];
+		const WaitPlace *other = &places->items[i];
 
 		if (other->fork != FORK_NONE && other->fork > fork &&
 		    shared_frames(timeline, place->stack, other->stack) >= other->fork)
@@ -387,7 +388,7 @@ static bool is_in_inner_loop(const Timeline *timeline, const Places *places, con
  * there count as well, unless it also waited elsewhere outside of the loops within its jobs.
  */
 static uint32_t find_shared_fork(const IdleFinder *finder, const Thread *thread,
-				 const Places *places, const Place *place)
+				 const WaitPlaces *places, const WaitPlace *place)
 {
 	uint32_t times = map_get(&finder->times, place_key(thread, place->stack)), fork;
 
@@ -395,7 +396,7 @@ static uint32_t find_shared_fork(const IdleFinder *finder, const Thread *thread,
 		return FORK_NONE;
 	fork = find_fork(finder, thread, place);
 	for (size_t i = 0; i < places->count && fork != FORK_NONE; i++) {
-		const Place *other = &places->items[i];
+		const WaitPlace *other = &places->items[i];
 
 		if (other != place && gets_jobs(other) &&
 		    !is_in_inner_loop(finder->timeline, places, other, fork))
@@ -404,17 +405,17 @@ static uint32_t find_shared_fork(const IdleFinder *finder, const Thread *thread,
 	return fork;
 }
 
-static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, Places *places)
+static void add_wait(const IdleFinder *finder, const Thread *thread, size_t i, WaitPlaces *places)
 {
 	const Interval *wait = &thread->intervals.items[i];
 	uint32_t stack = idle_stack(finder, wait);
-	Place *place = find_place(places, stack);
+	WaitPlace *place = find_place(places, stack);
 
 	if (!place && places->count == PLACES_MAX)
 		return;
 	if (!place) {
 		place = vec_push(places);
-		*place = (Place){.stack = stack, .first = i, .fork = FORK_NONE};
+		*place = (WaitPlace){.stack = stack, .first = i, .fork = FORK_NONE};
 	}
 	place->last = i;
 	place->times++;
@@ -437,7 +438,7 @@ static bool is_whole(const IdleFinder *finder, uint32_t stack)
 static void collect_places(IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
-	Places *places = &finder->places[number];
+	WaitPlaces *places = &finder->places[number];
 	size_t kept = 0;
 
 	for (size_t i = 0; i < thread->intervals.count; i++) {
@@ -482,14 +483,16 @@ static void count_waits(IdleFinder *finder, uint32_t number)
 	}
 }
 
-/* Counts the waits at each place that threads end and that count, if none there is between jobs. */
+/*
+ * Counts the waits at each place that threads end and that count, if none of them is between jobs.
+ */
 static void count_awaited(IdleFinder *finder, uint32_t number)
 {
 	const Thread *thread = &finder->timeline->threads.items[number];
-	const Places *places = &finder->places[number];
+	const WaitPlaces *places = &finder->places[number];
 
 	for (size_t i = 0; i < places->count; i++) {
-		const Place *place = &places->items[i];
+		const WaitPlace *place = &places->items[i];
 		uint64_t key = place_key(thread, place->stack);
 		uint32_t times = map_get(&finder->awaited, key);
 
@@ -516,7 +519,7 @@ bool idle_is_only_thread(const IdleFinder *finder, uint32_t number, uint32_t sta
 		       place_key(&finder->timeline->threads.items[number], stack)) == number;
 }
 
-bool idle_often_by_threads(const Place *place)
+bool idle_often_by_threads(const WaitPlace *place)
 {
 	return place->by_threads >= TIMES_MIN && place->by_threads * TIMES_PER_END >= place->times;
 }
@@ -525,7 +528,7 @@ void idle_places_find(IdleFinder *finder)
 {
 	size_t count = finder->timeline->threads.count;
 
-	finder->places = xcalloc(count + 1, sizeof(Places));
+	finder->places = xcalloc(count + 1, sizeof(WaitPlaces));
 	find_same(finder);
 	find_clients(finder);
 	for (size_t i = 0; i < count; i++)
@@ -550,6 +553,6 @@ void idle_places_free(IdleFinder *finder)
 	free(finder->for_clients);
 	map_free(&finder->times);
 	map_free(&finder->threads);
-	map_free(&finder->settled);
+	map_free(&finder->job_places);
 	map_free(&finder->awaited);
 }

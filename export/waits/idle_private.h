@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * idle_private.h - what the two files of idle.h share: idle.c has the rule, idle_places.c finds the
+ * idle_private.h - shared by the two files of idle.h: idle.c has the rule, idle_places.c finds the
  * outermost loops.
  */
 #ifndef WALLPROF_IDLE_PRIVATE_H
@@ -11,75 +11,80 @@
 enum ending {
 	ENDING_UNKNOWN, /* the waker was not recorded */
 	ENDING_OPEN,
-	ENDING_OUTSIDE, /* by an interrupt, or a task that is not recorded */
+	ENDING_OUTSIDE, /* by an interrupt, or by a task that is not recorded */
 	ENDING_TIMER,
 	ENDING_THREAD,
 };
 
-/* A place where a thread waits repeatedly, that is, a user stack. */
-typedef struct Place {
+/* A place where a thread waits repeatedly, identified by its user stack. */
+typedef struct WaitPlace {
 	uint32_t stack;		  /* Timeline::stacks */
 	size_t first, last;	  /* the first and the last such wait (Thread::intervals) */
 	size_t times, by_threads; /* number of waits, and of those that a thread ended */
 	bool for_job;		  /* it can be a wait for the next job */
-	bool for_client;	  /* it is for clients of the program */
-	/* Frames of the outermost loop, which also calls the rest of the work; or FORK_NONE. */
+	bool for_client;	  /* clients of the program are at the other end */
+	/*
+	 * The number of frames of the outermost loop, which also calls the other work; or
+	 * FORK_NONE.
+	 */
 	uint32_t fork;
-} Place;
+} WaitPlace;
 
 #define FORK_NONE UINT32_MAX
 
-typedef VEC(Place) Places;
+typedef VEC(WaitPlace) WaitPlaces;
 
 typedef struct IdleFinder {
 	Timeline *timeline;
 	uint32_t *same;	   /* by stack: the first stack with the same frames */
-	bool *for_clients; /* by Timeline::objects: whether clients are at the other end */
+	bool *for_clients; /* by Timeline::objects: clients are at the other end */
 	/*
-	 * By (process, stack): times: the number of waits; threads: the thread that waits, if it is
-	 * only one; awaited: the number of waits that threads end and that count; settled: the
-	 * places where the process's threads are known to wait for jobs.
+	 * By (process, stack). times: the number of waits; threads: the thread that waits, if it is
+	 * the only one; awaited: the number of waits that threads end and that count; job_places:
+	 * the places where the process's threads are known to wait for jobs.
 	 */
-	Map times, threads, awaited, settled;
-	Places *places;		 /* by thread */
+	Map times, threads, awaited, job_places;
+	WaitPlaces *places;	 /* by thread */
 	uint8_t **verdicts;	 /* by thread, and interval: enum verdict */
 	uint8_t **on_path;	 /* by thread, and interval; NULL: none of the thread's is */
 	uint64_t *on_path_until; /* by thread: the last moment; 0: never */
 } IdleFinder;
 
-/* ---- idle.c: what may be idle, and what ended it -------------------------------------------- */
+/* ---- idle.c: which waits can be idle, and what ended them ------------------------------------ */
 
-/* Whether the rule applies to that wait at all. */
+/* Returns whether the rule applies to that wait at all. */
 bool idle_is_candidate(const IdleFinder *finder, const Thread *thread, size_t i);
 
-/* Whether the wait can be for the thread's next job. */
+/* Returns whether the wait can be for the thread's next job. */
 bool idle_can_be_for_job(const IdleFinder *finder, const Interval *wait);
 
-/* Whether the wait is for a connection, or for data from one that the program has accepted. */
+/*
+ * Returns whether the wait is for a connection, or for data from one that the program has accepted.
+ */
 bool idle_is_for_client(const IdleFinder *finder, const Thread *thread, size_t i);
 
 enum ending idle_ending(const IdleFinder *finder, const Thread *thread, size_t i);
 
 /* ---- idle_places.c: where the outermost loops are -------------------------------------------- */
 
-/* The waits of all threads; fills all of the finder but on_path and on_path_until. */
+/* Examines the waits of all threads; sets all of the finder except on_path and on_path_until. */
 void idle_places_find(IdleFinder *finder);
 
 void idle_places_free(IdleFinder *finder);
 
-/* The wait's place: the first stack with the same frames, or STACK_NONE. */
+/* Returns the wait's place: the first stack with the same frames, or STACK_NONE. */
 uint32_t idle_stack(const IdleFinder *finder, const Interval *wait);
 
-/* The thread's place with that stack; NULL: there is none. */
-const Place *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t stack);
+/* Returns the thread's place with that stack; NULL: none. */
+const WaitPlace *idle_place(const IdleFinder *finder, uint32_t thread, uint32_t stack);
 
-/* Whether no other thread of the process waits there. */
+/* Returns whether no other thread of the process waits there. */
 bool idle_is_only_thread(const IdleFinder *finder, uint32_t thread, uint32_t stack);
 
-/* Whether threads repeatedly end waits there, and none of these is between jobs. */
+/* Returns whether threads repeatedly end waits there, and none of these is between jobs. */
 bool idle_is_awaited_place(const IdleFinder *finder, const Thread *thread, uint32_t stack);
 
-/* Whether threads end so many of the waits that all time-outs there are waits for them. */
-bool idle_often_by_threads(const Place *place);
+/* Returns whether threads end so many of the waits that all timeouts there are waits for them. */
+bool idle_often_by_threads(const WaitPlace *place);
 
 #endif

@@ -73,7 +73,7 @@ StackRef tick_stack(const Timeline *timeline, const Thread *thread, const Tick *
 	};
 }
 
-/* "futex", or "system call 1000"; to be freed. */
+/* Returns "futex" or "system call 1000". The caller frees it. */
 static char *call_text(int syscall)
 {
 	const char *label = syscall_label(syscall);
@@ -81,7 +81,7 @@ static char *call_text(int syscall)
 	return label ? xstrdup(label) : xasprintf("system call %d", syscall);
 }
 
-/* The functions that a reason rests on; NULL: none. */
+/* Returns the functions that a reason rests on; NULL: none. */
 static const char *functions_text(const Timeline *timeline, const Interval *wait)
 {
 	bool user = wait->rule == RULE_USER || wait->rule == RULE_KERNEL_AND_USER;
@@ -119,9 +119,9 @@ const char *wait_note(const Interval *interval)
 	case INTERVAL_OPEN_START:
 		return "began before the recording";
 	case INTERVAL_OPEN_END:
-		return "still going on when the recording ended";
+		return "had not ended when the recording ended";
 	case INTERVAL_OPEN_START | INTERVAL_OPEN_END:
-		return "from before the recording to after it";
+		return "began before the recording and did not end in it";
 	default:
 		return NULL;
 	}
@@ -130,22 +130,23 @@ const char *wait_note(const Interval *interval)
 static uint32_t object_of(const Timeline *timeline, const Thread *thread, size_t i)
 {
 	const Interval *interval = &thread->intervals.items[i];
-	uint32_t number = thread_wait_request(thread, i), told = thread_wait_object(thread, i);
+	uint32_t number = thread_wait_request(thread, i), object = thread_wait_object(thread, i);
 	const Request *request;
 
 	if (interval->state != STATE_BLOCKED)
 		return OBJECT_NONE;
-	/* sendfile: what is sent is not what the network is waited for. */
-	if (told != OBJECT_NONE &&
+	/* sendfile: a wait for the network is not for the file that is sent. */
+	if (object != OBJECT_NONE &&
 	    reason_info[wait_reason(interval)].category == CATEGORY_NETWORK &&
-	    timeline->objects.list.items[told].kind == OBJECT_FILE)
-		told = OBJECT_NONE;
+	    timeline->objects.list.items[object].kind == OBJECT_FILE)
+		object = OBJECT_NONE;
 	if (number == REQUEST_NONE)
-		return told;
+		return object;
 	request = &timeline->requests.list.items[number];
-	/* Of a request for several files only the first is known. */
-	if (request->file == OBJECT_NONE || (request->flags & REQUEST_MIXED && told != OBJECT_NONE))
-		return told;
+	/* Only the first file of a request for several files is known. */
+	if (request->file == OBJECT_NONE ||
+	    (request->flags & REQUEST_MIXED && object != OBJECT_NONE))
+		return object;
 	return request->file;
 }
 
@@ -186,15 +187,18 @@ const char *wait_waker(const Timeline *timeline, const Thread *thread, size_t i,
 
 	if (!(interval->flags & INTERVAL_WAKER_IRQ))
 		return task_name(timeline, interval->waker, name);
-	/* Who was woken has its waker's name twice, and its stack where the sleep is. */
+	/*
+	 * A runnable thread that was woken has the waker's name already, and the waker's stack is
+	 * shown with the sleep.
+	 */
 	stack = thread_waker_stack(thread, i > 0 && interval->reason == REASON_WOKEN ? i - 1 : i);
 	return interrupt_label(stack ? stack->source : INTERRUPT_UNKNOWN);
 }
 
-#define CHAIN_KERNEL 1 /* functions of each part of a chain */
+#define CHAIN_KERNEL 1 /* number of functions in each part of a chain */
 #define CHAIN_USER   4
 
-/* What is called by its address says in what. */
+/* A function that is named by its address has its library in the name. */
 static const char *library_if_nameless(const Frames *frames, const Frame *frame)
 {
 	return frame->nameless && frame->lib != LIBRARY_NONE
@@ -225,7 +229,7 @@ char *chain_add_user(char *text, const Frames *frames, const uint32_t *indexes, 
 			     CHAIN_USER);
 }
 
-/* Not the wake-up's own functions, which are the same for all. */
+/* The wakeup's own functions are left out, because they are always the same. */
 static bool is_waking(const char *function)
 {
 	return !strncmp(function, "try_to_wake_up", 14) || !strncmp(function, "wake_up", 7) ||
@@ -269,7 +273,7 @@ char *wait_waker_chain(const Timeline *timeline, Frames *frames, const Thread *t
 
 const char *wait_holder(const Timeline *timeline, const Interval *interval, char name[COMM_LEN + 1])
 {
-	return interval->state == STATE_BLOCKED ? task_name(timeline, interval->cpu_user, name)
+	return interval->state == STATE_BLOCKED ? task_name(timeline, interval->lock_holder, name)
 						: NULL;
 }
 
@@ -286,7 +290,7 @@ char *process_end_text(const Process *process)
 	uint32_t code = process->exit_code, signal = code & 0x7f;
 
 	if (!process->exited_in_window)
-		return xstrdup("still there when the recording ended");
+		return xstrdup("still running when the recording ended");
 	return signal ? xasprintf("killed by signal %u", signal)
 		      : xasprintf("exit status %u", code >> 8 & 0xff);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A stack is looked at once, however many waits it has: its chain, and the functions in it. What is
- * asked of functions is then asked of stacks.
+ * A stack is resolved once, however many waits it has: its chain, and the functions in it. Sums by
+ * function are then sums over stacks.
  */
 #include "wait_groups.h"
 #include "functions.h"
@@ -42,7 +42,7 @@ static bool has_function(const StackWaits *stack, uint32_t function)
 	return false;
 }
 
-/* Reads the functions of a stack. One that calls itself counts once. */
+/* Reads the functions of a stack. A recursive function counts once. */
 static void look(struct WaitGroupsPrivate *private, const Timeline *timeline, const StackRef *ref,
 		 StackWaits *stack)
 {
@@ -179,7 +179,7 @@ static int compare_threads(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In order, each once. */
+/* Sorts the threads; each is there once. */
 static void sort_threads(ThreadList *list)
 {
 	size_t kept = 0;
@@ -201,15 +201,15 @@ void wait_group_add(WaitGroup *group, const WaitGroup *from)
 	group->objects += from->objects;
 }
 
-/* ---- groups that differ by their objects alone --------------------------------------------- */
+/* ---- groups that differ only by their objects ---------------------------------------------- */
 
-/* The texts are interned. */
+/* Texts are interned, so pointers are compared. */
 static uint64_t place_key(const WaitGroup *group)
 {
 	return hash_mix(hash_mix((uintptr_t)group->chain, (uintptr_t)group->basis), group->reason);
 }
 
-/* How many groups with an object there are at each place. */
+/* Counts the groups with an object for each reason and stack. */
 static Map count_objects(const WaitGroups *groups)
 {
 	Map counts = {};
@@ -232,7 +232,7 @@ static void group_free(WaitGroup *group)
 
 void wait_groups_merge_objects(WaitGroups *groups, size_t most)
 {
-	Map counts = count_objects(groups), merged = {}; /* place -> the group of all there */
+	Map counts = count_objects(groups), merged = {}; /* reason and stack -> the merged group */
 	size_t kept = 0;
 
 	for (size_t i = 0; i < groups->list.count; i++) {
@@ -342,8 +342,8 @@ static FunctionWaits waits_below(const struct WaitGroupsPrivate *private, uint32
 	return below;
 }
 
-/* Not what was made up for the reader: "[truncated: …]". */
-static bool is_wanted(const Functions *functions, uint32_t function, const char *name)
+/* Pseudo frames such as "[truncated: …]" are not functions. */
+static bool has_name(const Functions *functions, uint32_t function, const char *name)
 {
 	return name ? functions_called(functions, function, name)
 		    : *functions_name(functions, function) != '[';
@@ -361,7 +361,7 @@ size_t wait_groups_by_function(WaitGroups *groups, const char *name, size_t most
 	for (size_t i = 0; i < totals.count && count < most; i++) {
 		FunctionWaits below;
 
-		if (!is_wanted(&private->functions, totals.items[i].function, name))
+		if (!has_name(&private->functions, totals.items[i].function, name))
 			continue;
 		below = waits_below(private, totals.items[i].function);
 		visit(user, &below);

@@ -25,14 +25,17 @@ static uint32_t rule_of_name(Explainer *explainer, uint32_t name)
 	return number;
 }
 
-/* Where each system call comes by says nothing of this one. */
+/* Every system call passes through these functions, so they say nothing about the wait. */
 static bool is_entry(const char *function)
 {
 	return !strcmp(function, "do_syscall_64") || !strcmp(function, "x64_sys_call") ||
 	       !strncmp(function, "entry_SYSCALL", 13);
 }
 
-/* "synchronize_rcu_normal ← map_update_elem": the rule's function, and the first that it serves. */
+/*
+ * Returns the rule's function, and the first one that it works for: "synchronize_rcu_normal ←
+ * map_update_elem".
+ */
 static void store_basis(Explainer *explainer, const Functions *functions, uint32_t stack,
 			size_t found, const KernelRule *rule)
 {
@@ -54,7 +57,7 @@ static void store_basis(Explainer *explainer, const Functions *functions, uint32
 		strings_intern(&explainer->timeline->basis, text) + 1;
 }
 
-/* The kernel stack's functions; valid until the next call. */
+/* Returns the kernel stack's functions; valid until the next call. */
 static Functions functions_of(Explainer *explainer, uint32_t stack)
 {
 	Functions functions;
@@ -65,7 +68,7 @@ static Functions functions_of(Explainer *explainer, uint32_t stack)
 	return functions;
 }
 
-/* In a command with one thread, what epoll watches is all that the thread can wait for. */
+/* In a command with one thread, what epoll watches is everything that the thread can wait for. */
 static bool is_alone(const Timeline *timeline, const Thread *thread)
 {
 	return !timeline->attached && thread->process < timeline->processes.count &&
@@ -124,7 +127,7 @@ static void explain_ring(const Timeline *timeline, Thread *thread, size_t i)
 		thread_explain(thread, i, reason, wait->rule);
 }
 
-/* A timerfd that is polled is told by what it is called: to poll it is an event like others. */
+/* A timerfd is recognized by its name; to poll one is to poll an event. */
 static void explain_timer(const Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
@@ -148,63 +151,66 @@ static bool is_whole(const Timeline *timeline, uint32_t stack, const Functions *
 }
 
 /*
- * From the leaf outwards, up to where a page fault begins, or memory was wanted: what lies outside
- * of that is what the thread did, not what it waits for.
+ * Reads from the leaf outwards, up to where a page fault begins or memory is requested: the
+ * functions outside of that are what the thread did, not what it waits for.
  */
-static void look(Explainer *explainer, uint32_t stack, StackReason *says)
+static void look(Explainer *explainer, uint32_t stack, StackReason *by_stack)
 {
 	Functions functions = functions_of(explainer, stack);
 	bool inside = true, named = false;
 	size_t found = 0, depth = 0;
 
-	says->no_fault = is_whole(explainer->timeline, stack, &functions);
+	by_stack->no_fault = is_whole(explainer->timeline, stack, &functions);
 	for (size_t i = 0; i < functions.count; i++) {
 		uint32_t name = function_name(explainer, &functions, i);
 		uint32_t number = rule_of_name(explainer, name);
 		const KernelRule *rule = number < kernel_rule_count ? &kernel_rules[number] : NULL;
 
-		says->no_fault &= number != NAME_FAULT;
+		by_stack->no_fault &= number != NAME_FAULT;
 		named |= kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
 		if (!inside)
 			continue;
 		if (number == NAME_FAULT) {
-			says->in_fault = says->rule;
+			by_stack->in_fault = by_stack->rule;
 			inside = false;
 		}
 		if (rule &&
 		    (rule->reason != REASON_IDLE_WORKER || depth <= kernel_idle_depth(rule)) &&
-		    kernel_rule_replaces(rule, says->rule)) {
-			says->rule = rule;
+		    kernel_rule_replaces(rule, by_stack->rule)) {
+			by_stack->rule = rule;
 			found = i;
 		}
 		inside &= !rule || rule->level != LEVEL_MEMORY;
 		depth += !kernel_is_scheduling(strings_get(&explainer->frames->strings, name));
 	}
-	says->no_fault &= named;
-	if (says->rule)
-		store_basis(explainer, &functions, stack, found, says->rule);
+	by_stack->no_fault &= named;
+	if (by_stack->rule)
+		store_basis(explainer, &functions, stack, found, by_stack->rule);
 }
 
-/* Whether a request can have ended the wait, by what it was for. */
+/* Returns whether a request can have ended the wait, by the wait's reason. */
 static bool may_end_by_request(const Interval *wait)
 {
 	enum category category = reason_info[wait->reason].category;
 
 	if (wait->reason == REASON_DIRTY_THROTTLE)
-		return false; /* a timer does */
+		return false; /* a timer ends it */
 	return category == CATEGORY_DISK || category == CATEGORY_FAULT ||
 	       wait->reason == REASON_IO_URING || wait->reason == REASON_AIO ||
 	       reason_unexplained(wait->reason);
 }
 
-/* … and by who woke the thread, as far as that was recorded. */
+/* The same by the waker, as far as it was recorded. */
 static bool may_be_woken_by_request(const WakerStack *waker)
 {
 	return !waker || (waker->source != INTERRUPT_TIMER && waker->source != INTERRUPT_NETWORK &&
 			  waker->source != INTERRUPT_RCU);
 }
 
-/* One that completed on the same CPU just when a lock was let go, or a timer struck, is not why. */
+/*
+ * A request that completed on the same CPU just when a lock was released, or a timer expired, did
+ * not end the wait.
+ */
 static void drop_requests(Thread *thread)
 {
 	size_t count = 0;
@@ -226,8 +232,8 @@ static bool may_be_by_server(enum reason reason)
 }
 
 /*
- * The page or the write that is waited for is a server's if the file's file system has one, unless
- * a request to a disk ended the wait.
+ * The page or the write that the thread waits for is a server's if the file's file system has one,
+ * unless a request to a disk ended the wait.
  */
 static void explain_servers(const Timeline *timeline, Thread *thread)
 {
@@ -250,7 +256,9 @@ static void explain_servers(const Timeline *timeline, Thread *thread)
 	}
 }
 
-/* Where neither the call nor the stack says which it is (metadata, exec, aio): what ended it does.
+/*
+ * If neither the call nor the stack says which kind it is (metadata, exec, aio), the request that
+ * ended the wait does.
  */
 static void emit_reads(const Timeline *timeline, Thread *thread)
 {
@@ -265,8 +273,7 @@ static void emit_reads(const Timeline *timeline, Thread *thread)
 	}
 }
 
-/* A faster disk would not help where a cgroup's limit holds the request back for half of the wait.
- */
+/* A faster disk would not help if a cgroup's limit holds the request back for half of the wait. */
 static void find_held(const Timeline *timeline, Thread *thread)
 {
 	for (size_t i = 0; i < thread->request_waits.count; i++) {
@@ -294,7 +301,7 @@ static enum interrupt_source source_of(Explainer *explainer, uint32_t stack)
 	return source;
 }
 
-/* kernel/signal.c; compilers put the first one into the others. */
+/* kernel/signal.c; compilers inline the first one into the others. */
 static bool is_signal_function(const char *function)
 {
 	return !strcmp(function, "signal_wake_up_state") || !strcmp(function, "complete_signal") ||
@@ -312,9 +319,9 @@ static bool is_signal(Explainer *explainer, uint32_t stack)
 	return false;
 }
 
-#define BY_SIGNAL 0x100 /* beside an enum interrupt_source */
+#define BY_SIGNAL 0x100 /* a flag beside an enum interrupt_source */
 
-/* Which interrupts ended waits, and which signals; the same for the same stack. */
+/* Finds the interrupts and signals that ended waits; each stack is looked up once. */
 static void emit_interrupts(Explainer *explainer, Thread *thread)
 {
 	for (size_t i = 0; i < thread->waker_stacks.count; i++) {
@@ -329,7 +336,7 @@ static void emit_interrupts(Explainer *explainer, Thread *thread)
 				(is_signal(explainer, waker->kernel_stack) ? BY_SIGNAL : 0);
 			map_set(&explainer->sources, waker->kernel_stack, known);
 		}
-		/* Else the source that the soft interrupt's number names is kept. */
+		/* Otherwise the source by the soft interrupt's vector stays. */
 		if (known & ~BY_SIGNAL)
 			waker->source = known & ~BY_SIGNAL;
 		waker->by_signal = known & BY_SIGNAL;
@@ -337,8 +344,8 @@ static void emit_interrupts(Explainer *explainer, Thread *thread)
 }
 
 /*
- * What was noted of a lock is about this wait only if it is one for such a lock: of the program's
- * own, or, in any other call, of the kernel's.
+ * The recorded lock belongs to this wait only if the wait is for such a lock: of the program or, in
+ * any other call, of the kernel.
  */
 static void drop_holders(Thread *thread)
 {
@@ -352,11 +359,11 @@ static void drop_holders(Thread *thread)
 			continue;
 		if ((wait->reason != REASON_KERNEL_MUTEX && wait->reason != REASON_KERNEL_RWSEM) ||
 		    futex)
-			wait->cpu_user = THREAD_NONE;
+			wait->lock_holder = THREAD_NONE;
 	}
 }
 
-/* Only its own name is known of a thread that is not recorded. */
+/* Only the comm of a non-target is known. */
 static uint32_t mmap_lock_of(Timeline *timeline, const Thread *thread, const Interval *wait)
 {
 	uint32_t number = thread->process;
@@ -367,13 +374,13 @@ static uint32_t mmap_lock_of(Timeline *timeline, const Thread *thread, const Int
 	if (wait->lock == SWITCH_LOCK_MMAP_HOLDER) {
 		const Task *holder;
 
-		if (wait->cpu_user >= timeline->tasks.count)
+		if (wait->lock_holder >= timeline->tasks.count)
 			return OBJECT_NONE;
-		holder = &timeline->tasks.items[wait->cpu_user];
+		holder = &timeline->tasks.items[wait->lock_holder];
 		if (holder->thread >= timeline->threads.count)
 			return objects_mmap_lock(&timeline->objects,
 						 timeline->processes.count + 1 + holder->tid,
-						 task_name(timeline, wait->cpu_user, name));
+						 task_name(timeline, wait->lock_holder, name));
 		number = timeline->threads.items[holder->thread].process;
 	}
 	process = &timeline->processes.items[number];
@@ -420,8 +427,8 @@ static void name_mmap_locks(Timeline *timeline, Thread *thread)
 	memcpy(&thread->object_waits, &waits, sizeof(waits));
 }
 
-/* To the kernel it looks like a page that was read from a disk. */
-static void tell_faults(Thread *thread)
+/* To the kernel a page from a server looks like one that was read from a disk. */
+static void explain_faults(Thread *thread)
 {
 	for (size_t i = 0; i < thread->faults.count; i++) {
 		Fault *fault = &thread->faults.items[i];
@@ -431,23 +438,23 @@ static void tell_faults(Thread *thread)
 	}
 }
 
-/* What the stack says that a wait has; NULL: it has none. */
+/* Returns what the stack says about a wait; NULL: nothing. */
 static const StackReason *stack_reason_of(Explainer *explainer, const Interval *wait)
 {
-	StackReason *says;
+	StackReason *by_stack;
 
 	if (wait->state != STATE_BLOCKED || wait->kernel_stack == STACK_NONE)
 		return NULL;
-	says = &explainer->says[wait->kernel_stack];
-	if (!says->looked)
-		look(explainer, wait->kernel_stack, says);
-	says->looked = true;
-	return says;
+	by_stack = &explainer->by_stack[wait->kernel_stack];
+	if (!by_stack->looked)
+		look(explainer, wait->kernel_stack, by_stack);
+	by_stack->looked = true;
+	return by_stack;
 }
 
 /*
- * Where page faults are told by tracepoints, some that are over look as if the thread were still in
- * them (bpf/probes/fault.bpf.c); its kernel stack knows better.
+ * Where tracepoints record page faults, a thread may seem to be in a fault that has ended
+ * (bpf/probes/fault.bpf.c); its kernel stack shows that it has.
  */
 static void drop_faults(Explainer *explainer, Thread *thread)
 {
@@ -457,9 +464,9 @@ static void drop_faults(Explainer *explainer, Thread *thread)
 		const Fault *fault = &thread->faults.items[i];
 		const Interval *wait =
 			fault->wait == WAIT_NONE ? NULL : &thread->intervals.items[fault->wait];
-		const StackReason *says = wait ? stack_reason_of(explainer, wait) : NULL;
+		const StackReason *by_stack = wait ? stack_reason_of(explainer, wait) : NULL;
 
-		if (fault->hook != FAULT_HOOK_SLEEP || !says || !says->no_fault)
+		if (fault->hook != FAULT_HOOK_SLEEP || !by_stack || !by_stack->no_fault)
 			thread->faults.items[count++] = *fault;
 		else if (wait->rule == RULE_FAULT)
 			thread_explain(thread, fault->wait,
@@ -473,14 +480,14 @@ static void drop_faults(Explainer *explainer, Thread *thread)
 static void explain_by_kernel(Explainer *explainer, Thread *thread, size_t i)
 {
 	const Interval *wait = &thread->intervals.items[i];
-	const StackReason *says = stack_reason_of(explainer, wait);
+	const StackReason *by_stack = stack_reason_of(explainer, wait);
 	enum reason_rule by;
 	enum reason reason;
 
-	if (!says || !says->rule)
+	if (!by_stack || !by_stack->rule)
 		return;
-	reason = kernel_reason(says->rule, wait->reason, says->in_fault, &by);
-	/* A page fault or a request is what was seen to happen. */
+	reason = kernel_reason(by_stack->rule, wait->reason, by_stack->in_fault, &by);
+	/* A page fault or a request is a recorded event, which takes precedence. */
 	if (reason == wait->reason && (wait->rule == RULE_FAULT || wait->rule == RULE_REQUEST))
 		by = wait->rule;
 	thread_explain(thread, i, reason, by);
@@ -504,7 +511,7 @@ static void explain_thread(Explainer *explainer, Thread *thread)
 	find_held(explainer->timeline, thread);
 	drop_holders(thread);
 	name_mmap_locks(explainer->timeline, thread);
-	tell_faults(thread);
+	explain_faults(thread);
 	for (size_t i = 0; i < thread->intervals.count; i++)
 		wait_count_call_frames(explainer, thread, &thread->intervals.items[i]);
 }
@@ -514,7 +521,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	Explainer explainer = {
 		.timeline = timeline,
 		.frames = frames,
-		.says = xcalloc(timeline->stacks.count + 1, sizeof(StackReason)),
+		.by_stack = xcalloc(timeline->stacks.count + 1, sizeof(StackReason)),
 		.musl = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.futexes = xcalloc(timeline->stacks.count + 1, sizeof(uint8_t)),
 		.counted = xcalloc(timeline->stacks.count + 1, sizeof(bool)),
@@ -528,7 +535,7 @@ void wait_reasons_by_stack(Timeline *timeline, Frames *frames)
 	map_free(&explainer.sources);
 	map_free(&explainer.python);
 	free(explainer.go);
-	free(explainer.says);
+	free(explainer.by_stack);
 	free(explainer.musl);
 	free(explainer.futexes);
 	free(explainer.counted);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * wait_reasons.h - what waits were for, by the functions of the kernel that their threads slept in.
- */
+/* wait_reasons.h - the reasons of waits, by the kernel functions that their threads slept in. */
 #ifndef WALLPROF_WAIT_REASONS_H
 #define WALLPROF_WAIT_REASONS_H
 
@@ -9,9 +7,9 @@
 #include "timeline.h"
 
 /*
- * Gives waits the reason that their kernel stacks tell, and keeps what it rests on
- * (Timeline::evidence). Once, when all names are known; waits without a kernel stack, or whose
- * functions no rule knows, keep what they had.
+ * Gives waits the reason that their kernel stacks show, and stores what it rests on
+ * (Timeline::basis). To be called once, when all names are known. Waits without a kernel stack, or
+ * without a rule for any of its functions, keep their reason.
  */
 void wait_reasons_by_stack(Timeline *timeline, Frames *frames);
 

@@ -2,7 +2,10 @@
 #include "runtime_functions.h"
 #include "wait_reasons_private.h"
 
-/* The user stack's functions, by their names when it was first seen; valid until the next call. */
+/*
+ * Returns the user stack's functions, by their names when it was first resolved; valid until the
+ * next call.
+ */
 static Functions user_functions_of(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	const Timeline *timeline = explainer->timeline;
@@ -16,40 +19,45 @@ static Functions user_functions_of(Explainer *explainer, const Thread *thread, c
 	return functions;
 }
 
-/* How many functions of the program may be inlined between its own lock and the C library. */
+/*
+ * The limit of functions of the program that may be inlined between its own lock and the C library.
+ */
 #define INLINED_MAX 2
 
 /* Whether an outer function's reason is more specific than that of an inner one. */
-static bool is_more_specific(enum teller outside, enum teller inside, enum reason reported)
+static bool is_more_specific(enum certainty outside, enum certainty inside, enum reason reported)
 {
 	return (inside == CERTAINTY_WEAK && outside == CERTAINTY_STRONG) ||
 	       (inside == CERTAINTY_LIBRARY && outside == CERTAINTY_CALLER &&
 		reported == REASON_CONDVAR);
 }
 
-/* What a futex is by the user stack, which stores the deciding function; REASON_NONE: unknown. */
+/*
+ * Returns the kind of futex by the user stack, and stores the deciding function; REASON_NONE:
+ * unknown.
+ */
 static enum reason look_for_futex(Explainer *explainer, const Thread *thread, const Interval *wait)
 {
 	Functions functions = user_functions_of(explainer, thread, wait);
 	Timeline *timeline = explainer->timeline;
 	enum reason reason = REASON_NONE;
 	const char *found = NULL;
-	enum teller teller = CERTAINTY_WEAK;
+	enum certainty certainty = CERTAINTY_WEAK;
 	size_t unknown = 0;
 
-	for (size_t i = 0; i < functions.count && teller <= CERTAINTY_LIBRARY; i++) {
+	for (size_t i = 0; i < functions.count && certainty <= CERTAINTY_LIBRARY; i++) {
 		const char *function = strings_get(&explainer->frames->strings,
 						   function_name(explainer, &functions, i));
-		enum teller by;
+		enum certainty by;
 		enum reason reported = user_reason_of(function, &by);
 
-		if (reported == REASON_NONE && teller == CERTAINTY_LIBRARY &&
+		if (reported == REASON_NONE && certainty == CERTAINTY_LIBRARY &&
 		    ++unknown > INLINED_MAX)
 			break;
-		if (reported == REASON_NONE || (found && !is_more_specific(by, teller, reason)))
+		if (reported == REASON_NONE || (found && !is_more_specific(by, certainty, reason)))
 			continue;
 		reason = reported;
-		teller = by;
+		certainty = by;
 		found = function;
 	}
 	if (found)

@@ -197,8 +197,8 @@ void export_cmd_unload(Loaded *loaded)
 
 static int write_format(Output *output, const Loaded *loaded, const ExportOptions *options)
 {
-	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph, .left_out = options->left_out};
-	ChromeOptions chrome = {.left_out = options->left_out};
+	FirefoxOptions firefox = {.cpu_graph = options->cpu_graph, .hidden = options->hidden};
+	ChromeOptions chrome = {.hidden = options->hidden};
 
 	if (options->format == FORMAT_CHROME)
 		return chrome_write(output, loaded->timeline, loaded->frames, &chrome);

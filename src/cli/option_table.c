@@ -316,7 +316,7 @@ static int set_states(const char *text, Options *options)
 	_cleanup_free_ char *copy = xstrdup(text);
 	char *rest = copy;
 
-	options->export.left_out = (1 << STATE_COUNT) - 1;
+	options->export.hidden = (1 << STATE_COUNT) - 1;
 	for (char *word; (word = strsep(&rest, ","));) {
 		size_t i = 0;
 
@@ -326,7 +326,7 @@ static int set_states(const char *text, Options *options)
 			return bad("state", text,
 				   "expected running, runnable, blocked or unknown, "
 				   "separated by commas");
-		options->export.left_out &= ~(1u << states[i].state);
+		options->export.hidden &= ~(1u << states[i].state);
 	}
 	return 0;
 }

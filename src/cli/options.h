@@ -35,7 +35,7 @@ typedef struct LoadOptions {
 
 typedef struct ExportOptions {
 	enum format format; /* never FORMAT_BY_NAME after options_parse() */
-	uint32_t left_out;  /* hidden states: 1 << enum thread_state */
+	uint32_t hidden;    /* hidden states: 1 << enum thread_state */
 	int compression;    /* level of the profile; 0 = the default */
 	bool cpu_graph;
 	const char *json_summary; /* file for the report as JSON; NULL = none */

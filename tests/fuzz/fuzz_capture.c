@@ -111,7 +111,7 @@ static void read_both(CaptureReader *reader)
 	fuzz_require(damaged == (capture_reader_damage(reader) != NULL));
 	for (size_t i = 0; i < loaded.timeline->threads.count; i++)
 		expect_whole(&loaded.timeline->threads.items[i]);
-	expect_whole(&loaded.timeline->path.strip);
+	expect_whole(&loaded.timeline->path.track);
 	timeline_free(loaded.timeline);
 	frames_free(loaded.frames);
 }

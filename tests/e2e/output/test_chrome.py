@@ -14,7 +14,7 @@ HOST_ONLY = "the same capture gives the same bytes anywhere"
 UNTIMED = True
 
 RUNNING = ("User", "Kernel", "Recording")
-OFF = ("Running", "Unknown (events lost)")
+OFF = ("Running", "Unknown")
 
 
 def export(context, recording):

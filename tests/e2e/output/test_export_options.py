@@ -130,7 +130,7 @@ def check_states(profile, whole, states):
     """They weigh what they did, and the others nothing."""
     for thread in (t for t in profile.threads if t.process == "sleeps"):
         wanted = whole.thread(thread.tid).weight_by(by_state)
-        told = thread.weight_by(lambda category, leaf: "out" if leaf == "[left out]" else by_state(category, leaf))
+        told = thread.weight_by(lambda category, leaf: "out" if leaf == "[hidden]" else by_state(category, leaf))
         check(told.pop("out", 0) == 0, f"{thread.name}: what is left out weighs {told}")
         for state in ("running", "runnable", "blocked"):
             ns = wanted.get(state, 0) if state in states else 0

@@ -12,7 +12,7 @@ from harness import ROOT, Profile, check, expect_failure, read_report
 UNTIMED = True
 FOLDER = ROOT / "tests" / "captures"
 LEAST = 6
-SAID = "took a thread that a soft interrupt interrupted for the waker"
+SAID = "reports the thread that a soft interrupt interrupted as the waker"
 
 
 def facts_of(report):

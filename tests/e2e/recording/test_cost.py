@@ -109,7 +109,7 @@ def test_switches(context):
     check_rows(profile, report)
     expect_failure(check_rows, profile, altered(report, 1.5))
     text = context.wallprof("report", capture).stdout
-    check(re.search(r"^recording took [\d.]+ \w+ of the running time, [\d.]+ %", text, re.M), "no such line")
+    check(re.search(r"^recording cost: [\d.]+ \w+, [\d.]+ % of running time", text, re.M), "no such line")
 
 
 def test_requests(context):

@@ -70,7 +70,7 @@ def check_gil(profile, truth, reason, holder):
     by_holder = {by: ns for (name, by), ns in sums.items() if name == reason}
     got, right = sum(by_holder.values()), by_holder.get(holder, 0)
     # The waiter waits for a CPU after each time-out, and the sleep may take longer.
-    late = sum(ns for (name, _), ns in sums.items() if name in ("Woken", "Preempted", "Sleep"))
+    late = sum(ns for (name, _), ns in sums.items() if name in ("Runnable (woken)", "Runnable (preempted)", "Sleep"))
     if wanted < len(truth["held"]) * HOLD_NS / 2:
         raise Failure(f"the GIL was held for {wanted / MS:.1f} ms only")
     check(got >= 0.9 * (wanted - late), f"[{reason}]: {got / MS:.1f} of {wanted / MS:.1f} ms: {sums}")
@@ -118,7 +118,7 @@ def check_bound(profile, truth, reason):
     for begin, end in truth["waits"]:
         begin, end = (ns + truth["offset_ns"] - profile.start_ns for ns in (begin, end))
         sums = go_waits(profile, truth["tid"], begin, end)
-        waited += end - begin - sum(ns for name, ns in sums.items() if name in ("Woken", "Preempted"))
+        waited += end - begin - sum(ns for name, ns in sums.items() if name in ("Runnable (woken)", "Runnable (preempted)"))
         got += sums.get(reason, 0)
     check(0.9 * waited <= got <= 1.05 * waited, f"[{reason}]: {got / MS:.1f} of {waited / MS:.1f} ms")
 

@@ -74,7 +74,7 @@ def our_runs(recording, tid):
                      key=lambda m: m["start"])
     for marker, following in zip(markers, [*markers[1:], None]):
         off += marker["end"] - marker["start"]
-        if marker["name"] == "Woken":
+        if marker["name"] == "Runnable (woken)":
             delay += marker["end"] - marker["start"]
         if not following or following["start"] > marker["end"] + SAME_NS:
             runs.append(Run(marker["end"], off, delay))

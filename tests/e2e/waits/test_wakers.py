@@ -28,7 +28,7 @@ OWN_SHARE = 0.2 if IN_GUEST else 0.9  # in a slow system call an interrupt more 
 LEAST_NS = {"grace": MS, "disk": 20_000}
 # The chain is lost where the kernel did not trace a switch.
 UNKNOWN, UNKNOWN_SHARE = "unknown", 0.1
-FOR_CPU = ("Woken", "Preempted")
+FOR_CPU = ("Runnable (woken)", "Runnable (preempted)")
 MAIN = "wakers"  # the main thread, while a thread begins
 ROUNDS = 12 if IN_GUEST else 40
 

@@ -389,11 +389,11 @@ static char state_at(const Thread *thread, uint64_t ns)
 	return '.';
 }
 
-void track_draw(const Scenario *scenario, const Thread *thread, char *strip)
+void track_draw(const Scenario *scenario, const Thread *thread, char *track)
 {
 	for (int ms = 0; ms < scenario->length; ms++)
-		strip[ms] = state_at(thread, scenario_ns(ms) + NSEC_PER_MSEC / 2);
-	strip[scenario->length] = 0;
+		track[ms] = state_at(thread, scenario_ns(ms) + NSEC_PER_MSEC / 2);
+	track[scenario->length] = 0;
 }
 
 int track_difference(const char *expected, const char *actual)
@@ -407,16 +407,16 @@ int track_difference(const char *expected, const char *actual)
 void expect_track_of(const Scenario *scenario, uint32_t tid, int nth, const char *expected)
 {
 	const Thread *thread = scenario_thread(scenario, tid, nth);
-	char strip[SCENARIO_LENGTH + 1];
+	char track[SCENARIO_LENGTH + 1];
 	int column;
 
 	if (!thread)
 		fail_msg("thread %u (%d): not there", tid, nth);
-	track_draw(scenario, thread, strip);
-	column = track_difference(expected, strip);
+	track_draw(scenario, thread, track);
+	column = track_difference(expected, track);
 	if (column >= 0)
 		fail_msg("thread %u (%d), column %d:\nexpected %s\nis       %s", tid, nth, column,
-			 expected, strip);
+			 expected, track);
 }
 
 void expect_track(const Scenario *scenario, uint32_t tid, const char *expected)

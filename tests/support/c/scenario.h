@@ -93,7 +93,7 @@ void scenario_free(Scenario *scenario);
 const Thread *scenario_thread(const Scenario *scenario, uint32_t tid, int nth);
 
 /* Draws a thread into strip[SCENARIO_LENGTH + 1]. */
-void track_draw(const Scenario *scenario, const Thread *thread, char *strip);
+void track_draw(const Scenario *scenario, const Thread *thread, char *track);
 /* The first column where they differ, or -1. */
 int track_difference(const char *expected, const char *actual);
 

@@ -20,20 +20,20 @@
 
 static void expect_path(Scenario *s, uint32_t tid, const char *wanted)
 {
-	const Thread *strip = &s->timeline->path.strip;
+	const Thread *track = &s->timeline->path.track;
 	char drawn[SCENARIO_LENGTH + 1] = {};
 
 	critical_path_find(s->timeline, critical_path_thread(s->timeline, tid + 1000));
-	check_thread(s->timeline, strip);
+	check_thread(s->timeline, track);
 	memset(drawn, '.', s->length);
-	for (size_t i = 0; i < strip->intervals.count; i++) {
-		const Thread *owner = interval_owner(s->timeline, strip, i);
+	for (size_t i = 0; i < track->intervals.count; i++) {
+		const Thread *owner = interval_owner(s->timeline, track, i);
 		char letter = owner->tid - FIRST +
-			      (strip->intervals.items[i].state == STATE_RUNNING ? 'A' : 'a');
+			      (track->intervals.items[i].state == STATE_RUNNING ? 'A' : 'a');
 
 		for (int ms = 0; ms < s->length; ms++)
-			if (scenario_ns(ms) >= strip->intervals.items[i].start_ns &&
-			    scenario_ns(ms) < interval_end(strip, i))
+			if (scenario_ns(ms) >= track->intervals.items[i].start_ns &&
+			    scenario_ns(ms) < interval_end(track, i))
 				drawn[ms] = letter;
 	}
 	assert_string_equal(drawn, wanted);
@@ -52,7 +52,7 @@ static void test_waits_for_a_thread(void **state)
 	scenario_finish(&s);
 	expect_path(&s, 20, "AbbBBBaAAA");
 	assert_int_equal(s.timeline->path.outside_ns, 0);
-	assert_int_equal(s.timeline->path.strip.ledger[STATE_RUNNABLE], 3 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.track.ledger[STATE_RUNNABLE], 3 * NSEC_PER_MSEC);
 	scenario_free(&s);
 }
 
@@ -461,13 +461,13 @@ static void test_waits_for_a_request(void **state)
 	in(at(&s, 9), 20, 0);
 	scenario_finish(&s);
 	expect_path(&s, 20, "AAAaaaaaaAAA");
-	assert_int_equal(s.timeline->path.strip.ledger[STATE_BLOCKED], 5 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.track.ledger[STATE_BLOCKED], 5 * NSEC_PER_MSEC);
 	/* Asleep for it from 5 on: until then its own row says that it ran. */
-	assert_int_equal(s.timeline->path.strip.reason_ledger[REASON_ON_DEVICE], 2 * NSEC_PER_MSEC);
-	assert_int_equal(s.timeline->path.strip.intervals.items[1].reason, REASON_ON_DEVICE);
-	assert_int_equal(critical_path_stretch(&s.timeline->path.strip, 1), 2);
+	assert_int_equal(s.timeline->path.track.reason_ledger[REASON_ON_DEVICE], 2 * NSEC_PER_MSEC);
+	assert_int_equal(s.timeline->path.track.intervals.items[1].reason, REASON_ON_DEVICE);
+	assert_int_equal(critical_path_stretch(&s.timeline->path.track, 1), 2);
 	assert_string_equal(critical_path_stretch_name(s.timeline, 1), "[on the device]");
-	assert_int_equal(critical_path_stretch(&s.timeline->path.strip, 2), 5);
+	assert_int_equal(critical_path_stretch(&s.timeline->path.track, 2), 5);
 	assert_string_equal(critical_path_stretch_name(s.timeline, 2), "born");
 	scenario_free(&s);
 }
@@ -593,7 +593,7 @@ static void test_hidden_beginning(void **state)
 		expect_path(&s, 20, "AAbbbBBBAAAA");
 		assert_int_equal(s.timeline->path.lost_ns, 3 * NSEC_PER_MSEC);
 		assert_int_equal(s.timeline->path.unseen_ns, 0);
-		expect_line(&s, "critical path: 12.000 ms, backwards");
+		expect_line(&s, "critical path: 12.000 ms, ending at");
 		scenario_free(&s);
 	}
 }
@@ -611,8 +611,8 @@ static void test_part_of_the_window(void **state)
 	in(at(&s, 3), 21, 1);
 	scenario_finish(&s);
 	expect_path(&s, 21, "..bBBBBBBB");
-	expect_line(&s, "critical path: 8.000 ms (2.000 ms, 20.0 % of the window, are not on it), "
-			"backwards");
+	expect_line(&s, "critical path: 8.000 ms (2.000 ms, 20.0 % of the window, not on it), "
+			"ending at");
 	scenario_free(&s);
 }
 
@@ -632,10 +632,10 @@ static void test_ticks_come_along(void **state)
 	tick(at(&s, 8), 20, 0);
 	scenario_finish(&s);
 	expect_path(&s, 20, "BBBBBBAAAA");
-	assert_int_equal(s.timeline->path.strip.ticks.count, 3);
-	assert_int_equal(s.timeline->threads.items[s.timeline->path.strip.ticks.items[0].owner].tid,
+	assert_int_equal(s.timeline->path.track.ticks.count, 3);
+	assert_int_equal(s.timeline->threads.items[s.timeline->path.track.ticks.items[0].owner].tid,
 			 21);
-	assert_int_equal(s.timeline->threads.items[s.timeline->path.strip.ticks.items[2].owner].tid,
+	assert_int_equal(s.timeline->threads.items[s.timeline->path.track.ticks.items[2].owner].tid,
 			 20);
 	scenario_free(&s);
 }

@@ -64,8 +64,8 @@ static void test_marker_budget(void **state)
 			     t->threads.items[0].intervals.count / 2 + 1);
 	shown = count_markers(&few, "Mutex wait");
 	assert_uint_in_range(shown, 1, 50);
-	assert_int_equal(node_int(extra(&few, "waits and unknown stretches with a marker")), shown);
-	assert_int_equal(node_int(extra(&few, "waits and unknown stretches without a marker")) +
+	assert_int_equal(node_int(extra(&few, "waits and unknown intervals with a marker")), shown);
+	assert_int_equal(node_int(extra(&few, "waits and unknown intervals without a marker")) +
 				 shown,
 			 t->threads.items[0].intervals.count / 2);
 	profile_free(&all);
@@ -76,7 +76,7 @@ static void test_marker_budget(void **state)
 static void test_unknown_markers(void **state)
 {
 	static const char *const expected[] = {"lost: switch, waking (ring full)",
-					       "a switch that nobody told",
+					       "context switch not traced",
 					       "lost: waking (hook already running on that CPU)"};
 	Timeline *t = fixture_new(100 * MS);
 	uint32_t thread =

@@ -36,7 +36,7 @@ static void check(const struct example *examples, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct example *example = &examples[i];
-		ReasonInput facts = {
+		ReasonInput input = {
 			.state = example->state,
 			.iowait = example->iowait,
 			.syscall = example->syscall,
@@ -48,7 +48,7 @@ static void check(const struct example *examples, size_t count)
 			.kernel_thread = example->kernel_thread,
 		};
 		enum reason_rule rule = RULE_COUNT;
-		enum reason reason = reason_classify(&facts, &rule);
+		enum reason reason = reason_classify(&input, &rule);
 
 		if (reason != example->reason || rule != example->rule)
 			fail_msg("example %zu: is %s by %s, expected %s by %s", i,
@@ -290,7 +290,7 @@ static void test_only_thread_never_idle(void **state)
 	for (int number = 0; number < 500; number++) {
 		for (int kind = FD_NONE; kind <= FD_TTY; kind++) {
 			for (int count = 0; count < 4; count++) {
-				ReasonInput facts = {
+				ReasonInput input = {
 					.state = S,
 					.syscall = number,
 					.args = {count, count},
@@ -299,7 +299,7 @@ static void test_only_thread_never_idle(void **state)
 					.only_thread = true,
 				};
 				enum reason_rule rule;
-				enum reason reason = reason_classify(&facts, &rule);
+				enum reason reason = reason_classify(&input, &rule);
 
 				assert_int_not_equal(reason_info[reason].category, CATEGORY_IDLE);
 			}
@@ -404,9 +404,9 @@ static void test_sleep_states(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-		ReasonInput facts = {.state = states[i].state, .iowait = states[i].iowait};
+		ReasonInput input = {.state = states[i].state, .iowait = states[i].iowait};
 
-		assert_int_equal(reason_sleep_state(&facts), states[i].wanted);
+		assert_int_equal(reason_sleep_state(&input), states[i].wanted);
 	}
 }
 

@@ -62,13 +62,13 @@ static void test_summary(void **state)
 		       "running 15.000 ms + runnable 0 s + blocked 185.000 ms + unknown 0 s = "
 		       "lifetime 200.000 ms");
 	check_contains(print_summary, t,
-		       "of 1 thread: sum_exec_runtime 15.000 ms (running here 15.000 ms), "
-		       "run_delay 12.3 us (runnable here 0 s)");
-	check_contains(print_summary, t, "lost: nothing\n");
+		       ": 1 thread, sum_exec_runtime 15.000 ms (running 15.000 ms), "
+		       "run_delay 12.3 us (runnable 0 s)");
+	check_contains(print_summary, t, "\nno events lost\n");
 	check_contains(print_summary, t,
 		       "\nopen: wallprof open dir/out.json.gz, or load it at "
 		       "https://profiler.firefox.com\n");
-	check_lacks(print_summary, t, "not seen");
+	check_lacks(print_summary, t, "did not trace");
 	check_lacks(print_summary, t, "cut off");
 	timeline_free(t);
 }
@@ -113,14 +113,13 @@ static void test_stolen(void **state)
 
 		fixture_meta(t, "cpus", "4");
 		fixture_meta(t, "stolen_at_start_ns", "1000000000");
-		check_lacks(print_summary, t, "stolen:");
+		check_lacks(print_summary, t, "steal time:");
 		fixture_meta(t, "stolen_at_end_ns", cases[i].at_end);
 		if (cases[i].told)
 			check_contains(print_summary, t,
-				       "stolen: the hypervisor took 40.000 ms, 10.0 % of the CPUs' "
-				       "time");
+				       "steal time: 40.000 ms (10.0 % of CPU time)");
 		else
-			check_lacks(print_summary, t, "stolen:");
+			check_lacks(print_summary, t, "steal time:");
 		timeline_free(t);
 	}
 }
@@ -135,7 +134,7 @@ static void test_times_without_ticks(void **state)
 	check_contains(print_summary, t, "= user 3.750 ms + sys 11.250 ms + waited");
 	t->threads.items[0].kernel.known = false;
 	check_contains(print_summary, t, "= user and sys 15.000 ms + waited 85.000 ms");
-	check_contains(print_summary, t, "kernel: its own account was not received");
+	check_contains(print_summary, t, "kernel accounting: not received");
 	t->command_thread = THREAD_NONE;
 	check_contains(print_summary, t, "real 100.000 ms, 2 threads in 1 process\n");
 	timeline_free(t);
@@ -178,8 +177,10 @@ static void test_losses(void **state)
 
 	(void)state;
 	add_losses(t);
-	check_contains(print_summary, t, "lost: 42 switch of 1000, 5 mapping (shown as unknown");
-	check_contains(print_summary, t, "as markers)\n      besides, 2 switches were not seen (");
+	check_contains(print_summary, t,
+		       "events lost: 42 switch of 1000, 5 mapping (shown as unknown");
+	check_contains(print_summary, t,
+		       "as markers)\n      the kernel did not trace 2 context switches (");
 	check_contains(print_summary, t, "cut off");
 	check_contains(report_print, t,
 		       "42 switch on CPU 3, 2.000 ms long, at 1.000 ms: ring full");
@@ -200,15 +201,15 @@ static void test_losses_elsewhere(void **state)
 	t->threads.items[0].kernel.known = false;
 	fixture_meta(t, "flight_recorder_ns", "100000000");
 	t->totals[REC_SWITCH].lost = 50;
-	check_contains(print_summary, t, "lost: 42 switch, 5 mapping (shown as unknown");
+	check_contains(print_summary, t, "events lost: 42 switch, 5 mapping (shown as unknown");
+	check_contains(print_summary, t, "      lost in the rest of the recording: 8 switch\n");
 	check_contains(print_summary, t,
-		       "      in the rest of the recording, not shown here: 8 switch\n");
-	check_contains(print_summary, t, "kernel: its own account is of the whole recording\n");
+		       "kernel accounting: not available for a part of a recording\n");
 	t->missed_switches = 0;
 	t->losses.items[0].from_ns = t->losses.items[0].to_ns = FIXTURE_START - MS;
 	t->losses.items[1].from_ns = t->losses.items[1].to_ns = FIXTURE_START - MS;
 	check_contains(print_summary, t,
-		       "lost: nothing\n      in the rest of the recording, not shown here: "
+		       "no events lost\n      lost in the rest of the recording: "
 		       "50 switch, 5 mapping\n");
 	timeline_free(t);
 }
@@ -222,9 +223,9 @@ static void test_not_traced(void **state)
 	t->missed_switches = 1;
 	t->threads.items[1].intervals.items[0].state = STATE_UNKNOWN;
 	t->threads.items[1].intervals.items[0].reason = REASON_NOT_TRACED;
-	check_contains(
-		print_summary, t,
-		"lost: nothing counted, but 1 switch was not seen (100.000 ms unknown)\nopen:");
+	check_contains(print_summary, t,
+		       "no events lost; the kernel did not trace 1 context switch (100.000 ms "
+		       "unknown)\nopen:");
 	check_contains(print_summary, t, "[unknown: a switch not seen]");
 	timeline_free(t);
 }
@@ -268,7 +269,7 @@ static void test_io_by_thread(void **state)
 	check_contains(report_print, t, "0        200.0          0 s      0.0  app (7)");
 	check_contains(report_print, t,
 		       "1        0.0        0          0.0     1.000 ms      4.1  helper (8)");
-	check_contains(report_print, t, "who submitted it is not known of 1 request\n");
+	check_contains(report_print, t, "submitter unknown: 1 request\n");
 	t->requests.list.items[0].flags = REQUEST_SUBMITTED;
 	check_lacks(report_print, t, "not known of");
 	/* A kernel without such accounts. */
@@ -327,7 +328,7 @@ static void test_waited_objects(void **state)
 	/* On its device it was for 1 ms of the 4. */
 	t->requests.list.items[0].held_ns = 3 * MS;
 	check_contains(report_print, t,
-		       "held back by cgroups' limits: 1 request, together for 3.000 ms\n");
+		       "held back by cgroup limits: 1 request, 3.000 ms in total\n");
 	check_contains(report_print, t, "     1.000 ms   4000.0  inode 10 of device 8:0\n");
 	text = print(report_json_of_all, t);
 	node = node_read(text);
@@ -358,7 +359,7 @@ static void test_empty(void **state)
 
 	(void)state;
 	check_contains(report_print, t, "where the time of 0 threads went: 0 s\n");
-	check_contains(print_summary, t, "lost: nothing");
+	check_contains(print_summary, t, "no events lost");
 	timeline_free(t);
 }
 

@@ -29,7 +29,7 @@ static void test_largest_waits(void **state)
 	fixture_finish(t);
 	text = print(report_print, t);
 	waits = strstr(text, "largest waits\n");
-	idle = strstr(text, "idle, not counted among them\n");
+	idle = strstr(text, "idle (not counted above)\n");
 	assert_non_null(waits);
 	assert_non_null(idle);
 	places = strstr(text, "where the time");
@@ -75,14 +75,13 @@ static void test_between_jobs(void **state)
 		       "where the time of 1 thread went: 50.000 ms (and 20.000 ms idle, "
 		       "30.000 ms between jobs, not counted here)\n");
 	check_lacks(print_summary, t, "[between jobs");
-	check_contains(
-		report_print, t,
-		"between jobs, not counted among them\n   30.000 ms          1    30.000 ms  "
-		"[between jobs: condition variable]\n");
+	check_contains(report_print, t,
+		       "between jobs (not counted above)\n   30.000 ms          1    30.000 ms  "
+		       "[between jobs: condition variable]\n");
 	text = print(report_print, t);
 	waits = strstr(text, "largest waits\n");
 	assert_non_null(waits);
-	assert_non_null(strstr(waits, "[condition variable wait], then 5.000 ms for a CPU\n"));
+	assert_non_null(strstr(waits, "[condition variable wait], then 5.000 ms runnable\n"));
 	assert_non_null(strstr(waits, "[mutex wait]\n"));
 	free(text);
 	timeline_free(t);

@@ -271,11 +271,11 @@ static void test_text(void **state)
 	fixture_finish(t);
 	t->threads.items[thread].recording = (RecordingCost){MS, MS};
 	little = recording_cost_text(t);
-	assert_string_equal(little, "recording took 2.000 ms of the running time, 2.0 %");
+	assert_string_equal(little, "recording cost: 2.000 ms, 2.0 % of running time");
 	t->threads.items[thread].recording = (RecordingCost){3 * MS, 2 * MS};
 	much = recording_cost_text(t);
-	assert_string_equal(much, "recording took 5.000 ms of the running time, 5.0 %: without it "
-				  "the threads would have run that much less ([recording])");
+	assert_string_equal(much, "recording cost: 5.000 ms, 5.0 % of running time; it is "
+				  "shown as [recording]");
 	t->cost_known = false;
 	assert_null(recording_cost_text(t));
 }

@@ -303,8 +303,8 @@ static void test_text(void **state)
 	add_switch_outs(fixture, GUESSED, 4);
 	add_switch_outs(fixture, STALE, 4);
 	fixture_finish(fixture->timeline);
-	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % whole, 4 guessed in part; "
-				"98.6 % of running time has whole stacks\n"
+	check_contains(fixture, "\nstacks: 1001 walked, 98.60 % complete, 4 partly guessed; "
+				"stacks complete for 98.6 % of running time\n"
 				"             6  gap in unwind table  libbar.so\n"
 				"             4  no unwind table      [anon]\n"
 				"             4  table out of date    libfoo.so\n"
@@ -317,11 +317,11 @@ static void test_all_whole(void **state)
 
 	check_contains(fixture, "\nstacks: none walked\n\n");
 	add_switch_outs(fixture, WHOLE, 20001);
-	check_contains(fixture, "\nstacks: 20001 walked, 100 % whole\n\n");
+	check_contains(fixture, "\nstacks: 20001 walked, 100 % complete\n\n");
 	/* Not even nearly all is all. */
 	add_switch_outs(fixture, LOST, 1);
-	check_contains(fixture, "\nstacks: 20002 walked, 99.99 % whole; "
-				"99.9 % of running time has whole stacks\n"
+	check_contains(fixture, "\nstacks: 20002 walked, 99.99 % complete; "
+				"stacks complete for 99.9 % of running time\n"
 				"             1  stack lost  [unknown]\n");
 }
 
@@ -332,11 +332,12 @@ static void test_frame_pointers(void **state)
 	fixture->timeline->stacks.items[WHOLE].result = STACK_FRAME_POINTERS;
 	fixture->timeline->stacks.items[WHOLE].tables_ns = 0;
 	add_switch_outs(fixture, WHOLE, 5);
-	check_contains(fixture, "stacks: 5 walked, 0.00 % whole, "
-				"5 by frame pointers alone: may be short or wrong; "
-				"0.0 % of running time has whole stacks\n\n");
+	check_contains(fixture, "stacks: 5 walked, 0.00 % complete, "
+				"5 by frame pointers alone (may be truncated or wrong); "
+				"stacks complete for 0.0 % of running time\n\n");
 	fixture_meta(fixture->timeline, "stacks", "fp");
-	check_contains(fixture, "stacks: 5 walked by frame pointers, may be short or wrong\n\n");
+	check_contains(fixture,
+		       "stacks: 5 walked by frame pointers (may be truncated or wrong)\n\n");
 }
 
 /* What is not of the window: the switch-outs before it, and after it. */
@@ -352,13 +353,13 @@ static void test_borders_of_the_window(void **state)
 	interval(fixture, STATE_RUNNING, REASON_NONE, GAP);
 	intervals = fixture->timeline->threads.items[0].intervals.items;
 	count = fixture->timeline->threads.items[0].intervals.count;
-	check_contains(fixture, "stacks: 5 walked, 60.00 % whole; "
-				"0.0 % of running time has whole stacks\n");
+	check_contains(fixture, "stacks: 5 walked, 60.00 % complete; "
+				"stacks complete for 0.0 % of running time\n");
 	intervals[0].flags = INTERVAL_OPEN_START;
 	intervals[count - 1].flags = INTERVAL_OPEN_END;
 	/* The last run goes on behind the window, and is weighed by the stack that it has there. */
-	check_contains(fixture, "stacks: 3 walked, 100 % whole; "
-				"0.0 % of running time has whole stacks\n");
+	check_contains(fixture, "stacks: 3 walked, 100 % complete; "
+				"stacks complete for 0.0 % of running time\n");
 }
 
 /* A thread that is woken as the window begins has the stack of a switch-out before the window. */
@@ -368,7 +369,7 @@ static void test_woken_at_the_start(void **state)
 
 	interval(fixture, STATE_RUNNABLE, REASON_WOKEN, GAP);
 	add_switch_outs(fixture, WHOLE, 3);
-	check_contains(fixture, "stacks: 3 walked, 100 % whole\n");
+	check_contains(fixture, "stacks: 3 walked, 100 % complete\n");
 }
 
 /* One that was preempted then was switched out in the window. */
@@ -378,8 +379,8 @@ static void test_preempted_at_the_start(void **state)
 
 	interval(fixture, STATE_RUNNABLE, REASON_PREEMPTED, GAP);
 	add_switch_outs(fixture, WHOLE, 3);
-	check_contains(fixture, "stacks: 4 walked, 75.00 % whole; "
-				"100.0 % of running time has whole stacks\n");
+	check_contains(fixture, "stacks: 4 walked, 75.00 % complete; "
+				"stacks complete for 100.0 % of running time\n");
 }
 
 /* ---- running time ------------------------------------------------------------------------ */
@@ -390,7 +391,7 @@ static bool running_is(const Fixture *fixture, uint64_t ns, uint64_t whole_ns)
 	bool same;
 
 	stack_stats_init(&sums, fixture->timeline, fixture->frames);
-	same = sums.running_walked_ns == ns && sums.running_whole_ns == whole_ns;
+	same = sums.running_walked_ns == ns && sums.running_complete_ns == whole_ns;
 	stack_stats_free(&sums);
 	return same;
 }
@@ -440,7 +441,7 @@ static void test_running_time(void **state)
 	add_tick(fixture, thread, 10 * MS, STACK_NONE);
 	assert_true(running_is(fixture, 55 * MS, 23 * MS));
 	fixture_finish(fixture->timeline);
-	check_contains(fixture, " % whole; 41.8 % of running time has whole stacks\n");
+	check_contains(fixture, " % complete; stacks complete for 41.8 % of running time\n");
 	text = print(fixture, true);
 	node = node_read(text);
 	assert_true(is(node_get(node, "stacks"), "running_walked_ns", 55 * MS));

@@ -179,9 +179,9 @@ static void test_lock_holder(void **state)
 		scenario_finish(&s);
 		wait = interval_at(scenario_thread(&s, 10, 0), 2);
 		if (locks[i].name)
-			assert_string_equal(task_named(&s, wait->cpu_user), locks[i].name);
+			assert_string_equal(task_named(&s, wait->lock_holder), locks[i].name);
 		else
-			assert_int_equal(wait->cpu_user, THREAD_NONE);
+			assert_int_equal(wait->lock_holder, THREAD_NONE);
 		scenario_free(&s);
 	}
 }
@@ -468,7 +468,7 @@ static void test_silent_after_loss(void **state)
 		uint16_t state, more_switches;
 		bool seen;
 		uint32_t kind;
-		const char *strip;
+		const char *track;
 		unsigned missed_switches;
 	} cases[] = {
 		{0, S, 0, false, REC_SWITCH, "RRBB????", 0},
@@ -492,7 +492,7 @@ static void test_silent_after_loss(void **state)
 		if (cases[i].seen)
 			still_there(&s, 10, cases[i].flags, cases[i].state);
 		scenario_finish(&s);
-		expect_track(&s, 10, cases[i].strip);
+		expect_track(&s, 10, cases[i].track);
 		assert_int_equal(s.timeline->missed_switches, cases[i].missed_switches);
 		scenario_free(&s);
 	}

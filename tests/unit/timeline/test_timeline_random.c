@@ -392,34 +392,34 @@ static void check_truth(const struct world *world, const Timeline *timeline, uin
 /* Each moment of the path is what its owner's own row has there. */
 static void check_path(Timeline *timeline, uint64_t seed)
 {
-	const Thread *strip = &timeline->path.strip;
+	const Thread *track = &timeline->path.track;
 	uint32_t end = seed % MAX(timeline->threads.count, 1);
 	uint64_t ns = 0;
 
 	if (timeline->threads.count == 0)
 		return;
 	critical_path_find(timeline, end);
-	assert_true(strip->intervals.count > 0);
-	assert_int_equal(strip->intervals.count, strip->owners.count);
-	assert_int_equal(strip->intervals.items[0].start_ns, strip->start_ns);
-	assert_int_equal(strip->end_ns, timeline->threads.items[end].end_ns);
-	for (size_t i = 0; i < strip->intervals.count; i++) {
-		const Thread *owner = interval_owner(timeline, strip, i);
-		const Interval *interval = &strip->intervals.items[i];
+	assert_true(track->intervals.count > 0);
+	assert_int_equal(track->intervals.count, track->owners.count);
+	assert_int_equal(track->intervals.items[0].start_ns, track->start_ns);
+	assert_int_equal(track->end_ns, timeline->threads.items[end].end_ns);
+	for (size_t i = 0; i < track->intervals.count; i++) {
+		const Thread *owner = interval_owner(timeline, track, i);
+		const Interval *interval = &track->intervals.items[i];
 		size_t at = partition_point(middle, owner->intervals.count,
 					    owner->intervals.items[middle].start_ns <=
 						    interval->start_ns) -
 			    1;
 
-		assert_true(interval->start_ns < interval_end(strip, i));
+		assert_true(interval->start_ns < interval_end(track, i));
 		assert_true(interval->start_ns >= owner->start_ns);
-		assert_true(interval_end(strip, i) <= interval_end(owner, at));
+		assert_true(interval_end(track, i) <= interval_end(owner, at));
 		assert_int_equal(interval->state, owner->intervals.items[at].state);
-		ns += interval_end(strip, i) - interval->start_ns;
+		ns += interval_end(track, i) - interval->start_ns;
 	}
-	assert_int_equal(ns, strip->end_ns - strip->start_ns);
+	assert_int_equal(ns, track->end_ns - track->start_ns);
 	/* Back to where a thread was first seen, whose creator is not known. */
-	if (interval_owner(timeline, strip, 0)->start_ns != strip->start_ns)
+	if (interval_owner(timeline, track, 0)->start_ns != track->start_ns)
 		fail_msg("seed %lu: the path begins within a thread's life", seed);
 }
 

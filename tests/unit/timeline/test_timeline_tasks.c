@@ -49,7 +49,7 @@ static void test_strips_differ(void **state)
 {
 	(void)state;
 	Scenario s;
-	char strip[SCENARIO_LENGTH + 1], altered[SCENARIO_LENGTH + 1];
+	char track[SCENARIO_LENGTH + 1], altered[SCENARIO_LENGTH + 1];
 
 	scenario_begin(&s, 8, true);
 	described(at(&s, 0), 10, 10, "a");
@@ -58,19 +58,19 @@ static void test_strips_differ(void **state)
 	wake(at(&s, 5), 10, 11);
 	in(at(&s, 6), 10, 0);
 	scenario_finish(&s);
-	track_draw(&s, scenario_thread(&s, 10, 0), strip);
-	assert_string_equal(strip, "RRBBBrRR");
-	assert_int_equal(track_difference("RRBBBrRR", strip), -1);
+	track_draw(&s, scenario_thread(&s, 10, 0), track);
+	assert_string_equal(track, "RRBBBrRR");
+	assert_int_equal(track_difference("RRBBBrRR", track), -1);
 	for (int i = 0; i < 8; i++) {
 		for (const char *letter = "RrB?."; *letter; letter++) {
-			strcpy(altered, strip);
+			strcpy(altered, track);
 			altered[i] = *letter;
-			assert_int_equal(track_difference(altered, strip),
-					 *letter == strip[i] ? -1 : i);
+			assert_int_equal(track_difference(altered, track),
+					 *letter == track[i] ? -1 : i);
 		}
 	}
-	assert_int_equal(track_difference("RRBBBrR", strip), 7);
-	assert_int_equal(track_difference("RRBBBrRRR", strip), 8);
+	assert_int_equal(track_difference("RRBBBrR", track), 7);
+	assert_int_equal(track_difference("RRBBBrRRR", track), 8);
 	scenario_free(&s);
 }
 
@@ -609,7 +609,7 @@ static void test_holder_by_the_word(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const Thread *thread;
-		uint32_t cpu_user;
+		uint32_t lock_holder;
 		Scenario s;
 
 		scenario_begin(&s, 10, true);
@@ -624,13 +624,13 @@ static void test_holder_by_the_word(void **state)
 		out_call(at(&s, 2), 10, S, __NR_futex);
 		scenario_finish(&s);
 		thread = scenario_thread(&s, 10, 0);
-		cpu_user = thread->intervals.items[thread->intervals.count - 1].cpu_user;
+		lock_holder = thread->intervals.items[thread->intervals.count - 1].lock_holder;
 		print_message("%zu\n", i);
 		if (cases[i].holder)
-			assert_string_equal(s.timeline->tasks.items[cpu_user].comm,
+			assert_string_equal(s.timeline->tasks.items[lock_holder].comm,
 					    cases[i].holder);
 		else
-			assert_int_equal(cpu_user, THREAD_NONE);
+			assert_int_equal(lock_holder, THREAD_NONE);
 		scenario_free(&s);
 	}
 }

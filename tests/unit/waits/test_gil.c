@@ -50,7 +50,7 @@ static void expect(const Fixture *fixture, uint32_t thread, size_t wait, uint32_
 {
 	const Timeline *t = fixture->timeline;
 
-	assert_int_equal(t->threads.items[thread].intervals.items[wait].cpu_user,
+	assert_int_equal(t->threads.items[thread].intervals.items[wait].lock_holder,
 			 holder == THREAD_NONE ? THREAD_NONE : t->threads.items[holder].task);
 }
 

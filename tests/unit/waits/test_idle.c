@@ -517,16 +517,16 @@ static void test_on_the_path(void **state)
 		{},
 	};
 	Fixture fixture;
-	Thread *strip;
+	Thread *track;
 
 	(void)state;
 	begin(&fixture, "Tjtjt", kinds);
 	/* A part of the second one. */
-	strip = &fixture.timeline->path.strip;
-	*vec_push(&strip->intervals) =
+	track = &fixture.timeline->path.track;
+	*vec_push(&track->intervals) =
 		fixture.timeline->threads.items[fixture.thread].intervals.items[2];
-	strip->intervals.items[0].start_ns += STEP / 2;
-	*vec_push(&strip->owners) = fixture.thread;
+	track->intervals.items[0].start_ns += STEP / 2;
+	*vec_push(&track->owners) = fixture.thread;
 	expect(&fixture, "i.c.i");
 }
 
